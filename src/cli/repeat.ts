@@ -1,4 +1,6 @@
+import { setTimeout as pauseFor } from 'node:timers/promises'
 import type { Context } from './context.ts'
+import { interruptible } from './interruption.ts'
 
 // The cursor goes home and what was there is erased: less flicker than an empty screen in between.
 const clearScreen = '\x1b[H\x1b[J'
@@ -24,29 +26,12 @@ export async function repeatUntilInterrupted<Result>(
   act: () => Promise<Result>,
   isOver: () => boolean = () => false,
 ): Promise<Result> {
-  let interrupted = false
-  let wake: () => void = () => {}
-  const interrupt = () => {
-    interrupted = true
-    wake()
-  }
-  process.once('SIGINT', interrupt)
-  process.once('SIGTERM', interrupt)
-  try {
-    for (;;) {
-      const result = await act()
-      if (interrupted || isOver()) return result
-      await new Promise<void>((resolve) => {
-        const timer = setTimeout(resolve, intervalMs)
-        wake = () => {
-          clearTimeout(timer)
-          resolve()
-        }
-      })
-      if (interrupted) return result
-    }
-  } finally {
-    process.off('SIGINT', interrupt)
-    process.off('SIGTERM', interrupt)
+  using interruption = interruptible()
+  const { signal } = interruption
+  for (;;) {
+    const result = await act()
+    if (signal.aborted || isOver()) return result
+    await pauseFor(intervalMs, undefined, { signal }).catch(() => {})
+    if (signal.aborted) return result
   }
 }

@@ -5,7 +5,6 @@ import {
   inspectTargets,
   renderInspected,
 } from '../app/inspect/inspect.ts'
-import { KcertCommand } from '../cli/base-command.ts'
 import { checkFiles } from '../cli/command-files.ts'
 import {
   booleanFlag,
@@ -19,9 +18,8 @@ import {
 } from '../cli/flags.ts'
 import { readPassword } from '../cli/input.ts'
 import { parseDuration, parseInstant } from '../cli/instant.ts'
-import { repeatUntilInterrupted, watchFrame } from '../cli/repeat.ts'
-import { isReaderGone } from '../cli/standard-output.ts'
 import { tellLine } from '../cli/tell-line.ts'
+import { type Frame, WatchingCommand, watchFlags } from '../cli/watching-command.ts'
 import { type ExitCode, exitCodes } from '../errors/codes.ts'
 import { commandLine } from '../errors/command-line.ts'
 import { KcertError } from '../errors/kcert-error.ts'
@@ -49,7 +47,7 @@ interface Showing {
   readonly outputFile: string | undefined
 }
 
-export default class Inspect extends KcertCommand {
+export default class Inspect extends WatchingCommand {
   static override summary = 'Show what certificates there are, when they expire, and what is wrong with them.'
 
   static override description =
@@ -81,7 +79,7 @@ html        a page in one file: what is wrong, a timeline of what expires when; 
     [exitCodes.unreachable]: 'a server was not reached, or the output file could not be written',
   }
 
-  static override examples = KcertCommand.examplesOf({
+  static override examples = WatchingCommand.examplesOf({
     'This machine, by itself': 'kcert inspect',
     'A kubeconfig: every cluster, user and context': 'kcert inspect ~/.kube/config',
     'A control-plane node, only what needs attention':
@@ -126,8 +124,7 @@ html        a page in one file: what is wrong, a timeline of what expires when; 
     timeout: valueFlag('DURATION', 'how long to wait for a server', { default: '5s' }),
     cluster: booleanFlag('read what the cluster of the kubeconfig holds'),
     ...clusterFlags,
-    watch: booleanFlag('inspect again and again until Ctrl-C', { char: 'w' }),
-    every: valueFlag('10s', 'how often, with --watch; 10s if nothing is said', { dependsOn: ['watch'] }),
+    ...watchFlags('inspect'),
   }
 
   /** With --watch: a name that nothing was ever found under was mistyped. */
@@ -161,15 +158,15 @@ html        a page in one file: what is wrong, a timeline of what expires when; 
         why: 'what was read from it once is gone',
         next: 'name a file, or leave out --watch',
       })
-    const every = flags.every ?? '10s'
-    const exit = await repeatUntilInterrupted(
-      parseDuration(every, '--every'),
-      () => this.watchOnce(inspectNow(), showing, every),
-      isReaderGone,
-    )
-    // The terminal has echoed ^C: what comes next begins a line of its own.
-    if (this.context.stdoutIsTerminal) await this.answer('\n')
-    return exit
+    const act = async (frame: Frame): Promise<ExitCode> => {
+      const exit = await this.inspect(inspectNow(), showing, frame)
+      this.hasSeenAll = true
+      return exit
+    }
+    // A file that is replaced, an API server that restarts.
+    const passes = ({ code }: KcertError): boolean =>
+      code === 'KCERT_UNREACHABLE' || (this.hasSeenAll && passingCodes.has(code))
+    return this.watch(flags.every, act, passes)
   }
 
   protected override async fail(error: KcertError): Promise<ExitCode> {
@@ -180,27 +177,11 @@ html        a page in one file: what is wrong, a timeline of what expires when; 
     return exit
   }
 
-  /** What is gone for a moment is said and looked for again: a file that is replaced, an API server that restarts. */
-  private async watchOnce(job: InspectJob, showing: Showing, every: string): Promise<ExitCode> {
-    try {
-      const exit = await this.inspect(job, showing, every)
-      this.hasSeenAll = true
-      return exit
-    } catch (error) {
-      const passes =
-        error instanceof KcertError &&
-        (error.code === 'KCERT_UNREACHABLE' || (this.hasSeenAll && passingCodes.has(error.code)))
-      if (!passes) throw error
-      if (this.context.stdoutIsTerminal) await this.answer(watchFrame(this.context, '', job.now, every))
-      return this.fail(error)
-    }
-  }
-
-  private async inspect(job: InspectJob, { format, outputFile }: Showing, every?: string): Promise<ExitCode> {
+  private async inspect(job: InspectJob, { format, outputFile }: Showing, frame?: Frame): Promise<ExitCode> {
     const inspected = await inspectTargets(job, this.context)
     const { text, exit } = await renderInspected(inspected, format, await this.view(outputFile))
     if (outputFile !== undefined) writeFileAtomically(outputFile, text, { mode: 0o644 })
-    else await this.answer(every === undefined ? text : watchFrame(this.context, text, job.now, every))
+    else await this.answer(frame?.(text, job.now) ?? text)
     for (const error of inspected.unreachable) this.notice(formatError(error, this.context.stderrColor))
     for (const note of inspected.notes) tellLine(this.context.stderr, `note: ${note}`)
     if (inspected.closed > 0) this.notice(closedNotice(inspected.closed))

@@ -1,25 +1,15 @@
-import { type ProbeJob, type ProbeSection, probe, probeSections } from '../app/probe/probe.ts'
-import { KcertCommand } from '../cli/base-command.ts'
+import { type ProbeFlags, type ProbeSection, probeFlags, probeSections } from '../app/probe/flags.ts'
+import { probe } from '../app/probe/probe.ts'
 import { checkFiles, flagFiles } from '../cli/command-files.ts'
-import {
-  booleanFlag,
-  clusterExits,
-  clusterFlags,
-  operands,
-  repeatedFlag,
-  reportFormatFlag,
-  valueFlag,
-  wordFlag,
-} from '../cli/flags.ts'
+import { clusterExits, operands, reportFormatFlag } from '../cli/flags.ts'
 import { parseDuration } from '../cli/instant.ts'
-import { repeatUntilInterrupted, watchFrame } from '../cli/repeat.ts'
-import { isReaderGone } from '../cli/standard-output.ts'
 import { renderReport, stdoutView } from '../cli/view.ts'
+import { type Frame, WatchingCommand, watchFlags } from '../cli/watching-command.ts'
 import { type ExitCode, exitCodes } from '../errors/codes.ts'
 import { KcertError } from '../errors/kcert-error.ts'
 import { renderProbe } from '../output/probe.ts'
 
-export default class Probe extends KcertCommand {
+export default class Probe extends WatchingCommand {
   static override summary =
     'Shake hands with servers: what they serve now, who trusts it, and whom they let in.'
 
@@ -58,7 +48,7 @@ is NOT REACHED, and -i dials from a control plane.`
     [exitCodes.refused]: 'other users can change the inventory',
   }
 
-  static override examples = KcertCommand.examplesOf({
+  static override examples = WatchingCommand.examplesOf({
     'One server, held against a CA, under the name that clients use':
       'kcert probe 192.0.2.10:6443 --ca /etc/kubernetes/pki/ca.crt --name kubernetes.default.svc',
     'Every API server and kubelet of the cluster': 'kcert probe --api-servers --nodes',
@@ -72,58 +62,13 @@ is NOT REACHED, and -i dials from a control plane.`
   static override args = { endpoint: operands('HOST:PORT, [IPv6]:PORT or https://HOST') }
 
   static override flags = {
-    'api-servers': booleanFlag('every API server, and the one of the kubeconfig'),
-    nodes: booleanFlag('the kubelet of every node'),
-    etcd: booleanFlag("etcd's ports for clients and for its other members"),
-    webhooks: booleanFlag('what API servers verify by a caBundle: webhooks, aggregated APIs, conversions'),
-    all: booleanFlag('all of these; with -i also controller managers and schedulers', {
-      exclusive: [...probeSections],
-    }),
-    inventory: valueFlag('FILE', 'how nodes are reached: connections begin there, and files are read there', {
-      char: 'i',
-    }),
-    ca: valueFlag(
-      'FILE',
-      'hold chains against these CAs; if not said: the cluster CA, and none for HOST:PORT',
-      { helpGroup: 'TRUST' },
-    ),
-    'kubelet-certificate-authority': valueFlag(
-      'FILE',
-      'by which API servers verify kubelets; if not said: as their flag says',
-      { helpGroup: 'TRUST' },
-    ),
-    'etcd-ca': valueFlag(
-      'FILE',
-      "hold etcd's chains against these; if not said: as --etcd-cafile says, with -i",
-      { helpGroup: 'TRUST' },
-    ),
-    name: repeatedFlag(
-      'NAME',
-      'a name that clients use for HOST:PORT, instead of HOST; the first goes into SNI',
-      { helpGroup: 'TRUST' },
-    ),
-    'client-certificate': valueFlag('FILE', 'show this one to servers that ask for a client certificate', {
-      helpGroup: 'CLIENT',
-    }),
-    'client-key': valueFlag('FILE', 'its private key, where it is not in the same file', {
-      helpGroup: 'CLIENT',
-      dependsOn: ['client-certificate'],
-    }),
-    'password-file': valueFlag('FILE', 'file whose first line opens an encrypted key', {
-      helpGroup: 'CLIENT',
-      dependsOn: ['client-certificate'],
-    }),
-    tls: wordFlag(['1.2', '1.3'], 'this version and no other'),
-    timeout: valueFlag('DURATION', 'how long to wait for a server', { default: '5s' }),
-    watch: booleanFlag('probe again and again until Ctrl-C', { char: 'w' }),
-    every: valueFlag('10s', 'how often, with --watch; 10s if nothing is said', { dependsOn: ['watch'] }),
-    ...clusterFlags,
+    ...probeFlags,
+    ...watchFlags('probe'),
     output: reportFormatFlag('how to show it'),
   }
 
   protected override async perform(): Promise<ExitCode> {
     const { flags, operands: endpoints } = await this.parse(Probe)
-    const { ca, inventory } = flags
     const sections = sectionsOf(flags)
     checkWanted(endpoints, sections, flags)
     checkFiles({
@@ -140,61 +85,22 @@ is NOT REACHED, and -i dials from a control plane.`
       outputs: [],
       replace: false,
     })
-    const job: ProbeJob = {
-      endpoints,
-      sections,
-      isAll: flags.all || isUnselected(flags),
-      inventory,
-      names: flags.name ?? [],
-      ca,
-      kubeletCa: flags['kubelet-certificate-authority'],
-      etcdCa: flags['etcd-ca'],
-      clientCertificate: flags['client-certificate'],
-      clientKey: flags['client-key'],
-      passwordFile: flags['password-file'],
-      version: flags.tls && (`TLSv${flags.tls}` as const),
-      timeoutMs: parseDuration(flags.timeout, '--timeout'),
-      cluster: flags,
+    const isAll = flags.all || isUnselected(flags)
+    const act = async (frame: Frame): Promise<ExitCode> => {
+      const { report: found, exit } = await probe({ ...flags, endpoints, sections, isAll }, this.context)
+      const report = this.advising(found)
+      const view = await stdoutView(this.context)
+      await this.answer(frame(renderReport(flags.output, report, () => renderProbe(report, view))))
+      return exit
     }
-    if (!flags.watch) return this.once(job, flags.output)
-    const every = flags.every ?? '10s'
-    const exit = await repeatUntilInterrupted(
-      parseDuration(every, '--every'),
-      () => this.again(job, flags.output, every),
-      isReaderGone,
-    )
-    // The terminal has echoed ^C: what comes next begins a line of its own.
-    if (this.context.stdoutIsTerminal) await this.answer('\n')
-    return exit
-  }
-
-  private async once(job: ProbeJob, format: 'text' | 'json' | 'yaml', every?: string): Promise<ExitCode> {
-    const { report: probed, exit } = await probe(job, this.context)
-    const report = this.advising(probed)
-    const view = await stdoutView(this.context)
-    const text = renderReport(format, report, () => renderProbe(report, view))
-    await this.answer(
-      every === undefined ? text : watchFrame(this.context, text, this.context.clock(), every),
-    )
-    return exit
-  }
-
-  /** An API server that is away for a moment is said and asked again. */
-  private async again(job: ProbeJob, format: 'text' | 'json' | 'yaml', every: string): Promise<ExitCode> {
-    try {
-      return await this.once(job, format, every)
-    } catch (error) {
-      if (!(error instanceof KcertError) || error.code !== 'KCERT_UNREACHABLE') throw error
-      if (this.context.stdoutIsTerminal)
-        await this.answer(watchFrame(this.context, '', this.context.clock(), every))
-      return this.fail(error)
-    }
+    parseDuration(flags.timeout, '--timeout')
+    if (!flags.watch) return act((text) => text)
+    // An API server that is away for a moment.
+    return this.watch(flags.every, act, ({ code }) => code === 'KCERT_UNREACHABLE')
   }
 }
 
-type SectionFlags = Readonly<Record<ProbeSection | 'all', boolean | undefined>> & {
-  readonly inventory?: string | undefined
-}
+type SectionFlags = Pick<ProbeFlags, ProbeSection | 'all' | 'inventory'>
 
 function sectionsOf(flags: SectionFlags): ReadonlySet<ProbeSection> {
   if (isUnselected(flags)) return new Set(['api-servers', 'nodes', 'etcd'])

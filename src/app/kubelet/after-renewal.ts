@@ -1,5 +1,5 @@
-import { spawn } from 'node:child_process'
 import { constants } from 'node:os'
+import { whyFailed } from '../../cli/operator-program.ts'
 import { KcertError } from '../../errors/kcert-error.ts'
 import { writeFileAtomically } from '../../system/atomic-file.ts'
 import { requiredFile, textIfReadable } from '../../system/required-file.ts'
@@ -32,7 +32,10 @@ export async function tellOthers(
   note: (text: string) => void,
 ): Promise<void> {
   const failures: KcertError[] = []
-  if (exec !== undefined) await run(exec, env, note).catch((error: KcertError) => failures.push(error))
+  if (exec !== undefined) {
+    const why = await whyFailed(['/bin/sh', '-c', exec], { env, timeoutMs: patienceMs, indent: '  ' }, note)
+    if (why !== undefined) failures.push(hookFailure(`--exec ${exec}`, why))
+  }
   if (signal !== undefined && pidFile !== undefined) {
     try {
       send(signalOf(signal), pidFile)
@@ -41,34 +44,6 @@ export async function tellOthers(
     }
   }
   if (failures[0] !== undefined) throw failures[0]
-}
-
-function run(
-  exec: string,
-  env: Readonly<Record<string, string | undefined>>,
-  note: (text: string) => void,
-): Promise<void> {
-  const child = spawn('/bin/sh', ['-c', exec], {
-    env,
-    stdio: ['ignore', 'pipe', 'pipe'],
-    timeout: patienceMs,
-  })
-  for (const stream of [child.stdout, child.stderr]) {
-    stream
-      .setEncoding('utf8')
-      .on('data', (text: string) => note(text.replace(/\n$/, '').replace(/^/gm, '  ')))
-  }
-  return new Promise((done, failed) => {
-    child.once('error', (error) => failed(hookFailure(`--exec ${exec}`, error.message)))
-    child.once('close', (status, signal) => {
-      if (status === 0) return done()
-      const why =
-        signal === null
-          ? `it ended with status ${status}`
-          : `it was ended by ${signal}, after ${patienceMs / 1000} s at most`
-      failed(hookFailure(`--exec ${exec}`, why))
-    })
-  })
 }
 
 function send(signal: NodeJS.Signals, pidFile: string): void {

@@ -1,6 +1,6 @@
 import type { Context } from '../../cli/context.ts'
-import type { ClusterFlags } from '../../cli/flags.ts'
 import { inFile, readInput } from '../../cli/input.ts'
+import { parseDuration } from '../../cli/instant.ts'
 import { readKeyFile } from '../../cli/key-file.ts'
 import { progressOn } from '../../cli/progress.ts'
 import type { Cluster } from '../../cluster/cluster.ts'
@@ -14,11 +14,7 @@ import type { GivenTrust, ShownPair } from '../../site/cluster-targets.ts'
 import type { ProbeTarget } from '../../site/dialling.ts'
 import type { Site } from '../../site/site.ts'
 import { type Endpoint, parseEndpoint } from '../../tls/endpoint.ts'
-import type { TlsVersion } from '../../tls/handshake.ts'
-
-/** What kinds of servers can be asked for. */
-export const probeSections = ['api-servers', 'nodes', 'etcd', 'webhooks'] as const
-export type ProbeSection = (typeof probeSections)[number]
+import { type ProbeFlags, type ProbeSection, probeSections } from './flags.ts'
 
 /** Behind an inventory also what only its node reaches. */
 const kindsOf: Readonly<Record<ProbeSection, readonly EndpointKind[]>> = {
@@ -30,23 +26,11 @@ const kindsOf: Readonly<Record<ProbeSection, readonly EndpointKind[]>> = {
 const localKinds: readonly EndpointKind[] = ['controller-manager', 'scheduler']
 
 /** What is probed, and how. */
-export interface ProbeJob {
+export interface ProbeJob extends ProbeFlags {
   readonly endpoints: readonly string[]
   readonly sections: ReadonlySet<ProbeSection>
   /** True when everything is wanted, so that what only a node reaches is too. */
   readonly isAll: boolean
-  readonly inventory: string | undefined
-  /** Names for the endpoints that were named; otherwise their hosts. */
-  readonly names: readonly string[]
-  readonly ca: string | undefined
-  readonly kubeletCa: string | undefined
-  readonly etcdCa: string | undefined
-  readonly clientCertificate: string | undefined
-  readonly clientKey: string | undefined
-  readonly passwordFile: string | undefined
-  readonly version: TlsVersion | undefined
-  readonly timeoutMs: number
-  readonly cluster: ClusterFlags
 }
 
 // Sockets are cheap; each connection through a node is a process here and one there.
@@ -90,7 +74,8 @@ async function probed(
   context: Context,
 ): Promise<EndpointReport[]> {
   const [{ default: pMap }, { look }] = await Promise.all([import('p-map'), import('../../site/dialling.ts')])
-  const { timeoutMs, version } = job
+  const timeoutMs = parseDuration(job.timeout, '--timeout')
+  const version = job.tls && (`TLSv${job.tls}` as const)
   const progress = progressOn(context, 'probed', targets.length)
   const reports = new Map<ProbeTarget, EndpointReport>()
   const one = async (target: ProbeTarget): Promise<void> => {
@@ -107,7 +92,10 @@ async function probed(
   return targets.map((target) => reports.get(target)!)
 }
 
-function namedTargets({ endpoints, names }: ProbeJob, { clusterCa, client }: GivenTrust): ProbeTarget[] {
+function namedTargets(
+  { endpoints, name: names = [] }: ProbeJob,
+  { clusterCa, client }: GivenTrust,
+): ProbeTarget[] {
   return [...new Set(endpoints)].map((text): ProbeTarget => {
     const { name, host, port } = endpointOf(text)
     return {
@@ -153,8 +141,8 @@ async function givenTrust(job: ProbeJob, context: Context): Promise<GivenTrust> 
   }
   const [clusterCa, kubeletCa, etcdCa, client] = await Promise.all([
     anchor('--ca', job.ca),
-    anchor('--kubelet-certificate-authority', job.kubeletCa),
-    anchor('etcd CA', job.etcdCa),
+    anchor('--kubelet-certificate-authority', job['kubelet-certificate-authority']),
+    anchor('etcd CA', job['etcd-ca']),
     clientIn(job, context),
   ])
   return {
@@ -167,7 +155,7 @@ async function givenTrust(job: ProbeJob, context: Context): Promise<GivenTrust> 
 
 /** As kubectl has it, but that a kubelet's file holds both. */
 async function clientIn(
-  { clientCertificate: file, clientKey, passwordFile }: ProbeJob,
+  { 'client-certificate': file, 'client-key': clientKey, 'password-file': passwordFile }: ProbeJob,
   context: Context,
 ): Promise<ShownPair | undefined> {
   if (file === undefined) return undefined
@@ -204,9 +192,7 @@ async function withTargets<Result>(
   if (inventory !== undefined) return onNodes(inventory, job, given, context, act)
   if (sections.size === 0) return act({ targets: [], notes: [], errors: [] })
   const { withCluster } = await import('../../cli/cluster.ts')
-  return withCluster(context, job.cluster, async (cluster) =>
-    act(await targetsOfCluster(sections, cluster, given)),
-  )
+  return withCluster(context, job, async (cluster) => act(await targetsOfCluster(sections, cluster, given)))
 }
 
 async function targetsOfCluster(
@@ -286,7 +272,7 @@ async function webhooksFrom(site: Site, job: ProbeJob, context: Context): Promis
   const node = site.inventory.nodes.find(({ role }) => role === 'control-plane')!.name
   const origin = { node, dial: (host: string, port: number) => site.dial(node, host, port) }
   try {
-    const targets = await withCluster(context, job.cluster, ({ objects }) => webhookTargets(objects, origin))
+    const targets = await withCluster(context, job, ({ objects }) => webhookTargets(objects, origin))
     return { targets, notes: targets.length === 0 ? [emptyNotes.webhooks] : [], errors: [] }
   } catch (error) {
     // The nodes have been reached without an API server.

@@ -1,4 +1,4 @@
-import { spawn } from 'node:child_process'
+import { whyFailed } from '../../cli/operator-program.ts'
 import { commandLine } from '../../errors/command-line.ts'
 import { KcertError } from '../../errors/kcert-error.ts'
 import type { Action, Step } from '../../rotation/action.ts'
@@ -88,33 +88,14 @@ export function hookRunner(
   env: Readonly<Record<string, string | undefined>>,
   note: (text: string) => void,
 ): RunHook {
-  return ({ name, when, argv, timeoutSeconds = 60 }, { phase, node }) => {
+  return async ({ name, when, argv, timeoutSeconds = 60 }, { phase, node }) => {
     const shown = name ?? argv.join(' ')
     note(`  hook ${when}${node === undefined ? '' : ` ${node}`}: ${shown}`)
-    const [program = '', ...words] = argv
-    const child = spawn(program, words, {
-      env: { ...env, KCERT_PHASE: String(phase), KCERT_NODE: node ?? '', KCERT_WHEN: when },
-      stdio: ['ignore', 'pipe', 'pipe'],
-      timeout: timeoutSeconds * 1000,
-      // Ctrl-C stops kcert between two acts; a hook in hand comes to its end.
-      detached: true,
-    })
-    for (const stream of [child.stdout, child.stderr]) {
-      stream
-        .setEncoding('utf8')
-        .on('data', (text: string) => note(text.replace(/\n$/, '').replace(/^/gm, '    ')))
-    }
-    return new Promise((done, failed) => {
-      child.once('error', (error) => failed(failure(shown, error.message, phase)))
-      child.once('close', (status, signal) => {
-        if (status === 0) return done()
-        const why =
-          signal === null
-            ? `it ended with status ${status}`
-            : `it was ended by ${signal} after ${timeoutSeconds} s at most`
-        failed(failure(shown, why, phase))
-      })
-    })
+    const own = { KCERT_PHASE: String(phase), KCERT_NODE: node ?? '', KCERT_WHEN: when }
+    // Ctrl-C stops kcert between two acts; a hook in hand comes to its end.
+    const manner = { timeoutMs: timeoutSeconds * 1000, detached: true, indent: '    ' }
+    const why = await whyFailed(argv, { env: { ...env, ...own }, ...manner }, note)
+    if (why !== undefined) throw failure(shown, why, phase)
   }
 }
 

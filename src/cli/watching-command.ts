@@ -1,0 +1,43 @@
+import type { ExitCode } from '../errors/codes.ts'
+import { KcertError } from '../errors/kcert-error.ts'
+import { KcertCommand } from './base-command.ts'
+import { booleanFlag, valueFlag } from './flags.ts'
+import { parseDuration } from './instant.ts'
+import { isReaderGone } from './standard-output.ts'
+
+/** Returns what --watch shows of a text that was found at this time. */
+export type Frame = (text: string, now?: Date) => string
+
+/** The flags of a command that can be run again and again; `does` is its verb. */
+export function watchFlags(does: string) {
+  return {
+    watch: booleanFlag(`${does} again and again until Ctrl-C`, { char: 'w' }),
+    every: valueFlag('10s', 'how often, with --watch; 10s if nothing is said', { dependsOn: ['watch'] }),
+  }
+}
+
+export abstract class WatchingCommand extends KcertCommand {
+  /** Acts again and again until Ctrl-C. What `passes` is gone for a moment: it is said, and looked for again. */
+  protected async watch(
+    every = '10s',
+    act: (frame: Frame) => Promise<ExitCode>,
+    passes: (error: KcertError) => boolean,
+  ): Promise<ExitCode> {
+    const { repeatUntilInterrupted, watchFrame } = await import('./repeat.ts')
+    const { context } = this
+    const frame: Frame = (text, now = context.clock()) => watchFrame(context, text, now, every)
+    const once = async (): Promise<ExitCode> => {
+      try {
+        return await act(frame)
+      } catch (error) {
+        if (!(error instanceof KcertError) || !passes(error)) throw error
+        if (context.stdoutIsTerminal) await this.answer(frame(''))
+        return this.fail(error)
+      }
+    }
+    const exit = await repeatUntilInterrupted(parseDuration(every, '--every'), once, isReaderGone)
+    // The terminal has echoed ^C: what comes next begins a line of its own.
+    if (context.stdoutIsTerminal) await this.answer('\n')
+    return exit
+  }
+}
