@@ -1,7 +1,7 @@
 import { type ProbeFlags, type ProbeSection, probeFlags, probeSections } from '../app/probe/flags.ts'
 import { probe } from '../app/probe/probe.ts'
 import { checkFiles, flagFiles } from '../cli/command-files.ts'
-import { clusterExits, operands, reportFormatFlag } from '../cli/flags.ts'
+import { clusterExits, clusterFlags, operands, reportFormatFlag } from '../cli/flags.ts'
 import { parseDuration } from '../cli/instant.ts'
 import { renderReport, stdoutView } from '../cli/view.ts'
 import { type Frame, WatchingCommand, watchFlags } from '../cli/watching-command.ts'
@@ -64,6 +64,7 @@ is NOT REACHED, and -i dials from a control plane.`
   static override flags = {
     ...probeFlags,
     ...watchFlags('probe'),
+    ...clusterFlags,
     output: reportFormatFlag('how to show it'),
   }
 

@@ -171,7 +171,7 @@ function notFinished(history: readonly JournalEntry[]): KcertError {
   }
   return new KcertError('KCERT_ROTATION_REFUSED', 'the rotation has not come to its end', {
     why: 'every way back needs the key of the old CA, until phase 12 holds',
-    next: commandLine`see where it stands: kcert rotate-ca status`,
+    next: commandLine`see where it stands: kcert rotate-ca`,
   })
 }
 

@@ -52,7 +52,7 @@ describe('the old CAs of a journal', () => {
       [rotation('new'), phase(12, 'begun')],
       {
         message: 'the rotation has not come to its end',
-        next: 'see where it stands: kcert rotate-ca status',
+        next: 'see where it stands: kcert rotate-ca',
       },
     ],
     [

@@ -85,7 +85,7 @@ test('what comes before anything on a node is named, and scripts are not written
     message: 'before anything on a node comes: patch ConfigMap kube-system/kubeadm-config',
     next: 'kcert rotate-ca --phase 2 --by-runbook',
   })
-  expect(operator.runbooks).toHaveLength(1)
+  expect(operator.runbooks).toHaveLength(2)
 })
 
 test.for<{ name: string; shape: ClusterShape }>([

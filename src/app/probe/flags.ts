@@ -1,5 +1,5 @@
 import type { FlagsOf } from '../../cli/base-command.ts'
-import { booleanFlag, clusterFlags, repeatedFlag, valueFlag, wordFlag } from '../../cli/flags.ts'
+import { booleanFlag, type ClusterFlags, repeatedFlag, valueFlag, wordFlag } from '../../cli/flags.ts'
 
 /** What kinds of servers can be asked for. */
 export const probeSections = ['api-servers', 'nodes', 'etcd', 'webhooks'] as const
@@ -50,7 +50,6 @@ export const probeFlags = {
   }),
   tls: wordFlag(['1.2', '1.3'], 'this version and no other'),
   timeout: valueFlag('DURATION', 'how long to wait for a server', { default: '5s' }),
-  ...clusterFlags,
 }
 
-export type ProbeFlags = FlagsOf<typeof probeFlags>
+export type ProbeFlags = FlagsOf<typeof probeFlags> & ClusterFlags
