@@ -11,11 +11,13 @@ function editDistance(a: string, b: string): number {
   let previous = Array.from({ length: b.length + 1 }, (_, index) => index)
   for (let i = 1; i <= Math.min(a.length, 64); i++) {
     const current = [i]
-    for (let j = 1; j <= b.length; j++) {
-      const substitution = previous[j - 1]! + (a[i - 1] === b[j - 1] ? 0 : 1)
-      current[j] = Math.min(previous[j]! + 1, current[j - 1]! + 1, substitution)
+    let [diagonal = 0, ...above] = previous
+    for (const [j, up] of above.entries()) {
+      const left = current[j] ?? 0
+      current.push(Math.min(up + 1, left + 1, diagonal + (a[i - 1] === b[j] ? 0 : 1)))
+      diagonal = up
     }
     previous = current
   }
-  return previous[b.length]!
+  return previous.at(-1) ?? 0
 }

@@ -78,7 +78,7 @@ export interface Part {
 export function* partsOf(argv: readonly string[], shapes: FlagShapes): Generator<Part> {
   const known = spellings(shapes)
   for (let i = 0; i < argv.length; i++) {
-    const word = argv[i]!
+    const word = argv[i] ?? ''
     if (word === '--') {
       for (const operand of argv.slice(i + 1))
         yield { isOperand: true, isBehindEnd: true, words: [operand], names: [] }
@@ -92,10 +92,10 @@ export function* partsOf(argv: readonly string[], shapes: FlagShapes): Generator
     if (read.needsValue === undefined || i + 1 >= argv.length)
       yield { isOperand: false, words: [word], names: read.needsValue ? [] : read.names, ...read.part }
     else {
-      const value = argv[++i]!
-      const written = /^(--[^=]+)=/.exec(value)
+      const value = argv[++i] ?? ''
+      const [, written = ''] = /^(--[^=]+)=/.exec(value) ?? []
       // oclif refuses a flag in the place of a value only where it is written without one of its own.
-      if (written !== null && known.has(written[1]!)) throw valueIsMissing(read.needsValue, value)
+      if (known.has(written)) throw valueIsMissing(read.needsValue, value)
       yield { isOperand: false, words: [word, value], names: read.names }
     }
   }

@@ -77,9 +77,8 @@ declare global {
 }
 
 // Put around a script before it becomes a string: a string of two would be copied on V8's heap, and its garbage collected.
-const [head, tail] = ['(function(exports,require,module,__filename){', '\n})'].map((text) =>
-  Buffer.from(text),
-)
+const head = Buffer.from('(function(exports,require,module,__filename){')
+const tail = Buffer.from('\n})')
 
 export function loadScripts(
   source: ScriptSource,
@@ -89,7 +88,7 @@ export function loadScripts(
     const before = loaded.get(name)
     if (before !== undefined) return before.module.exports
     const cachedData = source.code(name)
-    const script = new Script(Buffer.concat([head!, source.bytes(name), tail!]).toString('latin1'), {
+    const script = new Script(Buffer.concat([head, source.bytes(name), tail]).toString('latin1'), {
       filename: source.path(name),
       ...(cachedData === undefined ? {} : { cachedData }),
     })
@@ -179,11 +178,11 @@ const keptForMs = 7 * 24 * 60 * 60_000
 
 /** What other builds or other Nodes left. */
 function removeOlder(folder: string, name: string): void {
-  const [build] = /-[^-]*-[^-]*$/.exec(name) ?? []
+  const [build = ''] = /-[^-]*-[^-]*$/.exec(name) ?? []
   const since = statSync(`${folder}/${name}`).mtimeMs - keptForMs
   for (const other of readdirSync(folder)) {
     const path = `${folder}/${other}`
-    if (/\.js-[^-]*-[^-]*$/.test(other) && !other.endsWith(build!) && statSync(path).mtimeMs < since)
+    if (/\.js-[^-]*-[^-]*$/.test(other) && !other.endsWith(build) && statSync(path).mtimeMs < since)
       rmSync(path)
   }
 }

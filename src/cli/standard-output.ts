@@ -50,7 +50,7 @@ export function isReaderGone(): boolean {
  */
 export function surviveFailedWrites(): void {
   for (const name of ['stdout', 'stderr'] as const) {
-    const own = Object.getOwnPropertyDescriptor(process, name)!
+    const own = Object.getOwnPropertyDescriptor(process, name) ?? {}
     // The stream is made by the first look at it, and this is told then.
     const get = (): NodeJS.WriteStream => {
       Object.defineProperty(process, name, own)

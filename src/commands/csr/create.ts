@@ -189,7 +189,8 @@ without --force. With --kubeadm the files go to --cert-dir and --kubeconfig-dir.
   private async kubeadmSpec(row: string, flags: CreateFlags): Promise<RequestSpec> {
     const settings = await kubeadmSettingsOf(flags, this.context)
     const [request] = kubeadmRequests(row, settings)
-    return { ...request!.spec, notices: [...settings.notices, ...request!.spec.notices] }
+    if (request === undefined) throw new RangeError(`no row ${row}`)
+    return { ...request.spec, notices: [...settings.notices, ...request.spec.notices] }
   }
 
   private async caPem(file: string | undefined): Promise<string | undefined> {

@@ -181,7 +181,7 @@ kube-controller-manager removes an object an hour after it was issued: fetch it 
       }
       if (output === 'manifest') {
         this.note(notices)
-        await this.answer(isFile ? '' : manifest!)
+        await this.answer(isFile ? '' : (manifest ?? ''))
         return exitCodes.done
       }
       const report = fetchReport(

@@ -81,7 +81,7 @@ atomically, keeps its mode and owner, and what it was is kept beside it as FILE.
     const source = await readKubeconfigFile(args.file, context)
     const made = await readBundle(flags.ca, context)
     const pem = writeCertificates(made.members.map(({ certificate }) => certificate))
-    const path = flags.ca[0]!
+    const [path = ''] = flags.ca
     const certificateAuthority = isByPath
       ? { file: isAbsolute(path) ? path : join(context.workingFolder, path) }
       : { data: Buffer.from(pem) }

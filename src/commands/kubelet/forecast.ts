@@ -80,7 +80,8 @@ configuration and flags, and the manifest of kube-controller-manager.`
     const { context } = this
     const only = flags.node ?? []
     const timeoutMs = parseDuration(flags.timeout, '--timeout')
-    if (flags.inventory !== undefined && targets.length > 0) throw twoSources(targets[0]!)
+    const [target] = targets
+    if (flags.inventory !== undefined && target !== undefined) throw twoSources(target)
     const facts =
       targets.length > 0
         ? await this.fromFiles(targets, only)

@@ -48,7 +48,8 @@ A whole token, best with --token-file, is held against the cluster's, without be
     const { args, flags } = await this.parse(TokenCheck)
     const { context } = this
     const file = flags['token-file']
-    if ((args.id === undefined) === (file === undefined))
+    const { id: named } = args
+    if ((named === undefined) === (file === undefined))
       throw new KcertError(
         'KCERT_USAGE',
         'a token is named by its id or by --token-file, and by one of them',
@@ -59,12 +60,12 @@ A whole token, best with --token-file, is held against the cluster's, without be
     const given =
       file !== undefined
         ? await readTokenFile(file, context)
-        : isTokenId(args.id!)
+        : named === undefined || isTokenId(named)
           ? undefined
-          : parseToken(args.id!)
+          : parseToken(named)
     if (given !== undefined && file === undefined)
       this.notice('note: the command line is seen by every user of this machine: rather --token-file FILE\n')
-    const id = given?.id ?? args.id!
+    const id = given?.id ?? named ?? ''
     const report = await this.onCluster(flags, (cluster) =>
       checkTokenOn(
         cluster,
