@@ -1,6 +1,8 @@
 import * as v from 'valibot'
+import { given } from '../errors/given.ts'
 import { rfc3339 } from '../pki/rfc3339.ts'
 import type { Certificate } from '../x509/certificate.ts'
+import { described, header, hexSchema as hex, text } from '../x509/json-fields.ts'
 import { checkLineSchema } from './check-line.ts'
 import type { ClusterInfo } from './cluster-info.ts'
 import { pinOf } from './pin.ts'
@@ -8,10 +10,9 @@ import { pinOf } from './pin.ts'
 // The JSON contract of `kcert cluster-info`.
 
 const time = v.pipe(v.string(), v.isoTimestamp())
-const hex = v.pipe(v.string(), v.regex(/^[0-9a-f]+$/))
 
 const authoritySchema = v.object({
-  subject: v.pipe(v.string(), v.description('RFC 4514')),
+  subject: text('RFC 4514'),
   notBefore: time,
   notAfter: time,
   pin: v.pipe(
@@ -25,17 +26,14 @@ const authoritySchema = v.object({
 
 const signatureSchema = v.object({
   tokenId: v.string(),
-  state: v.pipe(
+  state: described(
     v.picklist(['stands', 'stale', 'missing', 'orphaned', 'unknown']),
-    v.description(
-      'stale: of another text or another token; missing: none by this token, which signs; orphaned: no valid token of this id signs; unknown: the Secrets of the tokens may not be read',
-    ),
+    'stale: of another text or another token; missing: none by this token, which signs; orphaned: no valid token of this id signs; unknown: the Secrets of the tokens may not be read',
   ),
 })
 
 export const clusterInfoSchema = v.object({
-  apiVersion: v.literal('kcert/v1'),
-  kind: v.literal('ClusterInfo'),
+  ...header('ClusterInfo'),
   resourceVersion: v.string(),
   server: v.optional(v.string()),
   authorities: v.array(authoritySchema),
@@ -44,36 +42,30 @@ export const clusterInfoSchema = v.object({
 })
 
 export const clusterInfoVerificationSchema = v.object({
-  apiVersion: v.literal('kcert/v1'),
-  kind: v.literal('ClusterInfoVerification'),
+  ...header('ClusterInfoVerification'),
   server: v.optional(v.string()),
-  verdict: v.pipe(
+  verdict: described(
     v.picklist(['ok', 'no', 'unknown']),
-    v.description('no: a newcomer may be led astray or turned away; unknown: not all could be looked at'),
+    'no: a newcomer may be led astray or turned away; unknown: not all could be looked at',
   ),
   checks: v.array(checkLineSchema),
 })
 
 export const clusterInfoUpdateSchema = v.object({
-  apiVersion: v.literal('kcert/v1'),
-  kind: v.literal('ClusterInfoUpdate'),
+  ...header('ClusterInfoUpdate'),
   outcome: v.picklist(['updated', 'unchanged', 'would-update', 'declined']),
   server: v.optional(v.string()),
   before: v.array(authoritySchema),
   after: v.array(authoritySchema),
-  signatures: v.pipe(v.array(signatureSchema), v.description('as they are after the command')),
-  diff: v.pipe(
-    v.array(v.string()),
-    v.description('of data.kubeconfig, long values shortened and credentials hidden'),
-  ),
-  backup: v.optional(v.pipe(v.string(), v.description('the file with the object as it was'))),
+  signatures: described(v.array(signatureSchema), 'as they are after the command'),
+  diff: described(v.array(v.string()), 'of data.kubeconfig, long values shortened and credentials hidden'),
+  backup: v.optional(text('the file with the object as it was')),
   notices: v.array(v.string()),
 })
 
 export const caPinsSchema = v.object({
-  apiVersion: v.literal('kcert/v1'),
-  kind: v.literal('CaPins'),
-  source: v.pipe(v.string(), v.description('"kube-public/cluster-info", or the files')),
+  ...header('CaPins'),
+  source: text('"kube-public/cluster-info", or the files'),
   authorities: v.array(authoritySchema),
 })
 
@@ -107,7 +99,7 @@ export function clusterInfoReport(
     apiVersion: 'kcert/v1',
     kind: 'ClusterInfo',
     resourceVersion,
-    ...(info.server === undefined ? {} : { server: info.server }),
+    ...given({ server: info.server }),
     authorities: info.authorities.map(authorityFacts),
     signatures: [...signatures],
     faults: info.faults.map(({ id, detail, next }) => ({ id, detail, next })),

@@ -1,4 +1,5 @@
 import { commandLine } from '../errors/command-line.ts'
+import { given } from '../errors/given.ts'
 import type { Certificate } from '../x509/certificate.ts'
 import { CertificatePool } from '../x509/certificate-pool.ts'
 import { verifyChain } from '../x509/chain.ts'
@@ -48,7 +49,7 @@ export function verifyClusterInfo(facts: VerificationFacts): ClusterInfoVerifica
   return {
     apiVersion: 'kcert/v1',
     kind: 'ClusterInfoVerification',
-    ...(info.server === undefined ? {} : { server: info.server }),
+    ...given({ server: info.server }),
     verdict: verdictOf(checks),
     checks,
   }

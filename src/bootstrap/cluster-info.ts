@@ -1,3 +1,4 @@
+import { messageOf } from '../errors/kcert-error.ts'
 import type { Kubeconfig } from '../kubeconfig/kubeconfig.ts'
 import { openKubeconfig } from '../kubeconfig/open.ts'
 import { type Certificate, readCertificates } from '../x509/certificate.ts'
@@ -47,36 +48,25 @@ export async function readClusterInfo(data: ClusterInfoData): Promise<ClusterInf
       .filter(([key]) => key.startsWith(signatureKeyPrefix))
       .map(([key, signature]) => [key.slice(signatureKeyPrefix.length), signature]),
   )
+  const unread = (fault: ClusterInfoFault): ClusterInfo => ({
+    ...{ kubeconfig: kubeconfig ?? '', clusterName: '', server: undefined },
+    ...{ authorities: [], signatures, faults: [fault] },
+  })
   if (kubeconfig === undefined)
-    return {
-      kubeconfig: '',
-      clusterName: '',
-      server: undefined,
-      authorities: [],
-      signatures,
-      faults: [
-        { id: 'no-kubeconfig', detail: 'data has no kubeconfig', next: 'kubeadm init phase bootstrap-token' },
-      ],
-    }
+    return unread({
+      id: 'no-kubeconfig',
+      detail: 'data has no kubeconfig',
+      next: 'kubeadm init phase bootstrap-token',
+    })
   const opened = await openKubeconfig(kubeconfig)
   if (opened === undefined || opened.refusal !== undefined)
-    return {
-      kubeconfig,
-      clusterName: '',
-      server: undefined,
-      authorities: [],
-      signatures,
-      faults: [
-        {
-          id: 'kubeconfig-malformed',
-          detail:
-            opened === undefined
-              ? 'data.kubeconfig is no kubeconfig'
-              : `client-go refuses data.kubeconfig: ${opened.refusal}`,
-          next: rewrite,
-        },
-      ],
-    }
+    return unread({
+      id: 'kubeconfig-malformed',
+      detail: opened
+        ? `client-go refuses data.kubeconfig: ${opened.refusal}`
+        : 'data.kubeconfig is no kubeconfig',
+      next: rewrite,
+    })
   return { kubeconfig, signatures, ...contentOf(opened.kubeconfig) }
 }
 
@@ -92,60 +82,49 @@ export function signatureStates(
   })
 }
 
-function contentOf(
-  kubeconfig: Kubeconfig,
-): Pick<ClusterInfo, 'clusterName' | 'server' | 'authorities' | 'faults'> {
-  const { clusters, users } = kubeconfig
+function contentOf({ clusters, users }: Kubeconfig) {
   const [cluster] = clusters
-  const faults: ClusterInfoFault[] = []
-  // kubeadm join takes a kubeconfig with one cluster and no other.
-  if (clusters.length !== 1)
-    faults.push({
+  const authorities = authoritiesOf(cluster)
+  const isSecret = users.some(
+    ({ clientKey, credentials }) => clientKey !== undefined || credentials.length > 0,
+  )
+  const faults: (ClusterInfoFault | false)[] = [
+    // kubeadm join takes a kubeconfig with one cluster and no other.
+    clusters.length !== 1 && {
       id: 'cluster-count',
       detail: `it names ${clusters.length} clusters, not one`,
       next: rewrite,
-    })
-  if (users.some(({ clientKey, credentials }) => clientKey !== undefined || credentials.length > 0))
-    faults.push({
+    },
+    isSecret && {
       id: 'secret-inside',
       detail: 'it holds a credential, and everybody on the network may read it',
       next: 'take the users out of it now, and revoke that credential',
-    })
-  if (cluster !== undefined && !cluster.server)
-    faults.push({ id: 'no-server', detail: 'its cluster names no server', next: rewrite })
-  const { authorities, fault } = authoritiesOf(cluster)
+    },
+    cluster !== undefined &&
+      !cluster.server && { id: 'no-server', detail: 'its cluster names no server', next: rewrite },
+    !Array.isArray(authorities) && { ...authorities, next: newCa },
+  ]
   return {
     clusterName: cluster?.name ?? '',
     server: cluster?.server,
-    authorities,
-    faults: fault === undefined ? faults : [...faults, fault],
+    authorities: Array.isArray(authorities) ? authorities : [],
+    faults: faults.filter((fault) => fault !== false),
   }
 }
 
-function authoritiesOf(cluster: Kubeconfig['clusters'][number] | undefined): {
-  authorities: Certificate[]
-  fault?: ClusterInfoFault
-} {
-  const material = cluster?.certificateAuthority
-  if (material?.data === undefined)
-    return {
-      authorities: [],
-      fault:
-        material?.file === undefined
-          ? { id: 'no-authority', detail: 'its cluster has no CA certificate', next: newCa }
-          : {
-              id: 'authority-by-path',
-              detail: `its cluster names a file, ${material.file}, that newcomers do not have`,
-              next: newCa,
-            },
-    }
+function authoritiesOf(
+  cluster: Kubeconfig['clusters'][number] | undefined,
+): Certificate[] | Omit<ClusterInfoFault, 'next'> {
+  const { data, file } = cluster?.certificateAuthority ?? {}
   try {
-    return { authorities: readCertificates(material.data) }
+    if (data !== undefined) return readCertificates(data)
   } catch (error) {
-    return { authorities: [], fault: malformedAuthority((error as Error).message) }
+    return { id: 'authority-malformed', detail: `certificate-authority-data: ${messageOf(error)}` }
   }
-}
-
-function malformedAuthority(detail: string): ClusterInfoFault {
-  return { id: 'authority-malformed', detail: `certificate-authority-data: ${detail}`, next: newCa }
+  return file === undefined
+    ? { id: 'no-authority', detail: 'its cluster has no CA certificate' }
+    : {
+        id: 'authority-by-path',
+        detail: `its cluster names a file, ${file}, that newcomers do not have`,
+      }
 }

@@ -1,4 +1,5 @@
 import { commandLine } from '../errors/command-line.ts'
+import { given } from '../errors/given.ts'
 import { rfc3339 } from '../pki/rfc3339.ts'
 import type { BootstrapProgress, BootstrapStep } from './progress-report.ts'
 import type { TokenFacts } from './token-secret.ts'
@@ -39,42 +40,50 @@ export interface ProgressFacts {
 
 type Judged = Omit<BootstrapStep, 'number' | 'id'>
 
+const judged =
+  (outcome: Judged['outcome']) =>
+  (detail: string, next?: string): Judged =>
+    given({ outcome, detail, next })
+const [done, stopped, notKnown, later] = [
+  judged('done'),
+  judged('stopped'),
+  judged('unknown'),
+  judged('later'),
+]
+
 const rbac = 'kcert bootstrap rbac -o yaml | kubectl apply -f -'
 
 /** Judges every step, and says where the node stopped and what to do there. */
 export function bootstrapProgress(facts: ProgressFacts): BootstrapProgress {
   const far = furthest(facts)
-  const judged = steps.map(({ number, id, sign, judge }): BootstrapStep => {
+  const found = steps.map(({ number, id, sign, judge }): BootstrapStep => {
     const proven = far >= number && sign !== undefined
-    const found = proven ? { outcome: 'done' as const, detail: sign(facts) } : judge(facts, far)
-    return { number, id, ...found }
+    return { number, id, ...(proven ? done(sign(facts)) : judge(facts, far)) }
   })
-  const stop = judged.findIndex(({ outcome }) => outcome === 'stopped')
-  const stopNumber = judged[stop]?.number ?? Number.POSITIVE_INFINITY
-  const all = judged.map((step): BootstrapStep => {
+  const stopNumber = found.find(({ outcome }) => outcome === 'stopped')?.number ?? Number.POSITIVE_INFINITY
+  const all = found.map((step): BootstrapStep => {
     if (step.number <= stopNumber) return step
     // Renewals are another matter than the way in: a binding that they lack is said whatever else is wrong.
     if (step.id === 'renewal-approved' && step.outcome === 'stopped') return step
-    return { number: step.number, id: step.id, outcome: 'later', detail: step.detail }
+    return { number: step.number, id: step.id, ...later(step.detail) }
   })
-  const stopped = all.find(({ outcome }) => outcome === 'stopped')
+  const stoppedAt = all.find(({ outcome }) => outcome === 'stopped')?.id
   return {
     apiVersion: 'kcert/v1',
     kind: 'BootstrapProgress',
     generatedAt: rfc3339(facts.now),
     node: facts.node,
-    verdict: stopped === undefined && far >= 13 ? 'arrived' : 'stopped',
-    ...(stopped === undefined ? {} : { stoppedAt: stopped.id }),
+    verdict: stoppedAt === undefined && far >= 13 ? 'arrived' : 'stopped',
+    ...given({ stoppedAt }),
     steps: all,
   }
 }
 
 /** The number of the last step that something proves. */
 function furthest(facts: ProgressFacts): number {
-  const { nodeObject, lease } = facts
-  if (nodeObject !== undefined && nodeObject !== 'absent') return 13
+  if (typeof facts.nodeObject === 'object') return 13
   // A kubelet asks for its Lease before anybody has seen its Node.
-  if (lease !== undefined && lease !== 'absent') return 12
+  if (typeof facts.lease === 'object') return 12
   const first = bootstrapping(facts)
   if (first === undefined) return 0
   if (first.state === 'issued') return 10
@@ -90,12 +99,19 @@ function renewal({ requests, node }: ProgressFacts): NodeRequest | undefined {
   return requests.find(({ username }) => username === `system:node:${node}`)
 }
 
+type Judge = (facts: ProgressFacts, far: number) => Judged
+type Sign = (facts: ProgressFacts) => string
+
 interface Step {
   readonly number: number
   readonly id: string
+  readonly judge: Judge
   /** How it is known that the step is done, from a sign further on. Absent where a further sign proves nothing. */
-  readonly sign?: (facts: ProgressFacts) => string
-  readonly judge: (facts: ProgressFacts, far: number) => Judged
+  readonly sign?: Sign
+}
+
+function step(number: number, id: string, judge: Judge, sign?: Sign): Step {
+  return { number, id, judge, ...(sign && { sign }) }
 }
 
 const onNode = (what: string, next?: string) => (): Judged =>
@@ -104,59 +120,43 @@ const onNode = (what: string, next?: string) => (): Judged =>
 const lookThere =
   'on the node: systemctl status kubelet; journalctl -u kubelet -n 50; kcert inspect /etc/kubernetes /var/lib/kubelet/pki'
 
-const done = (detail: string): Judged => ({ outcome: 'done', detail })
-const stopped = (detail: string, next: string): Judged => ({ outcome: 'stopped', detail, next })
-const notKnown = (detail: string, next?: string): Judged => ({
-  outcome: 'unknown',
-  detail,
-  ...(next === undefined ? {} : { next }),
-})
-const laterThan = (detail: string): Judged => ({ outcome: 'later', detail })
-
-const bySign = (facts: ProgressFacts): string => {
+const bySign: Sign = (facts) => {
   const request = bootstrapping(facts)
-  if (facts.nodeObject !== undefined && facts.nodeObject !== 'absent') return 'its Node is there'
+  if (typeof facts.nodeObject === 'object') return 'its Node is there'
   return request === undefined ? 'it is further on' : `its request ${request.name} is there`
 }
 
+const certificateLater = later('the certificate comes onto the object with the signature')
+const kubeconfigLater = later('kubelet.conf is written with the certificate')
+
 const steps: readonly Step[] = [
-  { number: 1, id: 'kubelet', sign: bySign, judge: onNode('whether the kubelet runs', lookThere) },
-  {
-    number: 2,
-    id: 'kubeconfig-missing',
-    sign: bySign,
-    judge: onNode('whether it has no usable kubelet.conf yet'),
-  },
-  {
-    number: 3,
-    id: 'bootstrap-kubeconfig',
-    sign: bySign,
-    judge: onNode('whether bootstrap-kubelet.conf is there'),
-  },
-  { number: 4, id: 'server-and-token', sign: bySign, judge: onNode('which server and token it names') },
-  { number: 5, id: 'token', sign: tokenSign, judge: judgeToken },
-  { number: 6, id: 'binding', sign: bySign, judge: judgeBinding },
-  { number: 7, id: 'request', sign: requestSign, judge: judgeRequest },
-  { number: 8, id: 'approval', sign: () => 'it is approved', judge: judgeApproval },
-  { number: 9, id: 'signature', sign: () => 'it is signed', judge: judgeSignature },
-  {
-    number: 10,
-    id: 'certificate',
-    sign: () => 'the certificate is on the object, or was',
-    judge: () => laterThan('the certificate comes onto the object with the signature'),
-  },
-  { number: 11, id: 'fetched', sign: () => 'the kubelet has its certificate', judge: judgeFetched },
-  {
-    number: 12,
-    id: 'kubeconfig',
-    sign: () => 'the kubelet acts as the node, so its kubelet.conf is written',
-    judge: () => laterThan('kubelet.conf is written with the certificate'),
-  },
-  { number: 13, id: 'node', judge: judgeNode },
-  { number: 13, id: 'lease', judge: judgeLease },
-  { number: 13, id: 'csinode', judge: judgeCsiNode },
-  { number: 14, id: 'renewal', judge: judgeRenewal },
-  { number: 15, id: 'renewal-approved', judge: judgeRenewed },
+  step(1, 'kubelet', onNode('whether the kubelet runs', lookThere), bySign),
+  step(2, 'kubeconfig-missing', onNode('whether it has no usable kubelet.conf yet'), bySign),
+  step(3, 'bootstrap-kubeconfig', onNode('whether bootstrap-kubelet.conf is there'), bySign),
+  step(4, 'server-and-token', onNode('which server and token it names'), bySign),
+  step(5, 'token', judgeToken, tokenSign),
+  step(6, 'binding', judgeBinding, bySign),
+  step(7, 'request', judgeRequest, requestSign),
+  step(8, 'approval', judgeApproval, () => 'it is approved'),
+  step(9, 'signature', judgeSignature, () => 'it is signed'),
+  step(
+    10,
+    'certificate',
+    () => certificateLater,
+    () => 'the certificate is on the object, or was',
+  ),
+  step(11, 'fetched', judgeFetched, () => 'the kubelet has its certificate'),
+  step(
+    12,
+    'kubeconfig',
+    () => kubeconfigLater,
+    () => 'the kubelet acts as the node, so its kubelet.conf is written',
+  ),
+  step(13, 'node', judgeNode),
+  step(13, 'lease', judgeLease),
+  step(13, 'csinode', judgeCsiNode),
+  step(14, 'renewal', judgeRenewal),
+  step(15, 'renewal-approved', judgeRenewed),
 ]
 
 function tokenSign(facts: ProgressFacts): string {
@@ -217,42 +217,44 @@ function judgeRequest(): Judged {
 
 function judgeApproval(facts: ProgressFacts): Judged {
   const request = bootstrapping(facts)
-  if (request === undefined) return laterThan('kube-controller-manager, or a person, approves the request')
-  const { name, state, message = '' } = request
+  if (request === undefined) return later('kube-controller-manager, or a person, approves the request')
+  const { name, state } = request
   if (state === 'denied')
     return stopped(
-      `${name} was denied${message === '' ? '' : `: ${message}`}`,
+      `${name} was denied${messageOf(request)}`,
       commandLine`read it, then delete it so that the kubelet requests again: kcert csr describe ${name}; kubectl delete csr ${name}`,
     )
   if (state !== 'pending') return done('it is approved')
   if (facts.rights.isAutoApproved === false)
-    return {
-      outcome: 'stopped',
-      detail: `${name} waits, and nobody approves it by himself: the group is not bound to nodeclient`,
+    return stopped(
+      `${name} waits, and nobody approves it by himself: the group is not bound to nodeclient`,
       // Without the right kcert refuses to approve it, too.
-      next: [
+      [
         rbac,
         commandLine`kube-controller-manager looks again within minutes, or at once: kcert csr approve ${name}`,
       ].join('; '),
-    }
+    )
   return stopped(`${name} waits for its approval`, commandLine`kcert csr explain ${name}`)
 }
 
 function judgeSignature(facts: ProgressFacts): Judged {
   const request = bootstrapping(facts)
   if (request?.state !== 'approved' && request?.state !== 'failed')
-    return laterThan('kube-controller-manager signs what is approved')
-  const { name, state, message = '' } = request
-  if (state === 'failed')
-    return stopped(
-      `the signer refused ${name}${message === '' ? '' : `: ${message}`}`,
-      commandLine`kcert csr explain ${name}`,
-    )
-  return stopped(`${name} is approved, and not signed`, commandLine`kcert csr explain ${name}`)
+    return later('kube-controller-manager signs what is approved')
+  const { name, state } = request
+  const what =
+    state === 'failed'
+      ? `the signer refused ${name}${messageOf(request)}`
+      : `${name} is approved, and not signed`
+  return stopped(what, commandLine`kcert csr explain ${name}`)
+}
+
+function messageOf({ message = '' }: { readonly message?: string }): string {
+  return message === '' ? '' : `: ${message}`
 }
 
 function judgeFetched(_: ProgressFacts, far: number): Judged {
-  if (far < 10) return laterThan('the kubelet fetches the certificate')
+  if (far < 10) return later('the kubelet fetches the certificate')
   return stopped(
     'the certificate is there, and no sign that the kubelet has fetched it',
     'on the node: journalctl -u kubelet -n 50; ls -l /var/lib/kubelet/pki',
@@ -263,30 +265,25 @@ function judgeNode({ nodeObject, node }: ProgressFacts): Judged {
   if (nodeObject === undefined) return notKnown('whether there is a Node: it may not be read')
   if (nodeObject === 'absent')
     return stopped('there is no Node of this name', 'on the node: journalctl -u kubelet -n 50')
-  const { isReady, message = '' } = nodeObject
-  if (isReady === true) return done('the Node is registered and Ready')
-  return {
-    outcome: 'done',
-    detail: `the Node is registered and not Ready${message === '' ? '' : `: ${message}`}`,
-    next: commandLine`kubectl describe node ${node}`,
-  }
+  if (nodeObject.isReady === true) return done('the Node is registered and Ready')
+  const what = `the Node is registered and not Ready${messageOf(nodeObject)}`
+  return done(what, commandLine`kubectl describe node ${node}`)
 }
 
 function judgeLease({ lease, nodeObject, now }: ProgressFacts): Judged {
   if (lease === undefined) return notKnown('its heartbeat: Leases may not be read')
   if (lease === 'absent') {
-    if (nodeObject === 'absent') return laterThan('the heartbeat (Lease in kube-node-lease)')
+    if (nodeObject === 'absent') return later('the heartbeat (Lease in kube-node-lease)')
     // The first attempt comes before the Node is there, and the next one some ten seconds later.
     if (typeof nodeObject === 'object' && nodeObject.isReady === true)
-      return laterThan('no Lease yet: its kubelet has reported by the Node itself')
+      return later('no Lease yet: its kubelet has reported by the Node itself')
     return stopped(
       'there is no Lease of it in kube-node-lease: its kubelet has never reported',
       'on the node: systemctl status kubelet',
     )
   }
-  const seconds = Math.round((now.getTime() - lease.renewedAt.getTime()) / 1000)
   // A clock that is a little behind makes no heartbeat of the future.
-  const age = Math.max(0, seconds)
+  const age = Math.max(0, Math.round((now.getTime() - lease.renewedAt.getTime()) / 1000))
   if (age <= lease.durationSeconds) return done(`the kubelet reported ${age} s ago`)
   return stopped(
     `the kubelet has not reported for ${age} s (since ${rfc3339(lease.renewedAt)})`,
@@ -297,7 +294,7 @@ function judgeLease({ lease, nodeObject, now }: ProgressFacts): Judged {
 function judgeCsiNode({ csiNode, nodeObject }: ProgressFacts): Judged {
   if (csiNode === 'there') return done('its CSINode is there')
   if (csiNode === undefined) return notKnown('its CSINode may not be read')
-  if (nodeObject === 'absent') return laterThan('the CSINode')
+  if (nodeObject === 'absent') return later('the CSINode')
   return stopped(
     'there is no CSINode of it: volumes of CSI drivers cannot be mounted there',
     'on the node: journalctl -u kubelet | grep -i csinode',
@@ -307,7 +304,7 @@ function judgeCsiNode({ csiNode, nodeObject }: ProgressFacts): Judged {
 function judgeRenewal(facts: ProgressFacts): Judged {
   const request = renewal(facts)
   if (request !== undefined) return done(`it has asked for a renewal: ${request.name} (${request.state})`)
-  if (facts.nodeObject === 'absent') return laterThan('at 70-90 % of its life the certificate is renewed')
+  if (facts.nodeObject === 'absent') return later('at 70-90 % of its life the certificate is renewed')
   return done('no renewal is asked for now: it comes at 70-90 % of the life')
 }
 

@@ -4,7 +4,9 @@ import { kubeadmJoiners } from './token-secret.ts'
 // What TLS bootstrap needs of RBAC, under the names that kubeadm gives (phases/bootstraptoken), so that applying it to a cluster of
 // kubeadm's mends what is missing and changes nothing else. The roles themselves come with every API server.
 
-const rbac = { apiVersion: 'rbac.authorization.k8s.io/v1' } as const
+const apiGroup = 'rbac.authorization.k8s.io'
+const rbac = { apiVersion: `${apiGroup}/v1` } as const
+const signerRole = { name: 'kubeadm:bootstrap-signer-clusterinfo', namespace: 'kube-public' } as const
 const role = 'system:certificates.k8s.io:certificatesigningrequests'
 
 /** Returns the bindings for the bearers of tokens with this group, as Kubernetes objects. */
@@ -18,7 +20,7 @@ export function bootstrapRbac(group: string): object[] {
     {
       ...rbac,
       kind: 'Role',
-      metadata: { name: 'kubeadm:bootstrap-signer-clusterinfo', namespace: 'kube-public' },
+      metadata: signerRole,
       rules: [
         { apiGroups: [''], resources: ['configmaps'], resourceNames: ['cluster-info'], verbs: ['get'] },
       ],
@@ -26,13 +28,9 @@ export function bootstrapRbac(group: string): object[] {
     {
       ...rbac,
       kind: 'RoleBinding',
-      metadata: { name: 'kubeadm:bootstrap-signer-clusterinfo', namespace: 'kube-public' },
-      roleRef: {
-        apiGroup: 'rbac.authorization.k8s.io',
-        kind: 'Role',
-        name: 'kubeadm:bootstrap-signer-clusterinfo',
-      },
-      subjects: [{ apiGroup: 'rbac.authorization.k8s.io', kind: 'User', name: 'system:anonymous' }],
+      metadata: signerRole,
+      roleRef: { apiGroup, kind: 'Role', name: signerRole.name },
+      subjects: [{ apiGroup, kind: 'User', name: 'system:anonymous' }],
     },
   ]
 }
@@ -42,7 +40,7 @@ function clusterBinding(name: string, clusterRole: string, group: string): objec
     ...rbac,
     kind: 'ClusterRoleBinding',
     metadata: { name },
-    roleRef: { apiGroup: 'rbac.authorization.k8s.io', kind: 'ClusterRole', name: clusterRole },
-    subjects: [{ apiGroup: 'rbac.authorization.k8s.io', kind: 'Group', name: group }],
+    roleRef: { apiGroup, kind: 'ClusterRole', name: clusterRole },
+    subjects: [{ apiGroup, kind: 'Group', name: group }],
   }
 }

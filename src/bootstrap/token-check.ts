@@ -76,26 +76,19 @@ function sameLine(isTheSame: boolean): CheckLine {
   )
 }
 
-function usageLines({ facts, signature }: TokenFindings): CheckLine[] {
-  const lines: CheckLine[] = []
-  if (!facts.usages.includes('authentication'))
-    lines.push(
-      noLine(
-        'authentication',
-        'usage-bootstrap-authentication is not "true": nobody is known by it',
-        newToken,
-      ),
-    )
-  if (!facts.usages.includes('signing'))
-    return [
-      ...lines,
-      noLine(
-        'signature',
-        'usage-bootstrap-signing is not "true", so kubeadm join cannot find the cluster by it',
-        newToken,
-      ),
-    ]
-  return [...lines, signatureLine(signature)]
+function usageLines({ facts: { usages }, signature }: TokenFindings): CheckLine[] {
+  const isKnown = usages.includes('authentication')
+  const what = 'usage-bootstrap-authentication is not "true": nobody is known by it'
+  return [
+    ...(isKnown ? [] : [noLine('authentication', what, newToken)]),
+    usages.includes('signing')
+      ? signatureLine(signature)
+      : noLine(
+          'signature',
+          'usage-bootstrap-signing is not "true", so kubeadm join cannot find the cluster by it',
+          newToken,
+        ),
+  ]
 }
 
 function signatureLine(state: TokenFindings['signature']): CheckLine {

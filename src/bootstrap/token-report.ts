@@ -1,60 +1,55 @@
 import * as v from 'valibot'
 import { rfc3339 } from '../pki/rfc3339.ts'
+import { described, header, text } from '../x509/json-fields.ts'
 import { checkLineSchema } from './check-line.ts'
 import type { TokenFacts } from './token-secret.ts'
 
 // The JSON contract of `kcert token`. The secret half of a token is in none of these but CreatedToken, where it is what was asked for.
 
 const tokenFields = {
-  id: v.pipe(v.string(), v.description('the public half')),
+  id: text('the public half'),
   description: v.optional(v.string()),
   expiration: v.optional(v.pipe(v.string(), v.isoTimestamp(), v.description('absent: it never expires'))),
   usages: v.array(v.picklist(['signing', 'authentication'])),
-  groups: v.pipe(v.array(v.string()), v.description('besides system:bootstrappers')),
+  groups: described(v.array(v.string()), 'besides system:bootstrappers'),
 }
 
 const tokenSchema = v.object({
   ...tokenFields,
-  state: v.pipe(
+  state: described(
     v.picklist(['valid', 'expired', 'invalid']),
-    v.description('invalid: the API server or the signer passes it over'),
+    'invalid: the API server or the signer passes it over',
   ),
   faults: v.array(v.object({ id: v.string(), detail: v.string() })),
 })
 
 export const tokenListSchema = v.object({
-  apiVersion: v.literal('kcert/v1'),
-  kind: v.literal('TokenList'),
+  ...header('TokenList'),
   generatedAt: v.pipe(v.string(), v.isoTimestamp()),
   tokens: v.array(tokenSchema),
 })
 
 export const createdTokenSchema = v.object({
-  apiVersion: v.literal('kcert/v1'),
-  kind: v.literal('CreatedToken'),
+  ...header('CreatedToken'),
   outcome: v.picklist(['created', 'would-create']),
   ...tokenFields,
-  token: v.optional(
-    v.pipe(v.string(), v.description('A SECRET: the whole token; absent with --out and --dry-run')),
-  ),
-  joinCommand: v.optional(v.pipe(v.string(), v.description('A SECRET, as it holds the token'))),
+  token: v.optional(text('A SECRET: the whole token; absent with --out and --dry-run')),
+  joinCommand: v.optional(text('A SECRET, as it holds the token')),
   server: v.optional(v.string()),
   pins: v.array(v.string()),
-  file: v.optional(v.pipe(v.string(), v.description('where the secret went'))),
+  file: v.optional(text('where the secret went')),
   notices: v.array(v.string()),
 })
 
 export const deletedTokensSchema = v.object({
-  apiVersion: v.literal('kcert/v1'),
-  kind: v.literal('DeletedTokens'),
+  ...header('DeletedTokens'),
   tokens: v.array(
     v.object({ id: v.string(), outcome: v.picklist(['deleted', 'would-delete', 'not-found', 'changed']) }),
   ),
 })
 
 export const tokenCheckSchema = v.object({
-  apiVersion: v.literal('kcert/v1'),
-  kind: v.literal('TokenCheck'),
+  ...header('TokenCheck'),
   token: v.optional(tokenSchema),
   verdict: v.picklist(['ok', 'no', 'unknown']),
   checks: v.array(checkLineSchema),

@@ -1,4 +1,5 @@
 import { commandLine } from '../errors/command-line.ts'
+import { given } from '../errors/given.ts'
 import { KcertError } from '../errors/kcert-error.ts'
 import { type BootstrapToken, isTokenId } from './token.ts'
 
@@ -78,43 +79,35 @@ export function readTokenSecret(secret: SecretObject, now: Date): TokenFacts {
   const expiresAt = expiration === undefined ? undefined : rfc3339(expiration)
   const description = dataOf(secret, 'description')
   const groups = (dataOf(secret, 'auth-extra-groups') ?? '').split(',').filter((group) => group !== '')
-  const faults = [
-    ...(secret.type === tokenSecretType
-      ? []
-      : [fault('type', `its type is ${secret.type ?? 'missing'}, not ${tokenSecretType}`)]),
-    ...(isTokenId(id) ? [] : [fault('token-id', 'token-id is not six characters of a-z and 0-9')]),
-    ...(name === secretPrefix + id ? [] : [fault('name', `its name is not ${secretPrefix}<token-id>`)]),
-    ...(secretPattern.test(dataOf(secret, 'token-secret') ?? '')
-      ? []
-      : [fault('token-secret', 'token-secret is not sixteen characters of a-z and 0-9')]),
+  const isUnreadable = expiration !== undefined && expiresAt === undefined
+  const faults: (TokenFault | false)[] = [
+    secret.type !== tokenSecretType &&
+      fault('type', `its type is ${secret.type ?? 'missing'}, not ${tokenSecretType}`),
+    !isTokenId(id) && fault('token-id', 'token-id is not six characters of a-z and 0-9'),
+    name !== secretPrefix + id && fault('name', `its name is not ${secretPrefix}<token-id>`),
+    !secretPattern.test(dataOf(secret, 'token-secret') ?? '') &&
+      fault('token-secret', 'token-secret is not sixteen characters of a-z and 0-9'),
     // What cannot be read counts as expired, so that a typing error never makes a token last for ever.
-    ...(expiration !== undefined && expiresAt === undefined
-      ? [fault('expiration-unreadable', 'expiration is no RFC 3339 time, which counts as expired')]
-      : []),
-    ...(expiresAt !== undefined && expiresAt <= now
-      ? [fault('expired', `it expired at ${expiresAt.toISOString()}`)]
-      : []),
+    isUnreadable && fault('expiration-unreadable', 'expiration is no RFC 3339 time, which counts as expired'),
+    expiresAt !== undefined &&
+      expiresAt <= now &&
+      fault('expired', `it expired at ${expiresAt.toISOString()}`),
     ...groups
       .filter((group) => !groupPattern.test(group))
       .map((group) => fault('auth-extra-groups', `group ${JSON.stringify(group)} is no bootstrap group`)),
   ]
   return {
     id,
-    ...(description === undefined ? {} : { description }),
-    ...(expiresAt === undefined ? {} : { expiration: expiresAt }),
+    ...given({ description, expiration: expiresAt }),
     usages: tokenUsages.filter((usage) => dataOf(secret, `usage-bootstrap-${usage}`) === 'true'),
     groups,
-    faults,
+    faults: faults.filter((one) => one !== false),
   }
 }
 
 /** What a new token shall be. */
-export interface TokenWish {
+export interface TokenWish extends Omit<TokenFacts, 'id' | 'faults'> {
   readonly token: BootstrapToken
-  readonly description?: string
-  readonly expiration?: Date
-  readonly usages: readonly TokenUsage[]
-  readonly groups: readonly string[]
 }
 
 /** Returns the groups of a new token: kubeadm's where none are named. Throws KCERT_USAGE for what the API server would pass over. */

@@ -1,6 +1,6 @@
 import { createPublicKey, type KeyObject } from 'node:crypto'
 import { type CommandLine, commandLine } from '../errors/command-line.ts'
-import { KcertError } from '../errors/kcert-error.ts'
+import { KcertError, messageOf } from '../errors/kcert-error.ts'
 import { certificateUsages } from '../pki/usages.ts'
 import { Certificate } from '../x509/certificate.ts'
 import { allowAttributes, copiedBesides, goName } from '../x509/go-name.ts'
@@ -15,21 +15,15 @@ import { kubernetesShortMs, validityOf } from './validity.ts'
 // Signs requests as kube-controller-manager does (pkg/controller/certificates/authority): subject, alternative names and key
 // come from the request, usages and lifetime from the signer, and nothing else of the request gets through.
 
-/** A CA's certificate and its private key, seen to belong together. */
+/** A CA's certificate and its private key, seen to belong together, and where the two were read from, for messages. */
 export interface Authority extends SigningPair {
-  readonly names: AuthorityNames
+  readonly names: { readonly ca: string; readonly key: string }
 }
 
 /** A CA's certificate and the private key that belongs to it. */
 export interface SigningPair {
   readonly certificate: Certificate
   readonly key: KeyObject
-}
-
-/** Where the two were read from, for messages. */
-export interface AuthorityNames {
-  readonly ca: string
-  readonly key: string
 }
 
 /**
@@ -39,30 +33,26 @@ export interface AuthorityNames {
 export function openAuthority(
   certificates: readonly Certificate[],
   key: KeyObject,
-  names: AuthorityNames,
+  names: Authority['names'],
 ): Authority {
   const [certificate] = certificates
-  if (certificate === undefined || certificates.length > 1) {
+  if (certificate === undefined || certificates.length > 1)
     throw unfit(`${names.ca} holds ${certificates.length} certificates`, {
       why: 'a CA signs with one, and its file must not be a bundle, as for kube-controller-manager',
       next: 'put the certificate of the CA that signs into a file of its own',
     })
-  }
-  if (!certificate.isCa) {
+  if (!certificate.isCa)
     throw unfit(`${names.ca} is no CA: ${certificate.subject.text || 'its subject is empty'}`, {
       why: 'its basicConstraints do not say CA:TRUE, so nobody would accept what it signs',
       next: 'create a CA: kcert ca init --cn NAME --out ca.pem --key-out ca-key.pem',
     })
-  }
-  if (certificate.keyUsage !== undefined && !certificate.keyUsage.includes('keyCertSign')) {
+  if (certificate.keyUsage !== undefined && !certificate.keyUsage.includes('keyCertSign'))
     throw unfit(`${names.ca} may not sign certificates`, { why: 'its keyUsage has no keyCertSign' })
-  }
-  if (!isKeyOf(key, certificate)) {
+  if (!isKeyOf(key, certificate))
     throw unfit(`the key ${names.key} does not belong to the CA ${names.ca}`, {
       why: 'their public keys differ',
       next: commandLine`kcert inspect ${names.ca} ${names.key}`,
     })
-  }
   return { names, certificate, key }
 }
 
@@ -85,7 +75,7 @@ export function readRequest(
   try {
     request = CertificateRequest.parse(der)
   } catch (cause) {
-    throw refused(`${name} is no request that can be read`, (cause as Error).message, { cause })
+    throw refused(`${name} is no request that can be read`, messageOf(cause), { cause })
   }
   const verdict = request.verifySignature()
   if (!verdict.ok)
@@ -175,9 +165,5 @@ function unfit(what: string, advice: { why: string; next?: string }): KcertError
 export const newRequestAdvice = 'create a new request: kcert csr create --user NAME --key-out FILE'
 
 function refused(what: string, why: string, more: { cause?: unknown; next?: CommandLine } = {}): KcertError {
-  return new KcertError('KCERT_REQUEST_REFUSED', what, {
-    why,
-    next: newRequestAdvice,
-    ...more,
-  })
+  return new KcertError('KCERT_REQUEST_REFUSED', what, { why, next: newRequestAdvice, ...more })
 }

@@ -1,5 +1,5 @@
 import { commandLine, fixed } from '../errors/command-line.ts'
-import { KcertError } from '../errors/kcert-error.ts'
+import { KcertError, messageOf } from '../errors/kcert-error.ts'
 import { sourceName } from '../errors/source-name.ts'
 import { type Certificate, certificateOfBlock, readCertificates } from '../x509/certificate.ts'
 import { isCertificateLabel, looksLikePem, readPem } from '../x509/pem.ts'
@@ -85,7 +85,7 @@ function named<Result>(name: string, place: string, read: () => Result): Result 
   } catch (cause) {
     throw malformed(
       name,
-      `${sourceName(name)}${place}: ${(cause as Error).message}`,
+      `${sourceName(name)}${place}: ${messageOf(cause)}`,
       'a CA may be lost with it',
       cause,
     )

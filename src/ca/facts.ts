@@ -1,3 +1,4 @@
+import { given } from '../errors/given.ts'
 import { rfc3339 } from '../pki/rfc3339.ts'
 import type { Certificate } from '../x509/certificate.ts'
 import type { PublicKeyInfo } from '../x509/public-key.ts'
@@ -30,12 +31,7 @@ export function certificateFacts(certificate: Certificate): CertificateFacts {
 
 /** Returns the facts of a public key. */
 export function publicKeyFacts({ algorithm, bits, curve, sha256 }: PublicKeyInfo): PublicKeyFacts {
-  return {
-    algorithm,
-    ...(bits === undefined ? {} : { bits }),
-    ...(curve === undefined ? {} : { curve }),
-    sha256,
-  }
+  return given({ algorithm, bits, curve, sha256 })
 }
 
 /** Returns the facts of a bundle's member. */

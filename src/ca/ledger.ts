@@ -1,6 +1,6 @@
 import { commandLine } from '../errors/command-line.ts'
 import { harmlessJson } from '../errors/hidden-text.ts'
-import { KcertError } from '../errors/kcert-error.ts'
+import { attempt, KcertError } from '../errors/kcert-error.ts'
 import { rfc3339 } from '../pki/rfc3339.ts'
 import type { Certificate } from '../x509/certificate.ts'
 import { drawSerialNumber, normalSerialNumber, type RandomOctets } from './serial.ts'
@@ -113,13 +113,11 @@ function readLines(name: string, octets: Uint8Array): { taken: Set<string>; line
 }
 
 function serialNumberOf(line: string): string | undefined {
-  try {
-    const { serialNumber } = JSON.parse(line) as { serialNumber?: unknown }
-    const isSerialNumber = typeof serialNumber === 'string' && /^[0-9a-fA-F]{1,40}$/.test(serialNumber)
-    return isSerialNumber ? normalSerialNumber(serialNumber) : undefined
-  } catch {
-    return undefined
-  }
+  const entry: unknown = attempt(() => JSON.parse(line))
+  if (typeof entry !== 'object' || entry === null || !('serialNumber' in entry)) return undefined
+  const { serialNumber } = entry
+  const isSerialNumber = typeof serialNumber === 'string' && /^[0-9a-fA-F]{1,40}$/.test(serialNumber)
+  return isSerialNumber ? normalSerialNumber(serialNumber) : undefined
 }
 
 function damaged(name: string, line: number): KcertError {

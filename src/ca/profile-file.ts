@@ -44,23 +44,21 @@ export async function readProfile(text: string, file: string, name?: string): Pr
 async function readFormat(text: string, file: string): Promise<Format> {
   const { documents, defects } = await readDocuments(text)
   const [root] = documents
-  if (defects.length > 0 || documents.length !== 1 || root?.kind !== 'map') {
+  if (defects.length > 0 || documents.length !== 1 || root?.kind !== 'map')
     throw invalid(
       `${file} is no file of signing profiles`,
       defects[0]?.reason ?? 'it is not one YAML or JSON object',
     )
-  }
   const signing = valueAt(root, 'signing')
   if (signing !== undefined) return { root: signing, duration: 'expiry', isCfssl: true }
   const unknown = entriesOf(root).find(
     ([key]) => !['apiVersion', 'kind', 'default', 'profiles'].includes(key),
   )
-  if (unknown !== undefined) {
+  if (unknown !== undefined)
     throw invalid(
       `${file} has a member "${unknown[0]}"`,
       'a file of profiles has "default" and "profiles", or "signing" as cfssl',
     )
-  }
   return { root, duration: 'duration', isCfssl: false }
 }
 
@@ -128,12 +126,11 @@ function profileOf(
     throw invalid(`${where} has a backdate below zero`, 'certificates would begin in the future')
   const subjectAttributes = texts('subjectattributes')
   const unknown = subjectAttributes.find((type) => !goAttributeTypes.includes(type))
-  if (unknown !== undefined) {
+  if (unknown !== undefined)
     throw invalid(
       `${where} allows the subject attribute "${unknown}"`,
       `a certificate of kcert has ${goAttributeTypes.join(', ')}`,
     )
-  }
   return {
     usages,
     ttlMs: ttlMs ?? kubernetesTtlMs,
@@ -146,20 +143,17 @@ function profileOf(
 }
 
 function refuseWhatIsNotFollowed(node: Node, where: string, isCfssl: boolean): void {
-  if (isTrue(valueAt(node, 'ca_constraint', 'is_ca'))) {
+  if (isTrue(valueAt(node, 'ca_constraint', 'is_ca')))
     throw invalid(
       `${where} is for CA certificates (ca_constraint.is_ca)`,
       'like kube-controller-manager, kcert ca sign issues no CA certificates',
     )
-  }
   for (const [name, value] of entriesOf(node)) {
     const reason = notFollowed[name.toLowerCase()]
-    if (reason !== undefined && isCfssl && isGiven(value)) {
+    if (reason !== undefined && isCfssl && isGiven(value))
       throw invalid(`${where} has "${name}", which kcert does not follow`, reason)
-    }
-    if (!isCfssl && !ownMembers.includes(name)) {
+    if (!isCfssl && !ownMembers.includes(name))
       throw invalid(`${where} has a member "${name}"`, `a profile has ${ownMembers.join(', ')}`)
-    }
   }
 }
 

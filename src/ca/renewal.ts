@@ -243,8 +243,8 @@ function* changesAt(
   made: KeyObject | undefined,
   now: Date,
 ): Generator<FileChange, void, undefined> {
-  if (form === 'store') {
-    const dated = `${path.slice(0, path.lastIndexOf('/'))}/${datedFileName(role!, now)}`
+  if (form === 'store' && role !== undefined) {
+    const dated = `${path.slice(0, path.lastIndexOf('/'))}/${datedFileName(role, now)}`
     yield { kind: 'write', path: dated, text, mode: 0o600, isDated: true }
     yield { kind: 'link', path, to: dated }
     return

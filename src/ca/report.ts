@@ -1,47 +1,46 @@
 import * as v from 'valibot'
-import { timeSchema as time } from '../x509/json-fields.ts'
+import {
+  altNamesSchema,
+  described,
+  header,
+  hexSchema as hex,
+  text,
+  textsSchema as texts,
+  timeSchema as time,
+} from '../x509/json-fields.ts'
 
 // The JSON contracts of `kcert key generate` and `kcert ca`. docs/schemas/ is generated from these; the program itself only
 // imports their types.
-
-const hex = v.pipe(v.string(), v.regex(/^[0-9a-f]+$/))
-const texts = v.array(v.string())
-const path = (meaning: string) => v.pipe(v.string(), v.description(meaning))
 
 const publicKeySchema = v.object({
   algorithm: v.string(),
   bits: v.optional(v.number()),
   curve: v.optional(v.string()),
-  sha256: v.pipe(hex, v.description('SHA-256 of the SubjectPublicKeyInfo')),
+  sha256: described(hex, 'SHA-256 of the SubjectPublicKeyInfo'),
 })
 
 const certificateSchema = v.object({
-  subject: v.pipe(v.string(), v.description('RFC 4514')),
+  subject: text('RFC 4514'),
   issuer: v.string(),
-  serialNumber: v.pipe(hex, v.description('hexadecimal')),
+  serialNumber: described(hex, 'hexadecimal'),
   notBefore: time,
   notAfter: time,
   isCa: v.boolean(),
   pathLength: v.optional(v.number()),
   publicKey: publicKeySchema,
   signatureAlgorithm: v.string(),
-  subjectAltNames: v.object({ dns: texts, ip: texts, email: texts, uri: texts }),
+  subjectAltNames: altNamesSchema,
   keyUsage: texts,
   extendedKeyUsage: texts,
   fingerprintSha256: hex,
 })
 
-const noticesSchema = v.pipe(texts, v.description('what whoever asked for this should know'))
-
-const header = <Kind extends string>(kind: Kind) => ({
-  apiVersion: v.literal('kcert/v1'),
-  kind: v.literal(kind),
-})
+const noticesSchema = described(texts, 'what whoever asked for this should know')
 
 export const keyReportSchema = v.object({
   ...header('GeneratedKey'),
-  file: path('where the private key is; it is in no output'),
-  keyType: v.pipe(v.string(), v.description('RSA-2048, ECDSA-P256, Ed25519, …')),
+  file: text('where the private key is; it is in no output'),
+  keyType: text('RSA-2048, ECDSA-P256, Ed25519, …'),
   format: v.picklist(['pkcs8', 'sec1', 'pkcs1']),
   encrypted: v.boolean(),
   publicKey: publicKeySchema,
@@ -52,24 +51,24 @@ export const authorityReportSchema = v.object({
   ...header('CertificateAuthority'),
   action: v.picklist(['created', 'renewed']),
   certificate: certificateSchema,
-  caPin: v.pipe(v.string(), v.description('kubeadm --discovery-token-ca-cert-hash')),
-  pem: v.pipe(v.string(), v.description('the certificate')),
+  caPin: text('kubeadm --discovery-token-ca-cert-hash'),
+  pem: text('the certificate'),
   files: v.object({
-    certificate: v.optional(path('absent when it went to standard output')),
-    key: v.optional(path('absent when it went to standard output')),
-    ledger: v.optional(path('where the serial number was written down')),
-    backup: v.optional(path('the certificate that was there before')),
+    certificate: v.optional(text('absent when it went to standard output')),
+    key: v.optional(text('absent when it went to standard output')),
+    ledger: v.optional(text('where the serial number was written down')),
+    backup: v.optional(text('the certificate that was there before')),
   }),
   notices: noticesSchema,
 })
 
 export const signedCertificateSchema = v.object({
-  source: v.pipe(v.string(), v.description('the file of the request, "-" for standard input')),
-  entry: v.pipe(v.string(), v.description('which request of the file; empty when it has one')),
+  source: text('the file of the request, "-" for standard input'),
+  entry: text('which request of the file; empty when it has one'),
   ...certificateSchema.entries,
   pem: v.string(),
-  droppedExtensions: v.pipe(texts, v.description('requested, and not in the certificate')),
-  droppedAttributes: v.pipe(texts, v.description('of the requested subject, and not in the certificate')),
+  droppedExtensions: described(texts, 'requested, and not in the certificate'),
+  droppedAttributes: described(texts, 'of the requested subject, and not in the certificate'),
   notices: noticesSchema,
 })
 
@@ -77,7 +76,7 @@ export const signingReportSchema = v.object({
   ...header('SignedCertificates'),
   ca: v.object({ subject: v.string(), notAfter: time, fingerprintSha256: hex }),
   usages: texts,
-  lifetimeSeconds: v.pipe(v.number(), v.description('granted, before the end of the CA cuts it')),
+  lifetimeSeconds: described(v.number(), 'granted, before the end of the CA cuts it'),
   certificates: v.array(signedCertificateSchema),
   files: v.object({ certificates: v.optional(v.string()), ledger: v.string() }),
   notices: noticesSchema,

@@ -1,4 +1,5 @@
 import { commandLine } from '../errors/command-line.ts'
+import { given } from '../errors/given.ts'
 import { KcertError } from '../errors/kcert-error.ts'
 import { sourceName } from '../errors/source-name.ts'
 import type { CfsslRequest } from '../pki/cfssl-request.ts'
@@ -12,12 +13,11 @@ export function rootOfCfssl(
   { subject, altNames, ca = {}, leftOut }: CfsslRequest,
   file: string,
 ): { root: RootDescription; notices: string[] } {
-  if (subject.length === 0) {
+  if (subject.length === 0)
     throw new KcertError('KCERT_CFSSL_INVALID', `${sourceName(file)} has neither CN nor names`, {
       why: 'certificates name the CA that signed them',
       next: commandLine`add "CN": "NAME" to ${file === '-' ? 'it' : file}`,
     })
-  }
   const { expiryMs = cfsslCaTtlMs, backdateMs, pathLength } = ca
   // cfssl leaves out of a CA certificate what it calls hosts, addresses excepted by an oversight.
   const hosts = Object.values(altNames).flat()
@@ -25,8 +25,7 @@ export function rootOfCfssl(
     root: {
       subject,
       ttlMs: expiryMs,
-      ...(backdateMs === undefined ? {} : { backdateMs }),
-      ...(pathLength === undefined ? {} : { pathLength }),
+      ...given({ backdateMs, pathLength }),
     },
     notices: [
       ...(hosts.length === 0

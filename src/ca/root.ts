@@ -58,7 +58,7 @@ export function renewRoot(
   serialNumber: string,
   ttlMs = old.notAfterMs - old.notBeforeMs,
 ): Certificate {
-  if (!old.isSelfIssued) {
+  if (!old.isSelfIssued)
     throw new KcertError(
       'KCERT_CA_UNFIT',
       `the CA ${old.subject.text} is signed by another: ${old.issuer.text}`,
@@ -67,7 +67,6 @@ export function renewRoot(
         next: 'make a request with its key (kcert csr create --key FILE) and have the issuer sign it',
       },
     )
-  }
   const hash = /sha(384|512)/.exec(old.signatureAlgorithm)?.[0]
   return issued(
     {

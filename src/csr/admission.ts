@@ -35,7 +35,9 @@ export function admissionFindings(object: SigningRequest): Finding[] {
     ...usageFindings(object.usages),
     signerNameFinding(object.signerName),
     expirationFinding(object.expirationSeconds),
-    ...(request ? restrictionFindings(object, request) : []),
+    ...(request
+      ? [mastersFinding(object.signerName, request), ...nodeRestrictionFindings(object, request)]
+      : []),
   ]
 }
 
@@ -45,22 +47,33 @@ function finding(id: string, detail: string, next?: string): Finding {
   return next === undefined ? { ...found, outcome: 'met' } : { ...found, outcome: 'unmet', next }
 }
 
+/** What is found where a rule is broken: what is wrong, and what to change. */
+type Fault = readonly [detail: string, next: string]
+
+/** A finding that says `right` where there is no fault. */
+function ruled(id: string, right: string, fault: Fault | false | undefined): Finding {
+  return fault ? finding(id, ...fault) : finding(id, right)
+}
+
 const mostFaults = 3
 
 function objectFindings({ apiVersion, name, generateName, faults = [] }: SigningRequest): Finding[] {
   // A request that is still a file has no object around it yet.
   if (apiVersion === undefined) return []
   return [
-    apiVersion === 'certificates.k8s.io/v1'
-      ? finding('api-version', apiVersion)
-      : finding(
-          'api-version',
-          apiVersion === '' ? 'the object has none' : quoted(apiVersion),
-          'write apiVersion: certificates.k8s.io/v1',
-        ),
-    faults.length === 0
-      ? finding('object-form', 'every field has its type, and the metadata is valid')
-      : finding('object-form', faults.slice(0, mostFaults).join('; '), 'correct the manifest'),
+    ruled(
+      'api-version',
+      apiVersion,
+      apiVersion !== 'certificates.k8s.io/v1' && [
+        apiVersion === '' ? 'the object has none' : quoted(apiVersion),
+        'write apiVersion: certificates.k8s.io/v1',
+      ],
+    ),
+    ruled(
+      'object-form',
+      'every field has its type, and the metadata is valid',
+      faults.length > 0 && [faults.slice(0, mostFaults).join('; '), 'correct the manifest'],
+    ),
     objectNameFinding(name, generateName),
   ]
 }
@@ -69,9 +82,8 @@ function objectNameFinding(name = '', generateName = ''): Finding {
   const id = 'object-name'
   if (name === '' && generateName === '') return finding(id, 'the object has none', 'write metadata.name')
   const defect = objectNameDefect(name) ?? objectNameDefect(generateName)
-  return defect === undefined
-    ? finding(id, quoted(name || `${generateName}…`))
-    : finding(id, defect, 'take lower-case letters, digits, "-" and "."')
+  const next = 'take lower-case letters, digits, "-" and "."'
+  return ruled(id, quoted(name || `${generateName}…`), defect !== undefined && [defect, next])
 }
 
 function contentFindings(request: CertificateRequest): Finding[] {
@@ -82,15 +94,16 @@ function contentFindings(request: CertificateRequest): Finding[] {
       'request-form',
       `PKCS#10 request for the key ${[nameOfOid(algorithm) ?? algorithm, curve ?? bits].filter(Boolean).join(' ')}`,
     ),
-    verdict.ok
-      ? finding('request-signature', 'made with the private key of the request')
-      : finding(
-          'request-signature',
-          signatureFault(request, verdict.reason),
-          verdict.reason === 'bad-signature'
-            ? 'create a new request with the key that belongs to it: kcert csr create --key FILE'
-            : 'make a key and a request that Kubernetes reads: kcert csr create --key-out FILE',
-        ),
+    ruled(
+      'request-signature',
+      'made with the private key of the request',
+      !verdict.ok && [
+        signatureFault(request, verdict.reason),
+        verdict.reason === 'bad-signature'
+          ? 'create a new request with the key that belongs to it: kcert csr create --key FILE'
+          : 'make a key and a request that Kubernetes reads: kcert csr create --key-out FILE',
+      ],
+    ),
   ]
 }
 
@@ -98,23 +111,27 @@ function usageFindings(usages: readonly string[]): Finding[] {
   const unknown = usages.filter((usage) => !isUsage(usage))
   const doubled = usages.filter((usage, index) => usages.indexOf(usage) !== index)
   return [
-    usages.length > 0
-      ? finding('usages-present', listed(usages))
-      : finding(
-          'usages-present',
-          'spec.usages is empty',
-          'say what the certificate is for: --usage "client auth"',
-        ),
-    unknown.length === 0
-      ? finding('usages-known', 'all are usages of certificates.k8s.io')
-      : finding(
-          'usages-known',
-          `${listed(unknown)} is none`,
-          ['spell them as Kubernetes does', knownUsages.join(', ')].join(': '),
-        ),
-    doubled.length === 0
-      ? finding('usages-once', 'none stands twice')
-      : finding('usages-once', `${listed(doubled)} stands more than once`, 'name every usage once'),
+    ruled(
+      'usages-present',
+      listed(usages),
+      usages.length === 0 && [
+        'spec.usages is empty',
+        'say what the certificate is for: --usage "client auth"',
+      ],
+    ),
+    ruled(
+      'usages-known',
+      'all are usages of certificates.k8s.io',
+      unknown.length > 0 && [
+        `${listed(unknown)} is none`,
+        ['spell them as Kubernetes does', knownUsages.join(', ')].join(': '),
+      ],
+    ),
+    ruled(
+      'usages-once',
+      'none stands twice',
+      doubled.length > 0 && [`${listed(doubled)} stands more than once`, 'name every usage once'],
+    ),
   ]
 }
 
@@ -124,13 +141,8 @@ function signerNameFinding(signerName: string): Finding {
     return finding('signer-name', `${signerName} ended with the v1beta1 API`, next)
   }
   const defect = signerNameDefect(signerName)
-  return defect === undefined
-    ? finding('signer-name', signerName)
-    : finding(
-        'signer-name',
-        `${quoted(signerName)} ${defect}`,
-        'write DOMAIN/NAME, such as example.com/serving',
-      )
+  const next = 'write DOMAIN/NAME, such as example.com/serving'
+  return ruled('signer-name', signerName, defect !== undefined && [`${quoted(signerName)} ${defect}`, next])
 }
 
 function expirationFinding(seconds: number | undefined): Finding {
@@ -138,30 +150,23 @@ function expirationFinding(seconds: number | undefined): Finding {
   if (seconds === undefined) return finding(id, 'not asked for: the signer decides')
   if (!Number.isInteger(seconds) || seconds > longestExpirationSeconds)
     return finding(id, `${seconds} is no 32-bit number`, 'write whole seconds, such as 86400 for a day')
-  return seconds >= shortestExpirationSeconds
-    ? finding(id, `${seconds}`)
-    : finding(
-        id,
-        `${seconds} is below ${shortestExpirationSeconds}`,
-        'ask for 600 seconds at least, or leave it out',
-      )
-}
-
-function restrictionFindings(object: SigningRequest, request: CertificateRequest): Finding[] {
-  return [mastersFinding(object.signerName, request), ...nodeRestrictionFindings(object, request)]
+  const next = 'ask for 600 seconds at least, or leave it out'
+  const isShort = seconds < shortestExpirationSeconds
+  return ruled(id, `${seconds}`, isShort && [`${seconds} is below ${shortestExpirationSeconds}`, next])
 }
 
 /** The rule of CertificateSubjectRestriction. */
 export function mastersFinding(signerName: string, request: CertificateRequest): Finding {
   const id = 'system-masters'
   if (!request.subject.organization.includes(mastersGroup)) return finding(id, `not asked for`)
-  return signerName === apiServerClient
-    ? finding(
-        id,
-        `${signerName} with O=${mastersGroup} is forbidden`,
-        'take another group and bind cluster-admin to it: such a certificate can be revoked by its binding',
-      )
-    : finding(id, `forbidden for ${apiServerClient} alone`)
+  return ruled(
+    id,
+    `forbidden for ${apiServerClient} alone`,
+    signerName === apiServerClient && [
+      `${signerName} with O=${mastersGroup} is forbidden`,
+      'take another group and bind cluster-admin to it: such a certificate can be revoked by its binding',
+    ],
+  )
 }
 
 // NodeRestriction, which kubeadm switches on: a node asks for itself.
@@ -171,23 +176,21 @@ function nodeRestrictionFindings(
 ): Finding[] {
   const requester = nodeNameOf(username)
   const isNode = requester !== undefined && groups.includes(nodesGroup)
-  if (isNode && requester === '')
-    return [
-      finding(
-        'node-restriction',
-        `the user ${quoted(username!)} is a node without a name`,
-        'give the node a client certificate with CN=system:node:NAME',
-      ),
-    ]
+  if (isNode && requester === '') {
+    const next = 'give the node a client certificate with CN=system:node:NAME'
+    return [finding('node-restriction', `the user ${quoted(username ?? '')} is a node without a name`, next)]
+  }
   if (!isNode || (signerName !== kubeletServing && signerName !== kubeletClient)) return []
   const commonName = request.subject.commonName ?? ''
+  const right = `${username} asks for itself`
   return [
-    commonName === username
-      ? finding('node-restriction', `${username} asks for itself`)
-      : finding(
-          'node-restriction',
-          `${username} asks for ${quoted(commonName)}`,
-          commandLine`a node may only ask for CN=${username}`,
-        ),
+    ruled(
+      'node-restriction',
+      right,
+      commonName !== username && [
+        `${username} asks for ${quoted(commonName)}`,
+        commandLine`a node may only ask for CN=${username}`,
+      ],
+    ),
   ]
 }

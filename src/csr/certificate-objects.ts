@@ -1,4 +1,5 @@
 import { argumentVector, commandLine } from '../errors/command-line.ts'
+import { given } from '../errors/given.ts'
 import { KcertError } from '../errors/kcert-error.ts'
 import { isSubdomain } from '../x509/plain-names.ts'
 
@@ -14,9 +15,10 @@ export interface Place {
 export function placeOf(text: string, flag: string): Place {
   // Names of Secrets may hold dots, and namespaces none: the last part is the namespace.
   const at = text.lastIndexOf('.')
-  const [name, namespace] = at === -1 ? [text] : [text.slice(0, at), text.slice(at + 1)]
-  if (isSubdomain(name!) && (namespace === undefined || isSubdomain(namespace)))
-    return { name: name!, ...(namespace === undefined ? {} : { namespace }) }
+  const name = at === -1 ? text : text.slice(0, at)
+  const namespace = at === -1 ? undefined : text.slice(at + 1)
+  if (isSubdomain(name) && (namespace === undefined || isSubdomain(namespace)))
+    return given({ name, namespace })
   throw new KcertError('KCERT_USAGE', `${flag} ${JSON.stringify(text)} is not NAME or NAME.NAMESPACE`, {
     next: commandLine`${argumentVector([flag])} server.my-namespace`,
   })

@@ -1,17 +1,16 @@
 import * as v from 'valibot'
+import { described, header, hexSchema as hex, text, textsSchema as texts } from '../x509/json-fields.ts'
 
 // The JSON contract of `kcert csr check`. docs/schemas/RequestCheck.json is generated from these schemas; the program itself
 // imports their types alone.
 
-const hex = v.pipe(v.string(), v.regex(/^[0-9a-f]+$/))
-const texts = v.array(v.string())
 const questions = ['admission', 'approval', 'signing'] as const
 const duties = ['identity', 'entitlement'] as const
 
 /** What stands in spec.request. */
 export const requestSchema = v.object({
   subject: v.object({
-    text: v.pipe(v.string(), v.description('RFC 4514')),
+    text: text('RFC 4514'),
     commonName: v.optional(v.string()),
     organization: texts,
   }),
@@ -30,22 +29,20 @@ const specSchema = v.object({
   signerName: v.string(),
   usages: texts,
   expirationSeconds: v.optional(v.number()),
-  username: v.optional(
-    v.pipe(v.string(), v.description('who made the object; absent before it was submitted')),
-  ),
+  username: v.optional(text('who made the object; absent before it was submitted')),
   groups: texts,
 })
 
 const ruleSchema = v.object({
   id: v.string(),
-  question: v.pipe(
+  question: described(
     v.picklist(questions),
-    v.description('who asks: the API server (admission), an approver (approval), the signer (signing)'),
+    'who asks: the API server (admission), an approver (approval), the signer (signing)',
   ),
-  duty: v.optional(v.pipe(v.picklist(duties), v.description("the approver's duty that the rule serves"))),
+  duty: v.optional(described(v.picklist(duties), "the approver's duty that the rule serves")),
   ok: v.boolean(),
   detail: v.string(),
-  next: v.optional(v.pipe(v.string(), v.description('what to change'))),
+  next: v.optional(text('what to change')),
 })
 
 const openSchema = v.object({
@@ -53,30 +50,25 @@ const openSchema = v.object({
   question: v.picklist(questions),
   duty: v.optional(v.picklist(duties)),
   detail: v.string(),
-  next: v.pipe(v.string(), v.description('how to find out')),
+  next: text('how to find out'),
 })
 
 export const checkReportSchema = v.object({
-  apiVersion: v.literal('kcert/v1'),
-  kind: v.literal('RequestCheck'),
-  source: v.pipe(v.string(), v.description('the file, "-" for standard input')),
+  ...header('RequestCheck'),
+  source: text('the file, "-" for standard input'),
   spec: specSchema,
-  request: v.optional(v.pipe(requestSchema, v.description('absent when the request cannot be read'))),
-  isSubmitted: v.pipe(
+  request: v.optional(described(requestSchema, 'absent when the request cannot be read')),
+  isSubmitted: described(
     v.boolean(),
-    v.description(
-      'true when it is known who asks: then only what is wholly known to be right is approved. Before that, approve means that nothing in the request speaks against it',
-    ),
+    'true when it is known who asks: then only what is wholly known to be right is approved. Before that, approve means that nothing in the request speaks against it',
   ),
-  decision: v.pipe(v.picklist(['approve', 'deny', 'ignore']), v.description('what an approver should do')),
+  decision: described(v.picklist(['approve', 'deny', 'ignore']), 'what an approver should do'),
   reason: v.string(),
   answers: v.object({
-    admission: v.pipe(v.picklist(['accepted', 'refused']), v.description('by the API server')),
-    signing: v.pipe(
+    admission: described(v.picklist(['accepted', 'refused']), 'by the API server'),
+    signing: described(
       v.picklist(['signs', 'fails', 'retries', 'nobody', 'another']),
-      v.description(
-        'once approved: signs; fails: the object gets the condition Failed; retries: kube-controller-manager up to 1.37 cannot verify its signature, and tries again; nobody: no such signer of Kubernetes; another: a signer whose rules kcert does not know',
-      ),
+      'once approved: signs; fails: the object gets the condition Failed; retries: kube-controller-manager up to 1.37 cannot verify its signature, and tries again; nobody: no such signer of Kubernetes; another: a signer whose rules kcert does not know',
     ),
   }),
   duties: v.array(
@@ -87,10 +79,10 @@ export const checkReportSchema = v.object({
     }),
   ),
   rules: v.array(ruleSchema),
-  open: v.pipe(v.array(openSchema), v.description('what an approver must still find out')),
-  advice: v.pipe(
+  open: described(v.array(openSchema), 'what an approver must still find out'),
+  advice: described(
     v.array(v.object({ id: v.string(), detail: v.string(), next: v.string() })),
-    v.description('what stops nobody and is worth knowing'),
+    'what stops nobody and is worth knowing',
   ),
 })
 

@@ -1,3 +1,4 @@
+import { given } from '../errors/given.ts'
 import type { CertificateRequest } from '../x509/request.ts'
 import { admissionFindings } from './admission.ts'
 import { adviceOn } from './advice.ts'
@@ -49,8 +50,19 @@ export async function checkRequest(object: SigningRequest, context: CheckContext
       text: dutyText[name],
       outcome: dutyOutcome(name, approval.findings),
     })),
-    rules: findings.filter((finding) => !isUnknown(finding)).map(ruleOf),
-    open: findings.filter(isUnknown).map(openOf),
+    rules: findings
+      .filter((finding) => !isUnknown(finding))
+      .map(({ id, question, duty, outcome, detail, next }) => ({
+        ...{ id, question, ...given({ duty }), ok: outcome === 'met', detail },
+        ...given({ next }),
+      })),
+    open: findings.filter(isUnknown).map(({ id, question, duty, detail, next = '' }) => ({
+      id,
+      question,
+      ...given({ duty }),
+      detail,
+      next,
+    })),
     advice: request === undefined ? [] : adviceOn(object, request),
   }
 }
@@ -101,14 +113,14 @@ function draftDecision(
   { signerName }: SigningRequest,
   findings: readonly Finding[],
 ): Pick<CheckReport, 'decision' | 'reason'> {
-  const unmet = findings.filter(isUnmet)
+  const unmet = findings.find(isUnmet)
   const signer = findSigner(signerName)
   if (signer === undefined && isKubernetesDomain(signerName))
     return {
       decision: 'ignore',
       reason: 'no signer of Kubernetes has this name: approving it changes nothing',
     }
-  if (unmet.length > 0) return { decision: 'deny', reason: `${unmet[0]!.id}: ${unmet[0]!.detail}` }
+  if (unmet !== undefined) return { decision: 'deny', reason: `${unmet.id}: ${unmet.detail}` }
   if (signer === undefined)
     return { decision: 'ignore', reason: `the approvers of ${signerName} decide: kcert has no policy for it` }
   const open = findings.filter(isUnknown).map(({ id }) => id)
@@ -128,26 +140,7 @@ function signingAnswer(
 function specOf(object: SigningRequest): CheckReport['spec'] {
   const { name, signerName, usages, expirationSeconds, username, groups } = object
   return {
-    ...(name === undefined ? {} : { name }),
-    signerName,
-    usages: [...usages],
-    ...(expirationSeconds === undefined ? {} : { expirationSeconds }),
-    ...(username === undefined ? {} : { username }),
+    ...given({ name, signerName, usages: [...usages], expirationSeconds, username }),
     groups: [...groups],
   }
-}
-
-function ruleOf({ id, question, duty, outcome, detail, next }: Finding): CheckReport['rules'][number] {
-  return {
-    id,
-    question,
-    ...(duty === undefined ? {} : { duty }),
-    ok: outcome === 'met',
-    detail,
-    ...(next === undefined ? {} : { next }),
-  }
-}
-
-function openOf({ id, question, duty, detail, next = '' }: Finding): CheckReport['open'][number] {
-  return { id, question, ...(duty === undefined ? {} : { duty }), detail, next }
 }

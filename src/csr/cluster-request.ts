@@ -1,3 +1,4 @@
+import { given } from '../errors/given.ts'
 import { rfc3339 } from '../pki/rfc3339.ts'
 import { collectionOf, conditionText, issuedCertificate, requestStates, stateOf } from './life.ts'
 import { requestFields } from './request-fields.ts'
@@ -14,16 +15,14 @@ export function clusterRequest(object: SigningRequest, now: Date): ClusterReques
   const madeAt = Date.parse(creationTimestamp ?? '')
   return {
     name: object.name ?? '',
-    ...(uid === undefined ? {} : { uid }),
-    ...(creationTimestamp === undefined ? {} : { creationTimestamp }),
+    ...given({ uid, creationTimestamp }),
     ...(Number.isNaN(madeAt) ? {} : { ageSeconds: Math.floor((now.getTime() - madeAt) / 1000) }),
     state: stateOf(object),
     condition: conditionText(object),
     conditions: [...object.conditions],
     signerName: object.signerName,
     usages: [...object.usages],
-    ...(expirationSeconds === undefined ? {} : { expirationSeconds }),
-    ...(username === undefined ? {} : { username }),
+    ...given({ expirationSeconds, username }),
     groups: [...object.groups],
     labels: { ...object.labels },
     ...(request === undefined ? { fault: fault.detail } : { request: requestFields(request) }),

@@ -1,10 +1,10 @@
 import * as v from 'valibot'
+import { altNamesSchema, described, header, text, textsSchema as texts } from '../x509/json-fields.ts'
 
 // The JSON contract of `kcert csr create`. docs/schemas/CreatedRequests.json is generated from these schemas; the program itself
 // imports their types alone. No private key is in it: a key is in its file.
 
-const texts = v.array(v.string())
-const path = (meaning: string) => v.optional(v.pipe(v.string(), v.description(meaning)))
+const path = (meaning: string) => v.optional(text(meaning))
 
 const manifestSchema = v.object({
   apiVersion: v.literal('certificates.k8s.io/v1'),
@@ -19,9 +19,9 @@ const manifestSchema = v.object({
 })
 
 const createdRequestSchema = v.object({
-  row: v.optional(v.pipe(v.string(), v.description("kubeadm's name of it"))),
-  subject: v.pipe(v.string(), v.description('RFC 4514')),
-  subjectAltNames: v.object({ dns: texts, ip: texts, email: texts, uri: texts }),
+  row: v.optional(text("kubeadm's name of it")),
+  subject: text('RFC 4514'),
+  subjectAltNames: altNamesSchema,
   publicKey: v.object({
     algorithm: v.string(),
     bits: v.optional(v.number()),
@@ -33,8 +33,8 @@ const createdRequestSchema = v.object({
     ),
   }),
   signatureAlgorithm: v.string(),
-  pem: v.pipe(v.string(), v.description('the request')),
-  manifest: v.optional(v.pipe(manifestSchema, v.description('the object, where a signer is known'))),
+  pem: text('the request'),
+  manifest: v.optional(described(manifestSchema, 'the object, where a signer is known')),
   files: v.object({
     request: path('absent when it went to standard output'),
     key: path('the private key; it is in no output'),
@@ -43,10 +43,9 @@ const createdRequestSchema = v.object({
 })
 
 export const createReportSchema = v.object({
-  apiVersion: v.literal('kcert/v1'),
-  kind: v.literal('CreatedRequests'),
+  ...header('CreatedRequests'),
   requests: v.array(createdRequestSchema),
-  notices: v.pipe(texts, v.description('what whoever asked for this should know')),
+  notices: described(texts, 'what whoever asked for this should know'),
 })
 
 export type CreateReport = v.InferOutput<typeof createReportSchema>

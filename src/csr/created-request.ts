@@ -1,8 +1,10 @@
+import { given } from '../errors/given.ts'
 import { writePem } from '../x509/pem.ts'
 import { CertificateRequest } from '../x509/request.ts'
 import type { CreatedRequest } from './create-report.ts'
 import { shortestRsaBits } from './key-strength.ts'
 import type { Manifest } from './manifest.ts'
+import { requestFields } from './request-fields.ts'
 
 /** Returns a request that was made as the report shows it. */
 export function createdRequest(
@@ -10,22 +12,18 @@ export function createdRequest(
   files: CreatedRequest['files'],
   { row, manifest }: { readonly row?: string | undefined; readonly manifest?: Manifest | undefined } = {},
 ): CreatedRequest {
-  const { subject, subjectAltNames, publicKey, signatureAlgorithm } = CertificateRequest.parse(der)
+  const { subject, subjectAltNames, publicKey, signatureAlgorithm } = requestFields(
+    CertificateRequest.parse(der),
+  )
   const { dns, ip, email, uri } = subjectAltNames
-  const { algorithm, bits, curve, sha256 } = publicKey
   return {
-    ...(row === undefined ? {} : { row }),
+    ...given({ row }),
     subject: subject.text,
-    subjectAltNames: { dns: [...dns], ip: [...ip], email: [...email], uri: [...uri] },
-    publicKey: {
-      algorithm,
-      ...(bits === undefined ? {} : { bits }),
-      ...(curve === undefined ? {} : { curve }),
-      sha256,
-    },
+    subjectAltNames: { dns, ip, email, uri },
+    publicKey,
     signatureAlgorithm,
     pem: writePem('CERTIFICATE REQUEST', der),
-    ...(manifest === undefined ? {} : { manifest }),
+    ...given({ manifest }),
     files,
   }
 }

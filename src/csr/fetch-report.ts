@@ -1,17 +1,24 @@
 import * as v from 'valibot'
 import { errorSchema } from '../errors/error-schema.ts'
-import { nameSchema, timeSchema as time } from '../x509/json-fields.ts'
+import {
+  altNamesSchema,
+  described,
+  header,
+  nameSchema,
+  text,
+  textsSchema as texts,
+  timeSchema as time,
+} from '../x509/json-fields.ts'
 
 // The JSON contract of `kcert csr fetch` and `kcert csr request`. docs/schemas/FetchedCertificate.json and FetchedCertificates.json
 // are generated from these schemas; the program itself imports their types alone. No private key is in it: a key is in its file.
 
-const texts = v.array(v.string())
-const path = (meaning: string) => v.optional(v.pipe(v.string(), v.description(meaning)))
+const path = (meaning: string) => v.optional(text(meaning))
 
 const certificateEntries = {
   signerName: v.string(),
   subject: nameSchema,
-  subjectAltNames: v.object({ dns: texts, ip: texts, email: texts, uri: texts }),
+  subjectAltNames: altNamesSchema,
   serialNumber: v.string(),
   notBefore: time,
   notAfter: time,
@@ -27,11 +34,10 @@ const certificateEntries = {
 }
 
 export const fetchReportSchema = v.object({
-  apiVersion: v.literal('kcert/v1'),
-  kind: v.literal('FetchedCertificate'),
-  name: v.pipe(v.string(), v.description('of the object')),
+  ...header('FetchedCertificate'),
+  name: text('of the object'),
   ...certificateEntries,
-  pem: v.pipe(v.string(), v.description('the certificate, and those that its signer sent along')),
+  pem: text('the certificate, and those that its signer sent along'),
   files: v.object({
     certificate: path('the certificate'),
     key: path('the private key; it is in no output'),
@@ -43,12 +49,10 @@ export const fetchReportSchema = v.object({
 })
 
 const fetchedOneSchema = v.object({
-  name: v.pipe(v.string(), v.description('of the object')),
-  outcome: v.pipe(
+  name: text('of the object'),
+  outcome: described(
     v.picklist(['fetched', 'present', 'not-issued', 'unfit', 'not-found', 'refused', 'failed']),
-    v.description(
-      'fetched: its file was written; present: the file holds just this already; not-issued: it waits, was denied or has failed; unfit: not what was asked for; not-found: no such object; refused: another file is there; failed: see error',
-    ),
+    'fetched: its file was written; present: the file holds just this already; not-issued: it waits, was denied or has failed; unfit: not what was asked for; not-found: no such object; refused: another file is there; failed: see error',
   ),
   file: path('where the certificate is'),
   certificate: v.optional(v.object(certificateEntries)),
@@ -56,10 +60,9 @@ const fetchedOneSchema = v.object({
 })
 
 export const fetchedManySchema = v.object({
-  apiVersion: v.literal('kcert/v1'),
-  kind: v.literal('FetchedCertificates'),
-  folder: v.pipe(v.string(), v.description('where the certificates are')),
-  counts: v.pipe(v.record(v.string(), v.number()), v.description('outcome → how many')),
+  ...header('FetchedCertificates'),
+  folder: text('where the certificates are'),
+  counts: described(v.record(v.string(), v.number()), 'outcome → how many'),
   requests: v.array(fetchedOneSchema),
 })
 

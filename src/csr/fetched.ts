@@ -48,10 +48,28 @@ export function checkCertificate(
 ): CertificateCheck[] {
   const { request } = readRequestContent(object.request)
   return [
-    ...(key === undefined ? [] : [keyCheck(certificate, key)]),
+    ...(key === undefined
+      ? []
+      : [
+          check(
+            'key',
+            certificate.publicKey.sha256 === key.publicKey.sha256,
+            `it is for the key ${key.place}`,
+            `it is not for the key ${key.place}`,
+          ),
+        ]),
     ...(request === undefined ? [] : requestChecks(certificate, request)),
     validityCheck(certificate, now),
-    ...(ca === undefined ? [] : [caCheck(certificate, ca)]),
+    ...(ca === undefined
+      ? []
+      : [
+          check(
+            'ca',
+            ca.certificates.some((one) => certificate.isSignedBy(one)),
+            `it is signed by the CA of ${ca.place}`,
+            `it is not signed by the CA of ${ca.place}`,
+          ),
+        ]),
   ]
 }
 
@@ -105,39 +123,30 @@ export function notIssued(object: SigningRequest): KcertError {
   })
 }
 
-function keyCheck(
-  certificate: Certificate,
-  { publicKey, place }: NonNullable<Expectation['key']>,
-): CertificateCheck {
-  const ok = certificate.publicKey.sha256 === publicKey.sha256
-  return { id: 'key', ok, detail: ok ? `it is for the key ${place}` : `it is not for the key ${place}` }
+function check(id: CertificateCheck['id'], ok: boolean, right: string, wrong: string): CertificateCheck {
+  return { id, ok, detail: ok ? right : wrong }
 }
 
 function requestChecks(certificate: Certificate, request: CertificateRequest): CertificateCheck[] {
-  const hasKey = certificate.publicKey.sha256 === request.publicKey.sha256
   const asked = namesOf(request)
   const given = namesOf(certificate)
   const missing = asked.filter((name) => !given.includes(name))
   const added = given.filter((name) => !asked.includes(name))
-  const isSubject = attributesOf(certificate.subject) === attributesOf(request.subject)
+  const [subject, wanted] = [certificate.subject, request.subject]
   return [
-    {
-      id: 'request-key',
-      ok: hasKey,
-      detail: hasKey ? 'it is for the key of the request' : 'it is for another key than the request',
-    },
-    {
-      id: 'subject',
-      ok: isSubject,
-      detail: isSubject
-        ? `its subject is the one asked for, ${quoted(certificate.subject.text)}`
-        : `its subject is ${quoted(certificate.subject.text)}, and ${quoted(request.subject.text)} was asked for`,
-    },
-    {
-      id: 'names',
-      ok: missing.length + added.length === 0,
-      detail: namesText(asked, missing, added),
-    },
+    check(
+      'request-key',
+      certificate.publicKey.sha256 === request.publicKey.sha256,
+      'it is for the key of the request',
+      'it is for another key than the request',
+    ),
+    check(
+      'subject',
+      attributesOf(subject) === attributesOf(wanted),
+      `its subject is the one asked for, ${quoted(subject.text)}`,
+      `its subject is ${quoted(subject.text)}, and ${quoted(wanted.text)} was asked for`,
+    ),
+    { id: 'names', ok: missing.length + added.length === 0, detail: namesText(asked, missing, added) },
   ]
 }
 
@@ -172,16 +181,4 @@ function validityCheck({ notBefore, notAfter }: Certificate, now: Date): Certifi
   if (notAfter <= now) return { id: 'validity', ok: false, detail: `it is expired: valid ${text}` }
   if (notBefore > now) return { id: 'validity', ok: false, detail: `it is not valid yet: ${text}` }
   return { id: 'validity', ok: true, detail: `valid ${text}` }
-}
-
-function caCheck(
-  certificate: Certificate,
-  { certificates, place }: NonNullable<Expectation['ca']>,
-): CertificateCheck {
-  const ok = certificates.some((ca) => certificate.isSignedBy(ca))
-  return {
-    id: 'ca',
-    ok,
-    detail: ok ? `it is signed by the CA of ${place}` : `it is not signed by the CA of ${place}`,
-  }
 }

@@ -1,4 +1,5 @@
 import { commandLine } from '../errors/command-line.ts'
+import { given } from '../errors/given.ts'
 import { KcertError } from '../errors/kcert-error.ts'
 import { isUsage, type Usage } from '../pki/usages.ts'
 import { allowAttributes, copiedBesides } from '../x509/go-name.ts'
@@ -6,7 +7,7 @@ import type { CertificateRequest } from '../x509/request.ts'
 import { differenceOf, mayPass, withCondition } from './approval/acting.ts'
 import { listed } from './quoting.ts'
 import { signingRequestOfObject } from './request-object.ts'
-import type { ObjectCondition, RequestObject, RequestsApi } from './requests-api.ts'
+import type { RequestObject, RequestsApi } from './requests-api.ts'
 import { isUnmet } from './rule.ts'
 import { isKubernetesDomain } from './signer-name.ts'
 import { signingFindings } from './signing.ts'
@@ -71,7 +72,7 @@ function settledCourse(asked: SigningRequest): SigningCourse | undefined {
   const leftAlone = (reason: string, next?: string): SigningCourse => ({
     course: 'left-alone',
     reason,
-    ...(next && { next }),
+    ...given({ next }),
   })
   if (asked.certificate !== undefined) return { course: 'already', reason: 'it has a certificate already' }
   if (asked.deletionTimestamp !== undefined) return leftAlone('the object is being deleted')
@@ -103,15 +104,16 @@ function usageFault(asked: readonly string[], { usages }: SignerTerms): SigningC
   const unknown = asked.filter((usage) => !isUsage(usage))
   if (unknown.length > 0)
     return broken(`Kubernetes has no usage ${listed(unknown)}`, 'spell them as Kubernetes does')
-  const beyond =
-    usages === undefined ? [] : asked.filter((usage) => !(usages as readonly string[]).includes(usage))
+  if (usages === undefined) return undefined
+  const allowed: ReadonlySet<string> = new Set(usages)
+  const beyond = asked.filter((usage) => !allowed.has(usage))
   if (beyond.length === 0) return undefined
-  const next = `ask for ${listed(usages!)} at most, or sign with another profile`
+  const next = `ask for ${listed(usages)} at most, or sign with another profile`
   return broken(`the profile does not allow ${listed(beyond)}`, next)
 }
 
 function broken(reason: string, next: string | undefined): SigningCourse {
-  return { course: 'breaks-rules', reason, ...(next && { next }) }
+  return { course: 'breaks-rules', reason, ...given({ next }) }
 }
 
 /** What came of a write to the status of an object. */
@@ -141,12 +143,7 @@ export function uploadCertificate(api: RequestsApi, object: RequestObject, pem: 
 
 /** Puts the condition Failed onto an object that breaks a rule of its signer: the requester sees it and asks anew. */
 export function markFailed(api: RequestsApi, object: RequestObject, message: string): Promise<Written> {
-  const condition: ObjectCondition = {
-    type: 'Failed',
-    status: 'True',
-    reason: 'SignerValidationFailure',
-    message,
-  }
+  const condition = { type: 'Failed', status: 'True', reason: 'SignerValidationFailure', message }
   return writeStatus(api, object, {
     change: (now) => withCondition(now, condition),
     settled(now) {
@@ -197,7 +194,7 @@ async function writeStatus(
       if (failure.code === 'KCERT_UNREACHABLE') throw failure
       now = object
     }
-    throw failure!
+    throw failure
   } catch (error) {
     if (!(error instanceof KcertError)) throw error
     return { outcome: 'failed', reason: error.message, error }

@@ -10,7 +10,7 @@ import {
 import { type KubeadmVersion, kubeadmVersion, organizationAt } from '../pki/kubeadm-organization.ts'
 import { formatIp, parseIp } from '../x509/ip.ts'
 import { isSubdomain } from '../x509/plain-names.ts'
-import { isSpecialAddress, parseCidr } from './approval/addresses.ts'
+import { isSpecialAddress, maskAt, parseCidr } from './approval/addresses.ts'
 import { type KubeadmSettings, refuseNewerKeyType } from './kubeadm-settings.ts'
 import { quoted } from './quoting.ts'
 import { noAltNames, objectNameOf, type RequestSpec } from './request-spec.ts'
@@ -57,25 +57,18 @@ export function kubeadmRequests(name: string, settings: KubeadmSettings): Kubead
 
 function leafRequest(row: KubeadmLeaf, settings: KubeadmSettings): KubeadmRequest {
   const commonName = row.commonName ?? nodeNameOf(row.name, settings)
-  return {
-    row: row.name,
-    spec: specOf(row, commonName, settings),
-    file: row.file,
-  }
+  return { row: row.name, spec: specOf(row, commonName, settings), file: row.file }
 }
 
 function kubeconfigRequest(row: KubeadmKubeconfig, settings: KubeadmSettings): KubeadmRequest {
   const user = row.commonName ?? `${nodePrefix}${nodeNameOf(row.name, settings)}`
-  return {
-    row: row.name,
-    spec: specOf(row, user, settings),
-    kubeconfig: {
-      file: row.name,
-      user,
-      clusterName: settings.clusterName,
-      server: serverOf(row, settings),
-    },
+  const kubeconfig = {
+    file: row.name,
+    user,
+    clusterName: settings.clusterName,
+    server: serverOf(row, settings),
   }
+  return { row: row.name, spec: specOf(row, user, settings), kubeconfig }
 }
 
 function specOf(row: Row, commonName: string, settings: KubeadmSettings): RequestSpec {
@@ -200,18 +193,21 @@ function missing(row: string, what: string, flag: string): KcertError {
 
 function firstServiceAddress({ serviceSubnet }: KubeadmSettings): string {
   const ranges = serviceSubnet.split(',').map((range) => range.trim())
+  const [cidr] = ranges.map((range) => parseCidr(range))
   const defect = ranges.map(subnetDefect).find((one) => one !== undefined)
-  if (defect !== undefined) {
+  if (defect !== undefined || cidr === undefined)
     throw new KcertError('KCERT_USAGE', `the range of services ${quoted(serviceSubnet)} ${defect}`, {
       why: 'kubeadm refuses it',
       next: '--service-subnet 10.96.0.0/12',
     })
-  }
-  const cidr = parseCidr(ranges[0]!)!
-  const octets = Uint8Array.from(cidr.octets)
-  for (let bit = cidr.prefix; bit < octets.length * 8; bit++) octets[bit >> 3]! &= ~(0x80 >> (bit & 7))
-  octets[octets.length - 1]! |= 1
-  return formatIp(octets)
+  const { octets, prefix } = cidr
+  const last = octets.length - 1
+  return formatIp(
+    octets.map((octet, at) => {
+      const ofNetwork = octet & maskAt(prefix, at)
+      return at === last ? ofNetwork | 1 : ofNetwork
+    }),
+  )
 }
 
 /** kubeadm wants ten addresses at least, and 2^20 at most (cmd/kubeadm/app/apis/kubeadm/validation). */

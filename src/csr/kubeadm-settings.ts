@@ -1,3 +1,4 @@
+import { given } from '../errors/given.ts'
 import { KcertError } from '../errors/kcert-error.ts'
 import { readDocuments } from '../kubeconfig/documents.ts'
 import { entriesOf, itemsOf, type Node, textOf, valueAt } from '../kubeconfig/node.ts'
@@ -83,25 +84,26 @@ export async function readKubeadmSettings(text: string, source: string): Promise
   const find = (kind: string): Node | undefined =>
     documents.find((document) => textOf(valueAt(document, 'kind')) === kind)
   const [cluster, init] = [find('ClusterConfiguration'), find('InitConfiguration')]
-  if (cluster === undefined && init === undefined) {
+  if (cluster === undefined && init === undefined)
     throw new KcertError('KCERT_MANIFEST_MALFORMED', `${source} holds no configuration of kubeadm`, {
       why: defects[0]?.reason ?? 'there is no ClusterConfiguration and no InitConfiguration in it',
       next: 'kubectl -n kube-system get cm kubeadm-config -o jsonpath={.data.ClusterConfiguration} > kubeadm.yaml',
     })
-  }
   const texts = (...path: string[]): string[] =>
     itemsOf(valueAt(cluster, ...path)).map((item) => textOf(item) ?? '')
   const algorithm = textOf(valueAt(cluster, 'encryptionAlgorithm'))
   return {
     ...kubeadmDefaults,
-    ...given('nodeName', valueAt(init, 'nodeRegistration', 'name')),
-    ...given('advertiseAddress', valueAt(init, 'localAPIEndpoint', 'advertiseAddress')),
-    ...given('bindPort', valueAt(init, 'localAPIEndpoint', 'bindPort')),
-    ...given('controlPlaneEndpoint', valueAt(cluster, 'controlPlaneEndpoint')),
-    ...given('serviceSubnet', valueAt(cluster, 'networking', 'serviceSubnet')),
-    ...given('dnsDomain', valueAt(cluster, 'networking', 'dnsDomain')),
-    ...given('clusterName', valueAt(cluster, 'clusterName')),
-    ...given('kubernetesVersion', valueAt(cluster, 'kubernetesVersion')),
+    ...given({
+      nodeName: textAt(init, 'nodeRegistration', 'name'),
+      advertiseAddress: textAt(init, 'localAPIEndpoint', 'advertiseAddress'),
+      bindPort: textAt(init, 'localAPIEndpoint', 'bindPort'),
+      controlPlaneEndpoint: textAt(cluster, 'controlPlaneEndpoint'),
+      serviceSubnet: textAt(cluster, 'networking', 'serviceSubnet'),
+      dnsDomain: textAt(cluster, 'networking', 'dnsDomain'),
+      clusterName: textAt(cluster, 'clusterName'),
+      kubernetesVersion: textAt(cluster, 'kubernetesVersion'),
+    }),
     apiServerCertSans: texts('apiServer', 'certSANs'),
     etcdServerCertSans: texts('etcd', 'local', 'serverCertSANs'),
     etcdPeerCertSans: texts('etcd', 'local', 'peerCertSANs'),
@@ -114,7 +116,7 @@ export async function readKubeadmSettings(text: string, source: string): Promise
 }
 
 function unknownFields(place: string, node: Node | undefined): string[] {
-  const known = fields[place]!.split(' ')
+  const known = fields[place]?.split(' ') ?? []
   const path = /^[A-Z]/.test(place) ? '' : `${place}.`
   return entriesOf(node).flatMap(([name, value]) => {
     if (!known.includes(name)) return [`"${path}${name}"`]
@@ -122,7 +124,6 @@ function unknownFields(place: string, node: Node | undefined): string[] {
   })
 }
 
-function given<Key extends keyof KubeadmSettings>(key: Key, node: Node | undefined): { [K in Key]?: string } {
-  const value = textOf(node)
-  return (value === undefined || value === '' ? {} : { [key]: value }) as { [K in Key]?: string }
+function textAt(node: Node | undefined, ...path: string[]): string | undefined {
+  return textOf(valueAt(node, ...path)) || undefined
 }

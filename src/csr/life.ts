@@ -75,8 +75,8 @@ type Deadline = readonly [from: string | undefined, delayMs: number, reason: str
 
 function earliest(deadlines: readonly Deadline[]): Collection | undefined {
   return deadlines
-    .filter(([from]) => from !== undefined && !Number.isNaN(Date.parse(from)))
-    .map(([from, delayMs, reason]) => ({ after: new Date(Date.parse(from!) + delayMs), reason }))
+    .map(([from = '', delayMs, reason]) => ({ after: new Date(Date.parse(from) + delayMs), reason }))
+    .filter(({ after }) => !Number.isNaN(after.getTime()))
     .sort((a, b) => a.after.getTime() - b.after.getTime())[0]
 }
 

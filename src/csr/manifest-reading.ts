@@ -1,3 +1,4 @@
+import { given } from '../errors/given.ts'
 import { KcertError } from '../errors/kcert-error.ts'
 import { readDocuments } from '../kubeconfig/documents.ts'
 import { entriesOf, itemsOf, type Node, plainValue, textOf, valueAt } from '../kubeconfig/node.ts'
@@ -42,26 +43,28 @@ function objectsOf(document: Node): Node[] {
 /** Returns the object of a document; `apiVersion` is that of the list that it is in. */
 export function signingRequestOf(object: Node, apiVersion = ''): SigningRequest {
   const at = (...path: string[]): Node | undefined => valueAt(object, ...path)
-  const expirationSeconds = textOf(at('spec', 'expirationSeconds'))
-  const certificate = fromBase64(textOf(at('status', 'certificate')) ?? '')
+  const text = (...path: string[]): string | undefined => textOf(at(...path))
+  const annotations = at('metadata', 'annotations')
+  const expirationSeconds = text('spec', 'expirationSeconds')
+  const certificate = fromBase64(text('status', 'certificate') ?? '')
   return {
-    apiVersion: textOf(at('apiVersion')) ?? apiVersion,
-    ...text('name', at('metadata', 'name')),
-    ...text('generateName', at('metadata', 'generateName')),
-    ...text('uid', at('metadata', 'uid')),
-    ...text('resourceVersion', at('metadata', 'resourceVersion')),
-    ...text('creationTimestamp', at('metadata', 'creationTimestamp')),
-    ...text('deletionTimestamp', at('metadata', 'deletionTimestamp')),
+    apiVersion: text('apiVersion') ?? apiVersion,
+    ...given({
+      name: text('metadata', 'name'),
+      generateName: text('metadata', 'generateName'),
+      uid: text('metadata', 'uid'),
+      resourceVersion: text('metadata', 'resourceVersion'),
+      creationTimestamp: text('metadata', 'creationTimestamp'),
+      deletionTimestamp: text('metadata', 'deletionTimestamp'),
+      annotations: annotations && textsByKey(annotations),
+      expirationSeconds: expirationSeconds === undefined ? undefined : Number(expirationSeconds),
+      username: text('spec', 'username'),
+      userUid: text('spec', 'uid'),
+    }),
     labels: textsByKey(at('metadata', 'labels')),
-    ...(at('metadata', 'annotations') === undefined
-      ? {}
-      : { annotations: textsByKey(at('metadata', 'annotations')) }),
-    request: fromBase64(textOf(at('spec', 'request')) ?? ''),
-    signerName: textOf(at('spec', 'signerName')) ?? '',
+    request: fromBase64(text('spec', 'request') ?? ''),
+    signerName: text('spec', 'signerName') ?? '',
     usages: textsOf(at('spec', 'usages')),
-    ...(expirationSeconds === undefined ? {} : { expirationSeconds: Number(expirationSeconds) }),
-    ...text('username', at('spec', 'username')),
-    ...text('userUid', at('spec', 'uid')),
     groups: textsOf(at('spec', 'groups')),
     extra: Object.fromEntries(entriesOf(at('spec', 'extra')).map(([key, values]) => [key, textsOf(values)])),
     conditions: itemsOf(at('status', 'conditions')).map(conditionOf),
@@ -113,15 +116,12 @@ function conditionOf(node: Node): RequestCondition {
     type: textOf(valueAt(node, 'type')) ?? '',
     // Conditions that were made before Kubernetes 1.18 have no status, and Kubernetes takes them as true.
     status: textOf(valueAt(node, 'status')) || 'True',
-    ...text('reason', valueAt(node, 'reason')),
-    ...text('message', valueAt(node, 'message')),
-    ...text('lastUpdateTime', valueAt(node, 'lastUpdateTime')),
+    ...given({
+      reason: textOf(valueAt(node, 'reason')),
+      message: textOf(valueAt(node, 'message')),
+      lastUpdateTime: textOf(valueAt(node, 'lastUpdateTime')),
+    }),
   }
-}
-
-function text<Key extends string>(key: Key, node: Node | undefined): { [K in Key]?: string } {
-  const value = textOf(node)
-  return (value === undefined ? {} : { [key]: value }) as { [K in Key]?: string }
 }
 
 function textsOf(node: Node | undefined): string[] {

@@ -1,3 +1,4 @@
+import { given } from '../errors/given.ts'
 import { KcertError } from '../errors/kcert-error.ts'
 import { usagesFor } from '../pki/usages.ts'
 import { writePem } from '../x509/pem.ts'
@@ -39,16 +40,9 @@ export function manifestOf(spec: RequestSpec, der: Uint8Array): Manifest {
   const usages = usagesOf(spec, signerName, request)
   refuseHopeless(name, signerName, [
     ...admissionFindings({
-      apiVersion: 'certificates.k8s.io/v1',
-      name,
-      labels: {},
-      request: pem,
-      signerName,
-      usages,
-      ...(expirationSeconds === undefined ? {} : { expirationSeconds }),
-      groups: [],
-      extra: {},
-      conditions: [],
+      ...{ apiVersion: 'certificates.k8s.io/v1', name, request: pem, signerName, usages },
+      ...given({ expirationSeconds }),
+      ...{ labels: {}, groups: [], extra: {}, conditions: [] },
     }),
     ...signingFindings({ signerName, usages }, request),
   ])
@@ -59,7 +53,7 @@ export function manifestOf(spec: RequestSpec, der: Uint8Array): Manifest {
     spec: {
       request: pem.toString('base64'),
       signerName,
-      ...(expirationSeconds === undefined ? {} : { expirationSeconds }),
+      ...given({ expirationSeconds }),
       usages: [...usages],
     },
   }
@@ -89,9 +83,7 @@ export function withoutUsages(signerName: string): KcertError {
   )
 }
 
-/**
- * Throws KCERT_CSR_SIGNER_REFUSED for the first rule of the API server or the signer that is broken, with what to change.
- */
+/** Throws KCERT_CSR_SIGNER_REFUSED for the first rule of the API server or the signer that is broken, with what to change. */
 export function refuseHopeless(name: string, signerName: string, findings: readonly Finding[]): void {
   const fault = findings.find(isUnmet)
   if (fault === undefined) return

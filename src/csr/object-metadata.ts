@@ -45,10 +45,8 @@ export function metadataFaults({ metadata }: ManifestMetadata): string[] {
 
 /** A name of at most 63 characters, with or without a DNS subdomain and a slash in front. */
 function isQualifiedName(text: string): boolean {
-  const parts = text.split('/')
-  const name = parts.pop()!
-  if (parts.length > 1 || (parts.length === 1 && !isSubdomain(parts[0]!))) return false
-  return isShortName(name)
+  const [name = '', domain, ...more] = text.split('/').reverse()
+  return more.length === 0 && (domain === undefined || isSubdomain(domain)) && isShortName(name)
 }
 
 function isShortName(name: string): boolean {

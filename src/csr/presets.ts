@@ -1,3 +1,4 @@
+import { given } from '../errors/given.ts'
 import { KcertError } from '../errors/kcert-error.ts'
 import { isSubdomain } from '../x509/plain-names.ts'
 import { quoted } from './quoting.ts'
@@ -12,13 +13,15 @@ type Names = RequestSpec['altNames']
 /** X.520 gives a common name 64 characters; OpenSSL refuses longer ones, Go does not. */
 const longestCommonName = 64
 
+const common = { keyType: defaultKeyType, notices: [] } as const
+
 /** Returns the request of a user for a client certificate: the common name is the user, organizations are groups. */
 export function userSpec(user: string, groups: readonly string[], altNames: Names): RequestSpec {
   if (user === '') throw refuse('--user ""', 'a user has a name')
   return {
     subject: { commonName: user, organization: groups },
     altNames,
-    keyType: defaultKeyType,
+    ...common,
     objectName: objectNameOf(user),
     signerName: apiServerClient,
     purpose: 'client auth',
@@ -30,36 +33,35 @@ export function userSpec(user: string, groups: readonly string[], altNames: Name
 
 /** Returns the request of a kubelet for the certificate by which it is a client of the API server. */
 export function kubeletClientSpec(node: string, altNames: Names): RequestSpec {
-  const given = Object.values(altNames).flat()
-  if (given.length > 0)
+  const [name] = Object.values(altNames).flat()
+  if (name !== undefined)
     throw refuse(
-      `--kubelet-client with the name ${quoted(given[0]!)}`,
+      `--kubelet-client with the name ${quoted(name)}`,
       `${kubeletClient} signs no request with alternative names`,
     )
   return {
     subject: nodeSubject('--kubelet-client', node),
     altNames: noAltNames,
-    keyType: defaultKeyType,
+    ...common,
     objectName: objectNameOf(`kubelet-client-${node}`),
     signerName: kubeletClient,
     purpose: 'client auth',
-    notices: [],
   }
 }
 
 /** Returns the request of a kubelet for the certificate that it serves. Without names it is the Node's own. */
 export function kubeletServingSpec(node: string, altNames: Names): RequestSpec {
-  const wrong = [...altNames.email, ...altNames.uri]
-  if (wrong.length > 0)
+  const [wrong] = [...altNames.email, ...altNames.uri]
+  if (wrong !== undefined)
     throw refuse(
-      `--kubelet-serving with the name ${quoted(wrong[0]!)}`,
+      `--kubelet-serving with the name ${quoted(wrong)}`,
       `${kubeletServing} signs DNS names and IP addresses alone`,
     )
   const isNamed = altNames.dns.length + altNames.ip.length > 0
   return {
     subject: nodeSubject('--kubelet-serving', node),
     altNames: isNamed ? altNames : { ...noAltNames, dns: [node] },
-    keyType: defaultKeyType,
+    ...common,
     objectName: objectNameOf(`kubelet-serving-${node}`),
     signerName: kubeletServing,
     purpose: 'server auth',
@@ -104,10 +106,9 @@ export function serviceSpec(service: string, clusterDomain: string, altNames: Na
     // A common name is no longer looked at by clients; some tools show nothing else.
     subject: host.length <= longestCommonName ? { commonName: host } : {},
     altNames: joinedAltNames(own, altNames),
-    keyType: defaultKeyType,
+    ...common,
     objectName: objectNameOf(`${name}.${namespace}`),
     purpose: 'server auth',
-    notices: [],
   }
 }
 
@@ -117,5 +118,5 @@ function serviceAdvice(name: string, namespace: string, rest: readonly string[])
 }
 
 function refuse(what: string, why: string, next?: string): KcertError {
-  return new KcertError('KCERT_USAGE', what, { why, ...(next === undefined ? {} : { next }) })
+  return new KcertError('KCERT_USAGE', what, given({ why, next }))
 }

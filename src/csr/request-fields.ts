@@ -1,4 +1,5 @@
 import type { InferOutput } from 'valibot'
+import { given } from '../errors/given.ts'
 import { nameFields } from '../x509/name.ts'
 import type { CertificateRequest } from '../x509/request.ts'
 import type { requestSchema } from './check-report.ts'
@@ -17,12 +18,7 @@ export function requestFields({
   return {
     subject: nameFields(subject),
     subjectAltNames: { dns: [...dns], ip: [...ip], email: [...email], uri: [...uri], other: [...other] },
-    publicKey: {
-      algorithm,
-      ...(bits === undefined ? {} : { bits }),
-      ...(curve === undefined ? {} : { curve }),
-      sha256,
-    },
+    publicKey: given({ algorithm, bits, curve, sha256 }),
     signatureAlgorithm,
   }
 }

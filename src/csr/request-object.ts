@@ -1,3 +1,4 @@
+import { given } from '../errors/given.ts'
 import { decodeBase64 } from '../kubeconfig/base64.ts'
 import type { ObjectCondition, RequestObject } from './requests-api.ts'
 import type { RequestCondition, SigningRequest } from './signing-request.ts'
@@ -9,24 +10,23 @@ import type { RequestCondition, SigningRequest } from './signing-request.ts'
  * API server left out is no reason to fail.
  */
 export function signingRequestOfObject(object: RequestObject): SigningRequest {
-  const { metadata, spec, status } = object
+  const { spec, status } = object
+  const { name, generateName, uid, resourceVersion, creationTimestamp } = object.metadata
+  const { deletionTimestamp, labels = {}, annotations } = object.metadata
   const certificate = octetsOf(status?.certificate)
   return {
     apiVersion: object.apiVersion ?? 'certificates.k8s.io/v1',
-    ...given('name', metadata.name),
-    ...given('generateName', metadata.generateName),
-    ...given('uid', metadata.uid),
-    ...given('resourceVersion', metadata.resourceVersion),
-    ...given('creationTimestamp', metadata.creationTimestamp),
-    ...given('deletionTimestamp', metadata.deletionTimestamp),
-    labels: metadata.labels ?? {},
-    ...given('annotations', metadata.annotations),
+    ...given({ name, generateName, uid, resourceVersion, creationTimestamp, deletionTimestamp }),
+    labels,
+    ...given({ annotations }),
     request: octetsOf(spec.request),
     signerName: spec.signerName ?? '',
     usages: spec.usages ?? [],
-    ...given('expirationSeconds', spec.expirationSeconds),
-    ...given('username', spec.username),
-    ...given('userUid', spec.uid || undefined),
+    ...given({
+      expirationSeconds: spec.expirationSeconds,
+      username: spec.username,
+      userUid: spec.uid || undefined,
+    }),
     groups: spec.groups ?? [],
     extra: spec.extra ?? {},
     conditions: (status?.conditions ?? []).map(conditionOf),
@@ -41,15 +41,14 @@ export function newRequestObject(request: SigningRequest): RequestObject {
     apiVersion: 'certificates.k8s.io/v1',
     kind: 'CertificateSigningRequest',
     metadata: {
-      ...given('name', name),
-      ...given('generateName', generateName),
+      ...given({ name, generateName }),
       ...(Object.keys(labels).length === 0 ? {} : { labels }),
-      ...given('annotations', annotations),
+      ...given({ annotations }),
     },
     spec: {
       request: Buffer.from(request.request ?? []).toString('base64'),
       signerName,
-      ...given('expirationSeconds', expirationSeconds),
+      ...given({ expirationSeconds }),
       usages: [...usages],
     },
   }
@@ -60,9 +59,7 @@ function conditionOf({ type, status, reason, message, lastUpdateTime }: ObjectCo
     type,
     // Conditions that were made before Kubernetes 1.18 have no status, and Kubernetes takes them as true.
     status: status || 'True',
-    ...given('reason', reason),
-    ...given('message', message),
-    ...given('lastUpdateTime', lastUpdateTime),
+    ...given({ reason, message, lastUpdateTime }),
   }
 }
 
@@ -70,8 +67,4 @@ function octetsOf(base64: string | undefined): Uint8Array | undefined {
   if (base64 === undefined) return undefined
   const decoded = decodeBase64(base64)
   return 'bytes' in decoded ? decoded.bytes : undefined
-}
-
-function given<Key extends string, Value>(key: Key, value: Value | undefined): { [K in Key]?: Value } {
-  return (value === undefined ? {} : { [key]: value }) as { [K in Key]?: Value }
 }

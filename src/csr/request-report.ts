@@ -1,11 +1,9 @@
 import * as v from 'valibot'
-import { timeSchema as time } from '../x509/json-fields.ts'
+import { described, header, text, textsSchema as texts, timeSchema as time } from '../x509/json-fields.ts'
 import { requestSchema } from './check-report.ts'
 
 // What the commands on a cluster's requests say of one object, and the JSON contract of `kcert csr list`. docs/schemas/ is
 // generated from these; the program itself imports their types alone.
-
-const texts = v.array(v.string())
 
 const conditionSchema = v.object({
   type: v.string(),
@@ -13,7 +11,7 @@ const conditionSchema = v.object({
   reason: v.optional(v.string()),
   message: v.optional(v.string()),
   lastUpdateTime: v.optional(v.string()),
-  lastTransitionTime: v.optional(v.pipe(v.string(), v.description('of PodCertificateRequests'))),
+  lastTransitionTime: v.optional(text('of PodCertificateRequests')),
 })
 
 /** One CertificateSigningRequest of a cluster. */
@@ -22,40 +20,37 @@ export const clusterRequestSchema = v.object({
   uid: v.optional(v.string()),
   creationTimestamp: v.optional(v.string()),
   ageSeconds: v.optional(v.number()),
-  state: v.pipe(
+  state: described(
     v.picklist(['pending', 'approved', 'failed', 'denied', 'issued']),
-    v.description('approved: and not signed yet'),
+    'approved: and not signed yet',
   ),
-  condition: v.pipe(v.string(), v.description("in kubectl's words: Approved,Issued")),
+  condition: text("in kubectl's words: Approved,Issued"),
   conditions: v.array(conditionSchema),
   signerName: v.string(),
   usages: texts,
   expirationSeconds: v.optional(v.number()),
-  username: v.optional(v.pipe(v.string(), v.description('who made the object'))),
+  username: v.optional(text('who made the object')),
   groups: texts,
   labels: v.record(v.string(), v.string()),
-  request: v.optional(v.pipe(requestSchema, v.description('absent when the request cannot be read'))),
-  fault: v.optional(v.pipe(v.string(), v.description('why the request cannot be read'))),
-  notAfter: v.optional(v.pipe(time, v.description('of the issued certificate'))),
+  request: v.optional(described(requestSchema, 'absent when the request cannot be read')),
+  fault: v.optional(text('why the request cannot be read')),
+  notAfter: v.optional(described(time, 'of the issued certificate')),
   collected: v.optional(
-    v.pipe(
+    described(
       v.object({ after: time, reason: v.string() }),
-      v.description(
-        'when kube-controller-manager removes the object; it looks once an hour. Until Kubernetes 1.34 an approved object that is never signed stays',
-      ),
+      'when kube-controller-manager removes the object; it looks once an hour. Until Kubernetes 1.34 an approved object that is never signed stays',
     ),
   ),
 })
 
 export const requestListSchema = v.object({
-  apiVersion: v.literal('kcert/v1'),
-  kind: v.literal('RequestList'),
+  ...header('RequestList'),
   generatedAt: time,
-  requests: v.pipe(
+  requests: described(
     v.array(clusterRequestSchema),
-    v.description('pending first, then approved, failed, denied, issued; the oldest of each first'),
+    'pending first, then approved, failed, denied, issued; the oldest of each first',
   ),
-  summary: v.pipe(
+  summary: described(
     v.object({
       pending: v.number(),
       approved: v.number(),
@@ -63,7 +58,7 @@ export const requestListSchema = v.object({
       denied: v.number(),
       issued: v.number(),
     }),
-    v.description('how many are listed, by state'),
+    'how many are listed, by state',
   ),
 })
 

@@ -1,4 +1,5 @@
 import type { KeyObject } from 'node:crypto'
+import { given } from '../errors/given.ts'
 import { KcertError } from '../errors/kcert-error.ts'
 import type { Usage } from '../pki/usages.ts'
 import { formatIp, parseIp } from '../x509/ip.ts'
@@ -45,23 +46,14 @@ function usualRsaHash(key: KeyObject): 'sha256' | 'sha384' | 'sha512' {
 }
 
 /** Alternative names as flags give them: all strings, kinds by flag. */
-export interface NamedAltNames {
-  readonly dns?: readonly string[] | undefined
-  readonly ip?: readonly string[] | undefined
-  readonly email?: readonly string[] | undefined
-  readonly uri?: readonly string[] | undefined
-}
+export type NamedAltNames = { readonly [Kind in keyof AltNamesDescription]?: readonly string[] | undefined }
 
 /**
  * Returns alternative names, each once, addresses in the one way that Go writes them. Throws KCERT_USAGE for what is no name of
  * its kind: it would be in a certificate that no client takes.
  */
-export function altNamesOf({
-  dns = [],
-  ip = [],
-  email = [],
-  uri = [],
-}: NamedAltNames): Required<AltNamesDescription> {
+export function altNamesOf(names: NamedAltNames): Required<AltNamesDescription> {
+  const { dns = [], ip = [], email = [], uri = [] } = names
   return {
     dns: unique(dns.map(checkedDns)),
     ip: unique(ip.map(checkedIp)),
@@ -105,7 +97,8 @@ function checkedDns(name: string): string {
 function checkedIp(text: string): string {
   const octets = parseIp(text)
   if (octets !== undefined) return formatIp(octets)
-  const isRange = text.includes('/') && parseIp(text.split('/')[0]!) !== undefined
+  const [address = '', prefix] = text.split('/')
+  const isRange = prefix !== undefined && parseIp(address) !== undefined
   const why = isRange ? 'is a range: a certificate holds single addresses' : 'is no IP address'
   throw wrongName('--ip', text, why, isDnsName(text) && /[a-z]/.test(text) ? `--dns ${text}` : undefined)
 }
@@ -121,7 +114,7 @@ function checkedBy(flag: string, value: string, isRight: boolean, why: string): 
 }
 
 function wrongName(flag: string, value: string, why: string, next?: string): KcertError {
-  return new KcertError('KCERT_USAGE', `${flag} ${quoted(value)} ${why}`, next === undefined ? {} : { next })
+  return new KcertError('KCERT_USAGE', `${flag} ${quoted(value)} ${why}`, given({ next }))
 }
 
 /**

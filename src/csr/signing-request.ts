@@ -1,3 +1,4 @@
+import { messageOf } from '../errors/kcert-error.ts'
 import { isCertificateLabel, readPem, type UnseenText, unseenByGo } from '../x509/pem.ts'
 import { CertificateRequest } from '../x509/request.ts'
 
@@ -92,7 +93,7 @@ export function readRequestContent(bytes: Uint8Array | undefined): RequestConten
   try {
     return { request: CertificateRequest.parse(block.der) }
   } catch (error) {
-    return { fault: { id: 'request-form', detail: (error as Error).message, next: remake } }
+    return { fault: { id: 'request-form', detail: messageOf(error), next: remake } }
   }
 }
 

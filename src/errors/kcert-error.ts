@@ -50,5 +50,19 @@ export class KcertError extends Error {
 export function wordsOf(error: unknown): string {
   if (error instanceof KcertError)
     return error.why === undefined ? error.message : `${error.message}: ${error.why}`
+  return messageOf(error)
+}
+
+/** Returns the message of what was thrown. */
+export function messageOf(error: unknown): string {
   return error instanceof Error ? error.message : String(error)
+}
+
+/** Returns what was read; undefined where it cannot be. */
+export function attempt<Value>(read: () => Value): Value | undefined {
+  try {
+    return read()
+  } catch {
+    return undefined
+  }
 }

@@ -1,4 +1,5 @@
 import { commandLine } from '../errors/command-line.ts'
+import { given } from '../errors/given.ts'
 import { KcertError } from '../errors/kcert-error.ts'
 import {
   currentCertificate,
@@ -146,21 +147,23 @@ export class CertificateManager {
         this.working = this.request(effect.attempt, effect.template, this.underWay.signal)
         return
       case 'wait':
-        this.working = this.wait(effect.attempt, this.underWay.signal)
+        if (this.sent !== undefined) this.working = this.wait(effect.attempt, this.sent, this.underWay.signal)
         return
       case 'cancel':
         this.failure = givenUp(this.sent?.name)
         this.underWay.abort()
         return
       case 'store':
-        this.store(effect.attempt)
+        if (this.sent !== undefined) this.store(effect.attempt, this.sent)
         return
-      case 'tell-renewed': {
-        const { usedSeconds } = effect
-        const used = usedSeconds === undefined ? {} : { usedSeconds }
-        this.ports.tell({ kind: 'renewed', stored: this.stored!, ...used })
+      case 'tell-renewed':
+        if (this.stored !== undefined)
+          this.ports.tell({
+            kind: 'renewed',
+            stored: this.stored,
+            ...given({ usedSeconds: effect.usedSeconds }),
+          })
         return
-      }
       case 'tell-failed':
         this.ports.tell({ kind: 'failed', error: this.failure, againAtMs: wakesAtMs(this.state) })
     }
@@ -182,9 +185,9 @@ export class CertificateManager {
     this.happen({ kind: 'requested', attempt })
   }
 
-  private async wait(attempt: number, signal: AbortSignal): Promise<void> {
+  private async wait(attempt: number, sent: SentRequest, signal: AbortSignal): Promise<void> {
     try {
-      this.chain = await this.sent!.issued(signal)
+      this.chain = await sent.issued(signal)
     } catch (error) {
       if (signal.aborted) return
       this.failure = error
@@ -194,9 +197,9 @@ export class CertificateManager {
     this.happen({ kind: 'issued', attempt })
   }
 
-  private store(attempt: number): void {
+  private store(attempt: number, { keyPem }: SentRequest): void {
     try {
-      this.stored = this.ports.store.update(this.chain, this.sent!.keyPem, this.ports.clock())
+      this.stored = this.ports.store.update(this.chain, keyPem, this.ports.clock())
     } catch (error) {
       this.failure = error
       this.happen({ kind: 'not-stored', attempt })

@@ -1,40 +1,37 @@
 import * as v from 'valibot'
-import { timeSchema as time } from '../x509/json-fields.ts'
+import { described, header, text, timeSchema as time } from '../x509/json-fields.ts'
 
 // The JSON contract of `kcert kubelet forecast`. docs/schemas/KubeletForecast.json is generated from it.
 
 const certificateSchema = v.object({
   usage: v.picklist(['client', 'serving']),
-  source: v.pipe(
+  source: described(
     v.picklist(['file', 'request', 'handshake', 'metric']),
-    v.description(
-      "where it was seen: the kubelet's folder, an object of the cluster, its port, or its own metric, which tells the end alone",
-    ),
+    "where it was seen: the kubelet's folder, an object of the cluster, its port, or its own metric, which tells the end alone",
   ),
   place: v.optional(v.string()),
-  subject: v.optional(v.pipe(v.string(), v.description('RFC 4514'))),
+  subject: v.optional(text('RFC 4514')),
   notBefore: v.optional(time),
   notAfter: time,
-  isSelfSigned: v.pipe(v.boolean(), v.description('made by the kubelet for itself')),
-  state: v.pipe(
+  isSelfSigned: described(v.boolean(), 'made by the kubelet for itself'),
+  state: described(
     v.picklist(['waiting', 'due', 'overdue', 'expired', 'never']),
-    v.description('never: nobody renews it. overdue: past 90 % of its life, and still there'),
+    'never: nobody renews it. overdue: past 90 % of its life, and still there',
   ),
   renewal: v.optional(
     v.object({
-      earliest: v.pipe(time, v.description('70 % of its life')),
-      latest: v.pipe(time, v.description('90 % of its life')),
-      isEstimate: v.pipe(
+      earliest: described(time, '70 % of its life'),
+      latest: described(time, '90 % of its life'),
+      isEstimate: described(
         v.boolean(),
-        v.description('its beginning is not known, and was counted back by --cluster-signing-duration'),
+        'its beginning is not known, and was counted back by --cluster-signing-duration',
       ),
     }),
   ),
 })
 
 export const forecastSchema = v.object({
-  apiVersion: v.literal('kcert/v1'),
-  kind: v.literal('KubeletForecast'),
+  ...header('KubeletForecast'),
   generatedAt: time,
   nodes: v.array(
     v.object({
@@ -57,14 +54,14 @@ export const forecastSchema = v.object({
     v.object({
       node: v.optional(v.string()),
       place: v.string(),
-      clusterSigningDuration: v.pipe(v.string(), v.description('as Go prints it; 8760h0m0s unless set')),
+      clusterSigningDuration: text('as Go prints it; 8760h0m0s unless set'),
     }),
   ),
   findings: v.array(
     v.object({
       id: v.string(),
       node: v.optional(v.string()),
-      isProblem: v.pipe(v.boolean(), v.description('false for what is only worth knowing')),
+      isProblem: described(v.boolean(), 'false for what is only worth knowing'),
       detail: v.string(),
       next: v.optional(v.string()),
     }),

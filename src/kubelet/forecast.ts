@@ -1,4 +1,5 @@
 import { commandLine } from '../errors/command-line.ts'
+import { given } from '../errors/given.ts'
 import { flagsOf } from '../pki/component-flags.ts'
 import { formatDuration, parseDuration } from '../pki/duration.ts'
 import {
@@ -85,25 +86,25 @@ export function forecastOf(
   const signingMs = Math.min(...controllerManagers.map((one) => one.clusterSigningDurationMs))
   const lifeMs = lifeOf(controllerManagers.length === 0 ? defaultSigningDurationMs : signingMs)
   const sorted = [...kubelets].sort((one, other) => (one.name < other.name ? -1 : 1))
-  const nodes = sorted.map((facts) => nodeOf(facts, lifeMs, now))
+  const nodes = sorted.map((facts) => ({ facts, node: nodeOf(facts, lifeMs, now) }))
   return {
     apiVersion: 'kcert/v1',
     kind: 'KubeletForecast',
     generatedAt: rfc3339(now),
-    nodes,
+    nodes: nodes.map(({ node }) => node),
     controllerManagers: controllerManagers.map(({ clusterSigningDurationMs, ...where }) => ({
       ...where,
       clusterSigningDuration: formatDuration(clusterSigningDurationMs),
     })),
     findings: [
       ...durationFindings(controllerManagers),
-      ...nodes.flatMap((node, index) => {
-        const stranger = strangerAt(sorted[index]!)
+      ...nodes.flatMap(({ facts, node }) => {
+        const stranger = strangerAt(facts)
         return [
           ...nodeFindings(node, now, stranger),
-          ...(stranger === undefined ? [] : [strangerFinding(node, stranger)]),
-          ...servingNameFindings(sorted[index]!),
-        ]
+          ...(stranger === undefined ? [] : [strangerFinding(facts.name, stranger)]),
+          servingNameFinding(facts) ?? [],
+        ].flat()
       }),
       ...kubelets.flatMap(({ name, unread }) =>
         unread.map((detail) => ({ id: 'not-read', node: name, isProblem: false, detail })),
@@ -142,10 +143,7 @@ function ownCertificates(facts: KubeletFacts): readonly SeenCertificate[] {
   )
 }
 
-function strangerFinding(
-  { name }: ForecastNode,
-  { certificate, stranger, isSure }: Answered,
-): ForecastFinding {
+function strangerFinding(name: string, { certificate, stranger, isSure }: Answered): ForecastFinding {
   const { place = 'its address' } = certificate
   const conclusion = stranger.isOfAnotherNode
     ? 'something else answers'
@@ -161,19 +159,17 @@ function strangerFinding(
   }
 }
 
-function servingNameFindings(facts: KubeletFacts): ForecastFinding[] {
+function servingNameFinding(facts: KubeletFacts): ForecastFinding | undefined {
   const isNamed = ({ usage, commonName }: SeenCertificate): boolean =>
     usage !== 'serving' || commonName === undefined || hasServingName(commonName, facts.name)
-  if (ownCertificates(facts).every(isNamed)) return []
-  return [
-    {
-      id: 'serving-common-name',
-      node: facts.name,
-      isProblem: false,
-      detail: `its serving certificate has another common name: ${servingNameText}`,
-      next: servingNameRemedy,
-    },
-  ]
+  if (ownCertificates(facts).every(isNamed)) return undefined
+  return {
+    id: 'serving-common-name',
+    node: facts.name,
+    isProblem: false,
+    detail: `its serving certificate has another common name: ${servingNameText}`,
+    next: servingNameRemedy,
+  }
 }
 
 function nodeOf(facts: KubeletFacts, lifeMs: number, now: Date): ForecastNode {
@@ -181,8 +177,7 @@ function nodeOf(facts: KubeletFacts, lifeMs: number, now: Date): ForecastNode {
   const { rotateCertificates, serverTlsBootstrap, tlsCertFile } = configuration ?? {}
   return {
     name,
-    ...(rotateCertificates === undefined ? {} : { rotateCertificates }),
-    ...(serverTlsBootstrap === undefined ? {} : { serverTlsBootstrap }),
+    ...given({ rotateCertificates, serverTlsBootstrap }),
     ...(tlsCertFile ? { tlsCertFile } : {}),
     certificates: ownCertificates(facts).map((seen) =>
       certificateOf(seen, isRenewed(seen, configuration), lifeMs, now),
@@ -222,8 +217,7 @@ function certificateOf(
   return {
     usage,
     source,
-    ...(place === undefined ? {} : { place }),
-    ...(subject === undefined ? {} : { subject }),
+    ...given({ place, subject }),
     ...(notBeforeMs === undefined ? {} : { notBefore: rfc3339(begin) }),
     notAfter: rfc3339(new Date(notAfterMs)),
     isSelfSigned,
@@ -281,9 +275,7 @@ function durationFindings(controllerManagers: readonly ControllerManagerFacts[])
 function nodeFindings(node: ForecastNode, now: Date, stranger: Answered | undefined): ForecastFinding[] {
   const { name, rotateCertificates, serverTlsBootstrap, tlsCertFile, certificates, pending } = node
   const serving = certificates.find(({ usage }) => usage === 'serving')
-  const found: ForecastFinding[] = certificates.flatMap((certificate) =>
-    lateFindings(name, certificate, pending),
-  )
+  const found = certificates.flatMap((certificate) => lateFinding(name, certificate, pending) ?? [])
   if (rotateCertificates === false)
     found.push({
       id: 'rotation-off',
@@ -331,28 +323,26 @@ function nodeFindings(node: ForecastNode, now: Date, stranger: Answered | undefi
 /** A kubelet gives a request up after this long, and makes another. */
 const waitingLongMs = 15 * 60_000
 
-function lateFindings(
+function lateFinding(
   node: string,
   { usage, state, notAfter, renewal }: ForecastCertificate,
   pending: ForecastNode['pending'],
-): ForecastFinding[] {
-  if (state !== 'expired' && state !== 'overdue') return []
+): ForecastFinding | undefined {
+  if (state !== 'expired' && state !== 'overdue') return undefined
   const request = pending.find((one) => one.usage === usage)
   const isExpired = state === 'expired'
-  return [
-    {
-      id: isExpired ? 'expired' : 'overdue',
-      node,
-      isProblem: true,
-      detail: isExpired
-        ? `its ${usage} certificate expired at ${notAfter}`
-        : `its ${usage} certificate should have been renewed by ${renewal?.latest}, and ends at ${notAfter}`,
-      next:
-        request !== undefined
-          ? commandLine`kcert csr explain ${request.name}`
-          : isExpired && usage === 'client'
-            ? commandLine`on ${node}: journalctl -u kubelet -n 50; kcert kubelet doctor`
-            : commandLine`the certificate manager logs why it got no certificate; on ${node}: journalctl -u kubelet -n 50`,
-    },
-  ]
+  return {
+    id: isExpired ? 'expired' : 'overdue',
+    node,
+    isProblem: true,
+    detail: isExpired
+      ? `its ${usage} certificate expired at ${notAfter}`
+      : `its ${usage} certificate should have been renewed by ${renewal?.latest}, and ends at ${notAfter}`,
+    next:
+      request !== undefined
+        ? commandLine`kcert csr explain ${request.name}`
+        : isExpired && usage === 'client'
+          ? commandLine`on ${node}: journalctl -u kubelet -n 50; kcert kubelet doctor`
+          : commandLine`the certificate manager logs why it got no certificate; on ${node}: journalctl -u kubelet -n 50`,
+  }
 }

@@ -1,20 +1,25 @@
 import * as v from 'valibot'
-import { nameSchema, timeSchema as time } from '../x509/json-fields.ts'
+import {
+  altNamesSchema,
+  described,
+  header,
+  nameSchema,
+  text,
+  textsSchema as texts,
+  timeSchema as time,
+} from '../x509/json-fields.ts'
 
 // The JSON contract of `kcert kubelet manage`. docs/schemas/ManagedCertificate.json is generated from it.
 
-const texts = v.array(v.string())
-
 export const managedCertificateSchema = v.object({
-  apiVersion: v.literal('kcert/v1'),
-  kind: v.literal('ManagedCertificate'),
+  ...header('ManagedCertificate'),
   generatedAt: time,
-  dryRun: v.pipe(v.boolean(), v.description('nothing was asked for and nothing was written')),
-  pair: v.pipe(v.string(), v.description('the link that leads to certificate and key')),
+  dryRun: described(v.boolean(), 'nothing was asked for and nothing was written'),
+  pair: text('the link that leads to certificate and key'),
   signerName: v.string(),
   usages: texts,
   expirationSeconds: v.optional(v.number()),
-  template: v.pipe(
+  template: described(
     v.optional(
       v.object({
         commonName: v.string(),
@@ -26,31 +31,28 @@ export const managedCertificateSchema = v.object({
         uri: texts,
       }),
     ),
-    v.description('what is asked for; absent while the Node has no address'),
+    'what is asked for; absent while the Node has no address',
   ),
-  certificate: v.pipe(
+  certificate: described(
     v.optional(
       v.object({
         path: v.string(),
         subject: nameSchema,
-        subjectAltNames: v.object({ dns: texts, ip: texts, email: texts, uri: texts }),
+        subjectAltNames: altNamesSchema,
         serialNumber: v.string(),
         notBefore: time,
         notAfter: time,
         fingerprintSha256: v.string(),
       }),
     ),
-    v.description('what is held; absent when there is none, or it has expired'),
+    'what is held; absent when there is none, or it has expired',
   ),
   renewal: v.object({
-    due: v.pipe(
-      v.optional(v.string()),
-      v.description('why a new one is asked for at once; absent when none is'),
-    ),
-    earliest: v.optional(v.pipe(time, v.description('70 % of its life'))),
-    latest: v.optional(v.pipe(time, v.description('90 % of its life'))),
+    due: described(v.optional(v.string()), 'why a new one is asked for at once; absent when none is'),
+    earliest: v.optional(described(time, '70 % of its life')),
+    latest: v.optional(described(time, '90 % of its life')),
   }),
-  renewals: v.pipe(v.number(), v.description('by this process')),
+  renewals: described(v.number(), 'by this process'),
   failures: v.number(),
 })
 

@@ -152,18 +152,16 @@ function round(state: ManagerState, moment: Moment): Step {
   const drawnMs = rotationDeadlineMs(held, moment.draw)
   const untilMs = heldSinceMs === undefined ? drawnMs : Math.max(drawnMs, restedMs(held, heldSinceMs))
   if (untilMs <= moment.nowMs) return request(state, 0, moment)
-  return { state: { ...state, doing: { at: 'deadline', untilMs } }, effects: [] }
+  return moved(state, { at: 'deadline', untilMs })
 }
 
 /** Asks for a certificate by what the template says now. */
 function request(state: ManagerState, failedTries: number, { nowMs, template }: Moment): Step {
-  if (template === undefined) return unchanged({ ...state, doing: { at: 'rest', untilMs: nowMs + restMs } })
+  if (template === undefined) return moved(state, { at: 'rest', untilMs: nowMs + restMs })
   const attempt = state.attempt + 1
-  return {
-    // client-go forgets that it was forced also where there was no template to ask by; here it is remembered until it is done.
-    state: { ...state, attempt, isForced: false, doing: { at: 'request', template, failedTries } },
-    effects: [{ do: 'request', attempt, template }],
-  }
+  // client-go forgets that it was forced also where there was no template to ask by; here it is remembered until it is done.
+  const next = { ...state, attempt, isForced: false }
+  return moved(next, { at: 'request', template, failedTries }, { do: 'request', attempt, template })
 }
 
 type Answer = Extract<ManagerEvent, { readonly attempt: number }>
@@ -179,7 +177,7 @@ function onAnswer(state: ManagerState, event: Answer, moment: Moment): Step {
     case 'not-requested':
       return failed({ ...state, isServerHealthy: event.isServerHealthy }, failedTries, moment)
     case 'issued':
-      return { state: { ...state, doing: { at: 'store', failedTries } }, effects: [{ do: 'store', attempt }] }
+      return moved(state, { at: 'store', failedTries }, { do: 'store', attempt })
     default:
       return failed(state, failedTries, moment)
   }
@@ -198,31 +196,20 @@ function requested(state: ManagerState, { nowMs }: Moment): Step {
   if (doing.at !== 'request') return unchanged(state)
   const { template, failedTries } = doing
   const waiting = { at: 'wait', untilMs: nowMs + certificateWaitMs, failedTries } as const
-  return { state: { ...state, lastRequested: template, doing: waiting }, effects: [{ do: 'wait', attempt }] }
+  return moved({ ...state, lastRequested: template }, waiting, { do: 'wait', attempt })
 }
 
 function renewed(state: ManagerState, certificate: HeldCertificate, { nowMs }: Moment): Step {
   const before = state.held
   const usedSeconds = before === undefined ? {} : { usedSeconds: (nowMs - before.notBeforeMs) / 1000 }
-  return {
-    state: {
-      ...state,
-      held: certificate,
-      heldSinceMs: nowMs,
-      isServerHealthy: true,
-      doing: { at: 'rest', untilMs: nowMs + restMs },
-    },
-    effects: [{ do: 'tell-renewed', ...usedSeconds }],
-  }
+  const next = { ...state, held: certificate, heldSinceMs: nowMs, isServerHealthy: true }
+  return moved(next, { at: 'rest', untilMs: nowMs + restMs }, { do: 'tell-renewed', ...usedSeconds })
 }
 
 function failed(state: ManagerState, failedTries: number, { nowMs, draw }: Moment): Step {
   const tries = failedTries + 1
   const untilMs = nowMs + pauseAfterMs(tries, draw)
-  return {
-    state: { ...state, doing: { at: 'pause', untilMs, failedTries: tries } },
-    effects: [{ do: 'tell-failed' }],
-  }
+  return moved(state, { at: 'pause', untilMs, failedTries: tries }, { do: 'tell-failed' })
 }
 
 function onTemplate(state: ManagerState, moment: Moment): Step {
@@ -247,7 +234,7 @@ function forced(state: ManagerState, moment: Moment): Step {
 
 function stopped(state: ManagerState): Step {
   const { at } = state.doing
-  const off: Step = { state: { ...state, doing: { at: 'off' } }, effects: [] }
+  const off = moved(state, { at: 'off' })
   return at === 'request' || at === 'wait' ? withCancel(state, off) : off
 }
 
@@ -258,4 +245,8 @@ function withCancel({ attempt }: ManagerState, { state, effects }: Step): Step {
 
 function unchanged(state: ManagerState): Step {
   return { state, effects: [] }
+}
+
+function moved(state: ManagerState, doing: Doing, ...effects: readonly Effect[]): Step {
+  return { state: { ...state, doing }, effects }
 }

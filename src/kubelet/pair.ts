@@ -1,5 +1,5 @@
 import { commandLine } from '../errors/command-line.ts'
-import { KcertError } from '../errors/kcert-error.ts'
+import { KcertError, messageOf } from '../errors/kcert-error.ts'
 import { type Certificate, certificateBlocks, certificateOfBlock } from '../x509/certificate.ts'
 import { isPrivateKeyLabel, type PrivateKeyInfo, readPrivateKey } from '../x509/keys.ts'
 import { type PemBlock, readPem, writePem } from '../x509/pem.ts'
@@ -48,7 +48,7 @@ function readChain(pem: Uint8Array | string, place: string): Certificate[] {
   try {
     return certificateBlocks(pem).map(certificateOfBlock)
   } catch (error) {
-    throw unfit(place, `a certificate in it cannot be read: ${(error as Error).message}`, error)
+    throw unfit(place, `a certificate in it cannot be read: ${messageOf(error)}`, error)
   }
 }
 
@@ -56,7 +56,7 @@ function readKey(block: PemBlock, place: string): PrivateKeyInfo {
   try {
     return readPrivateKey(block)
   } catch (error) {
-    throw unfit(place, `its private key cannot be read: ${(error as Error).message}`, error)
+    throw unfit(place, `its private key cannot be read: ${messageOf(error)}`, error)
   }
 }
 

@@ -1,12 +1,10 @@
 import * as v from 'valibot'
+import { header, textsSchema as texts } from '../x509/json-fields.ts'
 
 // What a file for `kcert kubelet manage --template` may hold. docs/schemas/CertificateTemplate.json is generated from it.
 
-const texts = v.array(v.string())
-
 export const templateSchema = v.strictObject({
-  apiVersion: v.literal('kcert/v1'),
-  kind: v.literal('CertificateTemplate'),
+  ...header('CertificateTemplate'),
   subject: v.optional(
     v.strictObject({
       commonName: v.optional(v.string()),

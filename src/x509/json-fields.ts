@@ -17,3 +17,24 @@ export const nameSchema = v.object({
 })
 
 export type NameFields = v.InferOutput<typeof nameSchema>
+
+/** A field, and what it means. */
+export const described = <Schema extends v.GenericSchema>(schema: Schema, meaning: string) =>
+  v.pipe(schema, v.description(meaning))
+export const text = (meaning: string) => described(v.string(), meaning)
+export const textsSchema = v.array(v.string())
+export const hexSchema = v.pipe(v.string(), v.regex(/^[0-9a-f]+$/))
+
+/** How each document begins. */
+export const header = <Kind extends string>(kind: Kind) => ({
+  apiVersion: v.literal('kcert/v1'),
+  kind: v.literal(kind),
+})
+
+/** Subject alternative names of the kinds that Kubernetes copies. */
+export const altNamesSchema = v.object({
+  dns: textsSchema,
+  ip: textsSchema,
+  email: textsSchema,
+  uri: textsSchema,
+})

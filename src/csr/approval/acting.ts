@@ -1,5 +1,6 @@
 import { KcertError } from '../../errors/kcert-error.ts'
 import type { ObjectCondition, RequestObject, RequestsApi } from '../requests-api.ts'
+import type { Decided } from './decision-report.ts'
 import type { Act, Judge, Judgment } from './judging.ts'
 
 // Approving and denying on a cluster. What was judged (and, by hand, looked at) and what is written must be the same request,
@@ -11,18 +12,7 @@ export interface Judged {
   readonly judgment: Judgment
 }
 
-export type Outcome =
-  | 'approved'
-  | 'denied'
-  | 'would-approve'
-  | 'would-deny'
-  | 'already'
-  | 'left-alone'
-  | 'refused'
-  | 'changed'
-  | 'gone'
-  | 'not-found'
-  | 'failed'
+export type Outcome = Decided['outcome']
 
 /** What came of one object. */
 export interface Acted {
@@ -82,7 +72,7 @@ export async function actOn(api: RequestsApi, judged: Judged, doing: Doing): Pro
         failure = error
       }
     }
-    return failed(last, failure!)
+    throw failure
   } catch (error) {
     if (error instanceof KcertError) return failed(last, error)
     throw error

@@ -18,14 +18,22 @@ export function parseCidr(text: string): Cidr | undefined {
   return prefix <= longest ? { text, octets, prefix } : undefined
 }
 
+/** Returns the range of a text that is known to be one. */
+export function cidrOf(text: string): Cidr {
+  const cidr = parseCidr(text)
+  if (cidr === undefined) throw new TypeError(`${text} is no range of addresses`)
+  return cidr
+}
+
 /** True when the address is in the range. IPv4 and IPv6 have nothing in common. */
 export function isInCidr(address: Uint8Array, { octets, prefix }: Cidr): boolean {
   if (address.length !== octets.length) return false
-  for (let bit = 0; bit < prefix; bit += 8) {
-    const mask = (0xff00 >> Math.min(8, prefix - bit)) & 0xff
-    if (((address[bit >> 3]! ^ octets[bit >> 3]!) & mask) !== 0) return false
-  }
-  return true
+  return octets.every((octet, at) => ((octet ^ (address[at] ?? -1)) & maskAt(prefix, at)) === 0)
+}
+
+/** Returns the bits of the octet at this place that name the network. */
+export function maskAt(prefix: number, at: number): number {
+  return (0xff00 >> Math.min(8, Math.max(0, prefix - at * 8))) & 0xff
 }
 
 /** Returns an address in the one spelling that all its spellings share, IPv4 in IPv6 as IPv4; undefined when it is none. */
@@ -50,7 +58,7 @@ const specialRanges = [
   '2002::/16',
   'fe80::/10',
   'ff00::/8',
-].map((text) => parseCidr(text)!)
+].map(cidrOf)
 
 /** True for loopback, unspecified, link-local, broadcast and multicast addresses, and for IPv6 that stands for IPv4. */
 export function isSpecialAddress(text: string): boolean {

@@ -1,3 +1,4 @@
+import { messageOf } from '../../errors/kcert-error.ts'
 import type { Duty, Finding } from '../rule.ts'
 import { hasCondition, isDecided, readRequestContent, type SigningRequest } from '../signing-request.ts'
 import type { ApprovalFacts } from './facts.ts'
@@ -37,7 +38,7 @@ export async function decide(
     try {
       judgements.push(await policy.judge({ object, request }, facts))
     } catch (error) {
-      failure ??= `${policy.name}: a lookup failed: ${(error as Error).message}`
+      failure ??= `${policy.name}: a lookup failed: ${messageOf(error)}`
     }
   }
   return conclusion(judgements, failure)

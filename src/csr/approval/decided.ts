@@ -1,3 +1,4 @@
+import { given } from '../../errors/given.ts'
 import { errorFields } from '../../errors/kcert-error.ts'
 import { requestFields } from '../request-fields.ts'
 import { signingRequestOfObject } from '../request-object.ts'
@@ -31,13 +32,9 @@ function decidedOf({ name, outcome, reason, object, judgment, error }: Acted): D
       text: dutyText[duty],
       outcome: verdict?.duties[duty] ?? 'unknown',
     })),
-    rules: (verdict?.findings ?? []).map(({ id, duty, outcome: found, detail, next }) => ({
-      id,
-      ...(duty && { duty }),
-      outcome: found,
-      detail,
-      ...(next === undefined ? {} : { next }),
-    })),
+    rules: (verdict?.findings ?? []).map(({ id, duty, outcome: found, detail, next }) =>
+      given({ id, duty, outcome: found, detail, next }),
+    ),
     ...(error && { error: errorFields(error) }),
   }
 }
@@ -47,12 +44,9 @@ function askedOf(object: NonNullable<Acted['object']>) {
     signingRequestOfObject(object)
   const content = readRequestContent(request).request
   return {
-    ...(uid === undefined ? {} : { uid }),
-    signerName,
-    ...(content && { request: requestFields(content) }),
+    ...given({ uid, signerName, request: content && requestFields(content) }),
     usages: [...usages],
-    ...(expirationSeconds === undefined ? {} : { expirationSeconds }),
-    ...(username === undefined ? {} : { username }),
+    ...given({ expirationSeconds, username }),
     groups: [...groups],
   }
 }

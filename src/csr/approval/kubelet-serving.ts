@@ -78,7 +78,7 @@ function ownFindings(candidate: Candidate, options: KubeletServingOptions): Find
     ),
     namesFinding(
       'no-special-address',
-      ip.filter((address, at) => isSpecialAddress(address) || isMappedIpv4(ipBytes[at]!)),
+      ip.filter((address, at) => isSpecialAddress(address) || isMapped(ipBytes[at])),
       'an address that no node has for itself alone',
     ),
     dnsNamesFinding(candidate, options),
@@ -86,6 +86,11 @@ function ownFindings(candidate: Candidate, options: KubeletServingOptions): Find
     ...nameCountFindings(candidate.request, options.maxNames),
     ...lifetimeFindings(candidate, options),
   ]
+}
+
+/** An address whose bytes are not at hand counts as one. */
+function isMapped(bytes: Uint8Array | undefined): boolean {
+  return bytes === undefined || isMappedIpv4(bytes)
 }
 
 function requesterFinding({ object: { username }, request }: Candidate): Finding {

@@ -10,7 +10,7 @@ const placeholder = /\{([a-z]+)\}/g
 
 /** The names of placeholders in a pattern. */
 export function placeholdersOf(pattern: string): string[] {
-  return [...pattern.matchAll(placeholder)].map(([, name]) => name!)
+  return [...pattern.matchAll(placeholder)].map(([, name = '']) => name)
 }
 
 /**
@@ -22,10 +22,11 @@ export function fits(text: string, pattern: string, boundary: Boundary, values: 
   const pieces: Piece[] = []
   let at = 0
   for (const match of pattern.matchAll(placeholder)) {
-    const value = Object.hasOwn(values, match[1]!) ? values[match[1]!]! : ''
-    if (value === '') return false
+    const [whole, name = ''] = match
+    const value = Object.hasOwn(values, name) ? values[name] : ''
+    if (!value) return false
     pieces.push(...piecesOf(pattern.slice(at, match.index)), { text: value })
-    at = match.index + match[0].length
+    at = match.index + whole.length
   }
   pieces.push(...piecesOf(pattern.slice(at)))
   return matches(text, pieces, boundary)

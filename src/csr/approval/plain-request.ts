@@ -25,9 +25,10 @@ function textFault({ object }: Candidate): string | undefined {
   const { blocks, defects } = readPem(object.request ?? new Uint8Array())
   const [defect] = defects
   if (defect !== undefined) return `the PEM text is damaged at line ${defect.line}: ${defect.reason}`
-  if (blocks.length !== 1)
+  const [block, ...more] = blocks
+  if (block === undefined || more.length > 0)
     return `the PEM text has ${blocks.length} blocks, and Kubernetes reads the first one`
-  return blocks[0]!.headers.size === 0 ? undefined : 'the PEM block has headers, which Kubernetes ignores'
+  return block.headers.size === 0 ? undefined : 'the PEM block has headers, which Kubernetes ignores'
 }
 
 function contentFault({ object, request }: Candidate): string | undefined {

@@ -1,4 +1,5 @@
 import type { GenericSchema } from 'valibot'
+import { given } from '../../errors/given.ts'
 import { KcertError } from '../../errors/kcert-error.ts'
 import { readDocuments } from '../../kubeconfig/documents.ts'
 import { plainValue } from '../../kubeconfig/node.ts'
@@ -9,7 +10,7 @@ import {
   schemaFault,
   type WrittenDocument,
 } from '../../kubeconfig/schema-fault.ts'
-import { type Cidr, parseCidr } from './addresses.ts'
+import { cidrOf } from './addresses.ts'
 import { kubeletClientPolicy } from './kubelet-client.ts'
 import { kubeletServingPolicy } from './kubelet-serving.ts'
 import type { Policy } from './policy.ts'
@@ -97,28 +98,16 @@ function ruleName(rule: RuleDocument): string {
 
 function policyOf(rule: RuleDocument, cluster: PolicyDocument['cluster'] = {}): Policy {
   if ('decision' in rule) {
-    const { ipAddresses, ...fields } = defined(rule)
-    return userRulePolicy(ipAddresses ? { ...fields, ipAddresses: cidrsOf(ipAddresses) } : fields)
+    const { ipAddresses, ...fields } = given(rule)
+    return userRulePolicy(ipAddresses ? { ...fields, ipAddresses: ipAddresses.map(cidrOf) } : fields)
   }
-  if (rule.builtin === 'kubelet-client') return kubeletClientPolicy(defined(rule))
+  if (rule.builtin === 'kubelet-client') return kubeletClientPolicy(given(rule))
   return kubeletServingPolicy({
-    ...defined(rule),
-    cidrs: cidrsOf(rule.cidrs ?? []),
-    serviceCidrs: cidrsOf(cluster.serviceCidrs ?? []),
-    ...defined({ apiServers: cluster.apiServers, clusterDomain: cluster.domain?.replace(/^\./, '') }),
+    ...given(rule),
+    cidrs: (rule.cidrs ?? []).map(cidrOf),
+    serviceCidrs: (cluster.serviceCidrs ?? []).map(cidrOf),
+    ...given({ apiServers: cluster.apiServers, clusterDomain: cluster.domain?.replace(/^\./, '') }),
   })
-}
-
-type Defined<Fields> = { [Key in keyof Fields]: Exclude<Fields[Key], undefined> }
-
-function defined<Fields extends object>(fields: Fields): Defined<Fields> {
-  return Object.fromEntries(
-    Object.entries(fields).filter(([, value]) => value !== undefined),
-  ) as Defined<Fields>
-}
-
-function cidrsOf(texts: readonly string[]): Cidr[] {
-  return texts.map((text) => parseCidr(text)!)
 }
 
 function invalid(place: string, why: string): KcertError {

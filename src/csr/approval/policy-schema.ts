@@ -1,5 +1,6 @@
 import * as v from 'valibot'
 import { usages } from '../../pki/usages.ts'
+import { described, header } from '../../x509/json-fields.ts'
 import { parseCidr } from './addresses.ts'
 import { placeholdersOf } from './patterns.ts'
 import { placeholderNames } from './user-rule.ts'
@@ -37,7 +38,7 @@ const seconds = v.pipe(
 )
 
 const list = <Item extends v.GenericSchema>(item: Item, what: string) =>
-  v.optional(v.pipe(v.array(item), v.description(what)))
+  v.optional(described(v.array(item), what))
 
 const maxNames = v.optional(
   v.pipe(
@@ -47,27 +48,23 @@ const maxNames = v.optional(
     v.description('the most DNS names, IP addresses, email addresses and URIs together; default: any number'),
   ),
 )
-const name = v.optional(v.pipe(text, v.description('shown in verdicts and in the condition of the object')))
+const name = v.optional(described(text, 'shown in verdicts and in the condition of the object'))
 const onViolation = v.optional(
-  v.pipe(
+  described(
     v.picklist(['ignore', 'deny']),
-    v.description(
-      'what to do with a request that certainly breaks a rule; default: ignore, which leaves it alone',
-    ),
+    'what to do with a request that certainly breaks a rule; default: ignore, which leaves it alone',
   ),
 )
-const maxExpirationSeconds = v.optional(
-  v.pipe(seconds, v.description('the longest lifetime that may be asked for')),
-)
+const maxExpirationSeconds = v.optional(described(seconds, 'the longest lifetime that may be asked for'))
 
 export const kubeletClientSchema = v.strictObject({
   builtin: v.literal('kubelet-client'),
   name,
   onViolation,
   newNodesOnly: v.optional(
-    v.pipe(
+    described(
       v.boolean(),
-      v.description('approve a first certificate only while no Node of that name exists; default: false'),
+      'approve a first certificate only while no Node of that name exists; default: false',
     ),
   ),
 })
@@ -77,11 +74,9 @@ export const kubeletServingSchema = v.strictObject({
   name,
   onViolation,
   names: v.optional(
-    v.pipe(
+    described(
       v.picklist(['node', 'served', 'node-or-served']),
-      v.description(
-        "what the names must be: among the Node's addresses, those of the certificate that the kubelet serves now, or either; default: node-or-served",
-      ),
+      "what the names must be: among the Node's addresses, those of the certificate that the kubelet serves now, or either; default: node-or-served",
     ),
   ),
   dnsSuffixes: list(
@@ -100,7 +95,7 @@ export const kubeletServingSchema = v.strictObject({
 const patterns = (what: string) => list(pattern, what)
 
 const ruleFields = {
-  name: v.pipe(text, v.description('shown in verdicts and in the condition of the object')),
+  name: described(text, 'shown in verdicts and in the condition of the object'),
   signerNames: v.pipe(
     v.array(pattern),
     v.minLength(1, 'is empty'),
@@ -118,41 +113,38 @@ const ruleFields = {
   maxExpirationSeconds,
 }
 
-export const approveSchema = v.pipe(
+export const approveSchema = described(
   v.strictObject({
     decision: v.literal('approve'),
     ...ruleFields,
     wildcards: v.optional(
-      v.pipe(
+      described(
         v.boolean(),
-        v.description('let commonNames and dnsNames fit names that are wildcards themselves; default: false'),
+        'let commonNames and dnsNames fit names that are wildcards themselves; default: false',
       ),
     ),
     maxNames,
   }),
-  v.description('approves what is wholly within the lists; a list that is left out allows nothing'),
+  'approves what is wholly within the lists; a list that is left out allows nothing',
 )
 
-export const denySchema = v.pipe(
+export const denySchema = described(
   v.strictObject({ decision: v.literal('deny'), ...ruleFields }),
-  v.description('denies what has one of the values of every list that is given; "*" stops at nothing'),
+  'denies what has one of the values of every list that is given; "*" stops at nothing',
 )
 
 export const clusterSchema = v.strictObject({
-  domain: v.optional(
-    v.pipe(dnsSuffix, v.description("the domain of the cluster's services; default: cluster.local")),
-  ),
+  domain: v.optional(described(dnsSuffix, "the domain of the cluster's services; default: cluster.local")),
   apiServers: list(text, 'names and addresses of API servers and load balancers, which no kubelet may have'),
   serviceCidrs: list(cidr, 'addresses of Services, which no kubelet may have'),
 })
 
 export const policySchema = v.strictObject({
-  apiVersion: v.literal('kcert/v1'),
-  kind: v.literal('ApprovalPolicy'),
+  ...header('ApprovalPolicy'),
   cluster: v.optional(clusterSchema),
-  rules: v.pipe(
+  rules: described(
     v.array(v.union([kubeletClientSchema, kubeletServingSchema, approveSchema, denySchema])),
-    v.description('a denial beats an approval, whatever the order; what no rule approves is left alone'),
+    'a denial beats an approval, whatever the order; what no rule approves is left alone',
   ),
 })
 

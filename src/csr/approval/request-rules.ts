@@ -70,8 +70,8 @@ function keyStrength({ publicKey }: CertificateRequest): Finding {
     .join(' ')
   const isStrong =
     algorithm === 'Ed25519' ||
-    (algorithm === 'RSA' && bits! >= shortestRsaBits && !isTooLongForTls(publicKey)) ||
-    strongCurves.has(curve!)
+    (algorithm === 'RSA' && (bits ?? 0) >= shortestRsaBits && !isTooLongForTls(publicKey)) ||
+    strongCurves.has(curve ?? '')
   if (isStrong) return met(text)
   const minors = minorsOfKey(publicKey)
   const fault = ['RSA', 'ECDSA'].includes(algorithm)
@@ -204,12 +204,10 @@ export function nameCountFindings(
 export function nodeNameFinding({ request: { subject } }: Candidate): Finding {
   // Upstream compares the prefix alone, and so signs for the node with the empty name.
   const { met, unmet } = approvalRule('node-name', 'identity')
-  const { commonName } = subject
+  const { commonName = '' } = subject
   const node = nodeNameOf(commonName)
   if (node !== undefined && isSubdomain(node)) return met(quoted(node))
-  const detail =
-    node === ''
-      ? `the common name ${quoted(commonName!)} names no node`
-      : `the common name ${quoted(commonName ?? '')} is not system:node: and the name of a Node`
-  return unmet(detail, 'create a new request: kcert csr create --kubelet-client NODE')
+  const what = node === '' ? 'names no node' : 'is not system:node: and the name of a Node'
+  const next = 'create a new request: kcert csr create --kubelet-client NODE'
+  return unmet(`the common name ${quoted(commonName)} ${what}`, next)
 }

@@ -158,6 +158,7 @@ function denying(rule: UserRule, { object, request }: Candidate): Judgement {
   const { dns, ip, email, uri } = request.subjectAltNames
   const { username, groups, usages, expirationSeconds } = object
   const { commonName, organization } = request.subject
+  const { ipAddresses } = rule
   const placeholders = placeholdersFor(object)
   // Where an approving pattern must not reach too far, a denying one must not reach too short: its "*" stops at nothing.
   const anyOf = (patterns: readonly string[] | undefined, values: readonly string[]): boolean =>
@@ -171,7 +172,7 @@ function denying(rule: UserRule, { object, request }: Candidate): Judgement {
     anyOf(rule.commonNames, commonName === undefined ? [] : [commonName]) &&
     anyOf(rule.organizations, organization) &&
     anyOf(lower(rule.dnsNames), dns.map(lowerCase)) &&
-    (rule.ipAddresses === undefined || ip.some((address) => isInRanges(address, rule.ipAddresses!))) &&
+    (ipAddresses === undefined || ip.some((address) => isInRanges(address, ipAddresses))) &&
     anyOf(rule.emails, email) &&
     anyOf(rule.uris, uri) &&
     (rule.usages === undefined || rule.usages.some((usage) => usages.includes(usage))) &&

@@ -6,28 +6,23 @@ import type { Holder } from './facts.ts'
 import type { Explanation } from './report.ts'
 import type { OpenFact, Situation } from './situation.ts'
 
-/** What keeps a request where it is, or what became of it. */
-export interface Cause {
-  readonly id: string
-  /**
-   * stuck: nothing happens until somebody acts; waiting: the usual course, it will go on by itself; note: worth knowing beside
-   * another cause.
-   */
-  readonly weight: 'stuck' | 'waiting' | 'note'
-  readonly detail: string
-  /** What to do, as a sentence of a runbook. */
-  readonly next: string
-  /** Commands that can be pasted, in this order. */
-  readonly commands: readonly string[]
-}
-
-/** One row of the tables of causes: when it holds, and what it says then. */
+/** One row of the tables of what keeps a request where it is, or what became of it: when it holds, and what it says then. */
 export interface CauseRow<Known = Situation> {
   readonly id: string
-  readonly weight: Cause['weight']
+  /**
+   * waiting: the usual course, it will go on by itself; note: worth knowing beside another cause. Otherwise nothing happens until
+   * somebody acts.
+   */
+  readonly weight?: 'waiting' | 'note'
   readonly holds: (situation: Known) => boolean
-  readonly says: (situation: Known) => Omit<Cause, 'id' | 'weight'>
+  readonly detail: Text<Known>
+  /** What to do, as a sentence of a runbook. */
+  readonly next: Text<Known>
+  /** Commands that can be pasted, in this order. */
+  readonly commands?: (situation: Known) => readonly string[]
 }
+
+type Text<Known> = string | ((situation: Known) => string)
 
 /** Returns what every explanation says: the causes of a table that hold, in its order, and what they come to. */
 export function explanationOf<Known>(
@@ -37,20 +32,23 @@ export function explanationOf<Known>(
   open: readonly OpenFact[],
 ): Pick<Explanation, 'verdict' | 'causes' | 'open'> {
   const found = causes.filter(({ holds }) => holds(situation))
+  const textOf = (text: Text<Known>): string => (typeof text === 'string' ? text : text(situation))
   return {
     verdict: verdictOf(
       state,
-      found.map(({ weight }) => weight),
+      found.map(({ weight = 'stuck' }) => weight),
     ),
-    causes: found.map(({ id, says }) => {
-      const { detail, next, commands } = says(situation)
-      return { id, detail, next, commands: [...commands] }
-    }),
+    causes: found.map(({ id, detail, next, commands }) => ({
+      id,
+      detail: textOf(detail),
+      next: textOf(next),
+      commands: [...(commands?.(situation) ?? [])],
+    })),
     open: open.map(({ fact, why }) => ({ fact, why })),
   }
 }
 
-function verdictOf(state: RequestState, weights: readonly Cause['weight'][]): Explanation['verdict'] {
+function verdictOf(state: RequestState, weights: readonly string[]): Explanation['verdict'] {
   if (state === 'denied' || state === 'failed') return state
   if (weights.includes('stuck')) return 'stuck'
   if (state === 'issued') return 'issued'
@@ -58,19 +56,16 @@ function verdictOf(state: RequestState, weights: readonly Cause['weight'][]): Ex
 }
 
 /** Returns why a condition is there, to go on with a sentence. */
-export function reasonIn(conditions: ClusterRequest['conditions'], type: string): string {
+export function reasonIn(conditions: readonly ClusterRequest['conditions'][number][], type: string): string {
   const { reason, message } = conditions.find((condition) => condition.type === type) ?? {}
-  const words = [reason, message].filter((word) => word !== undefined && word !== '')
+  const words = [reason, message].filter(Boolean)
   return words.length === 0 ? ', without a reason' : `: ${words.join(': ')}`
 }
 
 /** Returns who has the right to sign, to go on with a sentence. */
 export function signersText(signers: readonly Holder[] = []): string {
-  if (signers.length === 0) return ''
-  return `, and these have the right: ${signers
-    .slice(0, 5)
-    .map(({ kind, name }) => `${kind} ${name}`)
-    .join(', ')}`
+  const names = signers.slice(0, 5).map(({ kind, name }) => `${kind} ${name}`)
+  return names.length === 0 ? '' : `, and these have the right: ${names.join(', ')}`
 }
 
 /** The name of the object for commands. */
@@ -82,3 +77,8 @@ export function wordOf({ object }: Situation): string {
 export function anew(situation: Situation): string[] {
   return [commandLine`kubectl delete csr ${wordOf(situation)}`]
 }
+
+/** What is wrong with the first rule of the signer that is broken, and what to do about it before the object is made anew. */
+export const brokenText = ({ broken: [rule] }: Situation): string => rule?.detail ?? ''
+export const brokenNext = ({ broken: [rule] }: Situation): string =>
+  [rule?.next, 'delete this object first'].join('; ')

@@ -64,6 +64,6 @@ function flagOf(manager: ControllerManager | 'absent' | undefined, name: string)
   if (words === undefined) return undefined
   const at = words.findLastIndex((word) => word === `--${name}` || word.startsWith(`--${name}=`))
   if (at === -1) return undefined
-  const word = words[at]!
+  const word = words[at] ?? ''
   return word.includes('=') ? word.slice(word.indexOf('=') + 1) : words[at + 1]
 }

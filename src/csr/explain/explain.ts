@@ -6,7 +6,7 @@ import { type CauseRow, explanationOf, wordOf } from './cause.ts'
 import { pendingCauses } from './pending.ts'
 import type { Explanation } from './report.ts'
 import { settledCauses } from './settled.ts'
-import type { Gathered, Situation } from './situation.ts'
+import type { Gathered } from './situation.ts'
 
 /** Less than this until the object is removed is worth saying. */
 const soonMs = 2 * 3_600_000
@@ -19,16 +19,20 @@ export const causes: readonly CauseRow[] = [
   {
     id: 'removed-soon',
     weight: 'note',
-    holds: (situation) => untilRemoval(situation) < soonMs,
-    says: (situation) => {
-      const { after, reason } = collectionOf(situation.object, situation.certificate)!
-      const isIssued = situation.state === 'issued'
-      return {
-        detail: `kube-controller-manager removes the object ${reason}: from ${after.toISOString().slice(0, 19)}Z on`,
-        next: isIssued ? 'fetch the certificate before that' : 'act before that, or submit the request again',
-        commands: isIssued ? [commandLine`kcert csr fetch ${wordOf(situation)}`] : [],
-      }
+    holds: ({ object, certificate, now }) => {
+      const { after } = collectionOf(object, certificate) ?? {}
+      return after !== undefined && after.getTime() - now.getTime() < soonMs
     },
+    detail: ({ object, certificate }) => {
+      const { after, reason } = collectionOf(object, certificate) ?? {}
+      return `kube-controller-manager removes the object ${reason}: from ${after?.toISOString().slice(0, 19)}Z on`
+    },
+    next: ({ state }) =>
+      state === 'issued'
+        ? 'fetch the certificate before that'
+        : 'act before that, or submit the request again',
+    commands: (situation) =>
+      situation.state === 'issued' ? [commandLine`kcert csr fetch ${wordOf(situation)}`] : [],
   },
 ]
 
@@ -42,9 +46,4 @@ export function explain({ situation, open }: Gathered): Explanation {
     ...(decidedBy === undefined ? {} : { decidedBy }),
     ...explanationOf(causes, situation, state, open),
   }
-}
-
-function untilRemoval({ object, certificate, now }: Situation): number {
-  const collection = collectionOf(object, certificate)
-  return collection === undefined ? Number.POSITIVE_INFINITY : collection.after.getTime() - now.getTime()
 }

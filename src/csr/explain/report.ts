@@ -1,4 +1,5 @@
 import * as v from 'valibot'
+import { described, header, text } from '../../x509/json-fields.ts'
 import { clusterRequestSchema } from '../request-report.ts'
 
 // The JSON contract of `kcert csr explain`. docs/schemas/RequestExplanation.json is generated from these schemas; the program
@@ -7,33 +8,27 @@ import { clusterRequestSchema } from '../request-report.ts'
 const causeSchema = v.object({
   id: v.string(),
   detail: v.string(),
-  next: v.pipe(v.string(), v.description('what to do')),
-  commands: v.pipe(v.array(v.string()), v.description('for a shell, in this order')),
+  next: text('what to do'),
+  commands: described(v.array(v.string()), 'for a shell, in this order'),
 })
 
 /** What every explanation says. */
 export const explanationFields = {
-  verdict: v.pipe(
+  verdict: described(
     v.picklist(['issued', 'waiting', 'stuck', 'failed', 'denied']),
-    v.description('waiting: the usual course; stuck: nothing will happen until somebody acts'),
+    'waiting: the usual course; stuck: nothing will happen until somebody acts',
   ),
-  causes: v.pipe(v.array(causeSchema), v.description('the one that decides first')),
-  open: v.pipe(
+  causes: described(v.array(causeSchema), 'the one that decides first'),
+  open: described(
     v.array(v.object({ fact: v.string(), why: v.string() })),
-    v.description('what could not be looked up, so that a cause may be missing'),
+    'what could not be looked up, so that a cause may be missing',
   ),
 }
 
 export const explanationSchema = v.object({
-  apiVersion: v.literal('kcert/v1'),
-  kind: v.literal('RequestExplanation'),
+  ...header('RequestExplanation'),
   request: clusterRequestSchema,
-  decidedBy: v.optional(
-    v.pipe(
-      v.string(),
-      v.description('the program that approved or denied it, as metadata.managedFields has it'),
-    ),
-  ),
+  decidedBy: v.optional(text('the program that approved or denied it, as metadata.managedFields has it')),
   ...explanationFields,
 })
 

@@ -1,3 +1,4 @@
+import { messageOf } from '../../errors/kcert-error.ts'
 import type { Certificate } from '../../x509/certificate.ts'
 import type { CertificateRequest } from '../../x509/request.ts'
 import { type NodeAccess, nodeAccessOf } from '../approval/node-access.ts'
@@ -84,7 +85,7 @@ export function asking(open: OpenFact[]) {
         open.push({ fact, why: 'this user may not ask, or the cluster does not show it' })
       return found
     } catch (error) {
-      open.push({ fact, why: (error as Error).message })
+      open.push({ fact, why: messageOf(error) })
       return undefined
     }
   }

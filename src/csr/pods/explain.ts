@@ -42,90 +42,67 @@ const podCommands = ({ request: { namespace, podName } }: Situation): string[] =
 const causes: readonly CauseRow<Situation>[] = [
   {
     id: 'denied',
-    weight: 'stuck',
     holds: ({ request }) => request.state === 'denied',
-    says: (situation) => ({
-      detail: `the signer denied it for good${reasonIn(situation.request.conditions, 'Denied')}`,
-      next: [correctionOf(situation) ?? 'correct what the signer names', again].join('; '),
-      commands: podCommands(situation),
-    }),
+    detail: ({ request }) => `the signer denied it for good${reasonIn(request.conditions, 'Denied')}`,
+    next: (situation) => [correctionOf(situation) ?? 'correct what the signer names', again].join('; '),
+    commands: podCommands,
   },
   {
     id: 'signer-refused',
-    weight: 'stuck',
     holds: ({ request }) => request.state === 'failed',
-    says: (situation) => ({
-      detail: `the signer failed to issue it${reasonIn(situation.request.conditions, 'Failed')}`,
-      next: ['correct what the signer names', again].join('; '),
-      commands: podCommands(situation),
-    }),
+    detail: ({ request }) => `the signer failed to issue it${reasonIn(request.conditions, 'Failed')}`,
+    next: ['correct what the signer names', again].join('; '),
+    commands: podCommands,
   },
   {
     id: 'certificate-unreadable',
-    weight: 'stuck',
     holds: ({ request }) => request.fault !== undefined,
-    says: ({ request: { namespace, name, fault } }) => ({
-      detail: `status.certificateChain cannot be read: ${fault}`,
-      next: 'repair the signer: an issued certificate is never replaced',
-      commands: [
-        commandLine`kubectl -n ${namespace} get podcertificaterequest ${name} -o jsonpath='{.status.certificateChain}'`,
-      ],
-    }),
+    detail: ({ request }) => `status.certificateChain cannot be read: ${request.fault}`,
+    next: 'repair the signer: an issued certificate is never replaced',
+    commands: ({ request: { namespace, name } }) => [
+      commandLine`kubectl -n ${namespace} get podcertificaterequest ${name} -o jsonpath='{.status.certificateChain}'`,
+    ],
   },
   {
     id: 'certificate-expired',
-    weight: 'stuck',
     holds: ({ request: { notAfter }, now }) => Date.parse(notAfter ?? '') <= now.getTime(),
-    says: (situation) => ({
-      detail: `its certificate expired at ${situation.request.notAfter}`,
-      next: 'see in the events of the pod why the kubelet has not asked for the next one',
-      commands: [
-        commandLine`kubectl -n ${situation.request.namespace} describe pod ${situation.request.podName}`,
-      ],
-    }),
+    detail: ({ request }) => `its certificate expired at ${request.notAfter}`,
+    next: 'see in the events of the pod why the kubelet has not asked for the next one',
+    commands: ({ request: { namespace, podName } }) => [
+      commandLine`kubectl -n ${namespace} describe pod ${podName}`,
+    ],
   },
   {
     id: 'no-such-signer',
-    weight: 'stuck',
     holds: (situation) => situation.request.state === 'pending' && isUnsigned(situation),
-    says: (situation) => ({
-      detail: `nothing signs for ${quoted(situation.request.signerName)}: Kubernetes up to 1.37 has no signer of its own for pod certificates`,
-      next: [
-        'set signerName of the podCertificate source in the pod to a signer that is installed',
-        again,
-      ].join('; '),
-      commands: podCommands(situation),
-    }),
+    detail: ({ request }) =>
+      `nothing signs for ${quoted(request.signerName)}: Kubernetes up to 1.37 has no signer of its own for pod certificates`,
+    next: [
+      'set signerName of the podCertificate source in the pod to a signer that is installed',
+      again,
+    ].join('; '),
+    commands: podCommands,
   },
   {
     id: 'signer-absent',
-    weight: 'stuck',
     holds: pending(({ signers }) => signers?.length === 0),
-    says: ({ request: { signerName } }) => ({
-      detail: `no program has the right to sign for ${quoted(signerName)}: its signer is not installed here, or runs with all rights`,
-      next: 'install the signer; the kubelet asks again once this request is removed',
-      commands: [],
-    }),
+    detail: ({ request }) =>
+      `no program has the right to sign for ${quoted(request.signerName)}: its signer is not installed here, or runs with all rights`,
+    next: 'install the signer; the kubelet asks again once this request is removed',
   },
   {
     id: 'signer-signs-now',
     weight: 'waiting',
     holds: pending((situation) => situation.signers?.length !== 0 && isNew(situation)),
-    says: ({ signers }) => ({
-      detail: `it was created just now${signersText(signers)}`,
-      next: 'wait a moment',
-      commands: [],
-    }),
+    detail: ({ signers }) => `it was created just now${signersText(signers)}`,
+    next: 'wait a moment',
   },
   {
     id: 'signer-has-not-signed',
-    weight: 'stuck',
     holds: pending((situation) => situation.signers?.length !== 0 && !isNew(situation)),
-    says: ({ request: { signerName }, signers }) => ({
-      detail: `the signer for ${quoted(signerName)} has not answered${signersText(signers)}`,
-      next: 'look at the logs of that signer; the kubelet asks again once this request is removed',
-      commands: [],
-    }),
+    detail: ({ request, signers }) =>
+      `the signer for ${quoted(request.signerName)} has not answered${signersText(signers)}`,
+    next: 'look at the logs of that signer; the kubelet asks again once this request is removed',
   },
 ]
 

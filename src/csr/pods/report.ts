@@ -1,5 +1,5 @@
 import * as v from 'valibot'
-import { timeSchema as time } from '../../x509/json-fields.ts'
+import { described, header, text, timeSchema as time } from '../../x509/json-fields.ts'
 import { explanationFields } from '../explain/report.ts'
 import { clusterRequestSchema } from '../request-report.ts'
 
@@ -22,33 +22,29 @@ const podRequestSchema = v.object({
   signerName,
   podName: v.string(),
   serviceAccountName: v.string(),
-  nodeName: v.pipe(v.string(), v.description('the node whose kubelet asks')),
+  nodeName: text('the node whose kubelet asks'),
   maxExpirationSeconds: v.optional(v.number()),
-  notAfter: v.optional(v.pipe(time, v.description('of the issued certificate'))),
-  beginRefreshAt: v.optional(
-    v.pipe(v.string(), v.description('when the kubelet begins to ask for the next certificate')),
-  ),
-  fault: v.optional(v.pipe(v.string(), v.description('why the issued certificate cannot be read'))),
+  notAfter: v.optional(described(time, 'of the issued certificate')),
+  beginRefreshAt: v.optional(text('when the kubelet begins to ask for the next certificate')),
+  fault: v.optional(text('why the issued certificate cannot be read')),
   collected,
 })
 
 export const podRequestListSchema = v.object({
-  apiVersion: v.literal('kcert/v1'),
-  kind: v.literal('PodCertificateRequestList'),
+  ...header('PodCertificateRequestList'),
   generatedAt: time,
-  requests: v.pipe(
+  requests: described(
     v.array(podRequestSchema),
-    v.description('pending first, then failed, denied, issued; the oldest of each first'),
+    'pending first, then failed, denied, issued; the oldest of each first',
   ),
-  summary: v.pipe(
+  summary: described(
     v.object({ pending: v.number(), failed: v.number(), denied: v.number(), issued: v.number() }),
-    v.description('how many are listed, by state'),
+    'how many are listed, by state',
   ),
 })
 
 export const podExplanationSchema = v.object({
-  apiVersion: v.literal('kcert/v1'),
-  kind: v.literal('PodCertificateRequestExplanation'),
+  ...header('PodCertificateRequestExplanation'),
   request: podRequestSchema,
   ...explanationFields,
 })

@@ -1,3 +1,4 @@
+import { given } from '../../errors/given.ts'
 import { rfc3339 } from '../../pki/rfc3339.ts'
 import { issuedCertificate } from '../life.ts'
 import { countedByState, inOrderOfAttention } from '../request-order.ts'
@@ -43,8 +44,7 @@ export function podRequest({ metadata, spec, status = {} }: PodCertificateReques
   return {
     namespace,
     name,
-    ...(uid === undefined ? {} : { uid }),
-    ...(creationTimestamp === undefined ? {} : { creationTimestamp }),
+    ...given({ uid, creationTimestamp }),
     ...(Number.isNaN(madeAt)
       ? {}
       : {

@@ -1,4 +1,5 @@
 import { commandLine } from '../../errors/command-line.ts'
+import { attempt } from '../../errors/kcert-error.ts'
 import type { Kubeconfig, KubeconfigUser } from '../../kubeconfig/kubeconfig.ts'
 import { type OpenedKubeconfig, openKubeconfig } from '../../kubeconfig/open.ts'
 import {
@@ -31,15 +32,12 @@ export async function diagnose(facts: KubeletFacts, now: Date): Promise<readonly
   const { kubeconfig } = facts
   const opened = kubeconfig && (await openKubeconfig(kubeconfig.content).catch(() => undefined))
   const examined: Examined = { facts, now, cas, opened }
-  const client = storeFindings(examined, 'kubelet-client')
-  const serving = facts.ownServing === undefined ? servingFindings(examined) : ownServingFindings(examined)
-  const findings = [
-    ...kubeconfigFindings(examined),
-    ...client,
-    ...serving,
-    ...modeFindings(examined),
-    ...leftoverFindings(examined),
-  ]
+  const single = [
+    kubeconfigFinding(examined),
+    storeFinding(examined, 'kubelet-client'),
+    facts.ownServing === undefined ? servingFinding(examined) : ownServingFinding(examined),
+  ].filter((finding) => finding !== undefined)
+  const findings = [...single, ...modeFindings(examined), ...leftoverFindings(examined)]
   const ranks = { critical: 0, warning: 1, info: 2 }
   return findings.toSorted((a, b) => ranks[a.severity] - ranks[b.severity])
 }
@@ -85,7 +83,7 @@ function isSound(examined: Examined, role: Role): boolean {
   return leaf !== undefined && fault === undefined
 }
 
-function storeFindings(examined: Examined, role: Role): Finding[] {
+function storeFinding(examined: Examined, role: Role): Finding | undefined {
   const { facts } = examined
   const path = currentPath(facts, role)
   const entry = named(facts, currentLinkName(role))
@@ -102,61 +100,53 @@ function storeFindings(examined: Examined, role: Role): Finding[] {
       ({ name }) => kubeletFile(name)?.role === role && kubeletFile(name)?.part === 'pair',
     )
     const isNamed = Buffer.from(facts.kubeconfig?.content ?? []).includes(path) && role === 'kubelet-client'
-    if (!hasPairs && !isNamed) return []
-    return [
-      finding(
-        'LINK_MISSING',
-        'the link is missing',
-        'the kubelet takes its certificate from it and from nothing else',
-      ),
-    ]
+    if (!hasPairs && !isNamed) return undefined
+    return finding(
+      'LINK_MISSING',
+      'the link is missing',
+      'the kubelet takes its certificate from it and from nothing else',
+    )
   }
   if (entry.kind === 'link') {
     if (entry.content === undefined)
-      return [
-        finding(
-          'LINK_DANGLING',
-          `the link leads to ${entry.linkTarget}, which is not there`,
-          'the kubelet finds no certificate',
-        ),
-      ]
-    return pairFindings(examined, role, entry, finding)
+      return finding(
+        'LINK_DANGLING',
+        `the link leads to ${entry.linkTarget}, which is not there`,
+        'the kubelet finds no certificate',
+      )
+    return pairFinding(examined, role, entry, finding)
   }
   const { leaf, fault } = judged(examined, role, entry)
   const adopt: readonly Fix[] | undefined =
     leaf === undefined || fault !== undefined
       ? relink
       : [{ kind: 'adopt', path, to: adoptedPath(facts, role, leaf) }]
-  return [
-    finding(
-      'LINK_IS_FILE',
-      'it is a regular file',
-      'the kubelet wants a link there, and does not start with anything else',
-      adopt,
-    ),
-  ]
+  return finding(
+    'LINK_IS_FILE',
+    'it is a regular file',
+    'the kubelet wants a link there, and does not start with anything else',
+    adopt,
+  )
 }
 
-function pairFindings(
+function pairFinding(
   examined: Examined,
   role: Role,
   entry: StoreEntry,
   finding: (id: Finding['id'], what: string, why: string) => Finding,
-): Finding[] {
+): Finding | undefined {
   const { now, facts } = examined
   const { leaf, fault } = judged(examined, role, entry)
-  if (fault !== undefined) return [finding(fault.id, fault.what, fault.why)]
-  if (leaf === undefined) return []
+  if (fault !== undefined) return finding(fault.id, fault.what, fault.why)
+  if (leaf === undefined) return undefined
   const overdueMs = leaf.notBeforeMs + (leaf.notAfterMs - leaf.notBeforeMs) * 0.9
-  if (now.getTime() < overdueMs) return []
-  return [
-    {
-      ...{ id: 'RENEWAL_OVERDUE', severity: 'warning', path: currentPath(facts, role) },
-      what: `it ends at ${leaf.notAfter.toISOString()} and is not renewed`,
-      why: 'a kubelet asks for another after 70 to 90 % of its life; this one is past that',
-      next: 'set rotateCertificates: true in its configuration; to see whether its request is pending: kcert csr list',
-    },
-  ]
+  if (now.getTime() < overdueMs) return undefined
+  return {
+    ...{ id: 'RENEWAL_OVERDUE', severity: 'warning', path: currentPath(facts, role) },
+    what: `it ends at ${leaf.notAfter.toISOString()} and is not renewed`,
+    why: 'a kubelet asks for another after 70 to 90 % of its life; this one is past that',
+    next: 'set rotateCertificates: true in its configuration; to see whether its request is pending: kcert csr list',
+  }
 }
 
 /** A name after the time of the certificate, so that the order of names stays that of the pairs. */
@@ -175,142 +165,131 @@ function withoutPair({ node, hasBootstrapKubeconfig }: KubeletFacts, role: Role)
     : commandLine`no usable pair is left here; join the node again, or on the node with the CA's key: kcert renew kubelet.conf --node ${node} --inventory kcert.yaml`
 }
 
-function servingFindings(examined: Examined): Finding[] {
+function servingFinding(examined: Examined): Finding | undefined {
   const { facts } = examined
-  if (!facts.asksForServing) return selfSignedFindings(examined)
-  const found = storeFindings(examined, 'kubelet-serving')
-  const hasAny = named(facts, currentLinkName('kubelet-serving')) !== undefined
-  if (found.length > 0 || hasAny) return found
-  return [
-    {
-      ...{ id: 'SERVING_MISSING', severity: 'warning', path: currentPath(facts, 'kubelet-serving') },
-      what: 'the kubelet has no serving certificate of the cluster',
-      why: 'serverTLSBootstrap is on, and nobody has approved its request; logs and exec fail',
-      next: 'kcert csr list --signer kubernetes.io/kubelet-serving; kcert csr approve --policy builtin',
-    },
-  ]
+  if (!facts.asksForServing) return selfSignedFinding(examined)
+  const found = storeFinding(examined, 'kubelet-serving')
+  if (found !== undefined || named(facts, currentLinkName('kubelet-serving')) !== undefined) return found
+  return {
+    ...{ id: 'SERVING_MISSING', severity: 'warning', path: currentPath(facts, 'kubelet-serving') },
+    what: 'the kubelet has no serving certificate of the cluster',
+    why: 'serverTLSBootstrap is on, and nobody has approved its request; logs and exec fail',
+    next: 'kcert csr list --signer kubernetes.io/kubelet-serving; kcert csr approve --policy builtin',
+  }
 }
 
 /** What a kubelet makes for itself at its first start, and never looks at again. */
-function selfSignedFindings({ facts, now }: Examined): Finding[] {
+function selfSignedFinding({ facts, now }: Examined): Finding | undefined {
   const [certificate, key] = [named(facts, 'kubelet.crt'), named(facts, 'kubelet.key')]
-  if (certificate?.content === undefined || key?.content === undefined) return []
+  if (certificate?.content === undefined || key?.content === undefined) return undefined
   const judging = { role: 'kubelet-serving', nowMs: now.getTime(), cas: [] } as const
   const { fault } = judgePair(certificate.content, key.content, judging)
   // Its subject is the node's own business.
   if (fault === undefined || !isAboutUse(fault))
-    return servingNameFindings(certificate.content, `${facts.folder}/kubelet.crt`, facts)
+    return servingNameFinding(certificate.content, `${facts.folder}/kubelet.crt`, facts)
   const files = ['kubelet.crt', 'kubelet.key'].map((name) => `${facts.folder}/${name}`)
-  return [
-    {
-      ...{ id: 'SELF_SIGNED_UNUSABLE', severity: fault.id === 'EXPIRED' ? 'warning' : 'critical' },
-      ...{
-        path: `${facts.folder}/kubelet.crt`,
-        what: `the kubelet's own serving certificate: ${fault.what}`,
-      },
-      why: fault.id === 'EXPIRED' ? 'the kubelet goes on serving it, and never makes another' : fault.why,
-      next: 'without them the kubelet creates both again at its next start',
-      fixes: files.map((path) => ({ kind: 'remove', path })),
+  return {
+    ...{ id: 'SELF_SIGNED_UNUSABLE', severity: fault.id === 'EXPIRED' ? 'warning' : 'critical' },
+    ...{
+      path: `${facts.folder}/kubelet.crt`,
+      what: `the kubelet's own serving certificate: ${fault.what}`,
     },
-  ]
+    why: fault.id === 'EXPIRED' ? 'the kubelet goes on serving it, and never makes another' : fault.why,
+    next: 'without them the kubelet creates both again at its next start',
+    fixes: files.map((path) => ({ kind: 'remove', path })),
+  }
 }
 
-function ownServingFindings({ facts }: Examined): Finding[] {
+function ownServingFinding({ facts }: Examined): Finding | undefined {
   const { path = '', content = new Uint8Array() } = facts.ownServing ?? {}
-  if (certificatesIn(content).length > 0) return servingNameFindings(content, path, facts)
-  return [
-    {
-      ...{ id: 'UNREADABLE', severity: 'critical', path },
-      what: 'no certificate can be read',
-      why: 'the kubelet serves its tlsCertFile, and does not start without it',
-      next: commandLine`kcert inspect ${path}`,
-    },
-  ]
+  if (certificatesIn(content).length > 0) return servingNameFinding(content, path, facts)
+  return {
+    ...{ id: 'UNREADABLE', severity: 'critical', path },
+    what: 'no certificate can be read',
+    why: 'the kubelet serves its tlsCertFile, and does not start without it',
+    next: commandLine`kcert inspect ${path}`,
+  }
 }
 
-function servingNameFindings(content: Uint8Array, path: string, { nodeName }: KubeletFacts): Finding[] {
+function servingNameFinding(
+  content: Uint8Array,
+  path: string,
+  { nodeName }: KubeletFacts,
+): Finding | undefined {
   const [leaf] = certificatesIn(content)
-  if (leaf === undefined || hasServingName(leaf.subject.commonName, nodeName)) return []
-  return [
-    {
-      ...{ id: 'SERVING_NAME', severity: 'info', path },
-      what: `the serving certificate is for ${leaf.subject.text || 'an empty name'}`,
-      why: servingNameText,
-      next: servingNameRemedy,
-    },
-  ]
+  if (leaf === undefined || hasServingName(leaf.subject.commonName, nodeName)) return undefined
+  return {
+    ...{ id: 'SERVING_NAME', severity: 'info', path },
+    what: `the serving certificate is for ${leaf.subject.text || 'an empty name'}`,
+    why: servingNameText,
+    next: servingNameRemedy,
+  }
 }
 
 function isAboutUse({ id }: PairFault): boolean {
   return id === 'PAIR_MISMATCH' || id === 'UNREADABLE' || id === 'EXPIRED'
 }
 
-function kubeconfigFindings(examined: Examined): Finding[] {
+function kubeconfigFinding(examined: Examined): Finding | undefined {
   const { facts, opened } = examined
   const { kubeconfig, kubeconfigPath: path } = facts
   if (kubeconfig === undefined) {
     const next = facts.hasBootstrapKubeconfig
       ? 'restart the kubelet: it makes one by bootstrap-kubelet.conf'
       : 'join the node again, or on a control plane: kubeadm init phase kubeconfig kubelet'
-    return [
-      {
-        ...{ id: 'KUBECONFIG_MISSING', severity: 'critical', path, next },
-        what: 'there is no kubeconfig',
-        why: 'the kubelet knows no API server',
-      },
-    ]
+    return {
+      ...{ id: 'KUBECONFIG_MISSING', severity: 'critical', path, next },
+      what: 'there is no kubeconfig',
+      why: 'the kubelet knows no API server',
+    }
   }
   const user = opened?.refusal === undefined ? userOf(opened?.kubeconfig) : undefined
   if (user === undefined) {
-    return [
-      {
-        ...{ id: 'KUBECONFIG_UNREADABLE', severity: 'critical', path },
-        what:
-          opened?.refusal === undefined
-            ? 'it cannot be read, or has no user'
-            : `client-go refuses it: ${opened.refusal}`,
-        why: 'the kubelet does not start with it',
-        next: commandLine`kcert inspect ${path}`,
-      },
-    ]
+    return {
+      ...{ id: 'KUBECONFIG_UNREADABLE', severity: 'critical', path },
+      what:
+        opened?.refusal === undefined
+          ? 'it cannot be read, or has no user'
+          : `client-go refuses it: ${opened.refusal}`,
+      why: 'the kubelet does not start with it',
+      next: commandLine`kcert inspect ${path}`,
+    }
   }
-  return userFindings(examined, user)
+  return userFinding(examined, user)
 }
 
-function userFindings(examined: Examined, user: KubeconfigUser): Finding[] {
+function userFinding(examined: Examined, user: KubeconfigUser): Finding | undefined {
   const { facts } = examined
   const { kubeconfigPath: path } = facts
   const { name, clientCertificate, clientKey } = user
-  if (clientCertificate === undefined) return []
+  if (clientCertificate === undefined) return undefined
   const to = currentPath(facts, 'kubelet-client')
   const absolute = (file: string): string =>
     file.startsWith('/') ? file : `${path.slice(0, path.lastIndexOf('/'))}/${file}`
   const isCurrent = [clientCertificate, clientKey].every(
     (one) => one?.data === undefined && one?.file !== undefined && absolute(one.file) === to,
   )
-  if (isCurrent) return []
+  if (isCurrent) return undefined
   const certificates = clientCertificate.data ?? facts.named.get(absolute(clientCertificate.file ?? ''))
   const key = clientKey?.data ?? facts.named.get(absolute(clientKey?.file ?? ''))
   const nothing = new Uint8Array()
   const { fault } = judgePair(certificates ?? nothing, key ?? nothing, judgingOf(examined, 'kubelet-client'))
   const hasStore = facts.entries.some(({ name: its }) => kubeletFile(its)?.role === 'kubelet-client')
   // A certificate that somebody else brings is no fault while it is good.
-  if (!hasStore && fault === undefined) return []
+  if (!hasStore && fault === undefined) return undefined
   const isSafe = isSound(examined, 'kubelet-client')
   const embeds = clientCertificate.data !== undefined || clientKey?.data !== undefined
   const where = embeds ? 'data of its own' : `the file ${clientCertificate.file}`
-  return [
-    {
-      ...{ id: embeds ? 'KUBECONFIG_EMBEDS' : 'KUBECONFIG_ELSEWHERE', path },
-      severity: fault === undefined ? 'warning' : 'critical',
-      what: `user ${name} shows ${where} instead of ${to}${fault === undefined ? '' : `: ${fault.what}`}`,
-      why: 'what the kubelet renews never comes there, and at its start it goes by that',
-      next: isSafe
-        ? commandLine`client-certificate and client-key of the user: ${to}`
-        : 'repair the store first; then this can be pointed at it',
-      ...(isSafe && { fixes: [{ kind: 'point', path, user: name, to } as const] }),
-    },
-  ]
+  return {
+    ...{ id: embeds ? 'KUBECONFIG_EMBEDS' : 'KUBECONFIG_ELSEWHERE', path },
+    severity: fault === undefined ? 'warning' : 'critical',
+    what: `user ${name} shows ${where} instead of ${to}${fault === undefined ? '' : `: ${fault.what}`}`,
+    why: 'what the kubelet renews never comes there, and at its start it goes by that',
+    next: isSafe
+      ? commandLine`client-certificate and client-key of the user: ${to}`
+      : 'repair the store first; then this can be pointed at it',
+    ...(isSafe && { fixes: [{ kind: 'point', path, user: name, to } as const] }),
+  }
 }
 
 /** The user of the current context, else the first one. */
@@ -407,9 +386,5 @@ function fixText(fix: Fix): string {
 }
 
 function certificatesIn(content: Uint8Array): readonly Certificate[] {
-  try {
-    return readCertificates(content)
-  } catch {
-    return []
-  }
+  return attempt(() => readCertificates(content)) ?? []
 }

@@ -1,4 +1,5 @@
-import { createPublicKey, type KeyObject } from 'node:crypto'
+import { createPublicKey } from 'node:crypto'
+import { attempt } from '../../errors/kcert-error.ts'
 import { nodeGroup, nodeUserPrefix } from '../../pki/kubelet.ts'
 import { type Certificate, readCertificates } from '../../x509/certificate.ts'
 import { readPrivateKeyFile } from '../../x509/keys.ts'
@@ -40,45 +41,21 @@ export interface Judging {
 
 /** Returns the first thing for which a kubelet, or whoever talks to it, would refuse these two. */
 export function judgePair(certificates: Uint8Array, key: Uint8Array, judging: Judging): JudgedPair {
-  const leaf = readLeaf(certificates)
-  if (leaf === undefined) {
-    return {
-      fault: {
-        id: 'UNREADABLE',
-        what: 'no certificate can be read',
-        why: 'it is cut off, empty, or something else',
-      },
-    }
-  }
+  const [leaf] = attempt(() => readCertificates(certificates)) ?? []
+  if (leaf === undefined)
+    return { fault: unreadable('certificate', 'it is cut off, empty, or something else') }
   const fault =
     keyFault(leaf, key) ?? caFault(leaf, judging) ?? nameFault(leaf, judging) ?? timeFault(leaf, judging)
   return { leaf, ...(fault && { fault }) }
 }
 
-function readLeaf(bytes: Uint8Array): Certificate | undefined {
-  try {
-    return readCertificates(bytes)[0]
-  } catch {
-    return undefined
-  }
-}
-
-function readKey(bytes: Uint8Array): KeyObject | undefined {
-  try {
-    return readPrivateKeyFile(bytes).keyObject
-  } catch {
-    return undefined
-  }
+function unreadable(what: string, why: string): PairFault {
+  return { id: 'UNREADABLE', what: `no ${what} can be read`, why }
 }
 
 function keyFault(leaf: Certificate, bytes: Uint8Array): PairFault | undefined {
-  const key = readKey(bytes)
-  if (key === undefined)
-    return {
-      id: 'UNREADABLE',
-      what: 'no private key can be read',
-      why: 'the kubelet wants certificate and key together',
-    }
+  const key = attempt(() => readPrivateKeyFile(bytes).keyObject)
+  if (key === undefined) return unreadable('private key', 'the kubelet wants certificate and key together')
   const spki = createPublicKey(key).export({ format: 'der', type: 'spki' })
   if (spki.equals(leaf.publicKey.spki)) return undefined
   return {
@@ -104,28 +81,23 @@ function nameFault(leaf: Certificate, { role, nodeName }: Judging): PairFault | 
   const values = (type: string): string[] =>
     leaf.subject.rdns.flat().flatMap((one) => (one.type === type ? [one.value] : []))
   const [commonName = ''] = values('CN')
-  if (!commonName.startsWith(nodeUserPrefix) || !values('O').includes(nodeGroup)) {
-    return {
-      id: 'WRONG_IDENTITY',
-      what: `it is for ${leaf.subject.text}`,
-      why: `a kubelet's is for CN=${nodeUserPrefix}<name>, O=${nodeGroup}`,
-    }
-  }
-  if (nodeName !== undefined && commonName !== nodeUserPrefix + nodeName) {
-    return {
-      id: 'WRONG_IDENTITY',
-      what: `it is for ${commonName}, and this node is ${nodeName}`,
-      why: 'the node authorizer lets each kubelet touch its own Node alone; files of another machine were copied here',
-    }
-  }
+  const identity = (what: string, why: string): PairFault => ({ id: 'WRONG_IDENTITY', what, why })
+  if (!commonName.startsWith(nodeUserPrefix) || !values('O').includes(nodeGroup))
+    return identity(
+      `it is for ${leaf.subject.text}`,
+      `a kubelet's is for CN=${nodeUserPrefix}<name>, O=${nodeGroup}`,
+    )
+  if (nodeName !== undefined && commonName !== nodeUserPrefix + nodeName)
+    return identity(
+      `it is for ${commonName}, and this node is ${nodeName}`,
+      'the node authorizer lets each kubelet touch its own Node alone; files of another machine were copied here',
+    )
   const uidFault = role === 'kubelet-client' ? userUidFault(leaf.subject) : undefined
-  if (uidFault !== undefined) {
-    return {
-      id: 'WRONG_IDENTITY',
-      what: `its subject has ${uidFault} (OID 1.3.6.1.4.1.57683.2)`,
-      why: 'API servers since Kubernetes 1.33 answer 401 to it: a user has one UID or none',
-    }
-  }
+  if (uidFault !== undefined)
+    return identity(
+      `its subject has ${uidFault} (OID 1.3.6.1.4.1.57683.2)`,
+      'API servers since Kubernetes 1.33 answer 401 to it: a user has one UID or none',
+    )
   const usage = role === 'kubelet-client' ? 'clientAuth' : 'serverAuth'
   const { extendedKeyUsage } = leaf
   if (extendedKeyUsage === undefined || extendedKeyUsage.length === 0 || extendedKeyUsage.includes(usage))
