@@ -19,7 +19,7 @@ function errorSections(error: ExplainedError, view: View): string[][] {
   const often = error.times > 1 ? ` (${error.times} times, first in line ${error.line})` : ''
   return [
     [
-      ...indentedLines(`"${error.words}"${often}`, '', view).map(paint.heading),
+      ...indentedLines(`"${error.words}"${often}`, '', view).map((line) => paint.heading(line)),
       ...wrapped(printable(error.means), width),
     ],
     ...error.causes.map((cause, index) => causeLines(cause, index + 1, view)),
@@ -35,7 +35,9 @@ function causeLines({ id, detail, evidence, checks }: Cause, number: number, vie
     ...rest,
     ...(evidence === undefined
       ? []
-      : indentedLines(`the text speaks for it: ${evidence}`, '   ', view).map(paint.status.warning)),
+      : indentedLines(`the text speaks for it: ${evidence}`, '   ', view).map((line) =>
+          paint.status.warning(line),
+        )),
     ...checkLines(checks, '   ', view),
   ]
 }
@@ -44,7 +46,7 @@ function checkLines(checks: readonly Check[], indent: string, view: View): strin
   return checks.flatMap(({ command, shows }) => [
     // A command is left whole, so that it can be pasted.
     `${indent}$ ${printable(command)}`,
-    ...indentedLines(shows, `${indent}    `, view).map(view.paint.faint),
+    ...indentedLines(shows, `${indent}    `, view).map((line) => view.paint.faint(line)),
   ])
 }
 
