@@ -38,7 +38,7 @@ words and these facts: no token, key or password that was pasted along.`
   static override examples = KcertCommand.examplesOf({
     'Paste it, then Ctrl-D': 'kcert explain-error -',
     'What a command says': 'kubectl get nodes 2>&1 | kcert explain-error -',
-    'A log of this node': 'journalctl -u kubelet --since -1h | kcert explain-error -',
+    'A log of this node': 'journalctl -u kubelet --since -1h | <%= config.bin %> explain-error -',
     'As an argument': 'kcert explain-error "remote error: tls: internal error"',
     'The commands to go on with': `kcert explain-error error.txt -o json | jq -r '.errors[].causes[].checks[].command'`,
   })
