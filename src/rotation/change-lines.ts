@@ -1,8 +1,9 @@
+import type { FlagChanges, Flags } from '../pki/component-flags.ts'
 import type { Action, PatchObject, WriteFile } from './action.ts'
 import type { Digest } from './certificate-record.ts'
 import { leafIn } from './leaves.ts'
-import { certificatesIn, type FilePicture, fileAt, type Picture } from './picture.ts'
-import { changeOf, type Target } from './target.ts'
+import { certificatesIn, type FilePicture, fileAt, isBundleOf, type Picture } from './picture.ts'
+import { type CaName, changeOf, isPlanned, type Target } from './target.ts'
 
 // What an action takes out ("- ") and puts in ("+ "), in words that hold no secret: of certificates the name and the beginning of
 // the digest, of keys only whose they are.
@@ -22,30 +23,23 @@ function fileLines(action: WriteFile, seen: Picture, target: Target): readonly s
     case 'ca-key':
       return [`+ private key of the ${content.generation} ${content.ca} CA`]
     case 'reissued': {
-      const newCa = changeOf(target, content.ca)?.newCa.subject ?? ''
-      return [
-        ...leafLines(seen, file, newCa, content.newKey),
-        ...content.chain.map((digest) => `+ ${named(seen, digest)}`),
-      ]
+      const chain = content.chain.map((digest) => `+ ${named(seen, digest)}`)
+      return [...leafLines(seen, file, content.ca, target, content.newKey), ...chain]
     }
     case 'kubeconfig': {
-      const newCa = changeOf(target, 'cluster')?.newCa.subject ?? ''
-      return [
-        ...certificateLines(seen, certificatesIn(file), content.caData).map(
-          (line) => `${line.slice(0, 2)}certificate-authority-data: ${line.slice(2)}`,
-        ),
-        ...(content.reissue === undefined ? [] : leafLines(seen, file, newCa, content.newKey)),
-      ]
+      const cas = certificateLines(seen, certificatesIn(file), content.caData).map(
+        (line) => `${line.slice(0, 2)}certificate-authority-data: ${line.slice(2)}`,
+      )
+      return content.reissue === undefined
+        ? cas
+        : [...cas, ...leafLines(seen, file, 'cluster', target, content.newKey)]
     }
     case 'definition': {
-      const component = seen.components.find((one) => one.node === node && one.definition === path)
+      const now = seen.components.find((one) => one.node === node && one.definition === path)
+      const annotation = (name: string, value: string) => `annotation ${name}: ${JSON.stringify(value)}`
       return [
-        ...valueLines(component?.flags ?? {}, content.flags, (name, value) => `--${name}=${value}`),
-        ...valueLines(
-          component?.annotations ?? {},
-          content.annotations ?? {},
-          (name, value) => `annotation ${name}: ${JSON.stringify(value)}`,
-        ),
+        ...valueLines(now?.flags, content.flags, (name, value) => `--${name}=${value}`),
+        ...valueLines(now?.annotations, content.annotations, annotation),
       ]
     }
     case 'requested':
@@ -66,16 +60,13 @@ function fileLines(action: WriteFile, seen: Picture, target: Target): readonly s
 function objectLines({ object, change }: PatchObject, seen: Picture): readonly string[] {
   switch (change.kind) {
     case 'ca-bundle': {
-      const bundle = seen.caBundles.find(
-        (one) =>
-          one.object.kind === object.kind && one.object.name === object.name && one.field === change.field,
-      )
+      const bundle = seen.caBundles.find((one) => isBundleOf(one, object, change.field))
       return certificateLines(seen, bundle?.trust ?? [], change.trust)
     }
     case 'cluster-info':
       return certificateLines(seen, seen.clusterInfo?.trust ?? [], change.trust)
     case 'extra-args': {
-      const now = seen.kubeadm?.extraArgs[change.component] ?? {}
+      const now = seen.kubeadm?.extraArgs[change.component]
       return valueLines(now, change.flags, (name, value) => `${change.component}.extraArgs ${name}=${value}`)
     }
     case 'delete':
@@ -88,12 +79,12 @@ function objectLines({ object, change }: PatchObject, seen: Picture): readonly s
 }
 
 function valueLines(
-  now: Readonly<Record<string, string>>,
-  wanted: Readonly<Record<string, string | null>>,
+  now: Flags | undefined,
+  wanted: FlagChanges | undefined,
   text: (name: string, value: string) => string,
 ): readonly string[] {
-  return Object.entries(wanted).flatMap(([name, value]) => {
-    const before = now[name]
+  return Object.entries(wanted ?? {}).flatMap(([name, value]) => {
+    const before = now?.[name]
     if ((before ?? null) === value) return []
     return [
       ...(before === undefined ? [] : [`- ${text(name, before)}`]),
@@ -118,10 +109,12 @@ function certificateLines(
 function leafLines(
   seen: Picture,
   file: FilePicture | undefined,
-  newCa: string,
+  ca: CaName,
+  target: Target,
   newKey?: true | string,
 ): readonly string[] {
   const leaf = leafIn(seen, file)
+  const newCa = changeOf(target, ca)?.newCa.subject ?? ''
   if (leaf === undefined) return []
   const key = newKey === undefined ? 'same key' : 'new key'
   return [`- ${leaf.subject} signed by ${leaf.issuer}`, `+ ${leaf.subject} signed by ${newCa}, ${key}`]
@@ -132,7 +125,5 @@ function named(seen: Picture, digest: Digest): string {
   const name = record === undefined ? '(not read)' : record.subject
   const isBridge = record?.isCa === true && record.issuer !== record.subject
   const by = isBridge ? ` certified by ${record.issuer}` : ''
-  return digest.startsWith('planned:')
-    ? `${name}${by} (made in phase 1)`
-    : `${name}${by} (sha256 ${digest.slice(0, 12)})`
+  return `${name}${by} (${isPlanned({ digest }) ? 'made in phase 1' : `sha256 ${digest.slice(0, 12)}`})`
 }

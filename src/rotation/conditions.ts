@@ -5,114 +5,169 @@ import { onNode, type Picture, type SectionName, type Seen, type Trust } from '.
 
 // What a wait is for, judged on a picture: what is still missing, by name, so that progress can be shown and a deadline explained.
 
-/** The sections that must be observed to judge a condition. */
-export function sectionsOf({ kind }: Condition): readonly SectionName[] {
-  return sections[kind]
+interface Row<One extends Condition = Condition> {
+  /** The sections that must be observed to judge it. */
+  readonly sees: readonly SectionName[]
+  /** How long it takes, as measured on the lab: for plans, never a deadline. */
+  readonly seconds: number
+  /** What it is about, where that is not the whole cluster. */
+  place?(condition: One): string | undefined
+  /** What it still waits for; empty when it holds. */
+  missing(condition: One, seen: Picture): readonly Gap[]
 }
 
-const sections = {
-  published: ['published'],
-  volumes: ['pods'],
-  'pods-converged': ['pods'],
-  'pods-started': ['pods'],
-  serves: ['handshakes'],
-  'cluster-info-signed': ['clusterInfo'],
-  'extension-authentication': ['extensionAuthentication'],
-  leader: ['leases'],
-  available: ['caBundles'],
-  'node-ready': ['nodes'],
-  'backends-ready': ['backends'],
-  instant: [],
-} as const satisfies Record<Condition['kind'], readonly SectionName[]>
-
-/** Returns what a condition still waits for; empty when it holds. */
-export function missingFor(condition: Condition, seen: Picture): readonly Gap[] {
-  switch (condition.kind) {
-    case 'published':
-      return [
-        ...nonePublished(seen),
-        ...seen.published
-          .filter(
-            (one) => one.isActive && !isTrust(one.trust, condition) && (condition.bundles || !isBundle(one)),
-          )
-          .map(({ kind, name, trust, unread }) =>
-            gap(`${kind} ${name}`, trust === undefined ? (unread ?? 'not there') : 'as before'),
-          ),
-      ]
-    case 'volumes':
-      return seen.pods
-        .filter(({ volume }) => volume !== undefined && !isTrust(volume.trust, condition))
-        .map((pod) => gap(podPlace(pod), 'its volume is as before'))
-    case 'pods-converged': {
-      const { workload, holds } = condition
-      const its = seen.pods.filter((pod) => workload === undefined || pod.workload === workload)
-      const late = its.filter(
-        ({ volume, startedAtMs }) =>
-          volume !== undefined &&
-          (!isTrust(volume.trust, { holds, lacks: [] }) || startedAtMs < volume.changedAtMs),
+const rows: { readonly [Kind in Condition['kind']]: Row<Extract<Condition, { kind: Kind }>> } = {
+  published: {
+    sees: ['published'],
+    seconds: 2,
+    missing(condition, seen) {
+      const late = seen.published.filter(
+        (one) => one.isActive && !isTrust(one.trust, condition) && (condition.bundles || !isBundle(one)),
       )
+      const what = ({ trust, unread }: (typeof late)[number]): string =>
+        trust === undefined ? (unread ?? 'not there') : 'as before'
+      return [...nonePublished(seen), ...late.map((one) => gap(`${one.kind} ${one.name}`, what(one)))]
+    },
+  },
+  volumes: {
+    sees: ['pods'],
+    // From a ConfigMap to a pod's volume: 24–79 s.
+    seconds: 80,
+    missing: (condition, { pods }) =>
+      pods
+        .filter(({ volume }) => volume !== undefined && !isTrust(volume.trust, condition))
+        .map((pod) => gap(podPlace(pod), 'its volume is as before')),
+  },
+  'pods-converged': {
+    sees: ['pods'],
+    seconds: 10,
+    place: ({ workload }) => workload ?? 'pods',
+    missing({ workload, holds }, { pods }) {
+      const its = pods.filter((pod) => workload === undefined || pod.workload === workload)
       // Between the pod that went and the one that comes there may be none to look at.
-      const none = workload !== undefined && its.length === 0 ? [gap(workload, 'no pod runs')] : []
-      return [...none, ...late.map((pod) => gap(podPlace(pod), 'not replaced yet'))]
-    }
-    case 'pods-started': {
-      const { workload, sinceMs } = condition
-      const its = seen.pods.filter((pod) => pod.workload === workload)
-      if (its.length === 0) return [gap(workload, 'no pod runs')]
+      if (workload !== undefined && its.length === 0) return [gap(workload, 'no pod runs')]
       return its
-        .filter(({ startedAtMs }) => startedAtMs < sinceMs)
-        .map(({ id }) => gap(`Pod ${id}`, 'not replaced yet'))
-    }
-    case 'serves': {
-      const { presenter, signedBy, bridged } = condition
-      const shown = seen.handshakes.find((handshake) => handshake.presenter === presenter)
+        .filter(
+          ({ volume, startedAtMs }) =>
+            volume !== undefined &&
+            (!isTrust(volume.trust, { holds, lacks: [] }) || startedAtMs < volume.changedAtMs),
+        )
+        .map((pod) => gap(podPlace(pod), 'not replaced yet'))
+    },
+  },
+  'pods-started': {
+    sees: ['pods'],
+    seconds: 10,
+    place: ({ workload }) => workload,
+    missing({ workload, sinceMs }, { pods }) {
+      const its = pods.filter((pod) => pod.workload === workload)
+      if (its.length === 0) return [gap(workload, 'no pod runs')]
+      const late = its.filter(({ startedAtMs }) => startedAtMs < sinceMs)
+      return late.map(({ id }) => gap(`Pod ${id}`, 'not replaced yet'))
+    },
+  },
+  serves: {
+    sees: ['handshakes'],
+    seconds: 0.3,
+    place: ({ presenter }) => presenter,
+    missing({ presenter, signedBy, bridged }, { handshakes, certificates }) {
+      const shown = handshakes.find((handshake) => handshake.presenter === presenter)
       if (shown === undefined) return [gap(presenter, 'does not answer')]
-      const leaf = seen.certificates.get(shown.chain[0] ?? '')
+      const leaf = certificates.get(shown.chain[0] ?? '')
       if (leaf?.signedBy !== signedBy) return [gap(presenter, 'shows its earlier certificate')]
       if (bridged === undefined || shown.chain.length > 1 === bridged) return []
       return [gap(presenter, bridged ? 'shows no bridge' : 'still shows the bridge')]
-    }
-    case 'cluster-info-signed': {
-      const info = seen.clusterInfo
+    },
+  },
+  'cluster-info-signed': {
+    sees: ['clusterInfo'],
+    seconds: 0.2,
+    missing({ trust }, { clusterInfo }) {
       const at = 'ConfigMap kube-public/cluster-info'
-      if (info === undefined || info.trust.join() !== condition.trust.join())
-        return [gap(at, 'of other content')]
-      return info.signatures
-        .filter(({ holds }) => !holds)
-        .map(({ tokenId }) => gap(at, `not signed for token ${tokenId}`))
-    }
-    case 'extension-authentication': {
-      const now = seen.extensionAuthentication
+      if (clusterInfo?.trust.join() !== trust.join()) return [gap(at, 'of other content')]
+      const unsigned = clusterInfo.signatures.filter(({ holds }) => !holds)
+      return unsigned.map(({ tokenId }) => gap(at, `not signed for token ${tokenId}`))
+    },
+  },
+  'extension-authentication': {
+    sees: ['extensionAuthentication'],
+    seconds: 0.5,
+    missing({ client, requestheader, lacks }, { extensionAuthentication: now }) {
       const at = 'ConfigMap kube-system/extension-apiserver-authentication'
       if (now === undefined) return [gap(at, 'not there')]
-      const { client, requestheader, lacks } = condition
       const isSo =
         isTrust(now.client, { holds: client, lacks }) &&
         isTrust(now.requestheader, { holds: requestheader, lacks })
       return isSo ? [] : [gap(at, 'of other content')]
-    }
-    case 'leader': {
-      const lease = seen.leases.find(({ name }) => name === condition.lease)
-      return lease?.holder === undefined ? [gap(condition.lease, 'no leader')] : []
-    }
-    case 'available': {
-      const bundle = seen.caBundles.find(({ id }) => id === condition.bundle)
-      if (bundle === undefined) return [gap(condition.bundle, 'not there')]
-      return bundle.isAvailable ? [] : [gap(condition.bundle, 'not available')]
-    }
-    case 'node-ready': {
-      const node = seen.nodes.find(({ name }) => name === condition.node)
-      return node?.isReady === true ? [] : [gap(condition.node, 'not Ready')]
-    }
-    case 'backends-ready':
-      return onNode(seen.backends, condition.node)
-        .filter(({ isReady, changedAtMs }) => !isReady && changedAtMs >= condition.sinceMs)
-        .map(({ pod, services }) => gap(`Pod ${pod}`, `not Ready, of Service ${services.join(', ')}`))
-    case 'instant':
-      return seen.atMs >= condition.atMs
-        ? []
-        : [gap('clock', `${Math.ceil((condition.atMs - seen.atMs) / 1000)} s to go`)]
-  }
+    },
+  },
+  leader: {
+    sees: ['leases'],
+    seconds: 2,
+    missing({ lease }, { leases }) {
+      const holder = leases.find(({ name }) => name === lease)?.holder
+      return holder === undefined ? [gap(lease, 'no leader')] : []
+    },
+  },
+  available: {
+    sees: ['caBundles'],
+    seconds: 1,
+    missing({ bundle }, { caBundles }) {
+      const now = caBundles.find(({ id }) => id === bundle)
+      if (now === undefined) return [gap(bundle, 'not there')]
+      return now.isAvailable ? [] : [gap(bundle, 'not available')]
+    },
+  },
+  'node-ready': {
+    sees: ['nodes'],
+    seconds: 2,
+    place: ({ node }) => node,
+    missing({ node }, { nodes }) {
+      return nodes.find(({ name }) => name === node)?.isReady === true ? [] : [gap(node, 'not Ready')]
+    },
+  },
+  'backends-ready': {
+    sees: ['backends'],
+    seconds: 10,
+    place: ({ node }) => node,
+    missing: ({ node, sinceMs }, { backends }) =>
+      onNode(backends, node)
+        .filter(({ isReady, changedAtMs }) => !isReady && changedAtMs >= sinceMs)
+        .map(({ pod, services }) => gap(`Pod ${pod}`, `not Ready, of Service ${services.join(', ')}`)),
+  },
+  instant: {
+    sees: [],
+    seconds: 0,
+    missing({ atMs }, seen) {
+      const leftMs = atMs - seen.atMs
+      return leftMs <= 0 ? [] : [gap('clock', `${Math.ceil(leftMs / 1000)} s to go`)]
+    },
+  },
+}
+
+function rowOf({ kind }: Condition): Row {
+  return rows[kind]
+}
+
+/** Returns the sections that must be observed to judge a condition. */
+export function sectionsOf(condition: Condition): readonly SectionName[] {
+  return rowOf(condition).sees
+}
+
+/** Returns what a condition still waits for; empty when it holds. */
+export function missingFor(condition: Condition, seen: Picture): readonly Gap[] {
+  return rowOf(condition).missing(condition, seen)
+}
+
+/** Returns what a condition is about, as plans name it. */
+export function placeOfCondition(condition: Condition): string {
+  return rowOf(condition).place?.(condition) ?? 'cluster'
+}
+
+/** Returns how long it takes usually until a condition holds, in seconds. */
+export function secondsUntil(condition: Condition, nowMs: number): number {
+  if (condition.kind === 'instant') return Math.max(0, (condition.atMs - nowMs) / 1000)
+  return rowOf(condition).seconds
 }
 
 function gap(at: string, what: string): Gap {
@@ -123,7 +178,7 @@ function gap(at: string, what: string): Gap {
 export function nonePublished({ published }: Seen<'published'>): readonly Gap[] {
   return published.some(({ isActive }) => isActive)
     ? []
-    : [{ at: 'ConfigMap kube-root-ca.crt', what: 'seen in no namespace' }]
+    : [gap('ConfigMap kube-root-ca.crt', 'seen in no namespace')]
 }
 
 function isTrust(trust: Trust | undefined, { holds, lacks }: { holds: Trust; lacks: Trust }): boolean {

@@ -41,24 +41,24 @@ export interface AccessChoice {
 
 /** Returns the way to all nodes: OpenSSH by the node's name unless something else is said. Throws KCERT_USAGE. */
 export function accessFor({ access = 'ssh', sshUser, sshConfig, become }: AccessChoice): Access {
-  const rooted = become === undefined ? {} : { become }
+  const rooted = become && { become }
+  const next = "--access 'command:docker exec -i {node}'"
   if (access === 'ssh' || access.startsWith('ssh:')) {
-    const user = sshUser === undefined ? {} : { user: sshUser }
-    const configFile = sshConfig === undefined ? {} : { configFile: sshConfig }
+    const user = sshUser !== undefined && { user: sshUser }
+    const configFile = sshConfig !== undefined && { configFile: sshConfig }
     return { by: 'ssh', host: access.slice('ssh:'.length) || '{node}', ...user, ...configFile, ...rooted }
   }
   const command = /^command:([\s\S]+)$/.exec(access)?.[1]
   if (command === undefined) {
+    const why = 'it is ssh, ssh:HOST or command:WORDS, with {node} or {address} in it'
     throw new KcertError('KCERT_USAGE', `--access ${JSON.stringify(access)} is no way to a node`, {
-      why: 'it is ssh, ssh:HOST or command:WORDS, with {node} or {address} in it',
-      next: "--access 'command:docker exec -i {node}'",
+      why,
+      next,
     })
   }
   if (!/\{(?:node|address)\}/.test(command)) {
-    throw new KcertError('KCERT_USAGE', 'the command of --access leads to one and the same node each time', {
-      why: 'neither {node} nor {address} is in it',
-      next: "--access 'command:docker exec -i {node}'",
-    })
+    const what = 'the command of --access leads to one and the same node each time'
+    throw new KcertError('KCERT_USAGE', what, { why: 'neither {node} nor {address} is in it', next })
   }
   return { by: 'command', argv: wordsOf(command), ...rooted }
 }

@@ -3,6 +3,7 @@ import { evidenceKey, type ProbeSubject } from './action.ts'
 import { isWaived } from './convergence.ts'
 import type { HandshakeRate, PodPicture, Seen } from './picture.ts'
 import type { Target } from './target.ts'
+import { shortList } from './tested-versions.ts'
 
 // Whether the TLS handshakes that fail at an API server are those that every cluster has (TCP checks of load balancers, scanners,
 // clients that hang up), or clients that do not trust its new certificate. The counter apiserver_tls_handshake_errors_total
@@ -35,14 +36,8 @@ export interface HandshakeVerdict {
   readonly isLogIncomplete: boolean
 }
 
-export interface HandshakeTerms {
-  readonly at: string
-  readonly forMs: number
-  /** From before phase 1. */
-  readonly before?: HandshakeRate
-  /** Addresses of clients, and `at` itself for what its log does not show. */
-  readonly waived: readonly string[]
-}
+type HandshakeSubject = Extract<ProbeSubject, { kind: 'handshake-errors' }>
+export type HandshakeTerms = Omit<HandshakeSubject, 'kind'>
 
 // Go's texts of the alerts by which a client refuses a certificate (crypto/tls/alert.go), and of a server that refuses a client's.
 // OpenSSL sends decrypt_error for a CA of the same name with another key. In TLS 1.3 it sends an alert about the certificate
@@ -122,18 +117,17 @@ function verdictOf(begin: HandshakeReading, now: HandshakeReading, terms: Handsh
     ...(isUnnamedWaived ? [`what its log does not show (${unnamed})`] : []),
   ]
   const common = { accepted, isLogIncomplete }
-  if (refusing.length > 0) {
-    const named = countsOf(refusing)
-    const [first] = refusing
-    const detail = `${at}: clients that do not accept its certificate, or whose own it does not accept, ${time}: ${listOf(named)}; to accept the risk for one: --waive ${first!.address}`
+  const [first] = refusing
+  if (first !== undefined) {
+    const detail = `${at}: clients that do not accept its certificate, or whose own it does not accept, ${time}: ${shortList(countsOf(refusing))}; to accept the risk for one: --waive ${first.address}`
     return { ok: false, detail, refusing: [...new Set(refusing.map(({ address }) => address))], ...common }
   }
   if (others > allowed) {
-    const named = own.length === 0 ? '' : `: ${listOf(countsOf(own))}`
+    const named = own.length === 0 ? '' : `: ${shortList(countsOf(own))}`
     const detail = `${at}: ${others} TLS handshake errors ${time} (${rule})${named}${blind}`
     return { ok: false, detail, ...common }
   }
-  const risk = accepted.length === 0 ? '' : `; accepted: ${listOf(accepted)}`
+  const risk = accepted.length === 0 ? '' : `; accepted: ${shortList(accepted)}`
   const detail = `${at}: ${others} TLS handshake errors ${time} (${rule})${risk}${others > 0 ? blind : ''}`
   return { ok: true, detail, ...common }
 }
@@ -153,11 +147,6 @@ function countsOf(failures: readonly HandshakeFailure[]): string[] {
   return [...groups]
     .toSorted(([, a], [, b]) => b.length - a.length)
     .map(([what, its]) => `${what}, ${its.length} ${its.length === 1 ? 'time' : 'times'})`)
-}
-
-function listOf(named: readonly string[]): string {
-  const more = named.length > 5 ? ` and ${named.length - 5} more` : ''
-  return `${named.slice(0, 5).join(', ')}${more}`
 }
 
 function seconds(ms: number): number {
@@ -202,13 +191,13 @@ export function handshakeSubject(
   target: Target,
   at: string,
   forMs: number,
-): Extract<ProbeSubject, { kind: 'handshake-errors' }> {
+): HandshakeSubject {
   const before = seen.evidence.get(evidenceKey({ kind: 'handshake-rate', at, forMs }))?.rate
   const ofPods = seen.pods.flatMap((pod) => (isWaived(pod, target) ? (pod.address ?? []) : []))
   const waived = [...new Set([...target.waivers, ...ofPods])]
     .filter((id) => id === at || isAddress.test(id))
     .toSorted()
-  return { kind: 'handshake-errors', at, forMs, waived, ...(before === undefined ? {} : { before }) }
+  return { kind: 'handshake-errors', at, forMs, waived, ...(before && { before }) }
 }
 
 /**
@@ -232,12 +221,10 @@ export function helpFor(
       ? []
       : [commandLine`kubectl rollout restart --namespace ${namespace} ${`${kind.toLowerCase()}/${name}`}`]
   })
-  const next =
-    restarts.length === 0
-      ? commandLine`correct it and run the same command again: ${embed(again)}`
-      : undefined
+  if (restarts.length === 0)
+    return { why, next: commandLine`correct it and run the same command again: ${embed(again)}` }
   return {
     why,
-    next: next ?? restarts.reduceRight((rest, one) => commandLine`${embed(one)} && ${embed(rest)}`, again),
+    next: restarts.reduceRight((rest, one) => commandLine`${embed(one)} && ${embed(rest)}`, again),
   }
 }

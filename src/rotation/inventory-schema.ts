@@ -1,6 +1,7 @@
 import * as v from 'valibot'
 import { isHost } from '../pki/node-address.ts'
 import { phaseTable } from './phase-table.ts'
+import { described } from './schema-parts.ts'
 import { caNames } from './target.ts'
 
 // kcert.yaml, as operators complete it. docs/schemas/Inventory.json is generated from this; inventory.ts loads it when there is
@@ -12,8 +13,6 @@ const argv = v.pipe(v.array(text), v.minLength(1, 'is empty'))
 const host = v.pipe(text, v.check(isHost, 'is neither a host name (RFC 1123) nor an IP address'))
 const seconds = v.pipe(v.number(), v.minValue(0, 'is negative'))
 
-const described = <Schema extends v.GenericSchema>(schema: Schema, what: string) =>
-  v.pipe(schema, v.description(what))
 const optional = <Schema extends v.GenericSchema>(schema: Schema, what: string) =>
   v.exactOptional(described(schema, what))
 

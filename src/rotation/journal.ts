@@ -1,10 +1,10 @@
 import { hash } from 'node:crypto'
 import { KcertError } from '../errors/kcert-error.ts'
-import { type Action, evidenceKey } from './action.ts'
+import type { Action } from './action.ts'
 import type { CertificateRecord, Digest } from './certificate-record.ts'
 import { rowNumbered } from './phase-table.ts'
 import type { EvidencePicture, HandshakeRate, IntentPicture } from './picture.ts'
-import type { Wish } from './target-reading.ts'
+import type { RememberedChanges, Wish } from './target-reading.ts'
 
 // The journal: JSON lines, each with the digest of the one before, so that a line that is lost, changed or put in is noticed. It
 // is evidence, not truth: where the rotation stands is read from the cluster. It holds digests, paths and public keys of
@@ -13,11 +13,7 @@ import type { Wish } from './target-reading.ts'
 interface RotationEntry {
   readonly kind: 'rotation'
   /** The CAs, so that phase 12 can go on when kcert's folder is half gone. */
-  readonly changes: readonly {
-    readonly ca: string
-    readonly oldCa: CertificateRecord
-    readonly newCa: CertificateRecord
-  }[]
+  readonly changes: RememberedChanges
   /** What was chosen once for the whole rotation, so that a later command means the same without saying it again. */
   readonly wish?: Choices
 }
@@ -213,31 +209,4 @@ export function undoneIn(entries: readonly JournalEntry[], number: number): Read
 
 export function actionDigest(action: Action): Digest {
   return digestOf(JSON.stringify(action))
-}
-
-/** Returns an action in words, as journal, plan and progress show it. */
-export function describeAction(action: Action): string {
-  switch (action.kind) {
-    case 'write-file': {
-      const { content, node, path } = action
-      if (content.kind === 'nothing') return `remove ${node}:${path}`
-      if (content.kind === 'copies-over') return `put aside ${node}:${path}`
-      return `write ${node}:${path} (${content.kind})`
-    }
-    case 'patch-object': {
-      const { kind, namespace, name } = action.object
-      const verb = action.change.kind === 'delete' ? 'delete' : 'patch'
-      return `${verb} ${kind} ${namespace === undefined ? '' : `${namespace}/`}${name}`
-    }
-    case 'restart':
-      return `restart ${action.process}`
-    case 'roll':
-      return `roll ${action.workload}`
-    case 'wait':
-      return `wait until ${action.because}`
-    case 'probe':
-      return `prove: ${evidenceKey(action.subject)}`
-    case 'ask':
-      return `ask: ${action.question}`
-  }
 }

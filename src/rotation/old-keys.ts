@@ -3,7 +3,7 @@ import { KcertError } from '../errors/kcert-error.ts'
 import type { Digest } from './certificate-record.ts'
 import { changesIn, isOfFinished, type JournalEntry } from './journal.ts'
 import { folderOn, keyBeside } from './material.ts'
-import { type ComponentPicture, fileAt, onNode, type Seen } from './picture.ts'
+import { apiServerOn, type ComponentPicture, type FileHolds, fileAt, onNode, type Seen } from './picture.ts'
 
 // What becomes of the old CA's key when its rotation is over. It lies among the copies on the nodes until somebody says what to do
 // with it: kcert by itself neither destroys a key nor carries it away.
@@ -85,9 +85,11 @@ export function checkNotInUse(seen: Seen<'components' | 'files'>, olds: readonly
   for (const { ca, spki } of olds) {
     const where = uses.get(spki)
     if (where === undefined) continue
+    const why = 'what is in use is neither archived nor destroyed'
+    const next = 'look at it; whoever rotated back to this CA keeps its key'
     throw new KcertError('KCERT_ROTATION_REFUSED', `the old key of the ${ca} CA is in use: ${where}`, {
-      why: 'what is in use is neither archived nor destroyed',
-      next: `look at it; whoever rotated back to this CA keeps its key`,
+      why,
+      next,
     })
   }
 }
@@ -105,8 +107,7 @@ function usedKeys(seen: Seen<'components' | 'files'>): ReadonlyMap<Digest, strin
   for (const component of seen.components) {
     const { trusted, keys } = caPathsOf(component)
     for (const path of [...trusted, ...keys]) {
-      const holds = fileAt(seen, component.node, path)?.holds
-      const used = holds === undefined ? [] : spkisIn(holds, seen)
+      const used = spkisIn(fileAt(seen, component.node, path)?.holds, seen)
       for (const spki of used) uses.set(spki, `${component.id} reads ${path}`)
     }
   }
@@ -119,27 +120,19 @@ function caPathsOf({ flags }: ComponentPicture) {
   return { trusted, keys: [flags['cluster-signing-key-file'] ?? [], trusted.map(keyBeside)].flat() }
 }
 
-function spkisIn(
-  holds: NonNullable<ReturnType<typeof fileAt>>['holds'],
-  { certificates }: Seen<'files'>,
-): readonly Digest[] {
-  const own = holds.kind === 'key' || holds.kind === 'pair' ? [holds.spki] : []
-  const its = holds.kind === 'certificates' || holds.kind === 'pair' ? holds.certificates : []
+function spkisIn(holds: FileHolds | undefined, { certificates }: Seen<'files'>): readonly Digest[] {
+  const own = holds?.kind === 'key' || holds?.kind === 'pair' ? [holds.spki] : []
+  const its = holds?.kind === 'certificates' || holds?.kind === 'pair' ? holds.certificates : []
   return [...own, ...its.flatMap((digest) => certificates.get(digest)?.spki ?? [])]
 }
 
 /** Returns where an old CA's key may lie on a node. */
 export function keyPlaces(seen: Seen<'components' | 'kubelets'>, node: string): KeyPlaces {
-  const components = onNode(seen.components, node)
-  const hasApi = components.some(({ name }) => name === 'kube-apiserver')
+  const ofComponents = onNode(seen.components, node).flatMap((component) => caPathsOf(component).keys)
+  const ofKubelets = onNode(seen.kubelets, node).map(({ clientCaFile }) => keyBeside(clientCaFile))
   return {
-    folders: hasApi ? [ownFolder, folderOn(seen, node)] : [ownFolder],
-    besideCas: [
-      ...new Set([
-        ...components.flatMap((component) => caPathsOf(component).keys),
-        ...onNode(seen.kubelets, node).map(({ clientCaFile }) => keyBeside(clientCaFile)),
-      ]),
-    ],
+    folders: apiServerOn(seen, node) ? [ownFolder, folderOn(seen, node)] : [ownFolder],
+    besideCas: [...new Set([...ofComponents, ...ofKubelets])],
   }
 }
 

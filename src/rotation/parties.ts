@@ -1,17 +1,11 @@
 import type { Digest } from './certificate-record.ts'
-import { type LeafRole, leafFile, leafFlags, leafIn } from './leaves.ts'
-import {
-  apiServers,
-  certificatesIn,
-  clientPathOf,
-  type FilePicture,
-  fileAt,
-  type Picture,
-  servingPathOf,
-} from './picture.ts'
+import { clusterInfoPlace } from './cluster-info.ts'
+import { kubeconfigFiles } from './kubeconfig-files.ts'
+import { apiLeaves, leafIn } from './leaves.ts'
+import { certificatesIn, clientPathOf, fileAt, type Picture, servingPathOf } from './picture.ts'
 import type { RotationPlan } from './report.ts'
 import type { Target } from './target.ts'
-import { kubeletTrustFiles, trustFilesOf } from './trust-files.ts'
+import { allTrustFiles } from './trust-files.ts'
 import { certificateViews } from './views.ts'
 
 // Who verifies by the CAs that are rotated, and who presents what they signed: the whole of what a rotation is about.
@@ -21,129 +15,66 @@ type Presenter = RotationPlan['presenters'][number]
 
 /** Returns every verifier with the CAs that it holds. */
 export function verifiersOf(seen: Picture, target: Target): readonly Verifier[] {
-  const views = (digests: readonly Digest[]) => certificateViews(digests, seen.certificates, target)
-  const files = [
-    ...trustFilesOf(seen, ['kube-apiserver', 'kube-controller-manager', 'kube-scheduler']),
-    ...kubeletTrustFiles(seen),
-  ]
-  const extension = seen.extensionAuthentication
-  const info = seen.clusterInfo
+  const verifier = (who: string, where: string, trust: readonly Digest[], rereads: boolean): Verifier => {
+    return { who, where, certificates: certificateViews(trust, seen.certificates, target), rereads }
+  }
+  const { extensionAuthentication: extension, clusterInfo: info } = seen
+  const published = 'ConfigMap kube-system/extension-apiserver-authentication'
+  const readable = seen.published.filter(({ unread }) => unread === undefined)
   return [
-    ...files.map(({ process, node, path, flag, reload }) => ({
-      who: process,
-      where: `${path} (${flag})`,
-      certificates: views(certificatesIn(fileAt(seen, node, path))),
-      rereads: reload === 'hot',
-    })),
-    ...(extension === undefined
-      ? []
-      : [
-          {
-            who: 'ConfigMap kube-system/extension-apiserver-authentication',
-            where: 'client-ca-file',
-            certificates: views(extension.client),
-            rereads: true,
-          },
-          {
-            who: 'ConfigMap kube-system/extension-apiserver-authentication',
-            where: 'requestheader-client-ca-file',
-            certificates: views(extension.requestheader),
-            rereads: true,
-          },
-        ]),
-    ...(info === undefined
-      ? []
-      : [
-          {
-            who: 'ConfigMap kube-public/cluster-info',
-            where: 'kubeconfig',
-            certificates: views(info.trust),
-            rereads: false,
-          },
-        ]),
-    ...seen.published
-      .filter(({ unread }) => unread === undefined)
-      .map(({ kind, name, trust = [] }) => ({
-        who: `${kind} ${name}`,
-        where: 'ca.crt',
-        certificates: views(trust),
-        rereads: false,
-      })),
-    ...seen.caBundles.map(({ id, field, trust }) => ({
-      who: id,
-      where: field,
-      certificates: views(trust),
-      rereads: true,
-    })),
-    ...kubeconfigFiles(seen).map(({ id, file }) => ({
-      who: id,
-      where: 'certificate-authority-data',
-      certificates: views(certificatesIn(file)),
-      rereads: false,
-    })),
+    ...allTrustFiles(seen).map(({ process, node, path, flag, reload }) =>
+      verifier(process, `${path} (${flag})`, certificatesIn(fileAt(seen, node, path)), reload === 'hot'),
+    ),
+    ...(extension
+      ? [
+          verifier(published, 'client-ca-file', extension.client, true),
+          verifier(published, 'requestheader-client-ca-file', extension.requestheader, true),
+        ]
+      : []),
+    ...(info ? [verifier(clusterInfoPlace, 'kubeconfig', info.trust, false)] : []),
+    ...readable.map(({ kind, name, trust = [] }) => verifier(`${kind} ${name}`, 'ca.crt', trust, false)),
+    ...seen.caBundles.map(({ id, field, trust }) => verifier(id, field, trust, true)),
+    ...kubeconfigFiles(seen).map(({ id, file }) =>
+      verifier(id, 'certificate-authority-data', certificatesIn(file), false),
+    ),
   ]
 }
 
 /** Returns every presenter with its chain on disk and, where somebody answers, in a live handshake. */
 export function presentersOf(seen: Picture, target: Target): readonly Presenter[] {
   const views = (digests: readonly Digest[]) => certificateViews(digests, seen.certificates, target)
-  const live = new Map(seen.handshakes.map(({ presenter, chain }) => [presenter, chain]))
-  const loaded = (presenter: string) => {
-    const chain = live.get(presenter)
-    live.delete(presenter)
-    return chain === undefined ? {} : { loaded: views(chain) }
+  const presenter = (who: string, where: string, chain: readonly Digest[]): Presenter => {
+    return { who, where, certificates: views(chain) }
   }
-  const ofApis = apiServers(seen).flatMap((api) =>
-    (Object.keys(leafFlags) as LeafRole[]).flatMap((role): Presenter[] => {
-      const file = leafFile(seen, api, role)
-      if (file === undefined) return []
-      return [
-        {
-          who: api.id,
-          where: `${file.path} (${role})`,
-          certificates: views(certificatesIn(file)),
-          ...(role === 'serving' ? loaded(api.id) : {}),
-        },
-      ]
-    }),
-  )
+  const live = new Map(seen.handshakes.map(({ presenter: id, chain }) => [id, chain]))
+  const loaded = (id: string) => {
+    const chain = live.get(id)
+    live.delete(id)
+    return chain && { loaded: views(chain) }
+  }
+  const ofApis = apiLeaves(seen).map(({ api: { id }, role, file }) => ({
+    ...presenter(id, `${file.path} (${role})`, certificatesIn(file)),
+    ...(role === 'serving' ? loaded(id) : {}),
+  }))
   const ofKubelets = seen.kubelets.flatMap((kubelet) => {
     const { id, node } = kubelet
     const client = fileAt(seen, node, clientPathOf(kubelet))
     const serving = fileAt(seen, node, servingPathOf(kubelet))
     const leaf = leafIn(seen, client)
     return [
-      ...(client === undefined || leaf === undefined
-        ? []
-        : [{ who: id, where: `${client.path} (client)`, certificates: views([leaf.digest]) }]),
-      ...(serving === undefined
-        ? []
-        : [
-            {
-              who: id,
-              where: `${serving.path} (serving)`,
-              certificates: views(certificatesIn(serving)),
-              ...loaded(id),
-            },
-          ]),
+      ...(client && leaf ? [presenter(id, `${client.path} (client)`, [leaf.digest])] : []),
+      ...(serving
+        ? [{ ...presenter(id, `${serving.path} (serving)`, certificatesIn(serving)), ...loaded(id) }]
+        : []),
     ]
   })
-  const clients = kubeconfigFiles(seen).flatMap(({ id, file }) =>
-    file?.holds.kind === 'kubeconfig' && file.holds.client !== undefined
-      ? [{ who: id, where: 'client-certificate-data', certificates: views([file.holds.client]) }]
-      : [],
-  )
-  const others = [...live].map(([presenter, chain]) => ({
-    who: presenter,
-    where: 'live handshake',
-    certificates: [],
+  const clients = kubeconfigFiles(seen).flatMap(({ id, file }) => {
+    const client = file?.holds.kind === 'kubeconfig' ? file.holds.client : undefined
+    return client === undefined ? [] : [presenter(id, 'client-certificate-data', [client])]
+  })
+  const others = Array.from(live, ([id, chain]) => ({
+    ...presenter(id, 'live handshake', []),
     loaded: views(chain),
   }))
   return [...ofApis, ...ofKubelets, ...clients, ...others]
-}
-
-function kubeconfigFiles(seen: Picture): readonly { id: string; file: FilePicture | undefined }[] {
-  return seen.kubeconfigs.flatMap(({ id, at }) =>
-    at === undefined ? [] : [{ id, file: fileAt(seen, at.node, at.path) }],
-  )
 }

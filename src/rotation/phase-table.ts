@@ -28,61 +28,48 @@ export interface PhaseRow {
   readonly dropsOld?: true
 }
 
-const rows = [
+/** In their order. */
+const rows = {
   // kubeadm: for the preflight, whether an upgrade is under way.
-  {
-    number: 1,
-    id: 'distribute',
+  distribute: {
     title: 'lay out the new CA on every control-plane node, and copies of all that will change',
     source: 'step 1',
     after: [],
     risk: 'writes',
     begins: true,
   },
-  {
-    number: 2,
-    id: 'publish-both',
+  'publish-both': {
     title: 'controller-managers publish both CAs and go on signing with the old one',
     source: 'step 2',
     after: [1],
     risk: 'restarts',
   },
-  {
-    number: 3,
-    id: 'await-published',
+  'await-published': {
     title: 'every namespace and every service account has both CAs',
     source: 'step 3',
     after: [2],
     risk: 'reads',
   },
-  {
-    number: 4,
-    id: 'restart-pods',
+  'restart-pods': {
     title: 'pods with in-cluster configuration know both CAs',
     source: 'step 4',
     after: [3],
     risk: 'restarts',
   },
   // No signer may read ca.crt any more: it is going to hold two certificates.
-  {
-    number: 5,
-    id: 'trust-both',
+  'trust-both': {
     title: 'API servers and kubelets accept clients of both CAs, and whoever joins trusts both',
     source: 'step 5, and clientCAFile of step 9.2',
     after: [2],
     risk: 'writes',
   },
-  {
-    number: 6,
-    id: 'scheduler-trusts-both',
+  'scheduler-trusts-both': {
     title: 'schedulers and controller-managers accept clients of both CAs',
     source: 'step 6',
     after: [2],
     risk: 'writes',
   },
-  {
-    number: 7,
-    id: 'kubeconfigs',
+  kubeconfigs: {
     title:
       'kubeconfigs hold both CAs and a client certificate of the new one; controller-managers sign with it',
     source: 'step 7, and the signing files of step 9',
@@ -90,57 +77,51 @@ const rows = [
     risk: 'restarts',
     changesSigner: true,
   },
-  {
-    number: 8,
-    id: 'cloud-controller-manager',
+  'cloud-controller-manager': {
     title: 'cloud-controller-managers publish both CAs',
     source: 'step 8',
     after: [1],
     risk: 'restarts',
   },
-  {
-    number: 9,
-    id: 'present-new',
+  'present-new': {
     title: 'whoever presents a certificate of the old CA presents one of the new CA',
     source: 'step 9',
     after: [4, 5, 6, 7, 8],
     risk: 'restarts',
   },
-  {
-    number: 10,
-    id: 'cluster-info',
+  'cluster-info': {
     title: 'whoever joins meets the new CA first, with an old pin or a new one',
     source: 'step 10',
     after: [9],
     risk: 'writes',
     reorders: true,
   },
-  {
-    number: 11,
-    id: 'verify',
+  verify: {
     title: 'nothing presents the old CA, and nobody meets a TLS error',
     source: 'step 11',
     after: [9, 10],
     risk: 'reads',
     waitsForOwners: true,
   },
-  {
-    number: 12,
-    id: 'drop-old',
+  'drop-old': {
     title: 'nobody trusts the old CA any more, and the cluster is as kubeadm would have made it',
     source: 'step 12',
     after: [11],
     risk: 'no-return',
     dropsOld: true,
   },
-] as const satisfies readonly PhaseRow[]
+} as const satisfies Readonly<Record<string, Omit<PhaseRow, 'id' | 'number'>>>
 
-export const phaseTable: readonly PhaseRow[] = rows
-export type PhaseId = (typeof rows)[number]['id']
+export type PhaseId = keyof typeof rows
+export const phaseTable: readonly PhaseRow[] = Object.entries(rows).map(([id, row], index) => ({
+  id,
+  number: index + 1,
+  ...row,
+}))
 
 /** Returns the row of that id. */
 export function phaseRow(id: PhaseId): PhaseRow {
-  return rows.find((row) => row.id === id)!
+  return { id, number: Object.keys(rows).indexOf(id) + 1, ...rows[id] }
 }
 
 /** Returns the row of that number; undefined for 0, a recovery, which is no phase. */

@@ -12,6 +12,11 @@ export interface Gap {
   readonly what: string
 }
 
+/** Returns the first of these gaps, and how many more there are. */
+export function firstOf([first, ...others]: readonly Gap[]): string {
+  return `${first?.at}: ${first?.what}${others.length > 0 ? ` (and ${others.length} more)` : ''}`
+}
+
 /** Why a phase, or a rotation, is not begun. */
 export interface Refusal {
   readonly what: string

@@ -205,6 +205,20 @@ export interface ObjectReference {
   readonly name: string
 }
 
+/** True when the field is one of the object: kind and name tell which. */
+export function isBundleOf(
+  bundle: Pick<CaBundlePicture, 'object' | 'field'>,
+  { kind, name }: ObjectReference,
+  field: string,
+): boolean {
+  return bundle.object.kind === kind && bundle.object.name === name && bundle.field === field
+}
+
+/** "ConfigMap kube-public/cluster-info" */
+export function objectName({ kind, namespace, name }: ObjectReference): string {
+  return `${kind} ${namespace === undefined ? '' : `${namespace}/`}${name}`
+}
+
 /** A ConfigMap or Secret of somebody else that holds a CA of the cluster, or what one signed. Of its keys nothing is known. */
 export interface StoredPicture {
   /** "ConfigMap shop/ca", "Secret argocd/cluster-prod" */
@@ -391,13 +405,9 @@ const byNodeAndPath = new WeakMap<
 function filesByNode(files: Sections['files']): ReadonlyMap<string, ReadonlyMap<string, FilePicture>> {
   let index = byNodeAndPath.get(files)
   if (index === undefined) {
-    const made = new Map<string, Map<string, FilePicture>>()
-    for (const file of files.values()) {
-      const its = made.get(file.node)
-      if (its === undefined) made.set(file.node, new Map([[file.path, file]]))
-      else its.set(file.path, file)
-    }
-    index = made
+    const byPath = (its: FilePicture[]) => new Map(its.map((file) => [file.path, file]))
+    const nodes = Map.groupBy(files.values(), ({ node }) => node)
+    index = new Map(nodes.entries().map(([node, its]) => [node, byPath(its)]))
     byNodeAndPath.set(files, index)
   }
   return index

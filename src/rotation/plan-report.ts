@@ -2,11 +2,11 @@ import type { Action, Step } from './action.ts'
 import { blastRadiusOf } from './blast-radius.ts'
 import { changeLines } from './change-lines.ts'
 import { durationOf } from './duration.ts'
-import { describeAction } from './journal.ts'
+import { describeAction, placeOf } from './effects.ts'
 import { refusalOf } from './model/check.ts'
 import { type ForecastPhase, forecast } from './model/forecast.ts'
 import { presentersOf, verifiersOf } from './parties.ts'
-import type { Gap, Refusal } from './phase.ts'
+import { firstOf, type Refusal } from './phase.ts'
 import type { Picture } from './picture.ts'
 import { preflight } from './refusals.ts'
 import type { PhasePlanView, RotationPlan, StepView } from './report.ts'
@@ -35,29 +35,21 @@ export function wholePlan(seen: Picture, target: Target, rollEveryMs = 0): Rotat
 }
 
 function foreseenView(foreseen: ForecastPhase, rollEveryMs: number): PhasePlanView {
-  const { phase, gaps, steps, remarks, open, durationMs, seen, target } = foreseen
-  const { number, title, risk } = phase
-  const view = phaseView({ number, title, risk, gaps, steps, remarks }, seen, target)
+  const { phase, open, durationMs, seen, target } = foreseen
+  const view = phaseView({ ...phase, ...foreseen }, seen, target)
   const rolls = view.steps.filter(({ kind }) => kind === 'roll').length
-  const [first] = open
-  const more = open.length > 1 ? ` (and ${open.length - 1} more)` : ''
+  const stays = open.length === 0 ? [] : [`stays open: ${firstOf(open)}`]
   return {
     ...view,
     estimatedSeconds: Math.round(Math.max(durationMs, rolls * rollEveryMs) / 1000),
-    remarks:
-      first === undefined ? view.remarks : [...view.remarks, `stays open: ${first.at}: ${first.what}${more}`],
+    remarks: [...view.remarks, ...stays],
   }
 }
 
 /** Returns the plan of these phases alone; of the first exactly what would be done. */
 export function phasePlan(planned: readonly PlannedPhase[], seen: Picture, target: Target): RotationPlan {
-  return planOf(
-    'phase',
-    planned.map((one) => phaseView(one, seen, target)),
-    seen,
-    target,
-    [],
-  )
+  const phases = planned.map((one) => phaseView(one, seen, target))
+  return planOf('phase', phases, seen, target, [])
 }
 
 /** Returns one phase's plan as reports show it. */
@@ -72,7 +64,7 @@ export function phaseView(
     number,
     title,
     risk,
-    gaps: gaps.map(({ at, what }: Gap) => ({ at, what })),
+    gaps: gaps.map(({ at, what }) => ({ at, what })),
     steps: steps.flatMap((step, group) => stepViews(step, group, seen, target, shared)),
     remarks: [...remarks],
     estimatedSeconds: Math.round(durationOf(steps, seen.atMs)),
@@ -116,9 +108,9 @@ function byPhase(phases: readonly PhasePlanView[], kind: StepView['kind']): [str
   for (const { number, steps } of phases) {
     for (const step of steps) {
       if (step.kind !== kind) continue
-      const numbers = found.get(step.at)
-      if (numbers === undefined) found.set(step.at, [number])
-      else if (numbers.at(-1) !== number) numbers.push(number)
+      const numbers = found.get(step.at) ?? []
+      if (numbers.at(-1) !== number) numbers.push(number)
+      found.set(step.at, numbers)
     }
   }
   return [...found]
@@ -146,69 +138,4 @@ function sharedLines(shared: Map<string, string[]>, lines: readonly string[]): s
   const known = shared.get(key) ?? [...lines]
   shared.set(key, known)
   return known
-}
-
-/** Returns the node, process, workload or object that an action is about. */
-export function placeOf(action: Action): string {
-  switch (action.kind) {
-    case 'write-file':
-      return action.node
-    case 'patch-object': {
-      const { kind, namespace, name } = action.object
-      return `${kind} ${namespace === undefined ? '' : `${namespace}/`}${name}`
-    }
-    case 'restart':
-      return action.process
-    case 'roll':
-      return action.workload
-    case 'wait':
-      return placeOfWait(action)
-    case 'probe':
-      return placeOfProbe(action)
-    case 'ask':
-      return action.id
-  }
-}
-
-function placeOfWait({ until }: Extract<Action, { kind: 'wait' }>): string {
-  switch (until.kind) {
-    case 'serves':
-      return until.presenter
-    case 'node-ready':
-    case 'backends-ready':
-      return until.node
-    case 'pods-started':
-      return until.workload
-    case 'pods-converged':
-      return until.workload ?? 'pods'
-    default:
-      return 'cluster'
-  }
-}
-
-function placeOfProbe({ subject }: Extract<Action, { kind: 'probe' }>): string {
-  if ('at' in subject) return subject.at
-  if ('node' in subject) return subject.node
-  return subject.kind === 'kubeconfig' ? subject.id : 'cluster'
-}
-
-/** Returns the node on which an action does something; undefined for what concerns the cluster. */
-export function nodeOf(action: Action): string | undefined {
-  const place = placeOf(action)
-  switch (action.kind) {
-    case 'write-file':
-      return place
-    case 'restart':
-      return place.slice(0, place.indexOf('/'))
-    case 'probe':
-      return 'at' in action.subject
-        ? place.slice(0, place.indexOf('/'))
-        : 'node' in action.subject
-          ? place
-          : undefined
-    case 'wait':
-      return 'node' in action.until ? place : undefined
-    default:
-      return undefined
-  }
 }

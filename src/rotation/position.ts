@@ -1,6 +1,6 @@
 import { commandLine } from '../errors/command-line.ts'
 import { isSignedByCa } from './certificate-record.ts'
-import { type LeafRole, leafFile, leafFlags, leafIn } from './leaves.ts'
+import { type ApiLeaf, apiLeaves, handshakesWith, leafIn } from './leaves.ts'
 import type { Refusal } from './phase.ts'
 import { phaseRow, rowNumbered } from './phase-table.ts'
 import type { Seen } from './picture.ts'
@@ -25,19 +25,13 @@ export function positionOf(seen: Seen<TargetSections>, target: Target): Position
 
 /** Kubeconfigs of phase 7 are not meant: API servers and kubelets are. */
 function presentsNew(seen: Seen<TargetSections>, target: Target): boolean {
-  const byApi = seen.components
-    .filter(({ name }) => name === 'kube-apiserver')
-    .some((api) =>
-      (Object.keys(leafFlags) as LeafRole[]).some((role) => {
-        const change = changeOf(target, leafFlags[role].ca)
-        return change !== undefined && isSignedByCa(leafIn(seen, leafFile(seen, api, role)), change.newCa)
-      }),
-    )
+  const isNew = ({ ca, file }: ApiLeaf): boolean => {
+    const change = changeOf(target, ca)
+    return change !== undefined && isSignedByCa(leafIn(seen, file), change.newCa)
+  }
   const change = changeOf(target, 'cluster')
   return (
-    byApi ||
-    (change !== undefined &&
-      seen.handshakes.some(({ chain }) => isSignedByCa(seen.certificates.get(chain[0] ?? ''), change.newCa)))
+    apiLeaves(seen).some(isNew) || (change !== undefined && handshakesWith(seen, change.newCa).length > 0)
   )
 }
 

@@ -2,12 +2,11 @@ import { commandLine } from '../errors/command-line.ts'
 import type { CertificateRecord } from './certificate-record.ts'
 import { caFileOf, folderBeside, keyBeside } from './material.ts'
 import type { Phase, Refusal } from './phase.ts'
-import type { Picture, Seen } from './picture.ts'
-import { fileAt, onNode } from './picture.ts'
+import { apiServerOn, apiServers, fileAt, onNode, type Picture, type Seen } from './picture.ts'
 import { changeOf, type Target } from './target.ts'
 import type { TargetSections } from './target-reading.ts'
 import { untestedVersions } from './tested-versions.ts'
-import { movedFlags } from './touched-files.ts'
+import { movedFlags, movers } from './touched-files.ts'
 import { upgradeUnderWay } from './upgrades.ts'
 
 // What kcert does not rotate, said before anything is done.
@@ -56,58 +55,43 @@ function unservedLayouts({ nodes }: Seen<'nodes'>): readonly Refusal[] {
 
 /** What kcert reads in one, and writes into it, is nothing that its client sees. */
 function refusedKubeconfigs(seen: Seen<'files'>, { waivers }: Target): readonly Refusal[] {
-  return [...seen.files].flatMap(([key, { holds }]) =>
-    holds.kind !== 'kubeconfig' || holds.refusal === undefined || waivers.has(key)
-      ? []
-      : [
-          {
-            what: `client-go refuses the kubeconfig ${key}`,
-            why: holds.refusal,
-            next: commandLine`correct the file or remove it; where nothing uses it: --waive ${key}`,
-          },
-        ],
-  )
+  return [...seen.files].flatMap(([key, { holds }]) => {
+    const why = holds.kind === 'kubeconfig' ? holds.refusal : undefined
+    if (why === undefined || waivers.has(key)) return []
+    const next = commandLine`correct the file or remove it; where nothing uses it: --waive ${key}`
+    return [{ what: `client-go refuses the kubeconfig ${key}`, why, next }]
+  })
 }
 
 function withoutApiServer({ components }: Seen<'components'>): readonly Refusal[] {
-  if (components.some(({ name }) => name === 'kube-apiserver')) return []
-  return [
-    {
-      what: 'no kube-apiserver was found on any node',
-      why: 'its flags say where the CAs are',
-      next: 'check how control-plane nodes are reached in kcert.yaml: kcert rotate-ca discover',
-    },
-  ]
+  return when(!components.some(({ name }) => name === 'kube-apiserver'), {
+    what: 'no kube-apiserver was found on any node',
+    why: 'its flags say where the CAs are',
+    next: 'check how control-plane nodes are reached in kcert.yaml: kcert rotate-ca discover',
+  })
 }
 
 /** Who has a certificate of a shared CA could speak to etcd, or as the front proxy for anybody. */
-function sharedCas(seen: Seen<'components' | 'files'>, { changes }: Target): readonly Refusal[] {
-  const [cluster, frontProxy] = ['cluster', 'front-proxy'].map(
-    (ca) => changes.find((change) => change.ca === ca)?.oldCa.spki,
-  )
-  const refusals: Refusal[] = []
-  if (cluster !== undefined && cluster === frontProxy) {
-    refusals.push({
+function sharedCas(seen: Seen<'components' | 'files'>, target: Target): readonly Refusal[] {
+  const cluster = changeOf(target, 'cluster')?.oldCa.spki
+  if (cluster === undefined) return []
+  const withEtcd = seen.components.find(({ node, flags }) => {
+    const etcd = fileAt(seen, node, flags['etcd-cafile'])?.holds
+    const digests = etcd?.kind === 'certificates' ? etcd.certificates : []
+    return digests.some((digest) => seen.certificates.get(digest)?.spki === cluster)
+  })
+  return [
+    ...when(cluster === changeOf(target, 'front-proxy')?.oldCa.spki, {
       what: 'one CA serves the cluster and the front proxy',
       why: 'the two are rotated in another order, and any client could name itself whom it likes',
       next: 'give the front proxy a CA of its own first',
-    })
-  }
-  for (const { node, flags } of seen.components) {
-    const etcd = fileAt(seen, node, flags['etcd-cafile'])?.holds
-    const spkis =
-      etcd?.kind === 'certificates'
-        ? etcd.certificates.map((digest) => seen.certificates.get(digest)?.spki)
-        : []
-    if (cluster === undefined || !spkis.includes(cluster)) continue
-    refusals.push({
-      what: `one CA serves the cluster and etcd (on ${node})`,
+    }),
+    ...when(withEtcd !== undefined, {
+      what: `one CA serves the cluster and etcd (on ${withEtcd?.node})`,
       why: 'etcd never reads its CA again, and this playbook does not restart it',
       next: 'give etcd a CA of its own first',
-    })
-    break
-  }
-  return refusals
+    }),
+  ]
 }
 
 function expiredCas(seen: Seen<never>, { changes }: Target): readonly Refusal[] {
@@ -124,24 +108,16 @@ function expiredCas(seen: Seen<never>, { changes }: Target): readonly Refusal[] 
 function intermediates({ changes }: Target): readonly Refusal[] {
   const isBelow = ({ subject, issuer }: CertificateRecord): boolean => subject !== issuer
   return changes.flatMap(({ ca, oldCa, newCa }) => [
-    ...(isBelow(oldCa)
-      ? [
-          {
-            what: `the ${ca} CA is an intermediate: ${oldCa.subject}, signed by ${oldCa.issuer}`,
-            why: 'whoever trusts the CA above it would go on to accept its certificates after phase 12',
-            next: "a CA below another one is rotated by hand, by the twelve steps of Kubernetes' page",
-          },
-        ]
-      : []),
-    ...(isBelow(newCa)
-      ? [
-          {
-            what: `the new ${ca} CA is an intermediate: ${newCa.subject}, signed by ${newCa.issuer}`,
-            why: 'clients with OpenSSL accept no path that ends at it, and cluster-info and kubeconfigs hold nothing above it',
-            next: 'leave out --ca-cert, and phase 1 creates a self-signed CA',
-          },
-        ]
-      : []),
+    ...when(isBelow(oldCa), {
+      what: `the ${ca} CA is an intermediate: ${oldCa.subject}, signed by ${oldCa.issuer}`,
+      why: 'whoever trusts the CA above it would go on to accept its certificates after phase 12',
+      next: "a CA below another one is rotated by hand, by the twelve steps of Kubernetes' page",
+    }),
+    ...when(isBelow(newCa), {
+      what: `the new ${ca} CA is an intermediate: ${newCa.subject}, signed by ${newCa.issuer}`,
+      why: 'clients with OpenSSL accept no path that ends at it, and cluster-info and kubeconfigs hold nothing above it',
+      next: 'leave out --ca-cert, and phase 1 creates a self-signed CA',
+    }),
   ])
 }
 
@@ -175,12 +151,12 @@ function sameKeys({ changes }: Target): readonly Refusal[] {
  * At the end controller-managers get their own flags back, which then must lead to the new CA. Only what API servers know clients by
  * is written there: a file beside it would go on with the old CA, or with others that the bundle of phase 2 does not have.
  */
-function filesApart({ components }: Seen<'components'>, target: Target): readonly Refusal[] {
+function filesApart(seen: Seen<'components'>, target: Target): readonly Refusal[] {
   if (changeOf(target, 'cluster') === undefined) return []
-  const found = components.flatMap(({ id, node, name, flags }) => {
-    const api = onNode(components, node).find((one) => one.name === 'kube-apiserver')
+  const found = seen.components.flatMap(({ id, node, name, flags }) => {
+    const api = apiServerOn(seen, node)
     const certificate = api && caFileOf(api, 'cluster')
-    if (api === undefined || certificate === undefined || !movers.has(name)) return []
+    if (certificate === undefined || !movers.has(name)) return []
     const own = { key: keyBeside(certificate), folder: `${folderBeside(certificate)}/` }
     return movedFlags.flatMap((flag) => {
       const path = flags[flag]
@@ -188,34 +164,28 @@ function filesApart({ components }: Seen<'components'>, target: Target): readonl
       return path === undefined || isCommon || path.startsWith(own.folder) ? [] : [`${id} --${flag}=${path}`]
     })
   })
-  if (found.length === 0) return []
-  return [
-    {
-      what: `files of their own beside the API server's --client-ca-file: ${found.join(', ')}`,
-      why: 'at the end they would still hold the old CA, and be published or signed with; this was not tried',
-      next: "lead these flags to the API server's --client-ca-file, and to the key beside it, first",
-    },
-  ]
+  return when(found.length > 0, {
+    what: `files of their own beside the API server's --client-ca-file: ${found.join(', ')}`,
+    why: 'at the end they would still hold the old CA, and be published or signed with; this was not tried',
+    next: "lead these flags to the API server's --client-ca-file, and to the key beside it, first",
+  })
 }
 
-const movers: ReadonlySet<string> = new Set(['kube-controller-manager', 'cloud-controller-manager'])
-
 function keysElsewhere(seen: Seen<'components' | 'files'>, { changes }: Target): readonly Refusal[] {
-  const api = seen.components.find(({ name }) => name === 'kube-apiserver')
+  const apis = apiServers(seen)
+  const [api] = apis
   if (api === undefined) return []
   return changes.flatMap(({ ca, oldCa }) => {
     const path = caFileOf(api, ca)
-    const keys = seen.components
-      .filter(({ name }) => name === 'kube-apiserver')
-      .map(({ node }) => (path === undefined ? undefined : fileAt(seen, node, keyBeside(path))?.holds))
-    if (keys.some((holds) => holds?.kind === 'key' && holds.spki === oldCa.spki)) return []
-    return [
-      {
-        what: `the key of the ${ca} CA is on no control-plane node`,
-        why: 'the controller-manager signs with it until phase 7, and the bridge is made with it',
-        next: "an external CA is rotated by hand, by the twelve steps of Kubernetes' page",
-      },
-    ]
+    const hasKey = apis.some(({ node }) => {
+      const holds = fileAt(seen, node, path && keyBeside(path))?.holds
+      return holds?.kind === 'key' && holds.spki === oldCa.spki
+    })
+    return when(!hasKey, {
+      what: `the key of the ${ca} CA is on no control-plane node`,
+      why: 'the controller-manager signs with it until phase 7, and the bridge is made with it',
+      next: "an external CA is rotated by hand, by the twelve steps of Kubernetes' page",
+    })
   })
 }
 
@@ -227,28 +197,23 @@ function otherSigners({ components }: Seen<'components'>): readonly Refusal[] {
       .filter((flag) => perSigner.test(flag))
       .map((flag) => `${id} --${flag}`),
   )
-  if (found.length === 0) return []
-  return [
-    {
-      what: `signers with files of their own: ${found.join(', ')}`,
-      why: 'this was not tried',
-      next: 'take these flags away, so that all signers use --cluster-signing-cert-file',
-    },
-  ]
+  return when(found.length > 0, {
+    what: `signers with files of their own: ${found.join(', ')}`,
+    why: 'this was not tried',
+    next: 'take these flags away, so that all signers use --cluster-signing-cert-file',
+  })
 }
 
 function anyFrontProxy(
   { extensionAuthentication }: Partial<Pick<Picture, 'extensionAuthentication'>>,
   { changes }: Target,
 ): readonly Refusal[] {
-  if (!extensionAuthentication?.allowsAnyName || !changes.some(({ ca }) => ca === 'front-proxy')) return []
-  return [
-    {
-      what: 'every certificate of the front-proxy CA counts as a front proxy: --requestheader-allowed-names is empty',
-      why: 'while two CAs are trusted, twice as many could name themselves whom they like',
-      next: 'set --requestheader-allowed-names=front-proxy-client first',
-    },
-  ]
+  const isRotated = changes.some(({ ca }) => ca === 'front-proxy')
+  return when(isRotated && extensionAuthentication?.allowsAnyName === true, {
+    what: 'every certificate of the front-proxy CA counts as a front proxy: --requestheader-allowed-names is empty',
+    why: 'while two CAs are trusted, twice as many could name themselves whom they like',
+    next: 'set --requestheader-allowed-names=front-proxy-client first',
+  })
 }
 
 /** Returns why no phase can be said to hold: nodes of which nothing is seen, whose files and processes no gap is about. */
@@ -268,13 +233,14 @@ export function unseenNodes(seen: Seen<'nodes' | 'kubelets'>): readonly Refusal[
 
 function unreachableNodes({ nodes }: Seen<'nodes'>): readonly Refusal[] {
   const gone = nodes.filter(({ unreachable }) => unreachable !== undefined)
-  if (gone.length === 0) return []
   const named = gone.slice(0, 5).map(({ name, unreachable }) => `${name} (${unreachable})`)
-  return [
-    {
-      what: `${gone.length} node${gone.length === 1 ? '' : 's'} cannot be reached: ${named.join(', ')}`,
-      why: 'a node that is left behind loses its cluster in phase 12',
-      next: 'bring it back, or delete the Node',
-    },
-  ]
+  return when(gone.length > 0, {
+    what: `${gone.length} node${gone.length === 1 ? '' : 's'} cannot be reached: ${named.join(', ')}`,
+    why: 'a node that is left behind loses its cluster in phase 12',
+    next: 'bring it back, or delete the Node',
+  })
+}
+
+function when(is: boolean, refusal: Refusal): readonly Refusal[] {
+  return is ? [refusal] : []
 }

@@ -1,12 +1,14 @@
-import type {
-  Action,
-  PatchObject,
-  RestartComponent,
-  RollWorkload,
-  Step,
-  Together,
-  WriteFile,
+import {
+  type Action,
+  actionsOf,
+  type Lane,
+  type PatchObject,
+  type RestartComponent,
+  type RollWorkload,
+  type Step,
+  type WriteFile,
 } from './action.ts'
+import { changesOf, nodeOf } from './effects.ts'
 import { leafFlags } from './leaves.ts'
 import { checkPlan } from './model/check.ts'
 import { apiServers, fileKey, type Picture } from './picture.ts'
@@ -63,7 +65,7 @@ export type PrepareRunbook = (
 
 /** True for what is done on a node. */
 export function isNodeAct(action: Action): action is NodeAct {
-  return action.kind === 'write-file' || action.kind === 'restart'
+  return changesOf(action) === 'node'
 }
 
 /** Returns the acts on nodes that come next: up to the first act on the cluster behind them, or to a wait that they need. */
@@ -92,17 +94,19 @@ function gathered(steps: readonly Step[]) {
   const cuts: number[] = []
   let hasWritten = false
   for (const step of steps) {
-    const actions = step.kind === 'together' ? step.lanes.flatMap((lane) => lane.steps) : [step]
+    const actions = actionsOf(step)
     const first = actions.find((action) => action.kind === 'patch-object' || action.kind === 'roll')
     if (first !== undefined) return groups.length === 0 ? { groups, cuts, first } : { groups, cuts }
     // What is taken away at the end is needed by the proofs before it.
     const isTidying = actions.some(isRemoval)
     if (isTidying && hasWritten) return { groups, cuts }
-    hasWritten ||= !isTidying && actions.some(isNodeAct)
-    if (!actions.some(isNodeAct)) {
+    const acts = actions.filter(isNodeAct)
+    const [act] = acts
+    hasWritten ||= !isTidying && act !== undefined
+    if (act === undefined) {
       if (groups.length > 0 && cuts.at(-1) !== groups.length) cuts.push(groups.length)
-    } else if (step.kind === 'together') groups.push(sideBySide(step))
-    else append(groups, actions[0] as NodeAct)
+    } else if (step.kind === 'together') groups.push({ atOnce: step.atOnce, scripts: scriptsOf(acts) })
+    else append(groups, act)
   }
   return { groups, cuts }
 }
@@ -114,43 +118,28 @@ function isRemoval(action: Action): boolean {
   )
 }
 
-function sideBySide({ atOnce, lanes }: Together): ScriptGroup {
-  const byNode = new Map<string, NodeAct[]>()
-  for (const { steps } of lanes) {
-    for (const act of steps.filter(isNodeAct)) {
-      const node = nodeOfAct(act)
-      const its = byNode.get(node)
-      if (its === undefined) byNode.set(node, [act])
-      else its.push(act)
-    }
-  }
-  return { atOnce, scripts: [...byNode].map(([node, acts]) => ({ node, acts })) }
+function scriptsOf(acts: readonly NodeAct[]): NodeScript[] {
+  const byNode = Map.groupBy(acts, (act) => nodeOf(act) ?? '')
+  return Array.from(byNode, ([node, its]) => ({ node, acts: its }))
 }
 
 function append(groups: ScriptGroup[], act: NodeAct): void {
-  const node = nodeOfAct(act)
-  const last = groups.at(-1)
-  const [only, ...others] = last?.scripts ?? []
-  if (only?.node === node && others.length === 0) {
-    groups[groups.length - 1] = { atOnce: 1, scripts: [{ node, acts: [...only.acts, act] }] }
-  } else groups.push({ atOnce: 1, scripts: [{ node, acts: [act] }] })
+  const [only, ...others] = groups.at(-1)?.scripts ?? []
+  const isSame = only !== undefined && others.length === 0 && only.node === nodeOf(act)
+  if (isSame) groups.pop()
+  groups.push({ atOnce: 1, scripts: scriptsOf(isSame ? [...only.acts, act] : [act]) })
 }
 
 /** All that one node has to do at the place where it has something to do first. */
 function oneScriptEach(groups: readonly ScriptGroup[]): readonly ScriptGroup[] {
-  const all = new Map<string, NodeAct[]>()
-  for (const { scripts } of groups) {
-    for (const { node, acts } of scripts) {
-      const its = all.get(node)
-      if (its === undefined) all.set(node, [...acts])
-      else its.push(...acts)
-    }
-  }
+  const all = new Map<string, NodeScript>()
+  const every = groups.flatMap(({ scripts }) => scripts.flatMap(({ acts }) => acts))
+  for (const script of scriptsOf(every)) all.set(script.node, script)
   return groups.flatMap(({ atOnce, scripts }) => {
     const open = scripts.flatMap(({ node }) => {
-      const acts = all.get(node)
+      const script = all.get(node)
       all.delete(node)
-      return acts === undefined ? [] : [{ node, acts }]
+      return script ?? []
     })
     return open.length === 0 ? [] : [{ atOnce, scripts: open }]
   })
@@ -164,7 +153,7 @@ function restartsKubeletsLast(groups: readonly ScriptGroup[], leaves: ReadonlySe
   let isRestarted = false
   for (const { scripts } of groups) {
     for (const act of scripts.flatMap(({ acts }) => acts)) {
-      if (act.kind === 'restart') isRestarted ||= act.how === 'service' && programOf(act) === 'kubelet'
+      if (act.kind === 'restart') isRestarted ||= act.how === 'service' && act.process.endsWith('/kubelet')
       else if (isRestarted && leaves.has(fileKey(act.node, act.path))) return false
     }
   }
@@ -172,18 +161,6 @@ function restartsKubeletsLast(groups: readonly ScriptGroup[], leaves: ReadonlySe
 }
 
 function stepOf({ atOnce, scripts }: ScriptGroup): Step {
-  return { kind: 'together', atOnce, lanes: scripts.map(({ node, acts }) => ({ name: node, steps: acts })) }
-}
-
-function nodeOfAct(act: NodeAct): string {
-  return act.kind === 'write-file' ? act.node : splitId(act)[0]!
-}
-
-function programOf(act: RestartComponent): string {
-  return splitId(act)[1]!
-}
-
-/** Node and component. */
-function splitId({ process: id }: RestartComponent): string[] {
-  return id.split('/')
+  const lanes = scripts.map(({ node, acts }): Lane => ({ name: node, steps: acts }))
+  return { kind: 'together', atOnce, lanes }
 }

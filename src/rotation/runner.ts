@@ -1,14 +1,21 @@
 import { commandLine } from '../errors/command-line.ts'
 import { KcertError } from '../errors/kcert-error.ts'
-import { type Action, type Condition, evidenceKey, type Step, type WaitUntil } from './action.ts'
+import {
+  type Action,
+  type ActionOf,
+  type Condition,
+  evidenceKey,
+  type Step,
+  type WaitUntil,
+} from './action.ts'
 import { missingFor, sectionsOf } from './conditions.ts'
+import { describeAction } from './effects.ts'
 import { helpFor } from './handshake-errors.ts'
 import {
   actionDigest,
   changesIn,
   choicesIn,
   choicesOf,
-  describeAction,
   evidenceIn,
   intentsIn,
   type JournalEntry,
@@ -26,8 +33,9 @@ import type { Executor, JournalFile, Observer, Pace } from './ports.ts'
 import { earliestPhase } from './position.ts'
 import { preflight, unseenNodes } from './refusals.ts'
 import { SharedLooks } from './shared-looks.ts'
-import { changeOf, type Target } from './target.ts'
+import { changeOf, isPlanned, type Target } from './target.ts'
 import { targetOf, targetSections, type Wish } from './target-reading.ts'
+import { shortList } from './tested-versions.ts'
 import { downgradesIn } from './upgrades.ts'
 
 // observe → plan → confirm → act → observe, until nothing separates the cluster from the phase. Running again is the resume:
@@ -55,6 +63,12 @@ export interface PlannedPhase {
   readonly remarks: readonly string[]
 }
 
+/** What a phase is planned on. */
+interface On {
+  readonly seen: Picture
+  readonly target: Target
+}
+
 export interface Surroundings {
   readonly observer: Observer
   readonly executor: Executor
@@ -63,7 +77,7 @@ export interface Surroundings {
   readonly wish: Wish
   readonly emit: (event: RotationEvent) => void
   /** Shown the plan, and the picture that it was made of; false: nothing is done. */
-  readonly confirm: (plan: PlannedPhase, on: { seen: Picture; target: Target }) => Promise<boolean>
+  readonly confirm: (plan: PlannedPhase, on: On) => Promise<boolean>
   /** True when the operator answers for it now; `id` answers it beforehand, as a waiver. */
   readonly ask: (question: string, id: string) => Promise<boolean>
   /** Comes back when the action may begin; what it throws stops the phase, and nothing of the action is done or written down. */
@@ -126,14 +140,13 @@ export class Rotation {
   }
 
   /** Observes and plans how to bring back what a phase changed; nothing is written. Throws KCERT_ROTATION_REFUSED. */
-  async planUndo(number: number): Promise<{ plan: PlannedPhase; on: { seen: Picture; target: Target } }> {
+  async planUndo(number: number): Promise<{ plan: PlannedPhase; on: On }> {
     const phase = phaseNumbered(number)
     const { seen, target } = await this.look(sectionNames)
     const copies = seen.copies.filter((copy) => copy.phase === number)
     const undo = phase.undo(copies, seen, target)
     if (undo.kind === 'impossible') throw refused([undo.refusal])
-    const downgrades = downgradesIn(seen, undo.steps)
-    if (downgrades.length > 0) throw refused(downgrades)
+    refuse(downgradesIn(seen, undo.steps))
     refuseBroken(seen, target, undo.steps)
     const { title, risk } = phase
     const plan = { number, title: `undo: ${title}`, risk, gaps: [], steps: undo.steps, remarks: [] }
@@ -143,16 +156,17 @@ export class Rotation {
   /** Brings back what a phase changed. The phases behind it must have been undone before. */
   async undo(number: number): Promise<PhaseOutcome> {
     const { plan, on } = await this.planUndo(number)
-    if (plan.steps.length > 0 && !(await this.around.confirm(plan, on))) return 'declined'
-    if (plan.steps.length > 0)
+    if (plan.steps.length > 0) {
+      if (!(await this.around.confirm(plan, on))) return 'declined'
       await this.journal.record({ kind: 'phase', phase: number, event: 'begun', detail: undoing })
+    }
     await this.performAll(plan.steps)
     await this.journal.record({ kind: 'phase', phase: number, event: 'undone' })
     return 'held'
   }
 
   /** Returns a picture of these sections, with what the journal remembers. */
-  async look(sections: readonly SectionName[]): Promise<{ seen: Picture; target: Target }> {
+  async look(sections: readonly SectionName[]): Promise<On> {
     const wanted = [...new Set([...sections, ...targetSections])]
     const remembered = changesIn(this.history).flatMap(({ oldCa, newCa }) => [oldCa, newCa])
     const observed = (await this.around.observer.observe(wanted, remembered)) as Picture
@@ -194,23 +208,21 @@ export class Rotation {
   private planOf(phase: Phase, seen: Picture, target: Target): PlannedPhase {
     const { number, title, risk } = phase
     const gaps = phase.gaps(seen, target)
-    if (gaps.length > 0) {
-      const refusals = [
-        ...preflight(seen, target, phase),
-        ...earliestPhase(seen, target, number),
-        ...phase.refusals(seen, target),
-      ]
-      if (refusals.length > 0) throw refused(refusals)
-    }
-    const steps = gaps.length === 0 ? [] : phase.plan(seen, target)
+    const remarks = phase.remarks(seen, target)
+    if (gaps.length === 0) return { number, title, risk, gaps, steps: [], remarks }
+    refuse([
+      ...preflight(seen, target, phase),
+      ...earliestPhase(seen, target, number),
+      ...phase.refusals(seen, target),
+    ])
+    const steps = phase.plan(seen, target)
     refuseBroken(seen, target, steps)
-    return { number, title, risk, gaps, steps, remarks: phase.remarks(seen, target) }
+    return { number, title, risk, gaps, steps, remarks }
   }
 
   private async held(phase: Phase, seen: Picture, target: Target): Promise<'held'> {
     const { number } = phase
-    const unseen = unseenNodes(seen)
-    if (unseen.length > 0) throw refused(unseen)
+    refuse(unseenNodes(seen))
     const remarks = phase.remarks(seen, target)
     this.around.emit({ kind: 'phase-held', phase: number, remarks })
     await this.remember(target)
@@ -221,12 +233,10 @@ export class Rotation {
   /** Writes down which CAs are meant, once they are made: phase 12 needs it when kcert's folder is half gone. */
   private async remember(target: Target): Promise<void> {
     const changes = target.changes.map(({ ca, oldCa, newCa }) => ({ ca, oldCa, newCa }))
-    const isPlanned = changes.some(({ newCa }) => newCa.digest.startsWith('planned:'))
     const wish = choicesOf(this.around.wish)
-    const isKnown =
-      JSON.stringify(changes) === JSON.stringify(changesIn(this.history)) &&
-      JSON.stringify(wish) === JSON.stringify(choicesIn(this.history))
-    if (isPlanned || isKnown) return
+    const known = [changesIn(this.history), choicesIn(this.history)]
+    const isKnown = JSON.stringify([changes, wish]) === JSON.stringify(known)
+    if (isKnown || changes.some(({ newCa }) => isPlanned(newCa))) return
     await this.journal.record({ kind: 'rotation', changes, wish })
   }
 
@@ -239,9 +249,7 @@ export class Rotation {
   }
 
   /** Waits while the picture lags behind what was done; returns what stays open, and the picture that says so. */
-  private async settle(
-    phase: Phase,
-  ): Promise<{ open: readonly Gap[]; on: { seen: Picture; target: Target } }> {
+  private async settle(phase: Phase): Promise<{ open: readonly Gap[]; on: On }> {
     const { pace } = this.around
     const deadline = pace.now() + settleMs
     for (;;) {
@@ -269,12 +277,9 @@ export class Rotation {
         for (let lane = queue.shift(); lane !== undefined; lane = queue.shift()) {
           for (const action of lane.steps) {
             if (failure !== undefined) return
-            try {
-              await this.perform(action)
-            } catch (error) {
+            await this.perform(action).catch((error: unknown) => {
               failure ??= error
-              return
-            }
+            })
           }
         }
       }
@@ -300,16 +305,9 @@ export class Rotation {
 
   private act(action: Exclude<Action, { kind: 'wait' | 'ask' | 'probe' }>): Promise<void> {
     const { executor } = this.around
-    switch (action.kind) {
-      case 'write-file':
-        return executor.write(action)
-      case 'patch-object':
-        return executor.patch(action)
-      case 'restart':
-        return executor.restart(action)
-      case 'roll':
-        return executor.roll(action)
-    }
+    if (action.kind === 'write-file') return executor.write(action)
+    if (action.kind === 'patch-object') return executor.patch(action)
+    return action.kind === 'restart' ? executor.restart(action) : executor.roll(action)
   }
 
   /** An API server that does not answer for a moment is waited for like anything else. */
@@ -339,19 +337,17 @@ export class Rotation {
     }
   }
 
-  private async probe(action: Extract<Action, { kind: 'probe' }>): Promise<void> {
+  private async probe(action: ActionOf<'probe'>): Promise<void> {
     const { executor, observer, pace } = this.around
     const { ok, detail, rate, refusing = [] } = await executor.probe(action)
     const key = evidenceKey(action.subject)
-    const said = { ok, atMs: pace.now(), detail, ...(rate === undefined ? {} : { rate }) }
+    const said = { ok, atMs: pace.now(), detail, ...(rate && { rate }) }
     await this.journal.record({ kind: 'evidence', phase: action.phase, key, ...said })
     if (ok) return
     // The names of pods are a help: that they cannot be read does not stand in the place of what failed.
-    const { pods } =
-      refusing.length === 0
-        ? { pods: [] }
-        : await observer.observe(['published', 'pods']).catch(() => ({ pods: [] }))
-    const { why, next } = helpFor(refusing, pods, action.phase)
+    const looked = refusing.length > 0 ? observer.observe(['published', 'pods']) : undefined
+    const seen = await looked?.catch(() => undefined)
+    const { why, next } = helpFor(refusing, seen?.pods ?? [], action.phase)
     throw new KcertError('KCERT_ROTATION_GATE', `not proven: ${key}`, { why: detail + why, next })
   }
 
@@ -376,34 +372,34 @@ function refuseBroken(seen: Picture, target: Target, steps: readonly Step[]): vo
   if (edge !== undefined) throw refused([refusalOf(edge)])
 }
 
-/** Returns the refusal as an error; further ones are named in it. */
+/** Throws KCERT_ROTATION_REFUSED when there are refusals. */
+function refuse(refusals: readonly Refusal[]): void {
+  if (refusals.length > 0) throw refused(refusals)
+}
+
+/** Returns refusals, of which there is one at least, as an error: the first, and the others named in it. */
 export function refused([first, ...others]: readonly Refusal[]): KcertError {
   const more =
     others.length === 0 ? '' : ` (and ${others.length} more: ${others.map(({ what }) => what).join('; ')})`
-  return new KcertError('KCERT_ROTATION_REFUSED', `${first!.what}${more}`, {
-    why: first!.why,
-    next: first!.next,
+  const { what = '', why = '', next = '' } = first ?? {}
+  return new KcertError('KCERT_ROTATION_REFUSED', `${what}${more}`, { why, next })
+}
+
+function unclosed({ number }: Phase, open: readonly Gap[]): KcertError {
+  const named = shortList(
+    open.map(({ at, what }) => `${at}: ${what}`),
+    '; ',
+  )
+  return new KcertError('KCERT_ROTATION_GATE', `phase ${number} does not hold yet: ${named}`, {
+    why: 'everything planned was done, and this stays open',
+    next: commandLine`kcert rotate-ca --phase ${number}`,
   })
 }
 
-function unclosed(phase: Phase, open: readonly Gap[]): KcertError {
-  const named = open.slice(0, 5).map(({ at, what }) => `${at}: ${what}`)
-  const more = open.length > 5 ? ` and ${open.length - 5} more` : ''
-  return new KcertError(
-    'KCERT_ROTATION_GATE',
-    `phase ${phase.number} does not hold yet: ${named.join('; ')}${more}`,
-    {
-      why: 'everything planned was done, and this stays open',
-      next: commandLine`kcert rotate-ca --phase ${phase.number}`,
-    },
-  )
-}
-
 function overdue(because: string, missing: readonly Gap[], deadlineMs: number): KcertError {
-  const named = missing.slice(0, 5).map(({ at, what }) => `${at} (${what})`)
-  const more = missing.length > 5 ? ` and ${missing.length - 5} more` : ''
+  const named = shortList(missing.map(({ at, what }) => `${at} (${what})`))
   return new KcertError('KCERT_ROTATION_GATE', `waited ${deadlineMs / 1000} s until ${because}`, {
-    why: `still missing: ${named.join(', ')}${more}`,
+    why: `still missing: ${named}`,
     next: 'correct what is named and run the same command again: it goes on where it stands',
   })
 }

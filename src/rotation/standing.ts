@@ -1,5 +1,5 @@
 import { commandLine } from '../errors/command-line.ts'
-import type { Gap, Phase, Refusal } from './phase.ts'
+import { firstOf, type Gap, type Phase, type Refusal } from './phase.ts'
 import type { Picture } from './picture.ts'
 import { playbook } from './playbook.ts'
 import { type Position, positionOf } from './position.ts'
@@ -62,15 +62,13 @@ export function outOfOrder(
 ): readonly Refusal[] {
   if (position === 'dropping') return []
   return needed(numbers).flatMap((number) => {
-    const { gaps } = phases[number - 1]!
+    const gaps = phases[number - 1]?.gaps ?? []
     const cause = (back.get(number) ?? []).map((remark) => `; ${remark}`).join('')
-    const [first] = gaps
-    if (first === undefined) return []
-    const more = gaps.length === 1 ? '' : ` (and ${gaps.length - 1} more)`
+    if (gaps.length === 0) return []
     return [
       {
         what: `phase ${numbers[0]} is not to be begun before phase ${number} holds`,
-        why: `open in phase ${number}: ${first.at}: ${first.what}${more}${cause}`,
+        why: `open in phase ${number}: ${firstOf(gaps)}${cause}`,
         next: commandLine`kcert rotate-ca --phase ${number}`,
       },
     ]

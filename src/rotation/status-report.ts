@@ -1,5 +1,6 @@
 import { commandLine } from '../errors/command-line.ts'
 import type { JournalEntry } from './journal.ts'
+import { firstOf } from './phase.ts'
 import type { Picture } from './picture.ts'
 import type { EvidenceView, NextView, RotationStatus } from './report.ts'
 import { type Standing, standingOf } from './standing.ts'
@@ -22,7 +23,7 @@ export function statusReport(
     state: standing.state,
     position: standing.position,
     authorities: authorityViews(target),
-    ...(next === undefined ? {} : { next }),
+    ...(next && { next }),
     phases: standing.phases.map(({ phase: { number, id, title, risk }, state, gaps, remarks }) => ({
       number,
       id,
@@ -44,12 +45,7 @@ export function nextOf({ state, next, phases, blockers }: Standing): NextView | 
   if (next === undefined) return undefined
   const [blocker] = blockers
   if (blocker !== undefined) return { command: blocker.next, why: blocker.what }
-  const { gaps } = phases[next - 1]!
-  const [first] = gaps
-  const why =
-    state === 'not-begun'
-      ? 'nothing has been changed yet'
-      : `${first?.at}: ${first?.what}${gaps.length > 1 ? ` (and ${gaps.length - 1} more)` : ''}`
+  const why = state === 'not-begun' ? 'nothing has been changed yet' : firstOf(phases[next - 1]?.gaps ?? [])
   return { command: commandLine`kcert rotate-ca --phase ${next}`, why }
 }
 
@@ -59,9 +55,7 @@ function evidenceByPhase(history: readonly JournalEntry[], nowMs: number): Map<n
   for (const entry of history) if (entry.kind === 'evidence') last.set(entry.key, entry)
   const found = new Map<number, EvidenceView[]>()
   for (const entry of last.values()) {
-    const its = found.get(entry.phase) ?? []
-    its.push(evidenceView(entry, nowMs))
-    found.set(entry.phase, its)
+    found.set(entry.phase, [...(found.get(entry.phase) ?? []), evidenceView(entry, nowMs)])
   }
   return found
 }
@@ -80,7 +74,7 @@ function nodesOf(seen: Picture, { phases }: Standing): RotationStatus['nodes'] {
     if (state === 'later') continue
     for (const { at } of gaps) {
       // "cp1", "cp1/kubelet", "cp1:/etc/kubernetes/pki/ca.crt"
-      const node = at.split(/[/:]/, 1)[0]!
+      const node = at.replace(/[/:].*/s, '')
       if (!names.has(node)) continue
       const its = open.get(node) ?? new Set()
       open.set(node, its.add(phase.number))

@@ -50,24 +50,22 @@ export function storingOldAlone(seen: Seen<'stored'>, target: Target): readonly 
 export function storedRefusals(seen: Seen<'stored'>, target: Target): readonly Refusal[] {
   const found = storingOldAlone(seen, target)
   const more = found.length - mostNamed
+  const named = found.slice(0, mostNamed).map((one) => ({
+    what: `${one.at} ${one.what}`,
+    why:
+      one.holds === 'leaf'
+        ? 'nobody would trust it any more'
+        : 'whoever verifies by it alone loses its server in this phase',
+    next: [commandFor(one), cureOf(one)].join('; '),
+  }))
+  if (more <= 0) return named
   return [
-    ...found.slice(0, mostNamed).map((one) => ({
-      what: `${one.at} ${one.what}`,
-      why:
-        one.holds === 'leaf'
-          ? 'nobody would trust it any more'
-          : 'whoever verifies by it alone loses its server in this phase',
-      next: [commandFor(one), cureOf(one)].join('; '),
-    })),
-    ...(more > 0
-      ? [
-          {
-            what: `${more} more ConfigMaps and Secrets of others hold something of the old CA alone`,
-            why: 'as with those above',
-            next: 'list them all: kcert rotate-ca verify',
-          },
-        ]
-      : []),
+    ...named,
+    {
+      what: `${more} more ConfigMaps and Secrets of others hold something of the old CA alone`,
+      why: 'as with those above',
+      next: 'list them all: kcert rotate-ca verify',
+    },
   ]
 }
 
@@ -92,14 +90,12 @@ export function storedRemarks(seen: Seen<'stored'>, target: Target): readonly st
   const found = target.isDropping ? storingOld(seen, target) : storingOldAlone(seen, target)
   const more = found.length - mostNamed
   const still = target.isDropping ? 'still ' : ''
+  const named = found.slice(0, mostNamed).map(({ at, what, stored: { owner } }) => {
+    return `${at} ${still}${what}${owner === undefined ? '' : `, of ${owner}`}`
+  })
   return [
     ...unreadRemarks(seen),
-    ...found
-      .slice(0, mostNamed)
-      .map(
-        ({ at, what, stored: { owner } }) =>
-          `${at} ${still}${what}${owner === undefined ? '' : `, of ${owner}`}`,
-      ),
+    ...named,
     ...(more > 0 ? [`${more} more ConfigMaps and Secrets hold something of the old CA`] : []),
   ]
 }

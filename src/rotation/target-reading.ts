@@ -1,6 +1,6 @@
-import type { CertificateRecord } from './certificate-record.ts'
+import { type CertificateRecord, reissuedRecord } from './certificate-record.ts'
 import { caFileOf, folderOn, keyBeside, materialPaths } from './material.ts'
-import { certificatesIn, fileAt, type SectionName, type Seen } from './picture.ts'
+import { apiServers, certificatesIn, fileAt, type SectionName, type Seen } from './picture.ts'
 import { type CaChange, type CaName, caNames, plannedDigest, type Target } from './target.ts'
 
 // The target is what the operator wants, filled with what the cluster says: which CA is the old one, whether the new one is made,
@@ -41,14 +41,10 @@ export const targetSections = [
 export type TargetSections = (typeof targetSections)[number]
 
 /** What a journal remembers of the CAs. */
-type Remembered = readonly {
-  readonly ca: string
-  readonly oldCa: CertificateRecord
-  readonly newCa: CertificateRecord
-}[]
+export type RememberedChanges = readonly (Pick<CaChange, 'oldCa' | 'newCa'> & { readonly ca: string })[]
 
 /** Returns the target of a run. */
-export function targetOf(seen: Seen<TargetSections>, wish: Wish, remembered: Remembered = []): Target {
+export function targetOf(seen: Seen<TargetSections>, wish: Wish, remembered: RememberedChanges = []): Target {
   const { cas, withBridge, given: _, ...rest } = wish
   const changes = cas.flatMap((ca) => changeFrom(seen, ca, wish, remembered) ?? [])
   // Who has the old CA's key may have more: with a leaked one no key is kept.
@@ -60,39 +56,29 @@ function changeFrom(
   seen: Seen<TargetSections>,
   ca: CaName,
   { withBridge, reason, given }: Wish,
-  remembered: Remembered,
+  remembered: RememberedChanges,
 ): CaChange | undefined {
-  const apis = seen.components.filter(({ name }) => name === 'kube-apiserver')
-  const laidOut = apis.map(({ node }) => {
-    const paths = materialPaths(folderOn(seen, node), ca)
-    const first = (path: string) => seen.certificates.get(certificatesIn(fileAt(seen, node, path))[0] ?? '')
-    return {
-      oldCa: first(paths.oldCertificate),
-      newCa: first(paths.newCertificate),
-      bridge: first(paths.bridge),
-    }
-  })
+  const laidOut = (what: keyof ReturnType<typeof materialPaths>) =>
+    apiServers(seen).flatMap(({ node }) => {
+      return fileAt(seen, node, materialPaths(folderOn(seen, node), ca)[what]) ?? []
+    })
+  const first = (what: 'oldCertificate' | 'newCertificate' | 'bridge') =>
+    laidOut(what).flatMap((file) => seen.certificates.get(certificatesIn(file)[0] ?? '') ?? [])[0]
   const known = remembered.find((one) => one.ca === ca)
   // A run that was killed between the two has left a key without its certificate: that key is certified.
-  const madeKey = apis
-    .map(({ node }) => fileAt(seen, node, materialPaths(folderOn(seen, node), ca).newKey)?.holds)
-    .find((holds) => holds?.kind === 'key')?.spki
-  const oldCa = laidOut.find((one) => one.oldCa)?.oldCa ?? known?.oldCa ?? presentCa(seen, ca)
+  const madeKey = laidOut('newKey').flatMap(({ holds }) => (holds.kind === 'key' ? holds.spki : []))[0]
+  const oldCa = first('oldCertificate') ?? known?.oldCa ?? presentCa(seen, ca)
   if (oldCa === undefined) return undefined
   const newCa =
-    laidOut.find((one) => one.newCa)?.newCa ??
-    known?.newCa ??
-    givenCa(given, ca) ??
-    plannedCa(seen, oldCa, ca, madeKey)
+    first('newCertificate') ?? known?.newCa ?? givenCa(given, ca) ?? plannedCa(seen, oldCa, ca, madeKey)
   if (ca === 'front-proxy' || !withBridge || reason === 'compromise') return { ca, oldCa, newCa }
-  const bridge = laidOut.find((one) => one.bridge)?.bridge ?? plannedBridge(oldCa, newCa)
-  return { ca, oldCa, newCa, bridge }
+  return { ca, oldCa, newCa, bridge: first('bridge') ?? plannedBridge(oldCa, newCa) }
 }
 
 /** The CA whose key lies beside the file by which API servers know clients; else the first of the file. */
 function presentCa(seen: Seen<TargetSections>, ca: CaName): CertificateRecord | undefined {
-  for (const api of seen.components) {
-    const path = api.name === 'kube-apiserver' ? caFileOf(api, ca) : undefined
+  for (const api of apiServers(seen)) {
+    const path = caFileOf(api, ca)
     if (path === undefined) continue
     const records = certificatesIn(fileAt(seen, api.node, path)).flatMap(
       (digest) => seen.certificates.get(digest) ?? [],
@@ -133,15 +119,8 @@ function plannedCa(
 }
 
 function plannedBridge(oldCa: CertificateRecord, newCa: CertificateRecord): CertificateRecord {
-  const { authorityKeyId: _, ...same } = newCa
-  return {
-    ...same,
-    digest: plannedDigest('cluster', 'bridge'),
-    issuer: oldCa.subject,
-    signedBy: oldCa.spki,
-    ...(oldCa.subjectKeyId === undefined ? {} : { authorityKeyId: oldCa.subjectKeyId }),
-    notAfterMs: oldCa.notAfterMs,
-  }
+  const bridge = reissuedRecord(newCa, oldCa, plannedDigest('cluster', 'bridge'))
+  return { ...bridge, notBeforeMs: newCa.notBeforeMs }
 }
 
 /** CN=kubernetes → CN=kubernetes-ca-2 → CN=kubernetes-ca-3 */
@@ -155,9 +134,8 @@ export function nextName(subject: string, ca: CaName): string {
 function isDropping(seen: Seen<TargetSections>, changes: readonly CaChange[]): boolean {
   if (seen.intents.some(({ drops }) => drops)) return true
   return changes.some(({ ca, oldCa, newCa }) =>
-    seen.components.some((component) => {
-      const path = component.name === 'kube-apiserver' ? caFileOf(component, ca) : undefined
-      const trust = certificatesIn(fileAt(seen, component.node, path))
+    apiServers(seen).some((api) => {
+      const trust = certificatesIn(fileAt(seen, api.node, caFileOf(api, ca)))
       return trust.includes(newCa.digest) && !trust.includes(oldCa.digest)
     }),
   )

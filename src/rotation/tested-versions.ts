@@ -21,11 +21,7 @@ export function untestedVersions(
   { nodes, components }: Seen<'nodes' | 'components'>,
   { acceptedVersions }: Pick<Target, 'acceptedVersions'>,
 ): readonly Refusal[] {
-  const kubelets = nodes.map(({ name, kubeletVersion }) => ({
-    at: name,
-    node: name,
-    version: kubeletVersion,
-  }))
+  const kubelets = nodes.map(({ name: at, kubeletVersion: version }) => ({ at, node: at, version }))
   const others = components
     .filter(({ name }) => versioned.includes(name))
     .map(({ id, node, version }) => ({ at: id, node, version }))
@@ -37,27 +33,18 @@ export function untestedVersions(
     const names = shortList(found.flatMap(({ at, node }) => (at !== node && named.has(node) ? [] : [at])))
     const accept = commandLine`kcert rotate-ca plan --accept-untested-version ${minor}`
     if (minor === unknown) {
-      return [
-        {
-          what: `the Kubernetes version of ${names} is unknown`,
-          why: 'which files a process reloads depends on its version',
-          next: commandLine`where it cannot be found out: ${embed(accept)}`,
-        },
-      ]
+      const what = `the Kubernetes version of ${names} is unknown`
+      const why = 'which files a process reloads depends on its version'
+      return [{ what, why, next: commandLine`where it cannot be found out: ${embed(accept)}` }]
     }
-    return [
-      {
-        what: `no rotation was tested on Kubernetes ${minor}: ${names}`,
-        why: 'which files a process reloads differs between minor versions',
-        next: accept,
-      },
-    ]
+    const what = `no rotation was tested on Kubernetes ${minor}: ${names}`
+    return [{ what, why: 'which files a process reloads differs between minor versions', next: accept }]
   })
 }
 
 /** Returns five names at most, and how many more there are. */
-export function shortList(names: readonly string[]): string {
-  return `${names.slice(0, 5).join(', ')}${names.length > 5 ? ` and ${names.length - 5} more` : ''}`
+export function shortList(names: readonly string[], between = ', '): string {
+  return `${names.slice(0, 5).join(between)}${names.length > 5 ? ` and ${names.length - 5} more` : ''}`
 }
 
 /** "1.36" of "v1.36.3-eks-1a2b3c"; undefined for what names no version. */

@@ -1,7 +1,8 @@
 import { commandLine, embed } from '../errors/command-line.ts'
 import { kubeadmVersion } from '../pki/kubeadm-organization.ts'
 import { actionsOf, type Step } from './action.ts'
-import { isOfOldCa, type LeafRole, leafFile, leafFlags } from './leaves.ts'
+import { kubeconfigFiles } from './kubeconfig-files.ts'
+import { isOfOldCa, oldApiLeaves } from './leaves.ts'
 import type { Refusal } from './phase.ts'
 import { type PhaseId, phaseRow } from './phase-table.ts'
 import {
@@ -44,12 +45,13 @@ export function upgradeUnderWay(
   if (kubeadm === undefined) return []
   const wanted = patchOf(kubeadm.kubernetesVersion)
   const others = apiServers(seen).filter(({ version }) => version !== undefined)
+  const [first] = others
   // Of an accepted mix it names one.
-  if (others.length === 0 || others.some(({ version }) => patchOf(version) === wanted)) return []
+  if (first === undefined || others.some(({ version }) => patchOf(version) === wanted)) return []
   const said = wanted === 'unknown' ? 'no Kubernetes version' : wanted
   return [
     {
-      what: `kubeadm-config names ${said}, and API servers run ${patchOf(others[0]!.version)}: ${others.map(({ node }) => node).join(', ')}`,
+      what: `kubeadm-config names ${said}, and API servers run ${patchOf(first.version)}: ${others.map(({ node }) => node).join(', ')}`,
       why: 'an upgrade was begun, or the API servers were upgraded without kubeadm',
       next: 'finish the upgrade, or correct kubernetesVersion: kubectl -n kube-system edit configmap kubeadm-config',
     },
@@ -82,19 +84,17 @@ type Sees = 'components' | 'files' | 'kubeconfigs' | 'copies' | 'intents'
 export function takenBack(seen: Seen<Sees>, target: Target): ReadonlyMap<number, readonly string[]> {
   if (target.isDropping) return new Map()
   const begun = new Map(seen.intents.map(({ phase, atMs }) => [phase, atMs]))
-  const found = [
-    ...withoutFlags(seen, target),
-    ...withOldCa(seen, target),
-    ...oldLeaves(seen, target),
-  ].filter(({ phase, file }) => file.changedAtMs > (begun.get(phase) ?? Number.POSITIVE_INFINITY))
+  const all = [withoutFlags, withOldCa, oldLeaves].flatMap((find) => find(seen, target))
+  const found = all.filter(
+    ({ phase, file }) => file.changedAtMs > (begun.get(phase) ?? Number.POSITIVE_INFINITY),
+  )
   const upgrades = upgradedSince(seen)
   const cause =
     upgrades.length === 0 ? '' : `; upgraded since phase 1: ${shortList(upgrades.map(({ words }) => words))}`
   return new Map(
     [...Map.groupBy(found, ({ phase }) => phase)].map(([phase, its]) => {
       const files = shortList([...new Set(its.map(({ file }) => fileKey(file.node, file.path)))])
-      const { what } = its[0]!
-      return [phase, [`${what} after the phase was begun, as kubeadm does: ${files}${cause}`]]
+      return [phase, [`${its[0]?.what} after the phase was begun, as kubeadm does: ${files}${cause}`]]
     }),
   )
 }
@@ -108,40 +108,28 @@ interface Written {
 
 function withoutFlags(seen: Seen<Sees>, target: Target): Written[] {
   if (changeOf(target, 'cluster') === undefined) return []
-  return componentsNamed(seen, 'kube-controller-manager')
-    .filter((one) => signingGeneration(seen, one) === undefined)
-    .flatMap(({ node, definition }) => fileAt(seen, node, definition) ?? [])
-    .map((file) => ({
-      phase: phaseRow('publish-both').number,
-      file,
-      what: 'written without the flags of this phase',
-    }))
+  const unled = componentsNamed(seen, 'kube-controller-manager').filter(
+    (one) => signingGeneration(seen, one) === undefined,
+  )
+  const files = unled.flatMap(({ node, definition }) => fileAt(seen, node, definition) ?? [])
+  return files.map((file) => written('publish-both', file, 'without the flags of this phase'))
 }
 
-function withOld(id: PhaseId, file: FilePicture): Written {
-  return { phase: phaseRow(id).number, file, what: 'written with the old CA' }
+function written(id: PhaseId, file: FilePicture, how: string): Written {
+  return { phase: phaseRow(id).number, file, what: `written ${how}` }
 }
 
 function withOldCa(seen: Seen<Sees>, target: Target): Written[] {
   const change = changeOf(target, 'cluster')
-  return seen.kubeconfigs.flatMap(({ at }) => {
-    const file = at && fileAt(seen, at.node, at.path)
+  return kubeconfigFiles(seen).flatMap(({ file }) => {
     if (file === undefined || change === undefined) return []
     const isBack = !certificatesIn(file).includes(change.newCa.digest) || isOfOldCa(seen, file, change)
-    return isBack ? [withOld('kubeconfigs', file)] : []
+    return isBack ? [written('kubeconfigs', file, 'with the old CA')] : []
   })
 }
 
 function oldLeaves(seen: Seen<Sees>, target: Target): Written[] {
-  return apiServers(seen).flatMap((api) =>
-    (Object.keys(leafFlags) as LeafRole[]).flatMap((role) => {
-      const change = changeOf(target, leafFlags[role].ca)
-      const file = leafFile(seen, api, role)
-      return file !== undefined && change !== undefined && isOfOldCa(seen, file, change)
-        ? [withOld('present-new', file)]
-        : []
-    }),
-  )
+  return oldApiLeaves(seen, target).map(({ file }) => written('present-new', file, 'with the old CA'))
 }
 
 /** Returns why an undo is refused: it would bring back manifests of an older version. */

@@ -1,27 +1,26 @@
 import { commandLine } from '../errors/command-line.ts'
 import { bundlesWithOldCa } from './ca-bundles.ts'
-import { isSignedByCa } from './certificate-record.ts'
-import { unsignedTokens } from './cluster-info.ts'
+import { clusterInfoPlace, unsignedTokens } from './cluster-info.ts'
 import { nonePublished } from './conditions.ts'
 import { convergenceOf, isWaived, podPlace } from './convergence.ts'
-import type { JournalEntry } from './journal.ts'
-import { evidenceIn } from './journal.ts'
-import { type LeafRole, leafFile, leafFlags, leafIn } from './leaves.ts'
+import { evidenceIn, type JournalEntry } from './journal.ts'
+import { kubeconfigFiles } from './kubeconfig-files.ts'
+import { type ApiLeaf, apiLeaves, isOfOldCa } from './leaves.ts'
 import type { Gap } from './phase.ts'
 import { presentersOfOldCa, silentServers } from './phases/11-verify.ts'
 import {
-  apiServers,
   clientPathOf,
   type FilePicture,
   fileAt,
+  fileKey,
   type Picture,
   type PodPicture,
   servingPathOf,
 } from './picture.ts'
 import type { RotationVerification } from './report.ts'
 import { cureOf as cureOfStored, storingOldAlone, unreadKinds } from './stored.ts'
-import { type CaChange, changeOf, type Target } from './target.ts'
-import { holdsNew, holdsOld, kubeletTrustFiles, trustFilesOf } from './trust-files.ts'
+import { type CaChange, type CaName, changeOf, type Target } from './target.ts'
+import { allTrustFiles, holdsNew, holdsOld, type TrustFile } from './trust-files.ts'
 import { authorityViews, certificateViews, evidenceView, timeOf } from './views.ts'
 
 const rightToList = 'ask for the right to list configmaps and secrets in all namespaces'
@@ -62,107 +61,88 @@ export function verificationReport(
 }
 
 function checksOf(seen: Picture, target: Target, counted: readonly Counted[]): Check[] {
-  const files = [
-    ...trustFilesOf(seen, ['kube-apiserver', 'kube-controller-manager', 'kube-scheduler']),
-    ...kubeletTrustFiles(seen),
-  ]
-  const leaves = ownLeaves(seen)
   const change = changeOf(target, 'cluster')
-  const published = seen.published.filter(({ isActive }) => isActive)
-  const pods = seen.pods.filter((pod) => !isWaived(pod, target))
-  const gone = seen.nodes.filter(({ unreachable }) => unreachable !== undefined)
+  const files = allTrustFiles(seen)
   return [
-    check(
-      'nodes',
-      'every node answers',
-      seen.nodes.length,
-      gone.map(({ name, unreachable }) => gap(name, unreachable!)),
-    ),
+    check('nodes', 'every node answers', seen.nodes.length, silentNodes(seen)),
     check('presenters', 'nobody shows a certificate of the old CA', seen.handshakes.length, [
       ...presentersOfOldCa(seen, target).map((one) => ({ ...one, next: cureOf(seen, one.at) })),
       ...silentServers(seen),
     ]),
-    check(
-      'leaves',
-      'no file holds a leaf of the old CA',
-      leaves.length,
-      leaves
-        .filter(({ file, ca }) => isOld(seen, target, file, ca))
-        .map(({ at }) => gap(at, 'signed by the old CA')),
-    ),
+    leavesCheck(seen, target),
     check('stored', 'no ConfigMap or Secret of others goes by the old CA alone', seen.stored.lookedAt, [
       ...storingOldAlone(seen, target).map((one) => gap(one.at, one.what, cureOfStored(one))),
       ...unreadKinds(seen).map((what) => gap('API server', what, rightToList)),
     ]),
-    check(
-      'verifiers',
-      'every verifier trusts the new CA',
-      files.length,
-      files
+    check('verifiers', 'every verifier trusts the new CA', files.length, [
+      ...files
         .filter((file) => !holdsNew(seen, file, target))
         .map(({ process, path }) => gap(process, `${path} without the new CA`)),
-    ),
-    ...(change === undefined
-      ? []
-      : [
-          check('published', 'every namespace and service account has the new CA', published.length, [
-            ...nonePublished(seen),
-            ...published
-              .filter(({ trust }) => !trust?.includes(change.newCa.digest))
-              .map(({ kind, name, unread }) => gap(`${kind} ${name}`, unread ?? 'without the new CA')),
-          ]),
-          check(
-            'pods',
-            target.isDropping
-              ? 'every pod has the new CA in its volume'
-              : 'every pod has read the new CA, or had the time to read it again',
-            pods.length,
-            pods
-              .filter((pod) => lacksNew(seen, target, change, pod))
-              .map((pod) =>
-                gap(
-                  podPlace(pod),
-                  'not known to have read the new CA',
-                  commandLine`accept the risk with --waive ${pod.id}, or: kcert rotate-ca --phase 4`,
-                ),
-              ),
-          ),
-          check(
-            'cluster-info',
-            'whoever joins meets the new CA, signed for every token',
-            seen.clusterInfo === undefined ? 0 : 1,
-            [
-              ...(seen.clusterInfo === undefined || seen.clusterInfo.trust.includes(change.newCa.digest)
-                ? []
-                : [gap('ConfigMap kube-public/cluster-info', 'without the new CA')]),
-              ...unsignedTokens(seen),
-            ],
-          ),
-        ]),
-    {
-      ...check(
-        'handshake-errors',
-        'no TLS handshake fails that did not fail before phase 1',
-        counted.length,
-        counted.length === 0
-          ? [gap('kube-apiserver', 'no API server was seen, so that no counter was read')]
-          : counted.filter(({ ok }) => !ok).map(({ at, detail }) => gap(at, detail)),
-      ),
-      ...acceptedAt(counted),
-    },
-    ...(target.isDropping
-      ? [
-          check('old-trust', 'nobody trusts the old CA', files.length + seen.caBundles.length, [
-            ...files
-              .filter((file) => holdsOld(seen, file, target))
-              .map(({ process, path }) => gap(process, `${path} with the old CA`)),
-            ...(change === undefined
-              ? []
-              : bundlesWithOldCa(seen, change).map(({ id }) => gap(id, 'holds the old CA'))),
-          ]),
-        ]
-      : []),
+    ]),
+    ...(change === undefined ? [] : clusterChecks(seen, target, change)),
+    { ...handshakesCheck(counted), ...acceptedAt(counted) },
+    ...(target.isDropping ? [oldTrustCheck(seen, target, files)] : []),
   ]
+}
+
+function silentNodes({ nodes }: Picture): readonly Gap[] {
+  return nodes.flatMap(({ name, unreachable }) => (unreachable === undefined ? [] : [gap(name, unreachable)]))
+}
+
+function leavesCheck(seen: Picture, target: Target): Check {
+  const leaves = ownLeaves(seen)
+  const old = leaves.filter(({ file, ca }) => isOld(seen, target, file, ca))
+  const findings = old.map(({ file: { node, path } }) => gap(fileKey(node, path), 'signed by the old CA'))
+  return check('leaves', 'no file holds a leaf of the old CA', leaves.length, findings)
+}
+
+/** What is only of the cluster's CA. */
+function clusterChecks(seen: Picture, target: Target, change: CaChange): readonly Check[] {
+  const { digest } = change.newCa
+  const published = seen.published.filter(({ isActive }) => isActive)
+  const pods = seen.pods.filter((pod) => !isWaived(pod, target))
+  const lacking = pods.filter((pod) => lacksNew(seen, target, change, pod))
+  const isInInfo = seen.clusterInfo?.trust.includes(digest) ?? true
+  const read = target.isDropping
+    ? 'every pod has the new CA in its volume'
+    : 'every pod has read the new CA, or had the time to read it again'
+  return [
+    check('published', 'every namespace and service account has the new CA', published.length, [
+      ...nonePublished(seen),
+      ...published
+        .filter(({ trust }) => !trust?.includes(digest))
+        .map(({ kind, name, unread }) => gap(`${kind} ${name}`, unread ?? 'without the new CA')),
+    ]),
+    check('pods', read, pods.length, lacking.map(unreadGap)),
+    check(
+      'cluster-info',
+      'whoever joins meets the new CA, signed for every token',
+      seen.clusterInfo === undefined ? 0 : 1,
+      [...(isInInfo ? [] : [gap(clusterInfoPlace, 'without the new CA')]), ...unsignedTokens(seen)],
+    ),
+  ]
+}
+
+function unreadGap(pod: PodPicture): Finding {
+  const next = commandLine`accept the risk with --waive ${pod.id}, or: kcert rotate-ca --phase 4`
+  return gap(podPlace(pod), 'not known to have read the new CA', next)
+}
+
+function handshakesCheck(counted: readonly Counted[]): Check {
+  const failed = counted.filter(({ ok }) => !ok).map(({ at, detail }) => gap(at, detail))
+  const none = gap('kube-apiserver', 'no API server was seen, so that no counter was read')
+  const what = 'no TLS handshake fails that did not fail before phase 1'
+  return check('handshake-errors', what, counted.length, counted.length === 0 ? [none] : failed)
+}
+
+function oldTrustCheck(seen: Picture, target: Target, files: readonly TrustFile[]): Check {
+  const change = changeOf(target, 'cluster')
+  return check('old-trust', 'nobody trusts the old CA', files.length + seen.caBundles.length, [
+    ...files
+      .filter((file) => holdsOld(seen, file, target))
+      .map(({ process, path }) => gap(process, `${path} with the old CA`)),
+    ...(change ? bundlesWithOldCa(seen, change).map(({ id }) => gap(id, 'holds the old CA')) : []),
+  ])
 }
 
 function acceptedAt(counted: readonly Counted[]): Pick<Check, 'accepted'> {
@@ -170,27 +150,14 @@ function acceptedAt(counted: readonly Counted[]): Pick<Check, 'accepted'> {
   return accepted.length === 0 ? {} : { accepted }
 }
 
-function check(
-  id: string,
-  what: string,
-  checked: number,
-  findings: readonly (Gap & { readonly next?: string | undefined })[],
-): Check {
-  return {
-    id,
-    what,
-    ok: findings.length === 0,
-    checked,
-    findings: findings.map(({ at, what: found, next }) => ({
-      at,
-      what: found,
-      ...(next === undefined ? {} : { next }),
-    })),
-  }
+type Finding = Check['findings'][number]
+
+function check(id: string, what: string, checked: number, findings: readonly Readonly<Finding>[]): Check {
+  return { id, what, ok: findings.length === 0, checked, findings: findings.map((one) => ({ ...one })) }
 }
 
-function gap(at: string, what: string, next?: string): Gap & { next?: string } {
-  return { at, what, ...(next === undefined ? {} : { next }) }
+function gap(at: string, what: string, next?: string): Finding {
+  return { at, what, ...(next !== undefined && { next }) }
 }
 
 /** Phase 12 changes volumes once more, and a process that knew both CAs still knows the new one. */
@@ -199,35 +166,18 @@ function lacksNew(seen: Picture, target: Target, change: CaChange, pod: PodPictu
   return convergenceOf(seen, change, target, pod) !== 'converged'
 }
 
-interface OwnLeaf {
-  readonly at: string
-  readonly file: FilePicture
-  readonly ca: 'cluster' | 'front-proxy'
+function ownLeaves(seen: Picture): readonly Pick<ApiLeaf, 'file' | 'ca'>[] {
+  const kubelets = seen.kubelets.flatMap((kubelet) => [
+    fileAt(seen, kubelet.node, clientPathOf(kubelet)),
+    fileAt(seen, kubelet.node, servingPathOf(kubelet)),
+  ])
+  const others = [...kubelets, ...kubeconfigFiles(seen).map(({ file }) => file)]
+  return [...apiLeaves(seen), ...others.flatMap((file) => (file ? [{ file, ca: 'cluster' as const }] : []))]
 }
 
-function ownLeaves(seen: Picture): readonly OwnLeaf[] {
-  const leaf = (node: string, path: string | undefined, ca: OwnLeaf['ca']): OwnLeaf[] => {
-    const file = fileAt(seen, node, path)
-    return file === undefined ? [] : [{ at: `${node}:${file.path}`, file, ca }]
-  }
-  return [
-    ...apiServers(seen).flatMap((api) =>
-      (Object.keys(leafFlags) as LeafRole[]).flatMap((role) => {
-        const file = leafFile(seen, api, role)
-        return file === undefined ? [] : leaf(api.node, file.path, leafFlags[role].ca)
-      }),
-    ),
-    ...seen.kubelets.flatMap((kubelet) => [
-      ...leaf(kubelet.node, clientPathOf(kubelet), 'cluster'),
-      ...leaf(kubelet.node, servingPathOf(kubelet), 'cluster'),
-    ]),
-    ...seen.kubeconfigs.flatMap(({ at }) => (at === undefined ? [] : leaf(at.node, at.path, 'cluster'))),
-  ]
-}
-
-function isOld(seen: Picture, target: Target, file: FilePicture, ca: OwnLeaf['ca']): boolean {
+function isOld(seen: Picture, target: Target, file: FilePicture, ca: CaName): boolean {
   const change = changeOf(target, ca)
-  return change !== undefined && isSignedByCa(leafIn(seen, file), change.oldCa)
+  return change !== undefined && isOfOldCa(seen, file, change)
 }
 
 /** Ours is phase 9's; somebody else's is re-issued by its owner, or taken upon the operator by name. */

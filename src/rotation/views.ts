@@ -1,18 +1,17 @@
 import type { CertificateRecord, CertificateTable, Digest } from './certificate-record.ts'
 import type { EvidencePicture } from './picture.ts'
 import type { AuthorityView, CertificateView, EvidenceView } from './report.ts'
-import type { Target } from './target.ts'
+import { isPlanned, type Target } from './target.ts'
 
 // Certificates, CAs and evidence as reports show them.
 
 /** Returns a certificate, and on which side of the rotation it stands: itself as a CA, or by whom it is signed. */
 export function certificateView(record: CertificateRecord, target: Target): CertificateView {
   const { digest, subject, notAfterMs } = record
-  const isPlanned = digest.startsWith('planned:')
   return {
     generation: generationOf(record, target),
     subject,
-    ...(isPlanned ? {} : { notAfter: timeOf(notAfterMs), sha256: digest }),
+    ...(!isPlanned(record) && { notAfter: timeOf(notAfterMs), sha256: digest }),
   }
 }
 
@@ -47,7 +46,7 @@ export function authorityViews(target: Target): AuthorityView[] {
     oldCa: certificateView(oldCa, target),
     newCa: certificateView(newCa, target),
     oldPin: pinOf(oldCa),
-    ...(isHex(newCa.spki) ? { newPin: pinOf(newCa) } : {}),
+    ...(isHex(newCa.spki) && { newPin: pinOf(newCa) }),
     hasBridge: bridge !== undefined,
   }))
 }

@@ -1,7 +1,7 @@
 import { expect, test } from 'vitest'
 import { KcertError } from '../../src/errors/kcert-error.ts'
 import type { Action, Step } from '../../src/rotation/action.ts'
-import { describeAction } from '../../src/rotation/journal.ts'
+import { describeAction } from '../../src/rotation/effects.ts'
 import { checkPlan } from '../../src/rotation/model/check.ts'
 import { sectionNames } from '../../src/rotation/picture.ts'
 import { phaseNumbered } from '../../src/rotation/playbook.ts'

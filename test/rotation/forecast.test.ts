@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest'
 import type { Step } from '../../src/rotation/action.ts'
-import { describeAction } from '../../src/rotation/journal.ts'
+import { describeAction } from '../../src/rotation/effects.ts'
 import { forecast } from '../../src/rotation/model/forecast.ts'
 import { sectionNames } from '../../src/rotation/picture.ts'
 import type { Wish } from '../../src/rotation/target-reading.ts'

@@ -2,8 +2,8 @@ import { whyFailed } from '../../cli/operator-program.ts'
 import { commandLine } from '../../errors/command-line.ts'
 import { KcertError } from '../../errors/kcert-error.ts'
 import type { Action, Step } from '../../rotation/action.ts'
+import { nodeOf } from '../../rotation/effects.ts'
 import type { Inventory } from '../../rotation/inventory.ts'
-import { nodeOf } from '../../rotation/plan-report.ts'
 
 // The operator's own commands before and after a phase and each node of it: to drain a load balancer, to silence an alert.
 

@@ -1,7 +1,7 @@
 import { commandLine } from '../../errors/command-line.ts'
 import { KcertError } from '../../errors/kcert-error.ts'
 import type { Action } from '../../rotation/action.ts'
-import { nodeOf } from '../../rotation/plan-report.ts'
+import { nodeOf } from '../../rotation/effects.ts'
 import type { Pace } from '../../rotation/ports.ts'
 
 export const pauses = ['nodes', 'phases'] as const

@@ -3,11 +3,11 @@ import { type ExitCode, exitCodes } from '../../errors/codes.ts'
 import { commandLine, embed, fixed } from '../../errors/command-line.ts'
 import { KcertError } from '../../errors/kcert-error.ts'
 import type { Action } from '../../rotation/action.ts'
+import { describeAction } from '../../rotation/effects.ts'
 import { handshakeSubject } from '../../rotation/handshake-errors.ts'
 import {
   changesIn,
   choicesIn,
-  describeAction,
   isOfFinished,
   type JournalEntry,
   readJournal,

@@ -44,13 +44,9 @@ export interface BrokenPair {
   readonly flaw?: string
 }
 
-export function relation(kind: RelationKind): Relation {
-  return { kind, presenters: new Map(), verifiers: new Map() }
-}
-
 /** The values and the cells that hold them. */
 export class Board {
-  readonly relations: Relation[] = []
+  private readonly relations: Relation[] = []
   private readonly atMs: number
   private readonly table: Pick<CertificateTable, 'get'>
   private readonly made = new Map<Digest, CertificateRecord>()
@@ -66,6 +62,13 @@ export class Board {
   constructor(certificates: CertificateTable, atMs: number) {
     this.atMs = atMs
     this.table = { get: (digest) => this.made.get(digest) ?? certificates.get(digest) }
+  }
+
+  /** Returns another relation, in which nobody is yet. */
+  relation(kind: RelationKind): Relation {
+    const made = { kind, presenters: new Map(), verifiers: new Map() }
+    this.relations.push(made)
+    return made
   }
 
   record(digest: Digest | undefined): CertificateRecord | undefined {
@@ -102,7 +105,7 @@ export class Board {
   }
 
   list(value: number): readonly Digest[] {
-    return this.lists[value]!
+    return this.lists[value] ?? []
   }
 
   /** Returns a cell; it counts in its relations from now on. */
@@ -217,16 +220,15 @@ export class Board {
     const refusing = this.refusing(trust, chain)
     if (refusing.length === 0) return undefined
     const before = this.before.get(one)?.get(pairOf(trust, chain))
-    const presenters = one.presenters.get(chain)!
-    const verifiers = one.verifiers.get(trust)!
-    const presenter = newcomer(presenters, before?.presenters)
-    const verifier = newcomer(verifiers, before?.verifiers)
+    const presenters = [...(one.presenters.get(chain) ?? [])]
+    const verifiers = [...(one.verifiers.get(trust) ?? [])]
+    const presenter = presenters.find((cell) => !before?.presenters.has(cell))
+    const verifier = verifiers.find((cell) => !before?.verifiers.has(cell))
     if (presenter === undefined && verifier === undefined) return undefined
-    const first = (cells: Set<Cell>): Cell => cells.values().next().value!
     return {
       kind: one.kind,
-      presenter: (presenter ?? first(presenters)).label,
-      verifier: (verifier ?? first(verifiers)).label,
+      presenter: (presenter ?? presenters[0])?.label ?? '',
+      verifier: (verifier ?? verifiers[0])?.label ?? '',
       shows: this.record(this.list(chain)[0]),
       trusts: this.list(trust).flatMap((digest) => this.record(digest) ?? []),
       refusing,
@@ -241,20 +243,11 @@ function move(
   added: readonly number[],
 ): void {
   for (const value of gone) {
-    const cells = classes.get(value)!
-    cells.delete(cell)
-    if (cells.size === 0) classes.delete(value)
-  }
-  for (const value of added) {
     const cells = classes.get(value)
-    if (cells === undefined) classes.set(value, new Set([cell]))
-    else cells.add(cell)
+    cells?.delete(cell)
+    if (cells?.size === 0) classes.delete(value)
   }
-}
-
-function newcomer(cells: Set<Cell>, before: Set<Cell> | undefined): Cell | undefined {
-  for (const cell of cells) if (before === undefined || !before.has(cell)) return cell
-  return undefined
+  for (const value of added) classes.set(value, (classes.get(value) ?? new Set()).add(cell))
 }
 
 /** There are never 2^20 different lists. */

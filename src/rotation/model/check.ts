@@ -1,10 +1,10 @@
-import type { Action, Lane, Step } from '../action.ts'
-import { describeAction } from '../journal.ts'
+import { type Action, actionsOf, type Lane, type Step } from '../action.ts'
+import { changesOf, describeAction } from '../effects.ts'
 import type { Refusal } from '../phase.ts'
 import { rowNumbered } from '../phase-table.ts'
 import type { Picture, SectionName } from '../picture.ts'
 import type { Target } from '../target.ts'
-import type { BrokenPair, Cell, RelationKind } from './board.ts'
+import type { BrokenPair, Cell } from './board.ts'
 import { perform } from './effects.ts'
 import { pass } from './passing.ts'
 import { World } from './world.ts'
@@ -39,8 +39,10 @@ export const modelSections = [
 
 /** Returns the first connection that the steps would break; undefined: none, wherever they stop. */
 export function checkPlan(picture: Picture, target: Target, steps: readonly Step[]): BrokenEdge | undefined {
-  if (!steps.some(isAct)) return undefined
-  const world = new World(picture, target, rolledBy(steps))
+  const actions = steps.flatMap(actionsOf)
+  // A plan of waits, probes and questions changes nothing.
+  if (actions.every((action) => changesOf(action) === 'nothing')) return undefined
+  const world = new World(picture, target, new Set(actions.flatMap(rolledBy)))
   for (const step of steps) {
     const broken = step.kind === 'together' ? runLanes(world, step.lanes) : runAction(world, step)
     if (broken !== undefined) return broken
@@ -48,28 +50,11 @@ export function checkPlan(picture: Picture, target: Target, steps: readonly Step
   return undefined
 }
 
-function rolledBy(steps: readonly Step[]): ReadonlySet<string> {
-  const rolled = new Set<string>()
-  const note = (action: Action): void => {
-    if (action.kind === 'roll') rolled.add(action.workload)
-    // A wait for pods of a workload speaks of what was rolled before.
-    if (action.kind === 'wait' && 'workload' in action.until && action.until.workload !== undefined) {
-      rolled.add(action.until.workload)
-    }
-  }
-  for (const step of steps) {
-    if (step.kind !== 'together') note(step)
-    else for (const { steps: its } of step.lanes) its.forEach(note)
-  }
-  return rolled
-}
-
-const acts: ReadonlySet<Step['kind']> = new Set(['write-file', 'patch-object', 'restart', 'roll'])
-
-/** A plan of waits, probes and questions changes nothing. */
-function isAct(step: Step): boolean {
-  if (step.kind === 'together') return step.lanes.some(({ steps }) => steps.some(isAct))
-  return acts.has(step.kind)
+function rolledBy(action: Action): readonly string[] {
+  if (action.kind === 'roll') return [action.workload]
+  // A wait for pods of a workload speaks of what was rolled before.
+  const until = action.kind === 'wait' && 'workload' in action.until ? action.until : undefined
+  return until?.workload === undefined ? [] : [until.workload]
 }
 
 function runAction(world: World, action: Action): BrokenEdge | undefined {
@@ -112,7 +97,7 @@ function runLanes(world: World, lanes: readonly Lane[]): BrokenEdge | undefined 
     })
   }
   for (const [cell, { held }] of all) board.set(cell, [...held])
-  const phase = lanes[0]!.steps[0]!.phase
+  const phase = lanes[0]?.steps[0]?.phase ?? 0
   const names = lanes.slice(0, 3).map(({ name }) => name)
   const more = lanes.length > 3 ? ` and ${lanes.length - 3} more` : ''
   const broken = edgeOf(world, phase, `${names.join(', ')}${more} side by side`)
@@ -131,7 +116,7 @@ export function refusalOf(edge: BrokenEdge): Refusal {
     return {
       what: `the plan of phase ${phase} would stop ${presenter}: ${flaw}`,
       why: `after "${after}" nobody gets a certificate signed`,
-      next: 'nothing was done; look at the signing files of the controller-managers: kcert rotate-ca plan',
+      next: `nothing was done; ${nextFor.signing}`,
     }
   }
   const known = trusts.map(({ subject, digest }) => `${subject} (${digest.slice(0, 12)})`)
@@ -142,11 +127,12 @@ export function refusalOf(edge: BrokenEdge): Refusal {
     why:
       `after "${after}" it would meet a certificate signed by ${shows?.issuer ?? 'nobody known'}, ` +
       `and may know ${known.length === 0 ? 'no CA' : `only ${known.join(', ')}`}`,
-    next: ['nothing was done', nextFor[kind as RelationKind]].join('; '),
+    next: `nothing was done; ${nextFor[kind]}`,
   }
 }
 
-const nextFor: Record<RelationKind, string> = {
+const nextFor: Record<BrokenPair['kind'], string> = {
+  signing: 'look at the signing files of the controller-managers: kcert rotate-ca plan',
   server:
     'accept the risk with --waive, or make every verifier trust both CAs first: kcert rotate-ca --through 7',
   client: 'API servers must know both CAs first: kcert rotate-ca --phase 5',

@@ -50,7 +50,7 @@ export function earlierHolds(world: Rotated, holds: FileHolds): FileHolds {
       const isDropped = caData.length > holds.caData.length
       const client =
         holds.client !== undefined && !isDropped ? earlierChain(world, [holds.client])[0] : holds.client
-      return { ...holds, caData, ...(client === undefined ? {} : { client }) }
+      return { ...holds, caData, ...(client !== undefined && { client }) }
     }
     default:
       return holds

@@ -7,19 +7,17 @@ import type { ModelProcess, World } from './world.ts'
 /** What others make of what a process holds. */
 export function followers(world: World, who: ModelProcess, part: string, flag: string): void {
   if (part === 'root') publishRoots(world)
-  if (part === 'signing' && who.signs !== undefined) followSigning(world, who)
+  if (part === 'signing' && who.signs !== undefined) {
+    const pairs = who.readings
+      .filter(({ role }) => role.part === 'signing')
+      .flatMap(({ cell }) => cell.values)
+    const leaves = pairs.flatMap((pair) => world.signedBy(pair) ?? [])
+    world.board.set(who.signs, leaves)
+  }
   if (who.name !== 'kube-apiserver') return
   if (flag === 'client-ca-file') publishClientCas(world, 'client', flag)
   if (flag === 'requestheader-client-ca-file') publishClientCas(world, 'requestheader', flag)
   if (flag === 'kubelet-client-certificate') keepConnections(world)
-}
-
-function followSigning(world: World, who: ModelProcess): void {
-  const signing = who.readings.find(({ role }) => role.part === 'signing')!.cell
-  world.board.set(
-    who.signs!,
-    signing.values.flatMap((value) => world.signedBy(value) ?? []),
-  )
 }
 
 /** Any of them may lead, now or later. */
@@ -54,7 +52,8 @@ function keepConnections(world: World): void {
   const last = new Set(shown.map(({ who, role }) => world.valueOf(who, role, who.flags)))
   const [newest] = last
   for (const { who } of world.cellsOf('kubelet', 'clientCAFile')) {
-    const kept = who.kept!
+    const { kept } = who
+    if (kept === undefined) continue
     world.board.add(kept, all)
     if (last.size === 1 && newest !== undefined) soon(world, kept, newest, rereadMs)
   }

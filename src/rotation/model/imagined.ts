@@ -13,10 +13,10 @@ import { durationOf } from '../duration.ts'
 import { leafFlags } from '../leaves.ts'
 import {
   type ComponentPicture,
+  type CopyPicture,
   certificatesIn,
-  type FilePicture,
   fileKey,
-  type KubeletPicture,
+  isBundleOf,
   type Picture,
   type PodPicture,
   servingPathOf,
@@ -60,30 +60,32 @@ export function reissuedByOwners(seen: Picture, target: Target): Picture {
   return { ...seen, certificates, handshakes, stored: { ...seen.stored, objects: [] } }
 }
 
+type Draft = { -readonly [Section in keyof Picture]: Picture[Section] }
+
+/** What is looked up and replaced one by one. */
+function tablesOf(seen: Picture) {
+  return {
+    files: new Map(seen.files),
+    certificates: new Map(seen.certificates),
+    evidence: new Map(seen.evidence),
+    components: new Map(seen.components.map((one) => [one.id, one])),
+    kubelets: new Map(seen.kubelets.map((one) => [one.id, one])),
+    handshakes: new Map(seen.handshakes.map((one) => [one.presenter, one])),
+    workloads: new Map(seen.workloads.map((one) => [one.id, one])),
+  }
+}
+
 class Imagined implements Issuing {
   nowMs: number
   private readonly seen: Picture
   readonly target: Target
-  private readonly files: Map<string, FilePicture>
-  private readonly certificates: Map<Digest, CertificateRecord>
-  private readonly components: Map<string, ComponentPicture>
-  private readonly kubelets: Map<string, KubeletPicture>
-  private readonly handshakes: Map<string, Picture['handshakes'][number]>
-  private readonly evidence: Map<
-    string,
-    Picture['evidence'] extends ReadonlyMap<string, infer One> ? One : never
-  >
-  private copies: Picture['copies'][number][]
-  private readonly workloads: Map<string, Picture['workloads'][number]>
+  /** What is replaced as a whole; of what is in the tables, as it was. */
+  private readonly now: Draft
+  private readonly tables: ReturnType<typeof tablesOf>
   private readonly waivers: Set<string>
-  private pods: readonly PodPicture[]
+  private copies: CopyPicture[]
+  private rolled: PodPicture[] | undefined
   private podsAt: ReadonlyMap<string | undefined, readonly number[]> | undefined
-  private published: Picture['published']
-  private caBundles: Picture['caBundles']
-  private clusterInfo: Picture['clusterInfo']
-  private extension: Picture['extensionAuthentication']
-  private kubeadm: Picture['kubeadm']
-  private leases: Picture['leases']
   private readonly definitions: ReadonlyMap<string, string>
   private count = 0
 
@@ -91,46 +93,26 @@ class Imagined implements Issuing {
     this.seen = seen
     this.target = target
     this.nowMs = seen.atMs
-    this.files = new Map(seen.files)
-    this.certificates = new Map(seen.certificates)
-    this.components = new Map(seen.components.map((one) => [one.id, one]))
-    this.kubelets = new Map(seen.kubelets.map((one) => [one.id, one]))
-    this.handshakes = new Map(seen.handshakes.map((one) => [one.presenter, one]))
-    this.evidence = new Map(seen.evidence)
+    this.now = { ...seen }
+    this.tables = tablesOf(seen)
     this.copies = [...seen.copies]
-    this.workloads = new Map(seen.workloads.map((one) => [one.id, one]))
     this.waivers = new Set(target.waivers)
-    this.pods = seen.pods
-    this.published = seen.published
-    this.caBundles = seen.caBundles
-    this.clusterInfo = seen.clusterInfo
-    this.extension = seen.extensionAuthentication
-    this.kubeadm = seen.kubeadm
-    this.leases = seen.leases
     this.definitions = new Map(
       seen.components.map(({ id, node, definition }) => [fileKey(node, definition), id]),
     )
   }
 
   get result(): { seen: Picture; target: Target } {
+    const { components, kubelets, handshakes, workloads, ...tables } = this.tables
     const seen: Picture = {
-      ...this.seen,
-      atMs: this.nowMs + 1_000,
-      files: this.files,
-      certificates: this.certificates,
-      components: [...this.components.values()],
-      kubelets: [...this.kubelets.values()],
-      handshakes: [...this.handshakes.values()],
-      evidence: this.evidence,
+      ...this.now,
+      ...tables,
       copies: this.copies,
-      workloads: [...this.workloads.values()],
-      pods: this.pods,
-      published: this.published,
-      caBundles: this.caBundles,
-      clusterInfo: this.clusterInfo,
-      extensionAuthentication: this.extension,
-      kubeadm: this.kubeadm,
-      leases: this.leases,
+      atMs: this.nowMs + 1_000,
+      components: [...components.values()],
+      kubelets: [...kubelets.values()],
+      handshakes: [...handshakes.values()],
+      workloads: [...workloads.values()],
     }
     return { seen, target: { ...this.target, waivers: this.waivers } }
   }
@@ -139,8 +121,8 @@ class Imagined implements Issuing {
   side({ lanes, atOnce }: Together): void {
     const busyUntil = new Array<number>(Math.max(1, Math.min(atOnce, lanes.length))).fill(this.nowMs)
     for (const { steps } of lanes) {
-      const first = busyUntil.indexOf(Math.min(...busyUntil))
-      this.nowMs = busyUntil[first]!
+      this.nowMs = Math.min(...busyUntil)
+      const first = busyUntil.indexOf(this.nowMs)
       for (const action of steps) this.perform(action)
       busyUntil[first] = this.nowMs
     }
@@ -158,57 +140,40 @@ class Imagined implements Issuing {
     else if (action.kind === 'ask') this.waivers.add(action.id)
     else {
       const key = evidenceKey(action.subject)
-      this.evidence.set(key, { key, ok: true, atMs: this.nowMs, detail: 'foreseen' })
+      this.tables.evidence.set(key, { key, ok: true, atMs: this.nowMs, detail: 'foreseen' })
     }
   }
 
   // --- files
 
   private write({ node, path, content, mode, phase }: WriteFile): void {
+    const { files, components } = this.tables
     const key = fileKey(node, path)
-    if (content.kind === 'nothing') {
-      this.files.delete(key)
-      return
+    const now = files.get(key)
+    if (content.kind === 'nothing') files.delete(key)
+    else if (content.kind === 'copies-over') this.copies = this.copies.filter((copy) => copy.node !== node)
+    else if (content.kind === 'copies') {
+      for (const { path: of, ...rest } of content.of)
+        this.copies.push({ phase, node, of: { path: of }, ...rest })
     }
-    if (content.kind === 'copies-over') {
-      this.copies = this.copies.filter((copy) => copy.node !== node)
-      return
-    }
-    if (content.kind === 'copies') {
-      for (const { path: copied, digest, flags, version } of content.of) {
-        this.copies.push({
-          phase,
-          node,
-          of: { path: copied },
-          ...(digest && { digest }),
-          ...(flags && { flags }),
-          ...(version && { version }),
-        })
-      }
-      return
-    }
-    const now = this.files.get(key)
-    const holds =
-      content.kind === 'link'
-        ? this.files.get(fileKey(node, content.to))?.holds
-        : (heldBy(this, now?.holds, content) ?? now?.holds)
-    const { linksTo: _, ...kept } = now ?? { node, path }
+    if (content.kind === 'nothing' || content.kind === 'copies-over' || content.kind === 'copies') return
+    const isLink = content.kind === 'link'
+    const holds = isLink
+      ? files.get(fileKey(node, content.to))?.holds
+      : (heldBy(this, now?.holds, content) ?? now?.holds)
     const digest = `planned:bytes ${this.seen.atMs} ${this.count++}`
-    const link = content.kind === 'link' ? { linksTo: content.to } : {}
-    const changed = {
-      ...kept,
+    files.set(key, {
       node,
       path,
       digest,
       mode,
       changedAtMs: this.nowMs,
       holds: holds ?? { kind: 'other' },
-      ...link,
-    }
-    this.files.set(key, changed)
-    const component = this.components.get(this.definitions.get(key) ?? '')
+      ...(isLink && { linksTo: content.to }),
+    })
+    const component = components.get(this.definitions.get(key) ?? '')
     if (component !== undefined && content.kind === 'definition') {
-      this.components.set(component.id, {
+      components.set(component.id, {
         ...component,
         definitionDigest: digest,
         flags: withChanges(component.flags, content.flags),
@@ -219,101 +184,106 @@ class Imagined implements Issuing {
   }
 
   record(digest: Digest): CertificateRecord | undefined {
-    return this.certificates.get(digest)
+    return this.tables.certificates.get(digest)
   }
 
   signed(leaf: Digest, by: CertificateRecord | undefined): Digest {
-    const record = this.certificates.get(leaf)
+    const record = this.tables.certificates.get(leaf)
     if (record === undefined || by === undefined) return leaf
     const made = reissuedRecord(record, by, `planned:leaf ${this.seen.atMs} ${this.count++}`)
-    this.certificates.set(made.digest, made)
+    this.tables.certificates.set(made.digest, made)
     return made.digest
   }
 
   signer(): CertificateRecord | undefined {
     const manager = this.manager()
     const path = manager?.flags['cluster-signing-cert-file']
-    const file = manager && path ? this.files.get(fileKey(manager.node, path)) : undefined
-    return this.certificates.get(certificatesIn(file)[0] ?? '') ?? changeOf(this.target, 'cluster')?.newCa
+    const file = manager && path ? this.tables.files.get(fileKey(manager.node, path)) : undefined
+    return (
+      this.tables.certificates.get(certificatesIn(file)[0] ?? '') ?? changeOf(this.target, 'cluster')?.newCa
+    )
   }
 
   private manager(): ComponentPicture | undefined {
-    for (const one of this.components.values()) if (one.name === 'kube-controller-manager') return one
+    for (const one of this.tables.components.values()) if (one.name === 'kube-controller-manager') return one
     return undefined
   }
 
   /** API servers read their leaf and client CAs by themselves, and publish what they hold. */
   private readByApis(node: string, path: string): void {
-    const api = this.components.get(`${node}/kube-apiserver`)
+    const api = this.tables.components.get(`${node}/kube-apiserver`)
     if (api === undefined) return
     if (api.flags[leafFlags.serving.flag] === path) this.serve(api.id, node, path)
     const isClientCa = api.flags['client-ca-file'] === path
     if (isClientCa || api.flags['requestheader-client-ca-file'] === path)
-      this.publishClientCas(this.extension)
+      this.publishClientCas(this.now.extensionAuthentication)
   }
 
   private serve(presenter: string, node: string, path: string | undefined): void {
-    const chain = path === undefined ? [] : certificatesIn(this.files.get(fileKey(node, path)))
-    if (chain.length > 0) this.handshakes.set(presenter, { presenter, chain, atMs: this.nowMs })
+    const chain = path === undefined ? [] : certificatesIn(this.tables.files.get(fileKey(node, path)))
+    if (chain.length > 0) this.tables.handshakes.set(presenter, { presenter, chain, atMs: this.nowMs })
   }
 
   /** They add to what is there; undefined: it is made anew. */
   private publishClientCas(before: Picture['extensionAuthentication']): void {
-    const now = this.extension
+    const now = this.now.extensionAuthentication
     if (now === undefined) return
     const union = (field: 'client' | 'requestheader', flag: string): Trust => {
       const all = new Set(before?.[field])
-      for (const { name, node, flags } of this.components.values()) {
+      for (const { name, node, flags } of this.tables.components.values()) {
         const path = name === 'kube-apiserver' ? flags[flag] : undefined
         if (path === undefined) continue
-        for (const digest of certificatesIn(this.files.get(fileKey(node, path)))) all.add(digest)
+        for (const digest of certificatesIn(this.tables.files.get(fileKey(node, path)))) all.add(digest)
       }
       return [...all]
     }
     const client = union('client', 'client-ca-file')
     const requestheader = union('requestheader', 'requestheader-client-ca-file')
     const isSame = client.join() === now.client.join() && requestheader.join() === now.requestheader.join()
-    if (!isSame) this.extension = { ...now, client, requestheader, changedAtMs: this.nowMs }
+    if (!isSame) this.now.extensionAuthentication = { ...now, client, requestheader, changedAtMs: this.nowMs }
   }
 
   // --- objects
 
   private patch({ object, change }: PatchObject): void {
-    if (change.kind === 'cluster-info' && this.clusterInfo !== undefined) {
-      const signatures = this.clusterInfo.signatures.map((one) => ({ ...one, holds: true }))
-      this.clusterInfo = { ...this.clusterInfo, trust: change.trust, signatures }
+    if (change.kind === 'cluster-info' && this.now.clusterInfo !== undefined) {
+      const signatures = this.now.clusterInfo.signatures.map((one) => ({ ...one, holds: true }))
+      this.now.clusterInfo = { ...this.now.clusterInfo, trust: change.trust, signatures }
     } else if (change.kind === 'ca-bundle') {
-      this.caBundles = this.caBundles.map((one) => {
-        const isIt =
-          one.object.kind === object.kind && one.object.name === object.name && one.field === change.field
-        return isIt ? { ...one, trust: change.trust } : one
-      })
-    } else if (change.kind === 'extra-args' && this.kubeadm !== undefined) {
-      const { extraArgs } = this.kubeadm
+      this.now.caBundles = this.now.caBundles.map((one) =>
+        isBundleOf(one, object, change.field) ? { ...one, trust: change.trust } : one,
+      )
+    } else if (change.kind === 'extra-args' && this.now.kubeadm !== undefined) {
+      const { extraArgs } = this.now.kubeadm
       const its = withChanges(extraArgs[change.component] ?? {}, change.flags)
-      this.kubeadm = { ...this.kubeadm, extraArgs: { ...extraArgs, [change.component]: its } }
-    } else if (change.kind === 'delete' && object.kind === 'Secret' && this.kubeadm !== undefined) {
-      const { certsSecret: _, ...others } = this.kubeadm
-      this.kubeadm = others
+      this.now.kubeadm = { ...this.now.kubeadm, extraArgs: { ...extraArgs, [change.component]: its } }
+    } else if (change.kind === 'delete' && object.kind === 'Secret' && this.now.kubeadm !== undefined) {
+      const { certsSecret: _, ...others } = this.now.kubeadm
+      this.now.kubeadm = others
     } else if (change.kind === 'delete') this.publishClientCas(undefined)
   }
 
   // --- processes, pods, and what is waited for
 
   private restart(id: string): void {
-    const kubelet = this.kubelets.get(id)
-    const component = this.components.get(id)
+    const kubelet = this.tables.kubelets.get(id)
+    const component = this.tables.components.get(id)
     const started = { startedAtMs: this.nowMs, isHealthy: true }
     if (kubelet !== undefined) {
-      this.kubelets.set(id, { ...kubelet, process: { ...started, flags: kubelet.process?.flags ?? {} } })
+      this.tables.kubelets.set(id, {
+        ...kubelet,
+        process: { ...started, flags: kubelet.process?.flags ?? {} },
+      })
       this.serve(id, kubelet.node, servingPathOf(kubelet))
     }
     if (component === undefined) return
-    this.components.set(id, { ...component, process: { ...started, flags: component.flags } })
+    this.tables.components.set(id, { ...component, process: { ...started, flags: component.flags } })
     const { name, node } = component
-    this.leases = this.leases.map((lease) => {
+    this.now.leases = this.now.leases.map((lease) => {
       if (lease.name !== name || (lease.holder !== undefined && lease.holder !== node)) return lease
-      const others = [...this.components.values()].filter((one) => one.name === name && one.node !== node)
+      const others = [...this.tables.components.values()].filter(
+        (one) => one.name === name && one.node !== node,
+      )
       return { ...lease, holder: others[0]?.node ?? node, renewedAtMs: this.nowMs }
     })
   }
@@ -322,9 +292,9 @@ class Imagined implements Issuing {
   private publish(): void {
     const manager = this.manager()
     const path = manager?.process?.flags['root-ca-file']
-    const trust = manager && path ? certificatesIn(this.files.get(fileKey(manager.node, path))) : []
+    const trust = manager && path ? certificatesIn(this.tables.files.get(fileKey(manager.node, path))) : []
     if (trust.length === 0) return
-    this.published = this.published.map((one) =>
+    this.now.published = this.now.published.map((one) =>
       !one.isActive || one.unread !== undefined || (one.trust !== undefined && isSameTrust(one.trust, trust))
         ? one
         : { ...one, trust, changedAtMs: this.nowMs },
@@ -332,31 +302,34 @@ class Imagined implements Issuing {
   }
 
   private publishedTrust(): Trust | undefined {
-    return this.published.find(({ isActive, trust }) => isActive && trust !== undefined)?.trust
+    return this.now.published.find(({ isActive, trust }) => isActive && trust !== undefined)?.trust
   }
 
   private refreshVolumes(): void {
     const trust = this.publishedTrust()
     if (trust === undefined) return
     const volume = { trust, changedAtMs: this.nowMs }
-    this.pods = this.pods.map((pod) =>
+    this.rolled = this.now.pods.map((pod) =>
       pod.volume === undefined || isSameTrust(pod.volume.trust, trust) ? pod : { ...pod, volume },
     )
+    this.now.pods = this.rolled
   }
 
   private roll(id: string, annotation: string): void {
-    const workload = this.workloads.get(id)
+    const workload = this.tables.workloads.get(id)
     if (workload === undefined || workload.annotation === annotation) return
-    this.workloads.set(id, { ...workload, annotation })
+    this.tables.workloads.set(id, { ...workload, annotation })
     const trust = this.publishedTrust()
-    const pods = this.pods === this.seen.pods ? [...this.pods] : (this.pods as PodPicture[])
-    this.podsAt ??= Map.groupBy(this.seen.pods.keys(), (index) => this.seen.pods[index]!.workload)
+    // One list for all workloads: with 100,000 pods a copy for each would take minutes.
+    this.rolled ??= [...this.now.pods]
+    this.podsAt ??= Map.groupBy(this.rolled.keys(), (index) => this.rolled?.[index]?.workload)
     for (const index of this.podsAt.get(id) ?? []) {
-      const pod = pods[index]!
-      const volume = pod.volume && trust ? { volume: { trust, changedAtMs: this.nowMs } } : {}
-      pods[index] = { ...pod, startedAtMs: this.nowMs, ...volume }
+      const pod = this.rolled[index]
+      if (pod === undefined) continue
+      const volume = pod.volume && trust && { volume: { trust, changedAtMs: this.nowMs } }
+      this.rolled[index] = { ...pod, startedAtMs: this.nowMs, ...volume }
     }
-    this.pods = pods
+    this.now.pods = this.rolled
   }
 
   private wait(until: Condition): void {

@@ -36,7 +36,7 @@ type Records = readonly CertificateRecord[]
 function acceptsAsGo(leaf: CertificateRecord, intermediates: Records, roots: Records, atMs: number): boolean {
   if (!isValid(leaf, atMs)) return false
   const reaches = (below: Records): boolean => {
-    const issued = below.at(-1)!
+    const issued = below.at(-1) ?? leaf
     const mayFollow = (one: CertificateRecord): boolean =>
       one.subject === issued.issuer &&
       one.isCa &&
@@ -59,7 +59,7 @@ function acceptsAsOpenssl(
   const chain = [leaf]
   let maySearchUntrusted = true
   for (;;) {
-    const last = chain.at(-1)!
+    const last = chain.at(-1) ?? leaf
     const issuer = likelyIssuer(roots, last, atMs)
     if (issuer !== undefined) {
       const isMimic = looksSelfSigned(last) && last.digest !== issuer.digest

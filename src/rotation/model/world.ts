@@ -5,14 +5,13 @@ import {
   clientPathOf,
   type FileHolds,
   fileKey,
-  hasStartedSince,
   type Picture,
   type PodPicture,
   servingPathOf,
 } from '../picture.ts'
 import { changeOf, type Target } from '../target.ts'
 import { knowsByConfigMap } from '../verifying.ts'
-import { Board, type Cell, type Relation, relation } from './board.ts'
+import { Board, type Cell, type Relation } from './board.ts'
 import { earlierHolds, earlierTrust } from './earlier.ts'
 import { kubeletRoles, labelOf, type RelationName, type Role, rolesOf } from './roles.ts'
 
@@ -84,18 +83,13 @@ export class World {
     this.board = new Board(picture.certificates, picture.atMs)
     this.files = new Map()
     for (const [key, { holds }] of picture.files) this.files.set(key, holds)
-    const named = (kind: Relation['kind']): Relation => {
-      const made = relation(kind)
-      this.board.relations.push(made)
-      return made
-    }
     this.relations = {
-      servers: named('server'),
-      clients: named('client'),
-      atJoiner: named('kubelet-client'),
-      kubeletServing: named('kubelet-serving'),
-      frontProxy: named('front-proxy'),
-      users: named('user'),
+      servers: this.board.relation('server'),
+      clients: this.board.relation('client'),
+      atJoiner: this.board.relation('kubelet-client'),
+      kubeletServing: this.board.relation('kubelet-serving'),
+      frontProxy: this.board.relation('front-proxy'),
+      users: this.board.relation('user'),
     }
     const { servers, users, atJoiner } = this.relations
     this.clusterInfo = this.verifier(
@@ -103,12 +97,8 @@ export class World {
       picture.clusterInfo ? [picture.clusterInfo.trust] : [],
       [servers, atJoiner],
     )
-    const active = picture.published.filter(({ isActive, trust }) => isActive && trust !== undefined)
-    this.published = this.verifier(
-      'a pod that starts now',
-      active.map(({ trust }) => trust!),
-      [servers],
-    )
+    const published = picture.published.flatMap(({ isActive, trust }) => (isActive && trust ? [trust] : []))
+    this.published = this.verifier('a pod that starts now', published, [servers])
     const extension = picture.extensionAuthentication
     const byConfigMap = picture.components.some(knowsByConfigMap)
     this.extension = {
@@ -220,14 +210,14 @@ export class World {
   private addKubelet(kubelet: Picture['kubelets'][number]): void {
     const { id, node, clientCaFile, kubeconfig, process: now } = kubelet
     const serving = servingPathOf(kubelet)
+    const client = clientPathOf(kubelet)
     const flags = {
       clientCAFile: clientCaFile,
       kubeconfig,
-      client: clientPathOf(kubelet),
-      ...(serving === undefined ? {} : { serving }),
+      client,
+      ...(serving !== undefined && { serving }),
     }
-    const own = relation('kubelet-client')
-    this.board.relations.push(own)
+    const own = this.board.relation('kubelet-client')
     const readings = kubeletRoles
       .filter(({ flag }) => flag in flags)
       .map((role) => {
@@ -245,7 +235,7 @@ export class World {
   private keptTo(kubeletStartMs: number): number[] {
     const { atMs, files } = this.picture
     return this.cellsOf('kube-apiserver', 'kubelet-client-certificate').flatMap(({ cell, who, role }) => {
-      const file = files.get(fileKey(who.node, who.flags[role.flag]!))
+      const file = files.get(fileKey(who.node, who.flags[role.flag] ?? ''))
       const isYoung = file !== undefined && file.changedAtMs + rereadMs > atMs
       if (!isYoung || file.changedAtMs < kubeletStartMs) return cell.values
       const earlier = this.valueIn(earlierHolds(this, file.holds), role.part)
@@ -266,24 +256,18 @@ export class World {
       label: labelOf(id, role),
       presentsIn: present.map((name) => this.relations[name]),
       verifiesIn: [...verify.map((name) => this.relations[name]), ...alsoIn],
-      ...(role.part === 'signing' ? { flaw: (list: readonly Digest[]) => this.flawOfSigning(list) } : {}),
+      ...(role.part === 'signing' && { flaw: (list: readonly Digest[]) => this.flawOfSigning(list) }),
     }
-    const values = new Set<number>()
-    for (const flags of [running, defined]) {
-      const value = this.valueOf({ node }, role, flags)
-      if (value !== undefined) values.add(value)
-    }
-    const path = running[role.flag]
-    const file = path === undefined ? undefined : this.picture.files.get(fileKey(node, path))
-    const hasRead =
-      role.reload === 'hot' ||
-      startedAtMs === undefined ||
-      hasStartedSince({ startedAtMs, flags: {}, isHealthy: true }, file)
-    if (!hasRead && file !== undefined) {
-      const earlier = this.valueIn(earlierHolds(this, file.holds), role.part)
-      if (earlier !== undefined) values.add(earlier)
-    }
-    return { role, cell: this.board.cell(given, [...values]) }
+    const file = this.picture.files.get(fileKey(node, running[role.flag] ?? ''))
+    const isOlder = startedAtMs !== undefined && file !== undefined && startedAtMs <= file.changedAtMs
+    const values = [
+      this.valueOf({ node }, role, running),
+      this.valueOf({ node }, role, defined),
+      role.reload === 'start' && isOlder
+        ? this.valueIn(earlierHolds(this, file.holds), role.part)
+        : undefined,
+    ].filter((value) => value !== undefined)
+    return { role, cell: this.board.cell(given, values) }
   }
 
   private flawOfSigning(list: readonly Digest[]): string | undefined {
@@ -299,10 +283,7 @@ export class World {
     this.processes.set(who.id, who)
     if (who.definition !== undefined) this.byDefinition.set(fileKey(who.node, who.definition), who)
     for (const reading of who.readings) {
-      const key = `${who.name} ${reading.role.flag}`
-      const others = this.byFlag.get(key)
-      if (others === undefined) this.byFlag.set(key, [{ ...reading, who }])
-      else others.push({ ...reading, who })
+      listIn(this.byFlag, `${who.name} ${reading.role.flag}`).push({ ...reading, who })
     }
     this.bind(who)
   }
@@ -313,9 +294,7 @@ export class World {
     for (const path of [...paths, who.flags['cluster-signing-key-file']]) {
       if (path === undefined) continue
       const key = fileKey(who.node, path)
-      const readers = this.readers.get(key)
-      if (readers === undefined) this.readers.set(key, new Set([who]))
-      else readers.add(who)
+      this.readers.set(key, (this.readers.get(key) ?? new Set()).add(who))
     }
   }
 
@@ -345,15 +324,14 @@ export class World {
     for (const { id, trust, server } of this.picture.caBundles) {
       const chain = shown.get(server)
       if (chain === undefined || this.target.waivers.has(server)) continue
-      const own = relation('handler')
-      this.board.relations.push(own)
+      const own = this.board.relation('handler')
       this.board.cell({ label: server, presentsIn: [own], verifiesIn: [] }, [this.board.chain(chain)])
       this.bundles.set(id, this.verifier(`API servers, by the caBundle of ${id}`, [trust], [own]))
     }
   }
 
   private addPods(rolled: ReadonlySet<string>): void {
-    const classes = new Map<string, ModelPods>()
+    const classes = new Set<string>()
     const handlers = new Set(
       this.picture.workloads.flatMap(({ id, serves }) => (serves.length > 0 ? [id] : [])),
     )
@@ -366,39 +344,23 @@ export class World {
       const frontProxy = serves ? this.frontProxyOf(pod) : []
       const key = `${workload ?? ''}|${rereads}|${volume}|${known}|${serves}|${frontProxy}`
       if (classes.has(key)) continue
-      const made = this.podClass(pod, workload, rereads, volume, known, serves ? frontProxy : undefined)
-      classes.set(key, made)
+      classes.add(key)
+      const cell = (verifiesIn: readonly Relation[], values: readonly number[]): Cell =>
+        this.board.cell({ label: `Pod ${pod.id}`, presentsIn: [], verifiesIn }, values)
+      const made: ModelPods = {
+        workload,
+        rereads,
+        volume: cell([], volume),
+        known: cell([this.relations.servers], known),
+        ...(serves && { frontProxy: cell([this.relations.frontProxy], frontProxy) }),
+      }
       const { atMs } = this.picture
-      const value = volume[0]
+      const [value] = volume
       if (known.length > 1 && rereads && pod.volume !== undefined && value !== undefined) {
         this.unread.set(made.known, { sinceMs: pod.volume.changedAtMs - atMs, value, lagMs: rereadMs })
       }
       this.pods.push(made)
-      if (workload === undefined) continue
-      const others = this.podsOf.get(workload)
-      if (others === undefined) this.podsOf.set(workload, [made])
-      else others.push(made)
-    }
-  }
-
-  private podClass(
-    pod: PodPicture,
-    workload: string | undefined,
-    rereads: boolean,
-    volume: readonly number[],
-    known: readonly number[],
-    frontProxy: readonly number[] | undefined,
-  ): ModelPods {
-    const { servers, frontProxy: proxies } = this.relations
-    const label = `Pod ${pod.id}`
-    const cell = (verifiesIn: readonly Relation[], values: readonly number[]): Cell =>
-      this.board.cell({ label, presentsIn: [], verifiesIn }, values)
-    return {
-      workload,
-      rereads,
-      volume: cell([], volume),
-      known: cell([servers], known),
-      ...(frontProxy && { frontProxy: cell([proxies], frontProxy) }),
+      if (workload !== undefined) listIn(this.podsOf, workload).push(made)
     }
   }
 
@@ -407,12 +369,9 @@ export class World {
     const { board, picture } = this
     const { volume, startedAtMs } = pod
     if (volume === undefined) {
-      const earlier = this.published.values.map((value) => board.value(earlierTrust(this, board.list(value))))
-      const hasNew = startedAtMs >= blindInstant(picture, pod)
-      return [
-        [...this.published.values],
-        hasNew ? [...this.published.values] : [...this.published.values, ...earlier],
-      ]
+      const now = [...this.published.values]
+      const earlier = now.map((value) => board.value(earlierTrust(this, board.list(value))))
+      return [now, startedAtMs >= blindInstant(picture, pod) ? now : [...now, ...earlier]]
     }
     const now = board.value(volume.trust)
     if (startedAtMs >= volume.changedAtMs) return [[now], [now]]
@@ -428,4 +387,10 @@ export class World {
     if (startedAtMs >= extension.changedAtMs) return [now]
     return [now, this.board.value(earlierTrust(this, extension.requestheader))]
   }
+}
+
+function listIn<Item>(lists: Map<string, Item[]>, key: string): Item[] {
+  const list = lists.get(key) ?? []
+  lists.set(key, list)
+  return list
 }
