@@ -153,7 +153,7 @@ function restartsKubeletsLast(groups: readonly ScriptGroup[], leaves: ReadonlySe
   let isRestarted = false
   for (const { scripts } of groups) {
     for (const act of scripts.flatMap(({ acts }) => acts)) {
-      if (act.kind === 'restart') isRestarted ||= act.how === 'service' && act.process.endsWith('/kubelet')
+      if (act.kind === 'restart') isRestarted ||= isKubeletRestart(act)
       else if (isRestarted && leaves.has(fileKey(act.node, act.path))) return false
     }
   }
@@ -163,4 +163,8 @@ function restartsKubeletsLast(groups: readonly ScriptGroup[], leaves: ReadonlySe
 function stepOf({ atOnce, scripts }: ScriptGroup): Step {
   const lanes = scripts.map(({ node, acts }): Lane => ({ name: node, steps: acts }))
   return { kind: 'together', atOnce, lanes }
+}
+
+function isKubeletRestart({ how, process: id }: RestartComponent): boolean {
+  return how === 'service' && id.endsWith('/kubelet')
 }
