@@ -116,7 +116,7 @@ export function refusalOf(edge: BrokenEdge): Refusal {
     return {
       what: `the plan of phase ${phase} would stop ${presenter}: ${flaw}`,
       why: `after "${after}" nobody gets a certificate signed`,
-      next: `nothing was done; ${nextFor.signing}`,
+      next: ['nothing was done', nextFor.signing].join('; '),
     }
   }
   const known = trusts.map(({ subject, digest }) => `${subject} (${digest.slice(0, 12)})`)
@@ -127,7 +127,7 @@ export function refusalOf(edge: BrokenEdge): Refusal {
     why:
       `after "${after}" it would meet a certificate signed by ${shows?.issuer ?? 'nobody known'}, ` +
       `and may know ${known.length === 0 ? 'no CA' : `only ${known.join(', ')}`}`,
-    next: `nothing was done; ${nextFor[kind]}`,
+    next: ['nothing was done', nextFor[kind]].join('; '),
   }
 }
 
