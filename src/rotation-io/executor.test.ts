@@ -46,10 +46,10 @@ test('actions are done by parts that share one site, one set of CAs and one set 
   const givenTo = (name: string) => made.get(name)!.given
   expect(givenTo('ControlPlanes')).toEqual([site])
   expect(givenTo('Authorities')).toEqual([site, planes, random, given])
-  expect(givenTo('FileWriting')).toEqual([site, planes, copies, authorities, part('KubeletRequests')])
-  expect(givenTo('ObjectPatching')).toEqual([site.objects, planes, copies, authorities])
+  const parts = { site, planes, copies, authorities, identity, requests: part('KubeletRequests') }
+  for (const name of ['FileWriting', 'ObjectPatching', 'Probing'])
+    expect(givenTo(name), name).toEqual([parts])
   expect(givenTo('Restarting')).toEqual([site, planes, unreadLogs])
-  expect(givenTo('Probing')).toEqual([site, planes, authorities, identity, copies])
   const [nodeNamed, nowMs] = [givenTo('Copies')[0], givenTo('Rolling')[1]] as [
     (name: string) => unknown,
     () => number,
