@@ -1,7 +1,7 @@
 import { setTimeout as pauseFor } from 'node:timers/promises'
 import type { RequestsApi } from '../csr/requests-api.ts'
 import { commandLine } from '../errors/command-line.ts'
-import { hostPort } from '../errors/host-port.ts'
+import { hostPort, isLoopback } from '../errors/host-port.ts'
 import type { Clock } from '../system/clock.ts'
 import { readFile } from '../system/files.ts'
 import type { RandomOctets } from '../system/random.ts'
@@ -96,10 +96,6 @@ function unverifiedWarning({ cluster, contextName }: SelectedContext, server: UR
   }
   if (cluster['insecure-skip-tls-verify'] !== true) return undefined
   return `${server.origin} is not verified: ${of} sets insecure-skip-tls-verify, so any server that answers receives your credentials`
-}
-
-function isLoopback(host: string): boolean {
-  return host === 'localhost' || host === '::1' || host.startsWith('127.')
 }
 
 /** What of a connection says whom one talks to. */

@@ -4,7 +4,7 @@ import type { RequestOptions } from 'node:https'
 import { isIP } from 'node:net'
 import { createSecureContext, getCACertificates, type SecureContext } from 'node:tls'
 import type { KubeConfig } from '@kubernetes/client-node'
-import { orUndefined } from '../errors/caught.ts'
+import { messageOf, orUndefined, systemCode } from '../errors/caught.ts'
 import { commandLine } from '../errors/command-line.ts'
 import { withoutBrackets } from '../errors/host-port.ts'
 import type { Clock } from '../system/clock.ts'
@@ -147,7 +147,7 @@ export class Credentials {
     try {
       await config.applyToHTTPSOptions(options)
     } catch (error) {
-      throw this.#unusable(error as Error)
+      throw this.#unusable(error)
     }
     const serverName = String(cluster['tls-server-name'] || bareHost(this.server))
     const { cert, key } = options
@@ -169,7 +169,10 @@ export class Credentials {
   /** The CAs of the kubeconfig, of which another one comes first when `reorder` was asked for. */
   #authorities(ca: RequestOptions['ca']): string[] | undefined {
     // Without a CA Go asks the machine's own, not the ones that Node brings along.
-    if (ca === undefined) return systemRoots()
+    if (ca === undefined) {
+      const roots = getCACertificates('system')
+      return roots.length > 0 ? roots : undefined
+    }
     const blocks = String(ca).match(/-----BEGIN CERTIFICATE-----[^-]*-----END CERTIFICATE-----/g) ?? []
     if (blocks.length === 0) throw this.#unusable(new Error('the CA holds no certificate in PEM'))
     return [...blocks.slice(this.#firstAuthority), ...blocks.slice(0, this.#firstAuthority)]
@@ -184,7 +187,7 @@ export class Credentials {
         ...(key !== undefined && { key }),
       })
     } catch (error) {
-      throw this.#unusable(error as Error)
+      throw this.#unusable(error)
     }
   }
 
@@ -199,14 +202,14 @@ export class Credentials {
     }
   }
 
-  #unusable(error: NodeJS.ErrnoException): Error {
-    const { code } = error
+  #unusable(error: unknown): Error {
+    const code = systemCode(error)
     const reason =
       code === 'ERR_OSSL_X509_KEY_VALUES_MISMATCH'
         ? 'the client key does not belong to the client certificate'
         : code?.startsWith('ERR_OSSL')
           ? `the client certificate, its key or the CA cannot be used (${code})`
-          : error.message
+          : messageOf(error)
     const { userName, files, source } = this.#selected
     return unusable(`the credentials of user ${JSON.stringify(userName)} in ${source} cannot be used`, {
       why: reason,
@@ -305,11 +308,6 @@ function impersonationOf(user: Fields): Access['headers'] {
       ]),
     ),
   }
-}
-
-function systemRoots(): string[] | undefined {
-  const roots = getCACertificates('system')
-  return roots.length > 0 ? roots : undefined
 }
 
 /** The host of a URL without the brackets of IPv6. */

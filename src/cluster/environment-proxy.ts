@@ -1,5 +1,5 @@
 import { BlockList, isIP } from 'node:net'
-import { withoutBrackets } from '../errors/host-port.ts'
+import { isLoopback, withoutBrackets } from '../errors/host-port.ts'
 
 type Env = Readonly<Record<string, string | undefined>>
 
@@ -12,7 +12,7 @@ export function proxyFor(server: URL, env: Env): string | undefined {
   const proxy = env[name.toUpperCase()] || env[name]
   if (!proxy) return undefined
   const host = withoutBrackets(server.hostname).toLowerCase()
-  if (host === 'localhost' || host.startsWith('127.') || host === '::1') return undefined
+  if (isLoopback(host)) return undefined
   const exceptions = (env.NO_PROXY || env.no_proxy || '').split(',')
   if (exceptions.some((exception) => covers(exception.trim().toLowerCase(), host, server))) return undefined
   return /^[a-z0-9]+:\/\//i.test(proxy) ? proxy : `http://${proxy}`

@@ -8,7 +8,6 @@ const component = 'kube-controller-manager'
 const pods = { ...resources.pods, namespace: 'kube-system' } as const
 
 type Rule = NonNullable<ObjectOf<'clusterroles'>['rules']>[number]
-type Subject = NonNullable<ObjectOf<'clusterrolebindings'>['subjects']>[number]
 
 /** Returns the facts of a cluster that say why a request stands still. A lookup that is not allowed throws KCERT_API_FORBIDDEN. */
 export function explainFactsOf({ objects, access }: Pick<Cluster, 'objects' | 'access'>): ExplainFacts {
@@ -29,7 +28,11 @@ export function explainFactsOf({ objects, access }: Pick<Cluster, 'objects' | 'a
       const holders = new Map<string, Holder>()
       for await (const { roleRef, subjects = [] } of listEach(objects, resources.clusterRoleBindings)) {
         if (!roles.has(roleRef?.name ?? '')) continue
-        for (const subject of subjects) holders.set(JSON.stringify(subject), holderOf(subject))
+        for (const subject of subjects) {
+          const { kind = 'User', name = '', namespace } = subject
+          const holder = { kind, name: namespace === undefined ? name : `${namespace}/${name}` }
+          holders.set(JSON.stringify(subject), holder)
+        }
       }
       return [...holders.values()]
     },
@@ -71,8 +74,4 @@ function gives(
     verbs.some((one) => one === verb || one === '*') &&
     (resourceNames.length === 0 || resourceNames.some((name) => names.includes(name)))
   )
-}
-
-function holderOf({ kind = 'User', name = '', namespace }: Subject): Holder {
-  return { kind, name: namespace === undefined ? name : `${namespace}/${name}` }
 }

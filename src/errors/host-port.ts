@@ -7,3 +7,8 @@ export function hostPort(host: string, port: number | string): string {
 export function withoutBrackets(hostname: string): string {
   return hostname.replace(/^\[|\]$/g, '')
 }
+
+/** True for a host that is this machine by its name or address. Other names that begin with 127. are taken for it too. */
+export function isLoopback(host: string): boolean {
+  return host === 'localhost' || host === '::1' || host.startsWith('127.')
+}

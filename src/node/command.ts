@@ -1,3 +1,4 @@
+import { systemCode } from '../errors/caught.ts'
 import { argumentVector, commandLine } from '../errors/command-line.ts'
 import { KcertError } from '../errors/kcert-error.ts'
 import { explainSudo } from './sudo.ts'
@@ -18,7 +19,7 @@ export function commandTransport(argv: readonly string[], become?: Become): Tran
 }
 
 function explainProgram(program: string, { cause }: TransportEnd): KcertError | undefined {
-  if ((cause as NodeJS.ErrnoException | undefined)?.code !== 'ENOENT') return undefined
+  if (systemCode(cause) !== 'ENOENT') return undefined
   return new KcertError('KCERT_USAGE', `there is no program "${program}"`, {
     why: 'the command that reaches the node begins with it',
     next: 'install it, or correct the command in the inventory',

@@ -2,6 +2,7 @@ import { spawn } from 'node:child_process'
 import { mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
+import { systemCode } from '../errors/caught.ts'
 import { argumentVector, type CommandLine, commandLine, embed } from '../errors/command-line.ts'
 import { KcertError } from '../errors/kcert-error.ts'
 import { checkSshConfig } from '../system/trusted-file.ts'
@@ -147,7 +148,7 @@ function explainSsh(
   title: CommandLine,
   { stderr, cause, status }: TransportEnd,
 ): KcertError | undefined {
-  if ((cause as NodeJS.ErrnoException | undefined)?.code === 'ENOENT') {
+  if (systemCode(cause) === 'ENOENT') {
     return new KcertError('KCERT_USAGE', 'there is no program "ssh"', {
       why: 'nodes with `ssh` are reached by the OpenSSH client',
       next: 'install it (apt-get install openssh-client, dnf install openssh-clients)',

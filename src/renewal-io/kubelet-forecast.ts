@@ -1,3 +1,4 @@
+import { messageOf } from '../errors/caught.ts'
 import { KcertError } from '../errors/kcert-error.ts'
 import { openKubeconfig } from '../kubeconfig/open.ts'
 import {
@@ -145,7 +146,7 @@ function seenIn(file: FileContent | undefined, { usage, unread }: Asked): SeenCe
     if (leaf === undefined) return fault('holds no certificate')
     return seenCertificate(leaf, { usage, source: 'file', place: file.path })
   } catch (error) {
-    return fault(`holds no certificate that can be read: ${(error as Error).message}`)
+    return fault(`holds no certificate that can be read: ${messageOf(error)}`)
   }
 }
 

@@ -1,5 +1,6 @@
 import { setTimeout as sleep } from 'node:timers/promises'
 import type { SurveyedLeaf } from '../ca/renewal.ts'
+import { messageOf } from '../errors/caught.ts'
 import { hostPort, withoutBrackets } from '../errors/host-port.ts'
 import { flagsOf } from '../pki/component-flags.ts'
 import type { ProcessFacts } from '../pki/node-access.ts'
@@ -126,7 +127,7 @@ async function persistently(
 ): Promise<string | undefined> {
   const begun = site.clock().getTime()
   for (;;) {
-    const wrong = await look().catch((error: unknown) => (error as Error).message)
+    const wrong = await look().catch(messageOf)
     if (wrong === undefined) return undefined
     if (site.clock().getTime() - begun > deadlineMs) return wrong
     await sleep(pollMs)

@@ -199,7 +199,10 @@ export class FileWriting {
       case 'ca-key': {
         if (now.found !== 'file') return false
         const { certificate } = await this.parts.authorities.authority(content.ca, content.generation)
-        return keySpki(now) === certificate.publicKey.sha256
+        return (
+          orUndefined(() => readPrivateKeyFile(now.content).publicKey?.sha256) ===
+          certificate.publicKey.sha256
+        )
       }
       case 'kubeconfig': {
         if (now.found !== 'file') return false
@@ -210,7 +213,7 @@ export class FileWriting {
         )
       }
       case 'reissued':
-        return now.found === 'file' && this.isOfNewCa(firstCertificate(now))
+        return now.found === 'file' && this.isOfNewCa(orUndefined(() => readCertificates(now.content)[0]))
       case 'definition':
         if (now.found !== 'file') return false
         return (
@@ -262,14 +265,6 @@ function linkState(file: FileContent): Expected {
 function present(action: WriteFile, file: FileContent): ReadFile {
   if (file.found === 'file') return file
   throw drift(action)
-}
-
-function keySpki({ content }: ReadFile): string | undefined {
-  return orUndefined(() => readPrivateKeyFile(content).publicKey?.sha256)
-}
-
-function firstCertificate({ content }: ReadFile): Certificate | undefined {
-  return orUndefined(() => readCertificates(content)[0])
 }
 
 async function clientOf(file: ReadFile, node: string): Promise<Certificate | undefined> {

@@ -198,12 +198,14 @@ class Look implements Record<SectionName, () => Promise<unknown>> {
     const found = await this.onEach(await this.nodeObjects(), async (object) => {
       const node = this.open(object)
       if (node === undefined) return []
-      const index = await readIndex(node).catch((error: unknown) => {
-        // A node that does not answer is named by the section `nodes`.
-        if (error instanceof KcertError && error.code !== 'KCERT_BACKUP_DAMAGED') return undefined
-        throw error
-      })
-      return index?.copies ?? []
+      return readIndex(node).then(
+        ({ copies }) => copies,
+        onKcertError((error) => {
+          if (error.code === 'KCERT_BACKUP_DAMAGED') throw error
+          // A node that does not answer is named by the section `nodes`.
+          return []
+        }),
+      )
     })
     return found.flat()
   }

@@ -1,3 +1,4 @@
+import { messageOf } from '../errors/caught.ts'
 import { commandLine } from '../errors/command-line.ts'
 import { KcertError } from '../errors/kcert-error.ts'
 import type { CaName } from '../rotation/target.ts'
@@ -152,7 +153,7 @@ export class OwnIdentity {
       })
     } catch (error) {
       throw new KcertError('KCERT_UNREACHABLE', `the API server of node ${node}`, {
-        why: (error as Error).message,
+        why: messageOf(error),
         next: commandLine`look at it on ${node}: crictl ps --name kube-apiserver`,
         cause: error,
       })

@@ -4,6 +4,7 @@ import { resources } from '../cluster/kinds.ts'
 import { isObject, objectIn } from '../cluster/malformed.ts'
 import { listEach } from '../cluster/readable.ts'
 import { requestsOf } from '../cluster/requests.ts'
+import { messageOf, systemCode } from '../errors/caught.ts'
 import { commandLine } from '../errors/command-line.ts'
 import { wordsOf } from '../errors/kcert-error.ts'
 import { currentOf, type Material } from '../kubeconfig/kubeconfig.ts'
@@ -101,11 +102,11 @@ export class Probing {
         detail: `a client that trusts the old CA alone still connects to ${at} (${status})`,
       }
     } catch (error) {
-      const code = (error as NodeJS.ErrnoException).code ?? ''
+      const code = systemCode(error) ?? ''
       const isDistrust = distrust.has(code)
       return {
         ok: isDistrust,
-        detail: `${at}, seen with the old CA alone: ${code || (error as Error).message}`,
+        detail: `${at}, seen with the old CA alone: ${code || messageOf(error)}`,
       }
     }
   }

@@ -3,7 +3,7 @@ import type { Cluster } from '../cluster/cluster.ts'
 import { type NodeObject, type PodObject, resources } from '../cluster/kinds.ts'
 import { getReadable, listAll, listReadable } from '../cluster/readable.ts'
 import { onKcertError } from '../errors/caught.ts'
-import { withoutBrackets } from '../errors/host-port.ts'
+import { isLoopback, withoutBrackets } from '../errors/host-port.ts'
 import { type KcertError, wordsOf } from '../errors/kcert-error.ts'
 import { type Flags, flagsOf } from '../pki/component-flags.ts'
 import { nodeUserPrefix } from '../pki/kubelet.ts'
@@ -120,7 +120,7 @@ export class ClusterSight {
         kind: 'kubelet',
         node: name,
         host,
-        port: kubeletPort(node),
+        port: node.status?.daemonEndpoints?.kubeletEndpoint?.Port ?? 10250,
         expectedNames: [host],
         serverName: host,
         anchors,
@@ -316,14 +316,6 @@ function urlsOf(flag: string | undefined): { host: string; port: number }[] {
     if (url === null || url.protocol !== 'https:') return []
     return [{ host: withoutBrackets(url.hostname), port: Number(url.port || 443) }]
   })
-}
-
-export function isLoopback(host: string): boolean {
-  return host === 'localhost' || host === '::1' || host.startsWith('127.')
-}
-
-function kubeletPort({ status }: NodeObject): number {
-  return status?.daemonEndpoints?.kubeletEndpoint?.Port ?? 10250
 }
 
 function flagsOfPod({ spec }: PodObject): Flags {

@@ -130,7 +130,7 @@ class FactsOfText implements FileFacts {
 export function openedFile(descriptor: number, found: Stats, link: Link, limit = largestFileBytes): Opened {
   if (!found.isFile()) return notAFile(found)
   const bytes = found.size > limit ? undefined : contentOf(descriptor, found.size, limit)
-  if (bytes === undefined) return tooLarge(limit)
+  if (bytes === undefined) return { reason: 'too-large', detail: tooLargeDetailFor(limit) }
   const { path, linkTarget } = link
   const mode = found.mode & 0o7777
   return { bytes, file: linkTarget === undefined ? { path, mode } : { path, mode, linkTarget } }
@@ -189,10 +189,6 @@ export function kindOf(found: Stats): string {
   if (found.isFIFO()) return 'a FIFO'
   if (found.isSocket()) return 'a socket'
   return 'a device'
-}
-
-function tooLarge(limit: number): Failure {
-  return { reason: 'too-large', detail: tooLargeDetailFor(limit) }
 }
 
 /** Returns what a system error means for the one who named the file. */
