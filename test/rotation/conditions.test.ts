@@ -1,7 +1,7 @@
 import { describe, expect, test } from 'vitest'
 import type { Condition } from '../../src/rotation/action.ts'
 import type { CertificateRecord } from '../../src/rotation/certificate-record.ts'
-import { missingFor, sectionsOf } from '../../src/rotation/conditions.ts'
+import { missingFor, placeOfCondition, secondsUntil, sectionsOf } from '../../src/rotation/conditions.ts'
 import type { Picture, PodPicture, Sections } from '../../src/rotation/picture.ts'
 
 // Each condition on a snapshot that satisfies it, and on snapshots that differ in one value.
@@ -72,6 +72,15 @@ describe('published', () => {
   ])('%s: nothing is known of what is published', (_, published) => {
     const nowhere = 'ConfigMap kube-root-ca.crt: seen in no namespace'
     expect(missing({ kind: 'published', bundles: true, ...both }, { published })).toEqual([nowhere])
+  })
+
+  test.each([
+    [true, ['ClusterTrustBundle a:b: as before']],
+    [false, []],
+  ])('a ClusterTrustBundle is waited for where bundles are: %j', (bundles, expected) => {
+    const bundle = { ...object, kind: 'ClusterTrustBundle', name: 'a:b', trust: ['old'] } as const
+    const published = [{ ...object, trust: ['old', 'new'] }, bundle]
+    expect(missing({ kind: 'published', bundles, ...both }, { published })).toEqual(expected)
   })
 
   test('a terminating namespace is not waited for', () => {
@@ -335,7 +344,29 @@ test.each<[Condition['kind'], readonly string[]]>([
   ['leader', ['leases']],
   ['available', ['caBundles']],
   ['node-ready', ['nodes']],
+  ['backends-ready', ['backends']],
   ['instant', []],
 ])('%s reads the sections %j', (kind, expected) => {
   expect(sectionsOf({ kind } as Condition)).toEqual(expected)
+})
+
+test.each<[Condition, string]>([
+  [{ kind: 'published', bundles: true, ...both }, 'cluster'],
+  [{ kind: 'volumes', ...both }, 'cluster'],
+  [{ kind: 'pods-converged', holds: [] }, 'pods'],
+  [{ kind: 'pods-converged', holds: [], workload: 'Deployment a/b' }, 'Deployment a/b'],
+  [{ kind: 'pods-started', workload: 'DaemonSet a/b', sinceMs: 0 }, 'DaemonSet a/b'],
+  [{ kind: 'serves', presenter: 'cp1/kube-apiserver', signedBy: 'x' }, 'cp1/kube-apiserver'],
+  [{ kind: 'leader', lease: 'a' }, 'cluster'],
+  [{ kind: 'node-ready', node: 'w1' }, 'w1'],
+  [{ kind: 'backends-ready', node: 'w1', sinceMs: 0 }, 'w1'],
+  [{ kind: 'instant', atMs: 0 }, 'cluster'],
+])('%j has its place in a plan: %s', (condition, expected) => {
+  expect(placeOfCondition(condition)).toBe(expected)
+})
+
+test('a plan counts the seconds of a condition; those of an instant until then, and none once it is over', () => {
+  expect(secondsUntil({ kind: 'volumes', ...both }, 1_000)).toBe(80)
+  expect(secondsUntil({ kind: 'instant', atMs: 61_000 }, 1_000)).toBe(60)
+  expect(secondsUntil({ kind: 'instant', atMs: 500 }, 1_000)).toBe(0)
 })

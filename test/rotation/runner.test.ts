@@ -19,15 +19,20 @@ class Run {
   readonly events: RotationEvent[] = []
   readonly asked: string[] = []
   readonly acts: string[] = []
+  /** What the executor was told, by its method. */
+  readonly methods: string[] = []
   readonly confirmed: number[] = []
   readonly sections: string[][] = []
   nowMs: number
   looks = 0
   confirms = true
   answers = true
-  probe: (
-    action: Probe,
-  ) => Promise<{ ok: boolean; detail: string; rate?: { errors: number; overMs: number } }> = async () => ({
+  probe: (action: Probe) => Promise<{
+    ok: boolean
+    detail: string
+    rate?: { errors: number; overMs: number }
+    refusing?: string[]
+  }> = async () => ({
     ok: true,
     detail: 'fine',
   })
@@ -41,10 +46,13 @@ class Run {
   }
 
   open(): Promise<Rotation> {
-    const act = async (action: Action): Promise<void> => {
-      this.acts.push(`${action.kind} at ${this.nowMs}`)
-      await this.act(action)
-    }
+    const by =
+      (method: string) =>
+      async (action: Action): Promise<void> => {
+        this.methods.push(`${method} ${action.kind}`)
+        this.acts.push(`${action.kind} at ${this.nowMs}`)
+        await this.act(action)
+      }
     return Rotation.open({
       observer: {
         observe: async (sections) => {
@@ -52,7 +60,13 @@ class Run {
           return this.see(this.looks++)
         },
       },
-      executor: { write: act, patch: act, restart: act, roll: act, probe: (action) => this.probe(action) },
+      executor: {
+        write: by('write'),
+        patch: by('patch'),
+        restart: by('restart'),
+        roll: by('roll'),
+        probe: (action) => this.probe(action),
+      },
       journal: this.journal,
       pace: {
         now: () => this.nowMs,
@@ -601,6 +615,29 @@ describe('a wait', () => {
   })
 })
 
+test('each kind of action has its method of the executor', async () => {
+  const run = await inState(2)
+  const patch: Action = {
+    kind: 'patch-object',
+    phase: 2,
+    object: { kind: 'ConfigMap', namespace: 'a', name: 'b' },
+    version: 'x',
+    change: { kind: 'delete' },
+  }
+  const roll: Action = { kind: 'roll', phase: 2, workload: 'Deployment a/b', annotation: '1' }
+  await (await run.open()).performAll([write('cp1'), patch, restart('cp1/kubelet'), roll])
+  expect(run.methods).toEqual(['write write-file', 'patch patch-object', 'restart restart', 'roll roll'])
+})
+
+test('a defect of the program is no end of a phase: it is neither told nor written down', async () => {
+  const defect = new TypeError('odd')
+  const run = new Run(() => {
+    throw defect
+  })
+  await expect(run.open().then((one) => one.run(2))).rejects.toBe(defect)
+  expect([run.said, run.told]).toEqual([[], []])
+})
+
 describe('a probe', () => {
   test('that succeeds is evidence, with what it measured', async () => {
     const run = await inState(2)
@@ -626,6 +663,26 @@ describe('a probe', () => {
     expect(entry).toMatchObject({ kind: 'evidence', ok: false })
     expect(entry).not.toHaveProperty('rate')
     expect(run.told).toEqual(['action-begun prove: signer new'])
+    expect(run.sections).toEqual([])
+  })
+
+  test('that clients refuse names their pods, where these can be read', async () => {
+    const pods = [{ id: 'shop/web-1', address: '10.0.0.5', workload: 'Deployment shop/web' }]
+    const seen = { ...(await state(2)).seen, pods } as unknown as Picture
+    const run = new Run(() => seen)
+    run.probe = async () => ({ ok: false, detail: 'refused', refusing: ['10.0.0.5'] })
+    const error = await stop(run.open().then((one) => one.performAll([probing])))
+    expect([error.why, error.next]).toEqual([
+      'refused; 10.0.0.5 is Pod shop/web-1 of Deployment shop/web',
+      'kubectl rollout restart --namespace shop deployment/web && kcert rotate-ca --phase 3',
+    ])
+    expect(run.sections).toEqual([['published', 'pods']])
+
+    const unread = new Run(() => {
+      throw new KcertError('KCERT_UNREACHABLE', 'gone', { why: 'w', next: 'n' })
+    })
+    unread.probe = run.probe
+    expect((await stop(unread.open().then((one) => one.performAll([probing])))).why).toBe('refused')
   })
 })
 
