@@ -117,6 +117,15 @@ function plainWord(word: string): string {
   return word.replaceAll(/['"]/g, '').replaceAll('\0', 'VALUE')
 }
 
+/** Returns a command line with a value for each `$(command)`, and the commands in them. */
+function apartFromSubstitutions(text: string): string[] {
+  const substitution = /\$\(([^()]*)\)/g
+  return [
+    text.replaceAll(substitution, '\0'),
+    ...Array.from(text.matchAll(substitution), ([, its = '']) => its),
+  ]
+}
+
 /** Returns the commands in the strings of a source, and where each string is. A word alone is no command. */
 function commandsIn(source: string): { start: number; words: string[] }[] {
   const nodes = nodesBelow(parseAst(source, { lang: 'ts' }) as unknown as AstNode)
@@ -130,6 +139,7 @@ function commandsIn(source: string): { start: number; words: string[] }[] {
   return nodes.flatMap((node) =>
     textsOf(node, known)
       .flatMap(withoutFacts)
+      .flatMap(apartFromSubstitutions)
       .flatMap((text) => {
         const commands = /<%|\n/.test(text) ? undefined : commandsOf(text)
         if (commands === undefined || wordOfProse(commands) !== undefined) return []

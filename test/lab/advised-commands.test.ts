@@ -33,7 +33,7 @@ describe.skipIf(leftOut).each(['kubectl', 'kubeadm'])('commands of %s in message
     const isKnown = subcommands.length > 0 && subcommands.every((name, index) => operands[index] === name)
     // A group of commands, and a name that it does not have.
     const next = operands[subcommands.length] ?? '-'
-    const isGroup = /^Available Commands:$/m.test(run.stdout) && !/^-|VALUE/.test(next)
+    const isGroup = /^Available Commands:$/m.test(run.stdout) && /^[a-z][a-z-]*$/.test(next)
     return isKnown && !isGroup ? undefined : `is taken for "${subcommands.join(' ')}"`
   }
 

@@ -93,7 +93,8 @@ function unknownToOpenssl([command, ...words]: readonly string[]): string[] {
   const { status, stderr } = spawnSync('openssl', [command!, '-help'], { encoding: 'utf8' })
   if (status !== 0) return [command!]
   const flags = new Set(Array.from(stderr.matchAll(/^ (-[\w-]+)/gm), ([, flag]) => flag))
-  return words.filter((word) => word.startsWith('-') && !flags.has(word))
+  const isDigest = (word: string): boolean => /^ -\*/m.test(stderr) && /^-sha\d+$/.test(word)
+  return words.filter((word) => word.startsWith('-') && !flags.has(word) && !isDigest(word))
 }
 
 // By systemctl(1) and journalctl(1) of Debian 13, and the help of crictl 1.36.
