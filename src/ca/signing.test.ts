@@ -143,6 +143,15 @@ test('attributes of the subject are signed only where the profile allows them', 
   expect(() => checkRequests([...entries, ...entries], { subjectAttributes: ['C'] })).toThrow(
     expect.objectContaining({ next: expect.stringContaining('--allow-subject-attributes OU') }),
   )
+  const other = requestsOf(
+    'b.csr',
+    der({
+      subject: [[{ type: 'O', value: 'o' }], [{ type: 'L', value: 'x' }], [{ type: 'CN', value: 'b' }]],
+    }),
+  )
+  expect(() => checkRequests([...entries, ...other], { subjectAttributes: ['C'] })).toThrow(
+    expect.objectContaining({ next: 'leave them out, or ask for new ones' }),
+  )
   const [checked] = checkRequests(entries, { subjectAttributes: ['OU', 'C'] })
   expect(checked!.request.subject.text).toBe('CN=a,OU=x,C=US')
 })
@@ -194,7 +203,9 @@ test('an error that is none of kcert is thrown as it is', () => {
       throw new RangeError('a defect')
     },
   }
+  const good = requestsOf('b.csr', der(named('b')))
   expect(() => checkRequests([entry] as never, kubernetesProfile([]))).toThrow(RangeError)
+  expect(() => checkRequests([entry, ...good] as never, kubernetesProfile([]))).toThrow(RangeError)
 })
 
 test('the report of a signed certificate has its PEM and what was left out of it', () => {

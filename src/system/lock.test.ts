@@ -1,10 +1,12 @@
 import { spawn, spawnSync } from 'node:child_process'
+import { createHash } from 'node:crypto'
 import * as fs from 'node:fs'
 import { hostname, tmpdir } from 'node:os'
-import { join } from 'node:path'
+import { basename, dirname, join } from 'node:path'
 import { expect, onTestFinished, test } from 'vitest'
+import { temporaryName } from './leftovers.ts'
 import { lockPath, withLock } from './lock.ts'
-import { processNamespace } from './process-identity.ts'
+import { processNamespace, startedTicksOf, bootId as thisBoot } from './process-identity.ts'
 
 const namespace = processNamespace()
 
@@ -135,8 +137,84 @@ test('a process that died while it took over from a dead one keeps nobody out', 
   expect(await withLock(path, () => 'ours', 0)).toBe('ours')
 })
 
+const dead = {
+  pid: 2 ** 30,
+  host: hostname(),
+  namespace,
+  bootId: thisBoot(),
+  startedTicks: '1',
+  token: 'x',
+}
+
+test('a dead lock is left to a living process that claims it, and taken over once that is gone', async () => {
+  const path = pathIn()
+  const lock = lockPath(path)
+  fs.writeFileSync(lock, JSON.stringify(dead))
+  const digest = createHash('sha256').update(basename(lock)).digest('hex').slice(0, 16)
+  const claim = join(dirname(path), temporaryName(`claim-${digest}`))
+  const other = join(dirname(path), temporaryName('claim-0123456789abcdef'))
+  fs.writeFileSync(claim, '')
+  fs.writeFileSync(other, '')
+  // Without any waiting: to get in each other's way is not waiting.
+  const ours = withLock(path, () => 'ours', 0)
+  await new Promise((resolve) => setTimeout(resolve, 150))
+  expect(fs.readFileSync(lock, 'utf8')).toBe(JSON.stringify(dead))
+  fs.rmSync(claim)
+  expect(await ours).toBe('ours')
+  expect(fs.readdirSync(dirname(path))).toEqual([basename(other)])
+})
+
+test('a claim that stays is not waited for without end', async () => {
+  const path = pathIn()
+  const digest = createHash('sha256')
+    .update(basename(lockPath(path)))
+    .digest('hex')
+    .slice(0, 16)
+  fs.writeFileSync(join(dirname(path), temporaryName(`claim-${digest}`)), '')
+  fs.writeFileSync(lockPath(path), JSON.stringify(dead))
+  await expect(withLock(path, () => 'ours', 0)).rejects.toMatchObject({ code: 'KCERT_LOCKED' })
+  expect(fs.readFileSync(lockPath(path), 'utf8')).toBe(JSON.stringify(dead))
+})
+
+test('the lock of an earlier start of the machine is taken over, and nothing is left', async () => {
+  const path = pathIn()
+  const own = { pid: process.pid, startedTicks: startedTicksOf(process.pid) }
+  fs.writeFileSync(lockPath(path), JSON.stringify({ ...dead, ...own, bootId: 'earlier' }))
+  expect(await withLock(path, () => fs.statSync(lockPath(path)).mode & 0o777, 0)).toBe(0o600)
+  expect(fs.readdirSync(dirname(path))).toEqual([])
+})
+
+test.each([
+  ['another machine, whatever else is as here', { ...dead, host: 'elsewhere' }],
+  ['a process that no machine has', { ...dead, pid: 0 }],
+  ['a process before all others', { ...dead, pid: -1 }],
+  ['a process that is no number', { ...dead, pid: '1073741824' }],
+  ['nothing', null],
+])('the lock of %s is not taken over', async (_, holder) => {
+  const path = pathIn()
+  fs.writeFileSync(lockPath(path), JSON.stringify(holder))
+  await expect(withLock(path, () => 'ours', 0)).rejects.toMatchObject({ code: 'KCERT_LOCKED' })
+  expect(fs.readFileSync(lockPath(path), 'utf8')).toBe(JSON.stringify(holder))
+})
+
+test('a lock that somebody else has put in its place stays', async () => {
+  const path = pathIn()
+  await withLock(path, () => fs.writeFileSync(lockPath(path), 'theirs'))
+  expect(fs.readFileSync(lockPath(path), 'utf8')).toBe('theirs')
+})
+
+test('a file of the longest name is locked', async () => {
+  expect(await withLock(join(dirname(pathIn()), 'a'.repeat(255)), () => 'ours', 0)).toBe('ours')
+})
+
 test('a folder where no file can be made is said', async () => {
-  await expect(withLock(`${pathIn()}/not/there`, () => 'x')).rejects.toThrow('cannot be locked')
+  const path = `${pathIn()}/not/there`
+  await expect(withLock(path, () => 'x')).rejects.toMatchObject({
+    code: 'KCERT_FILE_NOT_WRITTEN',
+    message: `${path} cannot be locked`,
+    why: expect.stringContaining('ENOENT'),
+    next: `ls -ld ${dirname(path)}`,
+  })
 })
 
 test.each([
