@@ -1,8 +1,9 @@
 import { expect, test } from 'vitest'
 import { avoidedIn, avoidedWords } from '../../scripts/avoided-words.ts'
-import { avoidedWordsOf, brokenLinksOf, longSentencesOf } from '../../scripts/prose.ts'
+import { avoidedWordsOf, beyond, brokenLinksOf, longSentencesOf, lowered } from '../../scripts/prose.ts'
+import { avoidedInDescriptions, avoidedInSource } from '../../scripts/source-words.ts'
 
-// The check of hand-written pages in `npm run check`: words, links, and sentences of README.md.
+// The check of texts in `npm run check`: words, links, and sentences of README.md.
 
 test.each(avoidedWords)('finds "$example"', ({ example, instead }) => {
   expect(avoidedIn(example).map((found) => found.instead)).toContain(instead)
@@ -75,4 +76,45 @@ test.each([
   ['[a](#none)\n\n## Here', ['README.md: no heading for the link #none']],
 ])('follows the links of %s', (page, found) => {
   expect(brokenLinksOf('README.md', page)).toEqual(found)
+})
+
+const value = '$' + '{name}'
+
+test.each([
+  ['a string', "const why = 'whoever asks'", 1],
+  ['a template', `const why = \`whoever asks ${value}\``, 1],
+  ['a tagged template', `const next = commandLine\`${value} whoever asks\``, 1],
+  ['a text of several lines', 'const help = `two\nwhoever asks`', 2],
+])('finds an avoided word in %s of a source', (_, source, line) => {
+  expect(avoidedInSource('a.ts', source)).toEqual([
+    `a.ts:${line}: "whoever": write who, or name the person or program`,
+  ])
+})
+
+test.each([
+  ['a comment', '// whoever asks'],
+  ['the path of an import', "import { a } from './ledger.ts'"],
+  ['a value without a space', "const kind = 'judged'"],
+  ['a name', 'const wish = 1'],
+])('reads no words in %s of a source', (_, source) => {
+  expect(avoidedInSource('a.ts', source)).toEqual([])
+})
+
+test('finds avoided words in descriptions of a schema, and in no value', () => {
+  const schema = JSON.stringify(
+    { properties: { wish: { enum: ['ledger'], description: 'the ledger' } } },
+    undefined,
+    2,
+  )
+  expect(avoidedInDescriptions('a.json', schema)).toEqual(['a.json:7: "ledger": write issuance log'])
+})
+
+test('lets a file have as many avoided words as it still may, and never more', () => {
+  const found = new Map([
+    ['a.ts', ['one', 'two']],
+    ['b.ts', ['three']],
+  ])
+  expect(beyond({ 'a.ts': 2 }, found)).toEqual(['three'])
+  expect(beyond({ 'a.ts': 1, 'b.ts': 1 }, found)).toEqual(['one', 'two'])
+  expect(lowered({ 'a.ts': 5, 'c.ts': 1 }, found)).toEqual({ 'a.ts': 2 })
 })
