@@ -75,19 +75,19 @@ test.each<[string, SecretObject, string[]]>([
 })
 
 test('the Secret of a new token reads back as what was wished', () => {
-  const wish = {
+  const settings = {
     token,
     description: 'for node 7',
     expiration: new Date('2026-11-22T12:00:00.123Z'),
     usages: ['signing', 'authentication'],
     groups: [kubeadmJoiners],
   } as const
-  expect(readTokenSecret(secretOfToken(wish), now)).toEqual({
+  expect(readTokenSecret(secretOfToken(settings), now)).toEqual({
     id: 'abcdef',
     description: 'for node 7',
     expiration: new Date('2026-11-22T12:00:00Z'),
-    usages: wish.usages,
-    groups: wish.groups,
+    usages: settings.usages,
+    groups: settings.groups,
     faults: [],
   })
 })

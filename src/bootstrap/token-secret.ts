@@ -106,7 +106,7 @@ export function readTokenSecret(secret: SecretObject, now: Date): TokenFacts {
 }
 
 /** What a new token shall be. */
-export interface TokenWish extends Omit<TokenFacts, 'id' | 'faults'> {
+export interface TokenSettings extends Omit<TokenFacts, 'id' | 'faults'> {
   readonly token: BootstrapToken
 }
 
@@ -130,7 +130,13 @@ export function checkGroups(
 }
 
 /** Returns the Secret of a new token. It holds the secret half: it goes to the API server and nowhere else. */
-export function secretOfToken({ token, description, expiration, usages, groups }: TokenWish): SecretObject {
+export function secretOfToken({
+  token,
+  description,
+  expiration,
+  usages,
+  groups,
+}: TokenSettings): SecretObject {
   return {
     apiVersion: 'v1',
     kind: 'Secret',

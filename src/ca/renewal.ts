@@ -197,7 +197,7 @@ export interface RenewedLeaf {
   readonly changes: readonly FileChange[]
 }
 
-export interface RenewalWish {
+export interface RenewalSettings {
   readonly now: Date
   readonly serialNumber: () => string
   readonly keepKeys: boolean
@@ -211,7 +211,7 @@ export interface RenewalWish {
  */
 export async function renewLeaf(
   { place, leaf, opened, signer, state, key: present }: SurveyedLeaf & { readonly signer: SigningPair },
-  { now, serialNumber, keepKeys, ttlMs }: RenewalWish,
+  { now, serialNumber, keepKeys, ttlMs }: RenewalSettings,
 ): Promise<RenewedLeaf> {
   const found = state === 'broken' ? present : undefined
   const made =

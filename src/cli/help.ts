@@ -69,10 +69,10 @@ function unknownCommand(args: readonly string[], config: Config): KcertError | u
   if (!first.startsWith('-') && (isCommand || topics.includes(words.join(':')))) return undefined
   const asked = words.join(' ') || first
   const names = [...config.commandIDs, ...topics].map((name) => name.replaceAll(':', ' '))
-  const wish = words.slice(0, 2).join(' ').replaceAll(':', ' ')
-  const begun = wish.includes(' ') ? names.find((name) => name.startsWith(wish)) : undefined
+  const settings = words.slice(0, 2).join(' ').replaceAll(':', ' ')
+  const begun = settings.includes(' ') ? names.find((name) => name.startsWith(settings)) : undefined
   const near =
-    words[0] === undefined ? undefined : (begun ?? nearWord(wish, names) ?? nearWord(words[0], names))
+    words[0] === undefined ? undefined : (begun ?? nearWord(settings, names) ?? nearWord(words[0], names))
   const isFlagFirst = first.startsWith('-') && isCommand
   return new KcertError(
     'KCERT_USAGE',

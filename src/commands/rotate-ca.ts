@@ -1,5 +1,5 @@
 import { RotationCommand } from '../app/rotate-ca/command.ts'
-import { rotationConsentFlags, rotationPlaceFlags, rotationWishFlags } from '../app/rotate-ca/flags.ts'
+import { rotationConsentFlags, rotationPlaceFlags, rotationSettingsFlags } from '../app/rotate-ca/flags.ts'
 import { booleanFlag, clusterExits, numberFlag, reportFormatFlag, valueFlag } from '../cli/flags.ts'
 import { stdoutView } from '../cli/view.ts'
 import { type ExitCode, exitCodes } from '../errors/codes.ts'
@@ -8,7 +8,9 @@ import { phaseTable } from '../rotation/phase-table.ts'
 // soak and trust-reloading-clients have a value also where nobody names them.
 const phaseFlags = [
   ...['phase', 'through', 'all', 'by-runbook', 'pause-between'],
-  ...Object.keys(rotationWishFlags).filter((name) => name !== 'soak' && name !== 'trust-reloading-clients'),
+  ...Object.keys(rotationSettingsFlags).filter(
+    (name) => name !== 'soak' && name !== 'trust-reloading-clients',
+  ),
 ]
 
 export default class RotateCa extends RotationCommand {
@@ -81,13 +83,13 @@ are yours to look after.`
       'do nothing on nodes: say which scripts of `rotate-ca runbook` come next, and do the rest',
     ),
     ...rotationPlaceFlags,
-    ...rotationWishFlags,
+    ...rotationSettingsFlags,
     output: reportFormatFlag(),
   }
 
   protected override async perform(): Promise<ExitCode> {
     const { flags } = await this.parse(RotateCa)
-    const { phasesOf } = await import('../app/rotate-ca/wish.ts')
+    const { phasesOf } = await import('../app/rotate-ca/settings.ts')
     const { 'archive-old-key': folder, 'destroy-old-key': destroys } = flags
     if (folder !== undefined || destroys) return this.retireOldKeys(flags, folder)
     const phases = phasesOf(flags)

@@ -1,5 +1,5 @@
 import { shellWord } from '../errors/command-line.ts'
-import { type CompletedCommand, commandCases, longFlags, placesByWish } from './tree.ts'
+import { type CompletedCommand, commandCases, longFlags, placesBySettings } from './tree.ts'
 
 /** Returns the completion for bash, 3.2 of macOS included: everything is in it, so that no kcert is started by a Tab. */
 export function bashCompletion(tree: readonly CompletedCommand[]): string {
@@ -80,7 +80,7 @@ const wordsOf = (rows: readonly (readonly [word: string, summary: string])[]) =>
 const echo = (text: string) => `echo ${shellWord(text)}`
 
 function wantedCases(tree: readonly CompletedCommand[]): string {
-  return [...placesByWish(tree)]
-    .map(([wish, places]) => `  ${places.map(shellWord).join(' | ')}) echo ${shellWord(wish)} ;;`)
+  return [...placesBySettings(tree)]
+    .map(([settings, places]) => `  ${places.map(shellWord).join(' | ')}) echo ${shellWord(settings)} ;;`)
     .join('\n')
 }

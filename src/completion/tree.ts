@@ -99,12 +99,12 @@ function flagOf({
   helpValue,
 }: ManifestFlag): CompletedFlag[] {
   const names = [`--${name}`, ...(char === undefined ? [] : [`-${char}`])]
-  if (type === 'option') return [{ names, summary: description, value: options ?? wishOf(helpValue) }]
+  if (type === 'option') return [{ names, summary: description, value: options ?? settingsOf(helpValue) }]
   const opposite = { names: [`--no-${name}`], summary: `not: ${description}`, value: undefined }
   return [{ names, summary: description, value: undefined }, ...(allowNo ? [opposite] : [])]
 }
 
-function wishOf(helpValue = ''): Wanted {
+function settingsOf(helpValue = ''): Wanted {
   const [kind] = helpValue.split('|')
   if (kind === 'FILE') return 'file'
   return kind === 'DIR' || kind === 'FOLDER' ? 'folder' : 'nothing'
@@ -137,13 +137,15 @@ export function longFlags({ flags }: CompletedCommand): (readonly [name: string,
 }
 
 /** Returns where what is wanted: "csr list --signer", or "inspect" for its operands; those that want the same stand together. */
-export function placesByWish(tree: readonly CompletedCommand[]): Map<string, string[]> {
-  const rows = tree.flatMap(({ path, flags, operand, isCommand }): { place: string; wish: Wanted }[] => [
-    ...flags.flatMap(({ names, value: wish }) =>
-      wish === undefined ? [] : names.map((name) => ({ place: `${path} ${name}`, wish })),
+export function placesBySettings(tree: readonly CompletedCommand[]): Map<string, string[]> {
+  const rows = tree.flatMap(({ path, flags, operand, isCommand }): { place: string; settings: Wanted }[] => [
+    ...flags.flatMap(({ names, value: settings }) =>
+      settings === undefined ? [] : names.map((name) => ({ place: `${path} ${name}`, settings })),
     ),
-    ...(isCommand && operand !== 'nothing' ? [{ place: path, wish: operand }] : []),
+    ...(isCommand && operand !== 'nothing' ? [{ place: path, settings: operand }] : []),
   ])
-  const grouped = Map.groupBy(rows, ({ wish }) => (typeof wish === 'string' ? `/${wish}` : wish.join(' ')))
-  return new Map([...grouped].map(([wish, all]) => [wish, all.map(({ place }) => place)]))
+  const grouped = Map.groupBy(rows, ({ settings }) =>
+    typeof settings === 'string' ? `/${settings}` : settings.join(' '),
+  )
+  return new Map([...grouped].map(([settings, all]) => [settings, all.map(({ place }) => place)]))
 }

@@ -1,5 +1,5 @@
 import { shellWord } from '../errors/command-line.ts'
-import { type CompletedCommand, commandCases, longFlags, placesByWish } from './tree.ts'
+import { type CompletedCommand, commandCases, longFlags, placesBySettings } from './tree.ts'
 
 /** Returns the completion for zsh, with what every word does beside it. */
 export function zshCompletion(tree: readonly CompletedCommand[]): string {
@@ -79,8 +79,8 @@ function offered(rows: readonly (readonly [word: string, summary: string])[]): s
 }
 
 function wantedCases(tree: readonly CompletedCommand[]): string {
-  return [...placesByWish(tree)]
-    .map(([wish, places]) => `  (${places.map(shellWord).join('|')}) REPLY=${shellWord(wish)} ;;`)
+  return [...placesBySettings(tree)]
+    .map(([settings, places]) => `  (${places.map(shellWord).join('|')}) REPLY=${shellWord(settings)} ;;`)
     .join('\n')
 }
 

@@ -15,7 +15,7 @@ import { accessOf } from '../rotation/inventory.ts'
 import { copiesFolder } from '../rotation/material.ts'
 import { distribute } from '../rotation/phases/01-distribute.ts'
 import { preflight } from '../rotation/refusals.ts'
-import { defaultWish, targetOf, targetSections } from '../rotation/target-reading.ts'
+import { defaultSettings, targetOf, targetSections } from '../rotation/target-reading.ts'
 import { inOrder, isControlPlane, layoutOf } from '../site/node-objects.ts'
 import { aheadMsOf, nodeNamed, openSite, type Site, type SiteOptions } from '../site/site.ts'
 import { machineId } from '../system/process-identity.ts'
@@ -202,7 +202,7 @@ async function assess(
       'extensionAuthentication',
       'kubeadm',
     ])
-    const target = targetOf(seen, defaultWish)
+    const target = targetOf(seen, defaultSettings)
     const refusals = preflight(seen, target, distribute)
     return {
       apiVersion: 'kcert/v1',

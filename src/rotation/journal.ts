@@ -4,7 +4,7 @@ import type { Action } from './action.ts'
 import type { CertificateRecord, Digest } from './certificate-record.ts'
 import { rowNumbered } from './phase-table.ts'
 import type { EvidencePicture, HandshakeRate, IntentPicture } from './picture.ts'
-import type { RememberedChanges, Wish } from './target-reading.ts'
+import type { RememberedChanges, Settings } from './target-reading.ts'
 
 // The journal: JSON lines, each with the digest of the one before, so that a line that is lost, changed or put in is noticed. It
 // is evidence, not truth: where the rotation stands is read from the cluster. It holds digests, paths and public keys of
@@ -15,11 +15,11 @@ interface RotationEntry {
   /** The CAs, so that phase 12 can go on when kcert's folder is half gone. */
   readonly changes: RememberedChanges
   /** What was chosen once for the whole rotation, so that a later command means the same without saying it again. */
-  readonly wish?: Choices
+  readonly settings?: Choices
 }
 
 /** Choices that do not change in the middle of a rotation. */
-export type Choices = Pick<Wish, 'cas' | 'withBridge' | 'reason' | 'newKeys'>
+export type Choices = Pick<Settings, 'cas' | 'withBridge' | 'reason' | 'newKeys'>
 
 interface PhaseEntry {
   readonly kind: 'phase'
@@ -176,10 +176,10 @@ export function changesIn(entries: readonly JournalEntry[]): RotationEntry['chan
 
 /** Returns what was chosen for the rotation that the journal is of; undefined before phase 1 held. */
 export function choicesIn(entries: readonly JournalEntry[]): Choices | undefined {
-  return rotationIn(entries)?.wish
+  return rotationIn(entries)?.settings
 }
 
-export function choicesOf({ cas, withBridge, reason, newKeys }: Wish): Choices {
+export function choicesOf({ cas, withBridge, reason, newKeys }: Settings): Choices {
   return { cas, withBridge, reason, newKeys }
 }
 

@@ -34,7 +34,7 @@ import { earliestPhase } from './position.ts'
 import { preflight, unseenNodes } from './refusals.ts'
 import { SharedLooks } from './shared-looks.ts'
 import { changeOf, isPlanned, type Target } from './target.ts'
-import { targetOf, targetSections, type Wish } from './target-reading.ts'
+import { type Settings, targetOf, targetSections } from './target-reading.ts'
 import { shortList } from './tested-versions.ts'
 import { downgradesIn } from './upgrades.ts'
 
@@ -74,7 +74,7 @@ export interface Surroundings {
   readonly executor: Executor
   readonly journal: JournalFile
   readonly pace: Pace
-  readonly wish: Wish
+  readonly settings: Settings
   readonly emit: (event: RotationEvent) => void
   /** Shown the plan, and the picture that it was made of; false: nothing is done. */
   readonly confirm: (plan: PlannedPhase, on: On) => Promise<boolean>
@@ -172,9 +172,9 @@ export class Rotation {
     const observed = (await this.around.observer.observe(wanted, remembered)) as Picture
     const entries = sinceTakenBack(this.history)
     const seen: Picture = { ...observed, evidence: evidenceIn(entries), intents: intentsIn(entries) }
-    const { wish } = this.around
-    const waivers = new Set([...wish.waivers, ...waiversIn(entries)])
-    const target = targetOf(seen, { ...wish, waivers }, changesIn(this.history))
+    const { settings } = this.around
+    const waivers = new Set([...settings.waivers, ...waiversIn(entries)])
+    const target = targetOf(seen, { ...settings, waivers }, changesIn(this.history))
     const certificates = new Map(seen.certificates)
     for (const { oldCa, newCa, bridge } of target.changes) {
       for (const one of [oldCa, newCa, bridge]) if (one !== undefined) certificates.set(one.digest, one)
@@ -233,17 +233,17 @@ export class Rotation {
   /** Writes down which CAs are meant, once they are made: phase 12 needs it when kcert's folder is half gone. */
   private async remember(target: Target): Promise<void> {
     const changes = target.changes.map(({ ca, oldCa, newCa }) => ({ ca, oldCa, newCa }))
-    const wish = choicesOf(this.around.wish)
+    const settings = choicesOf(this.around.settings)
     const known = [changesIn(this.history), choicesIn(this.history)]
-    const isKnown = JSON.stringify([changes, wish]) === JSON.stringify(known)
+    const isKnown = JSON.stringify([changes, settings]) === JSON.stringify(known)
     if (isKnown || changes.some(({ newCa }) => isPlanned(newCa))) return
-    await this.journal.record({ kind: 'rotation', changes, wish })
+    await this.journal.record({ kind: 'rotation', changes, settings })
   }
 
   /** What was accepted when the old CA was dropped stays accepted: `verify` goes by it afterwards. */
   private async rememberWaivers(): Promise<void> {
     const known = waiversIn(sinceTakenBack(this.history))
-    for (const id of this.around.wish.waivers) {
+    for (const id of this.around.settings.waivers) {
       if (!known.has(id)) await this.journal.record({ kind: 'waiver', id })
     }
   }

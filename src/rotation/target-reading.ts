@@ -7,14 +7,14 @@ import { type CaChange, type CaName, caNames, plannedDigest, type Target } from 
 // and whether the old one is being dropped already.
 
 /** What the operator chose. Kept in the journal, so that a second run means the same. */
-export interface Wish extends Omit<Target, 'changes' | 'isDropping'> {
+export interface Settings extends Omit<Target, 'changes' | 'isDropping'> {
   readonly cas: readonly CaName[]
   readonly withBridge: boolean
   /** CAs that the operator brings along; the others are made in phase 1. */
   readonly given?: Readonly<Partial<Record<CaName, CertificateRecord>>>
 }
 
-export const defaultWish: Wish = {
+export const defaultSettings: Settings = {
   cas: caNames,
   withBridge: true,
   reason: 'routine',
@@ -44,18 +44,22 @@ export type TargetSections = (typeof targetSections)[number]
 export type RememberedChanges = readonly (Pick<CaChange, 'oldCa' | 'newCa'> & { readonly ca: string })[]
 
 /** Returns the target of a run. */
-export function targetOf(seen: Seen<TargetSections>, wish: Wish, remembered: RememberedChanges = []): Target {
-  const { cas, withBridge, given: _, ...rest } = wish
-  const changes = cas.flatMap((ca) => changeFrom(seen, ca, wish, remembered) ?? [])
+export function targetOf(
+  seen: Seen<TargetSections>,
+  settings: Settings,
+  remembered: RememberedChanges = [],
+): Target {
+  const { cas, withBridge, given: _, ...rest } = settings
+  const changes = cas.flatMap((ca) => changeFrom(seen, ca, settings, remembered) ?? [])
   // Who has the old CA's key may have more: with a leaked one no key is kept.
-  const newKeys = wish.newKeys || wish.reason === 'compromise'
+  const newKeys = settings.newKeys || settings.reason === 'compromise'
   return { ...rest, newKeys, changes, isDropping: isDropping(seen, changes) }
 }
 
 function changeFrom(
   seen: Seen<TargetSections>,
   ca: CaName,
-  { withBridge, reason, given }: Wish,
+  { withBridge, reason, given }: Settings,
   remembered: RememberedChanges,
 ): CaChange | undefined {
   const laidOut = (what: keyof ReturnType<typeof materialPaths>) =>
@@ -92,7 +96,7 @@ function presentCa(seen: Seen<TargetSections>, ca: CaName): CertificateRecord | 
 }
 
 /** As phase 1 will lay it out: until then it is one that is planned, like any other. */
-function givenCa(given: Wish['given'], ca: CaName): CertificateRecord | undefined {
+function givenCa(given: Settings['given'], ca: CaName): CertificateRecord | undefined {
   const record = given?.[ca]
   return record && { ...record, digest: plannedDigest(ca, 'new') }
 }

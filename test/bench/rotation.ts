@@ -83,7 +83,7 @@ async function measure(work: Work, nodes: number): Promise<Row> {
       journal: new SimulatedJournal(),
       pace: { now: time.now, sleep: time.sleep },
     },
-    { wish: {}, yes: false, pauseBetween: undefined, rollEveryMs: 0 },
+    { settings: {}, yes: false, pauseBetween: undefined, rollEveryMs: 0 },
     {
       choose: undefined,
       type: undefined,

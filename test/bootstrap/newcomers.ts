@@ -2,7 +2,7 @@ import { randomBytes } from 'node:crypto'
 import { clusterInfoResource, tokenSecrets } from '../../src/app/bootstrap/objects.ts'
 import { signatureKeyPrefix, signKubeconfig } from '../../src/bootstrap/signature.ts'
 import { type BootstrapToken, newToken } from '../../src/bootstrap/token.ts'
-import { kubeadmJoiners, secretOfToken, type TokenWish } from '../../src/bootstrap/token-secret.ts'
+import { kubeadmJoiners, secretOfToken, type TokenSettings } from '../../src/bootstrap/token-secret.ts'
 import type { FakeApiServer } from '../fakes/api-server.ts'
 
 // What newcomers of a fake cluster meet: cluster-info with a comment of somebody's, and tokens that kube-controller-manager has signed it for.
@@ -16,13 +16,17 @@ export function someToken(): BootstrapToken {
 }
 
 /** Puts a token as kubeadm would make it, unless it is said otherwise. */
-export function putToken(server: FakeApiServer, token: BootstrapToken, wish: Partial<TokenWish> = {}): void {
+export function putToken(
+  server: FakeApiServer,
+  token: BootstrapToken,
+  settings: Partial<TokenSettings> = {},
+): void {
   const { apiVersion, kind, metadata, type, stringData } = secretOfToken({
     token,
     expiration: new Date(Date.now() + dayMs),
     usages: ['signing', 'authentication'],
     groups: [kubeadmJoiners],
-    ...wish,
+    ...settings,
   })
   const data = Object.entries(stringData ?? {}).map(([key, value]) => [
     key,

@@ -2,7 +2,7 @@ import { readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { PassThrough } from 'node:stream'
 import { expect, test } from 'vitest'
-import { type UpdateWish, updateClusterInfo } from '../../src/app/cluster-info/update.ts'
+import { type UpdateSettings, updateClusterInfo } from '../../src/app/cluster-info/update.ts'
 import { readClusterInfo, signatureStates } from '../../src/bootstrap/cluster-info.ts'
 import { signKubeconfig } from '../../src/bootstrap/signature.ts'
 import type { Context } from '../../src/cli/context.ts'
@@ -23,7 +23,10 @@ const context = {
   stderr: new PassThrough(),
 } as unknown as Context
 
-function wishFor(authorities: readonly Certificate[], changes: Partial<UpdateWish> = {}): UpdateWish {
+function settingsFor(
+  authorities: readonly Certificate[],
+  changes: Partial<UpdateSettings> = {},
+): UpdateSettings {
   return {
     authorities,
     ...{ dryRun: false, yes: true, force: false, backup: undefined, waitMs: 60_000, timeoutMs: 60_000 },
@@ -37,8 +40,8 @@ async function stage(options: Parameters<typeof fakeCluster>[0] = {}, user?: { u
   putToken(found.server, token)
   putClusterInfo(found.server, [token])
   const ca = found.server.authority.certificate
-  const update = (changes: Partial<UpdateWish> = {}, authorities = [other.certificate, ca]) =>
-    updateClusterInfo(found.cluster, wishFor(authorities, changes), context)
+  const update = (changes: Partial<UpdateSettings> = {}, authorities = [other.certificate, ca]) =>
+    updateClusterInfo(found.cluster, settingsFor(authorities, changes), context)
   const data = () => clusterInfoData(found.server)
   const writes = () => found.server.calls.filter(({ verb }) => verb === 'update')
   return { ...found, token, ca, update, data, writes }
@@ -139,8 +142,8 @@ test('a change of the text by somebody else in between is never written over', a
       },
     },
   }
-  const wish = wishFor([other.certificate, server.authority.certificate])
-  expect(await codeOf(updateClusterInfo(meddled, wish, context))).toBe('KCERT_API_CONFLICT')
+  const settings = settingsFor([other.certificate, server.authority.certificate])
+  expect(await codeOf(updateClusterInfo(meddled, settings, context))).toBe('KCERT_API_CONFLICT')
   expect(data().kubeconfig).toBe(theirs)
 })
 

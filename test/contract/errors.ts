@@ -1,9 +1,9 @@
 import { KcertError } from '../../src/errors/kcert-error.ts'
 
 /** The code of the KcertError that comes of it; "nothing" when it succeeds. Anything else that is thrown is thrown on. */
-export async function codeOf(wish: Promise<unknown>): Promise<string> {
+export async function codeOf(settings: Promise<unknown>): Promise<string> {
   try {
-    await wish
+    await settings
     return 'nothing'
   } catch (error) {
     if (error instanceof KcertError) return error.code

@@ -76,8 +76,8 @@ export function objectsApiContract(open: () => Promise<Stage>): void {
     test('a list of more than a page is whole', async () => {
       const label = newName('page')
       const count = 510
-      const wishes = Array.from({ length: count }, () => newMap({}, { [label]: 'yes' }))
-      await pMap(wishes, (wish) => cluster.objects.create(configMaps, wish), { concurrency: 16 })
+      const allSettings = Array.from({ length: count }, () => newMap({}, { [label]: 'yes' }))
+      await pMap(allSettings, (settings) => cluster.objects.create(configMaps, settings), { concurrency: 16 })
       const found = await gather(cluster.objects.list(configMaps, { labelSelector: `${label}=yes` }))
       expect(new Set(found.map((one) => (one as Map).metadata.name)).size).toBe(count)
       expect(found[0]).toMatchObject({ apiVersion: 'v1', kind: 'ConfigMap' })

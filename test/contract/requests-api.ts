@@ -115,8 +115,8 @@ export function requestsApiContract(open: () => Promise<Stage>): void {
       test('forbids system:masters for the API server’s client signer', async () => {
         const pem = requestPem({ subject: { commonName: 'eve', organization: ['system:masters'] } })
         const request = Buffer.from(pem).toString('base64')
-        const wish = create({ request, signerName: apiServerClient, usages: ['client auth'] })
-        expect(await codeOf(wish)).toBe('KCERT_API_FORBIDDEN')
+        const settings = create({ request, signerName: apiServerClient, usages: ['client auth'] })
+        expect(await codeOf(settings)).toBe('KCERT_API_FORBIDDEN')
       })
     })
 
@@ -157,8 +157,10 @@ export function requestsApiContract(open: () => Promise<Stage>): void {
         const { metadata, spec } = await create()
         for (const missing of ['uid', 'resourceVersion'] as const) {
           const partial = { ...metadata, [missing]: undefined } as RequestObject['metadata']
-          const wish = cluster.requests.replaceApproval(withConditions({ metadata: partial, spec }, approved))
-          expect(await codeOf(wish)).toBe('KCERT_API_INVALID')
+          const settings = cluster.requests.replaceApproval(
+            withConditions({ metadata: partial, spec }, approved),
+          )
+          expect(await codeOf(settings)).toBe('KCERT_API_INVALID')
         }
       })
 
@@ -183,8 +185,8 @@ export function requestsApiContract(open: () => Promise<Stage>): void {
         ['a condition without a type', [{ ...approved, type: '' }]],
       ])('refuses %s', async (_, conditions) => {
         const object = await create()
-        const wish = cluster.requests.replaceApproval(withConditions(object, ...conditions))
-        expect(await codeOf(wish)).toBe('KCERT_API_INVALID')
+        const settings = cluster.requests.replaceApproval(withConditions(object, ...conditions))
+        expect(await codeOf(settings)).toBe('KCERT_API_INVALID')
       })
 
       test('an approval is not taken back', async () => {
@@ -207,11 +209,11 @@ export function requestsApiContract(open: () => Promise<Stage>): void {
         const bob = await openAs(stage, { username: 'bob' })
         const grant = { username: 'bob', group: 'certificates.k8s.io' }
         await stage.grant({ ...grant, verbs: ['update'], resources: ['certificatesigningrequests/approval'] })
-        const wish = withConditions(await create(), approved)
-        expect(await codeOf(bob.requests.replaceApproval(wish))).toBe('KCERT_API_FORBIDDEN')
+        const settings = withConditions(await create(), approved)
+        expect(await codeOf(bob.requests.replaceApproval(settings))).toBe('KCERT_API_FORBIDDEN')
         const names = ['example.com/*']
         await stage.grant({ ...grant, verbs: ['approve'], resources: ['signers'], names })
-        expect((await bob.requests.replaceApproval(wish)).status?.conditions).toMatchObject([approved])
+        expect((await bob.requests.replaceApproval(settings)).status?.conditions).toMatchObject([approved])
         bob.close()
       })
     })
@@ -239,8 +241,8 @@ export function requestsApiContract(open: () => Promise<Stage>): void {
       })
 
       test('approves nothing', async () => {
-        const wish = cluster.requests.replaceStatus(withConditions(await create(), approved))
-        expect(await codeOf(wish)).toBe('KCERT_API_INVALID')
+        const settings = cluster.requests.replaceStatus(withConditions(await create(), approved))
+        expect(await codeOf(settings)).toBe('KCERT_API_INVALID')
       })
 
       test('keeps Failed', async () => {
@@ -294,8 +296,8 @@ export function requestsApiContract(open: () => Promise<Stage>): void {
       })
 
       test('a field that cannot be selected by is refused', async () => {
-        const wish = gather(cluster.requests.list({ fieldSelector: 'spec.username=ann' }))
-        expect(await codeOf(wish)).toBe('KCERT_API_INVALID')
+        const settings = gather(cluster.requests.list({ fieldSelector: 'spec.username=ann' }))
+        expect(await codeOf(settings)).toBe('KCERT_API_INVALID')
       })
     })
 

@@ -129,8 +129,8 @@ describe.skipIf('missing' in peer)('kcert and Go', () => {
   test('sign the same request into the same octets', () => {
     const { path } = peer as { path: string }
     fc.assert(
-      fc.property(fc.array(request, { minLength: 20, maxLength: 20 }), (wishes) => {
-        const asked = wishes.map((wish): Asked => ({ ...wish, der: requestOf(wish) }))
+      fc.property(fc.array(request, { minLength: 20, maxLength: 20 }), (allSettings) => {
+        const asked = allSettings.map((settings): Asked => ({ ...settings, der: requestOf(settings) }))
         expect(asked.map(byKcert)).toEqual(byGo(asked, path))
       }),
       { numRuns: 50 },
@@ -141,7 +141,7 @@ describe.skipIf('missing' in peer)('kcert and Go', () => {
 function requestOf({
   extras,
   key,
-  ...wish
+  ...settings
 }: RequestDescription & { extras: boolean; key: KeyObject }): Uint8Array {
   const asksForMore = {
     basicConstraints: { ca: true },
@@ -149,7 +149,11 @@ function requestOf({
     subjectKeyId: 'abcd',
   }
   return createRequest(
-    { subject: wish.subject, subjectAltNames: wish.subjectAltNames ?? {}, ...(extras ? asksForMore : {}) },
+    {
+      subject: settings.subject,
+      subjectAltNames: settings.subjectAltNames ?? {},
+      ...(extras ? asksForMore : {}),
+    },
     key,
   )
 }

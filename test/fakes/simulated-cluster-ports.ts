@@ -27,7 +27,7 @@ import type {
 import { sectionNames } from '../../src/rotation/picture.ts'
 import type { Executor, JournalFile, Observer, ProbeAnswer } from '../../src/rotation/ports.ts'
 import type { CaName } from '../../src/rotation/target.ts'
-import { nextName, type Wish } from '../../src/rotation/target-reading.ts'
+import { nextName, type Settings } from '../../src/rotation/target-reading.ts'
 import {
   type FileContent,
   hashOf,
@@ -367,11 +367,11 @@ export class SimulatedExecutor implements Executor {
   private readonly made = new Map<string, CertificateRecord>()
 
   /** CAs that the operator brings along. */
-  private readonly given: Wish['given']
+  private readonly given: Settings['given']
   /** When this run last wrote on a node. */
   private readonly wroteAtMs = new Map<string, number>()
 
-  constructor(cluster: SimulatedCluster, clients: SimulatedClients, given?: Wish['given']) {
+  constructor(cluster: SimulatedCluster, clients: SimulatedClients, given?: Settings['given']) {
     this.cluster = cluster
     this.clients = clients
     this.given = given

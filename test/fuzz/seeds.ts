@@ -322,7 +322,7 @@ function rotationJournal(): Uint8Array {
     {
       kind: 'rotation',
       changes: [{ ca: 'cluster', oldCa: ca, newCa: ca }],
-      wish: { cas: ['cluster'], withBridge: true, newKeys: false },
+      settings: { cas: ['cluster'], withBridge: true, newKeys: false },
     },
     { kind: 'phase', phase: 1, event: 'begun' },
     { kind: 'intent', phase: 1, action: digest, what: 'write cp1:/etc/kubernetes/pki/ca.crt' },

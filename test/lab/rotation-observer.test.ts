@@ -11,7 +11,7 @@ import { readInventory } from '../../src/rotation/inventory.ts'
 import { fileKey, type Picture, sectionNames } from '../../src/rotation/picture.ts'
 import { phaseNumbered, playbook } from '../../src/rotation/playbook.ts'
 import { preflight } from '../../src/rotation/refusals.ts'
-import { defaultWish, targetOf } from '../../src/rotation/target-reading.ts'
+import { defaultSettings, targetOf } from '../../src/rotation/target-reading.ts'
 import { discover } from '../../src/rotation-io/discovering.ts'
 import { SiteExecutor } from '../../src/rotation-io/executor.ts'
 import { SiteObserver } from '../../src/rotation-io/observer.ts'
@@ -256,7 +256,7 @@ observes('the observer on 1+1', { controlPlanes: 1, workers: 1 }, (scene) => {
 
   test('a healthy kubeadm cluster is refused nothing, and every phase plans', () => {
     const { picture } = scene()
-    const target = targetOf(picture, defaultWish)
+    const target = targetOf(picture, defaultSettings)
     expect(target.changes.map(({ ca, oldCa }) => [ca, oldCa.subject])).toEqual([
       ['cluster', 'CN=kubernetes'],
       ['front-proxy', 'CN=front-proxy-ca'],
@@ -437,7 +437,7 @@ observes('the observer on 3+1 with add-ons', { controlPlanes: 3, workers: 1, add
       ['cp1', 'cp2', 'cp3'].map((cp) => `${cp}/kube-apiserver`),
     )
     expect(picture.leases.filter(({ holder }) => /^cp[123]$/.test(holder ?? ''))).toHaveLength(2)
-    const target = targetOf(picture, defaultWish)
+    const target = targetOf(picture, defaultSettings)
     expect(preflight(picture, target, phaseNumbered(1))).toEqual([])
   })
 })

@@ -5,7 +5,7 @@ import { describeAction } from '../../src/rotation/effects.ts'
 import { checkPlan } from '../../src/rotation/model/check.ts'
 import { sectionNames } from '../../src/rotation/picture.ts'
 import { phaseNumbered } from '../../src/rotation/playbook.ts'
-import type { Wish } from '../../src/rotation/target-reading.ts'
+import type { Settings } from '../../src/rotation/target-reading.ts'
 import { Scene } from './scene.ts'
 
 // Plans that somebody has spoiled: steps left out, moved, mixed up, phases skipped. Whenever the model lets such a plan through and
@@ -78,7 +78,7 @@ function flat(steps: readonly Step[]): Action[] {
   )
 }
 
-const wishes: readonly Partial<Wish>[] = [
+const allSettings: readonly Partial<Settings>[] = [
   {},
   {},
   { withBridge: false },
@@ -99,16 +99,16 @@ async function tryPhase(scene: Scene, phase: number): Promise<boolean> {
 
 async function verdictOf(seed: number): Promise<'refused' | 'empty' | 'done' | 'stopped'> {
   const dice = new Dice(seed)
-  const wish = wishes[dice.roll(wishes.length)]!
+  const settings = allSettings[dice.roll(allSettings.length)]!
   const allFlags = dice.roll(3) === 0
-  const scene = new Scene({ controlPlanes: 2, workers: 1, namespaces: 3, seed, allFlags }, wish)
+  const scene = new Scene({ controlPlanes: 2, workers: 1, namespaces: 3, seed, allFlags }, settings)
   const phase = [2, 4, 5, 5, 7, 7, 9, 9, 9, 10, 12, 12, 12][dice.roll(13)]!
   const skipped = dice.roll(2) === 0 ? 2 + dice.roll(phase - 1) : 0
   for (let before = 1; before < phase; before++) {
     if (before !== skipped && !(await tryPhase(scene, before))) break
   }
   if (phase === 12) scene.clients.expectsBridge = false
-  if (wish.withBridge === false) scene.clients.expectsBridge = false
+  if (settings.withBridge === false) scene.clients.expectsBridge = false
   const told: string[] = []
   const outcome = await scene.asProcess(async (rotation) => {
     const { seen, target } = await rotation.look(sectionNames)
@@ -131,7 +131,7 @@ async function verdictOf(seed: number): Promise<'refused' | 'empty' | 'done' | '
     await scene.cluster.time.pass(400_000)
     expect(
       scene.clients.failures,
-      `seed ${seed}, phase ${phase}, without ${skipped}, ${JSON.stringify(wish)}:\n${told.join('\n')}`,
+      `seed ${seed}, phase ${phase}, without ${skipped}, ${JSON.stringify(settings)}:\n${told.join('\n')}`,
     ).toEqual([])
   }
   return outcome

@@ -30,9 +30,9 @@ async function lookAt(scene: Scene) {
 
 test.for([{ withBridge: true }, { withBridge: false }])(
   'a file that serves and goes to kubelets is written once: %o',
-  async (wish) => {
-    const scene = new Scene(byHand, wish)
-    scene.clients.expectsBridge = wish.withBridge
+  async (settings) => {
+    const scene = new Scene(byHand, settings)
+    scene.clients.expectsBridge = settings.withBridge
     await scene.runAll(1, 8)
     const { seen, target } = await lookAt(scene)
     const open = phaseNumbered(9).gaps(seen, target)
@@ -47,7 +47,7 @@ test.for([{ withBridge: true }, { withBridge: false }])(
     expect(paths.filter((path) => path === `cp1:${servingLeaf}`)).toHaveLength(1)
     // Without the bridge no kubelet knew the new leaf before it had read both CAs.
     const [leaf, kubelet] = [paths.indexOf(`cp1:${servingLeaf}`), paths.indexOf(`w1:${kubeletLeaf}`)]
-    expect(leaf < kubelet).toBe(wish.withBridge)
+    expect(leaf < kubelet).toBe(settings.withBridge)
     expect(scene.clients.failures).toEqual([])
   },
 )
@@ -220,11 +220,14 @@ test.for([
   { when: 'before', withBridge: true },
   { when: 'after', withBridge: true },
   { when: 'after', withBridge: false },
-] as const)('killed at each act and run again, it comes to the same end: %o', async ({ when, ...wish }) => {
-  const scene = new Scene(byHand, wish)
-  scene.clients.expectsBridge = wish.withBridge
-  const kills = await scene.killedAtEachAct(when, allPhases, (phase) => scene.runInTurn(phase))
-  expect(kills).toBeGreaterThan(150)
-  expect(scene.clients.failures).toEqual([])
-  expect(scene.remainsOfOldCa()).toEqual([])
-})
+] as const)(
+  'killed at each act and run again, it comes to the same end: %o',
+  async ({ when, ...settings }) => {
+    const scene = new Scene(byHand, settings)
+    scene.clients.expectsBridge = settings.withBridge
+    const kills = await scene.killedAtEachAct(when, allPhases, (phase) => scene.runInTurn(phase))
+    expect(kills).toBeGreaterThan(150)
+    expect(scene.clients.failures).toEqual([])
+    expect(scene.remainsOfOldCa()).toEqual([])
+  },
+)

@@ -106,7 +106,7 @@ test('a workload that a selector takes out is never rolled: its owner is asked, 
     `not answered: ${id} is not to be rolled: restart its pods yourself\n  to answer for it: --waive '${id}'`,
   )
   for (const pod of scene.cluster.pods.values()) if (pod.workload === id) scene.clients.waived.add(pod.id)
-  const waived = { ...yes, wish: { waivers: new Set([id]) } }
+  const waived = { ...yes, settings: { waivers: new Set([id]) } }
   await operator.command((session) => session.run(upTo(10)), waived)
   scene.cluster.reissueHandlers(scene.newCa())
   scene.clients.expectsBridge = false
@@ -119,7 +119,7 @@ test('a workload that a selector takes out is never rolled: its owner is asked, 
 test("--ca-cert and --ca-key: the operator's own CA is the new one, and the old one is nowhere", async () => {
   const scene = new Scene(small)
   const own = scene.cluster.makeCa('our-own-ca', true)
-  scene.wish = { ...scene.wish, given: { cluster: own } }
+  scene.settings = { ...scene.settings, given: { cluster: own } }
   await scene.runAll()
   expect(scene.clients.failures).toEqual([])
   expect(scene.remainsOfOldCa()).toEqual([])

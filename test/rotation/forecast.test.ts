@@ -3,7 +3,7 @@ import type { Step } from '../../src/rotation/action.ts'
 import { describeAction } from '../../src/rotation/effects.ts'
 import { forecast } from '../../src/rotation/model/forecast.ts'
 import { sectionNames } from '../../src/rotation/picture.ts'
-import type { Wish } from '../../src/rotation/target-reading.ts'
+import type { Settings } from '../../src/rotation/target-reading.ts'
 import type { ClusterShape } from '../fakes/simulated-cluster.ts'
 import { Scene } from './scene.ts'
 
@@ -12,7 +12,7 @@ import { Scene } from './scene.ts'
 const variants: readonly {
   readonly name: string
   readonly shape: ClusterShape
-  readonly wish?: Partial<Wish>
+  readonly settings?: Partial<Settings>
 }[] = [
   { name: 'kubeadm', shape: { controlPlanes: 2, workers: 1 } },
   { name: 'every flag', shape: { controlPlanes: 2, workers: 1, allFlags: true } },
@@ -21,15 +21,15 @@ const variants: readonly {
   {
     name: 'laid out by hand, no bridge',
     shape: { controlPlanes: 2, workers: 1, isByHand: true },
-    wish: { withBridge: false },
+    settings: { withBridge: false },
   },
-  { name: 'no bridge', shape: { controlPlanes: 2, workers: 1 }, wish: { withBridge: false } },
-  { name: 'a leaked key', shape: { controlPlanes: 2, workers: 1 }, wish: { reason: 'compromise' } },
-  { name: 'the cluster CA alone', shape: { controlPlanes: 2, workers: 1 }, wish: { cas: ['cluster'] } },
+  { name: 'no bridge', shape: { controlPlanes: 2, workers: 1 }, settings: { withBridge: false } },
+  { name: 'a leaked key', shape: { controlPlanes: 2, workers: 1 }, settings: { reason: 'compromise' } },
+  { name: 'the cluster CA alone', shape: { controlPlanes: 2, workers: 1 }, settings: { cas: ['cluster'] } },
   {
     name: 'the front-proxy CA alone',
     shape: { controlPlanes: 2, workers: 1 },
-    wish: { cas: ['front-proxy'] },
+    settings: { cas: ['front-proxy'] },
   },
 ]
 
@@ -46,9 +46,9 @@ function told(steps: readonly Step[]): string[] {
 
 test.for(variants)(
   '$name: every act of every phase is foreseen, and none breaks a connection',
-  async ({ shape, wish }) => {
-    const scene = new Scene(shape, wish)
-    scene.clients.expectsBridge = wish?.withBridge !== false && wish?.reason !== 'compromise'
+  async ({ shape, settings }) => {
+    const scene = new Scene(shape, settings)
+    scene.clients.expectsBridge = settings?.withBridge !== false && settings?.reason !== 'compromise'
     const { seen, target } = await scene.asProcess((rotation) => rotation.look(sectionNames))
     const phases = [...forecast(seen, target)]
     for (const { phase, broken, open } of phases)

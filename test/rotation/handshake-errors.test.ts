@@ -67,9 +67,9 @@ test('a client that fails is waived by its own address and by no other', async (
   const scene = begunScene(checks)
   await scene.runAll(1, 10)
   scene.clients.failing.push(oldOnly)
-  scene.wish = { ...scene.wish, waivers: new Set(['10.0.0.6', '10.0.0.10']) }
+  scene.settings = { ...scene.settings, waivers: new Set(['10.0.0.6', '10.0.0.10']) }
   await expect(scene.run(11)).rejects.toMatchObject({ code: 'KCERT_ROTATION_GATE' })
-  scene.wish = { ...scene.wish, waivers: new Set(['10.0.0.66']) }
+  scene.settings = { ...scene.settings, waivers: new Set(['10.0.0.66']) }
   await scene.run(11)
   expect(evidenceOf(scene, 'handshake errors cp1/kube-apiserver').at(-1).detail).toContain(
     'accepted: 10.0.0.66 (remote error: tls: unknown certificate authority',
@@ -110,7 +110,7 @@ test('a journal of an older kcert has no rate: 0 is assumed and said, and a waiv
     code: 'KCERT_ROTATION_GATE',
     why: expect.stringContaining('the journal has no rate from before phase 1: 0 is assumed'),
   })
-  scene.wish = { ...scene.wish, waivers: new Set(['10.0.0.10']) }
+  scene.settings = { ...scene.settings, waivers: new Set(['10.0.0.10']) }
   await scene.run(11)
 })
 
@@ -118,11 +118,11 @@ test('after phase 12 verify accepts the client that was waived then, and names i
   const scene = begunScene(checks)
   await scene.runAll(1, 10)
   scene.clients.failing.push(oldOnly)
-  scene.wish = { ...scene.wish, waivers: new Set(['10.0.0.66']) }
+  scene.settings = { ...scene.settings, waivers: new Set(['10.0.0.66']) }
   await scene.run(11)
   scene.clients.expectsBridge = false
   await scene.run(12)
-  scene.wish = { ...scene.wish, waivers: new Set() }
+  scene.settings = { ...scene.settings, waivers: new Set() }
   const handshakes = await verified(scene)
   expect(handshakes).toMatchObject({ ok: true, findings: [] })
   expect(handshakes.accepted).toHaveLength(3)
@@ -155,7 +155,7 @@ test('a client that trusts the old CA alone stops phase 12 at the first API serv
   // What was watched once with an error is not done: the same command watches it again.
   await expect(scene.run(12)).rejects.toMatchObject({ code: 'KCERT_ROTATION_GATE' })
   expect(alone()).toHaveLength(1)
-  scene.wish = { ...scene.wish, waivers: new Set(['192.0.2.250']) }
+  scene.settings = { ...scene.settings, waivers: new Set(['192.0.2.250']) }
   await scene.run(12)
   expect(alone()).toHaveLength(3)
   for (const cp of ['cp1', 'cp2', 'cp3']) {

@@ -83,7 +83,7 @@ test('a new CA below another one is refused before anything is done', async () =
   const scene = new Scene(small)
   const { cluster } = scene
   const own = { ...cluster.makeCa('of-the-house', true), issuer: 'CN=root of the house' }
-  scene.wish = { ...scene.wish, given: { cluster: cluster.know(own) } }
+  scene.settings = { ...scene.settings, given: { cluster: cluster.know(own) } }
   await expect(scene.run(1)).rejects.toMatchObject({
     code: 'KCERT_ROTATION_REFUSED',
     message: 'the new cluster CA is an intermediate: CN=of-the-house, signed by CN=root of the house',
@@ -126,7 +126,7 @@ test('a kubeconfig of which another context goes by the old CA is asked about, a
     code: 'KCERT_ROTATION_GATE',
     message: `phase 7 does not hold yet: cp1:${path}: another of its contexts goes by the old CA`,
   })
-  scene.wish = { ...scene.wish, waivers: new Set([`cp1:${path}`]) }
+  scene.settings = { ...scene.settings, waivers: new Set([`cp1:${path}`]) }
   await scene.runAll(7, 12)
   expect(cluster.read('cp1', path)!.text).toBe(before)
   expect(scene.remainsOfOldCa()).toEqual([`cp1:${path}`])

@@ -10,7 +10,7 @@ import { renderOldKeys } from '../../src/output/rotation/old-keys.ts'
 import { renderStanding } from '../../src/output/rotation/status.ts'
 import { readJournal } from '../../src/rotation/journal.ts'
 import type { KeyArchive } from '../../src/rotation/old-keys.ts'
-import type { Wish } from '../../src/rotation/target-reading.ts'
+import type { Settings } from '../../src/rotation/target-reading.ts'
 import { SimulatedJournal, SimulatedOldKeys } from '../fakes/simulated-cluster-ports.ts'
 import { violations } from '../scripts/schemas.ts'
 import { SimulatedOperator, wide } from './operator.ts'
@@ -31,8 +31,8 @@ function filesOf({ cluster }: Scene) {
   return new Map([...cluster.files].map(([key, file]) => [key, { ...file }]))
 }
 
-async function rotated(wish: Partial<Wish> = {}): Promise<Scene> {
-  const made = new Scene(small, wish)
+async function rotated(settings: Partial<Settings> = {}): Promise<Scene> {
+  const made = new Scene(small, settings)
   await made.runAll()
   return made
 }
@@ -60,7 +60,7 @@ interface Manner extends Partial<Retirement> {
 
 const said: string[] = []
 
-function retire({ kill = () => {}, answers, journal, on = scene, ...wish }: Manner = {}) {
+function retire({ kill = () => {}, answers, journal, on = scene, ...settings }: Manner = {}) {
   const { cluster, observer } = on
   const oldKeys = new SimulatedOldKeys(cluster)
   oldKeys.kill = kill
@@ -78,7 +78,7 @@ function retire({ kill = () => {}, answers, journal, on = scene, ...wish }: Mann
   return cluster.time.until(
     retireOldKeys(
       { observer, oldKeys, journal: journal ?? on.journal, pace },
-      { dryRun: false, yes: true, render, ...wish },
+      { dryRun: false, yes: true, render, ...settings },
       operator,
     ),
   )

@@ -3,14 +3,14 @@ import { noPaint } from '../../src/output/paint.ts'
 import { renderPhasePlan } from '../../src/output/rotation/plan.ts'
 import { rotationProgress } from '../../src/output/rotation/progress.ts'
 import type { Runbook } from '../../src/rotation/runbook.ts'
-import type { Wish } from '../../src/rotation/target-reading.ts'
+import type { Settings } from '../../src/rotation/target-reading.ts'
 import { SimulatedExecutor, SimulatedOldKeys } from '../fakes/simulated-cluster-ports.ts'
 import type { Scene } from './scene.ts'
 
 export const wide = { width: Number.POSITIVE_INFINITY, paint: noPaint }
 
 interface Manner {
-  readonly wish?: Partial<Wish>
+  readonly settings?: Partial<Settings>
   readonly yes?: boolean
   /** What is answered to questions; absent: there is no terminal. */
   readonly answers?: (question: string) => boolean
@@ -37,7 +37,7 @@ export class SimulatedOperator {
     manner: Manner = {},
   ): Promise<Result> {
     const { cluster, clients, observer, journal } = this.scene
-    const { wish = {}, yes = false, answers, options = {}, isTerminal = false } = manner
+    const { settings = {}, yes = false, answers, options = {}, isTerminal = false } = manner
     const progress = rotationProgress({
       write: (text) => {
         this.stderr += text
@@ -65,7 +65,7 @@ export class SimulatedOperator {
     const session = RotationSession.open(
       ports,
       {
-        wish,
+        settings,
         yes,
         pauseBetween: undefined,
         rollEveryMs: 0,

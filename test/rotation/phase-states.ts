@@ -3,7 +3,7 @@ import type { CertificateRecord } from '../../src/rotation/certificate-record.ts
 import type { Phase, Undo } from '../../src/rotation/phase.ts'
 import { type Picture, type SectionName, sectionNames } from '../../src/rotation/picture.ts'
 import type { Target } from '../../src/rotation/target.ts'
-import type { Wish } from '../../src/rotation/target-reading.ts'
+import type { Settings } from '../../src/rotation/target-reading.ts'
 import type { ClusterShape } from '../fakes/simulated-cluster.ts'
 import { Scene } from './scene.ts'
 
@@ -20,11 +20,11 @@ export type Changes = ReadonlyMap<string, () => State>
 
 const sizes = { controlPlanes: 2, workers: 2, namespaces: 3 } as const
 
-export const shapes: Readonly<Record<string, { shape: ClusterShape; wish: Partial<Wish> }>> = {
-  kubeadm: { shape: sizes, wish: {} },
-  'every flag': { shape: { ...sizes, allFlags: true }, wish: {} },
-  'by hand': { shape: { ...sizes, isByHand: true }, wish: {} },
-  'leaked key': { shape: sizes, wish: { reason: 'compromise' } },
+export const shapes: Readonly<Record<string, { shape: ClusterShape; settings: Partial<Settings> }>> = {
+  kubeadm: { shape: sizes, settings: {} },
+  'every flag': { shape: { ...sizes, allFlags: true }, settings: {} },
+  'by hand': { shape: { ...sizes, isByHand: true }, settings: {} },
+  'leaked key': { shape: sizes, settings: { reason: 'compromise' } },
 }
 
 const made = new Map<string, Promise<readonly State[]>>()
@@ -37,9 +37,9 @@ export function statesOf(name: string): Promise<readonly State[]> {
 }
 
 async function run(name: string): Promise<readonly State[]> {
-  const { shape, wish } = shapes[name]!
-  const scene = new Scene(shape, wish)
-  scene.clients.expectsBridge = wish.reason !== 'compromise'
+  const { shape, settings } = shapes[name]!
+  const scene = new Scene(shape, settings)
+  scene.clients.expectsBridge = settings.reason !== 'compromise'
   const look = async (): Promise<State> => {
     const state = await scene.asProcess((rotation) => rotation.look(sectionNames))
     return structuredClone(state)

@@ -277,9 +277,9 @@ describe('Kubernetes versions', () => {
   })
 
   test('a phase that only reads is open to every version', () => {
-    const wish = { acceptedVersions: new Set<string>() }
-    expect(what(nodes('v1.38.0'), wish, phase(3, 'reads'))).toEqual([])
-    expect(refusals(nodes('v1.38.0'), wish, phase(12, 'no-return'))[0]?.next).toBe(
+    const settings = { acceptedVersions: new Set<string>() }
+    expect(what(nodes('v1.38.0'), settings, phase(3, 'reads'))).toEqual([])
+    expect(refusals(nodes('v1.38.0'), settings, phase(12, 'no-return'))[0]?.next).toBe(
       'kcert rotate-ca plan --accept-untested-version 1.38',
     )
   })

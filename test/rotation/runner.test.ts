@@ -7,7 +7,7 @@ import { modelSections } from '../../src/rotation/model/check.ts'
 import { type Picture, sectionNames } from '../../src/rotation/picture.ts'
 import { phaseNumbered } from '../../src/rotation/playbook.ts'
 import { Rotation, type RotationEvent, refused } from '../../src/rotation/runner.ts'
-import { defaultWish, targetSections, type Wish } from '../../src/rotation/target-reading.ts'
+import { defaultSettings, type Settings, targetSections } from '../../src/rotation/target-reading.ts'
 import { SimulatedJournal } from '../fakes/simulated-cluster-ports.ts'
 import { type State, statesOf } from './phase-states.ts'
 
@@ -37,7 +37,7 @@ class Run {
     detail: 'fine',
   })
   act: (action: Action) => Promise<void> = async () => {}
-  wish: Wish = defaultWish
+  settings: Settings = defaultSettings
   private readonly see: (look: number) => Picture
 
   constructor(see: (look: number) => Picture, nowMs = 0) {
@@ -74,7 +74,7 @@ class Run {
           this.nowMs += ms
         },
       },
-      wish: this.wish,
+      settings: this.settings,
       emit: (event) => this.events.push(event),
       confirm: async ({ number }) => {
         this.confirmed.push(number)
@@ -208,20 +208,20 @@ describe('a look', () => {
     const files = new Map([...seen.files, [key, { ...seen.files.get(key)!, holds }]])
     const exported = { id: 'exported', exported: { caData: ['another'] } }
     const picture = { ...seen, files, kubeconfigs: [first!, second!, exported] }
-    const look = async (wish: Wish, picked: Picture) => {
+    const look = async (settings: Settings, picked: Picture) => {
       const run = new Run(() => picked)
-      run.wish = wish
+      run.settings = settings
       const looked = await (await run.open()).look(phaseNumbered(7).sees)
       return looked.seen.kubeconfigs?.map(({ id }) => id)
     }
-    expect(await look(defaultWish, picture)).toEqual([second!.id, 'exported'])
-    expect(await look({ ...defaultWish, cas: ['front-proxy'] }, picture)).toEqual([
+    expect(await look(defaultSettings, picture)).toEqual([second!.id, 'exported'])
+    expect(await look({ ...defaultSettings, cas: ['front-proxy'] }, picture)).toEqual([
       first!.id,
       second!.id,
       'exported',
     ])
     const { kubeconfigs: _, ...unseen } = picture
-    expect(await look(defaultWish, unseen as unknown as Picture)).toBeUndefined()
+    expect(await look(defaultSettings, unseen as unknown as Picture)).toBeUndefined()
   })
 })
 
@@ -300,7 +300,7 @@ describe('a phase', () => {
     const [, last] = run.events
     expect(last).toMatchObject({ remarks: ['holds: no cloud-controller-manager with --root-ca-file'] })
     expect(run.confirmed).toEqual([])
-    run.wish = { ...defaultWish, newKeys: true }
+    run.settings = { ...defaultSettings, newKeys: true }
     const other = await run.open()
     await other.run(8)
     expect(run.said.slice(known + 3)).toEqual(['rotation', 'phase 8 held'])
@@ -389,7 +389,7 @@ describe('a phase', () => {
   test('12 writes down for what the operator answers, once', async () => {
     const states = await statesOf('kubeadm')
     const run = new Run(() => states[11]!.seen)
-    run.wish = { ...defaultWish, waivers: new Set(['Pod a', 'Pod b']) }
+    run.settings = { ...defaultSettings, waivers: new Set(['Pod a', 'Pod b']) }
     run.act = async () => {
       throw new KcertError('KCERT_UNREACHABLE', 'gone', { why: 'w', next: 'n' })
     }
@@ -397,7 +397,7 @@ describe('a phase', () => {
     await stop(run.open().then((one) => one.run(12)))
     expect(run.said.slice(0, 4)).toEqual(['waiver Pod a', 'rotation', 'phase 12 begun', 'waiver Pod b'])
     const early = await inState(1)
-    early.wish = run.wish
+    early.settings = run.settings
     early.act = run.act
     await stop(early.open().then((one) => one.run(2)))
     expect(early.said.filter((line) => line.startsWith('waiver'))).toEqual([])

@@ -1,7 +1,7 @@
 import type { Action } from '../../src/rotation/action.ts'
 import type { Executor } from '../../src/rotation/ports.ts'
 import { Rotation, type RotationEvent, type Surroundings } from '../../src/rotation/runner.ts'
-import { defaultWish, type Wish } from '../../src/rotation/target-reading.ts'
+import { defaultSettings, type Settings } from '../../src/rotation/target-reading.ts'
 import { type ClusterShape, SimulatedCluster } from '../fakes/simulated-cluster.ts'
 import { SimulatedClients } from '../fakes/simulated-cluster-clients.ts'
 import { SimulatedExecutor, SimulatedJournal, SimulatedObserver } from '../fakes/simulated-cluster-ports.ts'
@@ -25,18 +25,18 @@ export class Scene {
   readonly journal = new SimulatedJournal()
   readonly events: RotationEvent[] = []
   readonly observer: SimulatedObserver
-  wish: Wish
+  settings: Settings
   kill: Kill = () => undefined
   /** Acts that were carried out, by all runs together. */
   acts = 0
   confirms: number[] = []
 
-  constructor(shape: ClusterShape = {}, wish: Partial<Wish> = {}) {
+  constructor(shape: ClusterShape = {}, settings: Partial<Settings> = {}) {
     this.cluster = new SimulatedCluster(shape)
     this.clients = new SimulatedClients(this.cluster)
     this.clients.attach()
     this.observer = new SimulatedObserver(this.cluster)
-    this.wish = { ...defaultWish, ...wish }
+    this.settings = { ...defaultSettings, ...settings }
   }
 
   /** The key of a new CA is lost with the process that made it, unless it lies on a node. */
@@ -48,7 +48,7 @@ export class Scene {
   async run(phase: number): Promise<void> {
     await this.asProcess((rotation) => rotation.run(phase))
     // What others do between phases: the owner of the webhook re-issues its certificate once both CAs are in the caBundle.
-    if (phase === 9 && this.wish.cas.includes('cluster')) this.cluster.reissueHandlers(this.newCa())
+    if (phase === 9 && this.settings.cas.includes('cluster')) this.cluster.reissueHandlers(this.newCa())
   }
 
   async undo(phase: number): Promise<void> {
@@ -111,8 +111,8 @@ export class Scene {
   }
 
   private surroundings(die: (error: Killed) => void): Surroundings {
-    const { cluster, observer, journal, wish } = this
-    const executor = new SimulatedExecutor(cluster, this.clients, wish.given)
+    const { cluster, observer, journal, settings } = this
+    const executor = new SimulatedExecutor(cluster, this.clients, settings.given)
     let isDead = false
     const never = new Promise<never>(() => {})
     const killed = (): Promise<never> => {
@@ -149,7 +149,7 @@ export class Scene {
         append: async (line) => (isDead ? never : journal.append(line)),
       },
       pace: { now: cluster.time.now, sleep: cluster.time.sleep },
-      wish,
+      settings,
       emit: (event) => this.events.push(event),
       confirm: async (plan) => {
         this.confirms.push(plan.number)

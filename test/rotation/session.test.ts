@@ -244,7 +244,7 @@ test('--pause-between nodes asks before each further node, and a no stops there'
   const operator = new SimulatedOperator(scene)
   const manner = (answers: (question: string) => boolean) => ({
     ...yes,
-    wish: { atOnce: 1 },
+    settings: { atOnce: 1 },
     answers,
     options: { pauseBetween: 'nodes' as const },
   })
@@ -351,11 +351,11 @@ test('a CA of the operator takes the place of one that phase 1 would make, and n
   const scene = new Scene(small)
   const operator = new SimulatedOperator(scene)
   const given = { cluster: scene.cluster.makeCa('our-own-ca', true) }
-  const plan = await operator.command((session) => session.plan(), { wish: { given } })
+  const plan = await operator.command((session) => session.plan(), { settings: { given } })
   expect(plan.authorities[0]?.newCa).toEqual({ generation: 'new', subject: 'CN=our-own-ca' })
   const same = { cluster: { ...scene.cluster.oldCa, subject: 'CN=renamed' } }
   const refused = await stop(
-    operator.command((session) => session.run([1]), { ...yes, wish: { given: same } }),
+    operator.command((session) => session.run([1]), { ...yes, settings: { given: same } }),
   )
   expect(refused.message).toContain('the new cluster CA has the key of the old one')
 })
@@ -365,7 +365,7 @@ test('what was chosen for the rotation holds for later commands that do not say 
   const operator = new SimulatedOperator(scene)
   await operator.command((session) => session.run([1]), {
     ...yes,
-    wish: { cas: ['cluster'], withBridge: false },
+    settings: { cas: ['cluster'], withBridge: false },
   })
   const status = await operator.command((session) => session.status())
   expect(status.authorities.map(({ ca, hasBridge }) => [ca, hasBridge])).toEqual([['cluster', false]])
@@ -379,7 +379,7 @@ test('a question that only the operator can answer is not answered by --yes: the
   const { code } = await stop(operator.command((session) => session.run(upTo(4)), yes))
   expect(code).toBe('KCERT_ROTATION_GATE')
   expect(operator.stderr).toContain(`--waive ${id}`)
-  const waived = { ...yes, wish: { waivers: new Set([id]) } }
+  const waived = { ...yes, settings: { waivers: new Set([id]) } }
   expect((await operator.command((session) => session.run([4]), waived)).exit).toBe(exitCodes.done)
 })
 

@@ -5,7 +5,7 @@ import { wholePlan } from '../../src/rotation/plan-report.ts'
 import { phaseNumbered } from '../../src/rotation/playbook.ts'
 import { statusReport } from '../../src/rotation/status-report.ts'
 import type { Target } from '../../src/rotation/target.ts'
-import { defaultWish } from '../../src/rotation/target-reading.ts'
+import { defaultSettings } from '../../src/rotation/target-reading.ts'
 import { verificationReport } from '../../src/rotation/verification-report.ts'
 import { wide } from './operator.ts'
 import { Scene } from './scene.ts'
@@ -17,8 +17,8 @@ const config = 'ConfigMap monitoring/ca'
 const secret = 'Secret argocd/cluster-prod'
 
 /** A rotation up to phase 11, with what others store. */
-async function before12(store: (scene: Scene) => void, wish = {}): Promise<Scene> {
-  const scene = new Scene(small, wish)
+async function before12(store: (scene: Scene) => void, settings = {}): Promise<Scene> {
+  const scene = new Scene(small, settings)
   await scene.runAll(1, 11)
   store(scene)
   return scene
@@ -36,7 +36,7 @@ async function lookAt(scene: Scene): Promise<{ seen: Picture; target: Target }> 
 }
 
 function waiving(...ids: readonly string[]) {
-  return { ...defaultWish, waivers: new Set(ids) }
+  return { ...defaultSettings, waivers: new Set(ids) }
 }
 
 test.for(['routine', 'compromise'] as const)(
@@ -71,9 +71,9 @@ test('phase 12 is refused while an object holds a leaf of the old CA, whose keys
 
 test('the operator answers for an object by name, and is told of it after the old CA has gone', async () => {
   const scene = await before12(({ cluster }) => cluster.store(config, { cas: [cluster.oldCa] }))
-  scene.wish = waiving('ConfigMap monitoring/other')
+  scene.settings = waiving('ConfigMap monitoring/other')
   expect((await refusal(scene)).message).toContain(config)
-  scene.wish = waiving(config)
+  scene.settings = waiving(config)
   await scene.runInTurn(12)
   const { seen, target } = await lookAt(scene)
   const last = statusReport(seen, target, []).phases.at(-1)

@@ -64,7 +64,7 @@ test('versions that stay different are accepted by their names, and plan and sta
   expect((await refusalOf((await mixed('v1.36.3+v1.38.0')).run(1))).code).toBe('KCERT_ROTATION_REFUSED')
   const scene = await mixed('v1.36.3+v1.37.2')
   const operator = new SimulatedOperator(scene)
-  const options = { wish: { waivers: new Set(['v1.36.3+v1.37.2']) } }
+  const options = { settings: { waivers: new Set(['v1.36.3+v1.37.2']) } }
   const plan = await operator.command((session) => session.plan(), options)
   expect(plan.blockers).toEqual([])
   const named =

@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest'
-import type { Wish } from '../../src/rotation/target-reading.ts'
+import type { Settings } from '../../src/rotation/target-reading.ts'
 import type { ClusterShape } from '../fakes/simulated-cluster.ts'
 import { allPhases, Scene } from './scene.ts'
 
@@ -10,60 +10,60 @@ const small = { controlPlanes: 2, workers: 1 } as const
 interface Variant {
   readonly name: string
   readonly shape?: ClusterShape
-  readonly wish?: Partial<Wish>
+  readonly settings?: Partial<Settings>
   readonly restartsApiServers?: true
 }
 
 const variants: readonly Variant[] = [
-  { name: 'a leaked key', wish: { reason: 'compromise' } },
-  { name: 'new keys for all leaves', wish: { newKeys: true } },
+  { name: 'a leaked key', settings: { reason: 'compromise' } },
+  { name: 'new keys for all leaves', settings: { newKeys: true } },
   {
     name: '--kubelet-certificate-authority and a scheduler of its own client CAs',
     shape: { allFlags: true },
     restartsApiServers: true,
   },
-  { name: 'no bridge', wish: { withBridge: false } },
+  { name: 'no bridge', settings: { withBridge: false } },
   { name: 'one control-plane node and no worker', shape: { controlPlanes: 1, workers: 0 } },
   {
     name: 'a single API server that must be restarted',
     shape: { controlPlanes: 1, allFlags: true },
-    wish: { acceptsOutage: true },
+    settings: { acceptsOutage: true },
     restartsApiServers: true,
   },
-  { name: 'nobody is known to read ca.crt again', wish: { trustsReloadingClients: false } },
-  { name: 'one node at a time', wish: { atOnce: 1 } },
+  { name: 'nobody is known to read ca.crt again', settings: { trustsReloadingClients: false } },
+  { name: 'one node at a time', settings: { atOnce: 1 } },
   { name: 'units instead of static pods', shape: { isPlain: true } },
   {
     name: 'units, every flag, no bridge',
     shape: { isPlain: true, allFlags: true },
-    wish: { withBridge: false },
+    settings: { withBridge: false },
     restartsApiServers: true,
   },
   { name: 'laid out by hand', shape: { isByHand: true }, restartsApiServers: true },
   {
     name: 'laid out by hand, a single API server',
     shape: { isByHand: true, controlPlanes: 1 },
-    wish: { acceptsOutage: true },
+    settings: { acceptsOutage: true },
     restartsApiServers: true,
   },
   {
     name: 'laid out by hand, no bridge',
     shape: { isByHand: true },
-    wish: { withBridge: false },
+    settings: { withBridge: false },
     restartsApiServers: true,
   },
   {
     name: 'laid out by hand, a leaked key',
     shape: { isByHand: true },
-    wish: { reason: 'compromise' },
+    settings: { reason: 'compromise' },
     restartsApiServers: true,
   },
 ]
 
 test.for(variants)('$name: no client fails, nothing of the old CA is left', async (variant) => {
-  const { shape, wish, restartsApiServers } = variant
-  const scene = new Scene({ ...small, ...shape }, wish)
-  scene.clients.expectsBridge = wish?.withBridge !== false && wish?.reason !== 'compromise'
+  const { shape, settings, restartsApiServers } = variant
+  const scene = new Scene({ ...small, ...shape }, settings)
+  scene.clients.expectsBridge = settings?.withBridge !== false && settings?.reason !== 'compromise'
   const before = definitions(scene)
   scene.cluster.restarts.length = 0
   await scene.runAll()
@@ -102,11 +102,11 @@ test.for([
 })
 
 test.for([
-  { wish: { newKeys: true } },
-  { wish: { reason: 'compromise' } },
-  { wish: { newKeys: true }, shape: { isByHand: true } },
-] as const)('%o: no leaf keeps its key', async ({ wish, ...given }) => {
-  const scene = new Scene({ ...small, ...('shape' in given ? given.shape : {}) }, wish)
+  { settings: { newKeys: true } },
+  { settings: { reason: 'compromise' } },
+  { settings: { newKeys: true }, shape: { isByHand: true } },
+] as const)('%o: no leaf keeps its key', async ({ settings, ...given }) => {
+  const scene = new Scene({ ...small, ...('shape' in given ? given.shape : {}) }, settings)
   scene.clients.expectsBridge = false
   const keys = () => {
     const text = Object.values(scene.files()).join()
@@ -141,17 +141,17 @@ test('with a leaked key the way back ends where controller-managers sign with th
   })
 })
 
-test.for<{ shape: ClusterShape; wish?: Partial<Wish> }>([
+test.for<{ shape: ClusterShape; settings?: Partial<Settings> }>([
   { shape: { allFlags: true } },
   { shape: { isPlain: true } },
   { shape: { isPlain: true, allFlags: true } },
   { shape: { isByHand: true } },
-  { shape: { isByHand: true }, wish: { withBridge: false } },
-  { shape: { isByHand: true }, wish: { newKeys: true } },
-  { shape: {}, wish: { newKeys: true } },
-])('%o: rolled back from phase 11, every byte is what it was', async ({ shape, wish }) => {
-  const scene = new Scene({ ...small, ...shape }, wish)
-  scene.clients.expectsBridge = wish?.withBridge !== false
+  { shape: { isByHand: true }, settings: { withBridge: false } },
+  { shape: { isByHand: true }, settings: { newKeys: true } },
+  { shape: {}, settings: { newKeys: true } },
+])('%o: rolled back from phase 11, every byte is what it was', async ({ shape, settings }) => {
+  const scene = new Scene({ ...small, ...shape }, settings)
+  scene.clients.expectsBridge = settings?.withBridge !== false
   const [files, objects] = [scene.files(), scene.objects()]
   await scene.runAll(1, 11)
   for (let phase = 11; phase >= 1; phase--) await scene.undo(phase)

@@ -8,7 +8,7 @@ import { writeCertificates } from '../../x509/certificate.ts'
 import { clusterInfoOf, clusterInfoPlace } from './objects.ts'
 
 /** What a newcomer brings along. */
-export interface DiscoveryWish {
+export interface DiscoverySettings {
   readonly token: BootstrapToken
   /** One of them must be that of a CA in cluster-info. */
   readonly pins: readonly string[]
@@ -22,11 +22,11 @@ export interface DiscoveredCluster {
 }
 
 /** Returns what cluster-info says, read by a kubeconfig and proven by the token's signature, and by a pin where there is one. */
-export async function discoverBy(cluster: Cluster, wish: DiscoveryWish): Promise<DiscoveredCluster> {
+export async function discoverBy(cluster: Cluster, settings: DiscoverySettings): Promise<DiscoveredCluster> {
   const { info } = await clusterInfoOf(cluster)
-  const proof = proofOf(info, wish)
+  const proof = proofOf(info, settings)
   const { skipsTlsVerify } = cluster.connection()
-  if (skipsTlsVerify && wish.pins.length === 0)
+  if (skipsTlsVerify && settings.pins.length === 0)
     throw unproven('the kubeconfig verifies no server, and no pin is given', 'anybody could have answered')
   return {
     info,
@@ -41,7 +41,7 @@ export async function discoverBy(cluster: Cluster, wish: DiscoveryWish): Promise
  */
 export async function discoverAt(
   place: string,
-  wish: DiscoveryWish,
+  settings: DiscoverySettings,
   options: ConnectionOptions,
 ): Promise<DiscoveredCluster> {
   const endpoint = parseEndpoint(place)
@@ -51,7 +51,7 @@ export async function discoverAt(
     })
   const server = `https://${endpoint.name}`
   const anybody = await readAt({ server, skipsTlsVerify: true, certificateAuthority: undefined }, options)
-  const proof = proofOf(anybody, wish)
+  const proof = proofOf(anybody, settings)
   const pem = writeCertificates(anybody.authorities)
   const verified = await readAt(
     { server, skipsTlsVerify: false, certificateAuthority: Buffer.from(pem) },
@@ -84,7 +84,7 @@ async function readAt(
   }
 }
 
-function proofOf(info: ClusterInfo, { token, pins }: DiscoveryWish): string[] {
+function proofOf(info: ClusterInfo, { token, pins }: DiscoverySettings): string[] {
   const [fault] = info.faults
   if (fault !== undefined || info.server === undefined)
     throw new KcertError('KCERT_CLUSTER_INFO_UNPROVEN', `${clusterInfoPlace} is of no use to who joins`, {

@@ -8,7 +8,7 @@ import { KcertError } from '../../errors/kcert-error.ts'
 import { writePublicFile } from '../../system/output-file.ts'
 import { namesAmong } from '../csr/request-names.ts'
 import { type AuthorityFiles, authorityInputs, ledgerOf, openAuthorityFiles } from './authority-files.ts'
-import { exitOfSigning, type SigningWish, signRequests } from './sign.ts'
+import { exitOfSigning, type SigningSettings, signRequests } from './sign.ts'
 import { durationMs, type ProfileFlags, termsOf, withSubjectAttributes } from './signing-profile.ts'
 
 interface Flags extends AuthorityFiles, ClusterFlags, ProfileFlags {
@@ -46,7 +46,7 @@ export async function signOnCluster(flags: Flags, context: Context) {
     ? await termsOf(flags, context)
     : { profile: withSubjectAttributes(kubernetesProfile([], durationOf(flags)), flags), notices: [] }
   const authority = await openAuthorityFiles(flags, context)
-  const wish: SigningWish = {
+  const settings: SigningSettings = {
     names: namesAmong(flags.csr ?? [], 'ca sign --csr NAME'),
     signer: flags['csr-signer'],
     selector: flags['csr-selector'],
@@ -57,7 +57,7 @@ export async function signOnCluster(flags: Flags, context: Context) {
   }
   const ports = { authority, profile, boundsUsages: isBounded, ledger, context }
   const signed = await whileStoppable(tellChanges, context.stderr, () =>
-    withCluster(context, flags, ({ requests: api }) => signRequests(wish, { ...ports, api })),
+    withCluster(context, flags, ({ requests: api }) => signRequests(settings, { ...ports, api })),
   )
   const certificates = signed.requests.flatMap(({ certificate }) => certificate ?? [])
   const isWritten = out !== undefined && certificates.length > 0

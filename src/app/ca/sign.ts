@@ -24,7 +24,7 @@ import { withLedger } from './authority-files.ts'
 // `kcert ca sign --csr`: signs requests of a cluster with the local CA. All serial numbers are in the ledger before the first
 // certificate leaves; a run that is cut off in between is repeated with new ones.
 
-export interface SigningWish {
+export interface SigningSettings {
   readonly names: readonly string[]
   readonly signer: string | undefined
   readonly selector: string | undefined
@@ -55,26 +55,29 @@ interface Absent {
 }
 
 /** Signs what the wish names, uploads the certificates, and returns what came of each request. */
-export async function signRequests(wish: SigningWish, ports: SigningPorts): Promise<SignedRequestsReport> {
+export async function signRequests(
+  settings: SigningSettings,
+  ports: SigningPorts,
+): Promise<SignedRequestsReport> {
   const { authority, ledger } = ports
   const terms: SignerTerms = {
-    isForKubernetes: wish.isForKubernetes,
+    isForKubernetes: settings.isForKubernetes,
     usages: ports.boundsUsages ? ports.profile.usages : undefined,
     subjectAttributes: ports.profile.subjectAttributes,
   }
-  const planned = (await gather(wish, ports.api)).map((one): Planned | Absent =>
+  const planned = (await gather(settings, ports.api)).map((one): Planned | Absent =>
     'absent' in one ? one : { object: one, course: signingCourse(one, terms) },
   )
-  const certificates = wish.dryRun ? new Map<string, Signed>() : await issueAll(planned, ports)
+  const certificates = settings.dryRun ? new Map<string, Signed>() : await issueAll(planned, ports)
   const progress = progressOn(ports.context, 'uploaded', certificates.size)
   const requests = await pMap(
     planned,
     async (one) => {
-      const result = await settle(one, certificates, wish, ports.api)
+      const result = await settle(one, certificates, settings, ports.api)
       progress.step()
       return result
     },
-    { concurrency: wish.concurrency },
+    { concurrency: settings.concurrency },
   )
   progress.end()
   const { subject, notAfter, fingerprintSha256 } = authority.certificate
@@ -82,7 +85,7 @@ export async function signRequests(wish: SigningWish, ports: SigningPorts): Prom
     apiVersion: 'kcert/v1',
     kind: 'SignedRequests',
     ca: { subject: subject.text, notAfter: rfc3339(notAfter), fingerprintSha256 },
-    dryRun: wish.dryRun,
+    dryRun: settings.dryRun,
     requests,
     files: certificates.size === 0 ? {} : { ledger },
     notices: [],
@@ -90,7 +93,7 @@ export async function signRequests(wish: SigningWish, ports: SigningPorts): Prom
 }
 
 async function gather(
-  { names, signer, selector, concurrency }: SigningWish,
+  { names, signer, selector, concurrency }: SigningSettings,
   api: RequestsApi,
 ): Promise<(RequestObject | Absent)[]> {
   const wanted = [...new Set(names)]
@@ -143,7 +146,7 @@ async function issueAll(
 async function settle(
   one: Planned | Absent,
   certificates: ReadonlyMap<string, Signed>,
-  { dryRun, marksFailed }: SigningWish,
+  { dryRun, marksFailed }: SigningSettings,
   api: RequestsApi,
 ): Promise<SignedRequest> {
   if ('absent' in one)

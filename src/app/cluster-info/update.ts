@@ -25,7 +25,7 @@ import {
 } from '../bootstrap/objects.ts'
 import { readServedAt } from './verify.ts'
 
-export interface UpdateWish {
+export interface UpdateSettings {
   /** In their order. */
   readonly authorities: readonly Certificate[]
   readonly dryRun: boolean
@@ -54,12 +54,12 @@ const pollMs = 1_000
  */
 export async function updateClusterInfo(
   cluster: Cluster,
-  wish: UpdateWish,
+  settings: UpdateSettings,
   context: Context,
 ): Promise<{ readonly report: ClusterInfoUpdate; readonly exit: ExitCode }> {
   const { clock } = context
-  const plan = await planOf(await clusterInfoOf(cluster), wish.authorities)
-  const notices = await trustNotices(plan.after, wish, clock())
+  const plan = await planOf(await clusterInfoOf(cluster), settings.authorities)
+  const notices = await trustNotices(plan.after, settings, clock())
   const tokens = async () => (await tokensOf(cluster, clock()))?.signing
   const report = async (
     outcome: ClusterInfoUpdate['outcome'],
@@ -77,22 +77,24 @@ export async function updateClusterInfo(
     ...(backup === undefined ? {} : { backup }),
     notices,
   })
-  if (wish.dryRun && plan.diff.length > 0)
+  if (settings.dryRun && plan.diff.length > 0)
     return { report: await report('would-update', plan.found), exit: exitCodes.done }
   if (plan.diff.length === 0) {
-    const signed = wish.dryRun ? plan.found : await untilSigned(cluster, wish.waitMs, clock, plan.found)
+    const signed = settings.dryRun
+      ? plan.found
+      : await untilSigned(cluster, settings.waitMs, clock, plan.found)
     return { report: await report('unchanged', signed), exit: exitCodes.done }
   }
   const isAgreed = await agreed(context, {
-    yes: wish.yes,
+    yes: settings.yes,
     proposal: [...notices, ...plan.diff],
     question: `Write this into ${clusterInfoPlace} of ${cluster.server}?`,
     what: `a change of ${clusterInfoPlace} needs a yes`,
   })
   if (!isAgreed) return { report: await report('declined', plan.found), exit: exitCodes.no }
-  const backup = keepBackup(plan.found, wish.backup)
+  const backup = keepBackup(plan.found, settings.backup)
   await write(cluster, plan, tokens)
-  const signed = await untilSigned(cluster, wish.waitMs, clock, plan.found)
+  const signed = await untilSigned(cluster, settings.waitMs, clock, plan.found)
   return { report: await report('updated', signed, backup), exit: exitCodes.done }
 }
 
@@ -130,7 +132,7 @@ async function withAuthorities(
 /** What a newcomer would meet at the server of cluster-info. Throws KCERT_TRUST_LOST where it would turn away. */
 async function trustNotices(
   after: ClusterInfo,
-  { force, timeoutMs }: UpdateWish,
+  { force, timeoutMs }: UpdateSettings,
   now: Date,
 ): Promise<string[]> {
   const [served] = await readServedAt(after.server === undefined ? [] : [after.server], timeoutMs)

@@ -15,7 +15,7 @@ import { servedCertificates } from '../../tls/served.ts'
 import { readCertificates } from '../../x509/certificate.ts'
 import { clusterInfoOf, tokensOf } from '../bootstrap/objects.ts'
 
-export interface VerificationWish {
+export interface VerificationSettings {
   /** CA files to hold it against. */
   readonly published: readonly PublishedAuthorities[]
   readonly timeoutMs: number
@@ -24,7 +24,7 @@ export interface VerificationWish {
 /** Holds cluster-info against its tokens, the API servers that run, what the cluster publishes, and files. */
 export async function verifyClusterInfoOn(
   cluster: Cluster,
-  { published, timeoutMs }: VerificationWish,
+  { published, timeoutMs }: VerificationSettings,
   clock: Clock,
 ): Promise<ClusterInfoVerification> {
   const now = clock()

@@ -9,7 +9,7 @@ import { keys, terminalContext } from '../../../test/fakes/terminal-context.ts'
 import type { Act } from '../../csr/approval/judging.ts'
 import type { RequestObject } from '../../csr/requests-api.ts'
 import { KcertError } from '../../errors/kcert-error.ts'
-import { checkWish, type DecisionWish, decideRequests } from './approve.ts'
+import { checkSettings, type DecisionSettings, decideRequests } from './approve.ts'
 
 // What a command line means, what is done with it, and which exit code says so.
 
@@ -44,7 +44,7 @@ function serving(name: string, spec: Partial<RequestObject['spec']> = {}): Reque
 const strange = serving('strange', { signerName: 'example.com/own' })
 const wrong = serving('wrong', { username: 'ann' })
 
-const nothing: DecisionWish = {
+const nothing: DecisionSettings = {
   names: [],
   file: undefined,
   selector: undefined,
@@ -60,7 +60,7 @@ const nothing: DecisionWish = {
 
 async function decided(
   api: RequestsInMemory,
-  wish: Partial<DecisionWish>,
+  settings: Partial<DecisionSettings>,
   {
     act = 'approve',
     context = terminalContext({ input: false }).context,
@@ -69,7 +69,7 @@ async function decided(
   const propose = async () => 'what would come\n'
   const { report, exit } = await decideRequests(
     act,
-    { ...nothing, ...wish },
+    { ...nothing, ...settings },
     { api, facts, context, propose },
   )
   return { report, exit, outcomes: report.requests.map(({ name, outcome }) => `${name} ${outcome}`) }
@@ -89,7 +89,7 @@ const conditionOf = (api: RequestsInMemory, name: string) => api.peek(name)?.sta
 describe('what is meant', () => {
   const all = () => clusterOf(serving('a'), settled('b', 'Denied'), strange)
 
-  test.each<[Partial<DecisionWish>, string[], number]>([
+  test.each<[Partial<DecisionSettings>, string[], number]>([
     [{ names: ['a'] }, ['a approved'], 0],
     [{ names: ['a', 'none'] }, ['a approved', 'none not-found'], 3],
     [{ names: ['b'] }, ['b left-alone'], 3],
@@ -101,8 +101,8 @@ describe('what is meant', () => {
     [{ policy: 'kubelet-serving,kubelet-client' }, ['a approved', 'strange left-alone'], 0],
     [{ policy: 'kubelet-client' }, ['a left-alone', 'strange left-alone'], 0],
     [{ policy: 'kubelet-serving', names: ['strange'] }, ['strange left-alone'], 3],
-  ])('%j: %j, exit code %i', async (wish, outcomes, exit) => {
-    expect(await decided(all(), wish)).toMatchObject({ outcomes, exit })
+  ])('%j: %j, exit code %i', async (settings, outcomes, exit) => {
+    expect(await decided(all(), settings)).toMatchObject({ outcomes, exit })
   })
 
   test('what is being deleted does not wait', async () => {
@@ -137,23 +137,23 @@ describe('what is meant', () => {
     })
   })
 
-  test.each<[Partial<DecisionWish>, Act, string]>([
+  test.each<[Partial<DecisionSettings>, Act, string]>([
     [{}, 'approve', 'name a request of the list: kcert csr list; kcert csr approve NAME'],
     [{ names: [], file: [] }, 'deny', 'name a request of the list: kcert csr list; kcert csr deny NAME'],
-  ])('nothing named is refused: %j', (wish, act, next) => {
-    expect(() => checkWish(act, { ...nothing, ...wish })).toThrow(
+  ])('nothing named is refused: %j', (settings, act, next) => {
+    expect(() => checkSettings(act, { ...nothing, ...settings })).toThrow(
       expect.objectContaining({ code: 'KCERT_USAGE', message: 'no request is named', next }),
     )
   })
 
-  test.each<Partial<DecisionWish>>([
+  test.each<Partial<DecisionSettings>>([
     { names: ['a'] },
     { file: ['a'] },
     { selector: 'a' },
     { signer: 'a' },
     { policy: 'a' },
-  ])('%j is enough', (wish) => {
-    checkWish('approve', { ...nothing, ...wish })
+  ])('%j is enough', (settings) => {
+    checkSettings('approve', { ...nothing, ...settings })
   })
 
   test.each([
@@ -167,7 +167,7 @@ describe('what is meant', () => {
     ['A,', false],
     ['-A', false],
   ])('--reason %j is one word: %s', (reason, isWord) => {
-    const check = () => checkWish('approve', { ...nothing, names: ['a'], reason })
+    const check = () => checkSettings('approve', { ...nothing, names: ['a'], reason })
     if (isWord) check()
     else
       expect(check).toThrow(
@@ -194,11 +194,11 @@ describe('a manifest', () => {
   const other = Buffer.from(requestPem({ subject: { commonName: 'x' } })).toString('base64')
 
   test('names a request that is the same', async () => {
-    const wish = { file: [written(serving('a')), written(changed({}, 'u'))] }
+    const settings = { file: [written(serving('a')), written(changed({}, 'u'))] }
     const object = serving('a')
     const api = clusterOf({ ...object, metadata: { name: 'a', uid: 'u' } })
-    expect(await decided(api, wish)).toMatchObject({ outcomes: ['a approved'], exit: 0 })
-    expect(await decided(clusterOf(), wish)).toMatchObject({ outcomes: ['a not-found'], exit: 3 })
+    expect(await decided(api, settings)).toMatchObject({ outcomes: ['a approved'], exit: 0 })
+    expect(await decided(clusterOf(), settings)).toMatchObject({ outcomes: ['a not-found'], exit: 3 })
   })
 
   test.each<[unknown, string]>([
@@ -267,8 +267,8 @@ describe('who is asked', () => {
   })
 
   test('a selection that a policy decides does not', async () => {
-    const wish = { signer: 'kubernetes.io/kubelet-serving', policy: 'builtin' }
-    expect(await decided(clusterOf(serving('a')), wish)).toMatchObject({ outcomes: ['a approved'] })
+    const settings = { signer: 'kubernetes.io/kubelet-serving', policy: 'builtin' }
+    expect(await decided(clusterOf(serving('a')), settings)).toMatchObject({ outcomes: ['a approved'] })
   })
 
   test.each([
@@ -290,22 +290,22 @@ describe('who is asked', () => {
   })
 
   test('at a terminal nobody is asked with --yes, or where nothing would be done', async () => {
-    for (const wish of [{ names: ['a'], yes: true }, { names: ['wrong'] }]) {
+    for (const settings of [{ names: ['a'], yes: true }, { names: ['wrong'] }]) {
       const terminal = terminalContext()
-      await decided(clusterOf(serving('a'), wrong), wish, { context: terminal.context })
+      await decided(clusterOf(serving('a'), wrong), settings, { context: terminal.context })
       expect(terminal.shown()).toBe('')
     }
   })
 })
 
 describe('what is written', () => {
-  test.each<[Act, Partial<DecisionWish>, object]>([
+  test.each<[Act, Partial<DecisionSettings>, object]>([
     ['approve', {}, { type: 'Approved', reason: 'ApprovedByOperator', message: 'by kcert csr approve' }],
     ['deny', {}, { type: 'Denied', reason: 'DeniedByOperator', message: 'by kcert csr deny' }],
     ['approve', { reason: 'R', message: 'M' }, { type: 'Approved', reason: 'R', message: 'M' }],
-  ])('%s %j: %j', async (act, wish, condition) => {
+  ])('%s %j: %j', async (act, settings, condition) => {
     const api = clusterOf(serving('a'))
-    await decided(api, { names: ['a'], ...wish }, { act })
+    await decided(api, { names: ['a'], ...settings }, { act })
     expect(conditionOf(api, 'a')).toEqual({ status: 'True', ...condition })
   })
 

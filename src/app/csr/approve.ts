@@ -29,7 +29,7 @@ import { KcertError } from '../../errors/kcert-error.ts'
 // `kcert csr approve` and `kcert csr deny`: what is meant, what it is, whether it may be, and then it is done, each step for all.
 
 /** What the command line says. */
-export interface DecisionWish {
+export interface DecisionSettings {
   readonly names: readonly string[]
   readonly file: readonly string[] | undefined
   readonly selector: string | undefined
@@ -59,15 +59,15 @@ export interface DecisionAnswer {
 /** Approves or denies what the command line means, and returns what came of each. */
 export async function decideRequests(
   act: Act,
-  wish: DecisionWish,
+  settings: DecisionSettings,
   ports: DecisionPorts,
 ): Promise<DecisionAnswer> {
   const { api, facts, context } = ports
-  const policies = wish.policy === undefined ? undefined : await policiesOf(wish.policy, context)
+  const policies = settings.policy === undefined ? undefined : await policiesOf(settings.policy, context)
   const judge: Judge =
-    policies === undefined ? judgeByHand(act, facts, wish.force) : judgeByPolicy(act, policies, facts)
-  const gathered = await gather(wish, ports)
-  const all = { concurrency: wish.concurrency }
+    policies === undefined ? judgeByHand(act, facts, settings.force) : judgeByPolicy(act, policies, facts)
+  const gathered = await gather(settings, ports)
+  const all = { concurrency: settings.concurrency }
 
   const judging = progressOn(context, 'judged', gathered.length)
   const judged = await pMap(
@@ -84,17 +84,17 @@ export async function decideRequests(
   const by = policies === undefined ? 'hand' : 'policy'
   const planned = judged.map((one) => ('outcome' in one ? one : foreseen(one, act)))
   const report = (acted: readonly Acted[], dryRun: boolean) => decisionReport(acted, { act, by, dryRun })
-  if (wish.dryRun) return answer(report(planned, true), wish)
+  if (settings.dryRun) return answer(report(planned, true), settings)
   const todo = judged.filter((one): one is Judged => !('outcome' in one) && one.judgment.course === 'act')
-  if (todo.length > 0 && !(await isAgreed(act, wish, todo.length, () => report(planned, true), ports))) {
+  if (todo.length > 0 && !(await isAgreed(act, settings, todo.length, () => report(planned, true), ports))) {
     const left = planned.map((one) =>
       one.outcome.startsWith('would-') ? { ...one, outcome: 'left-alone' as const, reason: 'declined' } : one,
     )
-    return answer(report(left, false), wish)
+    return answer(report(left, false), settings)
   }
 
-  const doing = { act, judge, conditionFor: (judgment: Judgment) => conditionOf(act, wish, judgment) }
-  const silence = silenceOf(Math.max(leastSilent, wish.concurrency))
+  const doing = { act, judge, conditionFor: (judgment: Judgment) => conditionOf(act, settings, judgment) }
+  const silence = silenceOf(Math.max(leastSilent, settings.concurrency))
   const acting = progressOn(context, act === 'approve' ? 'approved' : 'denied', todo.length)
   const acted = await pMap(
     judged,
@@ -108,7 +108,7 @@ export async function decideRequests(
     all,
   )
   acting.end()
-  return answer(report(acted, false), wish)
+  return answer(report(acted, false), settings)
 }
 
 const leastSilent = 3
@@ -133,7 +133,10 @@ function untried(planned: Acted): Acted {
 }
 
 /** Throws KCERT_USAGE where nothing is meant, or not what can be done. */
-export function checkWish(act: Act, { names, file, selector, signer, policy, reason }: DecisionWish): void {
+export function checkSettings(
+  act: Act,
+  { names, file, selector, signer, policy, reason }: DecisionSettings,
+): void {
   if (reason !== undefined && !/^[A-Za-z](?:[A-Za-z0-9_,:]*[A-Za-z0-9_])?$/.test(reason))
     throw new KcertError('KCERT_USAGE', `--reason "${reason}" is not one word`, {
       why: 'the reason of a condition is read by programs; --message is for people',
@@ -159,7 +162,7 @@ async function policiesOf(text: string, context: Context): Promise<readonly Poli
 
 /** The objects that are meant, each once, in the order in which they were named; what is not there has an outcome already. */
 async function gather(
-  { names, file = [], selector, signer, policy, concurrency }: DecisionWish,
+  { names, file = [], selector, signer, policy, concurrency }: DecisionSettings,
   { api, context }: DecisionPorts,
 ): Promise<(RequestObject | Acted)[]> {
   const found = new Map<string, RequestObject | Acted>()
@@ -232,16 +235,16 @@ function differenceFromFile(expected: SigningRequest, object: RequestObject): st
 /** True when nobody needs to be asked, or whoever is asked agrees. Throws KCERT_USAGE where nobody can be asked. */
 async function isAgreed(
   act: Act,
-  wish: DecisionWish,
+  settings: DecisionSettings,
   count: number,
   plan: () => DecisionReport,
   { context, propose }: DecisionPorts,
 ): Promise<boolean> {
-  if (wish.yes) return true
+  if (settings.yes) return true
   if (!canAsk(context)) {
-    const isSelection = wish.selector !== undefined || wish.signer !== undefined
+    const isSelection = settings.selector !== undefined || settings.signer !== undefined
     // Named one by one, or for a policy to decide: that is a decision already.
-    if (wish.policy !== undefined || !isSelection) return true
+    if (settings.policy !== undefined || !isSelection) return true
     throw new KcertError(
       'KCERT_USAGE',
       `${count} requests would be ${decided[act]}, and nobody can be asked`,
@@ -258,28 +261,28 @@ async function isAgreed(
 
 const decided = { approve: 'approved', deny: 'denied' } as const
 
-function conditionOf(act: Act, wish: DecisionWish, { verdict, reason }: Judgment) {
+function conditionOf(act: Act, settings: DecisionSettings, { verdict, reason }: Judgment) {
   const command = commandLine`kcert csr ${act}`
-  const byPolicy = wish.policy !== undefined
+  const byPolicy = settings.policy !== undefined
   const words = { approve: 'Approved', deny: 'Denied' } as const
   return {
-    reason: wish.reason ?? `${words[act]}By${byPolicy ? 'Policy' : 'Operator'}`,
-    message: wish.message ?? (byPolicy ? `${command}: ${verdict.policy}: ${reason}` : `by ${command}`),
+    reason: settings.reason ?? `${words[act]}By${byPolicy ? 'Policy' : 'Operator'}`,
+    message: settings.message ?? (byPolicy ? `${command}: ${verdict.policy}: ${reason}` : `by ${command}`),
   }
 }
 
-function answer(report: DecisionReport, wish: DecisionWish): DecisionAnswer {
-  return { report, exit: exitOf(report, wish) }
+function answer(report: DecisionReport, settings: DecisionSettings): DecisionAnswer {
+  return { report, exit: exitOf(report, settings) }
 }
 
 /** What was not named, and no policy is for, is nobody's no. */
-function exitOf({ act, requests }: DecisionReport, wish: DecisionWish): ExitCode {
-  const isNamed = wish.names.length > 0 || (wish.file?.length ?? 0) > 0
+function exitOf({ act, requests }: DecisionReport, settings: DecisionSettings): ExitCode {
+  const isNamed = settings.names.length > 0 || (settings.file?.length ?? 0) > 0
   const codes = requests.map(({ outcome, policy, error }): ExitCode => {
     if (error !== undefined) return exitCodeOf(error.code)
     if (outcome === 'refused' || outcome === 'changed') return exitCodes.refused
     if (outcome !== 'gone' && outcome !== 'not-found' && outcome !== 'left-alone') return exitCodes.done
-    const isExpected = isNamed || wish.policy === undefined || (act === 'approve' && policy !== undefined)
+    const isExpected = isNamed || settings.policy === undefined || (act === 'approve' && policy !== undefined)
     return isExpected ? exitCodes.no : exitCodes.done
   })
   return worstExit(codes)

@@ -15,7 +15,7 @@ import type { Act } from '../../csr/approval/judging.ts'
 import type { ExitCode } from '../../errors/codes.ts'
 import { renderDecisions, renderProposal } from '../../output/approval.ts'
 import { approvalFactsOf } from './approval-facts.ts'
-import { checkWish, decideRequests } from './approve.ts'
+import { checkSettings, decideRequests } from './approve.ts'
 import { namesAmong } from './request-names.ts'
 
 const verbs = { approve: 'approved', deny: 'denied' } as const
@@ -55,16 +55,16 @@ type DecisionFlags = FlagsOf<ReturnType<typeof decisionFlags>> & ClusterFlags & 
 export abstract class DecisionCommand extends KcertCommand {
   protected async decide(act: Act, names: readonly string[], flags: DecisionFlags): Promise<ExitCode> {
     const { context } = this
-    const wish = {
+    const settings = {
       ...flags,
       names: namesAmong(names, `csr ${act} NAME`),
       dryRun: flags['dry-run'],
       force: flags.force ?? false,
     }
-    checkWish(act, wish)
+    checkSettings(act, settings)
     const { report, exit } = await whileStoppable(tellChanges, context.stderr, () =>
       withCluster(context, flags, (cluster) =>
-        decideRequests(act, wish, {
+        decideRequests(act, settings, {
           api: cluster.requests,
           facts: approvalFactsOf(cluster, context.clock),
           context,

@@ -18,7 +18,7 @@ import { noSuchRequest } from './request-names.ts'
 
 // `kcert csr fetch --out-dir`: the certificates of many requests, read in one pass, each into a file of its own.
 
-export interface FetchManyWish {
+export interface FetchManySettings {
   readonly names: readonly string[]
   readonly signer: string | undefined
   readonly selector: string | undefined
@@ -42,22 +42,28 @@ const readAtOnce = 32
  * then. What one certificate or its file has against it stops no other.
  */
 export async function fetchMany(
-  wish: FetchManyWish,
+  settings: FetchManySettings,
   api: RequestsApi,
   context: Context,
 ): Promise<FetchManyAnswer> {
-  const gathered = await gather(wish, api, context)
-  makeFolders(wish.folder, 0o777)
+  const gathered = await gather(settings, api, context)
+  makeFolders(settings.folder, 0o777)
   const now = context.clock()
-  const results = await written(gathered.map(({ name, object }) => fetchOne(name, object, wish, now)))
+  const results = await written(gathered.map(({ name, object }) => fetchOne(name, object, settings, now)))
   const counts: Record<string, number> = {}
   for (const { outcome } of results) counts[outcome] = (counts[outcome] ?? 0) + 1
   const requests = results.map(({ error, ...rest }) =>
     error ? { ...rest, error: errorFields(error) } : rest,
   )
   return {
-    report: { apiVersion: 'kcert/v1', kind: 'FetchedCertificates', folder: wish.folder, counts, requests },
-    exit: exitOf(results, new Set(wish.names)),
+    report: {
+      apiVersion: 'kcert/v1',
+      kind: 'FetchedCertificates',
+      folder: settings.folder,
+      counts,
+      requests,
+    },
+    exit: exitOf(results, new Set(settings.names)),
   }
 }
 
@@ -69,7 +75,7 @@ interface Gathered {
 
 /** The objects that are meant, each once: those that are named, then those of the selection in the order of the API server. */
 async function gather(
-  { names, signer, selector }: FetchManyWish,
+  { names, signer, selector }: FetchManySettings,
   api: RequestsApi,
   context: Context,
 ): Promise<Gathered[]> {
@@ -98,7 +104,7 @@ type Planned = Result & { readonly text?: string }
 function fetchOne(
   name: string,
   object: RequestObject | undefined,
-  { folder, ca, acceptsNames, replace }: FetchManyWish,
+  { folder, ca, acceptsNames, replace }: FetchManySettings,
   now: Date,
 ): Planned {
   try {

@@ -70,14 +70,14 @@ export function fitCertificate(object: SigningRequest, { key, ca, acceptsNames, 
   return { object, chain, checks }
 }
 
-export interface ManifestWish {
+export interface ManifestSettings {
   readonly secret: Place | undefined
   readonly configMap: Place | undefined
 }
 
 /** Returns the Secret and the ConfigMap that are wished for. Throws KCERT_USAGE where a key or a CA is missing. */
 export function certificateObjects(
-  { secret, configMap }: ManifestWish,
+  { secret, configMap }: ManifestSettings,
   { chain }: Fetched,
   key: KeyAtHand | undefined,
   caPem: () => string,

@@ -11,7 +11,7 @@ import { writePrivateKey } from '../../x509/new-key.ts'
 
 // What is made of an issued certificate: its file, and a kubeconfig for whoever holds the key.
 
-export interface KubeconfigWish {
+export interface KubeconfigSettings {
   readonly connection: Connection
   readonly chain: readonly Certificate[]
   readonly key: KeyAtHand
@@ -23,12 +23,12 @@ export interface KubeconfigWish {
 
 /** Returns the kubeconfig of whoever holds the key. It holds the key itself unless that stays in its file. */
 export function kubeconfigOf(
-  wish: KubeconfigWish,
+  settings: KubeconfigSettings,
   { workingFolder }: Pick<Context, 'workingFolder'>,
 ): string {
-  const { connection, chain, key, keyByPath, namespace } = wish
+  const { connection, chain, key, keyByPath, namespace } = settings
   const { clusterName, ...cluster } = connection
-  const name = wish.user ?? (chain[0]?.subject.commonName || 'user')
+  const name = settings.user ?? (chain[0]?.subject.commonName || 'user')
   const file = isAbsolute(key.file) ? key.file : join(workingFolder, key.file)
   return renderYaml(
     kubeconfigDocument(

@@ -4,7 +4,7 @@ import { signingRequestOfObject } from '../../csr/request-object.ts'
 import type { ClusterRequest, RequestList } from '../../csr/request-report.ts'
 import type { RequestsApi } from '../../csr/requests-api.ts'
 
-export interface ListWish {
+export interface ListSettings {
   readonly signer?: string | undefined
   readonly selector?: string | undefined
   readonly requester?: string | undefined
@@ -15,7 +15,7 @@ export interface ListWish {
 /** Returns the requests that the wish is about. Signer and labels are narrowed by the API server, the rest here. */
 export async function listRequests(
   api: RequestsApi,
-  { signer, selector, requester, states }: ListWish,
+  { signer, selector, requester, states }: ListSettings,
   now: Date,
 ): Promise<RequestList> {
   const wanted = new Set(states.length === 0 ? requestStates : states)

@@ -8,7 +8,7 @@ import { withLock } from '../../system/lock.ts'
 import { writeKeyFile, writePublicFile } from '../../system/output-file.ts'
 import { writePem } from '../../x509/pem.ts'
 import type { RequestFlagValues, requestFormats } from './request-flags.ts'
-import { inputsOf } from './request-wish.ts'
+import { inputsOf } from './request-settings.ts'
 
 // Where a request and its key go. The rule for private keys: into a file that was named, or onto standard output when
 // `--key-out -` asks for it there. docs/decisions/ says why also for cfssl's JSON, which holds a key by its nature.

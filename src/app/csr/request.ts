@@ -29,7 +29,7 @@ import { kubeconfigOf, writeIssued } from './issued-files.ts'
 // `kcert csr request`: key, request, object, certificate, kubeconfig, each on the disk or on the cluster before the next is begun,
 // so that the same command goes on wherever it was stopped.
 
-export interface Wish {
+export interface Settings {
   readonly spec: RequestSpec
   readonly files: {
     readonly key: string
@@ -51,7 +51,7 @@ export interface Wish {
 interface Work {
   readonly cluster: Cluster
   readonly context: Context
-  readonly wish: Wish
+  readonly settings: Settings
   /** Tells how far it is. */
   readonly tell: (text: string) => void
 }
@@ -61,23 +61,26 @@ interface Work {
  * lies beside it under names of its own until it is issued, and takes its place then, certificate and key as one.
  */
 export async function requestCertificate(work: Work): Promise<FetchReport> {
-  const { files } = work.wish
+  const { files } = work.settings
   await finishInterruptedPair(files.certificate)
-  const isRenewal = work.wish.force && files.makesKey && existsSync(files.key)
+  const isRenewal = work.settings.force && files.makesKey && existsSync(files.key)
   if (!isRenewal) return obtain(work, files)
   const waiting = { ...files, key: `${files.key}.new`, request: `${files.request}.new` }
   // Without its key, it is what an earlier run could not remove.
   if (!existsSync(waiting.key)) removeQuietly(waiting.request)
-  const report = await obtain({ ...work, wish: { ...work.wish, files: waiting, force: false } }, files)
+  const report = await obtain(
+    { ...work, settings: { ...work.settings, files: waiting, force: false } },
+    files,
+  )
   // The key last: with it, the same command finds its way again.
   for (const file of [waiting.request, waiting.key]) removeQuietly(file)
   return report
 }
 
 /** Goes through the steps with the work's own files; what is made of them goes to `places`, which are others where it replaces a pair. */
-async function obtain(work: Work, places: Wish['files']): Promise<FetchReport> {
-  const { wish, context, cluster, tell } = work
-  const isRenewal = wish.files !== places
+async function obtain(work: Work, places: Settings['files']): Promise<FetchReport> {
+  const { settings, context, cluster, tell } = work
+  const isRenewal = settings.files !== places
   const key = await keyOf(work)
   const request = await requestOf(work, key)
   const present = isRenewal ? undefined : await presentCertificate(work, key, request)
@@ -89,19 +92,19 @@ async function obtain(work: Work, places: Wish['files']): Promise<FetchReport> {
     now: context.clock(),
   })
   const { certificate, kubeconfig, key: keyFile, request: requestFile } = places
-  const replace = wish.force || isRenewal
+  const replace = settings.force || isRenewal
   if (isRenewal) {
-    await replacePair(wish.files, places, writeCertificates(fetched.chain), context)
+    await replacePair(settings.files, places, writeCertificates(fetched.chain), context)
     tell(`certificate ${certificate} and private key ${keyFile} replaced`)
   } else if (present === undefined) {
     writeIssued(certificate, writeCertificates(fetched.chain), { replace, isSecret: false })
     tell(`certificate ${certificate} written`)
   } else tell(`certificate ${certificate} is there already`)
-  const notices: string[] = [...wish.spec.notices]
+  const notices: string[] = [...settings.spec.notices]
   if (kubeconfig !== undefined) {
     const connection = cluster.connection()
     notices.push(...connectionNotices(connection))
-    const { keyByPath, namespace } = wish
+    const { keyByPath, namespace } = settings
     const text = kubeconfigOf(
       {
         connection,
@@ -127,8 +130,8 @@ async function obtain(work: Work, places: Wish['files']): Promise<FetchReport> {
 
 /** Puts certificate and key in their places as one, and the request after them. */
 async function replacePair(
-  waiting: Wish['files'],
-  { certificate, key, request }: Wish['files'],
+  waiting: Settings['files'],
+  { certificate, key, request }: Settings['files'],
   certificatePem: string,
   context: Context,
 ): Promise<void> {
@@ -147,8 +150,8 @@ async function replacePair(
 }
 
 /** The key that is there, or a new one; it is on the disk before anything is made with it. */
-async function keyOf({ wish, context, tell }: Work): Promise<KeyAtHand> {
-  const { files, spec, keyFormat, passwordFile, force } = wish
+async function keyOf({ settings, context, tell }: Work): Promise<KeyAtHand> {
+  const { files, spec, keyFormat, passwordFile, force } = settings
   const { key: file, makesKey } = files
   if (!makesKey || (!force && existsSync(file))) {
     // A FIFO or a link is no key of an earlier run.
@@ -164,8 +167,8 @@ async function keyOf({ wish, context, tell }: Work): Promise<KeyAtHand> {
 }
 
 /** The request that is there, where it asks for the same, or a new one. */
-async function requestOf({ wish, context, tell }: Work, key: KeyAtHand): Promise<SigningRequest> {
-  const { files, spec, force } = wish
+async function requestOf({ settings, context, tell }: Work, key: KeyAtHand): Promise<SigningRequest> {
+  const { files, spec, force } = settings
   const { request: file } = files
   const made = draftOf(spec, makeRequest(spec, key.keyObject))
   if (!force && existsSync(file)) {
@@ -189,12 +192,12 @@ function draftOf(spec: RequestSpec, der: Uint8Array): SigningRequest {
 
 /** What an earlier run has fetched already, as the object that it came from; undefined when there is nothing that will do. */
 async function presentCertificate(
-  { wish, context }: Work,
+  { settings, context }: Work,
   key: KeyAtHand,
   request: SigningRequest,
 ): Promise<SigningRequest | undefined> {
-  const { certificate: file } = wish.files
-  if (wish.force || !existsSync(file)) return undefined
+  const { certificate: file } = settings.files
+  if (settings.force || !existsSync(file)) return undefined
   const bytes = await readInput(file, context)
   const object: SigningRequest = { ...request, certificate: bytes }
   const [leaf] = readCertificates(bytes)
@@ -215,7 +218,7 @@ async function presentCertificate(
 }
 
 /** Sends the request, unless it is there, and waits until it is decided and signed. */
-async function issued({ cluster, wish, tell }: Work, request: SigningRequest): Promise<SigningRequest> {
+async function issued({ cluster, settings, tell }: Work, request: SigningRequest): Promise<SigningRequest> {
   const { outcome, object } = await submitRequest(cluster.requests, request, { dryRun: false, sameBy: 'key' })
   const sent = signingRequestOfObject(object)
   const name = sent.name ?? ''
@@ -226,7 +229,7 @@ async function issued({ cluster, wish, tell }: Work, request: SigningRequest): P
     if (text !== undefined && !told.has(text)) tell(text)
     told.add(text ?? '')
   }
-  const wait = { durationMs: wish.waitMs, onChange }
+  const wait = { durationMs: settings.waitMs, onChange }
   const settled = await settledRequest(cluster.requests, name, wait, sent.uid)
   if (stateOf(settled) !== 'issued') throw notIssued(settled)
   tell('issued')

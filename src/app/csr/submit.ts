@@ -60,7 +60,7 @@ function draftOf(read: SigningRequest, source: string, force: boolean): Draft {
   }
 }
 
-export interface SubmitWish {
+export interface SubmitSettings {
   readonly dryRun: boolean
   readonly now: () => Date
 }
@@ -69,7 +69,7 @@ export interface SubmitWish {
 export async function submitDrafts(
   api: RequestsApi,
   drafts: readonly Draft[],
-  { dryRun, now }: SubmitWish,
+  { dryRun, now }: SubmitSettings,
 ): Promise<{ items: SubmissionItem[]; errors: KcertError[] }> {
   const errors: KcertError[] = []
   const items = await pMap(

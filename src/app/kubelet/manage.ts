@@ -33,7 +33,7 @@ import { generatePrivateKey, writePrivateKey } from '../../x509/new-key.ts'
 import { CertificateRequest } from '../../x509/request.ts'
 import { certificateFacts } from '../csr/certificate-facts.ts'
 import { type AfterRenewal, ToldMark, tellOthers } from './after-renewal.ts'
-import { type ManageWish, specFor, templateIn, templateOfNode } from './manage-wish.ts'
+import { type ManageSettings, specFor, templateIn, templateOfNode } from './manage-settings.ts'
 import type { MetricsOutput } from './metrics-output.ts'
 
 // `kcert kubelet manage`: the certificate manager on a real cluster, a real folder and a real clock.
@@ -58,13 +58,13 @@ const templatePollMs = 1_000
 
 /** Keeps the certificate until it is told to end, and returns what there is then. Throws what stopped it. */
 export async function manageCertificate(
-  wish: ManageWish,
+  settings: ManageSettings,
   options: ManageOptions,
   context: Context,
 ): Promise<ManagedCertificate> {
-  const work = new Management(wish, options, context)
+  const work = new Management(settings, options, context)
   if (options.dryRun) return work.look()
-  makeFolders(wish.folder, 0o755)
+  makeFolders(settings.folder, 0o755)
   // One owner: two would renew one behind the other, and each would think that the other's certificate is its own.
   using _lock = await acquireLock(work.store.currentPath, 0)
   return await work.run()
@@ -72,7 +72,7 @@ export async function manageCertificate(
 
 class Management {
   readonly store: PairStore
-  private readonly wish: ManageWish
+  private readonly settings: ManageSettings
   private readonly options: ManageOptions
   private readonly context: Context
   private readonly mark: ToldMark
@@ -85,12 +85,12 @@ class Management {
   private lastError: unknown
   private isOver: () => void = () => {}
 
-  constructor(wish: ManageWish, options: ManageOptions, context: Context) {
-    this.wish = wish
+  constructor(settings: ManageSettings, options: ManageOptions, context: Context) {
+    this.settings = settings
     this.options = options
     this.context = context
-    this.store = new PairStore({ folder: wish.folder, prefix: wish.prefix }, pairFiles())
-    this.mark = new ToldMark(wish.folder, wish.prefix)
+    this.store = new PairStore({ folder: settings.folder, prefix: settings.prefix }, pairFiles())
+    this.mark = new ToldMark(settings.folder, settings.prefix)
   }
 
   /** What it would do. */
@@ -107,12 +107,12 @@ class Management {
     store.check()
     await this.readTemplate().catch((error: unknown) => {
       // Of a Node nothing may be known yet; a file that cannot be read is a mistake of whoever named it.
-      if (this.wish.source.by !== 'node' || options.once) throw error
+      if (this.settings.source.by !== 'node' || options.once) throw error
       this.lastError = error
       options.note(this.textOf(error))
     })
     this.checkTemplate()
-    if (options.once && this.template === undefined) throw withoutAddress(this.wish)
+    if (options.once && this.template === undefined) throw withoutAddress(this.settings)
     const present = store.current()
     this.manager = this.makeManager(present)
     this.metrics = await options.metrics(() => renderManagerMetrics(this.metricsNow()))
@@ -150,7 +150,7 @@ class Management {
         tell: (news) => this.tell(news),
       },
       {
-        template: this.wish.source.by === 'flags' ? this.wish.source.template : () => this.template,
+        template: this.settings.source.by === 'flags' ? this.settings.source.template : () => this.template,
         present,
         forceRenewal: this.options.forceRenewal,
       },
@@ -274,7 +274,7 @@ class Management {
   }
 
   private async request(template: Template, signal: AbortSignal): Promise<SentRequest> {
-    const spec = specFor(this.wish.spec, template)
+    const spec = specFor(this.settings.spec, template)
     const key = generatePrivateKey(spec.keyType)
     const der = makeRequest(spec, key)
     const { name: _, ...draft } = signingRequestOfObject(manifestOf(spec, der))
@@ -325,7 +325,7 @@ class Management {
   }
 
   private async readTemplate(): Promise<void> {
-    const { source } = this.wish
+    const { source } = this.settings
     if (source.by === 'flags') this.template = source.template
     else if (source.by === 'file') this.template = await templateIn(source.file, this.context)
     else {
@@ -341,13 +341,13 @@ class Management {
   /** Throws KCERT_CSR_SIGNER_REFUSED for what its signer would never sign. */
   private checkTemplate(): void {
     if (this.template === undefined) return
-    const spec = specFor(this.wish.spec, this.template)
+    const spec = specFor(this.settings.spec, this.template)
     manifestOf(spec, makeRequest(spec, generatePrivateKey({ algorithm: 'ECDSA', curve: 'P-256' })))
   }
 
   /** A file or a Node that cannot be read leaves the template as it was, and is told of once. */
   private pollTemplate(): NodeJS.Timeout | undefined {
-    const { source } = this.wish
+    const { source } = this.settings
     if (source.by === 'flags') return undefined
     let isBusy = false
     let told = ''
@@ -376,7 +376,7 @@ class Management {
     const current = this.manager?.current()
     const next = this.manager?.nextRenewalMs()
     return {
-      pair: this.wish.prefix,
+      pair: this.settings.prefix,
       notAfterSeconds: current && current.pair.chain[0].notAfterMs / 1000,
       nextRenewalSeconds: next && Math.round(next / 1000),
       isServerHealthy: this.manager?.serverHealthy() ?? false,
@@ -393,7 +393,7 @@ class Management {
   }
 
   private report(stored: StoredPair | undefined): ManagedCertificate {
-    const { template, wish, options, context } = this
+    const { template, settings, options, context } = this
     const nowMs = context.clock().getTime()
     const leaf = stored?.pair.chain[0]
     const isValid = leaf !== undefined && nowMs <= leaf.notAfterMs
@@ -408,7 +408,7 @@ class Management {
         : isLate
           ? 'it is at the end of its life'
           : undefined)
-    const { signerName, usages, expirationSeconds } = wish.spec
+    const { signerName, usages, expirationSeconds } = settings.spec
     return {
       apiVersion: 'kcert/v1',
       kind: 'ManagedCertificate',
@@ -434,7 +434,7 @@ class Management {
   }
 }
 
-function withoutAddress({ source }: ManageWish): KcertError {
+function withoutAddress({ source }: ManageSettings): KcertError {
   const node = source.by === 'node' ? source.node : ''
   return new KcertError('KCERT_API_NOT_FOUND', `Node ${JSON.stringify(node)} has no IP address to ask for`, {
     why: 'there is no such Node, or its kubelet has not written its status yet',

@@ -6,10 +6,10 @@ import { KcertError } from '../../errors/kcert-error.ts'
 import type { RotationOldKeys } from '../../rotation/report.ts'
 import type { PauseBetween } from './pauses.ts'
 import type { RotationSession } from './session.ts'
+import type { RotationSettingsFlags } from './settings.ts'
 import type { Manner, RotationPlaceFlags } from './site.ts'
-import type { RotationWishFlags } from './wish.ts'
 
-interface SessionFlags extends RotationPlaceFlags, RotationWishFlags {
+interface SessionFlags extends RotationPlaceFlags, RotationSettingsFlags {
   readonly yes?: boolean
   readonly 'pause-between'?: PauseBetween | undefined
   readonly 'by-runbook'?: boolean
@@ -23,25 +23,25 @@ export abstract class RotationCommand extends KcertCommand {
     manner: Manner['manner'],
     act: (session: RotationSession) => Promise<Result>,
   ): Promise<Result> {
-    const [{ RotationSession }, { givenCas, wishOf }, { hookRunner }, { operatorAt }, { openRotation }] =
+    const [{ RotationSession }, { givenCas, settingsOf }, { hookRunner }, { operatorAt }, { openRotation }] =
       await Promise.all([
         import('./session.ts'),
-        import('./wish.ts'),
+        import('./settings.ts'),
         import('./hooks.ts'),
         import('./operator.ts'),
         import('./site.ts'),
       ])
     const { context } = this
     const given = await givenCas(flags, context)
-    const wish = wishOf(flags, given)
+    const settings = settingsOf(flags, given)
     const { pace, yes = false, 'by-runbook': byRunbook = false, 'pause-between': pauseBetween } = flags
     const paceMs = pace === undefined ? undefined : parseDuration(pace, '--pace')
     using operator = await operatorAt(context)
-    await using rotation = await openRotation(context, flags, { manner, given, waivers: wish.waivers })
+    await using rotation = await openRotation(context, flags, { manner, given, waivers: settings.waivers })
     const { ports, presets, hooks } = rotation
     const rollEveryMs = paceMs ?? rotation.rollEveryMs
     const runHook = hookRunner(context.env, operator.note)
-    const options = { wish, presets, yes, pauseBetween, byRunbook, rollEveryMs, hooks, runHook }
+    const options = { settings, presets, yes, pauseBetween, byRunbook, rollEveryMs, hooks, runHook }
     return await act(await RotationSession.open(ports, options, operator))
   }
 

@@ -17,7 +17,7 @@ export const rotationPlaceFlags = {
 }
 
 /** What is chosen for a rotation. What stands in the journal holds for later commands that do not say it. */
-export const rotationWishFlags = {
+export const rotationSettingsFlags = {
   ca: valueFlag(
     'CAS',
     'which CAs: cluster, front-proxy, or both with a comma; if not said: as in the inventory, or both',

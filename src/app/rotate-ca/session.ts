@@ -33,7 +33,7 @@ import { type PlannedPhase, Rotation, type RotationEvent, refused } from '../../
 import { outOfOrder, type PhaseStanding, type Standing, standingOf } from '../../rotation/standing.ts'
 import { nextOf, statusReport } from '../../rotation/status-report.ts'
 import type { Target } from '../../rotation/target.ts'
-import { defaultWish, type Wish } from '../../rotation/target-reading.ts'
+import { defaultSettings, type Settings } from '../../rotation/target-reading.ts'
 import { verificationReport } from '../../rotation/verification-report.ts'
 import { timeOf } from '../../rotation/views.ts'
 import { type Hook, PhaseHooks, type RunHook } from './hooks.ts'
@@ -68,9 +68,9 @@ export interface Operator {
 
 export interface SessionOptions {
   /** What the command line says; the rest is as the journal has it, or the default. */
-  readonly wish: Partial<Wish>
+  readonly settings: Partial<Settings>
   /** What holds where neither the command line nor the journal says otherwise. */
-  readonly presets?: Partial<Wish>
+  readonly presets?: Partial<Settings>
   readonly yes: boolean
   readonly pauseBetween: PauseBetween | undefined
   /** Least time between the beginnings of two rolls of workloads, in milliseconds. */
@@ -117,7 +117,7 @@ export class RotationSession {
   private readonly ports: RotationPorts
   private readonly options: SessionOptions
   private readonly operator: Operator
-  private readonly wish: Wish
+  private readonly settings: Settings
   /** Of the phase that runs. */
   private actions = 0
   private remarks: readonly string[] = []
@@ -129,13 +129,13 @@ export class RotationSession {
     ports: RotationPorts,
     options: SessionOptions,
     operator: Operator,
-    wish: Wish,
+    settings: Settings,
   ) {
     this.rotation = rotation
     this.ports = ports
     this.options = options
     this.operator = operator
-    this.wish = wish
+    this.settings = settings
   }
 
   /** Reads the journal. Throws KCERT_JOURNAL_DAMAGED, and KCERT_USAGE where --pause-between has nobody to ask. */
@@ -146,7 +146,7 @@ export class RotationSession {
   ): Promise<RotationSession> {
     if (options.pauseBetween !== undefined && operator.choose === undefined) throw nobodyToPauseFor()
     const chosen = choicesIn(readJournal(await ports.journal.read()))
-    const wish: Wish = { ...defaultWish, ...options.presets, ...chosen, ...options.wish }
+    const settings: Settings = { ...defaultSettings, ...options.presets, ...chosen, ...options.settings }
     const { executor, observer, journal } = ports
     let session: RotationSession
     const rotation = await Rotation.open({
@@ -154,7 +154,7 @@ export class RotationSession {
       observer,
       journal,
       pace: interruptible(ports.pace, operator.interrupted),
-      wish,
+      settings,
       emit: (event) => session.watch(event),
       confirm: async (plan, { seen, target }) => {
         const isAgreed = await session.confirm(phaseView(plan, seen, target))
@@ -174,7 +174,7 @@ export class RotationSession {
         },
       }),
     })
-    session = new RotationSession(rotation, ports, options, operator, wish)
+    session = new RotationSession(rotation, ports, options, operator, settings)
     return session
   }
 
@@ -317,8 +317,8 @@ export class RotationSession {
     const apis = seen.components.filter(({ name }) => name === 'kube-apiserver')
     const counted = await Promise.all(
       apis.map(async ({ id }) => {
-        const subject = handshakeSubject(seen, target, id, this.wish.soakMs)
-        const deadlineMs = this.wish.soakMs + 60_000
+        const subject = handshakeSubject(seen, target, id, this.settings.soakMs)
+        const deadlineMs = this.settings.soakMs + 60_000
         const answer = await executor.probe({
           kind: 'probe',
           phase: phaseRow('verify').number,

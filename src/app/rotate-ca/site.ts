@@ -6,14 +6,14 @@ import { KcertError } from '../../errors/kcert-error.ts'
 import type { OldKeyFiles } from '../../rotation/old-keys.ts'
 import type { Executor, JournalFile, Pace } from '../../rotation/ports.ts'
 import type { PrepareRunbook } from '../../rotation/runbook.ts'
-import type { Wish } from '../../rotation/target-reading.ts'
+import type { Settings } from '../../rotation/target-reading.ts'
 import type { ClusterGuard } from '../../rotation-io/cluster-guard.ts'
 import type { JournalMirror } from '../../rotation-io/journal-file.ts'
 import { AppendFile } from '../../system/append-file.ts'
 import { trustedPath } from '../../system/trusted-file.ts'
 import type { Hook } from './hooks.ts'
 import type { RotationPorts } from './session.ts'
-import type { GivenCas } from './wish.ts'
+import type { GivenCas } from './settings.ts'
 
 export interface RotationPlaceFlags extends ClusterFlags {
   readonly inventory: string
@@ -24,7 +24,7 @@ export interface RotationPlaceFlags extends ClusterFlags {
 export interface OpenedRotation extends AsyncDisposable {
   readonly ports: RotationPorts & { readonly oldKeys: OldKeyFiles }
   /** What the inventory says of the wish. */
-  readonly presets: Partial<Wish>
+  readonly presets: Partial<Settings>
   readonly rollEveryMs: number
   readonly hooks: readonly Hook[]
 }

@@ -2,7 +2,7 @@ import { pinOf } from '../../bootstrap/pin.ts'
 import type { BootstrapToken } from '../../bootstrap/token.ts'
 import { formatToken } from '../../bootstrap/token.ts'
 import type { CreatedToken } from '../../bootstrap/token-report.ts'
-import { secretOfToken, secretPrefix, type TokenWish } from '../../bootstrap/token-secret.ts'
+import { secretOfToken, secretPrefix, type TokenSettings } from '../../bootstrap/token-secret.ts'
 import type { Cluster } from '../../cluster/cluster.ts'
 import type { ApiObject } from '../../cluster/malformed.ts'
 import { KcertError } from '../../errors/kcert-error.ts'
@@ -13,7 +13,7 @@ import { clusterInfoOf, clusterInfoPlace, tokenSecrets } from '../bootstrap/obje
 
 // The one place of kcert where a whole token goes to somebody: docs/decisions/0020-tokens-that-are-created.md.
 
-export interface CreationWish extends TokenWish {
+export interface CreationSettings extends TokenSettings {
   readonly dryRun: boolean
   /** Where the secret goes instead of the report; mode 0600. */
   readonly file: string | undefined
@@ -23,39 +23,39 @@ export interface CreationWish extends TokenWish {
 }
 
 /** Makes a token on the cluster and returns it, with the command that joins a node by it. */
-export async function createToken(cluster: Cluster, wish: CreationWish): Promise<CreatedToken> {
-  const { token, file, form, dryRun } = wish
+export async function createToken(cluster: Cluster, settings: CreationSettings): Promise<CreatedToken> {
+  const { token, file, form, dryRun } = settings
   const joining = await joiningOf(cluster, form)
-  if (file !== undefined) checkKeyPath(file, { replace: wish.replace })
-  const object = secretOfToken(wish) as unknown as ApiObject
+  if (file !== undefined) checkKeyPath(file, { replace: settings.replace })
+  const object = secretOfToken(settings) as unknown as ApiObject
   const created = await cluster.objects.create(tokenSecrets, object, { dryRun })
   if (!dryRun && file === undefined) noteChange(`token ${token.id} is created`)
   const joinCommand = joining && joinCommandOf(joining, token)
   const secret = form === 'token' ? formatToken(token) : (joinCommand ?? '')
-  if (file !== undefined && !dryRun) await handOver(cluster, wish, { secret: `${secret}\n`, created })
+  if (file !== undefined && !dryRun) await handOver(cluster, settings, { secret: `${secret}\n`, created })
   const isShown = file === undefined && !dryRun
   return {
     apiVersion: 'kcert/v1',
     kind: 'CreatedToken',
     outcome: dryRun ? 'would-create' : 'created',
     id: token.id,
-    ...(wish.description === undefined ? {} : { description: wish.description }),
-    ...(wish.expiration === undefined ? {} : { expiration: rfc3339(wish.expiration) }),
-    usages: [...wish.usages],
-    groups: [...wish.groups],
+    ...(settings.description === undefined ? {} : { description: settings.description }),
+    ...(settings.expiration === undefined ? {} : { expiration: rfc3339(settings.expiration) }),
+    usages: [...settings.usages],
+    groups: [...settings.groups],
     ...(isShown ? { token: formatToken(token) } : {}),
     ...(isShown && joinCommand !== undefined ? { joinCommand } : {}),
     ...(joining === undefined ? {} : { server: joining.server }),
     pins: joining?.pins ?? [],
     ...(file === undefined || dryRun ? {} : { file }),
-    notices: noticesOf(wish),
+    notices: noticesOf(settings),
   }
 }
 
 /** Writes the secret. A token that nobody has would lie open until it ends, so where it cannot be written it is deleted again. */
 async function handOver(
   { objects }: Cluster,
-  { token, file, replace }: CreationWish,
+  { token, file, replace }: CreationSettings,
   { secret, created }: { readonly secret: string; readonly created: ApiObject },
 ): Promise<void> {
   try {
@@ -77,7 +77,7 @@ interface Joining {
 }
 
 /** Where and by which pins a node joins; undefined where that is not needed and cluster-info does not say it. */
-async function joiningOf(cluster: Cluster, form: CreationWish['form']): Promise<Joining | undefined> {
+async function joiningOf(cluster: Cluster, form: CreationSettings['form']): Promise<Joining | undefined> {
   try {
     const { info } = await clusterInfoOf(cluster)
     const [fault] = info.faults
@@ -101,7 +101,7 @@ function joinCommandOf({ server, pins }: Joining, token: BootstrapToken): string
   return ['kubeadm join', server, '--token', formatToken(token), ...hashes].join(' ')
 }
 
-function noticesOf({ expiration, usages }: CreationWish): string[] {
+function noticesOf({ expiration, usages }: CreationSettings): string[] {
   return [
     ...(expiration === undefined
       ? ['it never expires: whoever has it may ask for the certificate of any node, until it is deleted']

@@ -86,11 +86,11 @@ The file holds the token, has mode 0600, and is what the kubelet takes as --boot
         next: '--ca FILE',
       })
     const token = await readTokenFile(flags['token-file'], context)
-    const wish = { token, pins }
+    const settings = { token, pins }
     const found =
       server === undefined
-        ? await this.onCluster(flags, (cluster) => discoverBy(cluster, wish))
-        : await discoverAt(server, wish, connectionOptions(context, flags))
+        ? await this.onCluster(flags, (cluster) => discoverBy(cluster, settings))
+        : await discoverAt(server, settings, connectionOptions(context, flags))
     const { authorities } = found.info
     const document = kubeconfigDocument(
       {

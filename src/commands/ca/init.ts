@@ -38,7 +38,7 @@ import {
 import { writePem } from '../../x509/pem.ts'
 
 /** What is to be made, from flags or from cfssl's file. */
-interface Wish {
+interface Settings {
   readonly root: RootDescription
   readonly keyType: KeyType
   readonly notices: readonly string[]
@@ -111,15 +111,15 @@ both are as they were. The serial number goes into the CA's ledger, beside the c
       replace: flags.force,
     })
 
-    const wish = await this.wish(flags)
+    const settings = await this.settings(flags)
     const passwordFile = flags['password-file']
     const key = flags.key
       ? (await readKeyFile(flags.key, passwordFile, this.context)).keyObject
-      : generatePrivateKey(wish.keyType)
+      : generatePrivateKey(settings.keyType)
     const keyPem = flags.key
       ? undefined
       : writePrivateKey(key, flags['key-format'], await readPassword(passwordFile, this.context))
-    const certificate = await this.issue(wish.root, key, files.ledger)
+    const certificate = await this.issue(settings.root, key, files.ledger)
 
     const pem = writePem('CERTIFICATE', certificate.der)
     await this.deliver(keyPem, pem, files, flags.force)
@@ -131,15 +131,15 @@ both are as they were. The serial number goes into the CA's ledger, beside the c
       caPin: `sha256:${certificate.publicKey.sha256}`,
       pem,
       files,
-      notices: [...wish.notices],
+      notices: [...settings.notices],
     }
     const printed = flags['key-out'] === '-' ? (keyPem ?? '') : ''
     const text = () => (flags.out === '-' ? printed + pem : printed || renderAuthority(report))
-    await this.show(flags.output, report, text, wish.notices)
+    await this.show(flags.output, report, text, settings.notices)
     return exitCodes.done
   }
 
-  private async wish(flags: InitFlags): Promise<Wish> {
+  private async settings(flags: InitFlags): Promise<Settings> {
     const asked = lifetimeMs(flags)
     const pathLength = flags['path-length']
     const limit = pathLength === undefined ? {} : { pathLength }

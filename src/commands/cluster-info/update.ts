@@ -78,7 +78,7 @@ nothing is. The object as it was goes into a file first, for kubectl apply.`
     const waitMs = parseDuration(flags.wait, '--wait')
     const timeoutMs = parseDuration(flags.timeout, '--timeout')
     const made = await readBundle(flags.ca, context)
-    const wish = {
+    const settings = {
       authorities: made.members.map(({ certificate }) => certificate),
       dryRun: flags['dry-run'],
       yes: flags.yes,
@@ -88,7 +88,7 @@ nothing is. The object as it was goes into a file first, for kubectl apply.`
       timeoutMs,
     }
     const { report, exit } = await whileStoppable(tellChanges, context.stderr, () =>
-      this.onCluster(flags, (cluster) => updateClusterInfo(cluster, wish, context)),
+      this.onCluster(flags, (cluster) => updateClusterInfo(cluster, settings, context)),
     )
     const notices = [...noticesOfBundle(made), ...report.notices]
     const whole = { ...report, notices }

@@ -16,8 +16,8 @@ import {
   inputsOf,
   kubeadmSettingsOf,
   saysWhat,
-  wishOf,
-} from '../../app/csr/request-wish.ts'
+  settingsOf,
+} from '../../app/csr/request-settings.ts'
 import { type FlagsOf, KcertCommand } from '../../cli/base-command.ts'
 import { readCertificateFiles } from '../../cli/certificate-files.ts'
 import { checkFiles } from '../../cli/command-files.ts'
@@ -118,7 +118,7 @@ without --force. With --kubeadm the files go to --cert-dir and --kubeconfig-dir.
 
     const spec =
       flags.kubeadm === undefined
-        ? await wishOf(flags, this.context)
+        ? await settingsOf(flags, this.context)
         : await this.kubeadmSpec(flags.kubeadm, flags)
     const made = await this.make(spec, flags)
     const manifest = flags.output === 'manifest' ? manifestOf(spec, made.der) : undefined

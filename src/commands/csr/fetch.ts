@@ -198,7 +198,7 @@ kube-controller-manager removes an object an hour after it was issued: fetch it 
     const { context } = this
     const { folder, output } = manyOf(flags)
     const { ca, signer, selector, force, 'accept-names': acceptsNames } = flags
-    const wish = {
+    const settings = {
       ...{ names, signer, selector, folder, acceptsNames, replace: force },
       ca:
         ca === undefined
@@ -206,7 +206,7 @@ kube-controller-manager removes an object an hour after it was issued: fetch it 
           : { certificates: readCertificates(await readInput(ca, context)), place: ca },
     }
     const { report, exit } = await whileStoppable(tellChanges, context.stderr, () =>
-      this.onCluster(flags, ({ requests }) => fetchMany(wish, requests, context)),
+      this.onCluster(flags, ({ requests }) => fetchMany(settings, requests, context)),
     )
     await this.show(output, report, renderFetchedMany)
     return exit

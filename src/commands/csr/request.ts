@@ -1,6 +1,6 @@
 import { requestCertificate } from '../../app/csr/request.ts'
 import { requestFlags } from '../../app/csr/request-flags.ts'
-import { checkTogether, saysWhat, wishOf } from '../../app/csr/request-wish.ts'
+import { checkTogether, saysWhat, settingsOf } from '../../app/csr/request-settings.ts'
 import { KcertCommand } from '../../cli/base-command.ts'
 import { checkFiles } from '../../cli/command-files.ts'
 import { booleanFlag, clusterExits, clusterFlags, reportFormatFlag, valueFlag } from '../../cli/flags.ts'
@@ -121,8 +121,8 @@ issued; then both are replaced as one, so that a server which reads them never f
       replace: true,
     })
     const { context } = this
-    const wish = {
-      spec: await wishOf(flags, context),
+    const settings = {
+      spec: await settingsOf(flags, context),
       files: {
         key: keyFile,
         makesKey: ownKey === undefined,
@@ -143,7 +143,7 @@ issued; then both are replaced as one, so that a server which reads them never f
         requestCertificate({
           cluster,
           context,
-          wish,
+          settings,
           tell: (text) => tellLine(context.stderr, text),
         }),
       ),

@@ -74,9 +74,9 @@ is a conflict, and what differs is said. A write whose answer was lost is looked
       })
     const { context } = this
     const drafts = await readDrafts(operands, flags, context)
-    const wish = { dryRun: flags['dry-run'], now: context.clock }
+    const settings = { dryRun: flags['dry-run'], now: context.clock }
     const { items, errors } = await this.onCluster(flags, ({ requests }) =>
-      submitDrafts(requests, drafts, wish),
+      submitDrafts(requests, drafts, settings),
     )
     const [first] = errors
     if (first !== undefined && items.length === 1 && flags.output === 'text') throw first

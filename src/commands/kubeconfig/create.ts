@@ -118,9 +118,9 @@ was made with, or a bearer token in a file. The pair is held against each other 
           context,
         ))
       const { chain, key, notices } = pair
-      const wish = { connection, chain, key, keyByPath, user, namespace }
+      const settings = { connection, chain, key, keyByPath, user, namespace }
       const name = user ?? (chain[0]?.subject.commonName || 'user')
-      return { text: kubeconfigOf(wish, context), name, notices, notAfter: chain[0]?.notAfter }
+      return { text: kubeconfigOf(settings, context), name, notices, notAfter: chain[0]?.notAfter }
     }
     const { connection, made } =
       flags.server === undefined

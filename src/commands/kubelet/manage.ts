@@ -1,8 +1,8 @@
 import { requestFlags } from '../../app/csr/request-flags.ts'
-import { checkTogether } from '../../app/csr/request-wish.ts'
+import { checkTogether } from '../../app/csr/request-settings.ts'
 import { signalOf } from '../../app/kubelet/after-renewal.ts'
 import { manageCertificate } from '../../app/kubelet/manage.ts'
-import { manageWishOf } from '../../app/kubelet/manage-wish.ts'
+import { manageSettingsOf } from '../../app/kubelet/manage-settings.ts'
 import { metricsFile, metricsServer } from '../../app/kubelet/metrics-output.ts'
 import { KcertCommand } from '../../cli/base-command.ts'
 import { checkFiles, flagFiles } from '../../cli/command-files.ts'
@@ -131,18 +131,18 @@ second owner: see kcert kubelet forecast.`
       ],
       replace: true,
     })
-    const wish = await manageWishOf(flags, context)
-    if (bootstrap !== undefined && !wish.spec.usages.includes('client auth'))
+    const settings = await manageSettingsOf(flags, context)
+    if (bootstrap !== undefined && !settings.spec.usages.includes('client auth'))
       throw new KcertError('KCERT_USAGE', '--bootstrap-kubeconfig is for client certificates', {
         why: 'a serving certificate lets nobody ask for the next one',
         next: 'name a kubeconfig that may ask: --kubeconfig FILE',
       })
-    this.note(wish.notices)
+    this.note(settings.notices)
     const note = (text: string): void =>
       this.notice(`${context.clock().toISOString().slice(0, 19)}Z ${text}\n`)
     using interruption = interruptible()
     const report = await manageCertificate(
-      wish,
+      settings,
       {
         cluster: flags,
         bootstrapKubeconfig: bootstrap,

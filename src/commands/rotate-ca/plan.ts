@@ -1,5 +1,5 @@
 import { RotationCommand } from '../../app/rotate-ca/command.ts'
-import { rotationPlaceFlags, rotationWishFlags } from '../../app/rotate-ca/flags.ts'
+import { rotationPlaceFlags, rotationSettingsFlags } from '../../app/rotate-ca/flags.ts'
 import { clusterExits, reportFormatFlag } from '../../cli/flags.ts'
 import { type ExitCode, exitCodes } from '../../errors/codes.ts'
 
@@ -33,7 +33,7 @@ anew when its turn comes. For one phase exactly as it would run: kcert rotate-ca
 
   static override flags = {
     ...rotationPlaceFlags,
-    ...rotationWishFlags,
+    ...rotationSettingsFlags,
     output: reportFormatFlag('how to show the plan'),
   }
 

@@ -1,9 +1,9 @@
 import { RotationCommand } from '../../app/rotate-ca/command.ts'
-import { rotationConsentFlags, rotationPlaceFlags, rotationWishFlags } from '../../app/rotate-ca/flags.ts'
+import { rotationConsentFlags, rotationPlaceFlags, rotationSettingsFlags } from '../../app/rotate-ca/flags.ts'
 import { booleanFlag, clusterExits, numberFlag, reportFormatFlag } from '../../cli/flags.ts'
 import { type ExitCode, exitCodes } from '../../errors/codes.ts'
 
-const { waive, 'max-unavailable': maxUnavailable, pace } = rotationWishFlags
+const { waive, 'max-unavailable': maxUnavailable, pace } = rotationSettingsFlags
 
 export default class RotateCaRollback extends RotationCommand {
   static override summary =

@@ -1,5 +1,5 @@
 import { RotationCommand } from '../../app/rotate-ca/command.ts'
-import { rotationPlaceFlags, rotationWishFlags } from '../../app/rotate-ca/flags.ts'
+import { rotationPlaceFlags, rotationSettingsFlags } from '../../app/rotate-ca/flags.ts'
 import { booleanFlag, clusterExits, numberFlag, operand, reportFormatFlag } from '../../cli/flags.ts'
 import { stdoutView } from '../../cli/view.ts'
 import { type ExitCode, exitCodes } from '../../errors/codes.ts'
@@ -53,7 +53,7 @@ node, and never on a command line. A script removes them beside itself once they
     phase: numberFlag('N', 'the phase', { min: 1, max: phaseTable.length, required: true }),
     undo: booleanFlag('scripts that take the phase back'),
     ...rotationPlaceFlags,
-    ...rotationWishFlags,
+    ...rotationSettingsFlags,
     output: reportFormatFlag('how to show what was written'),
   }
 

@@ -1,9 +1,9 @@
 import { RotationCommand } from '../../app/rotate-ca/command.ts'
-import { rotationPlaceFlags, rotationWishFlags } from '../../app/rotate-ca/flags.ts'
+import { rotationPlaceFlags, rotationSettingsFlags } from '../../app/rotate-ca/flags.ts'
 import { clusterExits, formatFlag, reportFormats } from '../../cli/flags.ts'
 import { type ExitCode, exitCodes } from '../../errors/codes.ts'
 
-const { waive, ca } = rotationWishFlags
+const { waive, ca } = rotationSettingsFlags
 
 export default class RotateCaStatus extends RotationCommand {
   static override summary =

@@ -1,12 +1,12 @@
 import { RotationCommand } from '../../app/rotate-ca/command.ts'
-import { rotationPlaceFlags, rotationWishFlags } from '../../app/rotate-ca/flags.ts'
+import { rotationPlaceFlags, rotationSettingsFlags } from '../../app/rotate-ca/flags.ts'
 import { checkFiles, flagFiles } from '../../cli/command-files.ts'
 import { booleanFlag, clusterExits, reportFormatFlag, valueFlag } from '../../cli/flags.ts'
 import { type ExitCode, exitCodes } from '../../errors/codes.ts'
 import { renderJson } from '../../output/json.ts'
 import { writePublicFile } from '../../system/output-file.ts'
 
-const { waive, ca, soak } = rotationWishFlags
+const { waive, ca, soak } = rotationSettingsFlags
 
 export default class RotateCaVerify extends RotationCommand {
   static override summary =

@@ -10,7 +10,7 @@ import { type NodeAddress, servingNames } from '../../kubelet/node-names.ts'
 import { type Template, templateOf } from '../../kubelet/template.ts'
 import { usagesFor } from '../../pki/usages.ts'
 import type { RequestFlagValues } from '../csr/request-flags.ts'
-import { saysWhat, wishOf } from '../csr/request-wish.ts'
+import { saysWhat, settingsOf } from '../csr/request-settings.ts'
 
 export interface ManageFlags extends RequestFlagValues {
   readonly template?: string | undefined
@@ -19,7 +19,7 @@ export interface ManageFlags extends RequestFlagValues {
 }
 
 /** What `kcert kubelet manage` keeps. */
-export interface ManageWish {
+export interface ManageSettings {
   /** Of a request, but for subject and names. */
   readonly spec: RequestSpec & { readonly signerName: string; readonly usages: readonly string[] }
   /** Absolute. */
@@ -39,7 +39,7 @@ export type TemplateSource =
 const kubeletFolder = '/var/lib/kubelet/pki'
 
 /** Returns what the flags ask for. Throws KCERT_USAGE. */
-export async function manageWishOf(flags: ManageFlags, context: Context): Promise<ManageWish> {
+export async function manageSettingsOf(flags: ManageFlags, context: Context): Promise<ManageSettings> {
   const { template: file } = flags
   if (file === undefined && !saysWhat(flags))
     throw new KcertError('KCERT_USAGE', 'it is not said what certificate to keep', {
@@ -51,19 +51,19 @@ export async function manageWishOf(flags: ManageFlags, context: Context): Promis
       why: 'the file is read again when it changes, and flags are not',
       next: 'leave --template out, or the others',
     })
-  const wished = await wishOf(flags, context)
-  const { signerName, keyType, purpose } = wished
-  const usages = wished.usages ?? (purpose && usagesFor(purpose, keyType.algorithm))
+  const wanted = await settingsOf(flags, context)
+  const { signerName, keyType, purpose } = wanted
+  const usages = wanted.usages ?? (purpose && usagesFor(purpose, keyType.algorithm))
   if (signerName === undefined) throw missing('--signer', 'which signer the certificate is asked of')
   if (usages === undefined) throw missing('--usage', 'what the certificate is for')
   const { folder, prefix } = placeOf(flags, context)
-  const source = sourceOf(flags, wished)
+  const source = sourceOf(flags, wanted)
   return {
-    spec: { ...wished, signerName, usages },
+    spec: { ...wanted, signerName, usages },
     folder,
     prefix,
     source,
-    notices: source.by === 'node' ? [] : wished.notices,
+    notices: source.by === 'node' ? [] : wanted.notices,
   }
 }
 
@@ -90,18 +90,18 @@ function placeOf(flags: ManageFlags, { workingFolder }: Context): { folder: stri
   return { folder, prefix }
 }
 
-function sourceOf(flags: ManageFlags, wished: RequestSpec): TemplateSource {
+function sourceOf(flags: ManageFlags, wanted: RequestSpec): TemplateSource {
   const { template: file, 'kubelet-serving': node, dns = [], ip = [] } = flags
   if (file !== undefined) return { by: 'file', file }
-  const { commonName = '', organization = [], organizationalUnit = [] } = wished.subject as Partial<Template>
+  const { commonName = '', organization = [], organizationalUnit = [] } = wanted.subject as Partial<Template>
   const subject = { commonName, organization, organizationalUnit }
   if (node !== undefined && dns.length + ip.length === 0)
     return { by: 'node', node, template: templateOf(subject) }
-  return { by: 'flags', template: templateOf({ ...subject, ...wished.altNames }) }
+  return { by: 'flags', template: templateOf({ ...subject, ...wanted.altNames }) }
 }
 
 /** Returns the request for a template. */
-export function specFor(spec: ManageWish['spec'], template: Template): ManageWish['spec'] {
+export function specFor(spec: ManageSettings['spec'], template: Template): ManageSettings['spec'] {
   const { commonName, organization, organizationalUnit, dns, ip, email, uri } = template
   return {
     ...spec,

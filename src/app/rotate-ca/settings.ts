@@ -8,14 +8,14 @@ import { certificateRecord } from '../../rotation/certificate-record.ts'
 import { phaseTable } from '../../rotation/phase-table.ts'
 import type { CaName } from '../../rotation/target.ts'
 import { caNames } from '../../rotation/target.ts'
-import type { Wish } from '../../rotation/target-reading.ts'
-import type { rotationWishFlags } from './flags.ts'
+import type { Settings } from '../../rotation/target-reading.ts'
+import type { rotationSettingsFlags } from './flags.ts'
 
 /** What the flags that choose a rotation say; commands that take some of them say some. */
-export type RotationWishFlags = Partial<FlagsOf<typeof rotationWishFlags>>
+export type RotationSettingsFlags = Partial<FlagsOf<typeof rotationSettingsFlags>>
 
 /** Returns what the flags say, and nothing of what they leave open. Throws KCERT_USAGE. */
-export function wishOf(flags: RotationWishFlags, given: GivenCas): Partial<Wish> {
+export function settingsOf(flags: RotationSettingsFlags, given: GivenCas): Partial<Settings> {
   const { ca, reason, waive = [], soak } = flags
   const records = Object.fromEntries(
     Object.entries(given).map(([name, { certificate }]) => [name, certificateRecord(certificate)]),
@@ -52,7 +52,7 @@ function casOf(text: string): CaName[] {
 export type GivenCas = Readonly<Partial<Record<CaName, Authority>>>
 
 /** Returns the CAs whose files the flags name. Throws KCERT_CA_UNFIT for one that could not take over, KCERT_FILE_… */
-export async function givenCas(flags: RotationWishFlags, context: Context): Promise<GivenCas> {
+export async function givenCas(flags: RotationSettingsFlags, context: Context): Promise<GivenCas> {
   const pairs = [
     ['cluster', flags['ca-cert'], flags['ca-key']],
     ['front-proxy', flags['front-proxy-ca-cert'], flags['front-proxy-ca-key']],

@@ -123,7 +123,7 @@ function unfitBeside(kind: (typeof kinds)[number], flags: RequestFlagValues): st
 }
 
 /** Returns the request that flags describe. Throws KCERT_USAGE for names that cannot be, KCERT_CFSSL_INVALID for cfssl's file. */
-export async function wishOf(flags: RequestFlagValues, context: Context): Promise<RequestSpec> {
+export async function settingsOf(flags: RequestFlagValues, context: Context): Promise<RequestSpec> {
   const spec = flags.cfssl === undefined ? specOfFlags(flags) : await specOfCfssl(flags.cfssl, flags, context)
   const { name, signer, usage = [], 'key-type': keyType, 'expiration-seconds': expirationSeconds } = flags
   return {
