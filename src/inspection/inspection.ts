@@ -6,7 +6,7 @@ import { type FoundFile, type RecognisedTrees, recogniseTrees, type TreePlace } 
 import type { Certificate } from '../x509/certificate.ts'
 import { RunKdfBudget } from '../x509/pbe.ts'
 import { utf8Of } from '../x509/pem.ts'
-import type { Picture } from './checks/check.ts'
+import type { Snapshot } from './checks/check.ts'
 import { problemsOf } from './checks/checks.ts'
 import { currentContexts } from './checks/kubeconfigs.ts'
 import { Collection, type Spot } from './collection.ts'
@@ -147,7 +147,7 @@ export class Inspection {
     const trees = this.recognise()
     const store = new StoreLinks(collection, this.unreadable)
     store.leaveOutLinkTargets()
-    const picture = this.picture(trees, store)
+    const snapshot = this.snapshot(trees, store)
     const missing = this.missing(trees)
     const problems = [
       ...collection.problems,
@@ -160,13 +160,13 @@ export class Inspection {
           lacksKey: missing.some((one) => one.file.row === file.row && one.file.part === 'key'),
         }),
       ),
-      ...problemsOf(picture),
+      ...problemsOf(snapshot),
     ]
-    const isCurrent = currentContexts(picture)
+    const isCurrent = currentContexts(snapshot)
     const parts = {
-      certificates: collection.certificates.map((entry) => new ReportOfCertificate(entry, picture)),
+      certificates: collection.certificates.map((entry) => new ReportOfCertificate(entry, snapshot)),
       requests: collection.requests.map(requestReport),
-      keys: collection.keys.map((key) => keyReport(key, picture.links)),
+      keys: collection.keys.map((key) => keyReport(key, snapshot.links)),
       kubeconfigs: collection.kubeconfigs.map((one) => kubeconfigReport(one, isCurrent)),
       withoutCertificate: collection.withoutCertificate,
       missing: missing.map(({ source, file }) => ({ source, role: file.role })),
@@ -327,7 +327,7 @@ export class Inspection {
     return trees
   }
 
-  private picture(trees: RecognisedTrees, store: StoreLinks): Picture {
+  private snapshot(trees: RecognisedTrees, store: StoreLinks): Snapshot {
     const { collection } = this
     const { now, thresholds } = this.options
     const isReplaced = (group: Group) => store.isReplaced(group)

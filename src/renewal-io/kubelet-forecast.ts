@@ -160,7 +160,7 @@ async function controllerManagersOn(
   const files = await node.readFiles(paths)
   const defined = await staticPodDefinitions(
     files.flatMap((file) =>
-      file.found === 'file' ? [{ picture: { path: file.path }, text: textOf(file) }] : [],
+      file.found === 'file' ? [{ snapshot: { path: file.path }, text: textOf(file) }] : [],
     ),
   )
   const running = processes.map(({ program, pid, argv }) => ({ name: program, path: `process ${pid}`, argv }))

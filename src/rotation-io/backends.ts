@@ -1,16 +1,16 @@
 import { type ObjectOf, resources } from '../cluster/kinds.ts'
 import { listAll } from '../cluster/readable.ts'
-import type { BackendPicture } from '../rotation/picture.ts'
+import type { BackendSnapshot } from '../rotation/snapshot.ts'
 import type { Site } from '../site/site.ts'
 
 /** Returns the running pods that Services lead to, by their EndpointSlices. */
-export async function backends({ objects }: Pick<Site, 'objects'>): Promise<readonly BackendPicture[]> {
+export async function backends({ objects }: Pick<Site, 'objects'>): Promise<readonly BackendSnapshot[]> {
   const [pods, slices] = await Promise.all([
     listAll(objects, resources.pods, { fieldSelector: 'status.phase=Running' }),
     listAll(objects, resources.endpointSlices),
   ])
   const services = Map.groupBy(slices.flatMap(leadsOf), ({ pod }) => pod)
-  return pods.flatMap(({ metadata, spec, status }): BackendPicture[] => {
+  return pods.flatMap(({ metadata, spec, status }): BackendSnapshot[] => {
     const { namespace, name, deletionTimestamp } = metadata
     const pod = `${namespace}/${name}`
     const its = services.get(pod)

@@ -2,7 +2,7 @@ import { createHash } from 'node:crypto'
 import { expect, test } from 'vitest'
 import { KcertError } from '../errors/kcert-error.ts'
 import type { NodeAccess } from '../pki/node-access.ts'
-import type { CopyPicture } from '../rotation/picture.ts'
+import type { CopySnapshot } from '../rotation/snapshot.ts'
 import { Copies, readIndex } from './copies.ts'
 
 const folder = '/var/lib/kcert/copies'
@@ -365,7 +365,7 @@ test.each([
 ])('a line %j in the index is as kcert writes it: %s', async (copy, isWhole) => {
   const { access } = nodeWith({ [index]: line(copy) })
   const read = readIndex(access)
-  if (isWhole) expect((await read).copies).toEqual([JSON.parse(line(copy)) as CopyPicture])
+  if (isWhole) expect((await read).copies).toEqual([JSON.parse(line(copy)) as CopySnapshot])
   else
     await expect(read).rejects.toMatchObject({
       why: 'line 1 is not as kcert writes them; without it kcert does not know which file each copy is of',

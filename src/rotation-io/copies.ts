@@ -6,7 +6,7 @@ import { KcertError } from '../errors/kcert-error.ts'
 import type { Expected, NodeAccess, Sha256 } from '../pki/node-access.ts'
 import type { CopiedFile } from '../rotation/action.ts'
 import { copiesFolder, copiesIndex, copyPath, pastIndex } from '../rotation/material.ts'
-import type { CopyPicture, ObjectReference } from '../rotation/picture.ts'
+import type { CopySnapshot, ObjectReference } from '../rotation/snapshot.ts'
 import { textOf } from '../site/node-files.ts'
 
 // What a rotation replaces lies on the node that had it: the bytes under their digest, and a line in the index for each phase
@@ -14,7 +14,7 @@ import { textOf } from '../site/node-files.ts'
 
 /** The index as it is read. */
 export interface Index {
-  readonly copies: readonly CopyPicture[]
+  readonly copies: readonly CopySnapshot[]
   readonly text: string
   readonly replaces: Expected
 }
@@ -31,7 +31,7 @@ export class Copies {
   }
 
   /** Throws KCERT_BACKUP_DAMAGED. */
-  async on(node: string): Promise<readonly CopyPicture[]> {
+  async on(node: string): Promise<readonly CopySnapshot[]> {
     return (await readIndex(this.nodeNamed(node))).copies
   }
 
@@ -54,7 +54,7 @@ export class Copies {
       const kept = new Set(
         index.copies.flatMap((copy) => (copy.phase === phase && 'path' in copy.of ? [copy.of.path] : [])),
       )
-      const added: CopyPicture[] = []
+      const added: CopySnapshot[] = []
       for (const { path, flags, version } of files) {
         const said = { ...(flags && { flags }), ...(version && { version }) }
         if (!kept.has(path)) added.push(await this.copyOf(node, path, phase, said))
@@ -139,8 +139,8 @@ export class Copies {
     node: string,
     path: string,
     phase: number,
-    said: Pick<CopyPicture, 'flags' | 'version'> = {},
-  ): Promise<CopyPicture> {
+    said: Pick<CopySnapshot, 'flags' | 'version'> = {},
+  ): Promise<CopySnapshot> {
     const access = this.nodeNamed(node)
     const [file] = await access.statFiles([path], { sha256: true })
     const line = { phase, node, of: { path }, ...said }
@@ -159,7 +159,7 @@ export class Copies {
   private async add(
     node: string,
     { text, replaces }: Index,
-    ...copies: readonly CopyPicture[]
+    ...copies: readonly CopySnapshot[]
   ): Promise<void> {
     const access = this.nodeNamed(node)
     await this.makeFolder(access)
@@ -203,14 +203,14 @@ export async function readIndex(node: NodeAccess): Promise<Index> {
   return { copies, text, replaces: { sha256: file.sha256 } }
 }
 
-function copyIn(line: string): CopyPicture | undefined {
-  const copy = orUndefined((): Partial<CopyPicture> | null => JSON.parse(line))
+function copyIn(line: string): CopySnapshot | undefined {
+  const copy = orUndefined((): Partial<CopySnapshot> | null => JSON.parse(line))
   const isWhole =
     Number.isInteger(copy?.phase) &&
     typeof copy?.node === 'string' &&
     isPlace(copy.of) &&
     (copy.digest === undefined || /^[\da-f]{64}$/.test(copy.digest))
-  return isWhole ? (copy as CopyPicture) : undefined
+  return isWhole ? (copy as CopySnapshot) : undefined
 }
 
 function isPlace(of: unknown): boolean {

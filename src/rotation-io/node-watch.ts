@@ -7,12 +7,12 @@ import type { UnitFile } from '../pki/systemd-unit.ts'
 import { inventoryNode, unitOf } from '../rotation/inventory.ts'
 import { caFileOf, folderOn, keyBeside } from '../rotation/material.ts'
 import type {
-  ComponentPicture,
-  FilePicture,
-  KubeconfigPicture,
-  KubeletPicture,
-  ProcessPicture,
-} from '../rotation/picture.ts'
+  ComponentSnapshot,
+  FileSnapshot,
+  KubeconfigSnapshot,
+  KubeletSnapshot,
+  ProcessSnapshot,
+} from '../rotation/snapshot.ts'
 import { caNames } from '../rotation/target.ts'
 import { versioned } from '../rotation/tested-versions.ts'
 import { componentVersion } from '../site/component-version.ts'
@@ -33,10 +33,10 @@ import type { Site } from '../site/site.ts'
 
 /** What is seen on one node. */
 export interface NodeLook {
-  readonly components: readonly ComponentPicture[]
-  readonly kubelet?: KubeletPicture
-  readonly files: readonly FilePicture[]
-  readonly kubeconfigs: readonly KubeconfigPicture[]
+  readonly components: readonly ComponentSnapshot[]
+  readonly kubelet?: KubeletSnapshot
+  readonly files: readonly FileSnapshot[]
+  readonly kubeconfigs: readonly KubeconfigSnapshot[]
 }
 
 const call = { timeoutMs: 15_000 }
@@ -106,7 +106,7 @@ export class NodeWatch {
       if (asked.size + tried.size > before && round < mostRounds) continue
       this.paths = found.paths
       this.patterns = found.patterns
-      return this.picture(found, read)
+      return this.snapshot(found, read)
     }
   }
 
@@ -138,18 +138,18 @@ export class NodeWatch {
       definitions.map((definition) => this.componentOf(definition, processes, read)),
     )
     paths.push(...matched, ...components.flatMap(({ paths: its }) => its))
-    const kubeconfigs = [...read.values()].filter(({ picture }) => picture.holds.kind === 'kubeconfig')
-    for (const { picture, refersTo } of kubeconfigs) {
+    const kubeconfigs = [...read.values()].filter(({ snapshot }) => snapshot.holds.kind === 'kubeconfig')
+    for (const { snapshot, refersTo } of kubeconfigs) {
       for (const file of [refersTo?.ca, refersTo?.client]) {
-        if (file !== undefined) paths.push(absolute(file, picture.path))
+        if (file !== undefined) paths.push(absolute(file, snapshot.path))
       }
     }
     for (const one of this.site.inventory.kubeconfigs ?? []) {
       if ('node' in one && one.node === this.name) paths.push(one.path)
     }
-    const pictures = components.flatMap(({ picture }) => picture ?? [])
-    const folder = folderOn({ components: pictures, atMs: 0, certificates: new Map() }, this.name)
-    const hasApiServer = pictures.some(({ name }) => name === 'kube-apiserver')
+    const snapshots = components.flatMap(({ snapshot }) => snapshot ?? [])
+    const folder = folderOn({ components: snapshots, atMs: 0, certificates: new Map() }, this.name)
+    const hasApiServer = snapshots.some(({ name }) => name === 'kube-apiserver')
     const patterns = [
       `${kubelet.manifests}/*`,
       ...kubeconfigPatterns,
@@ -157,14 +157,14 @@ export class NodeWatch {
       `${kubelet.folder}/kubelet-server-*.pem`,
       ...(hasApiServer ? [`${folder}/*`, `${folder}/old/*`, `${folder}/new/*`] : []),
     ]
-    return { paths: [...new Set(paths)], patterns, components: pictures, kubelet: kubelet.picture }
+    return { paths: [...new Set(paths)], patterns, components: snapshots, kubelet: kubelet.snapshot }
   }
 
   private async componentOf(
     one: Definition,
     processes: readonly ProcessFacts[],
     read: ReadonlyMap<string, NodeFile>,
-  ): Promise<{ readonly picture?: ComponentPicture; readonly paths: readonly string[] }> {
+  ): Promise<{ readonly snapshot?: ComponentSnapshot; readonly paths: readonly string[] }> {
     const { name, runsAs, path, argv, annotations } = one
     const configuration = flagsOf(argv).config
     const configured = configuration === undefined ? undefined : read.get(configuration)?.text
@@ -174,28 +174,28 @@ export class NodeWatch {
       fileFlag.test(flag) && value.startsWith('/') ? [value] : [],
     )
     for (const ca of name === 'kube-apiserver' ? caNames : []) {
-      const file = caFileOf({ flags } as ComponentPicture, ca)
+      const file = caFileOf({ flags } as ComponentSnapshot, ca)
       if (file !== undefined) paths.push(keyBeside(file))
     }
     if (configuration !== undefined) paths.push(configuration)
     const definition = read.get(path)
     if (definition === undefined || name === 'kubelet') return { paths }
     const version = await this.versionOf(one, running)
-    const picture: ComponentPicture = {
+    const snapshot: ComponentSnapshot = {
       id: `${this.name}/${name}`,
       node: this.name,
       name,
       runsAs,
       definition: path,
-      definitionDigest: definition.picture.digest,
+      definitionDigest: definition.snapshot.digest,
       flags,
       annotations,
       ...(version && { version }),
       ...(running && {
-        process: await this.processPicture(running, await flagsWith(running.argv, configured)),
+        process: await this.processSnapshot(running, await flagsWith(running.argv, configured)),
       }),
     }
-    return { picture, paths }
+    return { snapshot, paths }
   }
 
   /** A process keeps its version, and what it runs as is asked once: a wait looks twice in a second. */
@@ -234,7 +234,7 @@ export class NodeWatch {
       servingFile === undefined
         ? undefined
         : (configuration.tlsPrivateKeyFile ?? flags['tls-private-key-file'])
-    const picture: KubeletPicture = {
+    const snapshot: KubeletSnapshot = {
       id: `${this.name}/kubelet`,
       node: this.name,
       clientCaFile,
@@ -243,11 +243,11 @@ export class NodeWatch {
       ...(servingCurrent === undefined ? {} : { servingCurrent }),
       ...(servingFile === undefined ? {} : { servingFile }),
       ...(servingKeyFile === undefined ? {} : { servingKeyFile }),
-      ...(running && { process: await this.processPicture(running, flags, configuration) }),
+      ...(running && { process: await this.processSnapshot(running, flags, configuration) }),
     }
     const paths = [configPath, clientCaFile, kubeconfig, clientCurrent, servingCurrent, servingFile]
     return {
-      picture,
+      snapshot,
       folder,
       manifests:
         configuration.staticPodPath ?? flags['pod-manifest-path'] ?? `${kubeadmFolders.kubernetes}/manifests`,
@@ -255,11 +255,11 @@ export class NodeWatch {
     }
   }
 
-  private async processPicture(
+  private async processSnapshot(
     running: ProcessFacts,
     flags: Readonly<Record<string, string>>,
     configuration: ListeningConfiguration = {},
-  ): Promise<ProcessPicture> {
+  ): Promise<ProcessSnapshot> {
     const [startedAtMs, healthy] = await Promise.all([
       this.site.startedAtMs(this.name, running),
       isHealthy(this.site, this.name, running, configuration),
@@ -294,14 +294,14 @@ export class NodeWatch {
     return files
   }
 
-  private picture(
+  private snapshot(
     { components, kubelet }: Awaited<ReturnType<NodeWatch['interpret']>>,
     read: ReadonlyMap<string, NodeFile>,
   ): NodeLook {
     const files = [...read.values()].map((file) => withReferences(file, read))
     const isKubelets = (path: string): boolean =>
       path === kubelet.kubeconfig || path.endsWith('/bootstrap-kubelet.conf')
-    const kubeconfigs = files.flatMap(({ path, holds }): KubeconfigPicture[] => {
+    const kubeconfigs = files.flatMap(({ path, holds }): KubeconfigSnapshot[] => {
       if (holds.kind !== 'kubeconfig' || holds.caData.length === 0 || isKubelets(path)) return []
       const usedBy = components.find(({ flags }) => flags.kubeconfig === path)?.id
       return [{ id: `${this.name}:${path}`, at: { node: this.name, path }, ...(usedBy && { usedBy }) }]
@@ -311,14 +311,14 @@ export class NodeWatch {
 }
 
 /** What a kubeconfig names by path counts as its own. */
-function withReferences({ picture, refersTo }: NodeFile, read: ReadonlyMap<string, NodeFile>): FilePicture {
-  const { holds, path } = picture
-  if (holds.kind !== 'kubeconfig' || refersTo === undefined) return picture
+function withReferences({ snapshot, refersTo }: NodeFile, read: ReadonlyMap<string, NodeFile>): FileSnapshot {
+  const { holds, path } = snapshot
+  if (holds.kind !== 'kubeconfig' || refersTo === undefined) return snapshot
   const certificates = (file: string | undefined): readonly string[] => {
-    const its = file === undefined ? undefined : read.get(absolute(file, path))?.picture.holds
+    const its = file === undefined ? undefined : read.get(absolute(file, path))?.snapshot.holds
     return its?.kind === 'certificates' || its?.kind === 'pair' ? its.certificates : []
   }
   const client = holds.client ?? certificates(refersTo.client)[0]
   const caData = holds.caData.length > 0 ? holds.caData : certificates(refersTo.ca)
-  return { ...picture, holds: { ...holds, caData, ...(client === undefined ? {} : { client }) } }
+  return { ...snapshot, holds: { ...holds, caData, ...(client === undefined ? {} : { client }) } }
 }

@@ -6,9 +6,9 @@ import { KcertError } from '../errors/kcert-error.ts'
 import type { NodeAccess } from '../pki/node-access.ts'
 import type { CertificateRecord } from '../rotation/certificate-record.ts'
 import { inventoryNode } from '../rotation/inventory.ts'
-import type { HandshakePicture, NodePicture, SectionName, Sections, Seen } from '../rotation/picture.ts'
-import { fileKey } from '../rotation/picture.ts'
 import type { Observer } from '../rotation/ports.ts'
+import type { HandshakeSnapshot, NodeSnapshot, SectionName, Sections, Seen } from '../rotation/snapshot.ts'
+import { fileKey } from '../rotation/snapshot.ts'
 import { ControlPlanes } from '../site/control-planes.ts'
 import { processHandshake, serviceHandshakes } from '../site/handshakes.ts'
 import { inOrder, internalAddress, isControlPlane, layoutOf } from '../site/node-objects.ts'
@@ -81,7 +81,7 @@ class Look implements Record<SectionName, () => Promise<unknown>> {
   }
 
   async nodes(): Promise<Sections['nodes']> {
-    return this.onEach(await this.nodeObjects(), async (object): Promise<NodePicture> => {
+    return this.onEach(await this.nodeObjects(), async (object): Promise<NodeSnapshot> => {
       const { name } = object.metadata
       const ready = object.status?.conditions?.find(({ type }) => type === 'Ready')
       const reached = await this.reach(object)
@@ -172,7 +172,7 @@ class Look implements Record<SectionName, () => Promise<unknown>> {
 
   async handshakes(): Promise<Sections['handshakes']> {
     const [nodes, bundles] = await Promise.all([this.nodeObjects(), this.caBundles()])
-    const onNodes = await this.onEach(nodes, async (object): Promise<HandshakePicture[]> => {
+    const onNodes = await this.onEach(nodes, async (object): Promise<HandshakeSnapshot[]> => {
       const node = this.open(object)
       const processes = await node?.processes(['kube-apiserver', 'kubelet']).catch(() => [])
       const shown = await Promise.all(
@@ -240,7 +240,7 @@ class Look implements Record<SectionName, () => Promise<unknown>> {
     })
   }
 
-  private async reach(object: NodeObject): Promise<Pick<NodePicture, 'unreachable' | 'clockSkewMs'>> {
+  private async reach(object: NodeObject): Promise<Pick<NodeSnapshot, 'unreachable' | 'clockSkewMs'>> {
     const node = this.open(object)
     if (node === undefined) return { unreachable: 'kcert.yaml does not say how it is reached' }
     return node.clock({ timeoutMs: 10_000 }).then(

@@ -4,7 +4,7 @@ import type { ObjectsApi } from '../cluster/objects.ts'
 import { KcertError } from '../errors/kcert-error.ts'
 import type { ReadFile } from '../pki/node-access.ts'
 import type { Inventory } from '../rotation/inventory.ts'
-import type { Picture } from '../rotation/picture.ts'
+import type { Snapshot } from '../rotation/snapshot.ts'
 import { certificatePatterns, folderOf, readCertificateFiles } from '../site/certificate-files.ts'
 import { restartKubelet, restartStaticPod, staticPodsIn } from '../site/node-restarts.ts'
 import { nodeNamed, type Site } from '../site/site.ts'
@@ -19,7 +19,7 @@ import { SiteObserver } from './observer.ts'
 export interface PlannedRecovery extends Recovery {
   /** As read, by node and path: what a write replaces. */
   readonly before: ReadonlyMap<string, ReadFile>
-  readonly seen: Pick<Picture, 'components' | 'kubelets' | 'files'>
+  readonly seen: Pick<Snapshot, 'components' | 'kubelets' | 'files'>
   /** Nodes whose processes are older than their files, or will be. */
   readonly restarts: readonly string[]
 }
@@ -106,7 +106,7 @@ export async function carryOutRecovery(
   }
 }
 
-async function filesOn(site: Site, name: string, seen: Pick<Picture, 'files'>) {
+async function filesOn(site: Site, name: string, seen: Pick<Snapshot, 'files'>) {
   const node = site.node(name)
   if (node === undefined) {
     throw new KcertError('KCERT_ROTATION_REFUSED', `nothing says how node ${name} is reached`, {
@@ -120,7 +120,7 @@ async function filesOn(site: Site, name: string, seen: Pick<Picture, 'files'>) {
 
 /** Stopped between writing and restarting: some process is older than a file that holds certificates. */
 function isBehind(
-  { components, kubelets, files }: Pick<Picture, 'components' | 'kubelets' | 'files'>,
+  { components, kubelets, files }: Pick<Snapshot, 'components' | 'kubelets' | 'files'>,
   node: string,
   found: Awaited<ReturnType<typeof filesOn>>,
 ): boolean {
@@ -140,7 +140,7 @@ function isBehind(
 async function restartOn(
   site: Site,
   name: string,
-  { components }: Pick<Picture, 'components'>,
+  { components }: Pick<Snapshot, 'components'>,
   copies: Copies,
   tell: Tell,
 ): Promise<void> {

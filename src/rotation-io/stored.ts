@@ -2,7 +2,7 @@ import { statusIn } from '../cluster/failures.ts'
 import { type Metadata, resources } from '../cluster/kinds.ts'
 import { listEach } from '../cluster/readable.ts'
 import type { CertificateRecord, Digest } from '../rotation/certificate-record.ts'
-import type { FileHolds, Sections, StoredKey, StoredPicture } from '../rotation/picture.ts'
+import type { FileHolds, Sections, StoredKey, StoredSnapshot } from '../rotation/snapshot.ts'
 import type { Site } from '../site/site.ts'
 import type { Certificate } from '../x509/certificate.ts'
 import { readPublicKey } from '../x509/keys.ts'
@@ -93,7 +93,7 @@ async function storedIn(
   ] as const
   const sorting = new Sorting(authorities, remembered)
   // A list that was begun again gives objects twice.
-  const found = new Map<string, StoredPicture>()
+  const found = new Map<string, StoredSnapshot>()
   const unread: ('ConfigMap' | 'Secret')[] = []
   let lookedAt = 0
   for (const [kind, resource, fieldSelector] of kinds) {
@@ -146,7 +146,7 @@ class Sorting {
     )
   }
 
-  of(id: string, found: Found, metadata: Metadata): StoredPicture | undefined {
+  of(id: string, found: Found, metadata: Metadata): StoredSnapshot | undefined {
     const authorities = new Map<Digest, string>()
     const signers = new Map<Digest, string>()
     for (const { entry, certificate } of found) {

@@ -9,8 +9,8 @@ import {
   HandshakeWatch,
   handshakeFailures,
 } from '../rotation/handshake-errors.ts'
-import type { ProcessId } from '../rotation/picture.ts'
 import type { ProbeAnswer } from '../rotation/ports.ts'
+import type { ProcessId } from '../rotation/snapshot.ts'
 import { printedLog } from '../site/component-log.ts'
 import type { ControlPlanes } from '../site/control-planes.ts'
 import type { Site } from '../site/site.ts'

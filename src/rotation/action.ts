@@ -1,6 +1,6 @@
 import type { FlagChanges } from '../pki/component-flags.ts'
 import type { Digest } from './certificate-record.ts'
-import type { HandshakeRate, ObjectReference, ProcessId, Trust } from './picture.ts'
+import type { HandshakeRate, ObjectReference, ProcessId, Trust } from './snapshot.ts'
 import type { CaName } from './target.ts'
 
 // Everything that kcert ever does to a cluster. Values only: what is secret in a file is named here and resolved by the

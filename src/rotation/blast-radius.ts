@@ -1,13 +1,13 @@
 import { bundlesWithOldCa } from './ca-bundles.ts'
 import { handshakesWith, leafIn } from './leaves.ts'
-import { apiServers, fileAt, type Picture } from './picture.ts'
 import type { RotationPlan } from './report.ts'
+import { apiServers, fileAt, type Snapshot } from './snapshot.ts'
 import { storingOld } from './stored.ts'
 import { changeOf, type Target } from './target.ts'
 import { certificateView, certificateViews } from './views.ts'
 
 /** Returns what a rotation reaches beyond the components themselves, so that nobody is surprised by whom it concerns. */
-export function blastRadiusOf(seen: Picture, target: Target): RotationPlan['blastRadius'] {
+export function blastRadiusOf(seen: Snapshot, target: Target): RotationPlan['blastRadius'] {
   const change = changeOf(target, 'cluster')
   const ours = new Set([...apiServers(seen), ...seen.kubelets].map(({ id }) => id))
   const bundles = change ? bundlesWithOldCa(seen, change) : []

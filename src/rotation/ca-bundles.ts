@@ -1,17 +1,17 @@
 import type { Task } from './action.ts'
 import type { Digest } from './certificate-record.ts'
-import type { CaBundlePicture, Seen } from './picture.ts'
+import type { CaBundleSnapshot, Seen } from './snapshot.ts'
 import type { CaChange } from './target.ts'
 import { patch, wait } from './tasks.ts'
 
 /** Returns the fields that hold the old CA: only these are the rotation's business. */
-export function bundlesWithOldCa(seen: Seen<'caBundles'>, { oldCa }: CaChange): readonly CaBundlePicture[] {
+export function bundlesWithOldCa(seen: Seen<'caBundles'>, { oldCa }: CaChange): readonly CaBundleSnapshot[] {
   return seen.caBundles.filter(({ trust }) => trust.includes(oldCa.digest))
 }
 
 /** Returns the steps that give a field this trust and wait until the API server reaches the server behind it. */
 export function patchingBundle(
-  { id, object, field, version }: CaBundlePicture,
+  { id, object, field, version }: CaBundleSnapshot,
   trust: readonly Digest[],
 ): readonly Task[] {
   return [

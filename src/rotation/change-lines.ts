@@ -2,19 +2,19 @@ import type { FlagChanges, Flags } from '../pki/component-flags.ts'
 import type { Action, PatchObject, WriteFile } from './action.ts'
 import type { Digest } from './certificate-record.ts'
 import { leafIn } from './leaves.ts'
-import { certificatesIn, type FilePicture, fileAt, isBundleOf, type Picture } from './picture.ts'
+import { certificatesIn, type FileSnapshot, fileAt, isBundleOf, type Snapshot } from './snapshot.ts'
 import { type CaName, changeOf, isPlanned, type Target } from './target.ts'
 
 // What an action takes out ("- ") and puts in ("+ "), in words that hold no secret: of certificates the name and the beginning of
 // the digest, of keys only whose they are.
 
 /** Returns the lines of a change; none for what changes nothing that lies somewhere. */
-export function changeLines(action: Action, seen: Picture, target: Target): readonly string[] {
+export function changeLines(action: Action, seen: Snapshot, target: Target): readonly string[] {
   if (action.kind === 'write-file') return fileLines(action, seen, target)
   return action.kind === 'patch-object' ? objectLines(action, seen) : []
 }
 
-function fileLines(action: WriteFile, seen: Picture, target: Target): readonly string[] {
+function fileLines(action: WriteFile, seen: Snapshot, target: Target): readonly string[] {
   const { node, path, content } = action
   const file = fileAt(seen, node, path)
   switch (content.kind) {
@@ -57,7 +57,7 @@ function fileLines(action: WriteFile, seen: Picture, target: Target): readonly s
   }
 }
 
-function objectLines({ object, change }: PatchObject, seen: Picture): readonly string[] {
+function objectLines({ object, change }: PatchObject, seen: Snapshot): readonly string[] {
   switch (change.kind) {
     case 'ca-bundle': {
       const bundle = seen.caBundles.find((one) => isBundleOf(one, object, change.field))
@@ -94,7 +94,7 @@ function valueLines(
 }
 
 function certificateLines(
-  seen: Picture,
+  seen: Snapshot,
   now: readonly Digest[],
   wanted: readonly Digest[],
 ): readonly string[] {
@@ -107,8 +107,8 @@ function certificateLines(
 }
 
 function leafLines(
-  seen: Picture,
-  file: FilePicture | undefined,
+  seen: Snapshot,
+  file: FileSnapshot | undefined,
   ca: CaName,
   target: Target,
   newKey?: true | string,
@@ -120,7 +120,7 @@ function leafLines(
   return [`- ${leaf.subject} signed by ${leaf.issuer}`, `+ ${leaf.subject} signed by ${newCa}, ${key}`]
 }
 
-function named(seen: Picture, digest: Digest): string {
+function named(seen: Snapshot, digest: Digest): string {
   const record = seen.certificates.get(digest)
   const name = record === undefined ? '(not read)' : record.subject
   const isBridge = record?.isCa === true && record.issuer !== record.subject

@@ -1,6 +1,6 @@
 import type { Task } from './action.ts'
 import type { Gap } from './phase.ts'
-import type { Seen, Trust } from './picture.ts'
+import type { Seen, Trust } from './snapshot.ts'
 import { patch, wait } from './tasks.ts'
 
 // What whoever joins from now on believes: a worker takes its own client CA from there.

@@ -1,7 +1,7 @@
 import type { Condition } from './action.ts'
 import { isBundle, podPlace } from './convergence.ts'
 import type { Gap } from './phase.ts'
-import { onNode, type Picture, type SectionName, type Seen, type Trust } from './picture.ts'
+import { onNode, type SectionName, type Seen, type Snapshot, type Trust } from './snapshot.ts'
 
 // What a wait is for, judged on a picture: what is still missing, by name, so that progress can be shown and a deadline explained.
 
@@ -13,7 +13,7 @@ interface Row<One extends Condition = Condition> {
   /** What it is about, where that is not the whole cluster. */
   place?(condition: One): string | undefined
   /** What it still waits for; empty when it holds. */
-  missing(condition: One, seen: Picture): readonly Gap[]
+  missing(condition: One, seen: Snapshot): readonly Gap[]
 }
 
 const rows: { readonly [Kind in Condition['kind']]: Row<Extract<Condition, { kind: Kind }>> } = {
@@ -155,7 +155,7 @@ export function sectionsOf(condition: Condition): readonly SectionName[] {
 }
 
 /** Returns what a condition still waits for; empty when it holds. */
-export function missingFor(condition: Condition, seen: Picture): readonly Gap[] {
+export function missingFor(condition: Condition, seen: Snapshot): readonly Gap[] {
   return rowOf(condition).missing(condition, seen)
 }
 

@@ -1,5 +1,5 @@
 import { capabilities, hasByDefault } from './capabilities.ts'
-import { byNode, type PodPicture, type PublishedTrust, type Seen } from './picture.ts'
+import { byNode, type PodSnapshot, type PublishedTrust, type Seen } from './snapshot.ts'
 import type { CaChange, Target } from './target.ts'
 
 // Whether a pod's process knows what its service account's ca.crt says: the volume follows the ConfigMap after up to 80 s, and
@@ -25,7 +25,7 @@ export function convergenceOf(
   seen: Seen<'published'>,
   { newCa }: CaChange,
   target: Target,
-  pod: PodPicture,
+  pod: PodSnapshot,
 ): Convergence {
   const { volume, startedAtMs } = pod
   if (volume === undefined) return startedAtMs >= blindInstant(seen, pod) ? 'converged' : 'stale'
@@ -36,7 +36,7 @@ export function convergenceOf(
 }
 
 /** True when the operator answers for the pod, by its name or its workload's. */
-export function isWaived({ id, workload }: PodPicture, { waivers }: Target): boolean {
+export function isWaived({ id, workload }: PodSnapshot, { waivers }: Target): boolean {
   return waivers.has(id) || (workload !== undefined && waivers.has(workload))
 }
 
@@ -44,7 +44,7 @@ export function isWaived({ id, workload }: PodPicture, { waivers }: Target): boo
  * Returns when every process that began before its volume held the new CA has had the time to read it again, as the slowest
  * reader does; 0 when there is none. One that began afterwards knows it from its start, and who is waived is somebody else's care.
  */
-export function rereadInstant(pods: readonly PodPicture[], target: Target): number {
+export function rereadInstant(pods: readonly PodSnapshot[], target: Target): number {
   // Not spread into Math.max: 100,000 arguments are more than a stack holds.
   let last = Number.NEGATIVE_INFINITY
   for (const pod of pods) {
@@ -59,7 +59,7 @@ export function rereadInstant(pods: readonly PodPicture[], target: Target): numb
  * Returns from when on a pod may start and is known to have what is published for it, though its volume is not seen; never where
  * what is published is not seen either.
  */
-export function blindInstant(seen: Seen<'published'>, pod: PodPicture): number {
+export function blindInstant(seen: Seen<'published'>, pod: PodSnapshot): number {
   const its = publishedFor(seen, pod)
   const isSeen = its.length > 0 && its.every(({ trust }) => trust !== undefined)
   return isSeen
@@ -73,7 +73,7 @@ export function blindInstant(seen: Seen<'published'>, pod: PodPicture): number {
  */
 export function publishedFor(
   { published }: Pick<Seen<'published'>, 'published'>,
-  { id, trustBundle }: Pick<PodPicture, 'id' | 'trustBundle'>,
+  { id, trustBundle }: Pick<PodSnapshot, 'id' | 'trustBundle'>,
 ): readonly PublishedTrust[] {
   const namespace = id.slice(0, id.indexOf('/'))
   const key = trustBundle === undefined ? `${namespace}/kube-root-ca.crt` : clusterTrustBundle
@@ -99,11 +99,11 @@ export function awaitsBundles(seen: Seen<'components' | 'pods'>, target: Target)
 }
 
 /** True for a pod that mounts a ClusterTrustBundle by a name that no object has any more: started again, it would get no CA. */
-export function hasLostBundle(seen: Seen<'published'>, pod: PodPicture): boolean {
+export function hasLostBundle(seen: Seen<'published'>, pod: PodSnapshot): boolean {
   return pod.trustBundle?.name !== undefined && publishedFor(seen, pod).length === 0
 }
 
 /** Returns how messages name a pod, and of its files one that is not its namespace's kube-root-ca.crt. */
-export function podPlace({ id, trustBundle }: PodPicture): string {
+export function podPlace({ id, trustBundle }: PodSnapshot): string {
   return `Pod ${id}${trustBundle === undefined ? '' : ` (${clusterTrustBundle})`}`
 }

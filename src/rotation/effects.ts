@@ -1,6 +1,6 @@
 import { type Action, type ActionOf, evidenceKey } from './action.ts'
 import { placeOfCondition, secondsUntil } from './conditions.ts'
-import { objectName } from './picture.ts'
+import { objectName } from './snapshot.ts'
 
 // What each kind of Action is to plans, journal, runbooks, hooks and the model: one row for each, which they all ask.
 

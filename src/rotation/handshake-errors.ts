@@ -1,7 +1,7 @@
 import { type CommandLine, commandLine, embed } from '../errors/command-line.ts'
 import { evidenceKey, type ProbeSubject } from './action.ts'
 import { isWaived } from './convergence.ts'
-import type { HandshakeRate, PodPicture, Seen } from './picture.ts'
+import type { HandshakeRate, PodSnapshot, Seen } from './snapshot.ts'
 import type { Target } from './target.ts'
 import { shortList } from './tested-versions.ts'
 
@@ -206,7 +206,7 @@ export function handshakeSubject(
  */
 export function helpFor(
   addresses: readonly string[],
-  pods: readonly PodPicture[],
+  pods: readonly PodSnapshot[],
   phase: number,
 ): { readonly why: string; readonly next: CommandLine } {
   const its = pods.filter(({ address }) => address !== undefined && addresses.includes(address))

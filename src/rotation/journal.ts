@@ -3,7 +3,7 @@ import { KcertError } from '../errors/kcert-error.ts'
 import type { Action } from './action.ts'
 import type { CertificateRecord, Digest } from './certificate-record.ts'
 import { rowNumbered } from './phase-table.ts'
-import type { EvidencePicture, HandshakeRate, IntentPicture } from './picture.ts'
+import type { EvidenceSnapshot, HandshakeRate, IntentSnapshot } from './snapshot.ts'
 import type { RememberedChanges, Settings } from './target-reading.ts'
 
 // The journal: JSON lines, each with the digest of the one before, so that a line that is lost, changed or put in is noticed. It
@@ -38,7 +38,7 @@ interface IntentEntry {
   readonly detail?: string
 }
 
-interface EvidenceEntry extends EvidencePicture {
+interface EvidenceEntry extends EvidenceSnapshot {
   readonly kind: 'evidence'
   readonly phase: number
 }
@@ -133,8 +133,8 @@ export function isOfFinished(entries: readonly JournalEntry[]): boolean {
 }
 
 /** Returns what probes said last, by key. */
-export function evidenceIn(entries: readonly JournalEntry[]): ReadonlyMap<string, EvidencePicture> {
-  const evidence = new Map<string, EvidencePicture>()
+export function evidenceIn(entries: readonly JournalEntry[]): ReadonlyMap<string, EvidenceSnapshot> {
+  const evidence = new Map<string, EvidenceSnapshot>()
   for (const entry of entries) {
     if (entry.kind !== 'evidence') continue
     const { key, ok, atMs, detail, rate } = entry
@@ -150,8 +150,8 @@ function isRate(rate: Readonly<Record<keyof HandshakeRate, unknown>> | undefined
 }
 
 /** Returns what was begun and not taken back: one for each phase in which an act was intended. */
-export function intentsIn(entries: readonly JournalEntry[]): readonly IntentPicture[] {
-  const intents = new Map<number, IntentPicture>()
+export function intentsIn(entries: readonly JournalEntry[]): readonly IntentSnapshot[] {
+  const intents = new Map<number, IntentSnapshot>()
   for (const entry of entries) {
     if (entry.kind === 'phase' && entry.event === 'undone') intents.delete(entry.phase)
     if (entry.kind !== 'intent' || intents.has(entry.phase)) continue

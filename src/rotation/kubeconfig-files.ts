@@ -1,7 +1,7 @@
 import type { Task } from './action.ts'
 import { type Digest, isSignedByCa } from './certificate-record.ts'
 import { isOfOldCa } from './leaves.ts'
-import { type FilePicture, fileAt, fileKey, type Seen } from './picture.ts'
+import { type FileSnapshot, fileAt, fileKey, type Seen } from './snapshot.ts'
 import type { CaChange, Target } from './target.ts'
 import { rewrite } from './tasks.ts'
 
@@ -14,7 +14,7 @@ export type CaDataOf = (trust: readonly Digest[], change: CaChange) => readonly 
  */
 export function isOfCluster(
   { certificates }: Pick<Seen<never>, 'certificates'>,
-  file: FilePicture | undefined,
+  file: FileSnapshot | undefined,
   { oldCa, newCa }: CaChange,
 ): boolean {
   if (file?.holds.kind !== 'kubeconfig') return false
@@ -28,7 +28,7 @@ export function withOldBesides(
   seen: Seen<'files'>,
   { oldCa }: CaChange,
   { waivers }: Target,
-): readonly FilePicture[] {
+): readonly FileSnapshot[] {
   const isOld = (digest: Digest): boolean =>
     digest === oldCa.digest || isSignedByCa(seen.certificates.get(digest), oldCa)
   return [...seen.files.values()].filter(
@@ -40,7 +40,7 @@ export function withOldBesides(
 /** Returns the kubeconfigs on nodes, each with its file. */
 export function kubeconfigFiles(
   seen: Seen<'kubeconfigs' | 'files'>,
-): readonly { readonly id: string; readonly file: FilePicture | undefined }[] {
+): readonly { readonly id: string; readonly file: FileSnapshot | undefined }[] {
   return seen.kubeconfigs.flatMap(({ id, at }) => (at ? [{ id, file: fileAt(seen, at.node, at.path) }] : []))
 }
 
@@ -59,7 +59,7 @@ export function kubeconfigWrites(
 /** Returns the writing that gives a kubeconfig this CA data and a client certificate of the new CA; nothing when it has them. */
 export function rewritingKubeconfig(
   seen: Seen<'files'>,
-  file: FilePicture | undefined,
+  file: FileSnapshot | undefined,
   change: CaChange,
   target: Target,
   caDataOf: CaDataOf,

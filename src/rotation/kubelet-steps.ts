@@ -5,17 +5,17 @@ import { isSignedByCa } from './certificate-record.ts'
 import { type CaDataOf, rewritingKubeconfig } from './kubeconfig-files.ts'
 import { isOfOldCa, leafIn, reissuingFile } from './leaves.ts'
 import { clusterPart, type Gap, type Part } from './phase.ts'
+import { isProven } from './proof.ts'
 import {
   byNode,
   clientPathOf,
-  type FilePicture,
+  type FileSnapshot,
   fileAt,
   hasStartedSince,
-  type KubeletPicture,
+  type KubeletSnapshot,
   type Seen,
   servingPathOf,
-} from './picture.ts'
-import { isProven } from './proof.ts'
+} from './snapshot.ts'
 import type { CaChange, Target } from './target.ts'
 import { firstAlone, probe, rewrite, wait, write } from './tasks.ts'
 import { shortList } from './tested-versions.ts'
@@ -42,7 +42,7 @@ export function kubeletPart(caDataOf: CaDataOf): Part<Sees> {
 /** Returns what a kubelet lacks: new certificates, the CA data, a start since, logs that come through. */
 function kubeletGaps(
   seen: Seen<Sees>,
-  kubelet: KubeletPicture,
+  kubelet: KubeletSnapshot,
   change: CaChange,
   caDataOf: CaDataOf,
 ): readonly Gap[] {
@@ -65,7 +65,7 @@ function kubeletGaps(
 /** Returns the steps of one node; none when nothing is open. */
 function kubeletSteps(
   seen: Seen<Sees>,
-  kubelet: KubeletPicture,
+  kubelet: KubeletSnapshot,
   change: CaChange,
   target: Target,
   caDataOf: CaDataOf,
@@ -93,13 +93,17 @@ function kubeletSteps(
 }
 
 /** What a kubelet serves that another CA signed, or nobody, does not change. */
-function isOfEither(seen: Seen<'files'>, file: FilePicture | undefined, { oldCa, newCa }: CaChange): boolean {
+function isOfEither(
+  seen: Seen<'files'>,
+  file: FileSnapshot | undefined,
+  { oldCa, newCa }: CaChange,
+): boolean {
   const leaf = leafIn(seen, file)
   return isSignedByCa(leaf, oldCa) || isSignedByCa(leaf, newCa)
 }
 
 /** Returns how a kubelet that was restarted is waited for. */
-export function restarted(seen: Seen<'nodes'>, kubelet: KubeletPicture, target: Target): readonly Task[] {
+export function restarted(seen: Seen<'nodes'>, kubelet: KubeletSnapshot, target: Target): readonly Task[] {
   const { node } = kubelet
   return [kubeletRestart(kubelet), awaitReady(node), provingLogs(node), ...awaitBackends(seen, node, target)]
 }
@@ -168,12 +172,12 @@ function nodeNamed({ nodes }: Seen<'nodes'>, node: string) {
   return byNode(nodes, ({ name }) => name).get(node)?.[0]
 }
 
-function kubeletRestart({ id, process: running }: KubeletPicture): Task<'restart'> {
+function kubeletRestart({ id, process: running }: KubeletSnapshot): Task<'restart'> {
   const replaces = running && { replaces: running.startedAtMs }
   return { kind: 'restart', process: id, ...replaces, how: 'service' }
 }
 
-function filesOf(seen: Seen<'files'>, kubelet: KubeletPicture) {
+function filesOf(seen: Seen<'files'>, kubelet: KubeletSnapshot) {
   const { node, kubeconfig } = kubelet
   return {
     kubeconfig: fileAt(seen, node, kubeconfig),
@@ -182,7 +186,7 @@ function filesOf(seen: Seen<'files'>, kubelet: KubeletPicture) {
   }
 }
 
-function hasReadAll(seen: Seen<'files'>, kubelet: KubeletPicture): boolean {
+function hasReadAll(seen: Seen<'files'>, kubelet: KubeletSnapshot): boolean {
   return Object.values(filesOf(seen, kubelet)).every((file) => hasStartedSince(kubelet.process, file))
 }
 

@@ -3,13 +3,13 @@ import { type CertificateRecord, type Digest, isSignedByCa } from './certificate
 import { keyBeside } from './material.ts'
 import {
   apiServers,
-  type ComponentPicture,
+  type ComponentSnapshot,
   certificatesIn,
-  type FilePicture,
+  type FileSnapshot,
   fileAt,
-  type HandshakePicture,
+  type HandshakeSnapshot,
   type Seen,
-} from './picture.ts'
+} from './snapshot.ts'
 import { type CaChange, type CaName, changeOf, type Target } from './target.ts'
 import { rewrite } from './tasks.ts'
 
@@ -30,10 +30,10 @@ export type LeafRole = keyof typeof leafFlags
 const leafRoles: readonly LeafRole[] = ['serving', 'kubelet-client', 'front-proxy-client']
 
 export interface ApiLeaf {
-  readonly api: ComponentPicture
+  readonly api: ComponentSnapshot
   readonly role: LeafRole
   readonly ca: CaName
-  readonly file: FilePicture
+  readonly file: FileSnapshot
 }
 
 /** Returns the files of API servers' leaves, as far as the flag is set and the file is there. */
@@ -57,26 +57,26 @@ export function oldApiLeaves(seen: Seen<'components' | 'files'>, target: Target)
 /** Returns the file of an API server's leaf, when the flag is set and the file is there. */
 export function leafFile(
   seen: Seen<'files'>,
-  api: ComponentPicture,
+  api: ComponentSnapshot,
   role: LeafRole,
-): FilePicture | undefined {
+): FileSnapshot | undefined {
   return fileAt(seen, api.node, api.flags[leafFlags[role].flag])
 }
 
 /** True when an API server serves, and goes to kubelets, with one certificate, as many installations by hand have it. */
-export function hasOneLeaf({ flags }: ComponentPicture): boolean {
+export function hasOneLeaf({ flags }: ComponentSnapshot): boolean {
   const path = flags[leafFlags.serving.flag]
   return path !== undefined && path === flags[leafFlags['kubelet-client'].flag]
 }
 
 /** Returns the first certificate of a file. */
-export function leafIn(seen: Seen<'files'>, file: FilePicture | undefined): CertificateRecord | undefined {
+export function leafIn(seen: Seen<'files'>, file: FileSnapshot | undefined): CertificateRecord | undefined {
   const digest = file?.holds.kind === 'kubeconfig' ? file.holds.client : certificatesIn(file)[0]
   return digest === undefined ? undefined : seen.certificates.get(digest)
 }
 
 /** True when the file's leaf is signed by the old CA. */
-export function isOfOldCa(seen: Seen<'files'>, file: FilePicture | undefined, change: CaChange): boolean {
+export function isOfOldCa(seen: Seen<'files'>, file: FileSnapshot | undefined, change: CaChange): boolean {
   return isSignedByCa(leafIn(seen, file), change.oldCa)
 }
 
@@ -84,14 +84,14 @@ export function isOfOldCa(seen: Seen<'files'>, file: FilePicture | undefined, ch
 export function handshakesWith(
   { handshakes, certificates }: Seen<'handshakes'>,
   ca: CertificateRecord,
-): readonly HandshakePicture[] {
+): readonly HandshakeSnapshot[] {
   return handshakes.filter(({ chain: [leaf = ''] }) => isSignedByCa(certificates.get(leaf), ca))
 }
 
 /** Returns the writing that replaces an API server's leaf by one of the new CA, this chain behind it; nothing when it is one. */
 export function reissuing(
   seen: Seen<'files'>,
-  api: ComponentPicture,
+  api: ComponentSnapshot,
   role: LeafRole,
   target: Target,
   chain: readonly Digest[] = [],
@@ -108,7 +108,7 @@ export function reissuing(
  */
 export function reissuingFile(
   seen: Seen<'files'>,
-  file: FilePicture | undefined,
+  file: FileSnapshot | undefined,
   key: string | undefined,
   { ca, oldCa }: CaChange,
   target: Target,

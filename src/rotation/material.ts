@@ -1,5 +1,5 @@
 import type { Content } from './action.ts'
-import { apiServerOn, type ComponentPicture, fileAt, type Seen } from './picture.ts'
+import { apiServerOn, type ComponentSnapshot, fileAt, type Seen } from './snapshot.ts'
 import { bundleOf, type CaChange, type CaName, changeOf, type Target } from './target.ts'
 
 // kcert's own folder on a control-plane node, beside the CA that is rotated. Controller-managers are led there by path, so
@@ -98,7 +98,7 @@ export function keyBeside(certificatePath: string): string {
 }
 
 /** Returns the path of the file by which an API server knows the CA's clients; it is the CA's own file with kubeadm. */
-export function caFileOf(api: ComponentPicture, ca: CaName): string | undefined {
+export function caFileOf(api: ComponentSnapshot, ca: CaName): string | undefined {
   return api.flags[ca === 'cluster' ? 'client-ca-file' : 'requestheader-client-ca-file']
 }
 

@@ -3,7 +3,7 @@ import { KcertError } from '../errors/kcert-error.ts'
 import type { Digest } from './certificate-record.ts'
 import { changesIn, isOfFinished, type JournalEntry } from './journal.ts'
 import { folderOn, keyBeside } from './material.ts'
-import { apiServerOn, type ComponentPicture, type FileHolds, fileAt, onNode, type Seen } from './picture.ts'
+import { apiServerOn, type ComponentSnapshot, type FileHolds, fileAt, onNode, type Seen } from './snapshot.ts'
 
 // What becomes of the old CA's key when its rotation is over. It lies among the copies on the nodes until somebody says what to do
 // with it: kcert by itself neither destroys a key nor carries it away.
@@ -115,7 +115,7 @@ function usedKeys(seen: Seen<'components' | 'files'>): ReadonlyMap<Digest, strin
 }
 
 /** Returns the CA files of a component, and where their keys lie if they lie there. */
-function caPathsOf({ flags }: ComponentPicture) {
+function caPathsOf({ flags }: ComponentSnapshot) {
   const trusted = caFlags.flatMap((flag) => flags[flag] ?? [])
   return { trusted, keys: [flags['cluster-signing-key-file'] ?? [], trusted.map(keyBeside)].flat() }
 }

@@ -2,8 +2,8 @@ import type { Digest } from './certificate-record.ts'
 import { clusterInfoPlace } from './cluster-info.ts'
 import { kubeconfigFiles } from './kubeconfig-files.ts'
 import { apiLeaves, leafIn } from './leaves.ts'
-import { certificatesIn, clientPathOf, fileAt, type Picture, servingPathOf } from './picture.ts'
 import type { RotationPlan } from './report.ts'
+import { certificatesIn, clientPathOf, fileAt, type Snapshot, servingPathOf } from './snapshot.ts'
 import type { Target } from './target.ts'
 import { allTrustFiles } from './trust-files.ts'
 import { certificateViews } from './views.ts'
@@ -14,7 +14,7 @@ type Verifier = RotationPlan['verifiers'][number]
 type Presenter = RotationPlan['presenters'][number]
 
 /** Returns every verifier with the CAs that it holds. */
-export function verifiersOf(seen: Picture, target: Target): readonly Verifier[] {
+export function verifiersOf(seen: Snapshot, target: Target): readonly Verifier[] {
   const verifier = (who: string, where: string, trust: readonly Digest[], rereads: boolean): Verifier => {
     return { who, where, certificates: certificateViews(trust, seen.certificates, target), rereads }
   }
@@ -41,7 +41,7 @@ export function verifiersOf(seen: Picture, target: Target): readonly Verifier[] 
 }
 
 /** Returns every presenter with its chain on disk and, where somebody answers, in a live handshake. */
-export function presentersOf(seen: Picture, target: Target): readonly Presenter[] {
+export function presentersOf(seen: Snapshot, target: Target): readonly Presenter[] {
   const views = (digests: readonly Digest[]) => certificateViews(digests, seen.certificates, target)
   const presenter = (who: string, where: string, chain: readonly Digest[]): Presenter => {
     return { who, where, certificates: views(chain) }

@@ -1,6 +1,6 @@
 import type { Step, Task } from './action.ts'
 import { type PhaseId, type PhaseRow, phaseRow } from './phase-table.ts'
-import type { CopyPicture, SectionName, Seen } from './picture.ts'
+import type { CopySnapshot, SectionName, Seen } from './snapshot.ts'
 import { type CaChange, changeOf, type Target } from './target.ts'
 import { inPhase } from './tasks.ts'
 
@@ -40,7 +40,7 @@ export interface Phase<Section extends SectionName = SectionName> extends PhaseR
   /** The steps that close the gaps, in order. */
   plan(seen: Seen<Section>, target: Target): readonly Step[]
   /** The steps that bring `now` back to what the copies of the phase say of the time before it, or why there are none. */
-  undo(copies: readonly CopyPicture[], now: Seen<Section>, target: Target): Undo
+  undo(copies: readonly CopySnapshot[], now: Seen<Section>, target: Target): Undo
   /** Why it must not be begun yet; nothing is planned while this is not empty. */
   refusals(seen: Seen<Section>, target: Target): readonly Refusal[]
   /** What the operator should know though nothing is to be done: "no API server has --kubelet-certificate-authority". */
@@ -52,7 +52,7 @@ interface PhaseDraft<Section extends SectionName> {
   readonly sees: readonly Section[]
   gaps(seen: Seen<Section>, target: Target): Iterable<Gap>
   plan(seen: Seen<Section>, target: Target): Iterable<Step<Task>>
-  undo(copies: readonly CopyPicture[], now: Seen<Section>, target: Target): Iterable<Step<Task>> | Refusal
+  undo(copies: readonly CopySnapshot[], now: Seen<Section>, target: Target): Iterable<Step<Task>> | Refusal
   refusals?(seen: Seen<Section>, target: Target): Iterable<Refusal>
   remarks?(seen: Seen<Section>, target: Target): Iterable<string>
 }

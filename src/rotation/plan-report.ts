@@ -7,10 +7,10 @@ import { refusalOf } from './model/check.ts'
 import { type ForecastPhase, forecast } from './model/forecast.ts'
 import { presentersOf, verifiersOf } from './parties.ts'
 import { firstOf, type Refusal } from './phase.ts'
-import type { Picture } from './picture.ts'
 import { preflight } from './refusals.ts'
 import type { PhasePlanView, RotationPlan, StepView } from './report.ts'
 import type { PlannedPhase } from './runner.ts'
+import type { Snapshot } from './snapshot.ts'
 import type { Target } from './target.ts'
 import { authorityViews, timeOf } from './views.ts'
 
@@ -18,7 +18,7 @@ import { authorityViews, timeOf } from './views.ts'
  * Returns the plan of every phase, each on what the phases before it will leave (model/forecast.ts), and checked there for
  * connections that it would break. `rollEveryMs`: how long after one workload the next is begun. Nothing is written.
  */
-export function wholePlan(seen: Picture, target: Target, rollEveryMs = 0): RotationPlan {
+export function wholePlan(seen: Snapshot, target: Target, rollEveryMs = 0): RotationPlan {
   const phases: PhasePlanView[] = []
   const blockers: Refusal[] = []
   for (const foreseen of forecast(seen, target)) {
@@ -47,7 +47,7 @@ function foreseenView(foreseen: ForecastPhase, rollEveryMs: number): PhasePlanVi
 }
 
 /** Returns the plan of these phases alone; of the first exactly what would be done. */
-export function phasePlan(planned: readonly PlannedPhase[], seen: Picture, target: Target): RotationPlan {
+export function phasePlan(planned: readonly PlannedPhase[], seen: Snapshot, target: Target): RotationPlan {
   const phases = planned.map((one) => phaseView(one, seen, target))
   return planOf('phase', phases, seen, target, [])
 }
@@ -55,7 +55,7 @@ export function phasePlan(planned: readonly PlannedPhase[], seen: Picture, targe
 /** Returns one phase's plan as reports show it. */
 export function phaseView(
   { number, title, risk, gaps, steps, remarks }: PlannedPhase,
-  seen: Picture,
+  seen: Snapshot,
   target: Target,
 ): PhasePlanView {
   // 5,000 nodes have the same lines: one copy of them is kept.
@@ -74,7 +74,7 @@ export function phaseView(
 function planOf(
   scope: RotationPlan['scope'],
   phases: readonly PhasePlanView[],
-  seen: Picture,
+  seen: Snapshot,
   target: Target,
   blockers: readonly Refusal[],
 ): RotationPlan {
@@ -119,7 +119,7 @@ function byPhase(phases: readonly PhasePlanView[], kind: StepView['kind']): [str
 function stepViews(
   step: Step,
   group: number,
-  seen: Picture,
+  seen: Snapshot,
   target: Target,
   shared: Map<string, string[]>,
 ): StepView[] {

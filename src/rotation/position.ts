@@ -3,7 +3,7 @@ import { isSignedByCa } from './certificate-record.ts'
 import { type ApiLeaf, apiLeaves, handshakesWith, leafIn } from './leaves.ts'
 import type { Refusal } from './phase.ts'
 import { phaseRow, rowNumbered } from './phase-table.ts'
-import type { Seen } from './picture.ts'
+import type { Seen } from './snapshot.ts'
 import { changeOf, type Target } from './target.ts'
 import type { TargetSections } from './target-reading.ts'
 

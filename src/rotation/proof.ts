@@ -1,5 +1,5 @@
 import { evidenceKey, type ProbeSubject } from './action.ts'
-import type { Seen } from './picture.ts'
+import type { Seen } from './snapshot.ts'
 
 /**
  * True when the probe's last answer was yes and is younger than what it is about. `sinceMs` is undefined where that was not seen:

@@ -2,7 +2,7 @@ import { commandLine } from '../errors/command-line.ts'
 import type { CertificateRecord } from './certificate-record.ts'
 import { caFileOf, folderBeside, keyBeside } from './material.ts'
 import type { Phase, Refusal } from './phase.ts'
-import { apiServerOn, apiServers, fileAt, onNode, type Picture, type Seen } from './picture.ts'
+import { apiServerOn, apiServers, fileAt, onNode, type Seen, type Snapshot } from './snapshot.ts'
 import { changeOf, type Target } from './target.ts'
 import type { TargetSections } from './target-reading.ts'
 import { untestedVersions } from './tested-versions.ts'
@@ -15,7 +15,7 @@ const servedLayouts = new Set(['kubeadm', 'plain'])
 
 /** Returns why this cluster, or its state now, is refused for a phase; empty when it may be begun. */
 export function preflight(
-  seen: Seen<TargetSections> & Partial<Pick<Picture, 'extensionAuthentication' | 'kubeadm'>>,
+  seen: Seen<TargetSections> & Partial<Pick<Snapshot, 'extensionAuthentication' | 'kubeadm'>>,
   target: Target,
   { number, risk }: Pick<Phase, 'number' | 'risk'>,
 ): readonly Refusal[] {
@@ -205,7 +205,7 @@ function otherSigners({ components }: Seen<'components'>): readonly Refusal[] {
 }
 
 function anyFrontProxy(
-  { extensionAuthentication }: Partial<Pick<Picture, 'extensionAuthentication'>>,
+  { extensionAuthentication }: Partial<Pick<Snapshot, 'extensionAuthentication'>>,
   { changes }: Target,
 ): readonly Refusal[] {
   const isRotated = changes.some(({ ca }) => ca === 'front-proxy')

@@ -2,12 +2,12 @@ import type { FlagChanges, Flags } from '../pki/component-flags.ts'
 import type { Task } from './action.ts'
 import {
   type ComponentName,
-  type ComponentPicture,
+  type ComponentSnapshot,
   componentsNamed,
   fileAt,
   hasStartedSince,
   type Seen,
-} from './picture.ts'
+} from './snapshot.ts'
 import { wait } from './tasks.ts'
 
 // How a component comes to run with what is wanted: its definition is edited where it says otherwise, and the process that
@@ -28,17 +28,21 @@ export interface Wanted {
 export const rotationAnnotation = 'ca-rotation'
 
 /** Returns when the last of these started; undefined where there is none, or one of them does not run: then nothing is proven of them. */
-export function latestStart(components: readonly ComponentPicture[]): number | undefined {
+export function latestStart(components: readonly ComponentSnapshot[]): number | undefined {
   const starts = components.flatMap(({ process }) => process?.startedAtMs ?? [])
   return starts.length === components.length && starts.length > 0 ? Math.max(...starts) : undefined
 }
 
 /** True when the running process has read all that is wanted, as it lies there now. */
-function runsWith(seen: Seen<'files'>, component: ComponentPicture, wanted: Wanted): boolean {
+function runsWith(seen: Seen<'files'>, component: ComponentSnapshot, wanted: Wanted): boolean {
   return component.process?.isHealthy === true && hasRead(seen, component, wanted)
 }
 
-function hasRead(seen: Seen<'files'>, { process: running, node }: ComponentPicture, wanted: Wanted): boolean {
+function hasRead(
+  seen: Seen<'files'>,
+  { process: running, node }: ComponentSnapshot,
+  wanted: Wanted,
+): boolean {
   if (running === undefined || wanted.isAboutToChange) return false
   if (!isEmpty(differences(running.flags, wanted.flags))) return false
   return (wanted.files ?? []).every((path) => {
@@ -48,11 +52,11 @@ function hasRead(seen: Seen<'files'>, { process: running, node }: ComponentPictu
 }
 
 /** True when the definition says what is wanted and the process has read it. */
-export function isAsWanted(seen: Seen<'files'>, component: ComponentPicture, wanted: Wanted): boolean {
+export function isAsWanted(seen: Seen<'files'>, component: ComponentSnapshot, wanted: Wanted): boolean {
   return !mustEdit(component, wanted) && runsWith(seen, component, wanted)
 }
 
-function mustEdit(component: ComponentPicture, { flags, annotations }: Wanted): boolean {
+function mustEdit(component: ComponentSnapshot, { flags, annotations }: Wanted): boolean {
   return (
     !isEmpty(differences(component.flags, flags)) || !isEmpty(differences(component.annotations, annotations))
   )
@@ -61,7 +65,7 @@ function mustEdit(component: ComponentPicture, { flags, annotations }: Wanted): 
 /** Returns the actions that let one component run with what is wanted: none, a restart alone, or an edit and a restart. */
 export function restartWith(
   seen: Seen<'files' | 'leases'>,
-  component: ComponentPicture,
+  component: ComponentSnapshot,
   wanted: Wanted,
 ): readonly Task[] {
   const restart = restartOf(seen, component)
@@ -79,7 +83,7 @@ export function restartWith(
   return [editing(component, { annotations: { [rotationAnnotation]: String(count + 1) } }), restart]
 }
 
-function editing(component: ComponentPicture, wanted: Wanted): Task<'write-file'> {
+function editing(component: ComponentSnapshot, wanted: Wanted): Task<'write-file'> {
   const { node, definition: path, definitionDigest: replaces } = component
   const flags = differences(component.flags, wanted.flags)
   const annotations = differences(component.annotations, wanted.annotations)
@@ -90,7 +94,7 @@ function editing(component: ComponentPicture, wanted: Wanted): Task<'write-file'
 /** Returns the restart of a component; where one leads, with the Lease: who leads by then is seen when it is done. */
 export function restartOf(
   seen: Seen<'leases'>,
-  { id, name, process: running, runsAs }: ComponentPicture,
+  { id, name, process: running, runsAs }: ComponentSnapshot,
 ): Task<'restart'> {
   return {
     kind: 'restart',
@@ -104,9 +108,9 @@ export function restartOf(
 /** Returns components with the standbys first and the holder of the Lease last. */
 export function leaderLast(
   seen: Seen<'leases'>,
-  components: readonly ComponentPicture[],
-): readonly ComponentPicture[] {
-  const isLeader = ({ name, node }: ComponentPicture): boolean =>
+  components: readonly ComponentSnapshot[],
+): readonly ComponentSnapshot[] {
+  const isLeader = ({ name, node }: ComponentSnapshot): boolean =>
     seen.leases.some((lease) => lease.name === name && lease.holder === node)
   return [...components.filter((one) => !isLeader(one)), ...components.filter(isLeader)]
 }
@@ -115,7 +119,7 @@ export function leaderLast(
 export function passOver(
   seen: Seen<'components' | 'files' | 'leases'>,
   name: ComponentName,
-  wantedOf: (component: ComponentPicture) => Wanted,
+  wantedOf: (component: ComponentSnapshot) => Wanted,
 ): readonly Task[] {
   const components = leaderLast(seen, componentsNamed(seen, name))
   const steps = components.flatMap((component) => restartWith(seen, component, wantedOf(component)))

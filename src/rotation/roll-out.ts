@@ -1,6 +1,6 @@
 import type { Step, Task } from './action.ts'
 import { hasLostBundle, publishedFor } from './convergence.ts'
-import type { PodPicture, Seen } from './picture.ts'
+import type { PodSnapshot, Seen } from './snapshot.ts'
 import { type CaChange, type Target, wantedTrust } from './target.ts'
 import { ask, inLanes, wait } from './tasks.ts'
 
@@ -14,7 +14,7 @@ import { ask, inLanes, wait } from './tasks.ts'
 export function rollOut(
   seen: Seen<'workloads' | 'published'>,
   phase: number,
-  pods: readonly PodPicture[],
+  pods: readonly PodSnapshot[],
   change: CaChange,
   target: Target,
 ): readonly Step<Task>[] {

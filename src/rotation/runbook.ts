@@ -11,7 +11,7 @@ import {
 import { changesOf, nodeOf } from './effects.ts'
 import { leafFlags } from './leaves.ts'
 import { checkPlan } from './model/check.ts'
-import { apiServers, fileKey, type Picture } from './picture.ts'
+import { apiServers, fileKey, type Snapshot } from './snapshot.ts'
 import type { Target } from './target.ts'
 
 // What of a phase's plan is done on nodes, gathered so that each node has one script where that is safe. Which acts there are and
@@ -69,7 +69,7 @@ export function isNodeAct(action: Action): action is NodeAct {
 }
 
 /** Returns the acts on nodes that come next: up to the first act on the cluster behind them, or to a wait that they need. */
-export function runbookOf(seen: Picture, target: Target, steps: readonly Step[]): Runbook {
+export function runbookOf(seen: Snapshot, target: Target, steps: readonly Step[]): Runbook {
   const { groups, cuts, first } = gathered(steps)
   const apis = apiServers(seen)
   const leaves = new Set(

@@ -27,12 +27,12 @@ import { JournalWriter } from './journal-writer.ts'
 import { isOfCluster } from './kubeconfig-files.ts'
 import { checkPlan, modelSections, refusalOf } from './model/check.ts'
 import type { Gap, Phase, Refusal } from './phase.ts'
-import { fileAt, type Picture, type SectionName, sectionNames } from './picture.ts'
 import { phaseNumbered } from './playbook.ts'
 import type { Executor, JournalFile, Observer, Pace } from './ports.ts'
 import { earliestPhase } from './position.ts'
 import { preflight, unseenNodes } from './refusals.ts'
 import { SharedLooks } from './shared-looks.ts'
+import { fileAt, type SectionName, type Snapshot, sectionNames } from './snapshot.ts'
 import { changeOf, isPlanned, type Target } from './target.ts'
 import { type Settings, targetOf, targetSections } from './target-reading.ts'
 import { shortList } from './tested-versions.ts'
@@ -65,7 +65,7 @@ export interface PlannedPhase {
 
 /** What a phase is planned on. */
 interface On {
-  readonly seen: Picture
+  readonly seen: Snapshot
   readonly target: Target
 }
 
@@ -169,9 +169,9 @@ export class Rotation {
   async look(sections: readonly SectionName[]): Promise<On> {
     const wanted = [...new Set([...sections, ...targetSections])]
     const remembered = changesIn(this.history).flatMap(({ oldCa, newCa }) => [oldCa, newCa])
-    const observed = (await this.around.observer.observe(wanted, remembered)) as Picture
+    const observed = (await this.around.observer.observe(wanted, remembered)) as Snapshot
     const entries = sinceTakenBack(this.history)
-    const seen: Picture = { ...observed, evidence: evidenceIn(entries), intents: intentsIn(entries) }
+    const seen: Snapshot = { ...observed, evidence: evidenceIn(entries), intents: intentsIn(entries) }
     const { settings } = this.around
     const waivers = new Set([...settings.waivers, ...waiversIn(entries)])
     const target = targetOf(seen, { ...settings, waivers }, changesIn(this.history))
@@ -205,7 +205,7 @@ export class Rotation {
     }
   }
 
-  private planOf(phase: Phase, seen: Picture, target: Target): PlannedPhase {
+  private planOf(phase: Phase, seen: Snapshot, target: Target): PlannedPhase {
     const { number, title, risk } = phase
     const gaps = phase.gaps(seen, target)
     const remarks = phase.remarks(seen, target)
@@ -220,7 +220,7 @@ export class Rotation {
     return { number, title, risk, gaps, steps, remarks }
   }
 
-  private async held(phase: Phase, seen: Picture, target: Target): Promise<'held'> {
+  private async held(phase: Phase, seen: Snapshot, target: Target): Promise<'held'> {
     const { number } = phase
     refuse(unseenNodes(seen))
     const remarks = phase.remarks(seen, target)
@@ -314,7 +314,7 @@ export class Rotation {
   private async missing(until: Condition): Promise<readonly Gap[]> {
     try {
       const seen = await this.looks.observe(sectionsOf(until))
-      return missingFor(until, seen as Picture)
+      return missingFor(until, seen as Snapshot)
     } catch (error) {
       if (!(error instanceof KcertError) || error.code !== 'KCERT_UNREACHABLE') throw error
       return [{ at: 'API server', what: error.message }]
@@ -357,7 +357,7 @@ export class Rotation {
 }
 
 /** Returns the picture without kubeconfigs on nodes that are of another cluster, or of no cluster. */
-function ofThisCluster(seen: Picture, target: Target): Picture {
+function ofThisCluster(seen: Snapshot, target: Target): Snapshot {
   const change = changeOf(target, 'cluster')
   if (change === undefined || seen.kubeconfigs === undefined) return seen
   const kubeconfigs = seen.kubeconfigs.filter(
@@ -367,7 +367,7 @@ function ofThisCluster(seen: Picture, target: Target): Picture {
 }
 
 /** Throws KCERT_ROTATION_REFUSED when the steps would break a connection, in whatever order they come to be done or stop. */
-function refuseBroken(seen: Picture, target: Target, steps: readonly Step[]): void {
+function refuseBroken(seen: Snapshot, target: Target, steps: readonly Step[]): void {
   const edge = checkPlan(seen, target, steps)
   if (edge !== undefined) throw refused([refusalOf(edge)])
 }

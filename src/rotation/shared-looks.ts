@@ -1,5 +1,5 @@
-import type { SectionName, Seen } from './picture.ts'
 import type { Observer } from './ports.ts'
+import type { SectionName, Seen } from './snapshot.ts'
 
 interface Looking {
   readonly now: Promise<unknown>

@@ -1,8 +1,8 @@
 import type { FlagChanges } from '../pki/component-flags.ts'
 import type { Task } from './action.ts'
 import { folderOn, materialPaths } from './material.ts'
-import type { ComponentPicture, Seen } from './picture.ts'
 import { differences, type Wanted } from './restart.ts'
+import type { ComponentSnapshot, Seen } from './snapshot.ts'
 import { changeOf, type Target } from './target.ts'
 import { patch } from './tasks.ts'
 
@@ -15,7 +15,7 @@ export type Generation = 'old' | 'new'
 export function wantedOfControllerManager(
   seen: Seen<'components'>,
   target: Target,
-  component: ComponentPicture,
+  component: ComponentSnapshot,
   generation: Generation,
 ): Wanted & Required<Pick<Wanted, 'flags' | 'files'>> {
   if (changeOf(target, 'cluster') === undefined) return { flags: {}, files: [] }
@@ -31,7 +31,7 @@ export function wantedOfControllerManager(
 /** Which of the rotation's pairs a controller-manager is led to; undefined when it still signs with the file of its own. */
 export function signingGeneration(
   seen: Seen<'components'>,
-  component: ComponentPicture,
+  component: ComponentSnapshot,
 ): Generation | undefined {
   const paths = materialPaths(folderOn(seen, component.node), 'cluster')
   const path = component.flags['cluster-signing-cert-file']

@@ -1,9 +1,9 @@
 import { commandLine } from '../errors/command-line.ts'
 import { firstOf, type Gap, type Phase, type Refusal } from './phase.ts'
-import type { Picture } from './picture.ts'
 import { playbook } from './playbook.ts'
 import { type Position, positionOf } from './position.ts'
 import { preflight } from './refusals.ts'
+import type { Snapshot } from './snapshot.ts'
 import { isPlanned, type Target } from './target.ts'
 import { takenBack } from './upgrades.ts'
 
@@ -30,7 +30,7 @@ export interface Standing {
 }
 
 /** Returns where the rotation stands. */
-export function standingOf(seen: Picture, target: Target): Standing {
+export function standingOf(seen: Snapshot, target: Target): Standing {
   const position = positionOf(seen, target)
   const back = takenBack(seen, target)
   const found = playbook.map((phase) => ({
@@ -97,7 +97,7 @@ function stateOf({ isDropping, changes }: Target, next: Phase | undefined): Stan
   return changes.every(({ newCa }) => isPlanned(newCa)) ? 'not-begun' : 'under-way'
 }
 
-function blockersOf(seen: Picture, target: Target, next: Phase | undefined): readonly Refusal[] {
+function blockersOf(seen: Snapshot, target: Target, next: Phase | undefined): readonly Refusal[] {
   if (next === undefined) return []
   return [...preflight(seen, target, next), ...next.refusals(seen, target)]
 }

@@ -1,15 +1,15 @@
 import { commandLine } from '../errors/command-line.ts'
 import type { JournalEntry } from './journal.ts'
 import { firstOf } from './phase.ts'
-import type { Picture } from './picture.ts'
 import type { EvidenceView, NextView, RotationStatus } from './report.ts'
+import type { Snapshot } from './snapshot.ts'
 import { type Standing, standingOf } from './standing.ts'
 import type { Target } from './target.ts'
 import { authorityViews, evidenceView, timeOf } from './views.ts'
 
 /** Returns where a rotation stands, phase by phase and node by node. */
 export function statusReport(
-  seen: Picture,
+  seen: Snapshot,
   target: Target,
   history: readonly JournalEntry[],
 ): RotationStatus {
@@ -67,7 +67,7 @@ function lastRun(history: readonly JournalEntry[], number: number) {
   return { lastRun: { event, at: time, ...(detail === undefined ? {} : { detail }) } }
 }
 
-function nodesOf(seen: Picture, { phases }: Standing): RotationStatus['nodes'] {
+function nodesOf(seen: Snapshot, { phases }: Standing): RotationStatus['nodes'] {
   const open = new Map<string, Set<number>>()
   const names = new Set(seen.nodes.map(({ name }) => name))
   for (const { phase, gaps, state } of phases) {

@@ -1,7 +1,7 @@
 import { commandLine } from '../errors/command-line.ts'
 import type { CertificateRecord } from './certificate-record.ts'
 import type { Gap, Refusal } from './phase.ts'
-import type { Seen, StoredKey, StoredPicture } from './picture.ts'
+import type { Seen, StoredKey, StoredSnapshot } from './snapshot.ts'
 import type { Target } from './target.ts'
 
 // What others keep of the old CA in ConfigMaps and Secrets. kcert changes none of it: its owner does, or a waiver names it.
@@ -13,7 +13,7 @@ const mostNamed = 20
 export interface Storing extends Gap {
   /** `both`: whoever goes by it trusts the new CA as well. */
   readonly holds: 'old' | 'leaf' | 'both'
-  readonly stored: StoredPicture
+  readonly stored: StoredSnapshot
 }
 
 /** Returns the objects that hold something of an old CA, waived or not, in the order of their names. */

@@ -1,6 +1,6 @@
 import { type CertificateRecord, reissuedRecord } from './certificate-record.ts'
 import { caFileOf, folderOn, keyBeside, materialPaths } from './material.ts'
-import { apiServers, certificatesIn, fileAt, type SectionName, type Seen } from './picture.ts'
+import { apiServers, certificatesIn, fileAt, type SectionName, type Seen } from './snapshot.ts'
 import { type CaChange, type CaName, caNames, plannedDigest, type Target } from './target.ts'
 
 // The target is what the operator wants, filled with what the cluster says: which CA is the old one, whether the new one is made,

@@ -1,10 +1,10 @@
 import type { Action, Condition, Content, Lane, ObjectChange, ProbeSubject, Step, Task } from './action.ts'
-import { type FilePicture, fileAt, type ObjectReference, type Seen } from './picture.ts'
+import { type FileSnapshot, fileAt, type ObjectReference, type Seen } from './snapshot.ts'
 
 // What the parts of a phase put their steps together from.
 
 /** Returns the writing that gives a file other content; its mode stays. */
-export function rewrite({ node, path, digest, mode }: FilePicture, content: Content): Task<'write-file'> {
+export function rewrite({ node, path, digest, mode }: FileSnapshot, content: Content): Task<'write-file'> {
   return { kind: 'write-file', node, path, replaces: digest, content, mode }
 }
 

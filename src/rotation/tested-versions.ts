@@ -1,6 +1,6 @@
 import { commandLine, embed } from '../errors/command-line.ts'
 import type { Refusal } from './phase.ts'
-import type { ComponentName, Seen } from './picture.ts'
+import type { ComponentName, Seen } from './snapshot.ts'
 import type { Target } from './target.ts'
 
 /** The minor versions of Kubernetes that a rotation was run on from phase 1 to phase 12, on real nodes (docs/benchmarks.md). */

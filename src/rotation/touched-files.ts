@@ -2,7 +2,7 @@ import type { FlagChanges } from '../pki/component-flags.ts'
 import type { CopiedFile } from './action.ts'
 import { leafFlags } from './leaves.ts'
 import { caFileOf, keyBeside } from './material.ts'
-import { byNode, type ComponentPicture, fileAt, onNode, type Seen, servingPathOf } from './picture.ts'
+import { byNode, type ComponentSnapshot, fileAt, onNode, type Seen, servingPathOf } from './snapshot.ts'
 import { caNames } from './target.ts'
 import { trustFlags } from './trust-files.ts'
 
@@ -56,6 +56,6 @@ export function touchedFilesOn(seen: Seen<Needs>, node: string): readonly Copied
     })
 }
 
-function movedOf({ flags }: ComponentPicture): FlagChanges {
+function movedOf({ flags }: ComponentSnapshot): FlagChanges {
   return Object.fromEntries(movedFlags.map((flag) => [flag, flags[flag] ?? null]))
 }

@@ -1,13 +1,13 @@
 import type { Task } from './action.ts'
 import {
   type ComponentName,
-  type ComponentPicture,
+  type ComponentSnapshot,
   certificatesIn,
   fileAt,
   fileKey,
   type ProcessId,
   type Seen,
-} from './picture.ts'
+} from './snapshot.ts'
 import { type CaChange, type CaName, changeOf, type Target, withNew, withoutOld } from './target.ts'
 import { rewrite } from './tasks.ts'
 
@@ -107,7 +107,7 @@ function verifiesByOthers(certificates: readonly string[], { oldCa, newCa }: CaC
 /** Returns the file by which an API server verifies kubelets, where it is the rotated CA's. It is read once. */
 export function kubeletCaFileOf(
   seen: Seen<'files'>,
-  { node, flags }: ComponentPicture,
+  { node, flags }: ComponentSnapshot,
   target: Target,
 ): string | undefined {
   const change = changeOf(target, 'cluster')

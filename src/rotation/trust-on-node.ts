@@ -1,6 +1,6 @@
 import type { Task } from './action.ts'
-import { onNode, type Seen } from './picture.ts'
 import { restartWith, type Wanted } from './restart.ts'
+import { onNode, type Seen } from './snapshot.ts'
 import type { Target } from './target.ts'
 import { probe } from './tasks.ts'
 import { distinctFiles, kubeletCaFileOf, type TrustFile } from './trust-files.ts'

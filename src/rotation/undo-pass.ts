@@ -1,14 +1,14 @@
 import type { Task } from './action.ts'
+import { awaitLeader, leaderLast, restartOf, restartWith } from './restart.ts'
 import {
-  type ComponentPicture,
-  type CopyPicture,
+  type ComponentSnapshot,
+  type CopySnapshot,
   fileAt,
   fileKey,
   hasStartedSince,
-  type ProcessPicture,
+  type ProcessSnapshot,
   type Seen,
-} from './picture.ts'
-import { awaitLeader, leaderLast, restartOf, restartWith } from './restart.ts'
+} from './snapshot.ts'
 import { restoreFiles } from './undo.ts'
 
 // An undo that was stopped is done again: what is restored already is not written twice, and who was not started anew since is.
@@ -19,7 +19,7 @@ type Sees = 'components' | 'leases' | 'files'
  * Returns the definitions that a phase changed as a pass back: each restored and its process started anew before the next, standbys
  * first.
  */
-export function backToDefinitions(copies: readonly CopyPicture[], now: Seen<Sees>): readonly Task[] {
+export function backToDefinitions(copies: readonly CopySnapshot[], now: Seen<Sees>): readonly Task[] {
   const changed = changedFiles(copies)
   const restored = restoreFiles(copies, now, isDefinition(now))
   const writes = Map.groupBy(restored, ({ node, path }) => fileKey(node, path))
@@ -48,9 +48,9 @@ function isDefinition({ components }: Seen<'components'>): (node: string, path: 
  * those that read the restored file of the flag once, unless their definition is restored too.
  */
 export function backToFiles(
-  copies: readonly CopyPicture[],
+  copies: readonly CopySnapshot[],
   now: Seen<Sees>,
-  components: readonly ComponentPicture[],
+  components: readonly ComponentSnapshot[],
   flag: string,
 ): Record<'files', readonly Task<'write-file'>[]> & Record<'restarts', readonly Task[]> {
   const isOne = isDefinition(now)
@@ -70,14 +70,14 @@ export function backToFiles(
 }
 
 /** Returns the keys of the files that a phase changed. */
-export function changedFiles(copies: readonly CopyPicture[]): ReadonlySet<string> {
+export function changedFiles(copies: readonly CopySnapshot[]): ReadonlySet<string> {
   return new Set(copies.flatMap(({ node, of }) => ('path' in of ? [fileKey(node, of.path)] : [])))
 }
 
 /** True when a process was started after all of these became what they are. */
 export function hasRead(
   now: Seen<'files'>,
-  process: ProcessPicture | undefined,
+  process: ProcessSnapshot | undefined,
   node: string,
   paths: readonly (string | undefined)[],
 ): boolean {

@@ -1,13 +1,13 @@
 import type { Content, Task } from './action.ts'
 import { copiesIndex } from './material.ts'
-import { type CopyPicture, fileAt, type Seen } from './picture.ts'
+import { type CopySnapshot, fileAt, type Seen } from './snapshot.ts'
 import { patch, write } from './tasks.ts'
 
 // What brings files and objects back to their copies. Only what differs is written, so that an undo can be done again.
 
 /** Returns the writings that restore those copied files that are asked for, in the order of the copies. */
 export function restoreFiles(
-  copies: readonly CopyPicture[],
+  copies: readonly CopySnapshot[],
   now: Seen<'files'>,
   isAsked: (node: string, path: string) => boolean = () => true,
 ): readonly Task<'write-file'>[] {
@@ -37,7 +37,7 @@ export function indexing(node: string, content: Content): Task<'write-file'> {
 
 /** Returns the patches that restore copied objects of these kinds; `versionOf` tells what is there now. */
 export function restoreObjects(
-  copies: readonly CopyPicture[],
+  copies: readonly CopySnapshot[],
   versionOf: (kind: string, name: string) => string | undefined,
 ): readonly Task[] {
   return copies.flatMap(({ of, digest }) => {

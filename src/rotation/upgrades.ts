@@ -5,18 +5,18 @@ import { kubeconfigFiles } from './kubeconfig-files.ts'
 import { isOfOldCa, oldApiLeaves } from './leaves.ts'
 import type { Refusal } from './phase.ts'
 import { type PhaseId, phaseRow } from './phase-table.ts'
+import { signingGeneration } from './signing.ts'
 import {
   apiServers,
   certificatesIn,
   componentsNamed,
-  type FilePicture,
+  type FileSnapshot,
   fileAt,
   fileKey,
   onNode,
-  type Picture,
   type Seen,
-} from './picture.ts'
-import { signingGeneration } from './signing.ts'
+  type Snapshot,
+} from './snapshot.ts'
 import { changeOf, isPlanned, type Target } from './target.ts'
 import { shortList, versioned } from './tested-versions.ts'
 
@@ -25,7 +25,7 @@ import { shortList, versioned } from './tested-versions.ts'
 
 /** Returns why a rotation is not begun now: an upgrade of the control plane that is under way. */
 export function upgradeUnderWay(
-  seen: Seen<'components'> & Partial<Pick<Picture, 'kubeadm'>>,
+  seen: Seen<'components'> & Partial<Pick<Snapshot, 'kubeadm'>>,
   { changes, waivers }: Target,
 ): readonly Refusal[] {
   // Later, going on is safer than standing still.
@@ -101,7 +101,7 @@ export function takenBack(seen: Seen<Sees>, target: Target): ReadonlyMap<number,
 
 interface Written {
   readonly phase: number
-  readonly file: FilePicture
+  readonly file: FileSnapshot
   /** What is wrong with it, in words; the same for all of a phase. */
   readonly what: string
 }
@@ -115,7 +115,7 @@ function withoutFlags(seen: Seen<Sees>, target: Target): Written[] {
   return files.map((file) => written('publish-both', file, 'without the flags of this phase'))
 }
 
-function written(id: PhaseId, file: FilePicture, how: string): Written {
+function written(id: PhaseId, file: FileSnapshot, how: string): Written {
   return { phase: phaseRow(id).number, file, what: `written ${how}` }
 }
 

@@ -8,16 +8,16 @@ import { kubeconfigFiles } from './kubeconfig-files.ts'
 import { type ApiLeaf, apiLeaves, isOfOldCa } from './leaves.ts'
 import type { Gap } from './phase.ts'
 import { presentersOfOldCa, silentServers } from './phases/11-verify.ts'
+import type { RotationVerification } from './report.ts'
 import {
   clientPathOf,
-  type FilePicture,
+  type FileSnapshot,
   fileAt,
   fileKey,
-  type Picture,
-  type PodPicture,
+  type PodSnapshot,
+  type Snapshot,
   servingPathOf,
-} from './picture.ts'
-import type { RotationVerification } from './report.ts'
+} from './snapshot.ts'
 import { cureOf as cureOfStored, storingOldAlone, unreadKinds } from './stored.ts'
 import { type CaChange, type CaName, changeOf, type Target } from './target.ts'
 import { allTrustFiles, holdsNew, holdsOld, type TrustFile } from './trust-files.ts'
@@ -38,7 +38,7 @@ export interface Counted {
 
 /** Returns whether the old CA could go, or is gone: everything that presents, trusts or stores it, by name. */
 export function verificationReport(
-  seen: Picture,
+  seen: Snapshot,
   target: Target,
   history: readonly JournalEntry[],
   counted: readonly Counted[],
@@ -60,7 +60,7 @@ export function verificationReport(
   }
 }
 
-function checksOf(seen: Picture, target: Target, counted: readonly Counted[]): Check[] {
+function checksOf(seen: Snapshot, target: Target, counted: readonly Counted[]): Check[] {
   const change = changeOf(target, 'cluster')
   const files = allTrustFiles(seen)
   return [
@@ -85,11 +85,11 @@ function checksOf(seen: Picture, target: Target, counted: readonly Counted[]): C
   ]
 }
 
-function silentNodes({ nodes }: Picture): readonly Gap[] {
+function silentNodes({ nodes }: Snapshot): readonly Gap[] {
   return nodes.flatMap(({ name, unreachable }) => (unreachable === undefined ? [] : [gap(name, unreachable)]))
 }
 
-function leavesCheck(seen: Picture, target: Target): Check {
+function leavesCheck(seen: Snapshot, target: Target): Check {
   const leaves = ownLeaves(seen)
   const old = leaves.filter(({ file, ca }) => isOld(seen, target, file, ca))
   const findings = old.map(({ file: { node, path } }) => gap(fileKey(node, path), 'signed by the old CA'))
@@ -97,7 +97,7 @@ function leavesCheck(seen: Picture, target: Target): Check {
 }
 
 /** What is only of the cluster's CA. */
-function clusterChecks(seen: Picture, target: Target, change: CaChange): readonly Check[] {
+function clusterChecks(seen: Snapshot, target: Target, change: CaChange): readonly Check[] {
   const { digest } = change.newCa
   const published = seen.published.filter(({ isActive }) => isActive)
   const pods = seen.pods.filter((pod) => !isWaived(pod, target))
@@ -123,7 +123,7 @@ function clusterChecks(seen: Picture, target: Target, change: CaChange): readonl
   ]
 }
 
-function unreadGap(pod: PodPicture): Finding {
+function unreadGap(pod: PodSnapshot): Finding {
   const next = commandLine`accept the risk with --waive ${pod.id}, or: kcert rotate-ca --phase 4`
   return gap(podPlace(pod), 'not known to have read the new CA', next)
 }
@@ -135,7 +135,7 @@ function handshakesCheck(counted: readonly Counted[]): Check {
   return check('handshake-errors', what, counted.length, counted.length === 0 ? [none] : failed)
 }
 
-function oldTrustCheck(seen: Picture, target: Target, files: readonly TrustFile[]): Check {
+function oldTrustCheck(seen: Snapshot, target: Target, files: readonly TrustFile[]): Check {
   const change = changeOf(target, 'cluster')
   return check('old-trust', 'nobody trusts the old CA', files.length + seen.caBundles.length, [
     ...files
@@ -161,12 +161,12 @@ function gap(at: string, what: string, next?: string): Finding {
 }
 
 /** Phase 12 changes volumes once more, and a process that knew both CAs still knows the new one. */
-function lacksNew(seen: Picture, target: Target, change: CaChange, pod: PodPicture): boolean {
+function lacksNew(seen: Snapshot, target: Target, change: CaChange, pod: PodSnapshot): boolean {
   if (target.isDropping) return pod.volume !== undefined && !pod.volume.trust.includes(change.newCa.digest)
   return convergenceOf(seen, change, target, pod) !== 'converged'
 }
 
-function ownLeaves(seen: Picture): readonly Pick<ApiLeaf, 'file' | 'ca'>[] {
+function ownLeaves(seen: Snapshot): readonly Pick<ApiLeaf, 'file' | 'ca'>[] {
   const kubelets = seen.kubelets.flatMap((kubelet) => [
     fileAt(seen, kubelet.node, clientPathOf(kubelet)),
     fileAt(seen, kubelet.node, servingPathOf(kubelet)),
@@ -175,13 +175,13 @@ function ownLeaves(seen: Picture): readonly Pick<ApiLeaf, 'file' | 'ca'>[] {
   return [...apiLeaves(seen), ...others.flatMap((file) => (file ? [{ file, ca: 'cluster' as const }] : []))]
 }
 
-function isOld(seen: Picture, target: Target, file: FilePicture, ca: CaName): boolean {
+function isOld(seen: Snapshot, target: Target, file: FileSnapshot, ca: CaName): boolean {
   const change = changeOf(target, ca)
   return change !== undefined && isOfOldCa(seen, file, change)
 }
 
 /** Ours is phase 9's; somebody else's is re-issued by its owner, or taken upon the operator by name. */
-function cureOf(seen: Picture, presenter: string): string {
+function cureOf(seen: Snapshot, presenter: string): string {
   const isOurs =
     seen.kubelets.some(({ id }) => id === presenter) || seen.components.some(({ id }) => id === presenter)
   return isOurs ? 'kcert rotate-ca --phase 9' : commandLine`its owner re-issues it, or --waive ${presenter}`

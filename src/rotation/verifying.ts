@@ -1,7 +1,12 @@
 import type { ProbeSubject, Task } from './action.ts'
 import type { Digest } from './certificate-record.ts'
-import { type ComponentPicture, type ExtensionAuthenticationPicture, fileAt, type Seen } from './picture.ts'
 import { isProven } from './proof.ts'
+import {
+  type ComponentSnapshot,
+  type ExtensionAuthenticationSnapshot,
+  fileAt,
+  type Seen,
+} from './snapshot.ts'
 import { type CaName, changeOf, type Target } from './target.ts'
 import { patch, probe, wait } from './tasks.ts'
 import type { TrustFile } from './trust-files.ts'
@@ -43,7 +48,7 @@ export function provingAll(files: readonly TrustFile[], target: Target): readonl
 }
 
 /** True for those that know clients by what API servers publish in extension-apiserver-authentication. */
-export function knowsByConfigMap({ name, flags }: ComponentPicture): boolean {
+export function knowsByConfigMap({ name, flags }: ComponentSnapshot): boolean {
   const isOne = name === 'kube-scheduler' || name === 'kube-controller-manager'
   if (!isOne || flags['client-ca-file'] !== undefined) return false
   // Without a kubeconfig to look it up by, they take every client for anonymous, whatever certificate it shows.
@@ -84,7 +89,7 @@ export function awaitExtension(target: Target, ...generations: readonly ('oldCa'
 
 /** True when API servers publish one of these CAs there. */
 export function publishes(
-  { client, requestheader }: ExtensionAuthenticationPicture,
+  { client, requestheader }: ExtensionAuthenticationSnapshot,
   digests: readonly Digest[],
 ): boolean {
   return [...client, ...requestheader].some((digest) => digests.includes(digest))

@@ -1,6 +1,6 @@
 import type { CertificateRecord, CertificateTable, Digest } from './certificate-record.ts'
-import type { EvidencePicture } from './picture.ts'
 import type { AuthorityView, CertificateView, EvidenceView } from './report.ts'
+import type { EvidenceSnapshot } from './snapshot.ts'
 import { isPlanned, type Target } from './target.ts'
 
 // Certificates, CAs and evidence as reports show them.
@@ -59,7 +59,7 @@ function isHex(text: string): boolean {
   return /^[0-9a-f]+$/.test(text)
 }
 
-export function evidenceView({ key, ok, atMs, detail }: EvidencePicture, nowMs: number): EvidenceView {
+export function evidenceView({ key, ok, atMs, detail }: EvidenceSnapshot, nowMs: number): EvidenceView {
   const ageSeconds = Math.max(0, Math.round((nowMs - atMs) / 1000))
   return { key, ok, at: timeOf(atMs), ageSeconds, detail }
 }

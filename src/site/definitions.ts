@@ -4,7 +4,7 @@ import { type Flags, flagsOf, programOf } from '../pki/component-flags.ts'
 import type { ProcessFacts } from '../pki/node-access.ts'
 import { readStaticPod } from '../pki/static-pod.ts'
 import { environmentFiles, type UnitFile, unitCommands } from '../pki/systemd-unit.ts'
-import type { ComponentName, ComponentPicture } from '../rotation/picture.ts'
+import type { ComponentName, ComponentSnapshot } from '../rotation/snapshot.ts'
 import type { NodeFile } from './node-files.ts'
 
 export const componentNames: readonly ComponentName[] = [
@@ -18,7 +18,7 @@ export const componentNames: readonly ComponentName[] = [
 /** What starts a component on a node, as its definition says. */
 export interface Definition {
   readonly name: ComponentName | 'kubelet'
-  readonly runsAs: ComponentPicture['runsAs']
+  readonly runsAs: ComponentSnapshot['runsAs']
   readonly path: string
   readonly argv: readonly string[]
   /** Of a static pod's container. */
@@ -28,15 +28,17 @@ export interface Definition {
 
 /** Returns the components that static pods define. What is no pod is passed over, as the kubelet does. */
 export async function staticPodDefinitions(
-  files: readonly { readonly picture: { readonly path: string }; readonly text?: string }[],
+  files: readonly { readonly snapshot: { readonly path: string }; readonly text?: string }[],
 ): Promise<Definition[]> {
   const found = await Promise.all(
-    files.map(async ({ picture, text }) => {
+    files.map(async ({ snapshot, text }) => {
       const pod = await readStaticPod(text ?? '').catch(() => undefined)
       return (pod?.containers ?? []).flatMap(({ program, argv, image }): Definition[] => {
         const name = componentNames.find((known) => known === program)
         if (name === undefined || pod === undefined) return []
-        return [{ name, runsAs: 'static-pod', path: picture.path, argv, image, annotations: pod.annotations }]
+        return [
+          { name, runsAs: 'static-pod', path: snapshot.path, argv, image, annotations: pod.annotations },
+        ]
       })
     }),
   )

@@ -4,7 +4,7 @@ import type { ObjectsApi } from '../cluster/objects.ts'
 import { getOne, listAll } from '../cluster/readable.ts'
 import { withoutBrackets } from '../errors/host-port.ts'
 import type { ProcessFacts } from '../pki/node-access.ts'
-import type { CaBundlePicture, HandshakePicture } from '../rotation/picture.ts'
+import type { CaBundleSnapshot, HandshakeSnapshot } from '../rotation/snapshot.ts'
 import { shownChain } from '../tls/handshake.ts'
 import { Certificate } from '../x509/certificate.ts'
 import { configurationOf, listeningOf } from './listening.ts'
@@ -18,7 +18,7 @@ export async function processHandshake(
   site: Site,
   node: string,
   running: ProcessFacts,
-): Promise<HandshakePicture | undefined> {
+): Promise<HandshakeSnapshot | undefined> {
   const { host, port } = listeningOf(running.argv, await configurationOf(site.node(node), running))
   return handshake(site, `${node}/${running.program}`, node, host, port)
 }
@@ -26,9 +26,9 @@ export async function processHandshake(
 /** Returns what those show whom API servers verify by a caBundle; each distinct chain of a service's endpoints. */
 export async function serviceHandshakes(
   site: Site,
-  bundles: readonly CaBundlePicture[],
+  bundles: readonly CaBundleSnapshot[],
   from: string,
-): Promise<HandshakePicture[]> {
+): Promise<HandshakeSnapshot[]> {
   const servers = [...new Set(bundles.map(({ server }) => server))]
   const found = await Promise.all(
     servers.map(async (server) => {
@@ -90,7 +90,7 @@ async function handshake(
   host: string,
   port: number,
   name = host,
-): Promise<HandshakePicture | undefined> {
+): Promise<HandshakeSnapshot | undefined> {
   try {
     const ders = await shownChain(site.dial(from, host, port), isIP(name) ? '127.0.0.1' : name, timeoutMs)
     const chain = site.certificates.addAll(ders.map((der) => Certificate.parse(der)))

@@ -1,11 +1,11 @@
 import type { FileContent, FileFacts, NodeAccess, NodeCall } from '../pki/node-access.ts'
-import type { FilePicture } from '../rotation/picture.ts'
+import type { FileSnapshot } from '../rotation/snapshot.ts'
 import { looksLikePem } from '../x509/pem.ts'
 import type { FileReading, ReadContent } from './file-reading.ts'
 
 /** A file of a node as it was read. */
 export interface NodeFile {
-  readonly picture: FilePicture
+  readonly snapshot: FileSnapshot
   readonly refersTo?: ReadContent['refersTo']
   /** Of definitions and configurations; not of what holds keys or certificates. */
   readonly text?: string
@@ -74,7 +74,7 @@ export class NodeFiles {
     const changedAtMs = Math.max(modifiedAt.getTime(), linkedAt?.getTime() ?? 0) - aheadMs
     const isText = holds.kind === 'other' && content.length <= largestText && !looksLikePem(content)
     return {
-      picture: {
+      snapshot: {
         node: this.node.name,
         path,
         digest: sha256,

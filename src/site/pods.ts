@@ -5,7 +5,7 @@ import type { FileFacts, NodeAccess } from '../pki/node-access.ts'
 import { capabilities } from '../rotation/capabilities.ts'
 import { publishedFor } from '../rotation/convergence.ts'
 import { isSelected } from '../rotation/inventory.ts'
-import type { PodPicture, PublishedTrust, Trust } from '../rotation/picture.ts'
+import type { PodSnapshot, PublishedTrust, Trust } from '../rotation/snapshot.ts'
 import { apiServerSigner } from './object-content.ts'
 import { PodPrograms, keyOf as programKey, type Rereading, type RunningClient } from './pod-programs.ts'
 import type { Site } from './site.ts'
@@ -31,7 +31,7 @@ interface Mounting extends CaFile {
 interface CaFile {
   /** Of the file on its node, below the kubelet's --root-dir. */
   readonly path: string
-  readonly trustBundle?: NonNullable<PodPicture['trustBundle']>
+  readonly trustBundle?: NonNullable<PodSnapshot['trustBundle']>
 }
 
 interface Volume {
@@ -65,7 +65,7 @@ export class PodWatch {
     nodeNamed: (name: string) => NodeAccess | undefined,
     published: readonly PublishedTrust[],
     eachNode: <Item>(items: readonly Item[], look: (item: Item) => Promise<void>) => Promise<unknown>,
-  ): Promise<readonly PodPicture[]> {
+  ): Promise<readonly PodSnapshot[]> {
     const lookedAtMs = this.site.clock().getTime()
     const found = await listAll(this.site.objects, resources.pods, {
       fieldSelector: 'status.phase!=Succeeded,status.phase!=Failed',
@@ -79,7 +79,7 @@ export class PodWatch {
       if (node !== undefined) await this.readVolumes(node, its, volumes).catch(() => {})
     })
     this.forget(mounting)
-    const pods = mounting.map((one) => ({ one, pod: this.picture(one, volumes.get(keyOf(one)), published) }))
+    const pods = mounting.map((one) => ({ one, pod: this.snapshot(one, volumes.get(keyOf(one)), published) }))
     const behind = Map.groupBy(
       pods.filter(({ one, pod }) => isBehind(pod) && !this.isNamed(one.pod, pod.workload)),
       ({ one }) => one.node,
@@ -153,11 +153,11 @@ export class PodWatch {
     for (const key of this.known.keys()) if (!alive.has(key)) this.known.delete(key)
   }
 
-  private picture(
+  private snapshot(
     { pod, node, startedAtMs, trustBundle }: Mounting,
     volume: Volume | undefined,
     published: readonly PublishedTrust[],
-  ): Omit<PodPicture, 'rereads'> {
+  ): Omit<PodSnapshot, 'rereads'> {
     const { namespace = '', name, uid = '' } = pod.metadata
     const source = { id: `${namespace}/${name}`, ...(trustBundle && { trustBundle }) }
     const workload = workloadOf(pod)
@@ -183,9 +183,9 @@ export class PodWatch {
   /** By its program where that was read; kube-proxy otherwise by its image, and others not at all. */
   private rereading(
     one: Mounting,
-    pod: Omit<PodPicture, 'rereads'>,
+    pod: Omit<PodSnapshot, 'rereads'>,
     programs: ReadonlyMap<string, Rereading>,
-  ): Pick<PodPicture, 'rereads' | 'readsOnce'> {
+  ): Pick<PodSnapshot, 'rereads' | 'readsOnce'> {
     if (this.isNamed(one.pod, pod.workload)) return { rereads: true }
     const byImage = (proxyMinor(one.pod) ?? 0) >= capabilities.clientRereadsCaFile.firstMinor
     if (!isBehind(pod)) return { rereads: byImage }
@@ -228,7 +228,7 @@ function keyOf({ node, path }: Mounting): string {
 }
 
 /** True for a pod whose processes began before both CAs were in its volume: they know them only if they read it again. */
-function isBehind({ volume, startedAtMs }: Omit<PodPicture, 'rereads'>): boolean {
+function isBehind({ volume, startedAtMs }: Omit<PodSnapshot, 'rereads'>): boolean {
   return volume !== undefined && volume.trust.length > 1 && startedAtMs < volume.changedAtMs
 }
 

@@ -3,7 +3,7 @@ import type { Duplex } from 'node:stream'
 import type { ObjectsApi } from '../cluster/objects.ts'
 import { commandLine } from '../errors/command-line.ts'
 import type { Anchor, EndpointKind } from '../probe/target.ts'
-import type { CaBundlePicture } from '../rotation/picture.ts'
+import type { CaBundleSnapshot } from '../rotation/snapshot.ts'
 import { Certificates } from './certificates.ts'
 import type { ProbeTarget } from './dialling.ts'
 import { FileReading } from './file-reading.ts'
@@ -80,10 +80,10 @@ function nowhere(common: Common, server: string): ProbeTarget {
 }
 
 /** One for each distinct set of CAs, with the fields that hold it. */
-function anchorsOf(bundles: readonly CaBundlePicture[], certificates: Certificates): Anchor[] {
+function anchorsOf(bundles: readonly CaBundleSnapshot[], certificates: Certificates): Anchor[] {
   const bySet = Map.groupBy(bundles, ({ trust }) => trust.toSorted().join())
   return [...bySet.values()].map((same): Anchor => {
-    const [{ id: source, trust }] = same as [CaBundlePicture]
+    const [{ id: source, trust }] = same as [CaBundleSnapshot]
     if (trust.length === 0)
       return { by: 'caBundle', source, fault: 'it is empty: the CAs of the control-plane nodes are asked' }
     const located = trust.flatMap((digest, index) => {

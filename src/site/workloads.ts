@@ -1,8 +1,8 @@
 import { type ClientConfig, type Metadata, type Named, resources } from '../cluster/kinds.ts'
 import { getOne, listAll } from '../cluster/readable.ts'
 import { isSelected } from '../rotation/inventory.ts'
-import type { CaBundlePicture, Sections, WorkloadPicture } from '../rotation/picture.ts'
 import { rotationAnnotation } from '../rotation/restart.ts'
+import type { CaBundleSnapshot, Sections, WorkloadSnapshot } from '../rotation/snapshot.ts'
 import { contentVersion } from './object-content.ts'
 import type { Site } from './site.ts'
 
@@ -23,7 +23,7 @@ export async function caBundles({
     field: string,
     config: ClientConfig | undefined,
     { place = '', isAvailable = true } = {},
-  ): CaBundlePicture[] => {
+  ): CaBundleSnapshot[] => {
     const server = serverOf(config)
     if (server === undefined) return []
     const { metadata } = object
@@ -120,7 +120,7 @@ export const rollingKinds = [
 /** Returns what rolls its own pods, with the aggregated APIs and webhooks that these serve. */
 export async function workloads(
   { objects, inventory }: Site,
-  bundles: readonly CaBundlePicture[],
+  bundles: readonly CaBundleSnapshot[],
 ): Promise<Sections['workloads']> {
   const [services, ...listed] = await Promise.all([
     servicesOf(objects, bundles),
@@ -128,7 +128,7 @@ export async function workloads(
   ])
   const excluded = inventory.workloads?.exclude ?? []
   return rollingKinds.flatMap(([kind], index) =>
-    (listed[index] ?? []).map(({ metadata, spec }): WorkloadPicture => {
+    (listed[index] ?? []).map(({ metadata, spec }): WorkloadSnapshot => {
       const { namespace = '', name, resourceVersion = '', labels = {} } = metadata
       const template = spec?.template?.metadata
       const annotation = template?.annotations?.[rotationAnnotation]
@@ -147,7 +147,7 @@ export async function workloads(
   )
 }
 
-async function servicesOf(objects: Site['objects'], bundles: readonly CaBundlePicture[]) {
+async function servicesOf(objects: Site['objects'], bundles: readonly CaBundleSnapshot[]) {
   const servers = Map.groupBy(bundles, ({ server }) => server)
   const found = await Promise.all(
     [...servers].map(async ([server, its]) => {

@@ -1,6 +1,6 @@
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
-import { type FilePicture, fileAt, type Picture, sectionNames } from '../../src/rotation/picture.ts'
 import type { Executor, Observer } from '../../src/rotation/ports.ts'
+import { type FileSnapshot, fileAt, type Snapshot, sectionNames } from '../../src/rotation/snapshot.ts'
 
 /** A cluster with its ports, before a rotation. */
 export interface PortsStage {
@@ -22,9 +22,9 @@ export function rotationPortsContract(title: string, open: () => Promise<PortsSt
       await stage?.close()
     })
 
-    const look = async (): Promise<Picture> =>
-      (await stage.await(stage.observer.observe(sectionNames))) as Picture
-    const clientCa = (seen: Picture): FilePicture => {
+    const look = async (): Promise<Snapshot> =>
+      (await stage.await(stage.observer.observe(sectionNames))) as Snapshot
+    const clientCa = (seen: Snapshot): FileSnapshot => {
       const api = seen.components.find(({ name }) => name === 'kube-apiserver')!
       return fileAt(seen, api.node, api.flags['client-ca-file'])!
     }
@@ -75,7 +75,7 @@ export function rotationPortsContract(title: string, open: () => Promise<PortsSt
     })
 
     test('a process that is another one already is not restarted', async () => {
-      const manager = (seen: Picture) =>
+      const manager = (seen: Snapshot) =>
         seen.components.find(({ name }) => name === 'kube-controller-manager')!
       const before = manager(await look())
       const restart = { kind: 'restart', phase: 2, process: before.id, how: 'definition' } as const
@@ -85,7 +85,7 @@ export function rotationPortsContract(title: string, open: () => Promise<PortsSt
     })
 
     test('a service that is restarted is another process, and well', async () => {
-      const kubelet = (seen: Picture) => seen.kubelets.at(-1)!
+      const kubelet = (seen: Snapshot) => seen.kubelets.at(-1)!
       const before = kubelet(await look())
       const replaces = before.process!.startedAtMs
       const restart = { kind: 'restart', phase: 9, process: before.id, replaces, how: 'service' } as const

@@ -11,21 +11,21 @@ import type { CertificateRecord, Digest } from '../../src/rotation/certificate-r
 import { HandshakeWatch } from '../../src/rotation/handshake-errors.ts'
 import { copiesFolder, pastIndex } from '../../src/rotation/material.ts'
 import type { FoundKeys, KeyFile, KeyPlaces, OldKeyFiles } from '../../src/rotation/old-keys.ts'
+import type { Executor, JournalFile, Observer, ProbeAnswer } from '../../src/rotation/ports.ts'
 import type {
   ComponentName,
-  ComponentPicture,
-  CopyPicture,
+  ComponentSnapshot,
+  CopySnapshot,
   FileHolds,
-  FilePicture,
-  Picture,
-  ProcessPicture,
+  FileSnapshot,
+  ProcessSnapshot,
   PublishedTrust,
   SectionName,
   Sections,
   Seen,
-} from '../../src/rotation/picture.ts'
-import { sectionNames } from '../../src/rotation/picture.ts'
-import type { Executor, JournalFile, Observer, ProbeAnswer } from '../../src/rotation/ports.ts'
+  Snapshot,
+} from '../../src/rotation/snapshot.ts'
+import { sectionNames } from '../../src/rotation/snapshot.ts'
 import type { CaName } from '../../src/rotation/target.ts'
 import { nextName, type Settings } from '../../src/rotation/target-reading.ts'
 import {
@@ -51,19 +51,19 @@ export class SimulatedObserver implements Observer {
 
   async observe<Section extends SectionName>(sections: readonly Section[]): Promise<Seen<Section>> {
     await this.cluster.time.sleep(20)
-    const picture: Record<string, unknown> = {
+    const snapshot: Record<string, unknown> = {
       atMs: this.cluster.time.nowMs,
       certificates: this.cluster.certificates,
     }
     for (const section of sections) {
       this.asked.set(section, (this.asked.get(section) ?? 0) + 1)
-      picture[section] = this[section]()
+      snapshot[section] = this[section]()
     }
-    return picture as unknown as Seen<Section>
+    return snapshot as unknown as Seen<Section>
   }
 
   /** Everything, for a test to look at. */
-  get picture(): Picture {
+  get snapshot(): Snapshot {
     const sections = Object.fromEntries(
       sectionNames.map((section) => [section, this[section]()]),
     ) as unknown as Sections
@@ -88,7 +88,7 @@ export class SimulatedObserver implements Observer {
 
   components(): Sections['components'] {
     return [...this.cluster.nodes.keys()].flatMap((node) =>
-      this.cluster.componentIds(node).map((id): ComponentPicture => {
+      this.cluster.componentIds(node).map((id): ComponentSnapshot => {
         const name = id.split('/')[1] as ComponentName
         const definition = this.cluster.definitionPath(name)
         const file = this.cluster.read(node, definition)!
@@ -105,7 +105,7 @@ export class SimulatedObserver implements Observer {
           flags: said?.flags ?? {},
           annotations: said?.annotations ?? {},
           ...(name === 'kube-proxy' ? {} : { version: said?.version ?? 'v1.36.3' }),
-          ...(process === undefined ? {} : { process: pictureOf(process) }),
+          ...(process === undefined ? {} : { process: snapshotOf(process) }),
         }
       }),
     )
@@ -129,13 +129,13 @@ export class SimulatedObserver implements Observer {
         ...(flags['kubelet-server-current'] === undefined
           ? {}
           : { servingCurrent: flags['kubelet-server-current'] }),
-        ...(process === undefined ? {} : { process: pictureOf(process) }),
+        ...(process === undefined ? {} : { process: snapshotOf(process) }),
       }
     })
   }
 
   files(): Sections['files'] {
-    const files = new Map<string, FilePicture>()
+    const files = new Map<string, FileSnapshot>()
     for (const [key, file] of this.cluster.files) {
       const [node, path] = [key.slice(0, key.indexOf(':')), key.slice(key.indexOf(':') + 1)]
       if (this.cluster.nodes.get(node)?.isUnreachable || path.startsWith(copiesFolder)) continue
@@ -329,19 +329,19 @@ export class SimulatedObserver implements Observer {
   }
 }
 
-function pictureOf({ startedAtMs, flags, isHealthy }: SimulatedProcess): ProcessPicture {
+function snapshotOf({ startedAtMs, flags, isHealthy }: SimulatedProcess): ProcessSnapshot {
   return { startedAtMs, flags, isHealthy }
 }
 
 const indexPath = `${copiesFolder}/index.jsonl`
 
-function copiesOn(cluster: SimulatedCluster, node: string): CopyPicture[] {
+function copiesOn(cluster: SimulatedCluster, node: string): CopySnapshot[] {
   const text = cluster.files.get(`${node}:${indexPath}`)?.text ?? ''
   return text
     .split('\n')
     .filter((line) => line !== '')
     .map((line) => {
-      const copy = JSON.parse(line) as CopyPicture
+      const copy = JSON.parse(line) as CopySnapshot
       const holds = copy.linksTo === undefined ? heldByCopy(cluster, node, copy) : undefined
       return holds === undefined ? copy : { ...copy, holds }
     })
@@ -350,7 +350,7 @@ function copiesOn(cluster: SimulatedCluster, node: string): CopyPicture[] {
 function heldByCopy(
   cluster: SimulatedCluster,
   node: string,
-  { of, digest }: CopyPicture,
+  { of, digest }: CopySnapshot,
 ): FileHolds | undefined {
   const text = cluster.files.get(`${node}:${copiesFolder}/by-digest/${digest}`)?.text
   if (text === undefined) return undefined
@@ -705,7 +705,7 @@ export class SimulatedExecutor implements Executor {
     node: string,
     path: string,
     phase: number,
-    { flags, version }: Pick<CopyPicture, 'flags' | 'version'> = {},
+    { flags, version }: Pick<CopySnapshot, 'flags' | 'version'> = {},
   ): void {
     if (path.startsWith(copiesFolder)) return
     const isKept = copiesOn(this.cluster, node).some(
@@ -738,7 +738,7 @@ export class SimulatedExecutor implements Executor {
     this.index(node, { phase, node, of: { object }, digest })
   }
 
-  private index(node: string, copy: CopyPicture): void {
+  private index(node: string, copy: CopySnapshot): void {
     const text = this.cluster.files.get(`${node}:${indexPath}`)?.text ?? ''
     this.cluster.write(node, indexPath, `${text}${JSON.stringify(copy)}\n`, 0o600)
   }

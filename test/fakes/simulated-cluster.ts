@@ -1,7 +1,7 @@
 import { createHash } from 'node:crypto'
 import type { CertificateRecord, Digest } from '../../src/rotation/certificate-record.ts'
 import { reissuedRecord } from '../../src/rotation/certificate-record.ts'
-import type { ComponentName, FileHolds, ObjectReference } from '../../src/rotation/picture.ts'
+import type { ComponentName, FileHolds, ObjectReference } from '../../src/rotation/snapshot.ts'
 import { SimulatedTime } from './simulated-cluster-time.ts'
 
 // A cluster in memory that keeps to what was measured on the lab; simulated-cluster.md says what it promises.

@@ -8,9 +8,9 @@ import { renderInventory } from '../../src/output/discovery.ts'
 import type { ProbeSubject } from '../../src/rotation/action.ts'
 import { accessFor } from '../../src/rotation/discovery.ts'
 import { readInventory } from '../../src/rotation/inventory.ts'
-import { fileKey, type Picture, sectionNames } from '../../src/rotation/picture.ts'
 import { phaseNumbered, playbook } from '../../src/rotation/playbook.ts'
 import { preflight } from '../../src/rotation/refusals.ts'
+import { fileKey, type Snapshot, sectionNames } from '../../src/rotation/snapshot.ts'
 import { defaultSettings, targetOf } from '../../src/rotation/target-reading.ts'
 import { discover } from '../../src/rotation-io/discovering.ts'
 import { SiteExecutor } from '../../src/rotation-io/executor.ts'
@@ -36,14 +36,14 @@ function observes(title: string, request: ClusterRequest, more: (scene: () => Sc
       const cluster = await openCluster(request)
       const site = await labSite(cluster)
       const observer = new SiteObserver(site)
-      let picture = await observer.observe(sectionNames)
+      let snapshot = await observer.observe(sectionNames)
       // On a busy machine a health check may run out of time: tests begin with a cluster that is well.
       await until('nodes, components, kubelets and add-ons are well', 300_000, async () => {
-        if (isWell(picture)) return true
-        picture = await observer.observe(sectionNames)
-        return isWell(picture)
+        if (isWell(snapshot)) return true
+        snapshot = await observer.observe(sectionNames)
+        return isWell(snapshot)
       })
-      scene = { cluster, site, observer, picture }
+      scene = { cluster, site, observer, snapshot }
     })
 
     afterAll(async () => {
@@ -59,10 +59,10 @@ interface Scene {
   readonly cluster: Cluster & { close(): Promise<void> }
   readonly site: Site
   readonly observer: SiteObserver
-  readonly picture: Picture
+  readonly snapshot: Snapshot
 }
 
-function isWell({ nodes, components, kubelets, caBundles }: Picture): boolean {
+function isWell({ nodes, components, kubelets, caBundles }: Snapshot): boolean {
   return (
     [...components, ...kubelets].every(({ process }) => process?.isHealthy) &&
     caBundles.every(({ isAvailable }) => isAvailable) &&
@@ -88,35 +88,35 @@ const pki = '/etc/kubernetes/pki'
 
 observes('the observer on 1+1', { controlPlanes: 1, workers: 1 }, (scene) => {
   test('nodes are as the API says, and their clocks are those of this machine', () => {
-    const { picture } = scene()
+    const { snapshot } = scene()
     const kubeletVersion = releases[defaultMinor].kubernetes
-    expect(picture.nodes).toMatchObject([
+    expect(snapshot.nodes).toMatchObject([
       { name: 'cp1', isControlPlane: true, isReady: true, kubeletVersion, layout: 'kubeadm' },
       { name: 'w1', isControlPlane: false, isReady: true, kubeletVersion, layout: 'kubeadm' },
     ])
-    for (const { clockSkewMs } of picture.nodes) expect(Math.abs(clockSkewMs!)).toBeLessThan(1_000)
+    for (const { clockSkewMs } of snapshot.nodes) expect(Math.abs(clockSkewMs!)).toBeLessThan(1_000)
   })
 
   test('components are the static pods, healthy, with flags of definition and process', async () => {
-    const { picture, cluster } = scene()
-    expect(picture.components.map(({ id }) => id)).toEqual([
+    const { snapshot, cluster } = scene()
+    expect(snapshot.components.map(({ id }) => id)).toEqual([
       'cp1/kube-apiserver',
       'cp1/kube-controller-manager',
       'cp1/kube-scheduler',
     ])
-    for (const component of picture.components) {
+    for (const component of snapshot.components) {
       expect(component.process?.isHealthy, component.id).toBe(true)
       expect(component.process?.flags).toEqual(component.flags)
       const { stdout } = await cluster.onNode('cp1', ['sha256sum', component.definition])
       expect(component.definitionDigest).toBe(stdout.split(' ')[0])
       expect(component.runsAs).toBe('static-pod')
     }
-    expect(picture.components[1]!.flags['root-ca-file']).toBe(`${pki}/ca.crt`)
+    expect(snapshot.components[1]!.flags['root-ca-file']).toBe(`${pki}/ca.crt`)
   })
 
   test('a process started when the node says', async () => {
-    const { picture, cluster } = scene()
-    const api = picture.components.find(({ name }) => name === 'kube-apiserver')!
+    const { snapshot, cluster } = scene()
+    const api = snapshot.components.find(({ name }) => name === 'kube-apiserver')!
     const { stdout } = await cluster.onNode('cp1', [
       'sh',
       '-c',
@@ -126,7 +126,7 @@ observes('the observer on 1+1', { controlPlanes: 1, workers: 1 }, (scene) => {
   })
 
   test('kubelets have their files, and are healthy', () => {
-    expect(scene().picture.kubelets).toMatchObject(
+    expect(scene().snapshot.kubelets).toMatchObject(
       ['cp1', 'w1'].map((node) => ({
         id: `${node}/kubelet`,
         clientCaFile: `${pki}/ca.crt`,
@@ -139,8 +139,8 @@ observes('the observer on 1+1', { controlPlanes: 1, workers: 1 }, (scene) => {
   })
 
   test('files have the digests, modes and certificates that are on the node', async () => {
-    const { picture, cluster } = scene()
-    const at = (path: string) => picture.files.get(fileKey('cp1', path))
+    const { snapshot, cluster } = scene()
+    const at = (path: string) => snapshot.files.get(fileKey('cp1', path))
     for (const path of [`${pki}/ca.crt`, `${pki}/ca.key`, '/etc/kubernetes/admin.conf']) {
       const { stdout } = await cluster.onNode('cp1', ['sh', '-c', `sha256sum ${path}; stat -c %a ${path}`])
       const [digest, , mode] = stdout.split(/\s+/)
@@ -148,10 +148,10 @@ observes('the observer on 1+1', { controlPlanes: 1, workers: 1 }, (scene) => {
     }
     const ca = digestOf(fileOn(scene(), 'cp1', `${pki}/ca.crt`))
     expect(at(`${pki}/ca.crt`)?.holds).toEqual({ kind: 'certificates', certificates: [ca] })
-    const record = picture.certificates.get(ca)!
+    const record = snapshot.certificates.get(ca)!
     expect(at(`${pki}/ca.key`)?.holds).toEqual({ kind: 'key', spki: record.spki })
     const leaf = digestOf(fileOn(scene(), 'cp1', `${pki}/apiserver.crt`))
-    expect(picture.certificates.get(leaf)).toMatchObject({
+    expect(snapshot.certificates.get(leaf)).toMatchObject({
       subject: 'CN=kube-apiserver',
       signedBy: record.spki,
     })
@@ -163,8 +163,8 @@ observes('the observer on 1+1', { controlPlanes: 1, workers: 1 }, (scene) => {
   })
 
   test('no private key is in a picture', () => {
-    const { picture } = scene()
-    const text = JSON.stringify([...picture.files.values(), ...picture.certificates.values()])
+    const { snapshot } = scene()
+    const text = JSON.stringify([...snapshot.files.values(), ...snapshot.certificates.values()])
     const keys = [`${pki}/ca.key`, '/etc/kubernetes/admin.conf'].map((path) => {
       const content = fileOn(scene(), 'cp1', path).toString()
       const data = /client-key-data: (\S+)/.exec(content)?.[1]
@@ -175,7 +175,7 @@ observes('the observer on 1+1', { controlPlanes: 1, workers: 1 }, (scene) => {
   })
 
   test("kubeconfigs are kubeadm's, each with the component that reads it; the kubelet's is its own", () => {
-    const used = scene().picture.kubeconfigs.map(({ id, usedBy }) => `${id} ${usedBy ?? ''}`.trim())
+    const used = scene().snapshot.kubeconfigs.map(({ id, usedBy }) => `${id} ${usedBy ?? ''}`.trim())
     expect(used.toSorted()).toEqual([
       'cp1:/etc/kubernetes/admin.conf',
       'cp1:/etc/kubernetes/controller-manager.conf cp1/kube-controller-manager',
@@ -185,7 +185,7 @@ observes('the observer on 1+1', { controlPlanes: 1, workers: 1 }, (scene) => {
   })
 
   test('every namespace has its CA, and every pod that mounts it is seen on its node', async () => {
-    const { picture } = scene()
+    const { snapshot } = scene()
     const ca = digestOf(fileOn(scene(), 'cp1', `${pki}/ca.crt`))
     const namespaces = (await kubectl(scene(), 'get', 'namespaces', '-o', 'name')).split('\n')
     // Where no API server serves them, kubectl knows no such kind.
@@ -196,76 +196,76 @@ observes('the observer on 1+1', { controlPlanes: 1, workers: 1 }, (scene) => {
     const ofApiServers = bundles.stdout
       .split('\n')
       .filter((name) => name.startsWith('kubernetes.io:kube-apiserver-serving:'))
-    expect(picture.published.map(({ kind, name }) => `${kind} ${name}`).toSorted()).toEqual(
+    expect(snapshot.published.map(({ kind, name }) => `${kind} ${name}`).toSorted()).toEqual(
       [
         ...namespaces.map((name) => `ConfigMap ${name.replace('namespace/', '')}/kube-root-ca.crt`),
         ...ofApiServers.map((name) => `ClusterTrustBundle ${name}`),
       ].toSorted(),
     )
-    for (const one of picture.published) expect(one).toMatchObject({ isActive: true, trust: [ca] })
+    for (const one of snapshot.published) expect(one).toMatchObject({ isActive: true, trust: [ca] })
     const pods = await kubectl(
       scene(),
       ...['get', 'pods', '-A', '--field-selector=status.phase=Running', '-o'],
       'jsonpath={range .items[?(@.spec.volumes[*].projected)]}{.metadata.namespace}/{.metadata.name}{"\\n"}{end}',
     )
-    expect(picture.pods.map(({ id }) => id).toSorted()).toEqual(pods.split('\n').toSorted())
-    for (const pod of picture.pods) {
+    expect(snapshot.pods.map(({ id }) => id).toSorted()).toEqual(pods.split('\n').toSorted())
+    for (const pod of snapshot.pods) {
       expect(pod.volume?.trust, pod.id).toEqual([ca])
       expect(pod.startedAtMs, pod.id).toBeGreaterThanOrEqual(pod.volume!.changedAtMs)
     }
-    expect(picture.pods.find(({ id }) => id.includes('coredns'))?.workload).toBe(
+    expect(snapshot.pods.find(({ id }) => id.includes('coredns'))?.workload).toBe(
       'Deployment kube-system/coredns',
     )
-    expect(picture.pods.find(({ id }) => id.includes('kube-proxy'))?.rereads).toBe(true)
+    expect(snapshot.pods.find(({ id }) => id.includes('kube-proxy'))?.rereads).toBe(true)
   })
 
   test('what the cluster publishes of its CAs is read, and the signatures of cluster-info hold', async () => {
-    const { picture } = scene()
+    const { snapshot } = scene()
     const ca = digestOf(fileOn(scene(), 'cp1', `${pki}/ca.crt`))
     const frontProxy = digestOf(fileOn(scene(), 'cp1', `${pki}/front-proxy-ca.crt`))
-    expect(picture.clusterInfo?.trust).toEqual([ca])
-    expect(picture.clusterInfo?.signatures.length).toBeGreaterThan(0)
-    for (const { holds } of picture.clusterInfo!.signatures) expect(holds).toBe(true)
-    expect(picture.extensionAuthentication).toMatchObject({
+    expect(snapshot.clusterInfo?.trust).toEqual([ca])
+    expect(snapshot.clusterInfo?.signatures.length).toBeGreaterThan(0)
+    for (const { holds } of snapshot.clusterInfo!.signatures) expect(holds).toBe(true)
+    expect(snapshot.extensionAuthentication).toMatchObject({
       client: [ca],
       requestheader: [frontProxy],
       allowsAnyName: false,
     })
     const inSystem = ['-n', 'kube-system', 'get', 'configmap', 'kubeadm-config', '-o', 'json']
     const version = contentVersion(JSON.parse(await kubectl(scene(), ...inSystem)))
-    expect(picture.kubeadm).toEqual({
+    expect(snapshot.kubeadm).toEqual({
       version,
       extraArgs: {},
       kubernetesVersion: releases[defaultMinor].kubernetes,
     })
-    expect(picture.leases.map(({ name, holder }) => [name, holder])).toEqual([
+    expect(snapshot.leases.map(({ name, holder }) => [name, holder])).toEqual([
       ['kube-controller-manager', 'cp1'],
       ['kube-scheduler', 'cp1'],
     ])
   })
 
   test('what is shown in a handshake is what lies in the file', () => {
-    const { picture } = scene()
-    const shown = new Map(picture.handshakes.map(({ presenter, chain }) => [presenter, chain]))
+    const { snapshot } = scene()
+    const shown = new Map(snapshot.handshakes.map(({ presenter, chain }) => [presenter, chain]))
     expect(shown.get('cp1/kube-apiserver')).toEqual([
       digestOf(fileOn(scene(), 'cp1', `${pki}/apiserver.crt`)),
     ])
-    const serving = picture.files.get(fileKey('w1', '/var/lib/kubelet/pki/kubelet-server-current.pem'))!
+    const serving = snapshot.files.get(fileKey('w1', '/var/lib/kubelet/pki/kubelet-server-current.pem'))!
     expect(serving.holds).toMatchObject({ kind: 'pair', certificates: shown.get('w1/kubelet') })
   })
 
   test('a healthy kubeadm cluster is refused nothing, and every phase plans', () => {
-    const { picture } = scene()
-    const target = targetOf(picture, defaultSettings)
+    const { snapshot } = scene()
+    const target = targetOf(snapshot, defaultSettings)
     expect(target.changes.map(({ ca, oldCa }) => [ca, oldCa.subject])).toEqual([
       ['cluster', 'CN=kubernetes'],
       ['front-proxy', 'CN=front-proxy-ca'],
     ])
-    for (const phase of playbook) expect(preflight(picture, target, phase)).toEqual([])
+    for (const phase of playbook) expect(preflight(snapshot, target, phase)).toEqual([])
     const first = phaseNumbered(1)
-    expect(first.gaps(picture, target).map(({ at }) => at)).toContain('w1')
-    expect(first.plan(picture, target).length).toBeGreaterThan(5)
-    for (const phase of playbook) expect(() => phase.plan(picture, target)).not.toThrow()
+    expect(first.gaps(snapshot, target).map(({ at }) => at)).toContain('w1')
+    expect(first.plan(snapshot, target).length).toBeGreaterThan(5)
+    for (const phase of playbook) expect(() => phase.plan(snapshot, target)).not.toThrow()
   })
 
   test('a file that is replaced is another one at the next look, within the same second too', async () => {
@@ -396,48 +396,48 @@ observes('the observer on 1+1', { controlPlanes: 1, workers: 1 }, (scene) => {
   })
 
   test('by ssh the same is seen', async () => {
-    const { cluster, picture } = scene()
+    const { cluster, snapshot } = scene()
     const site = await labSite(cluster, labInventory(cluster, 'ssh'))
     const seen = await new SiteObserver(site).observe(['components', 'files', 'handshakes'])
     await site.close()
     expect(seen.components.map(({ id, flags, process }) => [id, flags, process?.isHealthy])).toEqual(
-      picture.components.map(({ id, flags, process }) => [id, flags, process?.isHealthy]),
+      snapshot.components.map(({ id, flags, process }) => [id, flags, process?.isHealthy]),
     )
-    expect([...seen.files.keys()].toSorted()).toEqual([...picture.files.keys()].toSorted())
+    expect([...seen.files.keys()].toSorted()).toEqual([...snapshot.files.keys()].toSorted())
     expect(seen.handshakes.map(({ presenter }) => presenter)).toEqual(
-      picture.handshakes.map(({ presenter }) => presenter),
+      snapshot.handshakes.map(({ presenter }) => presenter),
     )
   })
 })
 
 observes('the observer on 3+1 with add-ons', { controlPlanes: 3, workers: 1, addons: true }, (scene) => {
   test('aggregated APIs and webhooks are presenters, with the workloads behind them', () => {
-    const { picture } = scene()
-    const servers = new Set(picture.caBundles.map(({ server }) => server))
+    const { snapshot } = scene()
+    const servers = new Set(snapshot.caBundles.map(({ server }) => server))
     expect(servers.size).toBeGreaterThanOrEqual(2)
     const ca = digestOf(fileOn(scene(), 'cp1', `${pki}/ca.crt`))
-    for (const bundle of picture.caBundles) {
+    for (const bundle of snapshot.caBundles) {
       expect(bundle.trust, bundle.id).toEqual([ca])
       expect(bundle.isAvailable, bundle.id).toBe(true)
       expect(
-        picture.handshakes.some(({ presenter }) => presenter === bundle.server),
+        snapshot.handshakes.some(({ presenter }) => presenter === bundle.server),
         bundle.server,
       ).toBe(true)
       expect(
-        picture.workloads.some(({ serves }) => serves.includes(bundle.id)),
+        snapshot.workloads.some(({ serves }) => serves.includes(bundle.id)),
         bundle.id,
       ).toBe(true)
     }
   })
 
   test('three API servers are seen, one leader of each kind, and nothing is refused', () => {
-    const { picture } = scene()
-    const apis = picture.handshakes.filter(({ presenter }) => presenter.endsWith('/kube-apiserver'))
+    const { snapshot } = scene()
+    const apis = snapshot.handshakes.filter(({ presenter }) => presenter.endsWith('/kube-apiserver'))
     expect(apis.map(({ presenter }) => presenter)).toEqual(
       ['cp1', 'cp2', 'cp3'].map((cp) => `${cp}/kube-apiserver`),
     )
-    expect(picture.leases.filter(({ holder }) => /^cp[123]$/.test(holder ?? ''))).toHaveLength(2)
-    const target = targetOf(picture, defaultSettings)
-    expect(preflight(picture, target, phaseNumbered(1))).toEqual([])
+    expect(snapshot.leases.filter(({ holder }) => /^cp[123]$/.test(holder ?? ''))).toHaveLength(2)
+    const target = targetOf(snapshot, defaultSettings)
+    expect(preflight(snapshot, target, phaseNumbered(1))).toEqual([])
   })
 })

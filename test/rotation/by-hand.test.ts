@@ -1,7 +1,7 @@
 import { expect, test } from 'vitest'
 import { checkPlan } from '../../src/rotation/model/check.ts'
-import { sectionNames } from '../../src/rotation/picture.ts'
 import { phaseNumbered } from '../../src/rotation/playbook.ts'
+import { sectionNames } from '../../src/rotation/snapshot.ts'
 import { SimulatedOperator } from './operator.ts'
 import { allPhases, Scene } from './scene.ts'
 
@@ -66,7 +66,7 @@ test("a kubelet's tlsCertFile is copied first, then signed anew for the same nam
   const after = leafOf(scene, 'w1', kubeletLeaf)
   expect([after.subject, after.spki]).toEqual([before.subject, before.spki])
   expect(after.signedBy).toBe(scene.newCa().spki)
-  const shown = scene.observer.picture.handshakes.find(({ presenter }) => presenter === 'w1/kubelet')
+  const shown = scene.observer.snapshot.handshakes.find(({ presenter }) => presenter === 'w1/kubelet')
   expect(shown?.chain).toEqual([after.digest])
 })
 

@@ -2,7 +2,7 @@ import { describe, expect, test } from 'vitest'
 import type { Condition } from '../../src/rotation/action.ts'
 import type { CertificateRecord } from '../../src/rotation/certificate-record.ts'
 import { missingFor, placeOfCondition, secondsUntil, sectionsOf } from '../../src/rotation/conditions.ts'
-import type { Picture, PodPicture, Sections } from '../../src/rotation/picture.ts'
+import type { PodSnapshot, Sections, Snapshot } from '../../src/rotation/snapshot.ts'
 
 // Each condition on a snapshot that satisfies it, and on snapshots that differ in one value.
 
@@ -34,12 +34,12 @@ const empty: Sections = {
   intents: [],
 }
 
-function missing(until: Condition, seen: Partial<Picture> = {}): string[] {
-  const picture = { ...empty, atMs: 1_000, certificates: new Map([['leaf', leaf]]), ...seen }
-  return missingFor(until, picture).map(({ at, what }) => `${at}: ${what}`)
+function missing(until: Condition, seen: Partial<Snapshot> = {}): string[] {
+  const snapshot = { ...empty, atMs: 1_000, certificates: new Map([['leaf', leaf]]), ...seen }
+  return missingFor(until, snapshot).map(({ at, what }) => `${at}: ${what}`)
 }
 
-function pod(trust: readonly string[], more: Partial<PodPicture> = {}): PodPicture {
+function pod(trust: readonly string[], more: Partial<PodSnapshot> = {}): PodSnapshot {
   const volume = { trust, changedAtMs: 500 }
   return { id: 'default/web-1', uid: '1', node: 'w1', startedAtMs: 600, rereads: false, volume, ...more }
 }
@@ -93,7 +93,7 @@ describe('published', () => {
 })
 
 describe('volumes', () => {
-  test.each<[string, PodPicture, string[]]>([
+  test.each<[string, PodSnapshot, string[]]>([
     ['a volume with both CAs', pod(['old', 'new']), []],
     ['a volume with the old CA', pod(['old']), ['Pod default/web-1: its volume is as before']],
   ])('%s', (_, one, expected) => {
@@ -111,7 +111,7 @@ describe('pods-converged', () => {
   const late = ['Pod default/web-1: not replaced yet']
   const until = { kind: 'pods-converged', workload, holds: ['new'] } as const
 
-  test.each<[string, PodPicture[], string[]]>([
+  test.each<[string, PodSnapshot[], string[]]>([
     ['a pod that started after its volume changed', [pod(['new'], { workload })], []],
     ['a pod that started in the same millisecond', [pod(['new'], { workload, startedAtMs: 500 })], []],
     ['a pod that started before its volume changed', [pod(['new'], { workload, startedAtMs: 499 })], late],
@@ -134,7 +134,7 @@ describe('pods-converged', () => {
   })
 })
 
-test.each<[string, PodPicture[], string[]]>([
+test.each<[string, PodSnapshot[], string[]]>([
   ['a pod that started then', [pod([], { workload: 'a', startedAtMs: 700 })], []],
   [
     'a pod that started before',
@@ -150,14 +150,14 @@ test.each<[string, PodPicture[], string[]]>([
 describe('serves', () => {
   const presenter = 'cp1/kube-apiserver'
   const until = { kind: 'serves', presenter, signedBy: 'new-key' } as const
-  const shows = (...chain: string[]): Partial<Picture> => ({
+  const shows = (...chain: string[]): Partial<Snapshot> => ({
     handshakes: [
       { presenter: 'cp2/kube-apiserver', chain: ['other'], atMs: 0 },
       { presenter, chain, atMs: 0 },
     ],
   })
 
-  test.each<[string, Condition, Partial<Picture>, string[]]>([
+  test.each<[string, Condition, Partial<Snapshot>, string[]]>([
     ['a leaf of the new key', until, shows('leaf'), []],
     [
       'a leaf of another key',
@@ -191,7 +191,7 @@ describe('cluster-info-signed', () => {
     { tokenId: 'bbbbbb', holds: false },
   ]
 
-  test.each<[string, Partial<Picture>, string[]]>([
+  test.each<[string, Partial<Snapshot>, string[]]>([
     ['no ConfigMap', {}, [`${at}: of other content`]],
     [
       'another order',
@@ -221,11 +221,11 @@ describe('extension-authentication', () => {
     lacks: ['old'],
   } as const
   const at = 'ConfigMap kube-system/extension-apiserver-authentication'
-  const holding = (client: string[], requestheader: string[]): Partial<Picture> => ({
+  const holding = (client: string[], requestheader: string[]): Partial<Snapshot> => ({
     extensionAuthentication: { version: '1', changedAtMs: 0, client, requestheader, allowsAnyName: false },
   })
 
-  test.each<[string, Partial<Picture>, string[]]>([
+  test.each<[string, Partial<Snapshot>, string[]]>([
     ['no ConfigMap', {}, [`${at}: not there`]],
     ['both lists', holding(['c', 'x'], ['r']), []],
     ['a client list without the CA', holding(['x'], ['r']), [`${at}: of other content`]],
@@ -237,7 +237,7 @@ describe('extension-authentication', () => {
   })
 })
 
-test.each<[string, Condition, Partial<Picture>, string[]]>([
+test.each<[string, Condition, Partial<Snapshot>, string[]]>([
   [
     'a Lease with a holder',
     { kind: 'leader', lease: 'a' },

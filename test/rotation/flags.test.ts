@@ -123,6 +123,6 @@ test("--ca-cert and --ca-key: the operator's own CA is the new one, and the old 
   await scene.runAll()
   expect(scene.clients.failures).toEqual([])
   expect(scene.remainsOfOldCa()).toEqual([])
-  const trust = scene.observer.picture.clusterInfo?.trust
+  const trust = scene.observer.snapshot.clusterInfo?.trust
   expect(trust).toEqual([own.digest])
 })

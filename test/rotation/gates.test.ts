@@ -1,20 +1,20 @@
 import { expect, test } from 'vitest'
 import { missingFor } from '../../src/rotation/conditions.ts'
 import { evidenceIn } from '../../src/rotation/journal.ts'
-import { type Picture, sectionNames } from '../../src/rotation/picture.ts'
 import { phaseNumbered } from '../../src/rotation/playbook.ts'
 import { isProven } from '../../src/rotation/proof.ts'
 import { latestStart } from '../../src/rotation/restart.ts'
+import { type Snapshot, sectionNames } from '../../src/rotation/snapshot.ts'
 import type { Target } from '../../src/rotation/target.ts'
 import { verificationReport } from '../../src/rotation/verification-report.ts'
 import { Scene } from './scene.ts'
 
 // A gate that lacks what it is about does not open: on a picture from which one thing is taken away.
 
-const scenes = new Map<number, Promise<{ seen: Picture; target: Target }>>()
+const scenes = new Map<number, Promise<{ seen: Snapshot; target: Target }>>()
 
 /** What is seen once these phases hold. */
-function after(phase: number): Promise<{ seen: Picture; target: Target }> {
+function after(phase: number): Promise<{ seen: Snapshot; target: Target }> {
   const made =
     scenes.get(phase) ??
     (async () => {
@@ -26,7 +26,7 @@ function after(phase: number): Promise<{ seen: Picture; target: Target }> {
   return made
 }
 
-async function gapsOf(phase: number, change: (seen: Picture) => Partial<Picture>): Promise<string[]> {
+async function gapsOf(phase: number, change: (seen: Snapshot) => Partial<Snapshot>): Promise<string[]> {
   const { seen, target } = await after(phase)
   expect(phaseNumbered(phase).gaps(seen, target)).toEqual([])
   return phaseNumbered(phase)
@@ -35,7 +35,7 @@ async function gapsOf(phase: number, change: (seen: Picture) => Partial<Picture>
 }
 
 test('phase 2: a signing file with two certificates, or with none, is a gap by its controller-manager', async () => {
-  const holding = (certificates: readonly string[]) => (seen: Picture) => {
+  const holding = (certificates: readonly string[]) => (seen: Snapshot) => {
     const [api] = seen.components.filter(({ name }) => name === 'kube-controller-manager')
     const path = api!.flags['cluster-signing-cert-file']
     return {
@@ -188,7 +188,7 @@ test.each([
 
 test('phase 4 says which pods are assumed to read their CA file once, and why', async () => {
   const { seen, target } = await after(3)
-  const said = (pods: Picture['pods']): readonly string[] =>
+  const said = (pods: Snapshot['pods']): readonly string[] =>
     phaseNumbered(4).remarks!({ ...seen, pods }, target)
   const [pod] = seen.pods.filter(({ rereads }) => !rereads)
   const { newCa, oldCa } = target.changes.find(({ ca }) => ca === 'cluster')!

@@ -1,7 +1,7 @@
 import { expect, test } from 'vitest'
 import { handshakeSubject, helpFor } from '../../src/rotation/handshake-errors.ts'
 import { journalLine, readJournal } from '../../src/rotation/journal.ts'
-import { sectionNames } from '../../src/rotation/picture.ts'
+import { sectionNames } from '../../src/rotation/snapshot.ts'
 import { verificationReport } from '../../src/rotation/verification-report.ts'
 import { SimulatedExecutor } from '../fakes/simulated-cluster-ports.ts'
 import { Scene } from './scene.ts'

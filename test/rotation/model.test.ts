@@ -2,8 +2,8 @@ import { expect, test } from 'vitest'
 import type { Action, Step } from '../../src/rotation/action.ts'
 import { materialPaths } from '../../src/rotation/material.ts'
 import { type BrokenEdge, checkPlan, refusalOf } from '../../src/rotation/model/check.ts'
-import { type Picture, sectionNames } from '../../src/rotation/picture.ts'
 import { phaseNumbered } from '../../src/rotation/playbook.ts'
+import { type Snapshot, sectionNames } from '../../src/rotation/snapshot.ts'
 import type { Target } from '../../src/rotation/target.ts'
 import { pki } from '../fakes/simulated-cluster.ts'
 import { Scene } from './scene.ts'
@@ -12,7 +12,7 @@ import { Scene } from './scene.ts'
 
 const small = { controlPlanes: 2, workers: 1 } as const
 
-async function lookAt(scene: Scene): Promise<{ seen: Picture; target: Target }> {
+async function lookAt(scene: Scene): Promise<{ seen: Snapshot; target: Target }> {
   return scene.asProcess((rotation) => rotation.look(sectionNames))
 }
 

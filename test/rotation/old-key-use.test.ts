@@ -9,7 +9,7 @@ import {
   oldCasOf,
   whyEncrypted,
 } from '../../src/rotation/old-keys.ts'
-import { type ComponentPicture, type FileHolds, fileKey } from '../../src/rotation/picture.ts'
+import { type ComponentSnapshot, type FileHolds, fileKey } from '../../src/rotation/snapshot.ts'
 
 // Which key is the old one, and what shows that it is still in use.
 
@@ -76,7 +76,7 @@ describe('the old CAs of a journal', () => {
 })
 
 const component = (node: string, name: string, flags: Record<string, string>) =>
-  ({ id: `${node}/${name}`, node, name, flags }) as unknown as ComponentPicture
+  ({ id: `${node}/${name}`, node, name, flags }) as unknown as ComponentSnapshot
 
 type InUse = Parameters<typeof checkNotInUse>[0]
 

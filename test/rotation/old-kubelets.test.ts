@@ -1,7 +1,7 @@
 import { expect, test } from 'vitest'
 import { KcertError } from '../../src/errors/kcert-error.ts'
-import { sectionNames } from '../../src/rotation/picture.ts'
 import { phaseNumbered } from '../../src/rotation/playbook.ts'
+import { sectionNames } from '../../src/rotation/snapshot.ts'
 import { Scene } from './scene.ts'
 
 // Kubelets before 1.35 report the pods of their node as not Ready when they are restarted.

@@ -3,11 +3,11 @@ import { leafFile, leafFlags } from '../../src/rotation/leaves.ts'
 import { materialPaths } from '../../src/rotation/material.ts'
 import {
   type ComponentName,
-  type ComponentPicture,
-  type FilePicture,
+  type ComponentSnapshot,
+  type FileSnapshot,
   fileKey,
-  type Picture,
-} from '../../src/rotation/picture.ts'
+  type Snapshot,
+} from '../../src/rotation/snapshot.ts'
 import { type Changes, otherTargets, type State } from './phase-states.ts'
 
 // What a phase meets far from its turn, at the very instant that it waits for, and in clusters that have more or less than these.
@@ -30,7 +30,7 @@ export const otherStates: Readonly<
 
 type Made = readonly (readonly [string, () => State])[]
 
-function given(state: State, more: Partial<Picture>, target: Partial<State['target']> = {}): () => State {
+function given(state: State, more: Partial<Snapshot>, target: Partial<State['target']> = {}): () => State {
   return () => ({ seen: { ...state.seen, ...more }, target: { ...state.target, ...target } })
 }
 
@@ -92,14 +92,18 @@ function clusters(state: State): Made {
 
 function components(states: readonly State[], state: State): Made {
   const { seen } = state
-  const edited = (edit: (one: ComponentPicture) => ComponentPicture): (() => State) =>
+  const edited = (edit: (one: ComponentSnapshot) => ComponentSnapshot): (() => State) =>
     given(state, { components: seen.components.map(edit) })
-  const named = (name: ComponentName, edit: (one: ComponentPicture) => ComponentPicture): (() => State) =>
+  const named = (name: ComponentName, edit: (one: ComponentSnapshot) => ComponentSnapshot): (() => State) =>
     edited((one) => (one.name === name ? edit(one) : one))
-  const without = ({ process: _, ...one }: ComponentPicture): ComponentPicture => one
-  const withFlags = (flags: Record<string, string>) => (one: ComponentPicture) => ({ ...one, flags })
+  const without = ({ process: _, ...one }: ComponentSnapshot): ComponentSnapshot => one
+  const withFlags = (flags: Record<string, string>) => (one: ComponentSnapshot) => ({ ...one, flags })
   const model = seen.components.find(({ name }) => name === manager)!
-  const cloud = (node: string, flags: Record<string, string>, startedAtMs = seen.atMs): ComponentPicture => ({
+  const cloud = (
+    node: string,
+    flags: Record<string, string>,
+    startedAtMs = seen.atMs,
+  ): ComponentSnapshot => ({
     ...model,
     id: `${node}/${cloudManager}`,
     node,
@@ -109,7 +113,7 @@ function components(states: readonly State[], state: State): Made {
     annotations: {},
     process: { startedAtMs, flags, isHealthy: true },
   })
-  const withCloud = (...more: readonly ComponentPicture[]) =>
+  const withCloud = (...more: readonly ComponentSnapshot[]) =>
     given(state, { components: [...seen.components, ...more] })
   const { bundle } = materialPaths(`${pki}/kcert`, 'cluster')
   const own = { 'root-ca-file': `${pki}/ca.crt` }
@@ -190,7 +194,7 @@ function components(states: readonly State[], state: State): Made {
 
 function files(states: readonly State[], state: State, number: number): Made {
   const { seen, target } = state
-  const edited = (edit: (file: FilePicture) => FilePicture | undefined): (() => State) =>
+  const edited = (edit: (file: FileSnapshot) => FileSnapshot | undefined): (() => State) =>
     given(state, { files: mapOf([...seen.files.values()].flatMap((file) => edit(file) ?? [])) })
   const before = states[number - 1]!.seen.files
   const change = target.changes.find(({ ca }) => ca === 'cluster')!
@@ -256,7 +260,7 @@ function files(states: readonly State[], state: State, number: number): Made {
   ]
 }
 
-function mapOf(files: readonly FilePicture[]): ReadonlyMap<string, FilePicture> {
+function mapOf(files: readonly FileSnapshot[]): ReadonlyMap<string, FileSnapshot> {
   return new Map(files.map((file) => [fileKey(file.node, file.path), file]))
 }
 
@@ -373,7 +377,7 @@ function copies(states: readonly State[], state: State, number: number): Made {
 /** One instant before, at, and after what is waited for. */
 function instants(state: State): Made {
   const { seen, target } = state
-  const at = (name: string, instant: number, more: Partial<Picture> = {}): Made =>
+  const at = (name: string, instant: number, more: Partial<Snapshot> = {}): Made =>
     [-1, 0, 1].map((ms) => [`${ms} ms after ${name}`, given(state, { ...more, atMs: instant + ms })])
   const unbridged = target.changes.map(({ bridge: _, ...change }) => change)
   const volumes = seen.pods.flatMap(({ volume }) => volume ?? [])
@@ -390,7 +394,7 @@ function instants(state: State): Made {
     one.name === 'kube-apiserver' ? [leafFile(seen, one, 'kubelet-client')!.changedAtMs] : [],
   )
   const leaf = { changedAtMs: Math.max(...leaves) }
-  const kept = (startedAtMs: number): Partial<Picture> => ({
+  const kept = (startedAtMs: number): Partial<Snapshot> => ({
     kubelets: seen.kubelets.map((one) =>
       one.process ? { ...one, process: { ...one.process, startedAtMs } } : one,
     ),

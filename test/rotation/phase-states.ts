@@ -1,7 +1,7 @@
 import type { Step } from '../../src/rotation/action.ts'
 import type { CertificateRecord } from '../../src/rotation/certificate-record.ts'
 import type { Phase, Undo } from '../../src/rotation/phase.ts'
-import { type Picture, type SectionName, sectionNames } from '../../src/rotation/picture.ts'
+import { type SectionName, type Snapshot, sectionNames } from '../../src/rotation/snapshot.ts'
 import type { Target } from '../../src/rotation/target.ts'
 import type { Settings } from '../../src/rotation/target-reading.ts'
 import type { ClusterShape } from '../fakes/simulated-cluster.ts'
@@ -11,7 +11,7 @@ import { Scene } from './scene.ts'
 // the steps of its undo.
 
 export interface State {
-  readonly seen: Picture
+  readonly seen: Snapshot
   readonly target: Target
 }
 

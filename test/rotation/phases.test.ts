@@ -1,8 +1,8 @@
 import { createHash } from 'node:crypto'
 import { existsSync, readFileSync, writeFileSync } from 'node:fs'
 import { describe, expect, test, vi } from 'vitest'
-import { type SectionName, sectionNames } from '../../src/rotation/picture.ts'
 import { phaseNumbered } from '../../src/rotation/playbook.ts'
+import { type SectionName, sectionNames } from '../../src/rotation/snapshot.ts'
 import { otherStates } from './other-states.ts'
 import {
   type Changes,

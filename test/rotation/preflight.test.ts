@@ -1,12 +1,12 @@
 import { describe, expect, test } from 'vitest'
 import type { CertificateRecord } from '../../src/rotation/certificate-record.ts'
-import {
-  type ComponentPicture,
-  type FileHolds,
-  type FilePicture,
-  fileKey,
-} from '../../src/rotation/picture.ts'
 import { preflight } from '../../src/rotation/refusals.ts'
+import {
+  type ComponentSnapshot,
+  type FileHolds,
+  type FileSnapshot,
+  fileKey,
+} from '../../src/rotation/snapshot.ts'
 import type { CaChange, Target } from '../../src/rotation/target.ts'
 
 // Every refusal on a cluster that is accepted but for one value.
@@ -36,9 +36,9 @@ const frontProxy: CaChange = { ca: 'front-proxy', oldCa: ca('fp-old'), newCa: ca
 
 function component(
   node: string,
-  name: ComponentPicture['name'],
+  name: ComponentSnapshot['name'],
   flags: Record<string, string>,
-): ComponentPicture {
+): ComponentSnapshot {
   const definition = `/etc/kubernetes/manifests/${name}.yaml`
   return {
     id: `${node}/${name}`,
@@ -65,7 +65,7 @@ const managerFlags = {
   'cluster-signing-key-file': `${pki}/ca.key`,
 }
 
-function file(node: string, path: string, holds: FileHolds): [string, FilePicture] {
+function file(node: string, path: string, holds: FileHolds): [string, FileSnapshot] {
   return [fileKey(node, path), { node, path, digest: '', mode: 0o600, changedAtMs: 0, holds }]
 }
 
@@ -115,11 +115,11 @@ function what(...given: Parameters<typeof refusals>): string[] {
 }
 
 /** The components, one of them with other flags. */
-function withFlags(id: string, flags: Record<string, string>): { components: ComponentPicture[] } {
+function withFlags(id: string, flags: Record<string, string>): { components: ComponentSnapshot[] } {
   const components = accepted.components.map((one) =>
     one.id === id ? { ...one, flags: { ...one.flags, ...flags } } : one,
   )
-  return { components: components as ComponentPicture[] }
+  return { components: components as ComponentSnapshot[] }
 }
 
 function withCas(
@@ -129,8 +129,8 @@ function withCas(
   return { changes: [cluster, frontProxy].map((one) => (one.ca === of ? { ...one, ...change(one) } : one)) }
 }
 
-function withFiles(...files: [string, FilePicture][]): { files: Map<string, FilePicture> } {
-  return { files: new Map([...accepted.files, ...files] as [string, FilePicture][]) }
+function withFiles(...files: [string, FileSnapshot][]): { files: Map<string, FileSnapshot> } {
+  return { files: new Map([...accepted.files, ...files] as [string, FileSnapshot][]) }
 }
 
 test('accepts a kubeadm cluster and a plain one', () => {

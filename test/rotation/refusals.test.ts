@@ -1,10 +1,10 @@
 import { expect, test } from 'vitest'
 import type { Condition } from '../../src/rotation/action.ts'
 import { missingFor } from '../../src/rotation/conditions.ts'
-import { type Picture, sectionNames } from '../../src/rotation/picture.ts'
 import { phaseNumbered } from '../../src/rotation/playbook.ts'
 import { earliestPhase, positionOf } from '../../src/rotation/position.ts'
 import { preflight } from '../../src/rotation/refusals.ts'
+import { type Snapshot, sectionNames } from '../../src/rotation/snapshot.ts'
 import type { CaChange, Target } from '../../src/rotation/target.ts'
 import { Scene } from './scene.ts'
 
@@ -12,12 +12,12 @@ import { Scene } from './scene.ts'
 
 const small = { controlPlanes: 2, workers: 1 } as const
 
-async function lookAt(scene: Scene): Promise<{ seen: Picture; target: Target }> {
+async function lookAt(scene: Scene): Promise<{ seen: Snapshot; target: Target }> {
   return scene.asProcess((rotation) => rotation.look(sectionNames))
 }
 
 async function refusedFor(
-  change: (on: { seen: Picture; target: Target }) => { seen?: Partial<Picture>; target?: Partial<Target> },
+  change: (on: { seen: Snapshot; target: Target }) => { seen?: Partial<Snapshot>; target?: Partial<Target> },
   phase = 1,
 ): Promise<string[]> {
   const on = await lookAt(new Scene(small))
@@ -90,7 +90,7 @@ test('a new CA of the old name without key identifiers is refused', async () => 
 })
 
 test('a CA whose key lies elsewhere is refused in phase 1 alone', async () => {
-  const withoutKeys = ({ seen }: { seen: Picture }) => ({
+  const withoutKeys = ({ seen }: { seen: Snapshot }) => ({
     seen: { files: new Map([...seen.files].filter(([key]) => !key.endsWith('/ca.key'))) },
   })
   expect(await refusedFor(withoutKeys)).toEqual(['the key of the cluster CA is on no control-plane node'])
@@ -119,7 +119,7 @@ test('a front proxy that may be anybody is refused', async () => {
 })
 
 test('a node that does not answer stops what writes, not what reads', async () => {
-  const without = ({ seen }: { seen: Picture }) => ({
+  const without = ({ seen }: { seen: Snapshot }) => ({
     seen: { nodes: seen.nodes.map((one) => (one.name === 'w1' ? { ...one, unreachable: 'no route' } : one)) },
   })
   expect(await refusedFor(without, 5)).toEqual(['1 node cannot be reached: w1 (no route)'])
@@ -165,7 +165,7 @@ test('what is waited for is judged on a picture, and what is missing is named', 
   const { oldCa, newCa } = target.changes[0]!
   const [pod] = seen.pods
   const workload = pod!.workload!
-  const missing = (until: Condition, change: Partial<Picture> = {}) =>
+  const missing = (until: Condition, change: Partial<Snapshot> = {}) =>
     missingFor(until, { ...seen, ...change })
   const both = { holds: [oldCa.digest, newCa.digest], lacks: [] }
   const old = { holds: [oldCa.digest], lacks: [] }
@@ -237,7 +237,7 @@ test('what is waited for is judged on a picture, and what is missing is named', 
 
 test('a kubeconfig that client-go refuses is refused by its node and path, unless it is waived', async () => {
   const key = 'cp1:/etc/kubernetes/admin.conf'
-  const withRefusal = (seen: Picture): Partial<Picture> => {
+  const withRefusal = (seen: Snapshot): Partial<Snapshot> => {
     const file = seen.files.get(key)!
     const holds = { ...file.holds, refusal: 'users[u].token: a number' } as typeof file.holds
     return { files: new Map([...seen.files, [key, { ...file, holds }]]) }

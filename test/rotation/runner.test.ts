@@ -4,9 +4,9 @@ import type { Action, Probe, Step } from '../../src/rotation/action.ts'
 import { type JournalRecord, readJournal } from '../../src/rotation/journal.ts'
 import { JournalWriter } from '../../src/rotation/journal-writer.ts'
 import { modelSections } from '../../src/rotation/model/check.ts'
-import { type Picture, sectionNames } from '../../src/rotation/picture.ts'
 import { phaseNumbered } from '../../src/rotation/playbook.ts'
 import { Rotation, type RotationEvent, refused } from '../../src/rotation/runner.ts'
+import { type Snapshot, sectionNames } from '../../src/rotation/snapshot.ts'
 import { defaultSettings, type Settings, targetSections } from '../../src/rotation/target-reading.ts'
 import { SimulatedJournal } from '../fakes/simulated-cluster-ports.ts'
 import { type State, statesOf } from './phase-states.ts'
@@ -38,9 +38,9 @@ class Run {
   })
   act: (action: Action) => Promise<void> = async () => {}
   settings: Settings = defaultSettings
-  private readonly see: (look: number) => Picture
+  private readonly see: (look: number) => Snapshot
 
-  constructor(see: (look: number) => Picture, nowMs = 0) {
+  constructor(see: (look: number) => Snapshot, nowMs = 0) {
     this.see = see
     this.nowMs = nowMs
   }
@@ -207,21 +207,21 @@ describe('a look', () => {
     const holds = { kind: 'kubeconfig', caData: ['another'] } as const
     const files = new Map([...seen.files, [key, { ...seen.files.get(key)!, holds }]])
     const exported = { id: 'exported', exported: { caData: ['another'] } }
-    const picture = { ...seen, files, kubeconfigs: [first!, second!, exported] }
-    const look = async (settings: Settings, picked: Picture) => {
+    const snapshot = { ...seen, files, kubeconfigs: [first!, second!, exported] }
+    const look = async (settings: Settings, picked: Snapshot) => {
       const run = new Run(() => picked)
       run.settings = settings
       const looked = await (await run.open()).look(phaseNumbered(7).sees)
       return looked.seen.kubeconfigs?.map(({ id }) => id)
     }
-    expect(await look(defaultSettings, picture)).toEqual([second!.id, 'exported'])
-    expect(await look({ ...defaultSettings, cas: ['front-proxy'] }, picture)).toEqual([
+    expect(await look(defaultSettings, snapshot)).toEqual([second!.id, 'exported'])
+    expect(await look({ ...defaultSettings, cas: ['front-proxy'] }, snapshot)).toEqual([
       first!.id,
       second!.id,
       'exported',
     ])
-    const { kubeconfigs: _, ...unseen } = picture
-    expect(await look(defaultSettings, unseen as unknown as Picture)).toBeUndefined()
+    const { kubeconfigs: _, ...unseen } = snapshot
+    expect(await look(defaultSettings, unseen as unknown as Snapshot)).toBeUndefined()
   })
 })
 
@@ -536,8 +536,8 @@ describe('steps', () => {
 })
 
 describe('a wait', () => {
-  const until = (holder: string | undefined): Picture =>
-    ({ leases: [{ name: 'x', ...(holder && { holder }), renewedAtMs: 0 }] }) as unknown as Picture
+  const until = (holder: string | undefined): Snapshot =>
+    ({ leases: [{ name: 'x', ...(holder && { holder }), renewedAtMs: 0 }] }) as unknown as Snapshot
   const waiting: Action = {
     kind: 'wait',
     phase: 2,
@@ -580,7 +580,7 @@ describe('a wait', () => {
         trust: [],
         changedAtMs: 0,
       }))
-      const run = new Run(() => ({ published }) as unknown as Picture)
+      const run = new Run(() => ({ published }) as unknown as Snapshot)
       const wait = {
         ...waiting,
         until: { kind: 'published', bundles: true, holds: ['new'], lacks: [] },
@@ -668,7 +668,7 @@ describe('a probe', () => {
 
   test('that clients refuse names their pods, where these can be read', async () => {
     const pods = [{ id: 'shop/web-1', address: '10.0.0.5', workload: 'Deployment shop/web' }]
-    const seen = { ...(await state(2)).seen, pods } as unknown as Picture
+    const seen = { ...(await state(2)).seen, pods } as unknown as Snapshot
     const run = new Run(() => seen)
     run.probe = async () => ({ ok: false, detail: 'refused', refusing: ['10.0.0.5'] })
     const error = await stop(run.open().then((one) => one.performAll([probing])))

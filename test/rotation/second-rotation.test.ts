@@ -23,8 +23,8 @@ test('rotated twice: no client fails, and nothing of the CA in between is left',
   await scene.runAll()
   expect(scene.clients.failures).toEqual([])
   expect(scene.remainsOfOldCa()).toEqual([])
-  expect(scene.observer.picture.copies).toEqual([])
-  const trust = scene.observer.picture.clusterInfo!.trust.map(
+  expect(scene.observer.snapshot.copies).toEqual([])
+  const trust = scene.observer.snapshot.clusterInfo!.trust.map(
     (digest) => scene.cluster.certificates.get(digest)?.subject,
   )
   expect(trust).toEqual(['CN=kubernetes-ca-3'])

@@ -1,8 +1,8 @@
 import { expect, test } from 'vitest'
 import { renderPlan } from '../../src/output/rotation/plan.ts'
-import { type Picture, sectionNames } from '../../src/rotation/picture.ts'
 import { wholePlan } from '../../src/rotation/plan-report.ts'
 import { phaseNumbered } from '../../src/rotation/playbook.ts'
+import { type Snapshot, sectionNames } from '../../src/rotation/snapshot.ts'
 import { statusReport } from '../../src/rotation/status-report.ts'
 import type { Target } from '../../src/rotation/target.ts'
 import { defaultSettings } from '../../src/rotation/target-reading.ts'
@@ -31,7 +31,7 @@ async function refusal(scene: Scene): Promise<{ message: string; why?: string; n
   )
 }
 
-async function lookAt(scene: Scene): Promise<{ seen: Picture; target: Target }> {
+async function lookAt(scene: Scene): Promise<{ seen: Snapshot; target: Target }> {
   return scene.asProcess((rotation) => rotation.look(sectionNames))
 }
 
@@ -153,6 +153,6 @@ test('of a thousand objects twenty are named in a refusal, and the others counte
   )
 })
 
-function storedCheck(seen: Picture, target: Target) {
+function storedCheck(seen: Snapshot, target: Target) {
   return verificationReport(seen, target, [], []).checks.find(({ id }) => id === 'stored')
 }

@@ -2,8 +2,8 @@ import { expect, test } from 'vitest'
 import { missingFor } from '../../src/rotation/conditions.ts'
 import { blindInstant } from '../../src/rotation/convergence.ts'
 import { forecast } from '../../src/rotation/model/forecast.ts'
-import { type Picture, sectionNames } from '../../src/rotation/picture.ts'
 import { phaseNumbered } from '../../src/rotation/playbook.ts'
+import { type Snapshot, sectionNames } from '../../src/rotation/snapshot.ts'
 import type { Target } from '../../src/rotation/target.ts'
 import { Scene } from './scene.ts'
 
@@ -13,7 +13,7 @@ const small = { controlPlanes: 1, workers: 1, hasTrustBundles: true } as const
 const verifier = 'Deployment default/verifier'
 const named = 'Deployment default/named'
 
-async function lookAt(scene: Scene): Promise<{ seen: Picture; target: Target }> {
+async function lookAt(scene: Scene): Promise<{ seen: Snapshot; target: Target }> {
   return scene.asProcess((rotation) => rotation.look(sectionNames))
 }
 
@@ -22,7 +22,7 @@ function bundlesIn(scene: Scene): string[] {
 }
 
 /** Workloads that a phase rolls, and what it asks. */
-function planned(phase: number, { seen, target }: { seen: Picture; target: Target }) {
+function planned(phase: number, { seen, target }: { seen: Snapshot; target: Target }) {
   const actions = phaseNumbered(phase)
     .plan(seen, target)
     .flatMap((step) => (step.kind === 'together' ? step.lanes.flatMap(({ steps }) => steps) : [step]))
@@ -174,19 +174,19 @@ test('in an upgrade a bundle that no pod mounts is not waited for, and named', a
     seen.components.map((one) => (one.name === 'kube-controller-manager' ? { ...one, version } : one))
   const free = seen.pods.filter(({ trustBundle }) => trustBundle === undefined)
   expect(free.length).toBeLessThan(seen.pods.length)
-  const asked = (version: string, pods: Picture['pods']) => {
-    const picture = { ...seen, pods, components: managed(version) }
+  const asked = (version: string, pods: Snapshot['pods']) => {
+    const snapshot = { ...seen, pods, components: managed(version) }
     const phase = phaseNumbered(12)
     const waits = phase
-      .plan(picture, target)
+      .plan(snapshot, target)
       .flatMap((step) => (step.kind === 'wait' && step.until.kind === 'published' ? [step.until] : []))
     return {
-      gaps: phase.gaps(picture, target).filter(({ at }) => at.startsWith('ClusterTrustBundle ')).length,
+      gaps: phase.gaps(snapshot, target).filter(({ at }) => at.startsWith('ClusterTrustBundle ')).length,
       missing: waits.flatMap((until) =>
-        missingFor(until, picture).filter(({ at }) => at.startsWith('ClusterTrustBundle ')),
+        missingFor(until, snapshot).filter(({ at }) => at.startsWith('ClusterTrustBundle ')),
       ).length,
       waits: waits.length,
-      told: phase.remarks!(picture, target).filter((one) => one.startsWith('ClusterTrustBundle ')).length,
+      told: phase.remarks!(snapshot, target).filter((one) => one.startsWith('ClusterTrustBundle ')).length,
     }
   }
   expect(asked('v1.36.3', free)).toEqual({ gaps: 0, missing: 0, waits: 1, told: 1 })

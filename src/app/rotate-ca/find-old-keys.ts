@@ -1,6 +1,6 @@
 import { KcertError, wordsOf } from '../../errors/kcert-error.ts'
 import { type KeyFile, keyPlaces, type OldKeyFiles } from '../../rotation/old-keys.ts'
-import type { Seen } from '../../rotation/picture.ts'
+import type { Seen } from '../../rotation/snapshot.ts'
 
 /** A file of a node with an old key, or with what was one. */
 export interface FoundFile extends KeyFile {

@@ -15,7 +15,6 @@ import {
 } from '../../rotation/journal.ts'
 import type { OldKeyFiles } from '../../rotation/old-keys.ts'
 import { phaseRow } from '../../rotation/phase-table.ts'
-import { type Picture, sectionNames } from '../../rotation/picture.ts'
 import { phasePlan, phaseView, wholePlan } from '../../rotation/plan-report.ts'
 import { phaseNumbered } from '../../rotation/playbook.ts'
 import type { Executor, JournalFile, Observer, Pace } from '../../rotation/ports.ts'
@@ -30,6 +29,7 @@ import type {
 } from '../../rotation/report.ts'
 import { isNodeAct, type PrepareRunbook, runbookOf } from '../../rotation/runbook.ts'
 import { type PlannedPhase, Rotation, type RotationEvent, refused } from '../../rotation/runner.ts'
+import { type Snapshot, sectionNames } from '../../rotation/snapshot.ts'
 import { outOfOrder, type PhaseStanding, type Standing, standingOf } from '../../rotation/standing.ts'
 import { nextOf, statusReport } from '../../rotation/status-report.ts'
 import type { Target } from '../../rotation/target.ts'
@@ -102,7 +102,7 @@ const passingMs = 25_000
 function isPassing(
   { phase, gaps, state }: PhaseStanding,
   numbers: readonly number[],
-  seen: Picture,
+  seen: Snapshot,
   target: Target,
 ): boolean {
   if (gaps.length === 0 || state !== 'open' || phase.number >= Math.min(...numbers)) return false
@@ -239,7 +239,7 @@ export class RotationSession {
 
   private async scripts(
     plan: PlannedPhase,
-    { seen, target }: { readonly seen: Picture; readonly target: Target },
+    { seen, target }: { readonly seen: Snapshot; readonly target: Target },
     folder: string,
     commands: { readonly next: string; readonly back?: string },
   ): Promise<RunbookAnswer> {
@@ -375,7 +375,7 @@ export class RotationSession {
   }
 
   /** Where the old CA's key lies after the end: whoever keeps it should know that he does. */
-  private async keptKeys(seen: Picture, state: Standing['state']): Promise<{ oldKeys?: KeptKeys }> {
+  private async keptKeys(seen: Snapshot, state: Standing['state']): Promise<{ oldKeys?: KeptKeys }> {
     const { ports, rotation } = this
     if (state !== 'finished' || ports.oldKeys === undefined || !isOfFinished(rotation.history)) return {}
     const { findOldKeys } = await import('./find-old-keys.ts')
@@ -433,7 +433,7 @@ export class RotationSession {
     return { seen, target, standing, todo }
   }
 
-  private lookAtAll(): Promise<{ seen: Picture; target: Target }> {
+  private lookAtAll(): Promise<{ seen: Snapshot; target: Target }> {
     return this.rotation.look(sectionNames)
   }
 

@@ -6,7 +6,7 @@ import type { CertificateStatus, Problem } from '../report.ts'
 import type { Thresholds } from '../thresholds.ts'
 
 /** What the checks look at. Nothing here changes any more. */
-export interface Picture {
+export interface Snapshot {
   readonly now: Date
   readonly thresholds: Thresholds
   readonly collection: Collection
@@ -24,8 +24,8 @@ export interface Picture {
 export type CertificateCheck = (
   entry: CertificateEntry,
   role: Role,
-  picture: Picture,
+  snapshot: Snapshot,
 ) => Problem | Problem[] | undefined
 
 /** Returns the problems of the whole. */
-export type PictureCheck = (picture: Picture) => Problem[]
+export type SnapshotCheck = (snapshot: Snapshot) => Problem[]

@@ -1,5 +1,5 @@
 import type { Problem } from '../report.ts'
-import type { CertificateCheck, Picture, PictureCheck } from './check.ts'
+import type { CertificateCheck, Snapshot, SnapshotCheck } from './check.ts'
 import {
   checkAltNames,
   checkCriticalExtensions,
@@ -42,7 +42,7 @@ const ofEachCertificate: readonly CertificateCheck[] = [
   checkKey,
 ]
 
-const ofAll: readonly PictureCheck[] = [
+const ofAll: readonly SnapshotCheck[] = [
   checkTrees,
   checkKubelets,
   checkKubeconfigs,
@@ -57,20 +57,20 @@ const ofAll: readonly PictureCheck[] = [
 ]
 
 /** Returns everything that is wrong in what was collected. */
-export function problemsOf(picture: Picture): Problem[] {
+export function problemsOf(snapshot: Snapshot): Problem[] {
   const problems: Problem[] = []
-  const { certificates } = picture.collection
+  const { certificates } = snapshot.collection
   // Not for…of, which makes an object for each of 90,000 steps until the loop is compiled.
   for (let i = 0; i < certificates.length; i++) {
     const entry = certificates[i]!
-    const role = picture.roleOf(entry)
+    const role = snapshot.roleOf(entry)
     for (let c = 0; c < ofEachCertificate.length; c++) {
-      const found = ofEachCertificate[c]!(entry, role, picture)
+      const found = ofEachCertificate[c]!(entry, role, snapshot)
       if (found === undefined) continue
       if (Array.isArray(found)) problems.push(...found)
       else problems.push(found)
     }
   }
-  for (const check of ofAll) problems.push(...check(picture))
+  for (const check of ofAll) problems.push(...check(snapshot))
   return problems
 }

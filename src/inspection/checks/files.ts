@@ -3,13 +3,13 @@ import type { Group } from '../entries.ts'
 import { nameText, type Place, problemAt } from '../problems.ts'
 import type { Problem } from '../report.ts'
 import type { FileFacts } from '../source.ts'
-import type { PictureCheck } from './check.ts'
+import type { SnapshotCheck } from './check.ts'
 
 const othersMayRead = 0o004
 const groupMayRead = 0o040
 
 /** Private keys, tokens and passwords in files that others than the owner may read. */
-export const checkModes: PictureCheck = ({ collection }) => {
+export const checkModes: SnapshotCheck = ({ collection }) => {
   const seen = new Set<string>()
   const found: Problem[] = []
   const check = (place: Place, file: FileFacts | undefined, what: string) => {
@@ -47,7 +47,7 @@ export function pastable(path: string): string | undefined {
 }
 
 /** kubelet-client-current.pem and its like must be symbolic links. */
-export const checkCurrentLinks: PictureCheck = ({ collection }) =>
+export const checkCurrentLinks: SnapshotCheck = ({ collection }) =>
   collection.groups
     .filter(({ origin }) => origin.treePlace !== undefined)
     .flatMap((group) => notALink(group) ?? [])

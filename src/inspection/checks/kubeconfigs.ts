@@ -3,7 +3,7 @@ import type { Certificate } from '../../x509/certificate.ts'
 import { type CertificateEntry, type Group, type KubeconfigEntry, leafOf } from '../entries.ts'
 import { nameText, problemAt } from '../problems.ts'
 import type { Problem } from '../report.ts'
-import type { Picture, PictureCheck } from './check.ts'
+import type { Snapshot, SnapshotCheck } from './check.ts'
 import { placeText } from './time.ts'
 import { casOfTrees, certificatesOf, namesakeText, type TreeCas, treeOf } from './trust.ts'
 
@@ -37,24 +37,26 @@ function scopeOf(files: readonly KubeconfigEntry[]): Scope {
 }
 
 /** Returns the kubeconfigs that make one configuration, in the order of $KUBECONFIG. */
-function mergedOf({ collection, mergedKubeconfigs }: Picture): KubeconfigEntry[] {
+function mergedOf({ collection, mergedKubeconfigs }: Snapshot): KubeconfigEntry[] {
   return mergedKubeconfigs.flatMap(
     (name) => collection.kubeconfigs.find(({ source, entry }) => source === name && entry === '') ?? [],
   )
 }
 
 /** Returns for each kubeconfig what its contexts may name. */
-function scopesOf(picture: Picture): Map<KubeconfigEntry, Scope> {
-  const merged = mergedOf(picture)
+function scopesOf(snapshot: Snapshot): Map<KubeconfigEntry, Scope> {
+  const merged = mergedOf(snapshot)
   const shared = scopeOf(merged)
   return new Map(
-    picture.collection.kubeconfigs.map((one) => [one, merged.includes(one) ? shared : scopeOf([one])]),
+    snapshot.collection.kubeconfigs.map((one) => [one, merged.includes(one) ? shared : scopeOf([one])]),
   )
 }
 
 /** Returns what tells whether clients use a context: of several files of $KUBECONFIG the first current-context counts, as in kubectl. */
-export function currentContexts(picture: Picture): (kubeconfig: KubeconfigEntry, context: string) => boolean {
-  const merged = mergedOf(picture)
+export function currentContexts(
+  snapshot: Snapshot,
+): (kubeconfig: KubeconfigEntry, context: string) => boolean {
+  const merged = mergedOf(snapshot)
   const { contexts } = scopeOf(merged)
   const current = merged.find(({ currentContext }) => currentContext !== undefined)?.currentContext
   return (kubeconfig, context) =>
@@ -64,10 +66,10 @@ export function currentContexts(picture: Picture): (kubeconfig: KubeconfigEntry,
 }
 
 /** Names that a context or current-context gives and nothing has. */
-export const checkNames: PictureCheck = (picture) => {
-  if (picture.collection.kubeconfigs.length === 0) return []
+export const checkNames: SnapshotCheck = (snapshot) => {
+  if (snapshot.collection.kubeconfigs.length === 0) return []
   const problems: Problem[] = []
-  for (const [kubeconfig, scope] of scopesOf(picture)) {
+  for (const [kubeconfig, scope] of scopesOf(snapshot)) {
     const { source, entry: prefix, contexts, currentContext } = kubeconfig
     const say = (at: string, what: string, name: string) =>
       problems.push(
@@ -88,19 +90,19 @@ export const checkNames: PictureCheck = (picture) => {
 }
 
 /** Each kubeconfig trusts the server it speaks to, and its client certificates come from the same CA. */
-export const checkKubeconfigs: PictureCheck = (picture) => {
-  if (picture.collection.kubeconfigs.length === 0) return []
-  const servers = picture.collection.groups.filter(isApiServers)
-  const trees = casOfTrees(picture)
-  return [...scopesOf(picture)].flatMap(([one, scope]) =>
-    checkKubeconfig(one, scope, picture, servers, trees),
+export const checkKubeconfigs: SnapshotCheck = (snapshot) => {
+  if (snapshot.collection.kubeconfigs.length === 0) return []
+  const servers = snapshot.collection.groups.filter(isApiServers)
+  const trees = casOfTrees(snapshot)
+  return [...scopesOf(snapshot)].flatMap(([one, scope]) =>
+    checkKubeconfig(one, scope, snapshot, servers, trees),
   )
 }
 
 function checkKubeconfig(
   kubeconfig: KubeconfigEntry,
   scope: Scope,
-  picture: Picture,
+  snapshot: Snapshot,
   allServers: readonly Group[],
   trees: TreeCas,
 ): Problem[] {
@@ -111,7 +113,7 @@ function checkKubeconfig(
     // 127.0.0.1 and 10.96.0.1 are names of every cluster's server: one that this CA signed is the one that is meant.
     const served = servers.filter(({ owner }) => owner.kind === 'served')
     const meant = served.length > 0 ? served : servers
-    const isKnown = meant.some((one) => picture.links.reaches(certificatesOf(one), certificatesOf(group)))
+    const isKnown = meant.some((one) => snapshot.links.reaches(certificatesOf(one), certificatesOf(group)))
     const [first] = meant
     const leaf = first?.certificates[0]
     if (first !== undefined && leaf !== undefined && !isKnown) problems.push(notOfServer(group, first, leaf))
@@ -123,8 +125,8 @@ function checkKubeconfig(
     if (ca === undefined || ca.certificates.length === 0 || client === undefined || leaf === undefined)
       continue
     // In a kubeadm folder the CA itself is there to compare with, and says more.
-    if (picture.roleOf(leaf).row !== undefined && hasTreeCa(leaf, trees)) continue
-    if (picture.links.reaches(certificatesOf(client), certificatesOf(ca))) continue
+    if (snapshot.roleOf(leaf).row !== undefined && hasTreeCa(leaf, trees)) continue
+    if (snapshot.links.reaches(certificatesOf(client), certificatesOf(ca))) continue
     problems.push(
       problemAt(leaf, 'KUBECONFIG_CA_NOT_OF_CLIENT', {
         message: notOfClientText(leaf.certificate, ca, cluster),

@@ -5,13 +5,13 @@ import type { Collection } from '../collection.ts'
 import type { CertificateEntry, Group, KeyEntry, Origin, UnseenForm } from '../entries.ts'
 import { problemAt } from '../problems.ts'
 import type { Problem } from '../report.ts'
-import type { PictureCheck } from './check.ts'
+import type { SnapshotCheck } from './check.ts'
 import { pastable } from './files.ts'
 
 // What kcert reads and Kubernetes does not: its programs find PEM blocks with Go's pem.Decode and open no encrypted key.
 
 /** Files and fields that Kubernetes reads as PEM hold PEM as Go reads it. */
-export const checkForms: PictureCheck = ({ collection }) => [
+export const checkForms: SnapshotCheck = ({ collection }) => [
   ...ofTrees(collection),
   ...ofOtherPlaces(collection),
 ]

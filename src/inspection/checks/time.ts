@@ -3,28 +3,28 @@ import type { CertificateEntry, Role } from '../entries.ts'
 import { problemAt } from '../problems.ts'
 import type { Problem, Severity } from '../report.ts'
 import { spanText, timeText } from '../spans.ts'
-import type { CertificateCheck, Picture } from './check.ts'
+import type { CertificateCheck, Snapshot } from './check.ts'
 
 /** Expired, not yet valid, expiring. */
-export const checkValidity: CertificateCheck = (entry, role, picture) => {
-  const status = picture.statusOf(entry)
-  if (status === 'expired') return expired(entry, role, picture)
-  if (status === 'not-yet-valid') return notYetValid(entry, role, picture)
+export const checkValidity: CertificateCheck = (entry, role, snapshot) => {
+  const status = snapshot.statusOf(entry)
+  if (status === 'expired') return expired(entry, role, snapshot)
+  if (status === 'not-yet-valid') return notYetValid(entry, role, snapshot)
   if (status === 'ok' || role.isRecord) return undefined
   const { notAfter } = entry.certificate
   return problemAt(entry, status === 'warning' ? 'CERT_EXPIRING' : 'CERT_EXPIRING_VERY_SOON', {
-    message: `expires on ${timeText(notAfter)}, in ${spanText(notAfter.getTime() - picture.now.getTime())}`,
+    message: `expires on ${timeText(notAfter)}, in ${spanText(notAfter.getTime() - snapshot.now.getTime())}`,
     next: renewalAdvice(entry, role, 'expiring'),
   })
 }
 
-function expired(entry: CertificateEntry, role: Role, picture: Picture): Problem {
+function expired(entry: CertificateEntry, role: Role, snapshot: Snapshot): Problem {
   const { notAfter } = entry.certificate
-  const when = `expired on ${timeText(notAfter)}, ${spanText(picture.now.getTime() - notAfter.getTime())} ago`
+  const when = `expired on ${timeText(notAfter)}, ${spanText(snapshot.now.getTime() - notAfter.getTime())} ago`
   const next = renewalAdvice(entry, role, 'expired')
   if (role.isRecord) return problemAt(entry, 'CERT_EXPIRED', { message: when, next, severity: 'info' })
-  if (!picture.isBundle(entry.group)) return problemAt(entry, 'CERT_EXPIRED', { message: when, next })
-  const dependents = dependentsOf(entry, picture)
+  if (!snapshot.isBundle(entry.group)) return problemAt(entry, 'CERT_EXPIRED', { message: when, next })
+  const dependents = dependentsOf(entry, snapshot)
   const first = dependents[0]
   if (first === undefined) {
     return problemAt(entry, 'BUNDLE_MEMBER_EXPIRED', {
@@ -41,7 +41,10 @@ function expired(entry: CertificateEntry, role: Role, picture: Picture): Problem
 }
 
 /** Certificates that are valid themselves and for which this one is the issuer, with no valid CA of the same name and key beside it. */
-function dependentsOf({ certificate, group }: CertificateEntry, { links, now }: Picture): CertificateEntry[] {
+function dependentsOf(
+  { certificate, group }: CertificateEntry,
+  { links, now }: Snapshot,
+): CertificateEntry[] {
   const isReplaced = group.certificates.some(
     (other) =>
       other.certificate !== certificate &&
@@ -52,20 +55,20 @@ function dependentsOf({ certificate, group }: CertificateEntry, { links, now }: 
   return isReplaced ? [] : links.issuedBy(certificate).filter((issued) => issued.certificate.notAfter >= now)
 }
 
-function notYetValid(entry: CertificateEntry, role: Role, picture: Picture): Problem {
+function notYetValid(entry: CertificateEntry, role: Role, snapshot: Snapshot): Problem {
   const { notBefore } = entry.certificate
-  const severity: Severity = role.isRecord ? 'info' : picture.isBundle(entry.group) ? 'warning' : 'critical'
+  const severity: Severity = role.isRecord ? 'info' : snapshot.isBundle(entry.group) ? 'warning' : 'critical'
   return problemAt(entry, 'CERT_NOT_YET_VALID', {
-    message: `not valid before ${timeText(notBefore)}, in ${spanText(notBefore.getTime() - picture.now.getTime())}`,
+    message: `not valid before ${timeText(notBefore)}, in ${spanText(notBefore.getTime() - snapshot.now.getTime())}`,
     next: 'check the clocks here and where it was made (timedatectl); when they are right, wait, or reissue it',
     severity,
   })
 }
 
 /** A certificate that outlives its CA, or whose CA has expired already. */
-export const checkIssuerValidity: CertificateCheck = (entry, role, picture) => {
+export const checkIssuerValidity: CertificateCheck = (entry, role, snapshot) => {
   const { certificate } = entry
-  const { links, now } = picture
+  const { links, now } = snapshot
   if (!links.mayOutliveIssuer(certificate)) return undefined
   if (role.isRecord || certificate.notAfter < now || links.looksSelfSigned(certificate)) return undefined
   // Proof costs a signature check, so it is asked for only where a shorter-lived CA of that name is there at all.

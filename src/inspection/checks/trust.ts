@@ -14,7 +14,7 @@ import {
 } from '../entries.ts'
 import { problemAt } from '../problems.ts'
 import type { Problem } from '../report.ts'
-import type { CertificateCheck, Picture, PictureCheck } from './check.ts'
+import type { CertificateCheck, Snapshot, SnapshotCheck } from './check.ts'
 import { placeText } from './time.ts'
 
 // Who should have signed what: kubeadm's table, kubeconfigs, Secrets with their own CA.
@@ -73,7 +73,7 @@ export const checkKey: CertificateCheck = (entry, role, { links }) => {
 /** The CAs of kubeadm's folders, by their names in its table. */
 export type TreeCas = ReadonlyMap<KubeadmTree, ReadonlyMap<string, Group>>
 
-export function casOfTrees({ collection }: Picture): TreeCas {
+export function casOfTrees({ collection }: Snapshot): TreeCas {
   const trees = new Map<KubeadmTree, Map<string, Group>>()
   for (const group of collection.groups) {
     const { treePlace: place } = group.origin
@@ -86,17 +86,17 @@ export function casOfTrees({ collection }: Picture): TreeCas {
 }
 
 /** In a kubeadm folder each leaf is signed by the CA that the table names, and ca.crt is one certificate. */
-export const checkTrees: PictureCheck = (picture) => {
-  const trees = casOfTrees(picture)
+export const checkTrees: SnapshotCheck = (snapshot) => {
+  const trees = casOfTrees(snapshot)
   if (trees.size === 0) return []
   const bundles = [...trees.values()].flatMap((groups) => groups.get('ca') ?? [])
   const problems = bundles.filter(({ certificates }) => certificates.length > 1).map(notSingle)
-  for (const entry of picture.collection.certificates) {
-    const { row } = picture.roleOf(entry)
+  for (const entry of snapshot.collection.certificates) {
+    const { row } = snapshot.roleOf(entry)
     const tree = treeOf(entry)
     if (row === undefined || row.kind === 'ca' || tree === undefined || entry.position > 0) continue
     const ca = trees.get(tree)?.get(row.signer)
-    if (ca === undefined || picture.links.reaches(certificatesOf(entry.group), certificatesOf(ca))) continue
+    if (ca === undefined || snapshot.links.reaches(certificatesOf(entry.group), certificatesOf(ca))) continue
     problems.push(notSigned(entry, ca, kubeadmAdvice(row, 'misissued')))
   }
   return problems
@@ -114,23 +114,23 @@ function notSigned(entry: CertificateEntry, ca: Group, advice: string): Problem 
 const kubeletPart = '/var/lib/kubelet/pki'
 
 /** The kubelet's client certificate is signed by the CA of the node's own pki folder, which the API server trusts too. */
-export const checkKubelets: PictureCheck = (picture) => {
+export const checkKubelets: SnapshotCheck = (snapshot) => {
   const problems: Problem[] = []
   let cas: Map<string, Group> | undefined
-  for (const entry of picture.collection.certificates) {
+  for (const entry of snapshot.collection.certificates) {
     const place = entry.group.origin.treePlace
     if (entry.position > 0 || entry.group.owner.kind !== 'file' || place?.tree.kind !== 'kubelet') continue
-    const role = picture.roleOf(entry)
+    const role = snapshot.roleOf(entry)
     if (role.kubelet !== 'kubelet-client' || role.isRecord || !place.tree.folder.endsWith(kubeletPart))
       continue
     cas ??= new Map(
-      [...casOfTrees(picture)].flatMap(([{ pkiFolder }, groups]) => {
+      [...casOfTrees(snapshot)].flatMap(([{ pkiFolder }, groups]) => {
         const found = groups.get('ca')
         return found === undefined ? [] : [[pkiFolder, found] as const]
       }),
     )
     const ca = cas.get(place.tree.folder.slice(0, -kubeletPart.length) + kubeadmFolders.pki)
-    if (ca === undefined || picture.links.reaches(certificatesOf(entry.group), certificatesOf(ca))) continue
+    if (ca === undefined || snapshot.links.reaches(certificatesOf(entry.group), certificatesOf(ca))) continue
     problems.push(notSigned(entry, ca, renewalAdvice(entry, role, 'misissued')))
   }
   return problems
@@ -149,7 +149,7 @@ function notSingle(ca: Group): Problem {
 }
 
 /** A Secret with a certificate and the CA to check it by. */
-export const checkSecrets: PictureCheck = ({ collection, links }) =>
+export const checkSecrets: SnapshotCheck = ({ collection, links }) =>
   collection.objects.flatMap((object) => {
     const chain = valueGroup(object, 'tls.crt')
     const ca = valueGroup(object, 'ca.crt')
@@ -177,7 +177,7 @@ function valueGroup({ groups }: ObjectEntry, key: string): Group | undefined {
 }
 
 /** The same certificate twice in one bundle; said once for each. */
-export const checkDuplicates: PictureCheck = ({ collection }) =>
+export const checkDuplicates: SnapshotCheck = ({ collection }) =>
   collection.groups
     .filter(({ certificates }) => certificates.length > 1)
     .flatMap((group) => {
@@ -191,7 +191,7 @@ export const checkDuplicates: PictureCheck = ({ collection }) =>
     })
 
 /** API servers sign the tokens of service accounts with sa.key, and take those that a key of sa.pub has signed. */
-export const checkServiceAccountKeys: PictureCheck = ({ collection }) => {
+export const checkServiceAccountKeys: SnapshotCheck = ({ collection }) => {
   const keys = collection.keys.flatMap((key) => {
     const place = key.group.origin.treePlace
     return place !== undefined && 'row' in place && place.row.kind === 'service-account-key'
@@ -212,7 +212,7 @@ export const checkServiceAccountKeys: PictureCheck = ({ collection }) => {
 }
 
 /** Requests that their own key did not sign, and issued certificates with another key than was asked for. */
-export const checkRequests: PictureCheck = ({ collection }) => [
+export const checkRequests: SnapshotCheck = ({ collection }) => [
   ...collection.requests.flatMap((entry) => signatureProblem(entry) ?? []),
   ...collection.groups
     .filter(({ owner }) => owner.kind === 'issued')

@@ -2,7 +2,7 @@ import { type Action, actionsOf, type Lane, type Step } from '../action.ts'
 import { changesOf, describeAction } from '../effects.ts'
 import type { Refusal } from '../phase.ts'
 import { rowNumbered } from '../phase-table.ts'
-import type { Picture, SectionName } from '../picture.ts'
+import type { SectionName, Snapshot } from '../snapshot.ts'
 import type { Target } from '../target.ts'
 import type { BrokenPair, Cell } from './board.ts'
 import { perform } from './effects.ts'
@@ -38,11 +38,15 @@ export const modelSections = [
 ] as const satisfies readonly SectionName[]
 
 /** Returns the first connection that the steps would break; undefined: none, wherever they stop. */
-export function checkPlan(picture: Picture, target: Target, steps: readonly Step[]): BrokenEdge | undefined {
+export function checkPlan(
+  snapshot: Snapshot,
+  target: Target,
+  steps: readonly Step[],
+): BrokenEdge | undefined {
   const actions = steps.flatMap(actionsOf)
   // A plan of waits, probes and questions changes nothing.
   if (actions.every((action) => changesOf(action) === 'nothing')) return undefined
-  const world = new World(picture, target, new Set(actions.flatMap(rolledBy)))
+  const world = new World(snapshot, target, new Set(actions.flatMap(rolledBy)))
   for (const step of steps) {
     const broken = step.kind === 'together' ? runLanes(world, step.lanes) : runAction(world, step)
     if (broken !== undefined) return broken

@@ -1,5 +1,5 @@
 import { type CertificateRecord, type Digest, isSignedByCa } from '../certificate-record.ts'
-import type { FileHolds } from '../picture.ts'
+import type { FileHolds } from '../snapshot.ts'
 import type { Target } from '../target.ts'
 import type { Board } from './board.ts'
 

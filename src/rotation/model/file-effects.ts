@@ -2,8 +2,8 @@ import { withChanges } from '../../pki/component-flags.ts'
 import type { Content, WriteFile } from '../action.ts'
 import type { CertificateRecord, Digest } from '../certificate-record.ts'
 import { rowNumbered } from '../phase-table.ts'
-import { type CopyPicture, type FileHolds, fileKey } from '../picture.ts'
 import { wantedOfControllerManager } from '../signing.ts'
+import { type CopySnapshot, type FileHolds, fileKey } from '../snapshot.ts'
 import { type CaName, changeOf, type Target } from '../target.ts'
 import { earlierHolds } from './earlier.ts'
 import { followers } from './followers.ts'
@@ -58,17 +58,17 @@ function flagsOf(
 ): ModelProcess['flags'] | undefined {
   if (content.kind === 'definition') return withChanges(flags, content.flags)
   if (content.kind !== 'copy') return undefined
-  const copies = world.picture.copies.filter(
+  const copies = world.snapshot.copies.filter(
     (copy) => copy.node === node && 'path' in copy.of && copy.of.path === definition,
   )
   const its = copies.find(({ digest, flags: said }) => digest === content.digest && said !== undefined)
   if (its?.flags !== undefined) return withChanges(flags, its.flags)
   // A copy of the phase that changes the signer is what phase 2 wrote; of every other, what was there first.
-  const component = world.picture.components.find((one) => one.node === node && one.name === name)
+  const component = world.snapshot.components.find((one) => one.node === node && one.name === name)
   if (name === 'kube-controller-manager' && rowNumbered(phase)?.changesSigner && component !== undefined) {
     return withChanges(
       flags,
-      wantedOfControllerManager(world.picture, world.target, component, 'old').flags ?? {},
+      wantedOfControllerManager(world.snapshot, world.target, component, 'old').flags ?? {},
     )
   }
   const first = copies.find(({ flags: said }) => said !== undefined)
@@ -170,8 +170,8 @@ function signer(world: World): CertificateRecord | undefined {
   return world.board.record(old ?? cas[0])
 }
 
-function copyOf({ picture }: World, node: string, digest: Digest): CopyPicture | undefined {
-  return picture.copies.find(
+function copyOf({ snapshot }: World, node: string, digest: Digest): CopySnapshot | undefined {
+  return snapshot.copies.find(
     (copy) => copy.digest === digest && copy.node === node && copy.holds !== undefined,
   )
 }

@@ -1,7 +1,7 @@
 import type { Step } from '../action.ts'
 import type { Gap, Phase } from '../phase.ts'
-import type { Picture } from '../picture.ts'
 import { playbook } from '../playbook.ts'
+import type { Snapshot } from '../snapshot.ts'
 import { isPast } from '../standing.ts'
 import type { Target } from '../target.ts'
 import { type BrokenEdge, checkPlan } from './check.ts'
@@ -16,7 +16,7 @@ export interface ForecastPhase {
   readonly steps: readonly Step[]
   readonly remarks: readonly string[]
   /** What it will see, and what it is to reach. */
-  readonly seen: Picture
+  readonly seen: Snapshot
   readonly target: Target
   /** The first connection that its steps would break. */
   readonly broken?: BrokenEdge
@@ -33,7 +33,7 @@ const mostRounds = 4
  * Returns what every phase from now on will do, one after the other: whoever does not keep them needs the memory of one. Nobody is
  * asked; what the operator is asked counts as answered.
  */
-export function* forecast(seen: Picture, target: Target): Generator<ForecastPhase, void> {
+export function* forecast(seen: Snapshot, target: Target): Generator<ForecastPhase, void> {
   let now = { seen, target }
   for (const phase of playbook) {
     if (phase.waitsForOwners) now = { ...now, seen: reissuedByOwners(now.seen, now.target) }

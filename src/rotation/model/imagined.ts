@@ -12,16 +12,16 @@ import { type CertificateRecord, type Digest, isSignedByCa, reissuedRecord } fro
 import { durationOf } from '../duration.ts'
 import { leafFlags } from '../leaves.ts'
 import {
-  type ComponentPicture,
-  type CopyPicture,
+  type ComponentSnapshot,
+  type CopySnapshot,
   certificatesIn,
   fileKey,
   isBundleOf,
-  type Picture,
-  type PodPicture,
+  type PodSnapshot,
+  type Snapshot,
   servingPathOf,
   type Trust,
-} from '../picture.ts'
+} from '../snapshot.ts'
 import { changeOf, type Target } from '../target.ts'
 import { heldBy, type Issuing } from './file-effects.ts'
 
@@ -31,10 +31,10 @@ import { heldBy, type Issuing } from './file-effects.ts'
 
 /** Returns the picture, and the target with the questions answered, once these steps are done. */
 export function imagine(
-  seen: Picture,
+  seen: Snapshot,
   target: Target,
   steps: readonly Step[],
-): { seen: Picture; target: Target } {
+): { seen: Snapshot; target: Target } {
   const imagined = new Imagined(seen, target)
   for (const step of steps) {
     if (step.kind === 'together') {
@@ -45,7 +45,7 @@ export function imagine(
 }
 
 /** Returns the picture in which nobody but ours shows a leaf of the old CA any more, or stores the old CA alone. */
-export function reissuedByOwners(seen: Picture, target: Target): Picture {
+export function reissuedByOwners(seen: Snapshot, target: Target): Snapshot {
   const change = changeOf(target, 'cluster')
   if (change === undefined) return seen
   const ours = new Set([...seen.components, ...seen.kubelets].map(({ id }) => id))
@@ -60,10 +60,10 @@ export function reissuedByOwners(seen: Picture, target: Target): Picture {
   return { ...seen, certificates, handshakes, stored: { ...seen.stored, objects: [] } }
 }
 
-type Draft = { -readonly [Section in keyof Picture]: Picture[Section] }
+type Draft = { -readonly [Section in keyof Snapshot]: Snapshot[Section] }
 
 /** What is looked up and replaced one by one. */
-function tablesOf(seen: Picture) {
+function tablesOf(seen: Snapshot) {
   return {
     files: new Map(seen.files),
     certificates: new Map(seen.certificates),
@@ -77,19 +77,19 @@ function tablesOf(seen: Picture) {
 
 class Imagined implements Issuing {
   nowMs: number
-  private readonly seen: Picture
+  private readonly seen: Snapshot
   readonly target: Target
   /** What is replaced as a whole; of what is in the tables, as it was. */
   private readonly now: Draft
   private readonly tables: ReturnType<typeof tablesOf>
   private readonly waivers: Set<string>
-  private copies: CopyPicture[]
-  private rolled: PodPicture[] | undefined
+  private copies: CopySnapshot[]
+  private rolled: PodSnapshot[] | undefined
   private podsAt: ReadonlyMap<string | undefined, readonly number[]> | undefined
   private readonly definitions: ReadonlyMap<string, string>
   private count = 0
 
-  constructor(seen: Picture, target: Target) {
+  constructor(seen: Snapshot, target: Target) {
     this.seen = seen
     this.target = target
     this.nowMs = seen.atMs
@@ -102,9 +102,9 @@ class Imagined implements Issuing {
     )
   }
 
-  get result(): { seen: Picture; target: Target } {
+  get result(): { seen: Snapshot; target: Target } {
     const { components, kubelets, handshakes, workloads, ...tables } = this.tables
-    const seen: Picture = {
+    const seen: Snapshot = {
       ...this.now,
       ...tables,
       copies: this.copies,
@@ -204,7 +204,7 @@ class Imagined implements Issuing {
     )
   }
 
-  private manager(): ComponentPicture | undefined {
+  private manager(): ComponentSnapshot | undefined {
     for (const one of this.tables.components.values()) if (one.name === 'kube-controller-manager') return one
     return undefined
   }
@@ -225,7 +225,7 @@ class Imagined implements Issuing {
   }
 
   /** They add to what is there; undefined: it is made anew. */
-  private publishClientCas(before: Picture['extensionAuthentication']): void {
+  private publishClientCas(before: Snapshot['extensionAuthentication']): void {
     const now = this.now.extensionAuthentication
     if (now === undefined) return
     const union = (field: 'client' | 'requestheader', flag: string): Trust => {

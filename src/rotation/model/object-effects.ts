@@ -1,6 +1,6 @@
 import type { ObjectChange, PatchObject } from '../action.ts'
 import { rowNumbered } from '../phase-table.ts'
-import type { ObjectReference, Trust } from '../picture.ts'
+import type { ObjectReference, Trust } from '../snapshot.ts'
 import type { Cell } from './board.ts'
 import { earlierTrust } from './earlier.ts'
 import type { World } from './world.ts'
@@ -15,7 +15,7 @@ export function patchObject(world: World, { object, change, phase }: PatchObject
     return
   }
   if (name === 'extension-apiserver-authentication' && change.kind === 'delete') madeAnew(world)
-  for (const bundle of world.picture.caBundles) {
+  for (const bundle of world.snapshot.caBundles) {
     if (bundle.object.kind !== object.kind || bundle.object.name !== name) continue
     if (change.kind === 'ca-bundle' && change.field !== bundle.field) continue
     const cell = world.bundles.get(bundle.id)
@@ -33,7 +33,7 @@ function trustAfter(
 ): Trust | undefined {
   if (change.kind === 'ca-bundle' || change.kind === 'cluster-info') return change.trust
   if (change.kind !== 'copy') return undefined
-  const copy = world.picture.copies.find(
+  const copy = world.snapshot.copies.find(
     ({ of, digest, holds }) =>
       'object' in of &&
       of.object.kind === object.kind &&

@@ -1,4 +1,4 @@
-import type { ComponentName } from '../picture.ts'
+import type { ComponentName } from '../snapshot.ts'
 
 // Which flags lead to what a process presents, and to that by which it verifies.
 

@@ -1,7 +1,7 @@
 import type { Condition, ProbeSubject } from '../action.ts'
 import type { Digest } from '../certificate-record.ts'
 import { rereadMs } from '../convergence.ts'
-import type { Trust } from '../picture.ts'
+import type { Trust } from '../snapshot.ts'
 import { changeOf } from '../target.ts'
 import type { Cell } from './board.ts'
 import { publishRoots } from './followers.ts'
@@ -45,7 +45,7 @@ export function wait(world: World, until: Condition): void {
       board.keep(world.extension.requestheader, holding({ holds: until.requestheader, lacks: until.lacks }))
       return
     case 'instant':
-      pass(world, Math.max(0, until.atMs - world.picture.atMs - world.clockMs))
+      pass(world, Math.max(0, until.atMs - world.snapshot.atMs - world.clockMs))
       return
     default:
       return

@@ -5,10 +5,10 @@ import {
   clientPathOf,
   type FileHolds,
   fileKey,
-  type Picture,
-  type PodPicture,
+  type PodSnapshot,
+  type Snapshot,
   servingPathOf,
-} from '../picture.ts'
+} from '../snapshot.ts'
 import { changeOf, type Target } from '../target.ts'
 import { knowsByConfigMap } from '../verifying.ts'
 import { Board, type Cell, type Relation } from './board.ts'
@@ -54,7 +54,7 @@ export interface ModelPods {
 export class World {
   readonly board: Board
   readonly target: Target
-  readonly picture: Picture
+  readonly snapshot: Snapshot
   readonly files: Map<string, FileHolds>
   readonly processes = new Map<string, ModelProcess>()
   readonly byDefinition = new Map<string, ModelProcess>()
@@ -77,12 +77,12 @@ export class World {
   clockMs = 0
 
   /** Of workloads that are not in `rolled`, alike pods are one, whosever they are. */
-  constructor(picture: Picture, target: Target, rolled: ReadonlySet<string>) {
-    this.picture = picture
+  constructor(snapshot: Snapshot, target: Target, rolled: ReadonlySet<string>) {
+    this.snapshot = snapshot
     this.target = target
-    this.board = new Board(picture.certificates, picture.atMs)
+    this.board = new Board(snapshot.certificates, snapshot.atMs)
     this.files = new Map()
-    for (const [key, { holds }] of picture.files) this.files.set(key, holds)
+    for (const [key, { holds }] of snapshot.files) this.files.set(key, holds)
     this.relations = {
       servers: this.board.relation('server'),
       clients: this.board.relation('client'),
@@ -94,13 +94,13 @@ export class World {
     const { servers, users, atJoiner } = this.relations
     this.clusterInfo = this.verifier(
       'a node that joins now',
-      picture.clusterInfo ? [picture.clusterInfo.trust] : [],
+      snapshot.clusterInfo ? [snapshot.clusterInfo.trust] : [],
       [servers, atJoiner],
     )
-    const published = picture.published.flatMap(({ isActive, trust }) => (isActive && trust ? [trust] : []))
+    const published = snapshot.published.flatMap(({ isActive, trust }) => (isActive && trust ? [trust] : []))
     this.published = this.verifier('a pod that starts now', published, [servers])
-    const extension = picture.extensionAuthentication
-    const byConfigMap = picture.components.some(knowsByConfigMap)
+    const extension = snapshot.extensionAuthentication
+    const byConfigMap = snapshot.components.some(knowsByConfigMap)
     this.extension = {
       client: this.verifier(
         'kube-scheduler, by extension-apiserver-authentication',
@@ -110,7 +110,7 @@ export class World {
       requestheader: this.verifier(
         'an aggregated API server that starts now',
         extension ? [extension.requestheader] : [],
-        picture.workloads.some(({ serves }) => serves.length > 0) ? [this.relations.frontProxy] : [],
+        snapshot.workloads.some(({ serves }) => serves.length > 0) ? [this.relations.frontProxy] : [],
       ),
     }
     const cluster = changeOf(target, 'cluster')
@@ -119,8 +119,8 @@ export class World {
       cluster?.bridge && !target.isDropping ? [[cluster.oldCa.digest]] : [],
       [servers],
     )
-    for (const component of picture.components) this.addComponent(component)
-    for (const kubelet of picture.kubelets) this.addKubelet(kubelet)
+    for (const component of snapshot.components) this.addComponent(component)
+    for (const kubelet of snapshot.kubelets) this.addKubelet(kubelet)
     this.addHolders()
     this.addHandlers()
     this.addPods(rolled)
@@ -191,7 +191,7 @@ export class World {
 
   // --- who there is
 
-  private addComponent(component: Picture['components'][number]): void {
+  private addComponent(component: Snapshot['components'][number]): void {
     const { id, node, name, runsAs, definition, flags, process: now } = component
     const running = now === undefined ? flags : { ...flags, ...now.flags }
     const readings = rolesOf[name]
@@ -207,7 +207,7 @@ export class World {
     this.enlist({ id, node, name, runsAs, definition, flags, readings, ...(signs && { signs }) })
   }
 
-  private addKubelet(kubelet: Picture['kubelets'][number]): void {
+  private addKubelet(kubelet: Snapshot['kubelets'][number]): void {
     const { id, node, clientCaFile, kubeconfig, process: now } = kubelet
     const serving = servingPathOf(kubelet)
     const client = clientPathOf(kubelet)
@@ -233,7 +233,7 @@ export class World {
 
   /** API servers keep a connection to a kubelet for 5 minutes, with the certificate of its beginning. */
   private keptTo(kubeletStartMs: number): number[] {
-    const { atMs, files } = this.picture
+    const { atMs, files } = this.snapshot
     return this.cellsOf('kube-apiserver', 'kubelet-client-certificate').flatMap(({ cell, who, role }) => {
       const file = files.get(fileKey(who.node, who.flags[role.flag] ?? ''))
       const isYoung = file !== undefined && file.changedAtMs + rereadMs > atMs
@@ -258,7 +258,7 @@ export class World {
       verifiesIn: [...verify.map((name) => this.relations[name]), ...alsoIn],
       ...(role.part === 'signing' && { flaw: (list: readonly Digest[]) => this.flawOfSigning(list) }),
     }
-    const file = this.picture.files.get(fileKey(node, running[role.flag] ?? ''))
+    const file = this.snapshot.files.get(fileKey(node, running[role.flag] ?? ''))
     const isOlder = startedAtMs !== undefined && file !== undefined && startedAtMs <= file.changedAtMs
     const values = [
       this.valueOf({ node }, role, running),
@@ -305,7 +305,7 @@ export class World {
 
   private addHolders(): void {
     const { servers, clients, users } = this.relations
-    for (const { id, at, exported } of this.picture.kubeconfigs) {
+    for (const { id, at, exported } of this.snapshot.kubeconfigs) {
       if (this.target.waivers.has(id)) continue
       const key = at && fileKey(at.node, at.path)
       const holds = key === undefined ? exported : this.files.get(key)
@@ -320,8 +320,8 @@ export class World {
   }
 
   private addHandlers(): void {
-    const shown = new Map(this.picture.handshakes.map(({ presenter, chain }) => [presenter, chain]))
-    for (const { id, trust, server } of this.picture.caBundles) {
+    const shown = new Map(this.snapshot.handshakes.map(({ presenter, chain }) => [presenter, chain]))
+    for (const { id, trust, server } of this.snapshot.caBundles) {
       const chain = shown.get(server)
       if (chain === undefined || this.target.waivers.has(server)) continue
       const own = this.board.relation('handler')
@@ -333,9 +333,9 @@ export class World {
   private addPods(rolled: ReadonlySet<string>): void {
     const classes = new Set<string>()
     const handlers = new Set(
-      this.picture.workloads.flatMap(({ id, serves }) => (serves.length > 0 ? [id] : [])),
+      this.snapshot.workloads.flatMap(({ id, serves }) => (serves.length > 0 ? [id] : [])),
     )
-    for (const pod of this.picture.pods) {
+    for (const pod of this.snapshot.pods) {
       if (isWaived(pod, this.target)) continue
       const rereads = pod.rereads && this.target.trustsReloadingClients
       const [volume, known] = this.trustsOf(pod, rereads)
@@ -354,7 +354,7 @@ export class World {
         known: cell([this.relations.servers], known),
         ...(serves && { frontProxy: cell([this.relations.frontProxy], frontProxy) }),
       }
-      const { atMs } = this.picture
+      const { atMs } = this.snapshot
       const [value] = volume
       if (known.length > 1 && rereads && pod.volume !== undefined && value !== undefined) {
         this.unread.set(made.known, { sinceMs: pod.volume.changedAtMs - atMs, value, lagMs: rereadMs })
@@ -365,23 +365,23 @@ export class World {
   }
 
   /** What lies in its volume, and what its process may have read of it. */
-  private trustsOf(pod: PodPicture, rereads: boolean): [number[], number[]] {
-    const { board, picture } = this
+  private trustsOf(pod: PodSnapshot, rereads: boolean): [number[], number[]] {
+    const { board, snapshot } = this
     const { volume, startedAtMs } = pod
     if (volume === undefined) {
       const now = [...this.published.values]
       const earlier = now.map((value) => board.value(earlierTrust(this, board.list(value))))
-      return [now, startedAtMs >= blindInstant(picture, pod) ? now : [...now, ...earlier]]
+      return [now, startedAtMs >= blindInstant(snapshot, pod) ? now : [...now, ...earlier]]
     }
     const now = board.value(volume.trust)
     if (startedAtMs >= volume.changedAtMs) return [[now], [now]]
     const earlier = board.value(earlierTrust(this, volume.trust))
     if (!rereads) return [[now], [earlier]]
-    return [[now], picture.atMs >= volume.changedAtMs + rereadMs ? [now] : [now, earlier]]
+    return [[now], snapshot.atMs >= volume.changedAtMs + rereadMs ? [now] : [now, earlier]]
   }
 
-  private frontProxyOf({ startedAtMs }: PodPicture): number[] {
-    const extension = this.picture.extensionAuthentication
+  private frontProxyOf({ startedAtMs }: PodSnapshot): number[] {
+    const extension = this.snapshot.extensionAuthentication
     if (extension === undefined) return []
     const now = this.board.value(extension.requestheader)
     if (startedAtMs >= extension.changedAtMs) return [now]

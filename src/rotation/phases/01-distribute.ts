@@ -1,8 +1,8 @@
 import type { Step, Task } from '../action.ts'
 import { folderOn, isLaidOut, materialOf } from '../material.ts'
 import { definePhase, type Gap } from '../phase.ts'
-import { apiServers, type NodePicture, onNode, type Seen } from '../picture.ts'
 import { isProven } from '../proof.ts'
+import { apiServers, type NodeSnapshot, onNode, type Seen } from '../snapshot.ts'
 import { changeOf, type Target } from '../target.ts'
 import { inLanes, probe, write } from '../tasks.ts'
 import { touchedFilesOn } from '../touched-files.ts'
@@ -68,19 +68,19 @@ function measureHandshakes(seen: Seen<Sees>, { soakMs }: Target): readonly Step<
 }
 
 /** A certificate is backdated by minutes: a clock that is further behind would find it not yet valid. */
-function clockGaps({ name, clockSkewMs }: NodePicture, { mostClockSkewMs }: Target): readonly Gap[] {
+function clockGaps({ name, clockSkewMs }: NodeSnapshot, { mostClockSkewMs }: Target): readonly Gap[] {
   if (clockSkewMs === undefined) return [{ at: name, what: 'clock not known' }]
   if (Math.abs(clockSkewMs) <= mostClockSkewMs) return []
   const seconds = Math.round(Math.abs(clockSkewMs) / 1000)
   return [{ at: name, what: `clock ${seconds} s ${clockSkewMs < 0 ? 'behind' : 'ahead'}` }]
 }
 
-function missingMaterial(seen: Seen<Sees>, { name, isControlPlane }: NodePicture, target: Target) {
+function missingMaterial(seen: Seen<Sees>, { name, isControlPlane }: NodeSnapshot, target: Target) {
   if (!isControlPlane) return []
   return materialOf(folderOn(seen, name), target).filter((wanted) => !isLaidOut(seen, name, wanted, target))
 }
 
-function layOut(seen: Seen<Sees>, node: NodePicture, target: Target): readonly Task[] {
+function layOut(seen: Seen<Sees>, node: NodeSnapshot, target: Target): readonly Task[] {
   const missing = missingMaterial(seen, node, target)
   return missing.map(({ path, content, mode }) => write(seen, node.name, path, content, mode))
 }

@@ -1,10 +1,10 @@
 import { commandLine } from '../../errors/command-line.ts'
 import { hasLostBundle, isWaived } from '../convergence.ts'
 import { clusterPart, definePhase, type Gap, inParts, type Refusal } from '../phase.ts'
-import { type ComponentPicture, certificatesIn, componentsNamed, fileAt, type Seen } from '../picture.ts'
 import { isProven } from '../proof.ts'
 import { isAsWanted, latestStart, passOver } from '../restart.ts'
 import { extraArgs, signingGeneration, wantedOfControllerManager } from '../signing.ts'
+import { type ComponentSnapshot, certificatesIn, componentsNamed, fileAt, type Seen } from '../snapshot.ts'
 import { changeOf, type Target } from '../target.ts'
 import { probe } from '../tasks.ts'
 import { restoreObjects } from '../undo.ts'
@@ -15,7 +15,7 @@ const signer = { kind: 'signer', generation: 'old' } as const
 
 const managers = clusterPart<'components' | 'files' | 'leases' | 'kubeadm' | 'evidence'>((seen, target) => {
   if (target.isDropping) return { gaps: [], steps: [] }
-  const wanted = (component: ComponentPicture) => wantedOf(seen, target, component)
+  const wanted = (component: ComponentSnapshot) => wantedOf(seen, target, component)
   const unready = componentsNamed(seen, name).filter((one) => !isAsWanted(seen, one, wanted(one)))
   const configuration = extraArgs(seen, wantedExtraArgs(seen, target))
   const hasLeader = seen.leases.some((lease) => lease.name === name && lease.holder !== undefined)
@@ -51,7 +51,7 @@ export const publishBoth = definePhase('publish-both', {
 })
 
 /** Phase 7 leads the same flags to the new pair; then they stay there, and who lost them is led where the others are. */
-function wantedOf(seen: Seen<'components'>, target: Target, component: ComponentPicture) {
+function wantedOf(seen: Seen<'components'>, target: Target, component: ComponentSnapshot) {
   const common = isLedToNew(seen) ? 'new' : 'old'
   return wantedOfControllerManager(seen, target, component, signingGeneration(seen, component) ?? common)
 }

@@ -8,8 +8,8 @@ import {
   rereadMs,
 } from '../convergence.ts'
 import { definePhase } from '../phase.ts'
-import type { PodPicture, Seen } from '../picture.ts'
 import { rollOut } from '../roll-out.ts'
+import type { PodSnapshot, Seen } from '../snapshot.ts'
 import { bundleOf, type CaChange, changeOf, type Target } from '../target.ts'
 import { wait } from '../tasks.ts'
 import { shortList } from '../tested-versions.ts'
@@ -84,7 +84,7 @@ function statesOf(seen: Seen<'published' | 'pods'>, target: Target) {
   return { change, states: open.map((pod) => [pod, convergenceOf(seen, change, target, pod)] as const) }
 }
 
-function hasOldVolume({ volume }: PodPicture, { newCa }: CaChange): boolean {
+function hasOldVolume({ volume }: PodSnapshot, { newCa }: CaChange): boolean {
   return volume !== undefined && !volume.trust.includes(newCa.digest)
 }
 

@@ -1,5 +1,5 @@
 import { definePhase } from '../phase.ts'
-import { fileKey, type Seen } from '../picture.ts'
+import { fileKey, type Seen } from '../snapshot.ts'
 import { changeOf, type Target } from '../target.ts'
 import { addingNew, holdsNew, type TrustFile, trustFilesOf } from '../trust-files.ts'
 import { rewritten } from '../trust-on-node.ts'

@@ -3,17 +3,17 @@ import { isSignedByCa } from '../certificate-record.ts'
 import { kubeconfigFiles, kubeconfigWrites, withOldBesides } from '../kubeconfig-files.ts'
 import { isOfOldCa } from '../leaves.ts'
 import { clusterPart, definePhase, type Gap, inParts, type Refusal } from '../phase.ts'
-import {
-  type ComponentPicture,
-  componentsNamed,
-  type FilePicture,
-  fileKey,
-  type KubeconfigPicture,
-  type Seen,
-} from '../picture.ts'
 import { isProven } from '../proof.ts'
 import { isAsWanted, latestStart, passOver, restartWith, type Wanted } from '../restart.ts'
 import { extraArgs, signingGeneration, wantedOfControllerManager } from '../signing.ts'
+import {
+  type ComponentSnapshot,
+  componentsNamed,
+  type FileSnapshot,
+  fileKey,
+  type KubeconfigSnapshot,
+  type Seen,
+} from '../snapshot.ts'
 import { type CaChange, type Target, withNew } from '../target.ts'
 import { ask, inLanes, probe, together } from '../tasks.ts'
 import { restoreObjects } from '../undo.ts'
@@ -29,7 +29,7 @@ const signer = { kind: 'signer', generation: 'new' } as const
 const kubeconfigsAndSigner = clusterPart<Sees>((seen, target, change) => {
   const writes = kubeconfigWrites(seen, change, target, withNew)
   const rewritten = new Set(writes.map(({ node, path }) => fileKey(node, path)))
-  const wanted = (component: ComponentPicture): Wanted => ({
+  const wanted = (component: ComponentSnapshot): Wanted => ({
     ...wantedOf(seen, target, component),
     isAboutToChange: rewritten.has(fileKey(component.node, component.flags.kubeconfig ?? '')),
   })
@@ -87,7 +87,7 @@ const leaked: Refusal = {
   next: 'go on: kcert rotate-ca --phase 8',
 }
 
-function wantedOf(seen: Seen<'components'>, target: Target, component: ComponentPicture): Wanted {
+function wantedOf(seen: Seen<'components'>, target: Target, component: ComponentSnapshot): Wanted {
   const files = [component.flags.kubeconfig]
   // At the end of the rotation kubeadm's own flags lead to the new pair: phase 12 puts them back.
   if (component.name !== manager || target.isDropping) return { files }
@@ -102,7 +102,7 @@ function wantedExtraArgs(seen: Seen<'components'>, target: Target) {
 
 interface OnNode {
   readonly id: string
-  readonly file: FilePicture | undefined
+  readonly file: FileSnapshot | undefined
 }
 
 function kubeconfigGaps(
@@ -143,12 +143,12 @@ function undelivered(seen: Seen<'kubeconfigs'>, change: CaChange, { waivers }: T
   })
 }
 
-function askForDelivery({ id }: KubeconfigPicture): Task {
+function askForDelivery({ id }: KubeconfigSnapshot): Task {
   const lies = `kubeconfig ${id} lies outside the nodes`
   return ask(id, `${lies}: has its owner got one with both CAs and a new certificate?`)
 }
 
-function askForContexts({ node, path }: FilePicture): Task {
+function askForContexts({ node, path }: FileSnapshot): Task {
   const id = fileKey(node, path)
   const goes = `kubeconfig ${id}: another context than the current one goes by the old CA`
   return ask(id, `${goes}: has it been changed, or is it not needed?`)

@@ -1,7 +1,7 @@
 import { folderOn, materialPaths } from '../material.ts'
 import { definePhase } from '../phase.ts'
-import { type ComponentPicture, componentsNamed, type Seen } from '../picture.ts'
 import { isAsWanted, passOver, type Wanted } from '../restart.ts'
+import { type ComponentSnapshot, componentsNamed, type Seen } from '../snapshot.ts'
 import { changeOf, type Target } from '../target.ts'
 import { backToDefinitions } from '../undo-pass.ts'
 
@@ -28,12 +28,12 @@ export const cloudControllerManager = definePhase('cloud-controller-manager', {
   undo: backToDefinitions,
 })
 
-function configured(seen: Seen<'components'>, target: Target): readonly ComponentPicture[] {
+function configured(seen: Seen<'components'>, target: Target): readonly ComponentSnapshot[] {
   if (target.isDropping || changeOf(target, 'cluster') === undefined) return []
   return componentsNamed(seen, name).filter(({ flags }) => flags['root-ca-file'] !== undefined)
 }
 
-function wantedOf(seen: Seen<'components'>, { node }: ComponentPicture): Wanted {
+function wantedOf(seen: Seen<'components'>, { node }: ComponentSnapshot): Wanted {
   const { bundle } = materialPaths(folderOn(seen, node), 'cluster')
   return { flags: { 'root-ca-file': bundle }, files: [bundle] }
 }

@@ -2,7 +2,7 @@ import { commandLine } from '../../errors/command-line.ts'
 import { awaitsBundles, convergenceOf, isBundle, isWaived } from '../convergence.ts'
 import { interruptions, kubeletPart } from '../kubelet-steps.ts'
 import { definePhase, inParts } from '../phase.ts'
-import { type Picture, sectionNames } from '../picture.ts'
+import { type Snapshot, sectionNames } from '../snapshot.ts'
 import { storedRefusals, storedRemarks, unreadRemarks } from '../stored.ts'
 import { changeOf, type Target, withoutOld } from '../target.ts'
 import { presentersOfOldCa } from './11-verify.ts'
@@ -84,7 +84,7 @@ export const dropOld = definePhase('drop-old', {
 })
 
 /** Bundles that no phase waits for, and which keep the old CA meanwhile. */
-function leftBundles(seen: Picture, target: Target): readonly string[] {
+function leftBundles(seen: Snapshot, target: Target): readonly string[] {
   const oldCa = changeOf(target, 'cluster')?.oldCa.digest
   if (oldCa === undefined || awaitsBundles(seen, target)) return []
   return seen.published

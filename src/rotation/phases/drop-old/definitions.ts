@@ -3,14 +3,6 @@ import { awaitsBundles, isBundle } from '../../convergence.ts'
 import { kubeconfigWrites } from '../../kubeconfig-files.ts'
 import { caFileOf, folderOn, keyBeside } from '../../material.ts'
 import { clusterPart } from '../../phase.ts'
-import {
-  apiServerOn,
-  type ComponentPicture,
-  componentsNamed,
-  fileKey,
-  onNode,
-  type Picture,
-} from '../../picture.ts'
 import { isProven } from '../../proof.ts'
 import {
   isAsWanted,
@@ -21,6 +13,14 @@ import {
   type Wanted,
 } from '../../restart.ts'
 import { extraArgs } from '../../signing.ts'
+import {
+  apiServerOn,
+  type ComponentSnapshot,
+  componentsNamed,
+  fileKey,
+  onNode,
+  type Snapshot,
+} from '../../snapshot.ts'
 import { withoutOld } from '../../target.ts'
 import { inLanes, probe, together, wait } from '../../tasks.ts'
 import { movedFlags } from '../../touched-files.ts'
@@ -33,7 +33,7 @@ export const withoutRotation = { [rotationAnnotation]: null }
 export const definitions = clusterPart((seen, target, change) => {
   const writes = kubeconfigWrites(seen, change, target, withoutOld)
   const rewritten = new Set(writes.map(({ node, path }) => fileKey(node, path)))
-  const wanted = (component: ComponentPicture): Wanted => ({
+  const wanted = (component: ComponentSnapshot): Wanted => ({
     ...finalOf(seen, component),
     isAboutToChange: rewritten.has(fileKey(component.node, component.flags.kubeconfig ?? '')),
   })
@@ -73,7 +73,7 @@ export const definitions = clusterPart((seen, target, change) => {
 })
 
 /** As the copies of phase 1 say that it was; without them, as kubeadm writes it. */
-function finalOf(seen: Picture, component: ComponentPicture): Wanted {
+function finalOf(seen: Snapshot, component: ComponentSnapshot): Wanted {
   const { node, definition } = component
   const copy = onNode(seen.copies, node).find(
     (one) => 'path' in one.of && one.of.path === definition && one.flags !== undefined,
@@ -83,7 +83,7 @@ function finalOf(seen: Picture, component: ComponentPicture): Wanted {
   return { flags, files, annotations: withoutRotation }
 }
 
-function kubeadmFlags(seen: Picture, { node, flags }: ComponentPicture): FlagChanges {
+function kubeadmFlags(seen: Snapshot, { node, flags }: ComponentSnapshot): FlagChanges {
   const folder = folderOn(seen, node)
   const api = apiServerOn(seen, node)
   const ca = api && caFileOf(api, 'cluster')
@@ -94,7 +94,7 @@ function kubeadmFlags(seen: Picture, { node, flags }: ComponentPicture): FlagCha
 }
 
 /** Takes out of ClusterConfiguration what leads into kcert's folder. */
-function ownExtraArgs(seen: Picture): FlagChanges {
+function ownExtraArgs(seen: Snapshot): FlagChanges {
   const now = seen.kubeadm?.extraArgs.controllerManager ?? {}
   const first = seen.nodes.find((node) => node.isControlPlane)
   const folder = first && folderOn(seen, first.name)

@@ -1,7 +1,7 @@
 import { clusterInfoPlace, publishing } from '../../cluster-info.ts'
 import { kubeconfigWrites } from '../../kubeconfig-files.ts'
 import { clusterPart } from '../../phase.ts'
-import { fileKey } from '../../picture.ts'
+import { fileKey } from '../../snapshot.ts'
 import { withoutOld } from '../../target.ts'
 
 /** cluster-info and kubeconfigs; processes that read them follow in the next part. */

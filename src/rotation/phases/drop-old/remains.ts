@@ -2,7 +2,7 @@ import type { Step, Task } from '../../action.ts'
 import { isOfOldCa } from '../../leaves.ts'
 import { folderOn, materialOf } from '../../material.ts'
 import type { Part } from '../../phase.ts'
-import { type FilePicture, fileAt, fileKey } from '../../picture.ts'
+import { type FileSnapshot, fileAt, fileKey } from '../../snapshot.ts'
 import { changeOf, type Target } from '../../target.ts'
 import { patch, rewrite, together } from '../../tasks.ts'
 import { puttingCopiesAside } from '../../undo.ts'
@@ -46,7 +46,7 @@ export const remains: Part = (seen, target) => {
   }
 }
 
-function removing(files: readonly FilePicture[], target: Target): readonly Step<Task>[] {
+function removing(files: readonly FileSnapshot[], target: Target): readonly Step<Task>[] {
   const removals = files.map((file) => rewrite(file, { kind: 'nothing' }))
   return nodeByNode(removals, target)
 }

@@ -3,7 +3,7 @@ import { handshakeSubject } from '../../handshake-errors.ts'
 import { provingLogs } from '../../kubelet-steps.ts'
 import { caFileOf, keyBeside } from '../../material.ts'
 import type { Part } from '../../phase.ts'
-import { apiServerOn, fileAt, fileKey, type Picture } from '../../picture.ts'
+import { apiServerOn, fileAt, fileKey, type Snapshot } from '../../snapshot.ts'
 import type { Target } from '../../target.ts'
 import { inLanes, probe, rewrite } from '../../tasks.ts'
 import { allTrustFiles, droppingOld, holdsOld, type TrustFile } from '../../trust-files.ts'
@@ -51,7 +51,7 @@ export const verifiers: Part = (seen, target) => {
 }
 
 /** Nobody reads the CA's key beside ca.crt now: controller-managers sign with the pair in kcert's folder. */
-function keysOf(seen: Picture, node: string, target: Target): readonly Task<'write-file'>[] {
+function keysOf(seen: Snapshot, node: string, target: Target): readonly Task<'write-file'>[] {
   const api = apiServerOn(seen, node)
   if (api === undefined) return []
   return target.changes.flatMap(({ ca, newCa }) => {

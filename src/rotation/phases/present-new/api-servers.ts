@@ -1,7 +1,7 @@
 import type { Task } from '../../action.ts'
 import { handshakesWith, hasOneLeaf, oldApiLeaves, reissuing } from '../../leaves.ts'
 import type { Gap, Part } from '../../phase.ts'
-import { apiServers, type ComponentPicture, type Seen } from '../../picture.ts'
+import { apiServers, type ComponentSnapshot, type Seen } from '../../snapshot.ts'
 import { changeOf, type Target } from '../../target.ts'
 import { wait } from '../../tasks.ts'
 
@@ -26,11 +26,11 @@ export const lateServing: Part<Sees> = (seen, target) => ({
   steps: apiServers(seen).flatMap((api) => (isEarly(api, target) ? [] : serveNew(seen, api, target))),
 })
 
-function isEarly(api: ComponentPicture, target: Target): boolean {
+function isEarly(api: ComponentSnapshot, target: Target): boolean {
   return hasOneLeaf(api) && changeOf(target, 'cluster')?.bridge !== undefined
 }
 
-function serveNew(seen: Seen<Sees>, api: ComponentPicture, target: Target): readonly Task[] {
+function serveNew(seen: Seen<Sees>, api: ComponentSnapshot, target: Target): readonly Task[] {
   const change = changeOf(target, 'cluster')
   if (change === undefined) return []
   const { bridge, newCa } = change

@@ -1,7 +1,7 @@
 import { isWaived } from '../../convergence.ts'
 import type { Part } from '../../phase.ts'
-import type { PodPicture, Seen } from '../../picture.ts'
 import { annotationFor } from '../../roll-out.ts'
+import type { PodSnapshot, Seen } from '../../snapshot.ts'
 import { changeOf, type Target } from '../../target.ts'
 import { inLanes, wait } from '../../tasks.ts'
 
@@ -34,7 +34,7 @@ export const handlers: Part<Sees> = (seen, target) => {
 }
 
 /** Aggregated API servers and webhook handlers know the front proxy by what API servers publish; many read it once. */
-function unawareHandlers(seen: Seen<Sees>, target: Target): readonly PodPicture[] {
+function unawareHandlers(seen: Seen<Sees>, target: Target): readonly PodSnapshot[] {
   // Where it is not seen, nobody is known to have read it.
   const since = seen.extensionAuthentication?.changedAtMs ?? Number.POSITIVE_INFINITY
   const ids = new Set(seen.workloads.filter(({ serves }) => serves.length > 0).map(({ id }) => id))

@@ -1,5 +1,5 @@
 import type { Part } from '../../phase.ts'
-import { apiServers, fileAt, fileKey, hasStartedSince, type Seen } from '../../picture.ts'
+import { apiServers, fileAt, fileKey, hasStartedSince, type Seen } from '../../snapshot.ts'
 import type { Target } from '../../target.ts'
 import { inLanes, probe } from '../../tasks.ts'
 import {

@@ -21,7 +21,7 @@ export type ComponentName =
 /** "cp1/kube-apiserver", "w1/kubelet" */
 export type ProcessId = string
 
-export interface NodePicture {
+export interface NodeSnapshot {
   readonly name: string
   readonly isControlPlane: boolean
   /** Absent when the node port answers; otherwise why it does not. */
@@ -36,7 +36,7 @@ export interface NodePicture {
 }
 
 /** What runs now, which may be older than what its definition says. */
-export interface ProcessPicture {
+export interface ProcessSnapshot {
   readonly startedAtMs: number
   /** As on its command line, without the leading dashes. */
   readonly flags: Flags
@@ -44,7 +44,7 @@ export interface ProcessPicture {
   readonly isHealthy: boolean
 }
 
-export interface ComponentPicture {
+export interface ComponentSnapshot {
   readonly id: ProcessId
   readonly node: string
   readonly name: ComponentName
@@ -59,10 +59,10 @@ export interface ComponentPicture {
   /** "v1.36.3", as an API server answers, else of the image's tag or the program; absent where it cannot be read. */
   readonly version?: string
   /** Absent when nothing runs. */
-  readonly process?: ProcessPicture
+  readonly process?: ProcessSnapshot
 }
 
-export interface KubeletPicture {
+export interface KubeletSnapshot {
   readonly id: ProcessId
   readonly node: string
   /** Of its configuration: authentication.x509.clientCAFile. */
@@ -76,7 +76,7 @@ export interface KubeletPicture {
   readonly servingFile?: string
   /** tlsPrivateKeyFile of the same. */
   readonly servingKeyFile?: string
-  readonly process?: ProcessPicture
+  readonly process?: ProcessSnapshot
 }
 
 export type FileHolds =
@@ -95,7 +95,7 @@ export type FileHolds =
     }
   | { readonly kind: 'other' }
 
-export interface FilePicture {
+export interface FileSnapshot {
   readonly node: string
   readonly path: string
   /** Of the bytes. */
@@ -108,7 +108,7 @@ export interface FilePicture {
   readonly holds: FileHolds
 }
 
-export interface KubeconfigPicture {
+export interface KubeconfigSnapshot {
   /** "cp1:/etc/kubernetes/admin.conf", or the name of an exported one in the inventory. */
   readonly id: string
   /** Absent for one that lies outside the nodes. */
@@ -135,7 +135,7 @@ export interface PublishedTrust {
 }
 
 /** A pod with a CA of the cluster in a volume. One that mounts several such files is told once for each. */
-export interface PodPicture {
+export interface PodSnapshot {
   /** "default/web-5d9f" */
   readonly id: string
   readonly uid: string
@@ -159,7 +159,7 @@ export interface PodPicture {
 }
 
 /** A running pod that Services lead to, as its kubelet reports it. */
-export interface BackendPicture {
+export interface BackendSnapshot {
   /** "default/web-5d9f" */
   readonly pod: string
   readonly node: string
@@ -170,7 +170,7 @@ export interface BackendPicture {
   readonly services: readonly string[]
 }
 
-export interface WorkloadPicture {
+export interface WorkloadSnapshot {
   /** "Deployment default/web" */
   readonly id: string
   readonly version: string
@@ -183,7 +183,7 @@ export interface WorkloadPicture {
 }
 
 /** A field with CAs by which API servers verify a webhook, an aggregated API server or a conversion. */
-export interface CaBundlePicture {
+export interface CaBundleSnapshot {
   /** "APIService v1beta1.metrics.k8s.io", "ValidatingWebhookConfiguration guard webhooks[0]" */
   readonly id: string
   readonly object: ObjectReference
@@ -207,7 +207,7 @@ export interface ObjectReference {
 
 /** True when the field is one of the object: kind and name tell which. */
 export function isBundleOf(
-  bundle: Pick<CaBundlePicture, 'object' | 'field'>,
+  bundle: Pick<CaBundleSnapshot, 'object' | 'field'>,
   { kind, name }: ObjectReference,
   field: string,
 ): boolean {
@@ -220,7 +220,7 @@ export function objectName({ kind, namespace, name }: ObjectReference): string {
 }
 
 /** A ConfigMap or Secret of somebody else that holds a CA of the cluster, or what one signed. Of its keys nothing is known. */
-export interface StoredPicture {
+export interface StoredSnapshot {
   /** "ConfigMap shop/ca", "Secret argocd/cluster-prod" */
   readonly id: string
   /** The CAs that it holds, whatever certificate they have. */
@@ -240,19 +240,19 @@ export interface StoredKey {
 export interface StoredSection {
   /** How many objects were read; only those are kept that hold something. */
   readonly lookedAt: number
-  readonly objects: readonly StoredPicture[]
+  readonly objects: readonly StoredSnapshot[]
   /** Kinds that kcert may not list: of these nothing is known. */
   readonly unread: readonly ('ConfigMap' | 'Secret')[]
 }
 
-export interface ClusterInfoPicture {
+export interface ClusterInfoSnapshot {
   readonly version: string
   readonly trust: Trust
   /** One for each token that may sign; false when its jws-kubeconfig-* is missing or of other content. */
   readonly signatures: readonly { readonly tokenId: string; readonly holds: boolean }[]
 }
 
-export interface ExtensionAuthenticationPicture {
+export interface ExtensionAuthenticationSnapshot {
   readonly version: string
   readonly changedAtMs: number
   readonly client: Trust
@@ -261,7 +261,7 @@ export interface ExtensionAuthenticationPicture {
   readonly allowsAnyName: boolean
 }
 
-export interface KubeadmPicture {
+export interface KubeadmSnapshot {
   /** Of the ConfigMap kubeadm-config. */
   readonly version: string
   /** "v1.36.3", as ClusterConfiguration says it; `kubeadm upgrade` changes it first. */
@@ -272,14 +272,14 @@ export interface KubeadmPicture {
   readonly certsSecret?: string
 }
 
-export interface LeasePicture {
+export interface LeaseSnapshot {
   readonly name: string
   /** Node of the holder; absent when nobody holds it. */
   readonly holder?: string
   readonly renewedAtMs: number
 }
 
-export interface HandshakePicture {
+export interface HandshakeSnapshot {
   /** "cp1/kube-apiserver", "w1/kubelet", "service/kube-system/metrics-server" */
   readonly presenter: string
   readonly chain: PresentedChain
@@ -293,7 +293,7 @@ export interface HandshakeRate {
 }
 
 /** What a probe said last; a picture holds one for each key. */
-export interface EvidencePicture {
+export interface EvidenceSnapshot {
   readonly key: string
   readonly ok: boolean
   readonly atMs: number
@@ -303,7 +303,7 @@ export interface EvidencePicture {
 }
 
 /** One file or object as it was before a phase touched it first. The bytes lie on the node under their digest. */
-export interface CopyPicture {
+export interface CopySnapshot {
   readonly phase: number
   /** Of an object: the first control-plane node. */
   readonly node: string
@@ -321,7 +321,7 @@ export interface CopyPicture {
 }
 
 /** What a run wrote down before it acted. */
-export interface IntentPicture {
+export interface IntentSnapshot {
   readonly phase: number
   readonly atMs: number
   /** True once phase 12 may have taken the old CA away from a verifier. */
@@ -330,28 +330,28 @@ export interface IntentPicture {
 
 /** The sections. Which of them a phase needs is part of its value. */
 export interface Sections {
-  readonly nodes: readonly NodePicture[]
-  readonly components: readonly ComponentPicture[]
-  readonly kubelets: readonly KubeletPicture[]
+  readonly nodes: readonly NodeSnapshot[]
+  readonly components: readonly ComponentSnapshot[]
+  readonly kubelets: readonly KubeletSnapshot[]
   /** By `fileKey`: trust files, leaves, keys' public halves, kubeconfigs, and everything in kcert's own folder. */
-  readonly files: ReadonlyMap<string, FilePicture>
-  readonly kubeconfigs: readonly KubeconfigPicture[]
+  readonly files: ReadonlyMap<string, FileSnapshot>
+  readonly kubeconfigs: readonly KubeconfigSnapshot[]
   readonly published: readonly PublishedTrust[]
-  readonly pods: readonly PodPicture[]
-  readonly backends: readonly BackendPicture[]
-  readonly workloads: readonly WorkloadPicture[]
-  readonly caBundles: readonly CaBundlePicture[]
+  readonly pods: readonly PodSnapshot[]
+  readonly backends: readonly BackendSnapshot[]
+  readonly workloads: readonly WorkloadSnapshot[]
+  readonly caBundles: readonly CaBundleSnapshot[]
   /** Without what `published`, `clusterInfo` and `extensionAuthentication` tell of. */
   readonly stored: StoredSection
   /** Undefined when the cluster has none. */
-  readonly clusterInfo: ClusterInfoPicture | undefined
-  readonly extensionAuthentication: ExtensionAuthenticationPicture | undefined
-  readonly kubeadm: KubeadmPicture | undefined
-  readonly leases: readonly LeasePicture[]
-  readonly handshakes: readonly HandshakePicture[]
-  readonly evidence: ReadonlyMap<string, EvidencePicture>
-  readonly copies: readonly CopyPicture[]
-  readonly intents: readonly IntentPicture[]
+  readonly clusterInfo: ClusterInfoSnapshot | undefined
+  readonly extensionAuthentication: ExtensionAuthenticationSnapshot | undefined
+  readonly kubeadm: KubeadmSnapshot | undefined
+  readonly leases: readonly LeaseSnapshot[]
+  readonly handshakes: readonly HandshakeSnapshot[]
+  readonly evidence: ReadonlyMap<string, EvidenceSnapshot>
+  readonly copies: readonly CopySnapshot[]
+  readonly intents: readonly IntentSnapshot[]
 }
 
 export type SectionName = keyof Sections
@@ -362,7 +362,7 @@ export type Seen<Section extends SectionName> = Pick<Sections, Section> & {
   readonly certificates: CertificateTable
 }
 
-export type Picture = Seen<SectionName>
+export type Snapshot = Seen<SectionName>
 
 export const sectionNames = [
   'nodes',
@@ -392,20 +392,24 @@ export function fileKey(node: string, path: string): string {
 }
 
 /** Returns the file, or undefined when it is not there or nobody looked. */
-export function fileAt(seen: Seen<'files'>, node: string, path: string | undefined): FilePicture | undefined {
+export function fileAt(
+  seen: Seen<'files'>,
+  node: string,
+  path: string | undefined,
+): FileSnapshot | undefined {
   return path === undefined ? undefined : filesByNode(seen.files).get(node)?.get(path)
 }
 
 const byNodeAndPath = new WeakMap<
-  ReadonlyMap<string, FilePicture>,
-  ReadonlyMap<string, ReadonlyMap<string, FilePicture>>
+  ReadonlyMap<string, FileSnapshot>,
+  ReadonlyMap<string, ReadonlyMap<string, FileSnapshot>>
 >()
 
 /** Made once for each picture: to put the two names together for every look would cost more than the look. */
-function filesByNode(files: Sections['files']): ReadonlyMap<string, ReadonlyMap<string, FilePicture>> {
+function filesByNode(files: Sections['files']): ReadonlyMap<string, ReadonlyMap<string, FileSnapshot>> {
   let index = byNodeAndPath.get(files)
   if (index === undefined) {
-    const byPath = (its: FilePicture[]) => new Map(its.map((file) => [file.path, file]))
+    const byPath = (its: FileSnapshot[]) => new Map(its.map((file) => [file.path, file]))
     const nodes = Map.groupBy(files.values(), ({ node }) => node)
     index = new Map(nodes.entries().map(([node, its]) => [node, byPath(its)]))
     byNodeAndPath.set(files, index)
@@ -414,24 +418,27 @@ function filesByNode(files: Sections['files']): ReadonlyMap<string, ReadonlyMap<
 }
 
 /** Returns the path of what a kubelet shows to API servers as a client. */
-export function clientPathOf({ clientCurrent, kubeconfig }: KubeletPicture): string {
+export function clientPathOf({ clientCurrent, kubeconfig }: KubeletSnapshot): string {
   return clientCurrent ?? kubeconfig
 }
 
 /** Returns the path of what a kubelet serves; undefined when it is made at its start and signed by nobody. */
-export function servingPathOf({ servingCurrent, servingFile }: KubeletPicture): string | undefined {
+export function servingPathOf({ servingCurrent, servingFile }: KubeletSnapshot): string | undefined {
   return servingCurrent ?? servingFile
 }
 
 /** Returns the certificates of a file, in its order; none when it holds none. */
-export function certificatesIn(file: FilePicture | undefined): readonly Digest[] {
+export function certificatesIn(file: FileSnapshot | undefined): readonly Digest[] {
   const holds = file?.holds
   if (holds?.kind === 'certificates' || holds?.kind === 'pair') return holds.certificates
   return holds?.kind === 'kubeconfig' ? holds.caData : []
 }
 
 /** True when the process was started after the file became what it is: what is read at the start has been read. */
-export function hasStartedSince(running: ProcessPicture | undefined, file: FilePicture | undefined): boolean {
+export function hasStartedSince(
+  running: ProcessSnapshot | undefined,
+  file: FileSnapshot | undefined,
+): boolean {
   return running !== undefined && (file === undefined || running.startedAtMs > file.changedAtMs)
 }
 
@@ -458,15 +465,15 @@ export function onNode<Item extends { readonly node: string }>(
   return byNode(section, (item) => item.node).get(node) ?? []
 }
 
-export function componentsNamed(seen: Seen<'components'>, name: ComponentName): readonly ComponentPicture[] {
+export function componentsNamed(seen: Seen<'components'>, name: ComponentName): readonly ComponentSnapshot[] {
   return seen.components.filter((component) => component.name === name)
 }
 
-export function apiServers(seen: Seen<'components'>): readonly ComponentPicture[] {
+export function apiServers(seen: Seen<'components'>): readonly ComponentSnapshot[] {
   return componentsNamed(seen, 'kube-apiserver')
 }
 
 /** Returns the API server of a control-plane node. */
-export function apiServerOn({ components }: Seen<'components'>, node: string): ComponentPicture | undefined {
+export function apiServerOn({ components }: Seen<'components'>, node: string): ComponentSnapshot | undefined {
   return onNode(components, node).find(({ name }) => name === 'kube-apiserver')
 }
