@@ -93,7 +93,7 @@ are yours to look after.`
     const { 'archive-old-key': folder, 'destroy-old-key': destroys } = flags
     if (folder !== undefined || destroys) return this.retireOldKeys(flags, folder)
     const phases = phasesOf(flags)
-    if (phases === undefined) return this.standing(flags)
+    if (phases === undefined) return this.progress(flags)
     return flags['dry-run'] ? this.dryRun(flags, phases) : this.runPhases(flags, phases)
   }
 
@@ -108,10 +108,10 @@ are yours to look after.`
     return exit
   }
 
-  private async standing(flags: Parsed): Promise<ExitCode> {
-    const { renderStanding } = await import('../output/rotation/status.ts')
+  private async progress(flags: Parsed): Promise<ExitCode> {
+    const { renderProgress } = await import('../output/rotation/status.ts')
     const status = await this.withSession(flags, 'reads', (session) => session.status())
-    await this.show(flags.output, status, renderStanding)
+    await this.show(flags.output, status, renderProgress)
     return exitCodes.done
   }
 

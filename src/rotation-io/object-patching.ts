@@ -130,7 +130,7 @@ function restorable(object: ApiObject): ApiObject {
   return { ...rest, metadata: { name, namespace, labels, annotations } }
 }
 
-/** Sets a field that is named as in a picture: "spec.caBundle", "webhooks[0].clientConfig.caBundle". */
+/** Sets a field that is named as in a snapshot: "spec.caBundle", "webhooks[0].clientConfig.caBundle". */
 export function withField(object: ApiObject, field: string, value: string): ApiObject {
   const path = field
     .replace(/\[(\w+)\]/g, '.$1')

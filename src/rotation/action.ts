@@ -77,7 +77,7 @@ export interface PatchObject {
   readonly kind: 'patch-object'
   readonly phase: number
   readonly object: ObjectReference
-  /** The content that is changed, by its name in the picture: other content there, and nothing is written. */
+  /** The content that is changed, by its name in the snapshot: other content there, and nothing is written. */
   readonly version: string
   readonly change: ObjectChange
 }
@@ -105,7 +105,7 @@ export interface RollWorkload {
   readonly annotation: string
 }
 
-/** What is waited for. Each is judged on a picture (conditions.ts), so that waiting is observing. */
+/** What is waited for. Each is judged on a snapshot (conditions.ts), so that waiting is observing. */
 export type Condition =
   | { readonly kind: 'published'; readonly holds: Trust; readonly lacks: Trust; readonly bundles: boolean }
   | { readonly kind: 'volumes'; readonly holds: Trust; readonly lacks: Trust }

@@ -23,7 +23,7 @@ export interface CertificateRecord {
   readonly notAfterMs: number
 }
 
-/** Certificates by digest; every section of a picture names certificates by digest alone. */
+/** Certificates by digest; every section of a snapshot names certificates by digest alone. */
 export type CertificateTable = ReadonlyMap<Digest, CertificateRecord>
 
 /** Returns the record of a certificate. Its signature is tried with its own key and those of the given CAs. */

@@ -3,7 +3,7 @@ import { isBundle, podPlace } from './convergence.ts'
 import type { Gap } from './phase.ts'
 import { onNode, type SectionName, type Seen, type Snapshot, type Trust } from './snapshot.ts'
 
-// What a wait is for, judged on a picture: what is still missing, by name, so that progress can be shown and a deadline explained.
+// What a wait is for, judged on a snapshot: what is still missing, by name, so that progress can be shown and a deadline explained.
 
 interface Row<One extends Condition = Condition> {
   /** The sections that must be observed to judge it. */

@@ -4,7 +4,7 @@ import type { CopySnapshot, SectionName, Seen } from './snapshot.ts'
 import { type CaChange, changeOf, type Target } from './target.ts'
 import { inPhase } from './tasks.ts'
 
-/** One thing that separates the picture from the phase being done. */
+/** One thing that separates the snapshot from the phase being done. */
 export interface Gap {
   /** A node, file, object, pod or process. */
   readonly at: string
@@ -57,7 +57,7 @@ interface PhaseDraft<Section extends SectionName> {
   remarks?(seen: Seen<Section>, target: Target): Iterable<string>
 }
 
-/** Returns the phase of that row with its sections inferred, as one that can be given a whole picture. */
+/** Returns the phase of that row with its sections inferred, as one that can be given a whole snapshot. */
 export function definePhase<const Section extends SectionName>(
   id: PhaseId,
   { sees, gaps, plan, undo, refusals, remarks }: PhaseDraft<Section>,

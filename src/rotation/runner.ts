@@ -76,7 +76,7 @@ export interface Surroundings {
   readonly pace: Pace
   readonly settings: Settings
   readonly emit: (event: RotationEvent) => void
-  /** Shown the plan, and the picture that it was made of; false: nothing is done. */
+  /** Shown the plan, and the snapshot that it was made of; false: nothing is done. */
   readonly confirm: (plan: PlannedPhase, on: On) => Promise<boolean>
   /** True when the operator answers for it now; `id` answers it beforehand, as a waiver. */
   readonly ask: (question: string, id: string) => Promise<boolean>
@@ -89,7 +89,7 @@ export type PhaseOutcome = 'held' | 'declined'
 /** How often a phase looks whether what it waits for has come. */
 const pollMs = 500
 
-/** How long a picture may lag behind what was done: a kubelet's Lease, an informer, a mount. */
+/** How long a snapshot may lag behind what was done: a kubelet's Lease, an informer, a mount. */
 const settleMs = 90_000
 
 /** A node may be born in the middle of a phase: then there is more to do than was planned. */
@@ -165,7 +165,7 @@ export class Rotation {
     return 'held'
   }
 
-  /** Returns a picture of these sections, with what the journal remembers. */
+  /** Returns a snapshot of these sections, with what the journal remembers. */
   async look(sections: readonly SectionName[]): Promise<On> {
     const wanted = [...new Set([...sections, ...targetSections])]
     const remembered = changesIn(this.history).flatMap(({ oldCa, newCa }) => [oldCa, newCa])
@@ -248,7 +248,7 @@ export class Rotation {
     }
   }
 
-  /** Waits while the picture lags behind what was done; returns what stays open, and the picture that says so. */
+  /** Waits while the snapshot lags behind what was done; returns what stays open, and the snapshot that says so. */
   private async settle(phase: Phase): Promise<{ open: readonly Gap[]; on: On }> {
     const { pace } = this.around
     const deadline = pace.now() + settleMs
@@ -356,7 +356,7 @@ export class Rotation {
   }
 }
 
-/** Returns the picture without kubeconfigs on nodes that are of another cluster, or of no cluster. */
+/** Returns the snapshot without kubeconfigs on nodes that are of another cluster, or of no cluster. */
 function ofThisCluster(seen: Snapshot, target: Target): Snapshot {
   const change = changeOf(target, 'cluster')
   if (change === undefined || seen.kubeconfigs === undefined) return seen

@@ -292,7 +292,7 @@ export interface HandshakeRate {
   readonly overMs: number
 }
 
-/** What a probe said last; a picture holds one for each key. */
+/** What a probe said last; a snapshot holds one for each key. */
 export interface EvidenceSnapshot {
   readonly key: string
   readonly ok: boolean
@@ -405,7 +405,7 @@ const byNodeAndPath = new WeakMap<
   ReadonlyMap<string, ReadonlyMap<string, FileSnapshot>>
 >()
 
-/** Made once for each picture: to put the two names together for every look would cost more than the look. */
+/** Made once for each snapshot: to put the two names together for every look would cost more than the look. */
 function filesByNode(files: Sections['files']): ReadonlyMap<string, ReadonlyMap<string, FileSnapshot>> {
   let index = byNodeAndPath.get(files)
   if (index === undefined) {

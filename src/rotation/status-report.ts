@@ -1,9 +1,9 @@
 import { commandLine } from '../errors/command-line.ts'
 import type { JournalEntry } from './journal.ts'
 import { firstOf } from './phase.ts'
+import { progressOf, type RotationProgress } from './progress.ts'
 import type { EvidenceView, NextView, RotationStatus } from './report.ts'
 import type { Snapshot } from './snapshot.ts'
-import { type Standing, standingOf } from './standing.ts'
 import type { Target } from './target.ts'
 import { authorityViews, evidenceView, timeOf } from './views.ts'
 
@@ -13,18 +13,18 @@ export function statusReport(
   target: Target,
   history: readonly JournalEntry[],
 ): RotationStatus {
-  const standing = standingOf(seen, target)
+  const progress = progressOf(seen, target)
   const evidence = evidenceByPhase(history, seen.atMs)
-  const next = nextOf(standing)
+  const next = nextOf(progress)
   return {
     apiVersion: 'kcert/v1',
     kind: 'RotationStatus',
     generatedAt: timeOf(seen.atMs),
-    state: standing.state,
-    position: standing.position,
+    state: progress.state,
+    position: progress.position,
     authorities: authorityViews(target),
     ...(next && { next }),
-    phases: standing.phases.map(({ phase: { number, id, title, risk }, state, gaps, remarks }) => ({
+    phases: progress.phases.map(({ phase: { number, id, title, risk }, state, gaps, remarks }) => ({
       number,
       id,
       title,
@@ -35,13 +35,13 @@ export function statusReport(
       evidence: evidence.get(number) ?? [],
       ...lastRun(history, number),
     })),
-    nodes: nodesOf(seen, standing),
-    blockers: standing.blockers.map(({ what, why, next: cure }) => ({ what, why, next: cure })),
+    nodes: nodesOf(seen, progress),
+    blockers: progress.blockers.map(({ what, why, next: cure }) => ({ what, why, next: cure })),
   }
 }
 
 /** Returns the command that goes on, and why; undefined when nothing is left. */
-export function nextOf({ state, next, phases, blockers }: Standing): NextView | undefined {
+export function nextOf({ state, next, phases, blockers }: RotationProgress): NextView | undefined {
   if (next === undefined) return undefined
   const [blocker] = blockers
   if (blocker !== undefined) return { command: blocker.next, why: blocker.what }
@@ -67,7 +67,7 @@ function lastRun(history: readonly JournalEntry[], number: number) {
   return { lastRun: { event, at: time, ...(detail === undefined ? {} : { detail }) } }
 }
 
-function nodesOf(seen: Snapshot, { phases }: Standing): RotationStatus['nodes'] {
+function nodesOf(seen: Snapshot, { phases }: RotationProgress): RotationStatus['nodes'] {
   const open = new Map<string, Set<number>>()
   const names = new Set(seen.nodes.map(({ name }) => name))
   for (const { phase, gaps, state } of phases) {

@@ -35,7 +35,7 @@ export interface Target {
   readonly acceptsOutage: boolean
   /** Minors that no rotation was run on, and that the operator typed: "1.38". */
   readonly acceptedVersions: ReadonlySet<string>
-  /** Set once phase 12 has begun: from then on no verifier is asked to trust the old CA. Read from the picture. */
+  /** Set once phase 12 has begun: from then on no verifier is asked to trust the old CA. Read from the snapshot. */
   readonly isDropping: boolean
 }
 

@@ -2,9 +2,9 @@ import { type CertificateRecord, certificateRecord, type Digest } from '../rotat
 import type { Certificate } from '../x509/certificate.ts'
 import { verifySignature } from '../x509/signature.ts'
 
-/** Every certificate that was read in this run, by digest: pictures name them, and what is written is made of them. */
+/** Every certificate that was read in this run, by digest: snapshots name them, and what is written is made of them. */
 export class Certificates {
-  /** What pictures carry. It grows; what is in it stays, but that a signer may become known. */
+  /** What snapshots carry. It grows; what is in it stays, but that a signer may become known. */
   readonly table = new Map<Digest, CertificateRecord>()
   private readonly known = new Map<Digest, Certificate>()
   private readonly authorities: Certificate[] = []

@@ -17,7 +17,7 @@ export interface ReadContent {
 
 const other: ReadContent = { holds: { kind: 'other' } }
 
-/** Reads files of nodes into what a picture says of them. Of a private key its public half is kept, and nothing else. */
+/** Reads files of nodes into what a snapshot says of them. Of a private key its public half is kept, and nothing else. */
 export class FileReading {
   private readonly certificates: Certificates
   private readonly known = new Map<Sha256, ReadContent>()

@@ -11,7 +11,7 @@ export interface PortsStage {
   close(): Promise<void>
 }
 
-/** What every executor promises, held against the pictures of its observer: the simulated cluster and a real one. */
+/** What every executor promises, held against the snapshots of its observer: the simulated cluster and a real one. */
 export function rotationPortsContract(title: string, open: () => Promise<PortsStage>): void {
   describe(`${title}: executor and observer`, () => {
     let stage: PortsStage

@@ -71,7 +71,7 @@ function isWell({ nodes, components, kubelets, caBundles }: Snapshot): boolean {
   )
 }
 
-/** SHA-256 of the DER, as pictures name certificates. */
+/** SHA-256 of the DER, as snapshots name certificates. */
 function digestOf(pem: string | Buffer): string {
   return new X509Certificate(pem).fingerprint256.replaceAll(':', '').toLowerCase()
 }

@@ -9,7 +9,7 @@ import type { Target } from '../../src/rotation/target.ts'
 import { verificationReport } from '../../src/rotation/verification-report.ts'
 import { Scene } from './scene.ts'
 
-// A gate that lacks what it is about does not open: on a picture from which one thing is taken away.
+// A gate that lacks what it is about does not open: on a snapshot from which one thing is taken away.
 
 const scenes = new Map<number, Promise<{ seen: Snapshot; target: Target }>>()
 

@@ -7,7 +7,7 @@ import { type Retirement, retireOldKeys } from '../../src/app/rotate-ca/retire-o
 import type { Operator } from '../../src/app/rotate-ca/session.ts'
 import { exitCodes } from '../../src/errors/codes.ts'
 import { renderOldKeys } from '../../src/output/rotation/old-keys.ts'
-import { renderStanding } from '../../src/output/rotation/status.ts'
+import { renderProgress } from '../../src/output/rotation/status.ts'
 import { readJournal } from '../../src/rotation/journal.ts'
 import type { KeyArchive } from '../../src/rotation/old-keys.ts'
 import type { Settings } from '../../src/rotation/target-reading.ts'
@@ -113,7 +113,7 @@ test('the end of a rotation says where the old key still lies, and the two comma
   expect(violations('RotationStatus', status)).toEqual([])
   expect(status.state).toBe('finished')
   expect(status.oldKeys?.files.map(({ node, path }) => `${node}:${path}`).sort()).toEqual(holders().sort())
-  expect(renderStanding(status, wide)).toMatch(
+  expect(renderProgress(status, wide)).toMatch(
     /\nthe old CA's key still lies on cp1, cp2, readable by root alone \(4 files\); to keep it elsewhere, or nowhere:\n {2}kcert rotate-ca --archive-old-key DIR\n {2}kcert rotate-ca --destroy-old-key\n$/,
   )
 })
@@ -289,7 +289,7 @@ test("an encrypted key that may be the old CA's is named, left as it is, and exi
   expect([again.report.outcome, again.exit]).toEqual(['incomplete', exitCodes.no])
   const status = await new SimulatedOperator(scene).command((session) => session.status())
   expect(violations('RotationStatus', status)).toEqual([])
-  expect(renderStanding(status, wide)).toContain(
+  expect(renderProgress(status, wide)).toContain(
     "2 encrypted keys on cp1, cp2 may be the old CA's; which, and how that is told: kcert rotate-ca --destroy-old-key --dry-run",
   )
 })

@@ -8,7 +8,7 @@ import { type Snapshot, sectionNames } from '../../src/rotation/snapshot.ts'
 import type { CaChange, Target } from '../../src/rotation/target.ts'
 import { Scene } from './scene.ts'
 
-// What is refused, where a rotation stands, and what is waited for: each rule on a picture that is changed by one thing.
+// What is refused, where a rotation stands, and what is waited for: each rule on a snapshot that is changed by one thing.
 
 const small = { controlPlanes: 2, workers: 1 } as const
 

@@ -5,7 +5,7 @@ import { KcertError } from '../../src/errors/kcert-error.ts'
 import { renderStatusHtml } from '../../src/output/rotation/html.ts'
 import { renderPlan } from '../../src/output/rotation/plan.ts'
 import { renderRun } from '../../src/output/rotation/run.ts'
-import { renderStanding, renderStatus } from '../../src/output/rotation/status.ts'
+import { renderProgress, renderStatus } from '../../src/output/rotation/status.ts'
 import { renderVerification } from '../../src/output/rotation/verification.ts'
 import { readJournal } from '../../src/rotation/journal.ts'
 import { expectPageOfKilledRotation } from '../reports/page-rules.ts'
@@ -38,7 +38,7 @@ test('before anything is done: the phases, and the command that begins', async (
   const status = await operator.command((session) => session.status())
   expect(violations('RotationStatus', status)).toEqual([])
   expect(status).toMatchObject({ state: 'not-begun', next: { command: 'kcert rotate-ca --phase 1' } })
-  await expect(renderStanding(status, wide)).toMatchFileSnapshot(golden('not-begun'))
+  await expect(renderProgress(status, wide)).toMatchFileSnapshot(golden('not-begun'))
 })
 
 test('the whole plan names verifiers, presenters, changes, restarts and whom it concerns, and no secret', async () => {

@@ -18,6 +18,7 @@ import { phaseRow } from '../../rotation/phase-table.ts'
 import { phasePlan, phaseView, wholePlan } from '../../rotation/plan-report.ts'
 import { phaseNumbered } from '../../rotation/playbook.ts'
 import type { Executor, JournalFile, Observer, Pace } from '../../rotation/ports.ts'
+import { outOfOrder, type PhaseStatus, progressOf, type RotationProgress } from '../../rotation/progress.ts'
 import type {
   KeptKeys,
   PhasePlanView,
@@ -30,7 +31,6 @@ import type {
 import { isNodeAct, type PrepareRunbook, runbookOf } from '../../rotation/runbook.ts'
 import { type PlannedPhase, Rotation, type RotationEvent, refused } from '../../rotation/runner.ts'
 import { type Snapshot, sectionNames } from '../../rotation/snapshot.ts'
-import { outOfOrder, type PhaseStanding, type Standing, standingOf } from '../../rotation/standing.ts'
 import { nextOf, statusReport } from '../../rotation/status-report.ts'
 import type { Target } from '../../rotation/target.ts'
 import { defaultSettings, type Settings } from '../../rotation/target-reading.ts'
@@ -100,7 +100,7 @@ const passingMs = 25_000
 
 /** True when an earlier phase has a gap that no act of its plan closes, though it was run before. */
 function isPassing(
-  { phase, gaps, state }: PhaseStanding,
+  { phase, gaps, state }: PhaseStatus,
   numbers: readonly number[],
   seen: Snapshot,
   target: Target,
@@ -195,13 +195,13 @@ export class RotationSession {
    * from the cluster as it is now. Throws what a run would refuse.
    */
   async dryRun(numbers: readonly number[]): Promise<RotationPlan> {
-    const { seen, target, standing, todo } = await this.beginning(numbers)
-    const first = todo.find((number) => standing.phases[number - 1]!.gaps.length > 0)
+    const { seen, target, progress, todo } = await this.beginning(numbers)
+    const first = todo.find((number) => progress.phases[number - 1]!.gaps.length > 0)
     const planned = await Promise.all(
       todo.map(async (number) => {
         if (number === first) return this.rotation.plan(number)
         const phase = phaseNumbered(number)
-        const { gaps, remarks } = standing.phases[number - 1]!
+        const { gaps, remarks } = progress.phases[number - 1]!
         const steps = gaps.length === 0 ? [] : phase.plan(seen, target)
         return { number, title: phase.title, risk: phase.risk, gaps, steps, remarks }
       }),
@@ -359,8 +359,8 @@ export class RotationSession {
     }
     const isDone = phases.length === numbers.length && phases.every(({ outcome }) => outcome === 'held')
     const { seen, target } = await this.lookAtAll()
-    const standing = standingOf(seen, target)
-    const next = nextOf(standing)
+    const progress = progressOf(seen, target)
+    const next = nextOf(progress)
     const report: RotationRun = {
       apiVersion: 'kcert/v1',
       kind: 'RotationRun',
@@ -369,13 +369,13 @@ export class RotationSession {
       outcome: isDone ? 'done' : 'declined',
       phases,
       ...(next === undefined ? {} : { next }),
-      ...(await this.keptKeys(seen, standing.state)),
+      ...(await this.keptKeys(seen, progress.state)),
     }
     return { report, exit: isDone ? exitCodes.done : exitCodes.no }
   }
 
   /** Where the old CA's key lies after the end: whoever keeps it should know that he does. */
-  private async keptKeys(seen: Snapshot, state: Standing['state']): Promise<{ oldKeys?: KeptKeys }> {
+  private async keptKeys(seen: Snapshot, state: RotationProgress['state']): Promise<{ oldKeys?: KeptKeys }> {
     const { ports, rotation } = this
     if (state !== 'finished' || ports.oldKeys === undefined || !isOfFinished(rotation.history)) return {}
     const { findOldKeys } = await import('./find-old-keys.ts')
@@ -418,19 +418,19 @@ export class RotationSession {
     const { pace } = this.ports
     const deadlineMs = pace.now() + passingMs
     let { seen, target } = await this.lookAtAll()
-    let standing = standingOf(seen, target)
+    let progress = progressOf(seen, target)
     // A leader that was just restarted is not yet followed by another: what no act would close, time does.
-    while (pace.now() < deadlineMs && standing.phases.some((one) => isPassing(one, numbers, seen, target))) {
+    while (pace.now() < deadlineMs && progress.phases.some((one) => isPassing(one, numbers, seen, target))) {
       await pace.sleep(1_000)
       ;({ seen, target } = await this.lookAtAll())
-      standing = standingOf(seen, target)
+      progress = progressOf(seen, target)
     }
-    const refusals = outOfOrder(standing, numbers)
+    const refusals = outOfOrder(progress, numbers)
     if (refusals.length > 0) throw refused(refusals)
     // Once the old CA is being dropped there is only one way.
     const dropping = phaseRow('drop-old').number
     const todo = target.isDropping && numbers.includes(dropping) ? [dropping] : numbers
-    return { seen, target, standing, todo }
+    return { seen, target, progress, todo }
   }
 
   private lookAtAll(): Promise<{ seen: Snapshot; target: Target }> {

@@ -3,7 +3,7 @@ import { html, type Markup } from '../html/markup.ts'
 import { badge, page, section, type Tone, table, time } from '../html/page.ts'
 import { axis, bar } from '../html/timeline.ts'
 import { minuteOf, timeLeft } from '../time.ts'
-import { groupsOf, standingText } from './status.ts'
+import { groupsOf, progressText } from './status.ts'
 
 type PhaseView = RotationStatus['phases'][number]
 type NodeView = RotationStatus['nodes'][number]
@@ -17,7 +17,7 @@ const toneOfState: Readonly<Record<PhaseView['state'], Tone>> = {
 /** Returns where the rotation stands as one page: the phases in their order with their gates, when the CAs end, and the nodes. */
 export function renderStatusHtml(status: RotationStatus): string {
   return page({ title: 'CA rotation', generatedAt: status.generatedAt }, [
-    html`<p class="lead">${standingText(status)}</p>
+    html`<p class="lead">${progressText(status)}</p>
 `,
     nextPart(status),
     section(

@@ -24,7 +24,7 @@ const positions = {
 } as const
 
 /** Returns where the rotation stands, and the next command. */
-export function renderStanding(status: RotationStatus, view: View): string {
+export function renderProgress(status: RotationStatus, view: View): string {
   return joinSections([headLines(status, view), phaseLines(status, view), nextLines(status, view)])
 }
 
@@ -42,13 +42,13 @@ export function renderStatus(status: RotationStatus, view: View): string {
 
 function headLines(status: RotationStatus, view: View): string[] {
   return [
-    `${view.paint.heading('CA rotation')} ${standingText(status)}`,
+    `${view.paint.heading('CA rotation')} ${progressText(status)}`,
     ...authorityLines(status.authorities, view),
   ]
 }
 
 /** Returns where it stands in a few words: "under way: nobody presents the new CA yet". */
-export function standingText({ state, position }: RotationStatus): string {
+export function progressText({ state, position }: RotationStatus): string {
   return state === 'under-way' ? `${states[state]}: ${positions[position]}` : states[state]
 }
 

@@ -1,13 +1,13 @@
 import type { Step } from '../action.ts'
 import type { Gap, Phase } from '../phase.ts'
 import { playbook } from '../playbook.ts'
+import { isPast } from '../progress.ts'
 import type { Snapshot } from '../snapshot.ts'
-import { isPast } from '../standing.ts'
 import type { Target } from '../target.ts'
 import { type BrokenEdge, checkPlan } from './check.ts'
 import { imagine, reissuedByOwners } from './imagined.ts'
 
-// The whole rotation before it begins: each phase is planned on the picture that the phases before it will leave, and checked there.
+// The whole rotation before it begins: each phase is planned on the snapshot that the phases before it will leave, and checked there.
 
 export interface ForecastPhase {
   readonly phase: Phase

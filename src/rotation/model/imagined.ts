@@ -25,11 +25,11 @@ import {
 import { changeOf, type Target } from '../target.ts'
 import { heldBy, type Issuing } from './file-effects.ts'
 
-// The picture that an observer will take once steps are done and all of them went well. Certificates that do not exist yet are
+// The snapshot that an observer will take once steps are done and all of them went well. Certificates that do not exist yet are
 // known by what they will say. It foresees what controllers make of a change, and one deed of others: that owners of webhooks
 // and aggregated APIs re-issue their certificates before phase 11, and owners of objects replace the old CA in them.
 
-/** Returns the picture, and the target with the questions answered, once these steps are done. */
+/** Returns the snapshot, and the target with the questions answered, once these steps are done. */
 export function imagine(
   seen: Snapshot,
   target: Target,
@@ -44,7 +44,7 @@ export function imagine(
   return imagined.result
 }
 
-/** Returns the picture in which nobody but ours shows a leaf of the old CA any more, or stores the old CA alone. */
+/** Returns the snapshot in which nobody but ours shows a leaf of the old CA any more, or stores the old CA alone. */
 export function reissuedByOwners(seen: Snapshot, target: Target): Snapshot {
   const change = changeOf(target, 'cluster')
   if (change === undefined) return seen

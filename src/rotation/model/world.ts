@@ -15,7 +15,7 @@ import { Board, type Cell, type Relation } from './board.ts'
 import { earlierHolds, earlierTrust } from './earlier.ts'
 import { kubeletRoles, labelOf, type RelationName, type Role, rolesOf } from './roles.ts'
 
-// Everybody in a picture who verifies or presents. Where a process was started before its file became what it is, it may hold
+// Everybody in a snapshot who verifies or presents. Where a process was started before its file became what it is, it may hold
 // what the rotation left there before: the trust without the step that was done last, or the leaf of the old CA.
 
 export interface Reading {

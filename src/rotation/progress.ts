@@ -7,9 +7,9 @@ import type { Snapshot } from './snapshot.ts'
 import { isPlanned, type Target } from './target.ts'
 import { takenBack } from './upgrades.ts'
 
-// Where a rotation stands, phase by phase: read from one picture, whatever a journal says.
+// Where a rotation stands, phase by phase: read from one snapshot, whatever a journal says.
 
-export interface PhaseStanding {
+export interface PhaseStatus {
   readonly phase: Phase
   readonly gaps: readonly Gap[]
   /** `later`: a phase that must hold before it has gaps. */
@@ -17,10 +17,10 @@ export interface PhaseStanding {
   readonly remarks: readonly string[]
 }
 
-export interface Standing {
+export interface RotationProgress {
   readonly state: 'not-begun' | 'under-way' | 'finished'
   readonly position: Position
-  readonly phases: readonly PhaseStanding[]
+  readonly phases: readonly PhaseStatus[]
   /** The first phase with something open; undefined when nothing is left. */
   readonly next: number | undefined
   /** Why the next phase would be refused; empty when it may be begun. */
@@ -30,7 +30,7 @@ export interface Standing {
 }
 
 /** Returns where the rotation stands. */
-export function standingOf(seen: Snapshot, target: Target): Standing {
+export function progressOf(seen: Snapshot, target: Target): RotationProgress {
   const position = positionOf(seen, target)
   const back = takenBack(seen, target)
   const found = playbook.map((phase) => ({
@@ -39,7 +39,7 @@ export function standingOf(seen: Snapshot, target: Target): Standing {
     remarks: [...phase.remarks(seen, target), ...(back.get(phase.number) ?? [])],
   }))
   const open = new Set(found.flatMap(({ phase, gaps }) => (gaps.length > 0 ? [phase.number] : [])))
-  const phases = found.map((one): PhaseStanding => {
+  const phases = found.map((one): PhaseStatus => {
     if (one.gaps.length === 0) return { ...one, state: 'holds' }
     const isLater = !target.isDropping && needed([one.phase.number]).some((number) => open.has(number))
     return { ...one, state: isLater ? 'later' : 'open' }
@@ -57,7 +57,7 @@ export function standingOf(seen: Snapshot, target: Target): Standing {
 
 /** Returns why these phases, run one after the other, are not to be begun: the phases before them that do not hold. */
 export function outOfOrder(
-  { phases, position, takenBack: back }: Standing,
+  { phases, position, takenBack: back }: RotationProgress,
   numbers: readonly number[],
 ): readonly Refusal[] {
   if (position === 'dropping') return []
@@ -92,7 +92,7 @@ export function isPast({ dropsOld }: Phase, { isDropping }: Target): boolean {
   return isDropping && dropsOld !== true
 }
 
-function stateOf({ isDropping, changes }: Target, next: Phase | undefined): Standing['state'] {
+function stateOf({ isDropping, changes }: Target, next: Phase | undefined): RotationProgress['state'] {
   if (isDropping) return next === undefined ? 'finished' : 'under-way'
   return changes.every(({ newCa }) => isPlanned(newCa)) ? 'not-begun' : 'under-way'
 }
