@@ -29,18 +29,18 @@ beforeAll(async () => {
   }
 })
 
-function judged(changes: Partial<VerificationFacts>) {
+function evaluated(changes: Partial<VerificationFacts>) {
   const { verdict, checks } = verifyClusterInfo({ ...right, ...changes })
   return { verdict, not: checks.filter(({ outcome }) => outcome !== 'ok') }
 }
 
 test('a bundle of both CAs that is signed, served and published is right', () => {
-  expect(judged({})).toEqual({ verdict: 'ok', not: [] })
+  expect(evaluated({})).toEqual({ verdict: 'ok', not: [] })
 })
 
 test('a bundle without the CA of what is served would turn newcomers away', async () => {
   const info = await readClusterInfo({ kubeconfig: text(newCa.pem) })
-  const { verdict, not } = judged({ info, tokens: [], published: [] })
+  const { verdict, not } = evaluated({ info, tokens: [], published: [] })
   expect(verdict).toBe('no')
   expect(not.map(({ id }) => id)).toEqual(['served'])
   expect(not[0]!.detail).toContain('certificate signed by unknown authority')
@@ -48,12 +48,12 @@ test('a bundle without the CA of what is served would turn newcomers away', asyn
 
 test('a server that is not named in its certificate is not the one', () => {
   const served = [{ place: 'api:6443', host: 'api', chain: [leaf] }]
-  expect(judged({ served }).not.map(({ id, outcome }) => [id, outcome])).toEqual([['served', 'no']])
+  expect(evaluated({ served }).not.map(({ id, outcome }) => [id, outcome])).toEqual([['served', 'no']])
 })
 
 test('what cannot be looked at is unknown, and not wrong', () => {
   const served = [{ place: '192.0.2.1:6443', host: '192.0.2.1', fault: 'no route leads there' }]
-  const { verdict, not } = judged({ served, tokens: undefined, isPublic: undefined })
+  const { verdict, not } = evaluated({ served, tokens: undefined, isPublic: undefined })
   expect(verdict).toBe('unknown')
   expect(not.map(({ id, outcome }) => [id, outcome])).toEqual([
     ['signature', 'unknown'],
@@ -64,27 +64,29 @@ test('what cannot be looked at is unknown, and not wrong', () => {
 
 test('every signature that is missing, stale or of nobody is named by its token', () => {
   const other = { id: 'ghijkl', secret: 'fedcba9876543210' }
-  expect(judged({ tokens: [token, other] }).not.map(({ detail }) => detail)).toEqual([
+  expect(evaluated({ tokens: [token, other] }).not.map(({ detail }) => detail)).toEqual([
     'token ghijkl should sign, and there is none by it',
   ])
-  expect(judged({ tokens: [{ ...token, secret: other.secret }] }).not[0]!.detail).toContain('another text')
-  expect(judged({ tokens: [] }).not[0]!.detail).toContain('no token that signs')
+  expect(evaluated({ tokens: [{ ...token, secret: other.secret }] }).not[0]!.detail).toContain('another text')
+  expect(evaluated({ tokens: [] }).not[0]!.detail).toContain('no token that signs')
 })
 
 test('a CA more or less than what the cluster publishes is named', () => {
   const published = [{ place: 'ca.crt', certificates: [oldCa.certificate] }]
-  expect(judged({ published }).not[0]!.detail).toBe(
+  expect(evaluated({ published }).not[0]!.detail).toBe(
     'other CAs than in ca.crt: CN=kubernetes is here and not there',
   )
 })
 
 test('a CA that has ended is named with its end', () => {
   const later = new Date('2040-01-01T00:00:00Z')
-  const { verdict, not } = judged({ now: later, served: [] })
+  const { verdict, not } = evaluated({ now: later, served: [] })
   expect(verdict).toBe('no')
   expect(not[0]!.detail).toMatch(/^CN=kubernetes expired at 20/)
 })
 
 test('what may not be read by everybody is of no use to newcomers', () => {
-  expect(judged({ isPublic: false }).not[0]!.next).toBe('kcert bootstrap rbac -o yaml | kubectl apply -f -')
+  expect(evaluated({ isPublic: false }).not[0]!.next).toBe(
+    'kcert bootstrap rbac -o yaml | kubectl apply -f -',
+  )
 })

@@ -38,17 +38,17 @@ export interface ProgressFacts {
   readonly now: Date
 }
 
-type Judged = Omit<BootstrapStep, 'number' | 'id'>
+type Evaluated = Omit<BootstrapStep, 'number' | 'id'>
 
-const judged =
-  (outcome: Judged['outcome']) =>
-  (detail: string, next?: string): Judged =>
+const evaluated =
+  (outcome: Evaluated['outcome']) =>
+  (detail: string, next?: string): Evaluated =>
     given({ outcome, detail, next })
 const [done, stopped, notKnown, later] = [
-  judged('done'),
-  judged('stopped'),
-  judged('unknown'),
-  judged('later'),
+  evaluated('done'),
+  evaluated('stopped'),
+  evaluated('unknown'),
+  evaluated('later'),
 ]
 
 const rbac = 'kcert bootstrap rbac -o yaml | kubectl apply -f -'
@@ -56,9 +56,9 @@ const rbac = 'kcert bootstrap rbac -o yaml | kubectl apply -f -'
 /** Judges every step, and says where the node stopped and what to do there. */
 export function bootstrapProgress(facts: ProgressFacts): BootstrapProgress {
   const far = furthest(facts)
-  const found = steps.map(({ number, id, sign, judge }): BootstrapStep => {
+  const found = steps.map(({ number, id, sign, evaluate }): BootstrapStep => {
     const proven = far >= number && sign !== undefined
-    return { number, id, ...(proven ? done(sign(facts)) : judge(facts, far)) }
+    return { number, id, ...(proven ? done(sign(facts)) : evaluate(facts, far)) }
   })
   const stopNumber = found.find(({ outcome }) => outcome === 'stopped')?.number ?? Number.POSITIVE_INFINITY
   const all = found.map((step): BootstrapStep => {
@@ -99,22 +99,22 @@ function renewal({ requests, node }: ProgressFacts): NodeRequest | undefined {
   return requests.find(({ username }) => username === `system:node:${node}`)
 }
 
-type Judge = (facts: ProgressFacts, far: number) => Judged
+type Evaluator = (facts: ProgressFacts, far: number) => Evaluated
 type Sign = (facts: ProgressFacts) => string
 
 interface Step {
   readonly number: number
   readonly id: string
-  readonly judge: Judge
+  readonly evaluate: Evaluator
   /** How it is known that the step is done, from a sign further on. Absent where a further sign proves nothing. */
   readonly sign?: Sign
 }
 
-function step(number: number, id: string, judge: Judge, sign?: Sign): Step {
-  return { number, id, judge, ...(sign && { sign }) }
+function step(number: number, id: string, evaluate: Evaluator, sign?: Sign): Step {
+  return { number, id, evaluate, ...(sign && { sign }) }
 }
 
-const onNode = (what: string, next?: string) => (): Judged =>
+const onNode = (what: string, next?: string) => (): Evaluated =>
   notKnown(`${what}: only the node itself shows it`, next)
 
 const lookThere =
@@ -134,29 +134,29 @@ const steps: readonly Step[] = [
   step(2, 'kubeconfig-missing', onNode('whether it has no usable kubelet.conf yet'), bySign),
   step(3, 'bootstrap-kubeconfig', onNode('whether bootstrap-kubelet.conf is there'), bySign),
   step(4, 'server-and-token', onNode('which server and token it names'), bySign),
-  step(5, 'token', judgeToken, tokenSign),
-  step(6, 'binding', judgeBinding, bySign),
-  step(7, 'request', judgeRequest, requestSign),
-  step(8, 'approval', judgeApproval, () => 'it is approved'),
-  step(9, 'signature', judgeSignature, () => 'it is signed'),
+  step(5, 'token', evaluateToken, tokenSign),
+  step(6, 'binding', evaluateBinding, bySign),
+  step(7, 'request', evaluateRequest, requestSign),
+  step(8, 'approval', evaluateApproval, () => 'it is approved'),
+  step(9, 'signature', evaluateSignature, () => 'it is signed'),
   step(
     10,
     'certificate',
     () => certificateLater,
     () => 'the certificate is on the object, or was',
   ),
-  step(11, 'fetched', judgeFetched, () => 'the kubelet has its certificate'),
+  step(11, 'fetched', evaluateFetched, () => 'the kubelet has its certificate'),
   step(
     12,
     'kubeconfig',
     () => kubeconfigLater,
     () => 'the kubelet acts as the node, so its kubelet.conf is written',
   ),
-  step(13, 'node', judgeNode),
-  step(13, 'lease', judgeLease),
-  step(13, 'csinode', judgeCsiNode),
-  step(14, 'renewal', judgeRenewal),
-  step(15, 'renewal-approved', judgeRenewed),
+  step(13, 'node', evaluateNode),
+  step(13, 'lease', evaluateLease),
+  step(13, 'csinode', evaluateCsiNode),
+  step(14, 'renewal', evaluateRenewal),
+  step(15, 'renewal-approved', evaluateRenewed),
 ]
 
 function tokenSign(facts: ProgressFacts): string {
@@ -170,7 +170,7 @@ function requestSign(facts: ProgressFacts): string {
   return request === undefined ? bySign(facts) : `${request.name}, by ${request.username}`
 }
 
-function judgeToken({ tokens, tokenId }: ProgressFacts): Judged {
+function evaluateToken({ tokens, tokenId }: ProgressFacts): Evaluated {
   if (tokens === undefined)
     return notKnown(
       'which tokens there are: their Secrets may not be read',
@@ -197,7 +197,7 @@ function judgeToken({ tokens, tokenId }: ProgressFacts): Judged {
   )
 }
 
-function judgeBinding(facts: ProgressFacts): Judged {
+function evaluateBinding(facts: ProgressFacts): Evaluated {
   const { createsRequests } = facts.rights
   if (createsRequests === true)
     return done('bearers of the token may create requests (system:node-bootstrapper)')
@@ -208,14 +208,14 @@ function judgeBinding(facts: ProgressFacts): Judged {
   )
 }
 
-function judgeRequest(): Judged {
+function evaluateRequest(): Evaluated {
   return stopped(
     'no request of it has arrived',
     'on the node: journalctl -u kubelet -n 50; ls -l /etc/kubernetes/bootstrap-kubelet.conf',
   )
 }
 
-function judgeApproval(facts: ProgressFacts): Judged {
+function evaluateApproval(facts: ProgressFacts): Evaluated {
   const request = bootstrapping(facts)
   if (request === undefined) return later('kube-controller-manager, or a person, approves the request')
   const { name, state } = request
@@ -237,7 +237,7 @@ function judgeApproval(facts: ProgressFacts): Judged {
   return stopped(`${name} waits for its approval`, commandLine`kcert csr explain ${name}`)
 }
 
-function judgeSignature(facts: ProgressFacts): Judged {
+function evaluateSignature(facts: ProgressFacts): Evaluated {
   const request = bootstrapping(facts)
   if (request?.state !== 'approved' && request?.state !== 'failed')
     return later('kube-controller-manager signs what is approved')
@@ -253,7 +253,7 @@ function messageOf({ message = '' }: { readonly message?: string }): string {
   return message === '' ? '' : `: ${message}`
 }
 
-function judgeFetched(_: ProgressFacts, far: number): Judged {
+function evaluateFetched(_: ProgressFacts, far: number): Evaluated {
   if (far < 10) return later('the kubelet fetches the certificate')
   return stopped(
     'the certificate is there, and no sign that the kubelet has fetched it',
@@ -261,7 +261,7 @@ function judgeFetched(_: ProgressFacts, far: number): Judged {
   )
 }
 
-function judgeNode({ nodeObject, node }: ProgressFacts): Judged {
+function evaluateNode({ nodeObject, node }: ProgressFacts): Evaluated {
   if (nodeObject === undefined) return notKnown('whether there is a Node: it may not be read')
   if (nodeObject === 'absent')
     return stopped('there is no Node of this name', 'on the node: journalctl -u kubelet -n 50')
@@ -270,7 +270,7 @@ function judgeNode({ nodeObject, node }: ProgressFacts): Judged {
   return done(what, commandLine`kubectl describe node ${node}`)
 }
 
-function judgeLease({ lease, nodeObject, now }: ProgressFacts): Judged {
+function evaluateLease({ lease, nodeObject, now }: ProgressFacts): Evaluated {
   if (lease === undefined) return notKnown('its heartbeat: Leases may not be read')
   if (lease === 'absent') {
     if (nodeObject === 'absent') return later('the heartbeat (Lease in kube-node-lease)')
@@ -291,7 +291,7 @@ function judgeLease({ lease, nodeObject, now }: ProgressFacts): Judged {
   )
 }
 
-function judgeCsiNode({ csiNode, nodeObject }: ProgressFacts): Judged {
+function evaluateCsiNode({ csiNode, nodeObject }: ProgressFacts): Evaluated {
   if (csiNode === 'there') return done('its CSINode is there')
   if (csiNode === undefined) return notKnown('its CSINode may not be read')
   if (nodeObject === 'absent') return later('the CSINode')
@@ -301,14 +301,14 @@ function judgeCsiNode({ csiNode, nodeObject }: ProgressFacts): Judged {
   )
 }
 
-function judgeRenewal(facts: ProgressFacts): Judged {
+function evaluateRenewal(facts: ProgressFacts): Evaluated {
   const request = renewal(facts)
   if (request !== undefined) return done(`it has asked for a renewal: ${request.name} (${request.state})`)
   if (facts.nodeObject === 'absent') return later('at 70-90 % of its life the certificate is renewed')
   return done('no renewal is asked for now: it comes at 70-90 % of the life')
 }
 
-function judgeRenewed(facts: ProgressFacts): Judged {
+function evaluateRenewed(facts: ProgressFacts): Evaluated {
   const request = renewal(facts)
   if (request?.state === 'issued') return done(`${request.name} is issued`)
   if (request !== undefined)

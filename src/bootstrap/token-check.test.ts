@@ -19,13 +19,13 @@ const right: TokenFindings = {
   rights: rights.map((one) => ({ right: one, allowed: true })),
 }
 
-function judged(changes: Partial<TokenFindings>) {
+function evaluated(changes: Partial<TokenFindings>) {
   const { verdict, checks } = checkToken({ ...right, ...changes })
   return [verdict, ...checks.filter(({ outcome }) => outcome !== 'ok').map(({ id }) => id)]
 }
 
 test('a valid token that is signed for, known and allowed lets a newcomer in', () => {
-  expect(judged({})).toEqual(['ok'])
+  expect(evaluated({})).toEqual(['ok'])
 })
 
 test.each<[string, Partial<TokenFindings>, string[]]>([
@@ -42,7 +42,7 @@ test.each<[string, Partial<TokenFindings>, string[]]>([
   ['no cluster-info', { signature: 'no-cluster-info' }, ['signature']],
   ['an API server that knows no tokens', { recognition: { as: 'unknown-to-it' } }, ['known']],
 ])('%s does not', (_, changes, ids) => {
-  expect(judged(changes)).toEqual(['no', ...ids])
+  expect(evaluated(changes)).toEqual(['no', ...ids])
 })
 
 test('an API server that refuses a token in order is told to know tokens; an expired one has to be made anew', () => {
@@ -57,12 +57,12 @@ test('an API server that refuses a token in order is told to know tokens; an exp
 
 test.each(rights.map((one) => [one.id, one] as const))('without the right %s it is no', (id, missing) => {
   const changed = rights.map((one) => ({ right: one, allowed: one !== missing }))
-  expect(judged({ rights: changed })).toEqual(['no', id])
+  expect(evaluated({ rights: changed })).toEqual(['no', id])
 })
 
 test('what may not be asked is unknown', () => {
   const changed = rights.map((one) => ({ right: one, allowed: undefined }))
-  expect(judged({ rights: changed })[0]).toBe('unknown')
+  expect(evaluated({ rights: changed })[0]).toBe('unknown')
 })
 
 test("what kubeadm reads is asked for only by kubeadm's own group", () => {

@@ -50,9 +50,11 @@ describe.skipIf(!hasRecordedFiles)('the recorded files', () => {
   test.each(['odd', 'good'] as const)(
     'of %s-certs are said to be unreadable where Go refuses them, and only there',
     async (collection) => {
-      const judged = recordedFiles(collection).filter(({ go, kind }) => go !== undefined && kind !== 'pkcs7')
+      const evaluated = recordedFiles(collection).filter(
+        ({ go, kind }) => go !== undefined && kind !== 'pkcs7',
+      )
       const differing: unknown[] = []
-      for (const file of judged) {
+      for (const file of evaluated) {
         const { found, certificates, codes } = await verdictOf(file)
         const isRefused = codes.some((code) => unreadable.has(code))
         // One that is recorded as a certificate is a key.

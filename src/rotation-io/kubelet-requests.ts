@@ -6,8 +6,8 @@ import { objectIn } from '../cluster/malformed.ts'
 import { listAll } from '../cluster/readable.ts'
 import { requestsOf } from '../cluster/requests.ts'
 import { actOn } from '../csr/approval/acting.ts'
+import { evaluateByPolicy } from '../csr/approval/evaluation.ts'
 import type { ApprovalFacts } from '../csr/approval/facts.ts'
-import { judgeByPolicy } from '../csr/approval/judging.ts'
 import { kubeletClientPolicy } from '../csr/approval/kubelet-client.ts'
 import { kubeletServingPolicy } from '../csr/approval/kubelet-serving.ts'
 import { factsOfNodes } from '../csr/approval/node-list.ts'
@@ -126,18 +126,18 @@ export class KubeletRequests {
 
   /** By kcert's own policies: what the node asks for is the node's own. */
   private async approve(object: RequestObject, before: Certificate): Promise<void> {
-    const judge = judgeByPolicy(
+    const evaluate = evaluateByPolicy(
       'approve',
       [kubeletClientPolicy(), kubeletServingPolicy()],
       await this.facts(before),
     )
-    const judgment = await judge(object)
+    const evaluation = await evaluate(object)
     const acted = await actOn(
       requestsOf(this.site.objects),
-      { object, judgment },
+      { object, evaluation },
       {
         act: 'approve',
-        judge,
+        evaluate,
         conditionFor: ({ verdict }) => ({
           reason: 'KcertRotation',
           message: ['approved by kcert rotate-ca by its policy', verdict.policy].join(' '),

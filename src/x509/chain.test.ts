@@ -100,9 +100,9 @@ describe('a chain is trusted', () => {
 
   test('in the second of notAfter, and no longer', () => {
     const leaf = leafOf(root, { notAfter: new Date('2026-06-01T00:00:00Z') })
-    const judged = (at: string) => verdictOf({ leaf, roots: [root] }, { at: new Date(at) })
-    expect(judged('2026-06-01T00:00:00Z')).toEqual([['leaf', 'root']])
-    expect(judged('2026-06-01T00:00:00.001Z')).toEqual([
+    const evaluated = (at: string) => verdictOf({ leaf, roots: [root] }, { at: new Date(at) })
+    expect(evaluated('2026-06-01T00:00:00Z')).toEqual([['leaf', 'root']])
+    expect(evaluated('2026-06-01T00:00:00.001Z')).toEqual([
       'CERT_EXPIRED',
       'leaf',
       'x509: certificate has expired or is not yet valid: current time 2026-06-01T00:00:00Z is after 2026-06-01T00:00:00Z',

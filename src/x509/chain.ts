@@ -38,10 +38,10 @@ export function verifyChain(question: ChainQuestion): ChainVerdict {
     return refused({ code: 'HOST_NAME_MISMATCH', certificate: leaf, chain: [leaf], go })
   }
   // What is a root itself needs no path, and nobody asks whether it may sign.
-  if (roots.has(leaf)) return judgePaths([[leaf]], question)
+  if (roots.has(leaf)) return evaluatePaths([[leaf]], question)
   const paths = buildPaths(leaf, question)
   if (paths.refusal !== undefined) return refused({ ...explainPaths(leaf, paths), go: paths.refusal })
-  return judgePaths(paths.chains, question)
+  return evaluatePaths(paths.chains, question)
 }
 
 function refused(refusal: Refusal): ChainVerdict {
@@ -49,8 +49,8 @@ function refused(refusal: Refusal): ChainVerdict {
 }
 
 /** What only whole chains can be asked: policies, extended key usage, name constraints. */
-function judgePaths(paths: readonly Chain[], question: ChainQuestion): ChainVerdict {
-  const verdicts = paths.map((chain) => judgePath(chain, question))
+function evaluatePaths(paths: readonly Chain[], question: ChainQuestion): ChainVerdict {
+  const verdicts = paths.map((chain) => evaluatePath(chain, question))
   const chains = paths.filter((_, i) => verdicts[i] === undefined)
   if (chains.length > 0) return { trusted: true, chains }
   const refusals = verdicts.filter((verdict) => verdict !== undefined)
@@ -66,7 +66,7 @@ function judgePaths(paths: readonly Chain[], question: ChainQuestion): ChainVerd
   return refused({ ...refusals[0]!, go })
 }
 
-function judgePath(chain: Chain, { purpose }: ChainQuestion): Omit<Refusal, 'go'> | undefined {
+function evaluatePath(chain: Chain, { purpose }: ChainQuestion): Omit<Refusal, 'go'> | undefined {
   if (!policiesAllow(chain)) return { code: 'POLICY_NOT_MET', certificate: chain[0]!, chain }
   const unusable =
     purpose === 'any' ? undefined : chain.find((certificate) => !allowsUse(certificate, purpose))

@@ -10,7 +10,7 @@ interface Constraints {
 }
 
 /** "allowed", or which name is refused and why. */
-function judge(constraints: Constraints, names: AltNamesDescription): string {
+function evaluate(constraints: Constraints, names: AltNamesDescription): string {
   const ca = authority('ca')
   const constrained = issued({ subject: ca.subject, nameConstraints: constraints }, ca)
   const leaf = issued({ subject: { commonName: 'leaf' }, subjectAltNames: names }, ca)
@@ -123,7 +123,7 @@ describe('names under the constraints of a CA', () => {
     ['nor one with an address', { permitted: { dns: ['x'] } }, { uri: ['https://[::1]:443/'] }, 'address'],
     ['nor one with several ports', { permitted: { dns: ['x'] } }, { uri: ['db://a:1,b:2/'] }, 'bad-port'],
   ])('%s', ([, constraints, names, verdict]) => {
-    expect(judge(constraints, names)).toBe(verdict)
+    expect(evaluate(constraints, names)).toBe(verdict)
   })
 
   test('constraints bind the CAs below as well, and nothing binds the certificate that sets them', () => {

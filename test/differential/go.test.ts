@@ -27,7 +27,7 @@ describe.skipIf('missing' in peer)('kcert and Go on random PKIs', () => {
       const outcomes = new Map<string, number>()
       await fc.assert(
         fc.asyncProperty(questionAbout(new Date('2026-11-21T09:00:00Z')), async (question) => {
-          const kcert = judge(question)
+          const kcert = evaluate(question)
           const { outcome, ...answer } = kcert
           outcomes.set(outcome, (outcomes.get(outcome) ?? 0) + 1)
           expect(answer).toEqual(comparable(await go.ask(question)))
@@ -57,7 +57,7 @@ describe.skipIf('missing' in peer)('kcert and Go on random PKIs', () => {
       await fc.assert(
         fc.asyncProperty(changed, async ([question, changes]) => {
           const broken = changes.reduce(withChange, question)
-          const { ok, chains } = judge(broken)
+          const { ok, chains } = evaluate(broken)
           const answer = await go.ask(broken)
           if (ok) trusted++
           expect({ ok, chains }).toEqual({ ok: answer.ok, chains: answer.chains })
@@ -118,7 +118,7 @@ function comparable({ ok, kind, error, chains }: GoVerdict): Comparable {
   return ok ? { ok, chains: chains! } : { ok, error: error! }
 }
 
-function judge(question: GeneratedQuestion): Comparable & { outcome: string } {
+function evaluate(question: GeneratedQuestion): Comparable & { outcome: string } {
   const leaf = parsed(question.leaf)
   if (leaf === undefined) return { ok: false, error: 'parse', outcome: 'unreadable' }
   const asked: ChainQuestion = {

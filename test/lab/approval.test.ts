@@ -6,8 +6,8 @@ import pMap from 'p-map'
 import { afterAll, beforeAll, expect, test } from 'vitest'
 import type { Cluster as Connection } from '../../src/cluster/cluster.ts'
 import { type Acted, actOn } from '../../src/csr/approval/acting.ts'
+import { evaluateByHand } from '../../src/csr/approval/evaluation.ts'
 import { noFacts } from '../../src/csr/approval/facts.ts'
-import { judgeByHand } from '../../src/csr/approval/judging.ts'
 import type { RequestObject } from '../../src/csr/requests-api.ts'
 import { generatePrivateKey } from '../../src/x509/new-key.ts'
 import { openWith } from '../contract/stage.ts'
@@ -49,7 +49,7 @@ describeOnCluster('approval', () => {
     })
     const doing = {
       act: 'approve',
-      judge: judgeByHand('approve', noFacts, false),
+      evaluate: evaluateByHand('approve', noFacts, false),
       conditionFor: () => ({ reason: 'Test', message: 'by a test' }),
     } as const
     const outcomes: Record<string, number> = {}
@@ -58,7 +58,7 @@ describeOnCluster('approval', () => {
       const name = `swap-${index}`
       const object = await api.create(make(name, honest))
       const approve = async (): Promise<Acted> =>
-        actOn(api, { object, judgment: await doing.judge(object) }, doing)
+        actOn(api, { object, evaluation: await doing.evaluate(object) }, doing)
       const swap = async (): Promise<void> => {
         await new Promise((resolve) => setTimeout(resolve, (index % 20) * 0.5))
         await connection.objects.delete({

@@ -14,7 +14,7 @@ import type { Steps } from './steps.ts'
 import {
   describeVerdict,
   type Expectation,
-  judge,
+  evaluate,
   parseSamples,
   type Sample,
   type Verdict,
@@ -64,7 +64,7 @@ export async function startProber(more: readonly string[] = []): Promise<Prober>
           why: readFileSync(join(probeFiles.folder, 'prober.log'), 'utf8'),
         })
       }
-      return judge(seen, table)
+      return evaluate(seen, table)
     },
   }
 }
@@ -171,7 +171,7 @@ export async function probeCommand(args: readonly string[], steps: Steps): Promi
     runOnTerminal([...command, '--output', values.output, '--duration', values.duration]),
   )
   if (code !== 0) return 1
-  const verdict = judge(parseSamples(readFileSync(values.output, 'utf8')), table)
+  const verdict = evaluate(parseSamples(readFileSync(values.output, 'utf8')), table)
   process.stdout.write(`${values.output}\n${describeVerdict(verdict)}`)
   return verdict.holds ? 0 : 3
 }

@@ -3,7 +3,7 @@ import type { RotationRun } from '../../src/rotation/report.ts'
 import { apply } from './addons.ts'
 import type { Cluster } from './fixture.ts'
 import { type RotationOperator, unrestartedPods } from './rotation-operator.ts'
-import { type Expectation, judge, type Sample, type Verdict } from './verdict.ts'
+import { type Expectation, evaluate, type Sample, type Verdict } from './verdict.ts'
 import { Watcher } from './watcher.ts'
 
 // A whole rotation of a cluster of the lab, with the prober and the watcher beside it, and what they saw.
@@ -60,7 +60,7 @@ export async function rotateUnderWatch(
   const after = await processes(cluster)
   const nodes = watched.filter(({ kind }) => kind === 'node')
   return {
-    verdict: judge([...samples.filter(({ kind }) => kind !== 'counter'), ...watched].map(named), table),
+    verdict: evaluate([...samples.filter(({ kind }) => kind !== 'counter'), ...watched].map(named), table),
     seconds,
     phases: phases.map(({ number, beganAt, endedAt, actions }) => ({
       number,

@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest'
-import { judge, parseSamples, type Sample } from './verdict.ts'
+import { evaluate, parseSamples, type Sample } from './verdict.ts'
 
 const at = (second: number): string => new Date(Date.UTC(2026, 10, 21, 9, 0, second)).toISOString()
 const api = (second: number, outcome: string, trust = 'old'): Sample => ({
@@ -21,7 +21,7 @@ const counter = (second: number, failures: number): Sample => ({
 })
 
 test('what no row speaks of must be ok', () => {
-  const verdict = judge([api(0, 'ok'), api(1, 'untrusted'), api(2, 'ok')], [])
+  const verdict = evaluate([api(0, 'ok'), api(1, 'untrusted'), api(2, 'ok')], [])
   expect(verdict.holds).toBe(false)
   expect(verdict.unexpected.map((sample) => sample.outcome)).toEqual(['untrusted'])
   expect(verdict.cells).toEqual([
@@ -31,14 +31,14 @@ test('what no row speaks of must be ok', () => {
 
 test('a row holds from its first moment and until before its last', () => {
   const samples = [api(0, 'untrusted'), api(10, 'untrusted'), api(19, 'untrusted'), api(20, 'untrusted')]
-  const verdict = judge(samples, [{ trust: 'old', from: at(10), until: at(20), allow: ['untrusted'] }])
+  const verdict = evaluate(samples, [{ trust: 'old', from: at(10), until: at(20), allow: ['untrusted'] }])
   expect(verdict.unexpected.map((sample) => sample.at)).toEqual([at(0), at(20)])
 })
 
 test('a row can demand a failure: what it does not allow is unexpected', () => {
   const table = [{ trust: 'new', allow: ['untrusted'] }]
-  expect(judge([api(0, 'ok', 'new')], table).holds).toBe(false)
-  expect(judge([api(0, 'untrusted', 'new')], table).holds).toBe(true)
+  expect(evaluate([api(0, 'ok', 'new')], table).holds).toBe(false)
+  expect(evaluate([api(0, 'untrusted', 'new')], table).holds).toBe(true)
 })
 
 test('what one of two causes explains is expected, whichever stands first', () => {
@@ -48,23 +48,23 @@ test('what one of two causes explains is expected, whichever stands first', () =
     [replaced, restarted],
     [restarted, replaced],
   ]) {
-    expect(judge([api(0, 'refused'), api(1, 'http')], table).holds).toBe(true)
-    expect(judge([api(0, 'untrusted')], table).holds).toBe(false)
+    expect(evaluate([api(0, 'refused'), api(1, 'http')], table).holds).toBe(true)
+    expect(evaluate([api(0, 'untrusted')], table).holds).toBe(false)
   }
 })
 
 test('a counter is judged by the growth of its failures, not by what it held before', () => {
-  expect(judge([counter(0, 7), counter(2, 7)], []).holds).toBe(true)
-  expect(judge([counter(0, 7), counter(2, 8)], []).holds).toBe(false)
+  expect(evaluate([counter(0, 7), counter(2, 7)], []).holds).toBe(true)
+  expect(evaluate([counter(0, 7), counter(2, 8)], []).holds).toBe(false)
 })
 
 test('a counter that starts anew with its pod is no failure', () => {
-  expect(judge([counter(0, 7), counter(2, 0)], []).holds).toBe(true)
+  expect(evaluate([counter(0, 7), counter(2, 0)], []).holds).toBe(true)
 })
 
 test('samples are judged in the order of their times, whatever order they were written in', () => {
-  expect(judge([counter(2, 8), counter(0, 8)], []).holds).toBe(true)
-  expect(judge([counter(2, 7), counter(0, 8)], []).holds).toBe(true)
+  expect(evaluate([counter(2, 8), counter(0, 8)], []).holds).toBe(true)
+  expect(evaluate([counter(2, 7), counter(0, 8)], []).holds).toBe(true)
 })
 
 test('a line that was cut off is left out', () => {

@@ -61,7 +61,7 @@ export function parseSamples(text: string): Sample[] {
 }
 
 /** Judges samples by a table. In-pod counters are judged by how their failures grow from one sample to the next. */
-export function judge(samples: readonly Sample[], table: readonly Expectation[]): Verdict {
+export function evaluate(samples: readonly Sample[], table: readonly Expectation[]): Verdict {
   const failuresBefore = new Map<string, number>()
   const unexpected: Sample[] = []
   const cells = new Map<string, Sample[]>()

@@ -68,7 +68,7 @@ export async function crashPoints(
     const isDead = watched.isStopped
     if (!isDead && exit === 1) lose(`exit 1: ${said.stderr}`)
     if (at === 0 && exit !== 0) lose(`exit ${exit}: ${said.stderr}`)
-    judge(command, work, old, { isDone: !isDead && exit === 0 && fault !== 'stop' }, lose)
+    evaluate(command, work, old, { isDone: !isDead && exit === 0 && fault !== 'stop' }, lose)
     for (const leak of leaks(work)) lose(leak)
     bury(work)
     await again(command, work, lose)
@@ -96,7 +96,7 @@ async function run(command: WritingCommand, folder: string): Promise<number> {
 }
 
 /** Looks at what lies there now. */
-function judge(
+function evaluate(
   { files, pair, mayLeave = [] }: WritingCommand,
   folder: string,
   old: ReadonlyMap<string, string>,

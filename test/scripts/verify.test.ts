@@ -223,10 +223,11 @@ test('the purpose decides, and "any" asks for none', () => {
 
 test('the time decides: --at', () => {
   const { verify } = session({ 'server.crt': server.pem, 'ca.crt': ca.pem })
-  const judged = (at: string): number | null => verify(['server.crt', '--roots', 'ca.crt', '--at', at]).exit
-  expect(['2025-12-31', '2026-01-01', '2027-12-31T00:00:00Z', '2027-12-31T00:00:01Z'].map(judged)).toEqual([
-    3, 0, 0, 3,
-  ])
+  const evaluated = (at: string): number | null =>
+    verify(['server.crt', '--roots', 'ca.crt', '--at', at]).exit
+  expect(['2025-12-31', '2026-01-01', '2027-12-31T00:00:00Z', '2027-12-31T00:00:01Z'].map(evaluated)).toEqual(
+    [3, 0, 0, 3],
+  )
 })
 
 describe('bad input is told with what, why and next', () => {

@@ -56,15 +56,15 @@ describe.skipIf(!hasRecordedFiles)('recorded files', () => {
 
   for (const collection of ['odd', 'good'] as const) {
     test(`of ${collection}-certs: kcert accepts and refuses what Go does`, () => {
-      const judged = recordedFiles(collection).filter(({ go }) => go !== undefined)
-      const differing = judged.flatMap((file) => {
+      const evaluated = recordedFiles(collection).filter(({ go }) => go !== undefined)
+      const differing = evaluated.flatMap((file) => {
         const verdict = verdictOf(file)
         const follows = (verdict === 'ok') === file.go
         // An exception that has become true is a mistake in the table.
         return follows === exceptions.has(file.path) ? [{ ...file, kcert: verdict }] : []
       })
       expect(differing).toEqual([])
-      expect(judged.length).toBe(collection === 'odd' ? 1386 : 113)
+      expect(evaluated.length).toBe(collection === 'odd' ? 1386 : 113)
     })
 
     test(`of ${collection}-certs: the ones without a verdict of Go are read or refused as KcertErrors`, () => {
@@ -139,9 +139,9 @@ describe.skipIf(!hasRecordedFiles)('recorded PKCS#12 keystores', () => {
 
   test('each has its verdict', () => {
     const recorded = recordedFiles('good').filter(({ kind }) => kind === 'pkcs12')
-    const judged = new Set(keystores.map(([file]) => `good-certs/p12/${file}`))
-    expect(recorded.filter(({ path }) => !judged.has(path))).toEqual([])
-    expect(judged.size).toBe(17)
+    const evaluated = new Set(keystores.map(([file]) => `good-certs/p12/${file}`))
+    expect(recorded.filter(({ path }) => !evaluated.has(path))).toEqual([])
+    expect(evaluated.size).toBe(17)
   })
 
   test('the key belongs to the certificate', async () => {

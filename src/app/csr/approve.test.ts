@@ -6,7 +6,7 @@ import { nodeNames, requestPem, servingDescription } from '../../../test/csr/mad
 import { fakeFacts } from '../../../test/fakes/approval-facts.ts'
 import { type RequestsInMemory, requestsInMemory } from '../../../test/fakes/requests-in-memory.ts'
 import { keys, terminalContext } from '../../../test/fakes/terminal-context.ts'
-import type { Act } from '../../csr/approval/judging.ts'
+import type { Act } from '../../csr/approval/evaluation.ts'
 import type { RequestObject } from '../../csr/requests-api.ts'
 import { KcertError } from '../../errors/kcert-error.ts'
 import { checkSettings, type DecisionSettings, decideRequests } from './approve.ts'

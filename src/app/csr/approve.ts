@@ -3,17 +3,17 @@ import type { Context } from '../../cli/context.ts'
 import { readText, readTrustedText } from '../../cli/input.ts'
 import { progressOn } from '../../cli/progress.ts'
 import { canAsk, choose } from '../../cli/prompts.ts'
-import { type Acted, actOn, foreseen, type Judged } from '../../csr/approval/acting.ts'
+import { type Acted, actOn, type Evaluated, foreseen } from '../../csr/approval/acting.ts'
 import { decisionReport } from '../../csr/approval/decided.ts'
 import type { DecisionReport } from '../../csr/approval/decision-report.ts'
-import type { ApprovalFacts } from '../../csr/approval/facts.ts'
 import {
   type Act,
-  type Judge,
-  type Judgment,
-  judgeByHand,
-  judgeByPolicy,
-} from '../../csr/approval/judging.ts'
+  type Evaluation,
+  type Evaluator,
+  evaluateByHand,
+  evaluateByPolicy,
+} from '../../csr/approval/evaluation.ts'
+import type { ApprovalFacts } from '../../csr/approval/facts.ts'
 import type { Policy } from '../../csr/approval/policy.ts'
 import { builtinPolicies, readPolicies } from '../../csr/approval/policy-file.ts'
 import { stateOf } from '../../csr/life.ts'
@@ -64,28 +64,32 @@ export async function decideRequests(
 ): Promise<DecisionAnswer> {
   const { api, facts, context } = ports
   const policies = settings.policy === undefined ? undefined : await policiesOf(settings.policy, context)
-  const judge: Judge =
-    policies === undefined ? judgeByHand(act, facts, settings.force) : judgeByPolicy(act, policies, facts)
+  const evaluate: Evaluator =
+    policies === undefined
+      ? evaluateByHand(act, facts, settings.force)
+      : evaluateByPolicy(act, policies, facts)
   const gathered = await gather(settings, ports)
   const all = { concurrency: settings.concurrency }
 
-  const judging = progressOn(context, 'judged', gathered.length)
-  const judged = await pMap(
+  const evaluating = progressOn(context, 'judged', gathered.length)
+  const evaluated = await pMap(
     gathered,
-    async (one): Promise<Acted | Judged> => {
-      const result = 'outcome' in one ? one : { object: one, judgment: await judge(one) }
-      judging.step()
+    async (one): Promise<Acted | Evaluated> => {
+      const result = 'outcome' in one ? one : { object: one, evaluation: await evaluate(one) }
+      evaluating.step()
       return result
     },
     all,
   )
-  judging.end()
+  evaluating.end()
 
   const by = policies === undefined ? 'hand' : 'policy'
-  const planned = judged.map((one) => ('outcome' in one ? one : foreseen(one, act)))
+  const planned = evaluated.map((one) => ('outcome' in one ? one : foreseen(one, act)))
   const report = (acted: readonly Acted[], dryRun: boolean) => decisionReport(acted, { act, by, dryRun })
   if (settings.dryRun) return answer(report(planned, true), settings)
-  const todo = judged.filter((one): one is Judged => !('outcome' in one) && one.judgment.course === 'act')
+  const todo = evaluated.filter(
+    (one): one is Evaluated => !('outcome' in one) && one.evaluation.course === 'act',
+  )
   if (todo.length > 0 && !(await isAgreed(act, settings, todo.length, () => report(planned, true), ports))) {
     const left = planned.map((one) =>
       one.outcome.startsWith('would-') ? { ...one, outcome: 'left-alone' as const, reason: 'declined' } : one,
@@ -93,13 +97,17 @@ export async function decideRequests(
     return answer(report(left, false), settings)
   }
 
-  const doing = { act, judge, conditionFor: (judgment: Judgment) => conditionOf(act, settings, judgment) }
+  const doing = {
+    act,
+    evaluate,
+    conditionFor: (evaluation: Evaluation) => conditionOf(act, settings, evaluation),
+  }
   const silence = silenceOf(Math.max(leastSilent, settings.concurrency))
   const acting = progressOn(context, act === 'approve' ? 'approved' : 'denied', todo.length)
   const acted = await pMap(
-    judged,
+    evaluated,
     async (one, index) => {
-      if ('outcome' in one || one.judgment.course !== 'act') return planned[index]!
+      if ('outcome' in one || one.evaluation.course !== 'act') return planned[index]!
       const result = silence.isLong() ? untried(planned[index]!) : await actOn(api, one, doing)
       silence.note(result.error?.code === 'KCERT_UNREACHABLE')
       acting.step()
@@ -261,7 +269,7 @@ async function isAgreed(
 
 const decided = { approve: 'approved', deny: 'denied' } as const
 
-function conditionOf(act: Act, settings: DecisionSettings, { verdict, reason }: Judgment) {
+function conditionOf(act: Act, settings: DecisionSettings, { verdict, reason }: Evaluation) {
   const command = commandLine`kcert csr ${act}`
   const byPolicy = settings.policy !== undefined
   const words = { approve: 'Approved', deny: 'Denied' } as const

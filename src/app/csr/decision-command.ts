@@ -11,7 +11,7 @@ import {
 import { tellChanges, whileStoppable } from '../../cli/interruption.ts'
 import { stderrView } from '../../cli/view.ts'
 import type { DecisionReport } from '../../csr/approval/decision-report.ts'
-import type { Act } from '../../csr/approval/judging.ts'
+import type { Act } from '../../csr/approval/evaluation.ts'
 import type { ExitCode } from '../../errors/codes.ts'
 import { renderDecisions, renderProposal } from '../../output/approval.ts'
 import { approvalFactsOf } from './approval-facts.ts'

@@ -7,7 +7,7 @@ import type { Cluster } from '../../cluster/cluster.ts'
 import { type ExitCode, exitCodes, worstExit } from '../../errors/codes.ts'
 import { commandLine } from '../../errors/command-line.ts'
 import { KcertError, wordsOf } from '../../errors/kcert-error.ts'
-import { judge, probeReport } from '../../probe/judging.ts'
+import { evaluate, probeReport } from '../../probe/evaluation.ts'
 import type { EndpointReport, ProbeReport } from '../../probe/report.ts'
 import type { Anchor, EndpointKind, Unseen } from '../../probe/target.ts'
 import type { GivenTrust, ShownPair } from '../../site/cluster-targets.ts'
@@ -80,7 +80,7 @@ async function probed(
   const reports = new Map<ProbeTarget, EndpointReport>()
   const one = async (target: ProbeTarget): Promise<void> => {
     const seen = await look(target, { timeoutMs, version })
-    reports.set(target, judge(target, seen, context.clock()))
+    reports.set(target, evaluate(target, seen, context.clock()))
     progress.step()
   }
   const [direct, through] = [targets.filter(({ dial }) => !dial), targets.filter(({ dial }) => dial)]

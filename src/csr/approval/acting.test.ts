@@ -15,7 +15,7 @@ import {
   unacted,
   withCondition,
 } from './acting.ts'
-import { type Act, type Judge, judgeByHand, judgeByPolicy } from './judging.ts'
+import { type Act, type Evaluator, evaluateByHand, evaluateByPolicy } from './evaluation.ts'
 import { builtinPolicies } from './policy-file.ts'
 
 const addresses = [
@@ -46,16 +46,16 @@ function serving(name: string, fields: Partial<RequestObject['spec']> = {}): Req
   }
 }
 
-const policy = (act: Act = 'approve'): Judge => judgeByPolicy(act, builtinPolicies, facts)
-const doing = (judge: Judge, act: Act = 'approve'): Doing => ({
+const policy = (act: Act = 'approve'): Evaluator => evaluateByPolicy(act, builtinPolicies, facts)
+const doing = (evaluate: Evaluator, act: Act = 'approve'): Doing => ({
   act,
-  judge,
+  evaluate,
   conditionFor: () => ({ reason: 'Test', message: 'by a test' }),
 })
 
-async function judgeAndAct(api: RequestsInMemory, name: string, what = doing(policy())): Promise<Acted> {
+async function evaluateAndAct(api: RequestsInMemory, name: string, what = doing(policy())): Promise<Acted> {
   const object = (await api.get(name))!
-  return actOn(api, { object, judgment: await what.judge(object) }, what)
+  return actOn(api, { object, evaluation: await what.evaluate(object) }, what)
 }
 
 const conditions = (api: RequestsInMemory, name = 'a') => api.peek(name)?.status?.conditions ?? []
@@ -65,7 +65,7 @@ const unreachable = new KcertError('KCERT_UNREACHABLE', 'the connection was cut'
 test('what the policy approves gets the condition, and keeps the conditions that it had', async () => {
   const api = requestsInMemory()
   api.put({ ...serving('a'), status: { conditions: [{ type: 'Seen', status: 'True' }] } })
-  expect(await judgeAndAct(api, 'a')).toMatchObject({ name: 'a', outcome: 'approved' })
+  expect(await evaluateAndAct(api, 'a')).toMatchObject({ name: 'a', outcome: 'approved' })
   expect(conditions(api)).toEqual([
     { type: 'Seen', status: 'True' },
     { type: 'Approved', status: 'True', reason: 'Test', message: 'by a test' },
@@ -75,7 +75,7 @@ test('what the policy approves gets the condition, and keeps the conditions that
 test('what the policy does not approve is left alone, and nothing is written', async () => {
   const api = requestsInMemory()
   api.put(serving('a', { username: 'system:node:node-2' }))
-  expect(await judgeAndAct(api, 'a')).toMatchObject({ outcome: 'left-alone' })
+  expect(await evaluateAndAct(api, 'a')).toMatchObject({ outcome: 'left-alone' })
   expect(api.writes).toEqual([])
 })
 
@@ -100,7 +100,7 @@ test('a racing swapper never gets its object approved, in 1,000 tries', async ()
         metadata: { name: 'a', ...(keepsUid === undefined ? {} : { uid: keepsUid }) },
       })
     }
-    const { outcome } = await judgeAndAct(api, 'a')
+    const { outcome } = await evaluateAndAct(api, 'a')
     outcomes[outcome] = (outcomes[outcome] ?? 0) + 1
     for (const written of api.writes) expect(written.spec.request).toBe(honest)
     if (api.peek('a')!.spec.request === foreign) expect(conditions(api)).toEqual([])
@@ -121,9 +121,9 @@ test.each([
 ] as const)('an object whose %s is suddenly another is not approved', async (field, value) => {
   const api = requestsInMemory()
   const first = api.put(serving('a'))
-  const judged = { object: first, judgment: await policy()(first) }
+  const evaluated = { object: first, evaluation: await policy()(first) }
   api.put({ ...serving('a', { [field]: value }), metadata: first.metadata })
-  expect(await actOn(api, judged, doing(policy()))).toMatchObject({ outcome: 'changed' })
+  expect(await actOn(api, evaluated, doing(policy()))).toMatchObject({ outcome: 'changed' })
   expect(api.writes).toEqual([])
 })
 
@@ -136,7 +136,7 @@ test('an object that somebody else labels meanwhile is judged anew and approved'
       api.put({ ...now, metadata: { ...now.metadata, labels: { seen: 'yes' } } })
     }
   }
-  expect(await judgeAndAct(api, 'a')).toMatchObject({ outcome: 'approved' })
+  expect(await evaluateAndAct(api, 'a')).toMatchObject({ outcome: 'approved' })
   expect(api.peek('a')!.metadata.labels).toEqual({ seen: 'yes' })
 })
 
@@ -147,7 +147,10 @@ test('an object that somebody else denies meanwhile stays denied', async () => {
     if (call !== 'replaceApproval') return
     api.put({ ...api.peek('a')!, status: { conditions: [{ type: 'Denied', status: 'True' }] } })
   }
-  expect(await judgeAndAct(api, 'a')).toMatchObject({ outcome: 'left-alone', reason: 'it is denied already' })
+  expect(await evaluateAndAct(api, 'a')).toMatchObject({
+    outcome: 'left-alone',
+    reason: 'it is denied already',
+  })
   expect(conditions(api).map(({ type }) => type)).toEqual(['Denied'])
 })
 
@@ -155,7 +158,7 @@ test('an object that never stands still is given up after six tries', async () =
   const api = requestsInMemory()
   api.put(serving('a'))
   api.fault = (call) => (call === 'replaceApproval' ? { error: conflict, when: 'before' } : undefined)
-  expect(await judgeAndAct(api, 'a')).toMatchObject({
+  expect(await evaluateAndAct(api, 'a')).toMatchObject({
     outcome: 'failed',
     error: { code: 'KCERT_API_CONFLICT' },
   })
@@ -177,7 +180,7 @@ test.each(
   const api = requestsInMemory()
   api.put(serving('a'))
   api.fault = (_, count) => (count === given.at ? given : undefined)
-  const { outcome } = await judgeAndAct(api, 'a')
+  const { outcome } = await evaluateAndAct(api, 'a')
   const approved = conditions(api).filter(({ type }) => type === 'Approved').length
   const isLost = given.call === 'get' || (given.error === unreachable && given.when === 'before')
   if (isLost) expect([outcome, approved]).toEqual(['failed', 0])
@@ -192,7 +195,7 @@ async function outcomeAfterLostAnswer(status: NonNullable<RequestObject['status'
   api.meanwhile = (call) => {
     if (call === 'get' && api.calls.length > 3) api.put({ ...api.peek('a')!, status })
   }
-  return judgeAndAct(api, 'a')
+  return evaluateAndAct(api, 'a')
 }
 
 const ours = { type: 'Approved', status: 'True', reason: 'Test', message: 'by a test' }
@@ -224,9 +227,9 @@ test.each<[RequestObject['status'] & object, Acted['outcome']]>([
 test('an object that is as it was judged is not judged again', async () => {
   const api = requestsInMemory()
   const object = api.put(serving('a'))
-  const judged = { object, judgment: await policy()(object) }
-  const judge: Judge = () => Promise.reject(new Error('judged again'))
-  expect(await actOn(api, judged, doing(judge))).toMatchObject({ outcome: 'approved' })
+  const evaluated = { object, evaluation: await policy()(object) }
+  const evaluate: Evaluator = () => Promise.reject(new Error('judged again'))
+  expect(await actOn(api, evaluated, doing(evaluate))).toMatchObject({ outcome: 'approved' })
 })
 
 test('a write that the API server refuses for good is not tried again', async () => {
@@ -234,24 +237,24 @@ test('a write that the API server refuses for good is not tried again', async ()
   api.put(serving('a'))
   const error = new KcertError('KCERT_API_FORBIDDEN', 'not allowed')
   api.fault = (call) => (call === 'replaceApproval' ? { error, when: 'before' } : undefined)
-  expect(await judgeAndAct(api, 'a')).toMatchObject({ outcome: 'failed', reason: 'not allowed', error })
+  expect(await evaluateAndAct(api, 'a')).toMatchObject({ outcome: 'failed', reason: 'not allowed', error })
   expect(api.calls.filter((call) => call === 'replaceApproval')).toHaveLength(1)
 })
 
 test('a fault of the program itself is no outcome', async () => {
   const api = requestsInMemory()
   const object = api.put(serving('a'))
-  const judged = { object, judgment: await policy()(object) }
+  const evaluated = { object, evaluation: await policy()(object) }
   api.get = () => Promise.reject(new TypeError('a fault'))
-  await expect(actOn(api, judged, doing(policy()))).rejects.toThrow(TypeError)
+  await expect(actOn(api, evaluated, doing(policy()))).rejects.toThrow(TypeError)
 })
 
 test('an object that is gone is reported as gone', async () => {
   const api = requestsInMemory()
   const object = api.put(serving('a'))
   api.remove('a')
-  const judged = { object, judgment: await policy()(object) }
-  expect(await actOn(api, judged, doing(policy()))).toMatchObject({ outcome: 'gone' })
+  const evaluated = { object, evaluation: await policy()(object) }
+  expect(await actOn(api, evaluated, doing(policy()))).toMatchObject({ outcome: 'gone' })
 })
 
 test('an object that goes at the last moment is gone, and one that takes its place is another', async () => {
@@ -262,7 +265,7 @@ test('an object that goes at the last moment is gone, and one that takes its pla
       if (call === 'replaceApproval') api.remove('a')
       else if (isReplaced && api.peek('a') === undefined) api.put(serving('a', { request: foreign }))
     }
-    expect(await judgeAndAct(api, 'a')).toMatchObject({ outcome: isReplaced ? 'changed' : 'gone' })
+    expect(await evaluateAndAct(api, 'a')).toMatchObject({ outcome: isReplaced ? 'changed' : 'gone' })
     expect(conditions(api)).toEqual([])
   }
 })
@@ -270,13 +273,13 @@ test('an object that goes at the last moment is gone, and one that takes its pla
 test('a dry run writes nothing and says what would come', async () => {
   const api = requestsInMemory()
   const object = api.put(serving('a'))
-  expect(foreseen({ object, judgment: await policy()(object) }, 'approve')).toMatchObject({
+  expect(foreseen({ object, evaluation: await policy()(object) }, 'approve')).toMatchObject({
     outcome: 'would-approve',
   })
-  const deny = await judgeByHand('deny', facts, false)(object)
-  expect(foreseen({ object, judgment: deny }, 'deny').outcome).toBe('would-deny')
+  const deny = await evaluateByHand('deny', facts, false)(object)
+  expect(foreseen({ object, evaluation: deny }, 'deny').outcome).toBe('would-deny')
   const foreignNode = serving('a', { username: 'system:node:node-2' })
-  expect(foreseen({ object, judgment: await policy()(foreignNode) }, 'approve').outcome).toBe('left-alone')
+  expect(foreseen({ object, evaluation: await policy()(foreignNode) }, 'approve').outcome).toBe('left-alone')
   expect(api.writes).toEqual([])
 })
 
@@ -284,10 +287,10 @@ test('denying writes Denied, and what is approved cannot be denied', async () =>
   const api = requestsInMemory()
   api.put(serving('a'))
   api.put({ ...serving('b'), status: { conditions: [{ type: 'Approved', status: 'True' }] } })
-  const deny = doing(judgeByHand('deny', facts, false), 'deny')
-  expect(await judgeAndAct(api, 'a', deny)).toMatchObject({ outcome: 'denied' })
-  expect(await judgeAndAct(api, 'a', deny)).toMatchObject({ outcome: 'already' })
-  expect(await judgeAndAct(api, 'b', deny)).toMatchObject({ outcome: 'left-alone' })
+  const deny = doing(evaluateByHand('deny', facts, false), 'deny')
+  expect(await evaluateAndAct(api, 'a', deny)).toMatchObject({ outcome: 'denied' })
+  expect(await evaluateAndAct(api, 'a', deny)).toMatchObject({ outcome: 'already' })
+  expect(await evaluateAndAct(api, 'b', deny)).toMatchObject({ outcome: 'left-alone' })
   expect(conditions(api).map(({ type }) => type)).toEqual(['Denied'])
 })
 
@@ -304,7 +307,7 @@ test('an object without a UID is never the one that was judged', () => {
 })
 
 test('what is not acted on says why, and an incomplete judgment is a failure', () => {
-  const verdict = {} as Awaited<ReturnType<Judge>>['verdict']
+  const verdict = {} as Awaited<ReturnType<Evaluator>>['verdict']
   expect(unacted({ course: 'already', reason: 'approved before', verdict })).toEqual({
     outcome: 'already',
     reason: 'approved before',

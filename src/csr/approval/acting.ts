@@ -1,15 +1,15 @@
 import { KcertError } from '../../errors/kcert-error.ts'
 import type { ObjectCondition, RequestObject, RequestsApi } from '../requests-api.ts'
 import type { Decided } from './decision-report.ts'
-import type { Act, Judge, Judgment } from './judging.ts'
+import type { Act, Evaluation, Evaluator } from './evaluation.ts'
 
 // Approving and denying on a cluster. What was judged (and, by hand, looked at) and what is written must be the same request,
 // however quickly somebody else swaps the object behind the name.
 
 /** An object, and what was made of it when it was judged. */
-export interface Judged {
+export interface Evaluated {
   readonly object: RequestObject
-  readonly judgment: Judgment
+  readonly evaluation: Evaluation
 }
 
 export type Outcome = Decided['outcome']
@@ -22,15 +22,15 @@ export interface Acted {
   readonly reason: string
   /** As it was last seen. */
   readonly object?: RequestObject
-  readonly judgment?: Judgment
+  readonly evaluation?: Evaluation
   readonly error?: KcertError
 }
 
 export interface Doing {
   readonly act: Act
-  readonly judge: Judge
+  readonly evaluate: Evaluator
   /** Of the condition that is written. */
-  readonly conditionFor: (judgment: Judgment) => { readonly reason: string; readonly message: string }
+  readonly conditionFor: (evaluation: Evaluation) => { readonly reason: string; readonly message: string }
 }
 
 /** How often an object that others write to is read and tried again. */
@@ -42,9 +42,9 @@ const mostAttempts = 6
  * the API server refuses it when the object is swapped after all. A write of which nobody knows whether it happened is followed by
  * another look. Never throws for what comes of one object.
  */
-export async function actOn(api: RequestsApi, judged: Judged, doing: Doing): Promise<Acted> {
-  const name = judged.object.metadata.name ?? ''
-  let last = judged
+export async function actOn(api: RequestsApi, evaluated: Evaluated, doing: Doing): Promise<Acted> {
+  const name = evaluated.object.metadata.name ?? ''
+  let last = evaluated
   let written: ObjectCondition | undefined
   let failure: KcertError | undefined
   try {
@@ -52,18 +52,18 @@ export async function actOn(api: RequestsApi, judged: Judged, doing: Doing): Pro
       const object = await api.get(name)
       if (object === undefined)
         return { ...shown(last), outcome: 'gone', reason: 'there is no such object any more' }
-      const swap = differenceOf(judged.object, object)
+      const swap = differenceOf(evaluated.object, object)
       if (swap !== undefined) return { ...shown(last), outcome: 'changed', reason: swap }
       // Only what was read and judged at this very version is written to.
       if (object.metadata.resourceVersion !== last.object.metadata.resourceVersion)
-        last = { object, judgment: await doing.judge(object) }
-      const { course, reason } = last.judgment
+        last = { object, evaluation: await doing.evaluate(object) }
+      const { course, reason } = last.evaluation
       if (written !== undefined && carries(object, written))
         return { ...shown(last), outcome: done[doing.act], reason: seenLater }
-      if (course !== 'act') return { ...shown(last), ...unacted(last.judgment) }
+      if (course !== 'act') return { ...shown(last), ...unacted(last.evaluation) }
       // It did not happen, and the adapter has tried for long enough: whoever runs it again finds it waiting.
       if (failure?.code === 'KCERT_UNREACHABLE') return failed(last, failure)
-      written = { type: types[doing.act], status: 'True', ...doing.conditionFor(last.judgment) }
+      written = { type: types[doing.act], status: 'True', ...doing.conditionFor(last.evaluation) }
       try {
         const after = await api.replaceApproval(withCondition(object, written))
         return { ...shown({ ...last, object: after }), outcome: done[doing.act], reason }
@@ -94,13 +94,13 @@ function carries({ status }: RequestObject, { type, reason, message }: ObjectCon
 }
 
 /** Returns what would come of an object, without doing it. */
-export function foreseen({ object, judgment }: Judged, act: Act): Acted {
-  const would = { outcome: planned[act], reason: judgment.reason }
-  return { ...shown({ object, judgment }), ...(judgment.course === 'act' ? would : unacted(judgment)) }
+export function foreseen({ object, evaluation }: Evaluated, act: Act): Acted {
+  const would = { outcome: planned[act], reason: evaluation.reason }
+  return { ...shown({ object, evaluation }), ...(evaluation.course === 'act' ? would : unacted(evaluation)) }
 }
 
 /** Returns the outcome of an object that nothing is done to. */
-export function unacted({ course, reason }: Judgment): Pick<Acted, 'outcome' | 'reason' | 'error'> {
+export function unacted({ course, reason }: Evaluation): Pick<Acted, 'outcome' | 'reason' | 'error'> {
   if (course === 'incomplete') {
     const error = new KcertError('KCERT_UNREACHABLE', reason, { next: 'run it again' })
     return { outcome: 'failed', reason, error }
@@ -129,12 +129,15 @@ export function withCondition(object: RequestObject, condition: ObjectCondition)
 }
 
 /** Returns why this is not the request that was judged; undefined when it is. */
-export function differenceOf(judged: RequestObject, now: RequestObject): string | undefined {
-  if (judged.metadata.uid === undefined || judged.metadata.uid !== now.metadata.uid)
+export function differenceOf(evaluated: RequestObject, now: RequestObject): string | undefined {
+  if (evaluated.metadata.uid === undefined || evaluated.metadata.uid !== now.metadata.uid)
     return 'another object has taken its name since it was judged'
-  if (judged.spec.request !== now.spec.request) return 'its request is another than the one that was judged'
+  if (evaluated.spec.request !== now.spec.request)
+    return 'its request is another than the one that was judged'
   // The API server never changes a specification: whoever answers so is not to be believed.
-  const field = specFields.find((key) => JSON.stringify(judged.spec[key]) !== JSON.stringify(now.spec[key]))
+  const field = specFields.find(
+    (key) => JSON.stringify(evaluated.spec[key]) !== JSON.stringify(now.spec[key]),
+  )
   return field === undefined ? undefined : `its ${field} is another than when it was judged`
 }
 
@@ -148,10 +151,10 @@ const specFields = [
   'extra',
 ] as const satisfies readonly (keyof RequestObject['spec'])[]
 
-function shown({ object, judgment }: Judged): Pick<Acted, 'name' | 'object' | 'judgment'> {
-  return { name: object.metadata.name ?? '', object, judgment }
+function shown({ object, evaluation }: Evaluated): Pick<Acted, 'name' | 'object' | 'evaluation'> {
+  return { name: object.metadata.name ?? '', object, evaluation }
 }
 
-function failed(last: Judged, error: KcertError): Acted {
+function failed(last: Evaluated, error: KcertError): Acted {
   return { ...shown(last), outcome: 'failed', reason: error.message, error }
 }

@@ -15,7 +15,7 @@ import type { AttributeDescription } from '../../x509/name-encoding.ts'
 import { oidOf } from '../../x509/oids.ts'
 import type { SigningRequest } from '../signing-request.ts'
 import { decide, type Verdict } from './decide.ts'
-import { judgeByHand } from './judging.ts'
+import { evaluateByHand } from './evaluation.ts'
 import { readPolicies } from './policy-file.ts'
 
 // Requests that ask for more than they show. No policy approves one, built-in or own, and by hand it takes --force.
@@ -73,7 +73,7 @@ const decided = (object: SigningRequest): Promise<Verdict> => decide(object, pol
 
 async function refusedByHand(object: SigningRequest): Promise<string | undefined> {
   const { signerName, usages, username, groups, request } = object
-  const { course, reason } = await judgeByHand(
+  const { course, reason } = await evaluateByHand(
     'approve',
     facts,
     false,

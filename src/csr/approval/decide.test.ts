@@ -16,7 +16,7 @@ const finding = (duty: Duty, outcome: Finding['outcome']): Finding => ({
 const policy = (name: string, decision: Decision, applies = true): Policy =>
   ({
     name,
-    judge: async () => ({
+    evaluate: async () => ({
       policy: name,
       applies,
       decision,
@@ -26,7 +26,7 @@ const policy = (name: string, decision: Decision, applies = true): Policy =>
   }) as unknown as Policy
 const failing = {
   name: 'dark',
-  judge: async () => {
+  evaluate: async () => {
     throw new Error('timeout')
   },
 } as unknown as Policy

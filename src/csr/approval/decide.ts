@@ -2,7 +2,7 @@ import { messageOf } from '../../errors/kcert-error.ts'
 import type { Duty, Finding } from '../rule.ts'
 import { hasCondition, isDecided, readRequestContent, type SigningRequest } from '../signing-request.ts'
 import type { ApprovalFacts } from './facts.ts'
-import type { Decision, Judgement, Policy } from './policy.ts'
+import type { Decision, Policy, PolicyEvaluation } from './policy.ts'
 
 /** What an approver does with an object, and why. */
 export interface Verdict {
@@ -32,16 +32,16 @@ export async function decide(
   if (settled !== undefined) return leftAlone(settled)
   const { request, fault } = readRequestContent(object.request)
   if (request === undefined) return leftAlone(`the request cannot be read: ${fault.detail}`)
-  const judgements: Judgement[] = []
+  const evaluations: PolicyEvaluation[] = []
   let failure: string | undefined
   for (const policy of policies) {
     try {
-      judgements.push(await policy.judge({ object, request }, facts))
+      evaluations.push(await policy.evaluate({ object, request }, facts))
     } catch (error) {
       failure ??= `${policy.name}: a lookup failed: ${messageOf(error)}`
     }
   }
-  return conclusion(judgements, failure)
+  return conclusion(evaluations, failure)
 }
 
 /** Why nothing is left to decide. */
@@ -53,8 +53,8 @@ function settledReason(object: SigningRequest): string | undefined {
   return hasCondition(object, 'Failed') ? 'it has failed: the requester must submit a new request' : undefined
 }
 
-function conclusion(judgements: readonly Judgement[], failure: string | undefined): Verdict {
-  const applying = judgements.filter(({ applies }) => applies)
+function conclusion(evaluations: readonly PolicyEvaluation[], failure: string | undefined): Verdict {
+  const applying = evaluations.filter(({ applies }) => applies)
   const denial = applying.find(({ decision }) => decision === 'deny')
   if (denial !== undefined) return verdictOf(denial)
   // A policy that could not answer might have denied.
@@ -64,7 +64,7 @@ function conclusion(judgements: readonly Judgement[], failure: string | undefine
   return deciding === undefined ? leftAlone('no policy is for it') : verdictOf(deciding)
 }
 
-function verdictOf({ policy, decision, reason, findings }: Judgement): Verdict {
+function verdictOf({ policy, decision, reason, findings }: PolicyEvaluation): Verdict {
   return {
     decision,
     policy,

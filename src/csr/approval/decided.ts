@@ -6,7 +6,7 @@ import { type Duty, dutyText } from '../rule.ts'
 import { readRequestContent } from '../signing-request.ts'
 import type { Acted } from './acting.ts'
 import type { Decided, DecisionReport } from './decision-report.ts'
-import type { Act } from './judging.ts'
+import type { Act } from './evaluation.ts'
 
 /** Returns the report of what came of requests, in their order. */
 export function decisionReport(
@@ -19,8 +19,8 @@ export function decisionReport(
   return { apiVersion: 'kcert/v1', kind: 'RequestDecisions', act, by, dryRun, counts, requests }
 }
 
-function decidedOf({ name, outcome, reason, object, judgment, error }: Acted): Decided {
-  const verdict = judgment?.verdict
+function decidedOf({ name, outcome, reason, object, evaluation, error }: Acted): Decided {
+  const verdict = evaluation?.verdict
   return {
     name,
     outcome,

@@ -40,7 +40,7 @@ async function findingsOf(
   object: SigningRequest,
   cluster: FakeCluster = {},
 ): Promise<readonly Finding[]> {
-  return (await policy.judge(candidateOf(object), fakeFacts(cluster))).findings
+  return (await policy.evaluate(candidateOf(object), fakeFacts(cluster))).findings
 }
 
 const pem = (text: string): Partial<SigningRequest> => ({ request: Buffer.from(text) })
@@ -321,7 +321,7 @@ describe('kubelet-serving', () => {
   test('a request whose own text breaks a rule is not looked up, and says so', async () => {
     const object = servingRequest({ username: 'ann' })
     const facts = fakeFacts(cluster)
-    const { findings, reason } = await kubeletServingPolicy().judge(candidateOf(object), facts)
+    const { findings, reason } = await kubeletServingPolicy().evaluate(candidateOf(object), facts)
     expect(line(findings.at(-1)!)).toBe(
       'own-names entitlement unknown: the names were not held against a Node',
     )
@@ -449,7 +449,7 @@ describe('kubelet-serving', () => {
 
   test('Nodes that can be read one by one only leave open whether another has a name', async () => {
     const facts = { ...fakeFacts(cluster), findNodesAt: async () => undefined }
-    const { decision, findings } = await kubeletServingPolicy().judge(candidateOf(names), facts)
+    const { decision, findings } = await kubeletServingPolicy().evaluate(candidateOf(names), facts)
     expect(decision).toBe('ignore')
     expect(unmetOf(findings).map((one) => [line(one), one.next])).toEqual([
       [
@@ -473,7 +473,7 @@ describe('kubelet-serving', () => {
 
   test('is for kubelets alone', async () => {
     expect(
-      await kubeletServingPolicy({ name: 'x' }).judge(candidateOf(clientRequest()), fakeFacts({})),
+      await kubeletServingPolicy({ name: 'x' }).evaluate(candidateOf(clientRequest()), fakeFacts({})),
     ).toEqual({
       policy: 'x',
       applies: false,
@@ -579,7 +579,7 @@ describe('kubelet-client', () => {
 
   test('without a setting, a node that is there already gets a certificate again', async () => {
     const around = { ...may, nodes: [node] }
-    const { decision } = await kubeletClientPolicy().judge(
+    const { decision } = await kubeletClientPolicy().evaluate(
       candidateOf(clientRequest(bootstrap)),
       fakeFacts(around),
     )
@@ -611,7 +611,7 @@ describe('kubelet-client', () => {
   })
 
   test('is for the client certificates of kubelets alone', async () => {
-    const { applies, reason, policy } = await kubeletClientPolicy().judge(
+    const { applies, reason, policy } = await kubeletClientPolicy().evaluate(
       candidateOf(servingRequest()),
       fakeFacts({}),
     )
@@ -626,11 +626,11 @@ describe('kubelet-client', () => {
     'onViolation: %s is for what is broken, not for what is unknown',
     async (onViolation) => {
       const policy = kubeletClientPolicy({ onViolation })
-      const broken = await policy.judge(candidateOf(clientRequest()), fakeFacts({ allowed: [] }))
-      const unknown = await policy.judge(candidateOf(clientRequest()), fakeFacts({}))
+      const broken = await policy.evaluate(candidateOf(clientRequest()), fakeFacts({ allowed: [] }))
+      const unknown = await policy.evaluate(candidateOf(clientRequest()), fakeFacts({}))
       expect([broken.decision, unknown.decision]).toEqual([onViolation, 'ignore'])
       expect(
-        (await kubeletClientPolicy().judge(candidateOf(clientRequest()), fakeFacts({ allowed: [] })))
+        (await kubeletClientPolicy().evaluate(candidateOf(clientRequest()), fakeFacts({ allowed: [] })))
           .decision,
       ).toBe('ignore')
     },

@@ -5,7 +5,7 @@ import { kubeletClient, nodeNameOf } from '../signers.ts'
 import type { Candidate } from './candidate.ts'
 import type { ApprovalFacts } from './facts.ts'
 import { accessCommand, nodeAccessOf } from './node-access.ts'
-import { judged, notMine, type OnViolation, type Policy, withLookups } from './policy.ts'
+import { evaluated, notMine, type OnViolation, type Policy, withLookups } from './policy.ts'
 import { approvalRule, nodeNameFinding, requestFindings } from './request-rules.ts'
 
 export interface KubeletClientSettings {
@@ -24,12 +24,12 @@ export function kubeletClientPolicy(settings: KubeletClientSettings = {}): Polic
   const { name = 'kubelet-client', onViolation = 'ignore', newNodesOnly = false } = settings
   return {
     name,
-    async judge(candidate, facts) {
+    async evaluate(candidate, facts) {
       const { signerName } = candidate.object
       if (signerName !== kubeletClient) return notMine(name, `it is for ${kubeletClient}`)
       const own = [...requestFindings(candidate), nodeNameFinding(candidate), requesterFinding(candidate)]
       const findings = await withLookups(own, notAsked, () => lookUp(candidate, facts, newNodesOnly))
-      return judged(name, findings, onViolation)
+      return evaluated(name, findings, onViolation)
     },
   }
 }

@@ -5,7 +5,7 @@ import type { Finding } from '../rule.ts'
 import { kubeletServing, nodeNameOf, nodesGroup } from '../signers.ts'
 import { type Cidr, isInRanges, isSpecialAddress } from './addresses.ts'
 import type { Candidate } from './candidate.ts'
-import { judged, notMine, type OnViolation, type Policy, withLookups } from './policy.ts'
+import { evaluated, notMine, type OnViolation, type Policy, withLookups } from './policy.ts'
 import { approvalRule, nameCountFindings, nodeNameFinding, requestFindings } from './request-rules.ts'
 import { namesNotCompared, type ServingNameOptions, servingNameFindings } from './serving-names.ts'
 
@@ -49,12 +49,12 @@ export function kubeletServingPolicy(settings: KubeletServingSettings = {}): Pol
   const { name, onViolation } = options
   return {
     name,
-    async judge(candidate, facts) {
+    async evaluate(candidate, facts) {
       if (candidate.object.signerName !== kubeletServing) return notMine(name, `it is for ${kubeletServing}`)
       const findings = await withLookups(ownFindings(candidate, options), namesNotCompared, () =>
         servingNameFindings(candidate, facts, options),
       )
-      return judged(name, findings, onViolation)
+      return evaluated(name, findings, onViolation)
     },
   }
 }

@@ -5,7 +5,7 @@ import type { ApprovalFacts } from './facts.ts'
 export type Decision = 'approve' | 'deny' | 'ignore'
 
 /** What one policy makes of one request. */
-export interface Judgement {
+export interface PolicyEvaluation {
   readonly policy: string
   /** False when the request is none of its business; it has no findings then. */
   readonly applies: boolean
@@ -18,18 +18,22 @@ export interface Judgement {
 
 export interface Policy {
   readonly name: string
-  judge(candidate: Candidate, facts: ApprovalFacts): Promise<Judgement>
+  evaluate(candidate: Candidate, facts: ApprovalFacts): Promise<PolicyEvaluation>
 }
 
 /** What a policy does with a request that certainly breaks its rules. What is merely unknown is always left alone. */
 export type OnViolation = 'ignore' | 'deny'
 
-export function notMine(policy: string, reason: string): Judgement {
+export function notMine(policy: string, reason: string): PolicyEvaluation {
   return { policy, applies: false, decision: 'ignore', reason, findings: [] }
 }
 
 /** Approves when all findings are met; otherwise leaves alone, or denies where the policy says so. */
-export function judged(policy: string, findings: readonly Finding[], onViolation: OnViolation): Judgement {
+export function evaluated(
+  policy: string,
+  findings: readonly Finding[],
+  onViolation: OnViolation,
+): PolicyEvaluation {
   const unmet = findings.find(({ outcome }) => outcome === 'unmet')
   if (unmet !== undefined)
     return { policy, applies: true, decision: onViolation, reason: `${unmet.id}: ${unmet.detail}`, findings }

@@ -20,7 +20,7 @@ const unmetOf = (findings: readonly Finding[]): Finding[] =>
   findings.filter(({ outcome }) => outcome !== 'met')
 
 async function findingsOf(policy: Policy, object: SigningRequest): Promise<readonly Finding[]> {
-  return (await policy.judge(candidateOf(object), fakeFacts({}))).findings
+  return (await policy.evaluate(candidateOf(object), fakeFacts({}))).findings
 }
 
 describe("a user's rule", () => {
@@ -193,7 +193,7 @@ describe("a user's rule", () => {
     [{ username: 'x:ann:b', groups: [] }, '"x:ann:b" is none of the rule\'s users'],
   ])('%j is none of its business', async (fields, reason) => {
     const object = { ...asking({ subject: {} }), ...fields }
-    expect(await userRulePolicy(rule).judge(candidateOf(object), fakeFacts({}))).toEqual({
+    expect(await userRulePolicy(rule).evaluate(candidateOf(object), fakeFacts({}))).toEqual({
       policy: 'web',
       applies: false,
       decision: 'ignore',
@@ -205,7 +205,7 @@ describe("a user's rule", () => {
   test('of users alone is not for the groups of others', async () => {
     const users = { name: 'web', decision: 'approve', signerNames: ['*/*'], usernames: ['ann'] } as const
     const object = asking({ subject: {} }, { username: 'bob' })
-    expect(await userRulePolicy(users).judge(candidateOf(object), fakeFacts({}))).toMatchObject({
+    expect(await userRulePolicy(users).evaluate(candidateOf(object), fakeFacts({}))).toMatchObject({
       applies: false,
       reason: '"bob" is none of the rule\'s users',
     })
@@ -213,8 +213,8 @@ describe("a user's rule", () => {
 
   describe('that denies', () => {
     const all = asking(within, { expirationSeconds: 7200, username: 'system:serviceaccount:shop:web' })
-    const judge = async (fields: object, object = all) =>
-      userRulePolicy({ name: 'no', decision: 'deny', signerNames: ['*'], ...fields }).judge(
+    const evaluate = async (fields: object, object = all) =>
+      userRulePolicy({ name: 'no', decision: 'deny', signerNames: ['*'], ...fields }).evaluate(
         candidateOf(object),
         fakeFacts({}),
       )
@@ -245,7 +245,7 @@ describe("a user's rule", () => {
       [{ maxExpirationSeconds: 7200 }, false],
       [{ groups: ['ops'], usages: ['any'] }, false],
     ])('%j: %s', async (fields, isDenied) => {
-      const { policy, applies, decision, reason, findings } = await judge(fields)
+      const { policy, applies, decision, reason, findings } = await evaluate(fields)
       expect([policy, applies, decision]).toEqual(['no', isDenied, isDenied ? 'deny' : 'ignore'])
       expect(reason).toBe(isDenied ? 'not-no: the rule "no" denies it' : 'it is not what the rule denies')
       expect(findings.map(line)).toEqual(
@@ -255,7 +255,7 @@ describe("a user's rule", () => {
 
     test('denies what has one address of many in its ranges', async () => {
       const object = asking({ subject: {}, subjectAltNames: { ip: ['192.0.2.9', '10.1.2.3'] } })
-      expect((await judge({ ipAddresses: [parseCidr('10.0.0.0/8')!] }, object)).decision).toBe('deny')
+      expect((await evaluate({ ipAddresses: [parseCidr('10.0.0.0/8')!] }, object)).decision).toBe('deny')
     })
 
     test('does not deny what is not there', async () => {
@@ -273,8 +273,8 @@ describe("a user's rule", () => {
         'emails',
         'uris',
       ])
-        expect((await judge({ [field]: ['*'] }, empty)).decision).toBe('ignore')
-      expect((await judge({ maxExpirationSeconds: 600 }, empty)).decision).toBe('ignore')
+        expect((await evaluate({ [field]: ['*'] }, empty)).decision).toBe('ignore')
+      expect((await evaluate({ maxExpirationSeconds: 600 }, empty)).decision).toBe('ignore')
     })
   })
 })

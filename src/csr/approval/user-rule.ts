@@ -5,7 +5,7 @@ import type { SigningRequest } from '../signing-request.ts'
 import { type Cidr, isInRanges } from './addresses.ts'
 import type { Candidate } from './candidate.ts'
 import { type Boundary, fits, type Placeholders } from './patterns.ts'
-import { type Judgement, judged, notMine, type Policy } from './policy.ts'
+import { evaluated, notMine, type Policy, type PolicyEvaluation } from './policy.ts'
 import { approvalRule, nameCountFindings, requestFindings } from './request-rules.ts'
 
 /** What a user's rule says. In an approving rule a list is all that is allowed; in a denying one, what is not. */
@@ -36,12 +36,12 @@ const reservedPrefix = 'system:'
 export function userRulePolicy(rule: UserRule): Policy {
   return {
     name: rule.name,
-    judge: async (candidate) =>
+    evaluate: async (candidate) =>
       rule.decision === 'approve' ? approving(rule, candidate) : denying(rule, candidate),
   }
 }
 
-function approving(rule: UserRule, candidate: Candidate): Judgement {
+function approving(rule: UserRule, candidate: Candidate): PolicyEvaluation {
   const { object } = candidate
   if (!someFits(object.signerName, rule.signerNames, '/'))
     return notMine(rule.name, 'it is for another signer')
@@ -50,7 +50,7 @@ function approving(rule: UserRule, candidate: Candidate): Judgement {
   if (username === undefined) return notMine(rule.name, 'who asks is not known')
   const who = requesterIn(rule, username, object.groups)
   if (who === undefined) return notMine(rule.name, `${quoted(username)} is none of the rule's users`)
-  return judged(
+  return evaluated(
     rule.name,
     [
       ...requestFindings(candidate),
@@ -154,7 +154,7 @@ function lifetimeFinding({ maxExpirationSeconds }: UserRule, { expirationSeconds
 }
 
 /** Denies what has one of the values of every list that the rule gives. */
-function denying(rule: UserRule, { object, request }: Candidate): Judgement {
+function denying(rule: UserRule, { object, request }: Candidate): PolicyEvaluation {
   const { dns, ip, email, uri } = request.subjectAltNames
   const { username, groups, usages, expirationSeconds } = object
   const { commonName, organization } = request.subject
@@ -182,7 +182,7 @@ function denying(rule: UserRule, { object, request }: Candidate): Judgement {
   const findings = [
     approvalRule(`not-${rule.name}`, 'entitlement').unmet(`the rule ${quoted(rule.name)} denies it`, next),
   ]
-  return judged(rule.name, findings, 'deny')
+  return evaluated(rule.name, findings, 'deny')
 }
 
 function someFits(

@@ -99,11 +99,11 @@ function ofTrees(collection: Collection): Problem[] {
   const files = collection.groups.filter(({ owner, origin }) => owner.kind === 'file' && places.has(origin))
   const groups = new Map(files.map((group) => [group.origin, group]))
   // A malformed certificate is critical by itself, and its own words say more.
-  const judged = new Set(
+  const evaluated = new Set(
     collection.problems.filter(({ severity }) => severity === 'critical').map(({ source }) => source),
   )
   return [...places].flatMap(([origin, place]) =>
-    judged.has(origin.source) ? [] : ofTreeFile(origin, groups.get(origin), wantedAt(place), collection),
+    evaluated.has(origin.source) ? [] : ofTreeFile(origin, groups.get(origin), wantedAt(place), collection),
   )
 }
 

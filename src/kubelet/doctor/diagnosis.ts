@@ -13,7 +13,7 @@ import {
 import { type Certificate, readCertificates } from '../../x509/certificate.ts'
 import type { KubeletFacts, StoreEntry } from './facts.ts'
 import type { Finding, Fix } from './finding.ts'
-import { type JudgedPair, type Judging, judgePair, type PairFault, type Role } from './pairs.ts'
+import { type EvaluatedPair, evaluatePair, type PairContext, type PairFault, type Role } from './pairs.ts'
 
 // What is wrong with a kubelet's certificates, and what can be done with nothing but what lies there. The newest pair that can be used
 // is the one to go on with; where there is none, somebody has to sign.
@@ -47,7 +47,7 @@ const named = ({ entries }: KubeletFacts, name: string): StoreEntry | undefined 
 
 const currentPath = ({ folder }: KubeletFacts, role: Role): string => `${folder}/${currentLinkName(role)}`
 
-function judgingOf({ facts, now, cas }: Examined, role: Role): Judging {
+function contextOf({ facts, now, cas }: Examined, role: Role): PairContext {
   return {
     role,
     nowMs: now.getTime(),
@@ -56,8 +56,8 @@ function judgingOf({ facts, now, cas }: Examined, role: Role): Judging {
   }
 }
 
-function judged(examined: Examined, role: Role, { content }: StoreEntry): JudgedPair {
-  return content === undefined ? {} : judgePair(content, content, judgingOf(examined, role))
+function evaluated(examined: Examined, role: Role, { content }: StoreEntry): EvaluatedPair {
+  return content === undefined ? {} : evaluatePair(content, content, contextOf(examined, role))
 }
 
 /** Path of the newest dated pair that can be used. */
@@ -66,7 +66,7 @@ function newestUsable(examined: Examined, role: Role): string | undefined {
   const usable = facts.entries.flatMap((entry) => {
     const file = kubeletFile(entry.name)
     if (file?.role !== role || file.part !== 'pair' || entry.kind !== 'file') return []
-    const { leaf, fault } = judged(examined, role, entry)
+    const { leaf, fault } = evaluated(examined, role, entry)
     return leaf === undefined || fault !== undefined ? [] : [{ name: entry.name, leaf }]
   })
   const [newest] = usable.toSorted(
@@ -79,7 +79,7 @@ function newestUsable(examined: Examined, role: Role): string | undefined {
 function isSound(examined: Examined, role: Role): boolean {
   const entry = named(examined.facts, currentLinkName(role))
   if (entry?.kind !== 'link' || entry.content === undefined) return false
-  const { leaf, fault } = judged(examined, role, entry)
+  const { leaf, fault } = evaluated(examined, role, entry)
   return leaf !== undefined && fault === undefined
 }
 
@@ -116,7 +116,7 @@ function storeFinding(examined: Examined, role: Role): Finding | undefined {
       )
     return pairFinding(examined, role, entry, finding)
   }
-  const { leaf, fault } = judged(examined, role, entry)
+  const { leaf, fault } = evaluated(examined, role, entry)
   const adopt: readonly Fix[] | undefined =
     leaf === undefined || fault !== undefined
       ? relink
@@ -136,7 +136,7 @@ function pairFinding(
   finding: (id: Finding['id'], what: string, why: string) => Finding,
 ): Finding | undefined {
   const { now, facts } = examined
-  const { leaf, fault } = judged(examined, role, entry)
+  const { leaf, fault } = evaluated(examined, role, entry)
   if (fault !== undefined) return finding(fault.id, fault.what, fault.why)
   if (leaf === undefined) return undefined
   const overdueMs = leaf.notBeforeMs + (leaf.notAfterMs - leaf.notBeforeMs) * 0.9
@@ -182,8 +182,8 @@ function servingFinding(examined: Examined): Finding | undefined {
 function selfSignedFinding({ facts, now }: Examined): Finding | undefined {
   const [certificate, key] = [named(facts, 'kubelet.crt'), named(facts, 'kubelet.key')]
   if (certificate?.content === undefined || key?.content === undefined) return undefined
-  const judging = { role: 'kubelet-serving', nowMs: now.getTime(), cas: [] } as const
-  const { fault } = judgePair(certificate.content, key.content, judging)
+  const evaluating = { role: 'kubelet-serving', nowMs: now.getTime(), cas: [] } as const
+  const { fault } = evaluatePair(certificate.content, key.content, evaluating)
   // Its subject is the node's own business.
   if (fault === undefined || !isAboutUse(fault))
     return servingNameFinding(certificate.content, `${facts.folder}/kubelet.crt`, facts)
@@ -273,7 +273,11 @@ function userFinding(examined: Examined, user: KubeconfigUser): Finding | undefi
   const certificates = clientCertificate.data ?? facts.named.get(absolute(clientCertificate.file ?? ''))
   const key = clientKey?.data ?? facts.named.get(absolute(clientKey?.file ?? ''))
   const nothing = new Uint8Array()
-  const { fault } = judgePair(certificates ?? nothing, key ?? nothing, judgingOf(examined, 'kubelet-client'))
+  const { fault } = evaluatePair(
+    certificates ?? nothing,
+    key ?? nothing,
+    contextOf(examined, 'kubelet-client'),
+  )
   const hasStore = facts.entries.some(({ name: its }) => kubeletFile(its)?.role === 'kubelet-client')
   // A certificate that somebody else brings is no fault while it is good.
   if (!hasStore && fault === undefined) return undefined

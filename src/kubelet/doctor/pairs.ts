@@ -26,12 +26,12 @@ export interface PairFault {
   readonly why: string
 }
 
-export interface JudgedPair {
+export interface EvaluatedPair {
   readonly leaf?: Certificate
   readonly fault?: PairFault
 }
 
-export interface Judging {
+export interface PairContext {
   readonly role: Role
   readonly nowMs: number
   /** Empty where no CA is known: then nothing is said of signatures. */
@@ -40,12 +40,19 @@ export interface Judging {
 }
 
 /** Returns the first thing for which a kubelet, or whoever talks to it, would refuse these two. */
-export function judgePair(certificates: Uint8Array, key: Uint8Array, judging: Judging): JudgedPair {
+export function evaluatePair(
+  certificates: Uint8Array,
+  key: Uint8Array,
+  evaluating: PairContext,
+): EvaluatedPair {
   const [leaf] = attempt(() => readCertificates(certificates)) ?? []
   if (leaf === undefined)
     return { fault: unreadable('certificate', 'it is cut off, empty, or something else') }
   const fault =
-    keyFault(leaf, key) ?? caFault(leaf, judging) ?? nameFault(leaf, judging) ?? timeFault(leaf, judging)
+    keyFault(leaf, key) ??
+    caFault(leaf, evaluating) ??
+    nameFault(leaf, evaluating) ??
+    timeFault(leaf, evaluating)
   return { leaf, ...(fault && { fault }) }
 }
 
@@ -65,7 +72,7 @@ function keyFault(leaf: Certificate, bytes: Uint8Array): PairFault | undefined {
   }
 }
 
-function caFault(leaf: Certificate, { cas, role }: Judging): PairFault | undefined {
+function caFault(leaf: Certificate, { cas, role }: PairContext): PairFault | undefined {
   if (cas.length === 0 || cas.some((ca) => verifySignature(leaf, ca.publicKey).ok)) return undefined
   return {
     id: 'WRONG_CA',
@@ -77,7 +84,7 @@ function caFault(leaf: Certificate, { cas, role }: Judging): PairFault | undefin
   }
 }
 
-function nameFault(leaf: Certificate, { role, nodeName }: Judging): PairFault | undefined {
+function nameFault(leaf: Certificate, { role, nodeName }: PairContext): PairFault | undefined {
   const values = (type: string): string[] =>
     leaf.subject.rdns.flat().flatMap((one) => (one.type === type ? [one.value] : []))
   const [commonName = ''] = values('CN')
@@ -111,7 +118,7 @@ function nameFault(leaf: Certificate, { role, nodeName }: Judging): PairFault | 
 
 function timeFault(
   { notAfterMs, notAfter, notBeforeMs, notBefore }: Certificate,
-  { nowMs }: Judging,
+  { nowMs }: PairContext,
 ): PairFault | undefined {
   if (notAfterMs <= nowMs)
     return {

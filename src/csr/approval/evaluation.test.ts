@@ -3,8 +3,8 @@ import { nodeNames, requestPem, servingDescription } from '../../../test/csr/mad
 import { fakeFacts } from '../../../test/fakes/approval-facts.ts'
 import type { RequestDescription } from '../../x509/issuing.ts'
 import type { RequestObject } from '../requests-api.ts'
+import { evaluateByHand, evaluateByPolicy } from './evaluation.ts'
 import { noFacts } from './facts.ts'
-import { judgeByHand, judgeByPolicy } from './judging.ts'
 import { builtinPolicies, readPolicies } from './policy-file.ts'
 
 const addresses = [
@@ -84,11 +84,11 @@ const dangerous: readonly [string, RequestObject, string][] = [
 ]
 
 test.each(dangerous)('by hand, %s is refused, and approved where it is forced', async (_, given, rule) => {
-  const asked = await judgeByHand('approve', facts, false)(given)
+  const asked = await evaluateByHand('approve', facts, false)(given)
   expect(asked.course).toBe('refused')
   expect(asked.reason).toMatch(new RegExp(`^${rule}:`))
   expect(asked.verdict.findings.find(({ id }) => id === rule)?.outcome).toBe('unmet')
-  expect(await judgeByHand('approve', facts, true)(given)).toMatchObject({
+  expect(await evaluateByHand('approve', facts, true)(given)).toMatchObject({
     course: 'act',
     reason: `forced: ${rule}`,
   })
@@ -98,40 +98,44 @@ test.each(['no-system-masters', 'reserved-identity'])(
   'by hand, a user who asks for more than a user may: %s breaks the duty of entitlement',
   async (rule) => {
     const [, given] = dangerous.find(([, , id]) => id === rule)!
-    const { verdict } = await judgeByHand('approve', facts, false)(given)
+    const { verdict } = await evaluateByHand('approve', facts, false)(given)
     expect(verdict.duties).toEqual({ identity: 'unknown', entitlement: 'unmet' })
     expect(verdict.findings.find(({ id }) => id === rule)?.duty).toBe('entitlement')
   },
 )
 
 test.each(dangerous)('by hand, %s may always be denied', async (_, given) => {
-  expect(await judgeByHand('deny', facts, false)(given)).toMatchObject({ course: 'act' })
+  expect(await evaluateByHand('deny', facts, false)(given)).toMatchObject({ course: 'act' })
 })
 
 test('by hand, a user is approved; that a person must know who asks is said as unknown duties', async () => {
-  const judgment = await judgeByHand('approve', facts, false)(object(subject('ann', 'devs'), user))
-  expect(judgment.course).toBe('act')
-  expect(judgment.verdict.duties).toEqual({ identity: 'unknown', entitlement: 'unknown' })
+  const evaluation = await evaluateByHand('approve', facts, false)(object(subject('ann', 'devs'), user))
+  expect(evaluation.course).toBe('act')
+  expect(evaluation.verdict.duties).toEqual({ identity: 'unknown', entitlement: 'unknown' })
 })
 
 test('by hand, names that the Node does not have are for the operator to know, and are shown as unmet', async () => {
-  const judgment = await judgeByHand('approve', facts, false)(object(names(['node-1', 'other.example.com'])))
-  expect(judgment.course).toBe('act')
-  expect(judgment.verdict.duties).toEqual({ identity: 'met', entitlement: 'unmet' })
+  const evaluation = await evaluateByHand(
+    'approve',
+    facts,
+    false,
+  )(object(names(['node-1', 'other.example.com'])))
+  expect(evaluation.course).toBe('act')
+  expect(evaluation.verdict.duties).toEqual({ identity: 'met', entitlement: 'unmet' })
 })
 
 test('by hand, a Node that has not registered yet is for the operator to know', async () => {
-  const judge = judgeByHand('approve', fakeFacts({ ...cluster, nodes: [] }), false)
-  const { course, reason, verdict } = await judge(object(servingDescription()))
+  const evaluate = evaluateByHand('approve', fakeFacts({ ...cluster, nodes: [] }), false)
+  const { course, reason, verdict } = await evaluate(object(servingDescription()))
   expect([course, reason, verdict.duties.identity]).toEqual(['act', 'by hand', 'unmet'])
 })
 
 test('where the cluster may not be asked, or does not answer, the text of the request still counts', async () => {
   const failing = fakeFacts({ failing: { findNode: 'timeout' } })
   for (const dark of [noFacts, failing]) {
-    const judge = judgeByHand('approve', dark, false)
-    expect(await judge(object(names(['*.example.com'])))).toMatchObject({ course: 'refused' })
-    expect(await judge(object(servingDescription()))).toMatchObject({
+    const evaluate = evaluateByHand('approve', dark, false)
+    expect(await evaluate(object(names(['*.example.com'])))).toMatchObject({ course: 'refused' })
+    expect(await evaluate(object(servingDescription()))).toMatchObject({
       course: 'act',
       verdict: { isIncomplete: dark === failing },
     })
@@ -141,10 +145,10 @@ test('where the cluster may not be asked, or does not answer, the text of the re
 test('by policy, a lookup that fails is worth another run, and what cannot be known is left alone', async () => {
   const failing = fakeFacts({ failing: { findNode: 'timeout' } })
   const given = object(servingDescription())
-  expect(await judgeByPolicy('approve', builtinPolicies, failing)(given)).toMatchObject({
+  expect(await evaluateByPolicy('approve', builtinPolicies, failing)(given)).toMatchObject({
     course: 'incomplete',
   })
-  expect(await judgeByPolicy('approve', builtinPolicies, noFacts)(given)).toMatchObject({
+  expect(await evaluateByPolicy('approve', builtinPolicies, noFacts)(given)).toMatchObject({
     course: 'left-alone',
   })
 })
@@ -159,8 +163,8 @@ rules:
   const policies = await readPolicies(text, 'policy.yaml')
   const ci = object(servingDescription(), { groups: ['ci', 'system:nodes'] })
   const node = object(servingDescription())
-  const approve = judgeByPolicy('approve', policies, facts)
-  const deny = judgeByPolicy('deny', policies, facts)
+  const approve = evaluateByPolicy('approve', policies, facts)
+  const deny = evaluateByPolicy('deny', policies, facts)
   expect(await approve(ci)).toMatchObject({
     course: 'left-alone',
     reason: expect.stringMatching('no-ci denies'),
@@ -181,25 +185,28 @@ test('what is settled is not done again', async () => {
     ...object(servingDescription()),
     status: { conditions: [{ type, status: 'True' }] },
   })
-  const judge = judgeByHand('approve', facts, true)
-  expect(await judge(given('Approved'))).toMatchObject({ course: 'already' })
+  const evaluate = evaluateByHand('approve', facts, true)
+  expect(await evaluate(given('Approved'))).toMatchObject({ course: 'already' })
   // What would speak for and against it is no news any more.
-  expect(await judge(given('Denied'))).toMatchObject({ course: 'left-alone', verdict: { findings: [] } })
-  expect(await judge(given('Failed'))).toMatchObject({ course: 'left-alone' })
+  expect(await evaluate(given('Denied'))).toMatchObject({ course: 'left-alone', verdict: { findings: [] } })
+  expect(await evaluate(given('Failed'))).toMatchObject({ course: 'left-alone' })
 })
 
 test('what is being deleted is left alone, and what is issued counts as approved', async () => {
-  const judge = judgeByHand('approve', facts, true)
+  const evaluate = evaluateByHand('approve', facts, true)
   const given = object(servingDescription())
   const deleted = { ...given, metadata: { ...given.metadata, deletionTimestamp: '2026-01-01T00:00:00Z' } }
-  expect(await judge(deleted)).toMatchObject({ course: 'left-alone', reason: 'the object is being deleted' })
+  expect(await evaluate(deleted)).toMatchObject({
+    course: 'left-alone',
+    reason: 'the object is being deleted',
+  })
   const issued = { ...given, status: { certificate: 'YQ==' } }
-  expect(await judge(issued)).toMatchObject({ course: 'already', reason: 'approved before' })
-  expect(await judgeByHand('deny', facts, true)(issued)).toMatchObject({ course: 'left-alone' })
+  expect(await evaluate(issued)).toMatchObject({ course: 'already', reason: 'approved before' })
+  expect(await evaluateByHand('deny', facts, true)(issued)).toMatchObject({ course: 'left-alone' })
 })
 
 test('by hand, the findings of a request that no policy is for name their duties', async () => {
-  const { verdict } = await judgeByHand('approve', facts, false)(object(subject('ann', 'devs'), user))
+  const { verdict } = await evaluateByHand('approve', facts, false)(object(subject('ann', 'devs'), user))
   const duties = verdict.findings.map(({ id, duty, outcome }) => `${id} ${duty} ${outcome}`)
   expect(duties).toEqual(
     expect.arrayContaining([
@@ -213,10 +220,10 @@ test('by hand, the findings of a request that no policy is for name their duties
     'whether "ann" is who the request says is for a person to know',
   )
   const other = object(subject('ann'), { ...user, signerName: 'example.com/a' })
-  const found = (await judgeByHand('approve', facts, false)(other)).verdict.findings.map(({ id }) => id)
+  const found = (await evaluateByHand('approve', facts, false)(other)).verdict.findings.map(({ id }) => id)
   expect(found.slice(-3)).toEqual(['signer-takes-it', 'requester', 'permission'])
   const unread = object(servingDescription(), { request: 'AAAA' })
-  expect((await judgeByHand('approve', facts, true)(unread)).verdict.duties).toEqual({
+  expect((await evaluateByHand('approve', facts, true)(unread)).verdict.duties).toEqual({
     identity: 'unmet',
     entitlement: 'unknown',
   })

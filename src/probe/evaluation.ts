@@ -26,7 +26,7 @@ import type {
 import type { Anchor, GivenCertificate, Seen, Target, Unseen } from './target.ts'
 
 /** Returns what was seen at a target, and what is wrong with it. Throws nothing, whatever the server sent. */
-export function judge(target: Target, seen: Seen | Unseen, at: Date): EndpointReport {
+export function evaluate(target: Target, seen: Seen | Unseen, at: Date): EndpointReport {
   const place = placeOf(target, at)
   if ('reason' in seen) return { ...place, ...unseen(seen) }
   const { chain, problem } = parsed(seen.chain)

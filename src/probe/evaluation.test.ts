@@ -1,7 +1,7 @@
 import { expect, test } from 'vitest'
 import { authority, client, type Issued, issued, sessionTime } from '../../test/scripts/small-pki.ts'
 import { Certificate } from '../x509/certificate.ts'
-import { judge, probeReport } from './judging.ts'
+import { evaluate, probeReport } from './evaluation.ts'
 import type { Anchor, Seen, Target } from './target.ts'
 
 const now = new Date(sessionTime)
@@ -45,16 +45,16 @@ const handshake: Seen = {
   fault: undefined,
 }
 
-const judged = (target: Partial<Target> = {}, seen: Partial<Seen> = {}) =>
-  judge({ ...kubelet, ...target }, { ...handshake, ...seen }, now)
-const codesOf = (report: ReturnType<typeof judged>) => report.problems.map(({ code }) => code)
+const evaluated = (target: Partial<Target> = {}, seen: Partial<Seen> = {}) =>
+  evaluate({ ...kubelet, ...target }, { ...handshake, ...seen }, now)
+const codesOf = (report: ReturnType<typeof evaluated>) => report.problems.map(({ code }) => code)
 
 const shown = { client: { source: 'admin.conf', subject: 'CN=admin' } }
 const authorities = [Certificate.parse(client('x', ca).der).issuer.der]
 const refusal = (code: string) => Object.assign(new Error('refused'), { code })
 
 test('a chain of the cluster CA, valid for the name, has nothing wrong', () => {
-  expect(judged()).toMatchObject({
+  expect(evaluated()).toMatchObject({
     status: 'ok',
     version: 'TLSv1.3',
     connectMs: 0.4,
@@ -67,7 +67,7 @@ test('a chain of the cluster CA, valid for the name, has nothing wrong', () => {
 })
 
 test('of two anchors each has its own verdict, and one that does not hold counts', () => {
-  const report = judged({
+  const report = evaluated({
     anchors: [...kubelet.anchors, anchor('--kubelet-certificate-authority', otherCa)],
   })
   expect(report.verdicts.map(({ trusted }) => trusted)).toEqual([true, false])
@@ -77,7 +77,7 @@ test('of two anchors each has its own verdict, and one that does not hold counts
 
 test('where nobody verifies a server, what the CAs and names say is told and not counted', () => {
   const selfSigned = issued({ subject: { commonName: 'w1@1' }, subjectAltNames: { dns: ['w1'] } })
-  const report = judged({ isVerified: false }, { chain: [selfSigned.der] })
+  const report = evaluated({ isVerified: false }, { chain: [selfSigned.der] })
   expect(report.verdicts).toMatchObject([{ trusted: false, code: 'LEAF_SELF_SIGNED' }])
   expect(report.names).toEqual([{ name: '192.0.2.7', matches: false }])
   expect([report.status, report.problems]).toEqual(['ok', []])
@@ -97,20 +97,20 @@ test.each([
   ['without a common name', { organization: ['Example'] }, ['shows O=Example, which', cnNote]],
 ])('whose certificate a kubelet shows: %s', (_, subject, said) => {
   const of = serving({ subject })
-  const report = judged({ node: 'w1' }, { chain: [of.der] })
+  const report = evaluated({ node: 'w1' }, { chain: [of.der] })
   expect(report.status).toBe('ok')
   expect(report.notes).toEqual(said.map((words) => expect.stringContaining(words)))
   const given = { source: 'w1:/etc/tls.crt', certificate: Certificate.parse(of.der) }
-  const ofGiven = judged({ node: 'w1', given }, { chain: [of.der] }).notes
+  const ofGiven = evaluated({ node: 'w1', given }, { chain: [of.der] }).notes
   expect(ofGiven).toEqual(said.length === 0 ? [] : [expect.stringContaining(cnNote)])
-  expect(judged({ kind: 'server' }, { chain: [of.der] }).notes).toEqual([])
+  expect(evaluated({ kind: 'server' }, { chain: [of.der] }).notes).toEqual([])
 })
 
 test('what is not the kubelet has no old certificate of the kubelet', () => {
   const renewed = serving({ subject: { commonName: 'system:node:w1' }, notBefore: new Date('2026-06-01Z') })
   const given = { source: 'csr/new', certificate: Certificate.parse(renewed.der) }
   const stranger = serving({ subject: { commonName: 'printer' } })
-  const report = judged({ node: 'w1', given }, { chain: [stranger.der] })
+  const report = evaluated({ node: 'w1', given }, { chain: [stranger.der] })
   expect([report.given?.state, codesOf(report)]).toEqual(['other', ['OTHER_CERTIFICATE_SERVED']])
   expect(report.notes).toEqual([
     'what answers at 192.0.2.7:10250 shows CN=printer, which is no certificate that a kubelet makes or asks for: if --tls-cert-file is not set there, something else answers, and nothing here is of the kubelet of w1; on that node kcert kubelet doctor shows what its kubelet has',
@@ -119,7 +119,7 @@ test('what is not the kubelet has no old certificate of the kubelet', () => {
 })
 
 test('a name that clients use and the leaf lacks is named', () => {
-  const report = judged({ expectedNames: ['w1', 'w1.example.com'] })
+  const report = evaluated({ expectedNames: ['w1', 'w1.example.com'] })
   expect(report.problems).toMatchObject([
     { code: 'NAME_NOT_COVERED', message: 'it is not valid for w1.example.com' },
   ])
@@ -127,7 +127,7 @@ test('a name that clients use and the leaf lacks is named', () => {
 
 test('an end of the leaf is said once, that of a CA above it as a chain that does not hold', () => {
   const ended = serving({ subject: { commonName: 'w1' }, notAfter: new Date('2026-11-01T00:00:00Z') })
-  expect(codesOf(judged({}, { chain: [ended.der] }))).toEqual(['CERT_EXPIRED'])
+  expect(codesOf(evaluated({}, { chain: [ended.der] }))).toEqual(['CERT_EXPIRED'])
   const endedCa = issued({
     subject: { commonName: 'ended' },
     notAfter: new Date('2026-11-01T00:00:00Z'),
@@ -135,13 +135,13 @@ test('an end of the leaf is said once, that of a CA above it as a chain that doe
     keyUsage: ['keyCertSign'],
   })
   const below = serving({ subject: { commonName: 'w1' } }, endedCa)
-  expect(codesOf(judged({ anchors: [anchor('cluster CA', endedCa)] }, { chain: [below.der] }))).toEqual([
+  expect(codesOf(evaluated({ anchors: [anchor('cluster CA', endedCa)] }, { chain: [below.der] }))).toEqual([
     'NOT_TRUSTED',
   ])
 })
 
 test('CAs that could not be read give no verdict and no problem', () => {
-  const report = judged({ anchors: [{ by: 'etcd CA', source: '--etcd-cafile', fault: 'on the node' }] })
+  const report = evaluated({ anchors: [{ by: 'etcd CA', source: '--etcd-cafile', fault: 'on the node' }] })
   expect(report.verdicts).toEqual([{ by: 'etcd CA', source: '--etcd-cafile', reason: 'on the node' }])
   expect(report.status).toBe('ok')
 })
@@ -154,7 +154,7 @@ test.each([
   ['cluster CA', 'kubeconfig cluster c; touch x', 'kcert inspect --cluster'],
   ['caBundle', 'validatingwebhookconfiguration/a', 'kcert inspect --cluster'],
 ])('%s %s: the command shows these CAs', (by, source, command) => {
-  const report = judged({ anchors: [{ ...anchor(by, otherCa), source }] })
+  const report = evaluated({ anchors: [{ ...anchor(by, otherCa), source }] })
   expect(report.problems.map(({ next }) => next)).toEqual([
     `which CA signed it, and which are trusted: ${command}`,
   ])
@@ -162,7 +162,7 @@ test.each([
 
 test('the command for a refused client certificate of a kubeconfig names no file', () => {
   const client = { source: 'kubeconfig user admin', subject: 'CN=admin' }
-  const report = judged(
+  const report = evaluated(
     { client },
     { clientAuthorities: authorities, fault: refusal('ERR_SSL_TLSV1_ALERT_UNKNOWN_CA') },
   )
@@ -174,7 +174,7 @@ test('a newer certificate that was given and is not served is the old one served
     const { der } = serving({ subject: { commonName: 'w1' }, notBefore: new Date(notBefore) })
     return { source: 'w1:/pki/kubelet.crt', certificate: Certificate.parse(der) }
   }
-  const states = [at('2026-06-01T00:00:00Z'), at('2025-06-01T00:00:00Z')].map((given) => judged({ given }))
+  const states = [at('2026-06-01T00:00:00Z'), at('2025-06-01T00:00:00Z')].map((given) => evaluated({ given }))
   expect(states.map((report) => [report.given?.state, codesOf(report)])).toEqual([
     ['renewed-not-served', ['OLD_CERTIFICATE_SERVED']],
     ['other', ['OTHER_CERTIFICATE_SERVED']],
@@ -182,11 +182,11 @@ test('a newer certificate that was given and is not served is the old one served
   expect(states[0]!.problems[0]!.message).toBe(
     'renewed, but still serving the old one: w1:/pki/kubelet.crt is of 2026-06-01T00:00:00Z',
   )
-  const same = judged({ given: { source: 'x', certificate: Certificate.parse(leaf.der) } })
+  const same = evaluated({ given: { source: 'x', certificate: Certificate.parse(leaf.der) } })
   expect([same.given?.state, same.status]).toEqual(['served', 'ok'])
   const twin = { ...at('2026-06-01T00:00:00Z'), besides: [Certificate.parse(leaf.der)] }
-  expect(judged({ given: twin }).given?.state).toBe('served')
-  const unknown = judged({ given: { source: 'x', fault: 'the file cannot be read' } })
+  expect(evaluated({ given: twin }).given?.state).toBe('served')
+  const unknown = evaluated({ given: { source: 'x', fault: 'the file cannot be read' } })
   expect([unknown.given?.state, unknown.status]).toEqual(['unknown', 'ok'])
 })
 
@@ -253,7 +253,7 @@ test.each([
     'it takes its holder for system:anonymous',
   ],
 ])('a client certificate: %s', (_, seen, verdict, detail) => {
-  const report = judged(shown, { clientAuthorities: authorities, ...seen })
+  const report = evaluated(shown, { clientAuthorities: authorities, ...seen })
   expect(report.client).toEqual({ ...shown.client, verdict, detail })
   const codes: Readonly<Record<string, string[]>> = {
     refused: ['CLIENT_REFUSED'],
@@ -265,19 +265,19 @@ test.each([
 })
 
 test('a client certificate is unknown, and fails, where the handshake messages could not be read', () => {
-  const unread = judged(shown, { clientAuthorities: undefined, version: undefined })
+  const unread = evaluated(shown, { clientAuthorities: undefined, version: undefined })
   expect([unread.client?.verdict, codesOf(unread), unread.status]).toEqual([
     'unknown',
     ['CLIENT_UNKNOWN'],
     'no',
   ])
-  const read = judged(shown, { clientAuthorities: undefined, version: 'TLSv1.3' })
+  const read = evaluated(shown, { clientAuthorities: undefined, version: 'TLSv1.3' })
   expect([read.client, read.status]).toEqual([{ verdict: 'not-asked' }, 'ok'])
 })
 
 test("an API server's answer names the user that it takes the holder for", () => {
   const body = JSON.stringify({ status: { userInfo: { username: 'kubernetes-admin' } } })
-  const report = judged(
+  const report = evaluated(
     { ...shown, kind: 'api-server' },
     { clientAuthorities: [], answer: { status: 201, body } },
   )
@@ -285,7 +285,7 @@ test("an API server's answer names the user that it takes the holder for", () =>
 })
 
 test('a server that insists on a client certificate where none is at hand is no problem', () => {
-  const report = judged(
+  const report = evaluated(
     {},
     { clientAuthorities: authorities, fault: refusal('ERR_SSL_TLSV13_ALERT_CERTIFICATE_REQUIRED') },
   )
@@ -296,25 +296,25 @@ test('a server that insists on a client certificate where none is at hand is no 
 })
 
 test('what sends no certificate that can be read is said', () => {
-  expect(judged({}, { chain: [Buffer.from('3000', 'hex')] })).toMatchObject({
+  expect(evaluated({}, { chain: [Buffer.from('3000', 'hex')] })).toMatchObject({
     status: 'no',
     chain: [],
     problems: [{ code: 'CERT_UNREADABLE' }],
   })
   // A name that a server made up is shown as such.
-  expect(judged({}, { clientAuthorities: [Buffer.from('05')] }).clientAuthorities).toEqual([
+  expect(evaluated({}, { clientAuthorities: [Buffer.from('05')] }).clientAuthorities).toEqual([
     '(no name that could be read)',
   ])
 })
 
 test('what answers without a certificate was reached, what does not answer was not', () => {
   const unseen = { reason: 'the connection was refused', next: 'nc -vz 192.0.2.7 10250' }
-  const reports = [true, false].map((isReached) => judge(kubelet, { ...unseen, isReached }, now))
+  const reports = [true, false].map((isReached) => evaluate(kubelet, { ...unseen, isReached }, now))
   expect(reports.map((report) => [report.status, codesOf(report)])).toEqual([
     ['no', ['NO_CERTIFICATE']],
     ['unreachable', ['UNREACHABLE']],
   ])
-  expect(probeReport([...reports, judged()], [], now).summary).toEqual({
+  expect(probeReport([...reports, evaluated()], [], now).summary).toEqual({
     endpoints: 3,
     ok: 1,
     no: 1,

@@ -16,7 +16,7 @@ import { approvalRule, requestFindings } from './request-rules.ts'
 export type Act = 'approve' | 'deny'
 
 /** What is to be done with an object as it is now. */
-export interface Judgment {
+export interface Evaluation {
   /**
    * act: do it; already: it was done before; left-alone: the policy does not say so, or it is settled otherwise;
    * refused: done by hand it would be dangerous; incomplete: what must be known could not be looked up.
@@ -27,10 +27,10 @@ export interface Judgment {
   readonly verdict: Verdict
 }
 
-export type Judge = (object: RequestObject) => Promise<Judgment>
+export type Evaluator = (object: RequestObject) => Promise<Evaluation>
 
 /** Returns what judges by policies: what they do not decide is left alone. */
-export function judgeByPolicy(act: Act, policies: readonly Policy[], facts: ApprovalFacts): Judge {
+export function evaluateByPolicy(act: Act, policies: readonly Policy[], facts: ApprovalFacts): Evaluator {
   return async (object) => {
     const request = signingRequestOfObject(object)
     const verdict = await decide(request, policies, facts)
@@ -54,7 +54,7 @@ function unlike({ decision, policy, reason }: Verdict): string {
  * more than the request looks like is refused, unless it is forced; what merely cannot be seen to be right is the operator's to
  * know.
  */
-export function judgeByHand(act: Act, facts: ApprovalFacts, isForced: boolean): Judge {
+export function evaluateByHand(act: Act, facts: ApprovalFacts, isForced: boolean): Evaluator {
   return async (object) => {
     const request = signingRequestOfObject(object)
     const settled = settledAs(request, act)
@@ -126,7 +126,7 @@ function reservedIdentity({ request: { subject } }: Candidate): Finding {
 }
 
 /** Where nothing is left to decide: whether that is what was asked for. */
-function settledAs(object: SigningRequest, act: Act): Omit<Judgment, 'verdict'> | undefined {
+function settledAs(object: SigningRequest, act: Act): Omit<Evaluation, 'verdict'> | undefined {
   const leftAlone = (reason: string) => ({ course: 'left-alone', reason }) as const
   if (object.deletionTimestamp !== undefined) return leftAlone('the object is being deleted')
   if (hasCondition(object, 'Denied'))
