@@ -1,5 +1,5 @@
 import type { ClientVerdict } from './report.ts'
-import type { EndpointKind, Seen, Target } from './target.ts'
+import type { EndpointKind, Observed, Target } from './target.ts'
 
 // Whether a server takes a client certificate. With TLS 1.3 it says so only after the handshake; and API servers and kubelets let
 // every certificate through and refuse it with 401, so that both the alert and the answer to a request have to be looked at.
@@ -38,8 +38,8 @@ export function questionFor(kind: EndpointKind): Question {
 const anonymous = 'system:anonymous'
 
 /** Returns what the server made of the client certificate, or that it was shown none. */
-export function clientVerdict({ client, kind }: Target, seen: Seen): ClientVerdict {
-  const { clientAuthorities, version, fault, answer } = seen
+export function clientVerdict({ client, kind }: Target, observed: Observed): ClientVerdict {
+  const { clientAuthorities, version, fault, answer } = observed
   const shown = client && { source: client.source, subject: client.subject }
   if (clientAuthorities === undefined) {
     // Without a version the server's messages could not be read, and a request for a certificate may be among them.
@@ -64,7 +64,7 @@ const refusedByNginx =
   /<title>400 (?:The SSL certificate error|No required SSL certificate was sent)<\/title>/i
 
 function verdictOfAnswer(
-  { status, body }: NonNullable<Seen['answer']>,
+  { status, body }: NonNullable<Observed['answer']>,
   kind: EndpointKind,
 ): Pick<ClientVerdict, 'verdict' | 'detail'> {
   if (status === 401) return { verdict: 'refused', detail: 'HTTP 401' }

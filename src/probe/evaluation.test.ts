@@ -2,7 +2,7 @@ import { expect, test } from 'vitest'
 import { authority, client, type Issued, issued, sessionTime } from '../../test/scripts/small-pki.ts'
 import { Certificate } from '../x509/certificate.ts'
 import { evaluate, probeReport } from './evaluation.ts'
-import type { Anchor, Seen, Target } from './target.ts'
+import type { Anchor, Observed, Target } from './target.ts'
 
 const now = new Date(sessionTime)
 const ca = authority()
@@ -34,7 +34,7 @@ const kubelet: Target = {
   notes: [],
 }
 
-const handshake: Seen = {
+const handshake: Observed = {
   chain: [leaf.der],
   clientAuthorities: undefined,
   version: 'TLSv1.3',
@@ -45,8 +45,8 @@ const handshake: Seen = {
   fault: undefined,
 }
 
-const evaluated = (target: Partial<Target> = {}, seen: Partial<Seen> = {}) =>
-  evaluate({ ...kubelet, ...target }, { ...handshake, ...seen }, now)
+const evaluated = (target: Partial<Target> = {}, observed: Partial<Observed> = {}) =>
+  evaluate({ ...kubelet, ...target }, { ...handshake, ...observed }, now)
 const codesOf = (report: ReturnType<typeof evaluated>) => report.problems.map(({ code }) => code)
 
 const shown = { client: { source: 'admin.conf', subject: 'CN=admin' } }
@@ -252,8 +252,8 @@ test.each([
     'ignored',
     'it takes its holder for system:anonymous',
   ],
-])('a client certificate: %s', (_, seen, verdict, detail) => {
-  const report = evaluated(shown, { clientAuthorities: authorities, ...seen })
+])('a client certificate: %s', (_, observed, verdict, detail) => {
+  const report = evaluated(shown, { clientAuthorities: authorities, ...observed })
   expect(report.client).toEqual({ ...shown.client, verdict, detail })
   const codes: Readonly<Record<string, string[]>> = {
     refused: ['CLIENT_REFUSED'],

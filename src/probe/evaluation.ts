@@ -23,19 +23,25 @@ import type {
   ProbeReport,
   ServedCertificate,
 } from './report.ts'
-import type { Anchor, GivenCertificate, Seen, Target, Unseen } from './target.ts'
+import type { Anchor, GivenCertificate, Observed, Target, Unobserved } from './target.ts'
 
 /** Returns what was seen at a target, and what is wrong with it. Throws nothing, whatever the server sent. */
-export function evaluate(target: Target, seen: Seen | Unseen, at: Date): EndpointReport {
+export function evaluate(target: Target, observed: Observed | Unobserved, at: Date): EndpointReport {
   const place = placeOf(target, at)
-  if ('reason' in seen) return { ...place, ...unseen(seen) }
-  const { chain, problem } = parsed(seen.chain)
+  if ('reason' in observed) return { ...place, ...unseen(observed) }
+  const { chain, problem } = parsed(observed.chain)
   const [served] = chain
   if (served === undefined)
-    return { ...place, ...nothingRead, ...timesOf(seen), problems: problem ? [problem] : [], status: 'no' }
+    return {
+      ...place,
+      ...nothingRead,
+      ...timesOf(observed),
+      problems: problem ? [problem] : [],
+      status: 'no',
+    }
   const names = target.expectedNames.map((name) => ({ name, matches: isValidForHost(served, name) }))
   const verdicts = target.anchors.map((anchor) => verdictOf(anchor, target, chain, at))
-  const client = clientVerdict(target, seen)
+  const client = clientVerdict(target, observed)
   const given = target.given && givenReport(target, target.given, served)
   const outOfTime = timeProblems(served, at)
   const problems = [
@@ -49,11 +55,11 @@ export function evaluate(target: Target, seen: Seen | Unseen, at: Date): Endpoin
   return {
     ...place,
     notes: [...target.notes, ...strangerNotes(target, served), ...servingNameNotes(target, served)],
-    ...timesOf(seen),
+    ...timesOf(observed),
     chain: chain.map(servedReport),
     names,
     verdicts,
-    clientAuthorities: seen.clientAuthorities?.map(authorityText),
+    clientAuthorities: observed.clientAuthorities?.map(authorityText),
     client,
     given,
     problems,
@@ -92,7 +98,7 @@ function placeOf({ name, kind, host, port, from, isVerified, notes }: Target, at
   return { name, kind, host, port, from, at: timeText(at), isVerified, notes: [...notes] }
 }
 
-function unseen({ isReached, reason, next }: Unseen) {
+function unseen({ isReached, reason, next }: Unobserved) {
   const code: ProblemCode = isReached ? 'NO_CERTIFICATE' : 'UNREACHABLE'
   return {
     ...nothingRead,
@@ -101,7 +107,7 @@ function unseen({ isReached, reason, next }: Unseen) {
   }
 }
 
-function timesOf({ connectMs, handshakeMs, version, cipher }: Seen) {
+function timesOf({ connectMs, handshakeMs, version, cipher }: Observed) {
   return {
     connectMs: connectMs === undefined ? undefined : rounded(connectMs),
     handshakeMs: rounded(handshakeMs),
@@ -115,7 +121,7 @@ function rounded(ms: number): number {
 }
 
 /** Reads what was sent as certificates; the problem where one of them is none. */
-function parsed(ders: Seen['chain']): {
+function parsed(ders: Observed['chain']): {
   readonly chain: readonly Certificate[]
   readonly problem?: ProbeProblem
 } {

@@ -67,7 +67,7 @@ export interface Target {
 }
 
 /** What a handshake showed. */
-export interface Seen {
+export interface Observed {
   readonly chain: readonly Uint8Array[]
   readonly clientAuthorities: readonly Uint8Array[] | undefined
   readonly version: 'TLSv1.2' | 'TLSv1.3' | undefined
@@ -79,7 +79,7 @@ export interface Seen {
 }
 
 /** That nothing was seen, and why. */
-export interface Unseen {
+export interface Unobserved {
   /** True when something answered there: it spoke no TLS, or had no certificate to show. */
   readonly isReached: boolean
   readonly reason: string

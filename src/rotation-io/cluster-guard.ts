@@ -135,18 +135,18 @@ export class ClusterGuard implements JournalMirror {
   private async take(): Promise<void> {
     const { objects } = this.options
     const begun = this.now()
-    let seen: string | undefined
+    let observed: string | undefined
     for (;;) {
       const object = await getOne(objects, lease)
       const { holderIdentity = '', leaseDurationSeconds } = object?.spec ?? {}
       const waitSeconds = leaseSeconds(leaseDurationSeconds, durationSeconds)
       const version = String(object?.metadata.resourceVersion)
       const isFree = holderIdentity === '' || holderIdentity.startsWith(this.place)
-      seen ??= version
-      const isOver = seen === version && this.now() - begun >= waitSeconds * 1000
+      observed ??= version
+      const isOver = observed === version && this.now() - begun >= waitSeconds * 1000
       if (isFree || isOver) {
         if (await this.write(object)) return
-      } else if (seen !== version) throw held(holderIdentity)
+      } else if (observed !== version) throw held(holderIdentity)
       else if (waitSeconds > longestLeaseSeconds) throw heldTooLong(holderIdentity, waitSeconds)
       await this.sleep(1_000)
     }

@@ -197,19 +197,19 @@ async function assess(
 ): Promise<Discovery> {
   const site = openSite({ inventory, objects, clock })
   try {
-    const seen = await new SiteObserver(site).observe([
+    const observed = await new SiteObserver(site).observe([
       ...targetSections,
       'extensionAuthentication',
       'kubeadm',
     ])
-    const target = targetOf(seen, defaultSettings)
-    const refusals = preflight(seen, target, distribute)
+    const target = targetOf(observed, defaultSettings)
+    const refusals = preflight(observed, target, distribute)
     return {
       apiVersion: 'kcert/v1',
       kind: 'Discovery',
       inventory,
       nodes: [...nodes],
-      components: seen.components.map(({ id, runsAs, definition, flags }) => ({
+      components: observed.components.map(({ id, runsAs, definition, flags }) => ({
         id,
         runsAs,
         definition,

@@ -7,7 +7,13 @@ import type { NodeAccess } from '../pki/node-access.ts'
 import type { CertificateRecord } from '../rotation/certificate-record.ts'
 import { inventoryNode } from '../rotation/inventory.ts'
 import type { Observer } from '../rotation/ports.ts'
-import type { HandshakeSnapshot, NodeSnapshot, SectionName, Sections, Seen } from '../rotation/snapshot.ts'
+import type {
+  HandshakeSnapshot,
+  NodeSnapshot,
+  Observed,
+  SectionName,
+  Sections,
+} from '../rotation/snapshot.ts'
 import { fileKey } from '../rotation/snapshot.ts'
 import { ControlPlanes } from '../site/control-planes.ts'
 import { processHandshake, serviceHandshakes } from '../site/handshakes.ts'
@@ -47,15 +53,15 @@ export class SiteObserver implements Observer {
   async observe<Section extends SectionName>(
     sections: readonly Section[],
     remembered: readonly CertificateRecord[] = [],
-  ): Promise<Seen<Section>> {
+  ): Promise<Observed<Section>> {
     const looksAtNodes = sections.some((section) => section === 'components' || section === 'kubelets')
     const look = new Look(this, looksAtNodes, remembered)
     const atMs = this.site.clock().getTime()
-    const seen = await Promise.all(
+    const observed = await Promise.all(
       sections.map(async (section: SectionName) => [section, await look[section]()] as const),
     )
     const common = { atMs, certificates: this.site.certificates.table }
-    return { ...Object.fromEntries(seen), ...common } as unknown as Seen<Section>
+    return { ...Object.fromEntries(observed), ...common } as unknown as Observed<Section>
   }
 
   watchOf(node: NodeAccess): NodeWatch {

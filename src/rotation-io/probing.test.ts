@@ -438,8 +438,8 @@ test.each([
     `cp1/kube-apiserver answers 403 to a client of the new cluster CA: forbidden: User "system:anonymous" ${'x'.repeat(155)}`,
   ],
 ] as const)('a client that must be %s: %#', async (expects, answer, ok, detail) => {
-  const seen: Asked[] = []
-  const { probe, tried } = probing({ port: await answering(leafOf(oldCa), answer, seen) })
+  const observed: Asked[] = []
+  const { probe, tried } = probing({ port: await answering(leafOf(oldCa), answer, observed) })
   const subject = {
     kind: 'client',
     at: 'cp1/kube-apiserver',
@@ -448,13 +448,13 @@ test.each([
     expects,
   } as const
   expect(await probe(subject)).toEqual({ ok, detail })
-  expect(seen).toEqual([
+  expect(observed).toEqual([
     {
       text: expect.stringMatching(/^GET \/api\/v1\/namespaces\/kube-system\/secrets HTTP/),
       client: 'kcert-rotation-probe',
     },
   ])
-  expect(seen[0]!.text).not.toContain('X-Remote-User')
+  expect(observed[0]!.text).not.toContain('X-Remote-User')
   expect(tried('client')).toEqual([['client', 'cluster', 'new', { commonName: 'kcert-rotation-probe' }]])
   expect(tried('dial')).toEqual([['dial', 'cp1', '127.0.0.1', 7000]])
 })
@@ -463,15 +463,17 @@ test.each([
   [{}, 'front-proxy-client'],
   [{ 'requestheader-allowed-names': 'aggregator,other' }, 'aggregator'],
 ])('a front-proxy client has a name that API servers allow: %j', async (flags, commonName) => {
-  const seen: Asked[] = []
+  const observed: Asked[] = []
   const program = 'kube-scheduler'
-  const port = await answering(leafOf(oldCa), forbidden('kcert-rotation-probe'), seen)
+  const port = await answering(leafOf(oldCa), forbidden('kcert-rotation-probe'), observed)
   const { probe, tried } = probing({ port, flags, program })
   const at = 'cp1/kube-scheduler'
   expect(
     await probe({ kind: 'client', at, ca: 'front-proxy', generation: 'old', expects: 'accepted' }),
   ).toEqual({ ok: true, detail: `${at} answers 403 to a client of the old front-proxy CA` })
-  expect(seen[0]!.text).toMatch(/^GET \/metrics HTTP\/1.1\r\n[\s\S]*X-Remote-User: kcert-rotation-probe\r\n/)
+  expect(observed[0]!.text).toMatch(
+    /^GET \/metrics HTTP\/1.1\r\n[\s\S]*X-Remote-User: kcert-rotation-probe\r\n/,
+  )
   expect(tried('client')).toEqual([['client', 'front-proxy', 'old', { commonName }]])
 })
 
@@ -494,10 +496,10 @@ test('of a process that does not run nothing is proven', async () => {
 })
 
 test('distrust is tried with the old cluster CA, at a path that anybody may read', async () => {
-  const seen: Asked[] = []
-  const { probe, tried } = probing({ port: await answering(leafOf(oldCa), undefined, seen) })
+  const observed: Asked[] = []
+  const { probe, tried } = probing({ port: await answering(leafOf(oldCa), undefined, observed) })
   await probe(oldTrust)
-  expect(seen[0]!.text).toMatch(/^GET \/healthz HTTP/)
+  expect(observed[0]!.text).toMatch(/^GET \/healthz HTTP/)
   expect(tried('authority')).toEqual([['authority', 'cluster', 'old']])
 })
 
@@ -612,8 +614,8 @@ test.each([
 })
 
 test('a kubeconfig is tried with its own CA, certificate and token', async () => {
-  const seen: Asked[] = []
-  const port = await answering(leafOf(newCa), reviewed('ann'), seen)
+  const observed: Asked[] = []
+  const port = await answering(leafOf(newCa), reviewed('ann'), observed)
   const { certificate, key } = leafOf(newCa, ends, 'ann')
   const files = {
     ...kubeconfig(
@@ -626,8 +628,8 @@ test('a kubeconfig is tried with its own CA, certificate and token', async () =>
   }
   const { probe, tried } = probing({ port, files })
   expect(await probe({ kind: 'kubeconfig', id })).toMatchObject({ ok: true })
-  expect(seen).toEqual([{ text: expect.any(String), client: 'ann' }])
-  const [{ text }] = seen as [Asked]
+  expect(observed).toEqual([{ text: expect.any(String), client: 'ann' }])
+  const [{ text }] = observed as [Asked]
   expect(text).toMatch(/^POST \/apis\/authentication.k8s.io\/v1\/selfsubjectreviews HTTP\/1.1\r\n/)
   expect(text).toContain('\r\nAuthorization: Bearer t\r\n')
   expect(text).toContain('\r\nContent-Type: application/json\r\n')
@@ -645,13 +647,13 @@ test('a kubeconfig with a certificate alone sends no token, and one with a token
     [pair, 'ann'],
     [{ token: 't' }, undefined],
   ] as const) {
-    const seen: Asked[] = []
-    const port = await answering(leafOf(newCa), reviewed('ann'), seen)
+    const observed: Asked[] = []
+    const port = await answering(leafOf(newCa), reviewed('ann'), observed)
     expect(await probing({ port, files: kubeconfig(user) }).probe({ kind: 'kubeconfig', id })).toMatchObject({
       ok: true,
     })
-    expect(seen[0]!.client).toBe(client)
-    expect(seen[0]!.text.includes('Authorization')).toBe(client === undefined)
+    expect(observed[0]!.client).toBe(client)
+    expect(observed[0]!.text.includes('Authorization')).toBe(client === undefined)
   }
 })
 
@@ -741,8 +743,8 @@ test.each([
   ['current', 'second', 'Bearer two'],
   ['first, where none is current', undefined, 'Bearer one'],
 ])('the token tried is that of the %s context', async (_, current, words) => {
-  const seen: Asked[] = []
-  const port = await answering(leafOf(newCa), reviewed('ann'), seen)
+  const observed: Asked[] = []
+  const port = await answering(leafOf(newCa), reviewed('ann'), observed)
   const files = kubeconfig(
     {},
     {},
@@ -756,7 +758,7 @@ test.each([
     },
   )
   await probing({ port, files }).probe({ kind: 'kubeconfig', id })
-  expect(seen[0]!.text).toContain(words)
+  expect(observed[0]!.text).toContain(words)
 })
 
 test.each([

@@ -19,7 +19,7 @@ import { SiteObserver } from './observer.ts'
 export interface PlannedRecovery extends Recovery {
   /** As read, by node and path: what a write replaces. */
   readonly before: ReadonlyMap<string, ReadFile>
-  readonly seen: Pick<Snapshot, 'components' | 'kubelets' | 'files'>
+  readonly observed: Pick<Snapshot, 'components' | 'kubelets' | 'files'>
   /** Nodes whose processes are older than their files, or will be. */
   readonly restarts: readonly string[]
 }
@@ -56,8 +56,8 @@ export function inventoryObjects({ nodes }: Inventory): ObjectsApi {
 /** Reads every node of the inventory. Throws as the nodes do: one that is left out would stay outside for good. */
 export async function planRecovery(site: Site, random: RandomOctets): Promise<PlannedRecovery> {
   const observer = new SiteObserver(site)
-  const seen = await observer.observe(['components', 'kubelets', 'files'])
-  const read = await Promise.all(site.inventory.nodes.map(({ name }) => filesOn(site, name, seen)))
+  const observed = await observer.observe(['components', 'kubelets', 'files'])
+  const read = await Promise.all(site.inventory.nodes.map(({ name }) => filesOn(site, name, observed)))
   const found = read.flat()
   const recovery = await recoverFiles(
     found.map(({ node, file }) => ({ node, path: file.path, content: file.content })),
@@ -70,15 +70,15 @@ export async function planRecovery(site: Site, random: RandomOctets): Promise<Pl
   for (const { name } of site.inventory.nodes) {
     // Where a recovery has been before and was stopped behind its writing, only the restart is left.
     const wasHere = (await copies.on(name)).some(({ phase }) => phase === recoveryNumber)
-    if (changed.has(name) || (wasHere && isBehind(seen, name, found))) restarts.push(name)
+    if (changed.has(name) || (wasHere && isBehind(observed, name, found))) restarts.push(name)
   }
-  return { ...recovery, before, seen, restarts }
+  return { ...recovery, before, observed, restarts }
 }
 
 /** Writes what was planned, node by node, and starts everything anew. Comes back when the API servers answer. */
 export async function carryOutRecovery(
   site: Site,
-  { files, before, seen, restarts }: PlannedRecovery,
+  { files, before, observed, restarts }: PlannedRecovery,
   random: RandomOctets,
   tell: Tell,
 ): Promise<void> {
@@ -91,9 +91,9 @@ export async function carryOutRecovery(
     })
     tell(`wrote ${node}:${path} (${what.join(', ')})`)
   }
-  for (const node of restarts) await restartOn(site, node, seen, copies, tell)
+  for (const node of restarts) await restartOn(site, node, observed, copies, tell)
   const executor = new SiteExecutor({ site, random, unreadLogs: { tell } })
-  for (const { id, node, process: running, runsAs } of seen.components) {
+  for (const { id, node, process: running, runsAs } of observed.components) {
     if (!restarts.includes(node)) continue
     tell(`waiting for ${id}`)
     await executor.restart({
@@ -106,14 +106,14 @@ export async function carryOutRecovery(
   }
 }
 
-async function filesOn(site: Site, name: string, seen: Pick<Snapshot, 'files'>) {
+async function filesOn(site: Site, name: string, observed: Pick<Snapshot, 'files'>) {
   const node = site.node(name)
   if (node === undefined) {
     throw new KcertError('KCERT_ROTATION_REFUSED', `nothing says how node ${name} is reached`, {
       next: 'complete kcert.yaml: access',
     })
   }
-  const known = [...seen.files.values()].flatMap((file) => (file.node === name ? [file.path] : []))
+  const known = [...observed.files.values()].flatMap((file) => (file.node === name ? [file.path] : []))
   const files = await readCertificateFiles(node, certificatePatterns(), known)
   return files.map((file) => ({ node: name, file }))
 }

@@ -1,12 +1,15 @@
 import type { Task } from './action.ts'
 import type { Digest } from './certificate-record.ts'
-import type { CaBundleSnapshot, Seen } from './snapshot.ts'
+import type { CaBundleSnapshot, Observed } from './snapshot.ts'
 import type { CaChange } from './target.ts'
 import { patch, wait } from './tasks.ts'
 
 /** Returns the fields that hold the old CA: only these are the rotation's business. */
-export function bundlesWithOldCa(seen: Seen<'caBundles'>, { oldCa }: CaChange): readonly CaBundleSnapshot[] {
-  return seen.caBundles.filter(({ trust }) => trust.includes(oldCa.digest))
+export function bundlesWithOldCa(
+  observed: Observed<'caBundles'>,
+  { oldCa }: CaChange,
+): readonly CaBundleSnapshot[] {
+  return observed.caBundles.filter(({ trust }) => trust.includes(oldCa.digest))
 }
 
 /** Returns the steps that give a field this trust and wait until the API server reaches the server behind it. */

@@ -9,33 +9,33 @@ import { type CaName, changeOf, isPlanned, type Target } from './target.ts'
 // the digest, of keys only whose they are.
 
 /** Returns the lines of a change; none for what changes nothing that lies somewhere. */
-export function changeLines(action: Action, seen: Snapshot, target: Target): readonly string[] {
-  if (action.kind === 'write-file') return fileLines(action, seen, target)
-  return action.kind === 'patch-object' ? objectLines(action, seen) : []
+export function changeLines(action: Action, observed: Snapshot, target: Target): readonly string[] {
+  if (action.kind === 'write-file') return fileLines(action, observed, target)
+  return action.kind === 'patch-object' ? objectLines(action, observed) : []
 }
 
-function fileLines(action: WriteFile, seen: Snapshot, target: Target): readonly string[] {
+function fileLines(action: WriteFile, observed: Snapshot, target: Target): readonly string[] {
   const { node, path, content } = action
-  const file = fileAt(seen, node, path)
+  const file = fileAt(observed, node, path)
   switch (content.kind) {
     case 'certificates':
-      return certificateLines(seen, certificatesIn(file), content.certificates)
+      return certificateLines(observed, certificatesIn(file), content.certificates)
     case 'ca-key':
       return [`+ private key of the ${content.generation} ${content.ca} CA`]
     case 'reissued': {
-      const chain = content.chain.map((digest) => `+ ${named(seen, digest)}`)
-      return [...leafLines(seen, file, content.ca, target, content.newKey), ...chain]
+      const chain = content.chain.map((digest) => `+ ${named(observed, digest)}`)
+      return [...leafLines(observed, file, content.ca, target, content.newKey), ...chain]
     }
     case 'kubeconfig': {
-      const cas = certificateLines(seen, certificatesIn(file), content.caData).map(
+      const cas = certificateLines(observed, certificatesIn(file), content.caData).map(
         (line) => `${line.slice(0, 2)}certificate-authority-data: ${line.slice(2)}`,
       )
       return content.reissue === undefined
         ? cas
-        : [...cas, ...leafLines(seen, file, 'cluster', target, content.newKey)]
+        : [...cas, ...leafLines(observed, file, 'cluster', target, content.newKey)]
     }
     case 'definition': {
-      const now = seen.components.find((one) => one.node === node && one.definition === path)
+      const now = observed.components.find((one) => one.node === node && one.definition === path)
       const annotation = (name: string, value: string) => `annotation ${name}: ${JSON.stringify(value)}`
       return [
         ...valueLines(now?.flags, content.flags, (name, value) => `--${name}=${value}`),
@@ -57,16 +57,16 @@ function fileLines(action: WriteFile, seen: Snapshot, target: Target): readonly 
   }
 }
 
-function objectLines({ object, change }: PatchObject, seen: Snapshot): readonly string[] {
+function objectLines({ object, change }: PatchObject, observed: Snapshot): readonly string[] {
   switch (change.kind) {
     case 'ca-bundle': {
-      const bundle = seen.caBundles.find((one) => isBundleOf(one, object, change.field))
-      return certificateLines(seen, bundle?.trust ?? [], change.trust)
+      const bundle = observed.caBundles.find((one) => isBundleOf(one, object, change.field))
+      return certificateLines(observed, bundle?.trust ?? [], change.trust)
     }
     case 'cluster-info':
-      return certificateLines(seen, seen.clusterInfo?.trust ?? [], change.trust)
+      return certificateLines(observed, observed.clusterInfo?.trust ?? [], change.trust)
     case 'extra-args': {
-      const now = seen.kubeadm?.extraArgs[change.component]
+      const now = observed.kubeadm?.extraArgs[change.component]
       return valueLines(now, change.flags, (name, value) => `${change.component}.extraArgs ${name}=${value}`)
     }
     case 'delete':
@@ -94,34 +94,34 @@ function valueLines(
 }
 
 function certificateLines(
-  seen: Snapshot,
+  observed: Snapshot,
   now: readonly Digest[],
   wanted: readonly Digest[],
 ): readonly string[] {
   const lines = [
-    ...now.filter((digest) => !wanted.includes(digest)).map((digest) => `- ${named(seen, digest)}`),
-    ...wanted.filter((digest) => !now.includes(digest)).map((digest) => `+ ${named(seen, digest)}`),
+    ...now.filter((digest) => !wanted.includes(digest)).map((digest) => `- ${named(observed, digest)}`),
+    ...wanted.filter((digest) => !now.includes(digest)).map((digest) => `+ ${named(observed, digest)}`),
   ]
   const isMoved = lines.length === 0 && now.join() !== wanted.join()
-  return isMoved ? [`+ order: ${wanted.map((digest) => named(seen, digest)).join(', ')}`] : lines
+  return isMoved ? [`+ order: ${wanted.map((digest) => named(observed, digest)).join(', ')}`] : lines
 }
 
 function leafLines(
-  seen: Snapshot,
+  observed: Snapshot,
   file: FileSnapshot | undefined,
   ca: CaName,
   target: Target,
   newKey?: true | string,
 ): readonly string[] {
-  const leaf = leafIn(seen, file)
+  const leaf = leafIn(observed, file)
   const newCa = changeOf(target, ca)?.newCa.subject ?? ''
   if (leaf === undefined) return []
   const key = newKey === undefined ? 'same key' : 'new key'
   return [`- ${leaf.subject} signed by ${leaf.issuer}`, `+ ${leaf.subject} signed by ${newCa}, ${key}`]
 }
 
-function named(seen: Snapshot, digest: Digest): string {
-  const record = seen.certificates.get(digest)
+function named(observed: Snapshot, digest: Digest): string {
+  const record = observed.certificates.get(digest)
   const name = record === undefined ? '(not read)' : record.subject
   const isBridge = record?.isCa === true && record.issuer !== record.subject
   const by = isBridge ? ` certified by ${record.issuer}` : ''

@@ -1,6 +1,6 @@
 import type { Task } from './action.ts'
 import type { Gap } from './phase.ts'
-import type { Seen, Trust } from './snapshot.ts'
+import type { Observed, Trust } from './snapshot.ts'
 import { patch, wait } from './tasks.ts'
 
 // What whoever joins from now on believes: a worker takes its own client CA from there.
@@ -15,7 +15,7 @@ export const clusterInfoObject = {
 export const clusterInfoPlace = 'ConfigMap kube-public/cluster-info'
 
 /** Returns the steps that give cluster-info this trust and wait for the signatures of all tokens; none where it is so. */
-export function publishing({ clusterInfo }: Seen<'clusterInfo'>, trust: Trust): readonly Task[] {
+export function publishing({ clusterInfo }: Observed<'clusterInfo'>, trust: Trust): readonly Task[] {
   if (clusterInfo === undefined) return []
   const isWritten = clusterInfo.trust.join() === trust.join()
   if (isWritten && clusterInfo.signatures.every(({ holds }) => holds)) return []
@@ -27,7 +27,7 @@ export function publishing({ clusterInfo }: Seen<'clusterInfo'>, trust: Trust): 
 }
 
 /** Returns the tokens whose signature of cluster-info is missing or of other content. */
-export function unsignedTokens({ clusterInfo }: Seen<'clusterInfo'>): readonly Gap[] {
+export function unsignedTokens({ clusterInfo }: Observed<'clusterInfo'>): readonly Gap[] {
   return (clusterInfo?.signatures ?? [])
     .filter(({ holds }) => !holds)
     .map(({ tokenId }) => ({ at: clusterInfoPlace, what: `not signed for token ${tokenId}` }))

@@ -1,7 +1,7 @@
 import type { Condition } from './action.ts'
 import { isBundle, podPlace } from './convergence.ts'
 import type { Gap } from './phase.ts'
-import { onNode, type SectionName, type Seen, type Snapshot, type Trust } from './snapshot.ts'
+import { type Observed, onNode, type SectionName, type Snapshot, type Trust } from './snapshot.ts'
 
 // What a wait is for, judged on a snapshot: what is still missing, by name, so that progress can be shown and a deadline explained.
 
@@ -13,20 +13,20 @@ interface Row<One extends Condition = Condition> {
   /** What it is about, where that is not the whole cluster. */
   place?(condition: One): string | undefined
   /** What it still waits for; empty when it holds. */
-  missing(condition: One, seen: Snapshot): readonly Gap[]
+  missing(condition: One, observed: Snapshot): readonly Gap[]
 }
 
 const rows: { readonly [Kind in Condition['kind']]: Row<Extract<Condition, { kind: Kind }>> } = {
   published: {
     sees: ['published'],
     seconds: 2,
-    missing(condition, seen) {
-      const late = seen.published.filter(
+    missing(condition, observed) {
+      const late = observed.published.filter(
         (one) => one.isActive && !isTrust(one.trust, condition) && (condition.bundles || !isBundle(one)),
       )
       const what = ({ trust, unread }: (typeof late)[number]): string =>
         trust === undefined ? (unread ?? 'not there') : 'as before'
-      return [...nonePublished(seen), ...late.map((one) => gap(`${one.kind} ${one.name}`, what(one)))]
+      return [...nonePublished(observed), ...late.map((one) => gap(`${one.kind} ${one.name}`, what(one)))]
     },
   },
   volumes: {
@@ -138,8 +138,8 @@ const rows: { readonly [Kind in Condition['kind']]: Row<Extract<Condition, { kin
   instant: {
     sees: [],
     seconds: 0,
-    missing({ atMs }, seen) {
-      const leftMs = atMs - seen.atMs
+    missing({ atMs }, observed) {
+      const leftMs = atMs - observed.atMs
       return leftMs <= 0 ? [] : [gap('clock', `${Math.ceil(leftMs / 1000)} s to go`)]
     },
   },
@@ -155,8 +155,8 @@ export function sectionsOf(condition: Condition): readonly SectionName[] {
 }
 
 /** Returns what a condition still waits for; empty when it holds. */
-export function missingFor(condition: Condition, seen: Snapshot): readonly Gap[] {
-  return rowOf(condition).missing(condition, seen)
+export function missingFor(condition: Condition, observed: Snapshot): readonly Gap[] {
+  return rowOf(condition).missing(condition, observed)
 }
 
 /** Returns what a condition is about, as plans name it. */
@@ -175,7 +175,7 @@ function gap(at: string, what: string): Gap {
 }
 
 /** Every cluster has namespaces: where none is seen, nothing is known of what is published. */
-export function nonePublished({ published }: Seen<'published'>): readonly Gap[] {
+export function nonePublished({ published }: Observed<'published'>): readonly Gap[] {
   return published.some(({ isActive }) => isActive)
     ? []
     : [gap('ConfigMap kube-root-ca.crt', 'seen in no namespace')]

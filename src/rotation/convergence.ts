@@ -1,5 +1,5 @@
 import { capabilities, hasByDefault } from './capabilities.ts'
-import { byNode, type PodSnapshot, type PublishedTrust, type Seen } from './snapshot.ts'
+import { byNode, type Observed, type PodSnapshot, type PublishedTrust } from './snapshot.ts'
 import type { CaChange, Target } from './target.ts'
 
 // Whether a pod's process knows what its service account's ca.crt says: the volume follows the ConfigMap after up to 80 s, and
@@ -22,17 +22,17 @@ export type Convergence =
 
 /** Returns how far a pod is on the way to knowing the new CA. */
 export function convergenceOf(
-  seen: Seen<'published'>,
+  observed: Observed<'published'>,
   { newCa }: CaChange,
   target: Target,
   pod: PodSnapshot,
 ): Convergence {
   const { volume, startedAtMs } = pod
-  if (volume === undefined) return startedAtMs >= blindInstant(seen, pod) ? 'converged' : 'stale'
+  if (volume === undefined) return startedAtMs >= blindInstant(observed, pod) ? 'converged' : 'stale'
   const holds = volume.trust.includes(newCa.digest)
   if (holds && startedAtMs >= volume.changedAtMs) return 'converged'
   if (!pod.rereads || !target.trustsReloadingClients) return 'stale'
-  return holds && seen.atMs >= volume.changedAtMs + rereadMs ? 'converged' : 'rereads'
+  return holds && observed.atMs >= volume.changedAtMs + rereadMs ? 'converged' : 'rereads'
 }
 
 /** True when the operator answers for the pod, by its name or its workload's. */
@@ -59,10 +59,10 @@ export function rereadInstant(pods: readonly PodSnapshot[], target: Target): num
  * Returns from when on a pod may start and is known to have what is published for it, though its volume is not seen; never where
  * what is published is not seen either.
  */
-export function blindInstant(seen: Seen<'published'>, pod: PodSnapshot): number {
-  const its = publishedFor(seen, pod)
-  const isSeen = its.length > 0 && its.every(({ trust }) => trust !== undefined)
-  return isSeen
+export function blindInstant(observed: Observed<'published'>, pod: PodSnapshot): number {
+  const its = publishedFor(observed, pod)
+  const isObserved = its.length > 0 && its.every(({ trust }) => trust !== undefined)
+  return isObserved
     ? Math.max(...its.map(({ changedAtMs }) => changedAtMs)) + blindDelayMs
     : Number.POSITIVE_INFINITY
 }
@@ -72,7 +72,7 @@ export function blindInstant(seen: Seen<'published'>, pod: PodSnapshot): number 
  * those of the signer count, whatever their names.
  */
 export function publishedFor(
-  { published }: Pick<Seen<'published'>, 'published'>,
+  { published }: Pick<Observed<'published'>, 'published'>,
   { id, trustBundle }: Pick<PodSnapshot, 'id' | 'trustBundle'>,
 ): readonly PublishedTrust[] {
   const namespace = id.slice(0, id.indexOf('/'))
@@ -91,16 +91,16 @@ export function isBundle({ kind, trust }: PublishedTrust): boolean {
  * True where ClusterTrustBundles must follow: pods mount them, or whichever kube-controller-manager leads keeps them up to date. In an
  * upgrade one that does not may lead; what nobody mounts then waits for the next leader.
  */
-export function awaitsBundles(seen: Seen<'components' | 'pods'>, target: Target): boolean {
-  const isMounted = seen.pods.some((pod) => pod.trustBundle !== undefined && !isWaived(pod, target))
-  const managers = seen.components.filter(({ name }) => name === 'kube-controller-manager')
+export function awaitsBundles(observed: Observed<'components' | 'pods'>, target: Target): boolean {
+  const isMounted = observed.pods.some((pod) => pod.trustBundle !== undefined && !isWaived(pod, target))
+  const managers = observed.components.filter(({ name }) => name === 'kube-controller-manager')
   const { managerPublishesTrustBundle } = capabilities
   return isMounted || managers.every(({ version }) => hasByDefault(managerPublishesTrustBundle, version))
 }
 
 /** True for a pod that mounts a ClusterTrustBundle by a name that no object has any more: started again, it would get no CA. */
-export function hasLostBundle(seen: Seen<'published'>, pod: PodSnapshot): boolean {
-  return pod.trustBundle?.name !== undefined && publishedFor(seen, pod).length === 0
+export function hasLostBundle(observed: Observed<'published'>, pod: PodSnapshot): boolean {
+  return pod.trustBundle?.name !== undefined && publishedFor(observed, pod).length === 0
 }
 
 /** Returns how messages name a pod, and of its files one that is not its namespace's kube-root-ca.crt. */

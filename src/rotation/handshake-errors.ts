@@ -1,7 +1,7 @@
 import { type CommandLine, commandLine, embed } from '../errors/command-line.ts'
 import { evidenceKey, type ProbeSubject } from './action.ts'
 import { isWaived } from './convergence.ts'
-import type { HandshakeRate, PodSnapshot, Seen } from './snapshot.ts'
+import type { HandshakeRate, Observed, PodSnapshot } from './snapshot.ts'
 import type { Target } from './target.ts'
 import { shortList } from './tested-versions.ts'
 
@@ -187,13 +187,13 @@ function addressIn(from: string): string {
  * by their address, or as a pod with an address of its own.
  */
 export function handshakeSubject(
-  seen: Seen<'evidence' | 'pods'>,
+  observed: Observed<'evidence' | 'pods'>,
   target: Target,
   at: string,
   forMs: number,
 ): HandshakeSubject {
-  const before = seen.evidence.get(evidenceKey({ kind: 'handshake-rate', at, forMs }))?.rate
-  const ofPods = seen.pods.flatMap((pod) => (isWaived(pod, target) ? (pod.address ?? []) : []))
+  const before = observed.evidence.get(evidenceKey({ kind: 'handshake-rate', at, forMs }))?.rate
+  const ofPods = observed.pods.flatMap((pod) => (isWaived(pod, target) ? (pod.address ?? []) : []))
   const waived = [...new Set([...target.waivers, ...ofPods])]
     .filter((id) => id === at || isAddress.test(id))
     .toSorted()

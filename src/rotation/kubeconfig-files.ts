@@ -1,7 +1,7 @@
 import type { Task } from './action.ts'
 import { type Digest, isSignedByCa } from './certificate-record.ts'
 import { isOfOldCa } from './leaves.ts'
-import { type FileSnapshot, fileAt, fileKey, type Seen } from './snapshot.ts'
+import { type FileSnapshot, fileAt, fileKey, type Observed } from './snapshot.ts'
 import type { CaChange, Target } from './target.ts'
 import { rewrite } from './tasks.ts'
 
@@ -13,7 +13,7 @@ export type CaDataOf = (trust: readonly Digest[], change: CaChange) => readonly 
  * for audit, authorization or tokens, and of other clusters.
  */
 export function isOfCluster(
-  { certificates }: Pick<Seen<never>, 'certificates'>,
+  { certificates }: Pick<Observed<never>, 'certificates'>,
   file: FileSnapshot | undefined,
   { oldCa, newCa }: CaChange,
 ): boolean {
@@ -25,13 +25,13 @@ export function isOfCluster(
 
 /** Returns kubeconfigs of which another context than the current one goes by the old CA: those are not changed by kcert. */
 export function withOldBesides(
-  seen: Seen<'files'>,
+  observed: Observed<'files'>,
   { oldCa }: CaChange,
   { waivers }: Target,
 ): readonly FileSnapshot[] {
   const isOld = (digest: Digest): boolean =>
-    digest === oldCa.digest || isSignedByCa(seen.certificates.get(digest), oldCa)
-  return [...seen.files.values()].filter(
+    digest === oldCa.digest || isSignedByCa(observed.certificates.get(digest), oldCa)
+  return [...observed.files.values()].filter(
     ({ node, path, holds }) =>
       holds.kind === 'kubeconfig' && holds.besides?.some(isOld) === true && !waivers.has(fileKey(node, path)),
   )
@@ -39,26 +39,28 @@ export function withOldBesides(
 
 /** Returns the kubeconfigs on nodes, each with its file. */
 export function kubeconfigFiles(
-  seen: Seen<'kubeconfigs' | 'files'>,
+  observed: Observed<'kubeconfigs' | 'files'>,
 ): readonly { readonly id: string; readonly file: FileSnapshot | undefined }[] {
-  return seen.kubeconfigs.flatMap(({ id, at }) => (at ? [{ id, file: fileAt(seen, at.node, at.path) }] : []))
+  return observed.kubeconfigs.flatMap(({ id, at }) =>
+    at ? [{ id, file: fileAt(observed, at.node, at.path) }] : [],
+  )
 }
 
 /** Returns the writings that give kubeconfigs on nodes this CA data and a client certificate of the new CA. */
 export function kubeconfigWrites(
-  seen: Seen<'kubeconfigs' | 'files'>,
+  observed: Observed<'kubeconfigs' | 'files'>,
   change: CaChange,
   target: Target,
   caDataOf: CaDataOf,
 ): readonly Task<'write-file'>[] {
-  return kubeconfigFiles(seen).flatMap(({ file }) =>
-    rewritingKubeconfig(seen, file, change, target, caDataOf),
+  return kubeconfigFiles(observed).flatMap(({ file }) =>
+    rewritingKubeconfig(observed, file, change, target, caDataOf),
   )
 }
 
 /** Returns the writing that gives a kubeconfig this CA data and a client certificate of the new CA; nothing when it has them. */
 export function rewritingKubeconfig(
-  seen: Seen<'files'>,
+  observed: Observed<'files'>,
   file: FileSnapshot | undefined,
   change: CaChange,
   target: Target,
@@ -67,7 +69,7 @@ export function rewritingKubeconfig(
   if (file?.holds.kind !== 'kubeconfig') return []
   const { client, caData: now } = file.holds
   const caData = caDataOf(now, change)
-  const isOld = isOfOldCa(seen, file, change)
+  const isOld = isOfOldCa(observed, file, change)
   if (!isOld && caData.join() === now.join()) return []
   const reissue = isOld && client !== undefined && { reissue: client }
   const newKey = isOld && target.newKeys && ({ newKey: true } as const)

@@ -13,7 +13,7 @@ import {
   fileAt,
   hasStartedSince,
   type KubeletSnapshot,
-  type Seen,
+  type Observed,
   servingPathOf,
 } from './snapshot.ts'
 import type { CaChange, Target } from './target.ts'
@@ -27,85 +27,94 @@ type Sees = 'kubelets' | 'files' | 'nodes' | 'evidence'
 
 /** Returns the part of a phase that gives kubelets their certificates and this CA data. */
 export function kubeletPart(caDataOf: CaDataOf): Part<Sees> {
-  return clusterPart((seen, target, change) => {
-    const lanes = seen.kubelets.map((kubelet) => ({
+  return clusterPart((observed, target, change) => {
+    const lanes = observed.kubelets.map((kubelet) => ({
       name: kubelet.node,
-      steps: kubeletSteps(seen, kubelet, change, target, caDataOf),
+      steps: kubeletSteps(observed, kubelet, change, target, caDataOf),
     }))
     return {
-      gaps: seen.kubelets.flatMap((kubelet) => kubeletGaps(seen, kubelet, change, caDataOf)),
-      steps: kubeletPass(seen, lanes, target),
+      gaps: observed.kubelets.flatMap((kubelet) => kubeletGaps(observed, kubelet, change, caDataOf)),
+      steps: kubeletPass(observed, lanes, target),
     }
   })
 }
 
 /** Returns what a kubelet lacks: new certificates, the CA data, a start since, logs that come through. */
 function kubeletGaps(
-  seen: Seen<Sees>,
+  observed: Observed<Sees>,
   kubelet: KubeletSnapshot,
   change: CaChange,
   caDataOf: CaDataOf,
 ): readonly Gap[] {
   const { id, node, process } = kubelet
-  const { client, serving, kubeconfig } = filesOf(seen, kubelet)
+  const { client, serving, kubeconfig } = filesOf(observed, kubelet)
   const holds = kubeconfig?.holds
   const lacks = holds?.kind === 'kubeconfig' && caDataOf(holds.caData, change).join() !== holds.caData.join()
   const open: string[] = [
-    isOfOldCa(seen, client, change) && 'client certificate of the old CA',
-    isOfOldCa(seen, serving, change) && 'serving certificate of the old CA',
+    isOfOldCa(observed, client, change) && 'client certificate of the old CA',
+    isOfOldCa(observed, serving, change) && 'serving certificate of the old CA',
     lacks && 'kubelet.conf without the wanted CAs',
-    !hasReadAll(seen, kubelet) && 'started before its files changed',
-    nodeNamed(seen, node)?.isReady !== true && 'node not Ready',
+    !hasReadAll(observed, kubelet) && 'started before its files changed',
+    nodeNamed(observed, node)?.isReady !== true && 'node not Ready',
   ].filter((what) => what !== false)
-  if (open.length === 0 && !isProven(seen, { kind: 'logs', node }, process?.startedAtMs))
+  if (open.length === 0 && !isProven(observed, { kind: 'logs', node }, process?.startedAtMs))
     open.push('logs not proven to come through every API server')
   return open.map((what) => ({ at: id, what }))
 }
 
 /** Returns the steps of one node; none when nothing is open. */
 function kubeletSteps(
-  seen: Seen<Sees>,
+  observed: Observed<Sees>,
   kubelet: KubeletSnapshot,
   change: CaChange,
   target: Target,
   caDataOf: CaDataOf,
 ): readonly Task[] {
-  if (kubeletGaps(seen, kubelet, change, caDataOf).length === 0) return []
+  if (kubeletGaps(observed, kubelet, change, caDataOf).length === 0) return []
   const { id, node, clientCurrent, servingCurrent, servingKeyFile } = kubelet
-  const { client, serving, kubeconfig } = filesOf(seen, kubelet)
+  const { client, serving, kubeconfig } = filesOf(observed, kubelet)
   const writes = [
-    ...(isOfOldCa(seen, client, change) ? requesting(seen, node, clientCurrent, 'client') : []),
-    ...(isOfOldCa(seen, serving, change) ? requesting(seen, node, servingCurrent, 'serving') : []),
+    ...(isOfOldCa(observed, client, change) ? requesting(observed, node, clientCurrent, 'client') : []),
+    ...(isOfOldCa(observed, serving, change) ? requesting(observed, node, servingCurrent, 'serving') : []),
     // Laid out by hand, it is nobody's to ask for: signed anew here, where the CA is.
-    ...(servingCurrent === undefined ? reissuingFile(seen, serving, servingKeyFile, change, target) : []),
-    ...rewritingKubeconfig(seen, kubeconfig, change, target, caDataOf),
+    ...(servingCurrent === undefined ? reissuingFile(observed, serving, servingKeyFile, change, target) : []),
+    ...rewritingKubeconfig(observed, kubeconfig, change, target, caDataOf),
   ]
   const until = { kind: 'serves', presenter: id, signedBy: change.newCa.spki } as const
-  const isServed = servingCurrent !== undefined || isOfEither(seen, serving, change)
+  const isServed = servingCurrent !== undefined || isOfEither(observed, serving, change)
   return [
     ...writes,
-    ...(writes.length > 0 || !hasReadAll(seen, kubelet) ? [kubeletRestart(kubelet)] : []),
+    ...(writes.length > 0 || !hasReadAll(observed, kubelet) ? [kubeletRestart(kubelet)] : []),
     awaitReady(node),
     ...(isServed ? [wait(until, `${id} serves its new certificate`, 60_000)] : []),
     provingLogs(node),
-    ...awaitBackends(seen, node, target),
+    ...awaitBackends(observed, node, target),
   ]
 }
 
 /** What a kubelet serves that another CA signed, or nobody, does not change. */
 function isOfEither(
-  seen: Seen<'files'>,
+  observed: Observed<'files'>,
   file: FileSnapshot | undefined,
   { oldCa, newCa }: CaChange,
 ): boolean {
-  const leaf = leafIn(seen, file)
+  const leaf = leafIn(observed, file)
   return isSignedByCa(leaf, oldCa) || isSignedByCa(leaf, newCa)
 }
 
 /** Returns how a kubelet that was restarted is waited for. */
-export function restarted(seen: Seen<'nodes'>, kubelet: KubeletSnapshot, target: Target): readonly Task[] {
+export function restarted(
+  observed: Observed<'nodes'>,
+  kubelet: KubeletSnapshot,
+  target: Target,
+): readonly Task[] {
   const { node } = kubelet
-  return [kubeletRestart(kubelet), awaitReady(node), provingLogs(node), ...awaitBackends(seen, node, target)]
+  return [
+    kubeletRestart(kubelet),
+    awaitReady(node),
+    provingLogs(node),
+    ...awaitBackends(observed, node, target),
+  ]
 }
 
 function awaitReady(node: string): Task {
@@ -122,53 +131,57 @@ export function provingLogs(node: string): Task {
  * each once the pods of the one before are Ready again: together they could take every replica of a Service away.
  */
 function kubeletPass(
-  seen: Seen<Sees>,
+  observed: Observed<Sees>,
   lanes: readonly Lane<Task>[],
   { atOnce }: Target,
 ): readonly Step<Task>[] {
-  const keeps = ({ name }: Lane<Task>): boolean => keepsPodsReady(seen, name)
+  const keeps = ({ name }: Lane<Task>): boolean => keepsPodsReady(observed, name)
   const others = lanes.filter((lane) => !keeps(lane))
   return [...firstAlone(atOnce, lanes.filter(keeps)), ...others.flatMap(({ steps }) => steps)]
 }
 
-function keepsPodsReady(seen: Seen<'nodes'>, node: string): boolean {
-  return hasByDefault(capabilities.kubeletKeepsPodsReady, nodeNamed(seen, node)?.kubeletVersion)
+function keepsPodsReady(observed: Observed<'nodes'>, node: string): boolean {
+  return hasByDefault(capabilities.kubeletKeepsPodsReady, nodeNamed(observed, node)?.kubeletVersion)
 }
 
 /** Behind the proof of its logs: by then a kubelet has reported its pods. From the plan on, as clocks may be apart. */
-function awaitBackends(seen: Seen<'nodes'>, node: string, { mostClockSkewMs }: Target): readonly Task[] {
-  if (keepsPodsReady(seen, node)) return []
-  const until = { kind: 'backends-ready', node, sinceMs: seen.atMs - mostClockSkewMs } as const
+function awaitBackends(
+  observed: Observed<'nodes'>,
+  node: string,
+  { mostClockSkewMs }: Target,
+): readonly Task[] {
+  if (keepsPodsReady(observed, node)) return []
+  const until = { kind: 'backends-ready', node, sinceMs: observed.atMs - mostClockSkewMs } as const
   return [wait(until, `pods on ${node} that Services lead to are Ready again`, 300_000)]
 }
 
 /** Returns which Services have no Ready pod for a moment, in words: those whose only ones are on a node with such a kubelet. */
 export function interruptions(
-  seen: Seen<Sees | 'backends'>,
+  observed: Observed<Sees | 'backends'>,
   change: CaChange | undefined,
   caDataOf: CaDataOf,
 ): readonly string[] {
   if (change === undefined) return []
   const nodesOf = new Map<string, Set<string>>()
-  for (const { services, node } of seen.backends.filter(({ isReady }) => isReady))
+  for (const { services, node } of observed.backends.filter(({ isReady }) => isReady))
     for (const service of services) nodesOf.set(service, (nodesOf.get(service) ?? new Set()).add(node))
   const alone = Map.groupBy(
     [...nodesOf].filter(([, nodes]) => nodes.size === 1),
     ([, [node]]) => node,
   )
-  return seen.kubelets.flatMap((kubelet) => {
+  return observed.kubelets.flatMap((kubelet) => {
     const { node } = kubelet
-    if (keepsPodsReady(seen, node)) return []
+    if (keepsPodsReady(observed, node)) return []
     const only = (alone.get(node) ?? []).map(([service]) => service)
-    if (only.length === 0 || kubeletGaps(seen, kubelet, change, caDataOf).length === 0) return []
-    const version = nodeNamed(seen, node)?.kubeletVersion || 'unknown version'
+    if (only.length === 0 || kubeletGaps(observed, kubelet, change, caDataOf).length === 0) return []
+    const version = nodeNamed(observed, node)?.kubeletVersion || 'unknown version'
     return [
       `expected interruption of some seconds: the kubelet of ${node} (${version}) reports pods not Ready when it is restarted, and only there are pods of Service ${shortList(only)}`,
     ]
   })
 }
 
-function nodeNamed({ nodes }: Seen<'nodes'>, node: string) {
+function nodeNamed({ nodes }: Observed<'nodes'>, node: string) {
   return byNode(nodes, ({ name }) => name).get(node)?.[0]
 }
 
@@ -177,33 +190,33 @@ function kubeletRestart({ id, process: running }: KubeletSnapshot): Task<'restar
   return { kind: 'restart', process: id, ...replaces, how: 'service' }
 }
 
-function filesOf(seen: Seen<'files'>, kubelet: KubeletSnapshot) {
+function filesOf(observed: Observed<'files'>, kubelet: KubeletSnapshot) {
   const { node, kubeconfig } = kubelet
   return {
-    kubeconfig: fileAt(seen, node, kubeconfig),
-    client: fileAt(seen, node, clientPathOf(kubelet)),
-    serving: fileAt(seen, node, servingPathOf(kubelet)),
+    kubeconfig: fileAt(observed, node, kubeconfig),
+    client: fileAt(observed, node, clientPathOf(kubelet)),
+    serving: fileAt(observed, node, servingPathOf(kubelet)),
   }
 }
 
-function hasReadAll(seen: Seen<'files'>, kubelet: KubeletSnapshot): boolean {
-  return Object.values(filesOf(seen, kubelet)).every((file) => hasStartedSince(kubelet.process, file))
+function hasReadAll(observed: Observed<'files'>, kubelet: KubeletSnapshot): boolean {
+  return Object.values(filesOf(observed, kubelet)).every((file) => hasStartedSince(kubelet.process, file))
 }
 
 /** The kubelet's store: a dated file with certificate and key, and a link to it that is changed at last. */
 function requesting(
-  seen: Seen<'files'>,
+  observed: Observed<'files'>,
   node: string,
   current: string | undefined,
   usage: 'client' | 'serving',
 ): readonly Task<'write-file'>[] {
-  const link = fileAt(seen, node, current)
-  const leaf = leafIn(seen, link)
+  const link = fileAt(observed, node, current)
+  const leaf = leafIn(observed, link)
   if (current === undefined || link === undefined || leaf === undefined) return []
   const role = usage === 'client' ? 'kubelet-client' : 'kubelet-serving'
-  const dated = `${current.slice(0, current.lastIndexOf('/'))}/${datedFileName(role, new Date(seen.atMs))}`
+  const dated = `${current.slice(0, current.lastIndexOf('/'))}/${datedFileName(role, new Date(observed.atMs))}`
   return [
-    write(seen, node, dated, { kind: 'requested', usage, replaces: leaf.digest }),
+    write(observed, node, dated, { kind: 'requested', usage, replaces: leaf.digest }),
     { ...rewrite(link, { kind: 'link', to: dated }), mode: 0o600 },
   ]
 }

@@ -8,7 +8,7 @@ import {
   type FileSnapshot,
   fileAt,
   type HandshakeSnapshot,
-  type Seen,
+  type Observed,
 } from './snapshot.ts'
 import { type CaChange, type CaName, changeOf, type Target } from './target.ts'
 import { rewrite } from './tasks.ts'
@@ -37,30 +37,30 @@ export interface ApiLeaf {
 }
 
 /** Returns the files of API servers' leaves, as far as the flag is set and the file is there. */
-export function apiLeaves(seen: Seen<'components' | 'files'>): readonly ApiLeaf[] {
-  return apiServers(seen).flatMap((api) =>
+export function apiLeaves(observed: Observed<'components' | 'files'>): readonly ApiLeaf[] {
+  return apiServers(observed).flatMap((api) =>
     leafRoles.flatMap((role) => {
-      const file = leafFile(seen, api, role)
+      const file = leafFile(observed, api, role)
       return file === undefined ? [] : [{ api, role, ca: leafFlags[role].ca, file }]
     }),
   )
 }
 
 /** Returns those of them that the old CA signed. */
-export function oldApiLeaves(seen: Seen<'components' | 'files'>, target: Target): readonly ApiLeaf[] {
-  return apiLeaves(seen).filter(({ ca, file }) => {
+export function oldApiLeaves(observed: Observed<'components' | 'files'>, target: Target): readonly ApiLeaf[] {
+  return apiLeaves(observed).filter(({ ca, file }) => {
     const change = changeOf(target, ca)
-    return change !== undefined && isOfOldCa(seen, file, change)
+    return change !== undefined && isOfOldCa(observed, file, change)
   })
 }
 
 /** Returns the file of an API server's leaf, when the flag is set and the file is there. */
 export function leafFile(
-  seen: Seen<'files'>,
+  observed: Observed<'files'>,
   api: ComponentSnapshot,
   role: LeafRole,
 ): FileSnapshot | undefined {
-  return fileAt(seen, api.node, api.flags[leafFlags[role].flag])
+  return fileAt(observed, api.node, api.flags[leafFlags[role].flag])
 }
 
 /** True when an API server serves, and goes to kubelets, with one certificate, as many installations by hand have it. */
@@ -70,19 +70,26 @@ export function hasOneLeaf({ flags }: ComponentSnapshot): boolean {
 }
 
 /** Returns the first certificate of a file. */
-export function leafIn(seen: Seen<'files'>, file: FileSnapshot | undefined): CertificateRecord | undefined {
+export function leafIn(
+  observed: Observed<'files'>,
+  file: FileSnapshot | undefined,
+): CertificateRecord | undefined {
   const digest = file?.holds.kind === 'kubeconfig' ? file.holds.client : certificatesIn(file)[0]
-  return digest === undefined ? undefined : seen.certificates.get(digest)
+  return digest === undefined ? undefined : observed.certificates.get(digest)
 }
 
 /** True when the file's leaf is signed by the old CA. */
-export function isOfOldCa(seen: Seen<'files'>, file: FileSnapshot | undefined, change: CaChange): boolean {
-  return isSignedByCa(leafIn(seen, file), change.oldCa)
+export function isOfOldCa(
+  observed: Observed<'files'>,
+  file: FileSnapshot | undefined,
+  change: CaChange,
+): boolean {
+  return isSignedByCa(leafIn(observed, file), change.oldCa)
 }
 
 /** Returns the handshakes in which a leaf of this CA was shown. */
 export function handshakesWith(
-  { handshakes, certificates }: Seen<'handshakes'>,
+  { handshakes, certificates }: Observed<'handshakes'>,
   ca: CertificateRecord,
 ): readonly HandshakeSnapshot[] {
   return handshakes.filter(({ chain: [leaf = ''] }) => isSignedByCa(certificates.get(leaf), ca))
@@ -90,7 +97,7 @@ export function handshakesWith(
 
 /** Returns the writing that replaces an API server's leaf by one of the new CA, this chain behind it; nothing when it is one. */
 export function reissuing(
-  seen: Seen<'files'>,
+  observed: Observed<'files'>,
   api: ComponentSnapshot,
   role: LeafRole,
   target: Target,
@@ -99,7 +106,7 @@ export function reissuing(
   const { ca, key } = leafFlags[role]
   const change = changeOf(target, ca)
   if (change === undefined) return []
-  return reissuingFile(seen, leafFile(seen, api, role), api.flags[key], change, target, chain)
+  return reissuingFile(observed, leafFile(observed, api, role), api.flags[key], change, target, chain)
 }
 
 /**
@@ -107,14 +114,14 @@ export function reissuing(
  * `key`: path of the file's key, where something says it.
  */
 export function reissuingFile(
-  seen: Seen<'files'>,
+  observed: Observed<'files'>,
   file: FileSnapshot | undefined,
   key: string | undefined,
   { ca, oldCa }: CaChange,
   target: Target,
   chain: readonly Digest[] = [],
 ): readonly Task<'write-file'>[] {
-  const leaf = leafIn(seen, file)
+  const leaf = leafIn(observed, file)
   if (file === undefined || leaf === undefined || !isSignedByCa(leaf, oldCa)) return []
   const newKey = target.newKeys && { newKey: key ?? keyBeside(file.path) }
   return [rewrite(file, { kind: 'reissued', leaf: leaf.digest, ca, chain, ...newKey })]

@@ -1,13 +1,13 @@
 import type { Content } from './action.ts'
-import { apiServerOn, type ComponentSnapshot, fileAt, type Seen } from './snapshot.ts'
+import { apiServerOn, type ComponentSnapshot, fileAt, type Observed } from './snapshot.ts'
 import { bundleOf, type CaChange, type CaName, changeOf, type Target } from './target.ts'
 
 // kcert's own folder on a control-plane node, beside the CA that is rotated. Controller-managers are led there by path, so
 // that no file changes its meaning under a process that reads it. It is gone when phase 12 ends.
 
 /** Returns where kcert keeps its files on a control-plane node: beside the CA by which its API server knows clients. */
-export function folderOn(seen: Seen<'components'>, node: string): string {
-  return folderBeside(apiServerOn(seen, node)?.flags['client-ca-file'])
+export function folderOn(observed: Observed<'components'>, node: string): string {
+  return folderBeside(apiServerOn(observed, node)?.flags['client-ca-file'])
 }
 
 /** The same, from the API server's --client-ca-file. */
@@ -78,8 +78,13 @@ function materialOfCa(folder: string, change: CaChange): MaterialFile[] {
 }
 
 /** True when the file holds what phase 1 wants there; a planned certificate matches nothing. */
-export function isLaidOut(seen: Seen<'files'>, node: string, wanted: MaterialFile, target: Target): boolean {
-  const holds = fileAt(seen, node, wanted.path)?.holds
+export function isLaidOut(
+  observed: Observed<'files'>,
+  node: string,
+  wanted: MaterialFile,
+  target: Target,
+): boolean {
+  const holds = fileAt(observed, node, wanted.path)?.holds
   const { content } = wanted
   if (content.kind === 'certificates') {
     return holds?.kind === 'certificates' && holds.certificates.join() === content.certificates.join()

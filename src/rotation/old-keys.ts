@@ -3,7 +3,14 @@ import { KcertError } from '../errors/kcert-error.ts'
 import type { Digest } from './certificate-record.ts'
 import { changesIn, isOfFinished, type JournalEntry } from './journal.ts'
 import { folderOn, keyBeside } from './material.ts'
-import { apiServerOn, type ComponentSnapshot, type FileHolds, fileAt, onNode, type Seen } from './snapshot.ts'
+import {
+  apiServerOn,
+  type ComponentSnapshot,
+  type FileHolds,
+  fileAt,
+  type Observed,
+  onNode,
+} from './snapshot.ts'
 
 // What becomes of the old CA's key when its rotation is over. It lies among the copies on the nodes until somebody says what to do
 // with it: kcert by itself neither destroys a key nor carries it away.
@@ -74,8 +81,8 @@ export function oldCasOf(history: readonly JournalEntry[]): readonly OldCa[] {
 }
 
 /** Throws KCERT_ROTATION_REFUSED when a component uses one of these keys, or when no API server could be looked at. */
-export function checkNotInUse(seen: Seen<'components' | 'files'>, olds: readonly OldCa[]): void {
-  const uses = usedKeys(seen)
+export function checkNotInUse(observed: Observed<'components' | 'files'>, olds: readonly OldCa[]): void {
+  const uses = usedKeys(observed)
   if (uses.size === 0) {
     throw new KcertError('KCERT_NODE_UNREACHABLE', "no API server's CA could be read", {
       why: 'whether a key is still in use is told by the CA files of the API servers',
@@ -102,12 +109,12 @@ const caFlags = [
 ] as const
 
 /** Where each key of a CA is in use: trusted by a component, or there to sign. */
-function usedKeys(seen: Seen<'components' | 'files'>): ReadonlyMap<Digest, string> {
+function usedKeys(observed: Observed<'components' | 'files'>): ReadonlyMap<Digest, string> {
   const uses = new Map<Digest, string>()
-  for (const component of seen.components) {
+  for (const component of observed.components) {
     const { trusted, keys } = caPathsOf(component)
     for (const path of [...trusted, ...keys]) {
-      const used = spkisIn(fileAt(seen, component.node, path)?.holds, seen)
+      const used = spkisIn(fileAt(observed, component.node, path)?.holds, observed)
       for (const spki of used) uses.set(spki, `${component.id} reads ${path}`)
     }
   }
@@ -120,18 +127,18 @@ function caPathsOf({ flags }: ComponentSnapshot) {
   return { trusted, keys: [flags['cluster-signing-key-file'] ?? [], trusted.map(keyBeside)].flat() }
 }
 
-function spkisIn(holds: FileHolds | undefined, { certificates }: Seen<'files'>): readonly Digest[] {
+function spkisIn(holds: FileHolds | undefined, { certificates }: Observed<'files'>): readonly Digest[] {
   const own = holds?.kind === 'key' || holds?.kind === 'pair' ? [holds.spki] : []
   const its = holds?.kind === 'certificates' || holds?.kind === 'pair' ? holds.certificates : []
   return [...own, ...its.flatMap((digest) => certificates.get(digest)?.spki ?? [])]
 }
 
 /** Returns where an old CA's key may lie on a node. */
-export function keyPlaces(seen: Seen<'components' | 'kubelets'>, node: string): KeyPlaces {
-  const ofComponents = onNode(seen.components, node).flatMap((component) => caPathsOf(component).keys)
-  const ofKubelets = onNode(seen.kubelets, node).map(({ clientCaFile }) => keyBeside(clientCaFile))
+export function keyPlaces(observed: Observed<'components' | 'kubelets'>, node: string): KeyPlaces {
+  const ofComponents = onNode(observed.components, node).flatMap((component) => caPathsOf(component).keys)
+  const ofKubelets = onNode(observed.kubelets, node).map(({ clientCaFile }) => keyBeside(clientCaFile))
   return {
-    folders: apiServerOn(seen, node) ? [ownFolder, folderOn(seen, node)] : [ownFolder],
+    folders: apiServerOn(observed, node) ? [ownFolder, folderOn(observed, node)] : [ownFolder],
     besideCas: [...new Set([...ofComponents, ...ofKubelets])],
   }
 }

@@ -14,16 +14,16 @@ type Verifier = RotationPlan['verifiers'][number]
 type Presenter = RotationPlan['presenters'][number]
 
 /** Returns every verifier with the CAs that it holds. */
-export function verifiersOf(seen: Snapshot, target: Target): readonly Verifier[] {
+export function verifiersOf(observed: Snapshot, target: Target): readonly Verifier[] {
   const verifier = (who: string, where: string, trust: readonly Digest[], rereads: boolean): Verifier => {
-    return { who, where, certificates: certificateViews(trust, seen.certificates, target), rereads }
+    return { who, where, certificates: certificateViews(trust, observed.certificates, target), rereads }
   }
-  const { extensionAuthentication: extension, clusterInfo: info } = seen
+  const { extensionAuthentication: extension, clusterInfo: info } = observed
   const published = 'ConfigMap kube-system/extension-apiserver-authentication'
-  const readable = seen.published.filter(({ unread }) => unread === undefined)
+  const readable = observed.published.filter(({ unread }) => unread === undefined)
   return [
-    ...allTrustFiles(seen).map(({ process, node, path, flag, reload }) =>
-      verifier(process, `${path} (${flag})`, certificatesIn(fileAt(seen, node, path)), reload === 'hot'),
+    ...allTrustFiles(observed).map(({ process, node, path, flag, reload }) =>
+      verifier(process, `${path} (${flag})`, certificatesIn(fileAt(observed, node, path)), reload === 'hot'),
     ),
     ...(extension
       ? [
@@ -33,34 +33,34 @@ export function verifiersOf(seen: Snapshot, target: Target): readonly Verifier[]
       : []),
     ...(info ? [verifier(clusterInfoPlace, 'kubeconfig', info.trust, false)] : []),
     ...readable.map(({ kind, name, trust = [] }) => verifier(`${kind} ${name}`, 'ca.crt', trust, false)),
-    ...seen.caBundles.map(({ id, field, trust }) => verifier(id, field, trust, true)),
-    ...kubeconfigFiles(seen).map(({ id, file }) =>
+    ...observed.caBundles.map(({ id, field, trust }) => verifier(id, field, trust, true)),
+    ...kubeconfigFiles(observed).map(({ id, file }) =>
       verifier(id, 'certificate-authority-data', certificatesIn(file), false),
     ),
   ]
 }
 
 /** Returns every presenter with its chain on disk and, where somebody answers, in a live handshake. */
-export function presentersOf(seen: Snapshot, target: Target): readonly Presenter[] {
-  const views = (digests: readonly Digest[]) => certificateViews(digests, seen.certificates, target)
+export function presentersOf(observed: Snapshot, target: Target): readonly Presenter[] {
+  const views = (digests: readonly Digest[]) => certificateViews(digests, observed.certificates, target)
   const presenter = (who: string, where: string, chain: readonly Digest[]): Presenter => {
     return { who, where, certificates: views(chain) }
   }
-  const live = new Map(seen.handshakes.map(({ presenter: id, chain }) => [id, chain]))
+  const live = new Map(observed.handshakes.map(({ presenter: id, chain }) => [id, chain]))
   const loaded = (id: string) => {
     const chain = live.get(id)
     live.delete(id)
     return chain && { loaded: views(chain) }
   }
-  const ofApis = apiLeaves(seen).map(({ api: { id }, role, file }) => ({
+  const ofApis = apiLeaves(observed).map(({ api: { id }, role, file }) => ({
     ...presenter(id, `${file.path} (${role})`, certificatesIn(file)),
     ...(role === 'serving' ? loaded(id) : {}),
   }))
-  const ofKubelets = seen.kubelets.flatMap((kubelet) => {
+  const ofKubelets = observed.kubelets.flatMap((kubelet) => {
     const { id, node } = kubelet
-    const client = fileAt(seen, node, clientPathOf(kubelet))
-    const serving = fileAt(seen, node, servingPathOf(kubelet))
-    const leaf = leafIn(seen, client)
+    const client = fileAt(observed, node, clientPathOf(kubelet))
+    const serving = fileAt(observed, node, servingPathOf(kubelet))
+    const leaf = leafIn(observed, client)
     return [
       ...(client && leaf ? [presenter(id, `${client.path} (client)`, [leaf.digest])] : []),
       ...(serving
@@ -68,7 +68,7 @@ export function presentersOf(seen: Snapshot, target: Target): readonly Presenter
         : []),
     ]
   })
-  const clients = kubeconfigFiles(seen).flatMap(({ id, file }) => {
+  const clients = kubeconfigFiles(observed).flatMap(({ id, file }) => {
     const client = file?.holds.kind === 'kubeconfig' ? file.holds.client : undefined
     return client === undefined ? [] : [presenter(id, 'client-certificate-data', [client])]
   })

@@ -1,6 +1,6 @@
 import type { Step, Task } from './action.ts'
 import { type PhaseId, type PhaseRow, phaseRow } from './phase-table.ts'
-import type { CopySnapshot, SectionName, Seen } from './snapshot.ts'
+import type { CopySnapshot, Observed, SectionName } from './snapshot.ts'
 import { type CaChange, changeOf, type Target } from './target.ts'
 import { inPhase } from './tasks.ts'
 
@@ -36,25 +36,29 @@ export interface Phase<Section extends SectionName = SectionName> extends PhaseR
   /** What the observer must fetch, and nothing else. */
   readonly sees: readonly Section[]
   /** What separates the cluster from "at least this far"; empty when the phase holds. No later phase opens a gap again. */
-  gaps(seen: Seen<Section>, target: Target): readonly Gap[]
+  gaps(observed: Observed<Section>, target: Target): readonly Gap[]
   /** The steps that close the gaps, in order. */
-  plan(seen: Seen<Section>, target: Target): readonly Step[]
+  plan(observed: Observed<Section>, target: Target): readonly Step[]
   /** The steps that bring `now` back to what the copies of the phase say of the time before it, or why there are none. */
-  undo(copies: readonly CopySnapshot[], now: Seen<Section>, target: Target): Undo
+  undo(copies: readonly CopySnapshot[], now: Observed<Section>, target: Target): Undo
   /** Why it must not be begun yet; nothing is planned while this is not empty. */
-  refusals(seen: Seen<Section>, target: Target): readonly Refusal[]
+  refusals(observed: Observed<Section>, target: Target): readonly Refusal[]
   /** What the operator should know though nothing is to be done: "no API server has --kubelet-certificate-authority". */
-  remarks(seen: Seen<Section>, target: Target): readonly string[]
+  remarks(observed: Observed<Section>, target: Target): readonly string[]
 }
 
 /** A phase as its file says it: steps without its number, and lists in whatever form. */
 interface PhaseDraft<Section extends SectionName> {
   readonly sees: readonly Section[]
-  gaps(seen: Seen<Section>, target: Target): Iterable<Gap>
-  plan(seen: Seen<Section>, target: Target): Iterable<Step<Task>>
-  undo(copies: readonly CopySnapshot[], now: Seen<Section>, target: Target): Iterable<Step<Task>> | Refusal
-  refusals?(seen: Seen<Section>, target: Target): Iterable<Refusal>
-  remarks?(seen: Seen<Section>, target: Target): Iterable<string>
+  gaps(observed: Observed<Section>, target: Target): Iterable<Gap>
+  plan(observed: Observed<Section>, target: Target): Iterable<Step<Task>>
+  undo(
+    copies: readonly CopySnapshot[],
+    now: Observed<Section>,
+    target: Target,
+  ): Iterable<Step<Task>> | Refusal
+  refusals?(observed: Observed<Section>, target: Target): Iterable<Refusal>
+  remarks?(observed: Observed<Section>, target: Target): Iterable<string>
 }
 
 /** Returns the phase of that row with its sections inferred, as one that can be given a whole snapshot. */
@@ -66,31 +70,31 @@ export function definePhase<const Section extends SectionName>(
   return {
     ...row,
     sees,
-    gaps: (seen, target) => [...gaps(seen, target)],
-    plan: (seen, target) => inPhase(row.number, plan(seen, target)),
+    gaps: (observed, target) => [...gaps(observed, target)],
+    plan: (observed, target) => inPhase(row.number, plan(observed, target)),
     undo(copies, now, target) {
       const back = undo(copies, now, target)
       if ('what' in back) return { kind: 'impossible', refusal: back }
       return { kind: 'steps', steps: inPhase(row.number, back) }
     },
-    refusals: (seen, target) => [...(refusals?.(seen, target) ?? [])],
-    remarks: (seen, target) => [...(remarks?.(seen, target) ?? [])],
+    refusals: (observed, target) => [...(refusals?.(observed, target) ?? [])],
+    remarks: (observed, target) => [...(remarks?.(observed, target) ?? [])],
   }
 }
 
 /** A part of a phase: what is open in it, and the steps that close that. */
 export type Part<Section extends SectionName = SectionName> = (
-  seen: Seen<Section>,
+  observed: Observed<Section>,
   target: Target,
 ) => { readonly gaps: Iterable<Gap>; readonly steps: Iterable<Step<Task>> }
 
 /** Returns a part that has nothing to do unless the cluster's CA is rotated. */
 export function clusterPart<const Section extends SectionName>(
-  part: (seen: Seen<Section>, target: Target, change: CaChange) => ReturnType<Part>,
+  part: (observed: Observed<Section>, target: Target, change: CaChange) => ReturnType<Part>,
 ): Part<Section> {
-  return (seen, target) => {
+  return (observed, target) => {
     const change = changeOf(target, 'cluster')
-    return change === undefined ? { gaps: [], steps: [] } : part(seen, target, change)
+    return change === undefined ? { gaps: [], steps: [] } : part(observed, target, change)
   }
 }
 
@@ -99,7 +103,7 @@ export function inParts<Section extends SectionName>(
   ...parts: readonly Part<Section>[]
 ): Pick<PhaseDraft<Section>, 'gaps' | 'plan'> {
   return {
-    gaps: (seen, target) => parts.flatMap((part) => [...part(seen, target).gaps]),
-    plan: (seen, target) => parts.flatMap((part) => [...part(seen, target).steps]),
+    gaps: (observed, target) => parts.flatMap((part) => [...part(observed, target).gaps]),
+    plan: (observed, target) => parts.flatMap((part) => [...part(observed, target).steps]),
   }
 }

@@ -18,25 +18,25 @@ import { authorityViews, timeOf } from './views.ts'
  * Returns the plan of every phase, each on what the phases before it will leave (model/forecast.ts), and checked there for
  * connections that it would break. `rollEveryMs`: how long after one workload the next is begun. Nothing is written.
  */
-export function wholePlan(seen: Snapshot, target: Target, rollEveryMs = 0): RotationPlan {
+export function wholePlan(observed: Snapshot, target: Target, rollEveryMs = 0): RotationPlan {
   const phases: PhasePlanView[] = []
   const blockers: Refusal[] = []
-  for (const foreseen of forecast(seen, target)) {
+  for (const foreseen of forecast(observed, target)) {
     const { phase, broken } = foreseen
     phases.push(foreseenView(foreseen, rollEveryMs))
     blockers.push(
-      ...preflight(seen, target, phase),
-      ...phase.refusals(foreseen.seen, foreseen.target),
+      ...preflight(observed, target, phase),
+      ...phase.refusals(foreseen.observed, foreseen.target),
       ...(broken === undefined ? [] : [refusalOf(broken)]),
     )
   }
   const distinct = new Map(blockers.map((refusal) => [refusal.what, refusal]))
-  return planOf('whole', phases, seen, target, [...distinct.values()])
+  return planOf('whole', phases, observed, target, [...distinct.values()])
 }
 
 function foreseenView(foreseen: ForecastPhase, rollEveryMs: number): PhasePlanView {
-  const { phase, open, durationMs, seen, target } = foreseen
-  const view = phaseView({ ...phase, ...foreseen }, seen, target)
+  const { phase, open, durationMs, observed, target } = foreseen
+  const view = phaseView({ ...phase, ...foreseen }, observed, target)
   const rolls = view.steps.filter(({ kind }) => kind === 'roll').length
   const stays = open.length === 0 ? [] : [`stays open: ${firstOf(open)}`]
   return {
@@ -47,15 +47,19 @@ function foreseenView(foreseen: ForecastPhase, rollEveryMs: number): PhasePlanVi
 }
 
 /** Returns the plan of these phases alone; of the first exactly what would be done. */
-export function phasePlan(planned: readonly PlannedPhase[], seen: Snapshot, target: Target): RotationPlan {
-  const phases = planned.map((one) => phaseView(one, seen, target))
-  return planOf('phase', phases, seen, target, [])
+export function phasePlan(
+  planned: readonly PlannedPhase[],
+  observed: Snapshot,
+  target: Target,
+): RotationPlan {
+  const phases = planned.map((one) => phaseView(one, observed, target))
+  return planOf('phase', phases, observed, target, [])
 }
 
 /** Returns one phase's plan as reports show it. */
 export function phaseView(
   { number, title, risk, gaps, steps, remarks }: PlannedPhase,
-  seen: Snapshot,
+  observed: Snapshot,
   target: Target,
 ): PhasePlanView {
   // 5,000 nodes have the same lines: one copy of them is kept.
@@ -65,31 +69,31 @@ export function phaseView(
     title,
     risk,
     gaps: gaps.map(({ at, what }) => ({ at, what })),
-    steps: steps.flatMap((step, group) => stepViews(step, group, seen, target, shared)),
+    steps: steps.flatMap((step, group) => stepViews(step, group, observed, target, shared)),
     remarks: [...remarks],
-    estimatedSeconds: Math.round(durationOf(steps, seen.atMs)),
+    estimatedSeconds: Math.round(durationOf(steps, observed.atMs)),
   }
 }
 
 function planOf(
   scope: RotationPlan['scope'],
   phases: readonly PhasePlanView[],
-  seen: Snapshot,
+  observed: Snapshot,
   target: Target,
   blockers: readonly Refusal[],
 ): RotationPlan {
   const pods = Map.groupBy(
-    new Map(seen.pods.map((pod) => [pod.uid, pod])).values(),
+    new Map(observed.pods.map((pod) => [pod.uid, pod])).values(),
     ({ workload }) => workload,
   )
   return {
     apiVersion: 'kcert/v1',
     kind: 'RotationPlan',
-    generatedAt: timeOf(seen.atMs),
+    generatedAt: timeOf(observed.atMs),
     scope,
     authorities: authorityViews(target),
-    verifiers: [...verifiersOf(seen, target)],
-    presenters: [...presentersOf(seen, target)],
+    verifiers: [...verifiersOf(observed, target)],
+    presenters: [...presentersOf(observed, target)],
     phases: [...phases],
     restarts: byPhase(phases, 'restart').map(([at, numbers]) => ({ process: at, phases: numbers })),
     rolls: byPhase(phases, 'roll').map(([at, numbers]) => ({
@@ -97,7 +101,7 @@ function planOf(
       phases: numbers,
       pods: pods.get(at)?.length ?? 0,
     })),
-    blastRadius: blastRadiusOf(seen, target),
+    blastRadius: blastRadiusOf(observed, target),
     blockers: blockers.map(({ what, why, next }) => ({ what, why, next })),
     estimatedSeconds: phases.reduce((sum, { estimatedSeconds }) => sum + estimatedSeconds, 0),
   }
@@ -119,13 +123,13 @@ function byPhase(phases: readonly PhasePlanView[], kind: StepView['kind']): [str
 function stepViews(
   step: Step,
   group: number,
-  seen: Snapshot,
+  observed: Snapshot,
   target: Target,
   shared: Map<string, string[]>,
 ): StepView[] {
   const viewOf = (action: Action, lane: Pick<StepView, 'lane' | 'group'> = {}): StepView => {
     const view: StepView = { kind: action.kind, what: describeAction(action), at: placeOf(action), ...lane }
-    const changes = changeLines(action, seen, target)
+    const changes = changeLines(action, observed, target)
     if (changes.length > 0) view.changes = sharedLines(shared, changes)
     return view
   }

@@ -1,6 +1,6 @@
 import type { PatchObject, Probe, RestartComponent, RollWorkload, WriteFile } from './action.ts'
 import type { CertificateRecord } from './certificate-record.ts'
-import type { HandshakeRate, SectionName, Seen } from './snapshot.ts'
+import type { HandshakeRate, Observed, SectionName } from './snapshot.ts'
 
 // What the rotation needs of the world. src/rotation-io/ and test/fakes/simulated-cluster* implement it; one contract suite holds for both.
 
@@ -16,7 +16,7 @@ export interface Observer {
   observe<Section extends SectionName>(
     sections: readonly Section[],
     remembered?: readonly CertificateRecord[],
-  ): Promise<Seen<Section>>
+  ): Promise<Observed<Section>>
 }
 
 /**

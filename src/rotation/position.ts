@@ -3,7 +3,7 @@ import { isSignedByCa } from './certificate-record.ts'
 import { type ApiLeaf, apiLeaves, handshakesWith, leafIn } from './leaves.ts'
 import type { Refusal } from './phase.ts'
 import { phaseRow, rowNumbered } from './phase-table.ts'
-import type { Seen } from './snapshot.ts'
+import type { Observed } from './snapshot.ts'
 import { changeOf, type Target } from './target.ts'
 import type { TargetSections } from './target-reading.ts'
 
@@ -18,30 +18,31 @@ export type Position =
   | 'dropping'
 
 /** Returns how far the rotation has come beyond return to earlier phases. */
-export function positionOf(seen: Seen<TargetSections>, target: Target): Position {
+export function positionOf(observed: Observed<TargetSections>, target: Target): Position {
   if (target.isDropping) return 'dropping'
-  return presentsNew(seen, target) ? 'presenting' : 'introducing'
+  return presentsNew(observed, target) ? 'presenting' : 'introducing'
 }
 
 /** Kubeconfigs of phase 7 are not meant: API servers and kubelets are. */
-function presentsNew(seen: Seen<TargetSections>, target: Target): boolean {
+function presentsNew(observed: Observed<TargetSections>, target: Target): boolean {
   const isNew = ({ ca, file }: ApiLeaf): boolean => {
     const change = changeOf(target, ca)
-    return change !== undefined && isSignedByCa(leafIn(seen, file), change.newCa)
+    return change !== undefined && isSignedByCa(leafIn(observed, file), change.newCa)
   }
   const change = changeOf(target, 'cluster')
   return (
-    apiLeaves(seen).some(isNew) || (change !== undefined && handshakesWith(seen, change.newCa).length > 0)
+    apiLeaves(observed).some(isNew) ||
+    (change !== undefined && handshakesWith(observed, change.newCa).length > 0)
   )
 }
 
 /** Returns why a phase that has gaps is not begun any more: it would take the rotation back, which only a rollback does. */
 export function earliestPhase(
-  seen: Seen<TargetSections>,
+  observed: Observed<TargetSections>,
   target: Target,
   number: number,
 ): readonly Refusal[] {
-  if (positionOf(seen, target) !== 'dropping' || rowNumbered(number)?.dropsOld) return []
+  if (positionOf(observed, target) !== 'dropping' || rowNumbered(number)?.dropsOld) return []
   return [
     {
       what: `phase ${number} is over: the old CA is being dropped`,

@@ -30,13 +30,13 @@ export interface RotationProgress {
 }
 
 /** Returns where the rotation stands. */
-export function progressOf(seen: Snapshot, target: Target): RotationProgress {
-  const position = positionOf(seen, target)
-  const back = takenBack(seen, target)
+export function progressOf(observed: Snapshot, target: Target): RotationProgress {
+  const position = positionOf(observed, target)
+  const back = takenBack(observed, target)
   const found = playbook.map((phase) => ({
     phase,
-    gaps: isPast(phase, target) ? [] : phase.gaps(seen, target),
-    remarks: [...phase.remarks(seen, target), ...(back.get(phase.number) ?? [])],
+    gaps: isPast(phase, target) ? [] : phase.gaps(observed, target),
+    remarks: [...phase.remarks(observed, target), ...(back.get(phase.number) ?? [])],
   }))
   const open = new Set(found.flatMap(({ phase, gaps }) => (gaps.length > 0 ? [phase.number] : [])))
   const phases = found.map((one): PhaseStatus => {
@@ -50,7 +50,7 @@ export function progressOf(seen: Snapshot, target: Target): RotationProgress {
     position,
     phases,
     next: next?.number,
-    blockers: blockersOf(seen, target, next),
+    blockers: blockersOf(observed, target, next),
     takenBack: back,
   }
 }
@@ -97,7 +97,7 @@ function stateOf({ isDropping, changes }: Target, next: Phase | undefined): Rota
   return changes.every(({ newCa }) => isPlanned(newCa)) ? 'not-begun' : 'under-way'
 }
 
-function blockersOf(seen: Snapshot, target: Target, next: Phase | undefined): readonly Refusal[] {
+function blockersOf(observed: Snapshot, target: Target, next: Phase | undefined): readonly Refusal[] {
   if (next === undefined) return []
-  return [...preflight(seen, target, next), ...next.refusals(seen, target)]
+  return [...preflight(observed, target, next), ...next.refusals(observed, target)]
 }

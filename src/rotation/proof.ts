@@ -1,15 +1,15 @@
 import { evidenceKey, type ProbeSubject } from './action.ts'
-import type { Seen } from './snapshot.ts'
+import type { Observed } from './snapshot.ts'
 
 /**
  * True when the probe's last answer was yes and is younger than what it is about. `sinceMs` is undefined where that was not seen:
  * then no answer is known to be younger, and nothing is proven.
  */
 export function isProven(
-  seen: Seen<'evidence'>,
+  observed: Observed<'evidence'>,
   subject: ProbeSubject,
   sinceMs: number | undefined,
 ): boolean {
-  const evidence = seen.evidence.get(evidenceKey(subject))
+  const evidence = observed.evidence.get(evidenceKey(subject))
   return evidence?.ok === true && sinceMs !== undefined && evidence.atMs >= sinceMs
 }

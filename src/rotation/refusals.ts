@@ -2,7 +2,7 @@ import { commandLine } from '../errors/command-line.ts'
 import type { CertificateRecord } from './certificate-record.ts'
 import { caFileOf, folderBeside, keyBeside } from './material.ts'
 import type { Phase, Refusal } from './phase.ts'
-import { apiServerOn, apiServers, fileAt, onNode, type Seen, type Snapshot } from './snapshot.ts'
+import { apiServerOn, apiServers, fileAt, type Observed, onNode, type Snapshot } from './snapshot.ts'
 import { changeOf, type Target } from './target.ts'
 import type { TargetSections } from './target-reading.ts'
 import { untestedVersions } from './tested-versions.ts'
@@ -15,32 +15,32 @@ const servedLayouts = new Set(['kubeadm', 'plain'])
 
 /** Returns why this cluster, or its state now, is refused for a phase; empty when it may be begun. */
 export function preflight(
-  seen: Seen<TargetSections> & Partial<Pick<Snapshot, 'extensionAuthentication' | 'kubeadm'>>,
+  observed: Observed<TargetSections> & Partial<Pick<Snapshot, 'extensionAuthentication' | 'kubeadm'>>,
   target: Target,
   { number, risk }: Pick<Phase, 'number' | 'risk'>,
 ): readonly Refusal[] {
-  const unreachable = risk === 'reads' ? [] : unreachableNodes(seen)
+  const unreachable = risk === 'reads' ? [] : unreachableNodes(observed)
   // Half way through, going on is safer than standing still: only what makes the next step impossible counts.
   if (target.isDropping) return unreachable
   return [
-    ...unservedLayouts(seen),
-    ...(risk === 'reads' ? [] : untestedVersions(seen, target)),
-    ...withoutApiServer(seen),
-    ...sharedCas(seen, target),
-    ...expiredCas(seen, target),
+    ...unservedLayouts(observed),
+    ...(risk === 'reads' ? [] : untestedVersions(observed, target)),
+    ...withoutApiServer(observed),
+    ...sharedCas(observed, target),
+    ...expiredCas(observed, target),
     ...intermediates(target),
     ...unlikeNames(target),
     ...sameKeys(target),
-    ...filesApart(seen, target),
-    ...refusedKubeconfigs(seen, target),
-    ...(number === 1 ? [...keysElsewhere(seen, target), ...upgradeUnderWay(seen, target)] : []),
-    ...otherSigners(seen),
-    ...anyFrontProxy(seen, target),
+    ...filesApart(observed, target),
+    ...refusedKubeconfigs(observed, target),
+    ...(number === 1 ? [...keysElsewhere(observed, target), ...upgradeUnderWay(observed, target)] : []),
+    ...otherSigners(observed),
+    ...anyFrontProxy(observed, target),
     ...unreachable,
   ]
 }
 
-function unservedLayouts({ nodes }: Seen<'nodes'>): readonly Refusal[] {
+function unservedLayouts({ nodes }: Observed<'nodes'>): readonly Refusal[] {
   const unserved = nodes.filter(({ layout }) => !servedLayouts.has(layout))
   const layouts = [...new Set(unserved.map(({ layout }) => layout))]
   return layouts.map((layout) => ({
@@ -54,8 +54,8 @@ function unservedLayouts({ nodes }: Seen<'nodes'>): readonly Refusal[] {
 }
 
 /** What kcert reads in one, and writes into it, is nothing that its client sees. */
-function refusedKubeconfigs(seen: Seen<'files'>, { waivers }: Target): readonly Refusal[] {
-  return [...seen.files].flatMap(([key, { holds }]) => {
+function refusedKubeconfigs(observed: Observed<'files'>, { waivers }: Target): readonly Refusal[] {
+  return [...observed.files].flatMap(([key, { holds }]) => {
     const why = holds.kind === 'kubeconfig' ? holds.refusal : undefined
     if (why === undefined || waivers.has(key)) return []
     const next = commandLine`correct the file or remove it; where nothing uses it: --waive ${key}`
@@ -63,7 +63,7 @@ function refusedKubeconfigs(seen: Seen<'files'>, { waivers }: Target): readonly 
   })
 }
 
-function withoutApiServer({ components }: Seen<'components'>): readonly Refusal[] {
+function withoutApiServer({ components }: Observed<'components'>): readonly Refusal[] {
   return when(!components.some(({ name }) => name === 'kube-apiserver'), {
     what: 'no kube-apiserver was found on any node',
     why: 'its flags say where the CAs are',
@@ -72,13 +72,13 @@ function withoutApiServer({ components }: Seen<'components'>): readonly Refusal[
 }
 
 /** Who has a certificate of a shared CA could speak to etcd, or as the front proxy for anybody. */
-function sharedCas(seen: Seen<'components' | 'files'>, target: Target): readonly Refusal[] {
+function sharedCas(observed: Observed<'components' | 'files'>, target: Target): readonly Refusal[] {
   const cluster = changeOf(target, 'cluster')?.oldCa.spki
   if (cluster === undefined) return []
-  const withEtcd = seen.components.find(({ node, flags }) => {
-    const etcd = fileAt(seen, node, flags['etcd-cafile'])?.holds
+  const withEtcd = observed.components.find(({ node, flags }) => {
+    const etcd = fileAt(observed, node, flags['etcd-cafile'])?.holds
     const digests = etcd?.kind === 'certificates' ? etcd.certificates : []
-    return digests.some((digest) => seen.certificates.get(digest)?.spki === cluster)
+    return digests.some((digest) => observed.certificates.get(digest)?.spki === cluster)
   })
   return [
     ...when(cluster === changeOf(target, 'front-proxy')?.oldCa.spki, {
@@ -94,9 +94,9 @@ function sharedCas(seen: Seen<'components' | 'files'>, target: Target): readonly
   ]
 }
 
-function expiredCas(seen: Seen<never>, { changes }: Target): readonly Refusal[] {
+function expiredCas(observed: Observed<never>, { changes }: Target): readonly Refusal[] {
   return changes
-    .filter(({ oldCa }) => oldCa.notAfterMs <= seen.atMs)
+    .filter(({ oldCa }) => oldCa.notAfterMs <= observed.atMs)
     .map(({ ca, oldCa }) => ({
       what: `the ${ca} CA has expired: ${new Date(oldCa.notAfterMs).toISOString()}`,
       why: 'nobody accepts anything that it signed, so there is nothing to carry over',
@@ -151,10 +151,10 @@ function sameKeys({ changes }: Target): readonly Refusal[] {
  * At the end controller-managers get their own flags back, which then must lead to the new CA. Only what API servers know clients by
  * is written there: a file beside it would go on with the old CA, or with others that the bundle of phase 2 does not have.
  */
-function filesApart(seen: Seen<'components'>, target: Target): readonly Refusal[] {
+function filesApart(observed: Observed<'components'>, target: Target): readonly Refusal[] {
   if (changeOf(target, 'cluster') === undefined) return []
-  const found = seen.components.flatMap(({ id, node, name, flags }) => {
-    const api = apiServerOn(seen, node)
+  const found = observed.components.flatMap(({ id, node, name, flags }) => {
+    const api = apiServerOn(observed, node)
     const certificate = api && caFileOf(api, 'cluster')
     if (certificate === undefined || !movers.has(name)) return []
     const own = { key: keyBeside(certificate), folder: `${folderBeside(certificate)}/` }
@@ -171,14 +171,14 @@ function filesApart(seen: Seen<'components'>, target: Target): readonly Refusal[
   })
 }
 
-function keysElsewhere(seen: Seen<'components' | 'files'>, { changes }: Target): readonly Refusal[] {
-  const apis = apiServers(seen)
+function keysElsewhere(observed: Observed<'components' | 'files'>, { changes }: Target): readonly Refusal[] {
+  const apis = apiServers(observed)
   const [api] = apis
   if (api === undefined) return []
   return changes.flatMap(({ ca, oldCa }) => {
     const path = caFileOf(api, ca)
     const hasKey = apis.some(({ node }) => {
-      const holds = fileAt(seen, node, path && keyBeside(path))?.holds
+      const holds = fileAt(observed, node, path && keyBeside(path))?.holds
       return holds?.kind === 'key' && holds.spki === oldCa.spki
     })
     return when(!hasKey, {
@@ -190,7 +190,7 @@ function keysElsewhere(seen: Seen<'components' | 'files'>, { changes }: Target):
 }
 
 /** Signers with files of their own have CAs of their own, which this playbook does not know. */
-function otherSigners({ components }: Seen<'components'>): readonly Refusal[] {
+function otherSigners({ components }: Observed<'components'>): readonly Refusal[] {
   const perSigner = /^cluster-signing-(kubelet|kube-apiserver|legacy)-.*-file$/
   const found = components.flatMap(({ id, flags }) =>
     Object.keys(flags)
@@ -217,12 +217,12 @@ function anyFrontProxy(
 }
 
 /** Returns why no phase can be said to hold: nodes of which nothing is seen, whose files and processes no gap is about. */
-export function unseenNodes(seen: Seen<'nodes' | 'kubelets'>): readonly Refusal[] {
-  const bare = seen.nodes.filter(
-    ({ name, unreachable }) => unreachable === undefined && onNode(seen.kubelets, name).length === 0,
+export function unseenNodes(observed: Observed<'nodes' | 'kubelets'>): readonly Refusal[] {
+  const bare = observed.nodes.filter(
+    ({ name, unreachable }) => unreachable === undefined && onNode(observed.kubelets, name).length === 0,
   )
   return [
-    ...unreachableNodes(seen),
+    ...unreachableNodes(observed),
     ...bare.map(({ name }) => ({
       what: `no kubelet was found on node ${name}`,
       why: 'every node has one, and what it trusts and presents is not known',
@@ -231,7 +231,7 @@ export function unseenNodes(seen: Seen<'nodes' | 'kubelets'>): readonly Refusal[
   ]
 }
 
-function unreachableNodes({ nodes }: Seen<'nodes'>): readonly Refusal[] {
+function unreachableNodes({ nodes }: Observed<'nodes'>): readonly Refusal[] {
   const gone = nodes.filter(({ unreachable }) => unreachable !== undefined)
   const named = gone.slice(0, 5).map(({ name, unreachable }) => `${name} (${unreachable})`)
   return when(gone.length > 0, {

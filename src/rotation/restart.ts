@@ -6,7 +6,7 @@ import {
   componentsNamed,
   fileAt,
   hasStartedSince,
-  type Seen,
+  type Observed,
 } from './snapshot.ts'
 import { wait } from './tasks.ts'
 
@@ -34,26 +34,30 @@ export function latestStart(components: readonly ComponentSnapshot[]): number | 
 }
 
 /** True when the running process has read all that is wanted, as it lies there now. */
-function runsWith(seen: Seen<'files'>, component: ComponentSnapshot, wanted: Wanted): boolean {
-  return component.process?.isHealthy === true && hasRead(seen, component, wanted)
+function runsWith(observed: Observed<'files'>, component: ComponentSnapshot, wanted: Wanted): boolean {
+  return component.process?.isHealthy === true && hasRead(observed, component, wanted)
 }
 
 function hasRead(
-  seen: Seen<'files'>,
+  observed: Observed<'files'>,
   { process: running, node }: ComponentSnapshot,
   wanted: Wanted,
 ): boolean {
   if (running === undefined || wanted.isAboutToChange) return false
   if (!isEmpty(differences(running.flags, wanted.flags))) return false
   return (wanted.files ?? []).every((path) => {
-    const file = fileAt(seen, node, path)
+    const file = fileAt(observed, node, path)
     return path === undefined || (file !== undefined && hasStartedSince(running, file))
   })
 }
 
 /** True when the definition says what is wanted and the process has read it. */
-export function isAsWanted(seen: Seen<'files'>, component: ComponentSnapshot, wanted: Wanted): boolean {
-  return !mustEdit(component, wanted) && runsWith(seen, component, wanted)
+export function isAsWanted(
+  observed: Observed<'files'>,
+  component: ComponentSnapshot,
+  wanted: Wanted,
+): boolean {
+  return !mustEdit(component, wanted) && runsWith(observed, component, wanted)
 }
 
 function mustEdit(component: ComponentSnapshot, { flags, annotations }: Wanted): boolean {
@@ -64,20 +68,21 @@ function mustEdit(component: ComponentSnapshot, { flags, annotations }: Wanted):
 
 /** Returns the actions that let one component run with what is wanted: none, a restart alone, or an edit and a restart. */
 export function restartWith(
-  seen: Seen<'files' | 'leases'>,
+  observed: Observed<'files' | 'leases'>,
   component: ComponentSnapshot,
   wanted: Wanted,
 ): readonly Task[] {
-  const restart = restartOf(seen, component)
+  const restart = restartOf(observed, component)
   if (mustEdit(component, wanted)) return [editing(component, wanted), restart]
-  if (runsWith(seen, component, wanted)) return []
-  if (hasRead(seen, component, wanted)) {
+  if (runsWith(observed, component, wanted)) return []
+  if (hasRead(observed, component, wanted)) {
     // It is on its way up: to wait for another process than this would be to wait for ever.
     const { replaces: _, lease: __, ...health } = restart
     return [health]
   }
   const { process, node, definition, annotations, runsAs } = component
-  if (runsAs !== 'static-pod' || !hasStartedSince(process, fileAt(seen, node, definition))) return [restart]
+  if (runsAs !== 'static-pod' || !hasStartedSince(process, fileAt(observed, node, definition)))
+    return [restart]
   // Its kubelet starts it anew only when the manifest is another one.
   const count = Number(annotations[rotationAnnotation] ?? '0')
   return [editing(component, { annotations: { [rotationAnnotation]: String(count + 1) } }), restart]
@@ -93,7 +98,7 @@ function editing(component: ComponentSnapshot, wanted: Wanted): Task<'write-file
 
 /** Returns the restart of a component; where one leads, with the Lease: who leads by then is seen when it is done. */
 export function restartOf(
-  seen: Seen<'leases'>,
+  observed: Observed<'leases'>,
   { id, name, process: running, runsAs }: ComponentSnapshot,
 ): Task<'restart'> {
   return {
@@ -101,28 +106,28 @@ export function restartOf(
     process: id,
     ...(running && { replaces: running.startedAtMs }),
     how: runsAs === 'static-pod' ? 'definition' : 'service',
-    ...(seen.leases.some((lease) => lease.name === name) && { lease: name }),
+    ...(observed.leases.some((lease) => lease.name === name) && { lease: name }),
   }
 }
 
 /** Returns components with the standbys first and the holder of the Lease last. */
 export function leaderLast(
-  seen: Seen<'leases'>,
+  observed: Observed<'leases'>,
   components: readonly ComponentSnapshot[],
 ): readonly ComponentSnapshot[] {
   const isLeader = ({ name, node }: ComponentSnapshot): boolean =>
-    seen.leases.some((lease) => lease.name === name && lease.holder === node)
+    observed.leases.some((lease) => lease.name === name && lease.holder === node)
   return [...components.filter((one) => !isLeader(one)), ...components.filter(isLeader)]
 }
 
 /** One pass over the instances of a component: each next one after the one before is healthy, a leader at the end. */
 export function passOver(
-  seen: Seen<'components' | 'files' | 'leases'>,
+  observed: Observed<'components' | 'files' | 'leases'>,
   name: ComponentName,
   wantedOf: (component: ComponentSnapshot) => Wanted,
 ): readonly Task[] {
-  const components = leaderLast(seen, componentsNamed(seen, name))
-  const steps = components.flatMap((component) => restartWith(seen, component, wantedOf(component)))
+  const components = leaderLast(observed, componentsNamed(observed, name))
+  const steps = components.flatMap((component) => restartWith(observed, component, wantedOf(component)))
   return steps.length === 0 ? [] : [...steps, awaitLeader(name)]
 }
 

@@ -1,6 +1,6 @@
 import type { Step, Task } from './action.ts'
 import { hasLostBundle, publishedFor } from './convergence.ts'
-import type { PodSnapshot, Seen } from './snapshot.ts'
+import type { Observed, PodSnapshot } from './snapshot.ts'
 import { type CaChange, type Target, wantedTrust } from './target.ts'
 import { ask, inLanes, wait } from './tasks.ts'
 
@@ -12,22 +12,22 @@ import { ask, inLanes, wait } from './tasks.ts'
  * rolled, and one after a way back does.
  */
 export function rollOut(
-  seen: Seen<'workloads' | 'published'>,
+  observed: Observed<'workloads' | 'published'>,
   phase: number,
   pods: readonly PodSnapshot[],
   change: CaChange,
   target: Target,
 ): readonly Step<Task>[] {
-  const rollable = new Set(seen.workloads.flatMap(({ id, mayRoll }) => (mayRoll ? [id] : [])))
+  const rollable = new Set(observed.workloads.flatMap(({ id, mayRoll }) => (mayRoll ? [id] : [])))
   const workloads = Map.groupBy(pods, ({ workload }) => workload)
   const bare = new Set((workloads.get(undefined) ?? []).map(({ id }) => id))
   const named = [...workloads].flatMap(([id, its]) => (id === undefined ? [] : [{ id, its }]))
   const rolls = inLanes(target.atOnce, named, ({ id: workload, its }) => {
-    const lost = its.find((pod) => hasLostBundle(seen, pod))
+    const lost = its.find((pod) => hasLostBundle(observed, pod))
     if (lost !== undefined) return [askForBundle(workload, lost.trustBundle?.name)]
     if (!rollable.has(workload))
       return [ask(workload, `${workload} is not to be rolled: restart its pods yourself`)]
-    const sinceMs = its.flatMap((pod) => publishedFor(seen, pod)).map(({ changedAtMs }) => changedAtMs)
+    const sinceMs = its.flatMap((pod) => publishedFor(observed, pod)).map(({ changedAtMs }) => changedAtMs)
     const annotation = annotationFor(phase, change, Math.max(0, ...sinceMs))
     const until = { kind: 'pods-converged', workload, holds: wantedTrust(target, change) } as const
     return [

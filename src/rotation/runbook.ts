@@ -69,9 +69,9 @@ export function isNodeAct(action: Action): action is NodeAct {
 }
 
 /** Returns the acts on nodes that come next: up to the first act on the cluster behind them, or to a wait that they need. */
-export function runbookOf(seen: Snapshot, target: Target, steps: readonly Step[]): Runbook {
+export function runbookOf(observed: Snapshot, target: Target, steps: readonly Step[]): Runbook {
   const { groups, cuts, first } = gathered(steps)
-  const apis = apiServers(seen)
+  const apis = apiServers(observed)
   const leaves = new Set(
     apis.map((api) => fileKey(api.node, api.flags[leafFlags['kubelet-client'].flag] ?? '')),
   )
@@ -82,7 +82,7 @@ export function runbookOf(seen: Snapshot, target: Target, steps: readonly Step[]
       restartsKubeletsLast(together, leaves) || !restartsKubeletsLast(some, leaves)
         ? [together, some]
         : [some]
-    const safe = ways.find((way) => checkPlan(seen, target, way.map(stepOf)) === undefined)
+    const safe = ways.find((way) => checkPlan(observed, target, way.map(stepOf)) === undefined)
     if (safe !== undefined) return { groups: safe, ...(first && { first }) }
   }
   return { groups: groups.slice(0, 1), ...(first && { first }) }

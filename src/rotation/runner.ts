@@ -65,7 +65,7 @@ export interface PlannedPhase {
 
 /** What a phase is planned on. */
 interface On {
-  readonly seen: Snapshot
+  readonly observed: Snapshot
   readonly target: Target
 }
 
@@ -115,8 +115,8 @@ export class Rotation {
   /** Observes and plans; nothing is written, not even to the journal. Throws KCERT_ROTATION_REFUSED. */
   async plan(number: number): Promise<PlannedPhase> {
     const phase = phaseNumbered(number)
-    const { seen, target } = await this.look([...phase.sees, ...modelSections])
-    return this.planOf(phase, seen, target)
+    const { observed, target } = await this.look([...phase.sees, ...modelSections])
+    return this.planOf(phase, observed, target)
   }
 
   /** Runs one phase until it holds. Throws what stopped it: what, why, next. */
@@ -142,15 +142,15 @@ export class Rotation {
   /** Observes and plans how to bring back what a phase changed; nothing is written. Throws KCERT_ROTATION_REFUSED. */
   async planUndo(number: number): Promise<{ plan: PlannedPhase; on: On }> {
     const phase = phaseNumbered(number)
-    const { seen, target } = await this.look(sectionNames)
-    const copies = seen.copies.filter((copy) => copy.phase === number)
-    const undo = phase.undo(copies, seen, target)
+    const { observed, target } = await this.look(sectionNames)
+    const copies = observed.copies.filter((copy) => copy.phase === number)
+    const undo = phase.undo(copies, observed, target)
     if (undo.kind === 'impossible') throw refused([undo.refusal])
-    refuse(downgradesIn(seen, undo.steps))
-    refuseBroken(seen, target, undo.steps)
+    refuse(downgradesIn(observed, undo.steps))
+    refuseBroken(observed, target, undo.steps)
     const { title, risk } = phase
     const plan = { number, title: `undo: ${title}`, risk, gaps: [], steps: undo.steps, remarks: [] }
-    return { plan, on: { seen, target } }
+    return { plan, on: { observed, target } }
   }
 
   /** Brings back what a phase changed. The phases behind it must have been undone before. */
@@ -169,30 +169,30 @@ export class Rotation {
   async look(sections: readonly SectionName[]): Promise<On> {
     const wanted = [...new Set([...sections, ...targetSections])]
     const remembered = changesIn(this.history).flatMap(({ oldCa, newCa }) => [oldCa, newCa])
-    const observed = (await this.around.observer.observe(wanted, remembered)) as Snapshot
+    const read = (await this.around.observer.observe(wanted, remembered)) as Snapshot
     const entries = sinceTakenBack(this.history)
-    const seen: Snapshot = { ...observed, evidence: evidenceIn(entries), intents: intentsIn(entries) }
+    const observed: Snapshot = { ...read, evidence: evidenceIn(entries), intents: intentsIn(entries) }
     const { settings } = this.around
     const waivers = new Set([...settings.waivers, ...waiversIn(entries)])
-    const target = targetOf(seen, { ...settings, waivers }, changesIn(this.history))
-    const certificates = new Map(seen.certificates)
+    const target = targetOf(observed, { ...settings, waivers }, changesIn(this.history))
+    const certificates = new Map(observed.certificates)
     for (const { oldCa, newCa, bridge } of target.changes) {
       for (const one of [oldCa, newCa, bridge]) if (one !== undefined) certificates.set(one.digest, one)
     }
-    return { seen: ofThisCluster({ ...seen, certificates }, target), target }
+    return { observed: ofThisCluster({ ...observed, certificates }, target), target }
   }
 
   private async carryOut(phase: Phase): Promise<PhaseOutcome> {
     const { number, title } = phase
     for (let round = 1; ; round++) {
-      const { seen, target } = await this.look(phase.sees)
-      const gaps = phase.gaps(seen, target)
-      if (gaps.length === 0) return this.held(phase, seen, target)
+      const { observed, target } = await this.look(phase.sees)
+      const gaps = phase.gaps(observed, target)
+      if (gaps.length === 0) return this.held(phase, observed, target)
       // The model wants to see everybody; a phase that holds is spared that.
       const plan = await this.plan(number)
       if (round === 1) {
         this.around.emit({ kind: 'phase-begun', phase: number, title, gaps: gaps.length })
-        if (!(await this.around.confirm(plan, { seen, target }))) return 'declined'
+        if (!(await this.around.confirm(plan, { observed, target }))) return 'declined'
         // Before phase 12 takes away the files that say it.
         await this.remember(target)
         await this.journal.record({ kind: 'phase', phase: number, event: 'begun' })
@@ -200,30 +200,30 @@ export class Rotation {
       }
       await this.performAll(plan.steps)
       const { open, on } = await this.settle(phase)
-      if (open.length === 0) return this.held(phase, on.seen, on.target)
+      if (open.length === 0) return this.held(phase, on.observed, on.target)
       if (round === mostRounds) throw unclosed(phase, open)
     }
   }
 
-  private planOf(phase: Phase, seen: Snapshot, target: Target): PlannedPhase {
+  private planOf(phase: Phase, observed: Snapshot, target: Target): PlannedPhase {
     const { number, title, risk } = phase
-    const gaps = phase.gaps(seen, target)
-    const remarks = phase.remarks(seen, target)
+    const gaps = phase.gaps(observed, target)
+    const remarks = phase.remarks(observed, target)
     if (gaps.length === 0) return { number, title, risk, gaps, steps: [], remarks }
     refuse([
-      ...preflight(seen, target, phase),
-      ...earliestPhase(seen, target, number),
-      ...phase.refusals(seen, target),
+      ...preflight(observed, target, phase),
+      ...earliestPhase(observed, target, number),
+      ...phase.refusals(observed, target),
     ])
-    const steps = phase.plan(seen, target)
-    refuseBroken(seen, target, steps)
+    const steps = phase.plan(observed, target)
+    refuseBroken(observed, target, steps)
     return { number, title, risk, gaps, steps, remarks }
   }
 
-  private async held(phase: Phase, seen: Snapshot, target: Target): Promise<'held'> {
+  private async held(phase: Phase, observed: Snapshot, target: Target): Promise<'held'> {
     const { number } = phase
-    refuse(unseenNodes(seen))
-    const remarks = phase.remarks(seen, target)
+    refuse(unseenNodes(observed))
+    const remarks = phase.remarks(observed, target)
     this.around.emit({ kind: 'phase-held', phase: number, remarks })
     await this.remember(target)
     await this.journal.record({ kind: 'phase', phase: number, event: 'held' })
@@ -254,10 +254,10 @@ export class Rotation {
     const deadline = pace.now() + settleMs
     for (;;) {
       const on = await this.look(phase.sees)
-      const { seen, target } = on
-      const open = phase.gaps(seen, target)
+      const { observed, target } = on
+      const open = phase.gaps(observed, target)
       // What a plan can close is the next round's.
-      if (open.length === 0 || pace.now() >= deadline || phase.plan(seen, target).length > 0)
+      if (open.length === 0 || pace.now() >= deadline || phase.plan(observed, target).length > 0)
         return { open, on }
       await pace.sleep(pollMs)
     }
@@ -313,8 +313,8 @@ export class Rotation {
   /** An API server that does not answer for a moment is waited for like anything else. */
   private async missing(until: Condition): Promise<readonly Gap[]> {
     try {
-      const seen = await this.looks.observe(sectionsOf(until))
-      return missingFor(until, seen as Snapshot)
+      const observed = await this.looks.observe(sectionsOf(until))
+      return missingFor(until, observed as Snapshot)
     } catch (error) {
       if (!(error instanceof KcertError) || error.code !== 'KCERT_UNREACHABLE') throw error
       return [{ at: 'API server', what: error.message }]
@@ -346,8 +346,8 @@ export class Rotation {
     if (ok) return
     // The names of pods are a help: that they cannot be read does not stand in the place of what failed.
     const looked = refusing.length > 0 ? observer.observe(['published', 'pods']) : undefined
-    const seen = await looked?.catch(() => undefined)
-    const { why, next } = helpFor(refusing, seen?.pods ?? [], action.phase)
+    const observed = await looked?.catch(() => undefined)
+    const { why, next } = helpFor(refusing, observed?.pods ?? [], action.phase)
     throw new KcertError('KCERT_ROTATION_GATE', `not proven: ${key}`, { why: detail + why, next })
   }
 
@@ -357,18 +357,18 @@ export class Rotation {
 }
 
 /** Returns the snapshot without kubeconfigs on nodes that are of another cluster, or of no cluster. */
-function ofThisCluster(seen: Snapshot, target: Target): Snapshot {
+function ofThisCluster(observed: Snapshot, target: Target): Snapshot {
   const change = changeOf(target, 'cluster')
-  if (change === undefined || seen.kubeconfigs === undefined) return seen
-  const kubeconfigs = seen.kubeconfigs.filter(
-    ({ at }) => at === undefined || isOfCluster(seen, fileAt(seen, at.node, at.path), change),
+  if (change === undefined || observed.kubeconfigs === undefined) return observed
+  const kubeconfigs = observed.kubeconfigs.filter(
+    ({ at }) => at === undefined || isOfCluster(observed, fileAt(observed, at.node, at.path), change),
   )
-  return { ...seen, kubeconfigs }
+  return { ...observed, kubeconfigs }
 }
 
 /** Throws KCERT_ROTATION_REFUSED when the steps would break a connection, in whatever order they come to be done or stop. */
-function refuseBroken(seen: Snapshot, target: Target, steps: readonly Step[]): void {
-  const edge = checkPlan(seen, target, steps)
+function refuseBroken(observed: Snapshot, target: Target, steps: readonly Step[]): void {
+  const edge = checkPlan(observed, target, steps)
   if (edge !== undefined) throw refused([refusalOf(edge)])
 }
 

@@ -1,5 +1,5 @@
 import type { Observer } from './ports.ts'
-import type { SectionName, Seen } from './snapshot.ts'
+import type { Observed, SectionName } from './snapshot.ts'
 
 interface Looking {
   readonly now: Promise<unknown>
@@ -19,18 +19,18 @@ export class SharedLooks {
     this.observer = observer
   }
 
-  observe<Section extends SectionName>(sections: readonly Section[]): Promise<Seen<Section>> {
+  observe<Section extends SectionName>(sections: readonly Section[]): Promise<Observed<Section>> {
     const key = sections.toSorted().join()
     const looking = this.looking.get(key)
     if (looking === undefined) return this.begin(key, sections)
     looking.next ??= looking.now.catch(() => {}).then(() => this.begin(key, sections))
-    return looking.next as Promise<Seen<Section>>
+    return looking.next as Promise<Observed<Section>>
   }
 
   private begin<Section extends SectionName>(
     key: string,
     sections: readonly Section[],
-  ): Promise<Seen<Section>> {
+  ): Promise<Observed<Section>> {
     const now = this.observer.observe(sections)
     const looking: Looking = { now }
     this.looking.set(key, looking)

@@ -2,7 +2,7 @@ import type { FlagChanges } from '../pki/component-flags.ts'
 import type { Task } from './action.ts'
 import { folderOn, materialPaths } from './material.ts'
 import { differences, type Wanted } from './restart.ts'
-import type { ComponentSnapshot, Seen } from './snapshot.ts'
+import type { ComponentSnapshot, Observed } from './snapshot.ts'
 import { changeOf, type Target } from './target.ts'
 import { patch } from './tasks.ts'
 
@@ -13,13 +13,13 @@ export type Generation = 'old' | 'new'
 
 /** Returns what a controller-manager must run with: it publishes both CAs and signs with the pair of that generation. */
 export function wantedOfControllerManager(
-  seen: Seen<'components'>,
+  observed: Observed<'components'>,
   target: Target,
   component: ComponentSnapshot,
   generation: Generation,
 ): Wanted & Required<Pick<Wanted, 'flags' | 'files'>> {
   if (changeOf(target, 'cluster') === undefined) return { flags: {}, files: [] }
-  const paths = materialPaths(folderOn(seen, component.node), 'cluster')
+  const paths = materialPaths(folderOn(observed, component.node), 'cluster')
   const flags = {
     'root-ca-file': paths.bundle,
     'cluster-signing-cert-file': generation === 'old' ? paths.oldCertificate : paths.newCertificate,
@@ -30,10 +30,10 @@ export function wantedOfControllerManager(
 
 /** Which of the rotation's pairs a controller-manager is led to; undefined when it still signs with the file of its own. */
 export function signingGeneration(
-  seen: Seen<'components'>,
+  observed: Observed<'components'>,
   component: ComponentSnapshot,
 ): Generation | undefined {
-  const paths = materialPaths(folderOn(seen, component.node), 'cluster')
+  const paths = materialPaths(folderOn(observed, component.node), 'cluster')
   const path = component.flags['cluster-signing-cert-file']
   if (path === paths.newCertificate) return 'new'
   return path === paths.oldCertificate ? 'old' : undefined
@@ -43,7 +43,7 @@ export function signingGeneration(
  * Returns the patch that puts the flags of a moment into kubeadm's ClusterConfiguration too: `kubeadm upgrade` in the middle of
  * a rotation would else write its own back. Nothing where they are there, or where there is no kubeadm.
  */
-export function extraArgs({ kubeadm }: Seen<'kubeadm'>, flags?: FlagChanges): readonly Task[] {
+export function extraArgs({ kubeadm }: Observed<'kubeadm'>, flags?: FlagChanges): readonly Task[] {
   if (kubeadm === undefined) return []
   const missing = differences(kubeadm.extraArgs.controllerManager ?? {}, flags)
   if (Object.keys(missing).length === 0) return []

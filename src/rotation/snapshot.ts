@@ -357,12 +357,12 @@ export interface Sections {
 export type SectionName = keyof Sections
 
 /** The sections asked for, when they were seen, and every certificate that they name. */
-export type Seen<Section extends SectionName> = Pick<Sections, Section> & {
+export type Observed<Section extends SectionName> = Pick<Sections, Section> & {
   readonly atMs: number
   readonly certificates: CertificateTable
 }
 
-export type Snapshot = Seen<SectionName>
+export type Snapshot = Observed<SectionName>
 
 export const sectionNames = [
   'nodes',
@@ -393,11 +393,11 @@ export function fileKey(node: string, path: string): string {
 
 /** Returns the file, or undefined when it is not there or nobody looked. */
 export function fileAt(
-  seen: Seen<'files'>,
+  observed: Observed<'files'>,
   node: string,
   path: string | undefined,
 ): FileSnapshot | undefined {
-  return path === undefined ? undefined : filesByNode(seen.files).get(node)?.get(path)
+  return path === undefined ? undefined : filesByNode(observed.files).get(node)?.get(path)
 }
 
 const byNodeAndPath = new WeakMap<
@@ -465,15 +465,21 @@ export function onNode<Item extends { readonly node: string }>(
   return byNode(section, (item) => item.node).get(node) ?? []
 }
 
-export function componentsNamed(seen: Seen<'components'>, name: ComponentName): readonly ComponentSnapshot[] {
-  return seen.components.filter((component) => component.name === name)
+export function componentsNamed(
+  observed: Observed<'components'>,
+  name: ComponentName,
+): readonly ComponentSnapshot[] {
+  return observed.components.filter((component) => component.name === name)
 }
 
-export function apiServers(seen: Seen<'components'>): readonly ComponentSnapshot[] {
-  return componentsNamed(seen, 'kube-apiserver')
+export function apiServers(observed: Observed<'components'>): readonly ComponentSnapshot[] {
+  return componentsNamed(observed, 'kube-apiserver')
 }
 
 /** Returns the API server of a control-plane node. */
-export function apiServerOn({ components }: Seen<'components'>, node: string): ComponentSnapshot | undefined {
+export function apiServerOn(
+  { components }: Observed<'components'>,
+  node: string,
+): ComponentSnapshot | undefined {
   return onNode(components, node).find(({ name }) => name === 'kube-apiserver')
 }

@@ -9,17 +9,17 @@ import { authorityViews, evidenceView, timeOf } from './views.ts'
 
 /** Returns where a rotation stands, phase by phase and node by node. */
 export function statusReport(
-  seen: Snapshot,
+  observed: Snapshot,
   target: Target,
   history: readonly JournalEntry[],
 ): RotationStatus {
-  const progress = progressOf(seen, target)
-  const evidence = evidenceByPhase(history, seen.atMs)
+  const progress = progressOf(observed, target)
+  const evidence = evidenceByPhase(history, observed.atMs)
   const next = nextOf(progress)
   return {
     apiVersion: 'kcert/v1',
     kind: 'RotationStatus',
-    generatedAt: timeOf(seen.atMs),
+    generatedAt: timeOf(observed.atMs),
     state: progress.state,
     position: progress.position,
     authorities: authorityViews(target),
@@ -35,7 +35,7 @@ export function statusReport(
       evidence: evidence.get(number) ?? [],
       ...lastRun(history, number),
     })),
-    nodes: nodesOf(seen, progress),
+    nodes: nodesOf(observed, progress),
     blockers: progress.blockers.map(({ what, why, next: cure }) => ({ what, why, next: cure })),
   }
 }
@@ -67,9 +67,9 @@ function lastRun(history: readonly JournalEntry[], number: number) {
   return { lastRun: { event, at: time, ...(detail === undefined ? {} : { detail }) } }
 }
 
-function nodesOf(seen: Snapshot, { phases }: RotationProgress): RotationStatus['nodes'] {
+function nodesOf(observed: Snapshot, { phases }: RotationProgress): RotationStatus['nodes'] {
   const open = new Map<string, Set<number>>()
-  const names = new Set(seen.nodes.map(({ name }) => name))
+  const names = new Set(observed.nodes.map(({ name }) => name))
   for (const { phase, gaps, state } of phases) {
     if (state === 'later') continue
     for (const { at } of gaps) {
@@ -80,7 +80,7 @@ function nodesOf(seen: Snapshot, { phases }: RotationProgress): RotationStatus['
       open.set(node, its.add(phase.number))
     }
   }
-  return seen.nodes.map(({ name, isControlPlane, isReady, unreachable, clockSkewMs }) => ({
+  return observed.nodes.map(({ name, isControlPlane, isReady, unreachable, clockSkewMs }) => ({
     name,
     isControlPlane,
     isReady,

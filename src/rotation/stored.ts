@@ -1,7 +1,7 @@
 import { commandLine } from '../errors/command-line.ts'
 import type { CertificateRecord } from './certificate-record.ts'
 import type { Gap, Refusal } from './phase.ts'
-import type { Seen, StoredKey, StoredSnapshot } from './snapshot.ts'
+import type { Observed, StoredKey, StoredSnapshot } from './snapshot.ts'
 import type { Target } from './target.ts'
 
 // What others keep of the old CA in ConfigMaps and Secrets. kcert changes none of it: its owner does, or a waiver names it.
@@ -17,7 +17,7 @@ export interface Storing extends Gap {
 }
 
 /** Returns the objects that hold something of an old CA, waived or not, in the order of their names. */
-export function storingOld({ stored }: Seen<'stored'>, { changes }: Target): readonly Storing[] {
+export function storingOld({ stored }: Observed<'stored'>, { changes }: Target): readonly Storing[] {
   return stored.objects
     .flatMap((one): Storing[] => {
       const placeOf = (keys: readonly StoredKey[], { spki }: CertificateRecord) =>
@@ -42,13 +42,13 @@ const words = {
 } as const
 
 /** Returns those that must not be there when the old CA goes: what goes by them would lose its API servers. */
-export function storingOldAlone(seen: Seen<'stored'>, target: Target): readonly Storing[] {
-  return storingOld(seen, target).filter(({ at, holds }) => holds !== 'both' && !target.waivers.has(at))
+export function storingOldAlone(observed: Observed<'stored'>, target: Target): readonly Storing[] {
+  return storingOld(observed, target).filter(({ at, holds }) => holds !== 'both' && !target.waivers.has(at))
 }
 
 /** Returns why the old CA must not go yet. */
-export function storedRefusals(seen: Seen<'stored'>, target: Target): readonly Refusal[] {
-  const found = storingOldAlone(seen, target)
+export function storedRefusals(observed: Observed<'stored'>, target: Target): readonly Refusal[] {
+  const found = storingOldAlone(observed, target)
   const more = found.length - mostNamed
   const named = found.slice(0, mostNamed).map((one) => ({
     what: `${one.at} ${one.what}`,
@@ -86,26 +86,26 @@ function commandFor({ at }: Storing): string {
 }
 
 /** Returns what the operator should know of objects of others, before the old CA goes and after it. */
-export function storedRemarks(seen: Seen<'stored'>, target: Target): readonly string[] {
-  const found = target.isDropping ? storingOld(seen, target) : storingOldAlone(seen, target)
+export function storedRemarks(observed: Observed<'stored'>, target: Target): readonly string[] {
+  const found = target.isDropping ? storingOld(observed, target) : storingOldAlone(observed, target)
   const more = found.length - mostNamed
   const still = target.isDropping ? 'still ' : ''
   const named = found.slice(0, mostNamed).map(({ at, what, stored: { owner } }) => {
     return `${at} ${still}${what}${owner === undefined ? '' : `, of ${owner}`}`
   })
   return [
-    ...unreadRemarks(seen),
+    ...unreadRemarks(observed),
     ...named,
     ...(more > 0 ? [`${more} more ConfigMaps and Secrets hold something of the old CA`] : []),
   ]
 }
 
 /** Returns what nobody knows of objects of others. */
-export function unreadRemarks(seen: Seen<'stored'>): readonly string[] {
-  return unreadKinds(seen).map((what) => `${what}: whether others store the old CA there is not known`)
+export function unreadRemarks(observed: Observed<'stored'>): readonly string[] {
+  return unreadKinds(observed).map((what) => `${what}: whether others store the old CA there is not known`)
 }
 
 /** Returns what could not be looked at. */
-export function unreadKinds({ stored: { unread } }: Seen<'stored'>): readonly string[] {
+export function unreadKinds({ stored: { unread } }: Observed<'stored'>): readonly string[] {
   return unread.map((kind) => `${kind}s could not be looked at: kcert may not list them`)
 }

@@ -1,6 +1,6 @@
 import { type CertificateRecord, reissuedRecord } from './certificate-record.ts'
 import { caFileOf, folderOn, keyBeside, materialPaths } from './material.ts'
-import { apiServers, certificatesIn, fileAt, type SectionName, type Seen } from './snapshot.ts'
+import { apiServers, certificatesIn, fileAt, type Observed, type SectionName } from './snapshot.ts'
 import { type CaChange, type CaName, caNames, plannedDigest, type Target } from './target.ts'
 
 // The target is what the operator wants, filled with what the cluster says: which CA is the old one, whether the new one is made,
@@ -45,49 +45,49 @@ export type RememberedChanges = readonly (Pick<CaChange, 'oldCa' | 'newCa'> & { 
 
 /** Returns the target of a run. */
 export function targetOf(
-  seen: Seen<TargetSections>,
+  observed: Observed<TargetSections>,
   settings: Settings,
   remembered: RememberedChanges = [],
 ): Target {
   const { cas, withBridge, given: _, ...rest } = settings
-  const changes = cas.flatMap((ca) => changeFrom(seen, ca, settings, remembered) ?? [])
+  const changes = cas.flatMap((ca) => changeFrom(observed, ca, settings, remembered) ?? [])
   // Who has the old CA's key may have more: with a leaked one no key is kept.
   const newKeys = settings.newKeys || settings.reason === 'compromise'
-  return { ...rest, newKeys, changes, isDropping: isDropping(seen, changes) }
+  return { ...rest, newKeys, changes, isDropping: isDropping(observed, changes) }
 }
 
 function changeFrom(
-  seen: Seen<TargetSections>,
+  observed: Observed<TargetSections>,
   ca: CaName,
   { withBridge, reason, given }: Settings,
   remembered: RememberedChanges,
 ): CaChange | undefined {
   const laidOut = (what: keyof ReturnType<typeof materialPaths>) =>
-    apiServers(seen).flatMap(({ node }) => {
-      return fileAt(seen, node, materialPaths(folderOn(seen, node), ca)[what]) ?? []
+    apiServers(observed).flatMap(({ node }) => {
+      return fileAt(observed, node, materialPaths(folderOn(observed, node), ca)[what]) ?? []
     })
   const first = (what: 'oldCertificate' | 'newCertificate' | 'bridge') =>
-    laidOut(what).flatMap((file) => seen.certificates.get(certificatesIn(file)[0] ?? '') ?? [])[0]
+    laidOut(what).flatMap((file) => observed.certificates.get(certificatesIn(file)[0] ?? '') ?? [])[0]
   const known = remembered.find((one) => one.ca === ca)
   // A run that was killed between the two has left a key without its certificate: that key is certified.
   const madeKey = laidOut('newKey').flatMap(({ holds }) => (holds.kind === 'key' ? holds.spki : []))[0]
-  const oldCa = first('oldCertificate') ?? known?.oldCa ?? presentCa(seen, ca)
+  const oldCa = first('oldCertificate') ?? known?.oldCa ?? presentCa(observed, ca)
   if (oldCa === undefined) return undefined
   const newCa =
-    first('newCertificate') ?? known?.newCa ?? givenCa(given, ca) ?? plannedCa(seen, oldCa, ca, madeKey)
+    first('newCertificate') ?? known?.newCa ?? givenCa(given, ca) ?? plannedCa(observed, oldCa, ca, madeKey)
   if (ca === 'front-proxy' || !withBridge || reason === 'compromise') return { ca, oldCa, newCa }
   return { ca, oldCa, newCa, bridge: first('bridge') ?? plannedBridge(oldCa, newCa) }
 }
 
 /** The CA whose key lies beside the file by which API servers know clients; else the first of the file. */
-function presentCa(seen: Seen<TargetSections>, ca: CaName): CertificateRecord | undefined {
-  for (const api of apiServers(seen)) {
+function presentCa(observed: Observed<TargetSections>, ca: CaName): CertificateRecord | undefined {
+  for (const api of apiServers(observed)) {
     const path = caFileOf(api, ca)
     if (path === undefined) continue
-    const records = certificatesIn(fileAt(seen, api.node, path)).flatMap(
-      (digest) => seen.certificates.get(digest) ?? [],
+    const records = certificatesIn(fileAt(observed, api.node, path)).flatMap(
+      (digest) => observed.certificates.get(digest) ?? [],
     )
-    const key = fileAt(seen, api.node, keyBeside(path))?.holds
+    const key = fileAt(observed, api.node, keyBeside(path))?.holds
     const signer = key?.kind === 'key' ? records.find(({ spki }) => spki === key.spki) : undefined
     const found = signer ?? records[0]
     if (found !== undefined) return found
@@ -103,7 +103,7 @@ function givenCa(given: Settings['given'], ca: CaName): CertificateRecord | unde
 
 /** As phase 1 will make it: another name, so that tools that go by names can tell the two, and key identifiers. */
 function plannedCa(
-  seen: Seen<TargetSections>,
+  observed: Observed<TargetSections>,
   oldCa: CertificateRecord,
   ca: CaName,
   key = `planned:key of ${ca}/new`,
@@ -117,8 +117,8 @@ function plannedCa(
     spki: key,
     signedBy: key,
     isCa: true,
-    notBeforeMs: seen.atMs - 300_000,
-    notAfterMs: seen.atMs + 3_650 * 86_400_000,
+    notBeforeMs: observed.atMs - 300_000,
+    notAfterMs: observed.atMs + 3_650 * 86_400_000,
   }
 }
 
@@ -135,11 +135,11 @@ export function nextName(subject: string, ca: CaName): string {
 }
 
 /** True once a verifier trusts the new CA alone, or phase 12 wrote down that it would see to that. */
-function isDropping(seen: Seen<TargetSections>, changes: readonly CaChange[]): boolean {
-  if (seen.intents.some(({ drops }) => drops)) return true
+function isDropping(observed: Observed<TargetSections>, changes: readonly CaChange[]): boolean {
+  if (observed.intents.some(({ drops }) => drops)) return true
   return changes.some(({ ca, oldCa, newCa }) =>
-    apiServers(seen).some((api) => {
-      const trust = certificatesIn(fileAt(seen, api.node, caFileOf(api, ca)))
+    apiServers(observed).some((api) => {
+      const trust = certificatesIn(fileAt(observed, api.node, caFileOf(api, ca)))
       return trust.includes(newCa.digest) && !trust.includes(oldCa.digest)
     }),
   )

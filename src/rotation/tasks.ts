@@ -1,5 +1,5 @@
 import type { Action, Condition, Content, Lane, ObjectChange, ProbeSubject, Step, Task } from './action.ts'
-import { type FileSnapshot, fileAt, type ObjectReference, type Seen } from './snapshot.ts'
+import { type FileSnapshot, fileAt, type ObjectReference, type Observed } from './snapshot.ts'
 
 // What the parts of a phase put their steps together from.
 
@@ -10,13 +10,13 @@ export function rewrite({ node, path, digest, mode }: FileSnapshot, content: Con
 
 /** Returns the writing of a file that is there or not. */
 export function write(
-  seen: Seen<'files'>,
+  observed: Observed<'files'>,
   node: string,
   path: string,
   content: Content,
   mode = 0o600,
 ): Task<'write-file'> {
-  const replaces = fileAt(seen, node, path)?.digest ?? 'absent'
+  const replaces = fileAt(observed, node, path)?.digest ?? 'absent'
   return { kind: 'write-file', node, path, replaces, content, mode }
 }
 

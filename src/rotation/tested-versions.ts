@@ -1,6 +1,6 @@
 import { commandLine, embed } from '../errors/command-line.ts'
 import type { Refusal } from './phase.ts'
-import type { ComponentName, Seen } from './snapshot.ts'
+import type { ComponentName, Observed } from './snapshot.ts'
 import type { Target } from './target.ts'
 
 /** The minor versions of Kubernetes that a rotation was run on from phase 1 to phase 12, on real nodes (docs/benchmarks.md). */
@@ -18,7 +18,7 @@ const unknown = 'unknown'
 
 /** Returns the refusal of each minor version that no rotation was run on and that the operator did not accept. */
 export function untestedVersions(
-  { nodes, components }: Seen<'nodes' | 'components'>,
+  { nodes, components }: Observed<'nodes' | 'components'>,
   { acceptedVersions }: Pick<Target, 'acceptedVersions'>,
 ): readonly Refusal[] {
   const kubelets = nodes.map(({ name: at, kubeletVersion: version }) => ({ at, node: at, version }))

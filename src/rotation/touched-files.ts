@@ -2,7 +2,7 @@ import type { FlagChanges } from '../pki/component-flags.ts'
 import type { CopiedFile } from './action.ts'
 import { leafFlags } from './leaves.ts'
 import { caFileOf, keyBeside } from './material.ts'
-import { byNode, type ComponentSnapshot, fileAt, onNode, type Seen, servingPathOf } from './snapshot.ts'
+import { byNode, type ComponentSnapshot, fileAt, type Observed, onNode, servingPathOf } from './snapshot.ts'
 import { caNames } from './target.ts'
 import { trustFlags } from './trust-files.ts'
 
@@ -23,8 +23,8 @@ const copiedFlags = [
 type Needs = 'components' | 'kubelets' | 'kubeconfigs' | 'files'
 
 /** Returns the files of a node that later phases may change, each with what it is now. */
-export function touchedFilesOn(seen: Seen<Needs>, node: string): readonly CopiedFile[] {
-  const components = onNode(seen.components, node)
+export function touchedFilesOn(observed: Observed<Needs>, node: string): readonly CopiedFile[] {
+  const components = onNode(observed.components, node)
   const definitions = new Map(components.map((one) => [one.definition, one]))
   const ofComponents = components.flatMap(({ name, definition, flags }) => {
     const named = [...trustFlags[name].map(({ flag }) => flag), ...copiedFlags]
@@ -34,17 +34,17 @@ export function touchedFilesOn(seen: Seen<Needs>, node: string): readonly Copied
     .filter(({ name }) => name === 'kube-apiserver')
     .flatMap((api) => caNames.flatMap((ca) => caFileOf(api, ca) ?? []))
     .map(keyBeside)
-    .filter((path) => fileAt(seen, node, path) !== undefined)
-  const ofKubelets = onNode(seen.kubelets, node).flatMap((kubelet) => {
+    .filter((path) => fileAt(observed, node, path) !== undefined)
+  const ofKubelets = onNode(observed.kubelets, node).flatMap((kubelet) => {
     return [kubelet.clientCaFile, kubelet.kubeconfig, kubelet.clientCurrent, servingPathOf(kubelet)]
   })
-  const kubeconfigs = byNode(seen.kubeconfigs, ({ at }) => at?.node ?? '').get(node) ?? []
+  const kubeconfigs = byNode(observed.kubeconfigs, ({ at }) => at?.node ?? '').get(node) ?? []
   const paths = new Set([...ofComponents, ...keys, ...ofKubelets, ...kubeconfigs.map(({ at }) => at?.path)])
   return [...paths]
     .filter((path) => path !== undefined)
     .sort()
     .map((path) => {
-      const file = fileAt(seen, node, path)
+      const file = fileAt(observed, node, path)
       const component = definitions.get(path)
       const version = component?.version
       return {

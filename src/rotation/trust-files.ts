@@ -5,8 +5,8 @@ import {
   certificatesIn,
   fileAt,
   fileKey,
+  type Observed,
   type ProcessId,
-  type Seen,
 } from './snapshot.ts'
 import { type CaChange, type CaName, changeOf, type Target, withNew, withoutOld } from './target.ts'
 import { rewrite } from './tasks.ts'
@@ -50,10 +50,10 @@ export const trustFlags = {
 
 /** Returns the trust files of these components, node by node. */
 export function trustFilesOf(
-  seen: Seen<'components'>,
+  observed: Observed<'components'>,
   names: readonly ComponentName[],
 ): readonly TrustFile[] {
-  return seen.components
+  return observed.components
     .filter(({ name }) => names.includes(name))
     .flatMap(({ id, node, name, flags }) =>
       trustFlags[name].flatMap(({ flag, ca, reload }) => {
@@ -64,14 +64,14 @@ export function trustFilesOf(
 }
 
 /** Returns every trust file of the control plane, and of kubelets. */
-export function allTrustFiles(seen: Seen<'components' | 'kubelets'>): readonly TrustFile[] {
+export function allTrustFiles(observed: Observed<'components' | 'kubelets'>): readonly TrustFile[] {
   const names = ['kube-apiserver', 'kube-controller-manager', 'kube-scheduler'] as const
-  return [...trustFilesOf(seen, names), ...kubeletTrustFiles(seen)]
+  return [...trustFilesOf(observed, names), ...kubeletTrustFiles(observed)]
 }
 
 /** Returns the client CA file of each kubelet. */
-export function kubeletTrustFiles(seen: Seen<'kubelets'>): readonly TrustFile[] {
-  return seen.kubelets.map(({ id, node, clientCaFile }) => ({
+export function kubeletTrustFiles(observed: Observed<'kubelets'>): readonly TrustFile[] {
+  return observed.kubelets.map(({ id, node, clientCaFile }) => ({
     process: id,
     node,
     path: clientCaFile,
@@ -87,9 +87,9 @@ export function distinctFiles(files: readonly TrustFile[]): readonly TrustFile[]
 }
 
 /** True when the file holds the new CA of its kind, or is none of this rotation's. */
-export function holdsNew(seen: Seen<'files'>, file: TrustFile, target: Target): boolean {
+export function holdsNew(observed: Observed<'files'>, file: TrustFile, target: Target): boolean {
   const change = changeOf(target, file.ca)
-  const certificates = certificatesIn(fileAt(seen, file.node, file.path))
+  const certificates = certificatesIn(fileAt(observed, file.node, file.path))
   return (
     change === undefined ||
     certificates.includes(change.newCa.digest) ||
@@ -106,45 +106,49 @@ function verifiesByOthers(certificates: readonly string[], { oldCa, newCa }: CaC
 
 /** Returns the file by which an API server verifies kubelets, where it is the rotated CA's. It is read once. */
 export function kubeletCaFileOf(
-  seen: Seen<'files'>,
+  observed: Observed<'files'>,
   { node, flags }: ComponentSnapshot,
   target: Target,
 ): string | undefined {
   const change = changeOf(target, 'cluster')
   const path = flags[kubeletCaFlag]
   if (change === undefined || path === undefined) return undefined
-  return verifiesByOthers(certificatesIn(fileAt(seen, node, path)), change) ? undefined : path
+  return verifiesByOthers(certificatesIn(fileAt(observed, node, path)), change) ? undefined : path
 }
 
 /** True when the file still holds the old CA of its kind. */
-export function holdsOld(seen: Seen<'files'>, { node, path, ca }: TrustFile, target: Target): boolean {
+export function holdsOld(
+  observed: Observed<'files'>,
+  { node, path, ca }: TrustFile,
+  target: Target,
+): boolean {
   const change = changeOf(target, ca)
-  return change !== undefined && certificatesIn(fileAt(seen, node, path)).includes(change.oldCa.digest)
+  return change !== undefined && certificatesIn(fileAt(observed, node, path)).includes(change.oldCa.digest)
 }
 
 /** Returns the writing that adds the new CA behind what the file holds; nothing when it is there. */
 export function addingNew(
-  seen: Seen<'files'>,
+  observed: Observed<'files'>,
   trustFile: TrustFile,
   target: Target,
 ): readonly Task<'write-file'>[] {
   const change = changeOf(target, trustFile.ca)
-  const file = fileAt(seen, trustFile.node, trustFile.path)
-  if (change === undefined || file === undefined || holdsNew(seen, trustFile, target)) return []
+  const file = fileAt(observed, trustFile.node, trustFile.path)
+  if (change === undefined || file === undefined || holdsNew(observed, trustFile, target)) return []
   const certificates = withNew(certificatesIn(file), change)
   return [rewrite(file, { kind: 'certificates', certificates })]
 }
 
 /** Returns the writing that leaves the new CA and takes the old one out; nothing when that is so. */
 export function droppingOld(
-  seen: Seen<'files'>,
+  observed: Observed<'files'>,
   trustFile: TrustFile,
   target: Target,
 ): readonly Task<'write-file'>[] {
   const change = changeOf(target, trustFile.ca)
-  const file = fileAt(seen, trustFile.node, trustFile.path)
+  const file = fileAt(observed, trustFile.node, trustFile.path)
   if (change === undefined || file === undefined) return []
-  if (holdsNew(seen, trustFile, target) && !holdsOld(seen, trustFile, target)) return []
+  if (holdsNew(observed, trustFile, target) && !holdsOld(observed, trustFile, target)) return []
   const certificates = withoutOld(certificatesIn(file), change)
   return [rewrite(file, { kind: 'certificates', certificates })]
 }

@@ -1,6 +1,6 @@
 import type { Task } from './action.ts'
 import { restartWith, type Wanted } from './restart.ts'
-import { onNode, type Seen } from './snapshot.ts'
+import { type Observed, onNode } from './snapshot.ts'
 import type { Target } from './target.ts'
 import { probe } from './tasks.ts'
 import { distinctFiles, kubeletCaFileOf, type TrustFile } from './trust-files.ts'
@@ -10,27 +10,27 @@ type Rewriting = (file: TrustFile) => readonly Task<'write-file'>[]
 
 /** Returns how one node's trust files change, which API servers restart because they read one only then, and what proves it. */
 export function trustOnNode(
-  seen: Seen<'components' | 'files' | 'leases' | 'evidence'>,
+  observed: Observed<'components' | 'files' | 'leases' | 'evidence'>,
   node: string,
   files: readonly TrustFile[],
   target: Target,
   rewriting: Rewriting,
   annotations?: Wanted['annotations'],
 ): Record<'writes' | 'restarts' | 'probes', readonly Task[]> {
-  const { writes, probes } = rewritten(seen, onNode(files, node), target, rewriting)
+  const { writes, probes } = rewritten(observed, onNode(files, node), target, rewriting)
   const written = new Set(writes.map(({ path }) => path))
-  const restarts = onNode(seen.components, node).flatMap((component) => {
-    const path = kubeletCaFileOf(seen, component, target)
+  const restarts = onNode(observed.components, node).flatMap((component) => {
+    const path = kubeletCaFileOf(observed, component, target)
     if (path === undefined) return []
     const wanted = { files: [path], ...(annotations && { annotations }), isAboutToChange: written.has(path) }
-    return restartWith(seen, component, wanted)
+    return restartWith(observed, component, wanted)
   })
   return { writes, restarts, probes }
 }
 
 /** Returns how trust files change, and what proves it of these and of those that have changed before. */
 export function rewritten(
-  seen: Seen<'files' | 'evidence'>,
+  observed: Observed<'files' | 'evidence'>,
   files: readonly TrustFile[],
   target: Target,
   rewriting: Rewriting,
@@ -41,7 +41,7 @@ export function rewritten(
   const untouched = files.filter((file) => !isWritten(file))
   const probes = [
     ...provingAll(files.filter(isWritten), target),
-    ...unprovenAt(seen, untouched, target).map((subject) => probe(subject)),
+    ...unprovenAt(observed, untouched, target).map((subject) => probe(subject)),
   ]
   return { writes, probes }
 }

@@ -6,8 +6,8 @@ import {
   fileAt,
   fileKey,
   hasStartedSince,
+  type Observed,
   type ProcessSnapshot,
-  type Seen,
 } from './snapshot.ts'
 import { restoreFiles } from './undo.ts'
 
@@ -19,7 +19,7 @@ type Sees = 'components' | 'leases' | 'files'
  * Returns the definitions that a phase changed as a pass back: each restored and its process started anew before the next, standbys
  * first.
  */
-export function backToDefinitions(copies: readonly CopySnapshot[], now: Seen<Sees>): readonly Task[] {
+export function backToDefinitions(copies: readonly CopySnapshot[], now: Observed<Sees>): readonly Task[] {
   const changed = changedFiles(copies)
   const restored = restoreFiles(copies, now, isDefinition(now))
   const writes = Map.groupBy(restored, ({ node, path }) => fileKey(node, path))
@@ -38,7 +38,7 @@ export function backToDefinitions(copies: readonly CopySnapshot[], now: Seen<See
   ]
 }
 
-function isDefinition({ components }: Seen<'components'>): (node: string, path: string) => boolean {
+function isDefinition({ components }: Observed<'components'>): (node: string, path: string) => boolean {
   const definitions = new Set(components.map(({ node, definition }) => fileKey(node, definition)))
   return (node, path) => definitions.has(fileKey(node, path))
 }
@@ -49,7 +49,7 @@ function isDefinition({ components }: Seen<'components'>): (node: string, path: 
  */
 export function backToFiles(
   copies: readonly CopySnapshot[],
-  now: Seen<Sees>,
+  now: Observed<Sees>,
   components: readonly ComponentSnapshot[],
   flag: string,
 ): Record<'files', readonly Task<'write-file'>[]> & Record<'restarts', readonly Task[]> {
@@ -76,7 +76,7 @@ export function changedFiles(copies: readonly CopySnapshot[]): ReadonlySet<strin
 
 /** True when a process was started after all of these became what they are. */
 export function hasRead(
-  now: Seen<'files'>,
+  now: Observed<'files'>,
   process: ProcessSnapshot | undefined,
   node: string,
   paths: readonly (string | undefined)[],

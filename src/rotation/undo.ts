@@ -1,6 +1,6 @@
 import type { Content, Task } from './action.ts'
 import { copiesIndex } from './material.ts'
-import { type CopySnapshot, fileAt, type Seen } from './snapshot.ts'
+import { type CopySnapshot, fileAt, type Observed } from './snapshot.ts'
 import { patch, write } from './tasks.ts'
 
 // What brings files and objects back to their copies. Only what differs is written, so that an undo can be done again.
@@ -8,7 +8,7 @@ import { patch, write } from './tasks.ts'
 /** Returns the writings that restore those copied files that are asked for, in the order of the copies. */
 export function restoreFiles(
   copies: readonly CopySnapshot[],
-  now: Seen<'files'>,
+  now: Observed<'files'>,
   isAsked: (node: string, path: string) => boolean = () => true,
 ): readonly Task<'write-file'>[] {
   return copies.flatMap(({ node, of, digest, mode, linksTo }) => {
@@ -25,7 +25,7 @@ function contentOf(digest: string | undefined, linksTo: string | undefined): Con
 }
 
 /** Returns the writings that put the copies of these nodes aside, so that no later rotation takes them for what was before it. */
-export function puttingCopiesAside({ copies }: Seen<'copies'>): readonly Task<'write-file'>[] {
+export function puttingCopiesAside({ copies }: Observed<'copies'>): readonly Task<'write-file'>[] {
   const nodes = new Set(copies.map(({ node }) => node))
   return Array.from(nodes, (node) => indexing(node, { kind: 'copies-over' }))
 }

@@ -13,8 +13,8 @@ import {
   type FileSnapshot,
   fileAt,
   fileKey,
+  type Observed,
   onNode,
-  type Seen,
   type Snapshot,
 } from './snapshot.ts'
 import { changeOf, isPlanned, type Target } from './target.ts'
@@ -25,12 +25,12 @@ import { shortList, versioned } from './tested-versions.ts'
 
 /** Returns why a rotation is not begun now: an upgrade of the control plane that is under way. */
 export function upgradeUnderWay(
-  seen: Seen<'components'> & Partial<Pick<Snapshot, 'kubeadm'>>,
+  observed: Observed<'components'> & Partial<Pick<Snapshot, 'kubeadm'>>,
   { changes, waivers }: Target,
 ): readonly Refusal[] {
   // Later, going on is safer than standing still.
   if (!changes.every(({ newCa }) => isPlanned(newCa))) return []
-  const mix = versionMix(seen)
+  const mix = versionMix(observed)
   if (mix !== undefined && !waivers.has(mix.id)) {
     const accept = commandLine`kcert rotate-ca plan --waive ${mix.id}`
     return [
@@ -41,10 +41,10 @@ export function upgradeUnderWay(
       },
     ]
   }
-  const { kubeadm } = seen
+  const { kubeadm } = observed
   if (kubeadm === undefined) return []
   const wanted = patchOf(kubeadm.kubernetesVersion)
-  const others = apiServers(seen).filter(({ version }) => version !== undefined)
+  const others = apiServers(observed).filter(({ version }) => version !== undefined)
   const [first] = others
   // Of an accepted mix it names one.
   if (first === undefined || others.some(({ version }) => patchOf(version) === wanted)) return []
@@ -59,10 +59,10 @@ export function upgradeUnderWay(
 }
 
 /** Returns the versions that the control plane runs, where they differ: in words, and as they are accepted by --waive. */
-export function versionMix(seen: Seen<'components'>): { words: string; id: string } | undefined {
+export function versionMix(observed: Observed<'components'>): { words: string; id: string } | undefined {
   const patches = new Set<string>()
   const words = versioned.flatMap((name) => {
-    const known = componentsNamed(seen, name).filter(({ version }) => version !== undefined)
+    const known = componentsNamed(observed, name).filter(({ version }) => version !== undefined)
     const byPatch = Map.groupBy(known, ({ version }) => patchOf(version))
     for (const patch of byPatch.keys()) patches.add(patch)
     if (byPatch.size < 2) return []
@@ -81,14 +81,14 @@ type Sees = 'components' | 'files' | 'kubeconfigs' | 'copies' | 'intents'
  * Returns what somebody took back of a phase since it was begun, in words: certificates of the old CA that were issued again, flags that
  * are gone. What kcert has not done yet is older than the phase's first act.
  */
-export function takenBack(seen: Seen<Sees>, target: Target): ReadonlyMap<number, readonly string[]> {
+export function takenBack(observed: Observed<Sees>, target: Target): ReadonlyMap<number, readonly string[]> {
   if (target.isDropping) return new Map()
-  const begun = new Map(seen.intents.map(({ phase, atMs }) => [phase, atMs]))
-  const all = [withoutFlags, withOldCa, oldLeaves].flatMap((find) => find(seen, target))
+  const begun = new Map(observed.intents.map(({ phase, atMs }) => [phase, atMs]))
+  const all = [withoutFlags, withOldCa, oldLeaves].flatMap((find) => find(observed, target))
   const found = all.filter(
     ({ phase, file }) => file.changedAtMs > (begun.get(phase) ?? Number.POSITIVE_INFINITY),
   )
-  const upgrades = upgradedSince(seen)
+  const upgrades = upgradedSince(observed)
   const cause =
     upgrades.length === 0 ? '' : `; upgraded since phase 1: ${shortList(upgrades.map(({ words }) => words))}`
   return new Map(
@@ -106,12 +106,12 @@ interface Written {
   readonly what: string
 }
 
-function withoutFlags(seen: Seen<Sees>, target: Target): Written[] {
+function withoutFlags(observed: Observed<Sees>, target: Target): Written[] {
   if (changeOf(target, 'cluster') === undefined) return []
-  const unled = componentsNamed(seen, 'kube-controller-manager').filter(
-    (one) => signingGeneration(seen, one) === undefined,
+  const unled = componentsNamed(observed, 'kube-controller-manager').filter(
+    (one) => signingGeneration(observed, one) === undefined,
   )
-  const files = unled.flatMap(({ node, definition }) => fileAt(seen, node, definition) ?? [])
+  const files = unled.flatMap(({ node, definition }) => fileAt(observed, node, definition) ?? [])
   return files.map((file) => written('publish-both', file, 'without the flags of this phase'))
 }
 
@@ -119,21 +119,21 @@ function written(id: PhaseId, file: FileSnapshot, how: string): Written {
   return { phase: phaseRow(id).number, file, what: `written ${how}` }
 }
 
-function withOldCa(seen: Seen<Sees>, target: Target): Written[] {
+function withOldCa(observed: Observed<Sees>, target: Target): Written[] {
   const change = changeOf(target, 'cluster')
-  return kubeconfigFiles(seen).flatMap(({ file }) => {
+  return kubeconfigFiles(observed).flatMap(({ file }) => {
     if (file === undefined || change === undefined) return []
-    const isBack = !certificatesIn(file).includes(change.newCa.digest) || isOfOldCa(seen, file, change)
+    const isBack = !certificatesIn(file).includes(change.newCa.digest) || isOfOldCa(observed, file, change)
     return isBack ? [written('kubeconfigs', file, 'with the old CA')] : []
   })
 }
 
-function oldLeaves(seen: Seen<Sees>, target: Target): Written[] {
-  return oldApiLeaves(seen, target).map(({ file }) => written('present-new', file, 'with the old CA'))
+function oldLeaves(observed: Observed<Sees>, target: Target): Written[] {
+  return oldApiLeaves(observed, target).map(({ file }) => written('present-new', file, 'with the old CA'))
 }
 
 /** Returns why an undo is refused: it would bring back manifests of an older version. */
-export function downgradesIn(seen: Seen<Sees>, steps: readonly Step[]): readonly Refusal[] {
+export function downgradesIn(observed: Observed<Sees>, steps: readonly Step[]): readonly Refusal[] {
   const restored = new Set(
     steps
       .flatMap(actionsOf)
@@ -142,7 +142,7 @@ export function downgradesIn(seen: Seen<Sees>, steps: readonly Step[]): readonly
       ),
   )
   // A unit names no version: what it starts is a file that no rotation writes.
-  const found = upgradedSince(seen).filter(
+  const found = upgradedSince(observed).filter(
     ({ definition, runsAs }) => runsAs === 'static-pod' && restored.has(definition),
   )
   if (found.length === 0) return []
@@ -156,9 +156,9 @@ export function downgradesIn(seen: Seen<Sees>, steps: readonly Step[]): readonly
 }
 
 /** By the copies of phase 1, which say what each definition started. */
-function upgradedSince(seen: Seen<'components' | 'copies'>) {
-  return seen.components.flatMap(({ id, node, definition, version, runsAs }) => {
-    const copy = onNode(seen.copies, node).find(
+function upgradedSince(observed: Observed<'components' | 'copies'>) {
+  return observed.components.flatMap(({ id, node, definition, version, runsAs }) => {
+    const copy = onNode(observed.copies, node).find(
       ({ of, version: its }) => its !== undefined && 'path' in of && of.path === definition,
     )
     if (copy === undefined || patchOf(copy.version) === patchOf(version)) return []

@@ -38,50 +38,50 @@ export interface Counted {
 
 /** Returns whether the old CA could go, or is gone: everything that presents, trusts or stores it, by name. */
 export function verificationReport(
-  seen: Snapshot,
+  observed: Snapshot,
   target: Target,
   history: readonly JournalEntry[],
   counted: readonly Counted[],
 ): RotationVerification {
-  const checks = checksOf(seen, target, counted)
+  const checks = checksOf(observed, target, counted)
   return {
     apiVersion: 'kcert/v1',
     kind: 'RotationVerification',
-    generatedAt: timeOf(seen.atMs),
+    generatedAt: timeOf(observed.atMs),
     holds: checks.every(({ ok }) => ok),
     authorities: authorityViews(target),
     checks,
-    handshakes: seen.handshakes.map(({ presenter, chain, atMs }) => ({
+    handshakes: observed.handshakes.map(({ presenter, chain, atMs }) => ({
       presenter,
-      chain: certificateViews(chain, seen.certificates, target),
+      chain: certificateViews(chain, observed.certificates, target),
       at: timeOf(atMs),
     })),
-    evidence: [...evidenceIn(history).values()].map((one) => evidenceView(one, seen.atMs)),
+    evidence: [...evidenceIn(history).values()].map((one) => evidenceView(one, observed.atMs)),
   }
 }
 
-function checksOf(seen: Snapshot, target: Target, counted: readonly Counted[]): Check[] {
+function checksOf(observed: Snapshot, target: Target, counted: readonly Counted[]): Check[] {
   const change = changeOf(target, 'cluster')
-  const files = allTrustFiles(seen)
+  const files = allTrustFiles(observed)
   return [
-    check('nodes', 'every node answers', seen.nodes.length, silentNodes(seen)),
-    check('presenters', 'nobody shows a certificate of the old CA', seen.handshakes.length, [
-      ...presentersOfOldCa(seen, target).map((one) => ({ ...one, next: cureOf(seen, one.at) })),
-      ...silentServers(seen),
+    check('nodes', 'every node answers', observed.nodes.length, silentNodes(observed)),
+    check('presenters', 'nobody shows a certificate of the old CA', observed.handshakes.length, [
+      ...presentersOfOldCa(observed, target).map((one) => ({ ...one, next: cureOf(observed, one.at) })),
+      ...silentServers(observed),
     ]),
-    leavesCheck(seen, target),
-    check('stored', 'no ConfigMap or Secret of others goes by the old CA alone', seen.stored.lookedAt, [
-      ...storingOldAlone(seen, target).map((one) => gap(one.at, one.what, cureOfStored(one))),
-      ...unreadKinds(seen).map((what) => gap('API server', what, rightToList)),
+    leavesCheck(observed, target),
+    check('stored', 'no ConfigMap or Secret of others goes by the old CA alone', observed.stored.lookedAt, [
+      ...storingOldAlone(observed, target).map((one) => gap(one.at, one.what, cureOfStored(one))),
+      ...unreadKinds(observed).map((what) => gap('API server', what, rightToList)),
     ]),
     check('verifiers', 'every verifier trusts the new CA', files.length, [
       ...files
-        .filter((file) => !holdsNew(seen, file, target))
+        .filter((file) => !holdsNew(observed, file, target))
         .map(({ process, path }) => gap(process, `${path} without the new CA`)),
     ]),
-    ...(change === undefined ? [] : clusterChecks(seen, target, change)),
+    ...(change === undefined ? [] : clusterChecks(observed, target, change)),
     { ...handshakesCheck(counted), ...acceptedAt(counted) },
-    ...(target.isDropping ? [oldTrustCheck(seen, target, files)] : []),
+    ...(target.isDropping ? [oldTrustCheck(observed, target, files)] : []),
   ]
 }
 
@@ -89,26 +89,26 @@ function silentNodes({ nodes }: Snapshot): readonly Gap[] {
   return nodes.flatMap(({ name, unreachable }) => (unreachable === undefined ? [] : [gap(name, unreachable)]))
 }
 
-function leavesCheck(seen: Snapshot, target: Target): Check {
-  const leaves = ownLeaves(seen)
-  const old = leaves.filter(({ file, ca }) => isOld(seen, target, file, ca))
+function leavesCheck(observed: Snapshot, target: Target): Check {
+  const leaves = ownLeaves(observed)
+  const old = leaves.filter(({ file, ca }) => isOld(observed, target, file, ca))
   const findings = old.map(({ file: { node, path } }) => gap(fileKey(node, path), 'signed by the old CA'))
   return check('leaves', 'no file holds a leaf of the old CA', leaves.length, findings)
 }
 
 /** What is only of the cluster's CA. */
-function clusterChecks(seen: Snapshot, target: Target, change: CaChange): readonly Check[] {
+function clusterChecks(observed: Snapshot, target: Target, change: CaChange): readonly Check[] {
   const { digest } = change.newCa
-  const published = seen.published.filter(({ isActive }) => isActive)
-  const pods = seen.pods.filter((pod) => !isWaived(pod, target))
-  const lacking = pods.filter((pod) => lacksNew(seen, target, change, pod))
-  const isInInfo = seen.clusterInfo?.trust.includes(digest) ?? true
+  const published = observed.published.filter(({ isActive }) => isActive)
+  const pods = observed.pods.filter((pod) => !isWaived(pod, target))
+  const lacking = pods.filter((pod) => lacksNew(observed, target, change, pod))
+  const isInInfo = observed.clusterInfo?.trust.includes(digest) ?? true
   const read = target.isDropping
     ? 'every pod has the new CA in its volume'
     : 'every pod has read the new CA, or had the time to read it again'
   return [
     check('published', 'every namespace and service account has the new CA', published.length, [
-      ...nonePublished(seen),
+      ...nonePublished(observed),
       ...published
         .filter(({ trust }) => !trust?.includes(digest))
         .map(({ kind, name, unread }) => gap(`${kind} ${name}`, unread ?? 'without the new CA')),
@@ -117,8 +117,8 @@ function clusterChecks(seen: Snapshot, target: Target, change: CaChange): readon
     check(
       'cluster-info',
       'whoever joins meets the new CA, signed for every token',
-      seen.clusterInfo === undefined ? 0 : 1,
-      [...(isInInfo ? [] : [gap(clusterInfoPlace, 'without the new CA')]), ...unsignedTokens(seen)],
+      observed.clusterInfo === undefined ? 0 : 1,
+      [...(isInInfo ? [] : [gap(clusterInfoPlace, 'without the new CA')]), ...unsignedTokens(observed)],
     ),
   ]
 }
@@ -135,13 +135,13 @@ function handshakesCheck(counted: readonly Counted[]): Check {
   return check('handshake-errors', what, counted.length, counted.length === 0 ? [none] : failed)
 }
 
-function oldTrustCheck(seen: Snapshot, target: Target, files: readonly TrustFile[]): Check {
+function oldTrustCheck(observed: Snapshot, target: Target, files: readonly TrustFile[]): Check {
   const change = changeOf(target, 'cluster')
-  return check('old-trust', 'nobody trusts the old CA', files.length + seen.caBundles.length, [
+  return check('old-trust', 'nobody trusts the old CA', files.length + observed.caBundles.length, [
     ...files
-      .filter((file) => holdsOld(seen, file, target))
+      .filter((file) => holdsOld(observed, file, target))
       .map(({ process, path }) => gap(process, `${path} with the old CA`)),
-    ...(change ? bundlesWithOldCa(seen, change).map(({ id }) => gap(id, 'holds the old CA')) : []),
+    ...(change ? bundlesWithOldCa(observed, change).map(({ id }) => gap(id, 'holds the old CA')) : []),
   ])
 }
 
@@ -161,28 +161,32 @@ function gap(at: string, what: string, next?: string): Finding {
 }
 
 /** Phase 12 changes volumes once more, and a process that knew both CAs still knows the new one. */
-function lacksNew(seen: Snapshot, target: Target, change: CaChange, pod: PodSnapshot): boolean {
+function lacksNew(observed: Snapshot, target: Target, change: CaChange, pod: PodSnapshot): boolean {
   if (target.isDropping) return pod.volume !== undefined && !pod.volume.trust.includes(change.newCa.digest)
-  return convergenceOf(seen, change, target, pod) !== 'converged'
+  return convergenceOf(observed, change, target, pod) !== 'converged'
 }
 
-function ownLeaves(seen: Snapshot): readonly Pick<ApiLeaf, 'file' | 'ca'>[] {
-  const kubelets = seen.kubelets.flatMap((kubelet) => [
-    fileAt(seen, kubelet.node, clientPathOf(kubelet)),
-    fileAt(seen, kubelet.node, servingPathOf(kubelet)),
+function ownLeaves(observed: Snapshot): readonly Pick<ApiLeaf, 'file' | 'ca'>[] {
+  const kubelets = observed.kubelets.flatMap((kubelet) => [
+    fileAt(observed, kubelet.node, clientPathOf(kubelet)),
+    fileAt(observed, kubelet.node, servingPathOf(kubelet)),
   ])
-  const others = [...kubelets, ...kubeconfigFiles(seen).map(({ file }) => file)]
-  return [...apiLeaves(seen), ...others.flatMap((file) => (file ? [{ file, ca: 'cluster' as const }] : []))]
+  const others = [...kubelets, ...kubeconfigFiles(observed).map(({ file }) => file)]
+  return [
+    ...apiLeaves(observed),
+    ...others.flatMap((file) => (file ? [{ file, ca: 'cluster' as const }] : [])),
+  ]
 }
 
-function isOld(seen: Snapshot, target: Target, file: FileSnapshot, ca: CaName): boolean {
+function isOld(observed: Snapshot, target: Target, file: FileSnapshot, ca: CaName): boolean {
   const change = changeOf(target, ca)
-  return change !== undefined && isOfOldCa(seen, file, change)
+  return change !== undefined && isOfOldCa(observed, file, change)
 }
 
 /** Ours is phase 9's; somebody else's is re-issued by its owner, or taken upon the operator by name. */
-function cureOf(seen: Snapshot, presenter: string): string {
+function cureOf(observed: Snapshot, presenter: string): string {
   const isOurs =
-    seen.kubelets.some(({ id }) => id === presenter) || seen.components.some(({ id }) => id === presenter)
+    observed.kubelets.some(({ id }) => id === presenter) ||
+    observed.components.some(({ id }) => id === presenter)
   return isOurs ? 'kcert rotate-ca --phase 9' : commandLine`its owner re-issues it, or --waive ${presenter}`
 }

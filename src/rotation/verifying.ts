@@ -5,7 +5,7 @@ import {
   type ComponentSnapshot,
   type ExtensionAuthenticationSnapshot,
   fileAt,
-  type Seen,
+  type Observed,
 } from './snapshot.ts'
 import { type CaName, changeOf, type Target } from './target.ts'
 import { patch, probe, wait } from './tasks.ts'
@@ -26,16 +26,16 @@ function clientSubjects(at: string, ca: CaName, target: Target): readonly Client
 
 /** Returns what is not proven of these hot files since they last changed. */
 export function unprovenAt(
-  seen: Seen<'files' | 'evidence'>,
+  observed: Observed<'files' | 'evidence'>,
   files: readonly TrustFile[],
   target: Target,
 ): readonly ClientSubject[] {
   return files
     .filter(({ ca, reload }) => reload === 'hot' && changeOf(target, ca) !== undefined)
     .flatMap((file) => {
-      const since = fileAt(seen, file.node, file.path)?.changedAtMs
+      const since = fileAt(observed, file.node, file.path)?.changedAtMs
       return clientSubjects(file.process, file.ca, target).filter(
-        (subject) => !isProven(seen, subject, since),
+        (subject) => !isProven(observed, subject, since),
       )
     })
 }
@@ -56,15 +56,15 @@ export function knowsByConfigMap({ name, flags }: ComponentSnapshot): boolean {
 }
 
 export function unprovenSchedulers(
-  seen: Seen<'components' | 'extensionAuthentication' | 'evidence'>,
+  observed: Observed<'components' | 'extensionAuthentication' | 'evidence'>,
   target: Target,
 ): readonly ClientSubject[] {
   if (changeOf(target, 'cluster') === undefined) return []
-  const since = seen.extensionAuthentication?.changedAtMs
-  return seen.components
+  const since = observed.extensionAuthentication?.changedAtMs
+  return observed.components
     .filter(knowsByConfigMap)
     .flatMap(({ id }) => clientSubjects(id, 'cluster', target))
-    .filter((subject) => !isProven(seen, subject, since))
+    .filter((subject) => !isProven(observed, subject, since))
 }
 
 /**

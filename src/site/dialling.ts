@@ -2,7 +2,7 @@ import { connect as connectTcp } from 'node:net'
 import type { Duplex } from 'node:stream'
 import { commandLine } from '../errors/command-line.ts'
 import { questionFor } from '../probe/client-verdict.ts'
-import type { Seen, Target, Unseen } from '../probe/target.ts'
+import type { Observed, Target, Unobserved } from '../probe/target.ts'
 import { handshake, type TlsVersion } from '../tls/handshake.ts'
 import { nextAfter, reasonOf } from '../tls/served.ts'
 
@@ -15,7 +15,7 @@ export interface ProbeTarget extends Target {
   /** PEM; shown to a server that asks for one. */
   readonly pair?: ClientPair
   /** What is known before anything is dialled: that there is nothing to dial. */
-  readonly unseen?: Unseen
+  readonly unseen?: Unobserved
 }
 
 export interface ClientPair {
@@ -29,7 +29,10 @@ export interface DialOptions {
 }
 
 /** Returns what was seen at a target, or why nothing was. Never throws. */
-export async function look(target: ProbeTarget, { timeoutMs, version }: DialOptions): Promise<Seen | Unseen> {
+export async function look(
+  target: ProbeTarget,
+  { timeoutMs, version }: DialOptions,
+): Promise<Observed | Unobserved> {
   const { host, port, serverName, dial, pair, kind, unseen } = target
   if (unseen !== undefined) return unseen
   try {
@@ -41,7 +44,7 @@ export async function look(target: ProbeTarget, { timeoutMs, version }: DialOpti
   }
 }
 
-function unseenBy(target: ProbeTarget, error: NodeJS.ErrnoException, options: DialOptions): Unseen {
+function unseenBy(target: ProbeTarget, error: NodeJS.ErrnoException, options: DialOptions): Unobserved {
   const isReached = error.code?.startsWith('ERR_SSL') ?? false
   return {
     isReached,

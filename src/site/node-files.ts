@@ -48,8 +48,8 @@ export class NodeFiles {
     const found = new Map<string, NodeFile>()
     if (paths.length === 0) return found
     const stale: string[] = []
-    const seen = paths.filter((path) => this.known.has(path))
-    const facts = seen.length === 0 ? [] : await this.node.statFiles(seen, call)
+    const observed = paths.filter((path) => this.known.has(path))
+    const facts = observed.length === 0 ? [] : await this.node.statFiles(observed, call)
     const fresh = new Map(facts.map((one) => [one.path, one]))
     for (const path of paths) {
       const known = this.known.get(path)

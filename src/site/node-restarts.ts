@@ -61,14 +61,14 @@ const livesMs = 15_000
  */
 export async function awaitKubelet(site: Site, name: string): Promise<void> {
   const begun = site.clock().getTime()
-  let seen: { readonly pid: number; readonly ticks: number; readonly atMs: number } | undefined
+  let observed: { readonly pid: number; readonly ticks: number; readonly atMs: number } | undefined
   for (;;) {
     const now = site.clock().getTime()
     const [running] = await nodeNamed(site, name).processes(['kubelet'])
-    if (running === undefined) seen = undefined
-    else if (seen?.pid !== running.pid || seen.ticks !== running.startTicks)
-      seen = { pid: running.pid, ticks: running.startTicks, atMs: now }
-    if (seen !== undefined && now - seen.atMs >= livesMs) return
+    if (running === undefined) observed = undefined
+    else if (observed?.pid !== running.pid || observed.ticks !== running.startTicks)
+      observed = { pid: running.pid, ticks: running.startTicks, atMs: now }
+    if (observed !== undefined && now - observed.atMs >= livesMs) return
     if (running !== undefined && (await healthStatus(site, name, running)) === 200) return
     if (now - begun > kubeletDeadlineMs) {
       throw new KcertError('KCERT_ROTATION_GATE', `the kubelet of ${name} does not stay`, {

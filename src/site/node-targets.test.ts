@@ -103,7 +103,7 @@ test('processes tell where they listen, what they were given, and by whom they a
     {},
   )
   expect(faults).toEqual([])
-  const seen = targets.map(({ name, host, port, expectedNames, anchors, isVerified, given, client }) => ({
+  const observed = targets.map(({ name, host, port, expectedNames, anchors, isVerified, given, client }) => ({
     [name]: [
       `${host}:${port}`,
       expectedNames.join(' '),
@@ -114,7 +114,7 @@ test('processes tell where they listen, what they were given, and by whom they a
     ],
   }))
   const own = 'cp1:/etc/kubernetes/pki'
-  expect(Object.assign({}, ...seen)).toEqual({
+  expect(Object.assign({}, ...observed)).toEqual({
     'kube-apiserver cp1': [
       '127.0.0.1:6443',
       '192.0.2.10 kubernetes.default.svc 10.96.0.1',

@@ -317,7 +317,7 @@ export function requestsApiContract(open: () => Promise<Stage>): void {
       test('gives the object as it is, each change, and its end', async () => {
         const object = await create()
         const name = object.metadata.name!
-        const { changes, done } = await collect(name, (seen) => seen.at(-1)?.type === 'DELETED')
+        const { changes, done } = await collect(name, (observed) => observed.at(-1)?.type === 'DELETED')
         await expect.poll(() => changes.length, { timeout: 60_000 }).toBe(1)
         await cluster.requests.replaceApproval(withConditions(object, approved))
         await expect.poll(() => changes.length, { timeout: 60_000 }).toBe(2)
@@ -334,7 +334,7 @@ export function requestsApiContract(open: () => Promise<Stage>): void {
 
       test('waits for a name that is not there yet', async () => {
         const object = newRequest()
-        const { changes, done } = await collect(object.metadata.name!, (seen) => seen.length === 1)
+        const { changes, done } = await collect(object.metadata.name!, (observed) => observed.length === 1)
         await create()
         await cluster.requests.create(object)
         await done
@@ -343,9 +343,9 @@ export function requestsApiContract(open: () => Promise<Stage>): void {
 
       test('ends without a change when its signal is given', async () => {
         const end = new AbortController()
-        const seen = gather(cluster.requests.watch(newName('never'), end.signal))
+        const observed = gather(cluster.requests.watch(newName('never'), end.signal))
         setImmediate(() => end.abort())
-        expect(await seen).toEqual([])
+        expect(await observed).toEqual([])
       })
     })
 

@@ -24,9 +24,9 @@ export function rotationPortsContract(title: string, open: () => Promise<PortsSt
 
     const look = async (): Promise<Snapshot> =>
       (await stage.await(stage.observer.observe(sectionNames))) as Snapshot
-    const clientCa = (seen: Snapshot): FileSnapshot => {
-      const api = seen.components.find(({ name }) => name === 'kube-apiserver')!
-      return fileAt(seen, api.node, api.flags['client-ca-file'])!
+    const clientCa = (observed: Snapshot): FileSnapshot => {
+      const api = observed.components.find(({ name }) => name === 'kube-apiserver')!
+      return fileAt(observed, api.node, api.flags['client-ca-file'])!
     }
     const isDrift = { code: 'KCERT_ROTATION_DRIFT' }
 
@@ -49,8 +49,8 @@ export function rotationPortsContract(title: string, open: () => Promise<PortsSt
     })
 
     test('what is replaced is copied first, with its phase, and comes back as it was', async () => {
-      const seen = await look()
-      const { node, path, mode, digest, holds } = clientCa(seen)
+      const observed = await look()
+      const { node, path, mode, digest, holds } = clientCa(observed)
       const [ca] = holds.kind === 'certificates' ? holds.certificates : []
       const write = { kind: 'write-file', phase: 5, node, path, mode } as const
       const twice = { kind: 'certificates', certificates: [ca!, ca!] } as const
@@ -75,8 +75,8 @@ export function rotationPortsContract(title: string, open: () => Promise<PortsSt
     })
 
     test('a process that is another one already is not restarted', async () => {
-      const manager = (seen: Snapshot) =>
-        seen.components.find(({ name }) => name === 'kube-controller-manager')!
+      const manager = (observed: Snapshot) =>
+        observed.components.find(({ name }) => name === 'kube-controller-manager')!
       const before = manager(await look())
       const restart = { kind: 'restart', phase: 2, process: before.id, how: 'definition' } as const
       const replaces = before.process!.startedAtMs - 60_000
@@ -85,7 +85,7 @@ export function rotationPortsContract(title: string, open: () => Promise<PortsSt
     })
 
     test('a service that is restarted is another process, and well', async () => {
-      const kubelet = (seen: Snapshot) => seen.kubelets.at(-1)!
+      const kubelet = (observed: Snapshot) => observed.kubelets.at(-1)!
       const before = kubelet(await look())
       const replaces = before.process!.startedAtMs
       const restart = { kind: 'restart', phase: 9, process: before.id, replaces, how: 'service' } as const

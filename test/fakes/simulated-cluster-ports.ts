@@ -18,11 +18,11 @@ import type {
   CopySnapshot,
   FileHolds,
   FileSnapshot,
+  Observed,
   ProcessSnapshot,
   PublishedTrust,
   SectionName,
   Sections,
-  Seen,
   Snapshot,
 } from '../../src/rotation/snapshot.ts'
 import { sectionNames } from '../../src/rotation/snapshot.ts'
@@ -49,7 +49,7 @@ export class SimulatedObserver implements Observer {
     this.cluster = cluster
   }
 
-  async observe<Section extends SectionName>(sections: readonly Section[]): Promise<Seen<Section>> {
+  async observe<Section extends SectionName>(sections: readonly Section[]): Promise<Observed<Section>> {
     await this.cluster.time.sleep(20)
     const snapshot: Record<string, unknown> = {
       atMs: this.cluster.time.nowMs,
@@ -59,7 +59,7 @@ export class SimulatedObserver implements Observer {
       this.asked.set(section, (this.asked.get(section) ?? 0) + 1)
       snapshot[section] = this[section]()
     }
-    return snapshot as unknown as Seen<Section>
+    return snapshot as unknown as Observed<Section>
   }
 
   /** Everything, for a test to look at. */
@@ -568,13 +568,14 @@ export class SimulatedExecutor implements Executor {
     }
   }
 
-  async restart({ process: id, replaces: seen, lease, how }: RestartComponent): Promise<void> {
+  async restart({ process: id, replaces: observed, lease, how }: RestartComponent): Promise<void> {
     const [node, name] = id.split('/') as [string, string]
     await this.reach(node)
     const running = this.cluster.processes.get(id)?.startedAtMs
     // One that came back by itself before this run wrote on the node has not read what was written.
     const wroteAtMs = how === 'service' ? (this.wroteAtMs.get(node) ?? 0) : 0
-    const replaces = running !== undefined && seen !== undefined && running < wroteAtMs ? running : seen
+    const replaces =
+      running !== undefined && observed !== undefined && running < wroteAtMs ? running : observed
     const isOld = (): boolean => this.cluster.processes.get(id)?.startedAtMs === replaces
     if (isOld() && how === 'service') {
       if (name === 'kubelet') this.cluster.restartKubelet(node)

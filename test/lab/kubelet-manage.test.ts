@@ -59,13 +59,13 @@ describeOnCluster('kubelet manage and forecast', () => {
         ['client', 'client'],
         ['serving', 'server'],
       ]) {
-        const seen = node.certificates.find((one) => one.usage === usage)!
+        const observed = node.certificates.find((one) => one.usage === usage)!
         const name = `kubelet_certificate_manager_${metric}_ttl_seconds`
         const ttlMs = (await metricWhenThere(cluster, node.name, name)) * 1000
-        const differenceMs = Math.abs(Date.parse(seen.notAfter) - (Date.now() + ttlMs))
+        const differenceMs = Math.abs(Date.parse(observed.notAfter) - (Date.now() + ttlMs))
         expect(differenceMs, `${usage} of ${node.name}`).toBeLessThan(20_000)
-        expect(seen).toMatchObject({ state: 'waiting', isSelfSigned: false })
-        if (usage === 'serving') expect(seen).toMatchObject({ source: 'handshake' })
+        expect(observed).toMatchObject({ state: 'waiting', isSelfSigned: false })
+        if (usage === 'serving') expect(observed).toMatchObject({ source: 'handshake' })
       }
     }
     expect(exit).toBe(0)

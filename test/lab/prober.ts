@@ -58,13 +58,13 @@ export async function startProber(more: readonly string[] = []): Promise<Prober>
     samples,
     async stop(table = []) {
       await endProcess(prober, 'SIGTERM')
-      const seen = samples()
-      if (seen.length === 0) {
+      const observed = samples()
+      if (observed.length === 0) {
         throw new LabError('the prober saw nothing', {
           why: readFileSync(join(probeFiles.folder, 'prober.log'), 'utf8'),
         })
       }
-      return evaluate(seen, table)
+      return evaluate(observed, table)
     },
   }
 }

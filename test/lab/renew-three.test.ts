@@ -80,11 +80,11 @@ describeOnCluster('renew with three control planes', () => {
   })
 
   test('while all is well, two of three members stay healthy when etcd is renewed', async () => {
-    const seen: { readonly atMs: number; readonly healthy: number }[] = []
+    const observed: { readonly atMs: number; readonly healthy: number }[] = []
     const watch = { isOver: false }
     const watching = (async () => {
       while (!watch.isOver) {
-        seen.push({ healthy: (await healthyMembers()).length, atMs: performance.now() })
+        observed.push({ healthy: (await healthyMembers()).length, atMs: performance.now() })
         await sleep(200)
       }
     })()
@@ -94,15 +94,15 @@ describeOnCluster('renew with three control planes', () => {
       watch.isOver = true
       await watching
     }
-    let lastWellMs = seen[0]!.atMs
+    let lastWellMs = observed[0]!.atMs
     let longestMs = 0
-    for (const { atMs, healthy } of seen) {
+    for (const { atMs, healthy } of observed) {
       if (healthy >= 2) lastWellMs = atMs
       longestMs = Math.max(longestMs, atMs - lastWellMs)
     }
-    process.stderr.write(`${seen.length} looks; longest without two: ${longestMs.toFixed(0)} ms\n`)
-    expect(seen.length).toBeGreaterThan(20)
-    expect(seen.some(({ healthy }) => healthy === 2)).toBe(true)
+    process.stderr.write(`${observed.length} looks; longest without two: ${longestMs.toFixed(0)} ms\n`)
+    expect(observed.length).toBeGreaterThan(20)
+    expect(observed.some(({ healthy }) => healthy === 2)).toBe(true)
     // While they elect a leader none is healthy; a lost quorum lasts as long as a pod's start.
     expect(longestMs).toBeLessThan(5_000)
     expect(await healthyMembers()).toEqual(names())

@@ -152,8 +152,8 @@ describeOnCluster('renew', () => {
       const script = `set -e; systemctl stop kubelet; OLD=$(ls /var/lib/kcert/backups/renew-*/var/lib/kubelet/pki/kubelet-client-2*.pem | head -1); ${line}; systemctl start kubelet || true`
       const damaged = await onNode('w1', 'sh', '-c', script)
       expect(damaged.code, damaged.stderr).toBe(0)
-      const seen = await kcert('kubelet', 'doctor', 'w1')
-      expect([seen.code, seen.stdout]).toEqual([3, expect.stringContaining(id)])
+      const observed = await kcert('kubelet', 'doctor', 'w1')
+      expect([observed.code, observed.stdout]).toEqual([3, expect.stringContaining(id)])
       const since = Date.now()
       const mended = await kcert('kubelet', 'doctor', 'w1', '--fix', '--yes', '-o', 'json')
       expect(mended.code, mended.stdout + mended.stderr).toBe(0)

@@ -291,12 +291,12 @@ observes('the observer on 1+1', { controlPlanes: 1, workers: 1 }, (scene) => {
       ...inventory,
       nodes: [first!, { ...second!, access: { by: 'command', argv: ['false'] } }],
     })
-    const seen = await new SiteObserver(site).observe(sectionNames)
+    const observed = await new SiteObserver(site).observe(sectionNames)
     await site.close()
-    expect(seen.nodes[0]).not.toHaveProperty('unreachable')
-    expect(seen.nodes[1]?.unreachable).toMatch(/status 1/)
-    expect(seen.kubelets.map(({ node }) => node)).toEqual(['cp1'])
-    expect(seen.pods.find(({ node }) => node === 'w1')).not.toHaveProperty('volume')
+    expect(observed.nodes[0]).not.toHaveProperty('unreachable')
+    expect(observed.nodes[1]?.unreachable).toMatch(/status 1/)
+    expect(observed.kubelets.map(({ node }) => node)).toEqual(['cp1'])
+    expect(observed.pods.find(({ node }) => node === 'w1')).not.toHaveProperty('volume')
   })
 
   test('discover proves by ssh that each node can be read and written, and leaves nothing behind', async () => {
@@ -398,13 +398,13 @@ observes('the observer on 1+1', { controlPlanes: 1, workers: 1 }, (scene) => {
   test('by ssh the same is seen', async () => {
     const { cluster, snapshot } = scene()
     const site = await labSite(cluster, labInventory(cluster, 'ssh'))
-    const seen = await new SiteObserver(site).observe(['components', 'files', 'handshakes'])
+    const observed = await new SiteObserver(site).observe(['components', 'files', 'handshakes'])
     await site.close()
-    expect(seen.components.map(({ id, flags, process }) => [id, flags, process?.isHealthy])).toEqual(
+    expect(observed.components.map(({ id, flags, process }) => [id, flags, process?.isHealthy])).toEqual(
       snapshot.components.map(({ id, flags, process }) => [id, flags, process?.isHealthy]),
     )
-    expect([...seen.files.keys()].toSorted()).toEqual([...snapshot.files.keys()].toSorted())
-    expect(seen.handshakes.map(({ presenter }) => presenter)).toEqual(
+    expect([...observed.files.keys()].toSorted()).toEqual([...snapshot.files.keys()].toSorted())
+    expect(observed.handshakes.map(({ presenter }) => presenter)).toEqual(
       snapshot.handshakes.map(({ presenter }) => presenter),
     )
   })

@@ -69,9 +69,9 @@ export function evaluate(samples: readonly Sample[], table: readonly Expectation
   for (const raw of [...samples].sort((a, b) => a.at.localeCompare(b.at))) {
     const sample = raw.kind === 'counter' ? counterOutcome(raw, failuresBefore) : raw
     const cell = cellOf(sample)
-    const seen = cells.get(cell)
-    if (seen === undefined) cells.set(cell, [sample])
-    else seen.push(sample)
+    const observed = cells.get(cell)
+    if (observed === undefined) cells.set(cell, [sample])
+    else observed.push(sample)
     const rows = table.filter((expectation) => matches(expectation, sample))
     const allowed = rows.length === 0 ? ['ok'] : rows.flatMap(({ allow }) => allow)
     if (!allowed.includes(sample.outcome) && !allowed.includes('*')) {
@@ -79,11 +79,11 @@ export function evaluate(samples: readonly Sample[], table: readonly Expectation
       bad.add(sample)
     }
   }
-  const verdicts = [...cells].map(([cell, seen]) => ({
+  const verdicts = [...cells].map(([cell, observed]) => ({
     cell,
-    samples: seen.length,
-    unexpected: seen.filter((sample) => bad.has(sample)).length,
-    longestGapMs: longestGap(seen),
+    samples: observed.length,
+    unexpected: observed.filter((sample) => bad.has(sample)).length,
+    longestGapMs: longestGap(observed),
   }))
   return { holds: unexpected.length === 0, samples: samples.length, unexpected, cells: verdicts }
 }

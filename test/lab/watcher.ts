@@ -12,7 +12,7 @@ import type { Sample } from './verdict.ts'
 
 /** Watches a cluster beside a test. Needs the prober's files. */
 export class Watcher {
-  private readonly seen: Sample[] = []
+  private readonly observed: Sample[] = []
   private readonly ending = new AbortController()
   private readonly work: Promise<unknown>
 
@@ -40,7 +40,7 @@ export class Watcher {
   async stop(): Promise<readonly Sample[]> {
     this.ending.abort()
     await this.work
-    return this.seen
+    return this.observed
   }
 
   private async every(ms: number, look: () => Promise<void>): Promise<void> {
@@ -60,7 +60,7 @@ export class Watcher {
     const begun = performance.now()
     const end = (outcome: string, error?: string): void => {
       const ms = performance.now() - begun
-      this.seen.push({
+      this.observed.push({
         at: at.toISOString(),
         ...facts,
         outcome,
@@ -160,7 +160,7 @@ export class Watcher {
         )
       }),
     )
-    this.seen.push(...counts.flatMap((one) => one ?? []))
+    this.observed.push(...counts.flatMap((one) => one ?? []))
   }
 
   private async countingPods(): Promise<{ name: string; url: string }[]> {

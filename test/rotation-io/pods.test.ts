@@ -18,14 +18,14 @@ const path = '/pods/uid-1/volumes/kubernetes.io~projected/token/ca.crt'
 
 /** A pod with the cluster's CA, made 60 minutes ago, as the watch sees it. */
 async function seenWith(status: object, root = '/var/lib/kubelet', argv: readonly string[] = []) {
-  const [pod] = await allSeenWith({ status, root, argv })
+  const [pod] = await allObservedWith({ status, root, argv })
   return pod!
 }
 
 const ownVolume = { name: 'token', projected: { sources: [{ configMap: { name: 'kube-root-ca.crt' } }] } }
 
 /** One for each file with a CA. */
-async function allSeenWith({
+async function allObservedWith({
   status = { containerStatuses: [{ name: 'web', state: { running: { startedAt: minutes(50) } } }] } as object,
   root = '/var/lib/kubelet',
   argv = [] as readonly string[],
@@ -137,14 +137,14 @@ test.for<[string, object, object[]]>([
   ['a bundle of another signer', { signerName: 'example.com/ours', labelSelector: {} }, []],
   ['a bundle of no signer', { name: 'ours' }, []],
 ])('a volume with %s', async ([, source, expected]) => {
-  const pods = await allSeenWith({ volumes: [bundleVolume(source)], paths: [bundlePath] })
+  const pods = await allObservedWith({ volumes: [bundleVolume(source)], paths: [bundlePath] })
   expect(pods.map(({ trustBundle }) => trustBundle)).toEqual(expected)
   expect(pods.every(({ volume }) => volume !== undefined)).toBe(true)
 })
 
 test('a pod with its own CA and a ClusterTrustBundle has two files', async () => {
   const volumes = [ownVolume, bundleVolume({ signerName, labelSelector: {} })]
-  const pods = await allSeenWith({ volumes, paths: [path, bundlePath] })
+  const pods = await allObservedWith({ volumes, paths: [path, bundlePath] })
   expect(pods.map(({ id, trustBundle }) => [id, trustBundle])).toEqual([
     ['default/web', undefined],
     ['default/web', {}],
@@ -154,7 +154,7 @@ test('a pod with its own CA and a ClusterTrustBundle has two files', async () =>
 test('a file that leads out of its volume is not read', async () => {
   const volumes = [bundleVolume({ signerName, labelSelector: {}, path: '../../../../secret.pem' })]
   const paths = ['/pods/uid-1/volumes/kubernetes.io~projected/cas/../../../../secret.pem']
-  const pods = await allSeenWith({ volumes, paths })
+  const pods = await allObservedWith({ volumes, paths })
   expect(pods.map(({ volume }) => volume)).toEqual([undefined])
 })
 
@@ -163,7 +163,7 @@ test('a volume that was written again long after its bundle was published holds 
   const bundle = { kind: 'ClusterTrustBundle', name: bundleName, isActive: true, trust: [] } as const
   const changed = async (changedAtMs: number) => {
     const published = [{ ...bundle, changedAtMs }]
-    const [pod] = await allSeenWith({ volumes, paths: [bundlePath], published })
+    const [pod] = await allObservedWith({ volumes, paths: [bundlePath], published })
     return pod!.volume!.changedAtMs > pod!.startedAtMs
   }
   expect(await changed(Date.parse(minutes(53)))).toBe(false)
@@ -189,10 +189,10 @@ const oneCa = ca('old')
 const bothCas = `${oneCa}${ca('new')}`
 
 /** A pod that was started before both CAs came into its volume. */
-async function behind(given: Partial<Parameters<typeof allSeenWith>[0]>) {
+async function behind(given: Partial<Parameters<typeof allObservedWith>[0]>) {
   const state = { running: { startedAt: minutes(50) } }
   const searched: string[] = []
-  const [pod] = await allSeenWith({
+  const [pod] = await allObservedWith({
     status: { containerStatuses: [{ name: 'web', containerID: `containerd://${id}`, state }] },
     published: [
       {
@@ -212,7 +212,7 @@ async function behind(given: Partial<Parameters<typeof allSeenWith>[0]>) {
 
 const unread = 'its program cannot be read on its node'
 
-test.for<[string, Partial<Parameters<typeof allSeenWith>[0]>, string | undefined]>([
+test.for<[string, Partial<Parameters<typeof allObservedWith>[0]>, string | undefined]>([
   ['whose client-go reads a CA file again', { processes: [first] }, undefined],
   ['of an older client-go', { processes: [{ ...first, build: oldClientGo }] }, 'its client-go is v0.35.4'],
   ['without client-go', { processes: [{ ...first, build: [] }] }, 'its program has no client-go'],

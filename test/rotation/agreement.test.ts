@@ -111,13 +111,13 @@ async function verdictOf(seed: number): Promise<'refused' | 'empty' | 'done' | '
   if (settings.withBridge === false) scene.clients.expectsBridge = false
   const told: string[] = []
   const outcome = await scene.asProcess(async (rotation) => {
-    const { seen, target } = await rotation.look(sectionNames)
-    const planned = phaseNumbered(phase).plan(seen, target)
+    const { observed, target } = await rotation.look(sectionNames)
+    const planned = phaseNumbered(phase).plan(observed, target)
     const apart = dice.roll(2) === 0 ? planned : flat(planned)
     const steps = spoilers[dice.roll(spoilers.length)]!([...apart], dice)
     if (steps.length === 0) return 'empty'
     told.push(...flat(steps).map(describeAction))
-    if (checkPlan(seen, target, steps) !== undefined) return 'refused'
+    if (checkPlan(observed, target, steps) !== undefined) return 'refused'
     scene.clients.failures.length = 0
     try {
       await rotation.performAll(steps)

@@ -34,8 +34,8 @@ test.for([{ withBridge: true }, { withBridge: false }])(
     const scene = new Scene(byHand, settings)
     scene.clients.expectsBridge = settings.withBridge
     await scene.runAll(1, 8)
-    const { seen, target } = await lookAt(scene)
-    const open = phaseNumbered(9).gaps(seen, target)
+    const { observed, target } = await lookAt(scene)
+    const open = phaseNumbered(9).gaps(observed, target)
     expect(open.filter(({ at }) => at === 'cp1/kube-apiserver').map(({ what }) => what)).toEqual([
       'serving certificate of the old CA',
       'kubelet-client certificate of the old CA',
@@ -57,8 +57,8 @@ test("a kubelet's tlsCertFile is copied first, then signed anew for the same nam
   const before = leafOf(scene, 'w1', kubeletLeaf)
   await scene.runAll(1, 8)
   expect(scene.cluster.files.get('w1:/var/lib/kcert/copies/index.jsonl')!.text).toContain(kubeletLeaf)
-  const { seen, target } = await lookAt(scene)
-  expect(phaseNumbered(9).gaps(seen, target)).toContainEqual({
+  const { observed, target } = await lookAt(scene)
+  expect(phaseNumbered(9).gaps(observed, target)).toContainEqual({
     at: 'w1/kubelet',
     what: 'serving certificate of the old CA',
   })
@@ -146,9 +146,9 @@ test("etcd's certificates and service account keys are neither copied nor change
 test('a scheduler that verifies no client is asked for no proof', async () => {
   const scene = new Scene(byHand)
   await scene.runAll(1, 4)
-  const { seen, target } = await lookAt(scene)
+  const { observed, target } = await lookAt(scene)
   const probed = phaseNumbered(5)
-    .plan(seen, target)
+    .plan(observed, target)
     .flatMap((step) => (step.kind === 'together' ? step.lanes.flatMap((lane) => lane.steps) : [step]))
     .flatMap((step) => (step.kind === 'probe' && step.subject.kind === 'client' ? [step.subject.at] : []))
   expect(new Set(probed)).toEqual(
@@ -165,13 +165,13 @@ test('a scheduler that verifies no client is asked for no proof', async () => {
 test('serving certificates of kubelets before API servers have read both CAs are refused', async () => {
   const scene = new Scene(byHand)
   await scene.runAll(1, 8)
-  const { seen, target } = await lookAt(scene)
-  const steps = phaseNumbered(9).plan(seen, target)
-  expect(checkPlan(seen, target, steps)).toBeUndefined()
-  const components = seen.components.map((one) =>
+  const { observed, target } = await lookAt(scene)
+  const steps = phaseNumbered(9).plan(observed, target)
+  expect(checkPlan(observed, target, steps)).toBeUndefined()
+  const components = observed.components.map((one) =>
     one.name === 'kube-apiserver' ? { ...one, process: { ...one.process!, startedAtMs: 0 } } : one,
   )
-  expect(checkPlan({ ...seen, components }, target, steps)).toMatchObject({
+  expect(checkPlan({ ...observed, components }, target, steps)).toMatchObject({
     kind: 'kubelet-serving',
     presenter: 'cp1/kubelet, serving certificate',
     verifier: 'cp1/kube-apiserver, --kubelet-certificate-authority',
@@ -186,8 +186,8 @@ test('the old CA dropped while a kubelet still serves its certificate is refused
   scene.cluster.write('w1', kubeletLeaf, old)
   scene.cluster.restartKubelet('w1')
   await scene.cluster.time.pass(20_000)
-  const { seen, target } = await lookAt(scene)
-  const edge = checkPlan(seen, target, phaseNumbered(12).plan(seen, target))
+  const { observed, target } = await lookAt(scene)
+  const edge = checkPlan(observed, target, phaseNumbered(12).plan(observed, target))
   expect(edge).toMatchObject({ kind: 'kubelet-serving', presenter: 'w1/kubelet, serving certificate' })
   await expect(scene.run(12)).rejects.toMatchObject({ code: 'KCERT_ROTATION_REFUSED' })
 })

@@ -34,8 +34,8 @@ const empty: Sections = {
   intents: [],
 }
 
-function missing(until: Condition, seen: Partial<Snapshot> = {}): string[] {
-  const snapshot = { ...empty, atMs: 1_000, certificates: new Map([['leaf', leaf]]), ...seen }
+function missing(until: Condition, observed: Partial<Snapshot> = {}): string[] {
+  const snapshot = { ...empty, atMs: 1_000, certificates: new Map([['leaf', leaf]]), ...observed }
   return missingFor(until, snapshot).map(({ at, what }) => `${at}: ${what}`)
 }
 
@@ -178,8 +178,8 @@ describe('serves', () => {
     ],
     ['no bridge, where none may be', { ...until, bridged: false }, shows('leaf'), []],
     ['a bridge of which nothing is said', until, shows('leaf', 'bridge'), []],
-  ])('%s', (_, condition, seen, expected) => {
-    expect(missing(condition, seen)).toEqual(expected.map((what) => `${presenter}: ${what}`))
+  ])('%s', (_, condition, observed, expected) => {
+    expect(missing(condition, observed)).toEqual(expected.map((what) => `${presenter}: ${what}`))
   })
 })
 
@@ -208,8 +208,8 @@ describe('cluster-info-signed', () => {
       { clusterInfo: { version: '1', trust: ['old', 'new'], signatures } },
       [`${at}: not signed for token bbbbbb`],
     ],
-  ])('%s', (_, seen, expected) => {
-    expect(missing(until, seen)).toEqual(expected)
+  ])('%s', (_, observed, expected) => {
+    expect(missing(until, observed)).toEqual(expected)
   })
 })
 
@@ -232,8 +232,8 @@ describe('extension-authentication', () => {
     ['a requestheader list without the CA', holding(['c'], ['x']), [`${at}: of other content`]],
     ['the old CA among the clients', holding(['c', 'old'], ['r']), [`${at}: of other content`]],
     ['the old CA in the requestheader list', holding(['c'], ['r', 'old']), [`${at}: of other content`]],
-  ])('%s', (_, seen, expected) => {
-    expect(missing(until, seen)).toEqual(expected)
+  ])('%s', (_, observed, expected) => {
+    expect(missing(until, observed)).toEqual(expected)
   })
 })
 
@@ -329,8 +329,8 @@ test.each<[string, Condition, Partial<Snapshot>, string[]]>([
   ['an instant that has come', { kind: 'instant', atMs: 1_000 }, {}, []],
   ['an instant in the next second', { kind: 'instant', atMs: 1_001 }, {}, ['clock: 1 s to go']],
   ['an instant in five seconds', { kind: 'instant', atMs: 6_000 }, {}, ['clock: 5 s to go']],
-])('%s', (_, until, seen, expected) => {
-  expect(missing(until, seen)).toEqual(expected)
+])('%s', (_, until, observed, expected) => {
+  expect(missing(until, observed)).toEqual(expected)
 })
 
 test.each<[Condition['kind'], readonly string[]]>([

@@ -40,18 +40,18 @@ test.for([1, 2, 5])(
     const kubelets = [...cluster.nodes.keys()].map((node) => `${node}/kubelet`)
     const started = new Map(kubelets.map((id) => [id, cluster.processes.get(id)!.startedAtMs]))
     const away = (): string[] => kubelets.filter((id) => cluster.processes.get(id)?.isHealthy !== true)
-    const seen = { most: 0, besideFirst: 0 }
+    const observed = { most: 0, besideFirst: 0 }
     watch(scene, () => {
       const now = away()
-      seen.most = Math.max(seen.most, now.length)
+      observed.most = Math.max(observed.most, now.length)
       const isFirstDone = kubelets.some((id) => {
         const process = cluster.processes.get(id)
         return process?.isHealthy === true && process.startedAtMs !== started.get(id)
       })
-      if (!isFirstDone) seen.besideFirst = Math.max(seen.besideFirst, now.length)
+      if (!isFirstDone) observed.besideFirst = Math.max(observed.besideFirst, now.length)
     })
     await scene.run(9)
-    expect(seen).toEqual({ most: atOnce, besideFirst: 1 })
+    expect(observed).toEqual({ most: atOnce, besideFirst: 1 })
     expect(scene.clients.failures).toEqual([])
   },
 )

@@ -49,8 +49,8 @@ test.for(variants)(
   async ({ shape, settings }) => {
     const scene = new Scene(shape, settings)
     scene.clients.expectsBridge = settings?.withBridge !== false && settings?.reason !== 'compromise'
-    const { seen, target } = await scene.asProcess((rotation) => rotation.look(sectionNames))
-    const phases = [...forecast(seen, target)]
+    const { observed, target } = await scene.asProcess((rotation) => rotation.look(sectionNames))
+    const phases = [...forecast(observed, target)]
     for (const { phase, broken, open } of phases)
       expect([phase.number, broken, open]).toEqual([phase.number, undefined, []])
     for (const { phase, steps } of phases) {

@@ -11,10 +11,10 @@ import { Scene } from './scene.ts'
 
 // A gate that lacks what it is about does not open: on a snapshot from which one thing is taken away.
 
-const scenes = new Map<number, Promise<{ seen: Snapshot; target: Target }>>()
+const scenes = new Map<number, Promise<{ observed: Snapshot; target: Target }>>()
 
 /** What is seen once these phases hold. */
-function after(phase: number): Promise<{ seen: Snapshot; target: Target }> {
+function after(phase: number): Promise<{ observed: Snapshot; target: Target }> {
   const made =
     scenes.get(phase) ??
     (async () => {
@@ -26,21 +26,21 @@ function after(phase: number): Promise<{ seen: Snapshot; target: Target }> {
   return made
 }
 
-async function gapsOf(phase: number, change: (seen: Snapshot) => Partial<Snapshot>): Promise<string[]> {
-  const { seen, target } = await after(phase)
-  expect(phaseNumbered(phase).gaps(seen, target)).toEqual([])
+async function gapsOf(phase: number, change: (observed: Snapshot) => Partial<Snapshot>): Promise<string[]> {
+  const { observed, target } = await after(phase)
+  expect(phaseNumbered(phase).gaps(observed, target)).toEqual([])
   return phaseNumbered(phase)
-    .gaps({ ...seen, ...change(seen) }, target)
+    .gaps({ ...observed, ...change(observed) }, target)
     .map(({ at, what }) => `${at}: ${what}`)
 }
 
 test('phase 2: a signing file with two certificates, or with none, is a gap by its controller-manager', async () => {
-  const holding = (certificates: readonly string[]) => (seen: Snapshot) => {
-    const [api] = seen.components.filter(({ name }) => name === 'kube-controller-manager')
+  const holding = (certificates: readonly string[]) => (observed: Snapshot) => {
+    const [api] = observed.components.filter(({ name }) => name === 'kube-controller-manager')
     const path = api!.flags['cluster-signing-cert-file']
     return {
       files: new Map(
-        [...seen.files].map(([key, file]) => [
+        [...observed.files].map(([key, file]) => [
           key,
           file.node === api!.node && file.path === path
             ? { ...file, holds: { kind: 'certificates', certificates } as const }
@@ -60,8 +60,8 @@ test('phase 2: a signing file with two certificates, or with none, is a gap by i
 })
 
 test('phase 2: a controller-manager that does not run proves no signature', async () => {
-  const gaps = await gapsOf(2, (seen) => ({
-    components: seen.components.map(({ process, ...one }) =>
+  const gaps = await gapsOf(2, (observed) => ({
+    components: observed.components.map(({ process, ...one }) =>
       one.id === 'cp2/kube-controller-manager' || process === undefined ? one : { ...one, process },
     ),
   }))
@@ -72,29 +72,29 @@ test('phase 2: a controller-manager that does not run proves no signature', asyn
 test('phase 3 and its wait: where no namespace is seen nothing is published', async () => {
   const nowhere = 'ConfigMap kube-root-ca.crt: seen in no namespace'
   expect(await gapsOf(3, () => ({ published: [] }))).toEqual([nowhere])
-  const { seen } = await after(3)
+  const { observed } = await after(3)
   const missing = missingFor(
     { kind: 'published', bundles: true, holds: [], lacks: [] },
-    { ...seen, published: [] },
+    { ...observed, published: [] },
   )
   expect(missing.map(({ at, what }) => `${at}: ${what}`)).toEqual([nowhere])
 })
 
 test('phase 4: a pod whose volume and namespace are not seen is not known to have the new CA', async () => {
-  const { seen } = await after(4)
-  const [pod] = seen.pods
+  const { observed } = await after(4)
+  const [pod] = observed.pods
   const { volume: _, ...blind } = pod!
   const namespace = pod!.id.slice(0, pod!.id.indexOf('/'))
   const gaps = await gapsOf(4, ({ published }) => ({
-    pods: [{ ...blind, startedAtMs: seen.atMs }],
+    pods: [{ ...blind, startedAtMs: observed.atMs }],
     published: published.filter(({ name }) => !name.startsWith(`${namespace}/`)),
   }))
   expect(gaps.join()).toContain(pod!.id)
 })
 
 test('phase 5: a trust file that is not seen is not proven, however old the answer', async () => {
-  const { seen } = await after(5)
-  const api = seen.components.find(({ name }) => name === 'kube-apiserver')!
+  const { observed } = await after(5)
+  const api = observed.components.find(({ name }) => name === 'kube-apiserver')!
   const gaps = await gapsOf(5, ({ files }) => ({
     files: new Map([...files].filter(([, { path }]) => path !== api.flags['client-ca-file'])),
   }))
@@ -102,7 +102,7 @@ test('phase 5: a trust file that is not seen is not proven, however old the answ
 })
 
 test('phase 7: a component whose kubeconfig is not seen is not known to have read it', async () => {
-  const scheduler = (await after(7)).seen.components.find(({ name }) => name === 'kube-scheduler')!
+  const scheduler = (await after(7)).observed.components.find(({ name }) => name === 'kube-scheduler')!
   const gaps = await gapsOf(7, ({ files }) => ({
     files: new Map(
       [...files].filter(
@@ -127,8 +127,8 @@ test('phase 11: a server whose certificate is not seen, a counter that was not w
   expect(unwatched).toEqual([
     expect.stringMatching(/^cp2\/kube-apiserver: TLS handshake errors not compared/),
   ])
-  const { seen } = await after(11)
-  const api = seen.components.find(({ id }) => id === 'cp1/kube-apiserver')!
+  const { observed } = await after(11)
+  const api = observed.components.find(({ id }) => id === 'cp1/kube-apiserver')!
   const leafless = await gapsOf(11, ({ files }) => ({
     files: new Map(
       [...files].filter(([, { node, path }]) => node !== 'cp1' || path !== api.flags['tls-cert-file']),
@@ -138,8 +138,8 @@ test('phase 11: a server whose certificate is not seen, a counter that was not w
 })
 
 test('verify: what nobody counted, published or showed is a finding', async () => {
-  const { seen, target } = await after(11)
-  const emptied = { ...seen, published: [], handshakes: [] }
+  const { observed, target } = await after(11)
+  const emptied = { ...observed, published: [], handshakes: [] }
   const report = verificationReport(emptied, target, [], [])
   const open = report.checks.filter(({ ok }) => !ok).map(({ id }) => id)
   expect(open).toEqual(expect.arrayContaining(['presenters', 'published', 'handshake-errors']))
@@ -149,16 +149,16 @@ test('verify: what nobody counted, published or showed is a finding', async () =
 })
 
 test('a wait for a caBundle that is gone goes on', async () => {
-  const { seen } = await after(2)
+  const { observed } = await after(2)
   const gone = { kind: 'available', bundle: 'APIService v1.gone' } as const
-  expect(missingFor(gone, seen)).toEqual([{ at: 'APIService v1.gone', what: 'not there' }])
+  expect(missingFor(gone, observed)).toEqual([{ at: 'APIService v1.gone', what: 'not there' }])
 })
 
 test('evidence proves nothing of what was not seen', async () => {
-  const { seen } = await after(2)
+  const { observed } = await after(2)
   const subject = { kind: 'signer', generation: 'old' } as const
-  expect(isProven(seen, subject, 0)).toBe(true)
-  expect(isProven(seen, subject, undefined)).toBe(false)
+  expect(isProven(observed, subject, 0)).toBe(true)
+  expect(isProven(observed, subject, undefined)).toBe(false)
 })
 
 test.each([
@@ -187,14 +187,14 @@ test.each([
 })
 
 test('phase 4 says which pods are assumed to read their CA file once, and why', async () => {
-  const { seen, target } = await after(3)
+  const { observed, target } = await after(3)
   const said = (pods: Snapshot['pods']): readonly string[] =>
-    phaseNumbered(4).remarks!({ ...seen, pods }, target)
-  const [pod] = seen.pods.filter(({ rereads }) => !rereads)
+    phaseNumbered(4).remarks!({ ...observed, pods }, target)
+  const [pod] = observed.pods.filter(({ rereads }) => !rereads)
   const { newCa, oldCa } = target.changes.find(({ ca }) => ca === 'cluster')!
   const holding = (trust: readonly string[], readsOnce?: string) => ({
     ...pod!,
-    volume: { trust, changedAtMs: seen.atMs },
+    volume: { trust, changedAtMs: observed.atMs },
     ...(readsOnce === undefined ? {} : { readsOnce }),
   })
   const both = [oldCa.digest, newCa.digest]

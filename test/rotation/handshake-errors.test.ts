@@ -169,14 +169,14 @@ test('a client that trusts the old CA alone stops phase 12 at the first API serv
 
 test('a waived pod is waived by its address too, and no other pod', async () => {
   const scene = begunScene()
-  const { seen, target } = await scene.asProcess((rotation) => rotation.look(sectionNames))
-  const [pod, ...others] = seen.pods
+  const { observed, target } = await scene.asProcess((rotation) => rotation.look(sectionNames))
+  const [pod, ...others] = observed.pods
   const pods = [
     { ...pod!, address: '10.244.1.7' },
     ...others.map((one) => ({ ...one, address: '10.244.1.8' })),
   ]
   const waivedBy = (...ids: string[]) =>
-    handshakeSubject({ ...seen, pods }, { ...target, waivers: new Set(ids) }, 'cp1/kube-apiserver', 1_000)
+    handshakeSubject({ ...observed, pods }, { ...target, waivers: new Set(ids) }, 'cp1/kube-apiserver', 1_000)
       .waived
   expect(waivedBy(pod!.id)).toEqual(['10.244.1.7'])
   expect(waivedBy(pod!.id, '10.0.0.66')).toEqual(['10.0.0.66', '10.244.1.7'])
@@ -184,13 +184,13 @@ test('a waived pod is waived by its address too, and no other pod', async () => 
 })
 
 test('clients in pods are named, and the advised command starts their workloads again, whatever their names are', async () => {
-  const { seen } = await begunScene().asProcess((rotation) => rotation.look(sectionNames))
-  const [pod, other, bare] = seen.pods
+  const { observed } = await begunScene().asProcess((rotation) => rotation.look(sectionNames))
+  const [pod, other, bare] = observed.pods
   const pods = [
     { ...pod!, id: 'lab/plain-1', workload: 'Deployment lab/plain; touch x', address: '10.244.1.7' },
     { ...other!, id: 'lab/sts-0', workload: 'StatefulSet lab/sts', address: '10.244.1.8' },
     { ...bare!, id: 'lab/bare', workload: undefined, address: '10.244.1.9' },
-  ] as typeof seen.pods
+  ] as typeof observed.pods
   expect(helpFor(['10.244.1.7', '10.244.1.8', '10.0.0.9'], pods, 12)).toEqual({
     why: '; 10.244.1.7 is Pod lab/plain-1 of Deployment lab/plain; touch x; 10.244.1.8 is Pod lab/sts-0 of StatefulSet lab/sts',
     next: "kubectl rollout restart --namespace lab 'deployment/plain; touch x' && kubectl rollout restart --namespace lab statefulset/sts && kcert rotate-ca --phase 12",
@@ -247,17 +247,17 @@ function forgetRates(scene: Scene): void {
 /** As `kcert rotate-ca verify` asks. */
 async function verified(scene: Scene) {
   const report = await scene.asProcess(async (rotation) => {
-    const { seen, target } = await rotation.look(sectionNames)
+    const { observed, target } = await rotation.look(sectionNames)
     const executor = new SimulatedExecutor(scene.cluster, scene.clients)
-    const apis = seen.components.filter(({ name }) => name === 'kube-apiserver')
+    const apis = observed.components.filter(({ name }) => name === 'kube-apiserver')
     const counted = await Promise.all(
       apis.map(async ({ id: at }) => {
-        const subject = handshakeSubject(seen, target, at, 20_000)
+        const subject = handshakeSubject(observed, target, at, 20_000)
         const answer = await executor.probe({ kind: 'probe', phase: 11, subject, deadlineMs: 60_000 })
         return { at, ...answer, atMs: 0 }
       }),
     )
-    return verificationReport(seen, target, rotation.history, counted)
+    return verificationReport(observed, target, rotation.history, counted)
   })
   return report.checks.find(({ id }) => id === 'handshake-errors')!
 }

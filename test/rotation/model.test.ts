@@ -12,7 +12,7 @@ import { Scene } from './scene.ts'
 
 const small = { controlPlanes: 2, workers: 1 } as const
 
-async function lookAt(scene: Scene): Promise<{ seen: Snapshot; target: Target }> {
+async function lookAt(scene: Scene): Promise<{ observed: Snapshot; target: Target }> {
   return scene.asProcess((rotation) => rotation.look(sectionNames))
 }
 
@@ -22,8 +22,8 @@ async function edgeOf(
   phase: number,
   change: (steps: readonly Step[]) => readonly Step[] = (steps) => steps,
 ): Promise<BrokenEdge | undefined> {
-  const { seen, target } = await lookAt(scene)
-  return checkPlan(seen, target, change(phaseNumbered(phase).plan(seen, target)))
+  const { observed, target } = await lookAt(scene)
+  return checkPlan(observed, target, change(phaseNumbered(phase).plan(observed, target)))
 }
 
 function inOrder(steps: readonly Step[]): Action[] {
@@ -55,17 +55,17 @@ test('kube-root-ca.crt that jumps from the old CA to the new one fails whoever s
 test('a new CA of the same name without key identifiers is refused as OpenSSL would refuse it', async () => {
   const scene = new Scene({ ...small, sameName: true })
   await scene.runAll(1, 6)
-  const { seen, target } = await lookAt(scene)
-  const steps = phaseNumbered(7).plan(seen, target)
-  expect(checkPlan(seen, target, steps)).toBeUndefined()
+  const { observed, target } = await lookAt(scene)
+  const steps = phaseNumbered(7).plan(observed, target)
+  expect(checkPlan(observed, target, steps)).toBeUndefined()
   const { oldCa } = target.changes[0]!
   const { subjectKeyId: _, authorityKeyId: __, ...bare } = target.changes[0]!.newCa
   const mimic = { ...bare, subject: oldCa.subject, issuer: oldCa.subject }
-  const certificates = new Map(seen.certificates).set(mimic.digest, mimic)
+  const certificates = new Map(observed.certificates).set(mimic.digest, mimic)
   const changes = target.changes.map((change) =>
     change.ca === 'cluster' ? { ...change, newCa: mimic } : change,
   )
-  const edge = checkPlan({ ...seen, certificates }, { ...target, changes }, steps)!
+  const edge = checkPlan({ ...observed, certificates }, { ...target, changes }, steps)!
   expect(edge.refusing).toEqual(['openssl'])
   expect(refusalOf(edge).what).toContain('(as OpenSSL builds paths)')
 })

@@ -167,27 +167,30 @@ describe('a key in use', () => {
 })
 
 test('keys are looked for in the own folders and beside the CAs of components and kubelets, each path once', () => {
-  const seen = {
+  const observed = {
     ...cluster({ 'root-ca-file': '/pki/ca.crt', 'cluster-signing-key-file': '/sign.key' }, {}),
     kubelets: [
       { node: 'cp1', clientCaFile: '/kubelet/ca.crt' },
       { node: 'w1', clientCaFile: '/kubelet/w1.pem' },
     ],
   } as unknown as Parameters<typeof keyPlaces>[0]
-  expect(keyPlaces(seen, 'cp1')).toEqual({
+  expect(keyPlaces(observed, 'cp1')).toEqual({
     folders: ['/var/lib/kcert', '/pki/kcert'],
     besideCas: ['/pki/ca.key', '/sign.key', '/kubelet/ca.key'],
   })
-  expect(keyPlaces(seen, 'w1')).toEqual({ folders: ['/var/lib/kcert'], besideCas: ['/kubelet/w1-key.pem'] })
+  expect(keyPlaces(observed, 'w1')).toEqual({
+    folders: ['/var/lib/kcert'],
+    besideCas: ['/kubelet/w1-key.pem'],
+  })
 })
 
 test('a worker with another component has no folder beside an API server', () => {
-  const seen = {
+  const observed = {
     ...cluster({}, {}),
     components: [component('w1', 'kube-proxy', {})],
     kubelets: [],
   } as unknown as Parameters<typeof keyPlaces>[0]
-  expect(keyPlaces(seen, 'w1').folders).toEqual(['/var/lib/kcert'])
+  expect(keyPlaces(observed, 'w1').folders).toEqual(['/var/lib/kcert'])
 })
 
 test('an encrypted key is left, with the commands that tell whose it is, quoted for the shell', () => {

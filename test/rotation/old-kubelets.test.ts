@@ -39,7 +39,7 @@ test('pods that do not become Ready again stop the phase, by their names, and it
 test('a Service whose only Ready pods are on such a node is named before its kubelet is restarted', async () => {
   const scene = sceneWith({ w1: old })
   await scene.runAll(1, 8)
-  const { seen, target } = await scene.asProcess((rotation) => rotation.look(sectionNames))
+  const { observed, target } = await scene.asProcess((rotation) => rotation.look(sectionNames))
   const pod = (node: string, service: string, isReady = true) => ({
     pod: `${service}-${node}`,
     node,
@@ -54,12 +54,13 @@ test('a Service whose only Ready pods are on such a node is named before its kub
     pod('w2', 'shop/two'),
     pod('w3', 'shop/elsewhere'),
   ]
-  const remarks = (nodes = seen.nodes) => phaseNumbered(9).remarks!({ ...seen, nodes, backends }, target)
+  const remarks = (nodes = observed.nodes) =>
+    phaseNumbered(9).remarks!({ ...observed, nodes, backends }, target)
   expect(remarks()).toEqual([
     'expected interruption of some seconds: the kubelet of w1 (v1.33.13) reports pods not Ready when it is restarted, and only there are pods of Service shop/alone',
   ])
-  expect(remarks(seen.nodes.map((node) => ({ ...node, kubeletVersion: 'v1.35.0' })))).toEqual([])
+  expect(remarks(observed.nodes.map((node) => ({ ...node, kubeletVersion: 'v1.35.0' })))).toEqual([])
   await scene.run(9)
   const after = await scene.asProcess((rotation) => rotation.look(sectionNames))
-  expect(phaseNumbered(9).remarks!({ ...after.seen, backends }, after.target)).toEqual([])
+  expect(phaseNumbered(9).remarks!({ ...after.observed, backends }, after.target)).toEqual([])
 })

@@ -31,31 +31,34 @@ export const otherStates: Readonly<
 type Made = readonly (readonly [string, () => State])[]
 
 function given(state: State, more: Partial<Snapshot>, target: Partial<State['target']> = {}): () => State {
-  return () => ({ seen: { ...state.seen, ...more }, target: { ...state.target, ...target } })
+  return () => ({ observed: { ...state.observed, ...more }, target: { ...state.target, ...target } })
 }
 
-function elsewhere(states: readonly State[], { seen, target }: State): Made {
+function elsewhere(states: readonly State[], { observed, target }: State): Made {
   return states.flatMap((one, index) => [
     [`after phase ${index}`, () => one],
     [`after phase ${index}, everything waived`, otherTargets(one).get('everything waived')!],
-    [`objects of after phase ${index}`, () => ({ seen: { ...seen, kubeadm: one.seen.kubeadm }, target })],
+    [
+      `objects of after phase ${index}`,
+      () => ({ observed: { ...observed, kubeadm: one.observed.kubeadm }, target }),
+    ],
   ])
 }
 
 function clusters(state: State): Made {
-  const { seen } = state
+  const { observed } = state
   const isLeft = ({ node }: { readonly node: string }): boolean => node !== 'cp2'
-  const [node, ...others] = seen.nodes
+  const [node, ...others] = observed.nodes
   const limit = state.target.mostClockSkewMs
   const clock = (clockSkewMs: number) => given(state, { nodes: [{ ...node!, clockSkewMs }, ...others] })
   const none = { nodes: [], components: [], kubelets: [] }
-  const [published, ...rest] = seen.published
+  const [published, ...rest] = observed.published
   const { trust: _, ...absent } = published!
-  const [bundle] = seen.caBundles
+  const [bundle] = observed.caBundles
   const bundles = [
     { ...bundle!, version: 'other name', object: { ...bundle!.object, name: 'other' } },
     { ...bundle!, version: 'other kind', object: { ...bundle!.object, kind: 'Other' } },
-    ...seen.caBundles,
+    ...observed.caBundles,
   ]
   return [
     ['no nodes', given(state, none)],
@@ -63,13 +66,13 @@ function clusters(state: State): Made {
       'no nodes, and nothing published of client CAs',
       given(state, { ...none, extensionAuthentication: undefined }),
     ],
-    ['no workers', given(state, { nodes: seen.nodes.filter(({ isControlPlane }) => isControlPlane) })],
-    ['nodes in another order', given(state, { nodes: seen.nodes.toReversed() })],
+    ['no workers', given(state, { nodes: observed.nodes.filter(({ isControlPlane }) => isControlPlane) })],
+    ['nodes in another order', given(state, { nodes: observed.nodes.toReversed() })],
     [
       'one control-plane node',
       given(state, {
-        components: seen.components.filter(isLeft),
-        nodes: seen.nodes.filter(({ name }) => name !== 'cp2'),
+        components: observed.components.filter(isLeft),
+        nodes: observed.nodes.filter(({ name }) => name !== 'cp2'),
       }),
     ],
     ['a clock at the limit', clock(limit)],
@@ -81,8 +84,8 @@ function clusters(state: State): Made {
     [
       'extra arguments of their own',
       given(state, {
-        kubeadm: seen.kubeadm && {
-          ...seen.kubeadm,
+        kubeadm: observed.kubeadm && {
+          ...observed.kubeadm,
           extraArgs: { controllerManager: { 'root-ca-file': '/own/ca.crt' } },
         },
       }),
@@ -91,18 +94,18 @@ function clusters(state: State): Made {
 }
 
 function components(states: readonly State[], state: State): Made {
-  const { seen } = state
+  const { observed } = state
   const edited = (edit: (one: ComponentSnapshot) => ComponentSnapshot): (() => State) =>
-    given(state, { components: seen.components.map(edit) })
+    given(state, { components: observed.components.map(edit) })
   const named = (name: ComponentName, edit: (one: ComponentSnapshot) => ComponentSnapshot): (() => State) =>
     edited((one) => (one.name === name ? edit(one) : one))
   const without = ({ process: _, ...one }: ComponentSnapshot): ComponentSnapshot => one
   const withFlags = (flags: Record<string, string>) => (one: ComponentSnapshot) => ({ ...one, flags })
-  const model = seen.components.find(({ name }) => name === manager)!
+  const model = observed.components.find(({ name }) => name === manager)!
   const cloud = (
     node: string,
     flags: Record<string, string>,
-    startedAtMs = seen.atMs,
+    startedAtMs = observed.atMs,
   ): ComponentSnapshot => ({
     ...model,
     id: `${node}/${cloudManager}`,
@@ -114,16 +117,16 @@ function components(states: readonly State[], state: State): Made {
     process: { startedAtMs, flags, isHealthy: true },
   })
   const withCloud = (...more: readonly ComponentSnapshot[]) =>
-    given(state, { components: [...seen.components, ...more] })
+    given(state, { components: [...observed.components, ...more] })
   const { bundle } = materialPaths(`${pki}/kcert`, 'cluster')
   const own = { 'root-ca-file': `${pki}/ca.crt` }
-  const [firstKubelet, ...otherKubelets] = seen.kubelets
+  const [firstKubelet, ...otherKubelets] = observed.kubelets
   const { process: _, ...stopped } = firstKubelet!
   const { servingCurrent: __, servingFile: ___, ...silent } = firstKubelet!
   return [
     ['API servers that do not run', named('kube-apiserver', without)],
     ['API servers without CA flags', named('kube-apiserver', withFlags({}))],
-    ['components in another order', given(state, { components: seen.components.toReversed() })],
+    ['components in another order', given(state, { components: observed.components.toReversed() })],
     [
       'one controller-manager led nowhere',
       edited((one) => (one.id === `cp2/${manager}` ? withFlags({})(one) : one)),
@@ -146,13 +149,13 @@ function components(states: readonly State[], state: State): Made {
       'a cloud-controller-manager, and the front-proxy CA alone',
       given(
         state,
-        { components: [...seen.components, cloud('cp1', own)] },
+        { components: [...observed.components, cloud('cp1', own)] },
         { changes: state.target.changes.filter(({ ca }) => ca === 'front-proxy') },
       ),
     ],
     [
       'a cloud-controller-manager at the end',
-      given(state, { components: [...seen.components, cloud('cp1', own)] }, { isDropping: true }),
+      given(state, { components: [...observed.components, cloud('cp1', own)] }, { isDropping: true }),
     ],
     [
       'an object of the old front-proxy CA, which is rotated alone',
@@ -160,7 +163,7 @@ function components(states: readonly State[], state: State): Made {
         state,
         {
           stored: {
-            ...seen.stored,
+            ...observed.stored,
             objects: state.target.changes.flatMap(({ ca, oldCa }) =>
               ca === 'cluster'
                 ? []
@@ -182,27 +185,30 @@ function components(states: readonly State[], state: State): Made {
       'a kubelet that serves no certificate of a CA',
       given(state, {
         kubelets: [silent, ...otherKubelets],
-        handshakes: seen.handshakes.filter(({ presenter }) => presenter !== silent.id),
+        handshakes: observed.handshakes.filter(({ presenter }) => presenter !== silent.id),
       }),
     ],
     ...states.map(
       (one, index) =>
-        [`components of after phase ${index}`, given(state, { components: one.seen.components })] as const,
+        [
+          `components of after phase ${index}`,
+          given(state, { components: one.observed.components }),
+        ] as const,
     ),
   ]
 }
 
 function files(states: readonly State[], state: State, number: number): Made {
-  const { seen, target } = state
+  const { observed, target } = state
   const edited = (edit: (file: FileSnapshot) => FileSnapshot | undefined): (() => State) =>
-    given(state, { files: mapOf([...seen.files.values()].flatMap((file) => edit(file) ?? [])) })
-  const before = states[number - 1]!.seen.files
+    given(state, { files: mapOf([...observed.files.values()].flatMap((file) => edit(file) ?? [])) })
+  const before = states[number - 1]!.observed.files
   const change = target.changes.find(({ ca }) => ca === 'cluster')!
   const serving = new Set(
-    seen.components.map((one) => one.flags[leafFlags.serving.flag]).filter((path) => path !== undefined),
+    observed.components.map((one) => one.flags[leafFlags.serving.flag]).filter((path) => path !== undefined),
   )
   const leaves = new Set(
-    [...seen.files.values()].flatMap(({ path, holds }) =>
+    [...observed.files.values()].flatMap(({ path, holds }) =>
       serving.has(path) && holds.kind === 'certificates' ? holds.certificates.slice(0, 1) : [],
     ),
   )
@@ -214,7 +220,7 @@ function files(states: readonly State[], state: State, number: number): Made {
         const earlier = before.get(fileKey(file.node, file.path))
         return earlier === undefined || earlier.digest === file.digest
           ? file
-          : { ...earlier, changedAtMs: seen.atMs }
+          : { ...earlier, changedAtMs: observed.atMs }
       }),
     ],
     [
@@ -229,15 +235,15 @@ function files(states: readonly State[], state: State, number: number): Made {
     [
       'serving certificates that are not known',
       given(state, {
-        certificates: new Map([...seen.certificates].filter(([digest]) => !leaves.has(digest))),
+        certificates: new Map([...observed.certificates].filter(([digest]) => !leaves.has(digest))),
       }),
     ],
     [
       'certificates of kubelets as before phase 9',
       given(state, {
         files: mapOf([
-          ...[...seen.files.values()].filter(({ path }) => !ofKubelet.test(path)),
-          ...[...states[8]!.seen.files.values()].filter(({ path }) => ofKubelet.test(path)),
+          ...[...observed.files.values()].filter(({ path }) => !ofKubelet.test(path)),
+          ...[...states[8]!.observed.files.values()].filter(({ path }) => ofKubelet.test(path)),
         ]),
       }),
     ],
@@ -245,8 +251,8 @@ function files(states: readonly State[], state: State, number: number): Made {
       'the first kubelet as after phase 9',
       given(state, {
         files: mapOf([
-          ...seen.files.values(),
-          ...[...states[9]!.seen.files.values()].filter(
+          ...observed.files.values(),
+          ...[...states[9]!.observed.files.values()].filter(
             ({ node, path }) =>
               node === 'cp1' && (ofKubelet.test(path) || path === '/etc/kubernetes/kubelet.conf'),
           ),
@@ -255,7 +261,7 @@ function files(states: readonly State[], state: State, number: number): Made {
     ],
     [
       'a root CA file that is newer than controller-managers',
-      edited((file) => ({ ...file, changedAtMs: file.path === `${pki}/ca.crt` ? seen.atMs : 0 })),
+      edited((file) => ({ ...file, changedAtMs: file.path === `${pki}/ca.crt` ? observed.atMs : 0 })),
     ],
   ]
 }
@@ -265,8 +271,8 @@ function mapOf(files: readonly FileSnapshot[]): ReadonlyMap<string, FileSnapshot
 }
 
 function copies(states: readonly State[], state: State, number: number): Made {
-  const { seen } = state
-  const all = states.at(-2)!.seen.copies
+  const { observed } = state
+  const all = states.at(-2)!.observed.copies
   const digest = '0'.repeat(64)
   const flags = { 'root-ca-file': '/own/ca.crt', 'cluster-signing-cert-file': null }
   const object = { kind: 'ConfigMap', namespace: 'kube-system', name: 'extension-apiserver-authentication' }
@@ -276,7 +282,7 @@ function copies(states: readonly State[], state: State, number: number): Made {
       'no copies, and controller-managers with flags of their own',
       given(state, {
         copies: [],
-        components: seen.components.map((one) =>
+        components: observed.components.map((one) =>
           one.name === manager ? { ...one, flags: { ...one.flags, 'root-ca-file': '/own/ca.crt' } } : one,
         ),
       }),
@@ -291,31 +297,31 @@ function copies(states: readonly State[], state: State, number: number): Made {
     ],
     [
       'no copies, components in another order',
-      given(state, { copies: [], components: seen.components.toReversed() }),
+      given(state, { copies: [], components: observed.components.toReversed() }),
     ],
     [
       'components as in the end, and a root CA file that is newer',
       given(state, {
         copies: all,
-        components: states.at(-1)!.seen.components,
+        components: states.at(-1)!.observed.components,
         files: mapOf(
-          [...seen.files.values()].map((file) => ({
+          [...observed.files.values()].map((file) => ({
             ...file,
-            changedAtMs: file.path === `${pki}/ca.crt` ? seen.atMs + 600_000 : 0,
+            changedAtMs: file.path === `${pki}/ca.crt` ? observed.atMs + 600_000 : 0,
           })),
         ),
       }),
     ],
     [
       'a copy of what API servers publish',
-      given(state, { copies: [...seen.copies, { phase: number, node: 'cp1', of: { object }, digest }] }),
+      given(state, { copies: [...observed.copies, { phase: number, node: 'cp1', of: { object }, digest }] }),
     ],
     [
       'copies of objects of one name and of one kind',
       given(state, {
         copies: [
-          ...seen.copies,
-          ...seen.caBundles.map((bundle) => ({
+          ...observed.copies,
+          ...observed.caBundles.map((bundle) => ({
             phase: number,
             node: 'cp1',
             of: { object: bundle.object },
@@ -323,25 +329,25 @@ function copies(states: readonly State[], state: State, number: number): Made {
           })),
         ],
         caBundles: [
-          ...seen.caBundles.flatMap((bundle) => [
+          ...observed.caBundles.flatMap((bundle) => [
             { ...bundle, version: 'other name', object: { ...bundle.object, name: 'other' } },
             { ...bundle, version: 'other kind', object: { ...bundle.object, kind: 'Other' } },
           ]),
-          ...seen.caBundles,
+          ...observed.caBundles,
         ],
       }),
     ],
     [
       'copies of new keys elsewhere, after their certificates',
       given(state, {
-        components: seen.components.map((one) =>
+        components: observed.components.map((one) =>
           one.name === 'kube-apiserver'
             ? { ...one, flags: { ...one.flags, [leafFlags.serving.key]: '/keys/serving.pem' } }
             : one,
         ),
         copies: [
-          ...seen.copies,
-          ...seen.components.flatMap(({ node, flags: its }) =>
+          ...observed.copies,
+          ...observed.components.flatMap(({ node, flags: its }) =>
             its[leafFlags.serving.flag] === undefined
               ? []
               : [its[leafFlags.serving.flag]!, '/keys/serving.pem'].map((path) => ({
@@ -357,13 +363,13 @@ function copies(states: readonly State[], state: State, number: number): Made {
     [
       'copies of new keys beside their certificates',
       given(state, {
-        components: seen.components.map((one) => {
+        components: observed.components.map((one) => {
           const { [leafFlags.serving.key]: _, ...its } = one.flags
           return { ...one, flags: its }
         }),
         copies: [
-          ...seen.copies,
-          ...seen.components.flatMap(({ node, flags: its }) =>
+          ...observed.copies,
+          ...observed.components.flatMap(({ node, flags: its }) =>
             its[leafFlags.serving.key] === undefined
               ? []
               : [{ phase: number, node, of: { path: its[leafFlags.serving.key]! }, digest }],
@@ -376,33 +382,33 @@ function copies(states: readonly State[], state: State, number: number): Made {
 
 /** One instant before, at, and after what is waited for. */
 function instants(state: State): Made {
-  const { seen, target } = state
+  const { observed, target } = state
   const at = (name: string, instant: number, more: Partial<Snapshot> = {}): Made =>
     [-1, 0, 1].map((ms) => [`${ms} ms after ${name}`, given(state, { ...more, atMs: instant + ms })])
   const unbridged = target.changes.map(({ bridge: _, ...change }) => change)
-  const volumes = seen.pods.flatMap(({ volume }) => volume ?? [])
+  const volumes = observed.pods.flatMap(({ volume }) => volume ?? [])
   const late = {
-    pods: seen.pods.map((pod) => ({
+    pods: observed.pods.map((pod) => ({
       ...pod,
       rereads: true,
       startedAtMs: 0,
-      ...(pod.volume && { volume: { ...pod.volume, changedAtMs: seen.atMs } }),
+      ...(pod.volume && { volume: { ...pod.volume, changedAtMs: observed.atMs } }),
     })),
   }
   const reread = rereadInstant(late.pods, target)
-  const leaves = seen.components.flatMap((one) =>
-    one.name === 'kube-apiserver' ? [leafFile(seen, one, 'kubelet-client')!.changedAtMs] : [],
+  const leaves = observed.components.flatMap((one) =>
+    one.name === 'kube-apiserver' ? [leafFile(observed, one, 'kubelet-client')!.changedAtMs] : [],
   )
   const leaf = { changedAtMs: Math.max(...leaves) }
   const kept = (startedAtMs: number): Partial<Snapshot> => ({
-    kubelets: seen.kubelets.map((one) =>
+    kubelets: observed.kubelets.map((one) =>
       one.process ? { ...one, process: { ...one.process, startedAtMs } } : one,
     ),
   })
-  const namespaces = seen.published.map((one) => ({ ...one, changedAtMs: seen.atMs }))
+  const namespaces = observed.published.map((one) => ({ ...one, changedAtMs: observed.atMs }))
   const blind = {
     published: namespaces,
-    pods: seen.pods.map(({ volume: _, ...pod }) => ({ ...pod, startedAtMs: 0 })),
+    pods: observed.pods.map(({ volume: _, ...pod }) => ({ ...pod, startedAtMs: 0 })),
   }
   return [
     ...at('five minutes after the last volume', reread, late),
@@ -418,7 +424,7 @@ function instants(state: State): Made {
       'no bridge, when clients have read again',
       given(state, { ...late, atMs: reread }, { changes: unbridged }),
     ],
-    ...at('two minutes after what is published changed, volumes not seen', seen.atMs + 120_000, blind),
+    ...at('two minutes after what is published changed, volumes not seen', observed.atMs + 120_000, blind),
     ...at(
       'five minutes after the leaf for kubelets',
       leaf.changedAtMs + rereadMs,
@@ -474,8 +480,8 @@ function instants(state: State): Made {
 }
 
 function pods(state: State): Made {
-  const { seen, target } = state
-  const [pod] = seen.pods
+  const { observed, target } = state
+  const [pod] = observed.pods
   const change = target.changes.find(({ ca }) => ca === 'cluster')!
   const stale = { trust: [change.oldCa.digest], changedAtMs: 0 }
   const many = Array.from({ length: 30 }, (_, index) => ({
@@ -487,18 +493,19 @@ function pods(state: State): Made {
 }
 
 function kubeconfigs(state: State): Made {
-  const { seen, target } = state
+  const { observed, target } = state
   const { oldCa, newCa } = target.changes.find(({ ca }) => ca === 'cluster')!
   const leafOf = ({ spki }: { readonly spki: string }): string =>
-    [...seen.certificates.values()].find((one) => one.signedBy === spki && !one.isCa)?.digest ?? 'not known'
+    [...observed.certificates.values()].find((one) => one.signedBy === spki && !one.isCa)?.digest ??
+    'not known'
   const both = [oldCa.digest, newCa.digest]
   const outside = (exported: { caData: readonly string[]; client?: string }) =>
-    given(state, { kubeconfigs: [...seen.kubeconfigs, { id: 'exported', exported }] })
+    given(state, { kubeconfigs: [...observed.kubeconfigs, { id: 'exported', exported }] })
   return [
     ['a kubeconfig outside the nodes', outside({ caData: [] })],
     [
       'a kubeconfig outside the nodes that was not exported',
-      given(state, { kubeconfigs: [...seen.kubeconfigs, { id: 'exported' }] }),
+      given(state, { kubeconfigs: [...observed.kubeconfigs, { id: 'exported' }] }),
     ],
     ['a kubeconfig outside the nodes with both CAs', outside({ caData: both })],
     [
@@ -513,7 +520,7 @@ function kubeconfigs(state: State): Made {
       'a kubeconfig with another context of the old CA',
       given(state, {
         files: mapOf(
-          [...seen.files.values()].map((file) =>
+          [...observed.files.values()].map((file) =>
             file.holds.kind === 'kubeconfig' && file.path.endsWith('/admin.conf')
               ? { ...file, holds: { ...file.holds, besides: [oldCa.digest] } }
               : file,

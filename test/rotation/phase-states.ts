@@ -11,7 +11,7 @@ import { Scene } from './scene.ts'
 // the steps of its undo.
 
 export interface State {
-  readonly seen: Snapshot
+  readonly observed: Snapshot
   readonly target: Target
 }
 
@@ -54,14 +54,14 @@ async function run(name: string): Promise<readonly State[]> {
 
 /** Returns the state with each thing of a section changed by itself: as in the other state, or gone. */
 export function oneChanged(state: State, other: State, section: SectionName): Changes {
-  const { seen } = state
+  const { observed } = state
   const changes = new Map<string, () => State>()
   const add = (name: string, value: () => unknown): void => {
-    changes.set(name, () => ({ ...state, seen: { ...seen, [section]: value() } }))
+    changes.set(name, () => ({ ...state, observed: { ...observed, [section]: value() } }))
   }
-  add('all', () => other.seen[section])
-  const now = seen[section] as unknown
-  const then = other.seen[section] as unknown
+  add('all', () => other.observed[section])
+  const now = observed[section] as unknown
+  const then = other.observed[section] as unknown
   if (now instanceof Map) {
     for (const [key, one] of now) {
       const others = (then as typeof now).get(key)
@@ -162,14 +162,14 @@ function keyOf(thing: unknown): string {
 
 /** Returns the state with each wish changed by itself. */
 export function otherTargets(state: State): Changes {
-  const { seen, target } = state
-  const given = (more: Partial<Target>) => (): State => ({ seen, target: { ...target, ...more } })
+  const { observed, target } = state
+  const given = (more: Partial<Target>) => (): State => ({ observed, target: { ...target, ...more } })
   const only = (ca: string) => given({ changes: target.changes.filter((change) => change.ca === ca) })
   const ids = [
-    ...seen.pods.flatMap(({ id, workload }) => [id, workload ?? '']),
-    ...seen.handshakes.map(({ presenter }) => presenter),
-    ...seen.kubeconfigs.map(({ id }) => id),
-    ...seen.files.keys(),
+    ...observed.pods.flatMap(({ id, workload }) => [id, workload ?? '']),
+    ...observed.handshakes.map(({ presenter }) => presenter),
+    ...observed.kubeconfigs.map(({ id }) => id),
+    ...observed.files.keys(),
   ]
   return new Map(
     Object.entries({
@@ -188,24 +188,24 @@ export function otherTargets(state: State): Changes {
       }),
       'no bridge': given({ changes: target.changes.map(({ bridge: _, ...change }) => change) }),
       'everything waived': given({ waivers: new Set(ids) }),
-      'ten minutes earlier': () => ({ seen: { ...seen, atMs: seen.atMs - 600_000 }, target }),
-      'two hours later': () => ({ seen: { ...seen, atMs: seen.atMs + 7_200_000 }, target }),
+      'ten minutes earlier': () => ({ observed: { ...observed, atMs: observed.atMs - 600_000 }, target }),
+      'two hours later': () => ({ observed: { ...observed, atMs: observed.atMs + 7_200_000 }, target }),
     }),
   )
 }
 
 /** Returns what a phase says of a state, a line each. */
 export function saidBy(phase: Phase, state: State): readonly string[] {
-  const { seen, target } = state
+  const { observed, target } = state
   const text = textOf(state)
   const { number } = phase
-  const refusals = phase.refusals === undefined ? [] : phase.refusals(seen, target)
-  const remarks = phase.remarks === undefined ? [] : phase.remarks(seen, target)
-  const copies = seen.copies.filter((copy) => copy.phase === number)
-  const undo = phase.undo(copies, seen, target)
+  const refusals = phase.refusals === undefined ? [] : phase.refusals(observed, target)
+  const remarks = phase.remarks === undefined ? [] : phase.remarks(observed, target)
+  const copies = observed.copies.filter((copy) => copy.phase === number)
+  const undo = phase.undo(copies, observed, target)
   return [
-    ...phase.gaps(seen, target).map(({ at, what }) => `gap ${text(at)}: ${text(what)}`),
-    ...linesOf(phase.plan(seen, target)).map((line) => `step ${text(line)}`),
+    ...phase.gaps(observed, target).map(({ at, what }) => `gap ${text(at)}: ${text(what)}`),
+    ...linesOf(phase.plan(observed, target)).map((line) => `step ${text(line)}`),
     ...refusals.map(({ what, next }) => `refusal ${text(what)}; ${text(next)}`),
     ...remarks.map((remark) => `remark ${text(remark)}`),
     ...undoLines(undo).map((line) => `undo ${text(line)}`),
@@ -236,7 +236,7 @@ function lineOf(action: object): string {
 }
 
 /** Returns names for digests, and times as seconds from now. */
-function textOf({ seen, target }: State): (line: string) => string {
+function textOf({ observed, target }: State): (line: string) => string {
   const names = new Map<string, string>()
   const name = (what: string, record: CertificateRecord | undefined): void => {
     if (record === undefined) return
@@ -252,9 +252,9 @@ function textOf({ seen, target }: State): (line: string) => string {
     line
       .replace(
         /[0-9a-f]{64}/g,
-        (digest) => names.get(digest) ?? seen.certificates.get(digest)?.subject ?? '#',
+        (digest) => names.get(digest) ?? observed.certificates.get(digest)?.subject ?? '#',
       )
-      .replace(/\b1\d{12}\b/g, (ms) => `${(Number(ms) - seen.atMs) / 1000} s`)
+      .replace(/\b1\d{12}\b/g, (ms) => `${(Number(ms) - observed.atMs) / 1000} s`)
 }
 
 /** Returns the lines that went, and those that came. */

@@ -103,11 +103,11 @@ const first = { number: 1, risk: 'writes' } as never
 type Cluster = Parameters<typeof preflight>[0]
 
 function refusals(
-  seen: Partial<Record<keyof typeof accepted, unknown>> = {},
+  observed: Partial<Record<keyof typeof accepted, unknown>> = {},
   changed: Partial<Target> = {},
   phase = first,
 ) {
-  return preflight({ ...accepted, ...seen } as unknown as Cluster, { ...target, ...changed }, phase)
+  return preflight({ ...accepted, ...observed } as unknown as Cluster, { ...target, ...changed }, phase)
 }
 
 function what(...given: Parameters<typeof refusals>): string[] {
@@ -247,23 +247,23 @@ describe('Kubernetes versions', () => {
   })
 
   test('a component whose version cannot be read is named, and accepted as unknown', () => {
-    const seen = withVersions({ 'cp2/kube-apiserver': undefined, 'cp1/kube-scheduler': 'latest' })
-    const [refusal, ...others] = refusals(seen, { acceptedVersions: new Set() }, phase(2, 'restarts'))
+    const observed = withVersions({ 'cp2/kube-apiserver': undefined, 'cp1/kube-scheduler': 'latest' })
+    const [refusal, ...others] = refusals(observed, { acceptedVersions: new Set() }, phase(2, 'restarts'))
     expect(others).toEqual([])
     expect(refusal).toMatchObject({
       what: 'the Kubernetes version of cp1/kube-scheduler, cp2/kube-apiserver is unknown',
       next: 'where it cannot be found out: kcert rotate-ca plan --accept-untested-version unknown',
     })
-    expect(what(seen, { acceptedVersions: new Set(['unknown']) }, phase(2, 'restarts'))).toEqual([])
+    expect(what(observed, { acceptedVersions: new Set(['unknown']) }, phase(2, 'restarts'))).toEqual([])
   })
 
   test('each minor is told once, a node for all that runs on it, and five names at most', () => {
     const names = ['cp1', 'cp2', 'w1', 'w2', 'w3', 'w4', 'w5']
-    const seen = {
+    const observed = {
       nodes: names.map((name) => ({ ...node, name, kubeletVersion: 'v1.38.1' })),
       ...withVersions({ 'cp1/kube-apiserver': 'v1.38.1', 'cp1/kube-scheduler': 'v1.39.0' }),
     }
-    expect(what(seen, { acceptedVersions: new Set() }, phase(2, 'restarts'))).toEqual([
+    expect(what(observed, { acceptedVersions: new Set() }, phase(2, 'restarts'))).toEqual([
       'no rotation was tested on Kubernetes 1.38: cp1, cp2, w1, w2, w3 and 2 more',
       'no rotation was tested on Kubernetes 1.39: cp1/kube-scheduler',
     ])

@@ -12,18 +12,25 @@ import { Scene } from './scene.ts'
 
 const small = { controlPlanes: 2, workers: 1 } as const
 
-async function lookAt(scene: Scene): Promise<{ seen: Snapshot; target: Target }> {
+async function lookAt(scene: Scene): Promise<{ observed: Snapshot; target: Target }> {
   return scene.asProcess((rotation) => rotation.look(sectionNames))
 }
 
 async function refusedFor(
-  change: (on: { seen: Snapshot; target: Target }) => { seen?: Partial<Snapshot>; target?: Partial<Target> },
+  change: (on: { observed: Snapshot; target: Target }) => {
+    observed?: Partial<Snapshot>
+    target?: Partial<Target>
+  },
   phase = 1,
 ): Promise<string[]> {
   const on = await lookAt(new Scene(small))
-  expect(preflight(on.seen, on.target, phaseNumbered(phase))).toEqual([])
-  const { seen = {}, target = {} } = change(on)
-  const refusals = preflight({ ...on.seen, ...seen }, { ...on.target, ...target }, phaseNumbered(phase))
+  expect(preflight(on.observed, on.target, phaseNumbered(phase))).toEqual([])
+  const { observed = {}, target = {} } = change(on)
+  const refusals = preflight(
+    { ...on.observed, ...observed },
+    { ...on.target, ...target },
+    phaseNumbered(phase),
+  )
   for (const { why, next } of refusals) expect([why, next].every((text) => text.length > 10)).toBe(true)
   return refusals.map(({ what }) => what)
 }
@@ -33,14 +40,14 @@ function ofCluster(target: Target, change: (of: CaChange) => CaChange): Partial<
 }
 
 test.for(['managed', 'k3s', 'rke2'])('a cluster of %s is refused', async (layout) => {
-  const what = await refusedFor(({ seen }) => ({
-    seen: { nodes: seen.nodes.map((one) => ({ ...one, layout })) },
+  const what = await refusedFor(({ observed }) => ({
+    observed: { nodes: observed.nodes.map((one) => ({ ...one, layout })) },
   }))
   expect(what).toEqual([`a cluster of ${layout} is not served: cp1, cp2, w1`])
 })
 
 test('a cluster whose API servers were not found is refused', async () => {
-  expect(await refusedFor(() => ({ seen: { components: [] } }))).toContain(
+  expect(await refusedFor(() => ({ observed: { components: [] } }))).toContain(
     'no kube-apiserver was found on any node',
   )
 })
@@ -54,9 +61,9 @@ test('one CA for cluster and front proxy is refused', async () => {
 })
 
 test('one CA for cluster and etcd is refused', async () => {
-  const what = await refusedFor(({ seen }) => ({
-    seen: {
-      components: seen.components.map((one) =>
+  const what = await refusedFor(({ observed }) => ({
+    observed: {
+      components: observed.components.map((one) =>
         one.name === 'kube-apiserver'
           ? { ...one, flags: { ...one.flags, 'etcd-cafile': one.flags['client-ca-file']! } }
           : one,
@@ -67,11 +74,11 @@ test('one CA for cluster and etcd is refused', async () => {
 })
 
 test('an expired CA is refused, and what to do about it is named', async () => {
-  const { seen, target } = await lookAt(new Scene(small))
-  const expired = ofCluster(target, (one) => ({ ...one, oldCa: { ...one.oldCa, notAfterMs: seen.atMs } }))
-  const [refusal, ...more] = preflight(seen, { ...target, ...expired }, phaseNumbered(1))
+  const { observed, target } = await lookAt(new Scene(small))
+  const expired = ofCluster(target, (one) => ({ ...one, oldCa: { ...one.oldCa, notAfterMs: observed.atMs } }))
+  const [refusal, ...more] = preflight(observed, { ...target, ...expired }, phaseNumbered(1))
   expect(more).toEqual([])
-  expect(refusal?.what).toBe(`the cluster CA has expired: ${new Date(seen.atMs).toISOString()}`)
+  expect(refusal?.what).toBe(`the cluster CA has expired: ${new Date(observed.atMs).toISOString()}`)
   expect(refusal?.next).toContain('kcert rotate-ca recover')
 })
 
@@ -90,8 +97,8 @@ test('a new CA of the old name without key identifiers is refused', async () => 
 })
 
 test('a CA whose key lies elsewhere is refused in phase 1 alone', async () => {
-  const withoutKeys = ({ seen }: { seen: Snapshot }) => ({
-    seen: { files: new Map([...seen.files].filter(([key]) => !key.endsWith('/ca.key'))) },
+  const withoutKeys = ({ observed }: { observed: Snapshot }) => ({
+    observed: { files: new Map([...observed.files].filter(([key]) => !key.endsWith('/ca.key'))) },
   })
   expect(await refusedFor(withoutKeys)).toEqual(['the key of the cluster CA is on no control-plane node'])
   expect(await refusedFor(withoutKeys, 5)).toEqual([])
@@ -99,9 +106,9 @@ test('a CA whose key lies elsewhere is refused in phase 1 alone', async () => {
 
 test('signers with files of their own are refused', async () => {
   const flag = 'cluster-signing-kubelet-client-cert-file'
-  const what = await refusedFor(({ seen }) => ({
-    seen: {
-      components: seen.components.map((one) =>
+  const what = await refusedFor(({ observed }) => ({
+    observed: {
+      components: observed.components.map((one) =>
         one.id === 'cp2/kube-controller-manager'
           ? { ...one, flags: { ...one.flags, [flag]: '/a.crt' } }
           : one,
@@ -112,15 +119,17 @@ test('signers with files of their own are refused', async () => {
 })
 
 test('a front proxy that may be anybody is refused', async () => {
-  const what = await refusedFor(({ seen }) => ({
-    seen: { extensionAuthentication: { ...seen.extensionAuthentication!, allowsAnyName: true } },
+  const what = await refusedFor(({ observed }) => ({
+    observed: { extensionAuthentication: { ...observed.extensionAuthentication!, allowsAnyName: true } },
   }))
   expect(what[0]).toMatch(/^every certificate of the front-proxy CA counts as a front proxy/)
 })
 
 test('a node that does not answer stops what writes, not what reads', async () => {
-  const without = ({ seen }: { seen: Snapshot }) => ({
-    seen: { nodes: seen.nodes.map((one) => (one.name === 'w1' ? { ...one, unreachable: 'no route' } : one)) },
+  const without = ({ observed }: { observed: Snapshot }) => ({
+    observed: {
+      nodes: observed.nodes.map((one) => (one.name === 'w1' ? { ...one, unreachable: 'no route' } : one)),
+    },
   })
   expect(await refusedFor(without, 5)).toEqual(['1 node cannot be reached: w1 (no route)'])
   expect(await refusedFor(without, 3)).toEqual([])
@@ -129,7 +138,10 @@ test('a node that does not answer stops what writes, not what reads', async () =
 test('while the old CA is being dropped only what makes the next step impossible is refused', async () => {
   expect(
     await refusedFor(
-      ({ seen }) => ({ seen: { components: [], nodes: seen.nodes }, target: { isDropping: true } }),
+      ({ observed }) => ({
+        observed: { components: [], nodes: observed.nodes },
+        target: { isDropping: true },
+      }),
       12,
     ),
   ).toEqual([])
@@ -140,18 +152,18 @@ test('the position is read from who presents what, and from what was intended', 
   const positions: string[] = []
   for (const phase of [8, 9, 11]) {
     await scene.runAll(positions.length === 0 ? 1 : phase === 9 ? 9 : 10, phase)
-    const { seen, target } = await lookAt(scene)
-    positions.push(positionOf(seen, target))
+    const { observed, target } = await lookAt(scene)
+    positions.push(positionOf(observed, target))
   }
-  const { seen, target } = await lookAt(scene)
+  const { observed, target } = await lookAt(scene)
   expect(positions).toEqual(['introducing', 'presenting', 'presenting'])
-  expect(earliestPhase(seen, target, 5)).toEqual([])
+  expect(earliestPhase(observed, target, 5)).toEqual([])
   scene.clients.expectsBridge = false
   await scene.run(12)
   const after = await lookAt(scene)
-  expect(positionOf(after.seen, after.target)).toBe('dropping')
-  expect(earliestPhase(after.seen, after.target, 12)).toEqual([])
-  expect(earliestPhase(after.seen, after.target, 5)).toEqual([
+  expect(positionOf(after.observed, after.target)).toBe('dropping')
+  expect(earliestPhase(after.observed, after.target, 12)).toEqual([])
+  expect(earliestPhase(after.observed, after.target, 5)).toEqual([
     {
       what: 'phase 5 is over: the old CA is being dropped',
       why: 'to do it now would make somebody trust the old CA again',
@@ -161,12 +173,12 @@ test('the position is read from who presents what, and from what was intended', 
 })
 
 test('what is waited for is judged on a picture, and what is missing is named', async () => {
-  const { seen, target } = await lookAt(new Scene(small))
+  const { observed, target } = await lookAt(new Scene(small))
   const { oldCa, newCa } = target.changes[0]!
-  const [pod] = seen.pods
+  const [pod] = observed.pods
   const workload = pod!.workload!
   const missing = (until: Condition, change: Partial<Snapshot> = {}) =>
-    missingFor(until, { ...seen, ...change })
+    missingFor(until, { ...observed, ...change })
   const both = { holds: [oldCa.digest, newCa.digest], lacks: [] }
   const old = { holds: [oldCa.digest], lacks: [] }
   expect(missing({ kind: 'published', bundles: true, ...old })).toEqual([])
@@ -174,7 +186,7 @@ test('what is waited for is judged on a picture, and what is missing is named', 
     at: 'ConfigMap default/kube-root-ca.crt',
     what: 'as before',
   })
-  const [first, ...others] = seen.published
+  const [first, ...others] = observed.published
   const { trust: _, ...absent } = first!
   expect(missing({ kind: 'published', bundles: true, ...old }, { published: [absent, ...others] })).toEqual([
     { at: `${first!.kind} ${first!.name}`, what: 'not there' },
@@ -187,7 +199,7 @@ test('what is waited for is judged on a picture, and what is missing is named', 
     ),
   ).toEqual([])
   expect(missing({ kind: 'volumes', ...old })).toEqual([])
-  expect(missing({ kind: 'volumes', ...both })).toHaveLength(seen.pods.length)
+  expect(missing({ kind: 'volumes', ...both })).toHaveLength(observed.pods.length)
   expect(missing({ kind: 'pods-converged', workload, holds: [newCa.digest] })).toContainEqual({
     at: `Pod ${pod!.id}`,
     what: 'not replaced yet',
@@ -196,7 +208,7 @@ test('what is waited for is judged on a picture, and what is missing is named', 
     { at: workload, what: 'no pod runs' },
   ])
   expect(missing({ kind: 'pods-started', workload, sinceMs: pod!.startedAtMs })).toEqual([])
-  expect(missing({ kind: 'pods-started', workload, sinceMs: seen.atMs })).not.toEqual([])
+  expect(missing({ kind: 'pods-started', workload, sinceMs: observed.atMs })).not.toEqual([])
   const presenter = 'cp1/kube-apiserver'
   expect(missing({ kind: 'serves', presenter, signedBy: oldCa.spki })).toEqual([])
   expect(missing({ kind: 'serves', presenter, signedBy: newCa.spki })).toEqual([
@@ -210,11 +222,11 @@ test('what is waited for is judged on a picture, and what is missing is named', 
   ])
   expect(missing({ kind: 'cluster-info-signed', trust: [oldCa.digest] })).toEqual([])
   const signatures = [{ tokenId: 'abcdef', holds: false }]
-  const clusterInfo = { ...seen.clusterInfo!, signatures }
+  const clusterInfo = { ...observed.clusterInfo!, signatures }
   expect(missing({ kind: 'cluster-info-signed', trust: [oldCa.digest] }, { clusterInfo })[0]?.what).toBe(
     'not signed for token abcdef',
   )
-  const { client, requestheader } = seen.extensionAuthentication!
+  const { client, requestheader } = observed.extensionAuthentication!
   const published = { kind: 'extension-authentication', client, requestheader, lacks: [] } as const
   expect(missing(published)).toEqual([])
   expect(missing({ ...published, client: [], lacks: client })[0]?.what).toBe('of other content')
@@ -224,27 +236,31 @@ test('what is waited for is judged on a picture, and what is missing is named', 
   expect(missing({ kind: 'leader', lease: 'kube-scheduler' }, { leases: [] })).toEqual([
     { at: 'kube-scheduler', what: 'no leader' },
   ])
-  const caBundles = seen.caBundles.map((one) => ({ ...one, isAvailable: false }))
+  const caBundles = observed.caBundles.map((one) => ({ ...one, isAvailable: false }))
   expect(missing({ kind: 'available', bundle: 'APIService v1.agg' })).toEqual([])
   expect(missing({ kind: 'available', bundle: 'APIService v1.agg' }, { caBundles })[0]?.what).toBe(
     'not available',
   )
   expect(missing({ kind: 'node-ready', node: 'w1' })).toEqual([])
   expect(missing({ kind: 'node-ready', node: 'w9' })).toEqual([{ at: 'w9', what: 'not Ready' }])
-  expect(missing({ kind: 'instant', atMs: seen.atMs })).toEqual([])
-  expect(missing({ kind: 'instant', atMs: seen.atMs + 1_500 })).toEqual([{ at: 'clock', what: '2 s to go' }])
+  expect(missing({ kind: 'instant', atMs: observed.atMs })).toEqual([])
+  expect(missing({ kind: 'instant', atMs: observed.atMs + 1_500 })).toEqual([
+    { at: 'clock', what: '2 s to go' },
+  ])
 })
 
 test('a kubeconfig that client-go refuses is refused by its node and path, unless it is waived', async () => {
   const key = 'cp1:/etc/kubernetes/admin.conf'
-  const withRefusal = (seen: Snapshot): Partial<Snapshot> => {
-    const file = seen.files.get(key)!
+  const withRefusal = (observed: Snapshot): Partial<Snapshot> => {
+    const file = observed.files.get(key)!
     const holds = { ...file.holds, refusal: 'users[u].token: a number' } as typeof file.holds
-    return { files: new Map([...seen.files, [key, { ...file, holds }]]) }
+    return { files: new Map([...observed.files, [key, { ...file, holds }]]) }
   }
-  expect(await refusedFor(({ seen }) => ({ seen: withRefusal(seen) }))).toEqual([
+  expect(await refusedFor(({ observed }) => ({ observed: withRefusal(observed) }))).toEqual([
     `client-go refuses the kubeconfig ${key}`,
   ])
   const waivers = new Set([key])
-  expect(await refusedFor(({ seen }) => ({ seen: withRefusal(seen), target: { waivers } }))).toEqual([])
+  expect(
+    await refusedFor(({ observed }) => ({ observed: withRefusal(observed), target: { waivers } })),
+  ).toEqual([])
 })

@@ -96,9 +96,9 @@ class Run {
     for (const record of records) await writer.record(record)
   }
 
-  prove({ seen }: State): Promise<void> {
+  prove({ observed }: State): Promise<void> {
     return this.record(
-      ...[...seen.evidence.values()].map((one) => ({ kind: 'evidence', phase: 1, ...one }) as const),
+      ...[...observed.evidence.values()].map((one) => ({ kind: 'evidence', phase: 1, ...one }) as const),
     )
   }
 
@@ -158,8 +158,8 @@ const lanes = (atOnce: number, ...steps: Action[][]): Step => ({
 })
 
 async function inState(after: number, now = 0): Promise<Run> {
-  const { seen } = await state(after)
-  return new Run(() => seen, now)
+  const { observed } = await state(after)
+  return new Run(() => observed, now)
 }
 
 describe('a look', () => {
@@ -191,28 +191,28 @@ describe('a look', () => {
       { kind: 'ask', phase: 4, id: 'Pod a', question: 'A?' },
       { ...write('cp1'), phase: 2 } as Action,
     ])
-    const { seen, target } = await rotation.look(phaseNumbered(1).sees)
-    expect([...seen.evidence.keys()]).toEqual(['signer new'])
-    expect(seen.intents.map(({ phase, drops }) => [phase, drops])).toEqual([[2, false]])
+    const { observed, target } = await rotation.look(phaseNumbered(1).sees)
+    expect([...observed.evidence.keys()]).toEqual(['signer new'])
+    expect(observed.intents.map(({ phase, drops }) => [phase, drops])).toEqual([[2, false]])
     expect([...target.waivers]).toEqual(['Pod a'])
-    expect(seen.certificates.get('planned:cluster/new')?.subject).toBe(target.changes[0]!.newCa.subject)
-    expect(seen.certificates.get('planned:cluster/bridge')?.isCa).toBe(true)
-    expect(seen.certificates.has('undefined')).toBe(false)
+    expect(observed.certificates.get('planned:cluster/new')?.subject).toBe(target.changes[0]!.newCa.subject)
+    expect(observed.certificates.get('planned:cluster/bridge')?.isCa).toBe(true)
+    expect(observed.certificates.has('undefined')).toBe(false)
   })
 
   test('leaves out kubeconfigs on nodes that are of another cluster', async () => {
-    const { seen } = await state(1)
-    const [first, second] = seen.kubeconfigs
+    const { observed } = await state(1)
+    const [first, second] = observed.kubeconfigs
     const key = `${first!.at!.node}:${first!.at!.path}`
     const holds = { kind: 'kubeconfig', caData: ['another'] } as const
-    const files = new Map([...seen.files, [key, { ...seen.files.get(key)!, holds }]])
+    const files = new Map([...observed.files, [key, { ...observed.files.get(key)!, holds }]])
     const exported = { id: 'exported', exported: { caData: ['another'] } }
-    const snapshot = { ...seen, files, kubeconfigs: [first!, second!, exported] }
+    const snapshot = { ...observed, files, kubeconfigs: [first!, second!, exported] }
     const look = async (settings: Settings, picked: Snapshot) => {
       const run = new Run(() => picked)
       run.settings = settings
       const looked = await (await run.open()).look(phaseNumbered(7).sees)
-      return looked.seen.kubeconfigs?.map(({ id }) => id)
+      return looked.observed.kubeconfigs?.map(({ id }) => id)
     }
     expect(await look(defaultSettings, snapshot)).toEqual([second!.id, 'exported'])
     expect(await look({ ...defaultSettings, cas: ['front-proxy'] }, snapshot)).toEqual([
@@ -228,10 +228,10 @@ describe('a look', () => {
 describe('a plan', () => {
   test('is what the phase says of the state', async () => {
     const run = await inState(2)
-    const { seen, target } = await state(1)
-    const plan = await (await new Run(() => seen).open()).plan(2)
+    const { observed, target } = await state(1)
+    const plan = await (await new Run(() => observed).open()).plan(2)
     expect(plan).toMatchObject({ number: 2, risk: 'restarts', title: phaseNumbered(2).title })
-    expect(plan.gaps).toEqual(phaseNumbered(2).gaps(seen, target))
+    expect(plan.gaps).toEqual(phaseNumbered(2).gaps(observed, target))
     expect(plan.steps.length).toBeGreaterThan(3)
     expect(plan.remarks).toEqual([])
     const none = await (await run.open()).plan(8)
@@ -241,9 +241,9 @@ describe('a plan', () => {
   })
 
   test('is refused for the cluster, for the position, and by the phase', async () => {
-    const { seen } = await state(0)
-    const nodes = seen.nodes.map((node) => ({ ...node, layout: 'k3s' }))
-    const foreign = await stop(new Run(() => ({ ...seen, nodes })).open().then((one) => one.plan(1)))
+    const { observed } = await state(0)
+    const nodes = observed.nodes.map((node) => ({ ...node, layout: 'k3s' }))
+    const foreign = await stop(new Run(() => ({ ...observed, nodes })).open().then((one) => one.plan(1)))
     expect([foreign.code, foreign.message]).toEqual([
       'KCERT_ROTATION_REFUSED',
       'a cluster of k3s is not served: cp1, cp2, w1, w2',
@@ -252,7 +252,7 @@ describe('a plan', () => {
       'its CAs are made and rotated by what runs it',
       "use k3s's own rotation command",
     ])
-    const dropping = { ...(await state(11)).seen, evidence: new Map() }
+    const dropping = { ...(await state(11)).observed, evidence: new Map() }
     const begun = new Run(() => dropping)
     const rotation = await begun.open()
     await rotation.performAll([{ ...write('cp1'), phase: 12 } as Action])
@@ -261,8 +261,8 @@ describe('a plan', () => {
     again.journal.text = begun.journal.text
     const taken = await stop(again.open().then((one) => one.plan(7)))
     expect(taken.message).toContain('phase 7 is over: the old CA is being dropped')
-    const stale = (await state(11)).seen
-    const published = { ...stale, handshakes: (await state(8)).seen.handshakes }
+    const stale = (await state(11)).observed
+    const published = { ...stale, handshakes: (await state(8)).observed.handshakes }
     const presenting = await stop(new Run(() => published).open().then((one) => one.plan(12)))
     expect(presenting.message).toMatch(
       /^cp1\/kube-apiserver still shows a certificate of the old CA \(and \d+ more: /,
@@ -270,8 +270,8 @@ describe('a plan', () => {
   })
 
   test('that would break a connection is refused', async () => {
-    const { seen } = await state(4)
-    const run = new Run(() => ({ ...seen, certificates: seen.certificates }))
+    const { observed } = await state(4)
+    const run = new Run(() => ({ ...observed, certificates: observed.certificates }))
     const error = await stop(run.open().then((one) => one.plan(9)))
     expect(error.code).toBe('KCERT_ROTATION_REFUSED')
     expect(error.message).toMatch(/^the plan of phase 9 breaks a connection: /)
@@ -307,8 +307,8 @@ describe('a phase', () => {
   })
 
   test('does not hold while a node is not seen', async () => {
-    const { seen } = await state(8)
-    const run = new Run(() => ({ ...seen, kubelets: seen.kubelets.slice(1) }))
+    const { observed } = await state(8)
+    const run = new Run(() => ({ ...observed, kubelets: observed.kubelets.slice(1) }))
     const error = await stop(run.open().then((one) => one.run(8)))
     expect(error.message).toBe('no kubelet was found on node cp1')
     expect(run.said).toEqual(['phase 8 stopped no kubelet was found on node cp1'])
@@ -316,8 +316,8 @@ describe('a phase', () => {
   })
 
   test('stops as it is told also where the journal cannot be written', async () => {
-    const { seen } = await state(8)
-    const run = new Run(() => ({ ...seen, kubelets: [] }))
+    const { observed } = await state(8)
+    const run = new Run(() => ({ ...observed, kubelets: [] }))
     run.journal.isBroken = true
     const error = await stop(run.open().then((one) => one.run(8)))
     expect(error.message).toContain('no kubelet was found on node cp1')
@@ -332,9 +332,9 @@ describe('a phase', () => {
   })
 
   test('is waited for, done in rounds, and given up', async () => {
-    const { seen } = await state(2)
-    const lagging = (await state(1)).seen
-    const open = { ...seen, published: lagging.published }
+    const { observed } = await state(2)
+    const lagging = (await state(1)).observed
+    const open = { ...observed, published: lagging.published }
     const run = new Run(() => open)
     const error = await stop(run.open().then((one) => one.run(3)))
     expect([error.code, error.message]).toEqual([
@@ -354,10 +354,10 @@ describe('a phase', () => {
   })
 
   test('whose gaps go once its steps are done holds', async () => {
-    const { seen } = await state(2)
-    const published = (await state(1)).seen.published
+    const { observed } = await state(2)
+    const published = (await state(1)).observed.published
     // The looks of the phase and of its plan; then that of the wait.
-    const run = new Run((look) => (look < 2 ? { ...seen, published } : seen))
+    const run = new Run((look) => (look < 2 ? { ...observed, published } : observed))
     expect(await (await run.open()).run(3)).toBe('held')
     expect(run.said).toEqual(['rotation', 'phase 3 begun', 'phase 3 held'])
     expect(run.told).toEqual([
@@ -371,8 +371,8 @@ describe('a phase', () => {
   })
 
   test('that leaves gaps no plan closes is settled for 90 s, four times', async () => {
-    const { seen } = await state(2)
-    const silent = { ...seen, leases: seen.leases.map(({ holder: _, ...lease }) => lease) }
+    const { observed } = await state(2)
+    const silent = { ...observed, leases: observed.leases.map(({ holder: _, ...lease }) => lease) }
     const run = new Run(() => silent)
     await run.prove(await state(2))
     const error = await stop(run.open().then((one) => one.run(2)))
@@ -388,7 +388,7 @@ describe('a phase', () => {
 
   test('12 writes down for what the operator answers, once', async () => {
     const states = await statesOf('kubeadm')
-    const run = new Run(() => states[11]!.seen)
+    const run = new Run(() => states[11]!.observed)
     run.settings = { ...defaultSettings, waivers: new Set(['Pod a', 'Pod b']) }
     run.act = async () => {
       throw new KcertError('KCERT_UNREACHABLE', 'gone', { why: 'w', next: 'n' })
@@ -668,8 +668,8 @@ describe('a probe', () => {
 
   test('that clients refuse names their pods, where these can be read', async () => {
     const pods = [{ id: 'shop/web-1', address: '10.0.0.5', workload: 'Deployment shop/web' }]
-    const seen = { ...(await state(2)).seen, pods } as unknown as Snapshot
-    const run = new Run(() => seen)
+    const observed = { ...(await state(2)).observed, pods } as unknown as Snapshot
+    const run = new Run(() => observed)
     run.probe = async () => ({ ok: false, detail: 'refused', refusing: ['10.0.0.5'] })
     const error = await stop(run.open().then((one) => one.performAll([probing])))
     expect([error.why, error.next]).toEqual([

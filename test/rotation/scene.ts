@@ -139,8 +139,8 @@ export class Scene {
     return {
       observer: {
         observe: async (sections) => {
-          const seen = await observer.observe(sections)
-          return isDead ? never : seen
+          const observed = await observer.observe(sections)
+          return isDead ? never : observed
         },
       },
       executor: mortal,

@@ -31,7 +31,7 @@ async function refusal(scene: Scene): Promise<{ message: string; why?: string; n
   )
 }
 
-async function lookAt(scene: Scene): Promise<{ seen: Snapshot; target: Target }> {
+async function lookAt(scene: Scene): Promise<{ observed: Snapshot; target: Target }> {
   return scene.asProcess((rotation) => rotation.look(sectionNames))
 }
 
@@ -75,8 +75,8 @@ test('the operator answers for an object by name, and is told of it after the ol
   expect((await refusal(scene)).message).toContain(config)
   scene.settings = waiving(config)
   await scene.runInTurn(12)
-  const { seen, target } = await lookAt(scene)
-  const last = statusReport(seen, target, []).phases.at(-1)
+  const { observed, target } = await lookAt(scene)
+  const last = statusReport(observed, target, []).phases.at(-1)
   expect(last?.state).toBe('holds')
   expect(last?.remarks).toContain(`${config} still stores the old CA without the new one (data[ca.crt])`)
 })
@@ -87,9 +87,9 @@ test('an object with both CAs is refused nowhere, and a remark once the old CA h
   expect(scene.events.findLast(({ kind }) => kind === 'phase-held')).toMatchObject({
     remarks: [expect.any(String), `${config} still stores both CAs (data[ca.crt])`],
   })
-  const { seen, target } = await lookAt(scene)
-  expect(phaseNumbered(12).gaps(seen, target)).toEqual([])
-  expect(storedCheck(seen, target)?.ok).toBe(true)
+  const { observed, target } = await lookAt(scene)
+  expect(phaseNumbered(12).gaps(observed, target)).toEqual([])
+  expect(storedCheck(observed, target)?.ok).toBe(true)
 })
 
 test('an old front-proxy CA counts as the cluster CA does', async () => {
@@ -100,14 +100,14 @@ test('an old front-proxy CA counts as the cluster CA does', async () => {
 test('what may not be listed is a remark, and no check passes over it', async () => {
   const scene = await before12(({ cluster }) => cluster.unlisted.add('Secret'))
   const unknown = 'Secrets could not be looked at: kcert may not list them'
-  const { seen, target } = await lookAt(scene)
+  const { observed, target } = await lookAt(scene)
   for (const phase of [11, 12]) {
-    expect(phaseNumbered(phase).remarks(seen, target)).toContain(
+    expect(phaseNumbered(phase).remarks(observed, target)).toContain(
       `${unknown}: whether others store the old CA there is not known`,
     )
   }
-  expect(storedCheck(seen, target)).toMatchObject({ ok: false, findings: [{ what: unknown }] })
-  expect(wholePlan(seen, target).blastRadius.storedUnread).toEqual(['Secret'])
+  expect(storedCheck(observed, target)).toMatchObject({ ok: false, findings: [{ what: unknown }] })
+  expect(wholePlan(observed, target).blastRadius.storedUnread).toEqual(['Secret'])
   await scene.runInTurn(12)
 })
 
@@ -117,8 +117,8 @@ test('plan, status and verify name them with their owners, and no plan is blocke
   cluster.store(config, { cas: [cluster.oldCa], owner: 'helm' })
   cluster.store(secret, { leaves: [cluster.issue('web', cluster.oldCa)] })
   cluster.store('ConfigMap a/own', { cas: [cluster.makeCa('their own', true)] })
-  const { seen, target } = await lookAt(scene)
-  const plan = wholePlan(seen, target)
+  const { observed, target } = await lookAt(scene)
+  const plan = wholePlan(observed, target)
   const { blastRadius, blockers } = plan
   const text = renderPlan(plan, wide)
   expect(text).toContain(
@@ -130,14 +130,14 @@ test('plan, status and verify name them with their owners, and no plan is blocke
     { object: secret, what: 'holds a certificate of the old CA (data[tls.crt])' },
   ])
   expect(blockers).toEqual([])
-  const remarks = statusReport(seen, target, []).phases[10]?.remarks
+  const remarks = statusReport(observed, target, []).phases[10]?.remarks
   expect(remarks).toEqual([
     `${config} stores the old CA without the new one (data[ca.crt]), of helm`,
     `${secret} holds a certificate of the old CA (data[tls.crt])`,
   ])
-  expect(storedCheck(seen, target)?.findings.map(({ at }) => at)).toEqual([config, secret])
+  expect(storedCheck(observed, target)?.findings.map(({ at }) => at)).toEqual([config, secret])
   const waived = { ...target, waivers: new Set([config, secret]) }
-  expect(storedCheck(seen, waived)?.ok).toBe(true)
+  expect(storedCheck(observed, waived)?.ok).toBe(true)
 })
 
 test('of a thousand objects twenty are named in a refusal, and the others counted', async () => {
@@ -145,14 +145,14 @@ test('of a thousand objects twenty are named in a refusal, and the others counte
     for (let index = 0; index < 1_000; index++)
       cluster.store(`ConfigMap ns${index}/ca`, { cas: [cluster.oldCa] })
   })
-  const { seen, target } = await lookAt(scene)
-  const refusals = phaseNumbered(12).refusals!(seen, target)
+  const { observed, target } = await lookAt(scene)
+  const refusals = phaseNumbered(12).refusals!(observed, target)
   expect(refusals).toHaveLength(21)
   expect(refusals.at(-1)?.what).toBe(
     '980 more ConfigMaps and Secrets of others hold something of the old CA alone',
   )
 })
 
-function storedCheck(seen: Snapshot, target: Target) {
-  return verificationReport(seen, target, [], []).checks.find(({ id }) => id === 'stored')
+function storedCheck(observed: Snapshot, target: Target) {
+  return verificationReport(observed, target, [], []).checks.find(({ id }) => id === 'stored')
 }

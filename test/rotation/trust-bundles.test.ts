@@ -13,7 +13,7 @@ const small = { controlPlanes: 1, workers: 1, hasTrustBundles: true } as const
 const verifier = 'Deployment default/verifier'
 const named = 'Deployment default/named'
 
-async function lookAt(scene: Scene): Promise<{ seen: Snapshot; target: Target }> {
+async function lookAt(scene: Scene): Promise<{ observed: Snapshot; target: Target }> {
   return scene.asProcess((rotation) => rotation.look(sectionNames))
 }
 
@@ -22,9 +22,9 @@ function bundlesIn(scene: Scene): string[] {
 }
 
 /** Workloads that a phase rolls, and what it asks. */
-function planned(phase: number, { seen, target }: { seen: Snapshot; target: Target }) {
+function planned(phase: number, { observed, target }: { observed: Snapshot; target: Target }) {
   const actions = phaseNumbered(phase)
-    .plan(seen, target)
+    .plan(observed, target)
     .flatMap((step) => (step.kind === 'together' ? step.lanes.flatMap(({ steps }) => steps) : [step]))
   return {
     rolled: actions.flatMap((action) => (action.kind === 'roll' ? [action.workload] : [])),
@@ -47,18 +47,18 @@ test('a whole rotation rolls pods that mount it by signerName, and leaves one bu
 test('a pod whose node cannot be read has what its bundle says 2 minutes after that was published', async () => {
   const scene = new Scene(small)
   await scene.runAll(1, 3)
-  const { seen, target } = await lookAt(scene)
-  const pod = seen.pods.find(({ workload }) => workload === verifier)!
+  const { observed, target } = await lookAt(scene)
+  const pod = observed.pods.find(({ workload }) => workload === verifier)!
   const { volume: _, ...blind } = pod
-  const publishedAtMs = seen.published.find(({ kind }) => kind === 'ClusterTrustBundle')!.changedAtMs
+  const publishedAtMs = observed.published.find(({ kind }) => kind === 'ClusterTrustBundle')!.changedAtMs
   const later = publishedAtMs + 3_600_000
   const gapsWith = (startedAtMs: number, changedAtMs: number): string[] =>
     phaseNumbered(4)
       .gaps(
         {
-          ...seen,
+          ...observed,
           pods: [{ ...blind, startedAtMs }],
-          published: seen.published.map((one) =>
+          published: observed.published.map((one) =>
             one.kind === 'ClusterTrustBundle' ? { ...one, changedAtMs } : one,
           ),
         },
@@ -67,28 +67,28 @@ test('a pod whose node cannot be read has what its bundle says 2 minutes after t
       .map(({ at }) => at)
   expect(gapsWith(later + 120_000, later)).toEqual([])
   expect(gapsWith(later + 119_999, later)).toEqual([`Pod ${pod.id} (ClusterTrustBundle)`])
-  const withoutBundles = seen.published.filter(({ kind }) => kind !== 'ClusterTrustBundle')
-  expect(blindInstant({ ...seen, published: withoutBundles }, blind)).toBe(Number.POSITIVE_INFINITY)
+  const withoutBundles = observed.published.filter(({ kind }) => kind !== 'ClusterTrustBundle')
+  expect(blindInstant({ ...observed, published: withoutBundles }, blind)).toBe(Number.POSITIVE_INFINITY)
 })
 
 test('a workload is rolled once for what its bundle says, though its namespace says the same since long', async () => {
   const scene = new Scene(small)
   await scene.runAll(1, 3)
-  const { seen, target } = await lookAt(scene)
+  const { observed, target } = await lookAt(scene)
   const annotationsAt = (changedAtMs: number): string[] => {
-    const published = seen.published.map((one) =>
+    const published = observed.published.map((one) =>
       one.kind === 'ClusterTrustBundle' ? { ...one, changedAtMs } : one,
     )
     return phaseNumbered(4)
-      .plan({ ...seen, published }, target)
+      .plan({ ...observed, published }, target)
       .flatMap((step) => (step.kind === 'together' ? step.lanes : []))
       .flatMap(({ steps }) => steps)
       .flatMap((action) =>
         action.kind === 'roll' && action.workload === verifier ? [action.annotation] : [],
       )
   }
-  const [first] = annotationsAt(seen.atMs)
-  const [second] = annotationsAt(seen.atMs + 60_000)
+  const [first] = annotationsAt(observed.atMs)
+  const [second] = annotationsAt(observed.atMs + 60_000)
   expect(first).toMatch(/^4-/)
   expect(second).not.toBe(first)
 })
@@ -96,16 +96,16 @@ test('a workload is rolled once for what its bundle says, though its namespace s
 test('a pod with two files is one pod, and both files count', async () => {
   const scene = new Scene(small)
   await scene.runAll(1, 4)
-  const { seen, target } = await lookAt(scene)
-  const pod = seen.pods.find(({ rereads }) => !rereads)
+  const { observed, target } = await lookAt(scene)
+  const pod = observed.pods.find(({ rereads }) => !rereads)
   const { oldCa } = target.changes.find(({ ca }) => ca === 'cluster')!
   const behind = { ...pod!, trustBundle: {}, volume: { trust: [oldCa.digest], changedAtMs: 0 } }
-  const on = { seen: { ...seen, pods: [pod!, behind] }, target }
-  expect(phaseNumbered(4).gaps(on.seen, target)).toEqual([
+  const on = { observed: { ...observed, pods: [pod!, behind] }, target }
+  expect(phaseNumbered(4).gaps(on.observed, target)).toEqual([
     { at: `Pod ${pod!.id} (ClusterTrustBundle)`, what: 'has the old CA' },
   ])
   expect(planned(4, on).rolled).toEqual([pod!.workload])
-  expect(phaseNumbered(12).remarks!(on.seen, target)[0]).toMatch(/^1 pods know both CAs/)
+  expect(phaseNumbered(12).remarks!(on.observed, target)[0]).toMatch(/^1 pods know both CAs/)
 })
 
 test('a pod that mounts a bundle by name is refused before the bundle goes, unless it is waived', async () => {
@@ -113,38 +113,38 @@ test('a pod that mounts a bundle by name is refused before the bundle goes, unle
   const name = bundlesIn(scene)[0]!.split(' ')[1]!
   scene.cluster.addWorkload(named, { rereads: false, trustBundle: { name } })
   scene.cluster.startPod(named)
-  const { seen, target } = await lookAt(scene)
-  const { id } = seen.pods.find(({ workload }) => workload === named)!
-  expect(phaseNumbered(2).refusals!(seen, target)).toEqual([
+  const { observed, target } = await lookAt(scene)
+  const { id } = observed.pods.find(({ workload }) => workload === named)!
+  expect(phaseNumbered(2).refusals!(observed, target)).toEqual([
     {
       what: `pod ${id} mounts ClusterTrustBundle "${name}" by name`,
       why: 'kube-controller-manager deletes it in this phase, and the pod would not start again',
       next: `mount it by signerName, or accept the risk with --waive ${id}`,
     },
   ])
-  expect(phaseNumbered(2).refusals!(seen, { ...target, waivers: new Set([named]) })).toEqual([])
+  expect(phaseNumbered(2).refusals!(observed, { ...target, waivers: new Set([named]) })).toEqual([])
 })
 
 test('a workload that mounts a bundle that is gone is not rolled: its pods would not start', async () => {
   const scene = new Scene(small)
   const name = bundlesIn(scene)[0]!.split(' ')[1]!
   await scene.runAll(1, 3)
-  const { seen, target } = await lookAt(scene)
-  const pod = seen.pods.find(({ workload }) => workload === verifier)!
-  const on = { seen: { ...seen, pods: [{ ...pod, trustBundle: { name } }] }, target }
+  const { observed, target } = await lookAt(scene)
+  const pod = observed.pods.find(({ workload }) => workload === verifier)!
+  const on = { observed: { ...observed, pods: [{ ...pod, trustBundle: { name } }] }, target }
   expect(planned(4, on)).toEqual({
     rolled: [],
     asked: [
       `${verifier} mounts ClusterTrustBundle "${name}", which is gone: mount it by signerName, and restart its pods`,
     ],
   })
-  expect(planned(4, { seen: { ...seen, pods: [pod] }, target }).rolled).toEqual([verifier])
+  expect(planned(4, { observed: { ...observed, pods: [pod] }, target }).rolled).toEqual([verifier])
 })
 
 test('an API server that cannot be asked for bundles keeps phase 3 and its wait open', async () => {
   const scene = new Scene(small)
   await scene.runAll(1, 3)
-  const { seen, target } = await lookAt(scene)
+  const { observed, target } = await lookAt(scene)
   const unknown = {
     kind: 'ClusterTrustBundle',
     name: 'cp2/kube-apiserver',
@@ -152,30 +152,30 @@ test('an API server that cannot be asked for bundles keeps phase 3 and its wait 
     unread: 'no answer within 5 s',
     changedAtMs: 0,
   } as const
-  const published = [...seen.published, unknown]
+  const published = [...observed.published, unknown]
   const missing = [{ at: 'ClusterTrustBundle cp2/kube-apiserver', what: 'no answer within 5 s' }]
-  expect(phaseNumbered(3).gaps(seen, target)).toEqual([])
-  expect(phaseNumbered(3).gaps({ ...seen, published }, target)).toEqual(missing)
+  expect(phaseNumbered(3).gaps(observed, target)).toEqual([])
+  expect(phaseNumbered(3).gaps({ ...observed, published }, target)).toEqual(missing)
   const until = { kind: 'published', holds: [], lacks: [], bundles: true } as const
-  expect(missingFor(until, { ...seen, published })).toEqual(missing)
-  expect(forecast({ ...seen, published }, target).find(({ phase }) => phase.number === 3)?.open).toEqual(
+  expect(missingFor(until, { ...observed, published })).toEqual(missing)
+  expect(forecast({ ...observed, published }, target).find(({ phase }) => phase.number === 3)?.open).toEqual(
     missing,
   )
-  const pod = seen.pods.find(({ trustBundle }) => trustBundle !== undefined)!
-  expect(blindInstant({ ...seen, published }, pod)).toBe(Number.POSITIVE_INFINITY)
+  const pod = observed.pods.find(({ trustBundle }) => trustBundle !== undefined)!
+  expect(blindInstant({ ...observed, published }, pod)).toBe(Number.POSITIVE_INFINITY)
 })
 
 test('in an upgrade a bundle that no pod mounts is not waited for, and named', async () => {
   const scene = new Scene(small)
   await scene.runAll(1, 11)
-  const { seen, target: given } = await lookAt(scene)
+  const { observed, target: given } = await lookAt(scene)
   const target = { ...given, isDropping: true }
   const managed = (version: string) =>
-    seen.components.map((one) => (one.name === 'kube-controller-manager' ? { ...one, version } : one))
-  const free = seen.pods.filter(({ trustBundle }) => trustBundle === undefined)
-  expect(free.length).toBeLessThan(seen.pods.length)
+    observed.components.map((one) => (one.name === 'kube-controller-manager' ? { ...one, version } : one))
+  const free = observed.pods.filter(({ trustBundle }) => trustBundle === undefined)
+  expect(free.length).toBeLessThan(observed.pods.length)
   const asked = (version: string, pods: Snapshot['pods']) => {
-    const snapshot = { ...seen, pods, components: managed(version) }
+    const snapshot = { ...observed, pods, components: managed(version) }
     const phase = phaseNumbered(12)
     const waits = phase
       .plan(snapshot, target)
@@ -191,7 +191,7 @@ test('in an upgrade a bundle that no pod mounts is not waited for, and named', a
   }
   expect(asked('v1.36.3', free)).toEqual({ gaps: 0, missing: 0, waits: 1, told: 1 })
   expect(asked('v1.37.2', free)).toEqual({ gaps: 1, missing: 1, waits: 1, told: 0 })
-  expect(asked('v1.36.3', seen.pods)).toEqual({ gaps: 1, missing: 1, waits: 1, told: 0 })
+  expect(asked('v1.36.3', observed.pods)).toEqual({ gaps: 1, missing: 1, waits: 1, told: 0 })
   // What cannot be read may be a bundle that pods mount.
   const unread = {
     kind: 'ClusterTrustBundle',
@@ -201,7 +201,7 @@ test('in an upgrade a bundle that no pod mounts is not waited for, and named', a
     changedAtMs: 0,
   } as const
   const third = phaseNumbered(3).gaps(
-    { ...seen, pods: free, components: managed('v1.36.3'), published: [...seen.published, unread] },
+    { ...observed, pods: free, components: managed('v1.36.3'), published: [...observed.published, unread] },
     given,
   )
   expect(third).toEqual([{ at: 'ClusterTrustBundle cp1/kube-apiserver', what: 'x' }])

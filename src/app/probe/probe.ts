@@ -9,7 +9,7 @@ import { commandLine } from '../../errors/command-line.ts'
 import { KcertError, wordsOf } from '../../errors/kcert-error.ts'
 import { evaluate, probeReport } from '../../probe/evaluation.ts'
 import type { EndpointReport, ProbeReport } from '../../probe/report.ts'
-import type { Anchor, EndpointKind, Unseen } from '../../probe/target.ts'
+import type { Anchor, EndpointKind, Unobserved } from '../../probe/target.ts'
 import type { GivenTrust, ShownPair } from '../../site/cluster-targets.ts'
 import type { ProbeTarget } from '../../site/dialling.ts'
 import type { Site } from '../../site/site.ts'
@@ -283,7 +283,7 @@ async function webhooksFrom(site: Site, job: ProbeJob, context: Context): Promis
 
 function lostNode({ inventory }: Site, node: string, error: KcertError): ProbeTarget {
   const host = inventory.nodes.find(({ name }) => name === node)?.addresses[0] ?? node
-  const unseen: Unseen = {
+  const unseen: Unobserved = {
     isReached: false,
     reason: wordsOf(error),
     next: error.next ?? 'look at its access in the inventory',

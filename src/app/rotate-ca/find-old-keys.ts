@@ -1,6 +1,6 @@
 import { KcertError, wordsOf } from '../../errors/kcert-error.ts'
 import { type KeyFile, keyPlaces, type OldKeyFiles } from '../../rotation/old-keys.ts'
-import type { Seen } from '../../rotation/snapshot.ts'
+import type { Observed } from '../../rotation/snapshot.ts'
 
 /** A file of a node with an old key, or with what was one. */
 export interface FoundFile extends KeyFile {
@@ -35,7 +35,7 @@ const nodesAtOnce = 16
 /** Returns the files with keys of these CAs on these nodes, the encrypted keys, and which nodes could not be asked. */
 export async function findOldKeys(
   oldKeys: OldKeyFiles,
-  seen: Seen<'components' | 'kubelets'>,
+  observed: Observed<'components' | 'kubelets'>,
   nodes: readonly string[],
   olds: readonly { readonly ca: string; readonly spki: string }[],
 ): Promise<OldKeys> {
@@ -47,7 +47,7 @@ export async function findOldKeys(
     nodes,
     async (node): Promise<Pick<OldKeys, 'files' | 'encrypted'>> => {
       try {
-        const { keys, encrypted } = await oldKeys.find(node, keyPlaces(seen, node), spkis)
+        const { keys, encrypted } = await oldKeys.find(node, keyPlaces(observed, node), spkis)
         const files = keys.map((file) => ({
           ...file,
           node,

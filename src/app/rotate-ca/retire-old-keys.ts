@@ -52,10 +52,10 @@ export async function retireOldKeys(
 ): Promise<{ readonly report: RotationOldKeys; readonly exit: ExitCode }> {
   const journal = await JournalWriter.open(file, pace)
   const olds = oldCasOf(journal.history)
-  const seen = await observer.observe(['nodes', 'components', 'kubelets', 'files'])
-  checkNotInUse(seen, olds)
-  const names = seen.nodes.map(({ name }) => name)
-  const found = await findOldKeys(oldKeys, seen, names, olds)
+  const observed = await observer.observe(['nodes', 'components', 'kubelets', 'files'])
+  checkNotInUse(observed, olds)
+  const names = observed.nodes.map(({ name }) => name)
+  const found = await findOldKeys(oldKeys, observed, names, olds)
   const { files, encrypted, unreachable } = found
   const archived: string[] = []
   const way = archive === undefined ? 'destroy' : 'archive'

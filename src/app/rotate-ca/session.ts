@@ -102,12 +102,12 @@ const passingMs = 25_000
 function isPassing(
   { phase, gaps, state }: PhaseStatus,
   numbers: readonly number[],
-  seen: Snapshot,
+  observed: Snapshot,
   target: Target,
 ): boolean {
   if (gaps.length === 0 || state !== 'open' || phase.number >= Math.min(...numbers)) return false
   if (phase.risk === 'reads') return false
-  const steps = phase.plan(seen, target)
+  const steps = phase.plan(observed, target)
   return steps.every((step) => step.kind === 'wait' || step.kind === 'probe')
 }
 
@@ -156,8 +156,8 @@ export class RotationSession {
       pace: interruptible(ports.pace, operator.interrupted),
       settings,
       emit: (event) => session.watch(event),
-      confirm: async (plan, { seen, target }) => {
-        const isAgreed = await session.confirm(phaseView(plan, seen, target))
+      confirm: async (plan, { observed, target }) => {
+        const isAgreed = await session.confirm(phaseView(plan, observed, target))
         if (isAgreed) await session.hooks?.beforePhase(plan.steps)
         return isAgreed
       },
@@ -179,15 +179,15 @@ export class RotationSession {
   }
 
   async status(): Promise<RotationStatus> {
-    const { seen, target } = await this.lookAtAll()
-    const status = statusReport(seen, target, this.rotation.history)
-    return { ...status, ...(await this.keptKeys(seen, status.state)) }
+    const { observed, target } = await this.lookAtAll()
+    const status = statusReport(observed, target, this.rotation.history)
+    return { ...status, ...(await this.keptKeys(observed, status.state)) }
   }
 
   /** The plan of all phases, and what speaks against beginning. Nothing is written. */
   async plan(): Promise<RotationPlan> {
-    const { seen, target } = await this.lookAtAll()
-    return wholePlan(seen, target, this.options.rollEveryMs)
+    const { observed, target } = await this.lookAtAll()
+    return wholePlan(observed, target, this.options.rollEveryMs)
   }
 
   /**
@@ -195,18 +195,18 @@ export class RotationSession {
    * from the cluster as it is now. Throws what a run would refuse.
    */
   async dryRun(numbers: readonly number[]): Promise<RotationPlan> {
-    const { seen, target, progress, todo } = await this.beginning(numbers)
+    const { observed, target, progress, todo } = await this.beginning(numbers)
     const first = todo.find((number) => progress.phases[number - 1]!.gaps.length > 0)
     const planned = await Promise.all(
       todo.map(async (number) => {
         if (number === first) return this.rotation.plan(number)
         const phase = phaseNumbered(number)
         const { gaps, remarks } = progress.phases[number - 1]!
-        const steps = gaps.length === 0 ? [] : phase.plan(seen, target)
+        const steps = gaps.length === 0 ? [] : phase.plan(observed, target)
         return { number, title: phase.title, risk: phase.risk, gaps, steps, remarks }
       }),
     )
-    return phasePlan(planned, seen, target)
+    return phasePlan(planned, observed, target)
   }
 
   /**
@@ -239,11 +239,11 @@ export class RotationSession {
 
   private async scripts(
     plan: PlannedPhase,
-    { seen, target }: { readonly seen: Snapshot; readonly target: Target },
+    { observed, target }: { readonly observed: Snapshot; readonly target: Target },
     folder: string,
     commands: { readonly next: string; readonly back?: string },
   ): Promise<RunbookAnswer> {
-    const runbook = runbookOf(seen, target, plan.steps)
+    const runbook = runbookOf(observed, target, plan.steps)
     if (runbook.first !== undefined) throw clusterFirst(describeAction(runbook.first), commands.next)
     const { number, title } = plan
     const prepared = await this.ports.prepareRunbook?.(runbook, { number, title, next: commands.next })
@@ -267,7 +267,7 @@ export class RotationSession {
     const report: RotationRunbook = {
       apiVersion: 'kcert/v1',
       kind: 'RotationRunbook',
-      generatedAt: timeOf(seen.atMs),
+      generatedAt: timeOf(observed.atMs),
       phase: number,
       title,
       folder,
@@ -303,21 +303,21 @@ export class RotationSession {
     const begun = await this.begun()
     const [last] = begun
     if (last === undefined || last <= (to ?? last - 1)) {
-      const { seen, target } = await this.lookAtAll()
-      return phasePlan([], seen, target)
+      const { observed, target } = await this.lookAtAll()
+      return phasePlan([], observed, target)
     }
     const { plan, on } = await this.rotation.planUndo(last)
-    return phasePlan([plan], on.seen, on.target)
+    return phasePlan([plan], on.observed, on.target)
   }
 
   /** Phase 11's questions at any time, with the counters of handshake errors watched for the soak time. Changes nothing. */
   async verify(): Promise<RotationVerification> {
-    const { seen, target } = await this.lookAtAll()
+    const { observed, target } = await this.lookAtAll()
     const { executor, pace } = this.ports
-    const apis = seen.components.filter(({ name }) => name === 'kube-apiserver')
+    const apis = observed.components.filter(({ name }) => name === 'kube-apiserver')
     const counted = await Promise.all(
       apis.map(async ({ id }) => {
-        const subject = handshakeSubject(seen, target, id, this.settings.soakMs)
+        const subject = handshakeSubject(observed, target, id, this.settings.soakMs)
         const deadlineMs = this.settings.soakMs + 60_000
         const answer = await executor.probe({
           kind: 'probe',
@@ -328,7 +328,7 @@ export class RotationSession {
         return { at: id, ...answer, atMs: pace.now() }
       }),
     )
-    return verificationReport(seen, target, this.rotation.history, counted)
+    return verificationReport(observed, target, this.rotation.history, counted)
   }
 
   private async inTurn(
@@ -358,31 +358,34 @@ export class RotationSession {
       if (outcome === 'declined') break
     }
     const isDone = phases.length === numbers.length && phases.every(({ outcome }) => outcome === 'held')
-    const { seen, target } = await this.lookAtAll()
-    const progress = progressOf(seen, target)
+    const { observed, target } = await this.lookAtAll()
+    const progress = progressOf(observed, target)
     const next = nextOf(progress)
     const report: RotationRun = {
       apiVersion: 'kcert/v1',
       kind: 'RotationRun',
-      generatedAt: timeOf(seen.atMs),
+      generatedAt: timeOf(observed.atMs),
       direction,
       outcome: isDone ? 'done' : 'declined',
       phases,
       ...(next === undefined ? {} : { next }),
-      ...(await this.keptKeys(seen, progress.state)),
+      ...(await this.keptKeys(observed, progress.state)),
     }
     return { report, exit: isDone ? exitCodes.done : exitCodes.no }
   }
 
   /** Where the old CA's key lies after the end: whoever keeps it should know that he does. */
-  private async keptKeys(seen: Snapshot, state: RotationProgress['state']): Promise<{ oldKeys?: KeptKeys }> {
+  private async keptKeys(
+    observed: Snapshot,
+    state: RotationProgress['state'],
+  ): Promise<{ oldKeys?: KeptKeys }> {
     const { ports, rotation } = this
     if (state !== 'finished' || ports.oldKeys === undefined || !isOfFinished(rotation.history)) return {}
     const { findOldKeys } = await import('./find-old-keys.ts')
-    const names = seen.nodes.filter(({ isControlPlane }) => isControlPlane).map(({ name }) => name)
+    const names = observed.nodes.filter(({ isControlPlane }) => isControlPlane).map(({ name }) => name)
     const olds = changesIn(rotation.history).map(({ ca, oldCa }) => ({ ca, ...oldCa }))
     // Who may not read these folders learns all the rest all the same.
-    const found = await findOldKeys(ports.oldKeys, seen, names, olds).catch(withoutRefusal)
+    const found = await findOldKeys(ports.oldKeys, observed, names, olds).catch(withoutRefusal)
     const { files, encrypted } = found ?? { files: [], encrypted: [] }
     if (files.length + encrypted.length === 0) return {}
     return {
@@ -417,32 +420,35 @@ export class RotationSession {
   private async beginning(numbers: readonly number[]) {
     const { pace } = this.ports
     const deadlineMs = pace.now() + passingMs
-    let { seen, target } = await this.lookAtAll()
-    let progress = progressOf(seen, target)
+    let { observed, target } = await this.lookAtAll()
+    let progress = progressOf(observed, target)
     // A leader that was just restarted is not yet followed by another: what no act would close, time does.
-    while (pace.now() < deadlineMs && progress.phases.some((one) => isPassing(one, numbers, seen, target))) {
+    while (
+      pace.now() < deadlineMs &&
+      progress.phases.some((one) => isPassing(one, numbers, observed, target))
+    ) {
       await pace.sleep(1_000)
-      ;({ seen, target } = await this.lookAtAll())
-      progress = progressOf(seen, target)
+      ;({ observed, target } = await this.lookAtAll())
+      progress = progressOf(observed, target)
     }
     const refusals = outOfOrder(progress, numbers)
     if (refusals.length > 0) throw refused(refusals)
     // Once the old CA is being dropped there is only one way.
     const dropping = phaseRow('drop-old').number
     const todo = target.isDropping && numbers.includes(dropping) ? [dropping] : numbers
-    return { seen, target, progress, todo }
+    return { observed, target, progress, todo }
   }
 
-  private lookAtAll(): Promise<{ seen: Snapshot; target: Target }> {
+  private lookAtAll(): Promise<{ observed: Snapshot; target: Target }> {
     return this.rotation.look(sectionNames)
   }
 
   /** Phases that changed something and were not taken back, the last one first; by the journal, and by the copies on the nodes. */
   private async begun(): Promise<readonly number[]> {
-    const { seen } = await this.lookAtAll()
+    const { observed } = await this.lookAtAll()
     return begunPhases(
       this.rotation.history,
-      seen.copies.map(({ phase }) => phase),
+      observed.copies.map(({ phase }) => phase),
     )
   }
 

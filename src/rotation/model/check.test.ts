@@ -112,9 +112,9 @@ test.each([
   [12, []],
   [11, [1]],
 ])('those who trust the old CA alone are given up in phase 12 alone: phase %i', (phase, values) => {
-  const seen: (readonly number[])[] = []
-  check(write('a', ({ oldAlone }) => seen.push(oldAlone.values), phase))
-  expect(seen).toEqual([values])
+  const observed: (readonly number[])[] = []
+  check(write('a', ({ oldAlone }) => observed.push(oldAlone.values), phase))
+  expect(observed).toEqual([values])
 })
 
 test('the first connection that breaks is told with the action behind which it breaks', () => {
@@ -147,13 +147,13 @@ test('a connection that breaks in a lane stops the lane and those behind it', ()
 
 test('each lane begins with what was there, all that lanes held meets, and what they end with stays', () => {
   let [one, other, third] = [] as unknown as [Cell, Cell, Cell]
-  const seen: (readonly number[])[][] = []
+  const observed: (readonly number[])[][] = []
   state.prepare = (world) => {
     one = cell(world as FakeWorld, [1])
     other = cell(world as FakeWorld, [5])
     third = cell(world as FakeWorld, [7])
     vi.spyOn((world as FakeWorld).board, 'takeBroken').mockImplementation(() => {
-      seen.push([one.values, other.values, third.values])
+      observed.push([one.values, other.values, third.values])
       return undefined
     })
   }
@@ -168,7 +168,7 @@ test('each lane begins with what was there, all that lanes held meets, and what 
       ],
     ),
   )
-  expect(seen).toEqual([
+  expect(observed).toEqual([
     [[1, 2], [5], [7]],
     [[2], [5], [7]],
     [[3], [6], [7]],

@@ -16,7 +16,7 @@ export interface ForecastPhase {
   readonly steps: readonly Step[]
   readonly remarks: readonly string[]
   /** What it will see, and what it is to reach. */
-  readonly seen: Snapshot
+  readonly observed: Snapshot
   readonly target: Target
   /** The first connection that its steps would break. */
   readonly broken?: BrokenEdge
@@ -33,28 +33,28 @@ const mostRounds = 4
  * Returns what every phase from now on will do, one after the other: whoever does not keep them needs the memory of one. Nobody is
  * asked; what the operator is asked counts as answered.
  */
-export function* forecast(seen: Snapshot, target: Target): Generator<ForecastPhase, void> {
-  let now = { seen, target }
+export function* forecast(observed: Snapshot, target: Target): Generator<ForecastPhase, void> {
+  let now = { observed, target }
   for (const phase of playbook) {
-    if (phase.waitsForOwners) now = { ...now, seen: reissuedByOwners(now.seen, now.target) }
+    if (phase.waitsForOwners) now = { ...now, observed: reissuedByOwners(now.observed, now.target) }
     const before = now
-    const gaps = isPast(phase, target) ? [] : phase.gaps(before.seen, before.target)
+    const gaps = isPast(phase, target) ? [] : phase.gaps(before.observed, before.target)
     const steps: Step[] = []
     let open = gaps
     let broken: BrokenEdge | undefined
     let planned: readonly Step[] = []
     for (let round = 1; open.length > 0 && round <= mostRounds; round++) {
-      const again = phase.plan(now.seen, now.target)
+      const again = phase.plan(now.observed, now.target)
       // What did not close the gaps once will not do it the second time.
       if (again.length === 0 || isSame(again, planned)) break
       planned = again
-      broken ??= checkPlan(now.seen, now.target, planned)
+      broken ??= checkPlan(now.observed, now.target, planned)
       for (const step of planned) steps.push(step)
-      now = imagine(now.seen, now.target, planned)
-      open = phase.gaps(now.seen, now.target)
+      now = imagine(now.observed, now.target, planned)
+      open = phase.gaps(now.observed, now.target)
     }
-    const remarks = phase.remarks(before.seen, before.target)
-    const durationMs = now.seen.atMs - before.seen.atMs
+    const remarks = phase.remarks(before.observed, before.target)
+    const durationMs = now.observed.atMs - before.observed.atMs
     yield { phase, gaps, steps, remarks, ...before, ...(broken && { broken }), open, durationMs }
   }
 }

@@ -31,11 +31,11 @@ import { heldBy, type Issuing } from './file-effects.ts'
 
 /** Returns the snapshot, and the target with the questions answered, once these steps are done. */
 export function imagine(
-  seen: Snapshot,
+  observed: Snapshot,
   target: Target,
   steps: readonly Step[],
-): { seen: Snapshot; target: Target } {
-  const imagined = new Imagined(seen, target)
+): { observed: Snapshot; target: Target } {
+  const imagined = new Imagined(observed, target)
   for (const step of steps) {
     if (step.kind === 'together') {
       imagined.side(step)
@@ -45,39 +45,39 @@ export function imagine(
 }
 
 /** Returns the snapshot in which nobody but ours shows a leaf of the old CA any more, or stores the old CA alone. */
-export function reissuedByOwners(seen: Snapshot, target: Target): Snapshot {
+export function reissuedByOwners(observed: Snapshot, target: Target): Snapshot {
   const change = changeOf(target, 'cluster')
-  if (change === undefined) return seen
-  const ours = new Set([...seen.components, ...seen.kubelets].map(({ id }) => id))
-  const certificates = new Map(seen.certificates)
-  const handshakes = seen.handshakes.map((one) => {
+  if (change === undefined) return observed
+  const ours = new Set([...observed.components, ...observed.kubelets].map(({ id }) => id))
+  const certificates = new Map(observed.certificates)
+  const handshakes = observed.handshakes.map((one) => {
     const leaf = certificates.get(one.chain[0] ?? '')
     if (leaf === undefined || ours.has(one.presenter) || !isSignedByCa(leaf, change.oldCa)) return one
     const made = reissuedRecord(leaf, change.newCa, `planned:${one.presenter}`)
     certificates.set(made.digest, made)
     return { ...one, chain: [made.digest] }
   })
-  return { ...seen, certificates, handshakes, stored: { ...seen.stored, objects: [] } }
+  return { ...observed, certificates, handshakes, stored: { ...observed.stored, objects: [] } }
 }
 
 type Draft = { -readonly [Section in keyof Snapshot]: Snapshot[Section] }
 
 /** What is looked up and replaced one by one. */
-function tablesOf(seen: Snapshot) {
+function tablesOf(observed: Snapshot) {
   return {
-    files: new Map(seen.files),
-    certificates: new Map(seen.certificates),
-    evidence: new Map(seen.evidence),
-    components: new Map(seen.components.map((one) => [one.id, one])),
-    kubelets: new Map(seen.kubelets.map((one) => [one.id, one])),
-    handshakes: new Map(seen.handshakes.map((one) => [one.presenter, one])),
-    workloads: new Map(seen.workloads.map((one) => [one.id, one])),
+    files: new Map(observed.files),
+    certificates: new Map(observed.certificates),
+    evidence: new Map(observed.evidence),
+    components: new Map(observed.components.map((one) => [one.id, one])),
+    kubelets: new Map(observed.kubelets.map((one) => [one.id, one])),
+    handshakes: new Map(observed.handshakes.map((one) => [one.presenter, one])),
+    workloads: new Map(observed.workloads.map((one) => [one.id, one])),
   }
 }
 
 class Imagined implements Issuing {
   nowMs: number
-  private readonly seen: Snapshot
+  private readonly observed: Snapshot
   readonly target: Target
   /** What is replaced as a whole; of what is in the tables, as it was. */
   private readonly now: Draft
@@ -89,22 +89,22 @@ class Imagined implements Issuing {
   private readonly definitions: ReadonlyMap<string, string>
   private count = 0
 
-  constructor(seen: Snapshot, target: Target) {
-    this.seen = seen
+  constructor(observed: Snapshot, target: Target) {
+    this.observed = observed
     this.target = target
-    this.nowMs = seen.atMs
-    this.now = { ...seen }
-    this.tables = tablesOf(seen)
-    this.copies = [...seen.copies]
+    this.nowMs = observed.atMs
+    this.now = { ...observed }
+    this.tables = tablesOf(observed)
+    this.copies = [...observed.copies]
     this.waivers = new Set(target.waivers)
     this.definitions = new Map(
-      seen.components.map(({ id, node, definition }) => [fileKey(node, definition), id]),
+      observed.components.map(({ id, node, definition }) => [fileKey(node, definition), id]),
     )
   }
 
-  get result(): { seen: Snapshot; target: Target } {
+  get result(): { observed: Snapshot; target: Target } {
     const { components, kubelets, handshakes, workloads, ...tables } = this.tables
-    const seen: Snapshot = {
+    const observed: Snapshot = {
       ...this.now,
       ...tables,
       copies: this.copies,
@@ -114,7 +114,7 @@ class Imagined implements Issuing {
       handshakes: [...handshakes.values()],
       workloads: [...workloads.values()],
     }
-    return { seen, target: { ...this.target, waivers: this.waivers } }
+    return { observed, target: { ...this.target, waivers: this.waivers } }
   }
 
   /** So many lanes at once: the next one begins where one has ended. */
@@ -161,7 +161,7 @@ class Imagined implements Issuing {
     const holds = isLink
       ? files.get(fileKey(node, content.to))?.holds
       : (heldBy(this, now?.holds, content) ?? now?.holds)
-    const digest = `planned:bytes ${this.seen.atMs} ${this.count++}`
+    const digest = `planned:bytes ${this.observed.atMs} ${this.count++}`
     files.set(key, {
       node,
       path,
@@ -190,7 +190,7 @@ class Imagined implements Issuing {
   signed(leaf: Digest, by: CertificateRecord | undefined): Digest {
     const record = this.tables.certificates.get(leaf)
     if (record === undefined || by === undefined) return leaf
-    const made = reissuedRecord(record, by, `planned:leaf ${this.seen.atMs} ${this.count++}`)
+    const made = reissuedRecord(record, by, `planned:leaf ${this.observed.atMs} ${this.count++}`)
     this.tables.certificates.set(made.digest, made)
     return made.digest
   }

@@ -2,7 +2,7 @@ import type { Step, Task } from '../action.ts'
 import { folderOn, isLaidOut, materialOf } from '../material.ts'
 import { definePhase, type Gap } from '../phase.ts'
 import { isProven } from '../proof.ts'
-import { apiServers, type NodeSnapshot, onNode, type Seen } from '../snapshot.ts'
+import { apiServers, type NodeSnapshot, type Observed, onNode } from '../snapshot.ts'
 import { changeOf, type Target } from '../target.ts'
 import { inLanes, probe, write } from '../tasks.ts'
 import { touchedFilesOn } from '../touched-files.ts'
@@ -14,34 +14,34 @@ type Sees = 'nodes' | 'components' | 'kubelets' | 'kubeconfigs' | 'files' | 'cop
 export const distribute = definePhase('distribute', {
   sees: ['nodes', 'components', 'kubelets', 'kubeconfigs', 'files', 'copies', 'evidence', 'kubeadm'],
 
-  *gaps(seen, target) {
+  *gaps(observed, target) {
     // At the end of phase 12 kcert's own folder goes.
     if (target.isDropping) return
-    for (const node of seen.nodes) {
+    for (const node of observed.nodes) {
       const at = node.name
       yield* clockGaps(node, target)
-      for (const { path } of missingMaterial(seen, node, target))
+      for (const { path } of missingMaterial(observed, node, target))
         yield { at: `${at}:${path}`, what: 'not laid out' }
-      if (uncopiedFiles(seen, at).length > 0) yield { at, what: 'files that will change are not copied' }
-      else if (!isProven(seen, { kind: 'copies', node: at }, 0))
+      if (uncopiedFiles(observed, at).length > 0) yield { at, what: 'files that will change are not copied' }
+      else if (!isProven(observed, { kind: 'copies', node: at }, 0))
         yield { at, what: 'copies not proven to restore' }
     }
   },
 
-  *plan(seen, target) {
-    const controlPlanes = seen.nodes.filter(({ isControlPlane }) => isControlPlane)
+  *plan(observed, target) {
+    const controlPlanes = observed.nodes.filter(({ isControlPlane }) => isControlPlane)
     const [first, ...others] = controlPlanes
     if (first === undefined) return
-    yield* reachingKubelet(seen, first.name, target)
-    yield* measureHandshakes(seen, target)
+    yield* reachingKubelet(observed, first.name, target)
+    yield* measureHandshakes(observed, target)
     // Alone: here the new CA is made. The others get what lies there.
-    yield* layOut(seen, first, target)
-    yield* inLanes(target.atOnce, others, (node) => layOut(seen, node, target))
-    yield* inLanes(target.atOnce, seen.nodes, ({ name }) => copy(seen, name))
+    yield* layOut(observed, first, target)
+    yield* inLanes(target.atOnce, others, (node) => layOut(observed, node, target))
+    yield* inLanes(target.atOnce, observed.nodes, ({ name }) => copy(observed, name))
   },
 
-  remarks(seen, { waivers }) {
-    const mix = versionMix(seen)
+  remarks(observed, { waivers }) {
+    const mix = versionMix(observed)
     return mix !== undefined && waivers.has(mix.id) ? [`versions that stay different: ${mix.words}`] : []
   },
 
@@ -54,16 +54,16 @@ export const distribute = definePhase('distribute', {
  * on kubelets stays so, and phase 9 would stop half way: kubeadm 1.33.12 to 1.37 writes no O into its client certificate, and makes the
  * ClusterRoleBinding of its CN in `init` and `upgrade apply` alone.
  */
-function reachingKubelet(seen: Seen<Sees>, node: string, target: Target): readonly Task[] {
+function reachingKubelet(observed: Observed<Sees>, node: string, target: Target): readonly Task[] {
   const subject = { kind: 'logs', node } as const
-  const isOpen = changeOf(target, 'cluster') !== undefined && !isProven(seen, subject, 0)
+  const isOpen = changeOf(target, 'cluster') !== undefined && !isProven(observed, subject, 0)
   return isOpen ? [probe(subject, 10_000)] : []
 }
 
 /** Phase 11 compares with it. Nothing is open for want of it: where an older kcert did this phase, it can be measured no more. */
-function measureHandshakes(seen: Seen<Sees>, { soakMs }: Target): readonly Step<Task>[] {
+function measureHandshakes(observed: Observed<Sees>, { soakMs }: Target): readonly Step<Task>[] {
   const subject = (at: string) => ({ kind: 'handshake-rate', at, forMs: soakMs }) as const
-  const open = apiServers(seen).filter(({ id }) => !isProven(seen, subject(id), 0))
+  const open = apiServers(observed).filter(({ id }) => !isProven(observed, subject(id), 0))
   return inLanes(open.length, open, ({ id }) => [probe(subject(id), soakMs + 60_000)])
 }
 
@@ -75,25 +75,27 @@ function clockGaps({ name, clockSkewMs }: NodeSnapshot, { mostClockSkewMs }: Tar
   return [{ at: name, what: `clock ${seconds} s ${clockSkewMs < 0 ? 'behind' : 'ahead'}` }]
 }
 
-function missingMaterial(seen: Seen<Sees>, { name, isControlPlane }: NodeSnapshot, target: Target) {
+function missingMaterial(observed: Observed<Sees>, { name, isControlPlane }: NodeSnapshot, target: Target) {
   if (!isControlPlane) return []
-  return materialOf(folderOn(seen, name), target).filter((wanted) => !isLaidOut(seen, name, wanted, target))
+  return materialOf(folderOn(observed, name), target).filter(
+    (wanted) => !isLaidOut(observed, name, wanted, target),
+  )
 }
 
-function layOut(seen: Seen<Sees>, node: NodeSnapshot, target: Target): readonly Task[] {
-  const missing = missingMaterial(seen, node, target)
-  return missing.map(({ path, content, mode }) => write(seen, node.name, path, content, mode))
+function layOut(observed: Observed<Sees>, node: NodeSnapshot, target: Target): readonly Task[] {
+  const missing = missingMaterial(observed, node, target)
+  return missing.map(({ path, content, mode }) => write(observed, node.name, path, content, mode))
 }
 
 /** What was copied once is not copied again: later it is no longer what it was. */
-function uncopiedFiles(seen: Seen<Sees>, node: string) {
-  const copied = new Set(onNode(seen.copies, node).flatMap(({ of }) => ('path' in of ? [of.path] : [])))
-  return touchedFilesOn(seen, node).filter(({ path }) => !copied.has(path))
+function uncopiedFiles(observed: Observed<Sees>, node: string) {
+  const copied = new Set(onNode(observed.copies, node).flatMap(({ of }) => ('path' in of ? [of.path] : [])))
+  return touchedFilesOn(observed, node).filter(({ path }) => !copied.has(path))
 }
 
-function copy(seen: Seen<Sees>, node: string): readonly Task[] {
-  const files = uncopiedFiles(seen, node)
+function copy(observed: Observed<Sees>, node: string): readonly Task[] {
+  const files = uncopiedFiles(observed, node)
   const proof = { kind: 'copies', node } as const
   if (files.length > 0) return [indexing(node, { kind: 'copies', of: files }), probe(proof)]
-  return isProven(seen, proof, 0) ? [] : [probe(proof)]
+  return isProven(observed, proof, 0) ? [] : [probe(proof)]
 }

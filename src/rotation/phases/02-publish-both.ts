@@ -4,7 +4,13 @@ import { clusterPart, definePhase, type Gap, inParts, type Refusal } from '../ph
 import { isProven } from '../proof.ts'
 import { isAsWanted, latestStart, passOver } from '../restart.ts'
 import { extraArgs, signingGeneration, wantedOfControllerManager } from '../signing.ts'
-import { type ComponentSnapshot, certificatesIn, componentsNamed, fileAt, type Seen } from '../snapshot.ts'
+import {
+  type ComponentSnapshot,
+  certificatesIn,
+  componentsNamed,
+  fileAt,
+  type Observed,
+} from '../snapshot.ts'
 import { changeOf, type Target } from '../target.ts'
 import { probe } from '../tasks.ts'
 import { restoreObjects } from '../undo.ts'
@@ -13,32 +19,34 @@ import { backToDefinitions } from '../undo-pass.ts'
 const name = 'kube-controller-manager'
 const signer = { kind: 'signer', generation: 'old' } as const
 
-const managers = clusterPart<'components' | 'files' | 'leases' | 'kubeadm' | 'evidence'>((seen, target) => {
-  if (target.isDropping) return { gaps: [], steps: [] }
-  const wanted = (component: ComponentSnapshot) => wantedOf(seen, target, component)
-  const unready = componentsNamed(seen, name).filter((one) => !isAsWanted(seen, one, wanted(one)))
-  const configuration = extraArgs(seen, wantedExtraArgs(seen, target))
-  const hasLeader = seen.leases.some((lease) => lease.name === name && lease.holder !== undefined)
-  const isUnproven = unready.length === 0 && !isSigningProven(seen)
-  const pass = passOver(seen, name, wanted)
-  const isSigning = isLedToNew(seen) || (pass.length === 0 && isSigningProven(seen))
-  return {
-    gaps: [
-      ...unready.map(({ id: at }) => ({
-        at,
-        what: 'does not run with both CAs to publish and one pair to sign with',
-      })),
-      ...manySigners(seen),
-      ...configuration.map(() => ({
-        at: 'ConfigMap kube-system/kubeadm-config',
-        what: 'an upgrade would take the flags back',
-      })),
-      ...(hasLeader ? [] : [{ at: name, what: 'no leader' }]),
-      ...(isUnproven ? [{ at: name, what: 'no request signed by the old CA since the restart' }] : []),
-    ],
-    steps: [...configuration, ...pass, ...(isSigning ? [] : [probe(signer)])],
-  }
-})
+const managers = clusterPart<'components' | 'files' | 'leases' | 'kubeadm' | 'evidence'>(
+  (observed, target) => {
+    if (target.isDropping) return { gaps: [], steps: [] }
+    const wanted = (component: ComponentSnapshot) => wantedOf(observed, target, component)
+    const unready = componentsNamed(observed, name).filter((one) => !isAsWanted(observed, one, wanted(one)))
+    const configuration = extraArgs(observed, wantedExtraArgs(observed, target))
+    const hasLeader = observed.leases.some((lease) => lease.name === name && lease.holder !== undefined)
+    const isUnproven = unready.length === 0 && !isSigningProven(observed)
+    const pass = passOver(observed, name, wanted)
+    const isSigning = isLedToNew(observed) || (pass.length === 0 && isSigningProven(observed))
+    return {
+      gaps: [
+        ...unready.map(({ id: at }) => ({
+          at,
+          what: 'does not run with both CAs to publish and one pair to sign with',
+        })),
+        ...manySigners(observed),
+        ...configuration.map(() => ({
+          at: 'ConfigMap kube-system/kubeadm-config',
+          what: 'an upgrade would take the flags back',
+        })),
+        ...(hasLeader ? [] : [{ at: name, what: 'no leader' }]),
+        ...(isUnproven ? [{ at: name, what: 'no request signed by the old CA since the restart' }] : []),
+      ],
+      steps: [...configuration, ...pass, ...(isSigning ? [] : [probe(signer)])],
+    }
+  },
+)
 
 export const publishBoth = definePhase('publish-both', {
   sees: ['components', 'files', 'leases', 'kubeadm', 'published', 'pods', 'evidence'],
@@ -51,41 +59,46 @@ export const publishBoth = definePhase('publish-both', {
 })
 
 /** Phase 7 leads the same flags to the new pair; then they stay there, and who lost them is led where the others are. */
-function wantedOf(seen: Seen<'components'>, target: Target, component: ComponentSnapshot) {
-  const common = isLedToNew(seen) ? 'new' : 'old'
-  return wantedOfControllerManager(seen, target, component, signingGeneration(seen, component) ?? common)
+function wantedOf(observed: Observed<'components'>, target: Target, component: ComponentSnapshot) {
+  const common = isLedToNew(observed) ? 'new' : 'old'
+  return wantedOfControllerManager(
+    observed,
+    target,
+    component,
+    signingGeneration(observed, component) ?? common,
+  )
 }
 
-function isLedToNew(seen: Seen<'components'>): boolean {
-  return componentsNamed(seen, name).some((component) => signingGeneration(seen, component) === 'new')
+function isLedToNew(observed: Observed<'components'>): boolean {
+  return componentsNamed(observed, name).some((component) => signingGeneration(observed, component) === 'new')
 }
 
-function wantedExtraArgs(seen: Seen<'components' | 'kubeadm'>, target: Target) {
-  const [component] = componentsNamed(seen, name)
+function wantedExtraArgs(observed: Observed<'components' | 'kubeadm'>, target: Target) {
+  const [component] = componentsNamed(observed, name)
   if (component === undefined) return undefined
-  const led = wantedOfControllerManager(seen, target, component, 'new').flags
+  const led = wantedOfControllerManager(observed, target, component, 'new').flags
   // Phase 7 writes them here first: stopped behind that, it is phase 7 that goes on.
-  return extraArgs(seen, led).length === 0 ? led : wantedOf(seen, target, component).flags
+  return extraArgs(observed, led).length === 0 ? led : wantedOf(observed, target, component).flags
 }
 
-function manySigners(seen: Seen<'components' | 'files'>): readonly Gap[] {
-  return componentsNamed(seen, name).flatMap(({ id, node, flags }) => {
-    const count = certificatesIn(fileAt(seen, node, flags['cluster-signing-cert-file'])).length
+function manySigners(observed: Observed<'components' | 'files'>): readonly Gap[] {
+  return componentsNamed(observed, name).flatMap(({ id, node, flags }) => {
+    const count = certificatesIn(fileAt(observed, node, flags['cluster-signing-cert-file'])).length
     return count === 1 ? [] : [{ at: id, what: `signing file with ${count} certificates` }]
   })
 }
 
-function isSigningProven(seen: Seen<'components' | 'evidence'>): boolean {
+function isSigningProven(observed: Observed<'components' | 'evidence'>): boolean {
   // Once phase 7 leads one of them to the new pair, it is that phase's to prove.
-  return isLedToNew(seen) || isProven(seen, signer, latestStart(componentsNamed(seen, name)))
+  return isLedToNew(observed) || isProven(observed, signer, latestStart(componentsNamed(observed, name)))
 }
 
 /** The object is named after its content: with another bundle kube-controller-manager creates another, and deletes this one. */
-function bundlesByName(seen: Seen<'published' | 'pods'>, target: Target): readonly Refusal[] {
+function bundlesByName(observed: Observed<'published' | 'pods'>, target: Target): readonly Refusal[] {
   if (target.isDropping || changeOf(target, 'cluster') === undefined) return []
-  return seen.pods
+  return observed.pods
     .filter(
-      (pod) => pod.trustBundle?.name !== undefined && !isWaived(pod, target) && !hasLostBundle(seen, pod),
+      (pod) => pod.trustBundle?.name !== undefined && !isWaived(pod, target) && !hasLostBundle(observed, pod),
     )
     .map(({ id, trustBundle }) => ({
       what: `pod ${id} mounts ClusterTrustBundle ${JSON.stringify(trustBundle?.name)} by name`,

@@ -4,15 +4,15 @@ import { clusterPart, definePhase, inParts } from '../phase.ts'
 import { wantedTrust } from '../target.ts'
 import { wait } from '../tasks.ts'
 
-const published = clusterPart<'published' | 'components' | 'pods'>((seen, target, change) => {
-  const bundles = awaitsBundles(seen, target)
-  const late = seen.published
+const published = clusterPart<'published' | 'components' | 'pods'>((observed, target, change) => {
+  const bundles = awaitsBundles(observed, target)
+  const late = observed.published
     .filter((one) => one.isActive && !one.trust?.includes(change.newCa.digest) && (bundles || !isBundle(one)))
     .map(({ kind, name, trust, unread }) => ({
       at: `${kind} ${name}`,
       what: trust === undefined ? (unread ?? 'not there') : 'without the new CA',
     }))
-  const gaps = [...nonePublished(seen), ...late]
+  const gaps = [...nonePublished(observed), ...late]
   const until = { kind: 'published', holds: wantedTrust(target, change), lacks: [], bundles } as const
   const because = 'kube-controller-manager publishes both CAs in every namespace'
   return { gaps, steps: gaps.length === 0 ? [] : [wait(until, because, 300_000)] }

@@ -9,7 +9,7 @@ import {
 } from '../convergence.ts'
 import { definePhase } from '../phase.ts'
 import { rollOut } from '../roll-out.ts'
-import type { PodSnapshot, Seen } from '../snapshot.ts'
+import type { Observed, PodSnapshot } from '../snapshot.ts'
 import { bundleOf, type CaChange, changeOf, type Target } from '../target.ts'
 import { wait } from '../tasks.ts'
 import { shortList } from '../tested-versions.ts'
@@ -17,8 +17,8 @@ import { shortList } from '../tested-versions.ts'
 export const restartPods = definePhase('restart-pods', {
   sees: ['published', 'pods', 'workloads'],
 
-  *gaps(seen, target) {
-    const open = statesOf(seen, target)
+  *gaps(observed, target) {
+    const open = statesOf(observed, target)
     if (open === undefined) return
     const { change, states } = open
     for (const [pod, state] of states) {
@@ -29,35 +29,35 @@ export const restartPods = definePhase('restart-pods', {
     }
   },
 
-  *plan(seen, target) {
-    const open = statesOf(seen, target)
+  *plan(observed, target) {
+    const open = statesOf(observed, target)
     if (open === undefined) return
     const { change, states } = open
     // With a leaked key nobody waits 5 minutes for a client that reads again.
     const isUrgent = target.reason === 'compromise'
     const stale = states.filter(([, state]) => state === 'stale' || (isUrgent && state === 'rereads'))
     const its = stale.map(([pod]) => pod)
-    const blind = its.filter(({ volume }) => volume === undefined).map((pod) => blindInstant(seen, pod))
+    const blind = its.filter(({ volume }) => volume === undefined).map((pod) => blindInstant(observed, pod))
     const blindUntil = blind.filter(Number.isFinite).reduce((last, atMs) => Math.max(last, atMs), 0)
     // Restarted earlier, nobody could tell what they have read.
-    if (seen.atMs < blindUntil) {
+    if (observed.atMs < blindUntil) {
       const because = 'whatever starts has both CAs, also where its volume is not seen on its node'
-      yield wait({ kind: 'instant', atMs: blindUntil }, because, blindUntil - seen.atMs + 30_000)
+      yield wait({ kind: 'instant', atMs: blindUntil }, because, blindUntil - observed.atMs + 30_000)
     }
-    yield* rollOut(seen, 4, its, change, target)
+    yield* rollOut(observed, 4, its, change, target)
     if (states.some(([pod]) => hasOldVolume(pod, change))) {
       const until = { kind: 'volumes', holds: bundleOf(change), lacks: [] } as const
       yield wait(until, "kubelets bring both CAs into pods' volumes, after up to 80 s", 240_000)
     } else if (!isUrgent && change.bridge === undefined && states.some(([, state]) => state === 'rereads')) {
-      const instant = rereadInstant(seen.pods, target)
+      const instant = rereadInstant(observed.pods, target)
       const because =
         'clients have read ca.crt again: at most every 5 minutes they do, and no bridge serves them'
       yield wait({ kind: 'instant', atMs: instant }, because, rereadMs + 30_000)
     }
   },
 
-  *remarks(seen, target) {
-    const open = statesOf(seen, target)
+  *remarks(observed, target) {
+    const open = statesOf(observed, target)
     if (open === undefined) return
     const { change, states } = open
     for (const [why, { length }] of Map.groupBy(states, ([{ readsOnce }]) => readsOnce))
@@ -77,11 +77,11 @@ export const restartPods = definePhase('restart-pods', {
 })
 
 /** Returns how far the pods are whose risk nobody has accepted; undefined where no cluster CA is introduced. */
-function statesOf(seen: Seen<'published' | 'pods'>, target: Target) {
+function statesOf(observed: Observed<'published' | 'pods'>, target: Target) {
   const change = changeOf(target, 'cluster')
   if (change === undefined || target.isDropping) return undefined
-  const open = seen.pods.filter((pod) => !isWaived(pod, target))
-  return { change, states: open.map((pod) => [pod, convergenceOf(seen, change, target, pod)] as const) }
+  const open = observed.pods.filter((pod) => !isWaived(pod, target))
+  return { change, states: open.map((pod) => [pod, convergenceOf(observed, change, target, pod)] as const) }
 }
 
 function hasOldVolume({ volume }: PodSnapshot, { newCa }: CaChange): boolean {

@@ -2,7 +2,7 @@ import { isSignedByCa } from '../certificate-record.ts'
 import { clusterInfoObject } from '../cluster-info.ts'
 import { leafIn } from '../leaves.ts'
 import { definePhase, inParts } from '../phase.ts'
-import { apiServers, fileKey, type Seen } from '../snapshot.ts'
+import { apiServers, fileKey, type Observed } from '../snapshot.ts'
 import { changeOf, type Target } from '../target.ts'
 import { probe } from '../tasks.ts'
 import { kubeletCaFileOf } from '../trust-files.ts'
@@ -35,11 +35,11 @@ export const trustBoth = definePhase('trust-both', {
 
   ...parts,
 
-  refusals(seen, target) {
-    const [api, ...others] = apiServers(seen)
-    const restarts = api !== undefined && kubeletCaFileOf(seen, api, target) !== undefined
+  refusals(observed, target) {
+    const [api, ...others] = apiServers(observed)
+    const restarts = api !== undefined && kubeletCaFileOf(observed, api, target) !== undefined
     if (!restarts || others.length > 0 || target.acceptsOutage) return []
-    if ([...parts.gaps(seen, target)].length === 0) return []
+    if ([...parts.gaps(observed, target)].length === 0) return []
     return [
       {
         what: 'the only API server must be restarted',
@@ -49,8 +49,8 @@ export const trustBoth = definePhase('trust-both', {
     ]
   },
 
-  remarks: (seen) =>
-    apiServers(seen).some(({ flags }) => flags['kubelet-certificate-authority'] !== undefined)
+  remarks: (observed) =>
+    apiServers(observed).some(({ flags }) => flags['kubelet-certificate-authority'] !== undefined)
       ? []
       : ['--kubelet-certificate-authority: not configured, so no API server restarts'],
 
@@ -92,7 +92,7 @@ export const trustBoth = definePhase('trust-both', {
 })
 
 /** Leaves of the new CA that are in use on nodes. */
-function issuedMeanwhile(now: Seen<'files'>, target: Target): readonly string[] {
+function issuedMeanwhile(now: Observed<'files'>, target: Target): readonly string[] {
   const change = changeOf(target, 'cluster')
   if (change === undefined) return []
   return [...now.files.values()]

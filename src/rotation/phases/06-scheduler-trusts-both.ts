@@ -1,5 +1,5 @@
 import { definePhase } from '../phase.ts'
-import { fileKey, type Seen } from '../snapshot.ts'
+import { fileKey, type Observed } from '../snapshot.ts'
 import { changeOf, type Target } from '../target.ts'
 import { addingNew, holdsNew, type TrustFile, trustFilesOf } from '../trust-files.ts'
 import { rewritten } from '../trust-on-node.ts'
@@ -9,31 +9,34 @@ import { unprovenAt } from '../verifying.ts'
 export const schedulerTrustsBoth = definePhase('scheduler-trusts-both', {
   sees: ['components', 'files', 'evidence'],
 
-  *gaps(seen, target) {
-    const files = configured(seen, target)
+  *gaps(observed, target) {
+    const files = configured(observed, target)
     for (const file of files)
-      if (!holdsNew(seen, file, target)) yield { at: file.process, what: `${file.path} without the new CA` }
+      if (!holdsNew(observed, file, target))
+        yield { at: file.process, what: `${file.path} without the new CA` }
     if (target.isDropping) return
-    for (const { at } of unprovenAt(seen, files, target))
+    for (const { at } of unprovenAt(observed, files, target))
       yield { at, what: 'clients of both CAs not proven to be accepted' }
   },
 
-  plan(seen, target) {
-    const adding = (file: TrustFile) => addingNew(seen, file, target)
-    const { writes, probes } = rewritten(seen, configured(seen, target), target, adding)
+  plan(observed, target) {
+    const adding = (file: TrustFile) => addingNew(observed, file, target)
+    const { writes, probes } = rewritten(observed, configured(observed, target), target, adding)
     return target.isDropping ? writes : [...writes, ...probes]
   },
 
-  remarks: (seen, target) =>
-    configured(seen, target).length === 0 ? ['holds: --client-ca-file is not configured'] : [],
+  remarks: (observed, target) =>
+    configured(observed, target).length === 0 ? ['holds: --client-ca-file is not configured'] : [],
 
   undo: (copies, now) => restoreFiles(copies, now),
 })
 
 /** Files of their own: those that an API server on the same node reads too belong to phase 5. */
-function configured(seen: Seen<'components'>, target: Target): readonly TrustFile[] {
-  const shared = new Set(trustFilesOf(seen, ['kube-apiserver']).map(({ node, path }) => fileKey(node, path)))
-  return trustFilesOf(seen, ['kube-scheduler', 'kube-controller-manager']).filter(
+function configured(observed: Observed<'components'>, target: Target): readonly TrustFile[] {
+  const shared = new Set(
+    trustFilesOf(observed, ['kube-apiserver']).map(({ node, path }) => fileKey(node, path)),
+  )
+  return trustFilesOf(observed, ['kube-scheduler', 'kube-controller-manager']).filter(
     ({ node, path, ca }) => changeOf(target, ca) !== undefined && !shared.has(fileKey(node, path)),
   )
 }

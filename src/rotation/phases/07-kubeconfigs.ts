@@ -12,7 +12,7 @@ import {
   type FileSnapshot,
   fileKey,
   type KubeconfigSnapshot,
-  type Seen,
+  type Observed,
 } from '../snapshot.ts'
 import { type CaChange, type Target, withNew } from '../target.ts'
 import { ask, inLanes, probe, together } from '../tasks.ts'
@@ -26,42 +26,42 @@ const manager = 'kube-controller-manager'
 const scheduler = 'kube-scheduler'
 const signer = { kind: 'signer', generation: 'new' } as const
 
-const kubeconfigsAndSigner = clusterPart<Sees>((seen, target, change) => {
-  const writes = kubeconfigWrites(seen, change, target, withNew)
+const kubeconfigsAndSigner = clusterPart<Sees>((observed, target, change) => {
+  const writes = kubeconfigWrites(observed, change, target, withNew)
   const rewritten = new Set(writes.map(({ node, path }) => fileKey(node, path)))
   const wanted = (component: ComponentSnapshot): Wanted => ({
-    ...wantedOf(seen, target, component),
+    ...wantedOf(observed, target, component),
     isAboutToChange: rewritten.has(fileKey(component.node, component.flags.kubeconfig ?? '')),
   })
-  const proxies = componentsNamed(seen, 'kube-proxy')
+  const proxies = componentsNamed(observed, 'kube-proxy')
   // Kubelets are phase 9's.
-  const readers = [...componentsNamed(seen, manager), ...componentsNamed(seen, scheduler), ...proxies]
-  const signing = passOver(seen, manager, wanted)
-  const asked = undelivered(seen, change, target)
-  const besides = withOldBesides(seen, change, target)
-  const isSigning = target.isDropping || isSignerProven(seen)
+  const readers = [...componentsNamed(observed, manager), ...componentsNamed(observed, scheduler), ...proxies]
+  const signing = passOver(observed, manager, wanted)
+  const asked = undelivered(observed, change, target)
+  const besides = withOldBesides(observed, change, target)
+  const isSigning = target.isDropping || isSignerProven(observed)
   return {
     gaps: [
-      ...kubeconfigFiles(seen).flatMap((one) => kubeconfigGaps(seen, one, change, target)),
+      ...kubeconfigFiles(observed).flatMap((one) => kubeconfigGaps(observed, one, change, target)),
       ...asked.map(({ id: at }) => ({ at, what: 'outside the nodes and not acknowledged' })),
       ...besides.map(({ node, path }) => ({
         at: fileKey(node, path),
         what: 'another of its contexts goes by the old CA',
       })),
       ...readers
-        .filter((one) => !isAsWanted(seen, one, wantedOf(seen, target, one)))
+        .filter((one) => !isAsWanted(observed, one, wantedOf(observed, target, one)))
         .map(({ id: at }) => ({ at, what: 'started before its kubeconfig or signing pair changed' })),
       ...(isSigning ? [] : [{ at: manager, what: 'no request signed by the new CA since the restart' }]),
     ],
     steps: [
       ...writes,
-      ...unproven(seen, rewritten, target).map((id) => probe({ kind: 'kubeconfig', id })),
-      ...inLanes(target.atOnce, proxies, (one) => restartWith(seen, one, wanted(one))),
-      ...(target.isDropping ? [] : extraArgs(seen, wantedExtraArgs(seen, target))),
+      ...unproven(observed, rewritten, target).map((id) => probe({ kind: 'kubeconfig', id })),
+      ...inLanes(target.atOnce, proxies, (one) => restartWith(observed, one, wanted(one))),
+      ...(target.isDropping ? [] : extraArgs(observed, wantedExtraArgs(observed, target))),
       // The two know nothing of one another: side by side they take half the time.
       ...together(2, [
         { name: manager, steps: signing },
-        { name: scheduler, steps: passOver(seen, scheduler, wanted) },
+        { name: scheduler, steps: passOver(observed, scheduler, wanted) },
       ]),
       ...(target.isDropping || (signing.length === 0 && isSigning) ? [] : [probe(signer)]),
       ...asked.map(askForDelivery),
@@ -87,17 +87,17 @@ const leaked: Refusal = {
   next: 'go on: kcert rotate-ca --phase 8',
 }
 
-function wantedOf(seen: Seen<'components'>, target: Target, component: ComponentSnapshot): Wanted {
+function wantedOf(observed: Observed<'components'>, target: Target, component: ComponentSnapshot): Wanted {
   const files = [component.flags.kubeconfig]
   // At the end of the rotation kubeadm's own flags lead to the new pair: phase 12 puts them back.
   if (component.name !== manager || target.isDropping) return { files }
-  const wanted = wantedOfControllerManager(seen, target, component, 'new')
+  const wanted = wantedOfControllerManager(observed, target, component, 'new')
   return { ...wanted, files: [...files, ...wanted.files] }
 }
 
-function wantedExtraArgs(seen: Seen<'components'>, target: Target) {
-  const [component] = componentsNamed(seen, manager)
-  return component && wantedOfControllerManager(seen, target, component, 'new').flags
+function wantedExtraArgs(observed: Observed<'components'>, target: Target) {
+  const [component] = componentsNamed(observed, manager)
+  return component && wantedOfControllerManager(observed, target, component, 'new').flags
 }
 
 interface OnNode {
@@ -106,7 +106,7 @@ interface OnNode {
 }
 
 function kubeconfigGaps(
-  seen: Seen<'files' | 'evidence'>,
+  observed: Observed<'files' | 'evidence'>,
   { id: at, file }: OnNode,
   change: CaChange,
   { isDropping }: Target,
@@ -114,31 +114,31 @@ function kubeconfigGaps(
   if (file?.holds.kind !== 'kubeconfig') return []
   const open = [
     !file.holds.caData.includes(change.newCa.digest) && 'without the new CA',
-    isOfOldCa(seen, file, change) && 'client certificate of the old CA',
-    !isDropping && !isProvenSince(seen, { id: at, file }) && 'not proven at every API server',
+    isOfOldCa(observed, file, change) && 'client certificate of the old CA',
+    !isDropping && !isProvenSince(observed, { id: at, file }) && 'not proven at every API server',
   ]
   return open.flatMap((what) => (what === false ? [] : [{ at, what }]))
 }
 
-function isProvenSince(seen: Seen<'evidence'>, { id, file }: OnNode): boolean {
-  return isProven(seen, { kind: 'kubeconfig', id }, file?.changedAtMs)
+function isProvenSince(observed: Observed<'evidence'>, { id, file }: OnNode): boolean {
+  return isProven(observed, { kind: 'kubeconfig', id }, file?.changedAtMs)
 }
 
 /** Returns the ids of kubeconfigs that must be proven: those that are written now too. */
-function unproven(seen: Seen<Sees>, rewritten: ReadonlySet<string>, { isDropping }: Target) {
+function unproven(observed: Observed<Sees>, rewritten: ReadonlySet<string>, { isDropping }: Target) {
   if (isDropping) return []
-  return kubeconfigFiles(seen)
+  return kubeconfigFiles(observed)
     .filter((one) => {
       const isWritten = one.file !== undefined && rewritten.has(fileKey(one.file.node, one.file.path))
-      return isWritten || !isProvenSince(seen, one)
+      return isWritten || !isProvenSince(observed, one)
     })
     .map(({ id }) => id)
 }
 
-function undelivered(seen: Seen<'kubeconfigs'>, change: CaChange, { waivers }: Target) {
-  return seen.kubeconfigs.filter(({ id, at, exported }) => {
+function undelivered(observed: Observed<'kubeconfigs'>, change: CaChange, { waivers }: Target) {
+  return observed.kubeconfigs.filter(({ id, at, exported }) => {
     if (at !== undefined || waivers.has(id)) return false
-    const isOld = isSignedByCa(seen.certificates.get(exported?.client ?? ''), change.oldCa)
+    const isOld = isSignedByCa(observed.certificates.get(exported?.client ?? ''), change.oldCa)
     return isOld || !exported?.caData.includes(change.newCa.digest)
   })
 }
@@ -154,8 +154,8 @@ function askForContexts({ node, path }: FileSnapshot): Task {
   return ask(id, `${goes}: has it been changed, or is it not needed?`)
 }
 
-function isSignerProven(seen: Seen<'components' | 'evidence'>): boolean {
-  const managers = componentsNamed(seen, manager)
-  if (managers.some((component) => signingGeneration(seen, component) !== 'new')) return false
-  return isProven(seen, signer, latestStart(managers))
+function isSignerProven(observed: Observed<'components' | 'evidence'>): boolean {
+  const managers = componentsNamed(observed, manager)
+  if (managers.some((component) => signingGeneration(observed, component) !== 'new')) return false
+  return isProven(observed, signer, latestStart(managers))
 }

@@ -1,7 +1,7 @@
 import { folderOn, materialPaths } from '../material.ts'
 import { definePhase } from '../phase.ts'
 import { isAsWanted, passOver, type Wanted } from '../restart.ts'
-import { type ComponentSnapshot, componentsNamed, type Seen } from '../snapshot.ts'
+import { type ComponentSnapshot, componentsNamed, type Observed } from '../snapshot.ts'
 import { changeOf, type Target } from '../target.ts'
 import { backToDefinitions } from '../undo-pass.ts'
 
@@ -10,30 +10,30 @@ const name = 'cloud-controller-manager'
 export const cloudControllerManager = definePhase('cloud-controller-manager', {
   sees: ['components', 'files', 'leases'],
 
-  gaps: (seen, target) =>
-    configured(seen, target)
-      .filter((component) => !isAsWanted(seen, component, wantedOf(seen, component)))
+  gaps: (observed, target) =>
+    configured(observed, target)
+      .filter((component) => !isAsWanted(observed, component, wantedOf(observed, component)))
       .map(({ id }) => ({ at: id, what: 'does not run with both CAs' })),
 
-  plan(seen, target) {
-    const managers = { ...seen, components: configured(seen, target) }
-    return passOver(managers, name, (component) => wantedOf(seen, component))
+  plan(observed, target) {
+    const managers = { ...observed, components: configured(observed, target) }
+    return passOver(managers, name, (component) => wantedOf(observed, component))
   },
 
-  remarks: (seen, target) =>
-    target.isDropping || configured(seen, target).length > 0
+  remarks: (observed, target) =>
+    target.isDropping || configured(observed, target).length > 0
       ? []
       : ['holds: no cloud-controller-manager with --root-ca-file'],
 
   undo: backToDefinitions,
 })
 
-function configured(seen: Seen<'components'>, target: Target): readonly ComponentSnapshot[] {
+function configured(observed: Observed<'components'>, target: Target): readonly ComponentSnapshot[] {
   if (target.isDropping || changeOf(target, 'cluster') === undefined) return []
-  return componentsNamed(seen, name).filter(({ flags }) => flags['root-ca-file'] !== undefined)
+  return componentsNamed(observed, name).filter(({ flags }) => flags['root-ca-file'] !== undefined)
 }
 
-function wantedOf(seen: Seen<'components'>, { node }: ComponentSnapshot): Wanted {
-  const { bundle } = materialPaths(folderOn(seen, node), 'cluster')
+function wantedOf(observed: Observed<'components'>, { node }: ComponentSnapshot): Wanted {
+  const { bundle } = materialPaths(folderOn(observed, node), 'cluster')
   return { flags: { 'root-ca-file': bundle }, files: [bundle] }
 }

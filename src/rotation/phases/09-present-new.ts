@@ -44,7 +44,7 @@ export const presentNew = definePhase('present-new', {
     pods,
   ),
 
-  remarks: (seen, target) => interruptions(seen, changeOf(target, 'cluster'), withNew),
+  remarks: (observed, target) => interruptions(observed, changeOf(target, 'cluster'), withNew),
 
   *undo(copies, now, target) {
     const apis = apiServers(now)

@@ -3,16 +3,16 @@ import { clusterPart, definePhase, inParts } from '../phase.ts'
 import { changeOf, isPlanned } from '../target.ts'
 import { restoreObjects } from '../undo.ts'
 
-const newCaFirst = clusterPart<'clusterInfo'>((seen, _target, { newCa: { digest } }) => {
-  if (seen.clusterInfo === undefined) return { gaps: [], steps: [] }
-  const { trust } = seen.clusterInfo
+const newCaFirst = clusterPart<'clusterInfo'>((observed, _target, { newCa: { digest } }) => {
+  if (observed.clusterInfo === undefined) return { gaps: [], steps: [] }
+  const { trust } = observed.clusterInfo
   const isFirst = trust[0] === digest
   return {
     gaps: [
       ...(isFirst ? [] : [{ at: clusterInfoPlace, what: 'the new CA is not the first' }]),
-      ...unsignedTokens(seen),
+      ...unsignedTokens(observed),
     ],
-    steps: publishing(seen, [digest, ...trust.filter((other) => other !== digest)]),
+    steps: publishing(observed, [digest, ...trust.filter((other) => other !== digest)]),
   }
 })
 
@@ -21,9 +21,9 @@ export const clusterInfo = definePhase('cluster-info', {
 
   ...inParts(newCaFirst),
 
-  remarks(seen, target) {
+  remarks(observed, target) {
     const change = changeOf(target, 'cluster')
-    if (seen.clusterInfo === undefined) return [`holds: no ${clusterInfoPlace}`]
+    if (observed.clusterInfo === undefined) return [`holds: no ${clusterInfoPlace}`]
     if (change === undefined || target.isDropping || isPlanned(change.newCa)) return []
     const pins = [change.oldCa, change.newCa].map(({ spki }) => `sha256:${spki}`)
     return [`either --discovery-token-ca-cert-hash lets a node join: ${pins.join(' (old), ')} (new)`]

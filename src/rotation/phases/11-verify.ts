@@ -5,7 +5,7 @@ import { handshakeSubject } from '../handshake-errors.ts'
 import { handshakesWith, leafFile, leafIn } from '../leaves.ts'
 import { definePhase, type Gap } from '../phase.ts'
 import { isProven } from '../proof.ts'
-import { apiServers, type Seen, servingPathOf } from '../snapshot.ts'
+import { apiServers, type Observed, servingPathOf } from '../snapshot.ts'
 import { storedRemarks } from '../stored.ts'
 import { bundleOf, type CaChange, changeOf, type Target } from '../target.ts'
 import { probe, together, wait } from '../tasks.ts'
@@ -18,82 +18,82 @@ type Sees = 'components' | 'kubelets' | 'files' | 'published' | 'pods' | 'handsh
 export const verify = definePhase('verify', {
   sees: ['components', 'kubelets', 'files', 'published', 'pods', 'stored', 'handshakes', 'evidence'],
 
-  *gaps(seen, target) {
+  *gaps(observed, target) {
     if (target.isDropping) return
-    yield* gapsOfCluster(seen, target)
+    yield* gapsOfCluster(observed, target)
     const what =
       'TLS handshake errors not compared with those before phase 1 since phase 9, or not within the last hour'
-    for (const { id } of unquiet(seen, target)) yield { at: id, what }
+    for (const { id } of unquiet(observed, target)) yield { at: id, what }
   },
 
-  plan(seen, target) {
+  plan(observed, target) {
     if (target.isDropping) return []
-    const watching = unquiet(seen, target).map(({ id }) => ({
+    const watching = unquiet(observed, target).map(({ id }) => ({
       name: id,
-      steps: [probe(handshakeSubject(seen, target, id, target.soakMs), target.soakMs + 60_000)],
+      steps: [probe(handshakeSubject(observed, target, id, target.soakMs), target.soakMs + 60_000)],
     }))
-    const waiting = { name: 'pods', steps: podWaits(seen, target) }
+    const waiting = { name: 'pods', steps: podWaits(observed, target) }
     return together(watching.length + 1, [waiting, ...watching])
   },
 
-  remarks: (seen, target) => (target.isDropping ? [] : storedRemarks(seen, target)),
+  remarks: (observed, target) => (target.isDropping ? [] : storedRemarks(observed, target)),
 
   undo: () => [],
 })
 
-function* gapsOfCluster(seen: Seen<Sees>, target: Target): Iterable<Gap> {
+function* gapsOfCluster(observed: Observed<Sees>, target: Target): Iterable<Gap> {
   const change = changeOf(target, 'cluster')
   if (change === undefined) return
-  yield* presentersOfOldCa(seen, target)
-  yield* silentServers(seen)
-  for (const pod of seen.pods)
-    if (!isWaived(pod, target) && convergenceOf(seen, change, target, pod) !== 'converged')
+  yield* presentersOfOldCa(observed, target)
+  yield* silentServers(observed)
+  for (const pod of observed.pods)
+    if (!isWaived(pod, target) && convergenceOf(observed, change, target, pod) !== 'converged')
       yield { at: podPlace(pod), what: 'not known to have read the new CA' }
-  if (seen.atMs < rereadInstant(seen.pods, target))
+  if (observed.atMs < rereadInstant(observed.pods, target))
     yield { at: 'pods', what: 'the last volume has held both CAs for less than 5 minutes' }
-  if (seen.atMs < keptUntil(seen, change))
+  if (observed.atMs < keptUntil(observed, change))
     yield { at: 'kubelets', what: 'may be asked with the old certificate on connections kept for 5 minutes' }
 }
 
 /** Until every volume has held both CAs for as long as the slowest client takes to read it. */
-function podWaits(seen: Seen<Sees>, target: Target): readonly Task[] {
+function podWaits(observed: Observed<Sees>, target: Target): readonly Task[] {
   const change = changeOf(target, 'cluster')
   if (change === undefined) return []
-  const isLate = seen.pods.some(({ volume }) => volume && !volume.trust.includes(change.newCa.digest))
+  const isLate = observed.pods.some(({ volume }) => volume && !volume.trust.includes(change.newCa.digest))
   // A volume that is still to change does so now at the earliest.
-  const instant = Math.max(rereadInstant(seen.pods, target), isLate ? seen.atMs + rereadMs : 0)
-  const kept = keptUntil(seen, change)
+  const instant = Math.max(rereadInstant(observed.pods, target), isLate ? observed.atMs + rereadMs : 0)
+  const kept = keptUntil(observed, change)
   const volumes = { kind: 'volumes', holds: bundleOf(change), lacks: [] } as const
   const until = (atMs: number, because: string) => wait({ kind: 'instant', atMs }, because, rereadMs + 30_000)
   return [
     ...(isLate ? [wait(volumes, 'every pod volume holds both CAs', 240_000)] : []),
-    ...(seen.atMs < instant
+    ...(observed.atMs < instant
       ? [until(instant, 'clients have read ca.crt again: at most every 5 minutes they do')]
       : []),
-    ...(Math.max(seen.atMs, instant) < kept
+    ...(Math.max(observed.atMs, instant) < kept
       ? [until(kept, 'API servers have closed connections to kubelets that carry the old certificate')]
       : []),
   ]
 }
 
 /** API servers keep a connection to a kubelet with the certificate of its beginning, for as long: its restart ends it earlier. */
-function keptUntil(seen: Seen<'components' | 'kubelets' | 'files'>, { newCa }: CaChange): number {
-  const first = seen.kubelets.reduce(
+function keptUntil(observed: Observed<'components' | 'kubelets' | 'files'>, { newCa }: CaChange): number {
+  const first = observed.kubelets.reduce(
     (least, { process }) => Math.min(least, process?.startedAtMs ?? least),
-    seen.atMs,
+    observed.atMs,
   )
-  return apiServers(seen).reduce((until, api) => {
-    const file = leafFile(seen, api, 'kubelet-client')
-    const changedAtMs = (isSignedByCa(leafIn(seen, file), newCa) && file?.changedAtMs) || 0
+  return apiServers(observed).reduce((until, api) => {
+    const file = leafFile(observed, api, 'kubelet-client')
+    const changedAtMs = (isSignedByCa(leafIn(observed, file), newCa) && file?.changedAtMs) || 0
     return changedAtMs > first ? Math.max(until, changedAtMs + rereadMs) : until
   }, 0)
 }
 
 /** Returns who still shows a leaf of the old CA: ours, or somebody else's, which its owner re-issues or a waiver names. */
-export function presentersOfOldCa(seen: Seen<'handshakes'>, target: Target): readonly Gap[] {
+export function presentersOfOldCa(observed: Observed<'handshakes'>, target: Target): readonly Gap[] {
   const change = changeOf(target, 'cluster')
   if (change === undefined) return []
-  return handshakesWith(seen, change.oldCa)
+  return handshakesWith(observed, change.oldCa)
     .filter(({ presenter }) => !target.waivers.has(presenter))
     .map(({ presenter }) => ({ at: presenter, what: 'shows a certificate of the old CA' }))
 }
@@ -102,19 +102,19 @@ export function presentersOfOldCa(seen: Seen<'handshakes'>, target: Target): rea
  * Returns API servers, and kubelets that serve a certificate of a CA, whose certificate was not seen: whether it is one of the
  * old CA is not known.
  */
-export function silentServers(seen: Seen<'handshakes' | 'components' | 'kubelets'>): readonly Gap[] {
-  const shown = new Set(seen.handshakes.map(({ presenter }) => presenter))
-  const kubelets = seen.kubelets.filter((kubelet) => servingPathOf(kubelet) !== undefined)
-  return [...apiServers(seen), ...kubelets]
+export function silentServers(observed: Observed<'handshakes' | 'components' | 'kubelets'>): readonly Gap[] {
+  const shown = new Set(observed.handshakes.map(({ presenter }) => presenter))
+  const kubelets = observed.kubelets.filter((kubelet) => servingPathOf(kubelet) !== undefined)
+  return [...apiServers(observed), ...kubelets]
     .filter(({ id }) => !shown.has(id))
     .map(({ id }) => ({ at: id, what: 'no TLS handshake succeeds: its certificate is not seen' }))
 }
 
 /** API servers whose counter of handshake errors was not watched since their leaf changed, or so long ago that it says little of now. */
-function unquiet(seen: Seen<Sees>, target: Target) {
-  return apiServers(seen).filter((api) => {
-    const changedAtMs = leafFile(seen, api, 'serving')?.changedAtMs
-    const since = changedAtMs && Math.max(changedAtMs, seen.atMs - freshMs)
-    return !isProven(seen, handshakeSubject(seen, target, api.id, target.soakMs), since)
+function unquiet(observed: Observed<Sees>, target: Target) {
+  return apiServers(observed).filter((api) => {
+    const changedAtMs = leafFile(observed, api, 'serving')?.changedAtMs
+    const since = changedAtMs && Math.max(changedAtMs, observed.atMs - freshMs)
+    return !isProven(observed, handshakeSubject(observed, target, api.id, target.soakMs), since)
   })
 }

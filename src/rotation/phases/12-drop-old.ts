@@ -36,13 +36,13 @@ const parts = inParts(
 export const dropOld = definePhase('drop-old', {
   sees: sectionNames,
 
-  gaps: (seen, given) => parts.gaps(seen, whileDropping(given)),
+  gaps: (observed, given) => parts.gaps(observed, whileDropping(given)),
 
-  plan: (seen, given) => parts.plan(seen, whileDropping(given)),
+  plan: (observed, given) => parts.plan(observed, whileDropping(given)),
 
-  *refusals(seen, target) {
+  *refusals(observed, target) {
     const change = changeOf(target, 'cluster')
-    for (const { at } of presentersOfOldCa(seen, target))
+    for (const { at } of presentersOfOldCa(observed, target))
       yield {
         what: `${at} still shows a certificate of the old CA`,
         why: 'nobody would trust it any more',
@@ -50,10 +50,10 @@ export const dropOld = definePhase('drop-old', {
       }
     // Once verifiers have dropped it, standing still helps nobody who goes by such an object.
     if (target.isDropping) return
-    yield* storedRefusals(seen, target)
+    yield* storedRefusals(observed, target)
     if (change === undefined) return
-    const stale = seen.pods.filter(
-      (pod) => !isWaived(pod, target) && convergenceOf(seen, change, target, pod) !== 'converged',
+    const stale = observed.pods.filter(
+      (pod) => !isWaived(pod, target) && convergenceOf(observed, change, target, pod) !== 'converged',
     )
     for (const id of [...new Set(stale.map((pod) => pod.id))].slice(0, 20))
       yield {
@@ -63,17 +63,17 @@ export const dropOld = definePhase('drop-old', {
       }
   },
 
-  *remarks(seen, target) {
+  *remarks(observed, target) {
     const change = changeOf(target, 'cluster')
     if (change !== undefined && target.reason !== 'compromise') {
-      const holding = seen.pods.filter(({ volume }) => volume?.trust.includes(change.newCa.digest))
+      const holding = observed.pods.filter(({ volume }) => volume?.trust.includes(change.newCa.digest))
       const count = new Set(holding.map(({ uid }) => uid)).size
       yield `${count} pods know both CAs until they are restarted at leisure; no server shows an old leaf`
     }
     // Before that they are refused.
-    yield* target.isDropping ? storedRemarks(seen, target) : unreadRemarks(seen)
-    yield* interruptions(seen, change, withoutOld)
-    yield* leftBundles(seen, target)
+    yield* target.isDropping ? storedRemarks(observed, target) : unreadRemarks(observed)
+    yield* interruptions(observed, change, withoutOld)
+    yield* leftBundles(observed, target)
   },
 
   undo: () => ({
@@ -84,10 +84,10 @@ export const dropOld = definePhase('drop-old', {
 })
 
 /** Bundles that no phase waits for, and which keep the old CA meanwhile. */
-function leftBundles(seen: Snapshot, target: Target): readonly string[] {
+function leftBundles(observed: Snapshot, target: Target): readonly string[] {
   const oldCa = changeOf(target, 'cluster')?.oldCa.digest
-  if (oldCa === undefined || awaitsBundles(seen, target)) return []
-  return seen.published
+  if (oldCa === undefined || awaitsBundles(observed, target)) return []
+  return observed.published
     .filter((one) => isBundle(one) && one.trust?.includes(oldCa))
     .map(
       ({ name }) =>

@@ -30,27 +30,28 @@ const manager = 'kube-controller-manager'
 export const withoutRotation = { [rotationAnnotation]: null }
 
 /** The last restart: the flags and names that were there before, which now lead to the new CA. */
-export const definitions = clusterPart((seen, target, change) => {
-  const writes = kubeconfigWrites(seen, change, target, withoutOld)
+export const definitions = clusterPart((observed, target, change) => {
+  const writes = kubeconfigWrites(observed, change, target, withoutOld)
   const rewritten = new Set(writes.map(({ node, path }) => fileKey(node, path)))
   const wanted = (component: ComponentSnapshot): Wanted => ({
-    ...finalOf(seen, component),
+    ...finalOf(observed, component),
     isAboutToChange: rewritten.has(fileKey(component.node, component.flags.kubeconfig ?? '')),
   })
   const names = [manager, 'kube-scheduler', 'cloud-controller-manager'] as const
-  const proxies = componentsNamed(seen, 'kube-proxy')
-  const open = [...names.flatMap((name) => componentsNamed(seen, name)), ...proxies].filter(
-    (one) => !isAsWanted(seen, one, finalOf(seen, one)),
+  const proxies = componentsNamed(observed, 'kube-proxy')
+  const open = [...names.flatMap((name) => componentsNamed(observed, name)), ...proxies].filter(
+    (one) => !isAsWanted(observed, one, finalOf(observed, one)),
   )
-  const bundles = awaitsBundles(seen, target)
-  const oldInPublished = seen.published.filter(
+  const bundles = awaitsBundles(observed, target)
+  const oldInPublished = observed.published.filter(
     (one) => one.isActive && one.trust?.includes(change.oldCa.digest) && (bundles || !isBundle(one)),
   )
-  const passes = names.map((name) => ({ name, steps: passOver(seen, name, wanted) }))
+  const passes = names.map((name) => ({ name, steps: passOver(observed, name, wanted) }))
   const isRestarting = passes.some(({ name, steps }) => name === manager && steps.length > 0)
   const signer = { kind: 'signer', generation: 'new' } as const
-  const isUnsigned = isRestarting || !isProven(seen, signer, latestStart(componentsNamed(seen, manager)))
-  const ours = extraArgs(seen, ownExtraArgs(seen))
+  const isUnsigned =
+    isRestarting || !isProven(observed, signer, latestStart(componentsNamed(observed, manager)))
+  const ours = extraArgs(observed, ownExtraArgs(observed))
   const holds = { holds: [change.newCa.digest], lacks: [change.oldCa.digest] }
   const because = 'kube-controller-manager publishes the new CA alone in every namespace'
   return {
@@ -62,7 +63,7 @@ export const definitions = clusterPart((seen, target, change) => {
     ],
     steps: [
       ...ours,
-      ...inLanes(target.atOnce, proxies, (one) => restartWith(seen, one, wanted(one))),
+      ...inLanes(target.atOnce, proxies, (one) => restartWith(observed, one, wanted(one))),
       ...together(names.length, passes),
       ...(isUnsigned ? [probe(signer)] : []),
       ...(isRestarting || oldInPublished.length > 0
@@ -73,19 +74,19 @@ export const definitions = clusterPart((seen, target, change) => {
 })
 
 /** As the copies of phase 1 say that it was; without them, as kubeadm writes it. */
-function finalOf(seen: Snapshot, component: ComponentSnapshot): Wanted {
+function finalOf(observed: Snapshot, component: ComponentSnapshot): Wanted {
   const { node, definition } = component
-  const copy = onNode(seen.copies, node).find(
+  const copy = onNode(observed.copies, node).find(
     (one) => 'path' in one.of && one.of.path === definition && one.flags !== undefined,
   )
-  const flags = copy?.flags ?? kubeadmFlags(seen, component)
+  const flags = copy?.flags ?? kubeadmFlags(observed, component)
   const files = [component.flags.kubeconfig, flags['root-ca-file'] ?? undefined]
   return { flags, files, annotations: withoutRotation }
 }
 
-function kubeadmFlags(seen: Snapshot, { node, flags }: ComponentSnapshot): FlagChanges {
-  const folder = folderOn(seen, node)
-  const api = apiServerOn(seen, node)
+function kubeadmFlags(observed: Snapshot, { node, flags }: ComponentSnapshot): FlagChanges {
+  const folder = folderOn(observed, node)
+  const api = apiServerOn(observed, node)
   const ca = api && caFileOf(api, 'cluster')
   if (ca === undefined) return {}
   const moved = movedFlags.filter((flag) => flags[flag]?.startsWith(`${folder}/`))
@@ -94,10 +95,10 @@ function kubeadmFlags(seen: Snapshot, { node, flags }: ComponentSnapshot): FlagC
 }
 
 /** Takes out of ClusterConfiguration what leads into kcert's folder. */
-function ownExtraArgs(seen: Snapshot): FlagChanges {
-  const now = seen.kubeadm?.extraArgs.controllerManager ?? {}
-  const first = seen.nodes.find((node) => node.isControlPlane)
-  const folder = first && folderOn(seen, first.name)
+function ownExtraArgs(observed: Snapshot): FlagChanges {
+  const now = observed.kubeadm?.extraArgs.controllerManager ?? {}
+  const first = observed.nodes.find((node) => node.isControlPlane)
+  const folder = first && folderOn(observed, first.name)
   const ours = movedFlags.filter((flag) => folder !== undefined && now[flag]?.startsWith(`${folder}/`))
   return Object.fromEntries(ours.map((flag) => [flag, null]))
 }

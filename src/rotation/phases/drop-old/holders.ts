@@ -5,9 +5,9 @@ import { fileKey } from '../../snapshot.ts'
 import { withoutOld } from '../../target.ts'
 
 /** cluster-info and kubeconfigs; processes that read them follow in the next part. */
-export const holders = clusterPart((seen, target, change) => {
-  const trust = seen.clusterInfo?.trust
-  const writes = kubeconfigWrites(seen, change, target, withoutOld)
+export const holders = clusterPart((observed, target, change) => {
+  const trust = observed.clusterInfo?.trust
+  const writes = kubeconfigWrites(observed, change, target, withoutOld)
   const places = writes.map(({ node, path }) => fileKey(node, path))
   const isOldInInfo = trust?.includes(change.oldCa.digest)
   return {
@@ -15,6 +15,6 @@ export const holders = clusterPart((seen, target, change) => {
       at,
       what: 'holds the old CA',
     })),
-    steps: [...(trust ? publishing(seen, withoutOld(trust, change)) : []), ...writes],
+    steps: [...(trust ? publishing(observed, withoutOld(trust, change)) : []), ...writes],
   }
 })

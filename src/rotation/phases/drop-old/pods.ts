@@ -3,15 +3,15 @@ import { clusterPart } from '../../phase.ts'
 import { rollOut } from '../../roll-out.ts'
 
 /** A leaked key: whoever has it could still show a leaf that running pods believe. */
-export const pods = clusterPart((seen, target, change) => {
+export const pods = clusterPart((observed, target, change) => {
   if (target.reason !== 'compromise') return { gaps: [], steps: [] }
-  const believers = seen.pods.filter((pod) => {
+  const believers = observed.pods.filter((pod) => {
     const { volume, startedAtMs } = pod
     if (isWaived(pod, target)) return false
     return !volume || volume.trust.includes(change.oldCa.digest) || startedAtMs < volume.changedAtMs
   })
   return {
     gaps: believers.map((pod) => ({ at: podPlace(pod), what: 'still believes the old CA' })),
-    steps: rollOut(seen, 12, believers, change, target),
+    steps: rollOut(observed, 12, believers, change, target),
   }
 })

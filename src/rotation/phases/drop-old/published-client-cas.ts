@@ -11,16 +11,16 @@ import {
 const place = 'ConfigMap kube-system/extension-apiserver-authentication'
 
 /** extension-apiserver-authentication never forgets a CA by itself; schedulers and aggregated API servers read it. */
-export const publishedClientCas: Part = (seen, target) => {
-  const extension = seen.extensionAuthentication
+export const publishedClientCas: Part = (observed, target) => {
+  const extension = observed.extensionAuthentication
   if (extension === undefined) {
     // Deleted by this phase and not made again yet: who goes by it is proven afterwards.
-    if (!seen.components.some(knowsByConfigMap)) return { gaps: [], steps: [] }
+    if (!observed.components.some(knowsByConfigMap)) return { gaps: [], steps: [] }
     return { gaps: [{ at: place, what: 'not there' }], steps: [awaitExtension(target, 'newCa')] }
   }
   const olds = target.changes.map(({ oldCa }) => oldCa.digest)
   if (!publishes(extension, olds)) {
-    const unproven = unprovenSchedulers(seen, target)
+    const unproven = unprovenSchedulers(observed, target)
     return {
       gaps: unproven.map(({ at }) => ({ at, what: 'not proven to refuse the old CA' })),
       steps: unproven.map((subject) => probe(subject)),
@@ -31,7 +31,7 @@ export const publishedClientCas: Part = (seen, target) => {
     steps: [
       forgetting(extension.version),
       awaitExtension(target, 'newCa'),
-      ...unprovenSchedulers({ ...seen, evidence: new Map() }, target).map((subject) => probe(subject)),
+      ...unprovenSchedulers({ ...observed, evidence: new Map() }, target).map((subject) => probe(subject)),
     ],
   }
 }

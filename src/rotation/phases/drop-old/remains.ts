@@ -10,10 +10,10 @@ import { puttingCopiesAside } from '../../undo.ts'
 const kubeadmCerts = { kind: 'Secret', namespace: 'kube-system', name: 'kubeadm-certs' } as const
 
 /** What would bring the old CA back, and what kcert laid out for itself. */
-export const remains: Part = (seen, target) => {
-  const secret = seen.kubeadm?.certsSecret
+export const remains: Part = (observed, target) => {
+  const secret = observed.kubeadm?.certsSecret
   const change = changeOf(target, 'cluster')
-  const files = [...seen.files.values()]
+  const files = [...observed.files.values()]
   const linked = new Set(files.map(({ node, linksTo }) => fileKey(node, linksTo ?? '')))
   const superseded = files.filter(
     (file) =>
@@ -21,12 +21,12 @@ export const remains: Part = (seen, target) => {
       file.linksTo === undefined &&
       file.holds.kind === 'pair' &&
       !linked.has(fileKey(file.node, file.path)) &&
-      isOfOldCa(seen, file, change),
+      isOfOldCa(observed, file, change),
   )
-  const laidOut = seen.nodes.flatMap(({ name }) =>
-    materialOf(folderOn(seen, name), target).flatMap(({ path }) => fileAt(seen, name, path) ?? []),
+  const laidOut = observed.nodes.flatMap(({ name }) =>
+    materialOf(folderOn(observed, name), target).flatMap(({ path }) => fileAt(observed, name, path) ?? []),
   )
-  const copies = puttingCopiesAside(seen)
+  const copies = puttingCopiesAside(observed)
   return {
     gaps: [
       ...(secret ? [{ at: 'Secret kube-system/kubeadm-certs', what: 'may bring the old CA back' }] : []),

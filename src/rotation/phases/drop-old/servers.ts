@@ -13,26 +13,26 @@ import { probe, rewrite, wait } from '../../tasks.ts'
 export const shortSoakMs = 5_000
 
 /** caBundles, and the bridge behind API servers' leaves. */
-export const servers = clusterPart((seen, target, change) => {
-  const bundles = bundlesWithOldCa(seen, change)
-  const apis = apiServers(seen).flatMap((api, index) => {
+export const servers = clusterPart((observed, target, change) => {
+  const bundles = bundlesWithOldCa(observed, change)
+  const apis = apiServers(observed).flatMap((api, index) => {
     const { id: at } = api
-    const file = leafFile(seen, api, 'serving')
-    const leaf = leafIn(seen, file)
+    const file = leafFile(observed, api, 'serving')
+    const leaf = leafIn(observed, file)
     if (file === undefined || leaf === undefined) return []
     const isBridged = certificatesIn(file).some((digest) =>
-      isSignedByCa(seen.certificates.get(digest), change.oldCa),
+      isSignedByCa(observed.certificates.get(digest), change.oldCa),
     )
-    const isDropped = seen.copies.some(
+    const isDropped = observed.copies.some(
       ({ phase, node, of }) => phase === 12 && node === file.node && 'path' in of && of.path === file.path,
     )
     if (!isBridged && !isDropped) return []
     // In this order: kcert's own connection with the old CA alone would be one of the errors that are watched.
     const both: readonly ProbeSubject[] = [
-      handshakeSubject(seen, target, at, index === 0 ? target.soakMs : shortSoakMs),
+      handshakeSubject(observed, target, at, index === 0 ? target.soakMs : shortSoakMs),
       { kind: 'old-trust', at, expects: 'refused' },
     ]
-    const subjects = both.filter((subject) => isBridged || !isProven(seen, subject, file.changedAtMs))
+    const subjects = both.filter((subject) => isBridged || !isProven(observed, subject, file.changedAtMs))
     const until = { kind: 'serves', presenter: at, signedBy: change.newCa.spki, bridged: false } as const
     const alone = [
       rewrite(file, { kind: 'certificates', certificates: [leaf.digest] }),

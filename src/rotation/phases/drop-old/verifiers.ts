@@ -13,30 +13,30 @@ import { withoutRotation } from './definitions.ts'
 import { shortSoakMs } from './servers.ts'
 
 /** One API server with all that is on its node first; when it has held, the others, then the workers. */
-export const verifiers: Part = (seen, target) => {
-  const files = allTrustFiles(seen)
+export const verifiers: Part = (observed, target) => {
+  const files = allTrustFiles(observed)
   const stepsOn = ({ name }: { readonly name: string }): readonly Task[] => {
-    const dropping = (file: TrustFile) => droppingOld(seen, file, target)
-    const its = trustOnNode(seen, name, files, target, dropping, withoutRotation)
-    return [...its.writes, ...keysOf(seen, name, target), ...its.restarts, ...its.probes]
+    const dropping = (file: TrustFile) => droppingOld(observed, file, target)
+    const its = trustOnNode(observed, name, files, target, dropping, withoutRotation)
+    return [...its.writes, ...keysOf(observed, name, target), ...its.restarts, ...its.probes]
   }
-  const controlPlanes = seen.nodes.filter(({ isControlPlane }) => isControlPlane)
-  const workers = seen.nodes.filter(({ isControlPlane }) => !isControlPlane)
+  const controlPlanes = observed.nodes.filter(({ isControlPlane }) => isControlPlane)
+  const workers = observed.nodes.filter(({ isControlPlane }) => !isControlPlane)
   const [first = [], ...others] = controlPlanes.map(stepsOn)
   const watched = [controlPlanes[0], workers[0]].flatMap((node) => node?.name ?? [])
   const soak = [
-    probe(handshakeSubject(seen, target, `${watched[0]}/kube-apiserver`, shortSoakMs)),
+    probe(handshakeSubject(observed, target, `${watched[0]}/kube-apiserver`, shortSoakMs)),
     ...watched.map(provingLogs),
   ]
   return {
     gaps: [
       ...files
-        .filter((file) => holdsOld(seen, file, target))
+        .filter((file) => holdsOld(observed, file, target))
         .map(({ process, path }) => ({ at: process, what: `${path} with the old CA` })),
       ...controlPlanes
-        .flatMap(({ name }) => keysOf(seen, name, target))
+        .flatMap(({ name }) => keysOf(observed, name, target))
         .map(({ node, path }) => ({ at: fileKey(node, path), what: 'key of the old CA' })),
-      ...unprovenAt(seen, files, target).map(({ at }) => ({
+      ...unprovenAt(observed, files, target).map(({ at }) => ({
         at,
         what: 'not proven to refuse the old CA and accept the new one',
       })),
@@ -51,12 +51,12 @@ export const verifiers: Part = (seen, target) => {
 }
 
 /** Nobody reads the CA's key beside ca.crt now: controller-managers sign with the pair in kcert's folder. */
-function keysOf(seen: Snapshot, node: string, target: Target): readonly Task<'write-file'>[] {
-  const api = apiServerOn(seen, node)
+function keysOf(observed: Snapshot, node: string, target: Target): readonly Task<'write-file'>[] {
+  const api = apiServerOn(observed, node)
   if (api === undefined) return []
   return target.changes.flatMap(({ ca, newCa }) => {
     const certificate = caFileOf(api, ca)
-    const file = certificate === undefined ? undefined : fileAt(seen, node, keyBeside(certificate))
+    const file = certificate === undefined ? undefined : fileAt(observed, node, keyBeside(certificate))
     if (file?.holds.kind !== 'key' || file.holds.spki === newCa.spki) return []
     return [rewrite(file, { kind: 'ca-key', ca, generation: 'new' })]
   })

@@ -1,42 +1,42 @@
 import type { Task } from '../../action.ts'
 import { handshakesWith, hasOneLeaf, oldApiLeaves, reissuing } from '../../leaves.ts'
 import type { Gap, Part } from '../../phase.ts'
-import { apiServers, type ComponentSnapshot, type Seen } from '../../snapshot.ts'
+import { apiServers, type ComponentSnapshot, type Observed } from '../../snapshot.ts'
 import { changeOf, type Target } from '../../target.ts'
 import { wait } from '../../tasks.ts'
 
 type Sees = 'components' | 'kubelets' | 'files' | 'handshakes'
 
-export const leaves: Part<Sees> = (seen, target) => ({
-  gaps: oldApiLeaves(seen, target).map(({ api, role }) => ({
+export const leaves: Part<Sees> = (observed, target) => ({
+  gaps: oldApiLeaves(observed, target).map(({ api, role }) => ({
     at: api.id,
     what: `${role} certificate of the old CA`,
   })),
-  steps: apiServers(seen).flatMap((api) => [
+  steps: apiServers(observed).flatMap((api) => [
     // Before the kubelets' restart, which cuts the connections that still carry the old one. Where the same file serves, only
     // the bridge makes that possible: without it the kubelets must have read the new CA first, and phase 11 waits longer.
-    ...(isEarly(api, target) ? serveNew(seen, api, target) : []),
-    ...(hasOneLeaf(api) ? [] : reissuing(seen, api, 'kubelet-client', target)),
-    ...reissuing(seen, api, 'front-proxy-client', target),
+    ...(isEarly(api, target) ? serveNew(observed, api, target) : []),
+    ...(hasOneLeaf(api) ? [] : reissuing(observed, api, 'kubelet-client', target)),
+    ...reissuing(observed, api, 'front-proxy-client', target),
   ]),
 })
 
-export const lateServing: Part<Sees> = (seen, target) => ({
-  gaps: stillServing(seen, target),
-  steps: apiServers(seen).flatMap((api) => (isEarly(api, target) ? [] : serveNew(seen, api, target))),
+export const lateServing: Part<Sees> = (observed, target) => ({
+  gaps: stillServing(observed, target),
+  steps: apiServers(observed).flatMap((api) => (isEarly(api, target) ? [] : serveNew(observed, api, target))),
 })
 
 function isEarly(api: ComponentSnapshot, target: Target): boolean {
   return hasOneLeaf(api) && changeOf(target, 'cluster')?.bridge !== undefined
 }
 
-function serveNew(seen: Seen<Sees>, api: ComponentSnapshot, target: Target): readonly Task[] {
+function serveNew(observed: Observed<Sees>, api: ComponentSnapshot, target: Target): readonly Task[] {
   const change = changeOf(target, 'cluster')
   if (change === undefined) return []
   const { bridge, newCa } = change
   const chain = bridge === undefined || target.isDropping ? [] : [bridge.digest]
-  const writes = reissuing(seen, api, 'serving', target, chain)
-  const isServed = stillServing(seen, target).every(({ at }) => at !== api.id)
+  const writes = reissuing(observed, api, 'serving', target, chain)
+  const isServed = stillServing(observed, target).every(({ at }) => at !== api.id)
   if (writes.length === 0 && isServed) return []
   return [...writes, awaitServed(api.id, newCa.spki, chain.length > 0)]
 }
@@ -47,11 +47,14 @@ export function awaitServed(presenter: string, signedBy: string, bridged: boolea
 }
 
 /** Live handshakes with API servers and kubelets in which the old CA's leaf was shown. */
-function stillServing(seen: Seen<'handshakes' | 'components' | 'kubelets'>, target: Target): readonly Gap[] {
+function stillServing(
+  observed: Observed<'handshakes' | 'components' | 'kubelets'>,
+  target: Target,
+): readonly Gap[] {
   const change = changeOf(target, 'cluster')
   if (change === undefined) return []
-  const ours = new Set([...apiServers(seen), ...seen.kubelets].map(({ id }) => id))
-  return handshakesWith(seen, change.oldCa)
+  const ours = new Set([...apiServers(observed), ...observed.kubelets].map(({ id }) => id))
+  return handshakesWith(observed, change.oldCa)
     .filter(({ presenter }) => ours.has(presenter))
     .map(({ presenter }) => ({ at: presenter, what: 'serves a certificate of the old CA' }))
 }

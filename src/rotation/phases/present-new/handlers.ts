@@ -1,20 +1,20 @@
 import { isWaived } from '../../convergence.ts'
 import type { Part } from '../../phase.ts'
 import { annotationFor } from '../../roll-out.ts'
-import type { PodSnapshot, Seen } from '../../snapshot.ts'
+import type { Observed, PodSnapshot } from '../../snapshot.ts'
 import { changeOf, type Target } from '../../target.ts'
 import { inLanes, wait } from '../../tasks.ts'
 
 type Sees = 'extensionAuthentication' | 'workloads' | 'pods'
 
-export const handlers: Part<Sees> = (seen, target) => {
+export const handlers: Part<Sees> = (observed, target) => {
   const change = changeOf(target, 'front-proxy')
-  const unaware = change === undefined || target.isDropping ? [] : unawareHandlers(seen, target)
+  const unaware = change === undefined || target.isDropping ? [] : unawareHandlers(observed, target)
   const gaps = Array.from(new Set(unaware.map(({ id }) => id)), (id) => ({
     at: `Pod ${id}`,
     what: 'started before API servers published both front-proxy CAs',
   }))
-  const sinceMs = seen.extensionAuthentication?.changedAtMs
+  const sinceMs = observed.extensionAuthentication?.changedAtMs
   if (change === undefined || sinceMs === undefined) return { gaps, steps: [] }
   const workloads = new Set(unaware.flatMap(({ workload }) => workload ?? []))
   const annotation = annotationFor(9, change, sinceMs)
@@ -34,11 +34,11 @@ export const handlers: Part<Sees> = (seen, target) => {
 }
 
 /** Aggregated API servers and webhook handlers know the front proxy by what API servers publish; many read it once. */
-function unawareHandlers(seen: Seen<Sees>, target: Target): readonly PodSnapshot[] {
+function unawareHandlers(observed: Observed<Sees>, target: Target): readonly PodSnapshot[] {
   // Where it is not seen, nobody is known to have read it.
-  const since = seen.extensionAuthentication?.changedAtMs ?? Number.POSITIVE_INFINITY
-  const ids = new Set(seen.workloads.filter(({ serves }) => serves.length > 0).map(({ id }) => id))
-  return seen.pods.filter(
+  const since = observed.extensionAuthentication?.changedAtMs ?? Number.POSITIVE_INFINITY
+  const ids = new Set(observed.workloads.filter(({ serves }) => serves.length > 0).map(({ id }) => id))
+  return observed.pods.filter(
     (pod) => ids.has(pod.workload ?? '') && pod.startedAtMs < since && !isWaived(pod, target),
   )
 }

@@ -2,15 +2,15 @@ import { clusterInfoPlace, publishing, unsignedTokens } from '../../cluster-info
 import type { Part } from '../../phase.ts'
 import { changeOf, withNew } from '../../target.ts'
 
-export const joiners: Part<'clusterInfo'> = (seen, target) => {
+export const joiners: Part<'clusterInfo'> = (observed, target) => {
   const change = changeOf(target, 'cluster')
-  const trust = seen.clusterInfo?.trust
+  const trust = observed.clusterInfo?.trust
   const isOpen = change !== undefined && trust?.includes(change.newCa.digest) === false
   return {
     gaps: [
       ...(isOpen ? [{ at: clusterInfoPlace, what: 'without the new CA' }] : []),
-      ...unsignedTokens(seen),
+      ...unsignedTokens(observed),
     ],
-    steps: change && trust ? publishing(seen, withNew(trust, change)) : [],
+    steps: change && trust ? publishing(observed, withNew(trust, change)) : [],
   }
 }

@@ -1,5 +1,5 @@
 import type { Part } from '../../phase.ts'
-import { apiServers, fileAt, fileKey, hasStartedSince, type Seen } from '../../snapshot.ts'
+import { apiServers, fileAt, fileKey, hasStartedSince, type Observed } from '../../snapshot.ts'
 import type { Target } from '../../target.ts'
 import { inLanes, probe } from '../../tasks.ts'
 import {
@@ -22,24 +22,26 @@ export type Sees =
   | 'extensionAuthentication'
   | 'evidence'
 
-export const verifiers: Part<Sees> = (seen, target) => {
-  const files = verifiersOf(seen)
+export const verifiers: Part<Sees> = (observed, target) => {
+  const files = verifiersOf(observed)
   const stepsOn = (node: string) => {
-    const adding = (file: TrustFile) => addingNew(seen, file, target)
-    const { writes, restarts, probes } = trustOnNode(seen, node, files, target, adding)
+    const adding = (file: TrustFile) => addingNew(observed, file, target)
+    const { writes, restarts, probes } = trustOnNode(observed, node, files, target, adding)
     return [...writes, ...restarts, ...(target.isDropping ? [] : probes)]
   }
-  const first = seen.nodes.filter(({ isControlPlane }) => isControlPlane).flatMap(({ name }) => stepsOn(name))
-  const workers = seen.nodes.filter(({ isControlPlane }) => !isControlPlane)
+  const first = observed.nodes
+    .filter(({ isControlPlane }) => isControlPlane)
+    .flatMap(({ name }) => stepsOn(name))
+  const workers = observed.nodes.filter(({ isControlPlane }) => !isControlPlane)
   const writes = first.some(({ kind }) => kind === 'write-file')
-  const schedulers = unprovenSchedulers(writes ? { ...seen, evidence: new Map() } : seen, target)
-  const isPublished = seen.extensionAuthentication !== undefined && !target.isDropping
+  const schedulers = unprovenSchedulers(writes ? { ...observed, evidence: new Map() } : observed, target)
+  const isPublished = observed.extensionAuthentication !== undefined && !target.isDropping
   return {
     gaps: [
       ...files
-        .filter((file) => !holdsNew(seen, file, target))
+        .filter((file) => !holdsNew(observed, file, target))
         .map(({ process: at, path }) => ({ at, what: `${path} without the new CA` })),
-      ...unreadAtStart(seen, target),
+      ...unreadAtStart(observed, target),
     ],
     steps: [
       ...first,
@@ -52,8 +54,11 @@ export const verifiers: Part<Sees> = (seen, target) => {
 }
 
 /** The steps of `verifiers` have them. */
-export const proofs: Part<Sees> = (seen, target) => {
-  const open = [...unprovenAt(seen, verifiersOf(seen), target), ...unprovenSchedulers(seen, target)]
+export const proofs: Part<Sees> = (observed, target) => {
+  const open = [
+    ...unprovenAt(observed, verifiersOf(observed), target),
+    ...unprovenSchedulers(observed, target),
+  ]
   const gaps = open.map(({ at, generation }) => ({
     at,
     what: `client of the ${generation} CA not proven to be accepted`,
@@ -62,19 +67,19 @@ export const proofs: Part<Sees> = (seen, target) => {
 }
 
 /** Controller-managers read the API servers' files on their nodes: they are written here and proven here. */
-export function verifiersOf(seen: Seen<'components' | 'kubelets'>): readonly TrustFile[] {
-  const apis = trustFilesOf(seen, ['kube-apiserver'])
+export function verifiersOf(observed: Observed<'components' | 'kubelets'>): readonly TrustFile[] {
+  const apis = trustFilesOf(observed, ['kube-apiserver'])
   const same = new Set(apis.map(({ node, path }) => fileKey(node, path)))
-  const managers = trustFilesOf(seen, ['kube-controller-manager']).filter(({ node, path }) =>
+  const managers = trustFilesOf(observed, ['kube-controller-manager']).filter(({ node, path }) =>
     same.has(fileKey(node, path)),
   )
-  return [...apis, ...managers, ...kubeletTrustFiles(seen)]
+  return [...apis, ...managers, ...kubeletTrustFiles(observed)]
 }
 
-function unreadAtStart(seen: Seen<'components' | 'files'>, target: Target) {
-  return apiServers(seen).flatMap((api) => {
-    const path = kubeletCaFileOf(seen, api, target)
-    const isRead = path === undefined || hasStartedSince(api.process, fileAt(seen, api.node, path))
+function unreadAtStart(observed: Observed<'components' | 'files'>, target: Target) {
+  return apiServers(observed).flatMap((api) => {
+    const path = kubeletCaFileOf(observed, api, target)
+    const isRead = path === undefined || hasStartedSince(api.process, fileAt(observed, api.node, path))
     return isRead ? [] : [{ at: api.id, what: `started before ${path} changed` }]
   })
 }
