@@ -117,7 +117,7 @@ function step(number: number, id: string, evaluate: Evaluator, sign?: Sign): Ste
 const onNode = (what: string, next?: string) => (): Evaluated =>
   notKnown(`${what}: only the node itself shows it`, next)
 
-const lookThere =
+const statThere =
   'on the node: systemctl status kubelet; journalctl -u kubelet -n 50; kcert inspect /etc/kubernetes /var/lib/kubelet/pki'
 
 const bySign: Sign = (facts) => {
@@ -130,7 +130,7 @@ const certificateLater = later('the certificate comes onto the object with the s
 const kubeconfigLater = later('kubelet.conf is written with the certificate')
 
 const steps: readonly Step[] = [
-  step(1, 'kubelet', onNode('whether the kubelet runs', lookThere), bySign),
+  step(1, 'kubelet', onNode('whether the kubelet runs', statThere), bySign),
   step(2, 'kubeconfig-missing', onNode('whether it has no usable kubelet.conf yet'), bySign),
   step(3, 'bootstrap-kubeconfig', onNode('whether bootstrap-kubelet.conf is there'), bySign),
   step(4, 'server-and-token', onNode('which server and token it names'), bySign),

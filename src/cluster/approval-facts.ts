@@ -50,12 +50,12 @@ export function approvalFactsOf(cluster: Cluster, readServed: ServedReader, cloc
 }
 
 /** Returns what `look` found, for so long; who asks meanwhile waits for the same answer. What failed is looked up again. */
-function kept<Result>(keptMs: number, clock: Clock, look: () => Promise<Result>): () => Promise<Result> {
+function kept<Result>(keptMs: number, clock: Clock, observe: () => Promise<Result>): () => Promise<Result> {
   let held: { result: Promise<Result>; until: number } | undefined
   return () => {
     const now = clock().getTime()
     if (held !== undefined && now < held.until) return held.result
-    const result = look()
+    const result = observe()
     const mine = { result, until: now + keptMs }
     held = mine
     result.catch(() => {

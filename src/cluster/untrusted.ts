@@ -3,7 +3,7 @@ import { connect, type DetailedPeerCertificate } from 'node:tls'
 import { bareHost, type TlsAccess } from './credentials.ts'
 import type { Unanswered } from './transport.ts'
 
-const lookAgainMs = 5_000
+const observeAgainMs = 5_000
 
 const trustErrors = new Set([
   'CERT_HAS_EXPIRED',
@@ -59,7 +59,7 @@ function chainOf(server: URL, { serverName }: TlsAccess): Promise<X509Certificat
       host: bareHost(server),
       port: Number(server.port || 443),
       rejectUnauthorized: false,
-      timeout: lookAgainMs,
+      timeout: observeAgainMs,
       ...(/^[\d.]+$|:/.test(serverName) ? {} : { servername: serverName }),
     })
     const finish = (): void => {

@@ -34,7 +34,7 @@ const wholeLength = 64 << 10
 // A line is seldom longer, and what stands further away belongs to something else.
 const aroundLength = 1_000
 // In a log what comes after says the same again: it is counted, and its servers and names are not looked for.
-const mostLookedAt = 500
+const mostObserved = 500
 
 // Colours, what grep --color writes behind them, titles and links.
 function withoutEscapes(text: string): string {
@@ -44,7 +44,7 @@ function withoutEscapes(text: string): string {
 function matchesIn(text: string, whole: Found): Match[] {
   return withoutOverlaps(placesIn(text)).flatMap(({ start, end, words, candidates }, index) => {
     const found =
-      index < mostLookedAt
+      index < mostObserved
         ? completedBy(findFacts(around(text, start, end)), whole)
         : { ...whole, endpoints: [] }
     const rule = candidates.find(({ holds }) => holds?.(found) ?? true)

@@ -30,7 +30,7 @@ const mostDetailed = 40
 /** Returns the answer of a run. */
 export function renderDecisions(report: DecisionReport, view: View): string {
   const { requests, dryRun } = report
-  const detailed = requests.filter((decided) => dryRun || needsLook(decided))
+  const detailed = requests.filter((decided) => dryRun || needsObservation(decided))
   const more = detailed.length - mostDetailed
   return joinSections([
     requestTable(requests, view),
@@ -67,7 +67,7 @@ function requestTable(requests: readonly Decided[], view: View): string[] {
   ])
 }
 
-function needsLook({ outcome, duties }: Decided): boolean {
+function needsObservation({ outcome, duties }: Decided): boolean {
   if (outcome === 'approved') return duties.some((duty) => duty.outcome !== 'met')
   return !['denied', 'already', 'gone', 'not-found'].includes(outcome)
 }

@@ -123,11 +123,11 @@ async function provedClient(
 /** Returns what is wrong in the end, or undefined as soon as nothing is. */
 async function persistently(
   site: Site,
-  look: () => Promise<string | undefined>,
+  observe: () => Promise<string | undefined>,
 ): Promise<string | undefined> {
   const begun = site.clock().getTime()
   for (;;) {
-    const wrong = await look().catch(messageOf)
+    const wrong = await observe().catch(messageOf)
     if (wrong === undefined) return undefined
     if (site.clock().getTime() - begun > deadlineMs) return wrong
     await sleep(pollMs)

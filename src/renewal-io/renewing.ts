@@ -73,7 +73,7 @@ export async function surveySite(
 ): Promise<SiteSurvey> {
   const { components, kubelets } = await new SiteObserver(site).observe(['components', 'kubelets'])
   const unreachable: UnreachableNode[] = []
-  const look = async ({ name, role }: InventoryNode): Promise<SeenNode | undefined> => {
+  const observe = async ({ name, role }: InventoryNode): Promise<SeenNode | undefined> => {
     try {
       const its = components.filter(({ node }) => node === name)
       const kubelet = kubelets.find(({ node }) => node === name)
@@ -88,7 +88,7 @@ export async function surveySite(
       return undefined
     }
   }
-  const seen = await pMap(site.inventory.nodes, look, { concurrency: nodesAtOnce })
+  const seen = await pMap(site.inventory.nodes, observe, { concurrency: nodesAtOnce })
   const nodes = seen.flatMap((node) => node ?? [])
   const { leaves, missing } = await surveyLeaves(
     nodes.flatMap(({ name, files }) => files.map(({ path, content }) => ({ node: name, path, content }))),

@@ -71,7 +71,7 @@ export class Authorities {
       if (digest === plannedDigest(ca, 'new')) return (await this.authority(ca, 'new')).certificate
     }
     if (digest === plannedDigest('cluster', 'bridge')) return this.bridge()
-    const known = this.site.certificates.get(digest) ?? (await this.lookUp(digest))
+    const known = this.site.certificates.get(digest) ?? (await this.lookup(digest))
     if (known !== undefined) return known
     throw new KcertError('KCERT_ROTATION_DRIFT', `the certificate ${digest} is nowhere to be found`, {
       why: 'it was seen when the plan was made; what held it was changed since',
@@ -162,7 +162,7 @@ export class Authorities {
     return issueBridge(newCa, await this.authority('cluster', 'old'), this.issuing())
   }
 
-  private async lookUp(digest: string): Promise<Certificate | undefined> {
+  private async lookup(digest: string): Promise<Certificate | undefined> {
     for (const ca of caNames) {
       for (const { node, paths, own } of await this.places(ca)) {
         const files = [paths.oldCertificate, paths.newCertificate, paths.bridge, own[0]]

@@ -32,7 +32,7 @@ import { absolute, type NodeFile, NodeFiles } from '../site/node-files.ts'
 import type { Site } from '../site/site.ts'
 
 /** What is seen on one node. */
-export interface NodeLook {
+export interface NodeObservation {
   readonly components: readonly ComponentSnapshot[]
   readonly kubelet?: KubeletSnapshot
   readonly files: readonly FileSnapshot[]
@@ -75,7 +75,7 @@ export class NodeWatch {
   }
 
   /** Returns what is there now. Throws as the node does. */
-  async look(): Promise<NodeLook> {
+  async observe(): Promise<NodeObservation> {
     const aheadMs = await this.site.clockAheadMs(this.name)
     const nodeNowMs = this.site.clock().getTime() + aheadMs
     const read = new Map<string, NodeFile>()
@@ -297,7 +297,7 @@ export class NodeWatch {
   private snapshot(
     { components, kubelet }: Awaited<ReturnType<NodeWatch['interpret']>>,
     read: ReadonlyMap<string, NodeFile>,
-  ): NodeLook {
+  ): NodeObservation {
     const files = [...read.values()].map((file) => withReferences(file, read))
     const isKubelets = (path: string): boolean =>
       path === kubelet.kubeconfig || path.endsWith('/bootstrap-kubelet.conf')

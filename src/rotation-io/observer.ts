@@ -23,7 +23,7 @@ import { aheadMsOf, type Site } from '../site/site.ts'
 import { caBundles, workloads } from '../site/workloads.ts'
 import { backends } from './backends.ts'
 import { readIndex } from './copies.ts'
-import { type NodeLook, NodeWatch } from './node-watch.ts'
+import { type NodeObservation, NodeWatch } from './node-watch.ts'
 import {
   clusterInfo,
   extensionAuthentication,
@@ -54,11 +54,11 @@ export class SiteObserver implements Observer {
     sections: readonly Section[],
     remembered: readonly CertificateRecord[] = [],
   ): Promise<Observed<Section>> {
-    const looksAtNodes = sections.some((section) => section === 'components' || section === 'kubelets')
-    const look = new Look(this, looksAtNodes, remembered)
+    const observesNodes = sections.some((section) => section === 'components' || section === 'kubelets')
+    const observation = new Observation(this, observesNodes, remembered)
     const atMs = this.site.clock().getTime()
     const observed = await Promise.all(
-      sections.map(async (section: SectionName) => [section, await look[section]()] as const),
+      sections.map(async (section: SectionName) => [section, await observation[section]()] as const),
     )
     const common = { atMs, certificates: this.site.certificates.table }
     return { ...Object.fromEntries(observed), ...common } as unknown as Observed<Section>
@@ -72,17 +72,17 @@ export class SiteObserver implements Observer {
 }
 
 /** One observation: what several sections need is fetched once. */
-class Look implements Record<SectionName, () => Promise<unknown>> {
+class Observation implements Record<SectionName, () => Promise<unknown>> {
   private readonly observer: SiteObserver
   private readonly site: Site
-  private readonly looksAtNodes: boolean
+  private readonly observesNodes: boolean
   private readonly remembered: readonly CertificateRecord[]
   private readonly fetched = new Map<string, Promise<unknown>>()
 
-  constructor(observer: SiteObserver, looksAtNodes: boolean, remembered: readonly CertificateRecord[]) {
+  constructor(observer: SiteObserver, observesNodes: boolean, remembered: readonly CertificateRecord[]) {
     this.observer = observer
     this.site = observer.site
-    this.looksAtNodes = looksAtNodes
+    this.observesNodes = observesNodes
     this.remembered = remembered
   }
 
@@ -91,7 +91,7 @@ class Look implements Record<SectionName, () => Promise<unknown>> {
       const { name } = object.metadata
       const ready = object.status?.conditions?.find(({ type }) => type === 'Ready')
       const reached = await this.reach(object)
-      const unread = this.looksAtNodes ? (await this.looksByNode()).get(name) : undefined
+      const unread = this.observesNodes ? (await this.observationsByNode()).get(name) : undefined
       return {
         name,
         isControlPlane: this.isControlPlane(object),
@@ -106,15 +106,15 @@ class Look implements Record<SectionName, () => Promise<unknown>> {
   }
 
   async components(): Promise<Sections['components']> {
-    return (await this.looks()).flatMap(({ components }) => components)
+    return (await this.observations()).flatMap(({ components }) => components)
   }
 
   async kubelets(): Promise<Sections['kubelets']> {
-    return (await this.looks()).flatMap(({ kubelet }) => kubelet ?? [])
+    return (await this.observations()).flatMap(({ kubelet }) => kubelet ?? [])
   }
 
   async files(): Promise<Sections['files']> {
-    const files = (await this.looks()).flatMap((look) => look.files)
+    const files = (await this.observations()).flatMap((observation) => observation.files)
     return new Map(files.map((file) => [fileKey(file.node, file.path), file]))
   }
 
@@ -122,7 +122,7 @@ class Look implements Record<SectionName, () => Promise<unknown>> {
     const outside = (this.site.inventory.kubeconfigs ?? []).flatMap((one) =>
       'name' in one ? [{ id: one.name }] : [],
     )
-    return [...(await this.looks()).flatMap(({ kubeconfigs }) => kubeconfigs), ...outside]
+    return [...(await this.observations()).flatMap(({ kubeconfigs }) => kubeconfigs), ...outside]
   }
 
   published(): Promise<Sections['published']> {
@@ -139,7 +139,7 @@ class Look implements Record<SectionName, () => Promise<unknown>> {
     return this.observer.podWatch.pods(
       (name) => this.site.node(name, addresses.get(name)),
       published,
-      (names, look) => this.onEach(names, look),
+      (names, observe) => this.onEach(names, observe),
     )
   }
 
@@ -156,7 +156,7 @@ class Look implements Record<SectionName, () => Promise<unknown>> {
   }
 
   async stored(): Promise<Sections['stored']> {
-    const authorities = authoritiesIn(await this.looks(), this.site)
+    const authorities = authoritiesIn(await this.observations(), this.site)
     return this.observer.storedWatch.stored(authorities, this.remembered)
   }
 
@@ -225,22 +225,22 @@ class Look implements Record<SectionName, () => Promise<unknown>> {
   }
 
   /** What every node shows that answers. */
-  private async looks(): Promise<readonly NodeLook[]> {
-    return [...(await this.looksByNode()).values()].flatMap((look) =>
-      look instanceof KcertError ? [] : [look],
+  private async observations(): Promise<readonly NodeObservation[]> {
+    return [...(await this.observationsByNode()).values()].flatMap((observation) =>
+      observation instanceof KcertError ? [] : [observation],
     )
   }
 
-  private looksByNode(): Promise<ReadonlyMap<string, NodeLook | KcertError>> {
+  private observationsByNode(): Promise<ReadonlyMap<string, NodeObservation | KcertError>> {
     return this.once('looks', async () => {
       const found = await this.onEach(await this.nodeObjects(), async (object) => {
         const node = this.open(object)
         if (node === undefined) return []
-        const look = await this.observer
+        const observation = await this.observer
           .watchOf(node)
-          .look()
+          .observe()
           .catch(onKcertError((error) => error))
-        return [[object.metadata.name, look] as const]
+        return [[object.metadata.name, observation] as const]
       })
       return new Map(found.flat())
     })
@@ -267,9 +267,9 @@ class Look implements Record<SectionName, () => Promise<unknown>> {
 
   private onEach<Item, Result>(
     items: readonly Item[],
-    look: (item: Item) => Promise<Result>,
+    observe: (item: Item) => Promise<Result>,
   ): Promise<Result[]> {
-    return pMap(items, look, { concurrency: nodesAtOnce })
+    return pMap(items, observe, { concurrency: nodesAtOnce })
   }
 
   private once<Result>(what: string, fetch: () => Promise<Result>): Promise<Result> {

@@ -8,7 +8,7 @@ import type { Certificate } from '../x509/certificate.ts'
 import { readPublicKey } from '../x509/keys.ts'
 import type { PublicKeyInfo } from '../x509/public-key.ts'
 import { verifySignature } from '../x509/signature.ts'
-import type { NodeLook } from './node-watch.ts'
+import type { NodeObservation } from './node-watch.ts'
 
 // What others keep of the cluster's CAs in ConfigMaps and Secrets. Lists are read page by page with the reader of `kcert inspect --cluster`;
 // of an object that holds none of these CAs nothing stays, and of the others their name and which CAs they are.
@@ -58,8 +58,11 @@ export class StoredWatch {
 }
 
 /** Returns every CA certificate in the files of these nodes, each once. */
-export function authoritiesIn(looks: readonly NodeLook[], { certificates }: Site): readonly Certificate[] {
-  const digests = new Set(looks.flatMap(({ files }) => files.flatMap(({ holds }) => digestsOf(holds))))
+export function authoritiesIn(
+  observations: readonly NodeObservation[],
+  { certificates }: Site,
+): readonly Certificate[] {
+  const digests = new Set(observations.flatMap(({ files }) => files.flatMap(({ holds }) => digestsOf(holds))))
   return [...digests].flatMap((digest) => {
     const certificate = certificates.get(digest)
     return certificate?.isCa ? [certificate] : []
@@ -95,14 +98,14 @@ async function storedIn(
   // A list that was begun again gives objects twice.
   const found = new Map<string, StoredSnapshot>()
   const unread: ('ConfigMap' | 'Secret')[] = []
-  let lookedAt = 0
+  let examined = 0
   for (const [kind, resource, fieldSelector] of kinds) {
     try {
       for await (const object of listEach(objects, resource, { fieldSelector })) {
         const { metadata, type } = object
         const name = `${metadata.namespace}/${metadata.name}`
         if (kind === 'ConfigMap' ? isKnown(metadata) : type === serviceAccountToken) continue
-        lookedAt++
+        examined++
         const inspection = new Inspection(options)
         await inspection.addObject(name, object, kind)
         const stored = sorting.of(`${kind} ${name}`, inspection.found, metadata)
@@ -113,7 +116,7 @@ async function storedIn(
       unread.push(kind)
     }
   }
-  return { lookedAt, objects: [...found.values()], unread }
+  return { examined, objects: [...found.values()], unread }
 }
 
 function isKnown({ namespace, name }: Metadata): boolean {

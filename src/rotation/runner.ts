@@ -31,7 +31,7 @@ import { phaseNumbered } from './playbook.ts'
 import type { Executor, JournalFile, Observer, Pace } from './ports.ts'
 import { earliestPhase } from './position.ts'
 import { preflight, unseenNodes } from './refusals.ts'
-import { SharedLooks } from './shared-looks.ts'
+import { SharedObservations } from './shared-observations.ts'
 import { fileAt, type SectionName, type Snapshot, sectionNames } from './snapshot.ts'
 import { changeOf, isPlanned, type Target } from './target.ts'
 import { type Settings, targetOf, targetSections } from './target-reading.ts'
@@ -99,12 +99,12 @@ const mostRounds = 4
 export class Rotation {
   private readonly around: Surroundings
   private readonly journal: JournalWriter
-  private readonly looks: SharedLooks
+  private readonly observations: SharedObservations
 
   private constructor(around: Surroundings, journal: JournalWriter) {
     this.around = around
     this.journal = journal
-    this.looks = new SharedLooks(around.observer)
+    this.observations = new SharedObservations(around.observer)
   }
 
   /** Reads the journal. Throws KCERT_JOURNAL_DAMAGED. */
@@ -115,7 +115,7 @@ export class Rotation {
   /** Observes and plans; nothing is written, not even to the journal. Throws KCERT_ROTATION_REFUSED. */
   async plan(number: number): Promise<PlannedPhase> {
     const phase = phaseNumbered(number)
-    const { observed, target } = await this.look([...phase.sees, ...modelSections])
+    const { observed, target } = await this.observe([...phase.sees, ...modelSections])
     return this.planOf(phase, observed, target)
   }
 
@@ -142,7 +142,7 @@ export class Rotation {
   /** Observes and plans how to bring back what a phase changed; nothing is written. Throws KCERT_ROTATION_REFUSED. */
   async planUndo(number: number): Promise<{ plan: PlannedPhase; on: On }> {
     const phase = phaseNumbered(number)
-    const { observed, target } = await this.look(sectionNames)
+    const { observed, target } = await this.observe(sectionNames)
     const copies = observed.copies.filter((copy) => copy.phase === number)
     const undo = phase.undo(copies, observed, target)
     if (undo.kind === 'impossible') throw refused([undo.refusal])
@@ -166,7 +166,7 @@ export class Rotation {
   }
 
   /** Returns a snapshot of these sections, with what the journal remembers. */
-  async look(sections: readonly SectionName[]): Promise<On> {
+  async observe(sections: readonly SectionName[]): Promise<On> {
     const wanted = [...new Set([...sections, ...targetSections])]
     const remembered = changesIn(this.history).flatMap(({ oldCa, newCa }) => [oldCa, newCa])
     const read = (await this.around.observer.observe(wanted, remembered)) as Snapshot
@@ -185,7 +185,7 @@ export class Rotation {
   private async carryOut(phase: Phase): Promise<PhaseOutcome> {
     const { number, title } = phase
     for (let round = 1; ; round++) {
-      const { observed, target } = await this.look(phase.sees)
+      const { observed, target } = await this.observe(phase.sees)
       const gaps = phase.gaps(observed, target)
       if (gaps.length === 0) return this.held(phase, observed, target)
       // The model wants to see everybody; a phase that holds is spared that.
@@ -253,7 +253,7 @@ export class Rotation {
     const { pace } = this.around
     const deadline = pace.now() + settleMs
     for (;;) {
-      const on = await this.look(phase.sees)
+      const on = await this.observe(phase.sees)
       const { observed, target } = on
       const open = phase.gaps(observed, target)
       // What a plan can close is the next round's.
@@ -313,7 +313,7 @@ export class Rotation {
   /** An API server that does not answer for a moment is waited for like anything else. */
   private async missing(until: Condition): Promise<readonly Gap[]> {
     try {
-      const observed = await this.looks.observe(sectionsOf(until))
+      const observed = await this.observations.observe(sectionsOf(until))
       return missingFor(until, observed as Snapshot)
     } catch (error) {
       if (!(error instanceof KcertError) || error.code !== 'KCERT_UNREACHABLE') throw error
@@ -345,8 +345,8 @@ export class Rotation {
     await this.journal.record({ kind: 'evidence', phase: action.phase, key, ...said })
     if (ok) return
     // The names of pods are a help: that they cannot be read does not stand in the place of what failed.
-    const looked = refusing.length > 0 ? observer.observe(['published', 'pods']) : undefined
-    const observed = await looked?.catch(() => undefined)
+    const observing = refusing.length > 0 ? observer.observe(['published', 'pods']) : undefined
+    const observed = await observing?.catch(() => undefined)
     const { why, next } = helpFor(refusing, observed?.pods ?? [], action.phase)
     throw new KcertError('KCERT_ROTATION_GATE', `not proven: ${key}`, { why: detail + why, next })
   }

@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest'
 import type { Observer } from './ports.ts'
-import { SharedLooks } from './shared-looks.ts'
+import { SharedObservations } from './shared-observations.ts'
 
 /** An observer whose looks end when the test says so; each answers with its number. */
 function slowObserver() {
@@ -18,9 +18,9 @@ const settled = () => new Promise((resolve) => setImmediate(resolve))
 
 test('who asks while a look is under way shares the next one, which begins afterwards', async () => {
   const { observer, ends } = slowObserver()
-  const looks = new SharedLooks(observer)
-  const first = looks.observe(['pods'])
-  const [second, third] = [looks.observe(['pods']), looks.observe(['pods'])]
+  const observations = new SharedObservations(observer)
+  const first = observations.observe(['pods'])
+  const [second, third] = [observations.observe(['pods']), observations.observe(['pods'])]
   expect(ends).toHaveLength(1)
   ends[0]!()
   expect(await first).toEqual({ atMs: 1 })
@@ -39,14 +39,14 @@ test('other sections are another look, and a look that failed does not stop the 
       return { atMs: 1 }
     },
   } as unknown as Observer
-  const looks = new SharedLooks(observer)
-  const first = looks.observe(['pods'])
-  const second = looks.observe(['pods'])
-  const other = looks.observe(['leases'])
+  const observations = new SharedObservations(observer)
+  const first = observations.observe(['pods'])
+  const second = observations.observe(['pods'])
+  const other = observations.observe(['leases'])
   fails = false
   await expect(first).rejects.toThrow('no answer')
   await expect(other).rejects.toThrow('no answer')
   expect(await second).toEqual({ atMs: 1 })
-  expect(await looks.observe(['pods'])).toEqual({ atMs: 1 })
+  expect(await observations.observe(['pods'])).toEqual({ atMs: 1 })
   expect(ends).toEqual([])
 })

@@ -239,7 +239,7 @@ export interface StoredKey {
 
 export interface StoredSection {
   /** How many objects were read; only those are kept that hold something. */
-  readonly lookedAt: number
+  readonly examined: number
   readonly objects: readonly StoredSnapshot[]
   /** Kinds that kcert may not list: of these nothing is known. */
   readonly unread: readonly ('ConfigMap' | 'Secret')[]

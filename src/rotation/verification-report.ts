@@ -70,7 +70,7 @@ function checksOf(observed: Snapshot, target: Target, counted: readonly Counted[
       ...silentServers(observed),
     ]),
     leavesCheck(observed, target),
-    check('stored', 'no ConfigMap or Secret of others goes by the old CA alone', observed.stored.lookedAt, [
+    check('stored', 'no ConfigMap or Secret of others goes by the old CA alone', observed.stored.examined, [
       ...storingOldAlone(observed, target).map((one) => gap(one.at, one.what, cureOfStored(one))),
       ...unreadKinds(observed).map((what) => gap('API server', what, rightToList)),
     ]),

@@ -29,7 +29,7 @@ export interface DialOptions {
 }
 
 /** Returns what was seen at a target, or why nothing was. Never throws. */
-export async function look(
+export async function observe(
   target: ProbeTarget,
   { timeoutMs, version }: DialOptions,
 ): Promise<Observed | Unobserved> {

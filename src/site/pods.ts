@@ -64,14 +64,14 @@ export class PodWatch {
   async pods(
     nodeNamed: (name: string) => NodeAccess | undefined,
     published: readonly PublishedTrust[],
-    eachNode: <Item>(items: readonly Item[], look: (item: Item) => Promise<void>) => Promise<unknown>,
+    eachNode: <Item>(items: readonly Item[], observe: (item: Item) => Promise<void>) => Promise<unknown>,
   ): Promise<readonly PodSnapshot[]> {
-    const lookedAtMs = this.site.clock().getTime()
+    const observedAtMs = this.site.clock().getTime()
     const found = await listAll(this.site.objects, resources.pods, {
       fieldSelector: 'status.phase!=Succeeded,status.phase!=Failed',
     })
     const tokenSecrets = new Set(published.flatMap(({ kind, name }) => (kind === 'Secret' ? [name] : [])))
-    const mounting = found.flatMap((pod) => mountingsOf(pod, tokenSecrets, lookedAtMs))
+    const mounting = found.flatMap((pod) => mountingsOf(pod, tokenSecrets, observedAtMs))
     const byNode = Map.groupBy(mounting, ({ node }) => node)
     const volumes = new Map<string, Volume>()
     await eachNode([...byNode], async ([name, its]) => {
@@ -255,7 +255,7 @@ function clientOf({ pod, containers, startedAtMs }: Mounting): RunningClient {
 }
 
 /** The files with a CA of the cluster that a pod mounts; none of a pod that is on no node yet. */
-function mountingsOf(pod: PodObject, tokenSecrets: ReadonlySet<string>, lookedAtMs: number): Mounting[] {
+function mountingsOf(pod: PodObject, tokenSecrets: ReadonlySet<string>, observedAtMs: number): Mounting[] {
   const { nodeName: node, volumes = [], containers = [], initContainers = [] } = pod.spec ?? {}
   const { uid, namespace } = pod.metadata
   if (node === undefined || uid === undefined) return []
@@ -267,7 +267,7 @@ function mountingsOf(pod: PodObject, tokenSecrets: ReadonlySet<string>, lookedAt
     )
     if (mounts.size === 0) return []
     const isToken = tokenSecrets.has(`${namespace}/${volume.secret?.secretName}`)
-    const startedAtMs = startOf(pod, mounts, lookedAtMs)
+    const startedAtMs = startOf(pod, mounts, observedAtMs)
     return caFilesIn(volume, isToken).map(({ path, ...rest }) => ({
       ...rest,
       path: `/pods/${uid}/volumes/${path}`,
@@ -313,7 +313,7 @@ function isSameSet(one: Trust, other: Trust): boolean {
  * When the oldest process that has the volume was started. One that waits for its image, or for a Secret that is not there, has read
  * nothing yet: it begins now at the earliest, with what its volume holds by then.
  */
-function startOf({ status }: PodObject, containers: ReadonlySet<string>, lookedAtMs: number): number {
+function startOf({ status }: PodObject, containers: ReadonlySet<string>, observedAtMs: number): number {
   const all = [...(status?.containerStatuses ?? []), ...(status?.initContainerStatuses ?? [])].filter(
     ({ name }) => containers.has(name),
   )
@@ -322,7 +322,7 @@ function startOf({ status }: PodObject, containers: ReadonlySet<string>, lookedA
     ({ state, lastState }) => state?.terminated?.startedAt ?? lastState?.terminated?.startedAt ?? [],
   )
   const starts = running.length > 0 ? running : ended
-  return Math.min(lookedAtMs, ...starts.map((time) => Date.parse(time) || 0))
+  return Math.min(observedAtMs, ...starts.map((time) => Date.parse(time) || 0))
 }
 
 /** "Deployment default/web"; of a ReplicaSet without a Deployment, a Job or another kind the owner itself. */

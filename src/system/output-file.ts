@@ -15,7 +15,7 @@ export interface OutputChoice {
  * is a symbolic link, FIFO, device, socket or folder, which a key is never written to.
  */
 export function checkKeyPath(path: string, { replace }: OutputChoice): void {
-  const found = lookAt(path)
+  const found = statOf(path)
   if (found === undefined) return
   if (!replace) throw exists(path, found)
   if (found.isFile()) return
@@ -28,7 +28,7 @@ export function checkKeyPath(path: string, { replace }: OutputChoice): void {
 
 /** Throws KCERT_FILE_EXISTS when something is there and must not be replaced. */
 export function checkOutputPath(path: string, { replace }: OutputChoice): void {
-  const found = replace ? undefined : lookAt(path)
+  const found = replace ? undefined : statOf(path)
   if (found !== undefined) throw exists(path, found)
 }
 
@@ -54,7 +54,7 @@ export function replaceKeepingBackup(
   now: Date,
   calls?: FileCalls,
 ): string | undefined {
-  const found = lookAt(path)
+  const found = statOf(path)
   const backup =
     found?.isFile() || found?.isSymbolicLink() ? freeName(`${path}.${fileStamp(now)}`) : undefined
   if (backup !== undefined) {
@@ -73,11 +73,11 @@ export function fileStamp(at: Date): string {
 function freeName(stem: string): string {
   for (let number = 1; ; number++) {
     const name = number === 1 ? `${stem}.bak` : `${stem}.${number}.bak`
-    if (lookAt(name) === undefined) return name
+    if (statOf(name) === undefined) return name
   }
 }
 
-function lookAt(path: string): fs.Stats | undefined {
+function statOf(path: string): fs.Stats | undefined {
   // A folder that is not there or may not be searched: writing says so.
   return orUndefined(() => fs.lstatSync(path, { throwIfNoEntry: false }))
 }

@@ -82,20 +82,20 @@ test('stopped at any call, the link leads to the old pair or the new one, whole,
 
 test('whoever looks while it is renewed twenty times always finds a pair', () => {
   renew(pairFiles(), 'pair', 'a-0.pem')
-  const looking = { ...real }
-  let looks = 0
+  const observing = { ...real }
+  let observations = 0
   for (const name of names) {
     const call = real[name] as (...args: unknown[]) => unknown
-    looking[name] = (...args: unknown[]) => {
+    observing[name] = (...args: unknown[]) => {
       const result = call(...args)
       expect(readFileSync(at('a-current.pem'), 'utf8')).toBe('pair')
-      looks++
+      observations++
       return result
     }
   }
-  const files = pairFiles(looking as unknown as typeof fs)
+  const files = pairFiles(observing as unknown as typeof fs)
   for (let number = 1; number < 20; number++) renew(files, 'pair', `a-${number}.pem`)
-  expect(looks).toBeGreaterThan(100)
+  expect(observations).toBeGreaterThan(100)
 })
 
 test('a pair is readable by its owner alone, its folder by all, and the link is absolute', () => {

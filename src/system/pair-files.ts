@@ -72,9 +72,9 @@ export function pairFiles(calls: LinkCalls = fs) {
   }
 }
 
-function orUnreadable<Result>(path: string, look: () => Result): Result {
+function orUnreadable<Result>(path: string, observe: () => Result): Result {
   try {
-    return look()
+    return observe()
   } catch (error) {
     const { detail } = failureOf(error, linkAt(path))
     throw new KcertError('KCERT_FILE_UNREADABLE', `${path} cannot be read`, {

@@ -45,7 +45,7 @@ export const mostConnections = 64
 
 // kube-controller-manager's clients let through 20 calls a second, by their default.
 const signedWithinMs = 30 * 60_000
-const lookedEveryMs = 2_000
+const observedEveryMs = 2_000
 
 /** Does it all once, removes the requests, and returns what it took. Throws for the first step whose work is not whole. */
 export async function manyRequests(options: ManyRequestsOptions): Promise<ManyRequests> {
@@ -121,7 +121,7 @@ export async function manyRequests(options: ManyRequestsOptions): Promise<ManyRe
       performance.now() - approved < signedWithinMs &&
       (await onServer(kubernetesSigner)).some(isWaiting)
     )
-      await pause(lookedEveryMs)
+      await pause(observedEveryMs)
     const seconds = (performance.now() - approved) / 1000
     note({
       name: 'until kube-controller-manager had signed its half, from the approval on',

@@ -22,7 +22,7 @@ export function rotationPortsContract(title: string, open: () => Promise<PortsSt
       await stage?.close()
     })
 
-    const look = async (): Promise<Snapshot> =>
+    const observe = async (): Promise<Snapshot> =>
       (await stage.await(stage.observer.observe(sectionNames))) as Snapshot
     const clientCa = (observed: Snapshot): FileSnapshot => {
       const api = observed.components.find(({ name }) => name === 'kube-apiserver')!
@@ -31,7 +31,7 @@ export function rotationPortsContract(title: string, open: () => Promise<PortsSt
     const isDrift = { code: 'KCERT_ROTATION_DRIFT' }
 
     test('a file that is not what the plan saw is left alone', async () => {
-      const before = clientCa(await look())
+      const before = clientCa(await observe())
       const { node, path, mode } = before
       const content = { kind: 'certificates', certificates: [] } as const
       const replaces = '0'.repeat(64)
@@ -45,58 +45,58 @@ export function rotationPortsContract(title: string, open: () => Promise<PortsSt
         mode,
       })
       await expect(stage.await(write)).rejects.toMatchObject(isDrift)
-      expect(clientCa(await look())).toEqual(before)
+      expect(clientCa(await observe())).toEqual(before)
     })
 
     test('what is replaced is copied first, with its phase, and comes back as it was', async () => {
-      const observed = await look()
+      const observed = await observe()
       const { node, path, mode, digest, holds } = clientCa(observed)
       const [ca] = holds.kind === 'certificates' ? holds.certificates : []
       const write = { kind: 'write-file', phase: 5, node, path, mode } as const
       const twice = { kind: 'certificates', certificates: [ca!, ca!] } as const
       await stage.await(stage.executor.write({ ...write, replaces: digest, content: twice }))
-      const after = await look()
+      const after = await observe()
       expect(clientCa(after).digest).not.toBe(digest)
       expect(after.copies).toContainEqual(
         expect.objectContaining({ phase: 5, node, of: { path }, digest, mode }),
       )
       const content = { kind: 'copy', digest } as const
       await stage.await(stage.executor.write({ ...write, replaces: clientCa(after).digest, content }))
-      expect(clientCa(await look()).digest).toBe(digest)
+      expect(clientCa(await observe()).digest).toBe(digest)
     })
 
     test('an object at another version is left alone', async () => {
-      const before = (await look()).clusterInfo!
+      const before = (await observe()).clusterInfo!
       const object = { kind: 'ConfigMap', namespace: 'kube-public', name: 'cluster-info' }
       const change = { kind: 'cluster-info', trust: [...before.trust, ...before.trust] } as const
       const patch = stage.executor.patch({ kind: 'patch-object', phase: 5, object, version: '0', change })
       await expect(stage.await(patch)).rejects.toMatchObject(isDrift)
-      expect((await look()).clusterInfo).toEqual(before)
+      expect((await observe()).clusterInfo).toEqual(before)
     })
 
     test('a process that is another one already is not restarted', async () => {
       const manager = (observed: Snapshot) =>
         observed.components.find(({ name }) => name === 'kube-controller-manager')!
-      const before = manager(await look())
+      const before = manager(await observe())
       const restart = { kind: 'restart', phase: 2, process: before.id, how: 'definition' } as const
       const replaces = before.process!.startedAtMs - 60_000
       await stage.await(stage.executor.restart({ ...restart, replaces }))
-      expect(manager(await look()).process?.startedAtMs).toBe(before.process!.startedAtMs)
+      expect(manager(await observe()).process?.startedAtMs).toBe(before.process!.startedAtMs)
     })
 
     test('a service that is restarted is another process, and well', async () => {
       const kubelet = (observed: Snapshot) => observed.kubelets.at(-1)!
-      const before = kubelet(await look())
+      const before = kubelet(await observe())
       const replaces = before.process!.startedAtMs
       const restart = { kind: 'restart', phase: 9, process: before.id, replaces, how: 'service' } as const
       await stage.await(stage.executor.restart(restart))
-      const after = kubelet(await look()).process
+      const after = kubelet(await observe()).process
       expect(after?.isHealthy).toBe(true)
       expect(after?.startedAtMs).toBeGreaterThan(replaces)
     })
 
     test('a probe says what it saw, and throws nothing', async () => {
-      const at = (await look()).components.find(({ name }) => name === 'kube-apiserver')!.id
+      const at = (await observe()).components.find(({ name }) => name === 'kube-apiserver')!.id
       const subject = { kind: 'client', at, ca: 'cluster', generation: 'old' } as const
       const probe = (expects: 'accepted' | 'refused') =>
         stage.await(

@@ -26,7 +26,7 @@ export function fakeFacts(cluster: FakeCluster): FakeFacts {
   const { allowed, nodes, served, addresses, failing = {} } = cluster
   const questions: AccessQuestion[] = []
   const lookups: (keyof ApprovalFacts)[] = []
-  const lookUp = (what: keyof ApprovalFacts): void => {
+  const lookup = (what: keyof ApprovalFacts): void => {
     lookups.push(what)
     if (failing[what] !== undefined) throw new Error(failing[what])
   }
@@ -35,26 +35,26 @@ export function fakeFacts(cluster: FakeCluster): FakeFacts {
     lookups,
     async isAllowed(question) {
       questions.push(question)
-      lookUp('isAllowed')
+      lookup('isAllowed')
       return allowed?.includes(`${question.user} ${question.resource.subresource}`)
     },
     async findNode(name) {
-      lookUp('findNode')
+      lookup('findNode')
       return nodes && (nodes.find((node) => node.name === name) ?? 'absent')
     },
     async findNodesAt(address) {
-      lookUp('findNodesAt')
+      lookup('findNodesAt')
       const spelled = spelling(address)
       return nodes
         ?.filter((node) => node.addresses.some((one) => spelling(one.address) === spelled))
         .map((node) => node.name)
     },
     async readServedCertificate(node) {
-      lookUp('readServedCertificate')
+      lookup('readServedCertificate')
       return served && (served[node.name] ?? 'none')
     },
     async readClusterAddresses() {
-      lookUp('readClusterAddresses')
+      lookup('readClusterAddresses')
       return addresses
     },
   }

@@ -117,8 +117,8 @@ export class SimulatedClients {
     const process = this.cluster.processes.get(server)
     if (process === undefined || !process.isHealthy) return undefined
     const flag = which === 'cluster' ? 'client-ca-file' : 'requestheader-client-ca-file'
-    const looksUp = process.flags['authentication-kubeconfig'] !== undefined
-    if (process.flags[flag] === undefined && !looksUp) return undefined
+    const findsOut = process.flags['authentication-kubeconfig'] !== undefined
+    if (process.flags[flag] === undefined && !findsOut) return undefined
     const extension = this.cluster.objects.get('ConfigMap kube-system/extension-apiserver-authentication')
     const trust =
       process.flags[flag] === undefined

@@ -254,7 +254,7 @@ export class SimulatedObserver implements Observer {
         },
       ]
     })
-    return { lookedAt: objects.length, objects, unread }
+    return { examined: objects.length, objects, unread }
   }
 
   clusterInfo(): Sections['clusterInfo'] {

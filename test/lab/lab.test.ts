@@ -43,7 +43,7 @@ describeOnCluster('a cluster of three control planes, a worker and add-ons', () 
     const pods = await cluster.countingPods()
     expect(pods).toHaveLength(15)
     for (const { name, url } of pods) {
-      const look = async () => {
+      const observe = async () => {
         const answer = await fetch(url, { signal: AbortSignal.timeout(30_000) })
         return (await answer.json()) as { attempts: number; failures: number }
       }
@@ -54,7 +54,7 @@ describeOnCluster('a cluster of three control planes, a worker and add-ons', () 
         180_000,
         async () => {
           const last = before
-          before = await look()
+          before = await observe()
           return before.attempts > last.attempts && before.failures === last.failures
         },
         2_000,

@@ -43,10 +43,10 @@ export class Watcher {
     return this.observed
   }
 
-  private async every(ms: number, look: () => Promise<void>): Promise<void> {
+  private async every(ms: number, observe: () => Promise<void>): Promise<void> {
     while (!this.ending.signal.aborted) {
       const begun = performance.now()
-      await look()
+      await observe()
       await sleep(Math.max(10, ms - (performance.now() - begun)))
     }
   }

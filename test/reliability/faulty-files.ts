@@ -28,7 +28,7 @@ const changing = [
   'writeFileSync',
   'writeSync',
 ] as const
-const looking = [
+const observing = [
   'closeSync',
   'existsSync',
   'fstatSync',
@@ -39,7 +39,7 @@ const looking = [
   'statSync',
 ] as const
 
-type Name = (typeof changing)[number] | (typeof looking)[number]
+type Name = (typeof changing)[number] | (typeof observing)[number]
 type Call = (...args: unknown[]) => unknown
 
 /** What happens at a call: the process ends once it is done, it fails, or it writes a part. */
@@ -47,7 +47,7 @@ export type Fault = 'stop' | 'short' | 'ENOSPC' | 'EIO' | 'EROFS' | 'EACCES'
 
 export const errorCodes = ['ENOSPC', 'EIO', 'EROFS', 'EACCES'] as const
 
-const replaced = [...changing, ...looking, 'fsync'] as const
+const replaced = [...changing, ...observing, 'fsync'] as const
 const real = Object.fromEntries(replaced.map((name) => [name, fs[name]])) as unknown as Record<Name, Call>
 
 /** Thrown by every call after the process should have ended: whatever it does then reaches no disk. */
@@ -105,7 +105,7 @@ export async function withFault(
     return result
   }
 
-  for (const name of [...changing, ...looking]) Object.assign(fs, { [name]: wrapped(name) })
+  for (const name of [...changing, ...observing]) Object.assign(fs, { [name]: wrapped(name) })
   const sync = wrapped('fsyncSync')
   const fsync = (descriptor: number, callback: (error: Error | null) => void): void => {
     try {

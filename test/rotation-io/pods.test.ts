@@ -36,7 +36,7 @@ async function allObservedWith({
   image = 'web:1',
   processes = [] as readonly PodProcess[],
   searched = [] as string[],
-  isLookedAtAgain = false,
+  isObservedAgain = false,
   workloads = {},
 }) {
   const inventory = await readInventory(
@@ -78,14 +78,14 @@ async function allObservedWith({
   const site = { inventory, objects, clock: () => now, certificates, reading, clockAheadMs: async () => 0 }
   node.podProcesses = processes
   const watch = new PodWatch(site as never as Site)
-  const look = () =>
+  const observe = () =>
     watch.pods(
       () => node.access,
       published,
       (names, each) => Promise.all(names.map(each)),
     )
-  const pods = await look()
-  if (isLookedAtAgain) await look()
+  const pods = await observe()
+  if (isObservedAgain) await observe()
   searched.push(...node.searched)
   return pods
 }
@@ -274,8 +274,8 @@ test('what the operator says goes before what a program shows', async () => {
 })
 
 test('a program is searched once, and only where its pod would have to be restarted otherwise', async () => {
-  expect((await behind({ processes: [first], isLookedAtAgain: true })).searched).toEqual(['uid-1'])
-  expect((await behind({ isLookedAtAgain: true })).searched).toEqual(['uid-1'])
+  expect((await behind({ processes: [first], isObservedAgain: true })).searched).toEqual(['uid-1'])
+  expect((await behind({ isObservedAgain: true })).searched).toEqual(['uid-1'])
   expect((await behind({ processes: [first], content: oneCa })).searched).toEqual([])
   expect((await behind({ processes: [first], published: [] })).searched).toEqual([])
 })

@@ -125,7 +125,7 @@ test('a CA and leaves are found in Secrets: TLS, a kubeconfig, a cluster of Argo
     },
   ])
   expect(JSON.stringify(found)).not.toContain('KEY')
-  expect([found.unread, found.lookedAt]).toEqual([[], 3])
+  expect([found.unread, found.examined]).toEqual([[], 3])
 })
 
 test('what others sign, what other sections tell of, and what holds nothing is left out', async () => {

@@ -111,7 +111,7 @@ async function verdictOf(seed: number): Promise<'refused' | 'empty' | 'done' | '
   if (settings.withBridge === false) scene.clients.expectsBridge = false
   const told: string[] = []
   const outcome = await scene.asProcess(async (rotation) => {
-    const { observed, target } = await rotation.look(sectionNames)
+    const { observed, target } = await rotation.observe(sectionNames)
     const planned = phaseNumbered(phase).plan(observed, target)
     const apart = dice.roll(2) === 0 ? planned : flat(planned)
     const steps = spoilers[dice.roll(spoilers.length)]!([...apart], dice)

@@ -24,8 +24,8 @@ function leafOf(scene: Scene, node: string, path: string) {
   return cluster.certificates.get(cluster.certificatesIn(cluster.read(node, path)?.text)[0] ?? '')!
 }
 
-async function lookAt(scene: Scene) {
-  return scene.asProcess((rotation) => rotation.look(sectionNames))
+async function observeIn(scene: Scene) {
+  return scene.asProcess((rotation) => rotation.observe(sectionNames))
 }
 
 test.for([{ withBridge: true }, { withBridge: false }])(
@@ -34,7 +34,7 @@ test.for([{ withBridge: true }, { withBridge: false }])(
     const scene = new Scene(byHand, settings)
     scene.clients.expectsBridge = settings.withBridge
     await scene.runAll(1, 8)
-    const { observed, target } = await lookAt(scene)
+    const { observed, target } = await observeIn(scene)
     const open = phaseNumbered(9).gaps(observed, target)
     expect(open.filter(({ at }) => at === 'cp1/kube-apiserver').map(({ what }) => what)).toEqual([
       'serving certificate of the old CA',
@@ -57,7 +57,7 @@ test("a kubelet's tlsCertFile is copied first, then signed anew for the same nam
   const before = leafOf(scene, 'w1', kubeletLeaf)
   await scene.runAll(1, 8)
   expect(scene.cluster.files.get('w1:/var/lib/kcert/copies/index.jsonl')!.text).toContain(kubeletLeaf)
-  const { observed, target } = await lookAt(scene)
+  const { observed, target } = await observeIn(scene)
   expect(phaseNumbered(9).gaps(observed, target)).toContainEqual({
     at: 'w1/kubelet',
     what: 'serving certificate of the old CA',
@@ -146,7 +146,7 @@ test("etcd's certificates and service account keys are neither copied nor change
 test('a scheduler that verifies no client is asked for no proof', async () => {
   const scene = new Scene(byHand)
   await scene.runAll(1, 4)
-  const { observed, target } = await lookAt(scene)
+  const { observed, target } = await observeIn(scene)
   const probed = phaseNumbered(5)
     .plan(observed, target)
     .flatMap((step) => (step.kind === 'together' ? step.lanes.flatMap((lane) => lane.steps) : [step]))
@@ -165,7 +165,7 @@ test('a scheduler that verifies no client is asked for no proof', async () => {
 test('serving certificates of kubelets before API servers have read both CAs are refused', async () => {
   const scene = new Scene(byHand)
   await scene.runAll(1, 8)
-  const { observed, target } = await lookAt(scene)
+  const { observed, target } = await observeIn(scene)
   const steps = phaseNumbered(9).plan(observed, target)
   expect(checkPlan(observed, target, steps)).toBeUndefined()
   const components = observed.components.map((one) =>
@@ -186,7 +186,7 @@ test('the old CA dropped while a kubelet still serves its certificate is refused
   scene.cluster.write('w1', kubeletLeaf, old)
   scene.cluster.restartKubelet('w1')
   await scene.cluster.time.pass(20_000)
-  const { observed, target } = await lookAt(scene)
+  const { observed, target } = await observeIn(scene)
   const edge = checkPlan(observed, target, phaseNumbered(12).plan(observed, target))
   expect(edge).toMatchObject({ kind: 'kubelet-serving', presenter: 'w1/kubelet, serving certificate' })
   await expect(scene.run(12)).rejects.toMatchObject({ code: 'KCERT_ROTATION_REFUSED' })

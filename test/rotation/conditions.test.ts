@@ -23,7 +23,7 @@ const empty: Sections = {
   backends: [],
   workloads: [],
   caBundles: [],
-  stored: { lookedAt: 0, objects: [], unread: [] },
+  stored: { examined: 0, objects: [], unread: [] },
   clusterInfo: undefined,
   extensionAuthentication: undefined,
   kubeadm: undefined,

@@ -10,12 +10,12 @@ const yes = { yes: true } as const
 const upTo = (last: number): number[] => Array.from({ length: last }, (_, index) => index + 1)
 
 /** Looks at the cluster after every event. */
-function watch(scene: Scene, look: () => void): void {
+function watch(scene: Scene, observe: () => void): void {
   const { time } = scene.cluster
   const tryAll = time.afterEach
   time.afterEach = () => {
     tryAll()
-    look()
+    observe()
   }
 }
 

@@ -49,7 +49,7 @@ test.for(variants)(
   async ({ shape, settings }) => {
     const scene = new Scene(shape, settings)
     scene.clients.expectsBridge = settings?.withBridge !== false && settings?.reason !== 'compromise'
-    const { observed, target } = await scene.asProcess((rotation) => rotation.look(sectionNames))
+    const { observed, target } = await scene.asProcess((rotation) => rotation.observe(sectionNames))
     const phases = [...forecast(observed, target)]
     for (const { phase, broken, open } of phases)
       expect([phase.number, broken, open]).toEqual([phase.number, undefined, []])

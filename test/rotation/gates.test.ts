@@ -20,7 +20,7 @@ function after(phase: number): Promise<{ observed: Snapshot; target: Target }> {
     (async () => {
       const scene = new Scene()
       await scene.runAll(1, phase)
-      return scene.asProcess((rotation) => rotation.look(sectionNames))
+      return scene.asProcess((rotation) => rotation.observe(sectionNames))
     })()
   scenes.set(phase, made)
   return made

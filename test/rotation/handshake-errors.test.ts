@@ -169,7 +169,7 @@ test('a client that trusts the old CA alone stops phase 12 at the first API serv
 
 test('a waived pod is waived by its address too, and no other pod', async () => {
   const scene = begunScene()
-  const { observed, target } = await scene.asProcess((rotation) => rotation.look(sectionNames))
+  const { observed, target } = await scene.asProcess((rotation) => rotation.observe(sectionNames))
   const [pod, ...others] = observed.pods
   const pods = [
     { ...pod!, address: '10.244.1.7' },
@@ -184,7 +184,7 @@ test('a waived pod is waived by its address too, and no other pod', async () => 
 })
 
 test('clients in pods are named, and the advised command starts their workloads again, whatever their names are', async () => {
-  const { observed } = await begunScene().asProcess((rotation) => rotation.look(sectionNames))
+  const { observed } = await begunScene().asProcess((rotation) => rotation.observe(sectionNames))
   const [pod, other, bare] = observed.pods
   const pods = [
     { ...pod!, id: 'lab/plain-1', workload: 'Deployment lab/plain; touch x', address: '10.244.1.7' },
@@ -247,7 +247,7 @@ function forgetRates(scene: Scene): void {
 /** As `kcert rotate-ca verify` asks. */
 async function verified(scene: Scene) {
   const report = await scene.asProcess(async (rotation) => {
-    const { observed, target } = await rotation.look(sectionNames)
+    const { observed, target } = await rotation.observe(sectionNames)
     const executor = new SimulatedExecutor(scene.cluster, scene.clients)
     const apis = observed.components.filter(({ name }) => name === 'kube-apiserver')
     const counted = await Promise.all(

@@ -12,8 +12,8 @@ import { Scene } from './scene.ts'
 
 const small = { controlPlanes: 2, workers: 1 } as const
 
-async function lookAt(scene: Scene): Promise<{ observed: Snapshot; target: Target }> {
-  return scene.asProcess((rotation) => rotation.look(sectionNames))
+async function observeIn(scene: Scene): Promise<{ observed: Snapshot; target: Target }> {
+  return scene.asProcess((rotation) => rotation.observe(sectionNames))
 }
 
 /** The edge that breaks when the plan of a phase, changed by somebody, is done now. */
@@ -22,7 +22,7 @@ async function edgeOf(
   phase: number,
   change: (steps: readonly Step[]) => readonly Step[] = (steps) => steps,
 ): Promise<BrokenEdge | undefined> {
-  const { observed, target } = await lookAt(scene)
+  const { observed, target } = await observeIn(scene)
   return checkPlan(observed, target, change(phaseNumbered(phase).plan(observed, target)))
 }
 
@@ -55,7 +55,7 @@ test('kube-root-ca.crt that jumps from the old CA to the new one fails whoever s
 test('a new CA of the same name without key identifiers is refused as OpenSSL would refuse it', async () => {
   const scene = new Scene({ ...small, sameName: true })
   await scene.runAll(1, 6)
-  const { observed, target } = await lookAt(scene)
+  const { observed, target } = await observeIn(scene)
   const steps = phaseNumbered(7).plan(observed, target)
   expect(checkPlan(observed, target, steps)).toBeUndefined()
   const { oldCa } = target.changes[0]!

@@ -39,7 +39,7 @@ test('pods that do not become Ready again stop the phase, by their names, and it
 test('a Service whose only Ready pods are on such a node is named before its kubelet is restarted', async () => {
   const scene = sceneWith({ w1: old })
   await scene.runAll(1, 8)
-  const { observed, target } = await scene.asProcess((rotation) => rotation.look(sectionNames))
+  const { observed, target } = await scene.asProcess((rotation) => rotation.observe(sectionNames))
   const pod = (node: string, service: string, isReady = true) => ({
     pod: `${service}-${node}`,
     node,
@@ -61,6 +61,6 @@ test('a Service whose only Ready pods are on such a node is named before its kub
   ])
   expect(remarks(observed.nodes.map((node) => ({ ...node, kubeletVersion: 'v1.35.0' })))).toEqual([])
   await scene.run(9)
-  const after = await scene.asProcess((rotation) => rotation.look(sectionNames))
+  const after = await scene.asProcess((rotation) => rotation.observe(sectionNames))
   expect(phaseNumbered(9).remarks!({ ...after.observed, backends }, after.target)).toEqual([])
 })

@@ -40,14 +40,14 @@ async function run(name: string): Promise<readonly State[]> {
   const { shape, settings } = shapes[name]!
   const scene = new Scene(shape, settings)
   scene.clients.expectsBridge = settings.reason !== 'compromise'
-  const look = async (): Promise<State> => {
-    const state = await scene.asProcess((rotation) => rotation.look(sectionNames))
+  const observe = async (): Promise<State> => {
+    const state = await scene.asProcess((rotation) => rotation.observe(sectionNames))
     return structuredClone(state)
   }
-  const states = [await look()]
+  const states = [await observe()]
   for (let phase = 1; phase <= 12; phase++) {
     await scene.runInTurn(phase)
-    states.push(await look())
+    states.push(await observe())
   }
   return states
 }

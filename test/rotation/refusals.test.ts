@@ -12,8 +12,8 @@ import { Scene } from './scene.ts'
 
 const small = { controlPlanes: 2, workers: 1 } as const
 
-async function lookAt(scene: Scene): Promise<{ observed: Snapshot; target: Target }> {
-  return scene.asProcess((rotation) => rotation.look(sectionNames))
+async function observeIn(scene: Scene): Promise<{ observed: Snapshot; target: Target }> {
+  return scene.asProcess((rotation) => rotation.observe(sectionNames))
 }
 
 async function refusedFor(
@@ -23,7 +23,7 @@ async function refusedFor(
   },
   phase = 1,
 ): Promise<string[]> {
-  const on = await lookAt(new Scene(small))
+  const on = await observeIn(new Scene(small))
   expect(preflight(on.observed, on.target, phaseNumbered(phase))).toEqual([])
   const { observed = {}, target = {} } = change(on)
   const refusals = preflight(
@@ -74,7 +74,7 @@ test('one CA for cluster and etcd is refused', async () => {
 })
 
 test('an expired CA is refused, and what to do about it is named', async () => {
-  const { observed, target } = await lookAt(new Scene(small))
+  const { observed, target } = await observeIn(new Scene(small))
   const expired = ofCluster(target, (one) => ({ ...one, oldCa: { ...one.oldCa, notAfterMs: observed.atMs } }))
   const [refusal, ...more] = preflight(observed, { ...target, ...expired }, phaseNumbered(1))
   expect(more).toEqual([])
@@ -152,15 +152,15 @@ test('the position is read from who presents what, and from what was intended', 
   const positions: string[] = []
   for (const phase of [8, 9, 11]) {
     await scene.runAll(positions.length === 0 ? 1 : phase === 9 ? 9 : 10, phase)
-    const { observed, target } = await lookAt(scene)
+    const { observed, target } = await observeIn(scene)
     positions.push(positionOf(observed, target))
   }
-  const { observed, target } = await lookAt(scene)
+  const { observed, target } = await observeIn(scene)
   expect(positions).toEqual(['introducing', 'presenting', 'presenting'])
   expect(earliestPhase(observed, target, 5)).toEqual([])
   scene.clients.expectsBridge = false
   await scene.run(12)
-  const after = await lookAt(scene)
+  const after = await observeIn(scene)
   expect(positionOf(after.observed, after.target)).toBe('dropping')
   expect(earliestPhase(after.observed, after.target, 12)).toEqual([])
   expect(earliestPhase(after.observed, after.target, 5)).toEqual([
@@ -173,7 +173,7 @@ test('the position is read from who presents what, and from what was intended', 
 })
 
 test('what is waited for is judged on a picture, and what is missing is named', async () => {
-  const { observed, target } = await lookAt(new Scene(small))
+  const { observed, target } = await observeIn(new Scene(small))
   const { oldCa, newCa } = target.changes[0]!
   const [pod] = observed.pods
   const workload = pod!.workload!

@@ -24,7 +24,7 @@ class Run {
   readonly confirmed: number[] = []
   readonly sections: string[][] = []
   nowMs: number
-  looks = 0
+  observations = 0
   confirms = true
   answers = true
   probe: (action: Probe) => Promise<{
@@ -38,9 +38,9 @@ class Run {
   })
   act: (action: Action) => Promise<void> = async () => {}
   settings: Settings = defaultSettings
-  private readonly see: (look: number) => Snapshot
+  private readonly see: (observe: number) => Snapshot
 
-  constructor(see: (look: number) => Snapshot, nowMs = 0) {
+  constructor(see: (observe: number) => Snapshot, nowMs = 0) {
     this.see = see
     this.nowMs = nowMs
   }
@@ -57,7 +57,7 @@ class Run {
       observer: {
         observe: async (sections) => {
           this.sections.push([...sections])
-          return this.see(this.looks++)
+          return this.see(this.observations++)
         },
       },
       executor: {
@@ -165,7 +165,7 @@ async function inState(after: number, now = 0): Promise<Run> {
 describe('a look', () => {
   test('fetches the sections of the phase and of the target, each once', async () => {
     const run = await inState(2)
-    await (await run.open()).look(phaseNumbered(3).sees)
+    await (await run.open()).observe(phaseNumbered(3).sees)
     expect(run.sections).toEqual([[...new Set([...phaseNumbered(3).sees, ...targetSections])]])
   })
 
@@ -191,7 +191,7 @@ describe('a look', () => {
       { kind: 'ask', phase: 4, id: 'Pod a', question: 'A?' },
       { ...write('cp1'), phase: 2 } as Action,
     ])
-    const { observed, target } = await rotation.look(phaseNumbered(1).sees)
+    const { observed, target } = await rotation.observe(phaseNumbered(1).sees)
     expect([...observed.evidence.keys()]).toEqual(['signer new'])
     expect(observed.intents.map(({ phase, drops }) => [phase, drops])).toEqual([[2, false]])
     expect([...target.waivers]).toEqual(['Pod a'])
@@ -208,20 +208,20 @@ describe('a look', () => {
     const files = new Map([...observed.files, [key, { ...observed.files.get(key)!, holds }]])
     const exported = { id: 'exported', exported: { caData: ['another'] } }
     const snapshot = { ...observed, files, kubeconfigs: [first!, second!, exported] }
-    const look = async (settings: Settings, picked: Snapshot) => {
+    const observe = async (settings: Settings, picked: Snapshot) => {
       const run = new Run(() => picked)
       run.settings = settings
-      const looked = await (await run.open()).look(phaseNumbered(7).sees)
-      return looked.observed.kubeconfigs?.map(({ id }) => id)
+      const inspected = await (await run.open()).observe(phaseNumbered(7).sees)
+      return inspected.observed.kubeconfigs?.map(({ id }) => id)
     }
-    expect(await look(defaultSettings, snapshot)).toEqual([second!.id, 'exported'])
-    expect(await look({ ...defaultSettings, cas: ['front-proxy'] }, snapshot)).toEqual([
+    expect(await observe(defaultSettings, snapshot)).toEqual([second!.id, 'exported'])
+    expect(await observe({ ...defaultSettings, cas: ['front-proxy'] }, snapshot)).toEqual([
       first!.id,
       second!.id,
       'exported',
     ])
     const { kubeconfigs: _, ...unseen } = snapshot
-    expect(await look(defaultSettings, unseen as unknown as Snapshot)).toBeUndefined()
+    expect(await observe(defaultSettings, unseen as unknown as Snapshot)).toBeUndefined()
   })
 })
 
@@ -357,7 +357,7 @@ describe('a phase', () => {
     const { observed } = await state(2)
     const published = (await state(1)).observed.published
     // The looks of the phase and of its plan; then that of the wait.
-    const run = new Run((look) => (look < 2 ? { ...observed, published } : observed))
+    const run = new Run((observe) => (observe < 2 ? { ...observed, published } : observed))
     expect(await (await run.open()).run(3)).toBe('held')
     expect(run.said).toEqual(['rotation', 'phase 3 begun', 'phase 3 held'])
     expect(run.told).toEqual([
@@ -547,9 +547,9 @@ describe('a wait', () => {
   }
 
   test('looks every half second, says what is missing once, and ends', async () => {
-    const run = new Run((look) => until(look < 3 ? undefined : 'cp1'))
+    const run = new Run((observe) => until(observe < 3 ? undefined : 'cp1'))
     await (await run.open()).performAll([waiting])
-    expect([run.looks, run.nowMs]).toEqual([4, 1_500])
+    expect([run.observations, run.nowMs]).toEqual([4, 1_500])
     expect(run.told).toEqual([
       'action-begun wait until x has a leader',
       'waiting x has a leader x: no leader',
@@ -568,7 +568,7 @@ describe('a wait', () => {
       'still missing: x (no leader)',
       'correct what is named and run the same command again: it goes on where it stands',
     ])
-    expect([run.looks, run.nowMs]).toEqual([5, 2_000])
+    expect([run.observations, run.nowMs]).toEqual([5, 2_000])
   })
 
   test('names five that are missing, and counts the others', async () => {
@@ -594,8 +594,8 @@ describe('a wait', () => {
 
   test('goes on while no API server answers, and stops at any other error', async () => {
     const failing = (code: 'KCERT_UNREACHABLE' | 'KCERT_ROTATION_DRIFT') =>
-      new Run((look) => {
-        if (look < 2) throw new KcertError(code, 'cannot connect', { why: 'w', next: 'n' })
+      new Run((observe) => {
+        if (observe < 2) throw new KcertError(code, 'cannot connect', { why: 'w', next: 'n' })
         return until('cp1')
       })
     const run = failing('KCERT_UNREACHABLE')

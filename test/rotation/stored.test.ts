@@ -31,8 +31,8 @@ async function refusal(scene: Scene): Promise<{ message: string; why?: string; n
   )
 }
 
-async function lookAt(scene: Scene): Promise<{ observed: Snapshot; target: Target }> {
-  return scene.asProcess((rotation) => rotation.look(sectionNames))
+async function observeIn(scene: Scene): Promise<{ observed: Snapshot; target: Target }> {
+  return scene.asProcess((rotation) => rotation.observe(sectionNames))
 }
 
 function waiving(...ids: readonly string[]) {
@@ -75,7 +75,7 @@ test('the operator answers for an object by name, and is told of it after the ol
   expect((await refusal(scene)).message).toContain(config)
   scene.settings = waiving(config)
   await scene.runInTurn(12)
-  const { observed, target } = await lookAt(scene)
+  const { observed, target } = await observeIn(scene)
   const last = statusReport(observed, target, []).phases.at(-1)
   expect(last?.state).toBe('holds')
   expect(last?.remarks).toContain(`${config} still stores the old CA without the new one (data[ca.crt])`)
@@ -87,7 +87,7 @@ test('an object with both CAs is refused nowhere, and a remark once the old CA h
   expect(scene.events.findLast(({ kind }) => kind === 'phase-held')).toMatchObject({
     remarks: [expect.any(String), `${config} still stores both CAs (data[ca.crt])`],
   })
-  const { observed, target } = await lookAt(scene)
+  const { observed, target } = await observeIn(scene)
   expect(phaseNumbered(12).gaps(observed, target)).toEqual([])
   expect(storedCheck(observed, target)?.ok).toBe(true)
 })
@@ -100,7 +100,7 @@ test('an old front-proxy CA counts as the cluster CA does', async () => {
 test('what may not be listed is a remark, and no check passes over it', async () => {
   const scene = await before12(({ cluster }) => cluster.unlisted.add('Secret'))
   const unknown = 'Secrets could not be looked at: kcert may not list them'
-  const { observed, target } = await lookAt(scene)
+  const { observed, target } = await observeIn(scene)
   for (const phase of [11, 12]) {
     expect(phaseNumbered(phase).remarks(observed, target)).toContain(
       `${unknown}: whether others store the old CA there is not known`,
@@ -117,7 +117,7 @@ test('plan, status and verify name them with their owners, and no plan is blocke
   cluster.store(config, { cas: [cluster.oldCa], owner: 'helm' })
   cluster.store(secret, { leaves: [cluster.issue('web', cluster.oldCa)] })
   cluster.store('ConfigMap a/own', { cas: [cluster.makeCa('their own', true)] })
-  const { observed, target } = await lookAt(scene)
+  const { observed, target } = await observeIn(scene)
   const plan = wholePlan(observed, target)
   const { blastRadius, blockers } = plan
   const text = renderPlan(plan, wide)
@@ -145,7 +145,7 @@ test('of a thousand objects twenty are named in a refusal, and the others counte
     for (let index = 0; index < 1_000; index++)
       cluster.store(`ConfigMap ns${index}/ca`, { cas: [cluster.oldCa] })
   })
-  const { observed, target } = await lookAt(scene)
+  const { observed, target } = await observeIn(scene)
   const refusals = phaseNumbered(12).refusals!(observed, target)
   expect(refusals).toHaveLength(21)
   expect(refusals.at(-1)?.what).toBe(

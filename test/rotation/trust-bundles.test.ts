@@ -13,8 +13,8 @@ const small = { controlPlanes: 1, workers: 1, hasTrustBundles: true } as const
 const verifier = 'Deployment default/verifier'
 const named = 'Deployment default/named'
 
-async function lookAt(scene: Scene): Promise<{ observed: Snapshot; target: Target }> {
-  return scene.asProcess((rotation) => rotation.look(sectionNames))
+async function observeIn(scene: Scene): Promise<{ observed: Snapshot; target: Target }> {
+  return scene.asProcess((rotation) => rotation.observe(sectionNames))
 }
 
 function bundlesIn(scene: Scene): string[] {
@@ -47,7 +47,7 @@ test('a whole rotation rolls pods that mount it by signerName, and leaves one bu
 test('a pod whose node cannot be read has what its bundle says 2 minutes after that was published', async () => {
   const scene = new Scene(small)
   await scene.runAll(1, 3)
-  const { observed, target } = await lookAt(scene)
+  const { observed, target } = await observeIn(scene)
   const pod = observed.pods.find(({ workload }) => workload === verifier)!
   const { volume: _, ...blind } = pod
   const publishedAtMs = observed.published.find(({ kind }) => kind === 'ClusterTrustBundle')!.changedAtMs
@@ -74,7 +74,7 @@ test('a pod whose node cannot be read has what its bundle says 2 minutes after t
 test('a workload is rolled once for what its bundle says, though its namespace says the same since long', async () => {
   const scene = new Scene(small)
   await scene.runAll(1, 3)
-  const { observed, target } = await lookAt(scene)
+  const { observed, target } = await observeIn(scene)
   const annotationsAt = (changedAtMs: number): string[] => {
     const published = observed.published.map((one) =>
       one.kind === 'ClusterTrustBundle' ? { ...one, changedAtMs } : one,
@@ -96,7 +96,7 @@ test('a workload is rolled once for what its bundle says, though its namespace s
 test('a pod with two files is one pod, and both files count', async () => {
   const scene = new Scene(small)
   await scene.runAll(1, 4)
-  const { observed, target } = await lookAt(scene)
+  const { observed, target } = await observeIn(scene)
   const pod = observed.pods.find(({ rereads }) => !rereads)
   const { oldCa } = target.changes.find(({ ca }) => ca === 'cluster')!
   const behind = { ...pod!, trustBundle: {}, volume: { trust: [oldCa.digest], changedAtMs: 0 } }
@@ -113,7 +113,7 @@ test('a pod that mounts a bundle by name is refused before the bundle goes, unle
   const name = bundlesIn(scene)[0]!.split(' ')[1]!
   scene.cluster.addWorkload(named, { rereads: false, trustBundle: { name } })
   scene.cluster.startPod(named)
-  const { observed, target } = await lookAt(scene)
+  const { observed, target } = await observeIn(scene)
   const { id } = observed.pods.find(({ workload }) => workload === named)!
   expect(phaseNumbered(2).refusals!(observed, target)).toEqual([
     {
@@ -129,7 +129,7 @@ test('a workload that mounts a bundle that is gone is not rolled: its pods would
   const scene = new Scene(small)
   const name = bundlesIn(scene)[0]!.split(' ')[1]!
   await scene.runAll(1, 3)
-  const { observed, target } = await lookAt(scene)
+  const { observed, target } = await observeIn(scene)
   const pod = observed.pods.find(({ workload }) => workload === verifier)!
   const on = { observed: { ...observed, pods: [{ ...pod, trustBundle: { name } }] }, target }
   expect(planned(4, on)).toEqual({
@@ -144,7 +144,7 @@ test('a workload that mounts a bundle that is gone is not rolled: its pods would
 test('an API server that cannot be asked for bundles keeps phase 3 and its wait open', async () => {
   const scene = new Scene(small)
   await scene.runAll(1, 3)
-  const { observed, target } = await lookAt(scene)
+  const { observed, target } = await observeIn(scene)
   const unknown = {
     kind: 'ClusterTrustBundle',
     name: 'cp2/kube-apiserver',
@@ -168,7 +168,7 @@ test('an API server that cannot be asked for bundles keeps phase 3 and its wait 
 test('in an upgrade a bundle that no pod mounts is not waited for, and named', async () => {
   const scene = new Scene(small)
   await scene.runAll(1, 11)
-  const { observed, target: given } = await lookAt(scene)
+  const { observed, target: given } = await observeIn(scene)
   const target = { ...given, isDropping: true }
   const managed = (version: string) =>
     observed.components.map((one) => (one.name === 'kube-controller-manager' ? { ...one, version } : one))

@@ -69,13 +69,13 @@ describe.skipIf(chromium === undefined)(
       })
 
       test('is dark where dark is preferred, and its bars have colours in both', async () => {
-        const looks = async (scheme: 'light' | 'dark') => {
+        const observations = async (scheme: 'light' | 'dark') => {
           await show(name, 1280, scheme)
           return (await browser.evaluate(
             "[getComputedStyle(document.body).backgroundColor, getComputedStyle(document.querySelector('rect')).fill]",
           )) as [string, string]
         }
-        const [light, dark] = [await looks('light'), await looks('dark')]
+        const [light, dark] = [await observations('light'), await observations('dark')]
         expect(light[0]).toBe('rgb(255, 255, 255)')
         expect(dark[0]).toBe('rgb(13, 17, 23)')
         expect(dark[1]).not.toBe(light[1])

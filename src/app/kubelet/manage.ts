@@ -63,7 +63,7 @@ export async function manageCertificate(
   context: Context,
 ): Promise<ManagedCertificate> {
   const work = new Management(settings, options, context)
-  if (options.dryRun) return work.look()
+  if (options.dryRun) return work.observe()
   makeFolders(settings.folder, 0o755)
   // One owner: two would renew one behind the other, and each would think that the other's certificate is its own.
   using _lock = await acquireLock(work.store.currentPath, 0)
@@ -94,7 +94,7 @@ class Management {
   }
 
   /** What it would do. */
-  async look(): Promise<ManagedCertificate> {
+  async observe(): Promise<ManagedCertificate> {
     this.store.check()
     await this.readTemplate()
     this.checkTemplate()
@@ -351,7 +351,7 @@ class Management {
     if (source.by === 'flags') return undefined
     let isBusy = false
     let told = ''
-    const look = async (): Promise<void> => {
+    const observe = async (): Promise<void> => {
       if (isBusy) return
       isBusy = true
       const before = this.template
@@ -369,7 +369,7 @@ class Management {
       }
       isBusy = false
     }
-    return setInterval(look, source.by === 'file' ? templatePollMs : nodePollMs)
+    return setInterval(observe, source.by === 'file' ? templatePollMs : nodePollMs)
   }
 
   private metricsNow(): ManagerMetrics {

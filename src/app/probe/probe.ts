@@ -73,13 +73,16 @@ async function probed(
   job: ProbeJob,
   context: Context,
 ): Promise<EndpointReport[]> {
-  const [{ default: pMap }, { look }] = await Promise.all([import('p-map'), import('../../site/dialling.ts')])
+  const [{ default: pMap }, { observe }] = await Promise.all([
+    import('p-map'),
+    import('../../site/dialling.ts'),
+  ])
   const timeoutMs = parseDuration(job.timeout, '--timeout')
   const version = job.tls && (`TLSv${job.tls}` as const)
   const progress = progressOn(context, 'probed', targets.length)
   const reports = new Map<ProbeTarget, EndpointReport>()
   const one = async (target: ProbeTarget): Promise<void> => {
-    const seen = await look(target, { timeoutMs, version })
+    const seen = await observe(target, { timeoutMs, version })
     reports.set(target, evaluate(target, seen, context.clock()))
     progress.step()
   }

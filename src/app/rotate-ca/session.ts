@@ -179,14 +179,14 @@ export class RotationSession {
   }
 
   async status(): Promise<RotationStatus> {
-    const { observed, target } = await this.lookAtAll()
+    const { observed, target } = await this.observeAll()
     const status = statusReport(observed, target, this.rotation.history)
     return { ...status, ...(await this.keptKeys(observed, status.state)) }
   }
 
   /** The plan of all phases, and what speaks against beginning. Nothing is written. */
   async plan(): Promise<RotationPlan> {
-    const { observed, target } = await this.lookAtAll()
+    const { observed, target } = await this.observeAll()
     return wholePlan(observed, target, this.options.rollEveryMs)
   }
 
@@ -216,7 +216,7 @@ export class RotationSession {
   async runbook(number: number, folder: string): Promise<RunbookAnswer> {
     const [todo = number] = (await this.beginning([number])).todo
     const plan = await this.rotation.plan(todo)
-    return this.scripts(plan, await this.lookAtAll(), folder, {
+    return this.scripts(plan, await this.observeAll(), folder, {
       next: commandLine`kcert rotate-ca --phase ${todo} --by-runbook`,
       ...(!phaseNumbered(todo).dropsOld && {
         back: commandLine`kcert rotate-ca runbook ${folder.replace(/\/+$/, '')}-back --phase ${todo} --undo`,
@@ -303,7 +303,7 @@ export class RotationSession {
     const begun = await this.begun()
     const [last] = begun
     if (last === undefined || last <= (to ?? last - 1)) {
-      const { observed, target } = await this.lookAtAll()
+      const { observed, target } = await this.observeAll()
       return phasePlan([], observed, target)
     }
     const { plan, on } = await this.rotation.planUndo(last)
@@ -312,7 +312,7 @@ export class RotationSession {
 
   /** Phase 11's questions at any time, with the counters of handshake errors watched for the soak time. Changes nothing. */
   async verify(): Promise<RotationVerification> {
-    const { observed, target } = await this.lookAtAll()
+    const { observed, target } = await this.observeAll()
     const { executor, pace } = this.ports
     const apis = observed.components.filter(({ name }) => name === 'kube-apiserver')
     const counted = await Promise.all(
@@ -358,7 +358,7 @@ export class RotationSession {
       if (outcome === 'declined') break
     }
     const isDone = phases.length === numbers.length && phases.every(({ outcome }) => outcome === 'held')
-    const { observed, target } = await this.lookAtAll()
+    const { observed, target } = await this.observeAll()
     const progress = progressOf(observed, target)
     const next = nextOf(progress)
     const report: RotationRun = {
@@ -420,7 +420,7 @@ export class RotationSession {
   private async beginning(numbers: readonly number[]) {
     const { pace } = this.ports
     const deadlineMs = pace.now() + passingMs
-    let { observed, target } = await this.lookAtAll()
+    let { observed, target } = await this.observeAll()
     let progress = progressOf(observed, target)
     // A leader that was just restarted is not yet followed by another: what no act would close, time does.
     while (
@@ -428,7 +428,7 @@ export class RotationSession {
       progress.phases.some((one) => isPassing(one, numbers, observed, target))
     ) {
       await pace.sleep(1_000)
-      ;({ observed, target } = await this.lookAtAll())
+      ;({ observed, target } = await this.observeAll())
       progress = progressOf(observed, target)
     }
     const refusals = outOfOrder(progress, numbers)
@@ -439,13 +439,13 @@ export class RotationSession {
     return { observed, target, progress, todo }
   }
 
-  private lookAtAll(): Promise<{ observed: Snapshot; target: Target }> {
-    return this.rotation.look(sectionNames)
+  private observeAll(): Promise<{ observed: Snapshot; target: Target }> {
+    return this.rotation.observe(sectionNames)
   }
 
   /** Phases that changed something and were not taken back, the last one first; by the journal, and by the copies on the nodes. */
   private async begun(): Promise<readonly number[]> {
-    const { observed } = await this.lookAtAll()
+    const { observed } = await this.observeAll()
     return begunPhases(
       this.rotation.history,
       observed.copies.map(({ phase }) => phase),

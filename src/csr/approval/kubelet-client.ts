@@ -28,7 +28,7 @@ export function kubeletClientPolicy(settings: KubeletClientSettings = {}): Polic
       const { signerName } = candidate.object
       if (signerName !== kubeletClient) return notMine(name, `it is for ${kubeletClient}`)
       const own = [...requestFindings(candidate), nodeNameFinding(candidate), requesterFinding(candidate)]
-      const findings = await withLookups(own, notAsked, () => lookUp(candidate, facts, newNodesOnly))
+      const findings = await withLookups(own, notAsked, () => lookup(candidate, facts, newNodesOnly))
       return evaluated(name, findings, onViolation)
     },
   }
@@ -52,7 +52,7 @@ function requesterFinding({ object: { username }, request }: Candidate): Finding
       )
 }
 
-async function lookUp(candidate: Candidate, facts: ApprovalFacts, newNodesOnly: boolean): Promise<Finding[]> {
+async function lookup(candidate: Candidate, facts: ApprovalFacts, newNodesOnly: boolean): Promise<Finding[]> {
   const isRenewal = candidate.object.username === candidate.request.subject.commonName
   return [
     await accessFinding(candidate, facts, isRenewal),

@@ -50,8 +50,8 @@ export function evaluated(
 export async function withLookups(
   findings: readonly Finding[],
   unasked: Finding,
-  lookUp: () => Promise<readonly Finding[]>,
+  lookup: () => Promise<readonly Finding[]>,
 ): Promise<readonly Finding[]> {
   const isHopeless = findings.some(({ outcome }) => outcome === 'unmet')
-  return isHopeless ? [...findings, unasked] : [...findings, ...(await lookUp())]
+  return isHopeless ? [...findings, unasked] : [...findings, ...(await lookup())]
 }

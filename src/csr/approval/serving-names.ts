@@ -47,8 +47,8 @@ export const namesNotCompared: Finding = approvalRule('own-names', 'entitlement'
 
 function nodeFinding(name: string, node: NodeFacts | 'absent' | undefined): Finding {
   const { met, unmet, unknown } = approvalRule('node-exists', 'identity')
-  const look = commandLine`kubectl get node ${name} -o yaml`
-  if (node === undefined) return unknown(`the addresses of Node ${quoted(name)} are not known`, look)
+  const observe = commandLine`kubectl get node ${name} -o yaml`
+  if (node === undefined) return unknown(`the addresses of Node ${quoted(name)} are not known`, observe)
   if (node !== 'absent') return met(`there is a Node ${quoted(name)}`)
   return unmet(`there is no Node ${quoted(name)}`, 'wait until the kubelet has registered; it asks again')
 }

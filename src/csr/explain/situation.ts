@@ -78,9 +78,9 @@ export async function gather(
 
 /** Returns how a fact is looked up, so that what fails is noted in `open`, and never thrown. */
 export function asking(open: OpenFact[]) {
-  return async <Fact>(fact: string, lookUp: () => Promise<Fact | undefined>): Promise<Fact | undefined> => {
+  return async <Fact>(fact: string, lookup: () => Promise<Fact | undefined>): Promise<Fact | undefined> => {
     try {
-      const found = await lookUp()
+      const found = await lookup()
       if (found === undefined)
         open.push({ fact, why: 'this user may not ask, or the cluster does not show it' })
       return found

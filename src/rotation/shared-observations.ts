@@ -1,7 +1,7 @@
 import type { Observer } from './ports.ts'
 import type { Observed, SectionName } from './snapshot.ts'
 
-interface Looking {
+interface Observing {
   readonly now: Promise<unknown>
   /** What is asked for meanwhile: one look for all who ask, begun when the one before has ended. */
   next?: Promise<unknown>
@@ -11,9 +11,9 @@ interface Looking {
  * One look for all lanes that wait for the same sections at a time. Every answer is of a look that was begun after it was asked
  * for, so that nobody is told of a time before their own act.
  */
-export class SharedLooks {
+export class SharedObservations {
   private readonly observer: Observer
-  private readonly looking = new Map<string, Looking>()
+  private readonly observing = new Map<string, Observing>()
 
   constructor(observer: Observer) {
     this.observer = observer
@@ -21,10 +21,10 @@ export class SharedLooks {
 
   observe<Section extends SectionName>(sections: readonly Section[]): Promise<Observed<Section>> {
     const key = sections.toSorted().join()
-    const looking = this.looking.get(key)
-    if (looking === undefined) return this.begin(key, sections)
-    looking.next ??= looking.now.catch(() => {}).then(() => this.begin(key, sections))
-    return looking.next as Promise<Observed<Section>>
+    const observing = this.observing.get(key)
+    if (observing === undefined) return this.begin(key, sections)
+    observing.next ??= observing.now.catch(() => {}).then(() => this.begin(key, sections))
+    return observing.next as Promise<Observed<Section>>
   }
 
   private begin<Section extends SectionName>(
@@ -32,10 +32,10 @@ export class SharedLooks {
     sections: readonly Section[],
   ): Promise<Observed<Section>> {
     const now = this.observer.observe(sections)
-    const looking: Looking = { now }
-    this.looking.set(key, looking)
+    const observing: Observing = { now }
+    this.observing.set(key, observing)
     const end = (): void => {
-      if (looking.next === undefined) this.looking.delete(key)
+      if (observing.next === undefined) this.observing.delete(key)
     }
     now.then(end, end)
     return now
