@@ -6,47 +6,40 @@ import { type ExitCode, exitCodes } from '../errors/codes.ts'
 import { renderErrorExplanation } from '../output/error-explanation.ts'
 
 export default class ExplainError extends KcertCommand {
-  static override summary =
-    'Say what a TLS error means, and by which commands its likely causes are told apart.'
+  static override summary = 'Explain a TLS error: likely causes, and the commands that tell them apart.'
 
   static override description =
-    `Takes the text of an error or a log, pasted or piped, with everything around it, and reads no cluster and no file but that one. Known
-are the words of Go and Kubernetes, OpenSSL and curl, Node, Python, Java, .NET, rustls, nginx and browsers for:
+    `Reads the text of an error or a log, pasted or piped, and nothing else: no cluster and no other file. kcert knows the messages of Go, Kubernetes, OpenSSL, curl, Node, Python, Java, .NET, rustls, nginx and browsers about:
 
   trust         signed by unknown authority, unable to get local issuer certificate, self-signed certificate, PKIX path building failed
   time          expired or not yet valid
   names         valid for X, not Y; no IP SANs; legacy Common Name
   alerts        remote error: tls: bad certificate, certificate required, unknown certificate authority, internal error
-  credentials   Unauthorized, system:anonymous, forbidden users, tokens, credential plugins, kubeconfigs that are missing or incomplete
-  files         no PEM, a bundle where one certificate belongs, malformed certificates, keystores, certificate and key that are no pair
-  nodes         expired kubelet certificates, kubeadm join, cluster-info, pins, requests that are refused or not issued
-  revocation    CRLs and OCSP, which programs beside Kubernetes ask for
-  handshakes    no TLS there, no version in common, closed half way, connection refused, not reached
+  credentials   Unauthorized, system:anonymous, forbidden users, tokens, credential plugins, missing or incomplete kubeconfigs
+  files         files that are not PEM, bundles instead of one certificate, malformed certificates, keystores, certificate and key that do not match
+  nodes         expired kubelet certificates, kubeadm join, cluster-info, discovery token CA cert hashes, CSRs that are rejected or not issued
+  revocation    CRLs and OCSP, which programs other than Kubernetes check
+  handshakes    plain HTTP on a TLS port, no common version, connection closed, refused or timed out
 
-What was called decides which causes come first: an API server, a kubelet, etcd, a webhook, a service mesh, or a registry, repository or
-identity provider outside of the cluster. Servers, names, times and files that stand in the text go into the commands. The likeliest cause comes first; a cause for which
-something in the text speaks goes before the others, and what speaks for it is said. Of the text itself nothing is shown but the known
-words and these facts: no token, key or password that was pasted along.`
+The order of the causes depends on the server in the message: an API server, a kubelet, etcd, a webhook, a service mesh, or a server outside of the cluster. A cause with evidence in the text comes first, and the evidence is shown. The commands contain the servers, names, times and files of the text. The output repeats nothing else of the text: no token, key or password.`
 
   static override exitCodes = {
     [exitCodes.done]: 'at least one error is explained',
     [exitCodes.usage]: 'wrong usage, no text, or a file that cannot be read',
     [exitCodes.no]:
-      'kcert knows none of the words; it says whether they speak of certificates, TLS or identity at all, and how to go on',
+      'kcert knows no message in the text; it shows whether the text is about certificates, TLS or identity, and how to continue',
   }
 
   static override examples = KcertCommand.examplesOf({
-    'Paste it, then Ctrl-D': 'kcert explain-error -',
-    'What a command says': 'kubectl get nodes 2>&1 | kcert explain-error -',
-    'A log of this node': 'journalctl -u kubelet --since -1h | <%= config.bin %> explain-error -',
-    'As an argument': 'kcert explain-error "remote error: tls: internal error"',
-    'The commands to go on with': `kcert explain-error error.txt -o json | jq -r '.errors[].causes[].checks[].command'`,
+    'Paste the error, then press Ctrl-D': 'kcert explain-error -',
+    'Explain what a command prints': 'kubectl get nodes 2>&1 | kcert explain-error -',
+    'Explain the log of this node': 'journalctl -u kubelet --since -1h | <%= config.bin %> explain-error -',
+    'Explain an argument': 'kcert explain-error "remote error: tls: internal error"',
+    'Print only the commands': `kcert explain-error error.txt -o json | jq -r '.errors[].causes[].checks[].command'`,
   })
 
   static override args = {
-    text: operands(
-      'the text, or a file with it; "-" for standard input, which is also read when nothing is named',
-    ),
+    text: operands('the text, a file with the text, or "-" for standard input (default standard input)'),
   }
 
   static override flags = { output: reportFormatFlag() }

@@ -48,86 +48,87 @@ interface Showing {
 }
 
 export default class Inspect extends WatchingCommand {
-  static override summary = 'Show what certificates there are, when they expire, and what is wrong with them.'
+  static override summary = 'List certificates, when they expire, and what is wrong with them.'
 
   static override description =
-    `Reads kubeconfigs, PEM, DER, PKCS#7, PKCS#12, certificate requests, keys, and Secrets, ConfigMaps and CSRs as YAML or JSON. Folders are walked; kubeadm's /etc/kubernetes and the kubelet's /var/lib/kubelet/pki are recognised, and each file is named by its role there.
+    `Reads kubeconfigs, PEM, DER, PKCS#7, PKCS#12, certificate signing requests, keys, and Secrets, ConfigMaps and CSRs as YAML or JSON. Reads folders recursively. In /etc/kubernetes and /var/lib/kubelet/pki each certificate has the name that kubeadm gives it.
 
-Without a target: what there is of $KUBECONFIG, ~/.kube/config, /etc/kubernetes and /var/lib/kubelet/pki.
+Without a target, kcert reads those of $KUBECONFIG, ~/.kube/config, /etc/kubernetes and /var/lib/kubelet/pki that exist.
 
-No cluster is asked and no plugin of a kubeconfig is run, but with --cluster. A socket is opened only to a server that is named as host:port.
+Without --cluster, kcert contacts no API server and runs no kubeconfig plugin. It connects only to servers given as HOST:PORT.
 
-With --cluster also what a cluster holds, page by page: the kubeconfig in use, the chains of its API servers, Secrets, ConfigMaps (cluster-info, kube-root-ca.crt, which is shown once where all namespaces have the same, extension-apiserver-authentication), webhooks, APIServices, CRDs, CertificateSigningRequests, PodCertificateRequests and ClusterTrustBundles. Sources are named as kubectl takes them: "secret shop/web-tls". What may not be listed is SOURCE_UNREADABLE, and the rest is read. Of a private key its public half is kept, to tell whether it belongs to its certificate.
+With --cluster, kcert also reads the kubeconfig in use, the chains that the API servers serve, and these objects: Secrets, ConfigMaps, webhooks, APIServices, CRDs, CertificateSigningRequests, PodCertificateRequests and ClusterTrustBundles. It shows kube-root-ca.crt once if it is the same in all namespaces. Objects have the names that kubectl takes: "secret shop/web-tls". If you may not list a kind, the report has the problem SOURCE_UNREADABLE, and the rest is read. Of a private key kcert keeps only the public key, to compare it with the certificate.
 
-A problem is info, warning or critical. By default little time is left below the lesser of 30 days and 20 % of the lifetime (warning), and of 7 days and 5 % (critical).
+The severity of a problem is info, warning or critical. A certificate that expires soon is a warning with less than 30 days or 20 % of its lifetime left, whichever is less. It is critical with less than 7 days or 5 %.
 
-text        tables, then what is wrong and what to do next
-wide        every field, one line each, however long
-tree        who issued what, over all inputs
+text        first what to do now, then tables, then one block for each cause of problems
+short       NAME, DAYS and PATH of each certificate. DAYS is negative once it has expired.
+wide        every field, and the contexts of kubeconfigs, without line breaks
+tree        issuers and the certificates that they issued
 json, yaml  the whole report, as in docs/schemas
-prometheus  for node_exporter's textfile collector
-nagios      one line, and a monitoring plugin's exit codes
+prometheus  for the textfile collector of node_exporter
+nagios      one line, with the exit codes of a monitoring plugin
 pem         the certificates themselves
-html        a page in one file: what is wrong, a timeline of what expires when; it needs no network and no script`
+html        one HTML file with what to do now and a timeline. It needs no network and no script.`
 
   static override exitCodes = {
     ...clusterExits,
     [exitCodes.done]: 'no problem worse than info',
-    [exitCodes.usage]: 'wrong usage, or none of the targets exists and can be read',
+    [exitCodes.usage]: 'wrong usage, or no target exists or can be read',
     [exitCodes.no]:
-      'a problem is warning or critical, also a link that leads nowhere, or one of several targets that cannot be read (with -o nagios: the codes of a monitoring plugin)',
+      'a problem is warning or critical: also a dangling link, or one of several targets that cannot be read (-o nagios: exit codes of a monitoring plugin)',
     [exitCodes.unreachable]: 'a server was not reached, or the output file could not be written',
   }
 
   static override examples = WatchingCommand.examplesOf({
-    'This machine, by itself': 'kcert inspect',
-    'A kubeconfig: every cluster, user and context': 'kcert inspect ~/.kube/config',
-    'A control-plane node, only what needs attention':
+    'Inspect this machine': 'kcert inspect',
+    'Inspect a kubeconfig, with its contexts': 'kcert inspect ~/.kube/config -o wide',
+    'Show what expired or expires soon on a control-plane node':
       'sudo kcert inspect /etc/kubernetes /var/lib/kubelet/pki --only expired,expiring',
-    'The chain that an API server presents': 'kcert inspect 192.0.2.10:6443',
-    'Everything that a cluster holds, only what needs attention':
-      'kcert inspect --cluster --only expired,expiring',
-    'The TLS Secrets of one namespace': 'kubectl get secrets -n shop -o json | kcert inspect -',
-    'What will have expired at the end of next quarter':
-      'kcert inspect /etc/kubernetes --at +90d --only expired',
-    'For node_exporter, written so that it never reads half a file':
+    'Inspect the chain that an API server serves': 'kcert inspect 192.0.2.10:6443',
+    'Show what expired or expires soon in a cluster': 'kcert inspect --cluster --only expired,expiring',
+    'Inspect the TLS Secrets of one namespace': 'kubectl get secrets -n shop -o json | kcert inspect -',
+    'Show what will have expired in 90 days': 'kcert inspect /etc/kubernetes --at +90d --only expired',
+    'Write metrics for node_exporter, which never reads a partial file':
       'kcert inspect /etc/kubernetes -o prometheus --output-file /var/lib/node_exporter/textfile/kcert.prom',
-    'As a Nagios plugin': 'kcert inspect /etc/kubernetes -o nagios --warn 30d --crit 7d',
-    'A page for a colleague, or for the file':
-      'kcert inspect --cluster -o html --output-file certificates.html',
+    'Run as a Nagios plugin': 'kcert inspect /etc/kubernetes -o nagios --warn 30d --crit 7d',
+    'Write an HTML report': 'kcert inspect --cluster -o html --output-file certificates.html',
   })
 
   static override args = {
     target: operands(
-      'file, folder, "-" for standard input, or host:port ([::1]:6443 for IPv6, https://… also). A file wins over a host:port of the same name.',
+      'file, folder, "-" for standard input, or HOST:PORT ([::1]:6443 for IPv6, or https://HOST). If a file has that name, kcert reads the file.',
     ),
   }
 
   static override flags = {
-    output: formatFlag(inspectFormats, 'how to show it'),
+    output: formatFlag(inspectFormats, 'output format'),
     'output-file': valueFlag(
       'FILE',
-      'write it to this file, whole or not at all (mode 0644; a file that is there keeps its own)',
+      'write the output to this file atomically (mode 0644; an existing file keeps its mode)',
     ),
     only: repeatedFlag(
       'WHICH',
-      `show only these, and their problems; several with commas: ${selectors.join(', ')}`,
+      `show only these certificates and their problems; comma-separated: ${selectors.join(', ')}`,
     ),
-    sort: wordFlag(sortings, 'the order of the certificates', { default: 'expiry' }),
+    sort: wordFlag(sortings, 'order of the certificates', { default: 'expiry' }),
     warn: valueFlag(
       '30d,20%',
-      'warn when less is left: a duration, a share of the lifetime, or both, of which the lesser counts',
+      'warn when less than this is left: a duration, a share of the lifetime, or the lesser of both (default 30d,20%)',
     ),
-    crit: valueFlag('7d,5%', 'critical when less is left, as with --warn'),
-    at: valueFlag('TIME', 'judge as of this time: 2027-01-01, 2027-01-01T12:00:00Z or +90d'),
-    'password-file': valueFlag('FILE', 'file whose first line opens PKCS#12 keystores and encrypted keys'),
-    timeout: valueFlag('DURATION', 'how long to wait for a server', { default: '5s' }),
-    cluster: booleanFlag('read what the cluster of the kubeconfig holds'),
+    crit: valueFlag('7d,5%', 'critical when less than this is left, in the form of --warn (default 7d,5%)'),
+    at: valueFlag('TIME', 'evaluate at this time: 2027-01-01, 2027-01-01T12:00:00Z or +90d (default now)'),
+    'password-file': valueFlag(
+      'FILE',
+      'file whose first line is the password of PKCS#12 keystores and encrypted keys',
+    ),
+    timeout: valueFlag('DURATION', 'time to wait for a server', { default: '5s' }),
+    cluster: booleanFlag('read the objects of the cluster that the kubeconfig selects'),
     ...clusterFlags,
     ...watchFlags('inspect'),
   }
 
-  /** With --watch: a name that nothing was ever found under was mistyped. */
+  /** With --watch, a target that never existed was mistyped, and is an error. */
   private hasSeenAll = false
 
   protected override async perform(): Promise<ExitCode> {
@@ -154,23 +155,23 @@ html        a page in one file: what is wrong, a timeline of what expires when; 
     const inspectNow = (): InspectJob => ({ ...job, now: this.timeOf(flags.at) })
     if (!flags.watch) return this.inspect(inspectNow(), showing)
     if (operands.includes('-'))
-      throw new KcertError('KCERT_USAGE', '--watch cannot read standard input again and again', {
-        why: 'what was read from it once is gone',
-        next: 'name a file, or leave out --watch',
+      throw new KcertError('KCERT_USAGE', '--watch cannot read standard input', {
+        why: 'standard input can be read only once: inspect a file, or omit --watch',
+        next: 'kcert inspect -',
       })
     const act = async (frame: Frame): Promise<ExitCode> => {
       const exit = await this.inspect(inspectNow(), showing, frame)
       this.hasSeenAll = true
       return exit
     }
-    // A file that is replaced, an API server that restarts.
+    // A file is being replaced, or an API server restarts.
     const passes = ({ code }: KcertError): boolean =>
       code === 'KCERT_UNREACHABLE' || (this.hasSeenAll && passingCodes.has(code))
     return this.watch(flags.every, act, passes)
   }
 
   protected override async fail(error: KcertError): Promise<ExitCode> {
-    // A monitoring system takes every other exit code for one of its own: whatever went wrong, it is UNKNOWN to it.
+    // Every exit code has a meaning for a monitoring system. Any error is UNKNOWN there.
     if (!asksForNagios(this.argv)) return super.fail(error)
     const { line, exit } = nagiosUnknown(`${error.code}: ${error.message}`, error.why)
     await this.answer(line)
@@ -206,7 +207,7 @@ html        a page in one file: what is wrong, a timeline of what expires when; 
   }
 }
 
-/** A kubeconfig to be looked at is a target; as a flag it says which cluster to ask. */
+/** A kubeconfig to inspect is a target. As a flag it selects the cluster. */
 function refuseClusterFlags(flags: {
   cluster: boolean
   kubeconfig?: string | undefined
@@ -215,8 +216,8 @@ function refuseClusterFlags(flags: {
   const named = flags.kubeconfig === undefined ? flags.context : flags.kubeconfig
   if (flags.cluster || named === undefined) return
   const flag = flags.kubeconfig === undefined ? '--context' : '--kubeconfig'
-  throw new KcertError('KCERT_USAGE', `${flag} goes with --cluster`, {
-    why: 'without it no cluster is asked, and a kubeconfig is inspected as FILE',
+  throw new KcertError('KCERT_USAGE', `${flag} requires --cluster`, {
+    why: 'without --cluster kcert contacts no API server; to inspect a kubeconfig, give it as a target',
     next:
       flag === '--kubeconfig'
         ? commandLine`kcert inspect --cluster --kubeconfig ${named}`
@@ -234,7 +235,7 @@ function thresholdsOf(warn: string | undefined, crit: string | undefined): Thres
 }
 
 function closedNotice(count: number): string {
-  return `note: ${count} ${count === 1 ? 'file is' : 'files are'} not for this user to read and not judged; sudo kcert inspect reads all\n`
+  return `note: skipped ${count} ${count === 1 ? 'file' : 'files'} that this user may not read\nnext: sudo kcert inspect\n`
 }
 
 function asksForNagios(argv: readonly string[]): boolean {

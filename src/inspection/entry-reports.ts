@@ -14,7 +14,7 @@ import type {
   NameReport,
   RequestReport,
 } from './report.ts'
-import { roleOfKey } from './roles.ts'
+import { renewalName, roleOfKey } from './roles.ts'
 import { timeText } from './spans.ts'
 
 /** What the reports of an inspection share. */
@@ -77,6 +77,7 @@ const fields: Fields = {
     return found && { ...placeOf(found.key), matches: found.matches }
   },
   kubeletRotation: (of, { roleOf }) => kubeletRotation(of, roleOf(of)),
+  renewalName: (of, { roleOf }) => renewalName(of, roleOf(of)),
   isReplaced: (of, { roleOf }) => roleOf(of).isReplaced,
   status: (of, { statusOf }) => statusOf(of),
 }

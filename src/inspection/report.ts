@@ -82,6 +82,9 @@ export const certificateReportSchema = v.object({
   ),
   key: v.optional(v.object({ ...place, matches: v.boolean() })),
   kubeletRotation: v.optional(v.object({ earliest: time, latest: time })),
+  renewalName: optionalText(
+    'the NAME that `kcert renew` takes, for a certificate in a folder of kubeadm or the kubelet',
+  ),
   isReplaced: v.optional(
     described(
       v.boolean(),

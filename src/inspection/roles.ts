@@ -124,6 +124,14 @@ function kubeletOfSigner(signerName: string | undefined): KubeletFile['role'] | 
   return signerName === 'kubernetes.io/kubelet-serving' ? 'kubelet-serving' : undefined
 }
 
+/** Returns the name by which `kcert renew` takes a certificate; undefined where it renews none, as outside of kubeadm's folders. */
+export function renewalName({ group: { origin } }: CertificateEntry, role: Role): string | undefined {
+  const { row, kubelet, isRecord } = role
+  if (isRecord || origin.treePlace === undefined || row?.kind === 'ca') return undefined
+  if (kubelet === 'kubelet-client') return 'kubelet.conf'
+  return row?.name ?? kubelet
+}
+
 /** Returns the role of a key by where it stands, for the report. */
 export function roleOfKey({ group }: KeyEntry): string | undefined {
   const { owner, origin } = group

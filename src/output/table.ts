@@ -6,13 +6,13 @@ import { type Cut, displayWidth, padded, shortened } from './width.ts'
 export interface Column<Row> {
   readonly title: string
   readonly cell: (row: Row) => string
-  /** Cells may be shortened to this width when the terminal is narrow; absent: never shortened. */
+  /** Cells may be shortened to this width when the terminal is narrow. Absent for names that people copy: never shortened. */
   readonly shrinkTo?: number
   /** Down to here, and no further while another column still has cells to give. */
   readonly shrinkGladlyTo?: number
-  /** Where a cell is cut when it is shortened: at its end, unless the end or both ends say something. */
+  /** Where a cell is cut when it is shortened (default end). */
   readonly cut?: Cut
-  /** When shortening is not enough, the column with the highest number goes first; absent: it always stays. */
+  /** When shortening is not enough, the column with the highest number is dropped first; absent: never dropped. */
   readonly dropRank?: number
   readonly paint?: (row: Row, cell: string) => string
 }
@@ -48,7 +48,9 @@ export function table<Row>(
 }
 
 const gap = '  '
-// One monstrous name must not push every other row out of sight, nor make 10,000 rows of padding as long as itself.
+// Before a cell that is on a line of its own.
+const below = '    '
+// One huge name must not push every other row out of sight, nor make 10,000 rows of padding as long as itself.
 const widestPadding = 120
 
 interface Fitted<Row> {
@@ -61,9 +63,9 @@ interface Fitted<Row> {
 }
 
 /**
- * Returns the lines of a table: a heading, then a line for each row. Lines never wrap: columns are shortened, then
- * left out, until they fit. Without a limit (Infinity, for pipes) no cell is shortened. Columns without content are left out.
- * Every cell is made printable here.
+ * Returns the lines of a table: a heading, then a line for each row. Until the rows fit, columns are shortened, then dropped by
+ * rank. A row that still does not fit has its last cell on a line of its own. Without a limit (Infinity, for pipes) nothing is
+ * shortened. Columns without content are left out. Every cell is made printable here.
  */
 export function tableLines<Row>(
   columns: readonly Column<Row>[],
@@ -79,9 +81,16 @@ export function tableLines<Row>(
   const heading = fitted.map(({ column, width: to }, i) =>
     i === last ? column.title : padded(column.title, to),
   )
-  const lines = [paint.heading(heading.join(gap))]
+  const lines = headingLines(heading, width).map((line) => paint.heading(line))
   for (let r = 0; r < rows.length; r++) lines.push(line(fitted, rows[r]!, r, width))
   return lines
+}
+
+/** The last title is below the others where its cells are below theirs. */
+function headingLines(titles: readonly string[], limit: number): string[] {
+  const whole = titles.join(gap)
+  if (titles.length < 2 || displayWidth(whole) <= limit) return [whole]
+  return [titles.slice(0, -1).join(gap).trimEnd(), `${below}${titles.at(-1)}`]
 }
 
 /** Returns the cells that the longest line of a table takes when nothing is shortened. */
@@ -91,6 +100,8 @@ export function tableWidth<Row>(columns: readonly Column<Row>[], rows: readonly 
 
 function line<Row>(fitted: readonly Fitted<Row>[], row: Row, index: number, limit: number): string {
   let text = ''
+  // The width of the text, and of the space before the next cell.
+  let at = 0
   let spaces = 0
   // Not for…of, which makes an object for each cell until the loop is compiled.
   for (let i = 0; i < fitted.length; i++) {
@@ -101,7 +112,12 @@ function line<Row>(fitted: readonly Fitted<Row>[], row: Row, index: number, limi
       shown = shortened(shown, width, column.cut)
       taken = displayWidth(shown)
     }
+    // The path of the row, whole: a terminal that broke it would break the columns too.
+    if (i > 0 && i === fitted.length - 1 && at + spaces + taken > limit) {
+      return `${text}\n${below}${column.paint === undefined ? shown : column.paint(row, shown)}`
+    }
     if (shown !== '') {
+      at += spaces + taken
       text += blank(spaces) + (column.paint === undefined ? shown : column.paint(row, shown))
       spaces = 0
     }
@@ -147,7 +163,7 @@ function fitting<Row>(fitted: Fitted<Row>[], limit: number): Fitted<Row>[] {
   if (limit === Infinity) return fitted
   let kept = fitted
   for (;;) {
-    for (const one of kept) one.width = one.longest
+    for (const one of kept) one.width = Math.min(one.longest, widestPadding)
     if (shrink(kept, limit, gladFloorOf) || shrink(kept, limit, floorOf)) return kept
     const [victim] = kept.toSorted((a, b) => rankOf(b) - rankOf(a))
     if (victim?.column.dropRank === undefined) return kept

@@ -70,6 +70,7 @@ const signedByCa = { issuerFound: authority.issuerFound! }
 const server = certificateReport({
   source: `${folder}/pki/apiserver.crt`,
   role: 'apiserver',
+  renewalName: 'apiserver',
   subject: { text: 'CN=kube-apiserver', commonName: 'kube-apiserver', organization: [] },
   notAfter: '2026-11-18T08:00:00Z',
   subjectAltNames: {
@@ -97,6 +98,7 @@ const certificates: CertificateReport[] = [
     source: `${folder}/admin.conf`,
     entry: 'user kubernetes-admin: client-certificate-data',
     role: 'admin.conf',
+    renewalName: 'admin.conf',
     subject: {
       text: 'O=kubeadm:cluster-admins,CN=kubernetes-admin',
       commonName: 'kubernetes-admin',
@@ -109,6 +111,7 @@ const certificates: CertificateReport[] = [
   certificateReport({
     source: `${folder}/pki/apiserver-kubelet-client.crt`,
     role: 'apiserver-kubelet-client',
+    renewalName: 'apiserver-kubelet-client',
     subject: {
       text: 'O=kubeadm:cluster-admins,CN=kube-apiserver-kubelet-client',
       commonName: 'kube-apiserver-kubelet-client',

@@ -186,14 +186,20 @@ describe('what is shown', () => {
   const folder = () =>
     folderWith({ 'ca.pem': ca.pem, 'healthy.pem': healthy.pem, 'expired.pem': expired.pem })
 
-  test('one certificate is a card, several are a table that ends with the summary', () => {
+  test('one certificate is a card that begins with its status, several are a table below the summary', () => {
     const where = folder()
     expect(kcert(['inspect', 'healthy.pem', ...at], { cwd: where }).stdout).toMatch(
-      /^healthy\.pem\n {2}status +ok\n/,
+      /^healthy\.pem\n {2}name +healthy\n {2}status +valid\n {2}time left .*\n {2}expires /,
     )
     const { stdout } = kcert(['inspect', '.', ...at], { cwd: where })
     expect(stdout).toMatch(/^STATUS +TIME LEFT +EXPIRES \(UTC\) +CERTIFICATE/m)
-    expect(stdout).toMatch(/3 certificates in 3 sources: 1 expired, 2 in date; .*\n$/)
+    expect(stdout).toMatch(/^3 certificates in 3 sources: 1 expired, 2 valid; .*\n\n/)
+  })
+
+  test('short is a line for each certificate: its name, the days left, negative once expired, and its file', () => {
+    const { stdout } = kcert(['inspect', '-o', 'short', '.', ...at], { cwd: folder() })
+    expect(stdout.split('\n')[0]).toMatch(/^NAME +DAYS +PATH$/)
+    expect(stdout).toMatch(/^expired +-3 +expired\.pem$/m)
   })
 
   test('--only leaves out the rest, and --sort orders', () => {
@@ -252,7 +258,7 @@ describe('what is shown', () => {
     const line = `"$0" bin/run.js inspect ${where} -o wide | head -n 1; echo "exit \${PIPESTATUS[0]}"`
     const run = spawnSync('bash', ['-c', line, process.execPath], { encoding: 'utf8' })
     expect(run.stderr).toBe('')
-    expect(run.stdout).toMatch(/^STATUS .*\nexit [03]\n$/)
+    expect(run.stdout).toMatch(/^2000 certificates .*\nexit [03]\n$/)
   })
 
   test('--watch inspects again and again, until it is interrupted, and ends with the last verdict', async () => {

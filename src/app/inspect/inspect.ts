@@ -13,6 +13,7 @@ import type { Thresholds } from '../../inspection/thresholds.ts'
 import { nagiosUnknown, renderNagios } from '../../output/inspection/nagios.ts'
 import { renderPem } from '../../output/inspection/pem.ts'
 import { renderPrometheus } from '../../output/inspection/prometheus.ts'
+import { renderShort } from '../../output/inspection/short.ts'
 import { renderText } from '../../output/inspection/text.ts'
 import { renderTree } from '../../output/inspection/tree.ts'
 import { renderWide } from '../../output/inspection/wide.ts'
@@ -26,6 +27,7 @@ import { defaultTargets, listedKubeconfigs, readTargets } from './targets.ts'
 
 export const inspectFormats = [
   'text',
+  'short',
   'wide',
   'tree',
   'json',
@@ -221,6 +223,8 @@ async function textOf(
   switch (format) {
     case 'text':
       return renderText(report, view)
+    case 'short':
+      return renderShort(report)
     case 'wide':
       return renderWide(report, view.paint)
     case 'tree':

@@ -1,28 +1,29 @@
 import type { CertificateReport, RequestReport } from '../../inspection/report.ts'
 import { type Field, titledFields } from '../fields.ts'
-import { keyText, signatureText } from '../names.ts'
+import { keyText, shortName, signatureText } from '../names.ts'
 import { placeText } from '../places.ts'
 import { secondOf } from '../time.ts'
 import type { View } from '../view.ts'
 import { certificateExtras } from './extras.ts'
+import { shownStatus } from './status.ts'
 import { timeLeftOf } from './time-left.ts'
 
 /** Returns the lines of one certificate with all its fields; what it does not have is left out. */
 export function certificateCard(certificate: CertificateReport, at: string, view: View): string[] {
   const { status, percentLeft, subject, issuer, subjectAltNames } = certificate
   const fields: Field[] = [
-    ['status', status, view.paint.status[status]],
+    ['name', certificate.role ?? shortName(subject)],
+    ['status', shownStatus[status], view.paint.status[status]],
     [
       'time left',
-      `${timeLeftOf(certificate, at)}${status === 'expired' ? '' : ` (${Math.floor(percentLeft)} % of its life)`}`,
+      `${timeLeftOf(certificate, at)}${status === 'expired' ? '' : ` (${Math.floor(percentLeft)} % of the lifetime)`}`,
     ],
+    ['expires', secondOf(certificate.notAfter)],
     ['not before', secondOf(certificate.notBefore)],
-    ['not after', secondOf(certificate.notAfter)],
-    ['role', certificate.role],
     ['subject', subject.text || '(empty)'],
     ['user UID', uidText(subject)],
     ['issuer', issuer.text || '(empty)'],
-    ['issuer found', issuerText(certificate)],
+    ['issuer found in', issuerText(certificate)],
     ['serial number', certificate.serialNumber],
     ['public key', keyText(certificate.publicKey)],
     ['private key', certificate.key && keyMatchText(certificate.key)],
@@ -30,13 +31,13 @@ export function certificateCard(certificate: CertificateReport, at: string, view
     ...altNameFields(subjectAltNames),
     ['key usage', list(certificate.keyUsage)],
     ['extended key usage', list(certificate.extendedKeyUsage)],
-    ['authority', authorityText(certificate)],
+    ['CA', caText(certificate)],
     ['subject key id', certificate.subjectKeyId],
     ['authority key id', certificate.authorityKeyId],
     ...certificateExtras(certificate),
     ['fingerprint', `sha256:${certificate.fingerprintSha256}`],
-    ['CA pin', certificate.caPin],
-    ['kubelet rotates', rotationText(certificate)],
+    ['CA cert hash', certificate.caPin],
+    ['kubelet renews', rotationText(certificate)],
   ]
   return titledFields(placeText(certificate), fields, view)
 }
@@ -54,8 +55,8 @@ export function requestCard(request: RequestReport, view: View): string[] {
     ['key usage', list(request.keyUsage)],
     ['extended key usage', list(request.extendedKeyUsage)],
     ['signer', request.signerName],
-    ['usages asked for', list(request.usages ?? [])],
-    ['asked for by', request.username],
+    ['requested usages', list(request.usages ?? [])],
+    ['requester', request.username],
   ]
   return titledFields(placeText(request), fields, view)
 }
@@ -81,9 +82,10 @@ function list(values: readonly string[]): string {
 function issuerText(certificate: CertificateReport): string | undefined {
   const { issuerFound, issuerUnsought, issuerUnchecked, fingerprintSha256 } = certificate
   if (issuerUnsought)
-    return "not looked for: thousands of signatures here are nobody's; inspect fewer at once"
-  if (issuerUnchecked) return `unknown: this Node's OpenSSL does not know ${certificate.signatureAlgorithm}`
-  if (!issuerFound) return 'not among the inputs'
+    return 'not searched: thousands of these certificates have no issuer in the inputs; inspect fewer at once'
+  if (issuerUnchecked)
+    return `unknown: the OpenSSL of this Node.js does not support ${certificate.signatureAlgorithm}`
+  if (!issuerFound) return 'not in the inputs'
   return issuerFound.fingerprintSha256 === fingerprintSha256 ? 'itself (self-signed)' : placeText(issuerFound)
 }
 
@@ -91,10 +93,10 @@ function keyMatchText(key: NonNullable<CertificateReport['key']>): string {
   return `${placeText(key)} ${key.matches ? 'matches' : 'DOES NOT MATCH'}`
 }
 
-function authorityText({ isCa, pathLength }: CertificateReport): string {
-  if (!isCa) return 'no'
-  if (pathLength === undefined) return 'yes'
-  return pathLength === 0 ? 'yes, for leaves only (path length 0)' : `yes, path length ${pathLength}`
+function caText({ isCa, pathLength }: CertificateReport): string {
+  if (!isCa) return 'FALSE'
+  if (pathLength === undefined) return 'TRUE'
+  return `TRUE, path length ${pathLength}${pathLength === 0 ? ' (signs leaf certificates only)' : ''}`
 }
 
 function rotationText({ kubeletRotation }: CertificateReport): string | undefined {

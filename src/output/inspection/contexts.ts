@@ -49,13 +49,13 @@ function rowsOf(
   ]
 }
 
-/** Returns the columns that every table of contexts has, but for the place. */
+/** Returns the columns of the table of contexts without the path. */
 export function contextColumns(): Column<ContextRow>[] {
   return [
-    { title: 'CONTEXT', cell: ({ context }) => context, shrinkTo: 16, cut: 'middle' },
-    { title: 'CURRENT', cell: ({ isCurrent }) => (isCurrent ? 'yes' : ''), dropRank: 3 },
-    { title: 'SERVER', cell: ({ server }) => server, shrinkTo: 24, cut: 'middle' },
-    { title: 'CLUSTER', cell: ({ cluster }) => cluster, shrinkTo: 10, dropRank: 4 },
-    { title: 'USER', cell: ({ user }) => user, shrinkTo: 14, dropRank: 2 },
+    { title: 'CONTEXT', cell: ({ context }) => context },
+    { title: 'CURRENT', cell: ({ isCurrent }) => (isCurrent ? 'yes' : '') },
+    { title: 'SERVER', cell: ({ server }) => server },
+    { title: 'CLUSTER', cell: ({ cluster }) => cluster },
+    { title: 'USER', cell: ({ user }) => user },
   ]
 }

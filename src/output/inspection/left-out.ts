@@ -2,8 +2,8 @@ import type { InspectionReport, KeyReport } from '../../inspection/report.ts'
 import { some } from './summary.ts'
 
 /**
- * Returns the keys that say something by themselves: one whose certificate is there says nothing new, for the certificate
- * stands for both. All, where keys are all there is.
+ * Returns the keys without a certificate in the inputs, or all keys where there is nothing else. The row of a certificate
+ * is enough for its key.
  */
 export function shownKeys({ certificates, requests, keys }: InspectionReport): KeyReport[] {
   return certificates.length + requests.length === 0
@@ -15,7 +15,5 @@ export function shownKeys({ certificates, requests, keys }: InspectionReport): K
 export function leftOutText(report: InspectionReport): string | undefined {
   const keys = report.certificates.length === 0 ? report.keys : shownKeys(report)
   const named = [some(report.requests.length, 'request'), some(keys.length, 'key')].filter(Boolean)
-  return named.length === 0
-    ? undefined
-    : `left out: ${named.join(', ')}, for they are no certificates; -o text shows them`
+  return named.length === 0 ? undefined : `not shown: ${named.join(', ')} (-o text shows them)`
 }

@@ -1,4 +1,4 @@
-import type { InspectionReport, Problem, Severity } from '../../inspection/report.ts'
+import type { Problem, Severity } from '../../inspection/report.ts'
 import { placeText } from '../places.ts'
 import { adviceLines, indentedLines } from '../sections.ts'
 import { printable } from '../terminal.ts'
@@ -10,13 +10,12 @@ const worstFirst: readonly Severity[] = ['critical', 'warning', 'info']
 const indent = ' '.repeat('critical  '.length)
 
 /**
- * Returns the lines about the problems, the worst first. What is wrong in the same words at several places is said once.
- * Sentences are wrapped; what to do next is not, because it may be a command and a terminal's own wrapping copies right.
+ * Returns the lines about problems, the worst first, a block for each cause with the places under it. A cause is one code with
+ * one way to repair it. Sentences are wrapped. What to do next is not, because it may be a command, and what a terminal wraps
+ * by itself is copied as one line.
  */
-export function problemLines({ problems }: InspectionReport, view: View, placesShown = 5): string[] {
-  const groups = Map.groupBy(problems, ({ severity, code, message, next }) =>
-    JSON.stringify([severity, code, message, next]),
-  )
+export function problemLines(problems: readonly Problem[], view: View, placesShown = 5): string[] {
+  const groups = Map.groupBy(problems, ({ severity, code, next }) => JSON.stringify([severity, code, next]))
   return worstFirst.flatMap((severity) =>
     [...groups.values()]
       .filter(([problem]) => problem?.severity === severity)
@@ -27,13 +26,19 @@ export function problemLines({ problems }: InspectionReport, view: View, placesS
 function groupLines(group: readonly Problem[], view: View, placesShown: number): string[] {
   const { paint } = view
   const more = group.length - placesShown
+  const shown = group.slice(0, placesShown)
+  const isOneMessage = new Set(group.map(({ message }) => message)).size === 1
+  const places = shown.flatMap((problem) => [
+    indent + printable(placeText(problem)),
+    ...(isOneMessage ? [] : indentedLines(problem.message, `${indent}  `, view)),
+  ])
   return group
     .slice(0, 1)
     .flatMap(({ severity, code, message, next }) => [
       `${paint.severity[severity](padded(severity, indent.length - 2))}  ${paint.heading(printable(code))}`,
-      ...group.slice(0, placesShown).map((problem) => indent + printable(placeText(problem))),
+      ...places,
       ...(more > 0 ? [`${indent}and ${more} more ${plural(more, 'place')} (-o wide shows all)`] : []),
-      ...indentedLines(message, indent, view),
+      ...(isOneMessage ? indentedLines(message, indent, view) : []),
       ...adviceLines({ next: next || undefined }, indent),
     ])
 }

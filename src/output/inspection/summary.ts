@@ -18,8 +18,23 @@ export function summaryLines(report: InspectionReport, width: number): string[] 
 }
 
 function summaryParts(report: InspectionReport): string[] {
+  if (isAboutFilesOnly(report)) return [problemsOfFiles(report)]
   const next = nextToExpire(report.certificates)
   return [counts(report), ...(next ? [nextText(next)] : []), problemCounts(report)]
+}
+
+/** True where --only problem shows no certificate, and yet there are problems: of files that are missing or cannot be read. */
+function isAboutFilesOnly({ summary, selection }: InspectionReport): boolean {
+  const { certificates, requests, keys, problems } = summary
+  const isEmpty = certificates + requests + keys === 0
+  return isEmpty && selection?.only.includes('problem') === true && problems.critical + problems.warning > 0
+}
+
+function problemsOfFiles(report: InspectionReport): string {
+  const { certificates = 0 } = report.selection ?? {}
+  const { sources } = report.summary
+  const all = `${certificates} ${plural(certificates, 'certificate')} in ${sources} ${plural(sources, 'source')}`
+  return `${problemCounts(report)}, none of them about one of the ${all}`
 }
 
 function nextText(next: CertificateReport): string {
@@ -33,19 +48,23 @@ function problemCounts({ summary, selection }: InspectionReport): string {
     Boolean,
   )
   if (found.length === 0) return 'no problems'
-  // No certificate is shown, so that the problems are not those of certificates.
-  const isElsewhere = selection?.only.includes('problem') && summary.certificates === 0
+  // Problems of what --only leaves out are left out, so these are of files without certificates.
+  const isElsewhere =
+    selection !== undefined && !selection.only.includes('problem') && summary.certificates === 0
   return `${isElsewhere ? 'other problems' : 'problems'}: ${found.join(', ')}`
 }
 
 const selectorWords: Readonly<Record<string, string>> = {
-  'not-yet-valid': 'not yet valid',
-  ca: 'a CA',
-  leaf: 'a leaf',
-  client: 'for clients',
-  server: 'for servers',
-  kubelet: "a kubelet's",
-  problem: 'affected by a problem',
+  expired: 'has expired',
+  expiring: 'expires soon',
+  'not-yet-valid': 'is not yet valid',
+  ok: 'is valid for longer than the thresholds',
+  ca: 'is a CA certificate',
+  leaf: 'is a leaf certificate',
+  client: 'is a client certificate',
+  server: 'is a serving certificate',
+  kubelet: 'is a kubelet certificate',
+  problem: 'has a problem',
 }
 
 function counts({ summary, selection }: InspectionReport): string {
@@ -58,7 +77,7 @@ function counts({ summary, selection }: InspectionReport): string {
   if (found.length === 0 && selection !== undefined && selection.certificates > 0) {
     const { only, certificates } = selection
     const asked = only.map((selector) => selectorWords[selector] ?? selector).join(' or ')
-    return `none of ${certificates} ${plural(certificates, 'certificate')} in ${where} is ${asked}`
+    return `none of ${certificates} ${plural(certificates, 'certificate')} in ${where} ${asked}`
   }
   const what = found.length === 0 ? 'nothing found' : found.join(', ')
   return `${what} in ${where}${states(summary)}`
@@ -66,17 +85,15 @@ function counts({ summary, selection }: InspectionReport): string {
 
 function states(summary: InspectionReport['summary']): string {
   if (summary.certificates === 0) return ''
-  const { expired, critical, warning, notYetValid, problems } = summary
-  // A key that does not match is no matter of time, and all is not well with it.
-  const isTroubled = problems.critical + problems.warning > 0
+  const { expired, critical, warning, notYetValid, ok } = summary
   if (expired + critical + warning + notYetValid === 0)
-    return `: ${summary.certificates === 1 ? '' : 'all '}${isTroubled ? 'in date' : 'ok'}`
+    return `: ${summary.certificates === 1 ? '' : 'all '}valid`
   const states = [
     inState(expired, 'expired'),
     inState(critical, 'critical'),
     inState(warning, 'warning'),
     inState(notYetValid, 'not yet valid'),
-    inState(summary.ok, isTroubled ? 'in date' : 'ok'),
+    inState(ok, 'valid'),
   ]
   return `: ${states.filter(Boolean).join(', ')}`
 }

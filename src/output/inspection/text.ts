@@ -6,35 +6,35 @@ import { type Column, saidColumn, table, tableLines, tableWidth } from '../table
 import { printable } from '../terminal.ts'
 import { minuteOf } from '../time.ts'
 import type { View } from '../view.ts'
-import { shortened } from '../width.ts'
 import { certificateCard, requestCard } from './card.ts'
-import { contextColumns, contextRows } from './contexts.ts'
 import { shownKeys } from './left-out.ts'
 import { problemLines } from './problems.ts'
+import { shownStatus } from './status.ts'
 import { summaryLines } from './summary.ts'
 import { timeLeftOf } from './time-left.ts'
+import { verdictLines, verdictsOf } from './verdict.ts'
 
 type WithoutCertificate = InspectionReport['withoutCertificate'][number]
 
 /**
- * Returns the report as the operator reads it first: tables sorted as the report is, then what is wrong and what to do,
- * then one line that says it all. Status and time left stand on the left, where no narrow terminal cuts them off.
- * A certificate or request alone gets all its fields instead of a table of one row.
+ * Returns the report as the operator reads it first: the verdict with the command that repairs most, a summary, tables in the
+ * order of the report, and the problems that are left. A certificate or request alone gets all its fields instead of a table
+ * of one row.
  */
 export function renderText(report: InspectionReport, view: View): string {
   const single = cardOfOne(report, view)
+  const { verdicts, others } = verdictsOf(report)
   const sources = sourcesOf(report)
   // The path of a lone missing file is in its row: a heading above it would be that path alone.
   const isAlone = single !== undefined || (sources.length === 1 && report.missing.length === 1)
   const places = shortPlaces(isAlone ? [] : sources)
   return joinSections([
+    [...verdictLines(verdicts, view), ...(single ? [] : summaryLines(report, view.width))],
     ...(single ? [single] : [heading(places, view), ...tables(report, places, view)]),
     keyTable(report, places, view),
-    contextTable(report, places, view),
     withoutCertificateLines(report, places, view),
     missingTable(report, places, view),
-    problemLines(report, view),
-    summaryLines(report, view.width),
+    problemLines(others, view),
   ])
 }
 
@@ -49,32 +49,39 @@ function heading(places: ShortPlaces, { paint }: View): string[] {
 }
 
 function sourcesOf(report: InspectionReport): string[] {
-  const { certificates, requests, kubeconfigs, withoutCertificate, missing } = report
-  return [certificates, requests, shownKeys(report), kubeconfigs, withoutCertificate, missing].flatMap(
+  const { requests, withoutCertificate, missing } = report
+  return [shownCertificates(report), requests, shownKeys(report), withoutCertificate, missing].flatMap(
     (list) => list.map(({ source }) => source),
   )
 }
 
+/** A file of the kubelet that a newer one replaced says nothing here; -o wide has it. */
+function shownCertificates({ certificates }: InspectionReport): readonly CertificateReport[] {
+  const shown = certificates.filter(({ isReplaced }) => !isReplaced)
+  return shown.length === 0 ? certificates : shown
+}
+
 function tables(report: InspectionReport, places: ShortPlaces, view: View): string[][] {
-  const leaves = report.certificates.filter(({ isCa }) => !isCa).map((one) => ({ one, copies: 0 }))
-  const authorities = withoutCopies(report.certificates.filter(({ isCa }) => isCa))
+  const certificates = shownCertificates(report)
+  const leaves = certificates.filter(({ isCa }) => !isCa).map((one) => ({ one, copies: 0 }))
+  const cas = withoutCopies(certificates.filter(({ isCa }) => isCa))
   return [
     certificateTable('CERTIFICATE', leaves, report.at, places, view),
-    certificateTable('AUTHORITY', authorities, report.at, places, view),
+    certificateTable('CA CERTIFICATE', cas, report.at, places, view),
     requestTable(report.requests, places, view),
   ]
 }
 
 interface CertificateRow {
   readonly one: CertificateReport
-  /** How often the same certificate lies elsewhere too. */
+  /** How many other places have the same certificate. */
   readonly copies: number
 }
 
-// Every kubeconfig brings a copy of its cluster's CA. A row stands for all copies, and is the one that lies in a file of its
-// own; a CA that differs in one of the kubeconfigs gets its own row, and is seen.
-function withoutCopies(authorities: readonly CertificateReport[]): CertificateRow[] {
-  const groups = Map.groupBy(authorities, ({ fingerprintSha256 }) => fingerprintSha256)
+// Every kubeconfig has a copy of its cluster's CA. One row is shown for all copies: that of a file with nothing else in it. A CA
+// that differs in one of the kubeconfigs gets a row of its own.
+function withoutCopies(cas: readonly CertificateReport[]): CertificateRow[] {
+  const groups = Map.groupBy(cas, ({ fingerprintSha256 }) => fingerprintSha256)
   return [...groups.values()].flatMap((group) => {
     const one = namesakeOf(group)
     return one === undefined ? [] : [{ one, copies: group.length - 1 }]
@@ -88,48 +95,65 @@ function certificateTable(
   places: ShortPlaces,
   view: View,
 ): string[] {
+  const pathOf = pathCell(rows, places)
+  // kubeadm's own table has no paths: the names of its certificates are enough.
+  const roles = new Set(rows.map(({ one }) => one.role))
+  const areNamed = !roles.has(undefined) && roles.size === rows.length
   return table(view, rows, [
-    saidColumn('STATUS', view.paint, ({ one: { status } }) => [status, status]),
+    saidColumn('STATUS', view.paint, ({ one: { status } }) => [shownStatus[status], status]),
     { title: 'TIME LEFT', cell: ({ one }) => timeLeftOf(one, at) },
     { title: 'EXPIRES (UTC)', cell: ({ one }) => minuteOf(one.notAfter), dropRank: 2 },
-    { title, cell: ({ one }) => one.role ?? shortName(one.subject), shrinkTo: 14, shrinkGladlyTo: 24 },
+    { title, cell: ({ one }) => nameOf(one) },
     {
       title: 'SUBJECT',
+      // Without a role the subject is the name.
       cell: ({ one }) => (one.role === undefined ? '' : shortName(one.subject)),
       shrinkTo: 14,
-      dropRank: 3,
+      dropRank: 4,
     },
-    {
-      title: 'PLACE',
-      cell: ({ one, copies }) => placeCell(one, copies, places),
-      shrinkTo: 14,
-      cut: 'start',
-      dropRank: 1,
-    },
+    { title: 'PATH', cell: pathOf, ...(areNamed && { dropRank: 3 }) },
   ])
 }
 
-// That data stands inline is the usual case and needs no words; a file that a kubeconfig names does.
-function placeCell({ source, entry }: CertificateReport, copies: number, places: ShortPlaces): string {
-  const short = entry === '' ? '' : entry.replace(/: (?:client-certificate|certificate-authority)-data$/, '')
-  const place = places.of({ source, entry: short })
-  return copies === 0 ? place : `${place}${place === '' ? '' : ' '}and ${copies} more`
+function nameOf({ role, subject }: CertificateReport): string {
+  return role ?? shortName(subject)
+}
+
+/** The path alone where it and the name are of one row only, as nearly always. */
+function pathCell(rows: readonly CertificateRow[], places: ShortPlaces): (row: CertificateRow) => string {
+  const keyOf = ({ source, role }: CertificateReport) => `${source}\0${role ?? ''}`
+  const counts = new Map<string, number>()
+  for (const { one } of rows) {
+    const key = keyOf(one)
+    counts.set(key, (counts.get(key) ?? 0) + 1)
+  }
+  return ({ one, copies }) => {
+    const { source, entry } = one
+    const isOnly = counts.get(keyOf(one)) === 1 && !isInside(source, places)
+    const path = places.of({ source, entry: isOnly ? '' : shortEntry(entry) })
+    return copies === 0 ? path : `${path}${path === '' ? '' : ' '}(and ${copies} more)`
+  }
+}
+
+/** Where all rows are of one source its path is the heading, and the entry is all there is to show. */
+function isInside(source: string, { heading }: ShortPlaces): boolean {
+  return source === heading
+}
+
+// Most data of a kubeconfig is inline, so that needs no mention; a file that a kubeconfig names does.
+function shortEntry(entry: string): string {
+  return entry.replace(/: (?:client-certificate|certificate-authority)-data$/, '')
 }
 
 function requestTable(requests: readonly RequestReport[], places: ShortPlaces, view: View): string[] {
   return table(view, requests, [
-    { title: 'REQUEST', cell: ({ subject }) => shortName(subject), shrinkTo: 16 },
+    { title: 'REQUEST', cell: ({ subject }) => shortName(subject) },
     { title: 'KEY', cell: ({ publicKey }) => keyText(publicKey), dropRank: 3 },
     { title: 'SIGNATURE', cell: signatureText },
-    {
-      title: 'NAMES',
-      cell: ({ subjectAltNames }) => altNameList(subjectAltNames).join(' '),
-      shrinkTo: 12,
-      dropRank: 4,
-    },
-    { title: 'SIGNER', cell: ({ signerName }) => signerName ?? '', shrinkTo: 12, dropRank: 2 },
+    { title: 'SANS', cell: ({ subjectAltNames }) => altNameList(subjectAltNames).join(' '), dropRank: 4 },
+    { title: 'SIGNER', cell: ({ signerName }) => signerName ?? '', dropRank: 2 },
     { title: 'CONDITION', cell: ({ condition }) => condition ?? '', shrinkTo: 9 },
-    { title: 'PLACE', cell: places.of, shrinkTo: 12, cut: 'start', dropRank: 1 },
+    { title: 'PATH', cell: places.of },
   ])
 }
 
@@ -140,23 +164,15 @@ function keyTable(report: InspectionReport, places: ShortPlaces, view: View): st
     { title: 'FORMAT', cell: ({ format }) => format, dropRank: 2 },
     {
       title: 'MATCHES',
-      cell: ({ matches }) => (matches.length === 0 ? 'nothing here' : matches.map(places.of).join(', ')),
-      shrinkTo: 12,
+      cell: ({ matches }) => (matches.length === 0 ? 'none' : matches.map(places.of).join(', ')),
     },
     { title: 'ROLE', cell: ({ role }) => role ?? '', shrinkTo: 10, dropRank: 3 },
     // Several keys of one kind differ in nothing else.
-    { title: 'PLACE', cell: places.of, shrinkTo: 12, cut: 'start' },
+    { title: 'PATH', cell: places.of },
   ])
 }
 
-function contextTable(report: InspectionReport, places: ShortPlaces, view: View): string[] {
-  return table(view, contextRows(report), [
-    ...contextColumns(),
-    { title: 'PLACE', cell: places.of, shrinkTo: 12, cut: 'start', dropRank: 1 },
-  ])
-}
-
-// Who has no certificate and why: a row each where rows fit, and else the reason, whole, below the place.
+// Users without a certificate, each with the reason: a row each where rows fit, else the whole reason below the path.
 function withoutCertificateLines(
   { withoutCertificate }: InspectionReport,
   places: ShortPlaces,
@@ -173,7 +189,7 @@ function withoutCertificateLines(
   return [
     paint.heading('NO CERTIFICATE'),
     ...withoutCertificate.flatMap((one) => [
-      shortened(printable(places.of(one)), width, 'start'),
+      printable(places.of(one)),
       ...indentedLines(one.reason, '    ', view),
     ]),
   ]
@@ -181,12 +197,7 @@ function withoutCertificateLines(
 
 function missingTable({ missing }: InspectionReport, places: ShortPlaces, view: View): string[] {
   return table(view, missing, [
-    { title: 'MISSING', cell: ({ role }) => role, shrinkTo: 16 },
-    {
-      title: 'EXPECTED AT',
-      cell: ({ source }) => places.of({ source, entry: '' }),
-      shrinkTo: 20,
-      cut: 'middle',
-    },
+    { title: 'MISSING', cell: ({ role }) => role },
+    { title: 'EXPECTED AT', cell: ({ source }) => places.of({ source, entry: '' }) },
   ])
 }

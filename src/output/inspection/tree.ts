@@ -7,8 +7,10 @@ import type { View } from '../view.ts'
 import { shortened, wrapped } from '../width.ts'
 import { leftOutText } from './left-out.ts'
 import { problemLines } from './problems.ts'
+import { shownStatus } from './status.ts'
 import { summaryLines } from './summary.ts'
 import { timeLeftOf } from './time-left.ts'
+import { verdictLines, verdictsOf } from './verdict.ts'
 
 /** One certificate, wherever it was found: copies in several files are one node. */
 interface Node {
@@ -17,23 +19,24 @@ interface Node {
   readonly issued: Node[]
 }
 
-// Nothing honest is deeper. A forged chain of thousands would spend its lines on indentation alone.
+// No real chain is deeper. Without a limit the lines of a forged chain of thousands would be mostly indentation.
 const deepestIndent = 24
 
-/** Returns who issued what, over all inputs: roots first, below them what they signed, and apart what nobody here signed. */
+/** Returns the issuers of all inputs as trees: roots with what they signed, then certificates whose issuer is not in the inputs. */
 export function renderTree(report: InspectionReport, view: View): string {
   const nodes = nodesOf(report.certificates)
   const leftOut = leftOutText(report)
   const { roots, orphans } = arranged(nodes)
+  const { verdicts, others } = verdictsOf(report)
   return joinSections([
+    [...verdictLines(verdicts, view), ...summaryLines(report, view.width)],
     treeLines(roots, 0, report.at, view),
     ...[...orphans].map(([issuer, of]) => [
-      view.paint.heading(shortened(`issuer not among the inputs: ${printable(issuer)}`, view.width)),
+      view.paint.heading(shortened(`issuer not in the inputs: ${printable(issuer)}`, view.width)),
       ...treeLines(of, 1, report.at, view),
     ]),
     leftOut === undefined ? [] : wrapped(leftOut, view.width),
-    problemLines(report, view),
-    summaryLines(report, view.width),
+    problemLines(others, view),
   ])
 }
 
@@ -46,8 +49,8 @@ function nodesOf(certificates: readonly CertificateReport[]): Map<string, Node> 
   return nodes
 }
 
-// Hangs every node below its issuer. Cross-signed authorities may be each other's issuers: such a ring is cut at the
-// node that is met first, which becomes a root, so that every certificate is shown, once.
+// Puts every node below its issuer. Cross-signed CAs may be each other's issuers. Such a ring is cut at its first node, which
+// becomes a root, so that every certificate is shown once.
 function arranged(nodes: Map<string, Node>): { roots: Node[]; orphans: Map<string, Node[]> } {
   const roots: Node[] = []
   const orphans: Node[] = []
@@ -117,14 +120,13 @@ function nodeLines({ node, stem, below }: Branch, at: string, view: View): strin
   const { certificate, places } = node
   const { status, role, subject } = certificate
   const { paint } = view
-  const state = `${status}, ${timeLeftOf(certificate, at)}`
+  const state = `${shownStatus[status]}, ${timeLeftOf(certificate, at)}`
   const name = printable(role === undefined ? shortName(subject) : `${role}: ${shortName(subject)}`)
-  // the name gives way so that the state stays in sight
+  // The name is shortened so that the status stays in sight.
   const room = Math.max(view.width - stem.length - state.length - 2, 8)
   const barred = node.issued.length > 0 ? `${below}│  ` : `${below}   `
-  const placeRoom = Math.max(view.width - barred.length, 8)
   return [
     `${paint.faint(stem)}${shortened(name, room)}  ${paint.status[status](state)}`,
-    ...places.map((place) => paint.faint(`${barred}${shortened(printable(place), placeRoom, 'start')}`)),
+    ...places.map((place) => paint.faint(`${barred}${printable(place)}`)),
   ]
 }

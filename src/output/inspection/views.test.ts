@@ -51,6 +51,7 @@ function poisoned(text: string): InspectionReport {
       'earliest',
       'latest',
       'kind',
+      'code',
     ]
     if (typeof value === 'string') return keptAsTheyAre.includes(key) ? value : `${value}${text}`
     if (Array.isArray(value)) return value.map((item) => poison(item))
@@ -105,16 +106,16 @@ describe('text', () => {
   const text = (certificates: CertificateReport[]) =>
     renderText({ ...reportOf(authority), certificates }, { width: 120, paint: noPaint })
 
-  test('says a CA once, by the file of its own, and how many copies there are', () => {
+  test('shows a CA once, by the file with nothing else in it, and the number of copies', () => {
     const copy = {
       ...authority,
       source: 'admin.conf',
       entry: 'cluster c: certificate-authority-data',
       role: 'cluster CA',
     }
-    const rows = text([copy, authority, { ...copy, source: 'kubelet.conf' }]).match(/^ok .*$/gm)
+    const rows = text([copy, authority, { ...copy, source: 'kubelet.conf' }]).match(/^valid .*$/gm)
     expect(rows).toEqual([
-      expect.stringMatching(/ ca +kubernetes +\/etc\/kubernetes\/pki\/ca\.crt and 2 more$/),
+      expect.stringMatching(/ ca +kubernetes +\/etc\/kubernetes\/pki\/ca\.crt \(and 2 more\)$/),
     ])
   })
 
@@ -125,7 +126,7 @@ describe('text', () => {
       entry: 'cluster c',
       fingerprintSha256: 'f'.repeat(64),
     }
-    expect(text([authority, other]).match(/^ok .*$/gm)).toHaveLength(2)
+    expect(text([authority, other]).match(/^valid .*$/gm)).toHaveLength(2)
   })
 })
 
@@ -141,16 +142,17 @@ describe('json and yaml', () => {
 describe('the summary', () => {
   const of = (parts: Partial<InspectionReport['summary']>) => {
     const report = reportOf(goldenReport.certificates[2]!)
-    return renderText({ ...report, summary: { ...report.summary, ...parts } }, { width: 200, paint: noPaint })
+    const certificates = [...report.certificates, goldenReport.certificates[3]!]
+    const summary = { ...report.summary, ...parts }
+    return renderText({ ...report, certificates, summary }, { width: 200, paint: noPaint })
   }
 
-  test('does not call certificates ok beside problems, only in date', () => {
+  test('counts valid certificates, whatever the problems', () => {
     const problems = { info: 0, warning: 0, critical: 1 }
-    expect(of({ certificates: 3, ok: 3 })).toContain('3 certificates in 1 source: all ok; ')
-    expect(of({ certificates: 3, ok: 3, problems })).toContain('3 certificates in 1 source: all in date; ')
-    expect(of({ problems })).toContain('1 certificate in 1 source: in date; ')
-    expect(of({ problems: { ...problems, critical: 0, info: 2 } })).toContain(
-      '1 certificate in 1 source: ok; ',
+    expect(of({ certificates: 3, ok: 3 })).toContain('3 certificates in 1 source: all valid; ')
+    expect(of({ certificates: 3, ok: 3, problems })).toContain('; problems: 1 critical')
+    expect(of({ certificates: 3, ok: 2, expired: 1 })).toContain(
+      '3 certificates in 1 source: 1 expired, 2 valid; ',
     )
   })
 })
@@ -164,11 +166,9 @@ describe('keys and requests', () => {
   }
 
   test('are said to be left out where a view has certificates alone', () => {
-    expect(renderPem([], report)).toBe(
-      '# left out: 1 request, 2 keys, for they are no certificates; -o text shows them\n',
-    )
+    expect(renderPem([], report)).toBe('# not shown: 1 request, 2 keys (-o text shows them)\n')
     expect(renderTree(report, { width: 80, paint: noPaint })).toContain(
-      'left out: 1 request, 2 keys, for they are no certificates; -o text shows them\n',
+      'not shown: 1 request, 2 keys (-o text shows them)\n',
     )
   })
 })
@@ -187,10 +187,11 @@ describe('tree', () => {
     })
   const tree = (certificates: CertificateReport[], width = 80) =>
     renderTree({ ...reportOf(certificates[0]!), certificates }, { width, paint: noPaint })
-      .split('\n\n')[0]!
+      .split('\n\n')[1]!
+      .trimEnd()
       .split('\n')
 
-  test('calls a CA by the file of its own, as the tables do, and keeps the end of a long place', () => {
+  test('calls a CA by the file of its own, as the tables do, and never shortens a path', () => {
     const own = { ...named('root', 'root'), role: 'ca', source: '/etc/kubernetes/pki/ca.crt' }
     const copy = {
       ...own,
@@ -199,20 +200,22 @@ describe('tree', () => {
       role: 'cluster CA',
     }
     expect(tree([copy, own], 40)).toEqual(
-      ['ca: root  ok, 40d', '   …luster k: certificate-authority-data', '   /etc/kubernetes/pki/ca.crt'].map(
-        (line) => expect.stringContaining(line.trimStart()),
-      ),
+      [
+        'ca: root  valid, 40d',
+        '   /etc/kubernetes/admin.conf: cluster k: certificate-authority-data',
+        '   /etc/kubernetes/pki/ca.crt',
+      ].map((line) => expect.stringContaining(line.trimStart())),
     )
   })
 
   test('shows every certificate once, below its issuer, with all places where it lies', () => {
     const copy = { ...named('leaf', 'middle'), source: 'copy.crt' }
     expect(tree([named('leaf', 'middle'), named('root', 'root'), named('middle', 'root'), copy])).toEqual([
-      'root  ok, 40d',
+      'root  valid, 40d',
       '│  root.crt',
-      '└─ middle  ok, 40d',
+      '└─ middle  valid, 40d',
       '   │  middle.crt',
-      '   └─ leaf  ok, 40d',
+      '   └─ leaf  valid, 40d',
       '         leaf.crt',
       '         copy.crt',
     ])
@@ -220,11 +223,11 @@ describe('tree', () => {
 
   test('opens a ring of cross-signed authorities at one of them and loses none', () => {
     expect(tree([named('a', 'b'), named('b', 'a'), named('leaf', 'a')])).toEqual([
-      'a  ok, 40d',
+      'a  valid, 40d',
       '│  a.crt',
-      '├─ b  ok, 40d',
+      '├─ b  valid, 40d',
       '│     b.crt',
-      '└─ leaf  ok, 40d',
+      '└─ leaf  valid, 40d',
       '      leaf.crt',
     ])
   })
@@ -302,11 +305,11 @@ describe('nagios', () => {
     const verdict = renderNagios(none)
     expect(verdict.exit).toBe(0)
     expect(verdict.line).toMatch(
-      /^OK - none of 20 certificates in 27 sources is expired or not yet valid; no problems\|/,
+      /^OK - none of 20 certificates in 27 sources has expired or is not yet valid; no problems\|/,
     )
   })
 
-  test('problems of no certificate are not said to be those of one, and a lone missing file is a whole row', () => {
+  test('--only problem does not call certificates healthy beside problems of other files, and a lone missing file is a whole row', () => {
     const [missing] = goldenReport.missing
     const lone = {
       ...goldenReport,
@@ -328,11 +331,12 @@ describe('nagios', () => {
       },
     }
     const lines = renderText(lone, { width: Infinity, paint: noPaint }).split('\n')
-    expect(lines[0]).toMatch(/^MISSING +EXPECTED AT$/)
-    expect(lines[1]).toBe(`${missing!.role}  ${missing!.source}`)
-    expect(lines.at(-2)).toBe(
-      'none of 21 certificates in 27 sources is affected by a problem; other problems: 2 critical',
-    )
+    expect(lines.slice(0, 4)).toEqual([
+      'problems: 2 critical, none of them about one of the 21 certificates in 27 sources',
+      '',
+      expect.stringMatching(/^MISSING +EXPECTED AT$/),
+      `${missing!.role}  ${missing!.source}`,
+    ])
   })
 
   test('nothing found is UNKNOWN, and so is what could not be looked at', () => {

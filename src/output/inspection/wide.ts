@@ -7,13 +7,16 @@ import { type Column, saidColumn, table } from '../table.ts'
 import { contextColumns, contextRows } from './contexts.ts'
 import { certificateExtras } from './extras.ts'
 import { problemLines } from './problems.ts'
+import { shownStatus } from './status.ts'
 import { summaryLine } from './summary.ts'
 import { timeLeftOf } from './time-left.ts'
+import { verdictLines, verdictsOf } from './verdict.ts'
 
 /** Returns every field of everything, a row for each, however wide that gets: for a wide screen, a pager or grep. */
 export function renderWide(report: InspectionReport, paint: Paint): string {
   const view = { width: Infinity, paint }
   return joinSections([
+    [...verdictLines(verdictsOf(report).verdicts, view), summaryLine(report)],
     table(view, report.certificates, certificateColumns(report.at, paint)),
     table(view, report.requests, requestColumns),
     table(view, report.keys, [
@@ -23,13 +26,13 @@ export function renderWide(report: InspectionReport, paint: Paint): string {
       { title: 'ENCRYPTED', cell: ({ encrypted }) => (encrypted ? 'yes' : 'no') },
       { title: 'KEY SHA-256', cell: ({ publicKey }) => publicKey?.sha256 ?? '' },
       { title: 'ROLE', cell: ({ role }) => role ?? '' },
-      { title: 'MATCHES', cell: ({ matches }) => matches.map(placeText).join(', ') || 'nothing here' },
-      { title: 'PLACE', cell: placeText },
+      { title: 'MATCHES', cell: ({ matches }) => matches.map(placeText).join(', ') || 'none' },
+      { title: 'PATH', cell: placeText },
     ]),
     table(view, contextRows(report), [
       ...contextColumns(),
       { title: 'NAMESPACE', cell: ({ namespace }) => namespace },
-      { title: 'PLACE', cell: placeText },
+      { title: 'PATH', cell: placeText },
     ]),
     table(view, report.withoutCertificate, [
       { title: 'NO CERTIFICATE', cell: placeText },
@@ -39,14 +42,13 @@ export function renderWide(report: InspectionReport, paint: Paint): string {
       { title: 'MISSING', cell: ({ role }) => role },
       { title: 'EXPECTED AT', cell: ({ source }) => source },
     ]),
-    problemLines(report, view, Infinity),
-    [summaryLine(report)],
+    problemLines(report.problems, view, Infinity),
   ])
 }
 
 function certificateColumns(at: string, paint: Paint): Column<CertificateReport>[] {
   return [
-    saidColumn('STATUS', paint, ({ status }) => [status, status]),
+    saidColumn('STATUS', paint, ({ status }) => [shownStatus[status], status]),
     { title: 'TIME LEFT', cell: (certificate) => timeLeftOf(certificate, at) },
     { title: 'LIFE LEFT', cell: ({ percentLeft }) => `${Math.floor(percentLeft)}%` },
     { title: 'NOT BEFORE', cell: ({ notBefore }) => notBefore },
@@ -57,7 +59,7 @@ function certificateColumns(at: string, paint: Paint): Column<CertificateReport>
     { title: 'SERIAL', cell: ({ serialNumber }) => serialNumber },
     { title: 'KEY', cell: ({ publicKey }) => keyText(publicKey) },
     { title: 'SIGNATURE', cell: ({ signatureAlgorithm }) => signatureAlgorithm },
-    { title: 'NAMES', cell: ({ subjectAltNames }) => altNameList(subjectAltNames).join(',') },
+    { title: 'SANS', cell: ({ subjectAltNames }) => altNameList(subjectAltNames).join(',') },
     { title: 'KEY USAGE', cell: ({ keyUsage }) => keyUsage.join(',') },
     { title: 'EXTENDED KEY USAGE', cell: ({ extendedKeyUsage }) => extendedKeyUsage.join(',') },
     { title: 'CA', cell: ({ isCa }) => (isCa ? 'yes' : 'no') },
@@ -72,13 +74,13 @@ function certificateColumns(at: string, paint: Paint): Column<CertificateReport>
           .join('; '),
     },
     { title: 'FINGERPRINT', cell: ({ fingerprintSha256 }) => fingerprintSha256 },
-    { title: 'CA PIN', cell: ({ caPin }) => caPin ?? '' },
+    { title: 'CA CERT HASH', cell: ({ caPin }) => caPin ?? '' },
     { title: 'KUBELET ROTATES FROM', cell: ({ kubeletRotation }) => kubeletRotation?.earliest ?? '' },
     { title: 'TO', cell: ({ kubeletRotation }) => kubeletRotation?.latest ?? '' },
-    { title: 'ISSUER FOUND', cell: ({ issuerFound }) => (issuerFound ? placeText(issuerFound) : '') },
+    { title: 'ISSUER PATH', cell: ({ issuerFound }) => (issuerFound ? placeText(issuerFound) : '') },
     { title: 'PRIVATE KEY', cell: ({ key }) => (key ? placeText(key) : '') },
     { title: 'MATCHES', cell: ({ key }) => (key ? (key.matches ? 'yes' : 'NO') : '') },
-    { title: 'PLACE', cell: placeText },
+    { title: 'PATH', cell: placeText },
   ]
 }
 
@@ -92,12 +94,12 @@ const requestColumns: readonly Column<RequestReport>[] = [
     cell: ({ signatureValid, signatureUnchecked }) =>
       signatureUnchecked ? 'unknown' : signatureValid ? 'yes' : 'NO',
   },
-  { title: 'NAMES', cell: ({ subjectAltNames }) => altNameList(subjectAltNames).join(',') },
+  { title: 'SANS', cell: ({ subjectAltNames }) => altNameList(subjectAltNames).join(',') },
   { title: 'KEY USAGE', cell: ({ keyUsage }) => keyUsage.join(',') },
   { title: 'EXTENDED KEY USAGE', cell: ({ extendedKeyUsage }) => extendedKeyUsage.join(',') },
   { title: 'SIGNER', cell: ({ signerName }) => signerName ?? '' },
   { title: 'USAGES', cell: ({ usages }) => usages?.join(',') ?? '' },
-  { title: 'ASKED FOR BY', cell: ({ username }) => username ?? '' },
+  { title: 'REQUESTER', cell: ({ username }) => username ?? '' },
   { title: 'CONDITION', cell: ({ condition }) => condition ?? '' },
-  { title: 'PLACE', cell: placeText },
+  { title: 'PATH', cell: placeText },
 ]

@@ -1,0 +1,19 @@
+import type { InspectionReport } from '../../inspection/report.ts'
+import { shortName } from '../names.ts'
+import { joinSections } from '../sections.ts'
+import { table } from '../table.ts'
+import { wholeWidth } from '../view.ts'
+
+/**
+ * Returns one line for each certificate: its name, the whole days until it expires (negative once it has expired), and its
+ * file. The table has a heading, as those of kubectl have.
+ */
+export function renderShort({ certificates }: InspectionReport): string {
+  return joinSections([
+    table(wholeWidth, certificates, [
+      { title: 'NAME', cell: ({ role, subject }) => role ?? shortName(subject) },
+      { title: 'DAYS', cell: ({ secondsLeft }) => `${Math.floor(secondsLeft / 86_400)}` },
+      { title: 'PATH', cell: ({ source }) => source },
+    ]),
+  ])
+}
