@@ -196,13 +196,17 @@ function asKcertError(
     const [unknown] = unknownFlags(error)
     if (unknown !== undefined) {
       const near = unknown.startsWith('--') ? nearWord(unknown.slice(2), flags) : undefined
-      return new KcertError('KCERT_USAGE', `there is no flag ${unknown}`, {
+      return new KcertError('KCERT_USAGE', `unknown flag: ${unknown}`, {
         ...(near === undefined ? {} : { why: `did you mean "--${near}"?` }),
         next: command,
         cause: error,
       })
     }
-    const lines = error.message.split('\n').map((line) => line.trim())
+    const lines = error.message
+      .replaceAll(exclusive, '$1 and $2 are mutually exclusive')
+      .replaceAll(required, '$1 requires $2')
+      .split('\n')
+      .map((line) => line.trim())
     const [what = 'wrong usage', ...more] = lines.filter(
       (line) => line !== '' && !/^See more help with|^The following errors? occurred:$/.test(line),
     )
@@ -215,6 +219,10 @@ function asKcertError(
     cause: error,
   })
 }
+
+// oclif's words, with the value in them, which may be a secret: "--all=true cannot also be provided when using --phase".
+const exclusive = /(--[\w-]+)=.*? cannot also be provided when using (--[\w-]+)/gs
+const required = /All of the following must be provided when using (--[\w-]+): (.+)/g
 
 interface NamedArgument {
   readonly name: string

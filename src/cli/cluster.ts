@@ -16,6 +16,16 @@ export async function openClusterOf(context: Context, flags: ClusterFlags): Prom
   return openCluster({
     ...kubeconfigsOf(context, flags.kubeconfig),
     ...(flags.context !== undefined && { context: flags.context }),
+    ...(flags.cluster !== undefined && { cluster: flags.cluster }),
+    ...(flags.user !== undefined && { user: flags.user }),
+    overrides: {
+      server: flags.server,
+      certificateAuthority: flags['certificate-authority'],
+      skipsTlsVerify: flags['insecure-skip-tls-verify'],
+      token: flags.token,
+      as: flags.as,
+      asGroups: flags['as-group'],
+    },
     ...options,
   })
 }

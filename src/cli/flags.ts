@@ -127,26 +127,83 @@ export function operands(description: string) {
   return Args.string({ description, multiple: true, ignoreStdin: true })
 }
 
+const helpGroup = 'CLUSTER'
+
 /** What every command that talks to a cluster takes, as kubectl calls it. */
 export const clusterFlags = {
   kubeconfig: valueFlag(
     'FILE',
-    'kubeconfig; if not said: $KUBECONFIG, ~/.kube/config, or the service account of the pod',
-    { helpGroup: 'CLUSTER' },
+    "kubeconfig (default $KUBECONFIG, ~/.kube/config, or the pod's service account)",
+    { helpGroup },
   ),
-  context: valueFlag('NAME', "context of the kubeconfig; if not said: the kubeconfig's current-context", {
-    helpGroup: 'CLUSTER',
+  context: valueFlag('NAME', 'context of the kubeconfig (default its current-context)', { helpGroup }),
+  cluster: valueFlag('NAME', "cluster of the kubeconfig (default the context's)", { helpGroup }),
+  user: valueFlag('NAME', "user of the kubeconfig (default the context's)", { helpGroup }),
+  server: valueFlag('URL', "URL of the API server (default the cluster's)", { helpGroup }),
+  'certificate-authority': valueFlag(
+    'FILE',
+    "CA certificates that verify the API server (default the cluster's)",
+    { helpGroup },
+  ),
+  'insecure-skip-tls-verify': booleanFlag(
+    'do not verify the API server: any server that answers receives your credentials',
+    { helpGroup, exclusive: ['certificate-authority'] },
+  ),
+  token: valueFlag(
+    'TOKEN',
+    "bearer token to use instead of the user's credentials; other users of this machine can see it in the process list",
+    { helpGroup },
+  ),
+  as: valueFlag('USER', 'user or service account to impersonate', { helpGroup }),
+  'as-group': repeatedFlag('GROUP', 'group to impersonate; may be repeated', {
+    helpGroup,
+    dependsOn: ['as'],
   }),
-  'request-timeout': valueFlag(
-    'DURATION',
-    'give up on one request after this long, such as 5s or 1m; 0 for never',
-    { default: '30s', helpGroup: 'CLUSTER' },
-  ),
+  'request-timeout': valueFlag('DURATION', 'timeout of one request, such as 5s or 1m; 0 for none', {
+    default: '30s',
+    helpGroup,
+  }),
 }
+
+const { cluster: clusterName, ...besideCluster } = clusterFlags
+const { user: _, ...besideUser } = clusterFlags
+const { server: __, ...besideServer } = clusterFlags
+const { server: ___, ...besideBoth } = besideUser
+
+/** The same for a command whose --cluster has another meaning. */
+export const clusterFlagsBesideCluster = { ...besideCluster, 'cluster-name': clusterName }
+
+/** The same for a command whose --user has another meaning. It opens its cluster with `user: undefined`. */
+export const clusterFlagsBesideUser = besideUser
+
+/** The same for a command whose --server has another meaning. It opens no cluster where that is given. */
+export const clusterFlagsBesideServer = besideServer
+
+/** Both. */
+export const clusterFlagsBesideUserAndServer = besideBoth
+
+/** What goes with no --server of another meaning. */
+export const otherClusterFlags = [
+  'kubeconfig',
+  'context',
+  'cluster',
+  'certificate-authority',
+  'insecure-skip-tls-verify',
+  'token',
+  'as',
+]
 
 export interface ClusterFlags {
   readonly kubeconfig?: string | undefined
   readonly context?: string | undefined
+  readonly cluster?: string | undefined
+  readonly user?: string | undefined
+  readonly server?: string | undefined
+  readonly 'certificate-authority'?: string | undefined
+  readonly 'insecure-skip-tls-verify'?: boolean
+  readonly token?: string | undefined
+  readonly as?: string | undefined
+  readonly 'as-group'?: readonly string[] | undefined
   readonly 'request-timeout': string
 }
 

@@ -36,7 +36,7 @@ async function configOf(root: PackageRoot): Promise<Config> {
   const pjson = root('package.json') as Plugin['pjson']
   const manifest = root('oclif.manifest.json') as Plugin['manifest']
   const plugin = new Plugin({ isRoot: true, pjson, root: '/' })
-  // Not public, and so held by test/scripts/executable.test.ts: the one place where a plugin reads its manifest.
+  // Not public, and so checked by test/scripts/executable.test.ts: the one place where a plugin reads its manifest.
   Object.assign(plugin, { _manifest: async () => manifest })
   await plugin.load()
   plugin.commandIDs = Object.keys(manifest.commands)
@@ -69,17 +69,17 @@ function unknownCommand(args: readonly string[], config: Config): KcertError | u
   if (!first.startsWith('-') && (isCommand || topics.includes(words.join(':')))) return undefined
   const asked = words.join(' ') || first
   const names = [...config.commandIDs, ...topics].map((name) => name.replaceAll(':', ' '))
-  const settings = words.slice(0, 2).join(' ').replaceAll(':', ' ')
-  const begun = settings.includes(' ') ? names.find((name) => name.startsWith(settings)) : undefined
+  const given = words.slice(0, 2).join(' ').replaceAll(':', ' ')
+  const begun = given.includes(' ') ? names.find((name) => name.startsWith(given)) : undefined
   const near =
-    words[0] === undefined ? undefined : (begun ?? nearWord(settings, names) ?? nearWord(words[0], names))
+    words[0] === undefined ? undefined : (begun ?? nearWord(given, names) ?? nearWord(words[0], names))
   const isFlagFirst = first.startsWith('-') && isCommand
   return new KcertError(
     'KCERT_USAGE',
-    isFlagFirst ? `${first} stands before the command` : `kcert has no command "${asked}"`,
+    isFlagFirst ? `flag ${first} is before the command` : `unknown command "${asked}"`,
     {
       ...(isFlagFirst
-        ? { why: 'flags stand behind the command that they are for' }
+        ? { why: 'put flags after the command' }
         : near
           ? { why: `did you mean "${near}"?` }
           : {}),

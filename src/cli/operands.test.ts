@@ -110,7 +110,7 @@ describe('withoutBooleanValues', () => {
       const error = refusal(line)
       expect(error.code).toBe('KCERT_USAGE')
       expect(error.message).toBe(`${flag} takes no value, but "${value}" was given`)
-      expect(error.next).toBe(`give ${flag} without "=", or leave it out`)
+      expect(error.why).toBe(`${flag} is a boolean flag: write it without "=" or leave it out`)
     }
   })
 

@@ -7,6 +7,7 @@ export interface FlagShape {
   readonly type: 'boolean' | 'option'
   readonly aliases?: readonly string[]
   readonly allowNo?: boolean
+  readonly helpGroup?: string
 }
 
 export type FlagShapes = Readonly<Record<string, FlagShape>>
@@ -179,8 +180,9 @@ function contradiction(): KcertError {
 
 function takesNoValue(flag: string, value: string): KcertError {
   return new KcertError('KCERT_USAGE', `${flag} takes no value, but "${value}" was given`, {
-    why: 'it is a boolean flag: given, it is on',
-    next: commandLine`give ${argumentVector([flag])} without "=", or leave it out`,
+    why: `${flag} is a boolean flag: write it without "=" or leave it out`,
+    // kubectl's --cluster NAME.
+    ...(flag === '--cluster' && { next: commandLine`--cluster --cluster-name ${value}` }),
   })
 }
 

@@ -127,3 +127,32 @@ test('the advice of a report is for the same nodes, and nothing else in it chang
     when: new Date(0),
   })
 })
+
+const clusterShapes = {
+  kubeconfig: { type: 'option', helpGroup: 'CLUSTER' },
+  cluster: { type: 'option', helpGroup: 'CLUSTER' },
+  user: { type: 'option', helpGroup: 'CLUSTER' },
+  token: { type: 'option', helpGroup: 'CLUSTER' },
+  'as-group': { type: 'option', helpGroup: 'CLUSTER' },
+} as const
+
+test('advice is for the same cluster and user, and never has the token', () => {
+  const argv = ['--cluster', 'c', '--user=u', '--token', 'secret', '--as-group', 'a', '--as-group=b']
+  const given = { argv, shapes: clusterShapes }
+  expect(givenFlags(given)).toEqual({ cluster: 'c', user: 'u', 'as-group': ['a', 'b'] })
+  const error = new KcertError('KCERT_USAGE', 'x', { next: '--kubeconfig f' })
+  expect(withWholeNext(error, { ...given, id: 'csr:list', takesOperands: false }).next).toBe(
+    'kcert csr list --cluster c --user=u --as-group a --as-group=b --kubeconfig f',
+  )
+})
+
+test('a --user that names no user of the kubeconfig is not repeated, and --cluster-name is the cluster', () => {
+  const shapes = {
+    ...clusterShapes,
+    user: { type: 'option' },
+    cluster: { type: 'boolean' },
+    'cluster-name': { type: 'option', helpGroup: 'CLUSTER' },
+  } as const
+  const argv = ['--user', 'ann', '--cluster', '--cluster-name', 'c']
+  expect(givenFlags({ argv, shapes })).toEqual({ cluster: 'c' })
+})

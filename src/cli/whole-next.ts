@@ -41,7 +41,9 @@ export function withWholeNext(error: KcertError, given: GivenCommand): KcertErro
   // "--dns 10.0.0.1" goes where the advice is "--ip 10.0.0.1": the value belongs to the other flag.
   const kept = (isSecret ? [] : knownParts(given)).filter(
     (part) =>
-      !part.names.some((name) => names.includes(name)) && !(part.words[1] && values.includes(part.words[1])),
+      !part.names.includes('token') &&
+      !part.names.some((name) => names.includes(name)) &&
+      !(part.words[1] && values.includes(part.words[1])),
   )
   const wordsOf = (parts: readonly Part[]): string[] => parts.flatMap(({ words }) => words)
   const behindEnd = wordsOf(kept.filter(({ isBehindEnd }) => isBehindEnd))
@@ -60,12 +62,18 @@ export function givenFlags(given: Pick<GivenCommand, 'argv' | 'shapes'>): GivenF
   // The --context of `verify` is one of the file that it reads.
   const shapes = 'kubeconfig' in given.shapes || 'inventory' in given.shapes ? given.shapes : {}
   const parts = knownParts({ ...given, shapes, id: '', takesOperands: false })
-  return Object.fromEntries(
-    parts.flatMap(
-      ({ names: [name = ''], words: [flag = '', value = flag.replace(/^(?:--[^=]*=|-\w=?)/, '')] }) =>
-        repeatedFlags.some((one) => one === name) ? [[name, value]] : [],
-    ),
-  )
+  const found: Record<string, string | string[]> = {}
+  for (const { names, words } of parts) {
+    const [written = ''] = names
+    const [flag = '', value = flag.replace(/^(?:--[^=]*=|-\w=?)/, '')] = words
+    const name = written === 'cluster-name' ? 'cluster' : written
+    if (!repeatedFlags.some((one) => one === name)) continue
+    // The --user of `csr fetch` is one of the kubeconfig that it writes.
+    const isOther = ['cluster', 'user', 'server'].includes(name) && shapes[written]?.helpGroup !== 'CLUSTER'
+    if (isOther || shapes[written]?.type === 'boolean') continue
+    found[name] = name === 'as-group' ? [...[found[name] ?? []].flat(), value] : value
+  }
+  return found
 }
 
 /** Returns a report in whose advice (`next`, `commands`) these flags are repeated, as they are in that of errors. */

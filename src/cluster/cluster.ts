@@ -14,6 +14,7 @@ import { Failures } from './failures.ts'
 import { readKubeconfigs, type SelectedContext, selectContext, unusable } from './kubeconfig-files.ts'
 import { type NodeProxy, nodeProxyOf } from './node-proxy.ts'
 import { type ObjectsApi, objectsOf } from './objects.ts'
+import { type Overrides, withOverrides } from './overrides.ts'
 import { requestsOf } from './requests.ts'
 import { Transport, type Way } from './transport.ts'
 import { watchOf } from './watch.ts'
@@ -24,6 +25,10 @@ export interface ClusterOptions extends ConnectionOptions {
   /** False for places that are looked at because nobody named one. Without any file, a pod's service account is taken. */
   readonly filesMustExist: boolean
   readonly context?: string
+  /** Names in the kubeconfig, instead of those of the context. */
+  readonly cluster?: string
+  readonly user?: string
+  readonly overrides?: Overrides
 }
 
 export interface ConnectionOptions {
@@ -166,20 +171,19 @@ function openSelected(selected: SelectedContext, options: ConnectionOptions): Cl
   }
 }
 
-async function select({
-  files,
-  filesMustExist,
-  context,
-  surroundings,
-}: ClusterOptions): Promise<SelectedContext> {
+async function select(options: ClusterOptions): Promise<SelectedContext> {
+  const { files, filesMustExist, surroundings, context, cluster, user, overrides = {} } = options
   const merged = await readKubeconfigs(files, { mustExist: filesMustExist })
+  const asked = { context, cluster, user, server: overrides.server }
   const isEmpty = merged.contexts.size === 0 && merged.clusters.size === 0
-  if (!isEmpty || filesMustExist) return selectContext(merged, context)
-  const pod = context === undefined ? podContext(surroundings.env) : undefined
-  if (pod !== undefined) return pod
-  throw unusable('no kubeconfig says which cluster is meant', {
-    why: `nothing is in ${files.join(', ') || 'HOME, which is not set'}`,
-    next: '--kubeconfig FILE',
+  if (!isEmpty || filesMustExist || overrides.server !== undefined)
+    return withOverrides(selectContext(merged, asked), overrides)
+  const isNamed = [context, cluster, user].some((name) => name !== undefined)
+  const pod = isNamed ? undefined : podContext(surroundings.env)
+  if (pod !== undefined) return withOverrides(pod, overrides)
+  throw unusable('no cluster configured (set KUBECONFIG or --kubeconfig)', {
+    why: files.length === 0 ? 'HOME is not set' : `no cluster in ${files.join(', ')}`,
+    next: '--kubeconfig /etc/kubernetes/admin.conf',
   })
 }
 

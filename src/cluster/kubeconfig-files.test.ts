@@ -2,7 +2,7 @@ import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterAll, beforeAll, expect, test } from 'vitest'
-import { readKubeconfigs, selectContext } from './kubeconfig-files.ts'
+import { type AskedNames, readKubeconfigs, selectContext } from './kubeconfig-files.ts'
 
 // Which cluster and user a set of kubeconfigs leads to: kubectl's precedence, and what client-go would not read.
 
@@ -33,8 +33,8 @@ contexts:
 current-context: x
 `
 
-const select = async (files: string[], context?: string) =>
-  selectContext(await readKubeconfigs(files, { mustExist: true }), context)
+const select = async (files: string[], context?: string, asked: AskedNames = {}) =>
+  selectContext(await readKubeconfigs(files, { mustExist: true }), { context, ...asked })
 
 test('of what has one name in several files the first counts, and so does the first current-context', async () => {
   const first = write('first', oneCluster('https://first:6443'))
@@ -78,7 +78,7 @@ test('files that need not be there are passed over', async () => {
   const merged = await readKubeconfigs([join(folder, 'absent'), file, write('empty', '')], {
     mustExist: false,
   })
-  expect(selectContext(merged, undefined).source).toBe(`${file}, ${join(folder, 'empty')}`)
+  expect(selectContext(merged, {}).source).toBe(`${file}, ${join(folder, 'empty')}`)
 })
 
 test('a file that was named must be there', async () => {
@@ -102,15 +102,15 @@ test.each([
     'a context without its cluster',
     'contexts: [{name: x, context: {cluster: q, user: u}}]\ncurrent-context: x',
     undefined,
-    /leads to no server/,
-    /there is no cluster "q"/,
+    /has no API server/,
+    /no cluster is named "q"/,
   ],
   [
     'a context without its user',
     oneCluster('https://c').replace('user: u,', 'user: w,'),
     undefined,
-    /names a user that is not there/,
-    /there is no user "w"/,
+    /has no user/,
+    /no user is named "w"/,
   ],
   [
     'a number for a token',
@@ -126,4 +126,46 @@ test.each([
   expect(failure).toMatchObject({ code: 'KCERT_KUBECONFIG_UNUSABLE' })
   expect((failure as Error).message).toMatch(message)
   expect((failure as { why: string }).why).toMatch(why)
+})
+
+test('takes cluster and user by the names of the command line', async () => {
+  const file = write(
+    'named',
+    `${oneCluster('https://c')}`.replace(
+      'users:',
+      "- {name: c2, cluster: {server: 'https://c2'}}\nusers:\n- {name: u2, user: {token: def}}",
+    ),
+  )
+  expect(await select([file], undefined, { cluster: 'c2', user: 'u2' })).toMatchObject({
+    contextName: 'x',
+    clusterName: 'c2',
+    cluster: { server: 'https://c2' },
+    userName: 'u2',
+    user: { token: 'def' },
+  })
+  await expect(select([file], undefined, { cluster: 'none' })).rejects.toMatchObject({
+    why: 'no cluster is named "none"',
+  })
+  await expect(select([file], undefined, { cluster: 'none', server: 'https://d' })).rejects.toMatchObject({
+    why: 'no cluster is named "none"',
+  })
+  await expect(select([file], undefined, { user: 'none' })).rejects.toMatchObject({
+    why: 'no user is named "none"',
+  })
+})
+
+test('needs no context and no kubeconfig where the command line names a server', () => {
+  const none = {
+    files: [],
+    clusters: new Map(),
+    users: new Map(),
+    contexts: new Map(),
+    currentContext: undefined,
+  }
+  expect(selectContext(none, { server: 'https://d:6443' })).toMatchObject({
+    contextName: 'https://d:6443',
+    cluster: { server: 'https://d:6443' },
+    user: {},
+    kubectl: 'kubectl',
+  })
 })

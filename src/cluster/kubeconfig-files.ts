@@ -64,11 +64,23 @@ export async function readKubeconfigs(
   return { files: found, clusters, users, contexts, currentContext }
 }
 
-/** Returns what a context leads to. Throws KCERT_KUBECONFIG_UNUSABLE, naming what is missing. */
-export function selectContext(merged: MergedKubeconfig, asked: string | undefined): SelectedContext {
+/** Names on the command line, each instead of what the kubeconfig has. */
+export interface AskedNames {
+  readonly context?: string | undefined
+  readonly cluster?: string | undefined
+  readonly user?: string | undefined
+  /** With it the kubeconfig needs neither a context nor a cluster. */
+  readonly server?: string | undefined
+}
+
+/** Returns the cluster and user of a context. Throws KCERT_KUBECONFIG_UNUSABLE, naming what is missing. */
+export function selectContext(merged: MergedKubeconfig, asked: AskedNames): SelectedContext {
   const { files } = merged
   const source = files.join(', ')
-  const contextName = asked ?? merged.currentContext
+  const place = asked.cluster ?? asked.server
+  const contextName = asked.context ?? merged.currentContext
+  if (contextName === undefined && place !== undefined)
+    return selectedBy(merged, { name: place, context: {}, kubectl: kubectlFor(files, undefined) }, asked)
   const known = [...merged.contexts.keys()]
   if (contextName === undefined) {
     throw unusable(`${source} has no current-context`, {
@@ -83,35 +95,53 @@ export function selectContext(merged: MergedKubeconfig, asked: string | undefine
       next: 'kubectl config get-contexts',
     })
   }
-  const clusterName = String(context.cluster ?? '')
-  const userName = String(context.user ?? '')
-  const cluster = merged.clusters.get(clusterName)
+  return selectedBy(merged, { name: contextName, context, kubectl: kubectlFor(files, contextName) }, asked)
+}
+
+interface NamedContext {
+  readonly name: string
+  readonly context: Fields
+  readonly kubectl: CommandLine
+}
+
+function selectedBy(
+  { files, clusters, users }: MergedKubeconfig,
+  { name: contextName, context, kubectl }: NamedContext,
+  asked: AskedNames,
+): SelectedContext {
+  const source = files.join(', ') || 'the command line'
+  const clusterName = asked.cluster ?? String(context.cluster ?? '')
+  const userName = asked.user ?? String(context.user ?? '')
+  const found = clusters.get(clusterName)
+  const isUnknown = found === undefined && asked.cluster !== undefined
+  const cluster = asked.server === undefined || isUnknown ? found : { ...found, server: asked.server }
   if (typeof cluster?.server !== 'string' || cluster.server === '') {
-    throw unusable(`context ${JSON.stringify(contextName)} of ${source} leads to no server`, {
+    throw unusable(`context ${JSON.stringify(contextName)} of ${source} has no API server`, {
       why: cluster
         ? `cluster ${JSON.stringify(clusterName)} has no server`
-        : `there is no cluster ${JSON.stringify(clusterName)}`,
+        : `no cluster is named ${JSON.stringify(clusterName)}`,
       next: commandLine`kcert inspect ${files}`,
     })
   }
-  const user = userName === '' ? {} : merged.users.get(userName)
+  const user = userName === '' ? {} : users.get(userName)
   if (user === undefined) {
-    throw unusable(`context ${JSON.stringify(contextName)} of ${source} names a user that is not there`, {
-      why: `there is no user ${JSON.stringify(userName)}`,
+    throw unusable(`context ${JSON.stringify(contextName)} of ${source} has no user`, {
+      why: `no user is named ${JSON.stringify(userName)}`,
       next: commandLine`kcert inspect ${files}`,
     })
   }
   const namespace = typeof context.namespace === 'string' ? context.namespace : undefined
-  const kubectl = kubectlFor(files, contextName)
   const names = { contextName, userName, clusterName, files, source, kubectl }
   return { ...names, cluster, user, ...(namespace && { namespace }) }
 }
 
-function kubectlFor(files: readonly string[], contextName: string): CommandLine {
+function kubectlFor(files: readonly string[], contextName: string | undefined): CommandLine {
   const [file, second] = files
   const merged = second === undefined ? commandLine`` : commandLine`KUBECONFIG=${files.join(delimiter)} `
-  const flag = second === undefined ? embed(commandLine`--kubeconfig ${file}`) : undefined
-  return commandLine`${embed(merged)}kubectl ${flag} --context ${contextName}`
+  const flag =
+    second === undefined && file !== undefined ? embed(commandLine`--kubeconfig ${file}`) : undefined
+  const context = contextName === undefined ? undefined : embed(commandLine`--context ${contextName}`)
+  return commandLine`${embed(merged)}kubectl ${flag} ${context}`
 }
 
 /**

@@ -5,11 +5,12 @@ import {
   inspectTargets,
   renderInspected,
 } from '../app/inspect/inspect.ts'
+import type { FlagsOf } from '../cli/base-command.ts'
 import { checkFiles } from '../cli/command-files.ts'
 import {
   booleanFlag,
   clusterExits,
-  clusterFlags,
+  clusterFlagsBesideCluster,
   formatFlag,
   operands,
   repeatedFlag,
@@ -21,7 +22,6 @@ import { parseDuration, parseInstant } from '../cli/instant.ts'
 import { tellLine } from '../cli/tell-line.ts'
 import { type Frame, WatchingCommand, watchFlags } from '../cli/watching-command.ts'
 import { type ExitCode, exitCodes } from '../errors/codes.ts'
-import { commandLine } from '../errors/command-line.ts'
 import { KcertError } from '../errors/kcert-error.ts'
 import { parseSelectors, selectors, sortings } from '../inspection/selection.ts'
 import {
@@ -124,7 +124,7 @@ html        one HTML file with what to do now and a timeline. It needs no networ
     ),
     timeout: valueFlag('DURATION', 'time to wait for a server', { default: '5s' }),
     cluster: booleanFlag('read the objects of the cluster that the kubeconfig selects'),
-    ...clusterFlags,
+    ...clusterFlagsBesideCluster,
     ...watchFlags('inspect'),
   }
 
@@ -149,7 +149,7 @@ html        one HTML file with what to do now and a timeline. It needs no networ
       thresholds: thresholdsOf(flags.warn, flags.crit),
       selection: { only: (flags.only ?? []).flatMap(parseSelectors), sort: flags.sort },
       timeoutMs: parseDuration(flags.timeout, '--timeout'),
-      ...(flags.cluster && { cluster: flags }),
+      ...(flags.cluster && { cluster: { ...flags, cluster: flags['cluster-name'] } }),
       ...(password === undefined ? {} : { password }),
     }
     const inspectNow = (): InspectJob => ({ ...job, now: this.timeOf(flags.at) })
@@ -208,20 +208,16 @@ html        one HTML file with what to do now and a timeline. It needs no networ
 }
 
 /** A kubeconfig to inspect is a target. As a flag it selects the cluster. */
-function refuseClusterFlags(flags: {
-  cluster: boolean
-  kubeconfig?: string | undefined
-  context?: string | undefined
-}) {
-  const named = flags.kubeconfig === undefined ? flags.context : flags.kubeconfig
-  if (flags.cluster || named === undefined) return
-  const flag = flags.kubeconfig === undefined ? '--context' : '--kubeconfig'
-  throw new KcertError('KCERT_USAGE', `${flag} requires --cluster`, {
+function refuseClusterFlags(
+  flags: FlagsOf<typeof clusterFlagsBesideCluster> & { readonly cluster: boolean },
+) {
+  const { 'request-timeout': _, ...ofCluster } = clusterFlagsBesideCluster
+  const given = new Map(Object.entries(flags).filter(([name, value]) => name in ofCluster && value))
+  const [flag] = given.keys()
+  if (flags.cluster || flag === undefined) return
+  throw new KcertError('KCERT_USAGE', `--${flag} requires --cluster`, {
     why: 'without --cluster kcert contacts no API server; to inspect a kubeconfig, give it as a target',
-    next:
-      flag === '--kubeconfig'
-        ? commandLine`kcert inspect --cluster --kubeconfig ${named}`
-        : 'kcert inspect --cluster --help',
+    next: '--cluster',
   })
 }
 

@@ -89,23 +89,29 @@ function ansiQuoted(word: string): string {
 }
 
 /** The flags of the command line that say which cluster and which nodes are meant, each with its value. */
-export type GivenFlags = Readonly<Partial<Record<(typeof repeatedFlags)[number], string>>>
+export type GivenFlags = Readonly<Partial<Record<(typeof repeatedFlags)[number], string | readonly string[]>>>
+
+// Neither --token, which is a secret, nor --insecure-skip-tls-verify, which advice must not suggest.
+const ofUser = ['user', 'as', 'as-group'] as const
+const besideUser = ['kubeconfig', 'context', 'cluster', 'server', 'certificate-authority'] as const
+const ofCluster = [...besideUser, ...ofUser] as const
 
 /** Flags that every later command of the advice must have too: without them it is for another cluster or other nodes. */
-export const repeatedFlags = ['kubeconfig', 'context', 'inventory', 'journal'] as const
+export const repeatedFlags = [...ofCluster, 'inventory', 'journal'] as const
 
-const ofCluster = ['kubeconfig', 'context'] as const
-/** Commands as advice has them, and which of the flags each takes. Others mean something else by a flag, or take it with another one alone. */
+/** Commands in advice, and which of the flags each takes. Others have another meaning of a flag, or require a second flag. */
 const takers: readonly (readonly [RegExp, readonly (keyof GivenFlags)[]])[] = [
-  // Not `create`: whoever gives a right does it as somebody else.
+  // Not `create`: a right is granted by another user than the one who lacks it.
   [
     /^kubectl(?= -| (?:annotate|apply|auth|delete|describe|edit|exec|get|label|logs|patch|rollout) )/,
     ofCluster,
   ],
   [
-    /^kcert (?:csr (?:approve|deny|describe|explain|fetch|list|request|submit)|token (?:check|create|delete|list)|cluster-info (?:show|update)|bootstrap check|kubelet manage|rotate-ca discover)(?![\w-])/,
+    /^kcert (?:csr (?:approve|deny|describe|explain|list|submit)|token (?:check|create|delete|list)|cluster-info (?:show|update)|bootstrap check|rotate-ca discover)(?![\w-])/,
     ofCluster,
   ],
+  // Their --user has another meaning.
+  [/^kcert (?:csr (?:fetch|request)|kubelet manage)(?![\w-])/, [...besideUser, 'as', 'as-group']],
   [/^kcert (?:inspect|csr check)(?= .*--cluster\b)/s, ofCluster],
   [/^kcert probe(?= .*--(?:all|api-servers|nodes|etcd|webhooks)(?![\w-]))/s, ['inventory', ...ofCluster]],
   [/^kcert (?:rotate-ca recover|renew|kubelet doctor)(?![\w-])/, ['inventory']],
@@ -129,15 +135,17 @@ export function withGivenFlags(text: string, given: GivenFlags): string {
     whole.lastIndex = index
     const [command = ''] = whole.exec(text) ?? []
     const [taker, flags = []] = takers.find(([one]) => one.test(command)) ?? []
-    const missing = flags.filter((flag) => {
-      const written = flag === 'inventory' ? '(?:--inventory|-i)' : `--${flag}`
-      return !new RegExp(String.raw` ${written}(?![\w-])`).test(command)
+    // Their --cluster is a boolean.
+    const hasClusterName = /^kcert (?:inspect|csr check) /.test(command)
+    const missing = flags.flatMap((flag) => {
+      const name = flag === 'cluster' && hasClusterName ? 'cluster-name' : flag
+      const written = flag === 'inventory' ? '(?:--inventory|-i)' : `--${name}`
+      return new RegExp(String.raw` ${written}(?![\w-])`).test(command) ? [] : [{ flag, name }]
     })
     const at = index + (taker?.exec(command)?.[0].length ?? 0)
-    const more = missing.flatMap((flag) => {
-      const value = given[flag]
-      return value === undefined ? [] : [` --${flag} ${shellWord(value)}`]
-    })
+    const more = missing.flatMap(({ flag, name }) =>
+      [given[flag] ?? []].flat().map((value) => ` --${name} ${shellWord(value)}`),
+    )
     done += text.slice(from, at) + more.join('')
     from = at
   }

@@ -40,7 +40,32 @@ test.each([
   expect(withGivenFlags(expected, given)).toBe(expected)
 })
 
-test('nothing was given, and nothing is repeated', () => {
+test.each([
+  [
+    'kcert csr list',
+    'kcert csr list --cluster c --server https://s --user u --as ann --as-group a --as-group b',
+  ],
+  [
+    'kubectl get csr x',
+    'kubectl --cluster c --server https://s --user u --as ann --as-group a --as-group b get csr x',
+  ],
+  // Their --user has another meaning.
+  [
+    'kcert csr fetch x',
+    'kcert csr fetch --cluster c --server https://s --as ann --as-group a --as-group b x',
+  ],
+  // Their --cluster is a boolean.
+  [
+    'kcert inspect --cluster',
+    'kcert inspect --cluster-name c --server https://s --user u --as ann --as-group a --as-group b --cluster',
+  ],
+])('repeats the flags that select cluster and user: %s', (advice, expected) => {
+  const flags = { cluster: 'c', server: 'https://s', user: 'u', as: 'ann', 'as-group': ['a', 'b'] }
+  expect(withGivenFlags(advice, flags)).toBe(expected)
+  expect(withGivenFlags(expected, flags)).toBe(expected)
+})
+
+test('repeats nothing where nothing was given', () => {
   expect(withGivenFlags('kcert csr list; kubectl get csr x', {})).toBe('kcert csr list; kubectl get csr x')
 })
 

@@ -162,7 +162,7 @@ function running(command: string, { args, cwd, env: own }: Situation): AdviceRun
 const temporaryRoot = new RegExp(`${RegExp.escape(tmpdir())}/[^/\\s'":]+`, 'g')
 const readsOnly =
   /^kcert (?:inspect|verify|probe|explain-error|csr (?:check|list|explain|describe)|.*--help)\b/
-const unknownWord = /there is no flag|has no command "|invalid option|unrecognized option|command not found/
+const unknownWord = /unknown flag: |unknown command "|invalid option|unrecognized option|command not found/
 
 function parsing(command: string): AdviceRun {
   const own = simpleCommands(command)

@@ -68,7 +68,7 @@ test.each([
   [['inspect', '--frobnicate'], 'Nonexistent flag: --frobnicate'],
   [['cluster-info', 'update'], 'Missing required flag ca'],
   [['verify'], 'Missing 1 required arg'],
-  [['csr', 'frobnicate'], 'kcert has no command "csr frobnicate"'],
+  [['csr', 'frobnicate'], 'unknown command "csr frobnicate"'],
   [['csr', 'list', 'a'], 'Unexpected argument: a'],
   [['verify', 'a', '--purpose', 'frobnicate'], 'frobnicate'],
   [['csr', 'approve', 'a', '--force=false'], '--force takes no value'],

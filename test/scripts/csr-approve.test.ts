@@ -84,7 +84,7 @@ test('--force=false, --yes=false and --dry-run=false approve nothing, and --dry-
     const { stdout, stderr, exit } = await kcert(['csr', 'approve', ...line])
     expect([stdout, exit]).toEqual(['', 2])
     expect(stderr).toContain(`KCERT_USAGE: ${flag} takes no value, but "false" was given`)
-    expect(stderr).toContain(`next: give ${flag} without "=", or leave it out`)
+    expect(stderr).toContain(`why: ${flag} is a boolean flag: write it without "=" or leave it out`)
   }
   for (const [value, what] of [
     ['false', 'invalid --dry-run value "false"'],

@@ -116,7 +116,7 @@ test('what may not be listed is told, and the rest is read', async () => {
   expect(`${shown.stdout}${shown.stderr}`).toContain('not looked for: listing EndpointSlices is not allowed')
 })
 
-test('a cluster that does not answer is exit 4, and the kubeconfig is shown all the same; --kubeconfig goes with --cluster', async () => {
+test('a cluster that does not answer is exit 4, and the kubeconfig is shown all the same; --kubeconfig requires --cluster', async () => {
   const kubeconfig = server.writeKubeconfig(join(folder, 'away.conf'), undefined, {
     server: 'https://127.0.0.1:9',
   })
@@ -127,6 +127,6 @@ test('a cluster that does not answer is exit 4, and the kubeconfig is shown all 
   const misled = await kcertBeside(['inspect', '--kubeconfig', kubeconfig])
   expect([misled.exit, misled.stderr]).toEqual([
     2,
-    expect.stringContaining(`next: kcert inspect --cluster --kubeconfig ${kubeconfig}`),
+    expect.stringContaining(`next: kcert inspect --kubeconfig ${kubeconfig} --cluster`),
   ])
 })

@@ -52,16 +52,16 @@ test('an unknown command names the nearest one and exits 2', () => {
   expect(kcert(['inspct', 'x'])).toEqual({
     stdout: '',
     stderr:
-      'KCERT_USAGE: kcert has no command "inspct x"\nwhy: did you mean "inspect"?\nnext: kcert inspect --help\n',
+      'KCERT_USAGE: unknown command "inspct x"\nwhy: did you mean "inspect"?\nnext: kcert inspect --help\n',
     exit: 2,
   })
 })
 
 test.each([
-  [['key', 'gen'], 'kcert has no command "key gen"', 'key generate'],
-  [['ca', 'inti', '--cn', 'x'], 'kcert has no command "ca inti x"', 'ca init'],
-  [['key:generate', '--out', 'k'], 'kcert has no command "key:generate k"', 'key generate'],
-  [['--no-color', 'inspect', 'x'], '--no-color stands before the command', 'inspect'],
+  [['key', 'gen'], 'unknown command "key gen"', 'key generate'],
+  [['ca', 'inti', '--cn', 'x'], 'unknown command "ca inti x"', 'ca init'],
+  [['key:generate', '--out', 'k'], 'unknown command "key:generate k"', 'key generate'],
+  [['--no-color', 'inspect', 'x'], 'flag --no-color is before the command', 'inspect'],
 ])('%j is wrong usage that names the command which was meant', (args, message, near) => {
   const { stdout, stderr, exit } = kcert(args)
   expect([stdout, exit]).toEqual(['', 2])
@@ -72,7 +72,7 @@ test.each([
 test('an unknown flag is wrong usage, with the help to read', () => {
   expect(kcert(['inspect', '--frobnicate'])).toEqual({
     stdout: '',
-    stderr: 'KCERT_USAGE: there is no flag --frobnicate\nnext: kcert inspect --help\n',
+    stderr: 'KCERT_USAGE: unknown flag: --frobnicate\nnext: kcert inspect --help\n',
     exit: 2,
   })
 })

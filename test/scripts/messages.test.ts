@@ -40,8 +40,8 @@ test.each([
     3,
     `request "${name}" for signer ${client} would be refused: "${name}" `,
   ]),
-  [['inspect', 'ca.pem', '--ouput', 'json'], 2, 'there is no flag --ouput\nwhy: did you mean "--output"?'],
-  [['--hepl'], 2, 'kcert has no command "--hepl"\nnext: kcert --help'],
+  [['inspect', 'ca.pem', '--ouput', 'json'], 2, 'unknown flag: --ouput\nwhy: did you mean "--output"?'],
+  [['--hepl'], 2, 'unknown command "--hepl"\nnext: kcert --help'],
   [
     ['csr', 'check', 'a.csr'],
     2,

@@ -29,9 +29,7 @@ async function mistakeIn(words: readonly string[]): Promise<string | undefined> 
   const asksForHelp = words.includes('--help')
   if (length === undefined) {
     const isTopic = scripts.has(`help/${names.join('/')}.txt`)
-    return asksForHelp && (names.length === 0 || isTopic)
-      ? undefined
-      : `kcert has no command "${words.join(' ')}"`
+    return asksForHelp && (names.length === 0 || isTopic) ? undefined : `unknown command "${words.join(' ')}"`
   }
   if (asksForHelp) return undefined
   const Known = scripts.load(`commands/${words.slice(0, length).join('/')}.js`) as Command

@@ -17,7 +17,7 @@ test.each([
   [['renew', '--node', 'nobody'], 'nothing says how node "nobody" is reached'],
   [['renew', '--inventory', 'none.yaml'], 'there is no inventory none.yaml'],
   [['kubelet', 'doctor', 'nobody'], 'nothing says how node "nobody" is reached'],
-  [['kubelet', 'doctor', '--root', '.', '-i', 'kcert.yaml'], 'cannot also be provided'],
+  [['kubelet', 'doctor', '--root', '.', '-i', 'kcert.yaml'], 'are mutually exclusive'],
 ])('%s is wrong usage, and says why', (args, text) => {
   const { stdout, stderr, exit } = kcert(args, { cwd: folder })
   expect({ stdout, exit }).toEqual({ stdout: '', exit: 2 })

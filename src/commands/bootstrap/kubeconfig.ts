@@ -12,7 +12,8 @@ import { wouldBePrinted } from '../../cli/exposed-key.ts'
 import {
   booleanFlag,
   clusterExits,
-  clusterFlags,
+  clusterFlagsBesideServer,
+  otherClusterFlags,
   repeatedFlag,
   reportFormatFlag,
   valueFlag,
@@ -60,11 +61,11 @@ The file holds the token, has mode 0600, and is what the kubelet takes as --boot
     pin: repeatedFlag('PIN', 'discovery hash that a CA of cluster-info must have: sha256:…; may be repeated'),
     ca: valueFlag('FILE', 'CA certificates, one of which must be in cluster-info'),
     server: valueFlag('HOST:PORT', 'read cluster-info from here, without a kubeconfig', {
-      exclusive: ['kubeconfig', 'context'],
+      exclusive: [...otherClusterFlags, 'user'],
     }),
     force: booleanFlag('replace the file when it is there'),
     'dry-run': booleanFlag('prove everything, and write nothing'),
-    ...clusterFlags,
+    ...clusterFlagsBesideServer,
     output: reportFormatFlag(),
   }
 
@@ -89,7 +90,7 @@ The file holds the token, has mode 0600, and is what the kubelet takes as --boot
     const settings = { token, pins }
     const found =
       server === undefined
-        ? await this.onCluster(flags, (cluster) => discoverBy(cluster, settings))
+        ? await this.onCluster({ ...flags, server: undefined }, (cluster) => discoverBy(cluster, settings))
         : await discoverAt(server, settings, connectionOptions(context, flags))
     const { authorities } = found.info
     const document = kubeconfigDocument(

@@ -5,7 +5,7 @@ import {
   booleanFlag,
   type ClusterFlags,
   clusterExits,
-  clusterFlags,
+  clusterFlagsBesideCluster,
   numberFlag,
   operand,
   repeatedFlag,
@@ -79,7 +79,7 @@ what is wholly known to be right is approved, exactly as a policy would. --nodes
     cluster: booleanFlag('the operand is the name of an object, also where a file is called so', {
       helpGroup: 'CLUSTER',
     }),
-    ...clusterFlags,
+    ...clusterFlagsBesideCluster,
     output: reportFormatFlag(),
   }
 
@@ -110,7 +110,7 @@ what is wholly known to be right is approved, exactly as a policy would. --nodes
             policies,
             facts: facts ?? noFacts,
           })
-        : await this.checkOnCluster(input, { policies, facts }, flags)
+        : await this.checkOnCluster(input, { policies, facts }, { ...flags, cluster: flags['cluster-name'] })
     await this.show(flags.output, report, renderCheck)
     const isFine =
       report.rules.every(({ ok }) => ok) && (!report.isSubmitted || report.decision === 'approve')

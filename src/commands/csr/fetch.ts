@@ -12,7 +12,14 @@ import { namesOf } from '../../app/csr/request-names.ts'
 import { type FlagsOf, KcertCommand } from '../../cli/base-command.ts'
 import { type CommandFiles, checkFiles, flagFiles } from '../../cli/command-files.ts'
 import { printedOnlyByName, wouldBePrinted } from '../../cli/exposed-key.ts'
-import { booleanFlag, clusterExits, clusterFlags, formatFlag, operands, valueFlag } from '../../cli/flags.ts'
+import {
+  booleanFlag,
+  clusterExits,
+  clusterFlagsBesideUser,
+  formatFlag,
+  operands,
+  valueFlag,
+} from '../../cli/flags.ts'
 import { readInput } from '../../cli/input.ts'
 import { parseDuration } from '../../cli/instant.ts'
 import { tellChanges, whileStoppable } from '../../cli/interruption.ts'
@@ -112,7 +119,7 @@ kube-controller-manager removes an object an hour after it was issued: fetch it 
     'print-key': booleanFlag('print a Secret, which holds the private key, to standard output', {
       helpGroup: 'MANIFEST',
     }),
-    ...clusterFlags,
+    ...clusterFlagsBesideUser,
     output: formatFlag(
       ['text', 'json', 'yaml', 'manifest'],
       'how to show what was done; manifest: the objects of --secret and --configmap',
@@ -144,7 +151,7 @@ kube-controller-manager removes an object an hour after it was issued: fetch it 
       secret: flags.secret === undefined ? undefined : placeOf(flags.secret, '--secret'),
       configMap: flags.configmap === undefined ? undefined : placeOf(flags.configmap, '--configmap'),
     }
-    return this.onCluster(flags, async (cluster) => {
+    return this.onCluster({ ...flags, user: undefined }, async (cluster) => {
       const wait = waitMs === undefined ? undefined : { durationMs: waitMs }
       const object = await settledRequest(cluster.requests, name, wait)
       const fetched = fitCertificate(object, {
@@ -206,7 +213,7 @@ kube-controller-manager removes an object an hour after it was issued: fetch it 
           : { certificates: readCertificates(await readInput(ca, context)), place: ca },
     }
     const { report, exit } = await whileStoppable(tellChanges, context.stderr, () =>
-      this.onCluster(flags, ({ requests }) => fetchMany(settings, requests, context)),
+      this.onCluster({ ...flags, user: undefined }, ({ requests }) => fetchMany(settings, requests, context)),
     )
     await this.show(output, report, renderFetchedMany)
     return exit

@@ -3,7 +3,13 @@ import { requestFlags } from '../../app/csr/request-flags.ts'
 import { checkTogether, saysWhat, settingsOf } from '../../app/csr/request-settings.ts'
 import { KcertCommand } from '../../cli/base-command.ts'
 import { checkFiles } from '../../cli/command-files.ts'
-import { booleanFlag, clusterExits, clusterFlags, reportFormatFlag, valueFlag } from '../../cli/flags.ts'
+import {
+  booleanFlag,
+  clusterExits,
+  clusterFlagsBesideUser,
+  reportFormatFlag,
+  valueFlag,
+} from '../../cli/flags.ts'
 import { parseDuration } from '../../cli/instant.ts'
 import { whileStoppable } from '../../cli/interruption.ts'
 import { tellLine } from '../../cli/tell-line.ts'
@@ -86,7 +92,7 @@ issued; then both are replaced as one, so that a server which reads them never f
     'expiration-seconds': requestFlags['expiration-seconds'],
     name,
     'cluster-domain': requestFlags['cluster-domain'],
-    ...clusterFlags,
+    ...clusterFlagsBesideUser,
     output: reportFormatFlag(),
   }
 
@@ -139,7 +145,7 @@ issued; then both are replaced as one, so that a server which reads them never f
     }
     const goesOn = () => 'nothing is lost, and the same command goes on from here'
     const report = await whileStoppable(goesOn, context.stderr, () =>
-      this.onCluster(flags, (cluster) =>
+      this.onCluster({ ...flags, user: undefined }, (cluster) =>
         requestCertificate({
           cluster,
           context,

@@ -10,7 +10,8 @@ import {
   booleanFlag,
   type ClusterFlags,
   clusterExits,
-  clusterFlags,
+  clusterFlagsBesideUserAndServer,
+  otherClusterFlags,
   reportFormatFlag,
   valueFlag,
 } from '../../cli/flags.ts'
@@ -77,7 +78,7 @@ was made with, or a bearer token in a file. The pair is held against each other 
     }),
     namespace: valueFlag('NAME', 'namespace of the context', { char: 'n' }),
     server: valueFlag('URL', 'URL of the API server, instead of that of the kubeconfig in use', {
-      exclusive: ['kubeconfig', 'context'],
+      exclusive: otherClusterFlags,
       dependsOn: ['ca'],
     }),
     ca: valueFlag('FILE', 'CA certificates of --server', { dependsOn: ['server'] }),
@@ -85,7 +86,7 @@ was made with, or a bearer token in a file. The pair is held against each other 
     force: booleanFlag('replace the file when it is there'),
     'dry-run': booleanFlag('show what would be written, and write nothing'),
     verify: booleanFlag('ask the API server whether it works'),
-    ...clusterFlags,
+    ...clusterFlagsBesideUserAndServer,
     output: reportFormatFlag(),
   }
 
@@ -124,7 +125,7 @@ was made with, or a bearer token in a file. The pair is held against each other 
     }
     const { connection, made } =
       flags.server === undefined
-        ? await this.onCluster(flags, async (cluster) => {
+        ? await this.onCluster({ ...flags, user: undefined }, async (cluster) => {
             const connection = cluster.connection()
             const request = csr === undefined ? undefined : await this.ofRequest(cluster, csr, flags)
             return { connection, made: await make(connection, request) }

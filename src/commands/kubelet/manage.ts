@@ -6,7 +6,13 @@ import { manageSettingsOf } from '../../app/kubelet/manage-settings.ts'
 import { metricsFile, metricsServer } from '../../app/kubelet/metrics-output.ts'
 import { KcertCommand } from '../../cli/base-command.ts'
 import { checkFiles, flagFiles } from '../../cli/command-files.ts'
-import { booleanFlag, clusterExits, clusterFlags, reportFormatFlag, valueFlag } from '../../cli/flags.ts'
+import {
+  booleanFlag,
+  clusterExits,
+  clusterFlagsBesideUser,
+  reportFormatFlag,
+  valueFlag,
+} from '../../cli/flags.ts'
 import { interruptible } from '../../cli/interruption.ts'
 import { type ExitCode, exitCodes } from '../../errors/codes.ts'
 import { KcertError } from '../../errors/kcert-error.ts'
@@ -111,7 +117,7 @@ second owner: see kcert kubelet forecast.`
     once: booleanFlag('end when there is a certificate that need not be renewed yet, or a try failed'),
     'force-renewal': booleanFlag('renew at the start, whatever the certificate says'),
     'dry-run': booleanFlag('show what would be asked for and when; ask for nothing, write nothing'),
-    ...clusterFlags,
+    ...clusterFlagsBesideUser,
     output: reportFormatFlag(),
   }
 
@@ -144,7 +150,7 @@ second owner: see kcert kubelet forecast.`
     const report = await manageCertificate(
       settings,
       {
-        cluster: flags,
+        cluster: { ...flags, user: undefined },
         bootstrapKubeconfig: bootstrap,
         dryRun: flags['dry-run'] ?? false,
         once: flags.once ?? false,

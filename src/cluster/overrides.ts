@@ -1,0 +1,55 @@
+import type { SelectedContext } from './kubeconfig-files.ts'
+
+/** Flags that replace parts of a kubeconfig's cluster and user, as kubectl has them. */
+export interface Overrides {
+  /** URL of the API server. */
+  readonly server?: string | undefined
+  /** A file with CA certificates in PEM. */
+  readonly certificateAuthority?: string | undefined
+  readonly skipsTlsVerify?: boolean | undefined
+  readonly token?: string | undefined
+  /** User to impersonate. */
+  readonly as?: string | undefined
+  readonly asGroups?: readonly string[] | undefined
+}
+
+type Fields = SelectedContext['cluster']
+
+/** Returns the context with the overrides in it. */
+export function withOverrides(selected: SelectedContext, overrides: Overrides): SelectedContext {
+  return {
+    ...selected,
+    cluster: clusterWith(selected.cluster, overrides),
+    user: userWith(selected.user, overrides),
+  }
+}
+
+// As client-go (tools/clientcmd, getCluster): a server of the command line does not have the TLS server name of the kubeconfig, and
+// either way to verify it replaces both of the kubeconfig.
+function clusterWith(cluster: Fields, { server, certificateAuthority, skipsTlsVerify }: Overrides): Fields {
+  const verifies = certificateAuthority !== undefined || skipsTlsVerify === true
+  return {
+    ...cluster,
+    ...(server !== undefined && { server, 'tls-server-name': undefined }),
+    ...(verifies && {
+      'certificate-authority': certificateAuthority,
+      'certificate-authority-data': undefined,
+      'insecure-skip-tls-verify': skipsTlsVerify === true,
+    }),
+  }
+}
+
+// kubectl presents the client certificate of the kubeconfig beside the token, and the API server then ignores the token. Here the token
+// replaces all credentials of the user.
+function userWith(user: Fields, { token, as, asGroups }: Overrides): Fields {
+  const credentials = token === undefined ? user : { token }
+  if (as === undefined) return credentials
+  const {
+    as: _,
+    'as-groups': __,
+    'as-uid': ___,
+    'as-user-extra': ____,
+    ...own
+  } = credentials as Record<string, unknown>
+  return { ...own, as, ...(asGroups !== undefined && { 'as-groups': asGroups }) }
+}
