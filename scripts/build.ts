@@ -3,7 +3,6 @@ import { globSync, mkdirSync, readFileSync, rmSync, writeFileSync } from 'node:f
 import { createRequire } from 'node:module'
 import { dirname, join, relative, resolve } from 'node:path'
 import { type BuildOptions, build, type Metafile } from 'esbuild'
-import pMap from 'p-map'
 import type { RootHelp } from '../src/cli/quick-help.ts'
 import { leanClientNode } from './lean-client-node.ts'
 import { leanOclif, quietOclif } from './lean-oclif.ts'
@@ -37,20 +36,13 @@ const shared = {
   define: { KCERT_VERSION: JSON.stringify(version), 'process.env.NODE_ENV': '"production"' },
   write: false as const,
 } satisfies BuildOptions
-// A few at a time: all at once they take 3 GB, and minutes where memory is slow to come.
-const atOnce = 2
-const runs = await pMap(
-  ['src/main.ts', ...commands],
-  (entry) =>
-    build({
-      ...shared,
-      entryPoints: [entry],
-      chunkNames: 'chunks/[name]-[hash]',
-      splitting: true,
-      plugins: [leanOclif(), quietOclif(), leanClientNode(), nodeBuiltins()],
-    }),
-  { concurrency: atOnce },
-)
+const program = await build({
+  ...shared,
+  entryPoints: ['src/main.ts', ...commands],
+  chunkNames: 'chunks/[name]-[hash]',
+  splitting: true,
+  plugins: [leanOclif(), quietOclif(), leanClientNode(), nodeBuiltins()],
+})
 // Help is oclif whole, in a bundle of its own that nothing else loads.
 const help = await build({
   ...shared,
@@ -74,13 +66,13 @@ const quickHelp = await build({
   plugins: [nodeBuiltins()],
 })
 
-const linked = [...link([...runs, help, commandHelp, quickHelp, packages], 'dist')]
+const linked = [...link([program, help, commandHelp, quickHelp, packages], 'dist')]
 const digest = hash('sha256', JSON.stringify(linked)).slice(0, 12)
 const scripts = linked.map(([path, text]) => [path, text.replaceAll('KCERT_BUILD', `"${digest}"`)] as const)
 // What kcert consists of are scripts, whatever the package around them says of its modules.
 writeDist(new Map([...scripts, ...commandEntries(), ['package.json', '{"type":"commonjs"}\n']]))
 writeFileSync('dist/root-help.json', asciiJson(await rootHelps()))
-if (process.argv.includes('--sizes')) for (const { metafile } of [...runs, help]) printSizes(metafile)
+if (process.argv.includes('--sizes')) for (const { metafile } of [program, help]) printSizes(metafile)
 
 /** The list of commands, from each width on that changes it. */
 async function rootHelps(): Promise<RootHelp> {

@@ -2,15 +2,29 @@ import { getAsset, getAssetKeys, getRawAsset } from 'node:sea'
 import { loadScripts } from './cli/program-scripts.ts'
 import { main } from './main.ts'
 
-// The single executable (`npm run dist`): Node with the scripts of dist/ in it, and with what V8 has compiled of them.
+// The single executable (`npm run dist`): Node.js with the scripts of dist/ in it, and with what V8 has compiled of them.
 
 const assets = new Set(getAssetKeys())
+const parts = Buffer.from(getRawAsset('parts'))
 const scripts = loadScripts({
-  has: (name) => assets.has(name),
-  bytes: (name) => Buffer.from(getRawAsset(name)),
+  has: (name) => assets.has(name) || assets.has(`${name}.zst`),
+  bytes,
   code: (name) => (assets.has(`${name}.code`) ? new Uint8Array(getRawAsset(`${name}.code`)) : undefined),
   path: (name) => `kcert/dist/${name}`,
 })
+
+/** Returns a script, put together from its parts (scripts/release/executable.ts), which other scripts have too. */
+function bytes(name: string): Buffer {
+  if (assets.has(`${name}.zst`)) {
+    const { zstdDecompressSync } = process.getBuiltinModule('node:zlib')
+    return zstdDecompressSync(new Uint8Array(getRawAsset(`${name}.zst`)))
+  }
+  const places = Buffer.from(getRawAsset(name))
+  const own: Buffer[] = []
+  for (let at = 0; at < places.length; at += 8)
+    own.push(parts.subarray(places.readUInt32LE(at), places.readUInt32LE(at + 4)))
+  return Buffer.concat(own)
+}
 
 // What npm installs as a program of its own is here a link to this one: kubectl runs it to complete `kubectl kcert …`.
 const completes = process.argv0.endsWith('kubectl_complete-kcert')

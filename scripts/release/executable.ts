@@ -1,0 +1,160 @@
+import { execFileSync, spawnSync } from 'node:child_process'
+import {
+  copyFileSync,
+  globSync,
+  mkdirSync,
+  mkdtempSync,
+  readdirSync,
+  readFileSync,
+  renameSync,
+  rmSync,
+  writeFileSync,
+} from 'node:fs'
+import { tmpdir } from 'node:os'
+import { dirname, join, resolve } from 'node:path'
+import { constants as zlib, zstdCompressSync } from 'node:zlib'
+import { build } from 'esbuild'
+import { onlyCopy } from '../../src/cli/program-scripts.ts'
+import { nodeBuiltins } from '../node-builtins.ts'
+import { type Arch, launcherOf, neededGlibc, newestGlibc, nodeFolder, strippedNode } from './node.ts'
+
+// The single executable: Node.js with the scripts of dist/ as assets (https://nodejs.org/api/single-executable-applications.html), and
+// with what V8 compiles of them when each command runs. It has no start snapshot, because a snapshot would freeze the terminal's colors.
+
+const fuse = 'NODE_SEA_FUSE_fce680ab2cc467b6e072b8b5df1996b2'
+
+/** Builds dist/, and from it the executable of an architecture. Without a way to start Node.js of that architecture it has no compiled code. */
+export async function buildExecutable(arch: Arch, target: string): Promise<void> {
+  // As in test/build-once.ts.
+  if (process.env.KCERT_TEST_BUILT === undefined)
+    execFileSync(process.execPath, ['scripts/build.ts'], { stdio: 'inherit' })
+  const folder = mkdtempSync(join(tmpdir(), 'kcert-dist-'))
+  try {
+    const launcher = launcherOf(arch)
+    const assets = {
+      'package.json': 'package.json',
+      'oclif.manifest.json': 'oclif.manifest.json',
+      ...scriptAssets(folder),
+      ...(launcher === undefined ? {} : compiledCode([...launcher, join(nodeFolder(arch), 'bin/node')], folder)),
+    }
+    await writeExecutable(arch, target, assets, folder)
+  } finally {
+    rmSync(folder, { recursive: true })
+  }
+  const glibc = neededGlibc(target)
+  if (glibc.localeCompare(newestGlibc, 'en', { numeric: true }) > 0)
+    throw new Error(`${target} needs glibc ${glibc}, and a release needs at most ${newestGlibc}`)
+}
+
+/**
+ * Each module once: the scripts of dist/ repeat them, so that a command is one file. Of each script there is an asset with the places
+ * of its parts in "parts". Scripts of whole packages are seldom needed, and compressed.
+ */
+function scriptAssets(folder: string): Record<string, string> {
+  const assets: Record<string, string> = {}
+  const places = new Map<string, number>()
+  const parts: string[] = []
+  let length = 0
+  const write = (name: string, bytes: Uint8Array): void => {
+    const path = join(folder, name.replaceAll('/', '.'))
+    writeFileSync(path, bytes)
+    assets[name] = path
+  }
+  for (const name of globSync('**/*.{js,json}', { cwd: 'dist' }).sort()) {
+    if (name === 'package.json') continue
+    const text = readFileSync(`dist/${name}`, 'latin1')
+    if (name.startsWith('packages/')) {
+      write(`${name}.zst`, zstdCompressSync(Buffer.from(text, 'latin1'), { params: { [zlib.ZSTD_c_compressionLevel]: 19 } }))
+      continue
+    }
+    const own = text.split(/(?<=\n)(?=\$define\()/)
+    const index = Buffer.alloc(own.length * 8)
+    for (const [at, part] of own.entries()) {
+      if (!places.has(part)) {
+        places.set(part, length)
+        parts.push(part)
+        length += part.length
+      }
+      const from = places.get(part) ?? 0
+      index.writeUInt32LE(from, at * 8)
+      index.writeUInt32LE(from + part.length, at * 8 + 4)
+    }
+    write(name, index)
+  }
+  write('parts', Buffer.from(parts.join(''), 'latin1'))
+  return assets
+}
+
+/** Runs every command in ways that need no cluster, and returns the code that the program stored. */
+function compiledCode(node: readonly string[], folder: string): Record<string, string> {
+  const [program = '', ...words] = node
+  const { commands } = JSON.parse(readFileSync('oclif.manifest.json', 'utf8')) as { commands: object }
+  const lines = [
+    ['inspect', 'examples/kubelet.kubeconfig'],
+    ['--help'],
+    ['inspect', '--help'],
+    ['csr', '--help'],
+    ...Object.keys(commands).map((id) => [...id.split(':'), '--no-such-flag']),
+  ]
+  for (const line of lines)
+    spawnSync(program, [...words, resolve('bin/run.js'), ...line], {
+      env: { XDG_CACHE_HOME: folder, PATH: process.env.PATH },
+      stdio: 'ignore',
+    })
+  const kept = join(folder, 'kcert')
+  return Object.fromEntries(
+    readdirSync(kept).map((file) => {
+      const path = join(kept, file)
+      // Once: what lies in the executable is not written again.
+      writeFileSync(path, onlyCopy(readFileSync(path))!)
+      // commands.csr.list.js-BUILD-VERSION is of commands/csr/list.js.
+      return [`${file.replace(/\.js-.*/s, '').replaceAll('.', '/')}.js.code`, path]
+    }),
+  )
+}
+
+async function writeExecutable(
+  arch: Arch,
+  target: string,
+  assets: Readonly<Record<string, string>>,
+  folder: string,
+): Promise<void> {
+  const main = join(folder, 'main.js')
+  await build({
+    entryPoints: ['src/executable.ts'],
+    outfile: main,
+    bundle: true,
+    format: 'cjs',
+    platform: 'node',
+    target: 'node24',
+    minifySyntax: true,
+    minifyWhitespace: true,
+    define: constants(),
+    plugins: [nodeBuiltins()],
+  })
+  const output = join(folder, 'kcert.blob')
+  const config = join(folder, 'sea.json')
+  const launcher = launcherOf(arch)
+  // Code that another architecture compiled is rejected, with a line on standard error.
+  const useCodeCache = launcher !== undefined
+  writeFileSync(config, JSON.stringify({ main, output, assets, disableExperimentalSEAWarning: true, useCodeCache }))
+  const [program = '', ...words] = [...(launcher ?? []), launcher ? join(nodeFolder(arch), 'bin/node') : process.execPath]
+  execFileSync(program, [...words, '--experimental-sea-config', config], {
+    stdio: ['ignore', 'ignore', 'inherit'],
+  })
+  const node = join(folder, 'node')
+  strippedNode(arch, node)
+  // postject warns about notes without names, which every build of Node.js has.
+  execFileSync('node_modules/.bin/postject', [node, 'NODE_SEA_BLOB', output, '--sentinel-fuse', fuse], {
+    stdio: 'ignore',
+  })
+  mkdirSync(dirname(target), { recursive: true })
+  copyFileSync(node, `${target}.new`)
+  renameSync(`${target}.new`, target)
+}
+
+/** The values of the constants that scripts/build.ts defines too. */
+function constants(): Record<string, string> {
+  const { version } = JSON.parse(readFileSync('package.json', 'utf8')) as { version: string }
+  return { KCERT_VERSION: JSON.stringify(version), KCERT_BUILD: '""' }
+}
