@@ -2,7 +2,7 @@ import type { Command } from '@oclif/core'
 import { descriptionBlocks } from '../../src/cli/description.ts'
 import { generatedNote, table } from './page.ts'
 
-type Manifest = Record<string, Command.Cached>
+export type Manifest = Record<string, Command.Cached>
 type Flag = Command.Cached['flags'][string]
 
 /** Returns docs/commands/<command>.md for every command, and an index of them. */
@@ -61,8 +61,8 @@ function flagsPart(command: Command.Cached): string {
   return rows.length === 0 ? '' : `## Flags\n\n${table(['flag', 'meaning'], rows)}`
 }
 
-/** What follows begins a sentence of its own. */
-function sentence(text = ''): string {
+/** Returns the text with a period, so that a sentence can follow. */
+export function sentence(text = ''): string {
   return text === '' || /[.?!]$/.test(text) ? text : `${text}.`
 }
 
@@ -72,7 +72,8 @@ function flagName(flag: Flag): string {
   return `\`${flag.char ? `-${flag.char}, ` : ''}--${flag.name}${value}\``
 }
 
-function flagMeaning(flag: Flag): string {
+/** Returns what a flag means, its values and its default, as Markdown. */
+export function flagMeaning(flag: Flag): string {
   const facts = [
     sentence(flag.description ?? flag.summary),
     flag.type === 'option' && flag.options ? `One of ${flag.options.join(', ')}.` : '',
@@ -90,21 +91,31 @@ function exitCodesPart(command: Command.Cached): string {
 }
 
 function examplesPart(command: Command.Cached): string {
-  const examples = (command.examples ?? []).map((example) =>
-    typeof example === 'string' ? example : `${example.description}\n\n${example.command}`,
+  const blocks = exampleParts(command).map(({ title, code }) =>
+    title === '' ? fenced(code) : `${title}\n\n${fenced(code)}`,
   )
-  const blocks = examples.map((text) => {
-    const [first = '', ...rest] = text.replaceAll('<%= config.bin %>', 'kcert').split('\n\n')
-    return rest.length === 0 ? fenced(first) : `${first}\n\n${fenced(rest.join('\n\n'))}`
-  })
   return blocks.length === 0 ? '' : `## Examples\n\n${blocks.join('\n\n')}`
 }
 
-function fenced(text: string): string {
-  return `\`\`\`sh\n${text.trim()}\n\`\`\``
+/** Returns the examples of a command: what each does, if that is said, and the command lines. */
+export function exampleParts(command: Command.Cached): { title: string; code: string }[] {
+  const texts = (command.examples ?? []).map((example) =>
+    typeof example === 'string' ? example : `${example.description}\n\n${example.command}`,
+  )
+  return texts.map((text) => {
+    const [first = '', ...rest] = text.replaceAll('<%= config.bin %>', 'kcert').split('\n\n')
+    return rest.length === 0
+      ? { title: '', code: first.trim() }
+      : { title: first, code: rest.join('\n\n').trim() }
+  })
 }
 
-function spoken(id: string): string {
+function fenced(text: string): string {
+  return `\`\`\`sh\n${text}\n\`\`\``
+}
+
+/** Returns "csr list" of "csr:list". */
+export function spoken(id: string): string {
   return id.replaceAll(':', ' ')
 }
 

@@ -1,7 +1,8 @@
 import { errorCodes, exitCodes } from '../../src/errors/codes.ts'
 import { generatedNote, table } from './page.ts'
 
-const exitMeanings: Record<keyof typeof exitCodes, string> = {
+/** What each exit code means, for every command. */
+export const exitMeanings: Record<keyof typeof exitCodes, string> = {
   done: 'yes, or done',
   defect: 'a defect of kcert',
   usage: 'wrong usage, or an input that is not there',

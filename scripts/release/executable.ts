@@ -35,7 +35,9 @@ export async function buildExecutable(arch: Arch, target: string): Promise<void>
       'package.json': 'package.json',
       'oclif.manifest.json': 'oclif.manifest.json',
       ...scriptAssets(folder),
-      ...(launcher === undefined ? {} : compiledCode([...launcher, join(nodeFolder(arch), 'bin/node')], folder)),
+      ...(launcher === undefined
+        ? {}
+        : compiledCode([...launcher, join(nodeFolder(arch), 'bin/node')], folder)),
     }
     await writeExecutable(arch, target, assets, folder)
   } finally {
@@ -64,7 +66,10 @@ function scriptAssets(folder: string): Record<string, string> {
     if (name === 'package.json') continue
     const text = readFileSync(`dist/${name}`, 'latin1')
     if (name.startsWith('packages/')) {
-      write(`${name}.zst`, zstdCompressSync(Buffer.from(text, 'latin1'), { params: { [zlib.ZSTD_c_compressionLevel]: 19 } }))
+      write(
+        `${name}.zst`,
+        zstdCompressSync(Buffer.from(text, 'latin1'), { params: { [zlib.ZSTD_c_compressionLevel]: 19 } }),
+      )
       continue
     }
     const own = text.split(/(?<=\n)(?=\$define\()/)
@@ -137,8 +142,14 @@ async function writeExecutable(
   const launcher = launcherOf(arch)
   // Code that another architecture compiled is rejected, with a line on standard error.
   const useCodeCache = launcher !== undefined
-  writeFileSync(config, JSON.stringify({ main, output, assets, disableExperimentalSEAWarning: true, useCodeCache }))
-  const [program = '', ...words] = [...(launcher ?? []), launcher ? join(nodeFolder(arch), 'bin/node') : process.execPath]
+  writeFileSync(
+    config,
+    JSON.stringify({ main, output, assets, disableExperimentalSEAWarning: true, useCodeCache }),
+  )
+  const [program = '', ...words] = [
+    ...(launcher ?? []),
+    launcher ? join(nodeFolder(arch), 'bin/node') : process.execPath,
+  ]
   execFileSync(program, [...words, '--experimental-sea-config', config], {
     stdio: ['ignore', 'ignore', 'inherit'],
   })

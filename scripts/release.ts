@@ -1,0 +1,86 @@
+import { execFileSync } from 'node:child_process'
+import { mkdirSync, mkdtempSync, readdirSync, rmSync, statSync, writeFileSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join, resolve } from 'node:path'
+import { parseArgs } from 'node:util'
+import { buildArchives } from './release/archives.ts'
+import { readRelease } from './release/contents.ts'
+import { buildDeb } from './release/debian.ts'
+import { buildExecutable } from './release/executable.ts'
+import { sha256, writeFormula, writeInstallScript, writeKrewManifest } from './release/indexes.ts'
+import { type Arch, archNames, launcherOf } from './release/node.ts'
+import { buildNpmPackage } from './release/npm-package.ts'
+import { buildRpm } from './release/rpm.ts'
+import { softwareBill } from './sbom.ts'
+
+// `npm run release`: every file of a release in release/VERSION, without an account. RELEASING.md lists them. Flags: --url URL, the folder
+// from which users download them (without it there is no krew manifest and no formula); --arch x64, one architecture alone; --sign-key FILE,
+// an SSH key for SHA256SUMS.sig; --without rpm, for machines that have no rpmbuild; --quick, for tests: fast compression, so the files are larger; --out DIR.
+
+const { values } = parseArgs({
+  options: {
+    url: { type: 'string' },
+    arch: { type: 'string', multiple: true, default: ['x64', 'arm64'] },
+    'sign-key': { type: 'string' },
+    without: { type: 'string', multiple: true, default: [] },
+    quick: { type: 'boolean', default: false },
+    out: { type: 'string' },
+  },
+})
+const MiB = 1024 * 1024
+const limits = { download: 34 * MiB, disk: 125 * MiB }
+
+const archs = values.arch.map((arch): Arch => {
+  if (arch === 'x64' || arch === 'arm64') return arch
+  throw new Error(`--arch ${arch}: there are x64 and arm64`)
+})
+const release = readRelease()
+const target = resolve(values.out ?? `release/${release.version}`)
+const compression = values.quick ? { xz: 0, gzip: 1 } : { xz: 6, gzip: 9 }
+const published = { release, archs, target, url: values.url }
+const temporary = mkdtempSync(join(tmpdir(), 'kcert-release-'))
+const say = (what: string): void => void process.stdout.write(`${what}\n`)
+try {
+  rmSync(target, { recursive: true, force: true })
+  mkdirSync(target, { recursive: true })
+  for (const arch of archs) {
+    const executable = join(temporary, `kcert-${arch}`)
+    await buildExecutable(arch, executable)
+    // One dist/ for all that follows.
+    process.env.KCERT_TEST_BUILT ??= '1'
+    const { size } = statSync(executable)
+    const code = launcherOf(arch) === undefined ? ', without compiled code: no qemu-aarch64-static' : ''
+    say(`executable for ${archNames[arch].deb}: ${size} bytes (${(size / MiB).toFixed(1)} MiB)${code}`)
+    if (size > limits.disk) throw new Error(`it is larger than ${limits.disk / MiB} MiB`)
+    const parts = [executable, release, target, temporary, compression] as const
+    buildArchives(arch, ...parts)
+    buildDeb(arch, ...parts)
+    if (!values.without.includes('rpm')) buildRpm(arch, ...parts)
+  }
+  buildNpmPackage(release, target, temporary)
+  const [arch = 'x64'] = archs
+  const folder = `kcert-${release.version}-linux-${archNames[arch].deb}`
+  writeInstallScript(published, join(temporary, `archive-${arch}`, folder))
+  if (values.url !== undefined) {
+    writeKrewManifest(published)
+    writeFormula(published)
+  }
+  writeFileSync(join(target, 'kcert.cdx.json'), `${JSON.stringify(softwareBill(), null, 2)}\n`)
+  const names = readdirSync(target).sort()
+  const sums = names.map((name) => `${sha256(join(target, name))}  ${name}\n`)
+  writeFileSync(join(target, 'SHA256SUMS'), sums.join(''))
+  if (values['sign-key'] !== undefined)
+    execFileSync(
+      'ssh-keygen',
+      ['-q', '-Y', 'sign', '-f', values['sign-key'], '-n', 'kcert-release', join(target, 'SHA256SUMS')],
+      { stdio: ['ignore', 'ignore', 'inherit'] },
+    )
+  for (const name of readdirSync(target).sort()) {
+    const { size } = statSync(join(target, name))
+    say(`${String(size).padStart(9)}  ${name}`)
+    if (!values.quick && /\.(?:deb|rpm|tar\.xz)$/.test(name) && size > limits.download)
+      throw new Error(`${name} is larger than ${limits.download / MiB} MiB`)
+  }
+} finally {
+  rmSync(temporary, { recursive: true })
+}

@@ -1,0 +1,28 @@
+import { execFileSync } from 'node:child_process'
+import { cpSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs'
+import { join } from 'node:path'
+import type { Release } from './contents.ts'
+
+interface Manifest {
+  readonly files: readonly string[]
+  readonly [name: string]: unknown
+}
+
+/**
+ * Builds the npm package in `target` and returns its file name. dist/ already contains what kcert needs of other packages, so the
+ * package has no dependencies, and `npm install` brings one package.
+ */
+export function buildNpmPackage({ version }: Release, target: string, temporary: string): string {
+  const folder = join(temporary, 'npm')
+  const { scripts, dependencies, devDependencies, allowScripts, ...manifest } = JSON.parse(
+    readFileSync('package.json', 'utf8'),
+  ) as Manifest
+  mkdirSync(folder, { recursive: true })
+  for (const name of [...manifest.files, 'README.md', 'LICENSE'])
+    cpSync(name, join(folder, name), { recursive: true })
+  writeFileSync(join(folder, 'package.json'), `${JSON.stringify(manifest, null, 2)}\n`)
+  execFileSync('npm', ['pack', '--silent', '--ignore-scripts', '--pack-destination', target, folder], {
+    stdio: ['ignore', 'ignore', 'inherit'],
+  })
+  return `kcert-${version}.tgz`
+}
