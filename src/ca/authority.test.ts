@@ -83,27 +83,25 @@ test('a request whose signature is not by its own key is refused', () => {
   const der = Buffer.from(createRequest({ subject: { commonName: 'a' } }, requestKey))
   // The last octets are those of the signature.
   der[der.length - 5]! ^= 1
-  expect(() => readRequest(der, 'a.csr')).toThrow('the signature of a.csr does not count')
+  expect(() => readRequest(der, 'a.csr')).toThrow('the signature of a.csr is invalid')
 })
 
 test('octets that are no request are refused by the name of their file', () => {
-  expect(() => readRequest(Buffer.from('3003020101', 'hex'), 'a.csr')).toThrow(
-    'a.csr is no request that can be read',
-  )
+  expect(() => readRequest(Buffer.from('3003020101', 'hex'), 'a.csr')).toThrow('cannot read a.csr as a CSR')
 })
 
 test.each([
-  ['no certificate', [], caKey, 'ca.pem holds 0 certificates'],
-  ['a bundle', [root, root], caKey, 'ca.pem holds 2 certificates'],
-  ['a leaf', [certificate({})], caKey, 'ca.pem is no CA: CN=x'],
-  ['CA:FALSE', [certificate({ basicConstraints: { ca: false } })], caKey, 'ca.pem is no CA: CN=x'],
+  ['no certificate', [], caKey, 'ca.pem contains 0 certificates'],
+  ['a bundle', [root, root], caKey, 'ca.pem contains 2 certificates'],
+  ['a leaf', [certificate({})], caKey, 'ca.pem is not a CA: CN=x'],
+  ['CA:FALSE', [certificate({ basicConstraints: { ca: false } })], caKey, 'ca.pem is not a CA: CN=x'],
   [
     'a CA that may not sign',
     [certificate({ basicConstraints: { ca: true }, keyUsage: ['cRLSign'] })],
     caKey,
     'ca.pem may not sign certificates',
   ],
-  ["another's key", [root], otherKey, 'the key ca-key.pem does not belong to the CA ca.pem'],
+  ["another's key", [root], otherKey, 'the key ca-key.pem does not match the CA ca.pem'],
 ] as const)('%s is not opened as a CA', (_, certificates, key, message) => {
   expect(() => openAuthority(certificates, key, names)).toThrow(message)
 })

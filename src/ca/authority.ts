@@ -12,15 +12,15 @@ import { signatureFault } from '../x509/signature-fault.ts'
 import type { SigningProfile } from './profile.ts'
 import { kubernetesShortMs, validityOf } from './validity.ts'
 
-// Signs requests as kube-controller-manager does (pkg/controller/certificates/authority): subject, alternative names and key
-// come from the request, usages and lifetime from the signer, and nothing else of the request gets through.
+// Signs requests as kube-controller-manager does (pkg/controller/certificates/authority): subject, SANs and key come from the
+// request, usages and validity from the signer. Nothing else of the request is in the certificate.
 
-/** A CA's certificate and its private key, seen to belong together, and where the two were read from, for messages. */
+/** A CA's certificate and its private key, which match, and the files that they were read from, for messages. */
 export interface Authority extends SigningPair {
   readonly names: { readonly ca: string; readonly key: string }
 }
 
-/** A CA's certificate and the private key that belongs to it. */
+/** A CA's certificate and its private key. */
 export interface SigningPair {
   readonly certificate: Certificate
   readonly key: KeyObject
@@ -28,7 +28,7 @@ export interface SigningPair {
 
 /**
  * Returns the CA of a certificate file and a key file. Throws KCERT_CA_UNFIT when there is not exactly one certificate (as for
- * --cluster-signing-cert-file), when it is no CA or may not sign certificates, and when the key is another's.
+ * --cluster-signing-cert-file), when it is not a CA or may not sign certificates, and when the key does not match.
  */
 export function openAuthority(
   certificates: readonly Certificate[],
@@ -37,19 +37,19 @@ export function openAuthority(
 ): Authority {
   const [certificate] = certificates
   if (certificate === undefined || certificates.length > 1)
-    throw unfit(`${names.ca} holds ${certificates.length} certificates`, {
-      why: 'a CA signs with one, and its file must not be a bundle, as for kube-controller-manager',
-      next: 'put the certificate of the CA that signs into a file of its own',
+    throw unfit(`${names.ca} contains ${certificates.length} certificates`, {
+      why: 'as for kube-controller-manager, the file must contain only the certificate of the CA that signs',
+      next: commandLine`kcert inspect ${names.ca}`,
     })
   if (!certificate.isCa)
-    throw unfit(`${names.ca} is no CA: ${certificate.subject.text || 'its subject is empty'}`, {
-      why: 'its basicConstraints do not say CA:TRUE, so nobody would accept what it signs',
-      next: 'create a CA: kcert ca init --cn NAME --out ca.pem --key-out ca-key.pem',
+    throw unfit(`${names.ca} is not a CA: ${certificate.subject.text || 'its subject is empty'}`, {
+      why: 'its basicConstraints lack CA:TRUE, so clients reject every certificate that it signs',
+      next: commandLine`kcert inspect ${names.ca}`,
     })
   if (certificate.keyUsage !== undefined && !certificate.keyUsage.includes('keyCertSign'))
-    throw unfit(`${names.ca} may not sign certificates`, { why: 'its keyUsage has no keyCertSign' })
+    throw unfit(`${names.ca} may not sign certificates`, { why: 'its keyUsage lacks keyCertSign' })
   if (!isKeyOf(key, certificate))
-    throw unfit(`the key ${names.key} does not belong to the CA ${names.ca}`, {
+    throw unfit(`the key ${names.key} does not match the CA ${names.ca}`, {
       why: 'their public keys differ',
       next: commandLine`kcert inspect ${names.ca} ${names.key}`,
     })
@@ -63,7 +63,7 @@ export function isKeyOf(key: KeyObject, certificate: Certificate): boolean {
 }
 
 /**
- * Reads a request in DER and checks that whoever made it holds the key, and that it asks for nothing that is not read or not allowed.
+ * Reads a request in DER and checks its signature, and that it has no attributes that are unknown or not allowed.
  * Throws KCERT_REQUEST_REFUSED; `name` is for messages.
  */
 export function readRequest(
@@ -75,16 +75,16 @@ export function readRequest(
   try {
     request = CertificateRequest.parse(der)
   } catch (cause) {
-    throw refused(`${name} is no request that can be read`, messageOf(cause), { cause })
+    throw refused(`cannot read ${name} as a CSR`, messageOf(cause), { cause })
   }
   const verdict = request.verifySignature()
   if (!verdict.ok)
-    throw refused(`the signature of ${name} does not count`, signatureFault(request, verdict.reason))
+    throw refused(`the signature of ${name} is invalid`, signatureFault(request, verdict.reason))
   const unread = request.unreadAttributes
   if (unread.length > 0)
     throw refused(
-      `${name} has attributes that kcert does not read: ${unread.join(', ')}`,
-      'another program may',
+      `${name} has attributes that kcert cannot interpret: ${unread.join(', ')}`,
+      'other programs may interpret them',
     )
   const more = copiedBesides(request.subject, subjectAttributes)
   if (more.length > 0)
@@ -98,7 +98,7 @@ export function readRequest(
 
 export interface Issued {
   readonly certificate: Certificate
-  /** The CA ends first: the certificate lives shorter than its profile says. */
+  /** The CA expires first, so the validity is shorter than that of the profile. */
   readonly isClamped: boolean
   /** Names of requested extensions that are not in the certificate. */
   readonly droppedExtensions: readonly string[]
@@ -123,7 +123,7 @@ export function signRequest(
   })
   const subject = goName(textAttributes(request.subject))
   const { keyUsage, extendedKeyUsage } = usages
-  // Go names no issuer's key where subject and issuer are the same name: it takes the certificate for the issuer's own.
+  // Go writes no authority key identifier if subject and issuer are the same name: it takes the certificate for self-signed.
   const isNamedAsCa = Buffer.compare(encodeName(subject.rdns), ca.subject.der) === 0
   const der = issueCertificate(
     {
@@ -144,7 +144,7 @@ export function signRequest(
     authority.key,
   )
   return {
-    // Read back, so that nothing leaves that kcert itself would not accept.
+    // Read back, so that kcert issues nothing that it would not accept itself.
     certificate: Certificate.parse(der),
     isClamped: validity.isClamped,
     droppedExtensions: request.extensions.map(({ name }) => name).filter((name) => name !== 'subjectAltName'),
@@ -161,8 +161,8 @@ function unfit(what: string, advice: { why: string; next?: string }): KcertError
   return new KcertError('KCERT_CA_UNFIT', what, advice)
 }
 
-/** What helps with a request that is refused for what it is; for several of them there is better advice. */
-export const newRequestAdvice = 'create a new request: kcert csr create --user NAME --key-out FILE'
+/** The next step for a request that cannot be signed; several of them share one. */
+export const newRequestAdvice = 'kcert csr create --help'
 
 function refused(what: string, why: string, more: { cause?: unknown; next?: CommandLine } = {}): KcertError {
   return new KcertError('KCERT_REQUEST_REFUSED', what, { why, next: newRequestAdvice, ...more })

@@ -49,7 +49,7 @@ test('what has expired is left out and named, and what begins later is named', (
   const made = bundle([source('a', pem(old, one, later))], now, false)
   expect(subjects(made.members)).toEqual(['CN=one', 'CN=later'])
   expect(noticesOfBundle(made)).toEqual([
-    'left out, for it expired at 2020-01-01T23:55:00Z: CN=old (a: certificate 1)',
+    'left out, because it expired at 2020-01-01T23:55:00Z: CN=old (a: certificate 1)',
     'valid only from 2026-12-31T23:55:00Z: CN=later (a: certificate 3)',
   ])
 })
@@ -64,13 +64,13 @@ test('a certificate that is no CA is refused, or named where it is allowed', () 
     }
   }
   expect(refusal(false)).toMatchObject({
-    message: 'a: certificate 2 is no CA: CN=leaf',
-    next: 'name the file of its CA, or add --allow-non-ca',
+    message: 'a: certificate 2 is not a CA: CN=leaf',
+    why: expect.stringContaining('use the file of its CA, or add --allow-non-ca'),
   })
   // Of the commands that take CAs only one has that flag.
-  expect(refusal(undefined)).toMatchObject({ next: 'name the file of its CA' })
+  expect(refusal(undefined)).toMatchObject({ why: expect.not.stringContaining('--allow-non-ca') })
   expect(noticesOfBundle(bundle(sources, now, true))).toEqual([
-    'no CA, and trusted for itself: CN=leaf (a: certificate 2)',
+    'not a CA, so clients trust this certificate itself: CN=leaf (a: certificate 2)',
   ])
 })
 
@@ -85,8 +85,8 @@ test('private keys and text around certificates are passed over', () => {
 })
 
 test.each([
-  ['no certificate', key.export({ format: 'pem', type: 'pkcs8' }) as string, 'a holds no certificate'],
-  ['nothing', '', 'a holds no certificate'],
+  ['no certificate', key.export({ format: 'pem', type: 'pkcs8' }) as string, 'a contains no certificate'],
+  ['nothing', '', 'a contains no certificate'],
   ['a certificate that is cut short', pem(one).slice(0, -40), 'a: line 1: '],
   ['a damaged certificate among good ones', `${pem(one)}${pem(two).replace('MI', 'NI')}`, /^a: line 9: /],
   [

@@ -1,10 +1,10 @@
-import { commandLine, fixed } from '../errors/command-line.ts'
+import { commandLine } from '../errors/command-line.ts'
 import { KcertError, messageOf } from '../errors/kcert-error.ts'
 import { sourceName } from '../errors/source-name.ts'
 import { type Certificate, certificateOfBlock, readCertificates } from '../x509/certificate.ts'
 import { isCertificateLabel, looksLikePem, readPem } from '../x509/pem.ts'
 
-/** A file that CA certificates are taken from. */
+/** A file with CA certificates. */
 export interface BundleSource {
   readonly name: string
   readonly bytes: Uint8Array
@@ -22,16 +22,16 @@ export interface Bundle {
   /** In the order in which they were first seen. */
   readonly members: readonly BundleMember[]
   readonly leftOut: readonly (BundleMember & { readonly reason: LeftOutReason })[]
-  /** Members that are no CA: there only if they were allowed. */
+  /** Members that are not CAs, if these are allowed. */
   readonly notCas: readonly BundleMember[]
-  /** Members that begin later. */
+  /** Members that are not valid yet. */
   readonly notYetValid: readonly BundleMember[]
 }
 
 /**
  * Returns the CA certificates of several files as one trust bundle: each once by its SHA-256 digest, in the order of the files,
- * without the expired. Throws KCERT_X509_MALFORMED for a damaged certificate, for one left out in silence is a CA that is not
- * trusted; KCERT_CA_UNFIT for a certificate that is no CA, unless allowed (undefined where nobody is asked), and when nothing is left.
+ * without the expired. Throws KCERT_X509_MALFORMED for a damaged certificate, so that no CA is missing unnoticed;
+ * KCERT_CA_UNFIT for a certificate that is not a CA, unless allowed (undefined: there is no flag for it), and for an empty bundle.
  */
 export function bundle(sources: readonly BundleSource[], now: Date, allowNonCa: boolean | undefined): Bundle {
   const seen = new Set<string>()
@@ -58,7 +58,7 @@ export function bundle(sources: readonly BundleSource[], now: Date, allowNonCa: 
 function membersOf({ name, bytes }: BundleSource): BundleMember[] {
   const certificates = certificatesOf(name, bytes)
   if (certificates.length === 0)
-    throw malformed(name, `${sourceName(name)} holds no certificate`, 'nothing would be trusted by it')
+    throw malformed(name, `${sourceName(name)} contains no certificate`, 'it would add no CA to the bundle')
   const place = (index: number) => (certificates.length === 1 ? name : `${name}: certificate ${index + 1}`)
   return certificates.map((certificate, index) => ({ place: place(index), certificate }))
 }
@@ -72,7 +72,7 @@ function certificatesOf(name: string, bytes: Uint8Array): Certificate[] {
     throw malformed(
       name,
       `${sourceName(name)}: line ${defect.line}: ${defect.reason}`,
-      'a CA may be lost with it',
+      'a CA may be missing from the bundle',
     )
   return blocks
     .filter(({ label }) => isCertificateLabel(label))
@@ -86,7 +86,7 @@ function named<Result>(name: string, place: string, read: () => Result): Result 
     throw malformed(
       name,
       `${sourceName(name)}${place}: ${messageOf(cause)}`,
-      'a CA may be lost with it',
+      'a CA may be missing from the bundle',
       cause,
     )
   }
@@ -100,17 +100,16 @@ function malformed(file: string, what: string, why: string, cause?: unknown): Kc
 function notCa({ place, certificate }: BundleMember, allowNonCa: false | undefined): KcertError {
   return new KcertError(
     'KCERT_CA_UNFIT',
-    `${place} is no CA: ${certificate.subject.text || 'its subject is empty'}`,
+    `${place} is not a CA: ${certificate.subject.text || 'its subject is empty'}`,
     {
-      why: 'in a bundle it would be trusted for itself, which is seldom meant',
-      next: commandLine`name the file of its CA${fixed(allowNonCa === undefined ? '' : ', or add --allow-non-ca')}`,
+      why: `in a bundle, clients would trust this certificate itself; use the file of its CA${allowNonCa === undefined ? '' : ', or add --allow-non-ca'}`,
     },
   )
 }
 
 function nothingLeft(): KcertError {
   return new KcertError('KCERT_CA_UNFIT', 'every certificate has expired, so the bundle would be empty', {
-    why: 'whoever reads an empty bundle trusts nobody, or refuses to start',
-    next: 'kcert ca renew --ca FILE --ca-key FILE',
+    why: 'with an empty bundle, clients trust no server, and some do not start',
+    next: 'kcert ca renew --help',
   })
 }

@@ -76,8 +76,8 @@ function openPem(file: ClusterFile): OpenedFile {
       if (bytes === undefined) return Buffer.from(file.content).toString('utf8')
       if (isUtf8(bytes)) return bytes.toString('utf8')
       throw new KcertError('KCERT_EDIT_REFUSED', `${file.node}:${file.path} has bytes that are not UTF-8`, {
-        why: 'they would not stay as they are when the certificates in it are replaced',
-        next: commandLine`remove them on node ${file.node}; to see what else is in the file: kcert inspect ${file.path}`,
+        why: `kcert cannot keep them when it replaces the certificates; remove them on node ${file.node}`,
+        next: commandLine`kcert inspect ${file.path}`,
       })
     },
   }

@@ -90,7 +90,7 @@ test.each(['-----BEGIN CERTIFICATE-----', 'my only copy', '{"other":1}'])(
   'a file of something else ("%s") is not touched, though its last line has no newline',
   (text) => {
     const store = new MemoryStore(text)
-    expect(() => new Ledger(store)).toThrow('line 1 of the ledger ca.ledger.jsonl is no entry')
+    expect(() => new Ledger(store)).toThrow('line 1 of the issuance log ca.ledger.jsonl is not an entry')
     expect(store.text).toBe(text)
   },
 )
@@ -113,7 +113,7 @@ test.each([
   'null',
 ])('a line that is %s, and not the last, keeps every number from being drawn', (line) => {
   const open = () => new Ledger(new MemoryStore(`{"serialNumber":"01"}\n${line}\n{"serialNumber":"02"}\n`))
-  expect(open).toThrow('line 2 of the ledger ca.ledger.jsonl is no entry')
+  expect(open).toThrow('line 2 of the issuance log ca.ledger.jsonl is not an entry')
 })
 
 test('when the ledger cannot be written, nothing is handed out', () => {

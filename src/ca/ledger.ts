@@ -5,8 +5,8 @@ import { rfc3339 } from '../pki/rfc3339.ts'
 import type { Certificate } from '../x509/certificate.ts'
 import { drawSerialNumber, normalSerialNumber, type RandomOctets } from './serial.ts'
 
-// Every certificate that a CA has signed, one JSON object a line. It is written before a certificate leaves kcert, so a
-// certificate that is not in it was not signed by kcert, and no serial number is given twice.
+// The issuance log: every certificate that a CA has signed, one JSON object per line. It is written before kcert returns a
+// certificate, so kcert did not sign any certificate that is missing from it, and no serial number is used twice.
 
 export interface LedgerEntry {
   /** Hexadecimal. */
@@ -20,15 +20,15 @@ export interface LedgerEntry {
   readonly issuedAt: string
 }
 
-/** Where the lines are kept. The caller holds the lock on it while a Ledger is open. */
+/** The file of the log. The caller locks it while a Ledger is open. */
 export interface LedgerStore {
   /** For messages: the path. */
   readonly name: string
-  /** All octets; none when there is no ledger yet. */
+  /** All bytes; none if there is no log yet. */
   read(): Uint8Array
-  /** Adds octets at the end and returns once they are on the disk. */
+  /** Appends bytes and returns once they are on disk. */
   append(octets: Uint8Array): void
-  /** Cuts off what is behind this many octets. */
+  /** Truncates the file to this many bytes. */
   cut(length: number): void
 }
 
@@ -39,8 +39,8 @@ export class Ledger {
   private readonly taken: Set<string>
 
   /**
-   * Reads the ledger. A last line that a crash cut short is removed: its certificate never left. Throws
-   * KCERT_LEDGER_DAMAGED when any other line is no entry.
+   * Reads the log. Removes a last line that a crash cut short: its certificate was never returned. Throws
+   * KCERT_LEDGER_DAMAGED when any other line is not an entry.
    */
   constructor(store: LedgerStore) {
     this.store = store
@@ -48,10 +48,10 @@ export class Ledger {
     const complete = octets.lastIndexOf(newline) + 1
     const { taken, lines } = readLines(store.name, octets.subarray(0, complete))
     this.taken = taken
-    this.mendEnd(octets.subarray(complete), complete, lines + 1)
+    this.repairEnd(octets.subarray(complete), complete, lines + 1)
   }
 
-  /** Returns a serial number that neither the ledger nor the CA's own certificate has, and keeps it from being drawn again. */
+  /** Returns a new serial number that neither the log nor the CA's own certificate has. */
   draw(random: RandomOctets, ca?: Certificate): string {
     const own = ca === undefined ? undefined : normalSerialNumber(ca.serialNumber)
     const drawn = drawSerialNumber(random, (candidate) => candidate === own || this.taken.has(candidate))
@@ -59,7 +59,7 @@ export class Ledger {
     return drawn
   }
 
-  /** Writes down what was signed. Only then may a certificate be handed out. */
+  /** Records signed certificates. Only then may they be returned. */
   record(certificates: readonly Certificate[], issuedAt: Date): void {
     const lines = certificates.map(
       (certificate) => `${harmlessJson(JSON.stringify(entryOf(certificate, issuedAt)))}\n`,
@@ -67,21 +67,21 @@ export class Ledger {
     this.store.append(Buffer.from(lines.join('')))
   }
 
-  private mendEnd(rest: Uint8Array, complete: number, line: number): void {
+  private repairEnd(rest: Uint8Array, complete: number, line: number): void {
     if (rest.length === 0) return
     const text = Buffer.from(rest).toString('utf8')
     const serialNumber = serialNumberOf(text)
     if (serialNumber !== undefined) {
-      // Whole, but an editor took the newline away: what follows must not be glued to it.
+      // Complete, but an editor removed the newline: the next entry needs a line of its own.
       this.taken.add(serialNumber)
       this.store.append(Uint8Array.of(newline))
     } else if (text.startsWith(entryStart) || entryStart.startsWith(text)) this.store.cut(complete)
-    // Not begun by kcert: perhaps a file of something else was named.
+    // Not written by kcert: perhaps the file is something else.
     else throw damaged(this.store.name, line)
   }
 }
 
-// How `entryOf` begins: what a write that was cut short leaves.
+// The start of `entryOf`: what an interrupted write leaves.
 const entryStart = '{"serialNumber":"'
 
 function entryOf(certificate: Certificate, issuedAt: Date): LedgerEntry {
@@ -121,8 +121,8 @@ function serialNumberOf(line: string): string | undefined {
 }
 
 function damaged(name: string, line: number): KcertError {
-  return new KcertError('KCERT_LEDGER_DAMAGED', `line ${line} of the ledger ${name} is no entry`, {
-    why: 'a serial number may be lost with it, and none must be given twice',
-    next: commandLine`repair the line (it is JSON with "serialNumber"), or move ${name} away to begin a new ledger`,
+  return new KcertError('KCERT_LEDGER_DAMAGED', `line ${line} of the issuance log ${name} is not an entry`, {
+    why: 'each line is JSON with "serialNumber", so that no serial number is used twice; repair the line from a backup',
+    next: commandLine`sed -n ${line}p ${name}`,
   })
 }

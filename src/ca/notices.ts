@@ -5,10 +5,9 @@ import { quoted } from '../x509/strings.ts'
 import type { Authority, Issued } from './authority.ts'
 import type { Bundle } from './bundle.ts'
 
-// What whoever signs should know, in sentences. Nothing here keeps a certificate from being signed: kube-controller-manager
-// would sign it.
+// Notices for the signer. None of them prevents signing: kube-controller-manager would sign, too.
 
-/** Returns what is worth knowing of a certificate that was signed. */
+/** Returns notices about a signed certificate. */
 export function noticesOfIssued({
   certificate,
   isClamped,
@@ -24,64 +23,66 @@ export function noticesOfIssued({
   const hidden = hiddenSubjectValues(subject)
   const asked = droppedExtensions.filter((name) => name !== 'keyUsage' && name !== 'extKeyUsage')
   const candidates: readonly (false | string)[] = [
-    isClamped && `it ends with its CA, at ${rfc3339(certificate.notAfter)}, before its lifetime is over`,
-    asked.length > 0 && `left out of what was requested: ${asked.join(', ')}`,
+    isClamped && `the validity is capped at the expiry of the CA: ${rfc3339(certificate.notAfter)}`,
+    asked.length > 0 && `requested extensions left out: ${asked.join(', ')}`,
     droppedAttributes.length > 0 &&
-      `left out of the subject, as kube-controller-manager does: ${droppedAttributes.join(', ')}`,
+      `subject attributes left out, as by kube-controller-manager: ${droppedAttributes.join(', ')}`,
     subject.organization.includes('system:masters') &&
-      'the group system:masters may do everything in a cluster, and no RBAC rule can take that away',
+      'members of system:masters have full access to the cluster, which no RBAC rule can revoke',
     isClient &&
       (subject.commonName ?? '') === '' &&
-      'it has no common name, so Kubernetes knows no user by it',
-    odd.length > 0 && `no DNS name, and clients may read it as another: ${odd.map(quoted).join(', ')}`,
+      'it has no common name, so Kubernetes cannot authenticate a user with it',
+    odd.length > 0 &&
+      `not a valid DNS name, and clients may interpret it differently: ${odd.map(quoted).join(', ')}`,
     wildcards.length > 0 &&
-      `a wildcard, valid for every name with one label in its place: ${wildcards.map(quoted).join(', ')}`,
+      `wildcard, valid for any single label in place of *: ${wildcards.map(quoted).join(', ')}`,
     hidden.length > 0 && `its subject has control or invisible characters: ${hidden.map(quoted).join(', ')}`,
-    isServer && names.length === 0 && 'it has no alternative names, and clients look for a server only there',
+    isServer && names.length === 0 && 'it has no SANs, and clients check server names only there',
     publicKey.algorithm === 'RSA' &&
       (publicKey.bits ?? 0) < 2048 &&
-      `its RSA key has ${publicKey.bits} bits, which is too few`,
+      `its RSA key has only ${publicKey.bits} bits`,
   ]
   return candidates.filter((notice) => notice !== false)
 }
 
-/** Returns what renewing a CA does and does not do. */
+/** Returns notices about a renewed CA. */
 export function noticesOfRenewal({ certificate: old }: Authority, renewed: Certificate, now: Date): string[] {
   const isOver = old.notAfter < now
   const candidates: readonly (false | string)[] = [
     isOver &&
-      `the old certificate ended at ${rfc3339(old.notAfter)}: nobody trusts the CA until the new one is there`,
-    'what the old certificate signed stays valid under the new one: the name and the key are the same',
+      `the old certificate expired at ${rfc3339(old.notAfter)}: clients do not trust the CA until they have the new one`,
+    'certificates that the CA signed before remain valid: name and key are the same',
     isOver
       ? 'nothing is revoked'
-      : `nothing is revoked: the old certificate stays trusted wherever it lies, until ${rfc3339(old.notAfter)}`,
-    'a key that others may have stays in their hands; then the CA must be replaced: kcert rotate-ca',
-    `every copy of the CA (kubeconfigs, clientCAFile, ConfigMaps, trust stores) has to be replaced${isOver ? '' : ' before the old one ends'}`,
+      : `nothing is revoked: clients that have the old certificate trust it until ${rfc3339(old.notAfter)}`,
+    'if the key may be compromised, replace the CA with kcert rotate-ca',
+    `replace every copy of the CA (kubeconfigs, clientCAFile, ConfigMaps, trust stores)${isOver ? '' : ' before the old one expires'}`,
     hasIssuerSerial(old) &&
-      'its authorityKeyIdentifier names a serial number, as OpenSSL and easy-rsa write it: certificates made that way are refused by OpenSSL under the new one',
-    renewed.notAfter < old.notAfter && `it ends earlier than the old one, at ${rfc3339(renewed.notAfter)}`,
+      'its authorityKeyIdentifier contains a serial number, as OpenSSL and easy-rsa write it: OpenSSL rejects certificates with that serial number under the new CA certificate',
+    renewed.notAfter < old.notAfter && `it expires earlier than the old one, at ${rfc3339(renewed.notAfter)}`,
   ]
   return candidates.filter((notice) => notice !== false)
 }
 
-// A CA that was made with authorityCertIssuer and authorityCertSerialNumber (RFC 5280 section 4.2.1.1) usually puts them into
-// what it signs as well. The identifier alone is at most 66 octets.
+// A CA that was created with authorityCertIssuer and authorityCertSerialNumber (RFC 5280 section 4.2.1.1) usually puts them into
+// what it signs as well. The identifier alone is at most 66 bytes.
 function hasIssuerSerial(old: Certificate): boolean {
   const identifier = old.findExtension('2.5.29.35')?.value
   const keyIdLength = (old.authorityKeyId?.length ?? 0) / 2
   return identifier !== undefined && identifier.length > keyIdLength + 4
 }
 
-/** Returns what is worth knowing of a bundle. */
+/** Returns notices about a bundle. */
 export function noticesOfBundle({ leftOut, notCas, notYetValid }: Bundle): string[] {
   const expired = leftOut.filter(({ reason }) => reason === 'expired')
   return [
     ...expired.map(
       ({ place, certificate }) =>
-        `left out, for it expired at ${rfc3339(certificate.notAfter)}: ${certificate.subject.text} (${place})`,
+        `left out, because it expired at ${rfc3339(certificate.notAfter)}: ${certificate.subject.text} (${place})`,
     ),
     ...notCas.map(
-      ({ place, certificate }) => `no CA, and trusted for itself: ${certificate.subject.text} (${place})`,
+      ({ place, certificate }) =>
+        `not a CA, so clients trust this certificate itself: ${certificate.subject.text} (${place})`,
     ),
     ...notYetValid.map(
       ({ place, certificate }) =>

@@ -17,14 +17,14 @@ import { kubernetesBackdateMs, kubernetesTtlMs } from './validity.ts'
 //         usages: [digital signature, client auth]
 //         duration: 24h
 //
-// or cfssl's signing configuration, which says "expiry" and stands under "signing". Profiles may also name ocsp_url,
-// crl_url, issuer_urls, backdate and subjectAttributes; those of the default are used where a profile has none, as by cfssl.
+// or cfssl's signing configuration, with "expiry" and below "signing". Profiles may also have ocsp_url,
+// have crl_url, issuer_urls, backdate and subjectAttributes. As in cfssl, those of the default apply where a profile has none.
 
 interface Format {
   /** Where "default" and "profiles" are. */
   readonly root: Node
   readonly duration: 'duration' | 'expiry'
-  /** cfssl passes over members that it does not know. */
+  /** cfssl ignores unknown fields. */
   readonly isCfssl: boolean
 }
 
@@ -46,7 +46,7 @@ async function readFormat(text: string, file: string): Promise<Format> {
   const [root] = documents
   if (defects.length > 0 || documents.length !== 1 || root?.kind !== 'map')
     throw invalid(
-      `${file} is no file of signing profiles`,
+      `${file} is not a file of signing profiles`,
       defects[0]?.reason ?? 'it is not one YAML or JSON object',
     )
   const signing = valueAt(root, 'signing')
@@ -56,8 +56,8 @@ async function readFormat(text: string, file: string): Promise<Format> {
   )
   if (unknown !== undefined)
     throw invalid(
-      `${file} has a member "${unknown[0]}"`,
-      'a file of profiles has "default" and "profiles", or "signing" as cfssl',
+      `${file} has an unknown field "${unknown[0]}"`,
+      'a file of profiles has "default" and "profiles", or cfssl\'s "signing"',
     )
   return { root, duration: 'duration', isCfssl: false }
 }
@@ -72,30 +72,30 @@ const ownMembers = [
   'issuer_urls',
 ]
 
-/** What cfssl would do and kcert does not: leaving it out in silence would issue something else than was asked for. */
+/** cfssl features that kcert does not support. Ignoring them would issue other certificates than intended. */
 const notFollowed: Readonly<Record<string, string>> = {
-  copy_extensions: 'requested extensions are never copied, as by kube-controller-manager',
-  name_whitelist: 'names are judged before signing: kcert csr approve --policy FILE',
-  csrwhitelist: 'names are judged before signing: kcert csr approve --policy FILE',
-  policies: 'certificate policies are not written',
-  ocsp_no_check: 'OCSP responder certificates are not issued',
+  copy_extensions: 'like kube-controller-manager, kcert never copies requested extensions',
+  name_whitelist: 'names are checked before signing, by kcert csr approve --policy',
+  csrwhitelist: 'names are checked before signing, by kcert csr approve --policy',
+  policies: 'kcert writes no certificate policies',
+  ocsp_no_check: 'kcert issues no OCSP responder certificates',
   ct_log_servers: 'certificate transparency logs are for public CAs',
   lint_error_level: 'kcert has no zlint',
-  remote: 'signing is done here, by the CA of --ca',
-  auth_remote: 'signing is done here, by the CA of --ca',
-  not_before: 'certificates begin 5 minutes ago, as by kube-controller-manager',
-  not_after: 'the lifetime is "expiry"',
-  clientprovidesserialnumbers: 'serial numbers are drawn here',
+  remote: 'kcert signs locally, with the CA of --ca',
+  auth_remote: 'kcert signs locally, with the CA of --ca',
+  not_before: 'as with kube-controller-manager, certificates are valid from 5 minutes ago',
+  not_after: 'the validity is "expiry"',
+  clientprovidesserialnumbers: 'kcert draws the serial numbers',
 }
 
-/** Returns what a profile says; `fallback` is the default of its file. */
+/** Returns a profile; `fallback` is the default of its file. */
 function profileOf(
   { duration, isCfssl }: Format,
   where: string,
   node: Node,
   fallback: Node | undefined,
 ): SigningProfile {
-  if (node.kind !== 'map') throw invalid(`${where} is no object`, 'it has usages and a lifetime')
+  if (node.kind !== 'map') throw invalid(`${where} is not an object`, 'a profile has usages and a validity')
   refuseWhatIsNotFollowed(node, where, isCfssl)
 
   const durationOf = (name: string): number | undefined => {
@@ -118,18 +118,18 @@ function profileOf(
   const usages = usagesOf(node, where)
   const ttlMs = durationOf(duration)
   if (ttlMs !== undefined && ttlMs <= 0)
-    throw invalid(`${where} has a lifetime that is not above zero`, 'no certificate would ever be valid')
+    throw invalid(`${where} has a validity that is not positive`, 'its certificates would never be valid')
   if (ttlMs === undefined && isCfssl)
-    throw invalid(`${where} has no "expiry"`, 'cfssl refuses such a profile as well')
+    throw invalid(`${where} has no "expiry"`, 'cfssl rejects such a profile, too')
   const backdateMs = durationOf('backdate') ?? kubernetesBackdateMs
   if (backdateMs < 0)
-    throw invalid(`${where} has a backdate below zero`, 'certificates would begin in the future')
+    throw invalid(`${where} has a negative backdate`, 'its certificates would not be valid yet')
   const subjectAttributes = texts('subjectattributes')
   const unknown = subjectAttributes.find((type) => !goAttributeTypes.includes(type))
   if (unknown !== undefined)
     throw invalid(
       `${where} allows the subject attribute "${unknown}"`,
-      `a certificate of kcert has ${goAttributeTypes.join(', ')}`,
+      `kcert supports ${goAttributeTypes.join(', ')}`,
     )
   return {
     usages,
@@ -151,16 +151,16 @@ function refuseWhatIsNotFollowed(node: Node, where: string, isCfssl: boolean): v
   for (const [name, value] of entriesOf(node)) {
     const reason = notFollowed[name.toLowerCase()]
     if (reason !== undefined && isCfssl && isGiven(value))
-      throw invalid(`${where} has "${name}", which kcert does not follow`, reason)
+      throw invalid(`${where} has "${name}", which kcert does not support`, reason)
     if (!isCfssl && !ownMembers.includes(name))
-      throw invalid(`${where} has a member "${name}"`, `a profile has ${ownMembers.join(', ')}`)
+      throw invalid(`${where} has an unknown field "${name}"`, `a profile has ${ownMembers.join(', ')}`)
   }
 }
 
 function usagesOf(node: Node, where: string): Usage[] {
   const asked = itemsOf(member(node, 'usages')).map((item) => textOf(item) ?? '')
   if (asked.length === 0)
-    throw invalid(`${where} has no usages`, `they are a list of: ${knownUsages.join(', ')}`)
+    throw invalid(`${where} has no usages`, `it needs a list of: ${knownUsages.join(', ')}`)
   const unknown = asked.find((usage) => !isUsage(usage))
   if (unknown !== undefined)
     throw invalid(`${where} has the unknown usage "${unknown}"`, `Kubernetes has: ${knownUsages.join(', ')}`)
@@ -192,6 +192,6 @@ function noSuchProfile(file: string, name: string | undefined, profiles: Node | 
 function invalid(what: string, why: string): KcertError {
   return new KcertError('KCERT_PROFILE_INVALID', what, {
     why,
-    next: 'an example of a profile file: kcert ca sign --help',
+    next: 'kcert ca sign --help',
   })
 }

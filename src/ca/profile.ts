@@ -27,7 +27,7 @@ export function kubernetesProfile(usages: readonly Usage[], ttlMs = kubernetesTt
   }
 }
 
-// What kubeadm gives its certificates (pkiutil, NewSignedCert): key encipherment for every type of key.
+// The usages of kubeadm's certificates (pkiutil, NewSignedCert): key encipherment for every type of key.
 const builtIn: Readonly<Record<string, readonly Usage[]>> = {
   server: ['digital signature', 'key encipherment', 'server auth'],
   client: ['digital signature', 'key encipherment', 'client auth'],
@@ -40,8 +40,8 @@ export const builtInProfileNames = Object.keys(builtIn)
 export function builtInProfile(name: string): SigningProfile {
   const usages = Object.hasOwn(builtIn, name) ? builtIn[name] : undefined
   if (usages !== undefined) return kubernetesProfile(usages)
-  throw new KcertError('KCERT_PROFILE_INVALID', `there is no profile "${name}"`, {
-    why: `without a file there are: ${builtInProfileNames.join(', ')}`,
-    next: 'name the file that has it: --config FILE',
+  throw new KcertError('KCERT_PROFILE_INVALID', `unknown profile "${name}"`, {
+    why: `the built-in profiles are ${builtInProfileNames.join(', ')}; others need --config`,
+    next: `--profile ${builtInProfileNames[0]}`,
   })
 }

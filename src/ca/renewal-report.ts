@@ -8,26 +8,23 @@ export const certificateRenewalSchema = v.object({
   generatedAt: time,
   outcome: described(
     v.picklist(['listed', 'nothing-due', 'planned', 'declined', 'renewed', 'incomplete']),
-    'incomplete: something that was asked for could not be renewed, or was not seen to be in use',
+    'incomplete: a certificate could not be renewed, or was not seen in use',
   ),
   certificates: v.array(
     v.object({
       node: v.string(),
-      name: text("row of kubeadm's table; beyond it kubelet.conf and kubelet-serving"),
-      path: text('of the file that holds the certificate'),
+      name: text('name as in kubeadm certs check-expiration, or kubelet.conf or kubelet-serving'),
+      path: text('file with the certificate'),
       subject: v.string(),
-      notAfter: described(time, 'of the certificate that is there, after a renewal of the new one'),
-      state: described(
-        v.picklist(['valid', 'due', 'expired', 'broken']),
-        "broken: the key beside it is another's",
-      ),
+      notAfter: described(time, 'of the current certificate; after a renewal, of the new one'),
+      state: described(v.picklist(['valid', 'due', 'expired', 'broken']), 'broken: the key does not match'),
       action: described(
         v.picklist(['none', 'renew', 'renewed', 'cannot']),
-        'renew: it would be, or will be by the command in next',
+        'renew: the command in next renews it',
       ),
-      expired: v.optional(described(time, 'end of the certificate that was renewed')),
+      expired: v.optional(described(time, 'notAfter of the certificate that was replaced')),
       newKey: v.optional(v.boolean()),
-      why: v.optional(text('why it cannot be renewed here')),
+      why: v.optional(text('why kcert cannot renew it here')),
       next: v.optional(v.string()),
     }),
   ),
@@ -53,11 +50,11 @@ export const certificateRenewalSchema = v.object({
         detail: v.string(),
       }),
     ),
-    'what was seen in the end: served by a handshake, accepted by an API server',
+    'checks after the renewal: served in a TLS handshake, accepted by an API server',
   ),
   backups: v.array(v.object({ node: v.string(), folder: v.string() })),
   unreachable: v.array(v.object({ node: v.string(), why: v.string() })),
-  next: v.optional(text('the command that goes on')),
+  next: v.optional(text('next command')),
 })
 
 export type CertificateRenewal = v.InferOutput<typeof certificateRenewalSchema>

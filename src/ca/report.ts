@@ -35,11 +35,11 @@ const certificateSchema = v.object({
   fingerprintSha256: hex,
 })
 
-const noticesSchema = described(texts, 'what whoever asked for this should know')
+const noticesSchema = described(texts, 'notices for the user')
 
 export const keyReportSchema = v.object({
   ...header('GeneratedKey'),
-  file: text('where the private key is; it is in no output'),
+  file: text('file of the private key, which is never printed'),
   keyType: text('RSA-2048, ECDSA-P256, Ed25519, …'),
   format: v.picklist(['pkcs8', 'sec1', 'pkcs1']),
   encrypted: v.boolean(),
@@ -51,24 +51,24 @@ export const authorityReportSchema = v.object({
   ...header('CertificateAuthority'),
   action: v.picklist(['created', 'renewed']),
   certificate: certificateSchema,
-  caPin: text('kubeadm --discovery-token-ca-cert-hash'),
+  caPin: text('discovery token CA cert hash (kubeadm join --discovery-token-ca-cert-hash)'),
   pem: text('the certificate'),
   files: v.object({
-    certificate: v.optional(text('absent when it went to standard output')),
-    key: v.optional(text('absent when it went to standard output')),
-    ledger: v.optional(text('where the serial number was written down')),
-    backup: v.optional(text('the certificate that was there before')),
+    certificate: v.optional(text('absent if printed to standard output')),
+    key: v.optional(text('absent if printed to standard output')),
+    ledger: v.optional(text('issuance log with the serial number')),
+    backup: v.optional(text('backup of the previous certificate')),
   }),
   notices: noticesSchema,
 })
 
 export const signedCertificateSchema = v.object({
-  source: text('the file of the request, "-" for standard input'),
-  entry: text('which request of the file; empty when it has one'),
+  source: text('file of the request; "-" for standard input'),
+  entry: text('which request of the file; empty if it has only one'),
   ...certificateSchema.entries,
   pem: v.string(),
-  droppedExtensions: described(texts, 'requested, and not in the certificate'),
-  droppedAttributes: described(texts, 'of the requested subject, and not in the certificate'),
+  droppedExtensions: described(texts, 'requested extensions that are not in the certificate'),
+  droppedAttributes: described(texts, 'attributes of the requested subject that are not in the certificate'),
   notices: noticesSchema,
 })
 
@@ -76,7 +76,7 @@ export const signingReportSchema = v.object({
   ...header('SignedCertificates'),
   ca: v.object({ subject: v.string(), notAfter: time, fingerprintSha256: hex }),
   usages: texts,
-  lifetimeSeconds: described(v.number(), 'granted, before the end of the CA cuts it'),
+  lifetimeSeconds: described(v.number(), 'granted validity, before it is capped at the expiry of the CA'),
   certificates: v.array(signedCertificateSchema),
   files: v.object({ certificates: v.optional(v.string()), ledger: v.string() }),
   notices: noticesSchema,

@@ -2,11 +2,11 @@ import { KcertError } from '../errors/kcert-error.ts'
 import { sourceName } from '../errors/source-name.ts'
 import { looksLikePem, readPem } from '../x509/pem.ts'
 
-/** A request as it stands in a file. */
+/** A request of a file. */
 export interface RequestEntry {
   /** The file, "-" for standard input. */
   readonly source: string
-  /** "request 2" where the file has several; empty where it has one. */
+  /** "request 2" if the file has several; empty if it has one. */
   readonly entry: string
   readonly der: Uint8Array
 }
@@ -23,10 +23,7 @@ export function requestsOf(source: string, bytes: Uint8Array): RequestEntry[] {
   const { blocks, defects } = readPem(bytes)
   const defect = defects.find(({ label }) => label === '' || labels.has(label))
   if (defect !== undefined)
-    throw refused(
-      `${sourceName(source)}: line ${defect.line}: ${defect.reason}`,
-      'a request may be lost with it',
-    )
+    throw refused(`${sourceName(source)}: line ${defect.line}: ${defect.reason}`, 'a CSR may be missing')
   const requests = blocks.filter(({ label }) => labels.has(label))
   if (requests.length > 0) {
     const entry = (index: number): string => (requests.length === 1 ? '' : `request ${index + 1}`)
@@ -34,14 +31,14 @@ export function requestsOf(source: string, bytes: Uint8Array): RequestEntry[] {
   }
   const found = [...new Set(blocks.map(({ label }) => label))].join(', ')
   throw refused(
-    `${sourceName(source)} holds no certificate request`,
-    found === '' ? 'it is neither PEM nor DER' : `it holds: ${found}`,
+    `${sourceName(source)} contains no certificate request`,
+    found === '' ? 'it is neither PEM nor DER' : `it contains: ${found}`,
   )
 }
 
 function refused(what: string, why: string): KcertError {
   return new KcertError('KCERT_REQUEST_REFUSED', what, {
     why,
-    next: 'create a request: kcert csr create --user NAME --key-out FILE',
+    next: 'kcert csr create --help',
   })
 }

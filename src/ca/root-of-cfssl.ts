@@ -1,4 +1,3 @@
-import { commandLine } from '../errors/command-line.ts'
 import { given } from '../errors/given.ts'
 import { KcertError } from '../errors/kcert-error.ts'
 import { sourceName } from '../errors/source-name.ts'
@@ -6,7 +5,7 @@ import type { CfsslRequest } from '../pki/cfssl-request.ts'
 import { cfsslCaTtlMs, type RootDescription } from './root.ts'
 
 /**
- * Returns the CA that `cfssl gencert -initca` would make of a request, and what of the request is not in it. Throws
+ * Returns the CA that `cfssl gencert -initca` would create from a request, and notices of what it leaves out. Throws
  * KCERT_CFSSL_INVALID for a request without a name.
  */
 export function rootOfCfssl(
@@ -15,8 +14,7 @@ export function rootOfCfssl(
 ): { root: RootDescription; notices: string[] } {
   if (subject.length === 0)
     throw new KcertError('KCERT_CFSSL_INVALID', `${sourceName(file)} has neither CN nor names`, {
-      why: 'certificates name the CA that signed them',
-      next: commandLine`add "CN": "NAME" to ${file === '-' ? 'it' : file}`,
+      why: 'the issuer of every certificate that the CA signs is this name; add "CN" to the JSON',
     })
   const { expiryMs = cfsslCaTtlMs, backdateMs, pathLength } = ca
   // cfssl leaves out of a CA certificate what it calls hosts, addresses excepted by an oversight.
@@ -30,8 +28,8 @@ export function rootOfCfssl(
     notices: [
       ...(hosts.length === 0
         ? []
-        : [`a CA is no host, so its certificate does not name ${hosts.join(', ')}`]),
-      ...leftOut.map((member) => `"${member}" of ${sourceName(file)} is not followed`),
+        : [`hosts left out, because a CA certificate has no SANs: ${hosts.join(', ')}`]),
+      ...leftOut.map((member) => `"${member}" of ${sourceName(file)} is ignored`),
     ],
   }
 }

@@ -8,7 +8,7 @@ import type { SigningPair } from './authority.ts'
 import { authorityKeyIdOf, issued, without } from './successor.ts'
 import { type ValidityPolicy, validityOf } from './validity.ts'
 
-// Certificates that a CA signs for itself: its first one, and later ones for the same name and key.
+// Self-signed CA certificates: the first one, and renewed ones with the same name and key.
 
 /** kubeadm's CACertificateValidityPeriod: ten years. */
 export const kubeadmCaTtlMs = 87_600 * 3_600_000
@@ -20,11 +20,11 @@ export interface RootDescription {
   readonly subject: NameInput
   readonly ttlMs: number
   readonly backdateMs?: number
-  /** How many CAs may stand below it; absent for no limit. */
+  /** Maximum number of intermediate CAs below it; absent: unlimited. */
   readonly pathLength?: number
 }
 
-/** Returns the self-signed certificate of a new CA: it may sign certificates and revocation lists, as cfssl makes it. */
+/** Returns the self-signed certificate of a new CA: it may sign certificates and revocation lists, as cfssl creates it. */
 export function issueRoot(
   { subject, ttlMs, backdateMs, pathLength }: RootDescription,
   key: KeyObject,
@@ -49,8 +49,8 @@ export function issueRoot(
 
 /**
  * Returns a new certificate for the name and the key of a CA, with the extensions of the old one. Certificates that the CA has
- * signed chain to both. Lives as long as the old one did unless told otherwise. Throws KCERT_CA_UNFIT when the CA did not sign
- * itself: then its issuer renews it.
+ * signed chain to both. The default validity is that of the old one. Throws KCERT_CA_UNFIT when the CA is not self-signed:
+ * then its issuer renews it.
  */
 export function renewRoot(
   { certificate: old, key }: SigningPair,
@@ -63,8 +63,8 @@ export function renewRoot(
       'KCERT_CA_UNFIT',
       `the CA ${old.subject.text} is signed by another: ${old.issuer.text}`,
       {
-        why: 'only its issuer can give it a new certificate',
-        next: 'make a request with its key (kcert csr create --key FILE) and have the issuer sign it',
+        why: 'only its issuer can renew it: create a CSR with its key, and let the issuer sign it',
+        next: 'kcert csr create --help',
       },
     )
   const hash = /sha(384|512)/.exec(old.signatureAlgorithm)?.[0]
@@ -76,7 +76,7 @@ export function renewRoot(
       ...lifetime({ ttlMs }, now),
       publicKey: old.publicKey,
       ...(hash === undefined ? {} : { hash: hash as 'sha384' | 'sha512' }),
-      // Written anew: OpenSSL's may hold the old certificate's serial number, which would keep the new one from being its own issuer.
+      // Not copied: OpenSSL's may contain the old certificate's serial number, and then the new one would not be its own issuer.
       ...(old.findExtension(oidOf('authorityKeyIdentifier')) && authorityKeyIdOf(old)),
       extensions: without(old, 'authorityKeyIdentifier'),
     },
@@ -87,8 +87,8 @@ export function renewRoot(
 function lifetime(policy: ValidityPolicy, now: Date): { notBefore: Date; notAfter: Date } {
   const { notBefore, notAfter } = validityOf(policy, now)
   if (notAfter > now) return { notBefore, notAfter }
-  throw new KcertError('KCERT_USAGE', 'the CA would be expired when it is made', {
-    why: 'its lifetime is counted from 5 minutes ago',
+  throw new KcertError('KCERT_USAGE', 'the CA would be expired from the start', {
+    why: 'its validity starts 5 minutes ago',
     next: '--expiry 87600h',
   })
 }

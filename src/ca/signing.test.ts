@@ -70,7 +70,7 @@ test('one bad request among good ones keeps all from being signed, and is named'
   const text = pem(named('a')) + writePem('CERTIFICATE REQUEST', bad)
   const store = new MemoryStore()
   expect(() => sign(requestsOf('all.pem', Buffer.from(text)), ['client auth'], store)).toThrow(
-    '1 of 2 requests are refused, and none was signed',
+    '1 of 2 requests were refused, and none was signed',
   )
   expect(store.lines).toEqual([])
 })
@@ -84,9 +84,9 @@ test('when the ledger cannot be written, no certificate is returned', () => {
 })
 
 test.each([
-  ['a key', writePem('PRIVATE KEY', Buffer.from('3000', 'hex')), 'f holds no certificate request'],
-  ['nothing', '', 'f holds no certificate request'],
-  ['text', 'hello', 'f holds no certificate request'],
+  ['a key', writePem('PRIVATE KEY', Buffer.from('3000', 'hex')), 'f contains no certificate request'],
+  ['nothing', '', 'f contains no certificate request'],
+  ['text', 'hello', 'f contains no certificate request'],
   ['a request without its end', pem(named('a')).slice(0, -20), 'f: line 1: '],
 ])('a file with %s has no requests to sign', (_, text, message) => {
   expect(() => requestsOf('f', Buffer.from(text))).toThrow(message)
@@ -97,25 +97,28 @@ const notices = (asked: RequestDescription, usages: readonly string[], by = key)
 
 test('who signs is told what a certificate can do, or cannot', () => {
   const masters = { subject: { commonName: 'a', organization: ['system:masters'] } }
-  expect(notices(masters, ['client auth'])).toContain('no RBAC rule can take that away')
-  expect(notices(masters, ['server auth'])).toContain('no RBAC rule can take that away')
+  expect(notices(masters, ['client auth'])).toContain('no RBAC rule can revoke')
+  expect(notices(masters, ['server auth'])).toContain('no RBAC rule can revoke')
   expect(notices({ subject: {} }, ['client auth'])).toContain('no common name')
-  expect(notices(named('a'), ['server auth'])).toContain('no alternative names')
+  expect(notices(named('a'), ['server auth'])).toContain('it has no SANs')
   expect(notices({ ...named('a'), subjectAltNames: { ip: ['::1'] } }, ['server auth'])).toBe('')
   expect(notices({ ...named('a'), basicConstraints: { ca: true } }, ['client auth'])).toBe(
-    'left out of what was requested: basicConstraints',
+    'requested extensions left out: basicConstraints',
   )
   const weak = generateKeyPairSync('rsa', { modulusLength: 1024 }).privateKey as never
-  expect(notices(named('a'), ['client auth'], weak)).toContain('its RSA key has 1024 bits')
+  expect(notices(named('a'), ['client auth'], weak)).toContain('its RSA key has only 1024 bits')
 })
 
 test.each([
-  ['a\0.example.com', 'no DNS name, and clients may read it as another: "a\\u0000.example.com"'],
-  ['a b', 'no DNS name, and clients may read it as another: "a b"'],
-  ['', 'no DNS name, and clients may read it as another: ""'],
-  ['*', 'no DNS name, and clients may read it as another: "*"'],
-  ['127.1', 'no DNS name, and clients may read it as another: "127.1"'],
-  ['*.example.com', 'a wildcard, valid for every name with one label in its place: "*.example.com"'],
+  [
+    'a\0.example.com',
+    'not a valid DNS name, and clients may interpret it differently: "a\\u0000.example.com"',
+  ],
+  ['a b', 'not a valid DNS name, and clients may interpret it differently: "a b"'],
+  ['', 'not a valid DNS name, and clients may interpret it differently: ""'],
+  ['*', 'not a valid DNS name, and clients may interpret it differently: "*"'],
+  ['127.1', 'not a valid DNS name, and clients may interpret it differently: "127.1"'],
+  ['*.example.com', 'wildcard, valid for any single label in place of *: "*.example.com"'],
   ['a.example.com', ''],
 ])('who signs is told of the DNS name %j', (name, expected) => {
   expect(notices({ ...named('a'), subjectAltNames: { dns: [name] } }, ['server auth'])).toBe(expected)
@@ -150,7 +153,7 @@ test('attributes of the subject are signed only where the profile allows them', 
     }),
   )
   expect(() => checkRequests([...entries, ...other], { subjectAttributes: ['C'] })).toThrow(
-    expect.objectContaining({ next: 'leave them out, or ask for new ones' }),
+    expect.objectContaining({ next: 'kcert csr create --help' }),
   )
   const [checked] = checkRequests(entries, { subjectAttributes: ['OU', 'C'] })
   expect(checked!.request.subject.text).toBe('CN=a,OU=x,C=US')
@@ -164,7 +167,7 @@ test("a request with Microsoft's extensionRequest is not signed", () => {
   expect(() => sign(requestsOf('a.csr', Buffer.from(text)))).toThrow(
     expect.objectContaining({
       code: 'KCERT_REQUEST_REFUSED',
-      message: 'a.csr has attributes that kcert does not read: msExtensionRequest',
+      message: 'a.csr has attributes that kcert cannot interpret: msExtensionRequest',
     }),
   )
 })
@@ -189,9 +192,9 @@ test('one bad request is refused in its own words; of several, five are named', 
   expect((refusal(1) as Error).message).not.toContain('of 1 requests')
   expect(refusal(6)).toMatchObject({
     code: 'KCERT_REQUEST_REFUSED',
-    message: '6 of 6 requests are refused, and none was signed',
+    message: '6 of 6 requests were refused, and none was signed',
     why: expect.stringMatching(/request 1.*\(.+\); .*request 5(?!.*request 6)/),
-    next: 'leave them out, or ask for new ones',
+    next: 'kcert csr create --help',
   })
 })
 

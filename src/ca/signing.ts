@@ -18,7 +18,7 @@ export interface Signed extends Issued {
   readonly asked: CheckedRequest
 }
 
-/** Returns the requests, read and checked. Throws KCERT_REQUEST_REFUSED for all that are not to be signed. */
+/** Returns the requests, read and checked. Throws KCERT_REQUEST_REFUSED for all that cannot be signed. */
 export function checkRequests(
   entries: readonly RequestEntry[],
   { subjectAttributes }: Pick<SigningProfile, 'subjectAttributes'>,
@@ -38,7 +38,7 @@ export function checkRequests(
   if (entries.length === 1) throw first
   throw new KcertError(
     'KCERT_REQUEST_REFUSED',
-    `${refusals.length} of ${entries.length} requests are refused, and none was signed`,
+    `${refusals.length} of ${entries.length} requests were refused, and none was signed`,
     {
       why: refusals
         .slice(0, 5)
@@ -49,15 +49,15 @@ export function checkRequests(
         first.next !== newRequestAdvice &&
         refusals.every(({ next }) => next === first.next)
           ? first.next
-          : 'leave them out, or ask for new ones',
+          : newRequestAdvice,
       cause: first,
     },
   )
 }
 
 /**
- * Signs requests and writes all of them into the ledger, all or none. Only what it returns may be handed out. The caller holds
- * the lock of the ledger.
+ * Signs requests and records all of them in the issuance log, all or none. Only returned certificates may be written. The caller
+ * holds the lock of the log.
  */
 export function signAll(
   requests: readonly CheckedRequest[],

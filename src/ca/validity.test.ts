@@ -24,10 +24,10 @@ test('the end of the CA is the end of the certificate, and in that instant the C
   const end = new Date('2026-11-21T10:00:00Z')
   expect(validityOf(policy, now, caUntil(end))).toMatchObject({ notAfter: end, isClamped: true })
   expect(() => validityOf(policy, end, caUntil(end))).toThrow(
-    'the CA ca.pem has expired, and so would be what it signs',
+    'the CA ca.pem has expired, and its certificates would be expired, too',
   )
   const later = new Date('2026-11-21T10:05:00Z')
-  expect(() => validityOf(policy, later, caUntil(end))).toThrow('before the certificate would begin')
+  expect(() => validityOf(policy, later, caUntil(end))).toThrow('before the certificate would be valid')
 })
 
 test('what is granted is at most what the signer has, and at least ten minutes', () => {

@@ -1,45 +1,45 @@
 import { commandLine } from '../errors/command-line.ts'
 import { KcertError } from '../errors/kcert-error.ts'
 
-// How long a certificate lives: kube-controller-manager's rules (pkg/controller/certificates/{signer,authority}).
+// The validity of certificates: kube-controller-manager's rules (pkg/controller/certificates/{signer,authority}).
 
 const minute = 60_000
 const hour = 60 * minute
 
-/** So much earlier than now a certificate begins, so that machines whose clock is behind accept it. */
+/** A certificate is valid from this long before now, so that machines whose clock is behind accept it. */
 export const kubernetesBackdateMs = 5 * minute
 
-/** A shorter life is not cut by the backdating: 5 minutes are 1 % of 8 hours. */
+/** Backdating does not shorten a validity below this: 5 minutes are 1 % of 8 hours. */
 export const kubernetesShortMs = 8 * hour
 
 /** --cluster-signing-duration where it is not set. */
 export const kubernetesTtlMs = 8760 * hour
 
-/** The least that is granted: twice the backdating. */
+/** Minimum validity: twice the backdating. */
 const minimumMs = 10 * minute
 
 export interface ValidityPolicy {
   readonly ttlMs: number
-  /** kube-controller-manager's unless given. */
+  /** Default: kube-controller-manager's. */
   readonly backdateMs?: number | undefined
-  /** A shorter life is not cut by the backdating; every life is unless given. */
+  /** Backdating does not shorten a validity below this (default 0). */
   readonly shortMs?: number
 }
 
 export interface Validity {
   readonly notBefore: Date
   readonly notAfter: Date
-  /** True when the CA ends first, so that the certificate got less than it was promised. */
+  /** True when the validity is capped at the expiry of the CA. */
   readonly isClamped: boolean
 }
 
-/** Returns the lifetime for spec.expirationSeconds: what was asked for, at most the signer's own and at least 10 minutes. */
+/** Returns the validity for spec.expirationSeconds: the requested one, at most the signer's and at least 10 minutes. */
 export function grantedTtlMs(requestedMs: number | undefined, signerTtlMs: number): number {
   if (requestedMs === undefined || requestedMs > signerTtlMs) return signerTtlMs
   return Math.max(requestedMs, minimumMs)
 }
 
-/** The CA that a certificate must not outlive, and the files that it lies in. */
+/** The CA that a certificate must not outlive, and its files. */
 export interface SigningCa {
   readonly notAfter: Date
   readonly ca: string
@@ -47,16 +47,16 @@ export interface SigningCa {
 }
 
 /**
- * Returns when a certificate signed now begins and ends; never later than the CA. Fractions of a second are cut off, as in the
- * certificate. Throws KCERT_CA_UNFIT when the CA has expired.
+ * Returns notBefore and notAfter of a certificate that is signed now; notAfter is at most that of the CA. Fractions of a second
+ * are cut off, as in the certificate. Throws KCERT_CA_UNFIT when the CA has expired.
  */
 export function validityOf(policy: ValidityPolicy, now: Date, ca?: SigningCa): Validity {
   const { ttlMs, backdateMs = kubernetesBackdateMs, shortMs = 0 } = policy
   const start = now.getTime()
   const end = start + ttlMs - (ttlMs < shortMs ? 0 : backdateMs)
   const limit = ca?.notAfter.getTime() ?? Number.POSITIVE_INFINITY
-  if (ca && start - backdateMs >= limit) throw expired(ca, 'before the certificate would begin')
-  if (ca && start >= limit) throw expired(ca, 'and so would be what it signs')
+  if (ca && start - backdateMs >= limit) throw expired(ca, 'before the certificate would be valid')
+  if (ca && start >= limit) throw expired(ca, 'and its certificates would be expired, too')
   return {
     notBefore: wholeSeconds(start - backdateMs),
     notAfter: wholeSeconds(Math.min(end, limit)),
@@ -70,7 +70,7 @@ function wholeSeconds(ms: number): Date {
 
 function expired({ notAfter, ca, key }: SigningCa, what: string): KcertError {
   return new KcertError('KCERT_CA_UNFIT', `the CA ${ca} has expired, ${what}`, {
-    why: `its notAfter is ${notAfter.toISOString()}`,
-    next: commandLine`renew it with the same key and name: kcert ca renew --ca ${ca} --ca-key ${key}`,
+    why: `its notAfter is ${notAfter.toISOString()}; kcert ca renew keeps its name and key`,
+    next: commandLine`kcert ca renew --ca ${ca} --ca-key ${key}`,
   })
 }

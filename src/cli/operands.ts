@@ -33,8 +33,8 @@ export function splitOperands(argv: readonly string[], shapes: FlagShapes): Spli
 }
 
 /**
- * Returns the command line with `--dry-run=VALUE` resolved: as `--dry-run` or, for "none", left out. Throws KCERT_USAGE for a
- * value of any other boolean flag: oclif sets the flag, whatever the value is, and takes the value for an operand, so that
+ * Returns the command line with `--dry-run=VALUE` resolved: as `--dry-run` or, for "none", left out; and `--x=false` as `--no-x`
+ * where the command has that, as for kubectl's --embed-certs=false. Throws KCERT_USAGE for a value of any other boolean flag: oclif sets the flag, whatever the value is, and takes the value for an operand, so that
  * `--force=false` would mean --force.
  */
 export function withoutBooleanValues(
@@ -51,6 +51,12 @@ export function withoutBooleanValues(
       dryRuns.add(isDryRun)
       if (dryRuns.size > 1) throw contradiction()
       if (isDryRun) plain.push('--dry-run')
+      continue
+    }
+    const isSettable =
+      boolean !== undefined && shapes[boolean.name]?.allowNo && !boolean.flag.startsWith('--no-')
+    if (isSettable && (boolean.value === 'true' || boolean.value === 'false')) {
+      plain.push(`--${boolean.value === 'true' ? '' : 'no-'}${boolean.name}`)
       continue
     }
     if (boolean?.value !== undefined) throw takesNoValue(boolean.flag, boolean.value)

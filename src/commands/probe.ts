@@ -10,50 +10,55 @@ import { KcertError } from '../errors/kcert-error.ts'
 import { renderProbe } from '../output/probe.ts'
 
 export default class Probe extends WatchingCommand {
-  static override summary =
-    'Shake hands with servers: what they serve now, who trusts it, and whom they let in.'
+  static override summary = 'Probe TLS endpoints: served certificate, trust and client authentication.'
 
-  static override description =
-    `Of each server: version of TLS and cipher, the chain as it was sent, whether it is valid for the names that clients use, whether
-it holds by the cluster CA and by the API servers' --kubelet-certificate-authority, the CAs that it asks client certificates of, whether
-a client certificate is accepted (with TLS 1.3 only the answer to a request tells), whether it serves the certificate that it was given
-last, and the time that it took. No server is refused by the handshake itself. Hundreds are probed at the same time.
+  static override description = `For each server, kcert shows:
 
-What is probed is named as HOST:PORT, found in a cluster (--api-servers, --nodes, --etcd, --webhooks, --all), or found on its nodes:
+  connection    TLS version, cipher, and how long the handshake took
+  certificate   the chain that the server sends, and whether it is valid for the names that clients use
+  trust         whether the chain verifies with the cluster CA, and for kubelets with the --kubelet-certificate-authority of the
+                API servers
+  client        the CAs whose client certificates the server accepts, and whether it accepts yours
+  renewal       whether the server serves the certificate that was issued to it last
 
-  by the API     Nodes, the EndpointSlice of the API servers, mirror pods of static pods, and the Services behind webhooks,
-                 aggregated APIs and conversions. Dialled from this machine. The certificate that a kubelet was given is that of its
-                 last CertificateSigningRequest, while the cluster keeps it (an hour).
-  by -i FILE     kcert.yaml, as kcert rotate-ca discover writes it. Every connection begins on the node, so that loopback ports
-                 and pods are reached; the certificate on the node's disk is held against what is served; kubelets and etcd are shown
-                 the client certificates of the API server, whose keys are read for it and kept in memory. No API server is needed,
-                 except for --webhooks. Without a selection: everything but webhooks.
+kcert probes hundreds of servers at the same time, and completes the handshake even if a certificate is invalid. With TLS 1.3, only
+the response to a request shows whether a client certificate is accepted.
 
-The client certificate shown is --client-certificate, else that of the kubeconfig, else none. It is shown to servers that ask for one
-and to no other; then one harmless request is sent: who am I, /healthz, /version or /metrics. A server that requests a client certificate
-and then closes the connection without a TLS alert or an HTTP status may have refused it: CLIENT_UNKNOWN, exit 3. A server that
-requests none counts as ok, because nothing was presented.
+Servers are named as HOST:PORT, found in a cluster (--api-servers, --nodes, --etcd, --webhooks, --all), or found on its nodes:
 
-Where nobody verifies a server (kubelets without --kubelet-certificate-authority, the controller manager and the scheduler), what
-the CAs say of it is shown and does not count. Pods behind Services are seldom reached from outside a cluster: then the endpoint
-is NOT REACHED, and -i dials from a control plane.`
+  in the cluster  Nodes, the EndpointSlice of the API servers, mirror pods of static pods, and the Services of webhooks,
+                  aggregated APIs and conversion webhooks. kcert connects from this machine. A kubelet's last certificate is that of
+                  its last CertificateSigningRequest, which the cluster keeps for an hour.
+  with -i FILE    kcert.yaml, as kcert rotate-ca discover writes it. Connections start on the node, so that kcert reaches loopback
+                  ports and pods. The served certificate is compared with the one on the node's disk. For kubelets and etcd, kcert
+                  uses the client certificates of the API server, and keeps their keys in memory only. An API server is needed
+                  only for --webhooks. By default everything except webhooks is probed.
+
+kcert presents the client certificate of --client-certificate, else that of the kubeconfig, else none, and only to servers that
+request one. Then it sends one request that changes nothing: a SelfSubjectReview, /healthz, /version or /metrics. A server that requests
+a client certificate and then closes the connection without a TLS alert or an HTTP status may have refused it: CLIENT_UNKNOWN, exit 3.
+A server that requests none counts as ok, because nothing was presented.
+
+No component verifies the controller manager, the scheduler, or kubelets without --kubelet-certificate-authority. For these, failed
+trust checks are shown but do not affect the exit code. Pods behind Services are often unreachable from outside the cluster. Their
+endpoint is then NOT REACHED, and with -i kcert connects from a control plane.`
 
   static override exitCodes = {
     ...clusterExits,
-    [exitCodes.done]: 'every server was reached, and nothing is wrong',
-    [exitCodes.usage]: 'wrong usage, or a file that cannot be read',
+    [exitCodes.done]: 'all servers were reached, without problems',
+    [exitCodes.usage]: 'wrong usage, or a file cannot be read',
     [exitCodes.no]:
-      'a server has expired, is not trusted, lacks a name, serves an old certificate, refuses the client certificate, or does not tell whether it accepts it',
-    [exitCodes.unreachable]: 'a server or the API server was not reached',
+      'a server certificate has expired, is not trusted, lacks a name or was replaced on disk; or the client certificate is refused, or it is unknown whether it is accepted',
+    [exitCodes.unreachable]: 'a server or the API server could not be reached',
     [exitCodes.refused]: 'other users can change the inventory',
   }
 
   static override examples = WatchingCommand.examplesOf({
-    'One server, held against a CA, under the name that clients use':
+    'One server, with the CA and the name that clients use':
       'kcert probe 192.0.2.10:6443 --ca /etc/kubernetes/pki/ca.crt --name kubernetes.default.svc',
     'Every API server and kubelet of the cluster': 'kcert probe --api-servers --nodes',
-    'After a renewal: is there a component that still serves its old certificate?': `kcert probe -i kcert.yaml -o json | jq -r '.endpoints[] | select(.given.state == "renewed-not-served") | .name'`,
-    'Does etcd take this client certificate, with TLS 1.2 as well?':
+    'After a renewal, find components that still serve their old certificate': `kcert probe -i kcert.yaml -o json | jq -r '.endpoints[] | select(.given.state == "renewed-not-served") | .name'`,
+    'Check whether etcd accepts a client certificate with TLS 1.2':
       'kcert probe 192.0.2.10:2379 --ca etcd-ca.crt --client-certificate client.crt --client-key client.key --tls 1.2',
     'Watch the kubelets while their serving certificates are approved':
       'kcert probe --nodes --watch --every 5s',
@@ -65,7 +70,7 @@ is NOT REACHED, and -i dials from a control plane.`
     ...probeFlags,
     ...watchFlags('probe'),
     ...clusterFlags,
-    output: reportFormatFlag('how to show it'),
+    output: reportFormatFlag('output format'),
   }
 
   protected override async perform(): Promise<ExitCode> {
@@ -96,7 +101,7 @@ is NOT REACHED, and -i dials from a control plane.`
     }
     parseDuration(flags.timeout, '--timeout')
     if (!flags.watch) return act((text) => text)
-    // An API server that is away for a moment.
+    // The API server may be unreachable for a moment.
     return this.watch(flags.every, act, ({ code }) => code === 'KCERT_UNREACHABLE')
   }
 }
@@ -108,7 +113,7 @@ function sectionsOf(flags: SectionFlags): ReadonlySet<ProbeSection> {
   return new Set(probeSections.filter((section) => flags.all || flags[section]))
 }
 
-/** An inventory alone: what needs no API server. */
+/** With an inventory and no selection: everything that needs no API server. */
 function isUnselected({ inventory, all, ...flags }: SectionFlags): boolean {
   return inventory !== undefined && !all && !probeSections.some((section) => flags[section])
 }
@@ -119,15 +124,14 @@ function checkWanted(
   flags: { readonly name?: readonly string[] | undefined },
 ): void {
   if (endpoints.length === 0 && sections.size === 0) {
-    throw new KcertError('KCERT_USAGE', 'what is to be probed?', {
-      why: 'no HOST:PORT, none of --api-servers, --nodes, --etcd, --webhooks and --all, and no inventory was given',
+    throw new KcertError('KCERT_USAGE', 'no server given', {
+      why: 'give HOST:PORT, --api-servers, --nodes, --etcd, --webhooks, --all, or an inventory',
       next: 'kcert probe --all',
     })
   }
   if (endpoints.length === 0 && flags.name !== undefined) {
-    throw new KcertError('KCERT_USAGE', '--name goes with HOST:PORT', {
-      why: 'for what is found in a cluster the names are known',
-      next: 'leave it out',
+    throw new KcertError('KCERT_USAGE', '--name requires HOST:PORT', {
+      why: 'for servers that are found in a cluster, kcert knows the names',
     })
   }
 }

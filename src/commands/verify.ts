@@ -15,66 +15,61 @@ import { purposes } from '../x509/chain.ts'
 
 export default class Verify extends KcertCommand {
   static override summary =
-    'Say whether a Kubernetes component would accept a certificate, and if not, which one is at fault.'
+    'Check whether Kubernetes components accept a certificate, and if not, which certificate in its chain is the cause.'
 
   static override description =
-    `Builds the chain from the leaf to the roots and judges it as Go's crypto/x509 does, with which API servers, kubelets, etcd
-and kubectl are made: every path that there is, validity, CA flags, path lengths, name constraints, critical extensions, extended key
-usages from the root down. Then it says where openssl, Node.js and Python (3.13) would answer otherwise, and why.
-Revocation is not looked at, as Kubernetes does not look at it. No socket is opened, unless the leaf is named as host:port.
+    `Verifies the chain as Go's crypto/x509 does (API servers, kubelets, etcd and kubectl use it), and shows where OpenSSL, Node.js or
+Python (3.13) differ, and why. Like Go, kcert tries every path from the leaf to a root. On each path it checks validity, CA flags, path
+lengths, name constraints, critical extensions, and extended key usages from the root down. Revocation is not checked, because
+Kubernetes does not check it. kcert connects to a server only if LEAF is HOST:PORT.
 
-The leaf is the first certificate of its file; those behind it are intermediates, as a server sends them along. Each input may be
-PEM, DER, PKCS#7, a Secret or ConfigMap, or a kubeconfig: as roots its cluster's certificate-authority, as leaf its client certificate,
-which is held against the key beside it and, without --roots, against the CA of the same file. Where Go reads PEM and finds none (DER, PKCS#7, a byte order mark), a
-file of roots or intermediates counts for nothing, as in Go, and that is said.
+The leaf is the first certificate of its file. The certificates after it are intermediates, as a server sends them. Each input may
+be PEM, DER, PKCS#7, a Secret or ConfigMap, or a kubeconfig. A kubeconfig as roots provides the certificate-authority of its
+cluster. A kubeconfig as leaf provides its client certificate, which must match the key of the same user. Without --roots, it is
+verified with the CA of the same file. Go reads roots and intermediates only as PEM. If a file of them is DER or PKCS#7, or begins
+with a byte order mark, kcert ignores it as Go does, and reports that.
 
-  server  what a TLS client does with a server's certificate; with --name also whether it is valid for that name
-  client  what an API server does with a client certificate; shows the user and the groups that it stands for
-  any     the extended key usages are not looked at`
+  server  as TLS clients verify a server certificate; with --name, also whether it is valid for that name
+  client  as an API server verifies a client certificate; shows its user and groups
+  any     without checking extended key usages`
 
   static override exitCodes = {
     [exitCodes.done]: 'trusted',
-    [exitCodes.usage]: 'wrong usage, or an input that cannot be read',
-    [exitCodes.no]: 'not trusted, the leaf is malformed, or a kubeconfig has another key beside it',
-    [exitCodes.unreachable]: 'a server was not reached',
+    [exitCodes.usage]: 'wrong usage, or an input cannot be read',
+    [exitCodes.no]: 'not trusted, the leaf is malformed, or the key of a kubeconfig does not match',
+    [exitCodes.unreachable]: 'a server could not be reached',
   }
 
   static override examples = KcertCommand.examplesOf({
-    "Would clients accept the API server's certificate under this name?":
+    'Check whether clients accept the certificate of the API server for a name':
       'kcert verify /etc/kubernetes/pki/apiserver.crt --roots /etc/kubernetes/pki/ca.crt --name 10.96.0.1',
-    "Would the API server accept the client certificate of a kubeconfig, by that file's own CA?":
+    'Check the client certificate of a kubeconfig with the CA of that file':
       'kcert verify ~/.kube/config --context production',
-    'Would an API server accept this client certificate, and as whom?':
+    'Check whether API servers accept a client certificate, and show its user':
       'kcert verify admin.crt --roots /etc/kubernetes/pki/ca.crt --purpose client',
-    'Will it still be accepted in 90 days?': 'kcert verify apiserver.crt --roots ca.crt --at +90d',
-    'The chain that a server presents, against the CA of a kubeconfig':
+    'Check whether it will be accepted in 90 days': 'kcert verify apiserver.crt --roots ca.crt --at +90d',
+    'Verify the chain that a server sends, with the CA of a kubeconfig':
       'kcert verify 192.0.2.10:6443 --roots ~/.kube/config --name 192.0.2.10',
-    'A Secret, with intermediates in a file of their own, for a script':
+    'Verify a Secret, with intermediates in another file, in a script':
       'kubectl get secret web-tls -o yaml | kcert verify - --roots root.pem --intermediates ca-chain.pem --name web.example.com -o json',
   })
 
   static override args = {
-    leaf: operand('file with the certificate, "-" for standard input, a kubeconfig, or host:port'),
+    leaf: operand('file with the certificate, "-" for standard input, a kubeconfig, or HOST:PORT'),
   }
 
   static override flags = {
     roots: repeatedFlag(
       'FILE',
-      'file with trusted CAs: a bundle, or a kubeconfig; needed unless LEAF is a kubeconfig',
+      'file with trusted CAs: a bundle or a kubeconfig; required unless LEAF is a kubeconfig',
     ),
-    intermediates: repeatedFlag(
-      'FILE',
-      'file with CAs that are not trusted by themselves, but may stand between leaf and root',
-    ),
-    context: valueFlag('NAME', 'which context of a kubeconfig is meant; if not said: its current-context'),
-    at: valueFlag('TIME', 'judge as of this time: 2027-01-01, 2027-01-01T12:00:00Z or +90d'),
-    purpose: wordFlag(
-      purposes,
-      'what the leaf is used for; by default server, and client for the leaf of a kubeconfig',
-    ),
+    intermediates: repeatedFlag('FILE', 'file with intermediate CAs, which are not trusted by themselves'),
+    context: valueFlag('NAME', 'context of the kubeconfig (default: its current-context)'),
+    at: valueFlag('TIME', 'verify at this time (default now): 2027-01-01, 2027-01-01T12:00:00Z or +90d'),
+    purpose: wordFlag(purposes, 'purpose of the leaf (default server; client if LEAF is a kubeconfig)'),
     name: valueFlag('HOST-OR-IP', 'host name or IP address that the leaf must be valid for'),
-    output: reportFormatFlag('how to show it'),
-    timeout: valueFlag('DURATION', 'how long to wait for a server', { default: '5s' }),
+    output: reportFormatFlag('output format'),
+    timeout: valueFlag('DURATION', 'maximum time to wait for a server', { default: '5s' }),
   }
 
   protected override async perform(): Promise<ExitCode> {
@@ -97,14 +92,9 @@ file of roots or intermediates counts for nothing, as in Go, and that is said.
 
     const isOneKubeconfig = [leaf, ...roots, ...intermediates].some(({ isKubeconfig }) => isKubeconfig)
     if (context !== undefined && !isOneKubeconfig)
-      throw new KcertError(
-        'KCERT_USAGE',
-        `--context ${JSON.stringify(context)} is given, and no kubeconfig`,
-        {
-          why: 'only a kubeconfig has contexts',
-          next: 'name the kubeconfig as LEAF or with --roots, or leave --context out',
-        },
-      )
+      throw new KcertError('KCERT_USAGE', `--context ${JSON.stringify(context)} requires a kubeconfig`, {
+        why: 'none of the inputs is a kubeconfig; only a kubeconfig has contexts',
+      })
 
     const purpose = flags.purpose ?? (leaf.isKubeconfig ? 'client' : 'server')
     const report = verify({ leaf, roots, intermediates }, { now, at, purpose, name: flags.name })
@@ -135,7 +125,7 @@ file of roots or intermediates counts for nothing, as in Go, and that is said.
     return { name, bytes: await readInput(name, this.context) }
   }
 
-  /** Only a leaf may be a server: nobody should trust what comes over the network. A file of that name wins. */
+  /** Only the leaf may be HOST:PORT: certificates from the network must not be trusted. A file with that name has precedence. */
   private async leafSource(name: string, timeoutMs: number): Promise<Source> {
     const mayBeServer = /^https:\/\/|^[^/]+:\d+$/.test(name) && !('bytes' in readFile(name))
     if (!mayBeServer) return this.source(name)
@@ -149,17 +139,17 @@ file of roots or intermediates counts for nothing, as in Go, and that is said.
 }
 
 function noRoots(leaf: string): KcertError {
-  return new KcertError('KCERT_USAGE', 'which roots are trusted? --roots is missing', {
-    why: 'a chain is judged against the CAs of a cluster, never against those of this machine',
+  return new KcertError('KCERT_USAGE', '--roots is required', {
+    why: 'kcert verifies with the CAs that you give, never with the trust store of this machine',
     next: commandLine`kcert verify ${leaf} --roots /etc/kubernetes/pki/ca.crt`,
   })
 }
 
-/** A URL or an address with its port is no name that a certificate could have, and no reason to issue a new one. */
+/** Refuses a URL, or an address with a port: no certificate has such a name, so a new one would not help. */
 function checkName(name: string): void {
   if (name === '') {
     throw new KcertError('KCERT_USAGE', '--name is empty', {
-      why: 'perhaps a variable that is not set; without --name no name is looked at',
+      why: 'perhaps a variable is not set; without --name, no name is checked',
       next: 'kcert verify --help',
     })
   }
@@ -168,16 +158,15 @@ function checkName(name: string): void {
     .replace(/\/.*$/s, '')
     .replace(/^([^:]+|\[[^\]]+\]):\d+$/, '$1')
   if (bare === name) return
-  throw new KcertError('KCERT_USAGE', `--name ${JSON.stringify(name)} is no host name or address`, {
-    why: 'a certificate is valid for names and addresses, whatever the scheme, port and path',
-    next: /^[\w.:[\]-]+$/.test(bare) ? commandLine`--name ${bare}` : '--name HOST-OR-IP',
+  throw new KcertError('KCERT_USAGE', `--name ${JSON.stringify(name)} is not a host name or IP address`, {
+    why: 'certificates are valid for host names and IP addresses, without scheme, port and path',
+    next: /^[\w.:[\]-]+$/.test(bare) ? commandLine`--name ${bare}` : '--name example.com',
   })
 }
 
 function refuseSecondStandardInput(names: readonly string[]): void {
   if (names.filter((one) => one === '-').length < 2) return
-  throw new KcertError('KCERT_USAGE', 'standard input is named twice', {
-    why: 'what was read from it once is gone',
-    next: 'put one of the inputs into a file',
+  throw new KcertError('KCERT_USAGE', 'standard input can be used only once', {
+    why: 'several inputs are "-"; use a file for the others',
   })
 }

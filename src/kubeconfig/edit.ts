@@ -4,10 +4,10 @@ import { editYaml, type YamlEdit } from './edit-yaml.ts'
 import { isKubeconfig, readKubeconfig } from './kubeconfig.ts'
 import { valueAt } from './node.ts'
 
-/** What a field shall hold: inline, or the path of a file, relative to the kubeconfig's folder or absolute. */
+/** The new value of a field: inline data, or the path of a file, absolute or relative to the kubeconfig's folder. */
 export type NewMaterial = { readonly data: Uint8Array } | { readonly file: string }
 
-/** What changes in a kubeconfig; of what is absent nothing does. */
+/** The fields of a kubeconfig to change. Absent fields stay the same. */
 export interface KubeconfigChanges {
   readonly clusters?: readonly { readonly name: string; readonly certificateAuthority: NewMaterial }[]
   readonly users?: readonly {
@@ -30,7 +30,7 @@ export async function editKubeconfig(
 ): Promise<string> {
   const [root] = (await readDocuments(text)).documents
   if (root === undefined || !isKubeconfig(root)) {
-    throw new KcertError('KCERT_KUBECONFIG_UNUSABLE', 'what should be edited is no kubeconfig', {
+    throw new KcertError('KCERT_KUBECONFIG_UNUSABLE', 'the file to edit is not a kubeconfig', {
       why: 'it has no clusters, users or contexts',
     })
   }

@@ -244,7 +244,7 @@ describe('users and clusters whose contexts clients refuse', () => {
     ],
     [
       'exec: {command: aws, apiVersion: client.authentication.k8s.io/v1alpha1}',
-      'exec.apiVersion: clients know client.authentication.k8s.io/v1 and client.authentication.k8s.io/v1beta1',
+      'exec.apiVersion: clients support client.authentication.k8s.io/v1 and client.authentication.k8s.io/v1beta1',
     ],
     [
       'exec: {command: aws, apiVersion: client.authentication.k8s.io/v1}',
@@ -253,15 +253,21 @@ describe('users and clusters whose contexts clients refuse', () => {
     [`exec: {${good}, env: [{value: x}]}`, 'exec.env: a variable without a name'],
     [
       `exec: {${good}}, auth-provider: {name: oidc, config: {idp-issuer-url: a, client-id: b}}`,
-      'auth-provider: beside exec: clients take one of them',
+      'auth-provider: used together with exec: clients accept only one of them, so remove the other',
     ],
-    ['auth-provider: {name: gcp}', 'auth-provider.name: gcp was removed from kubectl and client-go in 1.26'],
+    [
+      'auth-provider: {name: gcp}',
+      'auth-provider.name: gcp was removed from kubectl and client-go in 1.26; use the exec plugin gke-gcloud-auth-plugin',
+    ],
     [
       'auth-provider: {name: azure}',
-      'auth-provider.name: azure was removed from kubectl and client-go in 1.26',
+      'auth-provider.name: azure was removed from kubectl and client-go in 1.26; use the exec plugin kubelogin',
     ],
-    ['auth-provider: {name: x}', 'auth-provider.name: clients know oidc alone'],
-    ['token: a, password: b', 'token: beside a user name or password: clients take one of them'],
+    ['auth-provider: {name: x}', 'auth-provider.name: clients support only oidc'],
+    [
+      'token: a, password: b',
+      'token: used together with a user name or password: clients accept only one of them, so remove the other',
+    ],
     ['as-groups: [a]', 'as-groups: without "as": the user to impersonate is missing'],
   ])('says of %s what is missing', async (fields, expected) => {
     expect(await warnings(`users: [{name: u, user: {${fields}}}]`)).toEqual([

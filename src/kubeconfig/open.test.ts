@@ -29,7 +29,7 @@ test.each([
   expect(kubeconfig.clusters).toHaveLength(1)
   await expect(usableKubeconfig(content, 'cp1:/etc/kubernetes/admin.conf')).rejects.toMatchObject({
     code: 'KCERT_KUBECONFIG_UNUSABLE',
-    message: 'client-go refuses the kubeconfig cp1:/etc/kubernetes/admin.conf',
+    message: 'client-go rejects the kubeconfig cp1:/etc/kubernetes/admin.conf',
     why: expect.stringContaining(reason),
     next: expect.stringContaining('kcert inspect /etc/kubernetes/admin.conf'),
   })

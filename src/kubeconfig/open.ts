@@ -46,9 +46,9 @@ export async function usableKubeconfig(
 /** Returns the error of a file that is no kubeconfig, or one that client-go refuses. */
 export function unusableKubeconfig(name: string, refusal?: string): KcertError {
   const what =
-    refusal === undefined ? `${name} is not a kubeconfig` : `client-go refuses the kubeconfig ${name}`
+    refusal === undefined ? `${name} is not a kubeconfig` : `client-go rejects the kubeconfig ${name}`
   return new KcertError('KCERT_KUBECONFIG_UNUSABLE', what, {
     why: refusal ?? 'it has no clusters, users or contexts',
-    next: commandLine`correct the file, then check it: kcert inspect ${name.slice(name.indexOf(':') + 1)}`,
+    next: commandLine`kcert inspect ${name.slice(name.indexOf(':') + 1)}`,
   })
 }

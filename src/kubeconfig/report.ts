@@ -9,9 +9,9 @@ const contextSchema = v.object({
   user: v.string(),
   outcome: v.pipe(
     v.picklist(['works', 'fails', 'unreachable']),
-    v.description('works: the API server is trusted, and knows who asks'),
+    v.description('works: the server certificate is trusted, and the API server authenticates the user'),
   ),
-  username: v.optional(v.pipe(v.string(), v.description('as whom the API server knows it'))),
+  username: v.optional(v.pipe(v.string(), v.description('user name that the API server authenticates'))),
   groups: v.optional(v.array(v.string())),
   error: v.optional(errorSchema),
 })
@@ -23,7 +23,10 @@ export const kubeconfigEditSchema = v.object({
   file: v.string(),
   clusters: v.array(v.string()),
   users: v.array(v.string()),
-  diff: v.pipe(v.array(v.string()), v.description('long values shortened, credentials hidden')),
+  diff: v.pipe(
+    v.array(v.string()),
+    v.description('lines of the change; long values are shortened, credentials are hidden'),
+  ),
   backup: v.optional(v.string()),
   contexts: v.optional(v.pipe(v.array(contextSchema), v.description('with --verify'))),
   notices: v.array(v.string()),

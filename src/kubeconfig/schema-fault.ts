@@ -38,15 +38,15 @@ function issueText(issue: GenericIssue, path: FieldPath, schema: GenericSchema):
   const isMissing = issue.received === 'undefined'
   if (issue.expected === 'never') {
     const near = nearest(field, 'entries' in schema ? Object.keys(Object(schema.entries)) : [])
-    return `there is no field ${JSON.stringify(field)}${near === undefined ? '' : `; did you mean ${JSON.stringify(near)}?`}`
+    return `unknown field ${JSON.stringify(field)}${near === undefined ? '' : `; did you mean ${JSON.stringify(near)}?`}`
   }
   if (isMissing) return `${JSON.stringify(field)} is missing`
   // What stands in the place of a whole document is another file, perhaps a key: nothing of it is shown.
-  if (path.length === 0) return 'fields belong here, such as apiVersion and kind'
+  if (path.length === 0) return 'expected fields such as apiVersion and kind'
   const received = issue.received.length > longestShown ? 'a long text' : issue.received
   return issue.kind === 'validation'
     ? `${received} ${issue.message}`
-    : `${received} where ${issue.expected} belongs`
+    : `expected ${issue.expected}, got ${received}`
 }
 
 /** Values of such files are names, ranges and numbers. */

@@ -1,4 +1,3 @@
-import { commandLine } from '../errors/command-line.ts'
 import { entriesOf, itemsOf, type Node, textOf, valueAt } from './node.ts'
 
 // Why client-go creates no client from a context although it loads the file (client-go 0.36.3: tools/clientcmd/validation.go,
@@ -26,16 +25,15 @@ export function* userFaults(user: Node | undefined): Generator<UsabilityFault> {
   if (exec !== undefined && provider !== undefined)
     yield {
       field: 'auth-provider',
-      reason: 'beside exec: clients take one of them',
-      next: 'remove one of them',
+      reason: 'used together with exec: clients accept only one of them, so remove the other',
     }
   if (provider !== undefined) yield* providerFaults(provider)
   const says = (field: string): boolean => Boolean(textOf(valueAt(user, field)))
   if (says('token') && (says('username') || says('password')))
     yield {
       field: 'token',
-      reason: 'beside a user name or password: clients take one of them',
-      next: 'remove one of them',
+      reason:
+        'used together with a user name or password: clients accept only one of them, so remove the other',
     }
   const others = ['as-uid', 'as-groups', 'as-user-extra'].filter((field) => isFilled(valueAt(user, field)))
   if (others[0] !== undefined && !says('as'))
@@ -49,11 +47,11 @@ function* execFaults(exec: Node): Generator<UsabilityFault> {
   if (!textOf(valueAt(exec, 'command'))) yield { field: 'exec.command', reason: 'missing' }
   if (!version) yield { field: 'exec.apiVersion', reason: `missing: ${execVersions[0]} is the current one` }
   else if (!execVersions.includes(version))
-    yield { field: 'exec.apiVersion', reason: `clients know ${execVersions.join(' and ')}` }
+    yield { field: 'exec.apiVersion', reason: `clients support ${execVersions.join(' and ')}` }
   if (mode ? !interactiveModes.includes(mode) : !isOld)
     yield {
       field: 'exec.interactiveMode',
-      reason: `${mode ? 'none of' : 'missing: one of'} ${interactiveModes.join(', ')}`,
+      reason: `${mode ? 'not one of' : 'missing: one of'} ${interactiveModes.join(', ')}`,
     }
   if (itemsOf(valueAt(exec, 'env')).some((item) => !textOf(valueAt(item, 'name'))))
     yield { field: 'exec.env', reason: 'a variable without a name' }
@@ -65,8 +63,9 @@ function* providerFaults(provider: Node): Generator<UsabilityFault> {
     const plugin = Object.hasOwn(removedProviders, name) ? removedProviders[name] : undefined
     yield {
       field: 'auth-provider.name',
-      reason: plugin ? `${name} was removed from kubectl and client-go in 1.26` : 'clients know oidc alone',
-      ...(plugin && { next: commandLine`use the exec plugin ${plugin} instead` }),
+      reason: plugin
+        ? `${name} was removed from kubectl and client-go in 1.26; use the exec plugin ${plugin}`
+        : 'clients support only oidc',
     }
     return
   }

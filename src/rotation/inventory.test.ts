@@ -50,7 +50,7 @@ test.each<[string, (text: string) => string, string]>([
   [
     'an unknown field',
     (whole) => whole.replace('layout: kubeadm', 'layout: kubeadm\n  rolle: x'),
-    'kcert.yaml line 9: nodes[0].rolle: there is no field "rolle"; did you mean "role"?',
+    'kcert.yaml line 9: nodes[0].rolle: unknown field "rolle"; did you mean "role"?',
   ],
   [
     'an access without its host',
@@ -60,7 +60,7 @@ test.each<[string, (text: string) => string, string]>([
   [
     'an argv that is no list',
     (whole) => whole.replace('[docker, exec, -i, cp1]', 'docker'),
-    'nodes[0].access.argv: "docker" where Array belongs',
+    'nodes[0].access.argv: expected Array, got "docker"',
   ],
   ['two nodes of one name', (whole) => whole.replace('name: w1', 'name: cp1'), 'two nodes are called "cp1"'],
   [

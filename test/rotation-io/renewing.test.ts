@@ -200,7 +200,7 @@ test('a kubeconfig that client-go refuses stops the renewal before anything is w
   files.set(path, { content: Buffer.from(text), mode: 0o600 })
   await expect(surveySite(site, never)).rejects.toMatchObject({
     code: 'KCERT_KUBECONFIG_UNUSABLE',
-    message: `client-go refuses the kubeconfig cp1:${path}`,
+    message: `client-go rejects the kubeconfig cp1:${path}`,
     next: expect.stringContaining(`kcert inspect ${path}`),
   })
 })

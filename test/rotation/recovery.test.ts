@@ -177,7 +177,8 @@ test('a bundle with bytes that would not stay as they are is refused, with its n
   await expect(recoverFiles(withContent(`${pki}/ca.crt`, latin1), issuer)).rejects.toMatchObject({
     code: 'KCERT_EDIT_REFUSED',
     message: `cp1:${pki}/ca.crt has bytes that are not UTF-8`,
-    next: `remove them on node cp1; to see what else is in the file: kcert inspect ${pki}/ca.crt`,
+    why: expect.stringContaining('remove them on node cp1'),
+    next: `kcert inspect ${pki}/ca.crt`,
   })
 })
 

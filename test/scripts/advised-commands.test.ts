@@ -40,13 +40,14 @@ test.each([
 test('set-client --key with a kubeconfig advises how to get the key out of it', () => {
   const at = folderWithCa()
   const user = 'client-certificate-data: aGVsbG8=, client-key-data: aGVsbG8='
-  writeFileSync(join(at, 'admin.conf'), `apiVersion: v1\nkind: Config\nusers: [{name: u, user: {${user}}}]\n`)
-  const args = ['kubeconfig', 'set-client', 'admin.conf', '--cert', 'ca.pem', '--key', 'admin.conf']
+  const conf = `apiVersion: v1\nkind: Config\nusers: [{name: u, user: {${user}}}]\n`
+  for (const file of ['admin.conf', 'other.conf']) writeFileSync(join(at, file), conf)
+  const args = ['kubeconfig', 'set-client', 'admin.conf', '--cert', 'ca.pem', '--key', 'other.conf']
   const session = inFolder(at)(args)
   expect(session).toMatchObject({ exit: 3, stdout: '' })
-  expect(session.stderr).toMatch(/^KCERT_X509_MALFORMED: admin\.conf is a kubeconfig, not a private key$/m)
+  expect(session.stderr).toMatch(/^KCERT_X509_MALFORMED: other\.conf is a kubeconfig, not a private key$/m)
   expect(advisedCommands(session)).toEqual([
-    "(umask 077; kubectl config view --raw --kubeconfig admin.conf -o 'jsonpath={.users[0].user.client-key-data}' | base64 -d > client.key)",
+    "(umask 077; kubectl config view --raw --kubeconfig other.conf -o 'jsonpath={.users[0].user.client-key-data}' | base64 -d > client.key)",
   ])
 })
 

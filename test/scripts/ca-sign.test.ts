@@ -38,7 +38,10 @@ test("the documentation's request and signing configuration make a serving certi
   const request = readFileSync(join(at, 'server.csr'))
   const sign = ['ca', 'sign', '-', ...ca, '--config', 'config.json', '--out', 'server.crt']
   const { stdout, stderr, exit } = inFolder(at)(sign, request)
-  expect([exit, stderr]).toEqual([0, expect.stringMatching(/^note: -: it ends with its CA, at /)])
+  expect([exit, stderr]).toEqual([
+    0,
+    expect.stringMatching(/^note: -: the validity is capped at the expiry of the CA: /),
+  ])
   expect(stdout).toMatch(/^signed 1 certificate by CN=signer\n/)
   const leaf = certificateIn(at, 'server.crt')
   expect(leaf.subject.text).toBe('CN=server,O=group')
@@ -111,7 +114,7 @@ test('usages and duration are those of the flags; requested extensions are left 
     keyUsage: ['digitalSignature', 'keyEncipherment'],
     extendedKeyUsage: ['clientAuth'],
     droppedExtensions: ['basicConstraints', 'keyUsage'],
-    notices: ['left out of what was requested: basicConstraints'],
+    notices: ['requested extensions left out: basicConstraints'],
     pem: readFileSync(join(at, 'a.crt'), 'utf8'),
   })
   // 5 minutes back, one hour ahead.
@@ -129,11 +132,11 @@ test('a duration is never above that of a profile, nor below ten minutes', () =>
   }
   expect(minutes('--profile', 'client', '--duration', '20000h')).toEqual([
     525_600,
-    "note: the lifetime is 8760h0m0s, the profile's\n",
+    "note: the validity is 8760h0m0s, the profile's maximum\n",
   ])
   expect(minutes('--profile', 'client', '--duration', '1m')).toEqual([
     15,
-    'note: the lifetime is 10m0s, the least that is granted\n',
+    'note: the validity is 10m0s, the least that is granted\n',
   ])
   expect(minutes('--usage', 'client auth', '--duration', '20000h')).toEqual([1_200_000, ''])
 })
@@ -218,7 +221,7 @@ test('the ledger may lie elsewhere, and without it nothing is signed', () => {
     stdout: '',
     exit: 5,
     stderr: expect.stringMatching(
-      /^KCERT_LEDGER_DAMAGED: line 1 of the ledger damaged is no entry\nwhy: .*\nnext: .*\n$/,
+      /^KCERT_LEDGER_DAMAGED: line 1 of the issuance log damaged is not an entry\nwhy: .*\nnext: .*\n$/,
     ),
   })
   expect(existsSync(join(at, 'a.crt'))).toBe(false)
@@ -246,25 +249,25 @@ test('one bad request keeps all from being signed', () => {
   ])
   expect([stdout, exit]).toEqual(['', 3])
   expect(stderr).toMatch(
-    /^KCERT_REQUEST_REFUSED: 1 of 2 requests are refused, and none was signed\nwhy: the signature of bad\.der does not count \(it was not made with the key in the request/,
+    /^KCERT_REQUEST_REFUSED: 1 of 2 requests were refused, and none was signed\nwhy: the signature of bad\.der is invalid \(it was not made with the key in the request/,
   )
   expect([existsSync(join(at, 'out.pem')), ledgerIn(at).length]).toEqual([false, before])
 })
 
 test.each([
-  ['no request', ['--profile', 'client', '--out', 'o'], 2, 'KCERT_USAGE: no request is named'],
-  ['no purpose', ['a.csr', '--out', 'o'], 2, 'KCERT_USAGE: no word about what the certificates are for'],
+  ['no request', ['--profile', 'client', '--out', 'o'], 2, 'KCERT_USAGE: no request given'],
+  ['no purpose', ['a.csr', '--out', 'o'], 2, 'KCERT_USAGE: --usage, --profile or --config is required'],
   [
     'an unknown usage',
     ['a.csr', '--usage', 'serverAuth', '--out', 'o'],
     2,
-    'KCERT_USAGE: Kubernetes has no usage "serverAuth"',
+    'KCERT_USAGE: unknown usage "serverAuth"',
   ],
   [
     'an unknown profile',
     ['a.csr', '--profile', 'x', '--out', 'o'],
     2,
-    'KCERT_PROFILE_INVALID: there is no profile "x"',
+    'KCERT_PROFILE_INVALID: unknown profile "x"',
   ],
   [
     'usages and a profile',
@@ -276,7 +279,7 @@ test.each([
     'no duration',
     ['a.csr', '--profile', 'client', '--duration', '0', '--out', 'o'],
     2,
-    'KCERT_USAGE: --duration 0 is not above zero',
+    'KCERT_USAGE: --duration 0 is not a positive duration',
   ],
   [
     'a file that is there',
@@ -288,7 +291,7 @@ test.each([
     'a certificate as a request',
     ['ca.pem', '--profile', 'client', '--out', 'o'],
     3,
-    'KCERT_REQUEST_REFUSED: ca.pem holds no certificate request',
+    'KCERT_REQUEST_REFUSED: ca.pem contains no certificate request',
   ],
   [
     'a folder as a request',
@@ -300,13 +303,13 @@ test.each([
     'standard input that is empty',
     ['-', '--profile', 'client', '--out', 'o'],
     3,
-    'KCERT_REQUEST_REFUSED: standard input holds no certificate request',
+    'KCERT_REQUEST_REFUSED: standard input contains no certificate request',
   ],
   [
     'a configuration that is none',
     ['a.csr', '--config', 'a.csr', '--out', 'o'],
     2,
-    'KCERT_PROFILE_INVALID: a.csr is no file of signing profiles',
+    'KCERT_PROFILE_INVALID: a.csr is not a file of signing profiles',
   ],
 ])('%s: nothing is signed, and what to do is said', (_, args, exit, stderr) => {
   const at = folderWithCa()

@@ -18,10 +18,13 @@ test.each([
   [[...sign, '--out', './ca.pem'], '--out ./ca.pem is the file of --ca ca.pem'],
   [[...sign, '--out', 'link/a.csr'], '--out link/a.csr is the file of REQUEST a.csr'],
   [[...sign, '--out', 'hard.pem'], '--out hard.pem is the file of --ca ca.pem'],
-  [[...sign, '--out', 'ca.ledger.jsonl'], '--out ca.ledger.jsonl and --ledger ca.ledger.jsonl are the same'],
+  [
+    [...sign, '--out', 'ca.ledger.jsonl'],
+    '--out ca.ledger.jsonl and --issuance-log ca.ledger.jsonl are the same',
+  ],
   [
     [...sign, '--out', 'x', '--ledger', 'ca-key.pem'],
-    '--ledger ca-key.pem is the file of --ca-key ca-key.pem',
+    '--issuance-log ca-key.pem is the file of --ca-key ca-key.pem',
   ],
   [[...sign, '--out', 'a.key'], 'a.key holds a private key and is not replaced'],
   [
@@ -30,7 +33,7 @@ test.each([
   ],
   [
     ['ca', 'renew', ...authority, '--force', '--out', 'ca.ledger.jsonl'],
-    '--out ca.ledger.jsonl and --ledger ca.ledger.jsonl are the same file',
+    '--out ca.ledger.jsonl and --issuance-log ca.ledger.jsonl are the same file',
   ],
   [
     ['ca', 'renew', '--ca', 'both.pem', '--ca-key', 'both.pem'],
@@ -143,7 +146,7 @@ test('standard input is read once, and a CA that comes from there needs a ledger
   const nowhere = run(['ca', 'sign', 'a', '--ca', '-', '--ca-key', 'k', '--profile', 'server', '--out', 'x'])
   expect(nowhere).toMatchObject({
     exit: 2,
-    stderr: expect.stringContaining('it is not said where the serial numbers of the CA are written down'),
+    stderr: expect.stringContaining('--issuance-log is required with --ca -'),
   })
   expect(readdirSync(at)).toEqual(['empty'])
 })

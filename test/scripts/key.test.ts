@@ -108,7 +108,10 @@ test('an encrypted key opens with the password, the first line of its file', () 
   const [file, password] = [join(at, 'key.pem'), join(at, 'password')]
   writeFileSync(password, 'käse mit brot\r\nnot this\n')
   const { stderr, exit } = kcert(['key', 'generate', '--out', file, '--password-file', password])
-  expect([exit, stderr]).toEqual([0, expect.stringMatching(/^note: Kubernetes reads no encrypted keys/)])
+  expect([exit, stderr]).toEqual([
+    0,
+    expect.stringMatching(/^note: Kubernetes components do not read encrypted keys/),
+  ])
   expect(readFileSync(file, 'utf8')).toMatch(/^-----BEGIN ENCRYPTED PRIVATE KEY-----/)
   openssl('pkey', '-in', file, '-passin', 'pass:käse mit brot', '-noout')
   expect(() => openssl('pkey', '-in', file, '-passin', 'pass:kaese', '-noout')).toThrow()

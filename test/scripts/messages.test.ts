@@ -152,9 +152,9 @@ test.each([
   [
     ['ca', 'sign', '-', ...authority, '--profile', 'server', '--out', '-'],
     3,
-    'standard input holds no certificate request',
+    'standard input contains no certificate request',
   ],
-  [['ca', 'init', '--cfssl', '-', '--out', 'x.pem', '--key-out', 'k'], 2, 'next: add "CN": "NAME" to it\n'],
+  [['ca', 'init', '--cfssl', '-', '--out', 'x.pem', '--key-out', 'k'], 2, 'add "CN" to the JSON\n'],
   [
     ['key', 'generate', '--out', 'k', '--key-type', 'RSA-2049'],
     2,
@@ -205,13 +205,13 @@ test('an expired CA is named with its files, in what is wrong and in what to do 
   while (signed.exit === 0 && Date.now() < deadline) signed = sign()
   expect(signed.exit).toBe(3)
   expect(signed.stderr).toMatch(/^KCERT_CA_UNFIT: the CA ca\.pem has expired, /)
-  expect(signed.stderr).toContain(
-    'next: renew it with the same key and name: kcert ca renew --ca ca.pem --ca-key ca-key.pem',
-  )
+  expect(signed.stderr).toContain('next: kcert ca renew --ca ca.pem --ca-key ca-key.pem')
   const renewed = run(['ca', 'renew', ...authority, '--days', '30'])
   expect(renewed.exit).toBe(0)
-  expect(renewed.stderr).toMatch(/^note: the old certificate ended at \d{4}-.*: nobody trusts the CA until/)
-  expect(renewed.stderr).not.toMatch(/stays trusted|before the old one ends/)
+  expect(renewed.stderr).toMatch(
+    /^note: the old certificate expired at \d{4}-.*: clients do not trust the CA until/,
+  )
+  expect(renewed.stderr).not.toMatch(/trust it until|before the old one expires/)
 })
 
 test('a request with a key or signature that Kubernetes does not read is told so in words', () => {

@@ -296,7 +296,12 @@ describe('bad input is told with what, why and next', () => {
       2,
       /^KCERT_USAGE: --name is empty\nwhy: /,
     ],
-    ['standard input twice', ['-', '--roots', '-'], 2, /^KCERT_USAGE: standard input is named twice\nwhy: /],
+    [
+      'standard input twice',
+      ['-', '--roots', '-'],
+      2,
+      /^KCERT_USAGE: standard input can be used only once\nwhy: /,
+    ],
   ])('%s', ([, args, exit, message]) => {
     const run = session(files).verify(args)
     expect(run.stdout).toBe('')
@@ -370,7 +375,7 @@ describe('wrong usage is said as such:', () => {
     'a name with more to it: %s',
     (name) => {
       expect(complaint(['a.crt', '--roots', 'ca.crt', '--name', name])).toMatch(
-        /^KCERT_USAGE: --name ".*" is no host name or address\nwhy: .*\nnext: kcert verify a.crt .*--name \S+\n$/,
+        /^KCERT_USAGE: --name ".*" is not a host name or IP address\nwhy: .*\nnext: kcert verify a.crt .*--name \S+\n$/,
       )
     },
   )

@@ -89,9 +89,9 @@ describe.skipIf(truth === undefined)("kcert's CA, as kube-controller-manager 1.3
 
   test('refuses with an expired CA, and says which of the two it is: 2 of 2', () => {
     const words: Readonly<Record<string, RegExp>> = {
-      'signer has expired': /^the CA ca.pem has expired, before the certificate would begin$/,
+      'signer has expired': /^the CA ca.pem has expired, before the certificate would be valid$/,
       'refusing to sign a certificate that expired in the past':
-        /^the CA ca.pem has expired, and so would be what it signs$/,
+        /^the CA ca.pem has expired, and its certificates would be expired, too$/,
     }
     const { errors } = truth!.ca_sign
     for (const { ttl, backdate, caNotAfter, error } of errors) {

@@ -12,28 +12,29 @@ import { finishKeyPair, isKeyPairPending } from '../../system/key-pair-files.ts'
 import { withLock } from '../../system/lock.ts'
 import { readCertificates } from '../../x509/certificate.ts'
 
-// The files of a CA: certificate, key, and the ledger of what it has signed.
+// The files of a CA: certificate, key, and the issuance log.
 
-/** The flags that name a CA. */
+/** The flags for the files of a CA. */
 export const authorityFlags = {
-  ca: valueFlag('FILE', "the CA's certificate", { required: true }),
-  'ca-key': valueFlag('FILE', "the CA's private key", { required: true }),
+  ca: valueFlag('FILE', 'certificate of the CA', { required: true }),
+  'ca-key': valueFlag('FILE', 'private key of the CA', { required: true }),
   'ca-password-file': valueFlag(
     'FILE',
-    'file whose first line opens an encrypted key; "-" for standard input',
+    'file with the password of --ca-key on its first line; "-" for standard input',
   ),
-  ledger: valueFlag(
+  'issuance-log': valueFlag(
     'FILE',
-    'where the serial numbers of this CA are written down, if not beside its certificate',
+    'issuance log with the serial numbers of this CA (default: next to its certificate)',
+    { aliases: ['ledger'] },
   ),
 }
 
-/** What they say. */
+/** Their values. */
 export type AuthorityFiles = FlagsOf<typeof authorityFlags>
 
-/** Returns the CA that the flags name. Throws as `openAuthority` does, and KCERT_KEY_ENCRYPTED where a password is missing. */
+/** Returns the CA in the files of the flags. Throws as `openAuthority` does, and KCERT_KEY_ENCRYPTED if the password is missing. */
 export async function openAuthorityFiles(
-  files: Omit<AuthorityFiles, 'ledger'>,
+  files: Omit<AuthorityFiles, 'issuance-log'>,
   context: Context,
 ): Promise<Authority> {
   const { ca, 'ca-key': caKey, 'ca-password-file': passwordFile } = files
@@ -47,32 +48,35 @@ export async function openAuthorityFiles(
   )
 }
 
-/** Returns the files that the flags of a CA name and that a command reads. */
-export function authorityInputs(flags: Omit<AuthorityFiles, 'ledger'>): NamedFile[] {
+/** Returns the files of the flags that a command reads. */
+export function authorityInputs(flags: Omit<AuthorityFiles, 'issuance-log'>): NamedFile[] {
   return flagFiles(flags, 'ca', 'ca-key', 'ca-password-file')
 }
 
-/** Brings to an end what a crash of `kcert ca init` left half done, so that certificate and key are a pair. */
+/** Finishes what an interrupted `kcert ca init` did not complete, so that certificate and key are a pair. */
 export async function finishInterruptedPair(ca: string): Promise<void> {
   if (isKeyPairPending(ca)) await withLock(ca, () => finishKeyPair(ca))
 }
 
-/** Returns where the ledger of a CA is: where --ledger says, else beside its certificate. Throws KCERT_USAGE where neither is. */
-export function ledgerOf({ ca, ledger }: Pick<AuthorityFiles, 'ca' | 'ledger'>): string {
+/** Returns the path of a CA's issuance log: --issuance-log, else next to its certificate. Throws KCERT_USAGE without either. */
+export function ledgerOf({
+  ca,
+  'issuance-log': ledger,
+}: Pick<AuthorityFiles, 'ca' | 'issuance-log'>): string {
   if (ledger !== undefined) return ledger
   if (ca !== '-') return ledgerPath(ca)
-  throw new KcertError('KCERT_USAGE', 'it is not said where the serial numbers of the CA are written down', {
-    why: 'by default in a file beside its certificate; with standard input, --ledger names it, always the same for one CA',
-    next: '--ledger FILE',
+  throw new KcertError('KCERT_USAGE', '--issuance-log is required with --ca -', {
+    why: 'by default the issuance log is next to the certificate; always use the same file for one CA',
+    next: '--issuance-log ca.ledger.jsonl',
   })
 }
 
-/** Returns where the ledger is without --ledger: "ca.ledger.jsonl" for "ca.pem" or "ca.crt". */
+/** Returns the default path of the issuance log: "ca.ledger.jsonl" for "ca.pem" or "ca.crt". */
 export function ledgerPath(ca: string): string {
   return `${ca.replace(/\.(?:pem|crt|cer|cert)$/i, '')}.ledger.jsonl`
 }
 
-/** Returns what `act` does with the ledger, while no other kcert draws serial numbers from it. */
+/** Returns the result of `act` on the issuance log, while no other kcert process draws serial numbers from it. */
 export async function withLedger<Result>(path: string, act: (ledger: Ledger) => Result): Promise<Result> {
   return withLock(path, () => act(new Ledger(new AppendFile(path))))
 }

@@ -2,13 +2,13 @@ import { numberFlag, valueFlag } from '../../cli/flags.ts'
 import { KcertError } from '../../errors/kcert-error.ts'
 import { parseDuration } from '../../pki/duration.ts'
 
-/** --expiry and --days of a CA certificate; `otherwise` says what holds without them. */
+/** --expiry and --days of a CA certificate; `otherwise` is the default, for the help. */
 export function lifetimeFlags(otherwise: string) {
   return {
-    expiry: valueFlag('DURATION', `how long it is valid, as 87600h or 3650d; without it ${otherwise}`, {
+    expiry: valueFlag('DURATION', `validity, such as 87600h or 3650d (default ${otherwise})`, {
       exclusive: ['days'],
     }),
-    days: numberFlag('N', 'the time of --expiry, in days', { min: 1, max: 100_000 }),
+    days: numberFlag('N', 'validity in days, instead of --expiry', { min: 1, max: 100_000 }),
   }
 }
 
@@ -24,5 +24,7 @@ export function lifetimeMs({
     days === undefined ? expiry && parseDuration(expiry, '--expiry') : parseDuration(`${days}d`, '--days')
   if (ms === undefined || ms === '') return undefined
   if (ms > 0) return ms
-  throw new KcertError('KCERT_USAGE', `--expiry ${expiry} is not above zero`, { next: '--expiry 87600h' })
+  throw new KcertError('KCERT_USAGE', `--expiry ${expiry} is not a positive duration`, {
+    next: '--expiry 87600h',
+  })
 }

@@ -22,22 +22,26 @@ interface Flags extends AuthorityFiles, ClusterFlags, ProfileFlags {
   readonly 'dry-run': boolean | undefined
 }
 
-/** Requests are signed one after the other, but their certificates travel side by side. */
+/** Requests are signed one after the other; their certificates are uploaded in parallel. */
 const uploadsAtOnce = 16
 
-/** Signs the requests of a cluster that the flags of `kcert ca sign` name. */
+/** Signs the CSRs of a cluster that the flags of `kcert ca sign` select. */
 export async function signOnCluster(flags: Flags, context: Context) {
   const { out, force } = flags
   if (out === '-')
-    throw new KcertError('KCERT_USAGE', 'the certificates of a cluster are put onto their objects', {
-      next: '--out FILE',
-    })
+    throw new KcertError(
+      'KCERT_USAGE',
+      '--out - cannot be used with CSRs of a cluster: the certificates are uploaded to their objects',
+      {
+        next: '--out certificates.pem',
+      },
+    )
   const ledger = ledgerOf(flags)
   checkFiles({
     inputs: [...authorityInputs(flags), { by: '--config', path: flags.config }],
     outputs: [
       { by: '--out', path: out, holds: 'public' },
-      { by: '--ledger', path: ledger, holds: 'ledger' },
+      { by: '--issuance-log', path: ledger, holds: 'ledger' },
     ],
     replace: force,
   })

@@ -21,15 +21,15 @@ import { errorFields } from '../../errors/kcert-error.ts'
 import { rfc3339 } from '../../pki/rfc3339.ts'
 import { withLedger } from './authority-files.ts'
 
-// `kcert ca sign --csr`: signs requests of a cluster with the local CA. All serial numbers are in the ledger before the first
-// certificate leaves; a run that is cut off in between is repeated with new ones.
+// `kcert ca sign --csr`: signs CSRs of a cluster with the local CA. All serial numbers are in the issuance log before the first
+// certificate is uploaded. An interrupted run is repeated with new ones.
 
 export interface SigningSettings {
   readonly names: readonly string[]
   readonly signer: string | undefined
   readonly selector: string | undefined
   readonly isForKubernetes: boolean
-  /** Put the condition Failed onto what breaks a rule. */
+  /** Set the condition Failed on requests that break a rule. */
   readonly marksFailed: boolean
   readonly dryRun: boolean
   readonly concurrency: number
@@ -38,7 +38,7 @@ export interface SigningSettings {
 export interface SigningPorts {
   readonly api: RequestsApi
   readonly authority: Authority
-  /** Lifetime at most, and URLs. Its usages bound those of the requests where `boundsUsages`. */
+  /** Maximum validity, and URLs. With `boundsUsages`, its usages limit those of the requests. */
   readonly profile: SigningProfile
   readonly boundsUsages: boolean
   readonly ledger: string
@@ -105,7 +105,7 @@ async function gather(
     ...(selector === undefined ? {} : { labelSelector: selector }),
   }
   const selected = new Map<string, RequestObject>()
-  // What is not approved, or has its certificate, is nothing that a signer looks at; only what is named is answered for.
+  // A signer ignores requests that are not approved or already issued. They are reported only if they were named.
   for await (const object of api.list(selection)) {
     const { course } = signingCourse(object, {
       isForKubernetes: true,
@@ -118,7 +118,7 @@ async function gather(
   return [...named, ...selected.values()]
 }
 
-/** Signs all that are to be signed under one lock of the ledger, and returns the certificates by name. */
+/** Signs all planned requests under one lock of the issuance log, and returns the certificates by name. */
 async function issueAll(
   planned: readonly (Planned | Absent)[],
   { authority, profile, ledger, context }: SigningPorts,
@@ -149,8 +149,7 @@ async function settle(
   { dryRun, marksFailed }: SigningSettings,
   api: RequestsApi,
 ): Promise<SignedRequest> {
-  if ('absent' in one)
-    return { name: one.absent, outcome: 'not-found', reason: 'there is no request of this name' }
+  if ('absent' in one) return { name: one.absent, outcome: 'not-found', reason: 'no CSR with this name' }
   const { object, course } = one
   const { uid, name = '' } = object.metadata
   const { signerName, usages, expirationSeconds } = object.spec
@@ -162,7 +161,8 @@ async function settle(
     ...(expirationSeconds === undefined ? {} : { expirationSeconds }),
   }
   if (course.course === 'sign') {
-    if (dryRun) return { ...facts, outcome: 'would-sign', reason: 'it is approved and breaks no rule' }
+    if (dryRun)
+      return { ...facts, outcome: 'would-sign', reason: 'approved, and breaks no rule of its signer' }
     const { source, entry, ...certificate } = signedCertificate(certificates.get(name)!)
     const written = await uploadCertificate(api, object, certificate.pem)
     return {

@@ -16,16 +16,16 @@ export interface ProfileFlags {
   readonly 'allow-subject-attributes': readonly string[] | undefined
 }
 
-/** What certificates are signed for and for how long. */
+/** Usages and validity of the certificates. */
 export interface Terms {
   readonly profile: SigningProfile
   readonly notices: readonly string[]
 }
 
-/** Returns what the flags ask for. Throws KCERT_USAGE or KCERT_PROFILE_INVALID. */
+/** Returns the profile of the flags. Throws KCERT_USAGE or KCERT_PROFILE_INVALID. */
 export async function termsOf(flags: ProfileFlags, context: Context): Promise<Terms> {
   const requestedMs = flags.duration === undefined ? undefined : durationMs(flags.duration)
-  // Usages alone have no profile whose lifetime could be exceeded: the one that is asked for is the signer's own.
+  // With --usage there is no profile that limits the validity: --duration is the signer's own.
   const profile =
     flags.usage === undefined ? await namedProfile(flags, context) : profileOfUsages(flags.usage, requestedMs)
   const ttlMs = grantedTtlMs(requestedMs, profile.ttlMs)
@@ -33,7 +33,7 @@ export async function termsOf(flags: ProfileFlags, context: Context): Promise<Te
     requestedMs === undefined || requestedMs === ttlMs
       ? []
       : [
-          `the lifetime is ${formatDuration(ttlMs)}, ${requestedMs > ttlMs ? "the profile's" : 'the least that is granted'}`,
+          `the validity is ${formatDuration(ttlMs)}, ${requestedMs > ttlMs ? "the profile's maximum" : 'the minimum'}`,
         ]
   return { profile: withSubjectAttributes({ ...profile, ttlMs }, flags), notices }
 }
@@ -59,8 +59,8 @@ async function namedProfile({ profile, config }: ProfileFlags, context: Context)
     return readProfile(text, config, profile)
   }
   if (profile !== undefined) return builtInProfile(profile)
-  throw new KcertError('KCERT_USAGE', 'no word about what the certificates are for', {
-    why: 'what a request asks for is not what it gets: the signer decides',
+  throw new KcertError('KCERT_USAGE', '--usage, --profile or --config is required', {
+    why: 'the signer decides the usages of a certificate, not the request',
     next: '--profile server',
   })
 }
@@ -68,18 +68,16 @@ async function namedProfile({ profile, config }: ProfileFlags, context: Context)
 function profileOfUsages(asked: readonly string[], ttlMs: number | undefined): SigningProfile {
   const unknown = asked.filter((usage) => !isUsage(usage))
   if (unknown.length === 0 && asked.length > 0) return kubernetesProfile(asked.filter(isUsage), ttlMs)
-  throw new KcertError(
-    'KCERT_USAGE',
-    `Kubernetes has no usage ${unknown.map((usage) => `"${usage}"`).join(', ')}`,
-    {
-      why: `it has: ${knownUsages.join(', ')}`,
-    },
-  )
+  throw new KcertError('KCERT_USAGE', `unknown usage ${unknown.map((usage) => `"${usage}"`).join(', ')}`, {
+    why: `Kubernetes has: ${knownUsages.join(', ')}`,
+  })
 }
 
 /** Returns --duration in milliseconds. Throws KCERT_USAGE for one that is not above zero. */
 export function durationMs(text: string): number {
   const ms = parseDuration(text, '--duration')
   if (ms > 0) return ms
-  throw new KcertError('KCERT_USAGE', `--duration ${text} is not above zero`, { next: '--duration 8760h' })
+  throw new KcertError('KCERT_USAGE', `--duration ${text} is not a positive duration`, {
+    next: '--duration 8760h',
+  })
 }

@@ -1,10 +1,13 @@
+import { dirname, resolve } from 'node:path'
 import type { Context } from '../../cli/context.ts'
-import { inFile, readInput } from '../../cli/input.ts'
+import { inFile, readInput, readPassword } from '../../cli/input.ts'
 import { isKubeconfig, type KeyAtHand, readKeyFile } from '../../cli/key-file.ts'
 import { commandLine } from '../../errors/command-line.ts'
 import { KcertError } from '../../errors/kcert-error.ts'
 import { sourceName } from '../../errors/source-name.ts'
 import { type Certificate, readCertificates } from '../../x509/certificate.ts'
+import { readPrivateKeyFile } from '../../x509/keys.ts'
+import type { KubeconfigFile } from './kubeconfig-file.ts'
 
 /** A client certificate with its chain, and its key. */
 export interface ClientPair {
@@ -13,41 +16,86 @@ export interface ClientPair {
   readonly notices: string[]
 }
 
-/** Returns the pair in two files. Throws KCERT_CERTIFICATE_UNFIT when they are no pair, or it is past its end. */
+/** Returns the client certificate of a file with its key. Throws KCERT_CERTIFICATE_UNFIT if they do not match, or it has expired. */
 export async function readClientPair(
-  files: { readonly certificate: string; readonly key: string; readonly passwordFile: string | undefined },
+  file: string,
+  readKey: () => Promise<KeyAtHand>,
   context: Context,
 ): Promise<ClientPair> {
-  const bytes = await readInput(files.certificate, context)
-  if (
-    files.certificate !== '-' &&
-    bytes[0] !== 0x30 &&
-    Buffer.from(bytes).includes('client-certificate-data:')
-  )
-    throw isKubeconfig(files.certificate, 'certificate')
-  const chain = inFile(files.certificate, () => readCertificates(bytes))
-  const key = await readKeyFile(files.key, files.passwordFile, context)
+  const bytes = await readInput(file, context)
+  if (file !== '-' && bytes[0] !== 0x30 && Buffer.from(bytes).includes('client-certificate-data:'))
+    throw isKubeconfig(file, 'certificate')
+  const chain = inFile(file, () => readCertificates(bytes))
+  const key = await readKey()
   const [leaf] = chain
-  const place = sourceName(files.certificate)
+  const place = sourceName(file)
   if (leaf === undefined)
-    throw new KcertError('KCERT_CERTIFICATE_UNFIT', `${place} holds no certificate`, {
-      next: commandLine`kcert inspect ${files.certificate}`,
+    throw new KcertError('KCERT_CERTIFICATE_UNFIT', `${place} contains no certificate`, {
+      next: commandLine`kcert inspect ${file}`,
     })
   if (leaf.publicKey.sha256 !== key.publicKey.sha256)
-    throw new KcertError('KCERT_CERTIFICATE_UNFIT', `${place} is not of the key ${sourceName(files.key)}`, {
-      why: 'a client that has both cannot log in',
-      next: commandLine`kcert inspect ${files.certificate} ${files.key}`,
-    })
+    throw new KcertError(
+      'KCERT_CERTIFICATE_UNFIT',
+      `the certificate in ${place} does not match the key in ${sourceName(key.file)}`,
+      {
+        why: 'their public keys differ, so clients cannot authenticate with them',
+        next: commandLine`kcert inspect ${file} ${key.file}`,
+      },
+    )
   const now = context.clock()
   if (leaf.notAfter < now)
-    throw new KcertError('KCERT_CERTIFICATE_UNFIT', `${place} has expired`, {
-      why: `it ended at ${leaf.notAfter.toISOString().replace('.000', '')}`,
-      next: 'request another: kcert csr request --user NAME --key-out FILE --out FILE',
-    })
+    throw new KcertError(
+      'KCERT_CERTIFICATE_UNFIT',
+      `the certificate in ${place} expired at ${leaf.notAfter.toISOString().replace('.000', '')}`,
+      { why: 'API servers reject it; request a new one', next: 'kcert csr request --help' },
+    )
   const isClient = leaf.extendedKeyUsage.length === 0 || leaf.extendedKeyUsage.includes('clientAuth')
   return {
     chain,
     key,
-    notices: isClient ? [] : [`${place} is not for clients: its extended key usage lacks clientAuth`],
+    notices: isClient
+      ? []
+      : [`${place} is not a client certificate: its extended key usage lacks clientAuth`],
   }
+}
+
+/**
+ * Returns the private key that a user of a kubeconfig already has, inline or as the path of a file. Throws KCERT_USAGE without one,
+ * KCERT_KEY_ENCRYPTED if it is encrypted and the password is missing.
+ */
+export async function keyOfUser(
+  { file, kubeconfig }: KubeconfigFile,
+  name: string,
+  passwordFile: string | undefined,
+  context: Context,
+): Promise<KeyAtHand> {
+  const material = kubeconfig.users.find((user) => user.name === name)?.clientKey
+  if (material?.data !== undefined) {
+    const { data } = material
+    const password = await readPassword(passwordFile, context)
+    const { keyObject, publicKey } = inFile(file, () => readPrivateKeyFile(data, password))
+    if (keyObject !== undefined && publicKey !== undefined) return { keyObject, publicKey, file }
+    throw new KcertError(
+      'KCERT_KEY_ENCRYPTED',
+      `the key of user ${JSON.stringify(name)} in ${file} is encrypted`,
+      {
+        why: 'kcert needs the password; with it, the decrypted key is stored, because clients read no encrypted keys',
+        next: '--password-file password.txt',
+      },
+    )
+  }
+  // client-go takes paths relative to the kubeconfig's folder.
+  if (material?.file !== undefined)
+    return readKeyFile(
+      resolve(dirname(resolve(context.workingFolder, file)), material.file),
+      passwordFile,
+      context,
+    )
+  throw new KcertError(
+    'KCERT_USAGE',
+    `--client-key is required: user ${JSON.stringify(name)} of ${file} has no key`,
+    {
+      next: '--client-key client.key',
+    },
+  )
 }

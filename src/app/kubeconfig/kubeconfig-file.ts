@@ -1,7 +1,8 @@
 import pMap from 'p-map'
+import type { FlagsOf } from '../../cli/base-command.ts'
 import { connectionOptions } from '../../cli/cluster.ts'
 import type { Context } from '../../cli/context.ts'
-import type { ClusterFlags } from '../../cli/flags.ts'
+import { booleanFlag, type ClusterFlags } from '../../cli/flags.ts'
 import { readInput, readText } from '../../cli/input.ts'
 import { type Cluster, openCluster } from '../../cluster/cluster.ts'
 import { type ExitCode, exitCodes, worstExit } from '../../errors/codes.ts'
@@ -14,18 +15,32 @@ import type { ContextReport, KubeconfigEdit } from '../../kubeconfig/report.ts'
 import { lineDiff } from '../../output/line-diff.ts'
 import { replaceKeepingBackup } from '../../system/output-file.ts'
 
-/** A kubeconfig that is to be edited. */
+/** Whether a kubeconfig contains certificates and keys, or their paths; as in kubectl, whose default is the other one. */
+export const embeddingFlags = {
+  'embed-certs': booleanFlag(
+    'store the content of the files in the kubeconfig (default); --no-embed-certs stores their paths',
+    { allowNo: true, default: true },
+  ),
+  'by-path': booleanFlag('same as --no-embed-certs'),
+}
+
+/** True with --no-embed-certs. */
+export function storesPaths(flags: FlagsOf<typeof embeddingFlags>): boolean {
+  return flags['by-path'] || !flags['embed-certs']
+}
+
+/** A kubeconfig to edit. */
 export interface KubeconfigFile {
   readonly file: string
   readonly text: string
   readonly kubeconfig: Kubeconfig
 }
 
-/** Returns a kubeconfig of this machine. Throws KCERT_KUBECONFIG_UNUSABLE for a file that is none. */
+/** Returns a kubeconfig of this machine. Throws KCERT_KUBECONFIG_UNUSABLE for a file that is not a kubeconfig. */
 export async function readKubeconfigFile(file: string, context: Context): Promise<KubeconfigFile> {
   if (file === '-')
-    throw new KcertError('KCERT_USAGE', 'a kubeconfig is edited in its file, not on standard input', {
-      next: 'name the file',
+    throw new KcertError('KCERT_USAGE', 'a kubeconfig cannot be edited on standard input', {
+      why: 'give the path of a file',
     })
   const bytes = await readInput(file, context)
   const text = Buffer.from(bytes).toString('utf8')
@@ -36,7 +51,7 @@ export async function readKubeconfigFile(file: string, context: Context): Promis
   return { file, text, kubeconfig: opened.kubeconfig }
 }
 
-/** Returns the entry that is meant: the one that is named, that of the current context, or the only one. */
+/** Returns the name of the entry to change: the named one, that of the current context, or the only one. */
 export function meantEntry(
   { file, kubeconfig }: KubeconfigFile,
   kind: 'cluster' | 'user',
@@ -46,19 +61,20 @@ export function meantEntry(
   const current = kubeconfig.contexts.find(({ name }) => name === kubeconfig.currentContext)
   const meant = named ?? current?.[kind] ?? (entries.length === 1 ? entries[0] : undefined)
   if (meant !== undefined && entries.includes(meant)) return meant
+  const isUnsaid = meant === undefined && entries.length > 0
   throw new KcertError(
-    meant === undefined ? 'KCERT_USAGE' : 'KCERT_KUBECONFIG_UNUSABLE',
-    meant === undefined
-      ? `it is not said which ${kind} of ${file} is meant`
-      : `${file} has no ${kind} ${JSON.stringify(meant)}`,
+    isUnsaid ? 'KCERT_USAGE' : 'KCERT_KUBECONFIG_UNUSABLE',
+    isUnsaid
+      ? `--${kind} is required: the current-context of ${file} names no ${kind}`
+      : `${file} has no ${meant === undefined ? `${kind}s` : `${kind} ${JSON.stringify(meant)}`}`,
     {
-      why: entries.length === 0 ? `it has no ${kind}s` : `it has: ${entries.join(', ')}`,
-      next: commandLine`--${kind} NAME`,
+      ...(entries.length > 0 && { why: `it has: ${entries.join(', ')}` }),
+      ...(entries[0] !== undefined && { next: commandLine`--${kind} ${entries[0]}` }),
     },
   )
 }
 
-/** Edits these fields of the file, every other octet stays, and the file as it was is kept beside it. */
+/** Edits these fields of the file. All other bytes stay the same, and the previous content is saved in a backup. */
 export async function editFile(
   source: KubeconfigFile,
   changes: KubeconfigChanges,
@@ -82,16 +98,16 @@ export async function editFile(
   }
 }
 
-/** Guards against a change between reading and writing, to within the moment of this look. */
+/** Detects a change between reading and writing, up to the moment of this check. */
 async function refuseChanged({ file, text }: KubeconfigFile, context: Context): Promise<void> {
   const now = await readText(file, context)
   if (now === text) return
-  throw new KcertError('KCERT_EDIT_REFUSED', `${file} was changed by somebody else meanwhile`, {
-    next: 'run the command again',
+  throw new KcertError('KCERT_EDIT_REFUSED', `${file} was changed by another program meanwhile`, {
+    why: 'nothing was written; run the command again',
   })
 }
 
-/** With --verify asks the API server of each context who it takes the user for; undefined where that is not wished, or nothing was written. */
+/** With --verify, returns how the API server of each context identifies the user. Undefined without --verify, or with --dry-run. */
 export async function verifyContexts(
   file: string,
   flags: Pick<ClusterFlags, 'request-timeout'> & { readonly verify: boolean; readonly 'dry-run': boolean },
@@ -122,7 +138,7 @@ export async function verifyContexts(
   )
 }
 
-/** Returns the exit code for contexts that were asked for, where `isMeant` says which of them were to work. */
+/** Returns the exit code for verified contexts; those for which `isMeant` is false do not count. */
 export function exitOfContexts(
   contexts: readonly ContextReport[] | undefined,
   isMeant: (context: ContextReport) => boolean,

@@ -1,55 +1,55 @@
 import type { FlagsOf } from '../../cli/base-command.ts'
 import { booleanFlag, type ClusterFlags, repeatedFlag, valueFlag, wordFlag } from '../../cli/flags.ts'
 
-/** What kinds of servers can be asked for. */
+/** The kinds of servers that a flag selects. */
 export const probeSections = ['api-servers', 'nodes', 'etcd', 'webhooks'] as const
 export type ProbeSection = (typeof probeSections)[number]
 
-/** What `kcert probe` probes, and by what. */
+/** The flags of `kcert probe`: servers, trust and client certificate. */
 export const probeFlags = {
-  'api-servers': booleanFlag('every API server, and the one of the kubeconfig'),
-  nodes: booleanFlag('the kubelet of every node'),
-  etcd: booleanFlag("etcd's ports for clients and for its other members"),
-  webhooks: booleanFlag('what API servers verify by a caBundle: webhooks, aggregated APIs, conversions'),
-  all: booleanFlag('all of these; with -i also controller managers and schedulers', {
+  'api-servers': booleanFlag('all API servers, and the server of the kubeconfig'),
+  nodes: booleanFlag('the kubelets of all nodes'),
+  etcd: booleanFlag('client and peer ports of etcd'),
+  webhooks: booleanFlag('servers with a caBundle: webhooks, aggregated APIs, conversion webhooks'),
+  all: booleanFlag('all of these; with -i, also controller managers and schedulers', {
     exclusive: [...probeSections],
   }),
-  inventory: valueFlag('FILE', 'how nodes are reached: connections begin there, and files are read there', {
-    char: 'i',
-  }),
-  ca: valueFlag(
+  inventory: valueFlag(
     'FILE',
-    'hold chains against these CAs; if not said: the cluster CA, and none for HOST:PORT',
-    { helpGroup: 'TRUST' },
+    'inventory of the nodes; connections start on the nodes, and their files are read',
+    {
+      char: 'i',
+    },
   ),
+  ca: valueFlag('FILE', 'CAs to verify chains with (default: the cluster CA; for HOST:PORT none)', {
+    helpGroup: 'TRUST',
+  }),
   'kubelet-certificate-authority': valueFlag(
     'FILE',
-    'by which API servers verify kubelets; if not said: as their flag says',
+    "CAs with which API servers verify kubelets (default: those of the API servers' flag)",
     { helpGroup: 'TRUST' },
   ),
-  'etcd-ca': valueFlag(
-    'FILE',
-    "hold etcd's chains against these; if not said: as --etcd-cafile says, with -i",
-    { helpGroup: 'TRUST' },
-  ),
+  'etcd-ca': valueFlag('FILE', 'CAs to verify etcd with (default with -i: those of --etcd-cafile)', {
+    helpGroup: 'TRUST',
+  }),
   name: repeatedFlag(
     'NAME',
-    'a name that clients use for HOST:PORT, instead of HOST; the first goes into SNI',
+    'name that clients use for HOST:PORT, instead of HOST; the first one is sent as SNI',
     { helpGroup: 'TRUST' },
   ),
-  'client-certificate': valueFlag('FILE', 'show this one to servers that ask for a client certificate', {
+  'client-certificate': valueFlag('FILE', 'client certificate to present to servers that request one', {
     helpGroup: 'CLIENT',
   }),
-  'client-key': valueFlag('FILE', 'its private key, where it is not in the same file', {
-    helpGroup: 'CLIENT',
-    dependsOn: ['client-certificate'],
-  }),
-  'password-file': valueFlag('FILE', 'file whose first line opens an encrypted key', {
+  'client-key': valueFlag('FILE', 'private key of --client-certificate (default: in the same file)', {
     helpGroup: 'CLIENT',
     dependsOn: ['client-certificate'],
   }),
-  tls: wordFlag(['1.2', '1.3'], 'this version and no other'),
-  timeout: valueFlag('DURATION', 'how long to wait for a server', { default: '5s' }),
+  'password-file': valueFlag('FILE', 'file with the password of the key on its first line', {
+    helpGroup: 'CLIENT',
+    dependsOn: ['client-certificate'],
+  }),
+  tls: wordFlag(['1.2', '1.3'], 'use only this TLS version'),
+  timeout: valueFlag('DURATION', 'maximum time to wait for a server', { default: '5s' }),
 }
 
 export type ProbeFlags = FlagsOf<typeof probeFlags> & ClusterFlags

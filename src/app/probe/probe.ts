@@ -16,7 +16,7 @@ import type { Site } from '../../site/site.ts'
 import { type Endpoint, parseEndpoint } from '../../tls/endpoint.ts'
 import { type ProbeFlags, type ProbeSection, probeSections } from './flags.ts'
 
-/** Behind an inventory also what only its node reaches. */
+/** With an inventory, also the servers that only their node reaches. */
 const kindsOf: Readonly<Record<ProbeSection, readonly EndpointKind[]>> = {
   'api-servers': ['api-server'],
   nodes: ['kubelet'],
@@ -25,11 +25,11 @@ const kindsOf: Readonly<Record<ProbeSection, readonly EndpointKind[]>> = {
 }
 const localKinds: readonly EndpointKind[] = ['controller-manager', 'scheduler']
 
-/** What is probed, and how. */
+/** What to probe, and how. */
 export interface ProbeJob extends ProbeFlags {
   readonly endpoints: readonly string[]
   readonly sections: ReadonlySet<ProbeSection>
-  /** True when everything is wanted, so that what only a node reaches is too. */
+  /** True when everything is probed, so also what only its node reaches. */
   readonly isAll: boolean
 }
 
@@ -40,11 +40,11 @@ const tunnelsAtOnce = 12
 interface Found {
   readonly targets: readonly ProbeTarget[]
   readonly notes: readonly string[]
-  /** Why targets could not be looked up; what these are is among the notes. */
+  /** Why targets could not be found; the notes say which. */
   readonly errors: readonly KcertError[]
 }
 
-/** Probes what the job names and returns the report with the exit code. Throws what keeps it from knowing what there is to probe. */
+/** Probes the servers of the job and returns the report with the exit code. Throws if they cannot be found. */
 export async function probe(
   job: ProbeJob,
   context: Context,
@@ -110,7 +110,7 @@ function namedTargets(
       serverName: names[0] ?? host,
       anchors: clusterCa === undefined ? [] : [clusterCa],
       isVerified: true,
-      notes: clusterCa === undefined ? ['no CA was named to hold its chain against: --ca FILE'] : [],
+      notes: clusterCa === undefined ? ['the chain was not verified, because no CA was given: use --ca'] : [],
       ...(client !== undefined && {
         client: { source: client.source, subject: client.subject },
         pair: client.pair,
@@ -122,8 +122,8 @@ function namedTargets(
 function endpointOf(text: string): Endpoint {
   const endpoint = parseEndpoint(text)
   if (endpoint !== undefined) return endpoint
-  throw new KcertError('KCERT_USAGE', `${JSON.stringify(text)} is no HOST:PORT`, {
-    why: 'a server is named as host:port, [IPv6]:port or https://host',
+  throw new KcertError('KCERT_USAGE', `${JSON.stringify(text)} is not HOST:PORT`, {
+    why: 'use HOST:PORT, [IPv6]:PORT or https://HOST',
     next: /^[\w.-]+$/.test(text) ? commandLine`kcert probe ${text}:6443` : 'kcert probe 192.0.2.10:6443',
   })
 }
@@ -156,7 +156,7 @@ async function givenTrust(job: ProbeJob, context: Context): Promise<GivenTrust> 
   }
 }
 
-/** As kubectl has it, but that a kubelet's file holds both. */
+/** As in kubectl, but certificate and key may be in one file, as the kubelet's are. */
 async function clientIn(
   { 'client-certificate': file, 'client-key': clientKey, 'password-file': passwordFile }: ProbeJob,
   context: Context,
@@ -169,9 +169,9 @@ async function clientIn(
   if (leaf?.publicKey.sha256 !== publicKey.sha256) {
     throw new KcertError(
       'KCERT_USAGE',
-      `the key of ${clientKey ?? file} is not that of the certificate in ${file}`,
+      `the key in ${clientKey ?? file} does not match the certificate in ${file}`,
       {
-        why: leaf === undefined ? 'there is no certificate in it' : 'no server could be shown such a pair',
+        why: leaf === undefined ? 'the file contains no certificate' : 'their public keys differ',
         next: commandLine`kcert inspect ${clientKey === undefined ? [file] : [file, clientKey]}`,
       },
     )
@@ -184,7 +184,7 @@ async function clientIn(
   }
 }
 
-/** Returns what `act` returns on the targets; connections to cluster and nodes are ended then. */
+/** Returns the result of `act` on the targets, then closes the connections to cluster and nodes. */
 async function withTargets<Result>(
   job: ProbeJob,
   given: GivenTrust,
@@ -229,16 +229,16 @@ async function targetsOfCluster(
     }
   }
   const targets = (await Promise.all(probeSections.filter((one) => sections.has(one)).map(read))).flat()
-  // Where nothing at all can be probed the reason is the answer.
+  // Without any server to probe, the reason is the result.
   if (targets.length === 0 && errors[0] !== undefined) throw errors[0]
   return { targets, notes: [...sight.notes, ...notes], errors }
 }
 
 const emptyNotes: Readonly<Record<ProbeSection, string>> = {
-  'api-servers': 'api-servers: none announces itself',
-  nodes: 'nodes: there are none',
-  etcd: 'etcd: no static pod of it may be seen; where it runs elsewhere name its ports, or give an inventory: -i kcert.yaml',
-  webhooks: 'webhooks: no server is verified by a caBundle',
+  'api-servers': 'api-servers: none found in the EndpointSlice of the kubernetes Service',
+  nodes: 'nodes: the cluster has none',
+  etcd: 'etcd: no static pod found; give HOST:PORT of its members, or an inventory with -i kcert.yaml',
+  webhooks: 'webhooks: no server with a caBundle found',
 }
 
 async function onNodes<Result>(
@@ -266,7 +266,7 @@ async function onNodes<Result>(
   })
 }
 
-/** Pods are dialled from a control plane, as its API server does; what they are is said by the API. */
+/** Connections to pods start on a control plane, as those of its API server do; the API says where they are. */
 async function webhooksFrom(site: Site, job: ProbeJob, context: Context): Promise<Found> {
   const [{ withCluster }, { webhookTargets }] = await Promise.all([
     import('../../cli/cluster.ts'),
@@ -278,7 +278,7 @@ async function webhooksFrom(site: Site, job: ProbeJob, context: Context): Promis
     const targets = await withCluster(context, job, ({ objects }) => webhookTargets(objects, origin))
     return { targets, notes: targets.length === 0 ? [emptyNotes.webhooks] : [], errors: [] }
   } catch (error) {
-    // The nodes have been reached without an API server.
+    // The nodes were reached without an API server.
     if (!(error instanceof KcertError)) throw error
     return { targets: [], notes: [`webhooks: ${wordsOf(error)}`], errors: [error] }
   }
@@ -289,7 +289,7 @@ function lostNode({ inventory }: Site, node: string, error: KcertError): ProbeTa
   const unseen: Unobserved = {
     isReached: false,
     reason: wordsOf(error),
-    next: error.next ?? 'look at its access in the inventory',
+    next: error.next ?? 'kcert rotate-ca discover --help',
   }
   return {
     name: `node ${node}`,

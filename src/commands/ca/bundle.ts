@@ -12,46 +12,44 @@ import { writePublicFile } from '../../system/output-file.ts'
 import { writeCertificates } from '../../x509/certificate.ts'
 
 export default class CaBundle extends KcertCommand {
-  static override summary = 'Put the CA certificates of several files into one bundle.'
+  static override summary = 'Combine the CA certificates of several files into one bundle.'
 
   static override description =
-    `Each certificate once, by its SHA-256 digest, in the order in which they were first seen: the same files give the same bundle.
-What has expired is left out, with a note. A certificate that is no CA is refused, and so is a damaged one: left out in silence,
-it would be a CA that is not trusted. Private keys in the files are passed over.`
+    `Writes each certificate once, identified by its SHA-256 digest, in the order of the files. The same files give the same bundle.
+Expired certificates are left out, with a note. Damaged certificates and certificates that are not CAs are errors, so that no CA
+is missing from the bundle unnoticed. Private keys in the files are ignored.`
 
   static override exitCodes = {
-    [exitCodes.done]: 'the bundle is written',
-    [exitCodes.usage]: 'wrong usage, or a file that cannot be read',
-    [exitCodes.no]: 'a certificate is damaged or no CA, or all have expired',
-    [exitCodes.unreachable]: 'the file could not be written',
-    [exitCodes.refused]: 'the file is there already',
+    [exitCodes.done]: 'the bundle was written',
+    [exitCodes.usage]: 'wrong usage, or a file cannot be read',
+    [exitCodes.no]: 'a certificate is damaged or not a CA, or all have expired',
+    [exitCodes.unreachable]: 'the file cannot be written',
+    [exitCodes.refused]: 'the file already exists',
   }
 
   static override examples = KcertCommand.examplesOf({
-    'The old and the new CA, for the time of a rotation':
-      'kcert ca bundle ca-old.crt ca-new.crt --out ca-bundle.crt',
-    'Take a bundle again, without what has expired since':
-      'kcert ca bundle ca-bundle.crt --out ca-bundle.crt --force',
-    'Into a ConfigMap':
+    'The old and the new CA, during a rotation': 'kcert ca bundle ca-old.crt ca-new.crt --out ca-bundle.crt',
+    'Remove expired certificates from a bundle': 'kcert ca bundle ca-bundle.crt --out ca-bundle.crt --force',
+    'Create a ConfigMap':
       'kcert ca bundle ca.pem partner-ca.pem | kubectl create configmap example-serving-ca --from-file ca.crt=/dev/stdin',
   })
 
   static override args = {
-    file: operands('PEM or DER, with one certificate or many; "-" for standard input'),
+    file: operands('PEM or DER with one or more certificates; "-" for standard input'),
   }
 
   static override flags = {
-    out: valueFlag('FILE', 'where the bundle goes; "-" prints it', { default: '-' }),
-    'allow-non-ca': booleanFlag('take certificates that are no CA, too'),
-    force: booleanFlag('replace a file that is there'),
+    out: valueFlag('FILE', 'file for the bundle; "-" for standard output', { default: '-' }),
+    'allow-non-ca': booleanFlag('accept certificates that are not CAs'),
+    force: booleanFlag('overwrite an existing file'),
     output: reportFormatFlag(),
   }
 
   protected override async perform(): Promise<ExitCode> {
     const { flags, operands } = await this.parse(CaBundle)
     if (operands.length === 0)
-      throw new KcertError('KCERT_USAGE', 'no file is named', {
-        next: 'kcert ca bundle FILE FILE --out ca.crt',
+      throw new KcertError('KCERT_USAGE', 'no file given', {
+        next: 'kcert ca bundle ca-new.crt ca-old.crt --out ca.crt',
       })
     const { out, force, output } = flags
     checkStandardInput(operands.map((path) => ({ by: 'FILE', path })))

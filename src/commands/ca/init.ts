@@ -37,7 +37,7 @@ import {
 } from '../../x509/new-key.ts'
 import { writePem } from '../../x509/pem.ts'
 
-/** What is to be made, from flags or from cfssl's file. */
+/** The CA to create, from flags or from cfssl's file. */
 interface Settings {
   readonly root: RootDescription
   readonly keyType: KeyType
@@ -45,54 +45,56 @@ interface Settings {
 }
 
 export default class CaInit extends KcertCommand {
-  static override summary = 'Make a CA: a private key and a certificate that it signs itself.'
+  static override summary = 'Create a CA: a private key and a self-signed certificate.'
 
   static override description =
-    `From flags, or from the JSON that cfssl gencert -initca reads (CN, names, key, ca.expiry, ca.pathlen). The certificate may
-sign certificates and revocation lists. Key and certificate are written as a pair: whatever interrupts kcert, both are new or
-both are as they were. The serial number goes into the CA's ledger, beside the certificate.`
+    `Takes the CA's name and key type from flags, or from the JSON that cfssl gencert -initca reads (CN, names, key, ca.expiry,
+ca.pathlen). The certificate may sign certificates and CRLs. Key and certificate are written as a pair: if kcert is interrupted,
+both are new or both are unchanged. The serial number is recorded in the CA's issuance log, next to the certificate.`
 
   static override exitCodes = {
-    [exitCodes.done]: 'the CA is made',
-    [exitCodes.usage]: 'wrong usage, or an input that cannot be read',
-    [exitCodes.no]: 'the key of --key, or its password, cannot be used',
-    [exitCodes.unreachable]: 'a file could not be written, or another kcert works on it',
-    [exitCodes.refused]: 'a file is there already',
+    [exitCodes.done]: 'the CA was created',
+    [exitCodes.usage]: 'wrong usage, or an input cannot be read',
+    [exitCodes.no]: 'the key of --key or its password cannot be used',
+    [exitCodes.unreachable]: 'a file cannot be written, or is locked by another kcert process',
+    [exitCodes.refused]: 'a file already exists',
   }
 
   static override examples = KcertCommand.examplesOf({
     'From flags': 'kcert ca init --cn "My Example Signer" --out ca.pem --key-out ca-key.pem',
-    'From a file for cfssl, unchanged': 'kcert ca init --cfssl ca-csr.json --out ca.pem --key-out ca-key.pem',
-    'RSA as kubeadm makes it, with an encrypted key':
+    'From a cfssl file, unchanged': 'kcert ca init --cfssl ca-csr.json --out ca.pem --key-out ca-key.pem',
+    'RSA as in kubeadm, with an encrypted key':
       'kcert ca init --cn example-ca --key-type RSA-2048 --password-file pw.txt --out ca.crt --key-out ca.key',
-    'With a key that is there, for two years, and no further CA below it':
+    'With an existing key, valid for two years, without intermediate CAs':
       'kcert ca init --cn signer --key ca-key.pem --days 730 --path-length 0 --out ca.pem',
   })
 
   static override flags = {
-    cfssl: valueFlag('FILE', 'cfssl\'s JSON; "-" for standard input'),
+    cfssl: valueFlag('FILE', 'cfssl JSON file; "-" for standard input'),
     cn: valueFlag('NAME', 'common name', { exclusive: ['cfssl'] }),
     org: repeatedFlag('NAME', 'organization', { exclusive: ['cfssl'] }),
-    'key-type': valueFlag('TYPE', `${keyTypeNames.join(', ')}; without it ECDSA-P256`, {
+    'key-type': valueFlag('TYPE', `type of the key: ${keyTypeNames.join(', ')} (default ECDSA-P256)`, {
       exclusive: ['cfssl', 'key'],
     }),
-    key: valueFlag('FILE', 'take this private key instead of making one', { exclusive: ['key-out'] }),
-    ...lifetimeFlags('ten years; with --cfssl its ca.expiry, or five years'),
-    'path-length': numberFlag('N', 'how many CAs may stand below it; without it, any number', {
+    key: valueFlag('FILE', 'existing private key, instead of a new one', { exclusive: ['key-out'] }),
+    ...lifetimeFlags('10 years; with --cfssl its ca.expiry, else 5 years'),
+    'path-length': numberFlag('N', 'maximum number of intermediate CAs below this CA (default unlimited)', {
       min: 0,
       max: 255,
     }),
-    out: valueFlag('FILE', 'where the certificate goes; "-" prints it', { required: true }),
-    'key-out': valueFlag('FILE', 'where the private key goes; "-" prints it'),
-    'key-format': wordFlag(keyFormats, 'how the key is written: see kcert key generate --help', {
+    out: valueFlag('FILE', 'file for the certificate; "-" for standard output', { required: true }),
+    'key-out': valueFlag('FILE', 'file for the private key; "-" for standard output'),
+    'key-format': wordFlag(keyFormats, 'key format: see kcert key generate --help', {
       default: 'pkcs8',
     }),
     'password-file': valueFlag(
       'FILE',
-      'encrypt the key with the first line of this file, or open the one of --key with it',
+      'file with the password on its first line: encrypts the new key, or decrypts --key',
     ),
-    ledger: valueFlag('FILE', 'the ledger, if not beside the certificate'),
-    force: booleanFlag('replace files that are there'),
+    'issuance-log': valueFlag('FILE', 'issuance log (default: next to the certificate)', {
+      aliases: ['ledger'],
+    }),
+    force: booleanFlag('overwrite existing files'),
     output: reportFormatFlag(),
   }
 
@@ -100,13 +102,13 @@ both are as they were. The serial number goes into the CA's ledger, beside the c
     const { flags } = await this.parse(CaInit)
     const files = filesOf(flags)
     if (files.certificate !== undefined) await finishInterruptedPair(files.certificate)
-    // Before anything is made: a ledger must not tell of a CA that was never written.
+    // Before anything is created: the issuance log must not contain a CA that was never written.
     checkFiles({
       inputs: flagFiles(flags, 'cfssl', 'key', 'password-file'),
       outputs: [
         { by: '--key-out', path: flags['key-out'], holds: 'key' },
         { by: '--out', path: flags.out, holds: 'public' },
-        { by: '--ledger', path: files.ledger, holds: 'ledger' },
+        { by: '--issuance-log', path: files.ledger, holds: 'ledger' },
       ],
       replace: flags.force,
     })
@@ -154,9 +156,9 @@ both are as they were. The serial number goes into the CA's ledger, beside the c
       }
     }
     if (!flags.cn)
-      throw new KcertError('KCERT_USAGE', 'the CA has no name', {
-        why: 'certificates name the CA that signed them',
-        next: '--cn NAME',
+      throw new KcertError('KCERT_USAGE', 'no CA name given', {
+        why: 'the issuer of every certificate that the CA signs is this name',
+        next: '--cn example-ca',
       })
     const subject = { commonName: flags.cn, organization: flags.org ?? [] }
     return {
@@ -214,14 +216,14 @@ interface Files {
   readonly ledger?: string
 }
 
-function filesOf({ out, key, 'key-out': keyOut, ledger, output }: InitFlags): Files {
+function filesOf({ out, key, 'key-out': keyOut, 'issuance-log': ledger, output }: InitFlags): Files {
   if (key === undefined && keyOut === undefined) {
-    throw new KcertError('KCERT_USAGE', 'no word about the private key', {
-      next: '--key-out FILE',
+    throw new KcertError('KCERT_USAGE', '--key-out or --key is required', {
+      next: '--key-out ca-key.pem',
     })
   }
   if (keyOut === '-' && output !== 'text') {
-    throw keyBesideReport('--key-out -', output, 'leave -o out, or name a file: --key-out ca-key.pem')
+    throw keyBesideReport('--key-out -', output, '--key-out ca-key.pem')
   }
   const ledgerFile = ledger ?? (out === '-' ? undefined : ledgerPath(out))
   return {

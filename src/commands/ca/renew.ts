@@ -19,35 +19,38 @@ import { replaceKeepingBackup, writePublicFile } from '../../system/output-file.
 import { writePem } from '../../x509/pem.ts'
 
 export default class CaRenew extends KcertCommand {
-  static override summary = 'Give a CA a new certificate for the same name and key.'
+  static override summary = 'Renew a CA certificate, with the same name and key.'
 
   static override description =
-    `What the old certificate has signed stays valid under the new one, for the name, the key and the extensions are the same. So
-nothing is revoked, and whoever has a copy of the key keeps it: a CA whose key may be known is replaced, by kcert rotate-ca.
+    `Name, key and extensions stay the same, so certificates that the CA signed before remain valid. This revokes nothing. If the key
+may be compromised, replace the CA with kcert rotate-ca.
 
-The certificate is replaced in its file, and the old one kept beside it as FILE.<time>.bak; or the new one goes to --out. Every
-copy of the CA elsewhere (kubeconfigs, clientCAFile, ConfigMaps) has to be replaced as well, before the old one ends.`
+By default the certificate is replaced in its file, and the old one is saved as FILE.<time>.bak. With --out, the new certificate
+goes to another file. Replace every other copy of the CA (kubeconfigs, clientCAFile, ConfigMaps) before the old one expires.`
 
   static override exitCodes = {
-    [exitCodes.done]: 'the CA has a new certificate',
-    [exitCodes.usage]: 'wrong usage, or an input that cannot be read',
-    [exitCodes.no]: 'certificate and key are no pair, no CA, or another CA signed it',
-    [exitCodes.unreachable]: 'a file could not be written, or another kcert works on it',
-    [exitCodes.refused]: 'the file of --out is there already, or the ledger is damaged',
+    [exitCodes.done]: 'the CA certificate was renewed',
+    [exitCodes.usage]: 'wrong usage, or an input cannot be read',
+    [exitCodes.no]: 'the certificate is not a self-signed CA, or the key does not match it',
+    [exitCodes.unreachable]: 'a file cannot be written, or is locked by another kcert process',
+    [exitCodes.refused]: 'the file of --out already exists, or the issuance log is damaged',
   }
 
   static override examples = KcertCommand.examplesOf({
-    'In place, for as long again as it lived': 'kcert ca renew --ca ca.pem --ca-key ca-key.pem',
-    "A cluster's CA, for ten years, beside the old one":
+    'In place, with the same validity as before': 'kcert ca renew --ca ca.pem --ca-key ca-key.pem',
+    "A cluster's CA, for 10 years, in a new file":
       'sudo kcert ca renew --ca /etc/kubernetes/pki/ca.crt --ca-key /etc/kubernetes/pki/ca.key --expiry 87600h --out ca-new.crt',
     'With an encrypted key': 'kcert ca renew --ca ca.pem --ca-key ca-key.pem --ca-password-file pw.txt',
   })
 
   static override flags = {
     ...authorityFlags,
-    ...lifetimeFlags('as long as the old one'),
-    out: valueFlag('FILE', 'where the new certificate goes instead of the file of --ca; "-" prints it'),
-    force: booleanFlag('replace the file of --out; it is kept as a backup, too'),
+    ...lifetimeFlags('as the old certificate'),
+    out: valueFlag(
+      'FILE',
+      'file for the new certificate, instead of the file of --ca; "-" for standard output',
+    ),
+    force: booleanFlag('overwrite the file of --out, keeping a backup'),
     output: reportFormatFlag(),
   }
 
@@ -90,7 +93,7 @@ copy of the CA elsewhere (kubeconfigs, clientCAFile, ConfigMaps) has to be repla
     return exitCodes.done
   }
 
-  /** Returns where the certificate that was there before is kept. */
+  /** Returns the path of the backup of the previous certificate. */
   private replace(out: string, pem: string, now: Date, flags: FlagsOf<typeof CaRenew.flags>) {
     if (out === '-') return undefined
     if (flags.out === undefined || flags.force) return replaceKeepingBackup(out, pem, now)
@@ -106,7 +109,7 @@ function filesOf(flags: FlagsOf<typeof CaRenew.flags>, ledger: string): CommandF
     inputs: isInPlace ? [] : authorityInputs(flags),
     outputs: [
       { by: isInPlace ? '--ca' : '--out', path: out ?? ca, holds: 'public' },
-      { by: '--ledger', path: ledger, holds: 'ledger' },
+      { by: '--issuance-log', path: ledger, holds: 'ledger' },
     ],
     replace: isInPlace || flags.force,
   }

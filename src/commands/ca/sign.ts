@@ -31,22 +31,22 @@ import { writePublicFile } from '../../system/output-file.ts'
 import { looksLikePem } from '../../x509/pem.ts'
 
 export default class CaSign extends KcertCommand {
-  static override summary = 'Sign certificate requests as kube-controller-manager does.'
+  static override summary = 'Sign certificate requests (CSRs) as kube-controller-manager does.'
 
   static override description =
-    `Common name, organizations, alternative names and key come from the request, whose own signature must count. Other
-attributes of the subject are signed only if --allow-subject-attributes or the profile (subjectAttributes: [OU, C]) lists them. Usages and lifetime come from --usage
-and --duration or from a profile; every other extension that was requested is left out. Certificates begin 5 minutes ago and
-never outlive their CA. All requests are signed, or none.
+    `Common name, organizations, SANs and key come from the request, and its signature must be valid. Other subject attributes are
+signed only if --allow-subject-attributes or the profile (subjectAttributes: [OU, C]) lists them. Usages and validity come from
+--usage and --duration, or from a profile. All other requested extensions are left out. Certificates are valid from 5 minutes ago,
+and never outlive their CA. Either all requests are signed or none.
 
-Every serial number is written into the CA's ledger before a certificate leaves kcert: ca.ledger.jsonl beside ca.pem, a line of
-JSON for each certificate. No number is ever given twice.
+Every serial number is recorded in the CA's issuance log before the certificate is written. The log of ca.pem is ca.ledger.jsonl,
+with one line of JSON for each certificate. No serial number is used twice.
 
-With --csr or --csr-signer the requests are those of a cluster: what is approved, not failed and not issued is signed by spec.usages
-and spec.expirationSeconds, and the certificate is put onto the object. A profile then is the most that is granted. Signers of
-Kubernetes itself are left to kube-controller-manager.
+With --csr, --csr-signer or --csr-selector, the requests are CertificateSigningRequests of a cluster. kcert signs those that are
+approved and neither failed nor issued, with their spec.usages and spec.expirationSeconds, and uploads the certificates. A profile
+then limits usages and validity. kcert skips Kubernetes' own signers, unless you add --kubernetes-signers.
 
-Profiles: ${builtInProfileNames.join(', ')}, or those of --config, a file as cfssl sign reads it, or this in YAML:
+The built-in profiles are ${builtInProfileNames.join(', ')}. --config names a file with others: the file that cfssl sign reads, or YAML:
 
     default:
       usages: [digital signature, key encipherment, server auth]
@@ -58,75 +58,77 @@ Profiles: ${builtInProfileNames.join(', ')}, or those of --config, a file as cfs
 
   static override exitCodes = {
     ...clusterExits,
-    [exitCodes.done]: 'all are signed',
-    [exitCodes.usage]: 'wrong usage, an unknown profile, or an input that cannot be read',
-    [exitCodes.no]: 'a request is refused or not approved, or the CA cannot sign',
+    [exitCodes.done]: 'all requests were signed',
+    [exitCodes.usage]: 'wrong usage, an unknown profile, or an input cannot be read',
+    [exitCodes.no]: 'a request was refused or is not approved, or the CA cannot sign',
     [exitCodes.unreachable]:
-      'a file could not be written, another kcert uses the ledger, or the cluster did not answer; running it again does no harm',
+      'a file cannot be written, the issuance log is locked by another kcert process, or the API server could not be reached; it is safe to run the command again',
     [exitCodes.refused]:
-      'the file of --out is there already, the ledger is damaged, or a request is for a signer of Kubernetes',
+      "the file of --out already exists, the issuance log is damaged, or a request is for one of Kubernetes' own signers",
   }
 
   static override examples = KcertCommand.examplesOf({
     'A serving certificate':
       'kcert ca sign server.csr --ca ca.pem --ca-key ca-key.pem --usage "digital signature" --usage "server auth" --out server.crt',
-    "A request from cfssl's JSON with names, by cfssl's configuration":
+    'A request with cfssl names, with a cfssl configuration':
       'kcert ca sign server.csr --ca ca.pem --ca-key ca-key.pem --config ca-config.json --profile kubernetes --allow-subject-attributes C,ST,L,OU --out server.crt',
-    'A request of the cluster, as its signer, with the configuration of cfssl unchanged':
+    'A CSR of the cluster, with an unchanged cfssl configuration':
       'kcert ca sign --csr my-svc.my-namespace --ca ca.pem --ca-key ca-key.pem --config server-signing-config.json',
-    'All that wait, approved, for a signer of your own':
+    'All approved CSRs for your own signer':
       'kcert ca sign --csr-signer example.com/serving --ca ca.pem --ca-key ca-key.pem --duration 90d --fail',
     'A short-lived client certificate':
       'kcert ca sign user.csr --ca ca.pem --ca-key ca-key.pem --profile client --duration 8h --out user.crt',
-    'Many at once':
+    'Several requests at once':
       'kcert ca sign requests/*.csr --ca ca.pem --ca-key ca-key.pem --profile server --out all.pem',
   })
 
-  static override args = { request: operands('PEM with one request or many, or DER; "-" for standard input') }
+  static override args = {
+    request: operands('PEM with one or more requests, or DER; "-" for standard input'),
+  }
 
   static override flags = {
     ...authorityFlags,
     usage: repeatedFlag(
       'USAGE',
-      'what the certificate is for, as spec.usages says it: "server auth"; with commas for several',
+      'usage as in spec.usages, such as "server auth"; separate several with commas',
       { exclusive: ['profile', 'config'], delimiter: ',' },
     ),
-    profile: valueFlag('NAME', 'usages and lifetime by name'),
-    config: valueFlag('FILE', 'file of profiles; without --profile its default'),
+    profile: valueFlag('NAME', 'profile for usages and validity'),
+    config: valueFlag('FILE', 'file with profiles; without --profile, its default profile is used'),
     duration: valueFlag(
       'DURATION',
-      "how long it is valid (also --expiry), as 8h or 365d, at least 10m; a profile is not exceeded. Without it 8760h, or the profile's",
+      "validity, such as 8h or 365d (also --expiry); at least 10m, at most the profile's (default the profile's, or 8760h)",
       // As ca init, ca renew and renew call it.
       { aliases: ['expiry'] },
     ),
     'allow-subject-attributes': repeatedFlag(
       'TYPE',
-      'attributes of the subject to sign besides CN and O: C,ST,L,OU',
+      'subject attributes to sign besides CN and O, such as C,ST,L,OU',
       { delimiter: ',' },
     ),
     out: valueFlag(
       'FILE',
-      'where the certificates go, in the order of the requests; "-" prints them. Not needed for requests of a cluster',
+      'file for the certificates, in the order of the requests; "-" for standard output. Optional with --csr',
     ),
-    force: booleanFlag('replace a file that is there'),
-    csr: repeatedFlag('NAME', 'a request of the cluster; with commas for several', {
+    force: booleanFlag('overwrite an existing file'),
+    csr: repeatedFlag('NAME', 'name of a CSR of the cluster; separate several with commas', {
       helpGroup: 'CLUSTER',
       delimiter: ',',
     }),
-    'csr-signer': valueFlag('NAME', 'all requests of the cluster that wait for this signer', {
+    'csr-signer': valueFlag('NAME', 'all approved CSRs of the cluster for this signer', {
       helpGroup: 'CLUSTER',
     }),
-    'csr-selector': valueFlag('LABELS', 'all requests of the cluster that wait and have these labels', {
+    'csr-selector': valueFlag('LABELS', 'all approved CSRs of the cluster with these labels', {
       helpGroup: 'CLUSTER',
     }),
     'kubernetes-signers': booleanFlag(
-      'sign for kubernetes.io/… too, in place of kube-controller-manager and by its rules',
+      'also sign for kubernetes.io/… signers, by the rules of kube-controller-manager',
       { helpGroup: 'CLUSTER' },
     ),
-    fail: booleanFlag('put the condition Failed onto requests that break a rule, which tells their owners', {
+    fail: booleanFlag('set the condition Failed on CSRs that break a rule of their signer', {
       helpGroup: 'CLUSTER',
     }),
-    'dry-run': booleanFlag('show what would be signed of the cluster', { helpGroup: 'CLUSTER' }),
+    'dry-run': booleanFlag('show which CSRs of the cluster would be signed', { helpGroup: 'CLUSTER' }),
     ...clusterFlags,
     output: reportFormatFlag(),
   }
@@ -138,7 +140,7 @@ Profiles: ${builtInProfileNames.join(', ')}, or those of --config, a file as cfs
       if (operands.length > 0)
         throw new KcertError(
           'KCERT_USAGE',
-          'requests of files and of the cluster are not signed in one run',
+          'request files and CSRs of the cluster cannot be signed in one call',
           {
             next: 'leave out the files, or --csr',
           },
@@ -152,8 +154,8 @@ Profiles: ${builtInProfileNames.join(', ')}, or those of --config, a file as cfs
       return exit
     }
     if (operands.length === 0)
-      throw new KcertError('KCERT_USAGE', 'no request is named', {
-        next: 'kcert ca sign FILE --ca ca.pem --ca-key ca-key.pem --profile server --out server.crt',
+      throw new KcertError('KCERT_USAGE', 'no request given', {
+        next: 'kcert ca sign server.csr --ca ca.pem --ca-key ca-key.pem --profile server --out server.crt',
       })
     const out = flags.out ?? missingOut()
     const ledger = ledgerOf(flags)
@@ -165,7 +167,7 @@ Profiles: ${builtInProfileNames.join(', ')}, or those of --config, a file as cfs
       ],
       outputs: [
         { by: '--out', path: out, holds: 'public' },
-        { by: '--ledger', path: ledger, holds: 'ledger' },
+        { by: '--issuance-log', path: ledger, holds: 'ledger' },
       ],
       replace: force,
     })
@@ -206,5 +208,5 @@ Profiles: ${builtInProfileNames.join(', ')}, or those of --config, a file as cfs
 }
 
 function missingOut(): never {
-  throw new KcertError('KCERT_USAGE', 'Missing required flag out', { next: '--out -' })
+  throw new KcertError('KCERT_USAGE', '--out is required', { next: '--out -' })
 }

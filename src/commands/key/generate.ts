@@ -21,41 +21,43 @@ import {
 } from '../../x509/new-key.ts'
 
 export default class KeyGenerate extends KcertCommand {
-  static override summary = 'Make a private key in a file that nobody else can read.'
+  static override summary = 'Generate a private key, in a file with mode 0600.'
 
   static override description =
-    `The file has mode 0600 from its first byte, whatever the umask. A file, symbolic link or FIFO that is there is not
-overwritten; with --force a file is replaced, and a key is never written through a link or into a FIFO. The key appears in no
-output, unless --out - asks for it.
+    `The file is created with mode 0600, whatever the umask. An existing file is overwritten only with --force, and a symbolic link or
+FIFO never. The key is printed only with --out -.
 
-  pkcs8       what every tool reads; the only format that can be encrypted (PBES2: PBKDF2 with 600,000 rounds, AES-256)
+  pkcs8       read by every tool; the only format that can be encrypted (PBES2: PBKDF2 with 600,000 rounds, AES-256)
   sec1        "EC PRIVATE KEY", ECDSA only
   pkcs1       "RSA PRIVATE KEY", RSA only
-  kubernetes  as Kubernetes' own tools write it: SEC1 for ECDSA, PKCS#1 for RSA, PKCS#8 for Ed25519`
+  kubernetes  as Kubernetes' own tools write keys: SEC1 for ECDSA, PKCS#1 for RSA, PKCS#8 for Ed25519`
 
   static override exitCodes = {
-    [exitCodes.done]: 'the key is written',
-    [exitCodes.usage]: 'wrong usage, or a password file that cannot be read',
-    [exitCodes.unreachable]: 'the file could not be written',
-    [exitCodes.refused]: 'something is there already, or is no file that a key may be written to',
+    [exitCodes.done]: 'the key was written',
+    [exitCodes.usage]: 'wrong usage, or the password file cannot be read',
+    [exitCodes.unreachable]: 'the file cannot be written',
+    [exitCodes.refused]: 'the file already exists, or is not a regular file',
   }
 
   static override examples = KcertCommand.examplesOf({
-    'ECDSA P-256, as the kubelet makes its own': 'kcert key generate --out server-key.pem',
-    'RSA, in the format that kubeadm writes':
+    "ECDSA P-256, as the kubelet's own keys": 'kcert key generate --out server-key.pem',
+    'RSA, in the format of kubeadm':
       'kcert key generate --key-type RSA-2048 --format kubernetes --out sa.key',
-    'Encrypted, the password on the first line of a file':
+    'Encrypted, with the password on the first line of a file':
       'kcert key generate --key-type Ed25519 --password-file password.txt --out ca-key.pem',
-    'Into another program, never onto a disk':
+    'Pipe the key to another program, without writing it to disk':
       '<%= config.bin %> key generate --out - | vault kv put secret/server key=-',
   })
 
   static override flags = {
-    out: valueFlag('FILE', 'where to write it; "-" prints it', { required: true }),
-    'key-type': valueFlag('TYPE', `what kind: ${keyTypeNames.join(', ')}`, { default: 'ECDSA-P256' }),
-    format: wordFlag(keyFormats, 'how it is written', { default: 'pkcs8' }),
-    'password-file': valueFlag('FILE', 'encrypt it with the first line of this file; "-" for standard input'),
-    force: booleanFlag('replace a file that is there'),
+    out: valueFlag('FILE', 'file for the key; "-" for standard output', { required: true }),
+    'key-type': valueFlag('TYPE', `type of the key: ${keyTypeNames.join(', ')}`, { default: 'ECDSA-P256' }),
+    format: wordFlag(keyFormats, 'format of the key', { default: 'pkcs8' }),
+    'password-file': valueFlag(
+      'FILE',
+      'encrypt the key with the first line of this file; "-" for standard input',
+    ),
+    force: booleanFlag('overwrite an existing file'),
     output: reportFormatFlag(),
   }
 
@@ -65,7 +67,7 @@ output, unless --out - asks for it.
     const keyType = parseKeyType(flags['key-type'])
     const toStandardOutput = out === '-'
     if (toStandardOutput && flags.output !== 'text')
-      throw keyBesideReport('--out -', flags.output, 'leave -o out, or name a file: --out key.pem')
+      throw keyBesideReport('--out -', flags.output, '--out key.pem')
     checkFiles({
       inputs: [{ by: '--password-file', path: flags['password-file'] }],
       outputs: [{ by: '--out', path: out, holds: 'key' }],
@@ -98,4 +100,4 @@ output, unless --out - asks for it.
 }
 
 const encryptedNotice =
-  'Kubernetes reads no encrypted keys: its components need it decrypted (openssl pkey -in FILE -out FILE)'
+  'Kubernetes components do not read encrypted keys: decrypt a copy for them with openssl pkey'

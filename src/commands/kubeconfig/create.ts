@@ -21,6 +21,7 @@ import type { Cluster } from '../../cluster/cluster.ts'
 import type { Connection } from '../../cluster/connection.ts'
 import type { ExitCode } from '../../errors/codes.ts'
 import { exitCodes } from '../../errors/codes.ts'
+import { commandLine } from '../../errors/command-line.ts'
 import { KcertError } from '../../errors/kcert-error.ts'
 import type { CreatedKubeconfig } from '../../kubeconfig/report.ts'
 import { renderCreated } from '../../output/kubeconfig.ts'
@@ -30,78 +31,96 @@ import { writeCertificates } from '../../x509/certificate.ts'
 
 export default class KubeconfigCreate extends KcertCommand {
   static override summary =
-    'Make a kubeconfig: for a certificate and key, a request of the cluster that is issued, or a token.'
+    'Create a kubeconfig for a client certificate, an issued CSR of the cluster, or a token.'
 
   static override description =
-    `How the server is reached and known comes from the kubeconfig that kcert itself uses, or from --server and --ca, and then no cluster is
-asked. Who asks is one of three: a certificate and its key in files, a request of the cluster that is issued with the key that it
-was made with, or a bearer token in a file. The pair is held against each other first; the file has mode 0600.
+    `Server and CA come from the kubeconfig that kcert itself uses, or from --server and --certificate-authority, which need no
+connection to a cluster. The user's credential is one of three: a client certificate and its key in files, an issued CSR of the
+cluster and the key that it was created with, or a bearer token in a file. kcert first checks that certificate and key match. The
+file has mode 0600.
 
---verify then asks the API server whom it takes the user for.`
+--verify then connects to the API server and shows how it identifies the user.`
 
   static override exitCodes = {
     ...clusterExits,
-    [exitCodes.done]: 'it is written; with --verify, it works',
-    [exitCodes.usage]: 'wrong usage, a file that cannot be read, or no kubeconfig',
-    [exitCodes.no]: 'certificate and key are no pair, it has ended or is not issued, or it does not work',
-    [exitCodes.unreachable]: 'the API server could not be reached, or the file could not be written',
-    [exitCodes.refused]: 'the file is there already',
+    [exitCodes.done]: 'the kubeconfig was written; with --verify, it works',
+    [exitCodes.usage]: 'wrong usage, a file cannot be read, or no cluster is configured',
+    [exitCodes.no]:
+      'the key does not match, the certificate has expired or is not issued, or with --verify the kubeconfig does not work',
+    [exitCodes.unreachable]: 'the API server could not be reached, or the file cannot be written',
+    [exitCodes.refused]: 'the file already exists',
   }
 
   static override examples = KcertCommand.examplesOf({
-    'For a user who has a certificate and a key':
-      'kcert kubeconfig create --user ann --cert ann.crt --key ann.key --out ann.conf --verify',
-    'Of a request that is issued': 'kcert kubeconfig create --csr ann --key ann.key --out ann.conf',
-    'For a service account, by its token':
+    'For a user with a certificate and a key':
+      'kcert kubeconfig create --user ann --client-certificate ann.crt --client-key ann.key --out ann.conf --verify',
+    'For an issued CSR': 'kcert kubeconfig create --csr ann --client-key ann.key --out ann.conf',
+    'For a service account, with a token':
       'kubectl create token deployer | kcert kubeconfig create --user deployer --token-file - --out deployer.conf',
-    'Without a cluster at hand':
-      'kcert kubeconfig create --server https://api.example.com:6443 --ca ca.crt --cert ann.crt --key ann.key --out ann.conf',
+    'Without a connection to the cluster':
+      'kcert kubeconfig create --server https://api.example.com:6443 --certificate-authority ca.crt --client-certificate ann.crt --client-key ann.key --out ann.conf',
   })
 
   static override flags = {
-    out: valueFlag('FILE', 'where it goes', { required: true }),
-    user: valueFlag('NAME', 'name of the user in it; if not said: the common name of the certificate'),
-    cert: valueFlag('FILE', 'the client certificate, with what its signer sent along', {
+    out: valueFlag('FILE', 'file for the kubeconfig', { required: true }),
+    user: valueFlag('NAME', 'name of the user in the kubeconfig (default: common name of the certificate)'),
+    'client-certificate': valueFlag('FILE', 'client certificate, with its intermediates (also --cert)', {
       exclusive: ['csr', 'token-file'],
-      dependsOn: ['key'],
+      dependsOn: ['client-key'],
+      aliases: ['cert'],
     }),
-    csr: valueFlag('NAME', 'a request of the cluster that is issued', {
+    csr: valueFlag('NAME', 'issued CSR of the cluster', {
       exclusive: ['token-file', 'server'],
-      dependsOn: ['key'],
+      dependsOn: ['client-key'],
     }),
-    key: valueFlag('FILE', 'the private key of --cert or --csr'),
-    'password-file': valueFlag('FILE', 'file whose first line opens --key'),
-    'key-by-path': booleanFlag('leave the key in its file, and name that'),
+    'client-key': valueFlag('FILE', 'private key of the certificate or CSR (also --key)', {
+      aliases: ['key'],
+    }),
+    'password-file': valueFlag('FILE', 'file with the password of --client-key on its first line'),
+    'key-by-path': booleanFlag('store the path of the key, not the key'),
     'token-file': valueFlag('FILE', 'file with a bearer token; "-" for standard input', {
-      exclusive: ['key'],
+      exclusive: ['client-key'],
       dependsOn: ['user'],
     }),
     namespace: valueFlag('NAME', 'namespace of the context', { char: 'n' }),
-    server: valueFlag('URL', 'URL of the API server, instead of that of the kubeconfig in use', {
-      exclusive: otherClusterFlags,
-      dependsOn: ['ca'],
+    server: valueFlag('URL', 'URL of the API server, instead of the one in the current kubeconfig', {
+      exclusive: otherClusterFlags.filter((flag) => flag !== 'certificate-authority'),
+      dependsOn: ['certificate-authority'],
     }),
-    ca: valueFlag('FILE', 'CA certificates of --server', { dependsOn: ['server'] }),
-    'cluster-name': valueFlag('NAME', 'name of the cluster in it, with --server', { default: 'kubernetes' }),
-    force: booleanFlag('replace the file when it is there'),
-    'dry-run': booleanFlag('show what would be written, and write nothing'),
-    verify: booleanFlag('ask the API server whether it works'),
+    'cluster-name': valueFlag('NAME', 'name of the cluster in the kubeconfig, with --server', {
+      default: 'kubernetes',
+    }),
+    force: booleanFlag('overwrite an existing file'),
+    'dry-run': booleanFlag('show what would be written, without writing it'),
+    verify: booleanFlag('connect to the API server and show how it identifies the user'),
     ...clusterFlagsBesideUserAndServer,
+    'certificate-authority': valueFlag(
+      'FILE',
+      "CA certificates of the API server (also --ca; default the cluster's)",
+      { aliases: ['ca'], helpGroup: 'CLUSTER' },
+    ),
     output: reportFormatFlag(),
   }
 
   protected override async perform(): Promise<ExitCode> {
     const { flags } = await this.parse(KubeconfigCreate)
     const { context } = this
-    const { out, cert, csr, force, key: keyFile } = flags
+    const { out, 'client-certificate': cert, csr, force, 'client-key': keyFile } = flags
     const tokenFile = flags['token-file']
     if (cert === undefined && csr === undefined && tokenFile === undefined)
-      throw new KcertError('KCERT_USAGE', 'it is not said who the kubeconfig is for', {
-        next: '--cert FILE --key FILE',
+      throw new KcertError('KCERT_USAGE', '--client-certificate, --csr or --token-file is required', {
+        next: '--client-certificate client.crt --client-key client.key',
       })
     if (out === '-') throw wouldBePrinted('a kubeconfig with a credential', '--out FILE')
     checkFiles({
-      inputs: flagFiles(flags, 'cert', 'key', 'password-file', 'token-file', 'ca'),
+      inputs: flagFiles(
+        flags,
+        'client-certificate',
+        'client-key',
+        'password-file',
+        'token-file',
+        'certificate-authority',
+      ),
       outputs: [{ by: '--out', path: out, holds: 'key' }],
       replace: force || flags['dry-run'],
     })
@@ -114,10 +133,7 @@ was made with, or a bearer token in a file. The pair is held against each other 
       }
       const pair =
         csrChain ??
-        (await readClientPair(
-          { certificate: cert!, key: keyFile!, passwordFile: flags['password-file'] },
-          context,
-        ))
+        (await readClientPair(cert!, () => readKeyFile(keyFile!, flags['password-file'], context), context))
       const { chain, key, notices } = pair
       const settings = { connection, chain, key, keyByPath, user, namespace }
       const name = user ?? (chain[0]?.subject.commonName || 'user')
@@ -130,10 +146,12 @@ was made with, or a bearer token in a file. The pair is held against each other 
             const request = csr === undefined ? undefined : await this.ofRequest(cluster, csr, flags)
             return { connection, made: await make(connection, request) }
           })
-        : await this.placeOf(flags.server, flags.ca!, flags['cluster-name']).then(async (connection) => ({
-            connection,
-            made: await make(connection),
-          }))
+        : await this.placeOf(flags.server, flags['certificate-authority']!, flags['cluster-name']).then(
+            async (connection) => ({
+              connection,
+              made: await make(connection),
+            }),
+          )
     if (!flags['dry-run']) writeKeyFile(out, made.text, { replace: force })
     const contexts = await verifyContexts(out, flags, context)
     const report: CreatedKubeconfig = {
@@ -153,14 +171,14 @@ was made with, or a bearer token in a file. The pair is held against each other 
     return exitOfContexts(contexts, () => true)
   }
 
-  /** The certificate of a request, held against the key. */
+  /** The certificate of a request, checked against the key. */
   private async ofRequest(
     cluster: Cluster,
     name: string,
-    flags: ClusterFlags & { key?: string | undefined; 'password-file'?: string | undefined },
+    flags: ClusterFlags & { 'client-key'?: string | undefined; 'password-file'?: string | undefined },
   ) {
     const { context } = this
-    const key = await readKeyFile(flags.key!, flags['password-file'], context)
+    const key = await readKeyFile(flags['client-key']!, flags['password-file'], context)
     const object = await settledRequest(cluster.requests, name, undefined)
     const expected = { key, ca: undefined, acceptsNames: false, now: context.clock() }
     return { chain: fitCertificate(object, expected).chain, key, notices: [] as string[] }
@@ -169,9 +187,14 @@ was made with, or a bearer token in a file. The pair is held against each other 
   private async placeOf(server: string, ca: string, clusterName: string): Promise<Connection> {
     const url = URL.parse(server)
     if (url?.protocol !== 'https:')
-      throw new KcertError('KCERT_USAGE', `--server ${JSON.stringify(server)} is no URL of an API server`, {
-        next: '--server https://HOST:PORT',
-      })
+      throw new KcertError(
+        'KCERT_USAGE',
+        `--server ${JSON.stringify(server)} is not the URL of an API server`,
+        {
+          why: 'it begins with https://',
+          next: commandLine`--server ${`https://${server.replace(/^[a-z]*:\/\//, '')}`}`,
+        },
+      )
     const certificates = await readCertificateFiles([ca], this.context)
     return {
       clusterName,
@@ -187,7 +210,7 @@ was made with, or a bearer token in a file. The pair is held against each other 
 function oneWord(text: string, file: string): string {
   const token = text.trim()
   if (token !== '' && !/\s/.test(token)) return token
-  throw new KcertError('KCERT_USAGE', `${file === '-' ? 'standard input' : file} holds no bearer token`, {
-    why: token === '' ? 'it is empty' : 'a token is one word',
+  throw new KcertError('KCERT_USAGE', `${file === '-' ? 'standard input' : file} contains no bearer token`, {
+    why: token === '' ? 'it is empty' : 'a token contains no spaces',
   })
 }

@@ -2,9 +2,11 @@ import { isAbsolute, join } from 'node:path'
 import { readBundle } from '../../app/ca/bundle.ts'
 import {
   editFile,
+  embeddingFlags,
   exitOfContexts,
   meantEntry,
   readKubeconfigFile,
+  storesPaths,
   verifyContexts,
 } from '../../app/kubeconfig/kubeconfig-file.ts'
 import { noticesOfBundle } from '../../ca/notices.ts'
@@ -26,48 +28,50 @@ import { renderEdit } from '../../output/kubeconfig.ts'
 import { writeCertificates } from '../../x509/certificate.ts'
 
 export default class KubeconfigSetCa extends KcertCommand {
-  static override summary = 'Put CAs into a kubeconfig, and leave everything else in it as it is.'
+  static override summary = 'Set the CAs of a cluster in a kubeconfig, and change nothing else.'
 
   static override description =
-    `One field changes: certificate-authority-data of the cluster (with --by-path certificate-authority), and the other of the two goes away.
-Comments, order and every other octet stay. The files make one bundle, each CA once, the expired left out. The file is replaced
-atomically, keeps its mode and owner, and what it was is kept beside it as FILE.TIME.bak.
+    `Sets certificate-authority-data of the cluster (with --no-embed-certs: certificate-authority) and removes the other field. Comments,
+order and all other bytes stay the same. If you give several files, each CA is written once, and expired CAs are left out. The
+kubeconfig is replaced atomically and keeps its mode and owner. The previous content is saved as FILE.TIME.bak.
 
---verify then asks the API server of every context whom it takes the user for.`
+--verify then connects to the API server of every context and shows how it identifies the user.`
 
   static override exitCodes = {
-    [exitCodes.done]: 'it holds these CAs; with --verify, the contexts of the cluster work',
-    [exitCodes.usage]: 'wrong usage, or a file that cannot be read or is no kubeconfig',
-    [exitCodes.no]: 'a certificate is no CA, or with --verify a context of the cluster does not work',
-    [exitCodes.unreachable]: 'the file could not be written, or with --verify a server could not be reached',
-    [exitCodes.refused]: 'the file is written in a way that cannot be edited in place, or changed meanwhile',
+    [exitCodes.done]: 'the kubeconfig has these CAs; with --verify, the contexts of the cluster work',
+    [exitCodes.usage]: 'wrong usage, or a file cannot be read or is not a kubeconfig',
+    [exitCodes.no]: 'a certificate is not a CA, or with --verify a context of the cluster does not work',
+    [exitCodes.unreachable]: 'the file cannot be written, or with --verify a server could not be reached',
+    [exitCodes.refused]: 'the YAML cannot be edited in place, or the file changed meanwhile',
   }
 
   static override examples = KcertCommand.examplesOf({
-    'The old CA and the new one, for the time of a rotation':
-      'kcert kubeconfig set-ca ~/.kube/config --ca ca-new.crt --ca ca-old.crt',
-    'What would change': 'kcert kubeconfig set-ca /etc/kubernetes/kubelet.conf --ca ca.crt --dry-run',
-    'One of several clusters; and does it work?':
-      'kcert kubeconfig set-ca ~/.kube/config --cluster staging --ca ca.crt --verify',
-    'The name of the file, not its content':
-      'kcert kubeconfig set-ca bootstrap-kubelet.conf --ca /etc/kubernetes/pki/ca.crt --by-path',
+    'The old and the new CA, during a rotation':
+      'kcert kubeconfig set-ca ~/.kube/config --certificate-authority ca-new.crt --certificate-authority ca-old.crt',
+    'Show what would change':
+      'kcert kubeconfig set-ca /etc/kubernetes/kubelet.conf --certificate-authority ca.crt --dry-run',
+    'One of several clusters, with a check that it works':
+      'kcert kubeconfig set-ca ~/.kube/config --cluster staging --certificate-authority ca.crt --verify',
+    'The path of the CA file, not its content':
+      'kcert kubeconfig set-ca bootstrap-kubelet.conf --certificate-authority /etc/kubernetes/pki/ca.crt --no-embed-certs',
   })
 
   static override args = { file: operand('the kubeconfig') }
 
   static override flags = {
-    ca: repeatedFlag('FILE', 'CA certificates in PEM or DER, one or many; may be repeated', {
+    'certificate-authority': repeatedFlag('FILE', 'CA certificates in PEM or DER (also --ca)', {
       required: true,
+      aliases: ['ca'],
     }),
     cluster: valueFlag(
       'NAME',
-      "which cluster; if not said: that of the file's current-context, or the only one",
+      "cluster to change (default: that of the file's current-context, or the only one)",
       { exclusive: ['all-clusters'] },
     ),
-    'all-clusters': booleanFlag('every cluster of the file'),
-    'by-path': booleanFlag('name the file of --ca instead of taking its content in'),
-    'dry-run': booleanFlag('show the change and write nothing'),
-    verify: booleanFlag('ask the API server of every context whether it works now'),
+    'all-clusters': booleanFlag('change every cluster of the file'),
+    ...embeddingFlags,
+    'dry-run': booleanFlag('show the change without writing it'),
+    verify: booleanFlag('connect to the API server of every context and show how it identifies the user'),
     'request-timeout': clusterFlags['request-timeout'],
     output: reportFormatFlag(),
   }
@@ -75,13 +79,14 @@ atomically, keeps its mode and owner, and what it was is kept beside it as FILE.
   protected override async perform(): Promise<ExitCode> {
     const { args, flags } = await this.parse(KubeconfigSetCa)
     const { context } = this
-    checkStandardInput(flags.ca.map((path) => ({ by: '--ca', path })))
-    const isByPath = flags['by-path']
-    if (isByPath && (flags.ca.length > 1 || flags.ca[0] === '-')) throw severalPaths(flags.ca)
+    const files = flags['certificate-authority']
+    checkStandardInput(files.map((path) => ({ by: '--certificate-authority', path })))
+    const isByPath = storesPaths(flags)
+    if (isByPath && (files.length > 1 || files[0] === '-')) throw severalPaths(files)
     const source = await readKubeconfigFile(args.file, context)
-    const made = await readBundle(flags.ca, context)
+    const made = await readBundle(files, context)
     const pem = writeCertificates(made.members.map(({ certificate }) => certificate))
-    const [path = ''] = flags.ca
+    const [path = ''] = files
     const certificateAuthority = isByPath
       ? { file: isAbsolute(path) ? path : join(context.workingFolder, path) }
       : { data: Buffer.from(pem) }
@@ -98,7 +103,8 @@ atomically, keeps its mode and owner, and what it was is kept beside it as FILE.
 }
 
 function severalPaths(files: readonly string[]): KcertError {
-  return new KcertError('KCERT_USAGE', 'a kubeconfig names one CA file', {
-    next: commandLine`write them into one file, and name that with --ca: kcert ca bundle ${files} --out ca.crt`,
+  return new KcertError('KCERT_USAGE', '--no-embed-certs takes one file', {
+    why: 'certificate-authority is the path of one file; combine them first',
+    next: commandLine`kcert ca bundle ${files} --out ca.crt`,
   })
 }

@@ -1,15 +1,18 @@
 import { isAbsolute, join } from 'node:path'
-import { readClientPair } from '../../app/kubeconfig/client-pair.ts'
+import { keyOfUser, readClientPair } from '../../app/kubeconfig/client-pair.ts'
 import {
   editFile,
+  embeddingFlags,
   exitOfContexts,
   meantEntry,
   readKubeconfigFile,
+  storesPaths,
   verifyContexts,
 } from '../../app/kubeconfig/kubeconfig-file.ts'
 import { KcertCommand } from '../../cli/base-command.ts'
 import { checkStandardInput, flagFiles } from '../../cli/command-files.ts'
 import { booleanFlag, clusterFlags, operand, reportFormatFlag, valueFlag } from '../../cli/flags.ts'
+import { readKeyFile } from '../../cli/key-file.ts'
 import type { ExitCode } from '../../errors/codes.ts'
 import { exitCodes } from '../../errors/codes.ts'
 import { renderEdit } from '../../output/kubeconfig.ts'
@@ -18,41 +21,56 @@ import { writePrivateKey } from '../../x509/new-key.ts'
 
 export default class KubeconfigSetClient extends KcertCommand {
   static override summary =
-    'Put a client certificate and key into a kubeconfig, and leave everything else in it as it is.'
+    'Set the client certificate and key of a user in a kubeconfig, and change nothing else.'
 
   static override description =
-    `Two fields of the user change: client-certificate-data and client-key-data (with --by-path the paths); comments, order and every other
-octet stay. The certificate is held against the key and its time first. The file is replaced atomically, keeps its mode and owner,
-and what it was is kept beside it as FILE.TIME.bak.
+    `Sets client-certificate-data and client-key-data of the user (with --no-embed-certs: client-certificate and client-key). Comments,
+order and all other bytes stay the same. The kubeconfig is replaced atomically and keeps its mode and owner. The previous content
+is saved as FILE.TIME.bak.
 
---verify then asks the API server of every context whom it takes the user for.`
+Without --client-key, the user keeps its key, for example after kcert csr create --kubeadm. In both cases kcert first checks that
+certificate and key match, and that the certificate has not expired.
+
+--verify then connects to the API server of every context and shows how it identifies the user.`
 
   static override exitCodes = {
-    [exitCodes.done]: 'it holds the pair; with --verify, the contexts of the user work',
-    [exitCodes.usage]: 'wrong usage, or a file that cannot be read or is no kubeconfig',
-    [exitCodes.no]: 'certificate and key are no pair, it has ended, or with --verify a context does not work',
-    [exitCodes.unreachable]: 'the file could not be written, or with --verify a server could not be reached',
-    [exitCodes.refused]: 'the file is written in a way that cannot be edited in place, or changed meanwhile',
+    [exitCodes.done]:
+      'the kubeconfig has this certificate and its key; with --verify, the contexts of the user work',
+    [exitCodes.usage]: 'wrong usage, or a file cannot be read or is not a kubeconfig',
+    [exitCodes.no]:
+      'the key does not match, the certificate has expired, or with --verify a context does not work',
+    [exitCodes.unreachable]: 'the file cannot be written, or with --verify a server could not be reached',
+    [exitCodes.refused]: 'the YAML cannot be edited in place, or the file changed meanwhile',
   }
 
   static override examples = KcertCommand.examplesOf({
-    'A renewed pair, and does it work?':
-      'kcert kubeconfig set-client ~/.kube/config --cert ann.crt --key ann.key --verify',
-    'What would change': 'kcert kubeconfig set-client admin.conf --cert a.crt --key a.key --dry-run',
-    'As kubelets have it: the file that is renewed in place':
-      'kcert kubeconfig set-client /etc/kubernetes/kubelet.conf --cert /var/lib/kubelet/pki/kubelet-client-current.pem --key /var/lib/kubelet/pki/kubelet-client-current.pem --by-path',
+    'A renewed certificate and key, with a check that they work':
+      'kcert kubeconfig set-client ~/.kube/config --client-certificate ann.crt --client-key ann.key --verify',
+    'A certificate for the key that the kubeconfig already has':
+      'kcert kubeconfig set-client admin.conf --client-certificate admin.crt',
+    'Show what would change':
+      'kcert kubeconfig set-client admin.conf --client-certificate admin.crt --dry-run',
+    'Paths instead of content: the file that a kubelet renews in place':
+      'kcert kubeconfig set-client /etc/kubernetes/kubelet.conf --client-certificate /var/lib/kubelet/pki/kubelet-client-current.pem --client-key /var/lib/kubelet/pki/kubelet-client-current.pem --no-embed-certs',
   })
 
   static override args = { file: operand('the kubeconfig') }
 
   static override flags = {
-    cert: valueFlag('FILE', 'the client certificate, with what its signer sent along', { required: true }),
-    key: valueFlag('FILE', 'its private key', { required: true }),
-    'password-file': valueFlag('FILE', 'file whose first line opens --key'),
-    user: valueFlag('NAME', "which user; if not said: that of the file's current-context, or the only one"),
-    'by-path': booleanFlag('name the files instead of taking their content in'),
-    'dry-run': booleanFlag('show the change and write nothing'),
-    verify: booleanFlag('ask the API server of every context whether it works now'),
+    'client-certificate': valueFlag('FILE', 'client certificate, with its intermediates (also --cert)', {
+      required: true,
+      aliases: ['cert'],
+    }),
+    'client-key': valueFlag(
+      'FILE',
+      'private key of the certificate (also --key; default: the key that the user has)',
+      { aliases: ['key'] },
+    ),
+    'password-file': valueFlag('FILE', 'file with the password of the key on its first line'),
+    user: valueFlag('NAME', "user to change (default: that of the file's current-context, or the only one)"),
+    ...embeddingFlags,
+    'dry-run': booleanFlag('show the change without writing it'),
+    verify: booleanFlag('connect to the API server of every context and show how it identifies the user'),
     'request-timeout': clusterFlags['request-timeout'],
     output: reportFormatFlag(),
   }
@@ -60,28 +78,40 @@ and what it was is kept beside it as FILE.TIME.bak.
   protected override async perform(): Promise<ExitCode> {
     const { args, flags } = await this.parse(KubeconfigSetClient)
     const { context } = this
-    const inputs = flagFiles(flags, 'cert', 'key', 'password-file')
+    const inputs = flagFiles(flags, 'client-certificate', 'client-key', 'password-file')
     checkStandardInput(inputs)
     const source = await readKubeconfigFile(args.file, context)
     const name = meantEntry(source, 'user', flags.user)
-    const { chain, key, notices } = await readClientPair(
-      { certificate: flags.cert, key: flags.key, passwordFile: flags['password-file'] },
-      context,
-    )
+    const { 'client-certificate': certificate, 'password-file': passwordFile } = flags
+    // The kubeconfig itself as the file of the key: the key in it.
+    const keyFile = flags['client-key'] === args.file ? undefined : flags['client-key']
+    const readKey = () =>
+      keyFile === undefined
+        ? keyOfUser(source, name, passwordFile, context)
+        : readKeyFile(keyFile, passwordFile, context)
+    const { chain, key, notices } = await readClientPair(certificate, readKey, context)
     const absolute = (path: string) => (isAbsolute(path) ? path : join(context.workingFolder, path))
-    const material = flags['by-path']
-      ? { clientCertificate: { file: absolute(flags.cert) }, clientKey: { file: absolute(flags.key) } }
-      : {
-          clientCertificate: { data: Buffer.from(writeCertificates(chain)) },
-          clientKey: { data: Buffer.from(writePrivateKey(key.keyObject, 'kubernetes')) },
-        }
-    const changes = { users: [{ name, ...material }] }
+    const isByPath = storesPaths(flags)
+    // A key that the user has stays as it is, but clients cannot decrypt one.
+    const isKept = keyFile === undefined && passwordFile === undefined
+    const newKey =
+      isByPath && keyFile !== undefined
+        ? { file: absolute(keyFile) }
+        : { data: Buffer.from(writePrivateKey(key.keyObject, 'kubernetes')) }
+    const user = {
+      name,
+      clientCertificate: isByPath
+        ? { file: absolute(certificate) }
+        : { data: Buffer.from(writeCertificates(chain)) },
+      ...(!isKept && { clientKey: newKey }),
+    }
+    const changes = { users: [user] }
     const edit = await editFile(source, changes, { dryRun: flags['dry-run'], context })
     const contexts = await verifyContexts(args.file, flags, context)
     const others = source.kubeconfig.users.find((user) => user.name === name)?.credentials ?? []
     const all = [
       ...notices,
-      ...others.map(({ kind }) => `user ${JSON.stringify(name)} has a credential beside it: ${kind}`),
+      ...others.map(({ kind }) => `user ${JSON.stringify(name)} also has another credential: ${kind}`),
     ]
     const report = { ...edit, ...(contexts && { contexts }), notices: all }
     await this.show(flags.output, report, renderEdit, all)

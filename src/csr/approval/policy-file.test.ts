@@ -280,13 +280,13 @@ describe('a faulty policy file', () => {
       'policy.yaml line 4: rules[0].maxExpirationSeconds',
       /below 600/,
     ],
-    ['a word where a list belongs', 'rules: none\n', 'policy.yaml line 3: rules', /where Array belongs/],
+    ['a word where a list belongs', 'rules: none\n', 'policy.yaml line 3: rules', /expected Array, got/],
     ['no rules', '', 'policy.yaml line 1: rules', /"rules" is missing/],
     [
       'an unknown field at the top',
       'rules: []\nrule: []\n',
       'policy.yaml line 4: rule',
-      /no field "rule"; did you mean "rules"/,
+      /unknown field "rule"; did you mean "rules"/,
     ],
     [
       'two rules of one name',
@@ -308,7 +308,7 @@ describe('a faulty policy file', () => {
   test.each([
     ['', 'policy.yaml', 'it has 0 documents, and a policy is one'],
     ['null\n', 'policy.yaml', 'it has 0 documents, and a policy is one'],
-    ['kubelet-client\n', 'policy.yaml line 1', 'fields belong here, such as apiVersion and kind'],
+    ['kubelet-client\n', 'policy.yaml line 1', 'expected fields such as apiVersion and kind'],
   ])('the file %j is refused', async (text, message, why) => {
     await expect(readPolicies(text, 'policy.yaml')).rejects.toMatchObject({
       code: 'KCERT_POLICY_INVALID',
