@@ -91,9 +91,9 @@ test.each([
     'a misspelt member',
     'default: {usages: [any], duratoin: 1h}',
     undefined,
-    'config: default has a member "duratoin"',
+    'config: default has an unknown field "duratoin"',
   ],
-  ['a misspelt section', 'defaults: {}', undefined, 'config has a member "defaults"'],
+  ['a misspelt section', 'defaults: {}', undefined, 'config has an unknown field "defaults"'],
   ['no usages', 'default: {duration: 1h}', undefined, 'config: default has no usages'],
   [
     'an unknown usage',

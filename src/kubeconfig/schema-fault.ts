@@ -46,7 +46,7 @@ function issueText(issue: GenericIssue, path: FieldPath, schema: GenericSchema):
   const received = issue.received.length > longestShown ? 'a long text' : issue.received
   return issue.kind === 'validation'
     ? `${received} ${issue.message}`
-    : `expected ${issue.expected}, got ${received}`
+    : `${received} is invalid: expected ${issue.expected}`
 }
 
 /** Values of such files are names, ranges and numbers. */

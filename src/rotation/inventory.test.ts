@@ -60,7 +60,7 @@ test.each<[string, (text: string) => string, string]>([
   [
     'an argv that is no list',
     (whole) => whole.replace('[docker, exec, -i, cp1]', 'docker'),
-    'nodes[0].access.argv: expected Array, got "docker"',
+    'nodes[0].access.argv: "docker" is invalid: expected Array',
   ],
   ['two nodes of one name', (whole) => whole.replace('name: w1', 'name: cp1'), 'two nodes are called "cp1"'],
   [

@@ -136,7 +136,7 @@ test('a duration is never above that of a profile, nor below ten minutes', () =>
   ])
   expect(minutes('--profile', 'client', '--duration', '1m')).toEqual([
     15,
-    'note: the validity is 10m0s, the least that is granted\n',
+    'note: the validity is 10m0s, the minimum\n',
   ])
   expect(minutes('--usage', 'client auth', '--duration', '20000h')).toEqual([1_200_000, ''])
 })

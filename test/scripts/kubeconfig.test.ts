@@ -120,6 +120,54 @@ test.each<[string, string[], string]>([
   expect(readFileSync(join(at, 'kept.conf'), 'utf8')).toBe(withComments())
 })
 
+test('set-client without --client-key keeps the key of the user, inline or in its file', async () => {
+  const pair = ['--client-certificate', 'ann.crt', '--client-key', 'ann.key']
+  const set = (file: string, args: readonly string[]) =>
+    report(['kubeconfig', 'set-client', file, ...args], 'KubeconfigEdit')
+  writeFileSync(join(at, 'inline.conf'), withComments())
+  await set('inline.conf', pair)
+  await set('inline.conf', [...pair, '--embed-certs=false'])
+  const byPath = readFileSync(join(at, 'inline.conf'), 'utf8')
+  expect(byPath).toContain(`client-certificate: ${join(at, 'ann.crt')}`)
+  // The path of the key is relative to the folder of the kubeconfig.
+  writeFileSync(join(at, 'inline.conf'), byPath.replace(join(at, 'ann.key'), 'ann.key'))
+  await set('inline.conf', ['--client-certificate', 'ann.crt'])
+  expect(readFileSync(join(at, 'inline.conf'), 'utf8')).toContain('client-key: ann.key')
+  await set('inline.conf', pair)
+  const key = /client-key-data: .*/.exec(readFileSync(join(at, 'inline.conf'), 'utf8'))?.[0]
+  await set('inline.conf', ['--client-certificate', 'ann.crt', '--no-embed-certs'])
+  await set('inline.conf', ['--client-certificate', 'ann.crt', '--client-key', 'inline.conf'])
+  expect(readFileSync(join(at, 'inline.conf'), 'utf8')).toContain(String(key))
+})
+
+test('set-client refuses a certificate that does not match the key of the user', async () => {
+  writeFileSync(join(at, 'mismatch.conf'), withComments())
+  const set = (...args: readonly string[]) => kcert(['kubeconfig', 'set-client', 'mismatch.conf', ...args])
+  expect((await set('--client-certificate', 'bob.crt', '--client-key', 'bob.key')).exit).toBe(0)
+  const before = readFileSync(join(at, 'mismatch.conf'), 'utf8')
+  const { exit, stderr } = await set('--client-certificate', 'ann.crt')
+  expect([exit, stderr]).toEqual([
+    3,
+    expect.stringContaining('the certificate in ann.crt does not match the key in mismatch.conf'),
+  ])
+  expect(readFileSync(join(at, 'mismatch.conf'), 'utf8')).toBe(before)
+})
+
+test('set-client names the missing flag if the user has no key', async () => {
+  writeFileSync(join(at, 'keyless.conf'), withComments().replace(/ {4}client-key: .*\n/, ''))
+  const { exit, stderr } = await kcert([
+    'kubeconfig',
+    'set-client',
+    'keyless.conf',
+    '--client-certificate',
+    'ann.crt',
+  ])
+  expect([exit, stderr]).toEqual([
+    2,
+    expect.stringContaining('--client-key is required: user "ann" of keyless.conf has no key'),
+  ])
+})
+
 test('a kubeconfig is made of a pair and of a token, with and without a cluster at hand, and works', async () => {
   const pair = ['--cert', 'bob.crt', '--key', 'bob.key', '--verify']
   const bob = await report(['kubeconfig', 'create', ...pair, '--out', 'bob.conf'], 'CreatedKubeconfig')

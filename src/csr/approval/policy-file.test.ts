@@ -210,7 +210,7 @@ describe('a faulty policy file', () => {
       'a field misspelled',
       'rules:\n- builtin: kubelet-serving\n  dnsSufixes: [a.b]\n',
       'policy.yaml line 5: rules[0].dnsSufixes',
-      /no field "dnsSufixes"; did you mean "dnsSuffixes"/,
+      /unknown field "dnsSufixes"; did you mean "dnsSuffixes"/,
     ],
     [
       'an unknown built-in',
@@ -234,7 +234,7 @@ describe('a faulty policy file', () => {
       'a field of the cluster misspelled',
       'cluster: {domains: example.com}\nrules: []\n',
       'policy.yaml line 3: cluster.domains',
-      /no field "domains"; did you mean "domain"/,
+      /unknown field "domains"; did you mean "domain"/,
     ],
     [
       'a rule that decides nothing',
@@ -258,7 +258,7 @@ describe('a faulty policy file', () => {
       'a usage that is none',
       'rules:\n- {name: x, decision: approve, signerNames: [a.b/c], usages: [fly]}\n',
       'policy.yaml line 4: rules[0].usages[0]',
-      /"fly" where/,
+      /"fly" is invalid: expected/,
     ],
     [
       'an unknown placeholder',
@@ -280,7 +280,12 @@ describe('a faulty policy file', () => {
       'policy.yaml line 4: rules[0].maxExpirationSeconds',
       /below 600/,
     ],
-    ['a word where a list belongs', 'rules: none\n', 'policy.yaml line 3: rules', /expected Array, got/],
+    [
+      'a word where a list belongs',
+      'rules: none\n',
+      'policy.yaml line 3: rules',
+      /is invalid: expected Array/,
+    ],
     ['no rules', '', 'policy.yaml line 1: rules', /"rules" is missing/],
     [
       'an unknown field at the top',
