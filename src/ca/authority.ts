@@ -83,7 +83,7 @@ export function readRequest(
   const unread = request.unreadAttributes
   if (unread.length > 0)
     throw refused(
-      `${name} has attributes that kcert cannot interpret: ${unread.join(', ')}`,
+      `${name} has unsupported attributes: ${unread.join(', ')}`,
       'other programs may interpret them',
     )
   const more = copiedBesides(request.subject, subjectAttributes)

@@ -76,7 +76,7 @@ function openPem(file: ClusterFile): OpenedFile {
       if (bytes === undefined) return Buffer.from(file.content).toString('utf8')
       if (isUtf8(bytes)) return bytes.toString('utf8')
       throw new KcertError('KCERT_EDIT_REFUSED', `${file.node}:${file.path} has bytes that are not UTF-8`, {
-        why: `kcert cannot keep them when it replaces the certificates; remove them on node ${file.node}`,
+        why: `they would not survive the replacement of the certificates; remove them on node ${file.node}`,
         next: commandLine`kcert inspect ${file.path}`,
       })
     },

@@ -42,6 +42,6 @@ export function builtInProfile(name: string): SigningProfile {
   if (usages !== undefined) return kubernetesProfile(usages)
   throw new KcertError('KCERT_PROFILE_INVALID', `unknown profile "${name}"`, {
     why: `the built-in profiles are ${builtInProfileNames.join(', ')}; others need --config`,
-    next: `--profile ${builtInProfileNames[0]}`,
+    next: '--profile server',
   })
 }

@@ -167,7 +167,7 @@ test("a request with Microsoft's extensionRequest is not signed", () => {
   expect(() => sign(requestsOf('a.csr', Buffer.from(text)))).toThrow(
     expect.objectContaining({
       code: 'KCERT_REQUEST_REFUSED',
-      message: 'a.csr has attributes that kcert cannot interpret: msExtensionRequest',
+      message: 'a.csr has unsupported attributes: msExtensionRequest',
     }),
   )
 })
