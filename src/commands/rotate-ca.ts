@@ -14,73 +14,74 @@ const phaseFlags = [
 ]
 
 export default class RotateCa extends RotationCommand {
-  static override summary =
-    "Rotate a cluster's CAs by the twelve steps of Kubernetes' own page, without one failed request."
+  static override summary = "Rotate a cluster's CAs in the twelve steps of the Kubernetes documentation."
 
   static override description =
-    `Without a phase it says where the rotation stands and which command comes next; nothing is written. That is read from the cluster
-each time, so running a phase again is how it goes on after Ctrl-C, a crash, or a node that was away: what holds is not done again.
+    `Without --phase, show the state of the rotation and the next command, and write nothing. To continue after Ctrl-C, a crash or a lost
+node, run the phase again: kcert skips completed work.
 
---phase 3 is item 3 of "Manual Rotation of CA Certificates". A phase is observed, planned, checked on a model for connections that
-would break, shown, agreed to, and done action by action; it ends when the cluster is seen to be as the phase wants it. A phase is
-refused while one that must come before it does not hold. All phases up to 11 have a way back: kcert rotate-ca rollback. Phase 12,
-which drops the old CA, has none.
+Phase 3 is step 3 of "Manual Rotation of CA Certificates" in the Kubernetes documentation. kcert plans a phase, checks the plan on a model
+for connections that would break, asks for confirmation and runs it. The phase is complete when kcert observes its result. kcert refuses
+a phase while an earlier phase that it needs is incomplete. You can roll back phases 1 to 11 with kcert rotate-ca rollback. Phase 12,
+which removes the old CA, cannot be rolled back.
 
-What is chosen in phase 1 (--ca, --no-bridge, --reason, --new-keys) is in the journal and holds for the commands after it. The journal
-has digests, paths and public keys of CAs, never private ones. One rotation at a time: a lock on this machine, a Lease in the cluster.
+The choices of phase 1 (--ca, --no-bridge, --reason, --new-keys) are stored in the journal and apply to later commands. The journal
+contains digests, paths and public keys of CAs, but no private keys. A lock on this machine and a Lease in the cluster prevent a second
+rotation at the same time.
 
-After the end the key of the old CA still lies among the copies on control-plane nodes, for root alone. It stays until --archive-old-key
-or --destroy-old-key; a key that is encrypted is named, and left as it is. Files are overwritten where they lie and then removed; on SSDs
-and copy-on-write disks bytes may remain all the same, and backups of nodes, snapshots of disks and etcd, and folders of rotate-ca runbook
-are yours to look after.`
+After phase 12, the old CA's key stays on control-plane nodes until you run --archive-old-key or --destroy-old-key. It is in kcert's
+copies, readable only by root. kcert lists encrypted keys and skips them. It overwrites a file in place and then deletes it. SSDs and
+copy-on-write disks may still keep the bytes. Delete backups of nodes, snapshots of disks and etcd, and folders of rotate-ca runbook
+yourself.`
 
   static override exitCodes = {
     ...clusterExits,
-    [exitCodes.done]: 'the phases hold, or it was said where the rotation stands',
+    [exitCodes.done]: 'the phases are complete, or the state was shown',
     [exitCodes.usage]: 'wrong usage, or no inventory',
     [exitCodes.no]:
-      'a phase does not hold yet, was declined, or was stopped by Ctrl-C, or an encrypted key may be the old one; what is missing is named',
+      'a phase is incomplete, declined or stopped by Ctrl-C, or an encrypted key may be the old one',
     [exitCodes.unreachable]:
-      'the cluster or a node did not answer, or another kcert is at work; run it again',
+      'the cluster or a node did not answer, or another kcert is running; run the command again',
     [exitCodes.refused]:
-      'refused for safety: out of order, drift, an edge of the model, or nobody there to say yes',
+      'refused: out of order, drift, a connection would break, or no terminal to confirm on (use --yes)',
   }
 
   static override examples = RotationCommand.examplesOf({
-    'Where it stands, and what comes next': 'kcert rotate-ca',
-    'What phase 2 would do, and nothing else': 'kcert rotate-ca --phase 2 --dry-run',
-    'One phase after its plan was agreed to': 'kcert rotate-ca --phase 2',
-    'Everything that has a way back, from a script': 'kcert rotate-ca --through 11 --yes',
-    'Phases 5 to 9, and a question before each node':
+    'Show the state and the next command': 'kcert rotate-ca',
+    'Show what phase 2 would do': 'kcert rotate-ca --phase 2 --dry-run',
+    'Run one phase, after confirmation': 'kcert rotate-ca --phase 2',
+    'Run all phases that can be rolled back, from a script': 'kcert rotate-ca --through 11 --yes',
+    'Run phases 5 to 9 and ask before each node':
       'kcert rotate-ca --phase 5-9 --max-unavailable 1 --pause-between nodes',
-    'The cluster CA alone, with a CA of your own':
+    'Rotate only the cluster CA, to your own CA':
       'kcert rotate-ca --phase 1 --ca cluster --ca-cert new-ca.crt --ca-key new-ca.key',
-    "After the end: which nodes still have the old CA's key": 'kcert rotate-ca --destroy-old-key --dry-run',
-    'Away from the nodes with it, into a folder of this machine':
+    "After phase 12: list the nodes that still have the old CA's key":
+      'kcert rotate-ca --destroy-old-key --dry-run',
+    'After phase 12: move the key from the nodes to a folder of this machine':
       'kcert rotate-ca --archive-old-key /media/vault/old-ca',
   })
 
   static override flags = {
-    phase: valueFlag('N|N-M', 'the phase to run, or the phases, such as 3 or 2-6', {
+    phase: valueFlag('N|N-M', 'phase or range of phases to run, for example 3 or 2-6', {
       exclusive: ['through', 'all'],
     }),
-    through: numberFlag('N', 'all phases up to this one', {
+    through: numberFlag('N', 'run all phases up to this one', {
       min: 1,
       max: phaseTable.length,
       exclusive: ['phase', 'all'],
     }),
-    all: booleanFlag('all twelve phases', { exclusive: ['phase', 'through'] }),
+    all: booleanFlag('run all twelve phases', { exclusive: ['phase', 'through'] }),
     'archive-old-key': valueFlag(
       'DIR',
-      "after phase 12: write the old CA's key into this folder of this machine (0600, beside its certificate), read it back, and remove it from the nodes",
+      "after phase 12: save the old CA's key and certificate in this folder (key mode 0600), read the key back, and delete it from the nodes",
       { exclusive: [...phaseFlags, 'destroy-old-key'] },
     ),
-    'destroy-old-key': booleanFlag("after phase 12: overwrite and remove the old CA's key on every node", {
+    'destroy-old-key': booleanFlag("after phase 12: overwrite and delete the old CA's key on every node", {
       exclusive: [...phaseFlags, 'archive-old-key'],
     }),
     ...rotationConsentFlags,
     'by-runbook': booleanFlag(
-      'do nothing on nodes: say which scripts of `rotate-ca runbook` come next, and do the rest',
+      'do not change nodes; print which scripts of `rotate-ca runbook` to run next, and do the rest',
     ),
     ...rotationPlaceFlags,
     ...rotationSettingsFlags,

@@ -73,9 +73,9 @@ export class Authorities {
     if (digest === plannedDigest('cluster', 'bridge')) return this.bridge()
     const known = this.site.certificates.get(digest) ?? (await this.lookup(digest))
     if (known !== undefined) return known
-    throw new KcertError('KCERT_ROTATION_DRIFT', `the certificate ${digest} is nowhere to be found`, {
-      why: 'it was seen when the plan was made; what held it was changed since',
-      next: 'run the same command again',
+    throw new KcertError('KCERT_ROTATION_DRIFT', `certificate ${digest} was not found on any node`, {
+      why: 'it existed when kcert planned; the file or object that contained it has changed since',
+      next: 'kcert rotate-ca',
     })
   }
 
@@ -221,9 +221,9 @@ function pairOf(
 }
 
 function noKey(ca: CaName, generation: Generation): KcertError {
-  const what = `the key of the ${generation} ${ca} CA lies on no control-plane node`
+  const what = `no control-plane node has the key of the ${generation} ${ca} CA`
   return new KcertError('KCERT_ROTATION_REFUSED', what, {
-    why: 'what the rotation issues has to be signed with it',
-    next: 'bring it to the first control-plane node, beside the certificate of the CA, with mode 0600',
+    why: 'the rotation must sign certificates with it: copy it beside the CA certificate on the first control-plane node (mode 0600)',
+    next: 'kcert rotate-ca discover --dry-run',
   })
 }

@@ -131,7 +131,7 @@ test('refuses a Lease that its holder renews', async () => {
   const { given } = aging(objects, () => put('leases', { spec }))
   await expect(ClusterGuard.acquire(given)).rejects.toMatchObject({
     code: 'KCERT_LOCKED',
-    message: 'another rotation of this cluster is under way',
+    message: 'another rotation of this cluster is in progress',
     why: 'the Lease kube-system/kcert-rotation is held by another and renewed',
     next: expect.stringContaining('kubectl -n kube-system get lease kcert-rotation'),
   })

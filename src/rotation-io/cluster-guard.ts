@@ -234,22 +234,22 @@ export class ClusterGuard implements JournalMirror {
 }
 
 function unconfirmed(): KcertError {
-  return new KcertError('KCERT_UNREACHABLE', `the Lease ${namespace}/${name} could not be renewed`, {
-    why: `no API server answered for ${patienceMs / 1000} s, and another kcert may have taken it by now`,
-    next: 'run the same command again when the cluster can be reached: it goes on where it stands',
+  return new KcertError('KCERT_UNREACHABLE', `Lease ${namespace}/${name} could not be renewed`, {
+    why: `no API server answered for ${patienceMs / 1000} s, so another kcert may hold it now; run the same command again when the cluster is reachable`,
+    next: 'kcert rotate-ca',
   })
 }
 
 function held(holder: string): KcertError {
-  return new KcertError('KCERT_LOCKED', 'another rotation of this cluster is under way', {
-    why: `the Lease ${namespace}/${name} is held by ${holder} and renewed`,
-    next: commandLine`wait for it; if it is gone, its Lease runs out after ${durationSeconds} s: kubectl -n ${namespace} get lease ${name}`,
+  return new KcertError('KCERT_LOCKED', 'another rotation of this cluster is in progress', {
+    why: `the Lease ${namespace}/${name} is held by ${holder} and renewed; wait until it finishes. If it crashed, the Lease expires after ${durationSeconds} s`,
+    next: commandLine`kubectl -n ${namespace} get lease ${name}`,
   })
 }
 
 function heldTooLong(holder: string, seconds: number): KcertError {
-  return new KcertError('KCERT_LOCKED', 'another rotation of this cluster is under way', {
-    why: `the Lease ${namespace}/${name} is held by ${holder} for ${seconds} s; kcert waits ${longestLeaseSeconds} s at most`,
-    next: commandLine`if its holder is gone: kubectl -n ${namespace} delete lease ${name}`,
+  return new KcertError('KCERT_LOCKED', 'another rotation of this cluster is in progress', {
+    why: `the Lease ${namespace}/${name} is held by ${holder} for ${seconds} s; kcert waits at most ${longestLeaseSeconds} s. If the holder no longer runs, delete the Lease`,
+    next: commandLine`kubectl -n ${namespace} get lease ${name} -o yaml`,
   })
 }

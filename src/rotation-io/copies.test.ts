@@ -125,8 +125,8 @@ test('a node that says nothing of a file counts as one without it', async () => 
 
 test.each([
   ['is unreadable', { found: 'unreadable', reason: 'Permission denied' }, 'Permission denied'],
-  ['is a folder', { found: 'folder', sha256: 'x' }, 'it is a folder or a device'],
-  ['has no digest', { found: 'file', sha256: undefined }, 'it is a folder or a device'],
+  ['is a folder', { found: 'folder', sha256: 'x' }, 'it is a directory or a device'],
+  ['has no digest', { found: 'file', sha256: undefined }, 'it is a directory or a device'],
 ])('what %s cannot be copied, and nothing is written', async (_, file, why) => {
   const { copies, changes } = nodeWith({ [caFile]: file })
   await expect(copies.keepFile('cp1', caFile, 5)).rejects.toMatchObject({
@@ -256,7 +256,7 @@ test.each([
   await expect(nodeWith(files).copies.bytes('cp1', digest('old'))).rejects.toMatchObject({
     code: 'KCERT_BACKUP_DAMAGED',
     message: `${at('old')} on node "cp1" is not there as it was`,
-    why: 'somebody removed or changed it',
+    why: 'kcert cannot roll back this change without the copy',
     next: `look at ${folder} on cp1; without it this change cannot be taken back by kcert`,
   })
 })
@@ -311,7 +311,7 @@ test.each([
   ['no copy of anything that was there', { [index]: line(ofPath) }],
 ])('a node with %s has nothing to rehearse', async (_, files) => {
   const { copies, changes } = nodeWith(files)
-  expect(await copies.rehearse('cp1')).toBe('there are no copies')
+  expect(await copies.rehearse('cp1')).toBe('no copies exist')
   expect(changes).toEqual([])
 })
 
@@ -330,7 +330,7 @@ test.each([
   Object.assign(access, { readFiles: async () => files })
   await expect(readIndex(access)).rejects.toMatchObject({
     code: 'KCERT_BACKUP_DAMAGED',
-    message: `${index} on node "cp1" is no index of copies`,
+    message: `${index} on node "cp1" is not a valid index of copies`,
     why: `${why}; without it kcert does not know which file each copy is of`,
     next: `look at it on node cp1, then move the folder away: ls -lR ${folder}`,
   })

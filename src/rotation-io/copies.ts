@@ -102,10 +102,10 @@ export class Copies {
   async bytes(node: string, digest: Sha256): Promise<Uint8Array> {
     const [file] = await this.nodeNamed(node).readFiles([copyPath(digest)])
     if (file?.found === 'file' && file.sha256 === digest) return file.content
-    const what = `${copyPath(digest)} on node "${node}" is not there as it was`
+    const what = `${copyPath(digest)} on node "${node}" is missing or was changed`
     throw new KcertError('KCERT_BACKUP_DAMAGED', what, {
-      why: 'somebody removed or changed it',
-      next: commandLine`look at ${copiesFolder} on ${node}; without it this change cannot be taken back by kcert`,
+      why: `without the copy this change has no rollback; check the folder on node ${node}`,
+      next: commandLine`ls -lR ${copiesFolder}`,
     })
   }
 
@@ -115,7 +115,7 @@ export class Copies {
     const copies = (await this.on(node)).flatMap(({ digest, of }) =>
       digest === undefined ? [] : [[digest, 'path' in of ? of.path : of.object.name] as const],
     )
-    if (copies.length === 0) return 'there are no copies'
+    if (copies.length === 0) return 'no copies exist'
     const scratch = `${copiesFolder}/.scratch`
     await access.makeFolder(scratch, { mode: 0o700 })
     try {
@@ -147,7 +147,7 @@ export class Copies {
     if (file === undefined || file.found === 'absent') return line
     if (file.found !== 'file' || file.sha256 === undefined) {
       throw new KcertError('KCERT_NODE_REFUSED', `${path} on node "${node}" cannot be copied`, {
-        why: file.found === 'unreadable' ? file.reason : 'it is a folder or a device',
+        why: file.found === 'unreadable' ? file.reason : 'it is a directory or a device',
       })
     }
     const { sha256, mode, linkTarget } = file
@@ -195,10 +195,10 @@ export async function readIndex(node: NodeAccess): Promise<Index> {
   const [file] = await node.readFiles([copiesIndex], { largestBytes: largestIndex })
   if (file?.found === 'absent') return { copies: [], text: '', replaces: 'absent' }
   if (file?.found !== 'file')
-    throw damaged(node.name, file?.found === 'unreadable' ? file.reason : 'it is no file')
+    throw damaged(node.name, file?.found === 'unreadable' ? file.reason : 'it is not a regular file')
   const text = textOf(file)
   const lines = text.split('\n')
-  if (lines.pop() !== '') throw damaged(node.name, 'its last line has no end')
+  if (lines.pop() !== '') throw damaged(node.name, 'its last line is incomplete')
   const copies = lines.map((line, at) => copyIn(line) ?? throwDamaged(node.name, at))
   return { copies, text, replaces: { sha256: file.sha256 } }
 }
@@ -224,12 +224,16 @@ function isSame(a: ObjectReference, b: ObjectReference): boolean {
 }
 
 function throwDamaged(node: string, at: number): never {
-  throw damaged(node, `line ${at + 1} is not as kcert writes them`)
+  throw damaged(node, `line ${at + 1} does not have the format that kcert writes`)
 }
 
 function damaged(node: string, why: string): KcertError {
-  return new KcertError('KCERT_BACKUP_DAMAGED', `${copiesIndex} on node "${node}" is no index of copies`, {
-    why: `${why}; without it kcert does not know which file each copy is of`,
-    next: commandLine`look at it on node ${node}, then move the folder away: ls -lR ${copiesFolder}`,
-  })
+  return new KcertError(
+    'KCERT_BACKUP_DAMAGED',
+    `${copiesIndex} on node "${node}" is not a valid index of copies`,
+    {
+      why: `${why}; without the index it is unknown which file each copy belongs to. Check it on node ${node}, then move the folder away`,
+      next: commandLine`ls -lR ${copiesFolder}`,
+    },
+  )
 }

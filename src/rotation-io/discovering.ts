@@ -54,8 +54,8 @@ export async function discover(options: DiscoverOptions): Promise<Discovery> {
   const nodes = inOrder(await listAll(objects, resources.nodes))
   const here = options.local ?? nodes.find(isThisMachine)?.metadata.name
   if (options.local !== undefined && !nodes.some(({ metadata }) => metadata.name === options.local)) {
-    throw new KcertError('KCERT_USAGE', `there is no node ${JSON.stringify(options.local)}`, {
-      why: `the cluster has: ${nodes.map(({ metadata }) => metadata.name).join(', ')}`,
+    throw new KcertError('KCERT_USAGE', `unknown node ${JSON.stringify(options.local)}`, {
+      why: `the cluster has these nodes: ${nodes.map(({ metadata }) => metadata.name).join(', ')}`,
     })
   }
   const first = inventoryOf(
@@ -156,9 +156,9 @@ export async function prove(node: NodeAccess, readOnly: boolean): Promise<NodePr
     const known = { reached: true, isRoot, clockSkewMs: aheadMsOf(clock) }
     if (!isRoot) {
       const way = maySudo
-        ? 'set become: sudo, which it may'
-        : 'log in as root, or let it use sudo without a password'
-      return { ...known, reads: false, writes: false, fault: `the login is not root: ${way}` }
+        ? 'set become: sudo, which this login may use'
+        : 'log in as root, or allow this login to use sudo without a password'
+      return { ...known, reads: false, writes: false, fault: `the login is not root; ${way}` }
     }
     const { availableBytes } = await node.freeSpace('/var/lib', call)
     const pki = await node.listFolder(kubeadmFolders.kubernetes, call)

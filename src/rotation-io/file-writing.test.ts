@@ -141,10 +141,10 @@ test('copies are kept and put aside as they are asked for', async () => {
 })
 
 test.each([
-  ['/none', undefined, 'it is a folder or a device'],
+  ['/none', undefined, 'it is a directory or a device'],
   ['/a', { found: 'unreadable', reason: 'permission denied' }, 'permission denied'],
-  ['/a', { found: 'folder' }, 'it is a folder or a device'],
-  ['/a', { found: 'special' }, 'it is a folder or a device'],
+  ['/a', { found: 'folder' }, 'it is a directory or a device'],
+  ['/a', { found: 'special' }, 'it is a directory or a device'],
 ])('refuses to write %s, which is %j', async (path, file, why) => {
   const { write, calls } = writing({ files: file === undefined ? {} : { [path]: file } })
   await expect(write(path, bundle)).rejects.toMatchObject({
@@ -174,8 +174,8 @@ test('a new file gets its folder, a file that is replaced is copied first', asyn
 
 const drift = {
   code: 'KCERT_ROTATION_DRIFT',
-  message: 'cp1:/a is not what it was when the plan was made',
-  why: 'somebody else changed it meanwhile',
+  message: 'cp1:/a changed since kcert planned',
+  why: 'another program or person changed it; check the file first',
   next: 'look at it, and run the same command again: kcert rotate-ca --phase 9',
 }
 

@@ -51,7 +51,7 @@ export class FileWriting {
       now.found === 'special'
     ) {
       throw new KcertError('KCERT_NODE_REFUSED', `${path} on node "${name}" cannot be read`, {
-        why: now?.found === 'unreadable' ? now.reason : 'it is a folder or a device',
+        why: now?.found === 'unreadable' ? now.reason : 'it is a directory or a device',
       })
     }
     // What it is made of may stand nowhere else.
@@ -302,9 +302,9 @@ async function inDriftWords(action: WriteFile, act: () => Promise<unknown>): Pro
 }
 
 function drift({ node, path, phase }: WriteFile, cause?: unknown): KcertError {
-  return new KcertError('KCERT_ROTATION_DRIFT', `${node}:${path} is not what it was when the plan was made`, {
-    why: 'somebody else changed it meanwhile',
-    next: commandLine`look at it, and run the same command again: kcert rotate-ca --phase ${phase}`,
+  return new KcertError('KCERT_ROTATION_DRIFT', `${node}:${path} changed since kcert planned`, {
+    why: 'another program or person changed it; check the file first',
+    next: commandLine`kcert rotate-ca --phase ${phase}`,
     cause,
   })
 }

@@ -68,9 +68,9 @@ export class KubeletRequests {
       const [certificate] = chain
       const newCa = await this.authorities.authority('cluster', 'new')
       if (certificate === undefined || !isKeyOf(key, certificate))
-        throw unfit(name, 'the certificate is of another key')
+        throw unfit(name, 'the certificate is for another key')
       if (!verifySignature(certificate, newCa.certificate.publicKey).ok)
-        throw unfit(name, 'it is signed by another CA than the new one')
+        throw unfit(name, 'it is not signed by the new CA')
       const text = writeCertificates(chain)
       return `${text}${writePrivateKey(key, 'kubernetes')}`
     } finally {
@@ -95,9 +95,9 @@ export class KubeletRequests {
       },
     })
     if (status === 201) return JSON.parse(body) as RequestObject
-    throw new KcertError('KCERT_ROTATION_GATE', `no ${usage} certificate for node ${node}`, {
+    throw new KcertError('KCERT_ROTATION_GATE', `no ${usage} certificate was issued for node ${node}`, {
       why: `the API server refuses the request: ${messageIn(body) ?? `HTTP status ${status}`}`,
-      next: 'run the same command again',
+      next: 'kcert rotate-ca',
     })
   }
 
@@ -110,7 +110,7 @@ export class KubeletRequests {
     const begun = this.site.clock().getTime()
     for (;;) {
       const object = await api.get(name)
-      if (object === undefined) throw unfit(name, 'somebody deleted the request')
+      if (object === undefined) throw unfit(name, 'the request was deleted')
       const { certificate, conditions = [] } = object.status ?? {}
       if (certificate) return readCertificates(Buffer.from(certificate, 'base64'))
       const refusal = conditions.find(({ type }) => type === 'Denied' || type === 'Failed')
@@ -119,7 +119,7 @@ export class KubeletRequests {
       const isApproved = conditions.some(({ type }) => type === 'Approved')
       if (!isApproved && (usage === 'serving' || waitedMs > approvalPatienceMs))
         await this.approve(object, before)
-      if (waitedMs > issuePatienceMs) throw unfit(name, 'nobody has signed it within a minute')
+      if (waitedMs > issuePatienceMs) throw unfit(name, 'it was not signed within a minute')
       await sleep(pollMs)
     }
   }
@@ -180,9 +180,9 @@ export function messageIn(body: string): string | undefined {
 }
 
 function unfit(name: string, why: string): KcertError {
-  const what = `the request ${name} brought no certificate that can be used`
+  const what = `request ${name} got no usable certificate`
   return new KcertError('KCERT_ROTATION_GATE', what, {
-    why,
-    next: 'look at kube-controller-manager, and run the same command again',
+    why: `${why}; check the log of kube-controller-manager, then run the same command again`,
+    next: 'kubectl -n kube-system logs -l component=kube-controller-manager --tail=50',
   })
 }

@@ -172,10 +172,10 @@ async function withCaData(text: string, pem: string): Promise<string> {
 }
 
 function drift({ object, phase }: PatchObject, cause?: unknown): KcertError {
-  const what = `${keyOf(object)} is not what it was when the plan was made`
+  const what = `${keyOf(object)} changed since kcert planned`
   return new KcertError('KCERT_ROTATION_DRIFT', what, {
-    why: 'somebody else changed it meanwhile',
-    next: commandLine`run the same command again: kcert rotate-ca --phase ${phase}`,
+    why: 'another program or person changed it',
+    next: commandLine`kcert rotate-ca --phase ${phase}`,
     cause,
   })
 }

@@ -248,7 +248,7 @@ class Observation implements Record<SectionName, () => Promise<unknown>> {
 
   private async reach(object: NodeObject): Promise<Pick<NodeSnapshot, 'unreachable' | 'clockSkewMs'>> {
     const node = this.open(object)
-    if (node === undefined) return { unreachable: 'kcert.yaml does not say how it is reached' }
+    if (node === undefined) return { unreachable: 'kcert.yaml has no access for it' }
     return node.clock({ timeoutMs: 10_000 }).then(
       (clock) => ({ clockSkewMs: aheadMsOf(clock) }),
       onKcertError(({ why, message }) => ({ unreachable: why ?? message })),

@@ -98,14 +98,15 @@ export class SiteOldKeyFiles implements OldKeyFiles {
     const [file] = await this.nodeNamed(name).readFiles([path], { largestBytes })
     if (file === undefined || file.found === 'absent') return undefined
     if (file.found === 'file' && file.sha256 === digest && file.linkTarget === undefined) return file
-    throw changed(name, path, 'it is not what was found there a moment ago')
+    throw changed(name, path, 'the file changed since kcert found it')
   }
 
   private nodeNamed(name: string): NodeAccess {
     const node = this.site.node(name)
     if (node !== undefined) return node
-    throw new KcertError('KCERT_NODE_UNREACHABLE', `nothing says how node ${name} is reached`, {
-      next: 'complete kcert.yaml: access',
+    throw new KcertError('KCERT_NODE_UNREACHABLE', `kcert.yaml has no access for node ${name}`, {
+      why: 'add access to the node in kcert.yaml',
+      next: 'kcert rotate-ca discover --dry-run',
     })
   }
 }
@@ -137,21 +138,18 @@ function isOverwritten(content: Uint8Array): boolean {
 
 function unreadable(node: string, path: string, reason: string): KcertError {
   return new KcertError('KCERT_NODE_REFUSED', `${node}:${path} cannot be read`, {
-    why: reason,
-    next: 'set become: sudo for the node in kcert.yaml',
+    why: `${reason}; set become: sudo for the node in kcert.yaml`,
   })
 }
 
 function changed(node: string, path: string, why: string): KcertError {
-  return new KcertError('KCERT_NODE_FILE_CHANGED', `${node}:${path} is left as it is`, {
-    why,
-    next: 'run the same command again: it looks at every node anew',
+  return new KcertError('KCERT_NODE_FILE_CHANGED', `${node}:${path} was skipped`, {
+    why: `${why}; run the same command again, which checks every node again`,
   })
 }
 
 function notOverwritten(node: string, path: string, why: string): KcertError {
   return new KcertError('KCERT_NODE_FILE_NOT_WRITTEN', `${node}:${path} could not be overwritten`, {
-    why: why === '' ? 'dd failed' : why,
-    next: 'look at the disk of the node, and run the same command again',
+    why: `${why === '' ? 'dd failed' : why}; check the disk of the node, then run the same command again`,
   })
 }

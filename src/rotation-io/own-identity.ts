@@ -1,5 +1,4 @@
 import { messageOf } from '../errors/caught.ts'
-import { commandLine } from '../errors/command-line.ts'
 import { KcertError } from '../errors/kcert-error.ts'
 import type { CaName } from '../rotation/target.ts'
 import type { ControlPlanes } from '../site/control-planes.ts'
@@ -114,7 +113,7 @@ export class OwnIdentity {
         failure = error
       }
     }
-    throw failure ?? new KcertError('KCERT_UNREACHABLE', 'no node has an API server that answers')
+    throw failure ?? new KcertError('KCERT_UNREACHABLE', 'no API server on any node answers')
   }
 
   /** Returns both generations' CAs in PEM. */
@@ -152,9 +151,9 @@ export class OwnIdentity {
         ...(timeoutMs === undefined ? {} : { timeoutMs }),
       })
     } catch (error) {
-      throw new KcertError('KCERT_UNREACHABLE', `the API server of node ${node}`, {
-        why: messageOf(error),
-        next: commandLine`look at it on ${node}: crictl ps --name kube-apiserver`,
+      throw new KcertError('KCERT_UNREACHABLE', `the API server on node ${node} does not answer`, {
+        why: `${messageOf(error)}; check the container on ${node}`,
+        next: 'crictl ps -a --name kube-apiserver',
         cause: error,
       })
     }

@@ -298,9 +298,13 @@ test('a kubeconfig is proven where every API server says whom it is of', async (
 })
 
 test.each([
-  ['nobody', reviewed(undefined), 'it does not say who asks'],
-  ['the anonymous', reviewed('system:anonymous'), 'it does not say who asks'],
-  ['what is no JSON', 'HTTP/1.1 201 Created\r\nContent-Length: 2\r\n\r\nok', 'it does not say who asks'],
+  ['nobody', reviewed(undefined), 'the API server returned no user name'],
+  ['the anonymous', reviewed('system:anonymous'), 'the API server returned no user name'],
+  [
+    'what is no JSON',
+    'HTTP/1.1 201 Created\r\nContent-Length: 2\r\n\r\nok',
+    'the API server returned no user name',
+  ],
   ['a status of 200', 'HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\n{}', 'HTTP status 200'],
 ])('an answer of %s proves no kubeconfig', async (_, answer, words) => {
   const port = await answering(leafOf(newCa), answer)
@@ -592,11 +596,11 @@ test('a signer is proven by a request that it signs, which is deleted again', as
 
 test.each([
   ['by the other CA', issued(oldCa), 'a test request was signed by CN=kubernetes, key '],
-  ['by nobody', {}, 'nobody signed a test request within 25 s'],
+  ['by nobody', {}, 'no controller signed a test request within 25 s'],
   [
     'by nobody, not even conditions are there',
     { conditions: [{ type: 'Approved' }] },
-    'nobody signed a test request within 25 s',
+    'no controller signed a test request within 25 s',
   ],
   [
     'in vain',
@@ -604,7 +608,7 @@ test.each([
     'the signer refuses: no key',
   ],
   ['in vain, without a word', { conditions: [{ type: 'Failed' }] }, 'the signer refuses: '],
-  ['and gone', undefined, 'nobody signed a test request within 25 s'],
+  ['and gone', undefined, 'no controller signed a test request within 25 s'],
 ])('a request signed %s proves no signer', async (_, signed, words) => {
   const { probe, tried } = probing({ ...(signed && { signed }) })
   const answer = await probe(signer)
@@ -717,7 +721,7 @@ test('a kubeconfig that is different people at two API servers says so; with non
 test('a kubeconfig without credentials has nothing to try', async () => {
   expect(await probing({ files: kubeconfig({}) }).probe({ kind: 'kubeconfig', id })).toEqual({
     ok: true,
-    detail: `${id} has neither a client certificate nor a token: nothing to try`,
+    detail: `${id} has neither a client certificate nor a token: nothing to test`,
   })
   for (const text of ['', 'apiVersion: v1\nkind: Config\n']) {
     const answer = await probing({ files: { '/etc/kubernetes/x.conf': text } }).probe({
@@ -773,7 +777,7 @@ test.each([
     await probing({ port, files: kubeconfig({ token: 't' }) }).probe({ kind: 'kubeconfig', id }),
   ).toEqual({
     ok: false,
-    detail: `${id} at cp1: it does not say who asks`,
+    detail: `${id} at cp1: the API server returned no user name`,
   })
 })
 

@@ -99,14 +99,14 @@ export class Probing {
       const { status } = await this.dial(nodeOf(at), running, { path: '/healthz', trust })
       return {
         ok: false,
-        detail: `a client that trusts the old CA alone still connects to ${at} (${status})`,
+        detail: `a client that trusts only the old CA still connects to ${at} (${status})`,
       }
     } catch (error) {
       const code = systemCode(error) ?? ''
       const isDistrust = distrust.has(code)
       return {
         ok: isDistrust,
-        detail: `${at}, seen with the old CA alone: ${code || messageOf(error)}`,
+        detail: `${at}, trusting only the old CA: ${code || messageOf(error)}`,
       }
     }
   }
@@ -150,7 +150,7 @@ export class Probing {
         if (failed !== undefined) return { ok: false, detail: `the signer refuses: ${failed.message ?? ''}` }
         await sleep(100)
       }
-      return { ok: false, detail: 'nobody signed a test request within 25 s' }
+      return { ok: false, detail: 'no controller signed a test request within 25 s' }
     } finally {
       await this.parts.site.objects.delete({ ...resources.requests, name }).catch(() => {})
     }
@@ -161,7 +161,7 @@ export class Probing {
     const [name, path] = [id.slice(0, id.indexOf(':')), id.slice(id.indexOf(':') + 1)]
     const own = await this.credentialsIn(name, path)
     if (own === undefined)
-      return { ok: true, detail: `${id} has neither a client certificate nor a token: nothing to try` }
+      return { ok: true, detail: `${id} has neither a client certificate nor a token: nothing to test` }
     const users = new Set<string>()
     for (const { node } of await this.parts.planes.everyApiServer()) {
       const running = await this.running(`${node}/kube-apiserver`)
@@ -176,10 +176,13 @@ export class Probing {
         return { ok: false, detail: `${id} at ${node}: HTTP status ${answer.status}` }
       const user = userIn(answer.body)
       if (user === undefined || user === 'system:anonymous')
-        return { ok: false, detail: `${id} at ${node}: it does not say who asks` }
+        return { ok: false, detail: `${id} at ${node}: the API server returned no user name` }
       users.add(user)
     }
-    return { ok: users.size > 0, detail: `${id} is ${[...users].join(' and ')} at every API server` }
+    return {
+      ok: users.size > 0,
+      detail: `every API server authenticates ${id} as ${[...users].join(' and ')}`,
+    }
   }
 
   /**
@@ -211,7 +214,7 @@ export class Probing {
         const said = `${what} through ${at}: ${status} ${body.slice(0, 200).trim()}`
         return {
           ok: false,
-          detail: status === 403 && body.includes(kubeletClient) ? `${said}; ${binding}` : said,
+          detail: status === 403 && body.includes(kubeletClient) ? `${said}; to allow it: ${binding}` : said,
         }
       }
     }
@@ -234,7 +237,7 @@ export class Probing {
   private async running(at: ProcessId): Promise<ProcessFacts> {
     const [node, program] = at.split('/') as [string, ComponentName]
     const [running] = await this.parts.planes.node(node).processes([program])
-    if (running === undefined) throw new Error(`${at} does not run`)
+    if (running === undefined) throw new Error(`${at} is not running`)
     return running
   }
 
@@ -266,7 +269,8 @@ export class Probing {
       if (material?.file === undefined) return undefined
       const named = beside(path, material.file)
       const [found] = await access.readFiles([named])
-      if (found?.found !== 'file') throw new Error(`${node}:${named}, which ${path} names, cannot be read`)
+      if (found?.found !== 'file')
+        throw new Error(`${node}:${named}, a file that ${path} refers to, cannot be read`)
       return Buffer.from(found.content).toString('utf8')
     }
     const [ca, certificate, key] = await Promise.all([
@@ -278,7 +282,7 @@ export class Probing {
     const client = certificate !== undefined && key !== undefined ? { certificate, key } : undefined
     if (client === undefined && (certificate ?? key) !== undefined)
       throw new Error(
-        `${node}:${path} has a client certificate without its key, or a key without a certificate`,
+        `${node}:${path} has a client certificate without a key, or a key without a certificate`,
       )
     if ((client ?? token) === undefined) return undefined
     const serverName = cluster?.tlsServerName ?? hostOf(cluster?.server) ?? 'kubernetes'
@@ -304,7 +308,7 @@ const kubeletClient =
   'kube-apiserver-kubelet-client'
 
 /** What kubeadm makes since its certificate has no O; where it is missing, API servers may ask nothing of kubelets. */
-const binding = commandLine`bind its ClusterRole: kubectl create clusterrolebinding kubeadm:apiserver-kubelet-client --clusterrole system:kubelet-api-admin --user ${kubeletClient}`
+const binding = commandLine`kubectl create clusterrolebinding kubeadm:apiserver-kubelet-client --clusterrole system:kubelet-api-admin --user ${kubeletClient}`
 
 /** OpenSSL's reasons for not believing a chain. */
 const distrust = new Set([

@@ -46,7 +46,7 @@ export function recordingNode(node: NodeAccess, now: () => Date): RecordingNode 
     const own = overlay.get(path)
     if (own === undefined) {
       const [file] = await node.readFiles([path], call)
-      return file ?? { path, found: 'unreadable', reason: 'the node says nothing of it' }
+      return file ?? { path, found: 'unreadable', reason: 'the node returned no state for it' }
     }
     if (own === 'absent') return { path, found: 'absent' }
     if ('to' in own) {
@@ -92,7 +92,7 @@ export function recordingNode(node: NodeAccess, now: () => Date): RecordingNode 
     return { ...said, changed: true }
   }
   const refuse = (): never => {
-    throw new TypeError('a node that is recorded runs nothing')
+    throw new TypeError('a recorded node runs no commands')
   }
 
   return {
@@ -118,7 +118,7 @@ export function recordingNode(node: NodeAccess, now: () => Date): RecordingNode 
     writeFile: (path, content, options) => write(path, Buffer.from(content as Uint8Array), options),
     async copyFile(from, to, options) {
       const file = await read(from, {})
-      if (file.found !== 'file') throw new TypeError(`${from} is not there to be copied`)
+      if (file.found !== 'file') throw new TypeError(`${from} does not exist`)
       return write(to, Buffer.from(file.content), options, from)
     },
     async linkFile(path, target, { replaces }) {

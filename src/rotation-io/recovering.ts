@@ -33,7 +33,7 @@ const recoveryNumber = 0
 /** Objects of a cluster that cannot be asked: its nodes are those of the inventory, and there is nothing else. */
 export function inventoryObjects({ nodes }: Inventory): ObjectsApi {
   const refuse = (): never => {
-    throw new TypeError('a recovery asks no API server')
+    throw new TypeError('a recovery does not use the API server')
   }
   return {
     get: async () => undefined,
@@ -109,8 +109,9 @@ export async function carryOutRecovery(
 async function filesOn(site: Site, name: string, observed: Pick<Snapshot, 'files'>) {
   const node = site.node(name)
   if (node === undefined) {
-    throw new KcertError('KCERT_ROTATION_REFUSED', `nothing says how node ${name} is reached`, {
-      next: 'complete kcert.yaml: access',
+    throw new KcertError('KCERT_ROTATION_REFUSED', `kcert.yaml has no access for node ${name}`, {
+      why: 'add access to the node in kcert.yaml',
+      next: 'kcert rotate-ca discover --dry-run',
     })
   }
   const known = [...observed.files.values()].flatMap((file) => (file.node === name ? [file.path] : []))

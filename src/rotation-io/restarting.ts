@@ -99,18 +99,17 @@ export class Restarting {
       if (status === 0) return
       const what = `${command.join(' ')} failed on node "${node.name}"`
       throw new KcertError('KCERT_NODE_COMMAND_FAILED', what, {
-        why: stderr === '' ? `it ended with status ${status}` : stderr,
-        next: 'correct `restart` of the node in kcert.yaml',
+        why: `${stderr === '' ? `exit status ${status}` : stderr}; correct restart of the node in kcert.yaml`,
       })
     }
     const named = unitOf(this.site.inventory, node.name, component)
     const { loadState } = await node.unit(named, call)
     const unit = loadState === 'loaded' ? named : await unitOfProcess(node, running)
     if (unit === undefined) {
-      const what = `nothing says how ${program} is restarted on node ${node.name}`
+      const what = `no way to restart ${program} on node ${node.name} is configured`
       throw new KcertError('KCERT_ROTATION_REFUSED', what, {
-        why: `there is no unit ${named}`,
-        next: commandLine`name its unit or a command in kcert.yaml: restart: { ${program}: [...] }`,
+        why: `there is no systemd unit ${named}; set units or restart of the node for ${program} in kcert.yaml`,
+        next: commandLine`systemctl list-units --all ${`*${program}*`}`,
       })
     }
     await node.restartUnit(unit, call)
@@ -176,10 +175,10 @@ export class Restarting {
       known = now
       if (this.now() - since >= quietMs) return
       if (this.now() > deadline) {
-        const what = `${name}/${program} runs, and is not trusted or does not trust`
+        const what = `${name}/${program} runs, but its log has certificate errors`
         throw new KcertError('KCERT_ROTATION_GATE', what, {
-          why: heard,
-          next: commandLine`look at its log on ${name} (process ${running.pid}), and run the same command again`,
+          why: `${heard} (process ${running.pid}); check its log on ${name}, then run the same command again`,
+          next: commandLine`crictl ps -a --name ${program}; journalctl -u ${program} -u kubelet -n 50`,
         })
       }
       await sleep(500)
@@ -189,11 +188,13 @@ export class Restarting {
   private unreadLog(id: string, why: string): void {
     const { waivers, tell } = this.unread
     if (tell !== undefined)
-      tell(`${id} runs; its log cannot be read (${why}), so it may not be trusted, or not trust`)
+      tell(`${id} runs; its log cannot be read (${why}), so certificate errors may be unnoticed`)
     else if (waivers?.has(id) !== true) {
       throw new KcertError('KCERT_ROTATION_GATE', `the log of ${id} cannot be read`, {
-        why: `${why}; without it kcert cannot tell whether it trusts the API server and is trusted`,
-        next: commandLine`make it readable, or check it yourself, then run the same command again with --waive ${id}`,
+        why: [
+          `${why}; without the log it is unknown whether the component and the API server trust each other`,
+          commandLine`make the log readable, or accept the risk with --waive ${id}`,
+        ].join('; '),
       })
     }
   }
@@ -230,7 +231,7 @@ const complaints = 'x509:|Unauthorized|certificate (signed|is not)'
 
 function late(id: string, node: string, program: string, isRunning: boolean): KcertError {
   return new KcertError('KCERT_ROTATION_GATE', `${id} did not come back within ${deadlineMs / 1000} s`, {
-    why: isRunning ? 'its process runs and is not healthy' : 'no process of it was seen on its node',
-    next: commandLine`correct it and run the same command again; on ${node}: crictl ps -a --name ${program}; journalctl -u ${program} -u kubelet -n 50`,
+    why: `${isRunning ? 'its process runs but is not healthy' : 'no process was found on its node'}; check it on ${node}, then run the same command again`,
+    next: commandLine`crictl ps -a --name ${program}; journalctl -u ${program} -u kubelet -n 50`,
   })
 }

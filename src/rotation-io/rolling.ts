@@ -31,7 +31,7 @@ export class Rolling {
     const { spec = {} } = object
     if (spec.paused) {
       throw new KcertError('KCERT_ROTATION_GATE', `${workload} is paused`, {
-        why: 'its controller replaces no pod',
+        why: 'the controller of a paused workload replaces no pods',
         next: commandLine`kubectl -n ${resource.namespace} rollout resume ${resource.resource} ${resource.name} && kcert rotate-ca --phase ${phase}`,
       })
     }
@@ -89,6 +89,6 @@ type WorkloadSpec = NonNullable<ObjectOf<'deployments'>['spec']>
 function workloadResource(workload: string) {
   const [, kind = '', namespace = '', name = ''] = /^(\w+) ([^/]+)\/(.+)$/.exec(workload) ?? []
   const rolling = rollingKinds.find(([known]) => known === kind)
-  if (rolling === undefined) throw new TypeError(`${workload} is no workload that rolls`)
+  if (rolling === undefined) throw new TypeError(`${workload} cannot be rolled out`)
   return { ...rolling[1], namespace, name }
 }

@@ -61,14 +61,14 @@ export function nodeRunbook(facts: ScriptFacts, changes: readonly ScriptedChange
   const text = [
     '#!/bin/sh',
     `# kcert rotate-ca, phase ${facts.phase} on ${shownWord(facts.node)}: ${facts.title}`,
-    '# As root, on that node: sh run.sh. It may be stopped and run again. What a file was is compared before anything is',
-    '# written; nothing is written where one is different. Files here that hold keys are removed once they are in place.',
-    '# KCERT_ROOT=/mnt: on a tree that is mounted there.',
+    '# Run as root on that node: sh run.sh. You can stop it and run it again. It compares every file with the plan before it',
+    '# writes, and writes nothing if one differs. Files here that contain keys are removed once they are in place.',
+    '# KCERT_ROOT=/mnt: work on a file system mounted there.',
     'H=$(CDPATH= cd -- "$(dirname -- "$0")" && pwd) || exit 1',
     '. "$H/node.sh"',
     `begin ${words([facts.node, facts.hostname ?? ''])}`,
     '',
-    '# What is there must be as it was planned, or as this script makes it.',
+    '# Each file must be as planned, or as this script writes it.',
     ...checks,
     'checked',
     '',
@@ -148,8 +148,8 @@ say() { printf '%s\\n' "$*"; }
 refuse() { say "$*" >&2; exit 9; }
 kc_fail() {
   case $1 in
-    changed) refuse "$P is not what it was when this was planned: $2. Nothing of it was changed; plan anew: kcert rotate-ca runbook" ;;
-    cut) refuse "$P: what was written there is not what was prepared (disk full?). It was left as it was." ;;
+    changed) refuse "$P changed since this was planned: $2. It was not changed now; write new scripts: kcert rotate-ca runbook" ;;
+    cut) refuse "$P: the written file differs from the prepared one (disk full?). The original was kept." ;;
     *) refuse "$P: $1: $2" ;;
   esac
 }
@@ -157,8 +157,8 @@ kc_fail() {
 # NODE HOSTNAME|''
 begin() {
   if [ ! "$R" ]; then
-    [ "$(id -u)" = 0 ] || refuse 'this must be run as root'
-    [ ! "$2" ] || [ "$(uname -n)" = "$2" ] || refuse "this is for node $1 ($2), and this machine is $(uname -n)"
+    [ "$(id -u)" = 0 ] || refuse 'run this as root'
+    [ ! "$2" ] || [ "$(uname -n)" = "$2" ] || refuse "this script is for node $1 ($2), but this machine is $(uname -n)"
   fi
   bad=
 }
@@ -183,7 +183,7 @@ past() {
 
 check() {
   past "$@" && return
-  say "$1 is not what it was when this was planned: $S" >&2
+  say "$1 changed since this was planned: $S" >&2
   bad=1
 }
 
@@ -193,7 +193,7 @@ have() {
   shift 2
   past "$@" && return
   [ -f "$H/$n" ] && [ "$(kc_sum <"$H/$n")" = "$h" ] && return
-  say "$n beside this script is missing, or is not what was prepared for $1" >&2
+  say "$n beside this script is missing, or is not the file prepared for $1" >&2
   bad=1
 }
 
@@ -222,7 +222,7 @@ link() { P=$1; act "linked $1" kc_link "$R$1" "$(nonce)" "$2" "$3"; }
 remove() { P=$1; act "removed $1" kc_remove "$R$1" "$2"; }
 
 # PATH MODE
-folder() { P=$1; act "made $1" kc_mkdir "$R$1" "$2"; }
+folder() { P=$1; act "created $1" kc_mkdir "$R$1" "$2"; }
 
 # PATH: goes when nothing is in it.
 empty() { rmdir "$R$1" 2>/dev/null || :; }
@@ -257,12 +257,12 @@ await_start() {
     if [ "$t" ] && ! is_old "$2" "$t"; then
       # One that ends at once is started again and again: it must live on for a while.
       [ "$since" ] || since=$i
-      [ $((i - since)) -lt "\${KCERT_SETTLE:-5}" ] || { say "$1 runs anew"; return 0; }
+      [ $((i - since)) -lt "\${KCERT_SETTLE:-5}" ] || { say "$1 restarted"; return 0; }
     else since=; fi
     sleep 1
     i=$((i + 1))
   done
-  refuse "$1 did not come back within \${KCERT_WAIT:-180} s: look at its log, and run this again"
+  refuse "$1 did not come back within \${KCERT_WAIT:-180} s: check its log, then run this again"
 }
 
 # PROGRAM STARTED|'' WORD...
@@ -272,11 +272,11 @@ restart() {
   t=$(started "$g")
   if [ ! "$t" ] || is_old "$o" "$t"; then
     case $1 in systemctl) systemctl daemon-reload || refuse 'systemctl daemon-reload failed' ;; esac
-    "$@" || refuse "$* failed; run this again when that is mended"
+    "$@" || refuse "$* failed; fix the cause, then run this again"
   fi
   await_start "$g" "$o"
 }
 
 # COMMAND
-finish() { say "done here. When all nodes are, from the machine with kcert.yaml: $1"; }
+finish() { say "done on this node. When all nodes are done, run on the machine with kcert.yaml: $1"; }
 `

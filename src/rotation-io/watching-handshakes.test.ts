@@ -174,7 +174,7 @@ test('clients that hang up are let pass up to the rate before phase 1, and not a
   })
   expect(await watching(server).watch()).toMatchObject({
     ok: false,
-    detail: expect.stringContaining('the journal has no rate from before phase 1: 0 is assumed'),
+    detail: expect.stringContaining('the journal has no rate from before phase 1, so 0 is assumed'),
   })
   // The log showed them by itself.
   expect(puts).toEqual([])
@@ -303,7 +303,7 @@ test.each([
   expect(await watching({ log }).watch({}, 10)).toMatchObject({ ok })
 })
 
-const unnamed = `${at}: 10 TLS handshake errors in 10 s (the journal has no rate from before phase 1: 0 is assumed); its log does not show all of them, so that only their number is compared (to accept the risk: --waive ${at})`
+const unnamed = `${at}: 10 TLS handshake errors in 10 s (the journal has no rate from before phase 1, so 0 is assumed); its log does not show all of them, so that only their number is compared (to accept the risk: --waive ${at})`
 
 test.each([
   ['cannot be read', { status: 3 }, '; its log cannot be read: no such log'],

@@ -58,7 +58,7 @@ export class WatchingHandshakes {
             detail: `${at}: ${errors} TLS handshake errors ${time}`,
             rate: { errors, overMs },
           }
-        detail = `${at} was restarted while its ${handshakeErrors} was watched`
+        detail = `${at} restarted while kcert watched its ${handshakeErrors}`
       } catch (error) {
         detail = wordsOf(error)
         await sleep(pollMs)
@@ -75,7 +75,7 @@ export class WatchingHandshakes {
     const begunMs = this.now()
     let answer: ProbeAnswer = {
       ok: false,
-      detail: `${handshakeErrors} of ${at} was not watched for its whole time`,
+      detail: `${handshakeErrors} of ${at} was not watched for the whole time`,
     }
     /** Why the log was not made to name clients; '' where it was, undefined where nothing was to be named. */
     let refusal: string | undefined
@@ -115,9 +115,9 @@ export class WatchingHandshakes {
     if (status !== 200) throw new Error(`${at} answers ${status} for ${path}`)
     const value = new RegExp(`^${handshakeErrors}(?:\\{[^}\\n]*\\})? (\\S+)`, 'm').exec(body)?.[1]
     const count = Number(value)
-    if (value === undefined) throw new Error(`${at} has no ${handshakeErrors} among its metrics`)
+    if (value === undefined) throw new Error(`${at} does not export the metric ${handshakeErrors}`)
     if (!Number.isFinite(count) || count < 0)
-      throw new Error(`${handshakeErrors} of ${at} is no number: ${value.slice(0, 40)}`)
+      throw new Error(`${handshakeErrors} of ${at} is not a number: ${value.slice(0, 40)}`)
     return count
   }
 

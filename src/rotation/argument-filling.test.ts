@@ -37,7 +37,7 @@ nodes:
 test('an inventory with an address that is an option is refused', async () => {
   await expect(readInventory(text.replace('192.0.2.1', '-oProxyCommand=id'))).rejects.toMatchObject({
     code: 'KCERT_INVENTORY_INVALID',
-    why: expect.stringContaining('is neither a host name (RFC 1123) nor an IP address'),
+    why: expect.stringContaining('is not a host name (RFC 1123) or an IP address'),
   })
   await expect(readInventory(text.replace('cp1', '-oProxyCommand=id'))).rejects.toMatchObject({
     code: 'KCERT_INVENTORY_INVALID',

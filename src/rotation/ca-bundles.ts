@@ -19,6 +19,6 @@ export function patchingBundle(
 ): readonly Task[] {
   return [
     patch(object, version, { kind: 'ca-bundle', field, trust }),
-    wait({ kind: 'available', bundle: id }, `${id} is available by its new caBundle`, 60_000),
+    wait({ kind: 'available', bundle: id }, `${id} is available with its new caBundle`, 60_000),
   ]
 }

@@ -5,7 +5,7 @@ import { capabilities, hasByDefault, whyReadsOnce } from './capabilities.ts'
 
 const dep = (version: string): string => `dep\tk8s.io/client-go\t${version}\th1:aaaa=`
 const instead = (path: string, version: string): string => `=>\t${path}\t${version}\th1:bbbb=`
-const unknown = 'the version of its client-go is not known'
+const unknown = 'its client-go version is unknown'
 
 function why(build: readonly string[], settings: readonly string[] = [], minor?: number): string | undefined {
   return whyReadsOnce({ build, settings }, minor)
@@ -22,8 +22,8 @@ test.for<[string, readonly string[], string | undefined]>([
     [dep('v0.0.0-20260101000000-0123456789ab')],
     'its client-go is v0.0.0-20260101000000-0123456789ab',
   ],
-  ['no client-go', ['dep\tgolang.org/x/net\tv0.50.0\th1:cccc='], 'its program has no client-go'],
-  ['nothing', [], 'its program has no client-go'],
+  ['no client-go', ['dep\tgolang.org/x/net\tv0.50.0\th1:cccc='], 'its program does not use client-go'],
+  ['nothing', [], 'its program does not use client-go'],
   [
     'an older one that replaces it',
     [dep('v0.36.3'), instead('k8s.io/client-go', 'v0.29.3')],
@@ -35,7 +35,7 @@ test.for<[string, readonly string[], string | undefined]>([
   [
     'another module before it',
     ['dep\tk8s.io/client-go-extras\tv0.36.3\th1:dddd='],
-    'its program has no client-go',
+    'its program does not use client-go',
   ],
   ['a version that no version is', [dep('v1\u202e')], unknown],
 ])('a program with %s', ([, build, expected]) => {

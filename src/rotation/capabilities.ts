@@ -45,12 +45,10 @@ export function whyReadsOnce(
   const { gate, firstMinor } = capabilities.clientRereadsCaFile
   if (isTurnedOff(gate, settings.join('\n'))) return `${gate} is turned off`
   const versions = clientGoVersions(build)
-  if (versions.length === 0) return 'its program has no client-go'
+  if (versions.length === 0) return 'its program does not use client-go'
   const old = versions.find((version) => (clientGoMinor(version) ?? minor ?? 0) < firstMinor)
   if (old === undefined) return undefined
-  return /^v[\w.+-]{1,60}$/.test(old)
-    ? `its client-go is ${old}`
-    : 'the version of its client-go is not known'
+  return /^v[\w.+-]{1,60}$/.test(old) ? `its client-go is ${old}` : 'its client-go version is unknown'
 }
 
 /** What is read in the configuration of a program may be a list or a map, and either way quoted. */

@@ -43,13 +43,13 @@ function fileLines(action: WriteFile, observed: Snapshot, target: Target): reado
       ]
     }
     case 'requested':
-      return [`+ ${content.usage} certificate that the cluster signs for the node`]
+      return [`+ ${content.usage} certificate signed by the cluster for the node`]
     case 'copies':
       return [`+ copies of ${content.of.length} files`]
     case 'copies-over':
-      return ['the copies stay; the next rotation makes its own']
+      return ['the copies stay; the next rotation creates its own']
     case 'copy':
-      return [`+ what it was: sha256 ${content.digest.slice(0, 12)}`]
+      return [`+ the copy: sha256 ${content.digest.slice(0, 12)}`]
     case 'link':
       return [...(file?.linksTo === undefined ? [] : [`- -> ${file.linksTo}`]), `+ -> ${content.to}`]
     case 'nothing':
@@ -73,7 +73,7 @@ function objectLines({ object, change }: PatchObject, observed: Snapshot): reado
       return ['- the object']
     case 'copy':
       return [
-        change.digest === undefined ? '- the object' : `+ what it was: sha256 ${change.digest.slice(0, 12)}`,
+        change.digest === undefined ? '- the object' : `+ the copy: sha256 ${change.digest.slice(0, 12)}`,
       ]
   }
 }
@@ -124,6 +124,6 @@ function named(observed: Snapshot, digest: Digest): string {
   const record = observed.certificates.get(digest)
   const name = record === undefined ? '(not read)' : record.subject
   const isBridge = record?.isCa === true && record.issuer !== record.subject
-  const by = isBridge ? ` certified by ${record.issuer}` : ''
-  return `${name}${by} (${isPlanned({ digest }) ? 'made in phase 1' : `sha256 ${digest.slice(0, 12)}`})`
+  const by = isBridge ? ` cross-signed by ${record.issuer}` : ''
+  return `${name}${by} (${isPlanned({ digest }) ? 'created in phase 1' : `sha256 ${digest.slice(0, 12)}`})`
 }

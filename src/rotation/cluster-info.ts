@@ -20,7 +20,7 @@ export function publishing({ clusterInfo }: Observed<'clusterInfo'>, trust: Trus
   const isWritten = clusterInfo.trust.join() === trust.join()
   if (isWritten && clusterInfo.signatures.every(({ holds }) => holds)) return []
   const until = { kind: 'cluster-info-signed', trust } as const
-  const signed = wait(until, 'cluster-info is signed anew for every token', 60_000)
+  const signed = wait(until, 'cluster-info is signed for every token', 60_000)
   return isWritten
     ? [signed]
     : [patch(clusterInfoObject, clusterInfo.version, { kind: 'cluster-info', trust }), signed]

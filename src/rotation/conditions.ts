@@ -25,7 +25,7 @@ const rows: { readonly [Kind in Condition['kind']]: Row<Extract<Condition, { kin
         (one) => one.isActive && !isTrust(one.trust, condition) && (condition.bundles || !isBundle(one)),
       )
       const what = ({ trust, unread }: (typeof late)[number]): string =>
-        trust === undefined ? (unread ?? 'not there') : 'as before'
+        trust === undefined ? (unread ?? 'not found') : 'unchanged'
       return [...nonePublished(observed), ...late.map((one) => gap(`${one.kind} ${one.name}`, what(one)))]
     },
   },
@@ -36,7 +36,7 @@ const rows: { readonly [Kind in Condition['kind']]: Row<Extract<Condition, { kin
     missing: (condition, { pods }) =>
       pods
         .filter(({ volume }) => volume !== undefined && !isTrust(volume.trust, condition))
-        .map((pod) => gap(podPlace(pod), 'its volume is as before')),
+        .map((pod) => gap(podPlace(pod), 'its volume is unchanged')),
   },
   'pods-converged': {
     sees: ['pods'],
@@ -74,9 +74,14 @@ const rows: { readonly [Kind in Condition['kind']]: Row<Extract<Condition, { kin
       const shown = handshakes.find((handshake) => handshake.presenter === presenter)
       if (shown === undefined) return [gap(presenter, 'does not answer')]
       const leaf = certificates.get(shown.chain[0] ?? '')
-      if (leaf?.signedBy !== signedBy) return [gap(presenter, 'shows its earlier certificate')]
+      if (leaf?.signedBy !== signedBy) return [gap(presenter, 'serves its previous certificate')]
       if (bridged === undefined || shown.chain.length > 1 === bridged) return []
-      return [gap(presenter, bridged ? 'shows no bridge' : 'still shows the bridge')]
+      return [
+        gap(
+          presenter,
+          bridged ? 'does not serve the bridge certificate' : 'still serves the bridge certificate',
+        ),
+      ]
     },
   },
   'cluster-info-signed': {
@@ -84,7 +89,7 @@ const rows: { readonly [Kind in Condition['kind']]: Row<Extract<Condition, { kin
     seconds: 0.2,
     missing({ trust }, { clusterInfo }) {
       const at = 'ConfigMap kube-public/cluster-info'
-      if (clusterInfo?.trust.join() !== trust.join()) return [gap(at, 'of other content')]
+      if (clusterInfo?.trust.join() !== trust.join()) return [gap(at, 'has other content')]
       const unsigned = clusterInfo.signatures.filter(({ holds }) => !holds)
       return unsigned.map(({ tokenId }) => gap(at, `not signed for token ${tokenId}`))
     },
@@ -94,11 +99,11 @@ const rows: { readonly [Kind in Condition['kind']]: Row<Extract<Condition, { kin
     seconds: 0.5,
     missing({ client, requestheader, lacks }, { extensionAuthentication: now }) {
       const at = 'ConfigMap kube-system/extension-apiserver-authentication'
-      if (now === undefined) return [gap(at, 'not there')]
+      if (now === undefined) return [gap(at, 'not found')]
       const isSo =
         isTrust(now.client, { holds: client, lacks }) &&
         isTrust(now.requestheader, { holds: requestheader, lacks })
-      return isSo ? [] : [gap(at, 'of other content')]
+      return isSo ? [] : [gap(at, 'has other content')]
     },
   },
   leader: {
@@ -114,7 +119,7 @@ const rows: { readonly [Kind in Condition['kind']]: Row<Extract<Condition, { kin
     seconds: 1,
     missing({ bundle }, { caBundles }) {
       const now = caBundles.find(({ id }) => id === bundle)
-      if (now === undefined) return [gap(bundle, 'not there')]
+      if (now === undefined) return [gap(bundle, 'not found')]
       return now.isAvailable ? [] : [gap(bundle, 'not available')]
     },
   },
@@ -133,14 +138,16 @@ const rows: { readonly [Kind in Condition['kind']]: Row<Extract<Condition, { kin
     missing: ({ node, sinceMs }, { backends }) =>
       onNode(backends, node)
         .filter(({ isReady, changedAtMs }) => !isReady && changedAtMs >= sinceMs)
-        .map(({ pod, services }) => gap(`Pod ${pod}`, `not Ready, of Service ${services.join(', ')}`)),
+        .map(({ pod, services }) =>
+          gap(`Pod ${pod}`, `not Ready, selected by Service ${services.join(', ')}`),
+        ),
   },
   instant: {
     sees: [],
     seconds: 0,
     missing({ atMs }, observed) {
       const leftMs = atMs - observed.atMs
-      return leftMs <= 0 ? [] : [gap('clock', `${Math.ceil(leftMs / 1000)} s to go`)]
+      return leftMs <= 0 ? [] : [gap('clock', `${Math.ceil(leftMs / 1000)} s left`)]
     },
   },
 }
@@ -178,7 +185,7 @@ function gap(at: string, what: string): Gap {
 export function nonePublished({ published }: Observed<'published'>): readonly Gap[] {
   return published.some(({ isActive }) => isActive)
     ? []
-    : [gap('ConfigMap kube-root-ca.crt', 'seen in no namespace')]
+    : [gap('ConfigMap kube-root-ca.crt', 'not found in any namespace')]
 }
 
 function isTrust(trust: Trust | undefined, { holds, lacks }: { holds: Trust; lacks: Trust }): boolean {

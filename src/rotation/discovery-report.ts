@@ -7,20 +7,23 @@ import { described, maybe, text } from './schema-parts.ts'
 const proofSchema = v.object({
   reached: v.boolean(),
   isRoot: v.optional(v.boolean()),
-  reads: maybe(v.boolean(), 'the files of its kubelet could be read'),
-  writes: maybe(v.boolean(), 'a file was written to each place that a rotation writes to, and removed'),
-  freeBytes: maybe(v.number(), 'where copies will lie'),
+  reads: maybe(v.boolean(), 'whether kcert could read the files of its kubelet'),
+  writes: maybe(
+    v.boolean(),
+    'whether kcert could write a file to each folder that a rotation changes; the file was removed',
+  ),
+  freeBytes: maybe(v.number(), 'free space where copies of files will be stored'),
   clockSkewMs: v.optional(v.number()),
-  fault: maybe(text, 'why not, in words'),
+  fault: maybe(text, 'the reason, if reading or writing failed'),
 })
 
 const nodeSchema = v.object({
   name: text,
   role: v.picklist(['control-plane', 'worker']),
   addresses: v.array(text),
-  layout: described(text, 'kubeadm or plain, unknown where the node was not reached; others are refused'),
+  layout: described(text, 'kubeadm or plain; unknown if the node was not reached; kcert refuses all others'),
   kubeletVersion: text,
-  access: described(text, 'how it was tried, in words'),
+  access: described(text, 'how kcert tried to reach the node'),
   proof: proofSchema,
 })
 
@@ -28,7 +31,7 @@ const componentSchema = v.object({
   id: described(text, 'NODE/COMPONENT'),
   runsAs: text,
   definition: text,
-  flags: described(v.record(text, text), 'those that a rotation reads or changes'),
+  flags: described(v.record(text, text), 'flags that a rotation reads or changes'),
 })
 
 export const discoverySchema = v.object({
@@ -39,9 +42,9 @@ export const discoverySchema = v.object({
   components: v.array(componentSchema),
   refusals: described(
     v.array(v.object({ what: text, why: text, next: text })),
-    'why this cluster is not rotated as it is; empty when nothing is in the way',
+    'why kcert refuses to rotate this cluster; empty if nothing blocks the rotation',
   ),
-  written: maybe(text, 'the file that the inventory was written to'),
+  written: maybe(text, 'file that the inventory was written to'),
 })
 
 export type Discovery = v.InferOutput<typeof discoverySchema>

@@ -50,15 +50,15 @@ export function accessFor({ access = 'ssh', sshUser, sshConfig, become }: Access
   }
   const command = /^command:([\s\S]+)$/.exec(access)?.[1]
   if (command === undefined) {
-    const why = 'it is ssh, ssh:HOST or command:WORDS, with {node} or {address} in it'
-    throw new KcertError('KCERT_USAGE', `--access ${JSON.stringify(access)} is no way to a node`, {
+    const why = 'the value is ssh, ssh:HOST or command:WORDS, with {node} or {address} in it'
+    throw new KcertError('KCERT_USAGE', `invalid --access ${JSON.stringify(access)}`, {
       why,
       next,
     })
   }
   if (!/\{(?:node|address)\}/.test(command)) {
-    const what = 'the command of --access leads to one and the same node each time'
-    throw new KcertError('KCERT_USAGE', what, { why: 'neither {node} nor {address} is in it', next })
+    const what = 'the command of --access reaches the same node each time'
+    throw new KcertError('KCERT_USAGE', what, { why: 'it contains neither {node} nor {address}', next })
   }
   return { by: 'command', argv: wordsOf(command), ...rooted }
 }
@@ -75,7 +75,7 @@ function wordsOf(command: string): string[] {
 export function accessText(access: Access | undefined): string {
   switch (access?.by) {
     case undefined:
-      return 'not said'
+      return 'not configured'
     case 'local':
       return 'this machine'
     case 'ssh':

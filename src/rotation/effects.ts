@@ -59,7 +59,7 @@ const effects: { readonly [Kind in Action['kind']]: Effects<ActionOf<Kind>> } = 
   },
   probe: {
     changes: 'nothing',
-    words: ({ subject }) => `prove: ${evidenceKey(subject)}`,
+    words: ({ subject }) => `check: ${evidenceKey(subject)}`,
     place({ subject }) {
       if ('at' in subject) return subject.at
       if ('node' in subject) return subject.node

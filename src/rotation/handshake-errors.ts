@@ -107,19 +107,19 @@ function verdictOf(begin: HandshakeReading, now: HandshakeReading, terms: Handsh
   const time = `in ${seconds(overMs)} s`
   const rule =
     before === undefined
-      ? 'the journal has no rate from before phase 1: 0 is assumed'
+      ? 'the journal has no rate from before phase 1, so 0 is assumed'
       : `${before.errors} in ${seconds(before.overMs)} s before phase 1`
   const blind = isLogIncomplete
-    ? `; its log does not show all of them, so that only their number is compared (to accept the risk: --waive ${at})`
+    ? `; its log does not show all of them, so kcert compares only their number (to accept the risk: --waive ${at})`
     : ''
   const accepted = [
     ...countsOf(shown.filter(isWaived)),
-    ...(isUnnamedWaived ? [`what its log does not show (${unnamed})`] : []),
+    ...(isUnnamedWaived ? [`errors missing from its log (${unnamed})`] : []),
   ]
   const common = { accepted, isLogIncomplete }
   const [first] = refusing
   if (first !== undefined) {
-    const detail = `${at}: clients that do not accept its certificate, or whose own it does not accept, ${time}: ${shortList(countsOf(refusing))}; to accept the risk for one: --waive ${first.address}`
+    const detail = `${at}: clients that reject its certificate, or whose certificate it rejects, ${time}: ${shortList(countsOf(refusing))}; to accept the risk for one: --waive ${first.address}`
     return { ok: false, detail, refusing: [...new Set(refusing.map(({ address }) => address))], ...common }
   }
   if (others > allowed) {
@@ -221,8 +221,7 @@ export function helpFor(
       ? []
       : [commandLine`kubectl rollout restart --namespace ${namespace} ${`${kind.toLowerCase()}/${name}`}`]
   })
-  if (restarts.length === 0)
-    return { why, next: commandLine`correct it and run the same command again: ${embed(again)}` }
+  if (restarts.length === 0) return { why, next: commandLine`${embed(again)}` }
   return {
     why,
     next: restarts.reduceRight((rest, one) => commandLine`${embed(one)} && ${embed(rest)}`, again),

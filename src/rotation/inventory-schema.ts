@@ -8,9 +8,9 @@ import { caNames } from './target.ts'
 // a file to read.
 
 const text = v.pipe(v.string(), v.nonEmpty('is empty'))
-const path = v.pipe(text, v.regex(/^\//, 'is no absolute path'))
+const path = v.pipe(text, v.regex(/^\//, 'is not an absolute path'))
 const argv = v.pipe(v.array(text), v.minLength(1, 'is empty'))
-const host = v.pipe(text, v.check(isHost, 'is neither a host name (RFC 1123) nor an IP address'))
+const host = v.pipe(text, v.check(isHost, 'is not a host name (RFC 1123) or an IP address'))
 const seconds = v.pipe(v.number(), v.minValue(0, 'is negative'))
 
 const optional = <Schema extends v.GenericSchema>(schema: Schema, what: string) =>
@@ -18,30 +18,30 @@ const optional = <Schema extends v.GenericSchema>(schema: Schema, what: string) 
 
 const become = optional(
   v.literal('sudo'),
-  'root by `sudo -n`, for those who log in as somebody else; it never asks for a password',
+  'become root with `sudo -n`, if the login is not root; sudo must not ask for a password',
 )
 
 export const localAccessSchema = v.strictObject({ by: v.literal('local'), become })
 
 export const sshAccessSchema = v.strictObject({
   by: v.literal('ssh'),
-  host: described(text, 'a name, an address, or a Host of ssh_config'),
-  user: optional(text, 'who logs in; otherwise as ssh_config says'),
-  port: optional(v.pipe(v.number(), v.integer('is no port')), 'otherwise as ssh_config says'),
-  identityFile: optional(text, 'a private key; otherwise the agent and ssh_config'),
-  configFile: optional(text, 'instead of ~/.ssh/config'),
+  host: described(text, 'a name, an address, or a Host in ssh_config'),
+  user: optional(text, 'login user (default: from ssh_config)'),
+  port: optional(v.pipe(v.number(), v.integer('is not a port')), 'port (default: from ssh_config)'),
+  identityFile: optional(text, 'private key file (default: the agent and ssh_config)'),
+  configFile: optional(text, 'ssh_config to use instead of ~/.ssh/config'),
   become,
 })
 
 export const commandAccessSchema = v.strictObject({
   by: v.literal('command'),
-  argv: described(argv, 'runs on the node what follows it, such as [docker, exec, -i, cp1]'),
+  argv: described(argv, 'command that runs its arguments on the node, for example [docker, exec, -i, cp1]'),
   become,
 })
 
 export const accessSchema = described(
   v.variant('by', [localAccessSchema, sshAccessSchema, commandAccessSchema]),
-  'how the node is reached',
+  'how to reach the node',
 )
 
 const perComponent = <Schema extends v.GenericSchema>(schema: Schema) =>
@@ -55,18 +55,18 @@ const perComponent = <Schema extends v.GenericSchema>(schema: Schema) =>
   })
 
 export const nodeSchema = v.strictObject({
-  name: described(host, 'of the Node object'),
+  name: described(host, 'name of the Node object'),
   role: v.picklist(['control-plane', 'worker']),
-  addresses: described(v.array(host), 'of the Node object; kcert dials the first'),
+  addresses: described(v.array(host), 'addresses of the Node object; kcert connects to the first'),
   layout: described(
     v.picklist(['kubeadm', 'plain']),
     'kubeadm: static pods; plain: systemd units or other processes',
   ),
   access: v.exactOptional(accessSchema),
-  units: optional(perComponent(text), 'names of systemd units that are not called as their component'),
+  units: optional(perComponent(text), 'names of systemd units that differ from the component name'),
   restart: optional(
     perComponent(argv),
-    'run on the node to restart a component, where systemctl restart is not the way',
+    'command to run on the node to restart a component, instead of systemctl restart',
   ),
 })
 
@@ -74,49 +74,49 @@ export const kubeconfigSchema = described(
   v.union([
     v.strictObject({ node: text, path }),
     v.strictObject({
-      name: described(text, 'whose it is, or what it is for'),
+      name: described(text, 'owner or purpose'),
       file: optional(
         text,
-        'a copy of it on this machine: kcert leaves it alone, and phase 7 asks whether its owner has a new one',
+        'a copy of it on this machine; kcert does not change it, and phase 7 asks whether its owner has a new one',
       ),
     }),
   ]),
-  'one that kcert does not find by itself: on a node, or somewhere else in the world',
+  'a kubeconfig that kcert does not find by itself, on a node or elsewhere',
 )
 
 export const hookSchema = v.strictObject({
-  name: optional(text, 'shown while it runs'),
+  name: optional(text, 'name shown while the hook runs'),
   when: v.picklist(['before-node', 'after-node', 'before-phase', 'after-phase']),
   phases: optional(
     v.array(v.pipe(v.number(), v.integer(), v.minValue(1), v.maxValue(phaseTable.length))),
-    'otherwise in every phase',
+    'phases to run in (default: every phase)',
   ),
-  nodes: optional(v.array(text), 'otherwise for every node'),
+  nodes: optional(v.array(text), 'nodes to run for (default: every node)'),
   argv: described(
     argv,
-    'run on this machine, with KCERT_PHASE, KCERT_NODE and KCERT_WHEN in its environment; a status other than 0 stops the run',
+    'command to run on this machine, with KCERT_PHASE, KCERT_NODE and KCERT_WHEN in its environment; a nonzero exit status stops the rotation',
   ),
-  timeoutSeconds: optional(seconds, 'otherwise 60'),
+  timeoutSeconds: optional(seconds, 'timeout in seconds (default 60)'),
 })
 
 const workloadSelector = v.strictObject({
-  kind: optional(v.picklist(['Deployment', 'DaemonSet', 'StatefulSet']), 'otherwise of any kind'),
-  namespace: optional(text, 'otherwise in every namespace'),
-  name: optional(text, 'otherwise of any name'),
-  labels: optional(v.record(v.string(), v.string()), 'all of which the workload carries'),
+  kind: optional(v.picklist(['Deployment', 'DaemonSet', 'StatefulSet']), 'kind (default: any)'),
+  namespace: optional(text, 'namespace (default: all)'),
+  name: optional(text, 'name (default: any)'),
+  labels: optional(v.record(v.string(), v.string()), 'labels; the workload must have all of them'),
 })
 
 export const workloadsSchema = v.strictObject({
-  exclude: optional(v.array(workloadSelector), 'never rolled by kcert; their owners roll them'),
+  exclude: optional(v.array(workloadSelector), 'workloads that kcert never restarts; their owners do'),
   rereadingCa: optional(
     v.array(workloadSelector),
-    'clients known to read ca.crt again (client-go 1.36 and later): they need no restart',
+    'workloads whose clients read ca.crt again (client-go 0.36 and later) and need no restart',
   ),
   atOnce: optional(
     v.pipe(v.number(), v.integer(), v.minValue(1)),
-    'how many workloads roll at the same time; otherwise 4',
+    'how many workloads restart at the same time (default 4)',
   ),
-  paceSeconds: optional(seconds, 'pause after each workload; otherwise none'),
+  paceSeconds: optional(seconds, 'pause after each workload in seconds (default 0)'),
 })
 
 export const inventorySchema = v.strictObject({
@@ -124,18 +124,21 @@ export const inventorySchema = v.strictObject({
   kind: v.literal('Inventory'),
   cas: optional(
     v.pipe(v.array(v.picklist(caNames)), v.minLength(1, 'is empty')),
-    'which CAs are rotated; otherwise both',
+    'CAs to rotate (default: both)',
   ),
   access: v.exactOptional(
     described(
       accessSchema,
-      'for nodes without one of their own, those too that are born later; {node} and {address} are filled in',
+      'access for nodes without their own, including nodes that join later; {node} and {address} are filled in',
     ),
   ),
   nodes: v.pipe(v.array(nodeSchema), v.minLength(1, 'is empty')),
-  kubeconfigs: optional(v.array(kubeconfigSchema), 'beside those that kcert finds on the nodes'),
-  hooks: optional(v.array(hookSchema), 'commands of yours before and after nodes and phases'),
-  workloads: optional(workloadsSchema, 'how pods are restarted'),
+  kubeconfigs: optional(
+    v.array(kubeconfigSchema),
+    'kubeconfigs in addition to those that kcert finds on the nodes',
+  ),
+  hooks: optional(v.array(hookSchema), 'your commands to run before and after nodes and phases'),
+  workloads: optional(workloadsSchema, 'how to restart pods'),
 })
 
 export type Inventory = v.InferOutput<typeof inventorySchema>

@@ -28,7 +28,7 @@ export async function readInventory(text: string, source = inventoryFileName): P
   if (defect !== undefined) throw invalid(`${source} line ${defect.line ?? 1}`, defect.reason)
   const [document, second] = documents
   if (document === undefined || second !== undefined)
-    throw invalid(source, `it has ${documents.length} documents, and an inventory is one`)
+    throw invalid(source, `it has ${documents.length} YAML documents; an inventory has one`)
   const schemas = await import('./inventory-schema.ts')
   const file = { document, text, source }
   const value = plainValue(document) as Inventory
@@ -58,18 +58,20 @@ export async function readInventory(text: string, source = inventoryFileName): P
 function checkNodes({ nodes, access: forAll, kubeconfigs = [] }: Inventory, source: string): void {
   const names = nodes.map(({ name }) => name)
   const twice = names.find((name, index) => names.indexOf(name) !== index)
-  if (twice !== undefined) throw invalid(source, `two nodes are called ${JSON.stringify(twice)}`)
+  if (twice !== undefined) throw invalid(source, `two nodes have the name ${JSON.stringify(twice)}`)
   if (!nodes.some(({ role }) => role === 'control-plane'))
     throw invalid(source, 'no node has the role control-plane')
   const lost = nodes.find(({ access }) => (access ?? forAll) === undefined)
-  if (lost !== undefined)
-    throw invalid(source, `nothing says how node ${lost.name} is reached: access is missing`)
+  if (lost !== undefined) throw invalid(source, `node ${lost.name} has no access`)
   const local = nodes.filter(({ access }) => access?.by === 'local').map(({ name }) => name)
   if (local.length > 1)
-    throw invalid(source, `${local.join(' and ')} cannot both be the machine that kcert runs on`)
+    throw invalid(source, `${local.join(' and ')} cannot both be this machine (access by local)`)
   const unknown = kubeconfigs.find((one) => 'node' in one && !names.includes(one.node))
   if (unknown !== undefined && 'node' in unknown)
-    throw invalid(source, `a kubeconfig is on node ${JSON.stringify(unknown.node)}, which is not among nodes`)
+    throw invalid(
+      source,
+      `a kubeconfig is on node ${JSON.stringify(unknown.node)}, which is not listed in nodes`,
+    )
 }
 
 function invalid(place: string, why: string): KcertError {

@@ -36,7 +36,7 @@ test.each([
     expect.objectContaining({
       code: 'KCERT_JOURNAL_DAMAGED',
       message: 'line 1 of the journal',
-      why: 'a public key in it is not that of its CA',
+      why: 'a public key in it does not belong to its CA',
       next: expect.stringContaining('move it away'),
     }),
   )
@@ -51,6 +51,9 @@ test.each([
 ])('CAs that are %s are called damage', (_, changes) => {
   const line = journalLine({ kind: 'rotation', changes } as unknown as JournalRecord, 0, undefined)
   expect(() => readJournal(`${line}\n`)).toThrow(
-    expect.objectContaining({ code: 'KCERT_JOURNAL_DAMAGED', why: 'its CAs are not as kcert writes them' }),
+    expect.objectContaining({
+      code: 'KCERT_JOURNAL_DAMAGED',
+      why: 'its CAs do not have the format that kcert writes',
+    }),
   )
 })

@@ -74,7 +74,7 @@ export function readJournal(text: string): readonly JournalEntry[] {
   let previous = beginning
   return lines.map((line, index) => {
     const entry = entryOf(line, index)
-    if (entry.previous !== previous) throw damaged(index, 'it does not follow from the line before')
+    if (entry.previous !== previous) throw damaged(index, 'its digest of the previous line does not match')
     if (entry.kind === 'rotation') checkCas(entry, index)
     previous = digestOf(line)
     return entry
@@ -88,15 +88,15 @@ function entryOf(line: string, index: number): JournalEntry {
   } catch {
     // Said below.
   }
-  throw damaged(index, 'it is no JSON object of a journal')
+  throw damaged(index, 'it is not a JSON object of a journal')
 }
 
 /** Nothing follows the last line, so no digest tells of damage in it. Throws KCERT_JOURNAL_DAMAGED. */
 function checkCas({ changes }: Readonly<Partial<RotationEntry>>, index: number): void {
   const cas: unknown = Array.isArray(changes) && changes.flatMap((change) => [change?.oldCa, change?.newCa])
   if (!Array.isArray(cas) || !cas.every(isRecord))
-    throw damaged(index, 'its CAs are not as kcert writes them')
-  if (!cas.every(hasOwnKey)) throw damaged(index, 'a public key in it is not that of its CA')
+    throw damaged(index, 'its CAs do not have the format that kcert writes')
+  if (!cas.every(hasOwnKey)) throw damaged(index, 'a public key in it does not belong to its CA')
 }
 
 function isRecord(value: unknown): value is CertificateRecord {
@@ -110,9 +110,9 @@ function hasOwnKey({ publicKey, spki }: CertificateRecord): boolean {
 }
 
 function damaged(index: number, why: string): KcertError {
-  return new KcertError('KCERT_JOURNAL_DAMAGED', `line ${index + 1} of the journal`, {
-    why,
-    next: 'move it away: the state is read from the cluster, and what it proved is proven again',
+  return new KcertError('KCERT_JOURNAL_DAMAGED', `line ${index + 1} of the journal is invalid`, {
+    why: `${why}; move the journal away: kcert reads the state from the cluster and repeats the checks`,
+    next: 'kcert rotate-ca',
   })
 }
 

@@ -53,12 +53,12 @@ function kubeletGaps(
   const open: string[] = [
     isOfOldCa(observed, client, change) && 'client certificate of the old CA',
     isOfOldCa(observed, serving, change) && 'serving certificate of the old CA',
-    lacks && 'kubelet.conf without the wanted CAs',
-    !hasReadAll(observed, kubelet) && 'started before its files changed',
+    lacks && 'kubelet.conf without the required CAs',
+    !hasReadAll(observed, kubelet) && 'not restarted since its files changed',
     nodeNamed(observed, node)?.isReady !== true && 'node not Ready',
   ].filter((what) => what !== false)
   if (open.length === 0 && !isProven(observed, { kind: 'logs', node }, process?.startedAtMs))
-    open.push('logs not proven to come through every API server')
+    open.push('kubelet logs not yet read through every API server')
   return open.map((what) => ({ at: id, what }))
 }
 
@@ -152,7 +152,7 @@ function awaitBackends(
 ): readonly Task[] {
   if (keepsPodsReady(observed, node)) return []
   const until = { kind: 'backends-ready', node, sinceMs: observed.atMs - mostClockSkewMs } as const
-  return [wait(until, `pods on ${node} that Services lead to are Ready again`, 300_000)]
+  return [wait(until, `pods on ${node} that Services select are Ready again`, 300_000)]
 }
 
 /** Returns which Services have no Ready pod for a moment, in words: those whose only ones are on a node with such a kubelet. */
@@ -176,7 +176,7 @@ export function interruptions(
     if (only.length === 0 || kubeletGaps(observed, kubelet, change, caDataOf).length === 0) return []
     const version = nodeNamed(observed, node)?.kubeletVersion || 'unknown version'
     return [
-      `expected interruption of some seconds: the kubelet of ${node} (${version}) reports pods not Ready when it is restarted, and only there are pods of Service ${shortList(only)}`,
+      `expect an interruption of some seconds: the kubelet of ${node} (${version}) reports its pods as not Ready after a restart, and all pods of Service ${shortList(only)} are on this node`,
     ]
   })
 }

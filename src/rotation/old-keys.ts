@@ -85,15 +85,15 @@ export function checkNotInUse(observed: Observed<'components' | 'files'>, olds: 
   const uses = usedKeys(observed)
   if (uses.size === 0) {
     throw new KcertError('KCERT_NODE_UNREACHABLE', "no API server's CA could be read", {
-      why: 'whether a key is still in use is told by the CA files of the API servers',
-      next: 'bring a control-plane node back and run the same command again',
+      why: 'kcert checks the CA files of the API servers to find out whether a key is still in use; restore a control-plane node first',
+      next: 'kubectl get nodes',
     })
   }
   for (const { ca, spki } of olds) {
     const where = uses.get(spki)
     if (where === undefined) continue
-    const why = 'what is in use is neither archived nor destroyed'
-    const next = 'look at it; whoever rotated back to this CA keeps its key'
+    const why = 'kcert neither archives nor destroys a key that is in use'
+    const next = 'kcert rotate-ca status'
     throw new KcertError('KCERT_ROTATION_REFUSED', `the old key of the ${ca} CA is in use: ${where}`, {
       why,
       next,
@@ -147,12 +147,11 @@ export function keyPlaces(observed: Observed<'components' | 'kubelets'>, node: s
 export function whyEncrypted(path: string, olds: readonly OldCa[]) {
   const spkis = olds.map(({ spki }) => spki).join(' or ')
   return {
-    why: "it is encrypted: whether it is an old CA's key nobody can tell without its password, so it is left as it is",
-    next: [
-      commandLine`on that node: openssl pkey -in ${path} -pubout -outform DER | sha256sum`,
-      `if that is ${spkis}, keep it elsewhere`,
-      commandLine`or destroy it there: shred -u ${path}`,
-    ].join('; '),
+    why: [
+      "the key is encrypted, so kcert cannot tell whether it is the old CA's",
+      commandLine`run the next command on that node; if it prints ${spkis}, move the key to a safe place or destroy it with shred -u ${path}`,
+    ].join('. '),
+    next: commandLine`openssl pkey -in ${path} -pubout -outform DER | sha256sum`,
   }
 }
 
@@ -164,20 +163,20 @@ export function archiveNames({ ca, spki }: OldCa): { readonly key: string; reado
 
 function notFinished(history: readonly JournalEntry[]): KcertError {
   if (history.length === 0) {
-    return new KcertError('KCERT_ROTATION_REFUSED', 'there is no journal of a rotation that is over', {
-      why: 'which key is the old one is in the journal, and neither here nor in the cluster is there one',
-      next: 'name the journal of the rotation: --journal FILE',
+    return new KcertError('KCERT_ROTATION_REFUSED', 'no journal of a finished rotation', {
+      why: 'the journal identifies the old key; neither this machine nor the cluster has it (pass --journal FILE)',
+      next: 'kcert rotate-ca status',
     })
   }
-  return new KcertError('KCERT_ROTATION_REFUSED', 'the rotation has not come to its end', {
-    why: 'every way back needs the key of the old CA, until phase 12 holds',
-    next: commandLine`see where it stands: kcert rotate-ca`,
+  return new KcertError('KCERT_ROTATION_REFUSED', 'the rotation is not finished', {
+    why: "a rollback needs the old CA's key until phase 12 is complete",
+    next: commandLine`kcert rotate-ca`,
   })
 }
 
 function sameKey(ca: string): KcertError {
   return new KcertError('KCERT_ROTATION_REFUSED', `the new ${ca} CA has the key of the old one`, {
-    why: 'there is no old key beside the one in use',
-    next: 'rotate to a CA with a key of its own, if that key is to go',
+    why: 'the key in use is the only key',
+    next: 'kcert rotate-ca --phase 1',
   })
 }

@@ -38,7 +38,7 @@ function foreseenView(foreseen: ForecastPhase, rollEveryMs: number): PhasePlanVi
   const { phase, open, durationMs, observed, target } = foreseen
   const view = phaseView({ ...phase, ...foreseen }, observed, target)
   const rolls = view.steps.filter(({ kind }) => kind === 'roll').length
-  const stays = open.length === 0 ? [] : [`stays open: ${firstOf(open)}`]
+  const stays = open.length === 0 ? [] : [`would stay incomplete: ${firstOf(open)}`]
   return {
     ...view,
     estimatedSeconds: Math.round(Math.max(durationMs, rolls * rollEveryMs) / 1000),

@@ -45,8 +45,8 @@ export function earliestPhase(
   if (positionOf(observed, target) !== 'dropping' || rowNumbered(number)?.dropsOld) return []
   return [
     {
-      what: `phase ${number} is over: the old CA is being dropped`,
-      why: 'to do it now would make somebody trust the old CA again',
+      what: `phase ${number} cannot run any more: the old CA is being removed`,
+      why: 'it would make components trust the old CA again',
       next: commandLine`kcert rotate-ca --phase ${phaseRow('drop-old').number}`,
     },
   ]

@@ -67,8 +67,8 @@ export function outOfOrder(
     if (gaps.length === 0) return []
     return [
       {
-        what: `phase ${numbers[0]} is not to be begun before phase ${number} holds`,
-        why: `open in phase ${number}: ${firstOf(gaps)}${cause}`,
+        what: `phase ${numbers[0]} cannot start before phase ${number} is complete`,
+        why: `pending in phase ${number}: ${firstOf(gaps)}${cause}`,
         next: commandLine`kcert rotate-ca --phase ${number}`,
       },
     ]

@@ -44,12 +44,12 @@ function unservedLayouts({ nodes }: Observed<'nodes'>): readonly Refusal[] {
   const unserved = nodes.filter(({ layout }) => !servedLayouts.has(layout))
   const layouts = [...new Set(unserved.map(({ layout }) => layout))]
   return layouts.map((layout) => ({
-    what: `a cluster of ${layout} is not served: ${unserved.map(({ name }) => name).join(', ')}`,
-    why: 'its CAs are made and rotated by what runs it',
+    what: `kcert does not rotate ${layout} clusters: ${unserved.map(({ name }) => name).join(', ')}`,
+    why: `${layout === 'managed' ? 'the provider' : layout} creates and rotates the CAs of the cluster`,
     next:
       layout === 'managed'
-        ? "use the provider's own rotation"
-        : commandLine`use ${layout}'s own rotation command`,
+        ? "use your provider's CA rotation"
+        : commandLine`${layout} certificate rotate-ca --help`,
   }))
 }
 
@@ -58,16 +58,17 @@ function refusedKubeconfigs(observed: Observed<'files'>, { waivers }: Target): r
   return [...observed.files].flatMap(([key, { holds }]) => {
     const why = holds.kind === 'kubeconfig' ? holds.refusal : undefined
     if (why === undefined || waivers.has(key)) return []
-    const next = commandLine`correct the file or remove it; where nothing uses it: --waive ${key}`
-    return [{ what: `client-go refuses the kubeconfig ${key}`, why, next }]
+    const what = `client-go rejects kubeconfig ${key}`
+    const advice = commandLine`fix or delete the file, or accept the risk with --waive ${key}`
+    return [{ what, why: `${why}; ${advice}`, next: commandLine`kcert rotate-ca plan` }]
   })
 }
 
 function withoutApiServer({ components }: Observed<'components'>): readonly Refusal[] {
   return when(!components.some(({ name }) => name === 'kube-apiserver'), {
     what: 'no kube-apiserver was found on any node',
-    why: 'its flags say where the CAs are',
-    next: 'check how control-plane nodes are reached in kcert.yaml: kcert rotate-ca discover',
+    why: 'the flags of kube-apiserver tell kcert which CA files are in use; check the access of control-plane nodes in kcert.yaml',
+    next: 'kcert rotate-ca discover --dry-run',
   })
 }
 
@@ -82,14 +83,14 @@ function sharedCas(observed: Observed<'components' | 'files'>, target: Target): 
   })
   return [
     ...when(cluster === changeOf(target, 'front-proxy')?.oldCa.spki, {
-      what: 'one CA serves the cluster and the front proxy',
-      why: 'the two are rotated in another order, and any client could name itself whom it likes',
-      next: 'give the front proxy a CA of its own first',
+      what: 'the cluster and the front proxy share one CA',
+      why: 'the two are rotated in a different order, and any client could impersonate any user; create a separate front-proxy CA first',
+      next: 'kcert ca init --help',
     }),
     ...when(withEtcd !== undefined, {
-      what: `one CA serves the cluster and etcd (on ${withEtcd?.node})`,
-      why: 'etcd never reads its CA again, and this playbook does not restart it',
-      next: 'give etcd a CA of its own first',
+      what: `the cluster and etcd share one CA (on ${withEtcd?.node})`,
+      why: 'etcd does not reload its CA, and kcert does not restart it; create a separate etcd CA first',
+      next: 'kcert ca init --help',
     }),
   ]
 }
@@ -99,8 +100,8 @@ function expiredCas(observed: Observed<never>, { changes }: Target): readonly Re
     .filter(({ oldCa }) => oldCa.notAfterMs <= observed.atMs)
     .map(({ ca, oldCa }) => ({
       what: `the ${ca} CA has expired: ${new Date(oldCa.notAfterMs).toISOString()}`,
-      why: 'nobody accepts anything that it signed, so there is nothing to carry over',
-      next: 'recover first, which needs the files on the nodes alone, then rotate: kcert rotate-ca recover --dry-run',
+      why: 'nothing accepts the certificates that it signed; recover the cluster from the files on its nodes first, then rotate',
+      next: 'kcert rotate-ca recover --dry-run',
     }))
 }
 
@@ -110,13 +111,13 @@ function intermediates({ changes }: Target): readonly Refusal[] {
   return changes.flatMap(({ ca, oldCa, newCa }) => [
     ...when(isBelow(oldCa), {
       what: `the ${ca} CA is an intermediate: ${oldCa.subject}, signed by ${oldCa.issuer}`,
-      why: 'whoever trusts the CA above it would go on to accept its certificates after phase 12',
-      next: "a CA below another one is rotated by hand, by the twelve steps of Kubernetes' page",
+      why: 'clients that trust its issuer would still accept its certificates after phase 12; rotate it manually, as in the Kubernetes documentation',
+      next: commandLine`kcert rotate-ca plan --ca ${ca === 'cluster' ? 'front-proxy' : 'cluster'}`,
     }),
     ...when(isBelow(newCa), {
       what: `the new ${ca} CA is an intermediate: ${newCa.subject}, signed by ${newCa.issuer}`,
-      why: 'clients with OpenSSL accept no path that ends at it, and cluster-info and kubeconfigs hold nothing above it',
-      next: 'leave out --ca-cert, and phase 1 creates a self-signed CA',
+      why: 'OpenSSL clients do not accept an intermediate as trust anchor, and cluster-info and kubeconfigs do not contain its issuer. Without --ca-cert, phase 1 creates a self-signed CA',
+      next: 'kcert rotate-ca --phase 1',
     }),
   ])
 }
@@ -131,8 +132,8 @@ function unlikeNames({ changes }: Target): readonly Refusal[] {
     )
     .map(({ ca, newCa }) => ({
       what: `the new ${ca} CA has the name of the old one: ${newCa.subject}`,
-      why: 'without subject key identifiers in both, OpenSSL takes the wrong one of the two, in any order of the bundle',
-      next: commandLine`give the new CA another name, e.g. ${`${newCa.subject}-2`}`,
+      why: 'without subject key identifiers in both, OpenSSL picks the wrong CA, whatever the order of the bundle; give the new CA another name',
+      next: 'kcert ca init --help',
     }))
 }
 
@@ -142,8 +143,8 @@ function sameKeys({ changes }: Target): readonly Refusal[] {
     .filter(({ oldCa, newCa }) => oldCa.spki === newCa.spki)
     .map(({ ca }) => ({
       what: `the new ${ca} CA has the key of the old one`,
-      why: 'what the old key signed would be trusted for ever',
-      next: 'leave out --ca-cert, and phase 1 creates a CA with a key of its own',
+      why: 'certificates signed with the old key would stay trusted. Without --ca-cert, phase 1 creates a CA with a new key',
+      next: 'kcert rotate-ca --phase 1',
     }))
 }
 
@@ -165,9 +166,9 @@ function filesApart(observed: Observed<'components'>, target: Target): readonly 
     })
   })
   return when(found.length > 0, {
-    what: `files of their own beside the API server's --client-ca-file: ${found.join(', ')}`,
-    why: 'at the end they would still hold the old CA, and be published or signed with; this was not tried',
-    next: "lead these flags to the API server's --client-ca-file, and to the key beside it, first",
+    what: `flags that name other files than the API server's --client-ca-file: ${found.join(', ')}`,
+    why: 'these files would still contain the old CA after the rotation; kcert is not tested with this. Set these flags to the --client-ca-file of the API server and to the key beside it',
+    next: 'kcert rotate-ca plan',
   })
 }
 
@@ -182,9 +183,9 @@ function keysElsewhere(observed: Observed<'components' | 'files'>, { changes }: 
       return holds?.kind === 'key' && holds.spki === oldCa.spki
     })
     return when(!hasKey, {
-      what: `the key of the ${ca} CA is on no control-plane node`,
-      why: 'the controller-manager signs with it until phase 7, and the bridge is made with it',
-      next: "an external CA is rotated by hand, by the twelve steps of Kubernetes' page",
+      what: `no control-plane node has the key of the ${ca} CA`,
+      why: 'kube-controller-manager signs with it until phase 7, and phase 1 signs the bridge certificate with it; rotate an external CA manually, as in the Kubernetes documentation',
+      next: commandLine`kcert rotate-ca plan --ca ${ca === 'cluster' ? 'front-proxy' : 'cluster'}`,
     })
   })
 }
@@ -198,9 +199,9 @@ function otherSigners({ components }: Observed<'components'>): readonly Refusal[
       .map((flag) => `${id} --${flag}`),
   )
   return when(found.length > 0, {
-    what: `signers with files of their own: ${found.join(', ')}`,
-    why: 'this was not tried',
-    next: 'take these flags away, so that all signers use --cluster-signing-cert-file',
+    what: `signers with separate files: ${found.join(', ')}`,
+    why: 'kcert is not tested with separate signing files; remove these flags, so that all signers use --cluster-signing-cert-file',
+    next: 'kcert rotate-ca plan',
   })
 }
 
@@ -210,9 +211,9 @@ function anyFrontProxy(
 ): readonly Refusal[] {
   const isRotated = changes.some(({ ca }) => ca === 'front-proxy')
   return when(isRotated && extensionAuthentication?.allowsAnyName === true, {
-    what: 'every certificate of the front-proxy CA counts as a front proxy: --requestheader-allowed-names is empty',
-    why: 'while two CAs are trusted, twice as many could name themselves whom they like',
-    next: 'set --requestheader-allowed-names=front-proxy-client first',
+    what: 'every certificate of the front-proxy CA is accepted as a front proxy, because --requestheader-allowed-names is empty',
+    why: 'while two CAs are trusted, more clients could impersonate any user; set --requestheader-allowed-names=front-proxy-client on every API server',
+    next: 'kcert rotate-ca plan',
   })
 }
 
@@ -225,8 +226,8 @@ export function unseenNodes(observed: Observed<'nodes' | 'kubelets'>): readonly 
     ...unreachableNodes(observed),
     ...bare.map(({ name }) => ({
       what: `no kubelet was found on node ${name}`,
-      why: 'every node has one, and what it trusts and presents is not known',
-      next: commandLine`correct it and run the same command again: kubectl get node ${name} -o wide`,
+      why: 'every node runs a kubelet; kcert cannot tell which CAs this one trusts and which certificates it uses',
+      next: commandLine`kubectl get node ${name} -o wide`,
     })),
   ]
 }
@@ -236,8 +237,8 @@ function unreachableNodes({ nodes }: Observed<'nodes'>): readonly Refusal[] {
   const named = gone.slice(0, 5).map(({ name, unreachable }) => `${name} (${unreachable})`)
   return when(gone.length > 0, {
     what: `${gone.length} node${gone.length === 1 ? '' : 's'} cannot be reached: ${named.join(', ')}`,
-    why: 'a node that is left behind loses its cluster in phase 12',
-    next: 'bring it back, or delete the Node',
+    why: 'a node that misses the rotation cannot reach the cluster after phase 12; repair the node or delete its Node object',
+    next: 'kubectl get nodes',
   })
 }
 

@@ -9,23 +9,23 @@ const hex = v.pipe(text, v.regex(/^[0-9a-f]+$/))
 const phaseNumber = v.pipe(v.number(), v.integer(), v.minValue(1), v.maxValue(phaseTable.length))
 const risk = described(
   v.picklist(['reads', 'writes', 'restarts', 'no-return']),
-  'what running it can cost: nothing, files and objects, processes, or the way back',
+  'what running the phase can affect: nothing, files and objects, processes, or the possibility to roll back',
 )
 
 /** A certificate, and which side of the rotation it stands on. */
 const certificateSchema = v.object({
   generation: described(
     v.picklist(['old', 'new', 'bridge', 'other']),
-    'the old CA, the new one, the bridge or none of them; of a leaf: by which of them it is signed',
+    'old CA, new CA, bridge certificate or other; for a leaf certificate, the CA that signed it',
   ),
   subject: described(text, 'RFC 4514'),
-  notAfter: maybe(time, 'absent while the certificate is not made'),
-  sha256: maybe(hex, 'of the DER; absent while the certificate is not made'),
+  notAfter: maybe(time, 'absent until the certificate is created'),
+  sha256: maybe(hex, 'of the DER; absent until the certificate is created'),
 })
 
 const gapSchema = v.object({
   at: described(text, 'a node, file, object, pod or process'),
-  what: described(text, 'what is not so yet'),
+  what: described(text, 'what is still missing'),
 })
 
 const refusalSchema = v.object({ what: text, why: text, next: text })
@@ -36,13 +36,16 @@ const authoritySchema = v.object({
   newCa: certificateSchema,
   oldPin: described(text, 'kubeadm --discovery-token-ca-cert-hash'),
   newPin: v.optional(text),
-  hasBridge: described(v.boolean(), 'the new CA certified by the old one, beside new leaves'),
+  hasBridge: described(
+    v.boolean(),
+    'whether servers send the bridge certificate (the new CA, cross-signed by the old CA)',
+  ),
 })
 
 const nextSchema = v.object({ command: text, why: text })
 
 const evidenceSchema = v.object({
-  key: described(text, 'what was proven, and where'),
+  key: described(text, 'what was checked, and where'),
   ok: v.boolean(),
   at: time,
   ageSeconds: seconds,
@@ -58,7 +61,7 @@ const runSchema = v.object({
 const keyFileSchema = v.object({
   node: text,
   path: text,
-  ca: maybe(text, 'absent where the key is overwritten already'),
+  ca: maybe(text, 'absent if the key is already overwritten'),
 })
 
 const keptKeysSchema = described(
@@ -66,12 +69,12 @@ const keptKeysSchema = described(
     files: v.array(keyFileSchema),
     encrypted: maybe(
       v.array(v.object({ node: text, path: text })),
-      'keys that may be it: only their password tells',
+      "encrypted keys that may be the old CA's; kcert cannot tell without the password",
     ),
     archive: text,
     destroy: text,
   }),
-  "where the old CA's key still lies after the end, as far as nodes answer, and the commands that end that",
+  "files with the old CA's key after the rotation, on the nodes that answered, and the commands that archive or destroy it",
 )
 
 export const rotationStatusSchema = v.object({
@@ -79,10 +82,10 @@ export const rotationStatusSchema = v.object({
   state: v.picklist(['not-begun', 'under-way', 'finished']),
   position: described(
     v.picklist(['introducing', 'presenting', 'dropping']),
-    'read from the cluster: nobody presents the new CA yet; somebody does; the old CA is being dropped',
+    'read from the cluster. introducing: certificates of the new CA are not used yet; presenting: they are in use; dropping: the old CA is being removed',
   ),
   authorities: v.array(authoritySchema),
-  next: maybe(nextSchema, 'absent when nothing is left to do'),
+  next: maybe(nextSchema, 'absent if nothing is left to do'),
   phases: v.array(
     v.object({
       number: phaseNumber,
@@ -91,12 +94,12 @@ export const rotationStatusSchema = v.object({
       risk,
       state: described(
         v.picklist(['holds', 'open', 'later']),
-        'later: one that must hold before it does not',
+        'holds: complete; open: incomplete; later: a phase that must be complete first is not',
       ),
       gaps: v.array(gapSchema),
       remarks: texts,
-      evidence: described(v.array(evidenceSchema), 'the last answer of each probe'),
-      lastRun: maybe(runSchema, 'by the journal'),
+      evidence: described(v.array(evidenceSchema), 'the last result of each check'),
+      lastRun: maybe(runSchema, 'from the journal'),
     }),
   ),
   nodes: v.array(
@@ -104,9 +107,9 @@ export const rotationStatusSchema = v.object({
       name: text,
       isControlPlane: v.boolean(),
       isReady: v.boolean(),
-      unreachable: maybe(text, 'why it does not answer'),
+      unreachable: maybe(text, 'why the node is unreachable'),
       clockSkewSeconds: v.optional(v.number()),
-      openPhases: described(v.array(phaseNumber), 'phases with something open on this node'),
+      openPhases: described(v.array(phaseNumber), 'phases with something pending on this node'),
     }),
   ),
   blockers: v.array(refusalSchema),
@@ -117,9 +120,9 @@ const stepSchema = v.object({
   kind: v.picklist(['write-file', 'patch-object', 'restart', 'roll', 'wait', 'probe', 'ask']),
   what: text,
   at: described(text, 'node or object'),
-  lane: maybe(text, 'lanes of one group run side by side'),
+  lane: maybe(text, 'lanes of one group run in parallel'),
   group: v.optional(v.number()),
-  changes: maybe(texts, 'lines taken out ("- ") and put in ("+ "); of keys nothing'),
+  changes: maybe(texts, 'removed ("- ") and added ("+ ") lines; private keys are never shown'),
 })
 
 const phasePlanSchema = v.object({
@@ -134,22 +137,25 @@ const phasePlanSchema = v.object({
 
 const partySchema = v.object({
   who: described(text, 'a process, kubeconfig or object'),
-  where: described(text, 'file or field, and the flag that leads there'),
-  certificates: described(v.array(certificateSchema), 'on disk, or in the object'),
-  loaded: maybe(v.array(certificateSchema), 'as seen in a live handshake; absent where nobody can ask'),
+  where: described(text, 'file or field, and the flag that names it'),
+  certificates: described(v.array(certificateSchema), 'certificates on disk or in the object'),
+  loaded: maybe(
+    v.array(certificateSchema),
+    'certificates served in a TLS handshake; absent if kcert cannot connect',
+  ),
 })
 
 export const rotationPlanSchema = v.object({
   ...header('RotationPlan'),
   scope: described(
     v.picklist(['whole', 'phase']),
-    'whole: every phase, on what the ones before it leave; phase: exactly what would be done next',
+    'whole: every phase, each planned on the expected result of the previous one; phase: exactly what the next run would do',
   ),
   authorities: v.array(authoritySchema),
   verifiers: v.array(
     v.object({
       ...partySchema.entries,
-      rereads: described(v.boolean(), 'false: read at the start of the process alone'),
+      rereads: described(v.boolean(), 'false: the process reads it only at startup'),
     }),
   ),
   presenters: v.array(partySchema),
@@ -159,24 +165,24 @@ export const rotationPlanSchema = v.object({
   blastRadius: v.object({
     caBundles: described(
       v.array(v.object({ id: text, server: text })),
-      'webhooks, APIServices and CRD conversions verified by the old CA',
+      'webhooks, APIServices and CRD conversions verified with the old CA',
     ),
     appliedBundles: described(
       texts,
-      'objects whose annotation of kubectl apply holds the old CA: the same manifest brings it back',
+      'objects whose kubectl apply annotation contains the old CA: applying the same manifest restores it',
     ),
     kubeconfigs: v.array(v.object({ id: text, onNode: v.boolean(), client: v.optional(certificateSchema) })),
     joinTokens: described(texts, 'ids of tokens that sign cluster-info'),
     foreign: described(
       v.array(v.object({ presenter: text, leaf: certificateSchema })),
-      'certificates of others that the old CA signed: their owners re-issue them',
+      'certificates of other applications that the old CA signed; their owners must reissue them',
     ),
     stored: described(
       v.array(v.object({ object: text, what: text, owner: v.optional(text) })),
-      'ConfigMaps and Secrets of others that hold the old CA, or a certificate that it signed',
+      'ConfigMaps and Secrets of other applications that contain the old CA or a certificate that it signed',
     ),
-    storedUnread: described(texts, 'kinds that may not be listed: of these nothing is known'),
-    barePods: described(texts, 'pods that nobody would make again'),
+    storedUnread: described(texts, 'kinds that kcert may not list and did not check'),
+    barePods: described(texts, 'pods without a controller'),
     pods: described(v.number(), 'all pods with a service account'),
   }),
   blockers: v.array(refusalSchema),
@@ -194,7 +200,10 @@ export const rotationRunSchema = v.object({
       outcome: v.picklist(['held', 'declined']),
       beganAt: time,
       endedAt: time,
-      actions: described(v.number(), 'acts, waits and proofs; 0: it held already'),
+      actions: described(
+        v.number(),
+        'number of changes, waits and checks; 0: the phase was already complete',
+      ),
       remarks: texts,
     }),
   ),
@@ -207,29 +216,29 @@ export const rotationOldKeysSchema = v.object({
   way: v.picklist(['archive', 'destroy']),
   outcome: described(
     v.picklist(['nothing-left', 'planned', 'declined', 'done', 'incomplete']),
-    'incomplete: a node did not answer, and may have more, or a key is encrypted',
+    'incomplete: a node did not answer and may have more keys, or a key is encrypted',
   ),
   oldCas: v.array(
     v.object({
       ca: text,
       subject: text,
-      keySha256: described(hex, 'of the SubjectPublicKeyInfo'),
+      keySha256: described(hex, 'SHA-256 of the SubjectPublicKeyInfo'),
     }),
   ),
   files: described(
     v.array(
       v.object({
         ...keyFileSchema.entries,
-        sha256: described(hex, 'of the file'),
-        state: described(v.picklist(['there', 'removed']), 'when the command ended'),
+        sha256: described(hex, 'SHA-256 of the file'),
+        state: described(v.picklist(['there', 'removed']), 'state at the end of the command'),
       }),
     ),
-    "in kcert's own folders",
+    "files in kcert's own folders",
   ),
-  archived: described(texts, 'files of this machine, each read back'),
+  archived: described(texts, 'files on this machine; kcert read each one back'),
   encrypted: described(
     v.array(v.object({ node: text, path: text, why: text, next: text })),
-    "in kcert's own folders and beside CAs: left as they are",
+    "encrypted keys in kcert's own folders and beside CAs; skipped",
   ),
   unreachable: v.array(v.object({ node: text, why: text })),
 })
@@ -242,17 +251,17 @@ export const rotationRunbookSchema = v.object({
   scripts: described(
     v.array(
       v.object({
-        order: described(v.number(), 'scripts of one number may run side by side'),
+        order: described(v.number(), 'scripts with the same number may run in parallel'),
         atOnce: v.number(),
         node: text,
-        path: described(text, 'below the folder; its whole folder is carried to the node'),
-        acts: described(texts, 'as a plan names them'),
+        path: described(text, 'path below the folder; copy the whole folder to the node'),
+        acts: described(texts, 'actions, as in the plan'),
       }),
     ),
-    'empty where nothing is to be done on a node before the next command',
+    'empty if no script must run before the next command',
   ),
-  next: described(nextSchema, 'once the scripts have been run'),
-  back: maybe(text, 'the command that writes scripts which take these back'),
+  next: described(nextSchema, 'command to run after the scripts'),
+  back: maybe(text, 'command that writes scripts to roll back these changes'),
 })
 
 export const rotationRecoverySchema = v.object({
@@ -260,13 +269,13 @@ export const rotationRecoverySchema = v.object({
   outcome: v.picklist(['nothing-expired', 'planned', 'declined', 'recovered']),
   renewed: described(
     v.array(v.object({ subject: text, expired: time, until: time })),
-    'CAs that had expired; name and key stay',
+    'expired CAs that were renewed with the same name and key',
   ),
   files: v.array(v.object({ node: text, path: text, what: texts })),
-  restarts: described(texts, 'nodes whose static pods and kubelet start anew'),
+  restarts: described(texts, 'nodes whose static pods and kubelet restart'),
   foreign: described(
     v.array(v.object({ node: text, path: text, subject: text })),
-    'certificates that have ended and that no CA on these nodes signed',
+    'expired certificates that no CA on these nodes signed',
   ),
 })
 
@@ -279,9 +288,9 @@ export const rotationVerificationSchema = v.object({
       id: text,
       what: text,
       ok: v.boolean(),
-      checked: described(v.number(), 'how many things were looked at'),
+      checked: described(v.number(), 'number of checked items'),
       findings: v.array(v.object({ ...gapSchema.entries, next: v.optional(text) })),
-      accepted: maybe(v.array(gapSchema), 'what would be a finding, and was accepted by --waive'),
+      accepted: maybe(v.array(gapSchema), 'findings accepted with --waive'),
     }),
   ),
   handshakes: v.array(v.object({ presenter: text, chain: v.array(certificateSchema), at: time })),

@@ -26,7 +26,7 @@ export function rollOut(
     const lost = its.find((pod) => hasLostBundle(observed, pod))
     if (lost !== undefined) return [askForBundle(workload, lost.trustBundle?.name)]
     if (!rollable.has(workload))
-      return [ask(workload, `${workload} is not to be rolled: restart its pods yourself`)]
+      return [ask(workload, `kcert must not restart ${workload}: restart its pods yourself.`)]
     const sinceMs = its.flatMap((pod) => publishedFor(observed, pod)).map(({ changedAtMs }) => changedAtMs)
     const annotation = annotationFor(phase, change, Math.max(0, ...sinceMs))
     const until = { kind: 'pods-converged', workload, holds: wantedTrust(target, change) } as const
@@ -46,12 +46,12 @@ export function annotationFor(phase: number, { newCa }: CaChange, sinceMs = 0): 
 function askForPod(id: string): Task {
   return ask(
     id,
-    `Pod ${id} has no controller: restart it yourself, or let it lose its connection in phase 12`,
+    `Pod ${id} has no controller: restart it yourself, or accept that it loses its connection in phase 12.`,
   )
 }
 
 /** kube-controller-manager deletes the object when it publishes another bundle: a pod that is made then finds none. */
 function askForBundle(id: string, name = ''): Task {
   const bundle = `ClusterTrustBundle ${JSON.stringify(name)}`
-  return ask(id, `${id} mounts ${bundle}, which is gone: mount it by signerName, and restart its pods`)
+  return ask(id, `${id} mounts ${bundle}, which was deleted: mount it by signerName and restart its pods.`)
 }

@@ -348,7 +348,7 @@ export class Rotation {
     const observing = refusing.length > 0 ? observer.observe(['published', 'pods']) : undefined
     const observed = await observing?.catch(() => undefined)
     const { why, next } = helpFor(refusing, observed?.pods ?? [], action.phase)
-    throw new KcertError('KCERT_ROTATION_GATE', `not proven: ${key}`, { why: detail + why, next })
+    throw new KcertError('KCERT_ROTATION_GATE', `not verified: ${key}`, { why: detail + why, next })
   }
 
   private async ask(id: string, question: string): Promise<void> {
@@ -390,16 +390,20 @@ function unclosed({ number }: Phase, open: readonly Gap[]): KcertError {
     open.map(({ at, what }) => `${at}: ${what}`),
     '; ',
   )
-  return new KcertError('KCERT_ROTATION_GATE', `phase ${number} does not hold yet: ${named}`, {
-    why: 'everything planned was done, and this stays open',
+  return new KcertError('KCERT_ROTATION_GATE', `phase ${number} is incomplete: ${named}`, {
+    why: 'kcert finished the plan, but this is still pending',
     next: commandLine`kcert rotate-ca --phase ${number}`,
   })
 }
 
 function overdue(because: string, missing: readonly Gap[], deadlineMs: number): KcertError {
   const named = shortList(missing.map(({ at, what }) => `${at} (${what})`))
-  return new KcertError('KCERT_ROTATION_GATE', `waited ${deadlineMs / 1000} s until ${because}`, {
-    why: `still missing: ${named}`,
-    next: 'correct what is named and run the same command again: it goes on where it stands',
-  })
+  return new KcertError(
+    'KCERT_ROTATION_GATE',
+    `timed out after ${deadlineMs / 1000} s waiting until ${because}`,
+    {
+      why: `still pending: ${named}; fix the cause first`,
+      next: 'kcert rotate-ca',
+    },
+  )
 }

@@ -45,7 +45,7 @@ export function nextOf({ state, next, phases, blockers }: RotationProgress): Nex
   if (next === undefined) return undefined
   const [blocker] = blockers
   if (blocker !== undefined) return { command: blocker.next, why: blocker.what }
-  const why = state === 'not-begun' ? 'nothing has been changed yet' : firstOf(phases[next - 1]?.gaps ?? [])
+  const why = state === 'not-begun' ? 'nothing has changed yet' : firstOf(phases[next - 1]?.gaps ?? [])
   return { command: commandLine`kcert rotate-ca --phase ${next}`, why }
 }
 

@@ -36,9 +36,9 @@ export function storingOld({ stored }: Observed<'stored'>, { changes }: Target):
 }
 
 const words = {
-  old: 'stores the old CA without the new one',
-  leaf: 'holds a certificate of the old CA',
-  both: 'stores both CAs',
+  old: 'contains the old CA without the new CA',
+  leaf: 'contains a certificate of the old CA',
+  both: 'contains both CAs',
 } as const
 
 /** Returns those that must not be there when the old CA goes: what goes by them would lose its API servers. */
@@ -52,19 +52,21 @@ export function storedRefusals(observed: Observed<'stored'>, target: Target): re
   const more = found.length - mostNamed
   const named = found.slice(0, mostNamed).map((one) => ({
     what: `${one.at} ${one.what}`,
-    why:
+    why: [
       one.holds === 'leaf'
-        ? 'nobody would trust it any more'
-        : 'whoever verifies by it alone loses its server in this phase',
-    next: [commandFor(one), cureOf(one)].join('; '),
+        ? 'no client would trust it any more'
+        : 'clients that trust only this CA would lose their server in this phase',
+      cureOf(one),
+    ].join('; '),
+    next: commandFor(one),
   }))
   if (more <= 0) return named
   return [
     ...named,
     {
-      what: `${more} more ConfigMaps and Secrets of others hold something of the old CA alone`,
-      why: 'as with those above',
-      next: 'list them all: kcert rotate-ca verify',
+      what: `${more} more ConfigMaps and Secrets of other applications contain only the old CA or its certificates`,
+      why: 'the reasons are the same; kcert rotate-ca verify lists all of them',
+      next: 'kcert rotate-ca verify',
     },
   ]
 }
@@ -72,8 +74,8 @@ export function storedRefusals(observed: Observed<'stored'>, target: Target): re
 /** Returns what its owner does, and how the operator answers for it instead. */
 export function cureOf({ at, holds, stored: { owner } }: Storing): string {
   const whose = owner === undefined ? 'its owner' : `its owner (${owner})`
-  const deed = holds === 'leaf' ? 're-issues it' : 'puts the new CA there too'
-  return [`${whose} ${deed}`, commandLine`or take it upon yourself: --waive ${at}`].join(', ')
+  const deed = holds === 'leaf' ? 'must reissue it' : 'must add the new CA'
+  return [`${whose} ${deed}`, commandLine`or accept the risk with --waive ${at}`].join(', ')
 }
 
 /** Of a Secret the names and sizes of what is in it: its keys belong on no terminal. */
@@ -96,16 +98,16 @@ export function storedRemarks(observed: Observed<'stored'>, target: Target): rea
   return [
     ...unreadRemarks(observed),
     ...named,
-    ...(more > 0 ? [`${more} more ConfigMaps and Secrets hold something of the old CA`] : []),
+    ...(more > 0 ? [`${more} more ConfigMaps and Secrets contain the old CA or its certificates`] : []),
   ]
 }
 
 /** Returns what nobody knows of objects of others. */
 export function unreadRemarks(observed: Observed<'stored'>): readonly string[] {
-  return unreadKinds(observed).map((what) => `${what}: whether others store the old CA there is not known`)
+  return unreadKinds(observed).map((what) => `${what}, so they may contain the old CA`)
 }
 
 /** Returns what could not be looked at. */
 export function unreadKinds({ stored: { unread } }: Observed<'stored'>): readonly string[] {
-  return unread.map((kind) => `${kind}s could not be looked at: kcert may not list them`)
+  return unread.map((kind) => `${kind}s were not checked: kcert may not list them`)
 }

@@ -1,4 +1,4 @@
-import { commandLine, embed } from '../errors/command-line.ts'
+import { commandLine } from '../errors/command-line.ts'
 import type { Refusal } from './phase.ts'
 import type { ComponentName, Observed } from './snapshot.ts'
 import type { Target } from './target.ts'
@@ -34,11 +34,12 @@ export function untestedVersions(
     const accept = commandLine`kcert rotate-ca plan --accept-untested-version ${minor}`
     if (minor === unknown) {
       const what = `the Kubernetes version of ${names} is unknown`
-      const why = 'which files a process reloads depends on its version'
-      return [{ what, why, next: commandLine`where it cannot be found out: ${embed(accept)}` }]
+      const why =
+        'which files a process reloads depends on its version. If you cannot find it out, accept the risk'
+      return [{ what, why, next: accept }]
     }
-    const what = `no rotation was tested on Kubernetes ${minor}: ${names}`
-    return [{ what, why: 'which files a process reloads differs between minor versions', next: accept }]
+    const what = `Kubernetes ${minor} is untested: ${names}`
+    return [{ what, why: 'which files a process reloads depends on the minor version', next: accept }]
   })
 }
 

@@ -1,4 +1,4 @@
-import { commandLine, embed } from '../errors/command-line.ts'
+import { commandLine } from '../errors/command-line.ts'
 import { kubeadmVersion } from '../pki/kubeadm-organization.ts'
 import { actionsOf, type Step } from './action.ts'
 import { kubeconfigFiles } from './kubeconfig-files.ts'
@@ -36,8 +36,8 @@ export function upgradeUnderWay(
     return [
       {
         what: `control-plane nodes run different versions: ${mix.words}`,
-        why: 'an upgrade in the middle of a rotation issues certificates from the old CA',
-        next: commandLine`finish the upgrade on every control-plane node first (kubeadm upgrade node); if these versions stay: ${embed(accept)}`,
+        why: 'an upgrade during a rotation issues certificates from the old CA. Finish it on every control-plane node (kubeadm upgrade node), or accept these versions if they stay',
+        next: accept,
       },
     ]
   }
@@ -51,9 +51,9 @@ export function upgradeUnderWay(
   const said = wanted === 'unknown' ? 'no Kubernetes version' : wanted
   return [
     {
-      what: `kubeadm-config names ${said}, and API servers run ${patchOf(first.version)}: ${others.map(({ node }) => node).join(', ')}`,
-      why: 'an upgrade was begun, or the API servers were upgraded without kubeadm',
-      next: 'finish the upgrade, or correct kubernetesVersion: kubectl -n kube-system edit configmap kubeadm-config',
+      what: `kubeadm-config has ${said}, but API servers run ${patchOf(first.version)}: ${others.map(({ node }) => node).join(', ')}`,
+      why: 'an upgrade is in progress, or the API servers were upgraded without kubeadm; finish the upgrade or correct kubernetesVersion',
+      next: 'kubectl -n kube-system edit configmap kubeadm-config',
     },
   ]
 }
@@ -94,7 +94,7 @@ export function takenBack(observed: Observed<Sees>, target: Target): ReadonlyMap
   return new Map(
     [...Map.groupBy(found, ({ phase }) => phase)].map(([phase, its]) => {
       const files = shortList([...new Set(its.map(({ file }) => fileKey(file.node, file.path)))])
-      return [phase, [`${its[0]?.what} after the phase was begun, as kubeadm does: ${files}${cause}`]]
+      return [phase, [`${its[0]?.what} after the phase started, as kubeadm does: ${files}${cause}`]]
     }),
   )
 }
@@ -149,8 +149,8 @@ export function downgradesIn(observed: Observed<Sees>, steps: readonly Step[]): 
   return [
     {
       what: `upgraded since phase 1: ${shortList(found.map(({ words }) => words))}`,
-      why: 'to restore the manifests of before would downgrade these components',
-      next: 'go on with the rotation: kcert rotate-ca status',
+      why: 'restoring the previous manifests would downgrade these components; continue the rotation instead',
+      next: 'kcert rotate-ca status',
     },
   ]
 }

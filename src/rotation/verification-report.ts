@@ -23,7 +23,7 @@ import { type CaChange, type CaName, changeOf, type Target } from './target.ts'
 import { allTrustFiles, holdsNew, holdsOld, type TrustFile } from './trust-files.ts'
 import { authorityViews, certificateViews, evidenceView, timeOf } from './views.ts'
 
-const rightToList = 'ask for the right to list configmaps and secrets in all namespaces'
+const rightToList = 'kubectl auth can-i list secrets --all-namespaces'
 
 type Check = RotationVerification['checks'][number]
 
@@ -65,16 +65,21 @@ function checksOf(observed: Snapshot, target: Target, counted: readonly Counted[
   const files = allTrustFiles(observed)
   return [
     check('nodes', 'every node answers', observed.nodes.length, silentNodes(observed)),
-    check('presenters', 'nobody shows a certificate of the old CA', observed.handshakes.length, [
+    check('presenters', 'no server uses a certificate of the old CA', observed.handshakes.length, [
       ...presentersOfOldCa(observed, target).map((one) => ({ ...one, next: cureOf(observed, one.at) })),
       ...silentServers(observed),
     ]),
     leavesCheck(observed, target),
-    check('stored', 'no ConfigMap or Secret of others goes by the old CA alone', observed.stored.examined, [
-      ...storingOldAlone(observed, target).map((one) => gap(one.at, one.what, cureOfStored(one))),
-      ...unreadKinds(observed).map((what) => gap('API server', what, rightToList)),
-    ]),
-    check('verifiers', 'every verifier trusts the new CA', files.length, [
+    check(
+      'stored',
+      'no ConfigMap or Secret of other applications contains only the old CA',
+      observed.stored.examined,
+      [
+        ...storingOldAlone(observed, target).map((one) => gap(one.at, one.what, cureOfStored(one))),
+        ...unreadKinds(observed).map((what) => gap('API server', what, rightToList)),
+      ],
+    ),
+    check('verifiers', 'every component trusts the new CA', files.length, [
       ...files
         .filter((file) => !holdsNew(observed, file, target))
         .map(({ process, path }) => gap(process, `${path} without the new CA`)),
@@ -93,7 +98,7 @@ function leavesCheck(observed: Snapshot, target: Target): Check {
   const leaves = ownLeaves(observed)
   const old = leaves.filter(({ file, ca }) => isOld(observed, target, file, ca))
   const findings = old.map(({ file: { node, path } }) => gap(fileKey(node, path), 'signed by the old CA'))
-  return check('leaves', 'no file holds a leaf of the old CA', leaves.length, findings)
+  return check('leaves', 'no file contains a leaf certificate of the old CA', leaves.length, findings)
 }
 
 /** What is only of the cluster's CA. */
@@ -105,7 +110,7 @@ function clusterChecks(observed: Snapshot, target: Target, change: CaChange): re
   const isInInfo = observed.clusterInfo?.trust.includes(digest) ?? true
   const read = target.isDropping
     ? 'every pod has the new CA in its volume'
-    : 'every pod has read the new CA, or had the time to read it again'
+    : 'every pod has read the new CA, or had time to read it again'
   return [
     check('published', 'every namespace and service account has the new CA', published.length, [
       ...nonePublished(observed),
@@ -116,7 +121,7 @@ function clusterChecks(observed: Snapshot, target: Target, change: CaChange): re
     check('pods', read, pods.length, lacking.map(unreadGap)),
     check(
       'cluster-info',
-      'whoever joins meets the new CA, signed for every token',
+      'joining nodes get the new CA, signed for every token',
       observed.clusterInfo === undefined ? 0 : 1,
       [...(isInInfo ? [] : [gap(clusterInfoPlace, 'without the new CA')]), ...unsignedTokens(observed)],
     ),
@@ -124,24 +129,24 @@ function clusterChecks(observed: Snapshot, target: Target, change: CaChange): re
 }
 
 function unreadGap(pod: PodSnapshot): Finding {
-  const next = commandLine`accept the risk with --waive ${pod.id}, or: kcert rotate-ca --phase 4`
-  return gap(podPlace(pod), 'not known to have read the new CA', next)
+  const what = commandLine`may not have read the new CA (to accept the risk: --waive ${pod.id})`
+  return gap(podPlace(pod), what, 'kcert rotate-ca --phase 4')
 }
 
 function handshakesCheck(counted: readonly Counted[]): Check {
   const failed = counted.filter(({ ok }) => !ok).map(({ at, detail }) => gap(at, detail))
-  const none = gap('kube-apiserver', 'no API server was seen, so that no counter was read')
-  const what = 'no TLS handshake fails that did not fail before phase 1'
+  const none = gap('kube-apiserver', 'no API server was found, so no counter was read')
+  const what = 'TLS handshakes do not fail more often than before phase 1'
   return check('handshake-errors', what, counted.length, counted.length === 0 ? [none] : failed)
 }
 
 function oldTrustCheck(observed: Snapshot, target: Target, files: readonly TrustFile[]): Check {
   const change = changeOf(target, 'cluster')
-  return check('old-trust', 'nobody trusts the old CA', files.length + observed.caBundles.length, [
+  return check('old-trust', 'nothing trusts the old CA', files.length + observed.caBundles.length, [
     ...files
       .filter((file) => holdsOld(observed, file, target))
       .map(({ process, path }) => gap(process, `${path} with the old CA`)),
-    ...(change ? bundlesWithOldCa(observed, change).map(({ id }) => gap(id, 'holds the old CA')) : []),
+    ...(change ? bundlesWithOldCa(observed, change).map(({ id }) => gap(id, 'contains the old CA')) : []),
   ])
 }
 
@@ -188,5 +193,5 @@ function cureOf(observed: Snapshot, presenter: string): string {
   const isOurs =
     observed.kubelets.some(({ id }) => id === presenter) ||
     observed.components.some(({ id }) => id === presenter)
-  return isOurs ? 'kcert rotate-ca --phase 9' : commandLine`its owner re-issues it, or --waive ${presenter}`
+  return isOurs ? 'kcert rotate-ca --phase 9' : commandLine`kcert rotate-ca verify --waive ${presenter}`
 }

@@ -34,7 +34,7 @@ export class SimulatedClients {
   readonly failures: Failure[] = []
   /** What was tried, by the kind of client. */
   readonly tried = new Map<string, number>()
-  /** Ended by phase 12 on purpose: a client that trusts the old CA alone, by the bridge. */
+  /** Ended by phase 12 on purpose: a client that trusts only the old CA, with the bridge certificate. */
   expectsBridge = true
   /** Pods that nobody restarts and that read once are no rule-following clients. */
   readonly waived = new Set<string>()

@@ -383,14 +383,10 @@ export class SimulatedExecutor implements Executor {
     const now = this.cluster.files.get(`${node}:${path}`)
     const digest = now === undefined ? 'absent' : hashOf(now.text)
     if (digest !== replaces && !content.kind.startsWith('copies')) {
-      throw new KcertError(
-        'KCERT_ROTATION_DRIFT',
-        `${node}:${path} is not what it was when the plan was made`,
-        {
-          why: 'somebody else changed it meanwhile',
-          next: `look at it, and run the same command again: kcert rotate-ca --phase ${action.phase}`,
-        },
-      )
+      throw new KcertError('KCERT_ROTATION_DRIFT', `${node}:${path} changed since kcert planned`, {
+        why: 'another program or person changed it; check the file first',
+        next: `look at it, and run the same command again: kcert rotate-ca --phase ${action.phase}`,
+      })
     }
     if (this.cluster.nodes.get(node)!.isDiskFull) {
       throw new KcertError('KCERT_FILE_NOT_WRITTEN', `${node}:${path}`, {
@@ -539,8 +535,8 @@ export class SimulatedExecutor implements Executor {
     const name = objectKey(object)
     const now = this.cluster.objects.get(name)
     if (String(now?.version) !== version) {
-      throw new KcertError('KCERT_ROTATION_DRIFT', `${name} is not what it was when the plan was made`, {
-        why: 'somebody else changed it meanwhile',
+      throw new KcertError('KCERT_ROTATION_DRIFT', `${name} changed since kcert planned`, {
+        why: 'another program or person changed it; check the file first',
         next: `run the same command again: kcert rotate-ca --phase ${phase}`,
       })
     }

@@ -114,7 +114,7 @@ async function watched(
   const accepting = answers.filter(([, status]) => !refusing.includes(status)).map(([server]) => server)
   const lines = [
     `manifests that differ      ${named(changed)}`,
-    `who holds the old CA       ${named(holders)}`,
+    `who contains the old CA       ${named(holders)}`,
     `who accepts an old client  ${named(accepting)} (of ${answers.length} asked)`,
     ...(joining.length > 0 ? [`joined afterwards          ${joining.join(', ')}`] : []),
   ]
@@ -160,7 +160,7 @@ async function upgradedBetween(cluster: Cluster, operator: RotationOperator, pha
   // kubeadm upgrade keeps what it replaced, etcd's data among it, in a folder that nothing reads.
   const backup = /^cp1:\/etc\/kubernetes\/tmp\/kubeadm-backup-/
   const holders = (await holdersOf(cluster, oldCa)).filter((holder) => !backup.test(holder))
-  const report = `${describeEvidence(evidence)}who holds the old CA       ${named(holders)}\n`
+  const report = `${describeEvidence(evidence)}who contains the old CA       ${named(holders)}\n`
   if (evidence.verdict.unexpected.length + holders.length > 0) throw new Error(report)
   return report
 }
@@ -220,7 +220,7 @@ async function leftBehind(
   const after = staticPods(cluster)
   const changed = Object.keys(before).filter((name) => before[name] !== after[name])
   const holders = await holdersOf(cluster, oldCa)
-  const report = `manifests that differ: ${named(changed)}\nwho holds the old CA: ${named(holders)}\n`
+  const report = `manifests that differ: ${named(changed)}\nwho contains the old CA: ${named(holders)}\n`
   if (changed.length + holders.length > 0) throw new Error(report)
   return report
 }

@@ -112,7 +112,7 @@ describeOnCluster('kcert rotate-ca, interrupted', () => {
     await operator.must(['--destroy-old-key', '--yes'])
     expect(holdersOfKey(cluster, first.oldKey)).toEqual([])
     const again = await operator.must(['--destroy-old-key', '--yes'])
-    expect(again.stdout).toContain('nothing is left to do')
+    expect(again.stdout).toContain('nothing left to do')
     await cluster.kubectl(['wait', 'node', '--all', '--for=condition=Ready', '--timeout=180s'])
   })
 

@@ -14,7 +14,7 @@ const titles = [
   'everything presents the new CA',
   'cluster-info carries the new CA',
   'nothing presents the old CA any more',
-  'nobody trusts the old CA any more',
+  'nothing trusts the old CA any more',
 ]
 
 /** A rotation that stands before phase 5, with some of everything that a status can hold. */
@@ -53,8 +53,8 @@ export const sampleStatus: RotationStatus = {
         ? [
             { at: 'cp1/kubelet', what: 'trusts the old CA alone' },
             { at: 'cp2/kubelet', what: 'trusts the old CA alone' },
-            { at: 'cp1:/etc/kubernetes/pki/ca.crt', what: 'holds the old CA alone' },
-            { at: 'configmap kube-public/cluster-info', what: 'holds the old CA alone' },
+            { at: 'cp1:/etc/kubernetes/pki/ca.crt', what: 'contains the old CA alone' },
+            { at: 'configmap kube-public/cluster-info', what: 'contains the old CA alone' },
           ]
         : [],
     remarks: index === 7 ? ['not configured: there is no cloud controller manager'] : [],

@@ -38,7 +38,7 @@ test.each([
   ['a line without a phase', `${JSON.stringify({ node: 'cp1', of: { path } })}\n`, 'line 1 is not as'],
   ['a line without a place', `${JSON.stringify({ phase: 1, node: 'cp1', of: {} })}\n`, 'line 1 is not as'],
   ['a digest that is a path', `${line.replace(digest, '../../../etc/shadow')}\n`, 'line 1 is not as'],
-  ['a last line without its end', line, 'its last line has no end'],
+  ['a last line without its end', line, 'its last line is incomplete'],
 ])('an index with %s is damaged, for who acts and for who looks', async (_, text, why) => {
   const node = new MemoryNode('cp1', {
     files: new Map([[index, { bytes: Buffer.from(text), mode: 0o600 }]]),

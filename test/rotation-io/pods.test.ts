@@ -215,7 +215,7 @@ const unread = 'its program cannot be read on its node'
 test.for<[string, Partial<Parameters<typeof allObservedWith>[0]>, string | undefined]>([
   ['whose client-go reads a CA file again', { processes: [first] }, undefined],
   ['of an older client-go', { processes: [{ ...first, build: oldClientGo }] }, 'its client-go is v0.35.4'],
-  ['without client-go', { processes: [{ ...first, build: [] }] }, 'its program has no client-go'],
+  ['without client-go', { processes: [{ ...first, build: [] }] }, 'its program does not use client-go'],
   [
     'that turns it off',
     { processes: [{ ...first, settings: ['KUBE_FEATURE_ClientsAllowCARotation=false'] }] },
@@ -228,7 +228,7 @@ test.for<[string, Partial<Parameters<typeof allObservedWith>[0]>, string | undef
   [
     'with a lasting process of another program',
     { processes: [first, { ...first, isFirst: false, ageMs: 60_000, build: [] }] },
-    'its program has no client-go',
+    'its program does not use client-go',
   ],
   [
     'that has just started another program',

@@ -70,7 +70,7 @@ describe('published', () => {
     ['no namespace', []],
     ['a terminating namespace alone', [{ ...object, isActive: false, trust: ['old', 'new'] }]],
   ])('%s: nothing is known of what is published', (_, published) => {
-    const nowhere = 'ConfigMap kube-root-ca.crt: seen in no namespace'
+    const nowhere = 'ConfigMap kube-root-ca.crt: not found in any namespace'
     expect(missing({ kind: 'published', bundles: true, ...both }, { published })).toEqual([nowhere])
   })
 
@@ -95,7 +95,7 @@ describe('published', () => {
 describe('volumes', () => {
   test.each<[string, PodSnapshot, string[]]>([
     ['a volume with both CAs', pod(['old', 'new']), []],
-    ['a volume with the old CA', pod(['old']), ['Pod default/web-1: its volume is as before']],
+    ['a volume with the old CA', pod(['old']), ['Pod default/web-1: its volume is unchanged']],
   ])('%s', (_, one, expected) => {
     expect(missing({ kind: 'volumes', ...both }, { pods: [one] })).toEqual(expected)
   })
@@ -163,18 +163,23 @@ describe('serves', () => {
       'a leaf of another key',
       { ...until, signedBy: 'old-key' },
       shows('leaf'),
-      ['shows its earlier certificate'],
+      ['serves its previous certificate'],
     ],
-    ['a leaf that was never read', until, shows('unread'), ['shows its earlier certificate']],
-    ['an empty chain', until, shows(), ['shows its earlier certificate']],
+    ['a leaf that was never read', until, shows('unread'), ['serves its previous certificate']],
+    ['an empty chain', until, shows(), ['serves its previous certificate']],
     ['no answer', until, { handshakes: [] }, ['does not answer']],
-    ['a wanted bridge that is missing', { ...until, bridged: true }, shows('leaf'), ['shows no bridge']],
+    [
+      'a wanted bridge that is missing',
+      { ...until, bridged: true },
+      shows('leaf'),
+      ['does not serve the bridge certificate'],
+    ],
     ['a wanted bridge', { ...until, bridged: true }, shows('leaf', 'bridge'), []],
     [
       'a bridge that must be gone',
       { ...until, bridged: false },
       shows('leaf', 'bridge'),
-      ['still shows the bridge'],
+      ['still serves the bridge certificate'],
     ],
     ['no bridge, where none may be', { ...until, bridged: false }, shows('leaf'), []],
     ['a bridge of which nothing is said', until, shows('leaf', 'bridge'), []],
@@ -192,11 +197,11 @@ describe('cluster-info-signed', () => {
   ]
 
   test.each<[string, Partial<Snapshot>, string[]]>([
-    ['no ConfigMap', {}, [`${at}: of other content`]],
+    ['no ConfigMap', {}, [`${at}: has other content`]],
     [
       'another order',
       { clusterInfo: { version: '1', trust: ['new', 'old'], signatures: [] } },
-      [`${at}: of other content`],
+      [`${at}: has other content`],
     ],
     [
       'the content, without tokens',
@@ -228,10 +233,10 @@ describe('extension-authentication', () => {
   test.each<[string, Partial<Snapshot>, string[]]>([
     ['no ConfigMap', {}, [`${at}: not there`]],
     ['both lists', holding(['c', 'x'], ['r']), []],
-    ['a client list without the CA', holding(['x'], ['r']), [`${at}: of other content`]],
-    ['a requestheader list without the CA', holding(['c'], ['x']), [`${at}: of other content`]],
-    ['the old CA among the clients', holding(['c', 'old'], ['r']), [`${at}: of other content`]],
-    ['the old CA in the requestheader list', holding(['c'], ['r', 'old']), [`${at}: of other content`]],
+    ['a client list without the CA', holding(['x'], ['r']), [`${at}: has other content`]],
+    ['a requestheader list without the CA', holding(['c'], ['x']), [`${at}: has other content`]],
+    ['the old CA among the clients', holding(['c', 'old'], ['r']), [`${at}: has other content`]],
+    ['the old CA in the requestheader list', holding(['c'], ['r', 'old']), [`${at}: has other content`]],
   ])('%s', (_, observed, expected) => {
     expect(missing(until, observed)).toEqual(expected)
   })

@@ -70,7 +70,7 @@ test('phase 2: a controller-manager that does not run proves no signature', asyn
 })
 
 test('phase 3 and its wait: where no namespace is seen nothing is published', async () => {
-  const nowhere = 'ConfigMap kube-root-ca.crt: seen in no namespace'
+  const nowhere = 'ConfigMap kube-root-ca.crt: not found in any namespace'
   expect(await gapsOf(3, () => ({ published: [] }))).toEqual([nowhere])
   const { observed } = await after(3)
   const missing = missingFor(
@@ -114,7 +114,7 @@ test('phase 7: a component whose kubeconfig is not seen is not known to have rea
 })
 
 test('phase 11: a server whose certificate is not seen, a counter that was not watched, and a leaf that is not seen are gaps', async () => {
-  const silent = 'no TLS handshake succeeds: its certificate is not seen'
+  const silent = 'no TLS handshake succeeds, so its certificate is unknown'
   for (const id of ['cp1/kube-apiserver', 'w1/kubelet']) {
     const gaps = await gapsOf(11, ({ handshakes }) => ({
       handshakes: handshakes.filter(({ presenter }) => presenter !== id),
@@ -204,7 +204,7 @@ test('phase 4 says which pods are assumed to read their CA file once, and why', 
     '1 pod assumed to read the CA file at the start alone: b',
   ])
   const early =
-    'programs of pods are examined once both CAs are in their files; until then they are assumed to read them once'
+    'kcert checks the programs of pods once both CAs are in their files; until then it assumes that they read the files only once'
   expect(said([holding([oldCa.digest])])).toEqual([early])
   const again = { ...holding(both), startedAtMs: 0, rereads: true }
   const its = (name: string) => ({ ...again, id: `lab/${name}`, workload: `Deployment lab/${name}` })

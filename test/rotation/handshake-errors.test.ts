@@ -108,7 +108,7 @@ test('a journal of an older kcert has no rate: 0 is assumed and said, and a waiv
   forgetRates(scene)
   await expect(scene.run(11)).rejects.toMatchObject({
     code: 'KCERT_ROTATION_GATE',
-    why: expect.stringContaining('the journal has no rate from before phase 1: 0 is assumed'),
+    why: expect.stringContaining('the journal has no rate from before phase 1, so 0 is assumed'),
   })
   scene.settings = { ...scene.settings, waivers: new Set(['10.0.0.10']) }
   await scene.run(11)

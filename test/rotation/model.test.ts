@@ -47,7 +47,7 @@ test('kube-root-ca.crt that jumps from the old CA to the new one fails whoever s
   )
   expect(names(edge!)).toEqual({
     presenter: 'cp1/kube-apiserver, --tls-cert-file',
-    verifier: 'a pod that starts now',
+    verifier: 'a starting pod',
     after: 'write cp2:/etc/kubernetes/manifests/kube-controller-manager.yaml (definition)',
   })
 })
@@ -131,7 +131,7 @@ test('cluster-info without the new CA fails logs of a node that joins', async ()
   scene.cluster.put('ConfigMap kube-public/cluster-info', { trust: old, signed: { abcdef: old } })
   await scene.cluster.time.pass(1_000)
   const { kind, verifier } = (await edgeOf(scene, 9))!
-  expect([kind, verifier]).toEqual(['kubelet-client', 'a node that joins now'])
+  expect([kind, verifier]).toEqual(['kubelet-client', 'a joining node'])
 })
 
 test('a front-proxy client of the new CA before an aggregated API server has read both fails its requests', async () => {

@@ -124,7 +124,7 @@ test('a kubeconfig of which another context goes by the old CA is asked about, a
   await scene.runAll(1, 6)
   await expect(scene.run(7)).rejects.toMatchObject({
     code: 'KCERT_ROTATION_GATE',
-    message: `phase 7 does not hold yet: cp1:${path}: another of its contexts goes by the old CA`,
+    message: `phase 7 does not hold yet: cp1:${path}: another context still uses the old CA`,
   })
   scene.settings = { ...scene.settings, waivers: new Set([`cp1:${path}`]) }
   await scene.runAll(7, 12)

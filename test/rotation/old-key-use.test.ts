@@ -43,24 +43,24 @@ describe('the old CAs of a journal', () => {
       'no journal',
       [],
       {
-        message: 'there is no journal of a rotation that is over',
-        next: 'name the journal of the rotation: --journal FILE',
+        message: 'no journal of a finished rotation',
+        next: 'kcert rotate-ca status',
       },
     ],
     [
       'phase 12 has begun',
       [rotation('new'), phase(12, 'begun')],
       {
-        message: 'the rotation has not come to its end',
-        next: 'see where it stands: kcert rotate-ca',
+        message: 'the rotation is not finished',
+        next: 'kcert rotate-ca',
       },
     ],
     [
       'phase 11 is the last',
       [rotation('new'), phase(11, 'held')],
-      { message: 'the rotation has not come to its end' },
+      { message: 'the rotation is not finished' },
     ],
-    ['no CA is named', [phase(12, 'held')], { message: 'the rotation has not come to its end' }],
+    ['no CA is named', [phase(12, 'held')], { message: 'the rotation is not finished' }],
     [
       'the new CA has the same key',
       [rotation('old'), phase(12, 'held')],

@@ -139,7 +139,7 @@ test('run again when nothing is left it says so', async () => {
   const journal = scene.journal.text
   const { report, exit } = await retire()
   expect([report.outcome, exit, report.files]).toEqual(['nothing-left', exitCodes.done, []])
-  expect(renderOldKeys(report, wide)).toContain('nothing is left to do')
+  expect(renderOldKeys(report, wide)).toContain('nothing left to do')
   expect(scene.journal.text).toBe(journal)
 })
 
@@ -309,12 +309,12 @@ test('before phase 12 holds, and without a journal, it is refused', async () => 
   early.text = until11
   await expect(retire({ journal: early })).rejects.toMatchObject({
     code: 'KCERT_ROTATION_REFUSED',
-    message: 'the rotation has not come to its end',
-    next: 'see where it stands: kcert rotate-ca',
+    message: 'the rotation is not finished',
+    next: 'kcert rotate-ca',
   })
   await expect(retire({ journal: new SimulatedJournal() })).rejects.toMatchObject({
     code: 'KCERT_ROTATION_REFUSED',
-    next: 'name the journal of the rotation: --journal FILE',
+    next: 'kcert rotate-ca status',
   })
   expect(holders()).toHaveLength(4)
 })

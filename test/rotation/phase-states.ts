@@ -127,7 +127,7 @@ function variantsOf(thing: unknown): [string, unknown][] {
       variants.push(['unsigned', { ...one, signatures: unsigned }])
     }
     if (key === 'holds' && typeof value === 'object') {
-      variants.push(['of other content', { ...one, holds: { kind: 'other' } }])
+      variants.push(['has other content', { ...one, holds: { kind: 'other' } }])
       const { certificates } = value as { certificates?: string[] }
       if (certificates !== undefined) {
         variants.push(['empty', { ...one, holds: { ...value, certificates: [] } }])

@@ -149,7 +149,7 @@ test('refuses layouts that others rotate, each once, with the nodes and the way 
   }))
   expect(refusals({ nodes }).map((one) => [one.what, one.next])).toEqual([
     ['a cluster of k3s is not served: n0, n1, n2', "use k3s's own rotation command"],
-    ['a cluster of managed is not served: n0, n1, n2', "use the provider's own rotation"],
+    ['a cluster of managed is not served: n0, n1, n2', "use your provider's CA rotation"],
   ])
 })
 
@@ -163,7 +163,7 @@ describe('one CA for two purposes', () => {
     const shared = withCas(() => ({ oldCa: ca('other', { spki: 'old-key' }) }), 'front-proxy')
     expect(
       what(withFiles(file('cp1', `${pki}/front-proxy-ca.key`, { kind: 'key', spki: 'old-key' })), shared),
-    ).toEqual(['one CA serves the cluster and the front proxy'])
+    ).toEqual(['the cluster and the front proxy share one CA'])
   })
 
   test.each<[string, Partial<Target>]>([
@@ -478,7 +478,7 @@ describe('signers with files of their own', () => {
 test('refuses an empty list of front-proxy names only where the front-proxy CA is rotated', () => {
   const extensionAuthentication = { ...accepted.extensionAuthentication, allowsAnyName: true }
   expect(what({ extensionAuthentication })).toEqual([
-    'every certificate of the front-proxy CA counts as a front proxy: --requestheader-allowed-names is empty',
+    'every certificate of the front-proxy CA is accepted as a front proxy, because --requestheader-allowed-names is empty',
   ])
   expect(what({ extensionAuthentication }, { changes: [cluster] })).toEqual([])
   expect(what({ extensionAuthentication: undefined })).toEqual([])

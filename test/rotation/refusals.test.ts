@@ -57,7 +57,7 @@ test('one CA for cluster and front proxy is refused', async () => {
     const { oldCa } = target.changes[1]!
     return { target: ofCluster(target, (one) => ({ ...one, oldCa })) }
   })
-  expect(what).toContain('one CA serves the cluster and the front proxy')
+  expect(what).toContain('the cluster and the front proxy share one CA')
 })
 
 test('one CA for cluster and etcd is refused', async () => {
@@ -166,7 +166,7 @@ test('the position is read from who presents what, and from what was intended', 
   expect(earliestPhase(after.observed, after.target, 5)).toEqual([
     {
       what: 'phase 5 is over: the old CA is being dropped',
-      why: 'to do it now would make somebody trust the old CA again',
+      why: 'it would make components trust the old CA again',
       next: 'kcert rotate-ca --phase 12',
     },
   ])
@@ -212,10 +212,10 @@ test('what is waited for is judged on a picture, and what is missing is named', 
   const presenter = 'cp1/kube-apiserver'
   expect(missing({ kind: 'serves', presenter, signedBy: oldCa.spki })).toEqual([])
   expect(missing({ kind: 'serves', presenter, signedBy: newCa.spki })).toEqual([
-    { at: presenter, what: 'shows its earlier certificate' },
+    { at: presenter, what: 'serves its previous certificate' },
   ])
   expect(missing({ kind: 'serves', presenter, signedBy: oldCa.spki, bridged: true })).toEqual([
-    { at: presenter, what: 'shows no bridge' },
+    { at: presenter, what: 'does not serve the bridge certificate' },
   ])
   expect(missing({ kind: 'serves', presenter: 'cp9/kube-apiserver', signedBy: oldCa.spki })).toEqual([
     { at: 'cp9/kube-apiserver', what: 'does not answer' },
@@ -229,8 +229,8 @@ test('what is waited for is judged on a picture, and what is missing is named', 
   const { client, requestheader } = observed.extensionAuthentication!
   const published = { kind: 'extension-authentication', client, requestheader, lacks: [] } as const
   expect(missing(published)).toEqual([])
-  expect(missing({ ...published, client: [], lacks: client })[0]?.what).toBe('of other content')
-  expect(missing({ ...published, client: [...client, newCa.digest] })[0]?.what).toBe('of other content')
+  expect(missing({ ...published, client: [], lacks: client })[0]?.what).toBe('has other content')
+  expect(missing({ ...published, client: [...client, newCa.digest] })[0]?.what).toBe('has other content')
   expect(missing(published, { extensionAuthentication: undefined })[0]?.what).toBe('not there')
   expect(missing({ kind: 'leader', lease: 'kube-scheduler' })).toEqual([])
   expect(missing({ kind: 'leader', lease: 'kube-scheduler' }, { leases: [] })).toEqual([

@@ -71,11 +71,11 @@ test.for([1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11])(
   },
 )
 
-test('phase 12 has no way back and says so', async () => {
+test('phase 12 cannot be rolled back and says so', async () => {
   const scene = new Scene(small)
   await scene.runAll()
   const { code, message } = await stop(scene.undo(12))
-  expect([code, message]).toEqual(['KCERT_ROTATION_REFUSED', 'phase 12 has no way back'])
+  expect([code, message]).toEqual(['KCERT_ROTATION_REFUSED', 'phase 12 cannot be rolled back'])
 })
 
 test('an earlier phase that is asked for once the old CA is being dropped is refused', async () => {
@@ -91,12 +91,12 @@ test('an earlier phase that is asked for once the old CA is being dropped is ref
   expect(next).toBe('kcert rotate-ca --phase 12')
 })
 
-test('phase 12 is refused while a handler still shows a certificate of the old CA', async () => {
+test('phase 12 is refused while a handler still serves a certificate of the old CA', async () => {
   const scene = new Scene(small)
   await scene.runAll(1, 11)
   scene.cluster.reissueHandlers(scene.cluster.oldCa)
   const { message, next } = await stop(scene.run(12))
-  expect(message).toContain('service/default/agg still shows a certificate of the old CA')
+  expect(message).toContain('service/default/agg still serves a certificate of the old CA')
   expect(next).toContain('--waive service/default/agg')
 })
 
@@ -148,10 +148,7 @@ test("an operator's edit between plan and act stops the phase, and the next run 
     return undefined
   }
   const { code, message } = await stop(scene.run(7))
-  expect([code, message]).toEqual([
-    'KCERT_ROTATION_DRIFT',
-    `cp1:${path} is not what it was when the plan was made`,
-  ])
+  expect([code, message]).toEqual(['KCERT_ROTATION_DRIFT', `cp1:${path} changed since kcert planned`])
   await scene.runAll(7, 12)
   expect(scene.remainsOfOldCa()).toEqual([])
 })

@@ -236,7 +236,7 @@ describe('a plan', () => {
     expect(plan.remarks).toEqual([])
     const none = await (await run.open()).plan(8)
     expect([none.gaps, none.steps]).toEqual([[], []])
-    expect(none.remarks).toEqual(['holds: no cloud-controller-manager with --root-ca-file'])
+    expect(none.remarks).toEqual(['complete: no cloud-controller-manager with --root-ca-file'])
     expect(run.journal.text).toBe('')
   })
 
@@ -249,7 +249,7 @@ describe('a plan', () => {
       'a cluster of k3s is not served: cp1, cp2, w1, w2',
     ])
     expect([foreign.why, foreign.next]).toEqual([
-      'its CAs are made and rotated by what runs it',
+      'the distribution creates and rotates its CAs itself',
       "use k3s's own rotation command",
     ])
     const dropping = { ...(await state(11)).observed, evidence: new Map() }
@@ -265,7 +265,7 @@ describe('a plan', () => {
     const published = { ...stale, handshakes: (await state(8)).observed.handshakes }
     const presenting = await stop(new Run(() => published).open().then((one) => one.plan(12)))
     expect(presenting.message).toMatch(
-      /^cp1\/kube-apiserver still shows a certificate of the old CA \(and \d+ more: /,
+      /^cp1\/kube-apiserver still serves a certificate of the old CA \(and \d+ more: /,
     )
   })
 
@@ -298,7 +298,7 @@ describe('a phase', () => {
     expect(run.said.slice(known)).toEqual(['rotation', 'phase 1 held', 'phase 8 held'])
     expect(run.told).toEqual(['phase-held 1', 'phase-held 8'])
     const [, last] = run.events
-    expect(last).toMatchObject({ remarks: ['holds: no cloud-controller-manager with --root-ca-file'] })
+    expect(last).toMatchObject({ remarks: ['complete: no cloud-controller-manager with --root-ca-file'] })
     expect(run.confirmed).toEqual([])
     run.settings = { ...defaultSettings, newKeys: true }
     const other = await run.open()
@@ -339,15 +339,15 @@ describe('a phase', () => {
     const error = await stop(run.open().then((one) => one.run(3)))
     expect([error.code, error.message]).toEqual([
       'KCERT_ROTATION_GATE',
-      'waited 300 s until kube-controller-manager publishes both CAs in every namespace',
+      'waited 300 s until kube-controller-manager has published both CAs to every namespace',
     ])
     expect(error.why).toMatch(/^still missing: ConfigMap default\/kube-root-ca.crt \(as before\), /)
     expect(run.nowMs).toBe(300_000)
     expect(run.told).toEqual([
       `phase-begun 3 ${open.published.length}`,
-      'action-begun wait until kube-controller-manager publishes both CAs in every namespace',
+      'action-begun wait until kube-controller-manager has published both CAs to every namespace',
       expect.stringMatching(
-        /^waiting kube-controller-manager publishes both CAs in every namespace ConfigMap default/,
+        /^waiting kube-controller-manager has published both CAs to every namespace ConfigMap default/,
       ),
       'phase-stopped 3',
     ])
@@ -362,8 +362,8 @@ describe('a phase', () => {
     expect(run.said).toEqual(['rotation', 'phase 3 begun', 'phase 3 held'])
     expect(run.told).toEqual([
       `phase-begun 3 ${published.length}`,
-      'action-begun wait until kube-controller-manager publishes both CAs in every namespace',
-      'action-done wait until kube-controller-manager publishes both CAs in every namespace',
+      'action-begun wait until kube-controller-manager has published both CAs to every namespace',
+      'action-done wait until kube-controller-manager has published both CAs to every namespace',
       'phase-held 3',
     ])
     expect(run.acts).toEqual(['before wait'])
@@ -379,7 +379,7 @@ describe('a phase', () => {
     expect([error.code, error.message, error.why, error.next]).toEqual([
       'KCERT_ROTATION_GATE',
       'phase 2 does not hold yet: kube-controller-manager: no leader',
-      'everything planned was done, and this stays open',
+      'kcert finished the plan, but this is still pending',
       'kcert rotate-ca --phase 2',
     ])
     expect(run.nowMs).toBe(4 * 90_000)
@@ -423,7 +423,7 @@ describe('an undo', () => {
   test('that is impossible is refused', async () => {
     const run = await inState(12)
     const error = await stop(run.open().then((one) => one.undo(12)))
-    expect([error.code, error.message]).toEqual(['KCERT_ROTATION_REFUSED', 'phase 12 has no way back'])
+    expect([error.code, error.message]).toEqual(['KCERT_ROTATION_REFUSED', 'phase 12 cannot be rolled back'])
     expect(run.said).toEqual([])
   })
 
@@ -566,7 +566,7 @@ describe('a wait', () => {
       'KCERT_ROTATION_GATE',
       'waited 2 s until x has a leader',
       'still missing: x (no leader)',
-      'correct what is named and run the same command again: it goes on where it stands',
+      'kcert rotate-ca',
     ])
     expect([run.observations, run.nowMs]).toEqual([5, 2_000])
   })

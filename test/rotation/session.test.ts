@@ -41,7 +41,7 @@ test('before anything is done: the phases, and the command that begins', async (
   await expect(renderProgress(status, wide)).toMatchFileSnapshot(golden('not-begun'))
 })
 
-test('the whole plan names verifiers, presenters, changes, restarts and whom it concerns, and no secret', async () => {
+test('the whole plan names verifiers, presenters, changes, restarts and affected, and no secret', async () => {
   const scene = new Scene(small)
   scene.cluster.startPod(undefined, 'lonely')
   const operator = new SimulatedOperator(scene)

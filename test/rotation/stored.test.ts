@@ -40,7 +40,7 @@ function waiving(...ids: readonly string[]) {
 }
 
 test.for(['routine', 'compromise'] as const)(
-  'phase 12 is refused while an object stores the old CA without the new one (%s)',
+  'phase 12 is refused while an object contains the old CA without the new CA (%s)',
   async (reason) => {
     const scene = new Scene(small, { reason })
     // Without a bridge, who trusts the old CA alone is cut off in phase 9 already.
@@ -48,7 +48,7 @@ test.for(['routine', 'compromise'] as const)(
     await scene.runAll(1, 11)
     scene.cluster.store(config, { cas: [scene.cluster.oldCa], owner: 'helm' })
     const { message, why, next } = await refusal(scene)
-    expect(message).toContain(`${config} stores the old CA without the new one (data[ca.crt])`)
+    expect(message).toContain(`${config} contains the old CA without the new CA (data[ca.crt])`)
     expect(why).toContain('loses its server in this phase')
     expect(next).toContain('kubectl -n monitoring get configmap ca -o yaml; its owner (helm) puts the new CA')
     expect(next).toContain(`--waive '${config}'`)
@@ -62,8 +62,8 @@ test('phase 12 is refused while an object holds a leaf of the old CA, whose keys
     cluster.store(secret, { leaves: [cluster.issue('web', cluster.oldCa)] }),
   )
   const { message, why, next } = await refusal(scene)
-  expect(message).toContain(`${secret} holds a certificate of the old CA`)
-  expect(why).toBe('nobody would trust it any more')
+  expect(message).toContain(`${secret} contains a certificate of the old CA`)
+  expect(why).toBe('no client would trust it any more; reissue it, or accept the risk with --waive')
   expect(next).toContain('kubectl -n argocd describe secret cluster-prod; its owner re-issues it')
   scene.cluster.store(secret, { leaves: [scene.cluster.issue('web', scene.newCa())] })
   await scene.runInTurn(12)
@@ -78,14 +78,14 @@ test('the operator answers for an object by name, and is told of it after the ol
   const { observed, target } = await observeIn(scene)
   const last = statusReport(observed, target, []).phases.at(-1)
   expect(last?.state).toBe('holds')
-  expect(last?.remarks).toContain(`${config} still stores the old CA without the new one (data[ca.crt])`)
+  expect(last?.remarks).toContain(`${config} still contains the old CA without the new CA (data[ca.crt])`)
 })
 
 test('an object with both CAs is refused nowhere, and a remark once the old CA has gone', async () => {
   const scene = await before12((one) => one.cluster.store(config, { cas: [one.cluster.oldCa, one.newCa()] }))
   await scene.runInTurn(12)
   expect(scene.events.findLast(({ kind }) => kind === 'phase-held')).toMatchObject({
-    remarks: [expect.any(String), `${config} still stores both CAs (data[ca.crt])`],
+    remarks: [expect.any(String), `${config} still contains both CAs (data[ca.crt])`],
   })
   const { observed, target } = await observeIn(scene)
   expect(phaseNumbered(12).gaps(observed, target)).toEqual([])
@@ -122,18 +122,20 @@ test('plan, status and verify name them with their owners, and no plan is blocke
   const { blastRadius, blockers } = plan
   const text = renderPlan(plan, wide)
   expect(text).toContain(
-    `${config} stores the old CA without the new one (data[ca.crt]): its owner (helm) replaces it before phase 12`,
+    `${config} contains the old CA without the new CA (data[ca.crt]): its owner (helm) must replace it before phase 12`,
   )
-  expect(text).toContain(`${secret} holds a certificate of the old CA (data[tls.crt]): its owner replaces it`)
+  expect(text).toContain(
+    `${secret} contains a certificate of the old CA (data[tls.crt]): its owner replaces it`,
+  )
   expect(blastRadius.stored).toEqual([
-    { object: config, what: 'stores the old CA without the new one (data[ca.crt])', owner: 'helm' },
-    { object: secret, what: 'holds a certificate of the old CA (data[tls.crt])' },
+    { object: config, what: 'contains the old CA without the new CA (data[ca.crt])', owner: 'helm' },
+    { object: secret, what: 'contains a certificate of the old CA (data[tls.crt])' },
   ])
   expect(blockers).toEqual([])
   const remarks = statusReport(observed, target, []).phases[10]?.remarks
   expect(remarks).toEqual([
-    `${config} stores the old CA without the new one (data[ca.crt]), of helm`,
-    `${secret} holds a certificate of the old CA (data[tls.crt])`,
+    `${config} contains the old CA without the new CA (data[ca.crt]), of helm`,
+    `${secret} contains a certificate of the old CA (data[tls.crt])`,
   ])
   expect(storedCheck(observed, target)?.findings.map(({ at }) => at)).toEqual([config, secret])
   const waived = { ...target, waivers: new Set([config, secret]) }

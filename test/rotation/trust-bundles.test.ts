@@ -118,7 +118,7 @@ test('a pod that mounts a bundle by name is refused before the bundle goes, unle
   expect(phaseNumbered(2).refusals!(observed, target)).toEqual([
     {
       what: `pod ${id} mounts ClusterTrustBundle "${name}" by name`,
-      why: 'kube-controller-manager deletes it in this phase, and the pod would not start again',
+      why: 'kube-controller-manager deletes this object in this phase, so the pod could not start again. Mount it by signerName, or accept the risk with --waive',
       next: `mount it by signerName, or accept the risk with --waive ${id}`,
     },
   ])

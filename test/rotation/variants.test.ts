@@ -137,7 +137,7 @@ test('with a leaked key the way back ends where controller-managers sign with th
   await scene.runAll(1, 7)
   await expect(scene.undo(7)).rejects.toMatchObject({
     code: 'KCERT_ROTATION_REFUSED',
-    message: 'controller-managers are not led back to the old pair',
+    message: 'kcert does not switch controller-managers back to the old signing pair',
   })
 })
 

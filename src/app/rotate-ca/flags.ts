@@ -4,14 +4,13 @@ import { pauses } from './pauses.ts'
 
 /** Where a rotation's cluster, its nodes and its journal are. */
 export const rotationPlaceFlags = {
-  inventory: valueFlag(
-    'FILE',
-    'how nodes are reached: what `kcert rotate-ca discover` wrote and you completed',
-    { char: 'i', default: 'kcert.yaml' },
-  ),
+  inventory: valueFlag('FILE', 'inventory: how to reach each node; written by `kcert rotate-ca discover`', {
+    char: 'i',
+    default: 'kcert.yaml',
+  }),
   journal: valueFlag(
     'FILE',
-    'what was intended, done and proven; if not said: kcert-rotation.jsonl beside the inventory. After a rotation that is finished, a new one begins the next',
+    'journal of this rotation (default kcert-rotation.jsonl beside the inventory); use a new file for the next rotation',
   ),
   ...clusterFlags,
 }
@@ -20,62 +19,66 @@ export const rotationPlaceFlags = {
 export const rotationSettingsFlags = {
   ca: valueFlag(
     'CAS',
-    'which CAs: cluster, front-proxy, or both with a comma; if not said: as in the inventory, or both',
+    'CAs to rotate: cluster, front-proxy or cluster,front-proxy (default: those in the inventory, or both)',
     { helpGroup: 'ROTATION' },
   ),
   'no-bridge': booleanFlag(
-    'no certificate of the new CA signed by the old one: clients that trust the old CA alone fail from phase 9 on',
+    'do not issue the bridge certificate (the new CA, cross-signed by the old CA): clients that trust only the old CA fail from phase 9 on',
     { helpGroup: 'ROTATION' },
   ),
   reason: Flags.option({
     description:
-      'compromise: the key of the old CA has leaked: no bridge, new leaf keys, and pods are restarted at once in phase 12',
+      'why you rotate; compromise (the old key leaked) means no bridge certificate, new leaf keys, and immediate pod restarts in phase 12',
     options: ['routine', 'compromise'] as const,
     helpGroup: 'ROTATION',
   })(),
   'new-keys': booleanFlag(
-    'leaf certificates get new keys; else the keys stay and one file of each pair changes',
+    'generate new keys for leaf certificates; without it the keys stay and only certificate files change',
     { helpGroup: 'ROTATION' },
   ),
-  'ca-cert': valueFlag('FILE', 'a new cluster CA of your own, instead of one that phase 1 makes', {
-    dependsOn: ['ca-key'],
-    helpGroup: 'ROTATION',
-  }),
-  'ca-key': valueFlag('FILE', 'its private key; it goes to control-plane nodes alone', {
+  'ca-cert': valueFlag(
+    'FILE',
+    'use this certificate as the new cluster CA instead of one created in phase 1',
+    {
+      dependsOn: ['ca-key'],
+      helpGroup: 'ROTATION',
+    },
+  ),
+  'ca-key': valueFlag('FILE', 'private key of --ca-cert; copied only to control-plane nodes', {
     dependsOn: ['ca-cert'],
     helpGroup: 'ROTATION',
   }),
-  'front-proxy-ca-cert': valueFlag('FILE', 'a new front-proxy CA of your own', {
+  'front-proxy-ca-cert': valueFlag('FILE', 'use this certificate as the new front-proxy CA', {
     dependsOn: ['front-proxy-ca-key'],
     helpGroup: 'ROTATION',
   }),
-  'front-proxy-ca-key': valueFlag('FILE', 'its private key', {
+  'front-proxy-ca-key': valueFlag('FILE', 'private key of --front-proxy-ca-cert', {
     dependsOn: ['front-proxy-ca-cert'],
     helpGroup: 'ROTATION',
   }),
   'max-unavailable': numberFlag(
     'N',
-    'how many nodes, and how many workloads, change at the same time; the first node is always alone. If not said: as in the inventory, or 4',
+    'how many nodes, and how many workloads, change at the same time; the first node always changes alone (default: as in the inventory, or 4)',
     { min: 1, max: 100, helpGroup: 'ROTATION' },
   ),
-  pace: valueFlag('DURATION', 'begin no workload before this long after the one before, such as 30s', {
+  pace: valueFlag('DURATION', 'time between the starts of two workload restarts, for example 30s', {
     helpGroup: 'ROTATION',
   }),
   'trust-reloading-clients': booleanFlag(
-    'pods need no restart whose programs have client-go 0.36 or later, or that the inventory lists in rereadingCa; --no-trust-reloading-clients restarts them too',
+    'skip the restart of pods whose programs have client-go 0.36 or later, or that rereadingCa in the inventory lists; --no-trust-reloading-clients restarts them too',
     { allowNo: true, default: true, helpGroup: 'ROTATION' },
   ),
-  'accept-outage': booleanFlag('the only API server may be restarted, where one of its flags needs that', {
+  'accept-outage': booleanFlag('allow a restart of the only API server, if one of its flags must change', {
     helpGroup: 'ROTATION',
   }),
   'accept-untested-version': repeatedFlag(
     '1.38',
-    'write to a cluster with components of this minor version, which no rotation was tested on, or of an "unknown" one; may be repeated',
+    'write to a cluster with components of this untested minor version, or of an "unknown" one',
     { helpGroup: 'ROTATION' },
   ),
   waive: repeatedFlag(
     'ID',
-    'accept the risk for this pod, workload, kubeconfig, server, file, client address or mix of versions, by the name that kcert shows; may be repeated',
+    'accept the risk for this pod, workload, kubeconfig, server, file, client address or mix of versions, by the name that kcert prints',
     { helpGroup: 'ROTATION' },
   ),
   soak: valueFlag(
@@ -87,7 +90,7 @@ export const rotationSettingsFlags = {
 
 /** How a command that changes the cluster asks. */
 export const rotationConsentFlags = {
-  yes: booleanFlag('do not ask; without a terminal it is refused otherwise', { char: 'y' }),
-  'dry-run': booleanFlag('show what would be done, and write nothing'),
-  'pause-between': wordFlag(pauses, 'ask before each further node, or phase, also with --yes'),
+  yes: booleanFlag('do not ask for confirmation; required without a terminal', { char: 'y' }),
+  'dry-run': booleanFlag('show the plan and write nothing'),
+  'pause-between': wordFlag(pauses, 'ask before each node or phase after the first, even with --yes'),
 }

@@ -100,8 +100,8 @@ export function hookRunner(
 }
 
 function failure(shown: string, why: string, phase: number): KcertError {
-  return new KcertError('KCERT_ROTATION_HOOK', `the hook ${JSON.stringify(shown)} failed`, {
+  return new KcertError('KCERT_ROTATION_HOOK', `hook ${JSON.stringify(shown)} failed`, {
     why,
-    next: commandLine`correct it and run the same command again: kcert rotate-ca --phase ${phase}`,
+    next: commandLine`kcert rotate-ca --phase ${phase}`,
   })
 }

@@ -32,8 +32,8 @@ function checkOwn(path: string, mode: number, error: KcertError): void {
   const read = readFile(path)
   if (!('bytes' in read) || read.file === undefined || read.file.linkTarget !== undefined) throw error
   if ((read.file.mode & 0o077 & ~mode) === 0) return
-  throw new KcertError('KCERT_FILE_EXISTS', `${path} exists, and others may read it`, {
-    why: 'a private key is for its owner alone',
+  throw new KcertError('KCERT_FILE_EXISTS', `${path} exists and other users can read it`, {
+    why: 'only the owner may read a private key',
     next: commandLine`chmod 600 ${path}`,
   })
 }

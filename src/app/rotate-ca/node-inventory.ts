@@ -18,8 +18,8 @@ export async function inventoryOrThisMachine(
   const inventory = await inventoryIn(name, context)
   const unknown = asked.find((one) => !inventory.nodes.some((known) => known.name === one))
   if (unknown === undefined) return inventory
-  throw new KcertError('KCERT_USAGE', `there is no node ${JSON.stringify(unknown)} in the inventory`, {
-    why: `it has: ${inventory.nodes.map((known) => known.name).join(', ')}`,
+  throw new KcertError('KCERT_USAGE', `unknown node ${JSON.stringify(unknown)}: it is not in the inventory`, {
+    why: `the inventory has: ${inventory.nodes.map((known) => known.name).join(', ')}`,
   })
 }
 
@@ -45,9 +45,9 @@ function thisMachine(asked: readonly string[]): Inventory {
   const name = hostname()
   const other = asked.find((one) => one !== name)
   if (other !== undefined) {
-    throw new KcertError('KCERT_USAGE', `nothing says how node ${JSON.stringify(other)} is reached`, {
-      why: `without an inventory only this machine is reached, which is called ${name}`,
-      next: 'name an inventory: --inventory FILE',
+    throw new KcertError('KCERT_USAGE', `no access to node ${JSON.stringify(other)} is configured`, {
+      why: `without --inventory, kcert reaches only this machine, ${name}`,
+      next: 'kcert rotate-ca discover',
     })
   }
   const access = { by: 'local' } as const

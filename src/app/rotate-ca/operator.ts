@@ -43,7 +43,7 @@ export async function operatorAt(context: Context): Promise<Operator & Disposabl
     }
   }
   const stopping = (): void =>
-    write('stopping: what is in hand is brought to its end; Ctrl-C again ends kcert at once\n')
+    write('stopping: finishing the current action; press Ctrl-C again to quit immediately\n')
   const interruption = interruptible()
   const { signal: interrupted } = interruption
   interrupted.addEventListener('abort', stopping)

@@ -51,7 +51,7 @@ export function pausing({ between, rollEveryMs, pace, goesOn, stop, begin }: Pau
 
 function paused(node: string, phase: number): KcertError {
   return new KcertError('KCERT_ROTATION_INTERRUPTED', `stopped before node ${node}`, {
-    why: 'you said no; what was done before stays',
-    next: commandLine`continue: kcert rotate-ca --phase ${phase}`,
+    why: 'you answered no; completed actions stay in place',
+    next: commandLine`kcert rotate-ca --phase ${phase}`,
   })
 }

@@ -34,7 +34,7 @@ export async function recoverCluster(
       proposal: [],
       question: `Write ${count} files and restart static pods and kubelets?`,
       code: 'KCERT_ROTATION_UNCONFIRMED',
-      what: `a recovery writes ${count} files and restarts every node`,
+      what: `recovery requires confirmation: it writes ${count} files and restarts components on every node`,
     })
     if (!isAgreed) return answer('declined', exitCodes.no)
     await carryOutRecovery(site, plan, random, (what) => tellLine(stderr, what))
@@ -45,10 +45,10 @@ export async function recoverCluster(
 function keyless(names: readonly string[]): KcertError {
   return new KcertError(
     'KCERT_ROTATION_REFUSED',
-    `the key of an expired CA is on no control-plane node: ${names.join(', ')}`,
+    `no control-plane node has the key of the expired CA ${names.join(', ')}`,
     {
-      why: 'only with it can the CA get a new end',
-      next: 'bring it beside the CA on the first control-plane node (0600) for as long as this takes, e.g. /etc/kubernetes/pki/ca.key',
+      why: 'the CA certificate can only be renewed with its key: copy it beside the CA certificate on the first control-plane node (mode 0600), for example to /etc/kubernetes/pki/ca.key',
+      next: 'kcert rotate-ca recover --dry-run',
     },
   )
 }

@@ -136,7 +136,7 @@ async function destroyAll(oldKeys: OldKeyFiles, { files, unreachable }: OldKeys,
   for (const file of files) {
     const { node, path, ca } = file
     if (unreachable.some((away) => away.node === node)) continue
-    const what = ca === undefined ? 'overwritten already' : `key of the old ${ca} CA`
+    const what = ca === undefined ? 'already overwritten' : `key of the old ${ca} CA`
     try {
       await act(`destroy ${node}:${path} (${what})`, () => oldKeys.destroy(node, file))
       file.isRemoved = true
@@ -158,14 +158,10 @@ async function archiveOne(
   if (pem !== undefined) await archive.keep(certificate, pem, 0o644)
   const kept = await archive.keep(key, await oldKeys.read(source.node, source), 0o600)
   if (oldKeys.spkiOf(kept) === old.spki) return
-  throw new KcertError(
-    'KCERT_FILE_EXISTS',
-    `${archive.folder}/${key} does not hold the old ${old.ca} CA's key`,
-    {
-      why: 'something else was there, and is not written over; nothing has been removed from a node',
-      next: 'name another folder, or move that file away',
-    },
-  )
+  throw new KcertError('KCERT_FILE_EXISTS', `${archive.folder}/${key} is not the old ${old.ca} CA's key`, {
+    why: 'kcert does not overwrite existing files; nothing was removed from any node; choose another folder or move the file',
+    next: commandLine`ls -l ${archive.folder}`,
+  })
 }
 
 async function agrees(
@@ -175,11 +171,11 @@ async function agrees(
 ): Promise<boolean> {
   note(plan().trimEnd())
   if (choose === undefined || type === undefined) {
-    throw new KcertError('KCERT_ROTATION_UNCONFIRMED', `to ${way} the old CA's key needs a yes`, {
+    throw new KcertError('KCERT_ROTATION_UNCONFIRMED', `to ${way} the old CA's key requires confirmation`, {
       why: noTerminal,
       next: '--dry-run',
     })
   }
-  if (way === 'archive') return choose('Archive the key, and remove it from these nodes?')
-  return type('Destroy the key on these nodes? There is no way back. Type "destroy" to go on:', 'destroy')
+  if (way === 'archive') return choose('Archive the key and remove it from these nodes?')
+  return type('Destroy the key on these nodes? This cannot be undone. Type "destroy" to continue:', 'destroy')
 }

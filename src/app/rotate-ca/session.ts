@@ -1,6 +1,6 @@
 import { noTerminal } from '../../cli/consent.ts'
 import { type ExitCode, exitCodes } from '../../errors/codes.ts'
-import { commandLine, embed, fixed } from '../../errors/command-line.ts'
+import { commandLine, fixed } from '../../errors/command-line.ts'
 import { KcertError } from '../../errors/kcert-error.ts'
 import type { Action } from '../../rotation/action.ts'
 import { describeAction } from '../../rotation/effects.ts'
@@ -261,8 +261,8 @@ export class RotationSession {
       command: commands.next,
       why:
         scripts.length === 0
-          ? 'nothing is to be done on a node before what kcert does itself'
-          : 'then kcert waits, proves and does what is done through the API server',
+          ? 'no script must run on a node before the next command'
+          : 'after the scripts, kcert does the steps on the API server, waits and verifies',
     }
     const report: RotationRunbook = {
       apiVersion: 'kcert/v1',
@@ -392,7 +392,7 @@ export class RotationSession {
       oldKeys: {
         files: files.map(({ node, path, ca }) => ({ node, path, ...(ca === undefined ? {} : { ca }) })),
         ...(encrypted.length > 0 && { encrypted: [...encrypted] }),
-        archive: commandLine`kcert rotate-ca --archive-old-key DIR`,
+        archive: commandLine`kcert rotate-ca --archive-old-key old-ca-keys`,
         destroy: commandLine`kcert rotate-ca --destroy-old-key`,
       },
     }
@@ -466,19 +466,19 @@ export class RotationSession {
     showPlan(plan, this.isUndoing)
     if (this.options.yes || plan.risk === 'reads') return true
     if (choose === undefined || type === undefined) throw unconfirmed(plan)
-    const question = this.isUndoing ? `Take phase ${plan.number} back?` : `Run phase ${plan.number}?`
+    const question = this.isUndoing ? `Roll back phase ${plan.number}?` : `Run phase ${plan.number}?`
     if (plan.risk !== 'no-return') return choose(question)
-    return type(`${question} There is no way back from it. Type "drop" to go on:`, 'drop')
+    return type(`${question} It cannot be undone. Type "drop" to continue:`, 'drop')
   }
 
   private async ask(question: string, id: string): Promise<boolean> {
     const { choose, note } = this.operator
     // --yes agrees to the plan; what somebody else must have done is answered one by one.
     if (choose === undefined || this.options.yes) {
-      note([`not answered: ${question}`, commandLine`  to answer for it: --waive ${id}`].join('\n'))
+      note([`not confirmed: ${question}`, commandLine`  to accept the risk: --waive ${id}`].join('\n'))
       return false
     }
-    return choose(`${question} Is that so?`)
+    return choose(`${question} Done?`)
   }
 
   private async goesOnWithPhase(number: number): Promise<boolean> {
@@ -486,7 +486,7 @@ export class RotationSession {
   }
 
   private async goesOnWith(what: string): Promise<boolean> {
-    return (await this.operator.choose?.(`Go on with ${what}?`)) ?? true
+    return (await this.operator.choose?.(`Continue with ${what}?`)) ?? true
   }
 }
 
@@ -499,36 +499,31 @@ function folderOfScript(order: number, node: string): string {
 }
 
 function forRunbook(action: Action, isUndoing: boolean): KcertError {
-  return new KcertError('KCERT_ROTATION_GATE', `next on a node: ${describeAction(action)}`, {
-    why: 'with --by-runbook acts on nodes are done by scripts that people run there',
-    next: commandLine`kcert rotate-ca runbook DIR --phase ${action.phase}${fixed(isUndoing ? ' --undo' : '')}`,
+  return new KcertError('KCERT_ROTATION_GATE', `the next step is on a node: ${describeAction(action)}`, {
+    why: 'with --by-runbook, kcert does not change nodes: write the scripts and run them there',
+    next: commandLine`kcert rotate-ca runbook ${`phase-${action.phase}${isUndoing ? '-back' : ''}`} --phase ${action.phase}${fixed(isUndoing ? ' --undo' : '')}`,
   })
 }
 
 function notLast(number: number, last: number | undefined, folder: string): KcertError {
   if (last === undefined || last < number) {
-    return new KcertError(
-      'KCERT_ROTATION_REFUSED',
-      `phase ${number} has changed nothing that could be taken back`,
-      {
-        why: last === undefined ? 'no phase has' : `phase ${last} is the last one that has`,
-        next: commandLine`kcert rotate-ca status`,
-      },
-    )
+    return new KcertError('KCERT_ROTATION_REFUSED', `phase ${number} has nothing to roll back`, {
+      why:
+        last === undefined
+          ? 'no phase has changed anything'
+          : `phase ${last} is the last phase that changed something`,
+      next: commandLine`kcert rotate-ca status`,
+    })
   }
-  return new KcertError(
-    'KCERT_ROTATION_REFUSED',
-    `phase ${last} is to be taken back before phase ${number}`,
-    {
-      why: 'phases are taken back from the last one on',
-      next: commandLine`kcert rotate-ca runbook ${folder} --phase ${last} --undo`,
-    },
-  )
+  return new KcertError('KCERT_ROTATION_REFUSED', `roll back phase ${last} before phase ${number}`, {
+    why: 'phases are rolled back in reverse order',
+    next: commandLine`kcert rotate-ca runbook ${folder} --phase ${last} --undo`,
+  })
 }
 
 function clusterFirst(what: string, next: string): KcertError {
-  return new KcertError('KCERT_ROTATION_REFUSED', `before anything on a node comes: ${what}`, {
-    why: "what is done through the API server is kcert's own",
+  return new KcertError('KCERT_ROTATION_REFUSED', `a step on the API server comes first: ${what}`, {
+    why: 'scripts only change nodes; kcert does the steps on the API server',
     next,
   })
 }
@@ -563,20 +558,21 @@ function interruptible(pace: Pace, interrupted: AbortSignal): Pace {
 export function interruption(interrupted: AbortSignal, command = commandLine`kcert rotate-ca`): void {
   if (!interrupted.aborted) return
   throw new KcertError('KCERT_ROTATION_INTERRUPTED', 'stopped by the operator', {
-    why: 'what was in hand has been brought to its end; nothing new was begun',
-    next: commandLine`the same command goes on where it stands; where that is: ${embed(command)}`,
+    why: 'the current action was finished and no new one was started; the same command continues from here',
+    next: command,
   })
 }
 
 function unconfirmed({ number, title }: PhasePlanView): KcertError {
-  return new KcertError('KCERT_ROTATION_UNCONFIRMED', `phase ${number} (${title}) needs a yes`, {
+  return new KcertError('KCERT_ROTATION_UNCONFIRMED', `phase ${number} (${title}) requires confirmation`, {
     why: noTerminal,
     next: commandLine`kcert rotate-ca --phase ${number} --dry-run`,
   })
 }
 
 function nobodyToPauseFor(): KcertError {
-  return new KcertError('KCERT_USAGE', '--pause-between asks before it goes on, and there is no terminal', {
-    next: 'run the phases one by one: --phase N --yes',
+  return new KcertError('KCERT_USAGE', '--pause-between requires a terminal to ask on', {
+    why: 'without a terminal, run one phase at a time with --yes',
+    next: 'kcert rotate-ca',
   })
 }

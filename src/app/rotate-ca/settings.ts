@@ -40,9 +40,9 @@ function casOf(text: string): CaName[] {
   const names = text.split(',').map((name) => name.trim())
   const unknown = names.find((name) => !caNames.some((known) => known === name))
   if (unknown !== undefined || names.length === 0) {
-    throw new KcertError('KCERT_USAGE', `--ca ${JSON.stringify(text)} names no CA that is rotated`, {
-      why: 'a rotation is of the cluster CA, of the front-proxy CA, or of both',
-      next: commandLine`--ca ${caNames.join(',')}`,
+    throw new KcertError('KCERT_USAGE', `invalid --ca ${JSON.stringify(text)}`, {
+      why: 'the value is cluster, front-proxy or cluster,front-proxy',
+      next: commandLine`kcert rotate-ca plan --ca ${caNames.join(',')}`,
     })
   }
   return caNames.filter((name) => names.includes(name))
@@ -76,7 +76,7 @@ function checkValidity(file: string, { certificate }: Authority, now: Date): voi
   if (notBefore <= now && now < notAfter) return
   throw new KcertError('KCERT_CA_UNFIT', `the CA ${file} is not valid now`, {
     why: `it is valid from ${notBefore.toISOString()} to ${notAfter.toISOString()}`,
-    next: 'renew its certificate: kcert ca renew --help',
+    next: 'kcert ca renew --help',
   })
 }
 
@@ -92,10 +92,14 @@ export function phasesOf(flags: {
   const [, first = '', last = first] = /^(\d{1,2})(?:-(\d{1,2}))?$/.exec(flags.phase) ?? []
   const [from, to] = [Number(first), Number(last)]
   if (first === '' || from < 1 || to > phaseTable.length || from > to) {
-    throw new KcertError('KCERT_USAGE', `--phase ${JSON.stringify(flags.phase)} is no phase`, {
-      why: 'there are twelve, 1 to 12, as on the page of Kubernetes',
-      next: '--phase 2-6',
-    })
+    throw new KcertError(
+      'KCERT_USAGE',
+      `invalid phase ${JSON.stringify(flags.phase)}: phases are 1 to ${phaseTable.length}`,
+      {
+        why: 'the value is a phase or a range, for example 3 or 2-6',
+        next: 'kcert rotate-ca',
+      },
+    )
   }
   return range(from, to)
 }

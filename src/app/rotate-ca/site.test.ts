@@ -27,7 +27,7 @@ test.each(acts)('%s is done after the Lease was confirmed, and its answer comes 
 
 test.each(acts)('%s is not done once the Lease is lost', async (name) => {
   const calls: string[] = []
-  const lost = new Error('another rotation of this cluster is under way')
+  const lost = new Error('another rotation of this cluster is in progress')
   const guarded = guardedBy({ confirm: () => Promise.reject(lost) }, recording(calls))
   await expect(guarded[name]({} as never)).rejects.toBe(lost)
   expect(calls).toEqual([])

@@ -130,9 +130,9 @@ export async function inventoryIn(name: string, context: Context) {
     return inventory
   } catch (error) {
     if (!(error instanceof KcertError) || error.code !== 'KCERT_FILE_NOT_FOUND') throw error
-    throw new KcertError('KCERT_FILE_NOT_FOUND', `there is no inventory ${name}`, {
-      why: 'it says how each node of the cluster is reached',
-      next: 'name another (--inventory FILE), or write one and complete it: kcert rotate-ca discover',
+    throw new KcertError('KCERT_FILE_NOT_FOUND', `inventory ${name} does not exist`, {
+      why: 'the inventory tells kcert how to reach each node; create it, or pass --inventory FILE',
+      next: 'kcert rotate-ca discover',
       cause: error,
     })
   }

@@ -15,59 +15,62 @@ import { discover } from '../../rotation-io/discovering.ts'
 import { checkSshConfig } from '../../system/trusted-file.ts'
 
 export default class RotateCaDiscover extends KcertCommand {
-  static override summary =
-    'Find the nodes of a cluster, prove that each can be read and written, and write kcert.yaml.'
+  static override summary = 'Find the nodes of a cluster, check access to each, and write kcert.yaml.'
 
   static override description =
-    `Nodes, roles and addresses come from the API server; how they are laid out, and the flags of their components, from the nodes
-themselves. On every node a file is written to /etc/kubernetes and to /var/lib/kcert and removed again: before a rotation begins
-it is known that it can go on. Nothing else is changed. With --read-only not even that: for a rotation by runbook.
+    `kcert reads nodes, roles and addresses from the API server. It reads the layout and the component flags from the nodes. To check
+access, it writes a file to /etc/kubernetes and /var/lib/kcert on every node and deletes it. It changes nothing else. With --read-only it
+writes nothing on nodes, for a rotation with runbooks.
 
-A node is reached by OpenSSH under its own name, unless --access says otherwise; the machine that kcert runs on is reached
-directly. What is written there can be changed by hand for each node. What kcert does not rotate is said here: managed clusters,
-k3s and RKE2, releases that were not tried, one CA for several roles.`
+kcert reaches a node with OpenSSH under the node's name, unless you set --access. It reaches the machine that it runs on directly. You
+can edit the access of each node in the inventory. kcert refuses clusters that it does not rotate: managed clusters, k3s and RKE2,
+untested releases, and one CA for several roles.`
 
   static override exitCodes = {
     ...clusterExits,
-    [exitCodes.done]:
-      'every node was read and, unless --read-only, written, and nothing speaks against a rotation',
+    [exitCodes.done]: 'every node is accessible, and nothing blocks a rotation',
     [exitCodes.usage]: 'wrong usage, or no kubeconfig',
-    [exitCodes.no]: 'a node was reached and could not be read or written',
-    [exitCodes.unreachable]: 'the API server or a node could not be reached',
-    [exitCodes.refused]: 'this cluster is not rotated as it is, or the file is there already',
+    [exitCodes.no]: 'kcert reached a node but could not read or write its files',
+    [exitCodes.unreachable]: 'the API server or a node is unreachable',
+    [exitCodes.refused]:
+      'kcert does not rotate this cluster in its present state, or the file already exists',
   }
 
   static override examples = KcertCommand.examplesOf({
-    'Nodes reached by ssh under their names': 'kcert rotate-ca discover',
-    'By another user, who becomes root by sudo, through an ssh_config with a jump host':
+    'Reach nodes with ssh under their names': 'kcert rotate-ca discover',
+    'Log in as another user with sudo, with an ssh_config that has a jump host':
       'kcert rotate-ca discover --ssh-user ops --become sudo --ssh-config ./ssh_config',
-    'Nodes that are containers': "kcert rotate-ca discover --access 'command:docker exec -i {node}'",
-    'Nodes that nobody may log in to, read through a pod on each':
+    'Reach nodes that are containers': "kcert rotate-ca discover --access 'command:docker exec -i {node}'",
+    'Read nodes without logins, through a pod on each node':
       "kcert rotate-ca discover --read-only --access 'command:kubectl -n kube-system exec -qi kcert-reader-{node} -- chroot /host'",
-    'Only look: which nodes could not be written': `kcert rotate-ca discover --dry-run -o json | jq -r '.nodes[] | select(.proof.writes | not) | .name'`,
+    'List nodes that kcert cannot write to, without writing the inventory': `kcert rotate-ca discover --dry-run -o json | jq -r '.nodes[] | select(.proof.writes | not) | .name'`,
   })
 
   static override flags = {
-    out: valueFlag('FILE', 'the file to write', { default: 'kcert.yaml' }),
+    out: valueFlag('FILE', 'inventory file to write', { default: 'kcert.yaml' }),
     'read-only': booleanFlag(
-      'write nothing on nodes: kcert will read them, and people run its scripts there (see runbook)',
+      'write nothing on nodes; kcert only reads them, and you run its scripts there (see runbook)',
     ),
-    force: booleanFlag('replace the file when it is there'),
-    'dry-run': booleanFlag('write no file; nodes are proven all the same'),
-    access: valueFlag('WAY', 'ssh, ssh:HOST or command:WORDS; {node} and {address} are filled in', {
-      default: 'ssh',
-      helpGroup: 'NODES',
-    }),
-    'ssh-user': valueFlag('USER', 'who logs in', { helpGroup: 'NODES' }),
-    'ssh-config': valueFlag('FILE', 'instead of ~/.ssh/config', { helpGroup: 'NODES' }),
-    become: wordFlag(['sudo'], 'become root by sudo, without a password', { helpGroup: 'NODES' }),
+    force: booleanFlag('replace an existing file'),
+    'dry-run': booleanFlag('do not write the inventory; still check access to the nodes'),
+    access: valueFlag(
+      'WAY',
+      'how to reach nodes: ssh, ssh:HOST or command:WORDS; kcert replaces {node} and {address}',
+      {
+        default: 'ssh',
+        helpGroup: 'NODES',
+      },
+    ),
+    'ssh-user': valueFlag('USER', 'login user', { helpGroup: 'NODES' }),
+    'ssh-config': valueFlag('FILE', 'ssh_config to use instead of ~/.ssh/config', { helpGroup: 'NODES' }),
+    become: wordFlag(['sudo'], 'become root with sudo, without a password', { helpGroup: 'NODES' }),
     local: valueFlag(
       'NODE',
-      'the node that kcert runs on (default: the node with the name and machine-id of this machine)',
+      'node that kcert runs on (default: the node with the name and machine-id of this machine)',
       { helpGroup: 'NODES' },
     ),
     ...clusterFlags,
-    output: reportFormatFlag('how to show what was found'),
+    output: reportFormatFlag('output format'),
   }
 
   protected override async perform(): Promise<ExitCode> {

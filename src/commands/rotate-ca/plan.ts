@@ -5,36 +5,39 @@ import { type ExitCode, exitCodes } from '../../errors/codes.ts'
 
 export default class RotateCaPlan extends RotationCommand {
   static override summary =
-    'Show the whole rotation before it is begun: who is concerned, what changes, what stands in the way.'
+    'Show the plan of a whole rotation: what is affected, what changes and what blocks it.'
 
   static override description =
-    `Reads the cluster and its nodes and writes nothing. Shown are all verifiers and presenters with the certificates that they hold and
-show now; for each phase what is written, line by line where it is no secret, what restarts and which workloads roll; webhooks,
-APIServices and conversions that verify by the old CA, kubeconfigs, join tokens, certificates of others that the old CA signed; what
-blocks it, with what to do; and how long it takes by what was measured.
+    `kcert reads the cluster and its nodes and writes nothing. A trust holder is a process, kubeconfig or object with CA certificates. A
+credential holder is one with a client or serving certificate. The plan shows all of them with their configured certificates and the
+certificates in use.
 
-Each phase is foreseen on what the phases before it will leave, checked on a model for connections that it would break, and plans
-anew when its turn comes. For one phase exactly as it would run: kcert rotate-ca --phase N --dry-run.`
+For each phase, the plan shows the changed files line by line (without secrets), the restarts and the workloads to roll out. It lists
+webhooks, APIServices and CRD conversions that trust the old CA, kubeconfigs, join tokens, and certificates of other applications that
+the old CA signed. It shows what blocks the rotation, what to do about it, and an estimate of the time.
+
+kcert plans each phase on the expected result of the previous phase, and checks it on a model for connections that would break. It plans
+a phase again before it runs it. To see exactly what one phase would do now, run kcert rotate-ca --phase N --dry-run.`
 
   static override exitCodes = {
     ...clusterExits,
-    [exitCodes.done]: 'nothing stands in the way',
+    [exitCodes.done]: 'nothing blocks the rotation',
     [exitCodes.usage]: 'wrong usage, or no inventory',
-    [exitCodes.no]: 'something stands in the way; it is named with what to do',
+    [exitCodes.no]: 'something blocks the rotation; the plan says what to do',
     [exitCodes.unreachable]: 'the cluster did not answer',
     [exitCodes.refused]: 'other users can change the inventory or the journal',
   }
 
   static override examples = RotationCommand.examplesOf({
-    'Before a rotation': 'kcert rotate-ca plan',
-    'For a review, as a document': 'kcert rotate-ca plan -o json > plan.json',
-    'What a leaked key would need': 'kcert rotate-ca plan --reason compromise',
+    'Plan a rotation': 'kcert rotate-ca plan',
+    'Save the plan for a review': 'kcert rotate-ca plan -o json > plan.json',
+    'Plan a rotation after a key leaked': 'kcert rotate-ca plan --reason compromise',
   })
 
   static override flags = {
     ...rotationPlaceFlags,
     ...rotationSettingsFlags,
-    output: reportFormatFlag('how to show the plan'),
+    output: reportFormatFlag('output format'),
   }
 
   protected override async perform(): Promise<ExitCode> {

@@ -8,32 +8,35 @@ const { inventory } = rotationPlaceFlags
 const { yes, 'dry-run': dryRun } = rotationConsentFlags
 
 export default class RotateCaRecover extends KcertCommand {
-  static override summary = 'Bring a cluster back whose CA has expired, from the files on its nodes alone.'
+  static override summary = 'Recover a cluster whose CA has expired, using only the files on its nodes.'
 
   static override description =
-    `When the cluster's CA has ended nobody believes anybody, the API server no more than its clients: nothing can be rotated. This goes by
-the nodes of kcert.yaml and asks no API server. Each CA that has expired and whose key lies on a control-plane node (the cluster's,
-the front proxy's, etcd's) keeps its name and key and gets a new certificate; every leaf that has ended is signed anew for its own
-names and its own key: kubeadm's, those in kubeconfigs, and those of kubelets. Then static pods and kubelets start anew.
+    `After the cluster's CA expires, clients and API servers no longer trust each other, and kcert cannot rotate the CA. This command
+uses the nodes in kcert.yaml and does not connect to an API server.
 
-Every file is copied first (/var/lib/kcert/copies on its node) and replaced only when it is what was read. Stopped and run again, it
-goes on: what is valid is left alone. Certificates of others that the CA signed are named; their owners re-issue them.
+kcert renews each expired CA (cluster, front proxy, etcd) whose key is on a control-plane node, with the same name and key. It reissues
+every expired leaf certificate with the same names and key: those of kubeadm, in kubeconfigs and of kubelets. Then it restarts the static
+pods and kubelets.
 
-Afterwards the cluster has the CA key that it had. kcert rotate-ca gives it another, without an outage.`
+kcert copies every file first, to /var/lib/kcert/copies on its node, and replaces it only if it did not change since it was read. After
+an interruption, run the command again: kcert skips valid certificates. It lists the CA's other expired certificates; their owners must
+reissue them.
+
+The cluster keeps its CA key. To replace the key without an outage, run kcert rotate-ca afterwards.`
 
   static override exitCodes = {
-    [exitCodes.done]: 'the cluster is back, or nothing has expired',
+    [exitCodes.done]: 'the cluster is recovered, or nothing has expired',
     [exitCodes.usage]: 'wrong usage, or no inventory',
-    [exitCodes.no]: 'declined, or something did not come back in time; run it again',
+    [exitCodes.no]: 'declined, or a component did not restart in time; run the command again',
     [exitCodes.unreachable]: 'a node did not answer',
     [exitCodes.refused]:
-      'the key of an expired CA is on no control-plane node, drift, or nobody there to say yes',
+      'no key of an expired CA on any control-plane node, drift, or no terminal to confirm on (use --yes)',
   }
 
   static override examples = KcertCommand.examplesOf({
-    'What has expired, and what would be written': 'kcert rotate-ca recover --dry-run',
-    'Bring it back': 'kcert rotate-ca recover',
-    'From a script, with the files that were written': `kcert rotate-ca recover --yes -o json | jq -r '.files[] | "\\(.node) \\(.path)"'`,
+    'Show what has expired and what kcert would write': 'kcert rotate-ca recover --dry-run',
+    'Recover the cluster': 'kcert rotate-ca recover',
+    'Recover from a script and list the written files': `kcert rotate-ca recover --yes -o json | jq -r '.files[] | "\\(.node) \\(.path)"'`,
   })
 
   static override flags = {

@@ -6,39 +6,38 @@ import { type ExitCode, exitCodes } from '../../errors/codes.ts'
 const { waive, 'max-unavailable': maxUnavailable, pace } = rotationSettingsFlags
 
 export default class RotateCaRollback extends RotationCommand {
-  static override summary =
-    'Take phases of a rotation back, the last one first: files and objects become what they were.'
+  static override summary = 'Roll back phases of a rotation, the last one first: restore files and objects.'
 
   static override description =
-    `Every file that a phase changes is copied on its node first, with an index, so that its bytes can come back whatever became of the
-journal. Without --to the last phase alone is taken back; --to 4 leaves the rotation as it was after phase 4; --to 0 takes all of it
-back, the new CA too. Pods that were restarted stay as they are: who knows both CAs is at home with the old one.
+    `Before a phase changes a file, kcert copies it on its node and adds it to an index. The copies are enough for a rollback, even
+without the journal. Without --to, kcert rolls back only the last phase. --to 4 restores the state after phase 4. --to 0 rolls back the
+whole rotation and deletes the new CA. Restarted pods are not restarted again: they trust both CAs.
 
-Phase 5 is not taken back while certificates of the new CA are in use, for nobody would accept them. Phase 12 has no way back: run it
-to its end, and rotate anew to whichever CA you want, with --ca-cert and --ca-key.`
+kcert does not roll back phase 5 while certificates of the new CA are in use, because nothing would trust them. Phase 12 cannot be rolled
+back: finish it, then rotate to any CA with --ca-cert and --ca-key.`
 
   static override exitCodes = {
     ...clusterExits,
-    [exitCodes.done]: 'the phases are taken back, or there was nothing to take back',
+    [exitCodes.done]: 'the phases are rolled back, or there was nothing to roll back',
     [exitCodes.usage]: 'wrong usage, or no inventory',
-    [exitCodes.no]: 'declined, stopped by Ctrl-C, or something did not come to be in time',
+    [exitCodes.no]: 'declined, stopped by Ctrl-C, or a step timed out',
     [exitCodes.unreachable]:
-      'the cluster or a node did not answer, or another kcert is at work; run it again',
+      'the cluster or a node did not answer, or another kcert is running; run the command again',
     [exitCodes.refused]:
-      'refused for safety: phase 12, certificates in use, drift, or nobody there to say yes',
+      'refused: phase 12, certificates in use, drift, or no terminal to confirm on (use --yes)',
   }
 
   static override examples = RotationCommand.examplesOf({
-    'The last phase': 'kcert rotate-ca rollback',
-    'What that would do': 'kcert rotate-ca rollback --dry-run',
-    'All of it, from a script': 'kcert rotate-ca rollback --to 0 --yes',
+    'Roll back the last phase': 'kcert rotate-ca rollback',
+    'Show what that would do': 'kcert rotate-ca rollback --dry-run',
+    'Roll back the whole rotation, from a script': 'kcert rotate-ca rollback --to 0 --yes',
   })
 
   static override flags = {
-    to: numberFlag('N', 'the last phase that stays; 0: none', { min: 0, max: 11 }),
+    to: numberFlag('N', 'last phase to keep; 0 keeps none', { min: 0, max: 11 }),
     ...rotationConsentFlags,
     'by-runbook': booleanFlag(
-      'do nothing on nodes: say which scripts of `rotate-ca runbook --undo` come next, and do the rest',
+      'do not change nodes; print which scripts of `rotate-ca runbook --undo` to run next, and do the rest',
     ),
     'max-unavailable': maxUnavailable,
     pace,

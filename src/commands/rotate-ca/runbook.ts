@@ -9,52 +9,50 @@ import { phaseTable } from '../../rotation/phase-table.ts'
 import { newFolder, writeInto } from '../../system/new-folder.ts'
 
 export default class RotateCaRunbook extends RotationCommand {
-  static override summary =
-    'Write what a phase does on nodes as shell scripts, for sites where people run it there by hand.'
+  static override summary = 'Write the node changes of a phase as shell scripts, to run them by hand.'
 
   static override description =
-    `For each node one short script for a POSIX shell, with the prepared files beside it and the order in README.txt. A script compares
-the digest of every file with what was planned before it writes the first one, copies what it replaces as kcert does, writes by a
-rename, and restarts what must be restarted. It may be stopped and run again, and what is done is not done twice. The acts are those
-of the plan, prepared by what carries them out elsewhere: there is no second set of rules.
+    `kcert writes one short POSIX shell script for each node, the files that it needs, and the order in README.txt. Before a script
+writes anything, it compares the digest of every file with the plan. It copies each file that it replaces, writes with an atomic rename,
+and restarts components. You can stop a script and run it again: it skips completed work. The scripts make the same changes as kcert.
 
-The nodes are read and not changed. Through the API server one thing is done: in phase 9 the certificates of kubelets are asked for.
-What a phase does through the API server, its waits and its proofs stay with kcert: --by-runbook. So a phase goes to and fro:
+kcert reads the nodes and does not change them. On the API server it does one thing: in phase 9 it requests the kubelets' certificates.
+Run kcert with --by-runbook for the other steps of a phase: changes on the API server, waits and checks. A phase alternates between both:
 
-  kcert rotate-ca --phase 2 --by-runbook      says when scripts come next (exit code 3)
-  kcert rotate-ca runbook DIR --phase 2       writes them; they are run on their nodes
-  kcert rotate-ca --phase 2 --by-runbook      goes on, until the phase holds
+  kcert rotate-ca --phase 2 --by-runbook      exits with code 3 when scripts come next
+  kcert rotate-ca runbook DIR --phase 2       writes the scripts; run them on their nodes
+  kcert rotate-ca --phase 2 --by-runbook      continues, until the phase is complete
 
---undo writes what takes a phase back, the last one first: every file as its copy on the node says that it was. It goes to and fro with
-rotate-ca rollback --by-runbook, and is refused where rollback would be.
+--undo writes scripts that roll back a phase, the last one first. They restore each file from its copy on the node. Use them with
+rotate-ca rollback --by-runbook. kcert refuses them where it would refuse the rollback.
 
-DIR is made for its owner alone: new CA keys, and kubeconfigs with theirs, lie in it as files (0600) until they are carried to their
-node, and never on a command line. A script removes them beside itself once they are in place.`
+kcert creates DIR for its owner only. It contains new CA keys and kubeconfigs with keys (mode 0600) until you copy them to their nodes.
+Keys are never on a command line. A script deletes the keys beside it once they are in place.`
 
   static override exitCodes = {
     ...clusterExits,
-    [exitCodes.done]: 'the scripts are written, or nothing is to be done on nodes now',
+    [exitCodes.done]: 'the scripts are written, or there is nothing to do on nodes now',
     [exitCodes.usage]: 'wrong usage, or no inventory',
     [exitCodes.unreachable]: 'the cluster or a node did not answer',
-    [exitCodes.refused]: 'out of order, something else comes first, or DIR is there and not empty',
+    [exitCodes.refused]: 'out of order, a step on the API server comes first, or DIR is not empty',
   }
 
   static override examples = RotationCommand.examplesOf({
-    'What phase 1 does on nodes': 'kcert rotate-ca runbook phase-1 --phase 1',
-    'On the node, in the folder that was carried there':
+    'Write the scripts of phase 1': 'kcert rotate-ca runbook phase-1 --phase 1',
+    'Write the scripts of phase 2 and read the order':
       '<%= config.bin %> rotate-ca runbook phase-2 --phase 2 && less phase-2/README.txt',
-    'What takes phase 5 back': 'kcert rotate-ca runbook phase-5-back --phase 5 --undo',
-    'Which nodes have a script, for whoever hands them out': `kcert rotate-ca runbook phase-5 --phase 5 -o json | jq -r '.scripts[] | "\\(.order) \\(.node) \\(.path)"'`,
+    'Write the scripts that roll back phase 5': 'kcert rotate-ca runbook phase-5-back --phase 5 --undo',
+    'List the nodes and their scripts': `kcert rotate-ca runbook phase-5 --phase 5 -o json | jq -r '.scripts[] | "\\(.order) \\(.node) \\(.path)"'`,
   })
 
-  static override args = { DIR: operand('the folder to make, or an empty one') }
+  static override args = { DIR: operand('folder to create, or an empty folder') }
 
   static override flags = {
-    phase: numberFlag('N', 'the phase', { min: 1, max: phaseTable.length, required: true }),
-    undo: booleanFlag('scripts that take the phase back'),
+    phase: numberFlag('N', 'phase to write scripts for', { min: 1, max: phaseTable.length, required: true }),
+    undo: booleanFlag('write scripts that roll back the phase'),
     ...rotationPlaceFlags,
     ...rotationSettingsFlags,
-    output: reportFormatFlag('how to show what was written'),
+    output: reportFormatFlag('output format'),
   }
 
   protected override async perform(): Promise<ExitCode> {

@@ -7,15 +7,15 @@ const { waive, ca } = rotationSettingsFlags
 
 export default class RotateCaStatus extends RotationCommand {
   static override summary =
-    'Show a rotation phase by phase and node by node, with what is open and what was proven when.'
+    'Show the state of a rotation by phase and node, with pending items and the age of each check.'
 
   static override description =
-    `Read from the cluster and its nodes; the journal adds when a phase ran last and what its probes said, with their age. Nothing is
-written and nothing is probed anew: kcert rotate-ca verify does that.`
+    `kcert reads the state from the cluster and its nodes. The journal adds the last run of each phase and the results of its checks, with
+their age. This command writes nothing and does not repeat checks. To repeat them, run kcert rotate-ca verify.`
 
   static override exitCodes = {
     ...clusterExits,
-    [exitCodes.done]: 'it was shown',
+    [exitCodes.done]: 'the state was shown',
     [exitCodes.usage]: 'wrong usage, or no inventory',
     [exitCodes.unreachable]: 'the cluster did not answer',
     [exitCodes.refused]: 'other users can change the inventory or the journal',
@@ -23,10 +23,10 @@ written and nothing is probed anew: kcert rotate-ca verify does that.`
 
   static override examples = RotationCommand.examplesOf({
     Everything: 'kcert rotate-ca status',
-    'The phases with something open, for a script':
+    'List the incomplete phases, for a script':
       'kcert rotate-ca status -o json | jq \'.phases[] | select(.state != "holds") | .number\'',
-    'A page for the change ticket': 'kcert rotate-ca status -o html > rotation.html',
-    'Of a rotation whose files are elsewhere':
+    'Write an HTML page for the change ticket': 'kcert rotate-ca status -o html > rotation.html',
+    'Use an inventory and a journal in another folder':
       'kcert rotate-ca status --inventory lab/kcert.yaml --journal lab/kcert-rotation.jsonl',
   })
 
@@ -36,7 +36,7 @@ written and nothing is probed anew: kcert rotate-ca verify does that.`
     ...rotationPlaceFlags,
     output: formatFlag(
       [...reportFormats, 'html'],
-      'how to show it; html: a page in one file, without network or script',
+      'output format; html is one file without scripts or network access',
     ),
   }
 

@@ -9,39 +9,39 @@ import { writePublicFile } from '../../system/output-file.ts'
 const { waive, ca, soak } = rotationSettingsFlags
 
 export default class RotateCaVerify extends RotationCommand {
-  static override summary =
-    'Ask the questions of phase 11 at any time: who presents, trusts or stores the old CA.'
+  static override summary = 'Check what still uses, trusts or stores the old CA (phase 11), at any time.'
 
   static override description =
-    `Live handshakes with API servers, kubelets, webhooks and aggregated API servers; the files on every node; what every namespace and
-pod has; cluster-info and its signatures; and the TLS handshakes that fail at each API server, watched for --soak and compared with those
-before phase 1. No file and no object is changed. Where an API server counts errors that its log does not show, its log verbosity is
-5 during the watch, so that clients are named. After phase 12 it also checks that nothing trusts the old CA; what was waived
-for phase 12 is accepted, and named.`
+    `kcert connects to API servers, kubelets, webhooks and aggregated API servers. It reads the files on every node, the CAs in every
+namespace and pod, and cluster-info with its signatures. It watches the TLS handshake errors at each API server for --soak, and compares
+them with the rate before phase 1. It changes no file and no object. If the log of an API server does not show its errors, kcert sets the
+log verbosity to 5 during the watch, to find the clients.
+
+After phase 12, kcert also checks that nothing trusts the old CA. It lists what you accepted with --waive.`
 
   static override exitCodes = {
     ...clusterExits,
-    [exitCodes.done]: 'nothing speaks against it',
+    [exitCodes.done]: 'every check passed',
     [exitCodes.usage]: 'wrong usage, or no inventory',
-    [exitCodes.no]: 'something does; it is named',
+    [exitCodes.no]: 'a check failed',
     [exitCodes.unreachable]: 'the cluster did not answer',
-    [exitCodes.refused]: 'the evidence file exists and is not overwritten',
+    [exitCodes.refused]: 'the evidence file already exists',
   }
 
   static override examples = RotationCommand.examplesOf({
-    'Before phase 12': 'kcert rotate-ca verify',
-    'With a file for whoever asks how you know': 'kcert rotate-ca verify --soak 5m --evidence evidence.json',
-    'A handler whose owner answers for it': 'kcert rotate-ca verify --waive service/default/legacy-hook',
+    'Verify before phase 12': 'kcert rotate-ca verify',
+    'Save the evidence in a file': 'kcert rotate-ca verify --soak 5m --evidence evidence.json',
+    'Accept the risk for one webhook': 'kcert rotate-ca verify --waive service/default/legacy-hook',
   })
 
   static override flags = {
-    evidence: valueFlag('FILE', 'write the report with every handshake and proof to this file too, as JSON'),
-    force: booleanFlag('replace the evidence file', { dependsOn: ['evidence'] }),
+    evidence: valueFlag('FILE', 'write the report with every handshake and check to this file too, as JSON'),
+    force: booleanFlag('replace an existing evidence file', { dependsOn: ['evidence'] }),
     soak,
     ca,
     waive,
     ...rotationPlaceFlags,
-    output: reportFormatFlag('how to show it'),
+    output: reportFormatFlag('output format'),
   }
 
   protected override async perform(): Promise<ExitCode> {

@@ -8,15 +8,15 @@ export function authorityLines(authorities: readonly AuthorityView[], view: View
     view,
     authorities.map(({ ca, oldCa, newCa, hasBridge }) => [
       `${ca} CA`,
-      `${caText(oldCa)} → ${caText(newCa)}${hasBridge ? ', with a bridge' : ''}`,
+      `${caText(oldCa)} → ${caText(newCa)}${hasBridge ? ', with a bridge certificate' : ''}`,
     ]),
   )
 }
 
 function caText({ subject, notAfter }: CertificateView): string {
   return notAfter === undefined
-    ? `${subject} (made in phase 1)`
-    : `${subject} (until ${notAfter.slice(0, 10)})`
+    ? `${subject} (created in phase 1)`
+    : `${subject} (expires ${notAfter.slice(0, 10)})`
 }
 
 /** Returns certificates by what they are to the rotation: `old CN=kubernetes, new CN=kubernetes-ca-2`. */

@@ -2,8 +2,8 @@ import type { RotationStatus } from '../../rotation/report.ts'
 import { html, type Markup } from '../html/markup.ts'
 import { badge, page, section, type Tone, table, time } from '../html/page.ts'
 import { axis, bar } from '../html/timeline.ts'
-import { minuteOf, timeLeft } from '../time.ts'
-import { groupsOf, progressText } from './status.ts'
+import { timeLeft } from '../time.ts'
+import { groupsOf, lastRunText, progressText, riskTexts, stateText } from './status.ts'
 
 type PhaseView = RotationStatus['phases'][number]
 type NodeView = RotationStatus['nodes'][number]
@@ -39,25 +39,28 @@ function nextPart({ next, blockers }: RotationStatus): Markup {
     )}</ul>
 `
   }
-  if (next === undefined) return html`<p>Nothing is left to do.</p>\n`
+  if (next === undefined) return html`<p>Nothing left to do.</p>\n`
   return html`<p>Next: <code>${next.command}</code><br><span class="faint">${next.why}</span></p>
 `
 }
 
 function phaseItem(phase: PhaseView): Markup {
-  const { number, title, risk, state, gaps, remarks, evidence, lastRun } = phase
-  const word = state === 'open' ? `${gaps.length} open` : state
+  const { number, title, risk, state, remarks, evidence, lastRun } = phase
   return html`<li class="${toneOfState[state]}" data-number="${number}">
 <h3>Phase ${number}: ${title}</h3>
-<p>${badge(word, toneOfState[state])} <span class="faint">risk: ${risk}${lastRun === undefined ? '' : `; last run ${lastRun.event} ${minuteOf(lastRun.at)}`}</span></p>
+<p>${badge(stateText(phase), toneOfState[state])} <span class="faint">risk: ${riskTexts[risk]}${lastRun === undefined ? '' : `; last run ${lastRunText(lastRun)}`}</span></p>
 ${state === 'open' ? gateDetails(phase) : undefined}${remarks.map((remark) => html`<p class="faint">Note: ${remark}</p>\n`)}${
   evidence.length === 0
     ? undefined
-    : html`<details><summary>${evidence.length} proven</summary>${table(
-        'The last answer of each probe.',
+    : html`<details><summary>${evidence.length} verified</summary>${table(
+        'The last result of each check.',
         [
           { title: 'What', kind: 'name', cell: ({ key }) => key },
-          { title: 'Answer', kind: 'short', cell: ({ ok }) => badge(ok ? 'yes' : 'no', ok ? 'good' : 'bad') },
+          {
+            title: 'Result',
+            kind: 'short',
+            cell: ({ ok }) => badge(ok ? 'passed' : 'failed', ok ? 'good' : 'bad'),
+          },
           { title: 'Age', kind: 'short', cell: ({ ageSeconds }) => timeLeft(ageSeconds) },
           { title: 'Detail', cell: ({ detail }) => detail },
         ],
@@ -70,8 +73,8 @@ ${state === 'open' ? gateDetails(phase) : undefined}${remarks.map((remark) => ht
 
 /** The gate of a phase is what is not so yet, where. */
 function gateDetails({ gaps }: PhaseView): Markup {
-  return html`<details open><summary>What is open</summary>${table(
-    'The phase holds when nothing of this is left.',
+  return html`<details open><summary>Pending</summary>${table(
+    'The phase is complete when this list is empty.',
     [
       { title: 'At', kind: 'name', cell: ({ at }) => at },
       { title: 'What', cell: ({ what }) => what },
@@ -91,16 +94,16 @@ function authoritySection({ authorities, generatedAt }: RotationStatus): Markup 
     return bar(secondsLeft, secondsLeft < 0 ? 'bad' : 'good', timeLeft(secondsLeft))
   }
   return section(
-    'When the CAs end',
+    'When the CAs expire',
     table(
-      'The bar is the time that is left; its scale grows with the distance from now.',
+      'The bar is the time left; the scale is not linear.',
       [
         { title: 'CA', kind: 'name', cell: ({ name }) => name },
         { title: 'Subject', cell: ({ subject }) => subject },
         {
           title: 'Ends',
           kind: 'short',
-          cell: ({ notAfter }) => (notAfter === undefined ? 'made in phase 1' : time(notAfter)),
+          cell: ({ notAfter }) => (notAfter === undefined ? 'created in phase 1' : time(notAfter)),
         },
         {
           title: 'Timeline',
@@ -118,7 +121,7 @@ function nodeSection(nodes: readonly NodeView[]): Markup {
   return section(
     'Nodes',
     table<NodeView>(
-      'Where something is open, by the numbers of the phases.',
+      'Nodes, and the phases with something pending on each.',
       [
         { title: 'Node', kind: 'name', cell: ({ name }) => name },
         { title: 'Role', cell: ({ isControlPlane }) => (isControlPlane ? 'control plane' : 'worker') },
@@ -127,9 +130,9 @@ function nodeSection(nodes: readonly NodeView[]): Markup {
           cell: ({ isReady, unreachable }) =>
             unreachable === undefined
               ? badge(isReady ? 'Ready' : 'not Ready', isReady ? 'good' : 'bad')
-              : html`${badge('no answer', 'bad')} ${unreachable}`,
+              : html`${badge('unreachable', 'bad')} ${unreachable}`,
         },
-        { title: 'Open in phases', cell: ({ openPhases }) => openPhases.join(', ') || 'none' },
+        { title: 'Pending in phases', cell: ({ openPhases }) => openPhases.join(', ') || 'none' },
       ],
       nodes,
     ),

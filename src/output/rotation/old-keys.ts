@@ -12,11 +12,11 @@ export function keptKeyLines(kept: KeptKeys | undefined): string[] {
   if (kept === undefined) return []
   const { files, encrypted = [], archive, destroy } = kept
   const plain = [
-    `the old CA's key still lies on ${nodesText(files)}, readable by root alone (${counted(files.length, 'file')}); to keep it elsewhere, or nowhere:`,
+    `the old CA's key is still on ${nodesText(files)}, readable only by root (${counted(files.length, 'file')}); to archive or destroy it:`,
     `  ${printable(archive)}`,
     `  ${printable(destroy)}`,
   ]
-  const locked = `${counted(encrypted.length, 'encrypted key')} on ${nodesText(encrypted)} may be the old CA's; which, and how that is told: ${printable(destroy)} --dry-run`
+  const locked = `${counted(encrypted.length, 'encrypted key')} on ${nodesText(encrypted)} may be the old CA's; to list the files and how to check them: ${printable(destroy)} --dry-run`
   return [...(files.length === 0 ? [] : plain), ...(encrypted.length === 0 ? [] : [locked])]
 }
 
@@ -41,19 +41,19 @@ export function renderOldKeys(report: RotationOldKeys, view: View): string {
     ]),
     archived.map((path) => `archived: ${printable(path)}`),
     encrypted.flatMap(({ node, path, why, next }) => [
-      `${paint.status.warning('left alone:')} ${printable(`${node}:${path}`)}: ${why}`,
+      `${paint.status.warning('skipped:')} ${printable(`${node}:${path}`)}: ${why}`,
       ...adviceLines({ next }),
     ]),
     unreachable.map(
-      ({ node, why }) => `${paint.severity.critical('not looked at:')} ${printable(node)}: ${printable(why)}`,
+      ({ node, why }) => `${paint.severity.critical('not checked:')} ${printable(node)}: ${printable(why)}`,
     ),
     [outcomeText(report)],
   ])
 }
 
 function heldText({ ca, state }: OldKeyFile): string {
-  if (state === 'removed') return ca === undefined ? 'an overwritten key' : `key of the ${ca} CA`
-  return ca === undefined ? 'nothing: overwritten, not yet removed' : `key of the ${ca} CA`
+  if (state === 'removed') return ca === undefined ? 'overwritten key' : `key of the ${ca} CA`
+  return ca === undefined ? 'overwritten, not yet removed' : `key of the ${ca} CA`
 }
 
 /** Copies have their digest for a name: twelve digits tell them apart. */
@@ -64,26 +64,28 @@ function shortDigest(path: string): string {
 function outcomeText({ outcome, way, unreachable, encrypted }: RotationOldKeys): string {
   switch (outcome) {
     case 'nothing-left':
-      return "nothing is left to do: no node has the old CA's key in kcert's folders"
+      return "nothing left to do: no node has the old CA's key in kcert's folders"
     case 'planned':
-      return `planned; nothing has been ${way === 'archive' ? 'written or removed' : 'removed'}`
+      return `plan only; nothing was ${way === 'archive' ? 'written or removed' : 'removed'}`
     case 'declined':
-      return 'declined: nothing has been removed'
+      return 'declined: nothing was removed'
     case 'incomplete':
-      return `not at its end: ${[againText(unreachable), leftText(encrypted)].flat().join('; ')}`
+      return `incomplete: ${[againText(unreachable), leftText(encrypted)].flat().join('; ')}`
     case 'done':
       return way === 'archive'
-        ? "done: the old CA's key is in the archive, and in kcert's folders on no node"
-        : "done: the old CA's key is in kcert's folders on no node; backups of nodes and snapshots are yours to look after"
+        ? "done: the old CA's key is in the archive and no longer in kcert's folders on any node"
+        : "done: the old CA's key is no longer in kcert's folders on any node; check node backups and snapshots yourself"
   }
 }
 
 function againText(unreachable: RotationOldKeys['unreachable']): string[] {
   if (unreachable.length === 0) return []
   const names = unreachable.map(({ node }) => node).join(', ')
-  return [`run the same command again when ${printable(names)} can be reached`]
+  return [`run the same command again when ${printable(names)} is reachable`]
 }
 
 function leftText({ length }: RotationOldKeys['encrypted']): string[] {
-  return length === 0 ? [] : [`left to you: ${counted(length, 'encrypted key')} that may be the old CA's`]
+  return length === 0
+    ? []
+    : [`for you to check: ${counted(length, 'encrypted key')} that may be the old CA's`]
 }

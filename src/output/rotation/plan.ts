@@ -9,10 +9,10 @@ import { placesText, splitPlace } from './places.ts'
 import { blockerLines } from './status.ts'
 
 const risks = {
-  reads: 'reads only',
+  reads: 'read-only',
   writes: 'writes files and objects, restarts nothing',
   restarts: 'restarts processes or pods',
-  'no-return': 'THERE IS NO WAY BACK FROM IT',
+  'no-return': 'CANNOT BE UNDONE',
 } as const
 
 /** Returns one phase's plan, as it is shown before it is agreed to. */
@@ -20,7 +20,7 @@ export function renderPhasePlan(
   plan: PhasePlanView,
   view: View,
   isUndo = false,
-  whenDone = 'holds already: nothing is to be done',
+  whenDone = 'already complete: nothing to do',
 ): string {
   const { number, title, risk, steps, remarks, gaps } = plan
   const { paint } = view
@@ -29,34 +29,31 @@ export function renderPhasePlan(
     `  ${risk === 'no-return' ? paint.severity.critical(risks[risk]) : risks[risk]}; about ${durationText(plan.estimatedSeconds)}`,
   ]
   const holds = !isUndo && gaps.length === 0 ? [`  ${whenDone}`] : []
-  const nothing = isUndo && steps.length === 0 ? ['  changed nothing that must be taken back'] : []
+  const nothing = isUndo && steps.length === 0 ? ['  nothing to roll back'] : []
   const notes = remarks.map((remark) => `  ${paint.faint('note:')} ${printable(remark)}`)
   return `${[...head, ...holds, ...nothing, ...stepLines(steps, view), ...notes].join('\n')}\n`
 }
 
-/** Returns a whole plan: what is there, what is done, whom it concerns, and what stands in the way. */
+/** Returns a whole plan: what is there, what is done, affected, and what stands in the way. */
 export function renderPlan(plan: RotationPlan, view: View, isUndo = false): string {
-  const whenDone = plan.scope === 'whole' ? 'holds by then: nothing is to be done' : undefined
+  const whenDone = plan.scope === 'whole' ? 'will be complete by then: nothing to do' : undefined
   const phases = plan.phases.map((phase) =>
     renderPhasePlan(phase, view, isUndo, whenDone).trimEnd().split('\n'),
   )
   if (plan.scope === 'phase') {
-    const none = isUndo && phases.length === 0 ? ['nothing has been changed that could be taken back'] : []
+    const none = isUndo && phases.length === 0 ? ['nothing to roll back'] : []
     return joinSections([authorityLines(plan.authorities, view), ...phases, none])
   }
   return joinSections([
-    [
-      view.paint.heading('CA rotation, planned; nothing has been written'),
-      ...authorityLines(plan.authorities, view),
-    ],
-    partyLines('VERIFIER', plan.verifiers, view),
-    partyLines('PRESENTER', plan.presenters, view),
+    [view.paint.heading('CA rotation plan; nothing was written'), ...authorityLines(plan.authorities, view)],
+    partyLines('TRUST HOLDER', plan.verifiers, view),
+    partyLines('CREDENTIAL HOLDER', plan.presenters, view),
     ...phases,
     disturbanceLines(plan, view),
     radiusLines(plan, view),
-    plan.blockers.length === 0 ? ['nothing stands in the way'] : blockerLines(plan.blockers, view),
+    plan.blockers.length === 0 ? ['nothing blocks the rotation'] : blockerLines(plan.blockers, view),
     [
-      `about ${durationText(plan.estimatedSeconds)} in all, by what was measured; each phase is foreseen on what the ones before it leave, and plans anew when its turn comes`,
+      `about ${durationText(plan.estimatedSeconds)} in total, estimated from measurements; kcert plans each phase again before it runs it`,
     ],
   ])
 }
@@ -167,7 +164,7 @@ function disturbanceLines({ restarts, rolls }: RotationPlan, { paint }: View): s
   )
   const apis = restarts.some(({ process: id }) => id.endsWith('/kube-apiserver'))
   return [
-    paint.heading('what restarts'),
+    paint.heading('restarts'),
     ...[...byName].map(([name, its]) => {
       const nodes = its.map(({ process: id }) => id.slice(0, id.indexOf('/')))
       return `  ${name} on ${printable(someOf(nodes, 6))}`
@@ -175,7 +172,7 @@ function disturbanceLines({ restarts, rolls }: RotationPlan, { paint }: View): s
     ...(apis ? [] : ['  no API server restarts']),
     ...rolls.map(
       ({ workload, phases, pods }) =>
-        `  ${printable(workload)} is rolled in ${phasesText(phases)} (${counted(pods, 'pod')})`,
+        `  ${printable(workload)} is rolled out in ${phasesText(phases)} (${counted(pods, 'pod')})`,
     ),
   ]
 }
@@ -190,41 +187,47 @@ function radiusLines({ blastRadius, authorities }: RotationPlan, { paint }: View
   const outside = kubeconfigs.filter(({ onNode }) => !onNode)
   const pin = authorities.find(({ ca }) => ca === 'cluster')?.oldPin
   return [
-    paint.heading('whom it concerns'),
+    paint.heading('affected'),
     `  ${counted(pods, 'pod')} with the CA in a volume`,
-    ...caBundles.map(({ id, server }) => `  ${printable(id)}: verified by the old CA (${printable(server)})`),
+    ...caBundles.map(
+      ({ id, server }) => `  ${printable(id)}: verified with the old CA (${printable(server)})`,
+    ),
     ...(appliedBundles.length === 0
       ? []
       : [
-          `  manifests applied with kubectl have the old CA in ${printable(someOf(appliedBundles, 6))}: they would bring it back; put both CAs into their caBundle after phase 9, the new one alone after phase 12`,
+          `  manifests applied with kubectl contain the old CA and would restore it: ${printable(someOf(appliedBundles, 6))}. Put both CAs into their caBundle after phase 9, and only the new CA after phase 12`,
         ]),
     ...foreign.map(
       ({ presenter, leaf }) =>
-        `  ${printable(presenter)} shows ${printable(leaf.subject)}, signed by the old CA: its owner re-issues it before phase 12`,
+        `  ${printable(presenter)} serves ${printable(leaf.subject)}, signed by the old CA: its owner must reissue it before phase 12`,
     ),
     ...stored.map(
       ({ object, what, owner }) =>
-        `  ${printable(object)} ${printable(what)}: ${owner === undefined ? 'its owner' : `its owner (${printable(owner)})`} replaces it before phase 12`,
+        `  ${printable(object)} ${printable(what)}: ${owner === undefined ? 'its owner' : `its owner (${printable(owner)})`} must replace it before phase 12`,
     ),
-    ...storedUnread.map((kind) => `  ${kind}s of others could not be looked at: kcert may not list them`),
+    ...storedUnread.map(
+      (kind) => `  ${kind}s of other applications were not checked: kcert may not list them`,
+    ),
     `  ${counted(kubeconfigs.length - outside.length, 'kubeconfig')} on nodes, rewritten in phase 7`,
     ...outside.map(
-      ({ id }) => `  kubeconfig ${printable(id)} lies outside the nodes: its owner needs another`,
+      ({ id }) => `  kubeconfig ${printable(id)} is outside the nodes: its owner needs a new one`,
     ),
     ...(joinTokens.length === 0
       ? []
       : [
-          `  join tokens ${printable(joinTokens.join(', '))}: whoever joins with ${pin === undefined ? 'the old pin' : pin} can until phase 12`,
+          `  join tokens ${printable(joinTokens.join(', '))}: nodes can join with ${pin === undefined ? 'the old --discovery-token-ca-cert-hash' : pin} until phase 12`,
         ]),
     ...barePods.map((id) =>
-      printable(commandLine`  Pod ${id} has no controller: restart it yourself, or --waive ${id}`),
+      printable(
+        commandLine`  Pod ${id} has no controller: restart it yourself, or accept the risk with --waive ${id}`,
+      ),
     ),
-    '  copies of admin.conf and other kubeconfigs that nobody told kcert about stop working in phase 12',
+    '  copies of admin.conf and other kubeconfigs that kcert does not know stop working in phase 12',
   ]
 }
 
 /** Returns `8 min`, `40 s`. */
 export function durationText(seconds: number): string {
-  if (seconds < 1) return 'a moment'
+  if (seconds < 1) return 'less than 1 s'
   return seconds < 100 ? `${Math.ceil(seconds)} s` : `${Math.round(seconds / 60)} min`
 }

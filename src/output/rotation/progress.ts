@@ -54,7 +54,7 @@ export function rotationProgress(view: ProgressView): RotationProgress {
     if (shown === undefined) return
     const { what, sinceMs, waitsFor } = shown
     const elapsed = `${Math.floor((nowMs() - sinceMs) / 1000)} s`
-    const beside = others.length === 0 ? '' : ` (and ${others.length} more at once)`
+    const beside = others.length === 0 ? '' : ` (and ${others.length} more in parallel)`
     const detail = waitsFor === undefined ? '' : `${waitsFor}; `
     const text = shortened(
       printable(`  … ${elapsed}${beside} ${detail}${what}`),
@@ -81,7 +81,7 @@ export function rotationProgress(view: ProgressView): RotationProgress {
         return
       }
       case 'waiting': {
-        const missing = `${event.missing.length.toLocaleString('en')} to go: ${someOf(
+        const missing = `${event.missing.length.toLocaleString('en')} pending: ${someOf(
           event.missing.map(({ at, what }) => `${at} (${what})`),
           3,
         )}`
@@ -96,7 +96,7 @@ export function rotationProgress(view: ProgressView): RotationProgress {
       }
       case 'phase-held':
         doing.clear()
-        line(`${paint.heading(`phase ${event.phase}`)} ${paint.status.ok('holds')}`)
+        line(`${paint.heading(`phase ${event.phase}`)} ${paint.status.ok('complete')}`)
         for (const remark of event.remarks) line(`  ${paint.faint('note:')} ${printable(remark)}`)
         return
       case 'phase-stopped':

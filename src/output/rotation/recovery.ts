@@ -4,10 +4,10 @@ import { printable } from '../terminal.ts'
 import type { View } from '../view.ts'
 
 const outcomes = {
-  'nothing-expired': 'no CA on these nodes has expired: nothing is to be recovered',
-  planned: 'planned; nothing has been written',
-  declined: 'declined: nothing has been written',
-  recovered: 'done: the components of these nodes run on certificates that are valid',
+  'nothing-expired': 'no CA on these nodes has expired: nothing to recover',
+  planned: 'plan only; nothing was written',
+  declined: 'declined: nothing was written',
+  recovered: 'done: the components of these nodes have valid certificates',
 } as const
 
 /** Returns what a recovery did or would do, and what it leaves to others. */
@@ -17,7 +17,7 @@ export function renderRecovery(report: RotationRecovery, { paint }: View): strin
   const lines = [
     ...renewed.map(
       ({ subject, expired, until }) =>
-        `${paint.heading(printable(subject))} expired ${expired.slice(0, 10)}: renewed until ${until.slice(0, 10)}, name and key as they were`,
+        `${paint.heading(printable(subject))} expired ${expired.slice(0, 10)}: renewed until ${until.slice(0, 10)} with the same name and key`,
     ),
     ...[...byNode].flatMap(([node, its]) => [
       `${printable(node)}: ${counted(its.length, 'file')}`,

@@ -9,13 +9,12 @@ import { durationText } from './plan.ts'
 /** Returns what came of a run: each phase with its time, and the next command. */
 export function renderRun({ direction, phases, outcome, next, oldKeys }: RotationRun, view: View): string {
   const { paint } = view
-  const held = direction === 'forward' ? 'holds' : 'taken back'
-  const nothing =
-    direction === 'back' ? 'nothing has been changed that could be taken back' : 'nothing was to be done'
+  const held = direction === 'forward' ? 'complete' : 'rolled back'
+  const nothing = direction === 'back' ? 'nothing to roll back' : 'nothing to do'
   const phaseTable = table(view, phases, [
     { title: 'PHASE', cell: ({ number }) => String(number).padStart(5) },
     saidColumn('OUTCOME', paint, ({ outcome: its }) =>
-      its === 'held' ? [held, 'ok'] : ['declined: nothing was done', 'warning'],
+      its === 'held' ? [held, 'ok'] : ['declined', 'warning'],
     ),
     { title: 'TOOK', cell: (phase) => durationText(secondsOf(phase)) },
     { title: 'ACTIONS', cell: ({ actions }) => (actions === 0 ? 'none' : actions.toLocaleString('en')) },
@@ -26,7 +25,7 @@ export function renderRun({ direction, phases, outcome, next, oldKeys }: Rotatio
   )
   const left =
     next === undefined
-      ? ['nothing is left to do', ...keptKeyLines(oldKeys)]
+      ? ['nothing left to do', ...keptKeyLines(oldKeys)]
       : [`${paint.heading('next:')} ${printable(next.command)}`, `  ${printable(next.why)}`]
   return joinSections([
     phases.length === 0 ? [nothing] : phaseTable,

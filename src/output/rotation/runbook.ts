@@ -10,13 +10,13 @@ export function renderRunbook(runbook: RotationRunbook, { paint }: View): string
   const groups = [...order.values()].flatMap((group) => {
     const [{ order: number, atOnce } = { order: 0, atOnce: 1 }] = group
     const most = Math.min(atOnce, group.length)
-    const beside = group.length > 1 ? `, ${most} of these at the same time at most` : ''
+    const beside = group.length > 1 ? `, at most ${most} at a time` : ''
     return [
       `${paint.heading(`${number}.`)} on ${group.length === 1 ? 'this node' : `these ${group.length} nodes`}${beside}:`,
       ...group
         .slice(0, mostShown)
         .flatMap(({ node, path, acts }) => [
-          `  ${printable(node)}: sh ${printable(path.slice(path.indexOf('/') + 1))}, in what was carried there of ${printable(`${folder}/${path.slice(0, path.indexOf('/'))}`)}`,
+          `  ${printable(node)}: sh ${printable(path.slice(path.indexOf('/') + 1))}, in the copy of ${printable(`${folder}/${path.slice(0, path.indexOf('/'))}`)}`,
           ...acts.map((act) => `      ${printable(act)}`),
         ]),
       ...(group.length > mostShown ? [`  and ${counted(group.length - mostShown, 'node')} more`] : []),
@@ -24,17 +24,17 @@ export function renderRunbook(runbook: RotationRunbook, { paint }: View): string
   })
   const lines = [
     `${paint.heading(`phase ${phase}`)} ${printable(title)}`,
-    ...(scripts.length === 0 ? ['nothing is to be done on nodes now'] : groups),
+    ...(scripts.length === 0 ? ['nothing to do on nodes now'] : groups),
     ...(scripts.length === 0
       ? []
       : [
           '',
-          'Some of these files hold private keys: carry each folder to its own node alone, over a way that you trust, and remove it here',
-          'afterwards. There, as root: sh run.sh. A script may be stopped and run again; it refuses where a file is not as it was planned.',
+          'Some of these files contain private keys: copy each folder only to its own node, over a secure channel, and delete it here',
+          'afterwards. Run there as root: sh run.sh. You can stop a script and run it again; it refuses if a file changed since the plan.',
         ]),
     `next: ${printable(next.command)}`,
     `      ${printable(next.why)}`,
-    ...(back === undefined ? [] : [`to take back what they did, scripts too: ${printable(back)}`]),
+    ...(back === undefined ? [] : [`to roll back these changes by scripts: ${printable(back)}`]),
   ]
   return `${lines.join('\n')}\n`
 }

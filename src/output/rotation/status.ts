@@ -12,15 +12,15 @@ import { placesText, splitPlace } from './places.ts'
 type PhaseView = RotationStatus['phases'][number]
 
 const states = {
-  'not-begun': 'not begun',
-  'under-way': 'under way',
-  finished: 'finished: nobody trusts the old CA any more',
+  'not-begun': 'not started',
+  'under-way': 'in progress',
+  finished: 'finished: the old CA is no longer trusted',
 } as const
 
 const positions = {
-  introducing: 'nobody presents the new CA yet',
-  presenting: 'the new CA is presented',
-  dropping: 'the old CA is being dropped: there is no way back',
+  introducing: 'certificates of the new CA are not used yet',
+  presenting: 'certificates of the new CA are in use',
+  dropping: 'the old CA is being removed; rollback is no longer possible',
 } as const
 
 /** Returns where the rotation stands, and the next command. */
@@ -47,7 +47,7 @@ function headLines(status: RotationStatus, view: View): string[] {
   ]
 }
 
-/** Returns where it stands in a few words: "under way: nobody presents the new CA yet". */
+/** Returns where it stands in a few words: "under way: certificates of the new CA are not used yet". */
 export function progressText({ state, position }: RotationStatus): string {
   return state === 'under-way' ? `${states[state]}: ${positions[position]}` : states[state]
 }
@@ -56,18 +56,39 @@ function phaseLines({ phases }: RotationStatus, view: View): string[] {
   return table(view, phases, [
     { title: 'PHASE', cell: ({ number }) => String(number).padStart(5) },
     { title: 'STATE', cell: stateText, paint: (phase, cell) => strokeOf(phase, view.paint)(cell) },
-    { title: 'RISK', cell: ({ risk }) => risk, dropRank: 2 },
+    { title: 'RISK', cell: ({ risk }) => riskTexts[risk], dropRank: 2 },
     { title: 'WHAT', cell: ({ title }) => title, shrinkTo: 24 },
     {
       title: 'LAST RUN',
-      cell: ({ lastRun }) => (lastRun === undefined ? '' : `${lastRun.event} ${minuteOf(lastRun.at)}`),
+      cell: ({ lastRun }) => (lastRun === undefined ? '' : lastRunText(lastRun)),
       dropRank: 1,
     },
   ])
 }
 
-function stateText({ state, gaps }: PhaseView): string {
-  return state === 'open' ? `${gaps.length.toLocaleString('en')} open` : state
+export const riskTexts: Readonly<Record<PhaseView['risk'], string>> = {
+  reads: 'read-only',
+  writes: 'writes',
+  restarts: 'restarts',
+  'no-return': 'irreversible',
+}
+
+const events = {
+  begun: 'started',
+  held: 'completed',
+  stopped: 'stopped',
+  undone: 'rolled back',
+} as const
+
+/** Returns "completed 2026-11-20 08:41". */
+export function lastRunText({ event, at }: NonNullable<PhaseView['lastRun']>): string {
+  return `${events[event]} ${minuteOf(at)}`
+}
+
+/** Returns the state of a phase as a reader calls it: complete, how many items are pending, or waiting for an earlier phase. */
+export function stateText({ state, gaps }: PhaseView): string {
+  if (state === 'open') return `${gaps.length.toLocaleString('en')} pending`
+  return state === 'holds' ? 'complete' : 'waiting'
 }
 
 function strokeOf({ state }: PhaseView, { status, faint }: Paint) {
@@ -106,9 +127,9 @@ function openLines({ number, state, gaps, remarks }: PhaseView, view: View): str
   return [
     ...table(view, groups.slice(0, mostGaps), [
       { title: 'AT', cell: ({ at }) => at, shrinkTo: 24, cut: 'middle' },
-      { title: `OPEN IN PHASE ${number}`, cell: ({ what }) => what, shrinkTo: 24 },
+      { title: `PENDING IN PHASE ${number}`, cell: ({ what }) => what, shrinkTo: 24 },
     ]),
-    ...(more > 0 ? [`and ${more.toLocaleString('en')} more: -o json has all`] : []),
+    ...(more > 0 ? [`and ${more.toLocaleString('en')} more: -o json shows all`] : []),
     ...notes,
   ]
 }
@@ -140,12 +161,12 @@ function evidenceLines({ phases }: RotationStatus, view: View): string[] {
   return table(view, rows, [
     { title: 'PHASE', cell: ({ number }) => String(number).padStart(5) },
     {
-      title: 'PROVEN',
+      title: 'CHECK',
       cell: ({ what, places, key }) => (places.length < 2 ? key : `${what} on ${placesText(places, 4)}`),
       shrinkTo: 30,
       cut: 'middle',
     },
-    saidColumn('ANSWER', view.paint, ({ ok }) => yesOrNo[`${ok}`]),
+    saidColumn('OK', view.paint, ({ ok }) => yesOrNo[`${ok}`]),
     { title: 'AGE', cell: ({ oldestSeconds }) => timeLeft(oldestSeconds) },
     { title: 'DETAIL', cell: ({ detail }) => detail, shrinkTo: 12, dropRank: 1 },
   ])
@@ -159,7 +180,7 @@ function nodeLines({ nodes }: RotationStatus, view: View): string[] {
     {
       title: 'STATE',
       cell: ({ isReady, unreachable }) =>
-        unreachable === undefined ? (isReady ? 'Ready' : 'not Ready') : `does not answer: ${unreachable}`,
+        unreachable === undefined ? (isReady ? 'Ready' : 'not Ready') : `unreachable: ${unreachable}`,
       paint: ({ isReady, unreachable }, cell) =>
         status[isReady && unreachable === undefined ? 'ok' : 'critical'](cell),
       shrinkTo: 12,
@@ -170,7 +191,7 @@ function nodeLines({ nodes }: RotationStatus, view: View): string[] {
         skew === undefined ? '' : `${skew >= 0 ? '+' : ''}${skew.toFixed(2)} s`,
       dropRank: 1,
     },
-    { title: 'OPEN IN PHASES', cell: ({ openPhases }) => openPhases.join(', ') || 'none' },
+    { title: 'PENDING IN PHASES', cell: ({ openPhases }) => openPhases.join(', ') || 'none' },
   ])
 }
 
@@ -186,6 +207,6 @@ function nextLines({ next, blockers, state, oldKeys }: RotationStatus, view: Vie
   if (blockers.length > 0) return blockerLines(blockers, view)
   if (next !== undefined)
     return [`${view.paint.heading('next:')} ${printable(next.command)}`, `  ${printable(next.why)}`]
-  const another = '; the next rotation begins with a journal of its own: --journal FILE'
-  return [`nothing is left to do${state === 'finished' ? another : ''}`, ...keptKeyLines(oldKeys)]
+  const another = '; start the next rotation with a new journal: --journal FILE'
+  return [`nothing left to do${state === 'finished' ? another : ''}`, ...keptKeyLines(oldKeys)]
 }

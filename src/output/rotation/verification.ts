@@ -16,21 +16,21 @@ export function renderVerification({ holds, authorities, checks }: RotationVerif
   return joinSections([
     authorityLines(authorities, view),
     table(view, checks, [
-      saidColumn('ANSWER', paint, ({ ok }) => yesOrNo[`${ok}`]),
-      { title: 'QUESTION', cell: ({ what }) => what, shrinkTo: 24 },
-      { title: 'LOOKED AT', cell: ({ checked }) => checked.toLocaleString('en') },
+      saidColumn('OK', paint, ({ ok }) => yesOrNo[`${ok}`]),
+      { title: 'CHECK', cell: ({ what }) => what, shrinkTo: 24 },
+      { title: 'CHECKED', cell: ({ checked }) => checked.toLocaleString('en') },
     ]),
     table(view, findings.slice(0, mostFindings), [
       { title: 'AT', cell: ({ at }) => at, shrinkTo: 20, cut: 'middle' },
       { title: 'FOUND', cell: ({ what }) => what, shrinkTo: 20 },
       { title: 'NEXT', cell: ({ next = '' }) => next, shrinkTo: 20, dropRank: 1 },
     ]),
-    accepted.map(({ at, what }) => `accepted by --waive, at ${printable(at)}: ${printable(what)}`),
-    more > 0 ? [`and ${more.toLocaleString('en')} more: -o json has all`] : [],
+    accepted.map(({ at, what }) => `accepted with --waive at ${printable(at)}: ${printable(what)}`),
+    more > 0 ? [`and ${more.toLocaleString('en')} more: -o json shows all`] : [],
     [
       holds
-        ? paint.status.ok('nothing speaks against it: nobody presents the old CA')
-        : paint.status.critical('not yet: what is named above is to be done first'),
+        ? paint.status.ok('verified: nothing presents the old CA')
+        : paint.status.critical('not verified: fix the findings above first'),
     ],
   ])
 }

@@ -198,7 +198,11 @@ export class Board {
   private brokenBy(cell: Cell, value: number): BrokenPair | undefined {
     const flaw = cell.flaw?.(this.list(value))
     if (flaw !== undefined) {
-      const nobody = { presenter: cell.label, verifier: 'whoever asks for a certificate', shows: undefined }
+      const nobody = {
+        presenter: cell.label,
+        verifier: 'clients that request certificates',
+        shows: undefined,
+      }
       return { kind: 'signing', ...nobody, trusts: [], refusing: [], flaw }
     }
     for (const one of cell.presentsIn) {

@@ -262,6 +262,6 @@ test('a refusal of a plan that stops a signer names it', () => {
   expect(refusalOf({ ...edge, flaw: 'two certificates' })).toEqual({
     what: 'the plan of phase 9 would stop a: two certificates',
     why: 'after "write cp1:/a" nobody gets a certificate signed',
-    next: 'nothing was done; look at the signing files of the controller-managers: kcert rotate-ca plan',
+    next: 'nothing was done; kcert rotate-ca plan',
   })
 })

@@ -104,7 +104,7 @@ function runLanes(world: World, lanes: readonly Lane[]): BrokenEdge | undefined 
   const phase = lanes[0]?.steps[0]?.phase ?? 0
   const names = lanes.slice(0, 3).map(({ name }) => name)
   const more = lanes.length > 3 ? ` and ${lanes.length - 3} more` : ''
-  const broken = edgeOf(world, phase, `${names.join(', ')}${more} side by side`)
+  const broken = edgeOf(world, phase, `${names.join(', ')}${more} in parallel`)
   for (const [cell, { ends }] of all) board.set(cell, [...ends])
   world.clockMs = endMs
   // The lane that wrote last may have ended last.
@@ -116,11 +116,12 @@ function runLanes(world: World, lanes: readonly Lane[]): BrokenEdge | undefined 
 /** Returns an edge as the refusal of its plan. */
 export function refusalOf(edge: BrokenEdge): Refusal {
   const { kind, presenter, verifier, shows, trusts, refusing, flaw, after, phase } = edge
+  const advice = adviceFor[flaw === undefined ? kind : 'signing']
   if (flaw !== undefined) {
     return {
       what: `the plan of phase ${phase} would stop ${presenter}: ${flaw}`,
-      why: `after "${after}" nobody gets a certificate signed`,
-      next: ['nothing was done', nextFor.signing].join('; '),
+      why: `after "${after}" no certificate request would be signed; nothing was changed; ${advice.why}`,
+      next: advice.next,
     }
   }
   const known = trusts.map(({ subject, digest }) => `${subject} (${digest.slice(0, 12)})`)
@@ -129,22 +130,43 @@ export function refusalOf(edge: BrokenEdge): Refusal {
   return {
     what: `the plan of phase ${phase} breaks a connection: ${verifier} would refuse ${presenter}${manner}`,
     why:
-      `after "${after}" it would meet a certificate signed by ${shows?.issuer ?? 'nobody known'}, ` +
-      `and may know ${known.length === 0 ? 'no CA' : `only ${known.join(', ')}`}`,
-    next: ['nothing was done', nextFor[kind]].join('; '),
+      `after "${after}" the certificate would be signed by ${shows?.issuer ?? 'an unknown CA'}, ` +
+      `and the trusted CAs might be ${known.length === 0 ? 'none' : `only ${known.join(', ')}`}; ` +
+      `nothing was changed; ${advice.why}`,
+    next: advice.next,
   }
 }
 
-const nextFor: Record<BrokenPair['kind'], string> = {
-  signing: 'look at the signing files of the controller-managers: kcert rotate-ca plan',
-  server:
-    'accept the risk with --waive, or make every verifier trust both CAs first: kcert rotate-ca --through 7',
-  client: 'API servers must know both CAs first: kcert rotate-ca --phase 5',
-  'kubelet-client': 'kubelets and cluster-info must know both CAs first: kcert rotate-ca --phase 5',
-  'kubelet-serving':
-    'API servers must have read --kubelet-certificate-authority first: kcert rotate-ca --phase 5',
-  'front-proxy':
-    'handlers must have read both front-proxy CAs first: kcert rotate-ca --phase 5; kcert rotate-ca --phase 9',
-  handler: 'its owner re-issues the certificate, or its caBundle gets both CAs: kcert rotate-ca --phase 9',
-  user: 'kubelets, controller-managers and schedulers must know both CAs first: kcert rotate-ca --through 6',
+type Advice = Pick<Refusal, 'why' | 'next'>
+
+const adviceFor: Readonly<Record<BrokenPair['kind'], Advice>> = {
+  signing: {
+    why: 'check the signing files of the controller-managers',
+    next: 'kcert rotate-ca plan',
+  },
+  server: {
+    why: 'all clients must trust both CAs first (to accept the risk: --waive)',
+    next: 'kcert rotate-ca --through 7',
+  },
+  client: { why: 'API servers must trust both CAs first', next: 'kcert rotate-ca --phase 5' },
+  'kubelet-client': {
+    why: 'kubelets and cluster-info must have both CAs first',
+    next: 'kcert rotate-ca --phase 5',
+  },
+  'kubelet-serving': {
+    why: 'API servers must have read --kubelet-certificate-authority first',
+    next: 'kcert rotate-ca --phase 5',
+  },
+  'front-proxy': {
+    why: 'webhooks and aggregated API servers must have read both front-proxy CAs first, in phases 5 and 9',
+    next: 'kcert rotate-ca --phase 5',
+  },
+  handler: {
+    why: 'its owner must reissue the certificate, or its caBundle must have both CAs',
+    next: 'kcert rotate-ca --phase 9',
+  },
+  user: {
+    why: 'kubelets, controller-managers and schedulers must trust both CAs first',
+    next: 'kcert rotate-ca --through 6',
+  },
 }

@@ -93,29 +93,29 @@ export class World {
     }
     const { servers, users, atJoiner } = this.relations
     this.clusterInfo = this.verifier(
-      'a node that joins now',
+      'a joining node',
       snapshot.clusterInfo ? [snapshot.clusterInfo.trust] : [],
       [servers, atJoiner],
     )
     const published = snapshot.published.flatMap(({ isActive, trust }) => (isActive && trust ? [trust] : []))
-    this.published = this.verifier('a pod that starts now', published, [servers])
+    this.published = this.verifier('a starting pod', published, [servers])
     const extension = snapshot.extensionAuthentication
     const byConfigMap = snapshot.components.some(knowsByConfigMap)
     this.extension = {
       client: this.verifier(
-        'kube-scheduler, by extension-apiserver-authentication',
+        'kube-scheduler, with extension-apiserver-authentication',
         extension ? [extension.client] : [],
         byConfigMap ? [users] : [],
       ),
       requestheader: this.verifier(
-        'an aggregated API server that starts now',
+        'a starting aggregated API server',
         extension ? [extension.requestheader] : [],
         snapshot.workloads.some(({ serves }) => serves.length > 0) ? [this.relations.frontProxy] : [],
       ),
     }
     const cluster = changeOf(target, 'cluster')
     this.oldAlone = this.verifier(
-      'a client that trusts the old CA alone, by the bridge',
+      'a client that trusts only the old CA, with the bridge certificate',
       cluster?.bridge && !target.isDropping ? [[cluster.oldCa.digest]] : [],
       [servers],
     )
@@ -201,7 +201,11 @@ export class World {
     const signs =
       signing &&
       this.board.cell(
-        { label: `a certificate that ${id} signs now`, presentsIn: [this.relations.clients], verifiesIn: [] },
+        {
+          label: `a certificate newly signed by ${id}`,
+          presentsIn: [this.relations.clients],
+          verifiesIn: [],
+        },
         signing.values.flatMap((value) => this.signedBy(value) ?? []),
       )
     this.enlist({ id, node, name, runsAs, definition, flags, readings, ...(signs && { signs }) })
@@ -272,11 +276,10 @@ export class World {
 
   private flawOfSigning(list: readonly Digest[]): string | undefined {
     const count = list.length - 1
-    if (count !== 1) return `${count} certificates in --cluster-signing-cert-file, where exactly one may be`
+    if (count !== 1)
+      return `${count} certificates in --cluster-signing-cert-file, which must contain exactly one`
     const spki = this.board.record(list[0])?.spki
-    return list.at(-1) === `key:${spki}`
-      ? undefined
-      : 'certificate and key of the signing pair are not of one another'
+    return list.at(-1) === `key:${spki}` ? undefined : 'certificate and key of the signing pair do not match'
   }
 
   private enlist(who: ModelProcess): void {
@@ -326,7 +329,7 @@ export class World {
       if (chain === undefined || this.target.waivers.has(server)) continue
       const own = this.board.relation('handler')
       this.board.cell({ label: server, presentsIn: [own], verifiesIn: [] }, [this.board.chain(chain)])
-      this.bundles.set(id, this.verifier(`API servers, by the caBundle of ${id}`, [trust], [own]))
+      this.bundles.set(id, this.verifier(`API servers, with the caBundle of ${id}`, [trust], [own]))
     }
   }
 

@@ -21,10 +21,11 @@ export const distribute = definePhase('distribute', {
       const at = node.name
       yield* clockGaps(node, target)
       for (const { path } of missingMaterial(observed, node, target))
-        yield { at: `${at}:${path}`, what: 'not laid out' }
-      if (uncopiedFiles(observed, at).length > 0) yield { at, what: 'files that will change are not copied' }
+        yield { at: `${at}:${path}`, what: 'not yet distributed' }
+      if (uncopiedFiles(observed, at).length > 0)
+        yield { at, what: 'files that will change are not yet copied' }
       else if (!isProven(observed, { kind: 'copies', node: at }, 0))
-        yield { at, what: 'copies not proven to restore' }
+        yield { at, what: 'copies not yet tested' }
     }
   },
 
@@ -42,7 +43,7 @@ export const distribute = definePhase('distribute', {
 
   remarks(observed, { waivers }) {
     const mix = versionMix(observed)
-    return mix !== undefined && waivers.has(mix.id) ? [`versions that stay different: ${mix.words}`] : []
+    return mix !== undefined && waivers.has(mix.id) ? [`accepted version mix: ${mix.words}`] : []
   },
 
   // Nothing is left of the rotation then: the next one copies anew what is there by that time.
@@ -69,7 +70,7 @@ function measureHandshakes(observed: Observed<Sees>, { soakMs }: Target): readon
 
 /** A certificate is backdated by minutes: a clock that is further behind would find it not yet valid. */
 function clockGaps({ name, clockSkewMs }: NodeSnapshot, { mostClockSkewMs }: Target): readonly Gap[] {
-  if (clockSkewMs === undefined) return [{ at: name, what: 'clock not known' }]
+  if (clockSkewMs === undefined) return [{ at: name, what: 'clock unknown' }]
   if (Math.abs(clockSkewMs) <= mostClockSkewMs) return []
   const seconds = Math.round(Math.abs(clockSkewMs) / 1000)
   return [{ at: name, what: `clock ${seconds} s ${clockSkewMs < 0 ? 'behind' : 'ahead'}` }]

@@ -33,12 +33,12 @@ const managers = clusterPart<'components' | 'files' | 'leases' | 'kubeadm' | 'ev
       gaps: [
         ...unready.map(({ id: at }) => ({
           at,
-          what: 'does not run with both CAs to publish and one pair to sign with',
+          what: 'does not run with both CAs to publish and one signing pair',
         })),
         ...manySigners(observed),
         ...configuration.map(() => ({
           at: 'ConfigMap kube-system/kubeadm-config',
-          what: 'an upgrade would take the flags back',
+          what: 'an upgrade would remove the flags',
         })),
         ...(hasLeader ? [] : [{ at: name, what: 'no leader' }]),
         ...(isUnproven ? [{ at: name, what: 'no request signed by the old CA since the restart' }] : []),
@@ -102,7 +102,7 @@ function bundlesByName(observed: Observed<'published' | 'pods'>, target: Target)
     )
     .map(({ id, trustBundle }) => ({
       what: `pod ${id} mounts ClusterTrustBundle ${JSON.stringify(trustBundle?.name)} by name`,
-      why: 'kube-controller-manager deletes it in this phase, and the pod would not start again',
-      next: commandLine`mount it by signerName, or accept the risk with --waive ${id}`,
+      why: commandLine`kube-controller-manager deletes this object in this phase, so the pod could not start again; mount it by signerName, or accept the risk with --waive ${id}`,
+      next: 'kcert rotate-ca plan',
     }))
 }

@@ -10,11 +10,11 @@ const published = clusterPart<'published' | 'components' | 'pods'>((observed, ta
     .filter((one) => one.isActive && !one.trust?.includes(change.newCa.digest) && (bundles || !isBundle(one)))
     .map(({ kind, name, trust, unread }) => ({
       at: `${kind} ${name}`,
-      what: trust === undefined ? (unread ?? 'not there') : 'without the new CA',
+      what: trust === undefined ? (unread ?? 'not found') : 'without the new CA',
     }))
   const gaps = [...nonePublished(observed), ...late]
   const until = { kind: 'published', holds: wantedTrust(target, change), lacks: [], bundles } as const
-  const because = 'kube-controller-manager publishes both CAs in every namespace'
+  const because = 'kube-controller-manager has published both CAs to every namespace'
   return { gaps, steps: gaps.length === 0 ? [] : [wait(until, because, 300_000)] }
 })
 

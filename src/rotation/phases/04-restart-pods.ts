@@ -41,17 +41,17 @@ export const restartPods = definePhase('restart-pods', {
     const blindUntil = blind.filter(Number.isFinite).reduce((last, atMs) => Math.max(last, atMs), 0)
     // Restarted earlier, nobody could tell what they have read.
     if (observed.atMs < blindUntil) {
-      const because = 'whatever starts has both CAs, also where its volume is not seen on its node'
+      const because = 'every new pod gets both CAs, even if kcert cannot see its volume on the node'
       yield wait({ kind: 'instant', atMs: blindUntil }, because, blindUntil - observed.atMs + 30_000)
     }
     yield* rollOut(observed, 4, its, change, target)
     if (states.some(([pod]) => hasOldVolume(pod, change))) {
       const until = { kind: 'volumes', holds: bundleOf(change), lacks: [] } as const
-      yield wait(until, "kubelets bring both CAs into pods' volumes, after up to 80 s", 240_000)
+      yield wait(until, "kubelets have written both CAs into pods' volumes (up to 80 s)", 240_000)
     } else if (!isUrgent && change.bridge === undefined && states.some(([, state]) => state === 'rereads')) {
       const instant = rereadInstant(observed.pods, target)
       const because =
-        'clients have read ca.crt again: at most every 5 minutes they do, and no bridge serves them'
+        'clients have read ca.crt again (up to 5 minutes), because there is no bridge certificate'
       yield wait({ kind: 'instant', atMs: instant }, because, rereadMs + 30_000)
     }
   },
@@ -62,14 +62,14 @@ export const restartPods = definePhase('restart-pods', {
     const { change, states } = open
     for (const [why, { length }] of Map.groupBy(states, ([{ readsOnce }]) => readsOnce))
       if (why !== undefined)
-        yield `${length} pod${length === 1 ? '' : 's'} assumed to read the CA file at the start alone: ${why}`
+        yield `${length} pod${length === 1 ? '' : 's'} assumed to read the CA file only at startup: ${why}`
     const rereading = states.filter(([, state]) => state === 'rereads')
     const trusted = new Set(rereading.map(([{ id, workload }]) => workload ?? `Pod ${id}`))
     // A program may have client-go and read the file once for other connections: only its owner knows.
     if (trusted.size > 0)
-      yield `not restarted, for they read the CA file again: ${shortList([...trusted].toSorted())}; to restart them too: --no-trust-reloading-clients`
+      yield `not restarted, because they read the CA file again: ${shortList([...trusted].toSorted())}; to restart them too: --no-trust-reloading-clients`
     if (states.some(([pod]) => !pod.rereads && hasOldVolume(pod, change)))
-      yield 'programs of pods are examined once both CAs are in their files; until then they are assumed to read them once'
+      yield 'kcert checks the programs of pods once both CAs are in their files; until then it assumes that they read the files only once'
   },
 
   // A pod that knows both CAs is at home in the cluster before as well.
@@ -91,7 +91,7 @@ function hasOldVolume({ volume }: PodSnapshot, { newCa }: CaChange): boolean {
 /** `holds`: whether its volume has the new CA; undefined where no volume is seen. */
 function staleness(holds: boolean | undefined, state: Convergence): string {
   if (holds === undefined)
-    return 'started before every volume had both CAs, and its own is not seen on its node'
+    return 'started before every volume had both CAs, and kcert cannot see its volume on the node'
   if (!holds) return 'has the old CA'
-  return state === 'rereads' ? 'has not read ca.crt again' : 'its process started with the old CA'
+  return state === 'rereads' ? 'has not read ca.crt again' : 'its process started with the old CA only'
 }

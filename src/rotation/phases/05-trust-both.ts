@@ -43,7 +43,7 @@ export const trustBoth = definePhase('trust-both', {
     return [
       {
         what: 'the only API server must be restarted',
-        why: '--kubelet-certificate-authority is set and read once; the cluster has no API for about 40 s',
+        why: '--kubelet-certificate-authority is set and only read at startup; the cluster has no API for about 40 s',
         next: 'kcert rotate-ca --phase 5 --accept-outage',
       },
     ]
@@ -59,8 +59,8 @@ export const trustBoth = definePhase('trust-both', {
     if (issued.length > 0) {
       return {
         what: `${issued.length} certificates of the new CA are in use: ${issued.slice(0, 5).join(', ')}`,
-        why: 'no verifier would accept them after phase 5 is undone',
-        next: 'roll phase 9 back first, or name them with --waive',
+        why: 'nothing would trust them after phase 5 is rolled back; roll back phase 9 first, or accept the risk with --waive',
+        next: 'kcert rotate-ca rollback --to 8',
       }
     }
     const { files, restarts } = backToFiles(copies, now, apiServers(now), 'kubelet-certificate-authority')

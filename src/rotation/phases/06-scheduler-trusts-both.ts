@@ -16,7 +16,7 @@ export const schedulerTrustsBoth = definePhase('scheduler-trusts-both', {
         yield { at: file.process, what: `${file.path} without the new CA` }
     if (target.isDropping) return
     for (const { at } of unprovenAt(observed, files, target))
-      yield { at, what: 'clients of both CAs not proven to be accepted' }
+      yield { at, what: 'clients of both CAs not yet accepted in a test' }
   },
 
   plan(observed, target) {
@@ -26,7 +26,7 @@ export const schedulerTrustsBoth = definePhase('scheduler-trusts-both', {
   },
 
   remarks: (observed, target) =>
-    configured(observed, target).length === 0 ? ['holds: --client-ca-file is not configured'] : [],
+    configured(observed, target).length === 0 ? ['complete: --client-ca-file is not configured'] : [],
 
   undo: (copies, now) => restoreFiles(copies, now),
 })

@@ -43,14 +43,14 @@ const kubeconfigsAndSigner = clusterPart<Sees>((observed, target, change) => {
   return {
     gaps: [
       ...kubeconfigFiles(observed).flatMap((one) => kubeconfigGaps(observed, one, change, target)),
-      ...asked.map(({ id: at }) => ({ at, what: 'outside the nodes and not acknowledged' })),
+      ...asked.map(({ id: at }) => ({ at, what: 'outside the nodes and not confirmed' })),
       ...besides.map(({ node, path }) => ({
         at: fileKey(node, path),
-        what: 'another of its contexts goes by the old CA',
+        what: 'another context still uses the old CA',
       })),
       ...readers
         .filter((one) => !isAsWanted(observed, one, wantedOf(observed, target, one)))
-        .map(({ id: at }) => ({ at, what: 'started before its kubeconfig or signing pair changed' })),
+        .map(({ id: at }) => ({ at, what: 'not restarted since its kubeconfig or signing pair changed' })),
       ...(isSigning ? [] : [{ at: manager, what: 'no request signed by the new CA since the restart' }]),
     ],
     steps: [
@@ -82,9 +82,9 @@ export const renewKubeconfigs = definePhase('kubeconfigs', {
 })
 
 const leaked: Refusal = {
-  what: 'controller-managers are not led back to the old pair',
-  why: 'its key leaked (--reason compromise): whoever has it signs what they like',
-  next: 'go on: kcert rotate-ca --phase 8',
+  what: 'kcert does not switch controller-managers back to the old signing pair',
+  why: 'its key leaked (--reason compromise), so an attacker can sign any certificate with it',
+  next: 'kcert rotate-ca --phase 8',
 }
 
 function wantedOf(observed: Observed<'components'>, target: Target, component: ComponentSnapshot): Wanted {
@@ -115,7 +115,7 @@ function kubeconfigGaps(
   const open = [
     !file.holds.caData.includes(change.newCa.digest) && 'without the new CA',
     isOfOldCa(observed, file, change) && 'client certificate of the old CA',
-    !isDropping && !isProvenSince(observed, { id: at, file }) && 'not proven at every API server',
+    !isDropping && !isProvenSince(observed, { id: at, file }) && 'not yet tested with every API server',
   ]
   return open.flatMap((what) => (what === false ? [] : [{ at, what }]))
 }
@@ -144,14 +144,14 @@ function undelivered(observed: Observed<'kubeconfigs'>, change: CaChange, { waiv
 }
 
 function askForDelivery({ id }: KubeconfigSnapshot): Task {
-  const lies = `kubeconfig ${id} lies outside the nodes`
-  return ask(id, `${lies}: has its owner got one with both CAs and a new certificate?`)
+  const lies = `kubeconfig ${id} is outside the nodes`
+  return ask(id, `${lies}: give its owner a new one with both CAs and a new certificate.`)
 }
 
 function askForContexts({ node, path }: FileSnapshot): Task {
   const id = fileKey(node, path)
-  const goes = `kubeconfig ${id}: another context than the current one goes by the old CA`
-  return ask(id, `${goes}: has it been changed, or is it not needed?`)
+  const goes = `kubeconfig ${id}: a context other than the current one still uses the old CA`
+  return ask(id, `${goes}: change it, or check that it is not needed.`)
 }
 
 function isSignerProven(observed: Observed<'components' | 'evidence'>): boolean {

@@ -23,7 +23,7 @@ export const cloudControllerManager = definePhase('cloud-controller-manager', {
   remarks: (observed, target) =>
     target.isDropping || configured(observed, target).length > 0
       ? []
-      : ['holds: no cloud-controller-manager with --root-ca-file'],
+      : ['complete: no cloud-controller-manager with --root-ca-file'],
 
   undo: backToDefinitions,
 })

@@ -23,10 +23,10 @@ export const clusterInfo = definePhase('cluster-info', {
 
   remarks(observed, target) {
     const change = changeOf(target, 'cluster')
-    if (observed.clusterInfo === undefined) return [`holds: no ${clusterInfoPlace}`]
+    if (observed.clusterInfo === undefined) return [`complete: no ${clusterInfoPlace}`]
     if (change === undefined || target.isDropping || isPlanned(change.newCa)) return []
     const pins = [change.oldCa, change.newCa].map(({ spki }) => `sha256:${spki}`)
-    return [`either --discovery-token-ca-cert-hash lets a node join: ${pins.join(' (old), ')} (new)`]
+    return [`nodes can join with either --discovery-token-ca-cert-hash: ${pins.join(' (old), ')} (new)`]
   },
 
   undo: (copies, now) => restoreObjects(copies, () => now.clusterInfo?.version),

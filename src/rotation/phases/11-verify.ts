@@ -22,7 +22,7 @@ export const verify = definePhase('verify', {
     if (target.isDropping) return
     yield* gapsOfCluster(observed, target)
     const what =
-      'TLS handshake errors not compared with those before phase 1 since phase 9, or not within the last hour'
+      'TLS handshake errors not compared with the rate before phase 1, since phase 9 and within the last hour'
     for (const { id } of unquiet(observed, target)) yield { at: id, what }
   },
 
@@ -48,11 +48,14 @@ function* gapsOfCluster(observed: Observed<Sees>, target: Target): Iterable<Gap>
   yield* silentServers(observed)
   for (const pod of observed.pods)
     if (!isWaived(pod, target) && convergenceOf(observed, change, target, pod) !== 'converged')
-      yield { at: podPlace(pod), what: 'not known to have read the new CA' }
+      yield { at: podPlace(pod), what: 'may not have read the new CA' }
   if (observed.atMs < rereadInstant(observed.pods, target))
-    yield { at: 'pods', what: 'the last volume has held both CAs for less than 5 minutes' }
+    yield { at: 'pods', what: 'the last volume got both CAs less than 5 minutes ago' }
   if (observed.atMs < keptUntil(observed, change))
-    yield { at: 'kubelets', what: 'may be asked with the old certificate on connections kept for 5 minutes' }
+    yield {
+      at: 'kubelets',
+      what: 'API servers may still use the old certificate on open connections (up to 5 minutes)',
+    }
 }
 
 /** Until every volume has held both CAs for as long as the slowest client takes to read it. */
@@ -66,12 +69,10 @@ function podWaits(observed: Observed<Sees>, target: Target): readonly Task[] {
   const volumes = { kind: 'volumes', holds: bundleOf(change), lacks: [] } as const
   const until = (atMs: number, because: string) => wait({ kind: 'instant', atMs }, because, rereadMs + 30_000)
   return [
-    ...(isLate ? [wait(volumes, 'every pod volume holds both CAs', 240_000)] : []),
-    ...(observed.atMs < instant
-      ? [until(instant, 'clients have read ca.crt again: at most every 5 minutes they do')]
-      : []),
+    ...(isLate ? [wait(volumes, 'every pod volume has both CAs', 240_000)] : []),
+    ...(observed.atMs < instant ? [until(instant, 'clients have read ca.crt again (up to 5 minutes)')] : []),
     ...(Math.max(observed.atMs, instant) < kept
-      ? [until(kept, 'API servers have closed connections to kubelets that carry the old certificate')]
+      ? [until(kept, 'API servers have closed connections to kubelets that use the old certificate')]
       : []),
   ]
 }
@@ -95,7 +96,7 @@ export function presentersOfOldCa(observed: Observed<'handshakes'>, target: Targ
   if (change === undefined) return []
   return handshakesWith(observed, change.oldCa)
     .filter(({ presenter }) => !target.waivers.has(presenter))
-    .map(({ presenter }) => ({ at: presenter, what: 'shows a certificate of the old CA' }))
+    .map(({ presenter }) => ({ at: presenter, what: 'serves a certificate of the old CA' }))
 }
 
 /**
@@ -107,7 +108,7 @@ export function silentServers(observed: Observed<'handshakes' | 'components' | '
   const kubelets = observed.kubelets.filter((kubelet) => servingPathOf(kubelet) !== undefined)
   return [...apiServers(observed), ...kubelets]
     .filter(({ id }) => !shown.has(id))
-    .map(({ id }) => ({ at: id, what: 'no TLS handshake succeeds: its certificate is not seen' }))
+    .map(({ id }) => ({ at: id, what: 'no TLS handshake succeeds, so its certificate is unknown' }))
 }
 
 /** API servers whose counter of handshake errors was not watched since their leaf changed, or so long ago that it says little of now. */

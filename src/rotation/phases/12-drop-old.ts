@@ -44,9 +44,9 @@ export const dropOld = definePhase('drop-old', {
     const change = changeOf(target, 'cluster')
     for (const { at } of presentersOfOldCa(observed, target))
       yield {
-        what: `${at} still shows a certificate of the old CA`,
-        why: 'nobody would trust it any more',
-        next: commandLine`re-issue it, or take it upon yourself: --waive ${at}`,
+        what: `${at} still serves a certificate of the old CA`,
+        why: commandLine`no client would trust it any more; reissue it, or accept the risk with --waive ${at}`,
+        next: 'kcert rotate-ca verify',
       }
     // Once verifiers have dropped it, standing still helps nobody who goes by such an object.
     if (target.isDropping) return
@@ -57,9 +57,9 @@ export const dropOld = definePhase('drop-old', {
     )
     for (const id of [...new Set(stale.map((pod) => pod.id))].slice(0, 20))
       yield {
-        what: `pod ${id} is not known to trust the new CA`,
-        why: 'it reaches API servers by the bridge, which goes in this phase',
-        next: commandLine`accept the risk with --waive ${id}, or: kcert rotate-ca --phase 4`,
+        what: `pod ${id} may not trust the new CA`,
+        why: commandLine`it needs the bridge certificate, which this phase removes, to trust API servers; restart it, or accept the risk with --waive ${id}`,
+        next: 'kcert rotate-ca --phase 4',
       }
   },
 
@@ -68,7 +68,7 @@ export const dropOld = definePhase('drop-old', {
     if (change !== undefined && target.reason !== 'compromise') {
       const holding = observed.pods.filter(({ volume }) => volume?.trust.includes(change.newCa.digest))
       const count = new Set(holding.map(({ uid }) => uid)).size
-      yield `${count} pods know both CAs until they are restarted at leisure; no server shows an old leaf`
+      yield `${count} pods keep both CAs until their next restart; no server uses a certificate of the old CA`
     }
     // Before that they are refused.
     yield* target.isDropping ? storedRemarks(observed, target) : unreadRemarks(observed)
@@ -77,9 +77,9 @@ export const dropOld = definePhase('drop-old', {
   },
 
   undo: () => ({
-    what: 'phase 12 has no way back',
-    why: 'certificates of the old CA are refused already, and some of them are gone',
-    next: 'run phase 12 to its end; to have the old CA again, rotate to it: --ca-cert FILE --ca-key FILE',
+    what: 'phase 12 cannot be rolled back',
+    why: 'certificates of the old CA are already rejected, and some are deleted. To use the old CA again, finish phase 12 and rotate to it with --ca-cert and --ca-key',
+    next: 'kcert rotate-ca --phase 12',
   }),
 })
 
@@ -91,7 +91,7 @@ function leftBundles(observed: Snapshot, target: Target): readonly string[] {
     .filter((one) => isBundle(one) && one.trust?.includes(oldCa))
     .map(
       ({ name }) =>
-        `ClusterTrustBundle ${name}, which no pod mounts, has the old CA until a kube-controller-manager of 1.37 or later leads: finish the upgrade`,
+        `ClusterTrustBundle ${name}, which no pod mounts, contains the old CA until a kube-controller-manager 1.37 or later is the leader: finish the upgrade`,
     )
 }
 

@@ -53,12 +53,12 @@ export const definitions = clusterPart((observed, target, change) => {
     isRestarting || !isProven(observed, signer, latestStart(componentsNamed(observed, manager)))
   const ours = extraArgs(observed, ownExtraArgs(observed))
   const holds = { holds: [change.newCa.digest], lacks: [change.oldCa.digest] }
-  const because = 'kube-controller-manager publishes the new CA alone in every namespace'
+  const because = 'kube-controller-manager publishes only the new CA to every namespace'
   return {
     gaps: [
-      ...open.map(({ id }) => ({ at: id, what: 'does not run with its own flags and the new CA' })),
-      ...ours.map(() => ({ at: 'ConfigMap kube-system/kubeadm-config', what: "kcert's flags" })),
-      ...oldInPublished.map(({ kind, name }) => ({ at: `${kind} ${name}`, what: 'holds the old CA' })),
+      ...open.map(({ id }) => ({ at: id, what: 'does not run with its original flags and the new CA' })),
+      ...ours.map(() => ({ at: 'ConfigMap kube-system/kubeadm-config', what: "contains kcert's flags" })),
+      ...oldInPublished.map(({ kind, name }) => ({ at: `${kind} ${name}`, what: 'contains the old CA' })),
       ...(isUnsigned ? [{ at: manager, what: 'no request signed by the new CA since the restart' }] : []),
     ],
     steps: [

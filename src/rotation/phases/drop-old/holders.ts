@@ -13,7 +13,7 @@ export const holders = clusterPart((observed, target, change) => {
   return {
     gaps: [...(isOldInInfo ? [clusterInfoPlace] : []), ...places].map((at) => ({
       at,
-      what: 'holds the old CA',
+      what: 'contains the old CA',
     })),
     steps: [...(trust ? publishing(observed, withoutOld(trust, change)) : []), ...writes],
   }

@@ -11,7 +11,7 @@ export const pods = clusterPart((observed, target, change) => {
     return !volume || volume.trust.includes(change.oldCa.digest) || startedAtMs < volume.changedAtMs
   })
   return {
-    gaps: believers.map((pod) => ({ at: podPlace(pod), what: 'still believes the old CA' })),
+    gaps: believers.map((pod) => ({ at: podPlace(pod), what: 'still trusts the old CA' })),
     steps: rollOut(observed, 12, believers, change, target),
   }
 })

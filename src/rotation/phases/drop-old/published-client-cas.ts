@@ -16,13 +16,13 @@ export const publishedClientCas: Part = (observed, target) => {
   if (extension === undefined) {
     // Deleted by this phase and not made again yet: who goes by it is proven afterwards.
     if (!observed.components.some(knowsByConfigMap)) return { gaps: [], steps: [] }
-    return { gaps: [{ at: place, what: 'not there' }], steps: [awaitExtension(target, 'newCa')] }
+    return { gaps: [{ at: place, what: 'not found' }], steps: [awaitExtension(target, 'newCa')] }
   }
   const olds = target.changes.map(({ oldCa }) => oldCa.digest)
   if (!publishes(extension, olds)) {
     const unproven = unprovenSchedulers(observed, target)
     return {
-      gaps: unproven.map(({ at }) => ({ at, what: 'not proven to refuse the old CA' })),
+      gaps: unproven.map(({ at }) => ({ at, what: 'not yet seen to reject the old CA' })),
       steps: unproven.map((subject) => probe(subject)),
     }
   }

@@ -29,12 +29,12 @@ export const remains: Part = (observed, target) => {
   const copies = puttingCopiesAside(observed)
   return {
     gaps: [
-      ...(secret ? [{ at: 'Secret kube-system/kubeadm-certs', what: 'may bring the old CA back' }] : []),
+      ...(secret ? [{ at: 'Secret kube-system/kubeadm-certs', what: 'may restore the old CA' }] : []),
       ...[...superseded, ...laidOut].map(({ node, path }) => ({
         at: fileKey(node, path),
-        what: 'left over',
+        what: 'not yet deleted',
       })),
-      ...copies.map(({ node }) => ({ at: node, what: 'copies not put aside for the next rotation' })),
+      ...copies.map(({ node }) => ({ at: node, what: 'copies not yet archived for the next rotation' })),
     ],
     steps: [
       ...(secret ? [patch(kubeadmCerts, secret, { kind: 'delete' })] : []),

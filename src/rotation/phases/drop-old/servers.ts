@@ -36,17 +36,17 @@ export const servers = clusterPart((observed, target, change) => {
     const until = { kind: 'serves', presenter: at, signedBy: change.newCa.spki, bridged: false } as const
     const alone = [
       rewrite(file, { kind: 'certificates', certificates: [leaf.digest] }),
-      wait(until, `${at} shows its leaf alone`, 60_000),
+      wait(until, `${at} serves only its leaf certificate`, 60_000),
     ]
     const what = isBridged
       ? 'serves the bridge certificate'
-      : 'not watched since the bridge certificate was removed'
+      : 'TLS handshake errors not watched since the bridge certificate was removed'
     const probes = subjects.map((subject) => probe(subject, target.soakMs + 60_000))
     return subjects.length === 0 ? [] : [{ at, what, steps: [...(isBridged ? alone : []), ...probes] }]
   })
   return {
     gaps: [
-      ...bundles.map(({ id }) => ({ at: id, what: 'holds the old CA' })),
+      ...bundles.map(({ id }) => ({ at: id, what: 'contains the old CA' })),
       ...apis.map(({ at, what }) => ({ at, what })),
     ],
     steps: [

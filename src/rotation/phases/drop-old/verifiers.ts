@@ -38,7 +38,7 @@ export const verifiers: Part = (observed, target) => {
         .map(({ node, path }) => ({ at: fileKey(node, path), what: 'key of the old CA' })),
       ...unprovenAt(observed, files, target).map(({ at }) => ({
         at,
-        what: 'not proven to refuse the old CA and accept the new one',
+        what: 'not yet seen to reject the old CA and accept the new one',
       })),
     ],
     steps: [

@@ -43,7 +43,7 @@ function serveNew(observed: Observed<Sees>, api: ComponentSnapshot, target: Targ
 
 export function awaitServed(presenter: string, signedBy: string, bridged: boolean): Task {
   const until = { kind: 'serves', presenter, signedBy, bridged } as const
-  return wait(until, `${presenter} serves what its file holds`, 60_000)
+  return wait(until, `${presenter} serves the certificate in its file`, 60_000)
 }
 
 /** Live handshakes with API servers and kubelets in which the old CA's leaf was shown. */

@@ -7,7 +7,7 @@ export const caBundles = clusterPart<'caBundles'>((observed, _target, change) =>
     ({ trust }) => !trust.includes(change.newCa.digest),
   )
   return {
-    gaps: bundles.map(({ id }) => ({ at: id, what: 'verifies by the old CA alone' })),
+    gaps: bundles.map(({ id }) => ({ at: id, what: 'trusts only the old CA' })),
     steps: bundles.flatMap((bundle) => patchingBundle(bundle, withNew(bundle.trust, change))),
   }
 })

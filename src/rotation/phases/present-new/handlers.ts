@@ -12,7 +12,7 @@ export const handlers: Part<Sees> = (observed, target) => {
   const unaware = change === undefined || target.isDropping ? [] : unawareHandlers(observed, target)
   const gaps = Array.from(new Set(unaware.map(({ id }) => id)), (id) => ({
     at: `Pod ${id}`,
-    what: 'started before API servers published both front-proxy CAs',
+    what: 'not restarted since API servers published both front-proxy CAs',
   }))
   const sinceMs = observed.extensionAuthentication?.changedAtMs
   if (change === undefined || sinceMs === undefined) return { gaps, steps: [] }

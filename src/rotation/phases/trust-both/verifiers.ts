@@ -61,7 +61,7 @@ export const proofs: Part<Sees> = (observed, target) => {
   ]
   const gaps = open.map(({ at, generation }) => ({
     at,
-    what: `client of the ${generation} CA not proven to be accepted`,
+    what: `client of the ${generation} CA not yet accepted in a test`,
   }))
   return { gaps: target.isDropping ? [] : gaps, steps: [] }
 }
@@ -80,6 +80,6 @@ function unreadAtStart(observed: Observed<'components' | 'files'>, target: Targe
   return apiServers(observed).flatMap((api) => {
     const path = kubeletCaFileOf(observed, api, target)
     const isRead = path === undefined || hasStartedSince(api.process, fileAt(observed, api.node, path))
-    return isRead ? [] : [{ at: api.id, what: `started before ${path} changed` }]
+    return isRead ? [] : [{ at: api.id, what: `not restarted since ${path} changed` }]
   })
 }
