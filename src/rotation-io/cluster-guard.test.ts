@@ -114,8 +114,8 @@ test.each([301, 2 ** 31 - 1, Number.POSITIVE_INFINITY])(
     put('leases', { spec: { holderIdentity: 'another', leaseDurationSeconds } })
     await expect(ClusterGuard.acquire(given)).rejects.toMatchObject({
       code: 'KCERT_LOCKED',
-      why: `the Lease kube-system/kcert-rotation is held by another for ${leaseDurationSeconds} s; kcert waits 300 s at most`,
-      next: 'if its holder is gone: kubectl -n kube-system delete lease kcert-rotation',
+      why: `the Lease kube-system/kcert-rotation is held by another for ${leaseDurationSeconds} s; kcert waits at most 300 s. If the holder no longer runs, delete the Lease`,
+      next: 'kubectl -n kube-system get lease kcert-rotation -o yaml',
     })
     expect([slept(), holder()]).toEqual([0, 'another'])
     put('leases', { spec: { holderIdentity: '', leaseDurationSeconds } })
@@ -132,7 +132,7 @@ test('refuses a Lease that its holder renews', async () => {
   await expect(ClusterGuard.acquire(given)).rejects.toMatchObject({
     code: 'KCERT_LOCKED',
     message: 'another rotation of this cluster is in progress',
-    why: 'the Lease kube-system/kcert-rotation is held by another and renewed',
+    why: expect.stringContaining('is held by another and renewed; wait until it finishes'),
     next: expect.stringContaining('kubectl -n kube-system get lease kcert-rotation'),
   })
 })
@@ -256,9 +256,9 @@ test('waits 60 s for an API server to confirm the Lease, then fails', async () =
   }
   await expect(guard.confirm()).rejects.toMatchObject({
     code: 'KCERT_UNREACHABLE',
-    message: 'the Lease kube-system/kcert-rotation could not be renewed',
+    message: 'Lease kube-system/kcert-rotation could not be renewed',
     why: expect.stringContaining('for 60 s'),
-    next: expect.stringContaining('run the same command again'),
+    next: 'kcert rotate-ca',
   })
   expect(slept()).toBe(60_000)
   objects.get = get

@@ -235,7 +235,7 @@ export class ClusterGuard implements JournalMirror {
 
 function unconfirmed(): KcertError {
   return new KcertError('KCERT_UNREACHABLE', `Lease ${namespace}/${name} could not be renewed`, {
-    why: `no API server answered for ${patienceMs / 1000} s, so another kcert may hold it now; run the same command again when the cluster is reachable`,
+    why: `no API server responded for ${patienceMs / 1000} s, so another kcert may hold it now; run the same command again when the cluster is reachable`,
     next: 'kcert rotate-ca',
   })
 }

@@ -255,9 +255,9 @@ test.each([
 ])('a copy that %s is damaged', async (_, files) => {
   await expect(nodeWith(files).copies.bytes('cp1', digest('old'))).rejects.toMatchObject({
     code: 'KCERT_BACKUP_DAMAGED',
-    message: `${at('old')} on node "cp1" is not there as it was`,
-    why: 'kcert cannot roll back this change without the copy',
-    next: `look at ${folder} on cp1; without it this change cannot be taken back by kcert`,
+    message: `${at('old')} on node "cp1" is missing or was changed`,
+    why: 'without the copy this change has no rollback; check the folder on node cp1',
+    next: `ls -lR ${folder}`,
   })
 })
 
@@ -323,16 +323,16 @@ test('an index is read up to 8 MiB', async () => {
 
 test.each([
   ['unreadable', [{ found: 'unreadable', reason: 'too large' }], 'too large'],
-  ['a folder', [{ found: 'folder', reason: 'x' }], 'it is no file'],
-  ['not answered', [], 'it is no file'],
+  ['a folder', [{ found: 'folder', reason: 'x' }], 'it is not a regular file'],
+  ['not answered', [], 'it is not a regular file'],
 ])('an index that is %s is damaged', async (_, files, why) => {
   const { access } = nodeWith()
   Object.assign(access, { readFiles: async () => files })
   await expect(readIndex(access)).rejects.toMatchObject({
     code: 'KCERT_BACKUP_DAMAGED',
     message: `${index} on node "cp1" is not a valid index of copies`,
-    why: `${why}; without it kcert does not know which file each copy is of`,
-    next: `look at it on node cp1, then move the folder away: ls -lR ${folder}`,
+    why: `${why}; without the index it is unknown which file each copy belongs to. Check it on node cp1, then move the folder away`,
+    next: `ls -lR ${folder}`,
   })
 })
 
@@ -368,6 +368,6 @@ test.each([
   if (isWhole) expect((await read).copies).toEqual([JSON.parse(line(copy)) as CopySnapshot])
   else
     await expect(read).rejects.toMatchObject({
-      why: 'line 1 is not as kcert writes them; without it kcert does not know which file each copy is of',
+      why: 'line 1 does not have the format that kcert writes; without the index it is unknown which file each copy belongs to. Check it on node cp1, then move the folder away',
     })
 })

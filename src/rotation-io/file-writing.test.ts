@@ -176,7 +176,7 @@ const drift = {
   code: 'KCERT_ROTATION_DRIFT',
   message: 'cp1:/a changed since kcert planned',
   why: 'another program or person changed it; check the file first',
-  next: 'look at it, and run the same command again: kcert rotate-ca --phase 9',
+  next: 'kcert rotate-ca --phase 9',
 }
 
 test('a file that is another one by now is left as it is', async () => {

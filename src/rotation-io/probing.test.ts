@@ -220,7 +220,7 @@ test('a server of the new CA is refused by a client that trusts the old one alon
   const { probe } = probing({ port: await answering(leafOf(newCa)) })
   expect(await probe(oldTrust)).toEqual({
     ok: true,
-    detail: expect.stringMatching(/^cp1\/kube-apiserver, seen with the old CA alone: UNABLE_TO_/),
+    detail: expect.stringMatching(/^cp1\/kube-apiserver, trusting only the old CA: UNABLE_TO_/),
   })
 })
 
@@ -233,7 +233,7 @@ test('a server of the old CA is trusted still, and that is no proof', async () =
   const { probe } = probing({ port: await answering(leafOf(oldCa)) })
   expect(await probe(oldTrust)).toEqual({
     ok: false,
-    detail: 'a client that trusts the old CA alone still connects to cp1/kube-apiserver (200)',
+    detail: 'a client that trusts only the old CA still connects to cp1/kube-apiserver (200)',
   })
 })
 
@@ -293,7 +293,7 @@ test('a kubeconfig is proven where every API server says whom it is of', async (
     await probing({ port, files: kubeconfig({ token: 't' }) }).probe({ kind: 'kubeconfig', id }),
   ).toEqual({
     ok: true,
-    detail: `${id} is ann at every API server`,
+    detail: `every API server authenticates ${id} as ann`,
   })
 })
 
@@ -319,14 +319,14 @@ test.each([
   [
     'whose CA file is not there',
     kubeconfig({ token: 't' }, { 'certificate-authority': 'ca.crt' }),
-    'ca.crt, which /etc/kubernetes/x.conf names, cannot be read',
+    'ca.crt, a file that /etc/kubernetes/x.conf refers to, cannot be read',
   ],
   [
     'whose client certificate is not there',
     kubeconfig({ 'client-certificate': '/no.crt', 'client-key': '/no.key' }),
-    '/no.crt, which /etc/kubernetes/x.conf names, cannot be read',
+    '/no.crt, a file that /etc/kubernetes/x.conf refers to, cannot be read',
   ],
-  ['whose key is missing', kubeconfig({ 'client-certificate-data': base64(newCa) }), 'without its key'],
+  ['whose key is missing', kubeconfig({ 'client-certificate-data': base64(newCa) }), 'without a key'],
   ['that is not there', {}, 'cannot be read'],
 ])('a kubeconfig %s is not proven', async (_, files, words) => {
   const port = await answering(leafOf(newCa), reviewed('ann'))
@@ -366,7 +366,7 @@ test('an API server whose client certificate has no rights on kubelets: the bind
   const { ok, detail } = await probe({ kind: 'logs', node: 'w1' })
   expect(ok).toBe(false)
   expect(detail).toBe(
-    `health of the kubelet on w1 through cp1: 403 ${body}; bind its ClusterRole: kubectl create clusterrolebinding kubeadm:apiserver-kubelet-client --clusterrole system:kubelet-api-admin --user kube-apiserver-kubelet-client`,
+    `health of the kubelet on w1 through cp1: 403 ${body}; to allow it: kubectl create clusterrolebinding kubeadm:apiserver-kubelet-client --clusterrole system:kubelet-api-admin --user kube-apiserver-kubelet-client`,
   )
   const other = probing({ port: 0, logs: [{ status: 403, body: body.replace('kube-apiserver', 'my') }] })
   expect((await other.probe({ kind: 'logs', node: 'w1' })).detail).not.toContain('kubectl')
@@ -496,7 +496,7 @@ test('where no API server is known, a front-proxy client has the name that kubea
 
 test('of a process that does not run nothing is proven', async () => {
   const { probe } = probing({ isStopped: true })
-  expect(await probe(oldTrust)).toEqual({ ok: false, detail: 'cp1/kube-apiserver does not run' })
+  expect(await probe(oldTrust)).toEqual({ ok: false, detail: 'cp1/kube-apiserver is not running' })
 })
 
 test('distrust is tried with the old cluster CA, at a path that anybody may read', async () => {
@@ -540,7 +540,7 @@ test.each([
   ],
 ] as const)('%s is distrust', async (code, options) => {
   const answer = await probing({ port: await answering(options()) }).probe(oldTrust)
-  expect(answer).toEqual({ ok: true, detail: `cp1/kube-apiserver, seen with the old CA alone: ${code}` })
+  expect(answer).toEqual({ ok: true, detail: `cp1/kube-apiserver, trusting only the old CA: ${code}` })
 })
 
 const signer = { kind: 'signer', generation: 'new' } as const
@@ -613,8 +613,11 @@ test.each([
   const { probe, tried } = probing({ ...(signed && { signed }) })
   const answer = await probe(signer)
   expect(answer).toEqual({ ok: false, detail: expect.stringContaining(words) })
-  if (words.startsWith('nobody') || words.endsWith(': ')) expect(answer.detail).toBe(words)
-  expect([tried('get').length, tried('delete').length]).toEqual([words.startsWith('nobody') ? 3 : 1, 1])
+  if (words.startsWith('no controller') || words.endsWith(': ')) expect(answer.detail).toBe(words)
+  expect([tried('get').length, tried('delete').length]).toEqual([
+    words.startsWith('no controller') ? 3 : 1,
+    1,
+  ])
 })
 
 test('a kubeconfig is tried with its own CA, certificate and token', async () => {
@@ -698,11 +701,11 @@ test('a kubeconfig with the address of a node is tried with its own address at e
     { name: 'cp1', addresses: ['192.0.2.1'] },
     { name: 'cp2', addresses: ['127.0.0.1', '192.0.2.9'] },
   ]
-  expect(await tryAt(['cp2'], [first!, second!])).toBe(`${id} is ann at every API server`)
+  expect(await tryAt(['cp2'], [first!, second!])).toBe(`every API server authenticates ${id} as ann`)
   expect(await tryAt(['cp2'], [first!, { name: 'cp2', addresses: [] }])).toBe(
-    `${id} is ann at every API server`,
+    `every API server authenticates ${id} as ann`,
   )
-  expect(await tryAt(['cp2'], [first!])).toBe(`${id} is ann at every API server`)
+  expect(await tryAt(['cp2'], [first!])).toBe(`every API server authenticates ${id} as ann`)
   expect(await tryAt(['cp1'], [first!, second!])).toContain('192.0.2.1')
   expect(await tryAt(['cp2'], [second!])).toContain('192.0.2.1')
 })
@@ -711,7 +714,9 @@ test('a kubeconfig that is different people at two API servers says so; with non
   const port = await answering(leafOf(newCa), reviewed('ann'))
   const files = kubeconfig({ token: 't' })
   const both = probing({ port, files, apis: ['cp1', 'cp2'] })
-  expect((await both.probe({ kind: 'kubeconfig', id })).detail).toBe(`${id} is ann at every API server`)
+  expect((await both.probe({ kind: 'kubeconfig', id })).detail).toBe(
+    `every API server authenticates ${id} as ann`,
+  )
   expect(both.tried('dial').map(([, node]) => node)).toEqual(['cp1', 'cp2'])
   expect(await probing({ port, files, apis: [] }).probe({ kind: 'kubeconfig', id })).toMatchObject({
     ok: false,

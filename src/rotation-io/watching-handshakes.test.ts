@@ -105,16 +105,16 @@ test.each([
   [
     'the counter is missing',
     { body: 'apiserver_request_total 5\n' },
-    'has no apiserver_tls_handshake_errors_total',
+    'does not export the metric apiserver_tls_handshake_errors_total',
   ],
   [
     'the counter has another name',
     { body: 'apiserver_tls_handshake_error_total 0\n' },
-    'has no apiserver_tls',
+    'does not export the metric apiserver_tls',
   ],
-  ['the metrics are empty', { body: '' }, 'has no apiserver_tls_handshake_errors_total among its metrics'],
-  ['the counter is no number', counted('many'), 'is no number: many'],
-  ['the counter is NaN', counted('NaN'), 'is no number: NaN'],
+  ['the metrics are empty', { body: '' }, 'does not export the metric apiserver_tls_handshake_errors_total'],
+  ['the counter is no number', counted('many'), 'is not a number: many'],
+  ['the counter is NaN', counted('NaN'), 'is not a number: NaN'],
   ['the metrics are forbidden', { status: 403, body: '' }, `${at} answers 403 for /metrics`],
 ])('where %s both probes fail, and say so', async (_, answer, words) => {
   const { watch, handshakes } = watching({ metrics: () => answer })
@@ -192,7 +192,7 @@ test.each([
   const { watch, puts } = watching({ metrics: (seconds) => counted(Math.floor(seconds)), ...server })
   const answer = await watch()
   expect(answer.ok).toBe(false)
-  expect(answer.detail).toContain('only their number is compared')
+  expect(answer.detail).toContain('kcert compares only their number')
   expect(answer.detail).toContain(words)
   expect(puts).toEqual(asked)
 })
@@ -245,7 +245,7 @@ test('a window that the deadline cuts off proves nothing', async () => {
   const { watch } = watching({})
   expect(await watch({}, 4)).toEqual({
     ok: false,
-    detail: `apiserver_tls_handshake_errors_total of ${at} was not watched for its whole time`,
+    detail: `apiserver_tls_handshake_errors_total of ${at} was not watched for the whole time`,
   })
 })
 
@@ -278,11 +278,11 @@ test.each([
 })
 
 test.each([
-  ['negative', counted(-1), 'apiserver_tls_handshake_errors_total of cp1/kube-apiserver is no number: -1'],
+  ['negative', counted(-1), 'apiserver_tls_handshake_errors_total of cp1/kube-apiserver is not a number: -1'],
   [
     'long',
     counted('x'.repeat(60)),
-    `apiserver_tls_handshake_errors_total of cp1/kube-apiserver is no number: ${'x'.repeat(40)}`,
+    `apiserver_tls_handshake_errors_total of cp1/kube-apiserver is not a number: ${'x'.repeat(40)}`,
   ],
 ])('a counter that is %s is no number', async (_, answer, detail) => {
   expect(await watching({ metrics: () => answer }).watch({}, 0)).toEqual({ ok: false, detail })
@@ -303,7 +303,7 @@ test.each([
   expect(await watching({ log }).watch({}, 10)).toMatchObject({ ok })
 })
 
-const unnamed = `${at}: 10 TLS handshake errors in 10 s (the journal has no rate from before phase 1, so 0 is assumed); its log does not show all of them, so that only their number is compared (to accept the risk: --waive ${at})`
+const unnamed = `${at}: 10 TLS handshake errors in 10 s (the journal has no rate from before phase 1, so 0 is assumed); its log does not show all of them, so kcert compares only their number (to accept the risk: --waive ${at})`
 
 test.each([
   ['cannot be read', { status: 3 }, '; its log cannot be read: no such log'],
@@ -331,7 +331,7 @@ test.each([
     waived: [id],
   })
   expect(isAccepted).toBe(ok)
-  expect(accepted).toEqual(ok ? ['what its log does not show (10)'] : [])
+  expect(accepted).toEqual(ok ? ['errors missing from its log (10)'] : [])
 })
 
 test.each([

@@ -19,9 +19,9 @@ export function filledIn(word: string, place: NodePlace): string {
 function checkedHost(part: keyof NodePlace, place: NodePlace): string {
   const value = place[part]
   if (isHost(value)) return value
-  const what = part === 'node' ? 'the node name' : `the address of node ${JSON.stringify(place.node)},`
+  const what = part === 'node' ? 'node name' : `address of node ${JSON.stringify(place.node)}:`
   throw new KcertError('KCERT_NODE_NAME_REFUSED', `invalid ${what} ${JSON.stringify(value)}`, {
-    why: `it must be a host name (RFC 1123) or an IP address, because it becomes an argument of the command that reaches the node; an attacker who controls the node may have set it`,
+    why: 'it is neither a host name (RFC 1123) nor an IP address, and would become an argument of the command that reaches the node. An attacker who controls the node may have set it',
     next: 'kubectl get nodes -o wide',
   })
 }

@@ -62,19 +62,19 @@ test.each<[string, (text: string) => string, string]>([
     (whole) => whole.replace('[docker, exec, -i, cp1]', 'docker'),
     'nodes[0].access.argv: "docker" is invalid: expected Array',
   ],
-  ['two nodes of one name', (whole) => whole.replace('name: w1', 'name: cp1'), 'two nodes are called "cp1"'],
+  [
+    'two nodes of one name',
+    (whole) => whole.replace('name: w1', 'name: cp1'),
+    'two nodes have the name "cp1"',
+  ],
   [
     'no control plane',
     (whole) => whole.replace('role: control-plane', 'role: worker'),
     'no node has the role control-plane',
   ],
-  [
-    'a node that nothing leads to',
-    (whole) => whole.replace(/^access.*\n/m, ''),
-    'nothing says how node w1 is reached',
-  ],
+  ['a node that nothing leads to', (whole) => whole.replace(/^access.*\n/m, ''), 'node w1 has no access'],
   ['a kubeconfig on no node', (whole) => whole.replace('{node: w1', '{node: w9'), 'on node "w9"'],
-  ['two documents', (whole) => `${whole}---\na: b\n`, 'it has 2 documents'],
+  ['two documents', (whole) => `${whole}---\na: b\n`, 'it has 2 YAML documents'],
 ])('%s is refused with its place', async (_, change, told) => {
   await expect(readInventory(change(text))).rejects.toMatchObject({ code: 'KCERT_INVENTORY_INVALID' })
   await expect(

@@ -149,7 +149,8 @@ export function whyEncrypted(path: string, olds: readonly OldCa[]) {
   return {
     why: [
       "the key is encrypted, so kcert cannot tell whether it is the old CA's",
-      commandLine`run the next command on that node; if it prints ${spkis}, move the key to a safe place or destroy it with shred -u ${path}`,
+      `Run the next command on that node; if it prints ${spkis}, move the key to a safe place`,
+      commandLine`Or destroy it: shred -u ${path}`,
     ].join('. '),
     next: commandLine`openssl pkey -in ${path} -pubout -outform DER | sha256sum`,
   }

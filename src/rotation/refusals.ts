@@ -132,7 +132,7 @@ function unlikeNames({ changes }: Target): readonly Refusal[] {
     )
     .map(({ ca, newCa }) => ({
       what: `the new ${ca} CA has the name of the old one: ${newCa.subject}`,
-      why: 'without subject key identifiers in both, OpenSSL picks the wrong CA, whatever the order of the bundle; give the new CA another name',
+      why: `without subject key identifiers in both, OpenSSL picks the wrong CA, whatever the order of the bundle; give the new CA another name, for example ${newCa.subject}-2`,
       next: 'kcert ca init --help',
     }))
 }

@@ -385,7 +385,7 @@ export class SimulatedExecutor implements Executor {
     if (digest !== replaces && !content.kind.startsWith('copies')) {
       throw new KcertError('KCERT_ROTATION_DRIFT', `${node}:${path} changed since kcert planned`, {
         why: 'another program or person changed it; check the file first',
-        next: `look at it, and run the same command again: kcert rotate-ca --phase ${action.phase}`,
+        next: `kcert rotate-ca --phase ${action.phase}`,
       })
     }
     if (this.cluster.nodes.get(node)!.isDiskFull) {
@@ -537,7 +537,7 @@ export class SimulatedExecutor implements Executor {
     if (String(now?.version) !== version) {
       throw new KcertError('KCERT_ROTATION_DRIFT', `${name} changed since kcert planned`, {
         why: 'another program or person changed it; check the file first',
-        next: `run the same command again: kcert rotate-ca --phase ${phase}`,
+        next: `kcert rotate-ca --phase ${phase}`,
       })
     }
     this.keepObject(name, object, phase)
@@ -663,7 +663,7 @@ export class SimulatedExecutor implements Executor {
       }
       case 'old-trust': {
         const isReached = this.clients.reaches([this.cluster.oldCa.digest], subject.at)
-        return isReached ? 'a client that trusts the old CA alone still connects' : undefined
+        return isReached ? 'a client that trusts only the old CA still connects' : undefined
       }
       case 'signer': {
         const wanted = subject.generation === 'old' ? this.oldCa('cluster') : this.newCa('cluster')

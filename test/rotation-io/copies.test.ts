@@ -33,8 +33,8 @@ const digest = 'a'.repeat(64)
 const line = JSON.stringify({ phase: 1, node: 'cp1', of: { path }, digest })
 
 test.each([
-  ['a line that is no JSON', `${line}\n{"phase":\n`, 'line 2 is not as kcert writes them'],
-  ['a line that is no object', `null\n`, 'line 1 is not as kcert writes them'],
+  ['a line that is no JSON', `${line}\n{"phase":\n`, 'line 2 does not have the format that kcert writes'],
+  ['a line that is no object', `null\n`, 'line 1 does not have the format that kcert writes'],
   ['a line without a phase', `${JSON.stringify({ node: 'cp1', of: { path } })}\n`, 'line 1 is not as'],
   ['a line without a place', `${JSON.stringify({ phase: 1, node: 'cp1', of: {} })}\n`, 'line 1 is not as'],
   ['a digest that is a path', `${line.replace(digest, '../../../etc/shadow')}\n`, 'line 1 is not as'],

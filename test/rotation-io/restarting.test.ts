@@ -164,7 +164,7 @@ test('a command without waivers says which log cannot be read', async () => {
   const told: string[] = []
   await restartScheduler(() => undefined, { tell: (line) => told.push(line) })
   expect(told).toEqual([
-    'cp1/kube-scheduler runs; its log cannot be read (/var/log/pods/x/0.log cannot be read), so it may not be trusted, or not trust',
+    'cp1/kube-scheduler runs; its log cannot be read (/var/log/pods/x/0.log cannot be read), so certificate errors may be unnoticed',
   ])
 }, 60_000)
 
@@ -175,7 +175,7 @@ test('a log that is away for a moment is read again, and old complaints do not c
 test('a process that goes on complaining of certificates fails the restart', async () => {
   await expect(restartScheduler((reading) => complaint(reading + 10))).rejects.toMatchObject({
     code: 'KCERT_ROTATION_GATE',
-    message: 'cp1/kube-scheduler runs, and is not trusted or does not trust',
+    message: 'cp1/kube-scheduler runs, but its log has certificate errors',
     why: expect.stringContaining('x509: certificate signed by unknown authority'),
   })
 }, 60_000)

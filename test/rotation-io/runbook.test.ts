@@ -245,7 +245,7 @@ echo '${pid} (kubelet) S 1 1 1 0 -1 4194560 1 1 1 1 1 1 1 1 20 0 1 0 ${(100_000 
     systemctl('')
     expect(run(shell, script, root, env)).toMatchObject({
       status: 9,
-      stderr: 'kubelet did not come back within 3 s: look at its log, and run this again\n',
+      stderr: 'kubelet did not come back within 3 s: check its log, then run this again\n',
     })
     systemctl(`rm -r ${root}/proc/7${process_(8, 1)}`)
     expect(run(shell, script, root, env)).toMatchObject({

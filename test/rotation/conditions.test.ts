@@ -56,11 +56,11 @@ describe('published', () => {
   test.each<[string, readonly string[] | undefined, Wanted, string[]]>([
     ['both CAs', ['old', 'new'], both, []],
     ['a third CA beside both', ['new', 'x', 'old'], both, []],
-    ['the old CA alone, where both must be', ['old'], both, [`${at}: as before`]],
-    ['no CA', [], both, [`${at}: as before`]],
-    ['no object', undefined, both, [`${at}: not there`]],
+    ['the old CA alone, where both must be', ['old'], both, [`${at}: unchanged`]],
+    ['no CA', [], both, [`${at}: unchanged`]],
+    ['no object', undefined, both, [`${at}: not found`]],
     ['the new CA alone', ['new'], newAlone, []],
-    ['both CAs, where the old one must be gone', ['old', 'new'], newAlone, [`${at}: as before`]],
+    ['both CAs, where the old one must be gone', ['old', 'new'], newAlone, [`${at}: unchanged`]],
   ])('%s', (_, trust, wanted, expected) => {
     const published = [{ ...object, ...(trust && { trust }) }]
     expect(missing({ kind: 'published', bundles: true, ...wanted }, { published })).toEqual(expected)
@@ -75,7 +75,7 @@ describe('published', () => {
   })
 
   test.each([
-    [true, ['ClusterTrustBundle a:b: as before']],
+    [true, ['ClusterTrustBundle a:b: unchanged']],
     [false, []],
   ])('a ClusterTrustBundle is waited for where bundles are: %j', (bundles, expected) => {
     const bundle = { ...object, kind: 'ClusterTrustBundle', name: 'a:b', trust: ['old'] } as const
@@ -231,7 +231,7 @@ describe('extension-authentication', () => {
   })
 
   test.each<[string, Partial<Snapshot>, string[]]>([
-    ['no ConfigMap', {}, [`${at}: not there`]],
+    ['no ConfigMap', {}, [`${at}: not found`]],
     ['both lists', holding(['c', 'x'], ['r']), []],
     ['a client list without the CA', holding(['x'], ['r']), [`${at}: has other content`]],
     ['a requestheader list without the CA', holding(['c'], ['x']), [`${at}: has other content`]],
@@ -282,7 +282,7 @@ test.each<[string, Condition, Partial<Snapshot>, string[]]>([
     'a pod behind Services that is not Ready since then',
     { kind: 'backends-ready', node: 'w1', sinceMs: 500 },
     { backends: [{ pod: 'a', node: 'w1', isReady: false, changedAtMs: 500, services: ['s', 't'] }] },
-    ['Pod a: not Ready, of Service s, t'],
+    ['Pod a: not Ready, selected by Service s, t'],
   ],
   [
     'a ready node',
@@ -324,16 +324,16 @@ test.each<[string, Condition, Partial<Snapshot>, string[]]>([
     },
     ['x: not available'],
   ],
-  ['an API that is gone', { kind: 'available', bundle: 'x' }, {}, ['x: not there']],
+  ['an API that is gone', { kind: 'available', bundle: 'x' }, {}, ['x: not found']],
   [
     'an API that is gone beside another one',
     { kind: 'available', bundle: 'x' },
     { caBundles: [{ id: 'y', isAvailable: true }] as never },
-    ['x: not there'],
+    ['x: not found'],
   ],
   ['an instant that has come', { kind: 'instant', atMs: 1_000 }, {}, []],
-  ['an instant in the next second', { kind: 'instant', atMs: 1_001 }, {}, ['clock: 1 s to go']],
-  ['an instant in five seconds', { kind: 'instant', atMs: 6_000 }, {}, ['clock: 5 s to go']],
+  ['an instant in the next second', { kind: 'instant', atMs: 1_001 }, {}, ['clock: 1 s left']],
+  ['an instant in five seconds', { kind: 'instant', atMs: 6_000 }, {}, ['clock: 5 s left']],
 ])('%s', (_, until, observed, expected) => {
   expect(missing(until, observed)).toEqual(expected)
 })

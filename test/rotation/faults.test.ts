@@ -73,7 +73,7 @@ const faults: readonly Fault[] = [
     breaks: ({ cluster }) => cluster.stop('cp1/kube-apiserver'),
     cures: ({ cluster }) => cluster.start('cp1/kube-apiserver', 8_000),
     code: 'KCERT_ROTATION_GATE',
-    what: /^waited 60 s until cp1\/kube-apiserver serves what its file holds$/,
+    what: /^timed out after 60 s waiting until cp1\/kube-apiserver serves the certificate in its file$/,
     why: /cp1\/kube-apiserver \(does not answer\)/,
   },
   {
@@ -171,7 +171,7 @@ test('what phase 11 has counted is counted again where an hour has passed before
   scene.clients.expectsBridge = false
   const twelve = () => operator.command((session) => session.run([12]), { yes: true })
   await expect(twelve()).rejects.toMatchObject({
-    message: 'phase 12 is not to be begun before phase 11 holds',
+    message: 'phase 12 cannot start before phase 11 is complete',
     next: 'kcert rotate-ca --phase 11',
   })
   await operator.command((session) => session.run([11]), { yes: true })

@@ -103,7 +103,7 @@ test('a workload that a selector takes out is never rolled: its owner is asked, 
     .catch((error: unknown) => error as KcertError)
   expect(stopped).toBeInstanceOf(KcertError)
   expect(operator.stderr).toContain(
-    `not answered: ${id} is not to be rolled: restart its pods yourself\n  to answer for it: --waive '${id}'`,
+    `not confirmed: kcert must not restart ${id}: restart its pods yourself.\n  to accept the risk: --waive '${id}'`,
   )
   for (const pod of scene.cluster.pods.values()) if (pod.workload === id) scene.clients.waived.add(pod.id)
   const waived = { ...yes, settings: { waivers: new Set([id]) } }

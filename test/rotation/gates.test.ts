@@ -144,14 +144,14 @@ test('verify: what nobody counted, published or showed is a finding', async () =
   const open = report.checks.filter(({ ok }) => !ok).map(({ id }) => id)
   expect(open).toEqual(expect.arrayContaining(['presenters', 'published', 'handshake-errors']))
   expect(report.checks.find(({ id }) => id === 'handshake-errors')?.findings[0]?.what).toContain(
-    'no API server was seen',
+    'no API server was found',
   )
 })
 
 test('a wait for a caBundle that is gone goes on', async () => {
   const { observed } = await after(2)
   const gone = { kind: 'available', bundle: 'APIService v1.gone' } as const
-  expect(missingFor(gone, observed)).toEqual([{ at: 'APIService v1.gone', what: 'not there' }])
+  expect(missingFor(gone, observed)).toEqual([{ at: 'APIService v1.gone', what: 'not found' }])
 })
 
 test('evidence proves nothing of what was not seen', async () => {
@@ -200,8 +200,8 @@ test('phase 4 says which pods are assumed to read their CA file once, and why', 
   const both = [oldCa.digest, newCa.digest]
   expect(said([holding(both)])).toEqual([])
   expect(said([holding(both, 'a'), holding(both, 'b'), holding(both, 'a')])).toEqual([
-    '2 pods assumed to read the CA file at the start alone: a',
-    '1 pod assumed to read the CA file at the start alone: b',
+    '2 pods assumed to read the CA file only at startup: a',
+    '1 pod assumed to read the CA file only at startup: b',
   ])
   const early =
     'kcert checks the programs of pods once both CAs are in their files; until then it assumes that they read the files only once'
@@ -209,7 +209,7 @@ test('phase 4 says which pods are assumed to read their CA file once, and why', 
   const again = { ...holding(both), startedAtMs: 0, rereads: true }
   const its = (name: string) => ({ ...again, id: `lab/${name}`, workload: `Deployment lab/${name}` })
   expect(said(['a', 'b', 'c', 'd', 'e', 'f', 'a'].map(its))).toEqual([
-    'not restarted, for they read the CA file again: Deployment lab/a, Deployment lab/b, Deployment lab/c, Deployment lab/d, Deployment lab/e and 1 more; to restart them too: --no-trust-reloading-clients',
+    'not restarted, because they read the CA file again: Deployment lab/a, Deployment lab/b, Deployment lab/c, Deployment lab/d, Deployment lab/e and 1 more; to restart them too: --no-trust-reloading-clients',
   ])
   const { workload: _, ...bare } = its('bare')
   expect(said([bare])[0]).toContain('again: Pod lab/bare;')

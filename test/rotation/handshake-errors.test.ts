@@ -91,7 +91,7 @@ test('where the log shows nothing the numbers are compared, and that is said', a
   scene.clients.hasLogs = false
   await scene.runAll(1, 11)
   const [watched] = evidenceOf(scene, 'handshake errors cp1/kube-apiserver')
-  expect(watched.detail).toContain('its log does not show all of them, so that only their number is compared')
+  expect(watched.detail).toContain('its log does not show all of them, so kcert compares only their number')
   const louder = begunScene(checks)
   louder.clients.hasLogs = false
   await louder.runAll(1, 10)
@@ -197,7 +197,7 @@ test('clients in pods are named, and the advised command starts their workloads 
   })
   expect(helpFor(['10.244.1.9'], pods, 11)).toEqual({
     why: '; 10.244.1.9 is Pod lab/bare',
-    next: 'correct it and run the same command again: kcert rotate-ca --phase 11',
+    next: 'kcert rotate-ca --phase 11',
   })
 })
 
@@ -226,7 +226,7 @@ test('that pods cannot be read does not stand in the place of what the gate says
   await expect(scene.run(11)).rejects.toMatchObject({
     code: 'KCERT_ROTATION_GATE',
     why: expect.stringContaining('10.0.0.66 (remote error'),
-    next: 'correct it and run the same command again: kcert rotate-ca --phase 11',
+    next: 'kcert rotate-ca --phase 11',
   })
   // Once for each API server: they are watched side by side.
   expect(asked).toBe(3)

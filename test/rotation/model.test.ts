@@ -120,7 +120,7 @@ test('two certificates in a signing file stop the signer', async () => {
   const scene = new Scene(small)
   await scene.run(1)
   const edge = (await edgeOf(scene, 5))!
-  expect(edge.flaw).toBe('2 certificates in --cluster-signing-cert-file, where exactly one may be')
+  expect(edge.flaw).toBe('2 certificates in --cluster-signing-cert-file, which must contain exactly one')
   expect(refusalOf(edge).what).toContain('would stop cp1/kube-controller-manager')
 })
 
@@ -157,9 +157,9 @@ test('run, plan and undo refuse what would break a connection, and have done not
         /^the plan of phase 7 breaks a connection: cp1\/kube-apiserver, --client-ca-file would refuse kubeconfig cp1:\/etc\/kubernetes\/kube-proxy.conf$/,
       ),
       why: expect.stringMatching(
-        /^after "write cp1:\/etc\/kubernetes\/kube-proxy.conf \(kubeconfig\)" it would meet a certificate signed by CN=kubernetes-ca-2, and may know only CN=kubernetes \([0-9a-f]{12}\)$/,
+        /^after "write cp1:\/etc\/kubernetes\/kube-proxy.conf \(kubeconfig\)" the certificate would be signed by CN=kubernetes-ca-2, and the trusted CAs might be only CN=kubernetes \([0-9a-f]{12}\); nothing was changed; API servers must trust both CAs first$/,
       ),
-      next: 'nothing was done; API servers must know both CAs first: kcert rotate-ca --phase 5',
+      next: 'kcert rotate-ca --phase 5',
     })
   }
   expect(scene.files()).toEqual(before)

@@ -74,7 +74,7 @@ test.for([
   cluster.write('cp1', definition, { definition: { component, flags: { ...flags, [flag]: path } } })
   await expect(scene.run(1)).rejects.toMatchObject({
     code: 'KCERT_ROTATION_REFUSED',
-    message: `files of their own beside the API server's --client-ca-file: cp1/kube-controller-manager --${flag}=${path}`,
+    message: `flags that name other files than the API server's --client-ca-file: cp1/kube-controller-manager --${flag}=${path}`,
   })
   expect(scene.acts).toBe(0)
 })
@@ -124,7 +124,7 @@ test('a kubeconfig of which another context goes by the old CA is asked about, a
   await scene.runAll(1, 6)
   await expect(scene.run(7)).rejects.toMatchObject({
     code: 'KCERT_ROTATION_GATE',
-    message: `phase 7 does not hold yet: cp1:${path}: another context still uses the old CA`,
+    message: `phase 7 is incomplete: cp1:${path}: another context still uses the old CA`,
   })
   scene.settings = { ...scene.settings, waivers: new Set([`cp1:${path}`]) }
   await scene.runAll(7, 12)

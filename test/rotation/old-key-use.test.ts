@@ -197,8 +197,8 @@ test('an encrypted key is left, with the commands that tell whose it is, quoted 
   const { why, next } = whyEncrypted('/a b.key', [old, { ...old, spki: 'fp-key' }])
   expect(why).toContain('encrypted')
   expect(next).toContain("openssl pkey -in '/a b.key'")
-  expect(next).toContain('if that is old-key or fp-key,')
-  expect(next).toContain("shred -u '/a b.key'")
+  expect(why).toContain('if it prints old-key or fp-key,')
+  expect(why).toContain("shred -u '/a b.key'")
 })
 
 test.each([

@@ -30,8 +30,10 @@ test('pods that do not become Ready again stop the phase, by their names, and it
   scene.cluster.unreadyMs = 400_000
   const error = await scene.run(9).catch((thrown: unknown) => thrown)
   if (!(error instanceof KcertError)) throw error
-  expect(error.message).toBe('waited 300 s until pods on w1 that Services lead to are Ready again')
-  expect(error.why).toMatch(/^still missing: Pod \S+ \(not Ready, of Service \S+\/\S+\)/)
+  expect(error.message).toBe(
+    'timed out after 300 s waiting until pods on w1 that Services select are Ready again',
+  )
+  expect(error.why).toMatch(/^still pending: Pod \S+ \(not Ready, selected by Service \S+\/\S+\)/)
   await scene.run(9)
   expect(scene.clients.failures).toEqual([])
 })
@@ -57,7 +59,7 @@ test('a Service whose only Ready pods are on such a node is named before its kub
   const remarks = (nodes = observed.nodes) =>
     phaseNumbered(9).remarks!({ ...observed, nodes, backends }, target)
   expect(remarks()).toEqual([
-    'expected interruption of some seconds: the kubelet of w1 (v1.33.13) reports pods not Ready when it is restarted, and only there are pods of Service shop/alone',
+    'expect an interruption of some seconds: the kubelet of w1 (v1.33.13) reports its pods as not Ready after a restart, and all pods of Service shop/alone',
   ])
   expect(remarks(observed.nodes.map((node) => ({ ...node, kubeletVersion: 'v1.35.0' })))).toEqual([])
   await scene.run(9)

@@ -148,8 +148,8 @@ test('refuses layouts that others rotate, each once, with the nodes and the way 
     layout,
   }))
   expect(refusals({ nodes }).map((one) => [one.what, one.next])).toEqual([
-    ['a cluster of k3s is not served: n0, n1, n2', "use k3s's own rotation command"],
-    ['a cluster of managed is not served: n0, n1, n2', "use your provider's CA rotation"],
+    ['kcert does not rotate k3s clusters: n0, n1, n2', 'k3s certificate rotate-ca --help'],
+    ['kcert does not rotate managed clusters: n0, n1, n2', "use your provider's CA rotation"],
   ])
 })
 
@@ -177,8 +177,8 @@ describe('one CA for two purposes', () => {
   test('cluster and etcd, named once', () => {
     const etcd = (on: string) =>
       file(on, `${pki}/etcd/ca.crt`, { kind: 'certificates', certificates: ['etcd', 'old'] })
-    expect(what(withFiles(etcd('cp1'), etcd('cp2')))).toEqual(['one CA serves the cluster and etcd (on cp1)'])
-    expect(what(withFiles(etcd('cp2')))).toEqual(['one CA serves the cluster and etcd (on cp2)'])
+    expect(what(withFiles(etcd('cp1'), etcd('cp2')))).toEqual(['the cluster and etcd share one CA (on cp1)'])
+    expect(what(withFiles(etcd('cp2')))).toEqual(['the cluster and etcd share one CA (on cp2)'])
   })
 
   test('the front-proxy CA for etcd, which is no concern of a rotation of the front proxy', () => {
@@ -215,7 +215,7 @@ describe('Kubernetes versions', () => {
   const nodes = (...versions: string[]) => ({
     nodes: versions.map((kubeletVersion, index) => ({ ...node, name: `n${index}`, kubeletVersion })),
   })
-  const untested = 'no rotation was tested on Kubernetes 1.38: n1'
+  const untested = 'Kubernetes 1.38 is untested: n1'
   const phase = (number: number, risk: string) => ({ number, risk }) as never
 
   test.each([
@@ -243,7 +243,7 @@ describe('Kubernetes versions', () => {
     const untestedOn = (id: string) =>
       what(withVersions({ [id]: 'v1.32.9' }), { acceptedVersions: new Set() }, phase(2, 'restarts'))
     for (const { id } of accepted.components)
-      expect(untestedOn(id)).toEqual([`no rotation was tested on Kubernetes 1.32: ${id}`])
+      expect(untestedOn(id)).toEqual([`Kubernetes 1.32 is untested: ${id}`])
   })
 
   test('a component whose version cannot be read is named, and accepted as unknown', () => {
@@ -252,7 +252,7 @@ describe('Kubernetes versions', () => {
     expect(others).toEqual([])
     expect(refusal).toMatchObject({
       what: 'the Kubernetes version of cp1/kube-scheduler, cp2/kube-apiserver is unknown',
-      next: 'where it cannot be found out: kcert rotate-ca plan --accept-untested-version unknown',
+      next: 'kcert rotate-ca plan --accept-untested-version unknown',
     })
     expect(what(observed, { acceptedVersions: new Set(['unknown']) }, phase(2, 'restarts'))).toEqual([])
   })
@@ -264,8 +264,8 @@ describe('Kubernetes versions', () => {
       ...withVersions({ 'cp1/kube-apiserver': 'v1.38.1', 'cp1/kube-scheduler': 'v1.39.0' }),
     }
     expect(what(observed, { acceptedVersions: new Set() }, phase(2, 'restarts'))).toEqual([
-      'no rotation was tested on Kubernetes 1.38: cp1, cp2, w1, w2, w3 and 2 more',
-      'no rotation was tested on Kubernetes 1.39: cp1/kube-scheduler',
+      'Kubernetes 1.38 is untested: cp1, cp2, w1, w2, w3 and 2 more',
+      'Kubernetes 1.39 is untested: cp1/kube-scheduler',
     ])
   })
 
@@ -333,7 +333,7 @@ test('a new name is suggested for a CA with the old one', () => {
     refusals(
       {},
       withCas(() => ({ newCa })),
-    )[0]?.next,
+    )[0]?.why,
   ).toContain('CN=old-2')
 })
 
@@ -349,7 +349,7 @@ test('refuses a new CA with the key of the old one', () => {
 describe('files of their own beside the API server', () => {
   const id = 'cp1/kube-controller-manager'
   const refused = (flag: string, path: string, of = id) => [
-    `files of their own beside the API server's --client-ca-file: ${of} --${flag}=${path}`,
+    `flags that name other files than the API server's --client-ca-file: ${of} --${flag}=${path}`,
   ]
 
   test.each(['root-ca-file', 'cluster-signing-cert-file', 'cluster-signing-key-file'])(
@@ -385,7 +385,7 @@ describe('files of their own beside the API server', () => {
       component('cp2', 'kube-controller-manager', { 'root-ca-file': '/c.crt' }),
     ]
     expect(what({ components })).toEqual([
-      "files of their own beside the API server's --client-ca-file: " +
+      "flags that name other files than the API server's --client-ca-file: " +
         'cp1/cloud-controller-manager --root-ca-file=/b.crt, cp2/kube-controller-manager --root-ca-file=/c.crt',
     ])
   })
@@ -407,7 +407,7 @@ describe('files of their own beside the API server', () => {
 })
 
 describe('the key of the CA', () => {
-  const missing = (name: string) => `the key of the ${name} CA is on no control-plane node`
+  const missing = (name: string) => `no control-plane node has the key of the ${name} CA`
   const keyOn = (on: string, holds: FileHolds) =>
     new Map(
       [...accepted.files].flatMap(([key, one]) =>
@@ -453,7 +453,7 @@ describe('signers with files of their own', () => {
   ])('--cluster-signing-%s-file', (name) => {
     expect(
       what(withFlags('cp1/kube-controller-manager', { [`cluster-signing-${name}-file`]: '/a' })),
-    ).toEqual([`signers with files of their own: cp1/kube-controller-manager --cluster-signing-${name}-file`])
+    ).toEqual([`signers with separate files: cp1/kube-controller-manager --cluster-signing-${name}-file`])
   })
 
   test.each([

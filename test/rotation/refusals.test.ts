@@ -43,7 +43,7 @@ test.for(['managed', 'k3s', 'rke2'])('a cluster of %s is refused', async (layout
   const what = await refusedFor(({ observed }) => ({
     observed: { nodes: observed.nodes.map((one) => ({ ...one, layout })) },
   }))
-  expect(what).toEqual([`a cluster of ${layout} is not served: cp1, cp2, w1`])
+  expect(what).toEqual([`kcert does not rotate ${layout} clusters: cp1, cp2, w1`])
 })
 
 test('a cluster whose API servers were not found is refused', async () => {
@@ -70,7 +70,7 @@ test('one CA for cluster and etcd is refused', async () => {
       ),
     },
   }))
-  expect(what).toEqual(['one CA serves the cluster and etcd (on cp1)'])
+  expect(what).toEqual(['the cluster and etcd share one CA (on cp1)'])
 })
 
 test('an expired CA is refused, and what to do about it is named', async () => {
@@ -100,7 +100,7 @@ test('a CA whose key lies elsewhere is refused in phase 1 alone', async () => {
   const withoutKeys = ({ observed }: { observed: Snapshot }) => ({
     observed: { files: new Map([...observed.files].filter(([key]) => !key.endsWith('/ca.key'))) },
   })
-  expect(await refusedFor(withoutKeys)).toEqual(['the key of the cluster CA is on no control-plane node'])
+  expect(await refusedFor(withoutKeys)).toEqual(['no control-plane node has the key of the cluster CA'])
   expect(await refusedFor(withoutKeys, 5)).toEqual([])
 })
 
@@ -115,14 +115,14 @@ test('signers with files of their own are refused', async () => {
       ),
     },
   }))
-  expect(what).toEqual([`signers with files of their own: cp2/kube-controller-manager --${flag}`])
+  expect(what).toEqual([`signers with separate files: cp2/kube-controller-manager --${flag}`])
 })
 
 test('a front proxy that may be anybody is refused', async () => {
   const what = await refusedFor(({ observed }) => ({
     observed: { extensionAuthentication: { ...observed.extensionAuthentication!, allowsAnyName: true } },
   }))
-  expect(what[0]).toMatch(/^every certificate of the front-proxy CA counts as a front proxy/)
+  expect(what[0]).toMatch(/^every certificate of the front-proxy CA is accepted as a front proxy/)
 })
 
 test('a node that does not answer stops what writes, not what reads', async () => {
@@ -165,7 +165,7 @@ test('the position is read from who presents what, and from what was intended', 
   expect(earliestPhase(after.observed, after.target, 12)).toEqual([])
   expect(earliestPhase(after.observed, after.target, 5)).toEqual([
     {
-      what: 'phase 5 is over: the old CA is being dropped',
+      what: 'phase 5 cannot run any more: the old CA is being removed',
       why: 'it would make components trust the old CA again',
       next: 'kcert rotate-ca --phase 12',
     },
@@ -184,12 +184,12 @@ test('what is waited for is judged on a picture, and what is missing is named', 
   expect(missing({ kind: 'published', bundles: true, ...old })).toEqual([])
   expect(missing({ kind: 'published', bundles: true, ...both })).toContainEqual({
     at: 'ConfigMap default/kube-root-ca.crt',
-    what: 'as before',
+    what: 'unchanged',
   })
   const [first, ...others] = observed.published
   const { trust: _, ...absent } = first!
   expect(missing({ kind: 'published', bundles: true, ...old }, { published: [absent, ...others] })).toEqual([
-    { at: `${first!.kind} ${first!.name}`, what: 'not there' },
+    { at: `${first!.kind} ${first!.name}`, what: 'not found' },
   ])
   // Nobody writes in a namespace that terminates.
   expect(
@@ -231,7 +231,7 @@ test('what is waited for is judged on a picture, and what is missing is named', 
   expect(missing(published)).toEqual([])
   expect(missing({ ...published, client: [], lacks: client })[0]?.what).toBe('has other content')
   expect(missing({ ...published, client: [...client, newCa.digest] })[0]?.what).toBe('has other content')
-  expect(missing(published, { extensionAuthentication: undefined })[0]?.what).toBe('not there')
+  expect(missing(published, { extensionAuthentication: undefined })[0]?.what).toBe('not found')
   expect(missing({ kind: 'leader', lease: 'kube-scheduler' })).toEqual([])
   expect(missing({ kind: 'leader', lease: 'kube-scheduler' }, { leases: [] })).toEqual([
     { at: 'kube-scheduler', what: 'no leader' },
@@ -257,7 +257,7 @@ test('a kubeconfig that client-go refuses is refused by its node and path, unles
     return { files: new Map([...observed.files, [key, { ...file, holds }]]) }
   }
   expect(await refusedFor(({ observed }) => ({ observed: withRefusal(observed) }))).toEqual([
-    `client-go refuses the kubeconfig ${key}`,
+    `client-go rejects kubeconfig ${key}`,
   ])
   const waivers = new Set([key])
   expect(

@@ -87,7 +87,7 @@ test('an earlier phase that is asked for once the old CA is being dropped is ref
   scene.kill = () => undefined
   scene.cluster.write('w1', '/etc/kubernetes/pki/ca.crt', { certificates: [scene.cluster.oldCa.digest] })
   const { message, next } = await stop(scene.run(5))
-  expect(message).toContain('phase 5 is over: the old CA is being dropped')
+  expect(message).toContain('phase 5 cannot run any more: the old CA is being removed')
   expect(next).toBe('kcert rotate-ca --phase 12')
 })
 

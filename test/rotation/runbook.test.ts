@@ -26,7 +26,8 @@ async function toAndFro(
       )
       return handed
     } catch (error) {
-      if (!(error instanceof KcertError) || !error.message.startsWith('next on a node')) throw error
+      if (!(error instanceof KcertError) || !error.message.startsWith('the next step is on a node'))
+        throw error
       expect(error.next).toBe(`kcert rotate-ca runbook DIR --phase ${phase}${isUndo ? ' --undo' : ''}`)
     }
     const { report } = await operator.command((session) =>
@@ -82,7 +83,7 @@ test('what comes before anything on a node is named, and scripts are not written
   const work = operator.command((session) => session.runbook(2, 'DIR'))
   await expect(work).rejects.toMatchObject({
     code: 'KCERT_ROTATION_REFUSED',
-    message: 'before anything on a node comes: patch ConfigMap kube-system/kubeadm-config',
+    message: 'a step on the API server comes first: patch ConfigMap kube-system/kubeadm-config',
     next: 'kcert rotate-ca --phase 2 --by-runbook',
   })
   expect(operator.runbooks).toHaveLength(2)
@@ -108,16 +109,16 @@ test('scripts that take a phase back are refused out of order, and where there i
   const back = (phase: number) => operator.command((session) => session.runbookBack(phase, 'back again'))
   await expect(back(1)).rejects.toMatchObject({
     code: 'KCERT_ROTATION_REFUSED',
-    message: 'phase 1 has changed nothing that could be taken back',
+    message: 'phase 1 has nothing to roll back',
   })
   await toAndFro(operator, 1)
   await toAndFro(operator, 2)
   await expect(back(1)).rejects.toMatchObject({
-    message: 'phase 2 is to be taken back before phase 1',
+    message: 'roll back phase 2 before phase 1',
     next: "kcert rotate-ca runbook 'back again' --phase 2 --undo",
   })
   await expect(back(2)).rejects.toMatchObject({
-    message: 'before anything on a node comes: patch ConfigMap kube-system/kubeadm-config',
+    message: 'a step on the API server comes first: patch ConfigMap kube-system/kubeadm-config',
     next: 'kcert rotate-ca rollback --to 1 --by-runbook',
   })
 })

@@ -246,11 +246,11 @@ describe('a plan', () => {
     const foreign = await stop(new Run(() => ({ ...observed, nodes })).open().then((one) => one.plan(1)))
     expect([foreign.code, foreign.message]).toEqual([
       'KCERT_ROTATION_REFUSED',
-      'a cluster of k3s is not served: cp1, cp2, w1, w2',
+      'kcert does not rotate k3s clusters: cp1, cp2, w1, w2',
     ])
     expect([foreign.why, foreign.next]).toEqual([
-      'the distribution creates and rotates its CAs itself',
-      "use k3s's own rotation command",
+      'k3s creates and rotates the CAs of the cluster',
+      'k3s certificate rotate-ca --help',
     ])
     const dropping = { ...(await state(11)).observed, evidence: new Map() }
     const begun = new Run(() => dropping)
@@ -260,7 +260,7 @@ describe('a plan', () => {
     const again = new Run(() => spoiled)
     again.journal.text = begun.journal.text
     const taken = await stop(again.open().then((one) => one.plan(7)))
-    expect(taken.message).toContain('phase 7 is over: the old CA is being dropped')
+    expect(taken.message).toContain('phase 7 cannot run any more: the old CA is being removed')
     const stale = (await state(11)).observed
     const published = { ...stale, handshakes: (await state(8)).observed.handshakes }
     const presenting = await stop(new Run(() => published).open().then((one) => one.plan(12)))
@@ -339,9 +339,9 @@ describe('a phase', () => {
     const error = await stop(run.open().then((one) => one.run(3)))
     expect([error.code, error.message]).toEqual([
       'KCERT_ROTATION_GATE',
-      'waited 300 s until kube-controller-manager has published both CAs to every namespace',
+      'timed out after 300 s waiting until kube-controller-manager has published both CAs to every namespace',
     ])
-    expect(error.why).toMatch(/^still missing: ConfigMap default\/kube-root-ca.crt \(as before\), /)
+    expect(error.why).toMatch(/^still pending: ConfigMap default\/kube-root-ca.crt \(unchanged\), /)
     expect(run.nowMs).toBe(300_000)
     expect(run.told).toEqual([
       `phase-begun 3 ${open.published.length}`,
@@ -378,7 +378,7 @@ describe('a phase', () => {
     const error = await stop(run.open().then((one) => one.run(2)))
     expect([error.code, error.message, error.why, error.next]).toEqual([
       'KCERT_ROTATION_GATE',
-      'phase 2 does not hold yet: kube-controller-manager: no leader',
+      'phase 2 is incomplete: kube-controller-manager: no leader',
       'kcert finished the plan, but this is still pending',
       'kcert rotate-ca --phase 2',
     ])
@@ -408,7 +408,7 @@ describe('a phase', () => {
     const error = await stop(run.open().then((one) => one.run(1)))
     expect([error.code, error.next]).toEqual(['KCERT_ROTATION_GATE', 'kcert rotate-ca --phase 1'])
     expect(error.message).toMatch(
-      /^phase 1 does not hold yet: cp1:[^;]*\/new\/ca.key: not laid out; (?:[^;]*; ){3}[^;]* and \d+ more$/,
+      /^phase 1 is incomplete: cp1:[^;]*\/new\/ca.key: not yet distributed; (?:[^;]*; ){3}[^;]* and \d+ more$/,
     )
     const begun = run.said.filter((line) => line.startsWith('intent'))
     expect(begun).toHaveLength(4 * new Set(begun).size)
@@ -564,8 +564,8 @@ describe('a wait', () => {
     const error = await stop(run.open().then((one) => one.performAll([waiting])))
     expect([error.code, error.message, error.why, error.next]).toEqual([
       'KCERT_ROTATION_GATE',
-      'waited 2 s until x has a leader',
-      'still missing: x (no leader)',
+      'timed out after 2 s waiting until x has a leader',
+      'still pending: x (no leader); fix the cause first',
       'kcert rotate-ca',
     ])
     expect([run.observations, run.nowMs]).toEqual([5, 2_000])
@@ -587,9 +587,9 @@ describe('a wait', () => {
       } as Action
       return (await stop(run.open().then((one) => one.performAll([wait])))).why
     }
-    const five = [0, 1, 2, 3, 4].map((index) => `ConfigMap n${index} (as before)`).join(', ')
-    expect(await named(5)).toBe(`still missing: ${five}`)
-    expect(await named(7)).toBe(`still missing: ${five} and 2 more`)
+    const five = [0, 1, 2, 3, 4].map((index) => `ConfigMap n${index} (unchanged)`).join(', ')
+    expect(await named(5)).toBe(`still pending: ${five}; fix the cause first`)
+    expect(await named(7)).toBe(`still pending: ${five} and 2 more; fix the cause first`)
   })
 
   test('goes on while no API server answers, and stops at any other error', async () => {
@@ -655,14 +655,14 @@ describe('a probe', () => {
     const error = await stop(run.open().then((one) => one.performAll([probing])))
     expect([error.code, error.message, error.why, error.next]).toEqual([
       'KCERT_ROTATION_GATE',
-      'not proven: signer new',
+      'not verified: signer new',
       'refused',
-      'correct it and run the same command again: kcert rotate-ca --phase 3',
+      'kcert rotate-ca --phase 3',
     ])
     const [entry] = readJournal(run.journal.text)
     expect(entry).toMatchObject({ kind: 'evidence', ok: false })
     expect(entry).not.toHaveProperty('rate')
-    expect(run.told).toEqual(['action-begun prove: signer new'])
+    expect(run.told).toEqual(['action-begun check: signer new'])
     expect(run.sections).toEqual([])
   })
 

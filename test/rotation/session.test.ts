@@ -73,7 +73,7 @@ test('the plan names what kubectl apply would bring back, once for each object, 
   expect(violations('RotationPlan', plan)).toEqual([])
   expect(plan.blastRadius.appliedBundles).toEqual(['APIService v1.agg'])
   expect(renderPlan(plan, wide)).toContain(
-    '  manifests applied with kubectl have the old CA in APIService v1.agg: they would bring it back; put both CAs into their caBundle after phase 9, the new one alone after phase 12\n',
+    '  manifests applied with kubectl contain the old CA and would restore it: APIService v1.agg. Put both CAs into their caBundle after phase 9, and only the new CA after phase 12\n',
   )
 })
 
@@ -129,7 +129,7 @@ test('a phase before which another must hold is refused by name, and nothing is 
   const { acts } = scene
   const { code, message, next } = await stop(operator.command((session) => session.run([5]), yes))
   expect(code).toBe('KCERT_ROTATION_REFUSED')
-  expect(message).toContain('phase 5 is not to be begun before phase 2 holds')
+  expect(message).toContain('phase 5 cannot start before phase 2 is complete')
   expect(next).toBe('kcert rotate-ca --phase 2')
   expect(scene.acts).toBe(acts)
   expect((await stop(operator.command((session) => session.dryRun([9])))).code).toBe('KCERT_ROTATION_REFUSED')
@@ -213,7 +213,7 @@ test('a phase that only reads asks nothing; one without a way back wants the wor
   await operator.command((session) => session.run([11]))
   expect(operator.questions).toEqual([])
   await operator.command((session) => session.run([12]), { answers: () => false })
-  expect(operator.questions).toEqual(['Run phase 12? There is no way back from it. Type "drop" to go on:'])
+  expect(operator.questions).toEqual(['Run phase 12? It cannot be undone. Type "drop" to continue:'])
 })
 
 test('Ctrl-C stops between two acts, and the next run goes on', async () => {
@@ -341,7 +341,7 @@ test('a hook that fails stops the phase before anything is done, and what was be
   const { code, why } = await stop(
     operator.command((session) => session.run([2]), { ...yes, options: { hooks, runHook } }),
   )
-  expect([code, why]).toEqual(['KCERT_ROTATION_HOOK', 'it ended with status 7'])
+  expect([code, why]).toEqual(['KCERT_ROTATION_HOOK', 'exit status 7'])
   expect(notes.join('\n')).toContain('    before-node 2 cp2')
   expect(notes.at(-1)).toBe('    ended')
   expect(scene.files()).toEqual(files)

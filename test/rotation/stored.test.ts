@@ -49,9 +49,9 @@ test.for(['routine', 'compromise'] as const)(
     scene.cluster.store(config, { cas: [scene.cluster.oldCa], owner: 'helm' })
     const { message, why, next } = await refusal(scene)
     expect(message).toContain(`${config} contains the old CA without the new CA (data[ca.crt])`)
-    expect(why).toContain('loses its server in this phase')
-    expect(next).toContain('kubectl -n monitoring get configmap ca -o yaml; its owner (helm) puts the new CA')
-    expect(next).toContain(`--waive '${config}'`)
+    expect(why).toContain('would lose their server in this phase; its owner (helm) must add the new CA')
+    expect(next).toBe('kubectl -n monitoring get configmap ca -o yaml')
+    expect(why).toContain(`--waive '${config}'`)
     scene.cluster.store(config, { cas: [scene.cluster.oldCa, scene.newCa()] })
     await scene.runInTurn(12)
   },
@@ -63,8 +63,8 @@ test('phase 12 is refused while an object holds a leaf of the old CA, whose keys
   )
   const { message, why, next } = await refusal(scene)
   expect(message).toContain(`${secret} contains a certificate of the old CA`)
-  expect(why).toBe('no client would trust it any more; reissue it, or accept the risk with --waive')
-  expect(next).toContain('kubectl -n argocd describe secret cluster-prod; its owner re-issues it')
+  expect(why).toContain('no client would trust it any more; its owner must reissue it')
+  expect(next).toBe('kubectl -n argocd describe secret cluster-prod')
   scene.cluster.store(secret, { leaves: [scene.cluster.issue('web', scene.newCa())] })
   await scene.runInTurn(12)
 })
@@ -99,11 +99,11 @@ test('an old front-proxy CA counts as the cluster CA does', async () => {
 
 test('what may not be listed is a remark, and no check passes over it', async () => {
   const scene = await before12(({ cluster }) => cluster.unlisted.add('Secret'))
-  const unknown = 'Secrets could not be looked at: kcert may not list them'
+  const unknown = 'Secrets were not checked: kcert may not list them'
   const { observed, target } = await observeIn(scene)
   for (const phase of [11, 12]) {
     expect(phaseNumbered(phase).remarks(observed, target)).toContain(
-      `${unknown}: whether others store the old CA there is not known`,
+      `${unknown}, so they may contain the old CA`,
     )
   }
   expect(storedCheck(observed, target)).toMatchObject({ ok: false, findings: [{ what: unknown }] })
@@ -151,7 +151,7 @@ test('of a thousand objects twenty are named in a refusal, and the others counte
   const refusals = phaseNumbered(12).refusals!(observed, target)
   expect(refusals).toHaveLength(21)
   expect(refusals.at(-1)?.what).toBe(
-    '980 more ConfigMaps and Secrets of others hold something of the old CA alone',
+    '980 more ConfigMaps and Secrets of other applications contain only the old CA or its certificates',
   )
 })
 

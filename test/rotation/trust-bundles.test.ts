@@ -118,8 +118,8 @@ test('a pod that mounts a bundle by name is refused before the bundle goes, unle
   expect(phaseNumbered(2).refusals!(observed, target)).toEqual([
     {
       what: `pod ${id} mounts ClusterTrustBundle "${name}" by name`,
-      why: 'kube-controller-manager deletes this object in this phase, so the pod could not start again. Mount it by signerName, or accept the risk with --waive',
-      next: `mount it by signerName, or accept the risk with --waive ${id}`,
+      why: `kube-controller-manager deletes this object in this phase, so the pod could not start again; mount it by signerName, or accept the risk with --waive ${id}`,
+      next: 'kcert rotate-ca plan',
     },
   ])
   expect(phaseNumbered(2).refusals!(observed, { ...target, waivers: new Set([named]) })).toEqual([])
@@ -135,7 +135,7 @@ test('a workload that mounts a bundle that is gone is not rolled: its pods would
   expect(planned(4, on)).toEqual({
     rolled: [],
     asked: [
-      `${verifier} mounts ClusterTrustBundle "${name}", which is gone: mount it by signerName, and restart its pods`,
+      `${verifier} mounts ClusterTrustBundle "${name}", which was deleted: mount it by signerName and restart its pods.`,
     ],
   })
   expect(planned(4, { observed: { ...observed, pods: [pod] }, target }).rolled).toEqual([verifier])

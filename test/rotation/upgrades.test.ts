@@ -40,8 +40,8 @@ test('no rotation begins while control-plane nodes run different versions', asyn
 })
 
 test.each([
-  ['v1.37.2', 'kubeadm-config names v1.37.2, and API servers run v1.36.3: cp1, cp2'],
-  [undefined, 'kubeadm-config names no Kubernetes version, and API servers run v1.36.3: cp1, cp2'],
+  ['v1.37.2', 'kubeadm-config has v1.37.2, but API servers run v1.36.3: cp1, cp2'],
+  [undefined, 'kubeadm-config has no Kubernetes version, but API servers run v1.36.3: cp1, cp2'],
 ])(
   'no rotation begins while kubeadm-config names %s and API servers run v1.36.3',
   async (version, message) => {
@@ -68,7 +68,7 @@ test('versions that stay different are accepted by their names, and plan and sta
   const plan = await operator.command((session) => session.plan(), options)
   expect(plan.blockers).toEqual([])
   const named =
-    'versions that stay different: kube-apiserver v1.37.2 (cp1) and v1.36.3 (cp2); kube-controller-manager'
+    'accepted version mix: kube-apiserver v1.37.2 (cp1) and v1.36.3 (cp2); kube-controller-manager'
   expect(plan.phases[0]!.remarks.join()).toContain(named)
   const { blockers, phases } = await operator.command((session) => session.status(), options)
   expect([blockers, phases[0]!.remarks.join()]).toEqual([[], expect.stringContaining(named)])
@@ -82,7 +82,7 @@ test('an accepted mix does not excuse a kubeadm-config that names a version of n
   scene.cluster.upgradeNode('cp1', 'v1.37.2')
   scene.cluster.put('ConfigMap kube-system/kubeadm-config', { extraArgs: {}, kubernetesVersion: 'v1.38.0' })
   await settle(scene)
-  expect((await refusalOf(scene.run(1))).message).toContain('kubeadm-config names v1.38.0')
+  expect((await refusalOf(scene.run(1))).message).toContain('kubeadm-config has v1.38.0')
 })
 
 test('builds of one version are one version', async () => {
@@ -101,9 +101,7 @@ test.each([2, 8, 9, 11])(
     await settle(scene)
     const remarks = new Map((await statusOf(scene)).phases.map((one) => [one.number, one.remarks.join('\n')]))
     const isNoticed = (number: number) =>
-      remarks
-        .get(number)!
-        .includes('written with the old CA after the phase was begun, as kubeadm does: cp2:')
+      remarks.get(number)!.includes('written with the old CA after the phase started, as kubeadm does: cp2:')
     expect([7, 9].map(isNoticed)).toEqual([last >= 7, last >= 9])
     if (last >= 9) {
       expect(remarks.get(9)).toContain('cp2:/etc/kubernetes/pki/apiserver.crt')
@@ -130,7 +128,7 @@ test('a phase is not begun behind one that kubeadm took back, and the refusal sa
   const { why } = await refusalOf(operator.command((session) => session.run([10]), { yes: true }))
   const { phases } = await statusOf(scene)
   expect(phases[8]!.state).not.toBe('holds')
-  expect(why).toContain('written with the old CA after the phase was begun, as kubeadm does: cp1:')
+  expect(why).toContain('written with the old CA after the phase started, as kubeadm does: cp1:')
   expect(why).not.toContain('upgraded')
 })
 
@@ -146,7 +144,7 @@ test('no rotation begins while an API server has no rights on kubelets: phase 9 
   const scene = new Scene(small)
   scene.cluster.logsFrom.set('cp1', Number.POSITIVE_INFINITY)
   const { code, message } = await refusalOf(scene.run(1))
-  expect([code, message]).toEqual(['KCERT_ROTATION_GATE', 'not proven: logs cp1'])
+  expect([code, message]).toEqual(['KCERT_ROTATION_GATE', 'not verified: logs cp1'])
   expect(scene.files()).not.toHaveProperty(['cp1:/etc/kubernetes/pki/kcert/new/ca.key'])
   scene.cluster.logsFrom.delete('cp1')
   await scene.run(1)

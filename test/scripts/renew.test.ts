@@ -14,9 +14,9 @@ test.each([
   [['renew', '--all', 'apiserver'], 'exclude each other'],
   [['renew', '--within', 'soon'], 'threshold "soon" is not understood'],
   [['renew', '--expiry', '0s'], 'is not above zero'],
-  [['renew', '--node', 'nobody'], 'nothing says how node "nobody" is reached'],
-  [['renew', '--inventory', 'none.yaml'], 'there is no inventory none.yaml'],
-  [['kubelet', 'doctor', 'nobody'], 'nothing says how node "nobody" is reached'],
+  [['renew', '--node', 'nobody'], 'no access to node "nobody" is configured'],
+  [['renew', '--inventory', 'none.yaml'], 'inventory none.yaml does not exist'],
+  [['kubelet', 'doctor', 'nobody'], 'no access to node "nobody" is configured'],
   [['kubelet', 'doctor', '--root', '.', '-i', 'kcert.yaml'], 'are mutually exclusive'],
 ])('%s is wrong usage, and says why', (args, text) => {
   const { stdout, stderr, exit } = kcert(args, { cwd: folder })

@@ -59,9 +59,9 @@ test('nodes that cannot be reached are named, and the file is there to be comple
 })
 
 test.each([
-  ['k3s', 'v1.36.1+k3s1', 'a cluster of k3s is not served'],
-  ['rke2', 'v1.36.1+rke2r1', 'a cluster of rke2 is not served'],
-  ['managed', 'v1.36.1-eks-1a2b3c', 'a cluster of managed is not served'],
+  ['k3s', 'v1.36.1+k3s1', 'kcert does not rotate k3s clusters'],
+  ['rke2', 'v1.36.1+rke2r1', 'kcert does not rotate rke2 clusters'],
+  ['managed', 'v1.36.1-eks-1a2b3c', 'kcert does not rotate managed clusters'],
 ])('a cluster of %s is refused, and no file is written', async (layout, version, told) => {
   putNode('a', version)
   const { stdout } = await run([...nowhere, '--out', `${layout}.yaml`, '-o', 'json'])
@@ -75,13 +75,13 @@ test('a version that no rotation was tested on is refused', async () => {
   putNode('a', 'v1.29.4')
   const { stdout } = await run([...nowhere, '--dry-run', '-o', 'json'])
   const whats = JSON.parse(stdout).refusals.map(({ what }: { what: string }) => what)
-  expect(whats).toContain('no rotation was tested on Kubernetes 1.29: a')
+  expect(whats).toContain('Kubernetes 1.29 is untested: a')
 })
 
 test.each([
-  ['--access', 'telnet', 'is no way to a node'],
+  ['--access', 'telnet', 'invalid --access "telnet"'],
   ['--access', 'command:docker exec -i cp1', 'one and the same node'],
-  ['--local', 'z', 'there is no node "z"'],
+  ['--local', 'z', 'unknown node "z"'],
 ])('%s %s is wrong usage', async (flag, value, told) => {
   putNode('a', 'v1.36.3')
   const { exit, stderr } = await run(['rotate-ca', 'discover', '--dry-run', flag, value])

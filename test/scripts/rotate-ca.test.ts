@@ -34,17 +34,17 @@ test.each(commands)('rotate-ca %s: its help has the exit codes and three example
 test.each(commands)('rotate-ca %s: without an inventory it says what writes one', (...words) => {
   const { stdout, stderr, exit } = rotateCa(...words)
   expect({ stdout, exit }).toEqual({ stdout: '', exit: 2 })
-  expect(stderr).toContain('KCERT_FILE_NOT_FOUND: there is no inventory kcert.yaml')
+  expect(stderr).toContain('KCERT_FILE_NOT_FOUND: inventory kcert.yaml does not exist')
   expect(stderr).toContain('write one and complete it: kcert rotate-ca discover')
 })
 
 test.each([
-  [['--phase', '13'], '--phase "13" is no phase'],
-  [['--phase', '0'], '--phase "0" is no phase'],
-  [['--phase', '6-2'], '--phase "6-2" is no phase'],
+  [['--phase', '13'], 'invalid phase "13": phases are 1 to 12'],
+  [['--phase', '0'], 'invalid phase "0": phases are 1 to 12'],
+  [['--phase', '6-2'], 'invalid phase "6-2": phases are 1 to 12'],
   [['--phase', '3', '--all'], '--phase and --all are mutually exclusive'],
   [['--through', '12', '--all'], 'are mutually exclusive'],
-  [['--ca', 'etcd'], '--ca "etcd" names no CA that is rotated'],
+  [['--ca', 'etcd'], 'invalid --ca "etcd"'],
   [['--pace', 'fast'], '--pace "fast" is no duration'],
   [['--ca-cert', 'ca.crt'], '--ca-key'],
   [['plam'], 'plam'],

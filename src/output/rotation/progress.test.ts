@@ -24,6 +24,6 @@ test('what is missing is said of the wait that it is for, and not of another who
     what: 'node is ready',
     missing: [{ at: 'w1', what: 'away' }],
   })
-  expect(text).toContain('1 to go: w1 (away); wait until node is ready')
+  expect(text).toContain('1 pending: w1 (away); wait until node is ready')
   expect(text).not.toContain('every node')
 })

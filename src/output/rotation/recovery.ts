@@ -33,8 +33,8 @@ export function renderRecovery(report: RotationRecovery, { paint }: View): strin
     outcomes[outcome],
     ...(outcome === 'planned' || outcome === 'recovered'
       ? [
-          'then, through the API server: pods that keep the old ca.crt in memory are restarted (kubectl rollout restart); caBundles of webhooks and',
-          'APIServices, and kube-public/cluster-info, get the renewed CA; kubeconfigs of people are exported anew. kcert rotate-ca gives the cluster another key.',
+          'next, through the API server: restart pods that keep the old ca.crt in memory (kubectl rollout restart). Update caBundles of webhooks and',
+          'APIServices, and kube-public/cluster-info, with the renewed CA; export kubeconfigs for users again. To replace the CA key, run kcert rotate-ca.',
         ]
       : []),
   ]

@@ -197,10 +197,10 @@ test('what a lane takes back is not looked at', () => {
 })
 
 test.each([
-  [2, 'w1, w2 side by side'],
-  [3, 'w1, w2, w3 side by side'],
-  [4, 'w1, w2, w3 and 1 more side by side'],
-  [6, 'w1, w2, w3 and 3 more side by side'],
+  [2, 'w1, w2 in parallel'],
+  [3, 'w1, w2, w3 in parallel'],
+  [4, 'w1, w2, w3 and 1 more in parallel'],
+  [6, 'w1, w2, w3 and 3 more in parallel'],
 ])('of %i lanes that break a connection together three are named', (count, after) => {
   state.prepare = (world) => {
     const one = vi.spyOn((world as FakeWorld).board, 'takeBroken')
@@ -250,18 +250,22 @@ test.each([
 
 test('a refusal says what is shown and what is trusted, where that is known', () => {
   expect(refusalOf(edge).why).toBe(
-    'after "write cp1:/a" it would meet a certificate signed by nobody known, and may know no CA',
+    'after "write cp1:/a" the certificate would be signed by an unknown CA, and the trusted CAs might be none; ' +
+      'nothing was changed; all clients must trust both CAs first (to accept the risk: --waive)',
   )
   expect(refusalOf({ ...edge, shows: ca, trusts: [ca, ca] }).why).toBe(
-    'after "write cp1:/a" it would meet a certificate signed by CN=root, and may know only ' +
-      'CN=kubernetes (0123456789ab), CN=kubernetes (0123456789ab)',
+    'after "write cp1:/a" the certificate would be signed by CN=root, and the trusted CAs might be only ' +
+      'CN=kubernetes (0123456789ab), CN=kubernetes (0123456789ab); ' +
+      'nothing was changed; all clients must trust both CAs first (to accept the risk: --waive)',
   )
 })
 
 test('a refusal of a plan that stops a signer names it', () => {
   expect(refusalOf({ ...edge, flaw: 'two certificates' })).toEqual({
     what: 'the plan of phase 9 would stop a: two certificates',
-    why: 'after "write cp1:/a" nobody gets a certificate signed',
-    next: 'nothing was done; kcert rotate-ca plan',
+    why:
+      'after "write cp1:/a" no certificate request would be signed; nothing was changed; ' +
+      'check the signing files of the controller-managers',
+    next: 'kcert rotate-ca plan',
   })
 })
