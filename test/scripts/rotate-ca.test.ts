@@ -35,7 +35,7 @@ test.each(commands)('rotate-ca %s: without an inventory it says what writes one'
   const { stdout, stderr, exit } = rotateCa(...words)
   expect({ stdout, exit }).toEqual({ stdout: '', exit: 2 })
   expect(stderr).toContain('KCERT_FILE_NOT_FOUND: inventory kcert.yaml does not exist')
-  expect(stderr).toContain('write one and complete it: kcert rotate-ca discover')
+  expect(stderr).toContain('next: kcert rotate-ca discover')
 })
 
 test.each([
