@@ -8,21 +8,24 @@ export const certificateRenewalSchema = v.object({
   generatedAt: time,
   outcome: described(
     v.picklist(['listed', 'nothing-due', 'planned', 'declined', 'renewed', 'incomplete']),
-    'incomplete: a certificate could not be renewed, or was not seen in use',
+    'incomplete: a certificate could not be renewed, or is not yet in use',
   ),
   certificates: v.array(
     v.object({
       node: v.string(),
-      name: text('name as in kubeadm certs check-expiration, or kubelet.conf or kubelet-serving'),
+      name: text("kubeadm's name of the certificate, or kubelet.conf or kubelet-serving"),
       path: text('file with the certificate'),
       subject: v.string(),
-      notAfter: described(time, 'of the current certificate; after a renewal, of the new one'),
-      state: described(v.picklist(['valid', 'due', 'expired', 'broken']), 'broken: the key does not match'),
+      notAfter: described(time, 'expiry of the certificate in the file; after a renewal, of the new one'),
+      state: described(
+        v.picklist(['valid', 'due', 'expired', 'broken']),
+        'broken: the private key does not match the certificate',
+      ),
       action: described(
         v.picklist(['none', 'renew', 'renewed', 'cannot']),
-        'renew: the command in next renews it',
+        'renew: due for renewal, by the command in next',
       ),
-      expired: v.optional(described(time, 'notAfter of the certificate that was replaced')),
+      expired: v.optional(described(time, 'expiry of the replaced certificate')),
       newKey: v.optional(v.boolean()),
       why: v.optional(text('why kcert cannot renew it here')),
       next: v.optional(v.string()),
@@ -50,10 +53,13 @@ export const certificateRenewalSchema = v.object({
         detail: v.string(),
       }),
     ),
-    'checks after the renewal: served in a TLS handshake, accepted by an API server',
+    'checks after the renewal: served in a TLS handshake, or accepted by an API server',
   ),
   backups: v.array(v.object({ node: v.string(), folder: v.string() })),
   unreachable: v.array(v.object({ node: v.string(), why: v.string() })),
+  root: v.optional(
+    text('folder of --root: its files were renewed, nothing was restarted and no server was checked'),
+  ),
   next: v.optional(text('next command')),
 })
 

@@ -207,6 +207,52 @@ export interface ClusterFlags {
   readonly 'request-timeout': string
 }
 
+/** The inventory that `kcert rotate-ca discover` writes, and that --all-nodes and `kcert rotate-ca` read by default. */
+export const defaultInventory = 'kcert.yaml'
+
+/** --inventory, under one name and one description in every command that reaches nodes. Undefined where it is not given. */
+export const inventoryFlag = (fallback: string, choice: Pick<Choice, 'exclusive'> = {}) =>
+  valueFlag('FILE', `inventory that says how to reach each node (default ${fallback})`, {
+    ...choice,
+    char: 'i',
+    helpGroup: 'NODES',
+  })
+
+/** --inventory of a command that always reads one. */
+export const requiredInventoryFlag = valueFlag('FILE', 'inventory that says how to reach each node', {
+  char: 'i',
+  default: defaultInventory,
+  helpGroup: 'NODES',
+})
+
+/** Every node of the inventory: `--all-nodes`, as kubectl has `--all-namespaces`. */
+export const allNodesFlag = booleanFlag(
+  `every node of the inventory, which is ${defaultInventory} unless --inventory names another`,
+  { helpGroup: 'NODES', exclusive: ['node'] },
+)
+
+/** Which nodes a command reaches, and how. */
+export const nodeFlags = {
+  inventory: inventoryFlag('this machine only'),
+  'all-nodes': allNodesFlag,
+  node: repeatedFlag('NAME', 'only this node; may be repeated', { helpGroup: 'NODES' }),
+}
+
+/** The files of one node below a folder, instead of nodes that run. */
+export const rootFlag = valueFlag(
+  'DIR',
+  "folder with a node's files: a copy, or the mounted disk of a machine that is off",
+  { helpGroup: 'NODES', exclusive: ['inventory', 'all-nodes', 'node'] },
+)
+
+/** Returns the inventory that the flags name. Undefined: none, so the command's own default applies. */
+export function namedInventory(flags: {
+  readonly inventory?: string | undefined
+  readonly 'all-nodes'?: boolean | undefined
+}): string | undefined {
+  return flags.inventory ?? (flags['all-nodes'] ? defaultInventory : undefined)
+}
+
 /** The exit codes of every command that talks to a cluster, for its help. */
 export const clusterExits = {
   [exitCodes.unreachable]: 'the API server could not be reached',

@@ -24,13 +24,13 @@ export function watchFrame(
 export async function repeatUntilInterrupted<Result>(
   intervalMs: number,
   act: () => Promise<Result>,
-  isOver: () => boolean = () => false,
+  isOver: (last: Result) => boolean = () => false,
 ): Promise<Result> {
   using interruption = interruptible()
   const { signal } = interruption
   for (;;) {
     const result = await act()
-    if (signal.aborted || isOver()) return result
+    if (signal.aborted || isOver(result)) return result
     await pauseFor(intervalMs, undefined, { signal }).catch(() => {})
     if (signal.aborted) return result
   }

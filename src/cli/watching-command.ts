@@ -17,11 +17,12 @@ export function watchFlags(does: string) {
 }
 
 export abstract class WatchingCommand extends KcertCommand {
-  /** Acts again and again until Ctrl-C. What `passes` is gone for a moment: it is said, and looked for again. */
+  /** Acts again and again until Ctrl-C, or until `isOver` accepts an exit code. What `passes` is gone for a moment: it is said, and looked for again. */
   protected async watch(
     every = '10s',
     act: (frame: Frame) => Promise<ExitCode>,
     passes: (error: KcertError) => boolean,
+    isOver: (exit: ExitCode) => boolean = () => false,
   ): Promise<ExitCode> {
     const { repeatUntilInterrupted, watchFrame } = await import('./repeat.ts')
     const { context } = this
@@ -35,9 +36,13 @@ export abstract class WatchingCommand extends KcertCommand {
         return this.fail(error)
       }
     }
-    const exit = await repeatUntilInterrupted(parseDuration(every, '--every'), once, isReaderGone)
+    const exit = await repeatUntilInterrupted(
+      parseDuration(every, '--every'),
+      once,
+      (last) => isReaderGone() || isOver(last),
+    )
     // The terminal has echoed ^C: what comes next begins a line of its own.
-    if (context.stdoutIsTerminal) await this.answer('\n')
+    if (context.stdoutIsTerminal && !isOver(exit)) await this.answer('\n')
     return exit
   }
 }

@@ -106,6 +106,14 @@ test.each([
   expect(givenFlags({ argv, shapes: known })).toEqual({ inventory: 'n.yaml', journal: 'j' })
 })
 
+test.each([
+  [['--all-nodes'], { inventory: 'kcert.yaml' }],
+  [['--all-nodes', '-i', 'n.yaml'], { inventory: 'n.yaml' }],
+])('repeats the inventory that %j reads', (argv, expected) => {
+  const shapes = { inventory: { type: 'option', char: 'i' }, 'all-nodes': { type: 'boolean' } } as const
+  expect(givenFlags({ argv, shapes })).toEqual(expected)
+})
+
 test('the advice of a report is for the same nodes, and nothing else in it changes', () => {
   const report = {
     next: { command: 'kcert renew --all', why: 'kcert renew' },

@@ -7,6 +7,7 @@ import {
   withGivenFlags,
 } from '../errors/command-line.ts'
 import { KcertError } from '../errors/kcert-error.ts'
+import { defaultInventory } from './flags.ts'
 import { type FlagShapes, type Part, partsOf } from './operands.ts'
 
 // What throws an error about a flag does not know the command line that has it.
@@ -73,7 +74,8 @@ export function givenFlags(given: Pick<GivenCommand, 'argv' | 'shapes'>): GivenF
     if (isOther || shapes[written]?.type === 'boolean') continue
     found[name] = name === 'as-group' ? [...[found[name] ?? []].flat(), value] : value
   }
-  return found
+  const isAllNodes = parts.some(({ names }) => names.includes('all-nodes'))
+  return isAllNodes ? { inventory: defaultInventory, ...found } : found
 }
 
 /** Returns a report in whose advice (`next`, `commands`) these flags are repeated, as they are in that of errors. */

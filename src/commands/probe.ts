@@ -1,7 +1,7 @@
 import { type ProbeFlags, type ProbeSection, probeFlags, probeSections } from '../app/probe/flags.ts'
 import { probe } from '../app/probe/probe.ts'
 import { checkFiles, flagFiles } from '../cli/command-files.ts'
-import { clusterExits, clusterFlags, operands, reportFormatFlag } from '../cli/flags.ts'
+import { clusterExits, clusterFlags, namedInventory, operands, reportFormatFlag } from '../cli/flags.ts'
 import { parseDuration } from '../cli/instant.ts'
 import { renderReport, stdoutView } from '../cli/view.ts'
 import { type Frame, WatchingCommand, watchFlags } from '../cli/watching-command.ts'
@@ -74,7 +74,8 @@ endpoint is then NOT REACHED, and with -i kcert connects from a control plane.`
   }
 
   protected override async perform(): Promise<ExitCode> {
-    const { flags, operands: endpoints } = await this.parse(Probe)
+    const { flags: parsed, operands: endpoints } = await this.parse(Probe)
+    const flags = { ...parsed, inventory: namedInventory(parsed) }
     const sections = sectionsOf(flags)
     checkWanted(endpoints, sections, flags)
     checkFiles({

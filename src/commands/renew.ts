@@ -3,7 +3,14 @@ import { renewCertificates } from '../app/renew/renew.ts'
 import { rotationConsentFlags } from '../app/rotate-ca/flags.ts'
 import { renewableNames } from '../ca/renewal.ts'
 import { KcertCommand } from '../cli/base-command.ts'
-import { booleanFlag, repeatedFlag, reportFormatFlag, valueFlag } from '../cli/flags.ts'
+import {
+  booleanFlag,
+  namedInventory,
+  nodeFlags,
+  reportFormatFlag,
+  rootFlag,
+  valueFlag,
+} from '../cli/flags.ts'
 import { type ExitCode, exitCodes } from '../errors/codes.ts'
 import { KcertError } from '../errors/kcert-error.ts'
 import { renderRenewal } from '../output/renewal.ts'
@@ -12,37 +19,44 @@ const { yes, 'dry-run': dryRun } = rotationConsentFlags
 
 export default class Renew extends KcertCommand {
   static override summary =
-    "Renew kubeadm's certificates and those of kubelets, with or without a running API server."
+    "Renew kubeadm's and the kubelets' certificates, also while the API server is down."
 
   static override description =
-    `For the night in which a certificate has expired and nothing answers any more. Alone it lists every certificate of the node and what is
-due; --all renews those, a name renews that one whatever its time. It goes by files and processes alone, on this machine or on the nodes of
-kcert.yaml, and asks no API server.
+    `Use this when certificates have expired and the API server does not start. Without --all or a NAME, it changes nothing and lists the
+certificates with their expiry and which are due, like kubeadm certs check-expiration. --all renews those that are due. A NAME renews
+that certificate even when it is not due. kcert reads and writes the files on this machine, or on the nodes of an inventory. It does not
+use the API server.
 
-A new certificate is signed by the CA that signed the old one and has its subject, names, usages, type of key and length of life, with a
-new key unless --keep-keys. kubelet.conf is renewed too: in the kubelet's store, as the kubelet itself does it.
+A new certificate is signed by the CA that signed the old one. Subject, SANs, usages, key type and validity stay the same. The key is
+new, unless --keep-keys is given. The kubelet's client certificate is renewed too, in /var/lib/kubelet/pki as the kubelet itself does it.
 
-Each file is copied first to /var/lib/kcert/backups on its node, and replaced only when it is what was read. Then kubelet and static pods
-start anew, each after what it needs (kubelet, etcd, API server, controller-manager, scheduler; one node after the other), and what they
-serve, and whom the API server accepts, is looked at. Stopped anywhere and run again it does the rest: a process that is older than its
-certificates is restarted, whoever renewed them. CAs are never touched: one that has expired is the business of kcert rotate-ca recover.
+Before a file changes, it is copied to /var/lib/kcert/backups on its node. kcert replaces a file only if it did not change since it was
+read. Then it restarts what uses the new certificates, one node after the other: kubelet, etcd, API server, controller manager,
+scheduler. Finally it checks that servers serve the new certificates and that the API server accepts the client certificates.
+
+After an interruption, run the same command again: it continues. It also restarts processes that are older than their certificates. It
+never changes CAs: for an expired CA, use kcert rotate-ca recover.
+
+With --root, kcert renews the files below DIR: a copy, or the mounted disk of a machine that is off. It restarts and checks nothing, and
+touches nothing outside DIR. Symbolic links are followed inside DIR, as if DIR were /.
 
 Names: ${renewableNames.join(', ')}.`
 
   static override exitCodes = {
-    [exitCodes.done]: 'nothing is due, or all that was is renewed and in use',
-    [exitCodes.usage]: 'wrong usage, no such certificate, or an inventory that cannot be read',
-    [exitCodes.no]: 'listed: something is due; else declined, signed elsewhere, or not seen to be in use',
-    [exitCodes.unreachable]: 'a node did not answer',
-    [exitCodes.refused]: 'a CA has expired, a file changed meanwhile, or nobody there to say yes',
+    [exitCodes.done]: 'nothing is due, or everything due is renewed and in use (with --root: renewed)',
+    [exitCodes.usage]: 'wrong usage, no such certificate, or an unreadable inventory',
+    [exitCodes.no]: 'certificates are due (list), or: declined, signed by another CA, or not yet in use',
+    [exitCodes.unreachable]: 'a node could not be reached',
+    [exitCodes.refused]: 'a CA has expired, a file changed meanwhile, or there is no terminal to confirm on',
   }
 
   static override examples = KcertCommand.examplesOf({
-    'What is due on this control plane': 'sudo kcert renew',
-    'Renew it, restart what must be, see it served': 'sudo kcert renew --all',
-    'On every node of kcert.yaml; look first': 'kcert renew --all --inventory kcert.yaml --dry-run',
-    'One certificate, before its time': 'sudo kcert renew apiserver --yes',
-    'From a timer: everything that ends within 60 days': `kcert renew --all --within 60d --yes -o json | jq -r '.certificates[] | select(.action == "renewed") | "\\(.node) \\(.name)"'`,
+    'List the certificates of this control plane and which are due': 'sudo kcert renew',
+    'Renew what is due, restart what uses it, and check the result': 'sudo kcert renew --all',
+    'Preview a renewal on every node of kcert.yaml': 'kcert renew --all --all-nodes --dry-run',
+    'Renew one certificate that is not due yet': 'sudo kcert renew apiserver --yes',
+    'Renew on the mounted disk of a machine that is off': 'sudo kcert renew --all --root /mnt/cp1',
+    'From cron or a systemd timer, renew what expires within 60 days': `kcert renew --all --within 60d --yes -o json | jq -r '.certificates[] | select(.action == "renewed") | "\\(.node) \\(.name)"'`,
   })
 
   static override strict = false
@@ -53,12 +67,12 @@ Names: ${renewableNames.join(', ')}.`
     all: booleanFlag('renew every certificate that is due'),
     within: valueFlag(
       'TIME',
-      "what counts as due: so much time left, or such a share of its life, as 60d or 20%; without it 30d or 20 %, whichever is less, and for a kubelet's own 10 %",
+      "a certificate is due when less than this is left: 60d, or 20% of its validity (default 30d or 20%, whichever is less; 10% for the kubelet's own)",
     ),
-    inventory: valueFlag('FILE', 'how nodes are reached; default: this machine alone', { char: 'i' }),
-    node: repeatedFlag('NAME', 'on this node alone; may be repeated'),
-    'keep-keys': booleanFlag('new certificates for the keys that are there: one file of each pair changes'),
-    ...lifetimeFlags('as long as the one before; never longer than its CA'),
+    ...nodeFlags,
+    root: rootFlag,
+    'keep-keys': booleanFlag('keep the existing private keys'),
+    ...lifetimeFlags("the old certificate's validity; never longer than its CA's"),
     yes,
     'dry-run': dryRun,
     output: reportFormatFlag(),
@@ -67,12 +81,14 @@ Names: ${renewableNames.join(', ')}.`
   protected override async perform(): Promise<ExitCode> {
     const { flags, operands: names } = await this.parse(Renew)
     if (flags.all && names.length > 0) {
-      throw new KcertError('KCERT_USAGE', `--all and ${names.join(' ')} exclude each other`, {
-        why: 'named certificates are renewed whatever their time, --all those that are due',
+      throw new KcertError('KCERT_USAGE', `--all and ${names.join(' ')} are mutually exclusive`, {
+        why: 'a named certificate is renewed even when it is not due; --all renews those that are due',
       })
     }
     const { report, exit } = await renewCertificates(this.context, {
-      ...{ names, all: flags.all, within: flags.within, inventory: flags.inventory, node: flags.node ?? [] },
+      ...{ names, all: flags.all, within: flags.within, inventory: namedInventory(flags) },
+      node: flags.node ?? [],
+      root: flags.root,
       ...{ keepKeys: flags['keep-keys'], ttlMs: lifetimeMs(flags), yes: flags.yes, dryRun: flags['dry-run'] },
     })
     await this.show(flags.output, report, renderRenewal)

@@ -42,13 +42,13 @@ const lastLine = (parts: Partial<CertificateRenewal>) => rendered(parts).trimEnd
 test('claims of renewed certificates no more than was seen', () => {
   const [apiserver, client] = [row('apiserver'), row('apiserver-kubelet-client')]
   expect(lastLine({ certificates: [apiserver], proofs: [proof('apiserver')] })).toBe(
-    'done: 1 certificate renewed and seen in use',
+    'done: 1 certificate renewed and in use',
   )
   expect(lastLine({ certificates: [apiserver, client], proofs: [proof('apiserver')] })).toBe(
-    'done: 2 certificates renewed, 1 of them seen in use; not checked: apiserver-kubelet-client',
+    'done: 2 certificates renewed, 1 of them confirmed in use; not checked: apiserver-kubelet-client',
   )
   expect(lastLine({ certificates: [client] })).toBe(
-    'done: 1 certificate renewed, 0 of them seen in use; not checked: apiserver-kubelet-client',
+    'done: 1 certificate renewed, 0 of them confirmed in use; not checked: apiserver-kubelet-client',
   )
   expect(lastLine({ restarts: [{ node: 'cp1', program: 'etcd', because: 'new-certificate' }] })).toBe(
     'done: 1 process restarted',
@@ -58,7 +58,7 @@ test('claims of renewed certificates no more than was seen', () => {
 test('a proof of another node or one that failed is none', () => {
   const elsewhere = { ...proof('apiserver'), node: 'cp2' }
   for (const proofs of [[elsewhere], [proof('apiserver', false)]])
-    expect(lastLine({ certificates: [row('apiserver')], proofs })).toContain('0 of them seen in use')
+    expect(lastLine({ certificates: [row('apiserver')], proofs })).toContain('0 of them confirmed in use')
   expect(rendered({ outcome: 'incomplete', proofs: [proof('etcd-server', false)] })).toContain(
     'not served  cp1 etcd-server: etcd does not run there',
   )

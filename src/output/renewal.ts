@@ -2,6 +2,7 @@ import type { CertificateRenewal } from '../ca/renewal-report.ts'
 import { faultLines, fieldLines } from './fields.ts'
 import { counted, joinSections } from './sections.ts'
 import { table } from './table.ts'
+import { printable } from './terminal.ts'
 import { minuteOf, timeLeft } from './time.ts'
 import type { View } from './view.ts'
 
@@ -13,10 +14,10 @@ const outcomes: Readonly<Record<CertificateRenewal['outcome'], string>> = {
   planned: 'planned: no file was written and nothing restarted',
   declined: 'declined: no file was written and nothing restarted',
   renewed: 'done',
-  incomplete: 'not everything could be done: what is left is named above',
+  incomplete: 'incomplete: the lines above name what is left',
 }
 
-/** Returns every certificate with the time it has, what was done or would be, and what is left to somebody else. */
+/** Returns every certificate with its time left, what was or would be done, and what cannot be done here. */
 export function renderRenewal(report: CertificateRenewal, view: View): string {
   const { outcome, certificates, restarts, proofs, backups, unreachable, missing, next } = report
   const { status } = view.paint
@@ -75,8 +76,8 @@ export function renderRenewal(report: CertificateRenewal, view: View): string {
 function stateText({ state, action }: Row): string {
   if (action === 'renewed') return 'renewed'
   if (action === 'cannot') return `${state}, cannot be renewed here`
-  const said = { valid: 'ok', due: 'due', expired: 'expired', broken: 'key of another' }[state]
-  return action === 'renew' && state === 'valid' ? 'renewed by name' : said
+  const said = { valid: 'valid', due: 'due', expired: 'expired', broken: 'key does not match' }[state]
+  return action === 'renew' && state === 'valid' ? 'valid, named' : said
 }
 
 function lastLines(report: CertificateRenewal, said: string, next: string | undefined): string[] {
@@ -85,19 +86,25 @@ function lastLines(report: CertificateRenewal, said: string, next: string | unde
   if (outcome !== 'listed') return [said]
   const count = certificates.filter(({ action }) => action === 'renew').length
   if (next === undefined) return ['nothing is due']
-  if (count === 0) return [`nothing is due, and what is older than its certificates is restarted by: ${next}`]
-  return [`${count} of ${certificates.length} are due; this renews them and restarts what must be: ${next}`]
+  const due = counted(count, 'certificate')
+  const first =
+    count === 0
+      ? 'no certificate is due, but processes are older than their certificates: restart them'
+      : `${due} of ${certificates.length} ${count === 1 ? 'is' : 'are'} due for renewal`
+  return [first, `next: ${next}`]
 }
 
-/** Claims no more than was seen: the certificates that clients read from files are shown to nobody who could be asked. */
-function doneLine({ certificates, restarts, proofs }: CertificateRenewal): string {
+/** Claims only what was checked: clients that read a certificate from a file present it to no server that kcert could ask. */
+function doneLine({ certificates, restarts, proofs, root }: CertificateRenewal): string {
   const renewed = certificates.filter(({ action }) => action === 'renewed')
+  if (root !== undefined)
+    return `done: ${counted(renewed.length, 'certificate')} renewed below ${printable(root)}; nothing was restarted, and no server was checked`
   if (renewed.length === 0) return `done: ${counted(restarts.length, 'process', 'processes')} restarted`
   const unseen = renewed.filter(
     (row) => !proofs.some(({ node, name, ok }) => ok && node === row.node && name === row.name),
   )
   const count = counted(renewed.length, 'certificate')
-  if (unseen.length === 0) return `done: ${count} renewed and seen in use`
+  if (unseen.length === 0) return `done: ${count} renewed and in use`
   const names = [...new Set(unseen.map(({ name }) => name))].join(', ')
-  return `done: ${count} renewed, ${renewed.length - unseen.length} of them seen in use; not checked: ${names}`
+  return `done: ${count} renewed, ${renewed.length - unseen.length} of them confirmed in use; not checked: ${names}`
 }

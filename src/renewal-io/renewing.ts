@@ -40,6 +40,9 @@ export const restartOrder: readonly LeafUser[] = [
 /** What a run wrote down on a node before it changed anything there: a run that comes after it restarts what it did not. */
 const intentPath = '/var/lib/kcert/renewal.json'
 
+/** What a renewal of files needs: nodes, or one folder with a node's files. */
+export type RenewalSite = Pick<Site, 'node' | 'clock'>
+
 export interface SeenNode {
   readonly name: string
   readonly role: InventoryNode['role']
@@ -66,7 +69,27 @@ export interface SiteSurvey {
   readonly missing: readonly LeafPlace[]
 }
 
-/** Returns what the nodes of the inventory have. A node that does not answer is named, and is no hindrance for the others. */
+/**
+ * Returns what the files of one control plane or worker have: a copy, or a mounted disk. Programs are not looked for. The folder of
+ * kubeadm's certificates is that of the API server's manifest, else kubeadm's own.
+ */
+export async function surveyTree(
+  site: RenewalSite,
+  name: string,
+  isDue: (leaf: Certificate, place: LeafPlace) => boolean,
+): Promise<SiteSurvey> {
+  const node = nodeNamed(site, name)
+  const pods = await staticPodsIn(node, `${kubeadmFolders.kubernetes}/manifests`)
+  const components = pods.flatMap(({ file, pod }) =>
+    pod.containers.map(({ program, flags }) => ({
+      ...{ name: program, runsAs: 'static-pod', definition: file.path, flags },
+    })),
+  )
+  const role = pods.length === 0 ? 'worker' : 'control-plane'
+  return surveyOf(site, [await seeNode(node, role, components, undefined)], [], isDue)
+}
+
+/** Returns what the nodes of the inventory have. A node that cannot be reached is listed; the others are read all the same. */
 export async function surveySite(
   site: Site,
   isDue: (leaf: Certificate, place: LeafPlace) => boolean,
@@ -77,7 +100,10 @@ export async function surveySite(
     try {
       const its = components.filter(({ node }) => node === name)
       const kubelet = kubelets.find(({ node }) => node === name)
-      return await seeNode(nodeNamed(site, name), role, its, kubelet)
+      const node = nodeNamed(site, name)
+      const { isRoot } = await node.identity()
+      if (!isRoot) throw notRoot(name)
+      return await seeNode(node, role, its, kubelet)
     } catch (error) {
       if (!(error instanceof KcertError)) throw error
       unreachable.push({
@@ -89,11 +115,24 @@ export async function surveySite(
     }
   }
   const seen = await pMap(site.inventory.nodes, observe, { concurrency: nodesAtOnce })
-  const nodes = seen.flatMap((node) => node ?? [])
+  return surveyOf(
+    site,
+    seen.flatMap((node) => node ?? []),
+    unreachable,
+    isDue,
+  )
+}
+
+async function surveyOf(
+  { clock }: RenewalSite,
+  nodes: readonly SeenNode[],
+  unreachable: readonly UnreachableNode[],
+  isDue: (leaf: Certificate, place: LeafPlace) => boolean,
+): Promise<SiteSurvey> {
   const { leaves, missing } = await surveyLeaves(
     nodes.flatMap(({ name, files }) => files.map(({ path, content }) => ({ node: name, path, content }))),
     nodes.map(({ layout }) => layout),
-    site.clock(),
+    clock(),
     isDue,
   )
   return { nodes, unreachable, leaves, missing }
@@ -110,8 +149,6 @@ async function seeNode(
   }[],
   kubelet: { readonly kubeconfig: string; readonly clientCurrent?: string } | undefined,
 ): Promise<SeenNode> {
-  const { isRoot } = await node.identity()
-  if (!isRoot) throw notRoot(node.name)
   const api = components.find(({ name }) => name === 'kube-apiserver')
   const clientCaFile = api?.flags['client-ca-file']
   const pkiFolder = clientCaFile === undefined ? kubeadmFolders.pki : folderOf(clientCaFile)
@@ -211,7 +248,7 @@ export interface WrittenLeaf {
 
 /** Writes new certificates for those that have a signer, node by node, each file after a copy of it. Starts nothing anew. */
 export async function writeRenewals(
-  site: Site,
+  site: RenewalSite,
   survey: SiteSurvey,
   chosen: readonly SurveyedLeaf[],
   restarts: readonly NeededRestart[],
@@ -250,7 +287,7 @@ export async function writeRenewals(
 }
 
 /** Everything of a node has started anew. */
-export async function clearIntent(site: Site, { name }: SeenNode): Promise<void> {
+export async function clearIntent(site: RenewalSite, { name }: SeenNode): Promise<void> {
   await nodeNamed(site, name).removeFile(intentPath, { holds: 'anything' })
 }
 

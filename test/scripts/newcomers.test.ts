@@ -65,6 +65,18 @@ async function report(args: readonly string[], kind: string, exit = 0): Promise<
   return document
 }
 
+test('token create takes the names of the flags of kubeadm', async () => {
+  const kubeadm = ['--print-join-command', '--ttl', '1h', '--usages', 'signing,authentication']
+  const groups = ['--groups', 'system:bootstrappers:a,system:bootstrappers:b']
+  const { exit, stdout, stderr } = await kcert(['token', 'create', ...kubeadm, ...groups])
+  expect([exit, stdout]).toEqual([0, expect.stringMatching(/^kubeadm join \S+ --token /)])
+  expect(stderr).toContain('system:bootstrappers:a, system:bootstrappers:b')
+  const both = await kcert(['token', 'create', '--print-join-command', '-o', 'token'])
+  expect(both.exit).toBe(2)
+  const old = await kcert(['token', 'create', '--group', 'system:bootstrappers:c', '--dry-run'])
+  expect([old.exit, old.stdout]).toEqual([0, expect.stringContaining('system:bootstrappers:c')])
+})
+
 test('a token that is made is on standard output of create, and nowhere else', async () => {
   const { exit, stdout, stderr } = await kcert(['token', 'create', '--ttl', '2h', '--description', 'rack 12'])
   expect(exit).toBe(0)
@@ -183,6 +195,8 @@ test('a node of which nothing has come stopped at its request; a running one has
       spec: { renewTime: new Date().toISOString(), leaseDurationSeconds: 600 },
     },
   )
+  const watched = await kcert(['bootstrap', 'check', 'node-8', '--watch', '--every', '1h'])
+  expect(watched.exit).toBe(0)
   expect(await report(['bootstrap', 'check', 'node-8'], 'BootstrapProgress')).toMatchObject({
     verdict: 'arrived',
   })

@@ -1,8 +1,9 @@
-import { mkdirSync, symlinkSync, writeFileSync } from 'node:fs'
+import { mkdirSync, readdirSync, symlinkSync, writeFileSync } from 'node:fs'
 import { dirname, join } from 'node:path'
 import { expect, test } from 'vitest'
+import type { CertificateRenewal } from '../../src/ca/renewal-report.ts'
 import type { KubeletDiagnosis } from '../../src/kubelet/doctor/report.ts'
-import { workerTree } from '../pki/kubeadm-tree.ts'
+import { controlPlaneTree, type NodeTree, workerTree } from '../pki/kubeadm-tree.ts'
 import { kcert } from './program.ts'
 import { temporaryFolder } from './temporary-folder.ts'
 
@@ -11,11 +12,17 @@ import { temporaryFolder } from './temporary-folder.ts'
 const folder = temporaryFolder('renew')
 
 test.each([
-  [['renew', '--all', 'apiserver'], 'exclude each other'],
+  [['renew', '--all', 'apiserver'], 'are mutually exclusive'],
   [['renew', '--within', 'soon'], 'threshold "soon" is not understood'],
   [['renew', '--expiry', '0s'], 'is not above zero'],
   [['renew', '--node', 'nobody'], 'no access to node "nobody" is configured'],
   [['renew', '--inventory', 'none.yaml'], 'inventory none.yaml does not exist'],
+  [['renew', '--all-nodes'], 'inventory kcert.yaml does not exist'],
+  [['renew', '--all-nodes', '--node', 'n1'], 'are mutually exclusive'],
+  [['kubelet', 'doctor', '--all-nodes'], 'inventory kcert.yaml does not exist'],
+  [['kubelet', 'doctor', '--node', 'nobody'], 'no access to node "nobody" is configured'],
+  [['kubelet', 'forecast', '--all-nodes'], 'inventory kcert.yaml does not exist'],
+  [['probe', '--all-nodes'], 'inventory kcert.yaml does not exist'],
   [['kubelet', 'doctor', 'nobody'], 'no access to node "nobody" is configured'],
   [['kubelet', 'doctor', '--root', '.', '-i', 'kcert.yaml'], 'are mutually exclusive'],
 ])('%s is wrong usage, and says why', (args, text) => {
@@ -24,13 +31,46 @@ test.each([
   expect(stderr).toContain(text)
 })
 
-test('the doctor on a tree of files: told, refused without an answer, mended, and in order then', () => {
-  const root = join(folder, 'w1')
-  for (const [path, { bytes, mode, linkTarget }] of workerTree({ madeAt: new Date() }).files) {
-    if (linkTarget !== undefined) continue
+function writeTree({ files }: NodeTree, root: string, hasLinks = false): void {
+  for (const [path, { bytes, mode, linkTarget }] of files) {
+    if (linkTarget !== undefined && !hasLinks) continue
     mkdirSync(dirname(root + path), { recursive: true })
-    writeFileSync(root + path, bytes, { mode })
+    if (linkTarget === undefined) writeFileSync(root + path, bytes, { mode })
+    else symlinkSync(linkTarget, root + path)
   }
+}
+
+test('renews the expired certificates of a control plane below --root, and nothing else', () => {
+  const madeAt = new Date(Date.now() - 400 * 86_400_000)
+  writeTree(controlPlaneTree({ madeAt, nodeName: 'cp1' }), join(folder, 'cp1'), true)
+  const renew = (...args: string[]) => kcert(['renew', '--root', 'cp1', ...args], { cwd: folder })
+  const listed = renew()
+  expect(listed.exit).toBe(3)
+  expect(listed.stdout).toContain('next: kcert renew --all --root cp1')
+  expect(readdirSync(join(folder, 'cp1/var/lib'))).toEqual(['kubelet'])
+  const renewed = renew('--all', '--yes', '-o', 'json')
+  const { outcome, root, restarts, proofs, certificates, backups } = JSON.parse(
+    renewed.stdout,
+  ) as CertificateRenewal
+  expect({ exit: renewed.exit, outcome, root, restarts, proofs }).toEqual({
+    ...{ exit: 0, outcome: 'renewed', root: 'cp1', restarts: [], proofs: [] },
+  })
+  expect(certificates.length).toBeGreaterThan(10)
+  expect(new Set(certificates.map(({ action, state }) => `${action} ${state}`))).toEqual(
+    new Set(['renewed valid']),
+  )
+  const [backup] = backups
+  expect(readdirSync(join(folder, 'cp1', backup?.folder ?? '', 'etc/kubernetes'))).toContain('pki')
+  expect(renew('--all')).toMatchObject({ exit: 0, stdout: expect.stringContaining('nothing is due') })
+}, 120_000)
+
+test('renew --root names a folder without certificates', () => {
+  const { exit, stderr } = kcert(['renew', '--root', 'empty'], { cwd: folder })
+  expect([exit, stderr]).toEqual([2, expect.stringContaining('no kubeadm certificates on empty')])
+})
+
+test('the doctor on a tree of files: told, refused without an answer, mended, and in order then', () => {
+  writeTree(workerTree({ madeAt: new Date() }), join(folder, 'w1'))
   const doctor = (...args: string[]) => kcert(['kubelet', 'doctor', '--root', 'w1', ...args], { cwd: folder })
   const told = doctor()
   expect(told.exit).toBe(3)

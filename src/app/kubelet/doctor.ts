@@ -1,4 +1,3 @@
-import { resolve } from 'node:path'
 import { agreed } from '../../cli/consent.ts'
 import type { Context } from '../../cli/context.ts'
 import { tellLine } from '../../cli/tell-line.ts'
@@ -6,10 +5,11 @@ import { type ExitCode, exitCodes } from '../../errors/codes.ts'
 import { KcertError, wordsOf } from '../../errors/kcert-error.ts'
 import type { Finding } from '../../kubelet/doctor/finding.ts'
 import type { KubeletDiagnosis } from '../../kubelet/doctor/report.ts'
+import { counted } from '../../output/sections.ts'
 import type { NodeAccess } from '../../pki/node-access.ts'
 import type { Treatment } from '../../renewal-io/kubelet-doctor.ts'
 import type { Site } from '../../site/site.ts'
-import { inventoryOrThisMachine, withNodes } from '../rotate-ca/node-inventory.ts'
+import { inTree, inventoryOrThisMachine, withNodes } from '../rotate-ca/node-inventory.ts'
 
 export interface DoctorFlags {
   readonly nodes: readonly string[]
@@ -24,13 +24,13 @@ type NodeReport = KubeletDiagnosis['nodes'][number]
 
 const nodesAtOnce = 24
 
-/** Does what `kcert kubelet doctor` says. Throws as the nodes do where there is one alone, and where nobody can be asked. */
+/** Does what `kcert kubelet doctor` says. With one node, throws as it does; KCERT_DOCTOR_UNCONFIRMED where there is no terminal to confirm on. */
 export async function doctorKubelets(
   context: Context,
   flags: DoctorFlags,
 ): Promise<{ readonly report: KubeletDiagnosis; readonly exit: ExitCode }> {
   const nodes =
-    flags.root === undefined ? await onNodes(context, flags) : [await inTree(context, flags, flags.root)]
+    flags.root === undefined ? await onNodes(context, flags) : [await onTree(context, flags, flags.root)]
   const report: KubeletDiagnosis = {
     apiVersion: 'kcert/v1',
     kind: 'KubeletDiagnosis',
@@ -43,25 +43,13 @@ export async function doctorKubelets(
 }
 
 /** A copy of a node's files, or the disk of a machine that is off. */
-async function inTree(context: Context, flags: DoctorFlags, root: string): Promise<NodeReport> {
-  const { clock, workingFolder } = context
-  const [{ shellNode }, { localTransport }, { rootedNode }, { readKubelet }] = await Promise.all([
-    import('../../node/shell-node.ts'),
-    import('../../node/local.ts'),
-    import('../../node/rooted-node.ts'),
-    import('../../renewal-io/kubelet-doctor.ts'),
-  ])
-  const node = rootedNode(
-    shellNode({ name: root, transport: localTransport(), clock }),
-    resolve(workingFolder, root),
-  )
-  try {
+async function onTree(context: Context, flags: DoctorFlags, root: string): Promise<NodeReport> {
+  const { readKubelet } = await import('../../renewal-io/kubelet-doctor.ts')
+  return inTree(root, context, async (node) => {
     const { folder } = await readKubelet(node)
     const treatment = await treated(context, flags, node, {})
     return { node: root, folder, ...viewOf(treatment), kubelet: 'unknown' }
-  } finally {
-    await node.close()
-  }
+  })
 }
 
 async function onNodes(context: Context, flags: DoctorFlags): Promise<NodeReport[]> {
@@ -89,7 +77,7 @@ async function onNodes(context: Context, flags: DoctorFlags): Promise<NodeReport
         return { node: name, folder: '', findings: [], fixed: [], kubelet: 'unknown', unreachable }
       }
     }
-    // Whoever is asked is asked for one node after the other.
+    // Each node has its own confirmation, so one after the other.
     return pMap(names, examine, { concurrency: flags.fix ? 1 : nodesAtOnce })
   })
 }
@@ -110,8 +98,8 @@ async function onNode(
   const treatment = await treated(context, flags, node, places)
   const [running] = await node.processes(['kubelet'])
   const isWell = running !== undefined && (await healthStatus(site, name, running)) === 200
-  const isMended = treatment.fixed.some(({ severity }) => severity !== 'info')
-  const mayRestart = flags.fix && flags.restart && (isMended || (!isWell && treatment.fixed.length > 0))
+  const isRepaired = treatment.fixed.some(({ severity }) => severity !== 'info')
+  const mayRestart = flags.fix && flags.restart && (isRepaired || (!isWell && treatment.fixed.length > 0))
   const view = { node: name, folder, ...viewOf(treatment) }
   if (!mayRestart) return { ...view, kubelet: isWell ? 'running' : 'not-running' }
   tellLine(context.stderr, `${name}: restarting kubelet`)
@@ -139,10 +127,10 @@ async function treated(
   const isAgreed = await agreed(context, {
     yes,
     proposal: fixable.map(({ path, what }) => `  ${node.name}:${path}: ${what}`),
-    question: `Mend ${fixable.length} findings on ${node.name}?`,
+    question: `Repair ${counted(fixable.length, 'finding')} on ${node.name}?`,
     code: 'KCERT_DOCTOR_UNCONFIRMED',
-    what: `--fix would mend ${fixable.length} findings on ${node.name}`,
-    advice: { why: 'there is no terminal to ask on', next: 'look at it without --fix, then add --yes' },
+    what: `--fix would repair ${counted(fixable.length, 'finding')} on ${node.name}`,
+    advice: { why: 'there is no terminal to confirm on', next: '--yes' },
   })
   if (!isAgreed) return nothing
   return treatKubelet(node, places, clock, (what) => tellLine(stderr, what))

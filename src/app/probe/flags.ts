@@ -1,5 +1,13 @@
 import type { FlagsOf } from '../../cli/base-command.ts'
-import { booleanFlag, type ClusterFlags, repeatedFlag, valueFlag, wordFlag } from '../../cli/flags.ts'
+import {
+  allNodesFlag,
+  booleanFlag,
+  type ClusterFlags,
+  inventoryFlag,
+  repeatedFlag,
+  valueFlag,
+  wordFlag,
+} from '../../cli/flags.ts'
 
 /** The kinds of servers that a flag selects. */
 export const probeSections = ['api-servers', 'nodes', 'etcd', 'webhooks'] as const
@@ -14,13 +22,8 @@ export const probeFlags = {
   all: booleanFlag('all of these; with -i, also controller managers and schedulers', {
     exclusive: [...probeSections],
   }),
-  inventory: valueFlag(
-    'FILE',
-    'inventory of the nodes; connections start on the nodes, and their files are read',
-    {
-      char: 'i',
-    },
-  ),
+  inventory: inventoryFlag('none: connect from this machine'),
+  'all-nodes': allNodesFlag,
   ca: valueFlag('FILE', 'CAs to verify chains with (default: the cluster CA; for HOST:PORT none)', {
     helpGroup: 'TRUST',
   }),

@@ -9,11 +9,14 @@ import { argumentVector, commandLine } from '../../errors/command-line.ts'
 import { KcertError } from '../../errors/kcert-error.ts'
 import { anewAdvice } from '../../inspection/advice.ts'
 import { defaultThresholds, parseThreshold, thresholdMs } from '../../inspection/thresholds.ts'
+import { counted } from '../../output/sections.ts'
 import { kubeadmKubeconfigs, kubeadmLeaves } from '../../pki/kubeadm.ts'
-import type { NeededRestart, SiteSurvey } from '../../renewal-io/renewing.ts'
+import type { NodeAccess } from '../../pki/node-access.ts'
+import type { NeededRestart, RenewalSite, SiteSurvey } from '../../renewal-io/renewing.ts'
 import type { Inventory } from '../../rotation/inventory.ts'
+import type { Site } from '../../site/site.ts'
 import type { Certificate } from '../../x509/certificate.ts'
-import { inventoryOrThisMachine, withNodes } from '../rotate-ca/node-inventory.ts'
+import { inTree, inventoryOrThisMachine, withNodes } from '../rotate-ca/node-inventory.ts'
 
 export interface RenewFlags {
   readonly names: readonly string[]
@@ -25,6 +28,8 @@ export interface RenewFlags {
   readonly ttlMs: number | undefined
   readonly yes: boolean
   readonly dryRun: boolean
+  /** A folder with a node's files, instead of nodes. */
+  readonly root: string | undefined
 }
 
 interface Answer {
@@ -32,23 +37,26 @@ interface Answer {
   readonly exit: ExitCode
 }
 
-/** Does what `kcert renew` says, or shows it. Throws as the nodes do, where a CA has expired, and where nobody can be asked. */
+/** Does what `kcert renew` says, or shows it. Throws as the nodes do, KCERT_RENEWAL_REFUSED where a CA has expired or there is no terminal to confirm on. */
 export async function renewCertificates(context: Context, flags: RenewFlags): Promise<Answer> {
   const { clock, random, stderr } = context
   const isDue = duePolicy(flags.within, () => clock().getTime())
-  const inventory = await chosenNodes(flags, context)
   const renewing = await import('../../renewal-io/renewing.ts')
-  return withNodes(inventory, context, async (site) => {
-    const survey = await renewing.surveySite(site, isDue)
-    checkSeen(survey)
+  return onNodesOrTree(context, flags, async ({ site, live }) => {
+    const look = (): Promise<SiteSurvey> =>
+      live === undefined
+        ? renewing.surveyTree(site, flags.root ?? '', isDue)
+        : renewing.surveySite(live, isDue)
+    const survey = await look()
+    checkSeen(survey, flags)
     const wanted = wantedOf(survey, flags)
     const expiredCa = wanted.find(({ hindrance }) => hindrance === 'ca-expired')
     if (expiredCa !== undefined) throw caExpired(expiredCa)
     const chosen = wanted.filter(({ signer }) => signer !== undefined)
     const acts = flags.all || flags.names.length > 0
-    const restarts = renewing
-      .neededRestarts(survey, chosen)
-      .filter(({ node }) => flags.node.length === 0 || flags.node.includes(node))
+    const restarts = (live === undefined ? [] : renewing.neededRestarts(survey, chosen)).filter(
+      ({ node }) => flags.node.length === 0 || flags.node.includes(node),
+    )
     const plan = { survey, wanted, restarts, flags }
     if (!acts) return listed(plan, clock())
     if (chosen.length === 0 && restarts.length === 0) return settled(plan, clock())
@@ -56,7 +64,7 @@ export async function renewCertificates(context: Context, flags: RenewFlags): Pr
     if (!(await agrees(context, flags.yes, chosen, restarts)))
       return { report: reportOf(plan, 'declined', clock()), exit: exitCodes.no }
     return whileStoppable(
-      () => 'what is renewed stands; the same command does the rest',
+      () => 'renewed certificates are kept; run the same command again to continue',
       stderr,
       async () => {
         const tell = (what: string): void => tellLine(stderr, what)
@@ -68,16 +76,16 @@ export async function renewCertificates(context: Context, flags: RenewFlags): Pr
         const { written, backups } = await renewing.writeRenewals(
           ...([site, survey, chosen, restarts, choice, random, tell] as const),
         )
-        await restartAll(site, survey, restarts, backups, tell)
+        if (live !== undefined) await restartAll(live, survey, restarts, backups, tell)
         for (const node of survey.nodes) if (backups.has(node.name)) await renewing.clearIntent(site, node)
-        tell('looking at what is served and accepted now')
-        const after = await renewing.surveySite(site, isDue)
+        if (live !== undefined) tell('checking the served and the accepted certificates')
+        const after = await look()
         const isWritten = ({ place }: SurveyedLeaf): boolean =>
           written.some((one) => isSame(one.place, place))
         const isRestarted = ({ place }: SurveyedLeaf): boolean =>
           restarts.some(({ node, program }) => node === place.node && program === place.usedBy)
         const toProve = after.leaves.filter((leaf) => isWritten(leaf) || isRestarted(leaf))
-        const proofs = await proveLeaves(site, after, toProve)
+        const proofs = live === undefined ? [] : await proveLeaves(live, after, toProve)
         const done = { ...plan, survey: after, written, proofs, backups }
         const isWhole = exitOf(plan) === exitCodes.done && proofs.every(({ ok }) => ok)
         const exit = isWhole ? exitCodes.done : exitOf(plan) === exitCodes.done ? exitCodes.no : exitOf(plan)
@@ -85,6 +93,26 @@ export async function renewCertificates(context: Context, flags: RenewFlags): Pr
       },
     )
   })
+}
+
+/** Where certificates are renewed; `live` where programs run that use them. */
+interface Place {
+  readonly site: RenewalSite
+  readonly live?: Site
+}
+
+async function onNodesOrTree(
+  context: Context,
+  flags: RenewFlags,
+  act: (place: Place) => Promise<Answer>,
+): Promise<Answer> {
+  const { root } = flags
+  if (root !== undefined) return inTree(root, context, (node) => act({ site: treeSite(node, context) }))
+  return withNodes(await chosenNodes(flags, context), context, (site) => act({ site, live: site }))
+}
+
+function treeSite(node: NodeAccess, { clock }: Context): RenewalSite {
+  return { node: () => node, clock }
 }
 
 /** The keys of CAs are on control planes, so these are always read; of workers those that are named, or all. */
@@ -96,22 +124,22 @@ async function chosenNodes({ inventory: name, node }: RenewFlags, context: Conte
   return { ...inventory, nodes }
 }
 
-/** Of nothing at all no list is made. */
-function checkSeen({ nodes, unreachable, leaves, missing }: SiteSurvey): void {
+/** An empty list would look as if everything were in order. */
+function checkSeen({ nodes, unreachable, leaves, missing }: SiteSurvey, { root }: RenewFlags): void {
   const [first] = unreachable
   if (nodes.length === 0 && first !== undefined) throw first.error
   if (leaves.length + missing.length > 0) return
   throw new KcertError(
     'KCERT_FILE_NOT_FOUND',
-    `${nodes.map(({ name }) => name).join(', ')}: no certificates of kubeadm`,
+    `no kubeadm certificates on ${nodes.map(({ name }) => name).join(', ')}`,
     {
-      why: 'there is nothing in /etc/kubernetes/pki, and no kubeconfig with a client certificate in /etc/kubernetes',
-      next: 'run it on a control-plane node, or name an inventory that leads to one: --inventory kcert.yaml',
+      why: 'there is no certificate in /etc/kubernetes/pki and no kubeconfig with a client certificate in /etc/kubernetes; renew on a control-plane node',
+      next: root === undefined ? 'kcert renew --all-nodes' : commandLine`ls ${root}/etc/kubernetes`,
     },
   )
 }
 
-/** As kcert inspect warns; a kubelet's own certificate is left to it until it is late, unless told otherwise. */
+/** The warning threshold of kcert inspect. A kubelet renews its own certificate at 70 to 90 % of its validity, so that is due later. */
 function duePolicy(
   within: string | undefined,
   nowMs: () => number,
@@ -125,7 +153,7 @@ function duePolicy(
   }
 }
 
-/** Those that are named whatever their time, else all that are due. */
+/** Named certificates, due or not; without names all that are due. */
 function wantedOf({ leaves, missing }: SiteSurvey, { names, node }: RenewFlags): SurveyedLeaf[] {
   const isHere = ({ place }: SurveyedLeaf): boolean => node.length === 0 || node.includes(place.node)
   const unknown = names.find(
@@ -133,8 +161,8 @@ function wantedOf({ leaves, missing }: SiteSurvey, { names, node }: RenewFlags):
   )
   if (unknown !== undefined) {
     const known = [...new Set(leaves.map(({ place }) => place.name))]
-    throw new KcertError('KCERT_USAGE', `these nodes have no certificate called ${JSON.stringify(unknown)}`, {
-      why: known.length === 0 ? "they have none of kubeadm's at all" : `they have: ${known.join(', ')}`,
+    throw new KcertError('KCERT_USAGE', `no certificate named ${JSON.stringify(unknown)}`, {
+      why: known.length === 0 ? 'there are no kubeadm certificates' : `there are: ${known.join(', ')}`,
       next: unknown === 'all' ? 'kcert renew --all' : 'kcert renew',
     })
   }
@@ -168,7 +196,7 @@ function settled(plan: Plan, now: Date): Answer {
   return { report: reportOf(plan, exit === exitCodes.done ? 'nothing-due' : 'incomplete', now), exit }
 }
 
-/** What stays undone: a node that does not answer, a certificate that somebody else signs. */
+/** What is left: a node that cannot be reached, a certificate whose CA key is elsewhere. */
 function exitOf({ survey, wanted }: Plan): ExitCode {
   if (survey.unreachable.length > 0) return exitCodes.unreachable
   return wanted.some(({ signer }) => signer === undefined) || survey.missing.length > 0
@@ -210,14 +238,16 @@ function reportOf(plan: Plan, outcome: CertificateRenewal['outcome'], now: Date)
     proofs: [...proofs],
     backups: [...backups].flatMap(([node, { folder, isEmpty }]) => (isEmpty ? [] : [{ node, folder }])),
     unreachable: survey.unreachable.map(({ node, why }) => ({ node, why })),
+    ...(flags.root !== undefined && { root: flags.root }),
     ...(next && { next }),
   }
 }
 
-function nextCommand({ node, within }: RenewFlags): string {
+function nextCommand({ node, within, root }: RenewFlags): string {
   const words = [
     ...node.flatMap((one) => ['--node', one]),
     ...(within === undefined ? [] : ['--within', within]),
+    ...(root === undefined ? [] : ['--root', root]),
   ]
   return commandLine`kcert renew --all ${argumentVector(words)}`
 }
@@ -226,15 +256,19 @@ function hindranceWords({ place, leaf, ca }: SurveyedLeaf, hindrance: Hindrance)
   const { name, path } = place
   if (hindrance === 'external-ca') {
     return {
-      why: `the key of its CA (${ca!.subject.text}) is on none of these nodes`,
+      why: `the private key of its CA (${ca!.subject.text}) is on none of these nodes; ${
+        name.startsWith('kubelet')
+          ? 'renew with an inventory that has this node and the node with that key'
+          : 'create a request, and have the owner of that key sign it'
+      }`,
       next: name.startsWith('kubelet')
-        ? 'run kcert renew where that key is, with an inventory that has this node'
-        : commandLine`create a request for the owner of that key to sign: kcert csr create --kubeadm ${name}`,
+        ? 'kcert renew --all --all-nodes'
+        : commandLine`kcert csr create --kubeadm ${name}`,
     }
   }
   return {
-    why: `no CA on these nodes has signed it; its issuer is ${leaf.issuer.text}`,
-    next: commandLine`whoever signed it signs it again; by whom: kcert inspect ${path}`,
+    why: `no CA on these nodes has signed it; its issuer is ${leaf.issuer.text}, which must sign it again`,
+    next: commandLine`kcert inspect ${path}`,
   }
 }
 
@@ -245,8 +279,8 @@ function missingNext(name: string): string {
 
 function caExpired({ ca }: SurveyedLeaf): KcertError {
   return new KcertError('KCERT_RENEWAL_REFUSED', `the CA ${ca!.subject.text} has expired`, {
-    why: `it ended at ${ca!.notAfter.toISOString()}, so nobody would accept what it signs; kcert renew never touches a CA`,
-    next: 'give the CA and every leaf a new notAfter: kcert rotate-ca recover --dry-run',
+    why: `it expired at ${ca!.notAfter.toISOString()}, so no client or server accepts what it signs; kcert renew never changes a CA. kcert rotate-ca recover gives the CA and every certificate a new expiry`,
+    next: 'kcert rotate-ca recover --dry-run',
   })
 }
 
@@ -256,12 +290,22 @@ function agrees(
   chosen: readonly SurveyedLeaf[],
   restarts: readonly NeededRestart[],
 ): Promise<boolean> {
-  const what = `${chosen.length} certificates are written and ${restarts.length} processes restart`
+  const what = `${counted(chosen.length, 'certificate')} will be written; ${
+    restarts.length === 0
+      ? 'nothing restarts'
+      : `${counted(restarts.length, 'process', 'processes')} will restart`
+  }`
   const proposal = [
     ...chosen.map(({ place }) => `  renew    ${place.node}  ${place.name}`),
     ...restarts.map(({ node, program }) => `  restart  ${node}  ${program}`),
   ]
-  return agreed(context, { yes, proposal, question: `${what}. Go on?`, code: 'KCERT_RENEWAL_REFUSED', what })
+  return agreed(context, {
+    yes,
+    proposal,
+    question: `${what}. Continue?`,
+    code: 'KCERT_RENEWAL_REFUSED',
+    what,
+  })
 }
 
 function isSame(a: LeafPlace, b: LeafPlace): boolean {

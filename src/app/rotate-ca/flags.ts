@@ -1,13 +1,18 @@
 import * as Flags from '@oclif/core/flags'
-import { booleanFlag, clusterFlags, numberFlag, repeatedFlag, valueFlag, wordFlag } from '../../cli/flags.ts'
+import {
+  booleanFlag,
+  clusterFlags,
+  numberFlag,
+  repeatedFlag,
+  requiredInventoryFlag,
+  valueFlag,
+  wordFlag,
+} from '../../cli/flags.ts'
 import { pauses } from './pauses.ts'
 
 /** Where a rotation's cluster, its nodes and its journal are. */
 export const rotationPlaceFlags = {
-  inventory: valueFlag('FILE', 'inventory: how to reach each node; written by `kcert rotate-ca discover`', {
-    char: 'i',
-    default: 'kcert.yaml',
-  }),
+  inventory: requiredInventoryFlag,
   journal: valueFlag(
     'FILE',
     'journal of this rotation (default kcert-rotation.jsonl beside the inventory); use a new file for the next rotation',

@@ -1,13 +1,15 @@
 import { hostname } from 'node:os'
+import { resolve } from 'node:path'
 import type { Context } from '../../cli/context.ts'
 import { KcertError } from '../../errors/kcert-error.ts'
+import type { NodeAccess } from '../../pki/node-access.ts'
 import type { Inventory } from '../../rotation/inventory.ts'
 import type { Site } from '../../site/site.ts'
 import { inventoryIn } from './site.ts'
 
 /**
- * Returns the inventory that is named; without a name, this machine alone, as a control plane. A kcert.yaml in the current folder
- * is not picked up: it says what kcert runs. Throws KCERT_USAGE for a node that is not in the inventory.
+ * Returns the named inventory; without a name, this machine only, as a control plane. A kcert.yaml in the current folder is not
+ * picked up unless --all-nodes or --inventory is given: it has commands that kcert runs. Throws KCERT_USAGE for a node that is not in the inventory.
  */
 export async function inventoryOrThisMachine(
   name: string | undefined,
@@ -41,13 +43,33 @@ export async function withNodes<Result>(
   }
 }
 
+/** Returns what `act` returns on a folder with a node's files, which stands for that node and has the folder's name. */
+export async function inTree<Result>(
+  root: string,
+  { clock, workingFolder }: Context,
+  act: (node: NodeAccess) => Promise<Result>,
+): Promise<Result> {
+  const [{ shellNode }, { localTransport }, { rootedNode }] = await Promise.all([
+    import('../../node/shell-node.ts'),
+    import('../../node/local.ts'),
+    import('../../node/rooted-node.ts'),
+  ])
+  const folder = resolve(workingFolder, root)
+  const node = rootedNode(shellNode({ name: root, transport: localTransport(), clock }), folder)
+  try {
+    return await act(node)
+  } finally {
+    await node.close()
+  }
+}
+
 function thisMachine(asked: readonly string[]): Inventory {
   const name = hostname()
   const other = asked.find((one) => one !== name)
   if (other !== undefined) {
     throw new KcertError('KCERT_USAGE', `no access to node ${JSON.stringify(other)} is configured`, {
       why: `without --inventory, kcert reaches only this machine, ${name}`,
-      next: 'kcert rotate-ca discover',
+      next: '--inventory kcert.yaml',
     })
   }
   const access = { by: 'local' } as const

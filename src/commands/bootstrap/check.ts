@@ -1,41 +1,48 @@
 import { checkBootstrap } from '../../app/bootstrap/check.ts'
 import { tokenIdOf } from '../../app/token/input.ts'
-import { KcertCommand } from '../../cli/base-command.ts'
 import { clusterExits, clusterFlags, operand, reportFormatFlag, valueFlag } from '../../cli/flags.ts'
+import { renderReport, stdoutView } from '../../cli/view.ts'
+import { type Frame, WatchingCommand, watchFlags } from '../../cli/watching-command.ts'
 import { type ExitCode, exitCodes } from '../../errors/codes.ts'
+import type { KcertError } from '../../errors/kcert-error.ts'
 import { renderProgress } from '../../output/bootstrap.ts'
 
-export default class BootstrapCheck extends KcertCommand {
-  static override summary = 'Say how far a node came on its way into the cluster, and why it stopped.'
+export default class BootstrapCheck extends WatchingCommand {
+  static override summary = "Diagnose a node's TLS bootstrap."
 
   static override description =
-    `Follows the fifteen steps of TLS bootstrap as the cluster sees them, and needs no way to the node: the kubelet starts (1), finds no usable
-kubeconfig (2) but a bootstrap kubeconfig (3) with a server and a token (4); the token makes it known (5), a binding lets it ask (6),
-its request comes (7), is approved (8), signed (9), and the certificate stands on the object (10); the kubelet fetches it (11), writes
-its kubeconfig (12), and registers: Node, Lease, CSINode (13); later it renews (14), and that is approved and signed (15).
+    `Shows how far a node got in joining the cluster, and why it stopped. kcert reads the API server only and needs no access to the node.
 
-A later sign proves the steps before it. What only the node itself shows (1 to 4) is unknown until then; each step that is open names
-the next command. Requests are kept for an hour after they were issued or denied, the rest for a day (those
-that are approved and never signed stay, until Kubernetes 1.34).`
+  1-4     on the node: the kubelet starts, finds no usable kubeconfig, but a bootstrap kubeconfig with a server and a token
+  5-7     the token authenticates, RBAC allows the request, the CertificateSigningRequest exists
+  8-10    it is approved, signed, and the certificate is in its status
+  11-13   the kubelet fetches it, writes its kubeconfig, and registers: Node, Lease, CSINode
+  14-15   later the kubelet requests a renewal, which is approved and signed
+
+Evidence of a later step proves the steps before it. Steps 1 to 4 are visible on the node only, so they are unknown until step 5. Each
+incomplete step has a next command. A cluster deletes issued and denied requests after an hour, pending ones after a day. Before
+Kubernetes 1.34 it keeps requests that are approved and never signed.`
 
   static override exitCodes = {
     ...clusterExits,
-    [exitCodes.done]: 'it has arrived: registered and alive',
+    [exitCodes.done]: 'the node is registered and Ready',
     [exitCodes.usage]: 'wrong usage, or no kubeconfig',
-    [exitCodes.no]: 'it stopped, and where is said',
+    [exitCodes.no]: 'the bootstrap stopped: the output names the step',
   }
 
-  static override examples = KcertCommand.examplesOf({
-    'A node that does not come': 'kcert bootstrap check node-7',
-    'The token that it was given is known': 'kcert bootstrap check node-7 --token-id abcdef',
-    'Where it stopped, for a script': "kcert bootstrap check node-7 -o json | jq -r '.stoppedAt'",
-    'Wait for it, in a provisioning script': 'until kcert bootstrap check node-7; do sleep 10; done',
+  static override examples = WatchingCommand.examplesOf({
+    'Find out why a node does not join': 'kcert bootstrap check node-7',
+    'Include the token that the node was given': 'kcert bootstrap check node-7 --token-id abcdef',
+    'Watch until the node is Ready': 'kcert bootstrap check node-7 --watch',
+    'Print the step at which it stopped, for a script':
+      "kcert bootstrap check node-7 -o json | jq -r '.stoppedAt'",
   })
 
-  static override args = { node: operand('the name of the Node') }
+  static override args = { node: operand('name of the Node') }
 
   static override flags = {
-    'token-id': valueFlag('ID', 'the token that the node was given: its first six characters'),
+    'token-id': valueFlag('ID', 'ID of the token that the node was given: its first six characters'),
+    ...watchFlags('check'),
     ...clusterFlags,
     output: reportFormatFlag(),
   }
@@ -46,10 +53,18 @@ that are approved and never signed stay, until Kubernetes 1.34).`
     const id = flags['token-id']
     const tokenId = id === undefined ? undefined : tokenIdOf(id)
     const node = args.node.replace(/^nodes?\//, '')
-    const report = await this.onCluster(flags, (cluster) =>
-      checkBootstrap(cluster, { node, tokenId }, context.clock),
-    )
-    await this.show(flags.output, report, renderProgress)
-    return report.verdict === 'arrived' ? exitCodes.done : exitCodes.no
+    const act = async (frame: Frame): Promise<ExitCode> => {
+      const found = await this.onCluster(flags, (cluster) =>
+        checkBootstrap(cluster, { node, tokenId }, context.clock),
+      )
+      const report = this.advising(found)
+      const view = await stdoutView(context)
+      await this.answer(frame(renderReport(flags.output, report, () => renderProgress(report, view))))
+      return report.verdict === 'arrived' ? exitCodes.done : exitCodes.no
+    }
+    if (!flags.watch) return act((text) => text)
+    // The API server may be restarting while a control-plane node joins.
+    const isPassing = ({ code }: KcertError): boolean => code === 'KCERT_UNREACHABLE'
+    return this.watch(flags.every, act, isPassing, (exit) => exit === exitCodes.done)
   }
 }

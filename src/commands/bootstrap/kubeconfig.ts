@@ -27,44 +27,48 @@ import { writeKeyFile } from '../../system/output-file.ts'
 import { writeCertificates } from '../../x509/certificate.ts'
 
 export default class BootstrapKubeconfig extends KcertCommand {
-  static override summary = 'Make the kubeconfig with which a kubelet asks for its first certificate.'
+  static override summary = "Create the kubeconfig for a kubelet's TLS bootstrap."
 
   static override description =
-    `Server and CAs come from cluster-info, which is believed only when it is proven: signed by the token, and with a pin, or a CA of --ca, where
-one is given. With a kubeconfig it is read over that; with --server it is read as kubeadm join does, without any credential, and a
-pin or a CA must be given: on the new node itself, for one.
+    `Server and CAs come from the cluster-info ConfigMap. kcert uses it only if it is signed with the token. With --pin or --ca it must also
+contain that CA. With a kubeconfig, cluster-info is read over its connection. With --server it is read without credentials, as kubeadm
+join does it. Then --pin or --ca is required. Use this on the new node itself, for example.
 
-The file holds the token, has mode 0600, and is what the kubelet takes as --bootstrap-kubeconfig
-(kubeadm: /etc/kubernetes/bootstrap-kubelet.conf). It is of use until the token ends.`
+The file contains the token, has mode 0600, and serves as the kubelet's --bootstrap-kubeconfig (kubeadm:
+/etc/kubernetes/bootstrap-kubelet.conf). It works until the token expires.`
 
   static override exitCodes = {
     ...clusterExits,
-    [exitCodes.done]: 'the kubeconfig is written',
-    [exitCodes.usage]: 'wrong usage, a malformed token or pin, a file that cannot be read, or no kubeconfig',
-    [exitCodes.no]: 'cluster-info is not proven to be that of the cluster, or is not there',
+    [exitCodes.done]: 'the kubeconfig was written',
+    [exitCodes.usage]:
+      'wrong usage, a malformed token or public key pin, an unreadable file, or no kubeconfig',
+    [exitCodes.no]: 'cluster-info does not exist, or is not proven to be from this cluster',
     [exitCodes.unreachable]: 'the API server could not be reached, or the file could not be written',
-    [exitCodes.refused]: 'the file is there already',
+    [exitCodes.refused]: 'the file already exists',
   }
 
   static override examples = KcertCommand.examplesOf({
-    'Where the cluster can be reached':
+    'Create it with your kubeconfig':
       'kcert bootstrap kubeconfig --token-file token --out bootstrap-kubelet.conf',
-    'On the new node, which knows nothing but a token and a pin':
+    'Create it on the new node, with a token and a discovery token CA cert hash':
       'kcert bootstrap kubeconfig --server api.example.com:6443 --pin sha256:… --token-file token --out /etc/kubernetes/bootstrap-kubelet.conf',
-    'With the CA instead of its pin, and a token that lies in no file':
+    'Create a token, and pass it on without a file':
       'kcert token create -o token | kcert bootstrap kubeconfig --token-file - --ca ca.crt --out bootstrap-kubelet.conf',
   })
 
   static override flags = {
     'token-file': valueFlag('FILE', 'file with the token; "-" for standard input', { required: true }),
-    out: valueFlag('FILE', 'where the kubeconfig goes', { required: true }),
-    pin: repeatedFlag('PIN', 'discovery hash that a CA of cluster-info must have: sha256:…; may be repeated'),
-    ca: valueFlag('FILE', 'CA certificates, one of which must be in cluster-info'),
-    server: valueFlag('HOST:PORT', 'read cluster-info from here, without a kubeconfig', {
+    out: valueFlag('FILE', 'file to write the kubeconfig to', { required: true }),
+    pin: repeatedFlag(
+      'PIN',
+      'discovery token CA cert hash that a CA of cluster-info must have: sha256:…; may be repeated',
+    ),
+    ca: valueFlag('FILE', 'file with CA certificates, one of which must be in cluster-info'),
+    server: valueFlag('HOST:PORT', 'API server to read cluster-info from, without a kubeconfig', {
       exclusive: [...otherClusterFlags, 'user'],
     }),
-    force: booleanFlag('replace the file when it is there'),
-    'dry-run': booleanFlag('prove everything, and write nothing'),
+    force: booleanFlag('replace an existing file'),
+    'dry-run': booleanFlag('verify everything, and write nothing'),
     ...clusterFlagsBesideServer,
     output: reportFormatFlag(),
   }
@@ -82,9 +86,9 @@ The file holds the token, has mode 0600, and is what the kubelet takes as --boot
     const given = await readCertificateFiles(ca === undefined ? [] : [ca], context)
     const pins = [...(flags.pin ?? []).map(parsePin), ...given.map(pinOf)]
     if (server !== undefined && pins.length === 0)
-      throw new KcertError('KCERT_USAGE', 'neither a pin nor a CA is given with --server', {
-        why: 'whoever answers there could have signed with a token that somebody else has lost',
-        next: '--ca FILE',
+      throw new KcertError('KCERT_USAGE', '--server requires --pin or --ca', {
+        why: 'any server with a leaked token could sign cluster-info',
+        next: '--ca ca.crt',
       })
     const token = await readTokenFile(flags['token-file'], context)
     const settings = { token, pins }

@@ -10,24 +10,25 @@ export default class BootstrapRbac extends KcertCommand {
   static override summary = 'Print the RBAC objects that TLS bootstrap needs, for kubectl apply.'
 
   static override description =
-    `Bearers of tokens with the group may create requests (system:node-bootstrapper) and have their first one approved (nodeclient); nodes may
-have renewals approved (selfnodeclient); anybody may read cluster-info. The names are kubeadm's, so that applying them to a
-cluster of kubeadm's mends what is missing. For another group they are names of their own. No cluster is asked.`
+    `The objects allow what a joining node needs. Users of tokens with the group may create CertificateSigningRequests
+(system:node-bootstrapper), and their first request is approved automatically (nodeclient). Renewals of nodes are approved
+automatically (selfnodeclient). Everyone may read cluster-info. The objects have kubeadm's names, so applying them to a kubeadm cluster
+restores what is missing. For another group, they have names of their own. This command does not use the API server.`
 
   static override exitCodes = {
-    [exitCodes.done]: 'the objects are printed',
+    [exitCodes.done]: 'the objects were printed',
     [exitCodes.usage]: 'wrong usage, or a group that tokens cannot have',
   }
 
   static override examples = KcertCommand.examplesOf({
-    'Mend a cluster': 'kcert bootstrap rbac -o yaml | kubectl apply -f -',
-    'What would change': 'kcert bootstrap rbac | kubectl diff -f -',
-    'For tokens with a group of your own':
+    'Restore the objects of a cluster': 'kcert bootstrap rbac -o yaml | kubectl apply -f -',
+    'Preview the changes': 'kcert bootstrap rbac | kubectl diff -f -',
+    'Print them for tokens with another group':
       'kcert bootstrap rbac --group system:bootstrappers:edge | kubectl apply -f -',
   })
 
   static override flags = {
-    group: valueFlag('GROUP', 'the group of the tokens', { default: kubeadmJoiners }),
+    group: valueFlag('GROUP', 'group of the tokens', { default: kubeadmJoiners }),
     output: formatFlag(['yaml', 'json'], 'yaml: documents; json: a List'),
   }
 

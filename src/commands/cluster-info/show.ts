@@ -7,23 +7,23 @@ import { type ExitCode, exitCodes } from '../../errors/codes.ts'
 import { renderClusterInfo } from '../../output/cluster-info.ts'
 
 export default class ClusterInfoShow extends KcertCommand {
-  static override summary = 'Show whom a cluster tells newcomers to trust: server, CAs, pins, signatures.'
+  static override summary = 'Show the cluster-info ConfigMap: server, CAs, public key pins and signatures.'
 
   static override description =
-    `The ConfigMap kube-public/cluster-info is what \`kubeadm join\` believes: anybody may read it, and it is signed for each bootstrap token
-(JWS, HS256) by kube-controller-manager. Whether a signature stands can be said only by who may list Secrets in kube-system.`
+    `kubeadm join trusts the server and CAs in the ConfigMap kube-public/cluster-info. Everyone can read it. kube-controller-manager signs it
+with each bootstrap token (JWS, HS256). To verify the signatures, you need permission to list Secrets in kube-system.`
 
   static override exitCodes = {
     ...clusterExits,
-    [exitCodes.done]: 'it is shown, also when something is wrong with it',
+    [exitCodes.done]: 'cluster-info was printed, even if there are problems with it',
     [exitCodes.usage]: 'wrong usage, or no kubeconfig',
     [exitCodes.no]: 'there is no cluster-info',
   }
 
   static override examples = KcertCommand.examplesOf({
-    'What newcomers are told': 'kcert cluster-info show',
-    'Of another cluster': 'kcert cluster-info show --context staging',
-    'The server, for a script': "kcert cluster-info show -o json | jq -r '.server'",
+    'Show what joining nodes trust': 'kcert cluster-info show',
+    'Show it for another cluster': 'kcert cluster-info show --context staging',
+    'Print the server, for a script': "kcert cluster-info show -o json | jq -r '.server'",
   })
 
   static override flags = { ...clusterFlags, output: reportFormatFlag() }

@@ -18,50 +18,49 @@ import { renderUpdate } from '../../output/cluster-info.ts'
 import { fileStamp } from '../../system/output-file.ts'
 
 export default class ClusterInfoUpdate extends KcertCommand {
-  static override summary =
-    'Put CAs into cluster-info, so that newcomers trust them, and see that it is signed.'
+  static override summary = 'Replace the CAs in cluster-info and update its signatures.'
 
   static override description =
-    `certificate-authority-data is the only field that changes: comments, order and all other fields of the kubeconfig stay. The files make
-one bundle, each CA once, in their order; the expired are left out. What an API server serves now must be trusted by it, or
-nothing is written: in a rotation that is the old CA and the new one, and either pin lets a node join then.
+    `Changes certificate-authority-data only. Comments, order and all other fields of the kubeconfig in cluster-info stay. The certificates of
+all files become one bundle, in the given order. Duplicates and expired CAs are dropped. The bundle must verify the certificates that the
+API servers serve now, or nothing is written. During a CA rotation, give the old and the new CA: nodes can then join with the hash of either.
 
-The signatures are of the exact text, so they are written together with it, as kube-controller-manager would compute them; then the
-command waits until each stands. It is written under the version that was read: where somebody else changes the text meanwhile,
-nothing is. The object as it was goes into a file first, for kubectl apply.`
+A signature covers the exact text. kcert therefore writes text and signatures together, computed as kube-controller-manager does it, and
+waits until every signature is valid. If cluster-info changed since it was read, nothing is written. The old object is first saved to a
+file, for kubectl apply.`
 
   static override exitCodes = {
     ...clusterExits,
-    [exitCodes.done]: 'it holds these CAs, and every signature stands',
-    [exitCodes.usage]: 'wrong usage, a file that cannot be read, or no kubeconfig',
+    [exitCodes.done]: 'cluster-info has these CAs, and every signature is valid',
+    [exitCodes.usage]: 'wrong usage, an unreadable file, or no kubeconfig',
     [exitCodes.no]:
-      'a certificate is no CA, somebody else changed it, the answer was no, or the API server does not allow it',
+      'a certificate is not a CA, cluster-info changed meanwhile, you declined, or the API server denied it',
     [exitCodes.unreachable]: 'the API server could not be reached, or a signature is missing after --wait',
     [exitCodes.refused]:
-      'what an API server serves would not be trusted, --yes is missing without a terminal, or the backup is there already',
+      "an API server's certificate would not be trusted, there is no terminal to confirm on, or the backup already exists",
   }
 
   static override examples = KcertCommand.examplesOf({
-    'What would change': 'kcert cluster-info update --ca ca-old.crt --ca ca-new.crt --dry-run',
-    'The old CA and the new one, for the time of a rotation':
+    'Preview a change': 'kcert cluster-info update --ca ca-old.crt --ca ca-new.crt --dry-run',
+    'Trust the old and the new CA during a rotation':
       'kcert cluster-info update --ca ca-new.crt --ca ca-old.crt --yes',
-    'The new one alone, when nothing is served by the old one any more':
+    'Trust only the new CA, when no server uses the old one':
       'kcert cluster-info update --ca /etc/kubernetes/pki/ca.crt',
   })
 
   static override flags = {
-    ca: repeatedFlag('FILE', 'CA certificates in PEM or DER, one or many; may be repeated', {
+    ca: repeatedFlag('FILE', 'file with CA certificates in PEM or DER; may be repeated', {
       required: true,
     }),
     'dry-run': booleanFlag('show the change and write nothing'),
-    yes: booleanFlag('do not ask; without a terminal it is refused otherwise', { char: 'y' }),
-    force: booleanFlag('write it although what is served now would not be trusted'),
+    yes: booleanFlag('do not ask for confirmation; required without a terminal', { char: 'y' }),
+    force: booleanFlag("write it even if an API server's certificate would not be trusted"),
     backup: valueFlag(
       'FILE',
-      'where the object as it was goes; if not said: cluster-info.TIME.yaml here; "none" for nowhere',
+      'file for the old object (default cluster-info.TIME.yaml in the current folder); "none" for no backup',
     ),
-    wait: valueFlag('DURATION', 'wait so long until every signature stands', { default: '1m' }),
-    timeout: valueFlag('DURATION', 'wait so long for the server to show its certificate', { default: '5s' }),
+    wait: valueFlag('DURATION', 'time limit for all signatures to become valid', { default: '1m' }),
+    timeout: valueFlag('DURATION', 'time limit for the TLS handshake with one server', { default: '5s' }),
     ...clusterFlags,
     output: reportFormatFlag(),
   }

@@ -8,33 +8,39 @@ import { type ExitCode, exitCodes } from '../../errors/codes.ts'
 import { renderVerification } from '../../output/cluster-info.ts'
 
 export default class ClusterInfoVerify extends KcertCommand {
-  static override summary =
-    'Say whether cluster-info leads newcomers to this cluster: signatures, CAs, servers.'
+  static override summary = 'Verify the CAs and signatures of cluster-info against the cluster.'
 
-  static override description =
-    `Held against each other: the signature of every token that signs; the CAs against what the server of cluster-info, that of the kubeconfig
-and every API server serve now, against kube-root-ca.crt, and against --ca; that there is one cluster and no credential in it; and
-that anybody may read it. What cannot be looked at from here, such as an API server behind a load balancer, is said to be unknown
-and is no reason to fail.`
+  static override description = `Checks that joining nodes reach and trust this cluster:
+
+  signatures   the signature of every signing token is valid
+  CAs          they verify the certificates that the server of cluster-info, the server of your kubeconfig and every API server
+               serve, and are those of kube-root-ca.crt, and of --ca if given
+  content      one cluster and no credentials
+  access       everyone may read it
+
+What cannot be checked from this machine, such as an API server behind a load balancer, is unknown and does not fail the check.`
 
   static override exitCodes = {
     ...clusterExits,
-    [exitCodes.done]: 'nothing is wrong, as far as could be looked',
-    [exitCodes.usage]: 'wrong usage, a file that cannot be read, or no kubeconfig',
-    [exitCodes.no]: 'something is wrong, or there is no cluster-info',
+    [exitCodes.done]: 'no check failed',
+    [exitCodes.usage]: 'wrong usage, an unreadable file, or no kubeconfig',
+    [exitCodes.no]: 'a check failed, or there is no cluster-info',
   }
 
   static override examples = KcertCommand.examplesOf({
-    'With what the cluster itself says': 'kcert cluster-info verify',
-    'On a control-plane node, against its own file':
+    'Verify it against the cluster': 'kcert cluster-info verify',
+    'Verify it on a control-plane node, against the CA file':
       'kcert cluster-info verify --ca /etc/kubernetes/pki/ca.crt',
-    'What is wrong, for a script':
+    'List the failed checks, for a script':
       'kcert cluster-info verify -o json | jq -r \'.checks[] | select(.outcome == "no") | .detail\'',
   })
 
   static override flags = {
-    ca: repeatedFlag('FILE', 'CA certificates that it must hold, no more and no fewer; may be repeated'),
-    timeout: valueFlag('DURATION', 'wait so long for each server to show its certificate', { default: '5s' }),
+    ca: repeatedFlag(
+      'FILE',
+      'file with the CA certificates that it must contain, no more and no fewer; may be repeated',
+    ),
+    timeout: valueFlag('DURATION', 'time limit for the TLS handshake with one server', { default: '5s' }),
     ...clusterFlags,
     output: reportFormatFlag(),
   }

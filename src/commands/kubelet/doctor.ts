@@ -1,36 +1,43 @@
 import { doctorKubelets } from '../../app/kubelet/doctor.ts'
 import { KcertCommand } from '../../cli/base-command.ts'
-import { booleanFlag, reportFormatFlag, valueFlag } from '../../cli/flags.ts'
+import { booleanFlag, namedInventory, nodeFlags, reportFormatFlag, rootFlag } from '../../cli/flags.ts'
 import { type ExitCode, exitCodes } from '../../errors/codes.ts'
 import { renderDiagnosis } from '../../output/kubelet-doctor.ts'
 
 export default class KubeletDoctor extends KcertCommand {
-  static override summary = "Say what is wrong with a kubelet's certificates, and mend what can be mended."
+  static override summary = "Diagnose a kubelet's certificates and repair what can be repaired."
 
   static override description =
-    `Looks at /var/lib/kubelet/pki and the kubelet's kubeconfig of this machine, of nodes of kcert.yaml, or of a tree of files: the link that
-is missing, leads nowhere or is a plain file; certificate and key that do not belong together; a kubeconfig that holds old data instead of
-naming the link; a certificate that has expired, is not renewed, is of another CA or another node; keys that others may read; leftovers.
-Each finding says what, why, and what to do next.
+    `Checks /var/lib/kubelet/pki and the kubelet's kubeconfig, on this machine, on the nodes of an inventory, or below a folder. It finds:
 
---fix does what needs nothing but what lies there: the newest pair that can be used becomes the current one, the kubeconfig names it, modes
-are made tight, leftovers go. Each file is copied first to /var/lib/kcert/backups on the node. Then the kubelet starts anew, and is waited
-for. Where no usable pair is left, somebody with the CA's key has to sign: kcert renew kubelet.conf.`
+  links          kubelet-client-current.pem or kubelet-server-current.pem is missing, dangling, or a plain file
+  pairs          a certificate and a key that do not match
+  kubeconfig     embedded or old credentials instead of the link
+  certificates   expired, not renewed, from another CA, or for another node
+  files          keys that other users can read, and leftovers
+
+Each finding says what is wrong, why it matters, and the next command.
+
+--fix repairs what the files on the node allow. The newest usable pair becomes the current one, the kubeconfig references it, file
+modes are tightened, and leftovers are deleted. Each file is first copied to /var/lib/kcert/backups on the node. Then kcert restarts the
+kubelet and waits for it. If no usable pair is left, a new one must be signed with the CA's key: kcert renew kubelet.conf.
+
+With --root, nothing is restarted and nothing outside DIR is touched. Symbolic links are followed inside DIR, as if DIR were /.`
 
   static override exitCodes = {
-    [exitCodes.done]: 'in order, or mended',
-    [exitCodes.usage]: 'wrong usage, or an inventory that cannot be read',
-    [exitCodes.no]: 'something is wrong that is left to you, or the kubelet did not come back',
-    [exitCodes.unreachable]: 'a node did not answer',
-    [exitCodes.refused]: 'a file changed meanwhile, or nobody there to say yes',
+    [exitCodes.done]: 'everything is in order, or was repaired',
+    [exitCodes.usage]: 'wrong usage, or an unreadable inventory',
+    [exitCodes.no]: 'a finding remains, or the kubelet did not come back',
+    [exitCodes.unreachable]: 'a node could not be reached',
+    [exitCodes.refused]: 'a file changed meanwhile, or there is no terminal to confirm on',
   }
 
   static override examples = KcertCommand.examplesOf({
-    'This machine': 'sudo kcert kubelet doctor',
-    'Mend it': 'sudo kcert kubelet doctor --fix',
-    'Every node of kcert.yaml': 'kcert kubelet doctor --inventory kcert.yaml',
-    'The disk of a machine that does not start, mounted here': 'kcert kubelet doctor --root /mnt/w1',
-    'Nodes with something critical, for a script': `kcert kubelet doctor -i kcert.yaml -o json | jq -r '.nodes[] | select(any(.findings[]; .severity == "critical")) | .node'`,
+    'Diagnose the kubelet of this machine': 'sudo kcert kubelet doctor',
+    'Repair it': 'sudo kcert kubelet doctor --fix',
+    'Diagnose every node of kcert.yaml': 'kcert kubelet doctor --all-nodes',
+    'Diagnose a mounted disk of a machine that does not start': 'kcert kubelet doctor --root /mnt/w1',
+    'List nodes with a critical finding, for a script': `kcert kubelet doctor --all-nodes -o json | jq -r '.nodes[] | select(any(.findings[]; .severity == "critical")) | .node'`,
   })
 
   static override strict = false
@@ -38,23 +45,22 @@ for. Where no usable pair is left, somebody with the CA's key has to sign: kcert
   static override usage = 'kubelet doctor [NODE...]'
 
   static override flags = {
-    inventory: valueFlag('FILE', 'how nodes are reached; default: this machine alone', {
-      char: 'i',
-      exclusive: ['root'],
-    }),
-    root: valueFlag('DIR', 'a folder that holds the files of a node, by their paths there'),
-    fix: booleanFlag('mend what can be mended with what lies there'),
-    restart: booleanFlag('start the kubelet anew once it is mended; --no-restart leaves that to you', {
+    ...nodeFlags,
+    root: rootFlag,
+    fix: booleanFlag('repair what the files on the node allow'),
+    restart: booleanFlag('restart the kubelet after a repair; --no-restart leaves that to you', {
       allowNo: true,
       default: true,
     }),
-    yes: booleanFlag('do not ask; without a terminal --fix is refused otherwise', { char: 'y' }),
+    yes: booleanFlag('do not ask for confirmation; --fix needs it where there is no terminal', { char: 'y' }),
     output: reportFormatFlag(),
   }
 
   protected override async perform(): Promise<ExitCode> {
-    const { flags, operands: nodes } = await this.parse(KubeletDoctor)
-    const { inventory, root, fix, restart, yes } = flags
+    const { flags, operands } = await this.parse(KubeletDoctor)
+    const { root, fix, restart, yes } = flags
+    const nodes = [...operands, ...(flags.node ?? [])]
+    const inventory = namedInventory(flags)
     const { report, exit } = await doctorKubelets(this.context, {
       ...{ nodes, inventory, root, fix, restart, yes },
     })

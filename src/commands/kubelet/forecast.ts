@@ -4,51 +4,56 @@ import {
   type ClusterFlags,
   clusterExits,
   clusterFlags,
-  repeatedFlag,
+  inventoryFlag,
+  namedInventory,
+  nodeFlags,
+  otherClusterFlags,
   reportFormatFlag,
   valueFlag,
 } from '../../cli/flags.ts'
 import { parseDuration } from '../../cli/instant.ts'
 import { type ExitCode, exitCodes } from '../../errors/codes.ts'
+import { argumentVector, commandLine } from '../../errors/command-line.ts'
 import { KcertError } from '../../errors/kcert-error.ts'
 import { forecastOf } from '../../kubelet/forecast.ts'
 import { renderForecast } from '../../output/kubelet-forecast.ts'
 
 export default class KubeletForecast extends KcertCommand {
-  static override summary =
-    'Tell when the certificates of every kubelet will be renewed, and what will keep them from it.'
+  static override summary = 'Forecast when kubelet certificates are renewed, and find what prevents it.'
 
   static override description =
-    `A kubelet asks for its next certificate at a random point of 70 to 90 % of the life of the one it has, chosen anew at each start. This
-shows the earliest and the latest moment for the client and the serving certificate of every node, on one line of time; whether
-rotateCertificates and serverTLSBootstrap are on; for how long kube-controller-manager signs; and which requests wait.
+    `A kubelet requests its next certificate at a random point between 70 and 90 % of the current certificate's validity. It chooses that
+point again at each start. For every node, the forecast shows on one timeline the earliest and latest renewal of the client and the
+serving certificate. It also shows rotateCertificates and serverTLSBootstrap, how long kube-controller-manager signs for, and pending
+requests.
 
-Without an operand the cluster is asked: the kubelet's own configuration and metrics through the API server (which needs the right to get
-nodes/proxy), a handshake at its port, and the requests that are still there. A metric tells only when a certificate ends: its renewal is
-counted back by --cluster-signing-duration then, and marked with "~". With operands the cluster is not asked: files and folders are read, a
-node's /var/lib/kubelet and /etc/kubernetes, or copies of many nodes' in one tree; there the certificates themselves are read. With
---inventory the nodes of kcert.yaml are, each through its own shell, whether the API server answers or not: certificates, the kubelet's
-configuration and flags, and the manifest of kube-controller-manager.`
+There are three sources:
+
+  the API server   the default. kcert reads each kubelet's configuration and metrics (this needs the right to get nodes/proxy), probes
+                   its port and lists the requests. A metric has the expiry only: the renewal is calculated from
+                   --cluster-signing-duration, and marked with "~".
+  files            FILE or folder operands: a node's /var/lib/kubelet and /etc/kubernetes, or one tree with copies of many nodes.
+  nodes            --all-nodes or --inventory: the files on each node, whether or not the API server is up.`
 
   static override exitCodes = {
     ...clusterExits,
-    [exitCodes.done]: 'nothing keeps any kubelet from renewing',
-    [exitCodes.usage]: 'wrong usage, a file that cannot be read, or no kubeconfig',
+    [exitCodes.done]: 'nothing prevents a renewal',
+    [exitCodes.usage]: 'wrong usage, an unreadable file, or no kubeconfig',
     [exitCodes.no]:
-      'a certificate has expired, is overdue or will not be renewed, or a request has waited for 15 min',
-    [exitCodes.unreachable]: 'the API server could not be reached, or a node of the inventory',
+      'a certificate has expired, is overdue or will not be renewed, or a request has been pending for 15 min',
+    [exitCodes.unreachable]: 'the API server or a node could not be reached',
     [exitCodes.refused]: 'other users can change the inventory',
   }
 
   static override examples = KcertCommand.examplesOf({
-    'All nodes of the cluster': 'kcert kubelet forecast',
-    'Two nodes, as JSON': 'kcert kubelet forecast --node node-1 --node node-2 -o json',
-    'On a node itself, without the API server':
-      'kcert kubelet forecast /var/lib/kubelet /etc/kubernetes/manifests',
-    'Every node of kcert.yaml, with the API server down': 'kcert kubelet forecast --inventory kcert.yaml',
-    'Copies of many nodes, each in a folder of its own, and the requests that wait':
+    'Forecast all nodes of the cluster': 'kcert kubelet forecast',
+    'Forecast two nodes, as JSON': 'kcert kubelet forecast --node node-1 --node node-2 -o json',
+    'Forecast this node, without the API server':
+      'sudo kcert kubelet forecast /var/lib/kubelet /etc/kubernetes/manifests',
+    'Forecast every node of kcert.yaml while the API server is down': 'kcert kubelet forecast --all-nodes',
+    'Forecast from copies of many nodes, one folder each, with the pending requests':
       'kubectl get csr -o json > copies/csr.json; kcert kubelet forecast copies',
-    'Nodes whose client certificate is overdue, for a script':
+    'List nodes whose renewal is overdue, for a script':
       'kcert kubelet forecast -o json | jq -r \'.findings[] | select(.id == "overdue") | .node\'',
   })
 
@@ -56,19 +61,17 @@ configuration and flags, and the manifest of kube-controller-manager.`
 
   static override args = {
     target: Args.string({
-      description: 'file or folder to read instead of asking the cluster; may be repeated',
+      description: 'file or folder to read instead of the API server; may be repeated',
       ignoreStdin: true,
     }),
   }
 
   static override flags = {
-    inventory: valueFlag(
-      'FILE',
-      'read the files on the nodes of this inventory, instead of asking the cluster',
-      { char: 'i', exclusive: ['kubeconfig', 'context'] },
-    ),
-    node: repeatedFlag('NAME', 'this node alone; may be repeated'),
-    timeout: valueFlag('DURATION', 'give up on one handshake with a kubelet after this long', {
+    ...nodeFlags,
+    inventory: inventoryFlag('none: ask the API server', {
+      exclusive: [...otherClusterFlags, 'server', 'user'],
+    }),
+    timeout: valueFlag('DURATION', 'time limit for the TLS handshake with one kubelet', {
       default: '3s',
     }),
     ...clusterFlags,
@@ -81,13 +84,14 @@ configuration and flags, and the manifest of kube-controller-manager.`
     const only = flags.node ?? []
     const timeoutMs = parseDuration(flags.timeout, '--timeout')
     const [target] = targets
-    if (flags.inventory !== undefined && target !== undefined) throw twoSources(target)
+    const inventory = namedInventory(flags)
+    if (inventory !== undefined && target !== undefined) throw twoSources(target)
     const facts =
       targets.length > 0
         ? await this.fromFiles(targets, only)
-        : flags.inventory === undefined
+        : inventory === undefined
           ? await this.live(flags, only, timeoutMs)
-          : await this.fromNodes(flags.inventory, only)
+          : await this.fromNodes(inventory, only)
     const report = forecastOf(facts.kubelets, facts.controllerManagers, context.clock())
     await this.show(flags.output, report, renderForecast)
     if (facts.unreachable > 0) return exitCodes.unreachable
@@ -101,10 +105,10 @@ configuration and flags, and the manifest of kube-controller-manager.`
     if (missing !== undefined)
       throw new KcertError(
         'KCERT_USAGE',
-        `nothing of node ${JSON.stringify(missing)} is in ${targets.join(', ')}`,
+        `no files of node ${JSON.stringify(missing)} in ${targets.join(', ')}`,
         {
           why: `found: ${facts.kubelets.map(({ name }) => name).join(', ')}`,
-          next: 'leave --node out',
+          next: commandLine`kcert kubelet forecast ${argumentVector(targets)}`,
         },
       )
     const kubelets = facts.kubelets.filter(({ name }) => only.length === 0 || only.includes(name))
@@ -127,8 +131,8 @@ configuration and flags, and the manifest of kube-controller-manager.`
 }
 
 function twoSources(target: string): KcertError {
-  return new KcertError('KCERT_USAGE', `both ${JSON.stringify(target)} and --inventory are named`, {
-    why: 'files of this machine are read, or those on the nodes',
-    next: 'leave one of them out',
+  return new KcertError('KCERT_USAGE', `${JSON.stringify(target)} and --inventory are mutually exclusive`, {
+    why: 'kcert reads files of this machine, or files on the nodes',
+    next: commandLine`kcert kubelet forecast ${argumentVector([target])}`,
   })
 }

@@ -21,43 +21,43 @@ import { renderManaged } from '../../output/kubelet-manage.ts'
 const { cn, org, ou, dns, ip, email, uri, user, service, signer, usage } = requestFlags
 
 export default class KubeletManage extends KcertCommand {
-  static override summary =
-    'Keep a client or serving certificate: get it, and renew it before it ends, for ever.'
+  static override summary = 'Obtain a client or serving certificate, and renew it before it expires.'
 
   static override description =
-    `Runs until it is told to end (SIGTERM, Ctrl-C), as the certificate manager in every kubelet does, for any certificate that the cluster signs.
-It asks for a new one, with a new key, when none is there, when it has expired, when it lacks a name that is asked for, and at a random
-point of 70 to 90 % of its life. A try that fails is made again after 2, 4, 8 and 16 s, then every 32 s; a request is waited for 15 min.
+    `Runs until SIGTERM or Ctrl-C, and works like the certificate manager in every kubelet, for any certificate that the cluster signs. It
+requests a certificate with a new key in these cases: there is none, it has expired, a requested name is missing, or a random point
+between 70 and 90 % of its validity has passed. After a failure it tries again after 2, 4, 8 and 16 s, then every 32 s. It waits 15 min
+for a request to be signed.
 
-Certificate and key lie in one file of mode 0600, FOLDER/NAME-2026-11-21-22-00-00.pem, and FOLDER/NAME-current.pem leads to the one that counts,
-as in the kubelet's own folder: a kubelet reads what this command wrote, and the other way round. The link changes in one step; whoever
-reads it at any moment finds a whole pair. Old pairs stay.
+Certificate and key are in one file with mode 0600, FOLDER/NAME-2026-11-21-22-00-00.pem. The link FOLDER/NAME-current.pem points to the
+current one. This is the kubelet's own layout, so a kubelet can read what kcert wrote, and kcert what a kubelet wrote. The link changes
+atomically: a reader always finds a complete pair. Old pairs are kept.
 
-A serving certificate of a kubelet without --dns and --ip gets the names of its Node, and is renewed when these change; so is one by
---template, when the file changes. SIGUSR2 renews now. What the kubelet itself renews (rotateCertificates, serverTLSBootstrap) needs no
-second owner: see kcert kubelet forecast.`
+Without --dns and --ip, a kubelet's serving certificate has the addresses of its Node, and is renewed when they change. With --template,
+it is renewed when the file changes. SIGUSR2 renews at once. Do not use this for certificates that the kubelet itself renews
+(rotateCertificates, serverTLSBootstrap): kcert kubelet forecast shows which.`
 
   static override exitCodes = {
     ...clusterExits,
-    [exitCodes.done]: 'it was told to end; with --once: there is a certificate that need not be renewed yet',
-    [exitCodes.usage]: 'wrong usage, or a file that cannot be read',
+    [exitCodes.done]: 'stopped by a signal; with --once: the certificate is not due for renewal',
+    [exitCodes.usage]: 'wrong usage, or an unreadable file',
     [exitCodes.no]:
-      'the signer would refuse it; with --once: it was denied, has failed, or may not be asked for',
+      'the signer would reject the request; with --once: it was denied, has failed, or you may not create it',
     [exitCodes.unreachable]:
-      'another kcert keeps this pair; with --once: the API server could not be reached, or nobody signed in time',
-    [exitCodes.refused]: 'a file stands where the link to the current pair belongs',
+      'another kcert manages this pair; with --once: the API server was unreachable, or the request was not signed in time',
+    [exitCodes.refused]: 'a file exists where the link to the current pair belongs',
   }
 
   static override examples = KcertCommand.examplesOf({
-    "What a kubelet serves, where it does not ask itself: tlsCertFile and tlsPrivateKeyFile name the pair's link":
+    "Manage a kubelet's serving certificate where serverTLSBootstrap is off (point tlsCertFile and tlsPrivateKeyFile at the link)":
       'kcert kubelet manage --kubelet-serving node-1 --pair-name kcert-server --kubeconfig /etc/kubernetes/kubelet.conf',
-    'A server of your own, which reads its certificate again on SIGHUP; metrics for Prometheus':
+    'Manage the certificate of a server that reloads on SIGHUP, with metrics for Prometheus':
       'kcert kubelet manage --service web.shop --signer example.com/serving --cert-dir /etc/web/tls --pair-name web --signal HUP --pid-file /run/web.pid --metrics-address 127.0.0.1:9464',
-    'A user, from a bootstrap token on: its kubeconfig names the link, and never changes again':
+    'Manage a user, starting from a bootstrap token; its kubeconfig references the link and never changes':
       'kcert kubelet manage --user ci --cert-dir /var/lib/ci --pair-name ci --bootstrap-kubeconfig bootstrap.conf --kubeconfig /var/lib/ci/kubeconfig',
-    'From a timer instead of as a service: renew it if it is time, and end':
+    'From cron or a systemd timer: renew if it is due, and exit':
       "kcert kubelet manage --template web.yaml --signer example.com/serving --usage 'digital signature,server auth' --cert-dir /etc/web/tls --pair-name web --once --exec 'systemctl reload web'",
-    'What would be asked for, and when': 'kcert kubelet manage --kubelet-client node-1 --dry-run -o json',
+    'Preview the request and its time': 'kcert kubelet manage --kubelet-client node-1 --dry-run -o json',
   })
 
   static override flags = {
@@ -67,7 +67,7 @@ second owner: see kcert kubelet forecast.`
     service,
     template: valueFlag(
       'FILE',
-      'subject and names from this file, of kind CertificateTemplate, read again when it changes',
+      'read subject and SANs from this CertificateTemplate file, again whenever it changes',
     ),
     cn,
     org,
@@ -81,42 +81,43 @@ second owner: see kcert kubelet forecast.`
     signer,
     usage,
     'expiration-seconds': requestFlags['expiration-seconds'],
-    'cert-dir': valueFlag('FOLDER', "folder of the pairs; a kubelet's: /var/lib/kubelet/pki", {
+    'cert-dir': valueFlag('FOLDER', 'folder of the pairs (default for a kubelet /var/lib/kubelet/pki)', {
       helpGroup: 'PAIR',
     }),
     'pair-name': valueFlag(
       'NAME',
-      "what the pair's files begin with; a kubelet's: kubelet-client, kubelet-server",
+      "prefix of the pair's file names (default for a kubelet: kubelet-client, kubelet-server)",
       { helpGroup: 'PAIR' },
     ),
     'bootstrap-kubeconfig': valueFlag(
       'FILE',
-      'ask by this until there is a certificate; --kubeconfig is written then, where it is not there',
+      'kubeconfig for the first request; --kubeconfig is then created if it does not exist',
       { helpGroup: 'CLUSTER', dependsOn: ['kubeconfig'] },
     ),
-    exec: valueFlag('COMMAND', 'run this in a shell after each renewal; KCERT_PAIR names the link', {
-      helpGroup: 'AFTER A RENEWAL',
-    }),
-    signal: valueFlag('SIGNAL', 'send this signal to the process of --pid-file after each renewal', {
+    exec: valueFlag(
+      'COMMAND',
+      'shell command to run after each renewal; KCERT_PAIR is the path of the link',
+      {
+        helpGroup: 'AFTER A RENEWAL',
+      },
+    ),
+    signal: valueFlag('SIGNAL', 'signal to send to the process of --pid-file after each renewal', {
       helpGroup: 'AFTER A RENEWAL',
       dependsOn: ['pid-file'],
     }),
-    'pid-file': valueFlag('FILE', 'file that holds the process id', {
+    'pid-file': valueFlag('FILE', 'file with the process ID', {
       helpGroup: 'AFTER A RENEWAL',
       dependsOn: ['signal'],
     }),
     'metrics-address': valueFlag(
       'ADDRESS',
-      'answer http://ADDRESS/metrics for Prometheus; a loopback address, such as 127.0.0.1:9464',
+      'serve http://ADDRESS/metrics for Prometheus; a loopback address, such as 127.0.0.1:9464',
       { exclusive: ['metrics-file'] },
     ),
-    'metrics-file': valueFlag(
-      'FILE',
-      "write the metrics into this file, for node_exporter's textfile collector",
-    ),
-    once: booleanFlag('end when there is a certificate that need not be renewed yet, or a try failed'),
-    'force-renewal': booleanFlag('renew at the start, whatever the certificate says'),
-    'dry-run': booleanFlag('show what would be asked for and when; ask for nothing, write nothing'),
+    'metrics-file': valueFlag('FILE', "file to write metrics to, for node_exporter's textfile collector"),
+    once: booleanFlag('exit once the certificate is not due for renewal, or after a failure'),
+    'force-renewal': booleanFlag('renew at the start even if it is not due'),
+    'dry-run': booleanFlag('show the request and its time; create and write nothing'),
     ...clusterFlagsBesideUser,
     output: reportFormatFlag(),
   }
@@ -140,8 +141,8 @@ second owner: see kcert kubelet forecast.`
     const settings = await manageSettingsOf(flags, context)
     if (bootstrap !== undefined && !settings.spec.usages.includes('client auth'))
       throw new KcertError('KCERT_USAGE', '--bootstrap-kubeconfig is for client certificates', {
-        why: 'a serving certificate lets nobody ask for the next one',
-        next: 'name a kubeconfig that may ask: --kubeconfig FILE',
+        why: 'a serving certificate cannot authenticate the next request: give a --kubeconfig that can',
+        next: 'kcert kubelet manage --help',
       })
     this.note(settings.notices)
     const note = (text: string): void =>

@@ -11,35 +11,36 @@ import { KcertError } from '../../errors/kcert-error.ts'
 import { renderTokenCheck } from '../../output/tokens.ts'
 
 export default class TokenCheck extends KcertCommand {
-  static override summary = 'Say whether a newcomer gets in with a token: validity, signature, rights.'
+  static override summary = 'Check whether a node can join with this token.'
 
   static override description =
-    `Looked at are its Secret as the API server judges it, its signature of cluster-info, whether the API server knows its bearer (it is asked,
-once, by the token itself), and the rights that TLS bootstrap needs: to create a request, to have it approved, and as a node to
-have renewals approved. What may not be looked at is unknown, and is no reason to fail.
+    `Checks the token's Secret as the API server reads it, its signature of cluster-info, and whether the API server authenticates it (one
+request with the token). It also checks the rights that TLS bootstrap needs: to create a request, to have it approved, and to have
+renewals approved. What you have no permission to read is unknown, and does not fail the check.
 
-A whole token, best with --token-file, is held against the cluster's, without being shown: was it mistyped, is it of another cluster?`
+A complete token, best given with --token-file, is compared with the token in the cluster and never printed. This finds a mistyped token
+and a token of another cluster.`
 
   static override exitCodes = {
     ...clusterExits,
-    [exitCodes.done]: 'nothing is wrong, as far as could be looked',
+    [exitCodes.done]: 'no check failed',
     [exitCodes.usage]: 'wrong usage, a malformed token, or no kubeconfig',
-    [exitCodes.no]: 'something is wrong, or there is no such token',
+    [exitCodes.no]: 'a check failed, or there is no such token',
   }
 
   static override examples = KcertCommand.examplesOf({
-    'By its id': 'kcert token check abcdef',
-    'The token that a node was given': 'ssh node-7 cat /root/token | kcert token check --token-file -',
-    'What is missing, for a script':
+    'Check a token by its ID': 'kcert token check abcdef',
+    'Check the token that a node was given': 'ssh node-7 cat /root/token | kcert token check --token-file -',
+    'List the failed checks, for a script':
       'kcert token check abcdef -o json | jq -r \'.checks[] | select(.outcome == "no") | .id\'',
   })
 
   static override args = {
-    id: Args.string({ description: 'the id of a token: its first six characters', ignoreStdin: true }),
+    id: Args.string({ description: 'token ID: the first six characters of the token', ignoreStdin: true }),
   }
 
   static override flags = {
-    'token-file': valueFlag('FILE', 'file with the whole token; "-" for standard input'),
+    'token-file': valueFlag('FILE', 'file with the complete token; "-" for standard input'),
     ...clusterFlags,
     output: reportFormatFlag(),
   }
@@ -52,9 +53,10 @@ A whole token, best with --token-file, is held against the cluster's, without be
     if ((named === undefined) === (file === undefined))
       throw new KcertError(
         'KCERT_USAGE',
-        'a token is named by its id or by --token-file, and by one of them',
+        named === undefined ? 'no token given' : 'a token ID and --token-file are mutually exclusive',
         {
-          next: 'kcert token check ID',
+          why: 'give the ID of one token, or a file with --token-file',
+          next: 'kcert token list',
         },
       )
     const given =
@@ -64,7 +66,7 @@ A whole token, best with --token-file, is held against the cluster's, without be
           ? undefined
           : parseToken(named)
     if (given !== undefined && file === undefined)
-      this.notice('note: the command line is seen by every user of this machine: rather --token-file FILE\n')
+      this.notice('note: every user of this machine can read the command line: use --token-file instead\n')
     const id = given?.id ?? named ?? ''
     const report = await this.onCluster(flags, (cluster) =>
       checkTokenOn(

@@ -19,60 +19,68 @@ import { type ExitCode, exitCodes } from '../../errors/codes.ts'
 import { renderCreation } from '../../output/tokens.ts'
 
 export default class TokenCreate extends KcertCommand {
-  static override summary = 'Make a bootstrap token, and print the command that joins a node by it.'
+  static override summary = 'Create a bootstrap token and print the kubeadm join command for it.'
 
   static override description =
-    `The command names the server and every CA of cluster-info by its pin. It is the answer on standard output and a SECRET: whoever has the
-token may ask for the certificate of any node. With --out it goes into a file of mode 0600 instead, and nothing secret is printed.
-No other command of kcert shows a token.
+    `The command has the server and the hash of every CA in cluster-info. It is printed on standard output and is a SECRET: anyone with the
+token can request a certificate for any node. With --out it is written to a file with mode 0600 instead, and nothing secret is printed.
+No other kcert command prints a token.
 
-Whether a newcomer gets in with it, bindings and signature included, says kcert token check.`
+The flags have kubeadm's names, and the join command is the default output. To check whether a node can join with the token, including
+RBAC bindings and the signature of cluster-info, run kcert token check.`
 
   static override exitCodes = {
     ...clusterExits,
-    [exitCodes.done]: 'the token is made',
+    [exitCodes.done]: 'the token was created',
     [exitCodes.usage]: 'wrong usage, a malformed token or group, or no kubeconfig',
-    [exitCodes.no]: 'there is one of this id, or cluster-info is of no use',
+    [exitCodes.no]: 'a token with this ID exists, or cluster-info cannot be used',
     [exitCodes.unreachable]: 'the API server could not be reached, or the file could not be written',
-    [exitCodes.refused]: 'the file of --out is there already',
+    [exitCodes.refused]: 'the file of --out already exists',
   }
 
   static override examples = KcertCommand.examplesOf({
-    'For the next two hours; the command goes to the node, and into no history':
-      'kcert token create --ttl 2h | ssh root@node-7 sh',
-    'Into a file': 'kcert token create --description "rack 12" --out join-rack-12',
-    'The token alone, for a kubelet that bootstraps without kubeadm':
+    'Join a node with a token that is valid for two hours, without leaving it in a shell history':
+      'kcert token create --ttl 2h --print-join-command | ssh root@node-7 sh',
+    'Write the join command to a file': 'kcert token create --description "rack 12" --out join-rack-12',
+    'Create a token for a kubelet that bootstraps without kubeadm':
       'kcert token create -o token --out token && kcert bootstrap kubeconfig --token-file token --out bootstrap-kubelet.conf',
-    'May I, and what would it be?': 'kcert token create --dry-run',
+    'Preview the token, and whether you may create it': 'kcert token create --dry-run',
   })
 
   static override dryRunBy = 'server' as const
 
   static override flags = {
-    ttl: valueFlag('DURATION', 'how long it is valid, as 2h or 7d; 0 for ever', { default: '24h' }),
+    ttl: valueFlag('DURATION', 'validity of the token, such as 2h or 7d; 0 to never expire', {
+      default: '24h',
+    }),
     usages: Flags.option({
-      description: 'signing: of cluster-info; authentication: of its bearer; if not said: both',
+      description:
+        'signing: sign cluster-info; authentication: authenticate to the API server (default both)',
       options: tokenUsages,
       multiple: true,
       multipleNonGreedy: true,
       delimiter: ',',
     })(),
-    group: repeatedFlag(
+    groups: repeatedFlag(
       'GROUP',
-      `what its bearer is a member of; may be repeated. If not said: ${kubeadmJoiners}`,
+      `group that the token authenticates as; may be repeated (default ${kubeadmJoiners})`,
+      { aliases: ['group'], delimiter: ',' },
     ),
-    description: valueFlag('TEXT', 'for people, in kcert token list'),
+    description: valueFlag('TEXT', 'description of the token, shown by kcert token list'),
+    'print-join-command': booleanFlag('print the kubeadm join command (the default; as in kubeadm)', {
+      exclusive: ['output'],
+    }),
     'token-file': valueFlag(
       'FILE',
-      'take the token that is in this file instead of a new one; "-" for standard input',
+      'use the token in this file instead of a new one; "-" for standard input',
     ),
-    out: valueFlag('FILE', 'where the secret goes instead of standard output'),
-    force: booleanFlag('replace the file when it is there'),
-    'dry-run': booleanFlag('ask the API server whether it would make it, and make none'),
+    out: valueFlag('FILE', 'file to write the secret to, instead of standard output'),
+    force: booleanFlag('replace an existing file'),
+    'dry-run': booleanFlag('check with the API server whether it would accept the token; create nothing'),
     ...clusterFlags,
     output: formatFlag(
       ['join', 'token', 'json', 'yaml'],
-      'join: the command for the node; token: the token alone; json, yaml: all of it',
+      'join: the kubeadm join command; token: only the token; json, yaml: everything',
     ),
   }
 
@@ -86,7 +94,7 @@ Whether a newcomer gets in with it, bindings and signature included, says kcert 
       replace: force,
     })
     const usages = tokenUsages.filter((usage) => (flags.usages ?? tokenUsages).includes(usage))
-    const groups = checkGroups(flags.group, usages)
+    const groups = checkGroups(flags.groups, usages)
     const ttlMs = /^0+[a-z]*$/.test(flags.ttl) ? undefined : parseDuration(flags.ttl, '--ttl')
     const given = flags['token-file']
     const token = given === undefined ? newToken(context.random) : await readTokenFile(given, context)

@@ -8,29 +8,29 @@ import { KcertError } from '../../errors/kcert-error.ts'
 import { renderDeletion } from '../../output/tokens.ts'
 
 export default class TokenDelete extends KcertCommand {
-  static override summary = 'Delete bootstrap tokens: nobody joins by them any more.'
+  static override summary = 'Delete bootstrap tokens, so that no node can join with them.'
 
   static override description =
-    `Nodes that have joined keep their certificates; requests that wait can still be approved. An API server that took a token just now goes
-on taking it for ten seconds. A token is deleted only as it was seen: one that was made anew under its id meanwhile is left alone.`
+    `Nodes that have joined keep their certificates. Pending requests can still be approved. An API server may accept a deleted token for ten
+more seconds. A token that changes while this command runs is skipped.`
 
   static override exitCodes = {
     ...clusterExits,
-    [exitCodes.done]: 'they are deleted',
+    [exitCodes.done]: 'the tokens were deleted',
     [exitCodes.usage]: 'wrong usage, or no kubeconfig',
-    [exitCodes.no]: 'one was not found or has changed',
+    [exitCodes.no]: 'a token was not found or has changed',
   }
 
   static override examples = KcertCommand.examplesOf({
-    One: 'kcert token delete abcdef',
-    Several: 'kcert token delete abcdef 07401b',
-    'What has expired, where no cleaner runs': 'kcert token delete --expired --dry-run',
+    'Delete one token': 'kcert token delete abcdef',
+    'Delete two tokens': 'kcert token delete abcdef 07401b',
+    'Preview the deletion of all expired tokens': 'kcert token delete --expired --dry-run',
   })
 
-  static override args = { id: operands('the id of a token: its first six characters') }
+  static override args = { id: operands('token ID: the first six characters of the token') }
 
   static override flags = {
-    expired: booleanFlag('all that have expired'),
+    expired: booleanFlag('delete all expired tokens'),
     'dry-run': booleanFlag('show what would be deleted'),
     ...clusterFlags,
     output: reportFormatFlag(),
@@ -40,8 +40,9 @@ on taking it for ten seconds. A token is deleted only as it was seen: one that w
     const { flags, operands } = await this.parse(TokenDelete)
     const named = [...new Set(operands.map(tokenIdOf))]
     if (named.length === 0 && !flags.expired)
-      throw new KcertError('KCERT_USAGE', 'no token is named', {
-        next: 'name one of the list: kcert token list; kcert token delete ID',
+      throw new KcertError('KCERT_USAGE', 'no token ID given', {
+        why: 'give the IDs of tokens, or --expired',
+        next: 'kcert token list',
       })
     const { context } = this
     const report = await whileStoppable(tellChanges, context.stderr, () =>

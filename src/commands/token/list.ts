@@ -9,29 +9,29 @@ import { renderTokenList } from '../../output/tokens.ts'
 import { rfc3339 } from '../../pki/rfc3339.ts'
 
 export default class TokenList extends KcertCommand {
-  static override summary = 'List the bootstrap tokens of a cluster: until when, for what, and what is wrong.'
+  static override summary = 'List the bootstrap tokens of a cluster, with expiry, usages and problems.'
 
   static override description =
-    'A token has a public half, its id, and a secret half, which is not shown here nor by any command but kcert token create.'
+    "A token has a public part, the ID, and a secret part. This command prints IDs only. A new token's secret is printed once, by kcert token create."
 
   static override exitCodes = {
     ...clusterExits,
-    [exitCodes.done]: 'the list is printed, also when it is empty',
+    [exitCodes.done]: 'the list was printed, even if it is empty',
     [exitCodes.usage]: 'wrong usage, or no kubeconfig',
     [exitCodes.no]: "the API server's certificate is not trusted",
   }
 
   static override examples = KcertCommand.examplesOf({
-    'All tokens': 'kcert token list',
-    'Those that never expire, for a script':
+    'List all tokens': 'kcert token list',
+    'List tokens that never expire, for a script':
       "kcert token list -o json | jq -r '.tokens[] | select(.expiration | not) | .id'",
-    'Delete what is of no use':
+    'Delete all tokens that are not valid':
       'kcert token list -o json | jq -r \'.tokens[] | select(.state != "valid") | .id\' | xargs -r kcert token delete',
   })
 
   static override flags = {
     ...clusterFlags,
-    output: formatFlag(['text', 'json', 'yaml', 'name'], 'how to show them; name: the ids alone'),
+    output: formatFlag(['text', 'json', 'yaml', 'name'], 'output format; name: only the IDs'),
   }
 
   protected override async perform(): Promise<ExitCode> {
