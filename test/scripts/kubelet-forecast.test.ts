@@ -186,5 +186,5 @@ test('nodes of an inventory are read themselves; one that does not answer is tol
   expect(report.findings).toContainEqual(
     expect.objectContaining({ node: 'gone', detail: expect.stringContaining('nothing of it was read: ') }),
   )
-  expect(forecast('copies', '-i', 'kcert.yaml').stderr).toContain('leave one of them out')
+  expect(forecast('copies', '-i', 'kcert.yaml').stderr).toContain('are mutually exclusive')
 })
