@@ -15,6 +15,7 @@ import {
   tokenListSchema,
 } from '../../src/bootstrap/token-report.ts'
 import { signedRequestsSchema } from '../../src/ca/cluster-report.ts'
+import { signedControlPlaneSchema } from '../../src/ca/control-plane-report.ts'
 import { certificateRenewalSchema } from '../../src/ca/renewal-report.ts'
 import {
   authorityReportSchema,
@@ -79,6 +80,7 @@ const kinds: Record<string, GenericSchema> = {
   CertificateAuthority: authorityReportSchema,
   SignedCertificates: signingReportSchema,
   SignedRequests: signedRequestsSchema,
+  SignedControlPlane: signedControlPlaneSchema,
   CaBundle: bundleReportSchema,
   ClusterInfo: clusterInfoSchema,
   ClusterInfoVerification: clusterInfoVerificationSchema,

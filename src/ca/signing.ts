@@ -18,16 +18,19 @@ export interface Signed extends Issued {
   readonly asked: CheckedRequest
 }
 
-/** Returns the requests, read and checked. Throws KCERT_REQUEST_REFUSED for all that cannot be signed. */
+/** Returns the requests, read and checked, also by `check`. Throws KCERT_REQUEST_REFUSED for all that cannot be signed. */
 export function checkRequests(
   entries: readonly RequestEntry[],
   { subjectAttributes }: Pick<SigningProfile, 'subjectAttributes'>,
+  check: (entry: RequestEntry, request: CertificateRequest) => void = () => {},
 ): CheckedRequest[] {
   const checked: CheckedRequest[] = []
   const refusals: KcertError[] = []
   for (const entry of entries) {
     try {
-      checked.push({ ...entry, request: readRequest(entry.der, locationOf(entry), subjectAttributes) })
+      const request = readRequest(entry.der, locationOf(entry), subjectAttributes)
+      check(entry, request)
+      checked.push({ ...entry, request })
     } catch (error) {
       if (!(error instanceof KcertError)) throw error
       refusals.push(error)

@@ -11,7 +11,7 @@ import { builtInProfileNames } from '../../ca/profile.ts'
 import type { SigningReport } from '../../ca/report.ts'
 import { requestsOf } from '../../ca/request-file.ts'
 import { checkRequests, locationOf, signAll, signedCertificate } from '../../ca/signing.ts'
-import { KcertCommand } from '../../cli/base-command.ts'
+import { type FlagsOf, KcertCommand } from '../../cli/base-command.ts'
 import { checkFiles } from '../../cli/command-files.ts'
 import {
   booleanFlag,
@@ -24,11 +24,17 @@ import {
 } from '../../cli/flags.ts'
 import { readInput } from '../../cli/input.ts'
 import { type ExitCode, exitCodes } from '../../errors/codes.ts'
+import { commandLine } from '../../errors/command-line.ts'
 import { KcertError } from '../../errors/kcert-error.ts'
 import { renderSigning } from '../../output/ca.ts'
 import { rfc3339 } from '../../pki/rfc3339.ts'
 import { writePublicFile } from '../../system/output-file.ts'
 import { looksLikePem } from '../../x509/pem.ts'
+
+const notWithKubeadm = [
+  ...['ca', 'ca-key', 'issuance-log', 'usage', 'profile', 'config', 'allow-subject-attributes', 'out'],
+  ...['csr', 'csr-signer', 'csr-selector', 'kubernetes-signers', 'fail', 'dry-run'],
+]
 
 export default class CaSign extends KcertCommand {
   static override summary = 'Sign certificate requests (CSRs) as kube-controller-manager does.'
@@ -45,6 +51,11 @@ with one line of JSON for each certificate. No serial number is used twice.
 With --csr, --csr-signer or --csr-selector, the requests are CertificateSigningRequests of a cluster. kcert signs those that are
 approved and neither failed nor issued, with their spec.usages and spec.expirationSeconds, and uploads the certificates. A profile
 then limits usages and validity. kcert skips Kubernetes' own signers, unless you add --kubernetes-signers.
+
+With --kubeadm, the requests are those of a control plane with an external CA, as kcert csr create --kubeadm or kubeadm certs
+generate-csr writes them. Give their folder, or files such as apiserver.csr, etcd/server.csr and admin.conf.csr. The file name
+selects the CA in --ca-dir and the usages. A request is refused if its subject, SANs or requested usages do not fit. Certificates
+are written to --out-dir at the same relative paths. For kubeconfigs, the output shows the kcert kubeconfig set-client commands.
 
 The built-in profiles are ${builtInProfileNames.join(', ')}. --config names a file with others: the file that cfssl sign reads, or YAML:
 
@@ -78,6 +89,8 @@ The built-in profiles are ${builtInProfileNames.join(', ')}. --config names a fi
       'kcert ca sign --csr-signer example.com/serving --ca ca.pem --ca-key ca-key.pem --duration 90d --fail',
     'A short-lived client certificate':
       'kcert ca sign user.csr --ca ca.pem --ca-key ca-key.pem --profile client --duration 8h --out user.crt',
+    'All requests of a control plane with an external CA':
+      'kcert ca sign --kubeadm --ca-dir /root/external-ca --out-dir signed requests',
     'Several requests at once':
       'kcert ca sign requests/*.csr --ca ca.pem --ca-key ca-key.pem --profile server --out all.pem',
   })
@@ -88,6 +101,8 @@ The built-in profiles are ${builtInProfileNames.join(', ')}. --config names a fi
 
   static override flags = {
     ...authorityFlags,
+    ca: valueFlag('FILE', 'certificate of the CA; required without --kubeadm'),
+    'ca-key': valueFlag('FILE', 'private key of the CA; required without --kubeadm'),
     usage: repeatedFlag(
       'USAGE',
       'usage as in spec.usages, such as "server auth"; separate several with commas',
@@ -110,7 +125,20 @@ The built-in profiles are ${builtInProfileNames.join(', ')}. --config names a fi
       'FILE',
       'file for the certificates, in the order of the requests; "-" for standard output. Optional with --csr',
     ),
-    force: booleanFlag('overwrite an existing file'),
+    force: booleanFlag('overwrite existing files'),
+    kubeadm: booleanFlag('sign the requests of a kubeadm control plane, each with its own CA', {
+      helpGroup: 'KUBEADM',
+      exclusive: notWithKubeadm,
+      dependsOn: ['ca-dir', 'out-dir'],
+    }),
+    'ca-dir': valueFlag('DIR', 'folder with ca.crt, front-proxy-ca.crt, etcd/ca.crt and their keys', {
+      helpGroup: 'KUBEADM',
+      dependsOn: ['kubeadm'],
+    }),
+    'out-dir': valueFlag('DIR', 'folder for the certificates; created if missing', {
+      helpGroup: 'KUBEADM',
+      dependsOn: ['kubeadm'],
+    }),
     csr: repeatedFlag('NAME', 'name of a CSR of the cluster; separate several with commas', {
       helpGroup: 'CLUSTER',
       delimiter: ',',
@@ -134,8 +162,12 @@ The built-in profiles are ${builtInProfileNames.join(', ')}. --config names a fi
   }
 
   protected override async perform(): Promise<ExitCode> {
-    const { flags, operands } = await this.parse(CaSign)
-    const { force, output } = flags
+    const { flags: all, operands } = await this.parse(CaSign)
+    const { force, output } = all
+    if (all.kubeadm) return this.signKubeadm(operands, all)
+    const { ca, 'ca-key': caKey } = all
+    if (ca === undefined || caKey === undefined) throw missingCa(ca === undefined ? '--ca' : '--ca-key')
+    const flags = { ...all, ca, 'ca-key': caKey }
     if (flags.csr !== undefined || flags['csr-signer'] !== undefined || flags['csr-selector'] !== undefined) {
       if (operands.length > 0)
         throw new KcertError(
@@ -205,6 +237,31 @@ The built-in profiles are ${builtInProfileNames.join(', ')}. --config names a fi
     await this.show(output, report, () => (out === '-' ? pem : renderSigning(report)), [...notices, ...notes])
     return exitCodes.done
   }
+
+  private async signKubeadm(operands: readonly string[], flags: SignFlags): Promise<ExitCode> {
+    const { 'ca-dir': caDir, 'out-dir': outDir, output } = flags
+    // oclif has seen to these.
+    if (caDir === undefined || outDir === undefined) throw new RangeError('--ca-dir and --out-dir')
+    if (operands.length === 0)
+      throw new KcertError('KCERT_USAGE', 'no request given', {
+        why: 'give the folder of the requests, or their files',
+        next: commandLine`kcert ca sign --kubeadm --ca-dir ${caDir} --out-dir ${outDir} .`,
+      })
+    const [{ signKubeadm }, { renderSignedControlPlane }] = await Promise.all([
+      import('../../app/ca/sign-kubeadm.ts'),
+      import('../../output/signed-control-plane.ts'),
+    ])
+    const report = await signKubeadm(operands, { ...flags, caDir, outDir }, this.context)
+    await this.show(output, report, renderSignedControlPlane, report.notices)
+    return exitCodes.done
+  }
+}
+
+type SignFlags = FlagsOf<typeof CaSign.flags>
+
+function missingCa(flag: '--ca' | '--ca-key'): KcertError {
+  const next = flag === '--ca' ? '--ca ca.pem' : '--ca-key ca-key.pem'
+  return new KcertError('KCERT_USAGE', `${flag} is required`, { next })
 }
 
 function missingOut(): never {
