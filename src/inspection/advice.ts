@@ -3,62 +3,73 @@ import type { KubeadmKubeconfig, KubeadmLeaf, KubeadmRow } from '../pki/kubeadm.
 import { kubeadmFolders, kubeadmKubeconfigs } from '../pki/kubeadm.ts'
 import { kubeletRotationWindow } from '../pki/kubelet.ts'
 import type { CertificateEntry, Role } from './entries.ts'
+import type { Advice } from './problems.ts'
 import { timeText } from './spans.ts'
 
-// What to do about a certificate that runs out, by what it is. Names that others wrote into a certificate never get into a
-// command unless they are plain node names: the command may be pasted.
+// What to do about a certificate that expires, by its role. Names from a certificate never get into a command unless they are
+// plain node names: the command may be pasted.
 
-/** `misissued`: subject, names or usages are not what its place needs, and a renewal that copies them would copy the fault. */
+/** `misissued`: subject, SANs or usages are not those that the role needs, and a renewal that copies them would copy the fault. */
 export type Urgency = 'expiring' | 'expired' | 'wrong' | 'misissued'
 
-/** Returns how to replace a certificate, with what to do about it in the words of its check before. */
-export function reissueAdvice(what: string, entry: CertificateEntry, role: Role, urgency: Urgency): string {
-  return [what, renewalAdvice(entry, role, urgency)].join(': ')
+/** Returns how to replace a certificate, after what its check says in words. */
+export function reissueAdvice(what: string, entry: CertificateEntry, role: Role, urgency: Urgency): Advice {
+  const { fix, next } = renewalAdvice(entry, role, urgency)
+  return { fix: fix === undefined ? what : `${what}: ${fix}`, next }
 }
 
 /** Returns how to replace a certificate: a command where there is one. */
-export function renewalAdvice(entry: CertificateEntry, role: Role, urgency: Urgency): string {
+export function renewalAdvice(entry: CertificateEntry, role: Role, urgency: Urgency): Advice {
   if (role.isRecord) return recordAdvice(entry)
   if (role.kubelet !== undefined) return kubeletAdvice(entry, role, urgency)
   if (role.row !== undefined) return kubeadmAdvice(role.row, urgency)
+  if (role.name?.startsWith('kubelet-serving, self-signed')) return selfSignedAdvice
   if (role.isTrusted || entry.certificate.isCa) return caAdvice(entry, urgency)
   const { owner } = entry.group
   if (owner.kind === 'user') return userAdvice(entry)
   if (owner.kind === 'served')
-    return 'renew it on the server and see that the process there reads the new one: it may still hold the old one in memory'
+    return { fix: 'renew it on the server, then check that the process serves the new one' }
   if (owner.kind === 'value')
     return owner.object.kind === 'Secret'
-      ? 'renew the certificate in this Secret; if cert-manager manages it: kubectl get certificate,certificaterequest -A'
-      : 'renew the certificate in this ConfigMap'
-  return role.name?.startsWith('kubelet-serving, self-signed')
-    ? 'move kubelet.crt and kubelet.key to another folder and restart the kubelet, which creates new ones; or set serverTLSBootstrap: true'
-    : 'renew it with whoever issued it'
+      ? {
+          fix: 'renew the certificate in this Secret, or check why cert-manager did not',
+          next: 'kubectl get certificate,certificaterequest -A',
+        }
+      : { fix: 'renew the certificate in this ConfigMap' }
+  return { fix: 'renew it with its issuer' }
 }
 
-function recordAdvice({ group }: CertificateEntry): string {
+const selfSignedAdvice: Advice = {
+  fix: 'on that node move kubelet.crt and kubelet.key to another folder and restart the kubelet, which creates new ones; or set serverTLSBootstrap: true',
+  next: 'old=$(mktemp -d /var/tmp/kubelet-old-XXXXXX) && mv /var/lib/kubelet/pki/kubelet.crt /var/lib/kubelet/pki/kubelet.key "$old" && systemctl restart kubelet',
+}
+
+function recordAdvice({ group }: CertificateEntry): Advice {
   return group.owner.kind === 'issued'
-    ? 'nothing here: the request object is a record, and is removed by itself'
-    : 'nothing: the kubelet uses another by now and never deletes the old ones; this file may be removed'
+    ? { fix: 'nothing to do: Kubernetes deletes old CSR objects by itself' }
+    : { fix: 'nothing to do: the kubelet uses a newer file, and you may delete this one' }
 }
 
-/** kubeadm's own command, and what must start anew for it to count. */
+/** Returns how to renew the certificate of a row of kubeadm's table. */
 export function kubeadmAdvice(
   row: Exclude<KubeadmRow, { kind: 'service-account-key' }>,
   urgency: Urgency,
-): string {
+): Advice {
   if (row.kind === 'ca') {
     if (urgency === 'misissued')
-      return 'bring back the certificate of this CA from another control-plane node or a backup: a new one would be a new CA, which nobody trusts yet'
+      return {
+        fix: 'restore the certificate of this CA from another control-plane node or a backup: a new one would be another CA, which no component trusts yet',
+      }
     return urgency === 'expired'
-      ? 'the cluster needs a new CA: kubeadm renews none, and each certificate and kubeconfig under this one must be reissued'
-      : 'plan the rotation of this CA now: kubeadm renews none, and whatever trusts or presents a certificate of it must follow step by step'
+      ? {
+          fix: 'renew the CA certificate and reissue everything that it signed: kubeadm does neither',
+          next: 'kcert rotate-ca recover --dry-run',
+        }
+      : { fix: 'plan the rotation of this CA now: kubeadm does not renew CAs', next: 'kcert rotate-ca plan' }
   }
-  // `kubeadm certs renew` knows no kubelet.conf, and takes subject, names and usages of all others from the old certificate.
-  if (urgency === 'misissued' || row.name === 'kubelet.conf') return anewAdvice(row)
-  const renew = commandLine`kubeadm certs renew ${row.name}${embed(restart(row))}`
-  return row.usedBy === undefined
-    ? commandLine`copy the new ${`/etc/kubernetes/${row.name}`} to where it is used, after this: ${embed(renew)}`
-    : renew
+  // A renewal takes subject, SANs and usages from the old certificate.
+  if (urgency === 'misissued') return { fix: onNodeText, next: creationCommand(row) }
+  return { next: commandLine`sudo kcert renew ${row.name}` }
 }
 
 /** The end of a command that restarts what uses the files of a row. The kubelet starts a stopped container of a static pod again. */
@@ -69,17 +80,22 @@ function restart({ usedBy }: KubeadmLeaf | KubeadmKubeconfig): CommandLine {
     : commandLine` && crictl ps -q --name ${`^${usedBy}$`} | xargs -r crictl stop --timeout 30`
 }
 
+/** What an operator must know before {@link creationCommand}. */
+export const onNodeText =
+  'create it again on the node itself, with --config FILE if the cluster was created with one'
+
 /**
- * Returns how kubeadm creates the files of a row again. It keeps a file that is there, and stops at half a pair, so what is there
- * (by default all of them) is moved aside first: nothing is deleted before its replacement exists.
+ * Returns the command by which kubeadm creates the files of a row again. kubeadm keeps an existing file and stops if half of a
+ * pair exists, so the existing files (by default all of them) are moved aside first: none is deleted before its replacement
+ * exists.
  */
-export function anewAdvice(row: KubeadmLeaf | KubeadmKubeconfig, present = filesOf(row)): CommandLine {
+export function creationCommand(row: KubeadmLeaf | KubeadmKubeconfig, present = filesOf(row)): CommandLine {
   const phase = row.kind === 'leaf' ? ['certs', row.name] : ['kubeconfig', row.name.replace(/\.conf$/, '')]
   const aside =
     present.length === 0
       ? commandLine``
       : commandLine`old=$(mktemp -d /var/tmp/kubernetes-old-XXXXXX) && mv ${present} "$old" && `
-  return commandLine`on the node itself, with --config FILE if the cluster was created with one: ${embed(aside)}kubeadm init phase ${phase}${embed(restart(row))}`
+  return commandLine`${embed(aside)}kubeadm init phase ${phase}${embed(restart(row))}`
 }
 
 /** The files of a row, where kubeadm puts them. */
@@ -90,17 +106,31 @@ function filesOf(row: KubeadmLeaf | KubeadmKubeconfig): readonly string[] {
     : [`${kubernetes}/${row.name}`]
 }
 
-function kubeletAdvice(entry: CertificateEntry, role: Role, urgency: Urgency): string {
+function kubeletAdvice(entry: CertificateEntry, role: Role, urgency: Urgency): Advice {
   const { certificate } = entry
   if (role.kubelet === 'kubelet-serving') {
-    return 'check and approve the pending request of this node: kcert csr list --signer kubernetes.io/kubelet-serving'
+    return {
+      fix: 'check and approve the pending request of this node',
+      next: 'kcert csr list --signer kubernetes.io/kubelet-serving',
+    }
   }
-  if (urgency !== 'expiring') {
+  if (urgency === 'misissued') {
     const node = plainNodeName(certificate.subject.commonName)
-    return commandLine`put the new file into /etc/kubernetes on the node, move /var/lib/kubelet/pki/kubelet-client-* to another folder there, and restart the kubelet; on a control-plane node: kubeadm kubeconfig user --org system:nodes --client-name ${node} > kubelet.conf`
+    return {
+      fix: 'create a kubelet.conf on a control-plane node, copy it to /etc/kubernetes of this node, move /var/lib/kubelet/pki/kubelet-client-* to another folder, and restart the kubelet',
+      next: commandLine`kubeadm kubeconfig user --org system:nodes --client-name ${node} > kubelet.conf`,
+    }
   }
+  if (urgency !== 'expiring')
+    return {
+      fix: 'run this on the node; for a worker node, run it where the inventory is, with --inventory kcert.yaml',
+      next: 'sudo kcert renew kubelet.conf',
+    }
   const { earliest, latest } = kubeletRotationWindow(certificate.notBefore, certificate.notAfter)
-  return `the kubelet asks for its successor between ${timeText(earliest)} and ${timeText(latest)}; if it has not by then, on the node: journalctl -u kubelet | grep -i certificate`
+  return {
+    fix: `the kubelet requests a new one between ${timeText(earliest)} and ${timeText(latest)}; if it has not by then, read its log on the node`,
+    next: 'journalctl -u kubelet | grep -i certificate',
+  }
 }
 
 function plainNodeName(commonName: string | undefined): string {
@@ -109,28 +139,37 @@ function plainNodeName(commonName: string | undefined): string {
     : 'system:node:NODE'
 }
 
-function caAdvice({ group }: CertificateEntry, urgency: Urgency): string {
+function caAdvice({ group }: CertificateEntry, urgency: Urgency): Advice {
   if (group.owner.kind === 'cluster') {
     const otherwise =
       urgency === 'expired'
         ? 'the cluster needs a new CA and new certificates'
         : 'plan the rotation of the cluster CA now'
-    return `compare it with /etc/kubernetes/pki/ca.crt of a control-plane node: when that one is newer, put it into this kubeconfig; when it is the same, ${otherwise}`
+    return {
+      fix: `compare it with /etc/kubernetes/pki/ca.crt of a control-plane node. If that one is newer, put it into this kubeconfig. If it is the same, ${otherwise}`,
+    }
   }
   return urgency === 'expired'
-    ? 'replace the CA by its successor; certificates that it signed must be reissued by that one'
-    : 'make its successor now, put both into every bundle that holds this one, then reissue the certificates under it'
+    ? { fix: 'replace the CA with its successor, and reissue the certificates that it signed from that one' }
+    : {
+        fix: 'create its successor now, add it to every bundle that contains this one, then reissue the certificates that this one signed',
+      }
 }
 
-function userAdvice(entry: CertificateEntry): string {
+function userAdvice(entry: CertificateEntry): Advice {
   const row = kubeadmKubeconfigOf(entry)
   if (row !== undefined) {
-    return commandLine`copy the new /etc/kubernetes/${row} from a control-plane node, after this on it: kubeadm certs renew ${row}`
+    return {
+      fix: `renew ${row} on a control-plane node, then copy /etc/kubernetes/${row} from there`,
+      next: commandLine`sudo kcert renew ${row}`,
+    }
   }
-  return 'request a new client certificate for this user (signer kubernetes.io/kube-apiserver-client) and put it into the kubeconfig'
+  return {
+    fix: 'request a new client certificate for this user (signer kubernetes.io/kube-apiserver-client) and put it into the kubeconfig',
+  }
 }
 
-/** The kubeconfig of kubeadm's that a user's certificate was copied from, by its subject. */
+/** Returns the kubeconfig of kubeadm from which a user's certificate was copied, by its subject. */
 export function kubeadmKubeconfigOf({ certificate }: CertificateEntry): string | undefined {
   const { commonName } = certificate.subject
   return kubeadmKubeconfigs.find((row) => row.commonName !== undefined && row.commonName === commonName)?.name

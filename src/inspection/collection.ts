@@ -93,13 +93,16 @@ export class Collection {
   }
 
   /** Something could not be read: the error's own words, or, for an error that nobody expected, a defect of kcert. */
-  addFailure(place: Place, error: unknown, code: ProblemCode, next: string, where = ''): void {
+  addFailure(place: Place, error: unknown, code: ProblemCode, fix: string, where = ''): void {
     const at = where === '' ? '' : `${where}: `
     if (error instanceof KcertError)
-      this.addProblem(place, code, { message: at + wordsOf(error), next: error.next ?? next })
+      this.addProblem(place, code, { message: at + wordsOf(error), fix: error.next ?? fix })
     else {
-      const message = `kcert failed here: ${wordsOf(error)}`
-      this.addProblem(place, 'KCERT_DEFECT', { message, next: 'report it with the file, if it may be shown' })
+      const message = `kcert failed on this input: ${wordsOf(error)}`
+      this.addProblem(place, 'KCERT_DEFECT', {
+        message,
+        fix: 'this is a bug in kcert; please report it, with the file if you may share it',
+      })
     }
   }
 

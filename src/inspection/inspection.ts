@@ -132,7 +132,7 @@ export class Inspection {
   addRefused(name: string, { message, why, next }: KcertError): void {
     this.collection.addProblem({ source: name, entry: '' }, 'SOURCE_UNREADABLE', {
       message: why === undefined ? message : `${message}: ${why}`,
-      next: next ?? 'ask whoever may give the right to list them',
+      ...(next === undefined ? { fix: 'ask an administrator for the permission to list them' } : { next }),
     })
   }
 
@@ -225,15 +225,15 @@ export class Inspection {
     const { origin } = spot
     const { documents, defects, first } = await documentsOf(content, bytes)
     const isConfig = first !== undefined
-    const usualNext = isConfig
-      ? 'correct it there: kubectl and every client refuse the whole file for it'
-      : 'correct the YAML or JSON there'
-    for (const { reason, line, next = usualNext } of isForeign(spot) && !isPlainlyKubeconfig(bytes)
+    const usualFix = isConfig
+      ? 'correct it: kubectl and every other client reject the whole file because of it'
+      : 'correct the YAML or JSON'
+    for (const { reason, line, next: fix = usualFix } of isForeign(spot) && !isPlainlyKubeconfig(bytes)
       ? []
       : defects) {
       collection.addProblem({ source: origin.source, entry: spot.entry }, 'DOCUMENT_MALFORMED', {
         message: line === undefined ? reason : `line ${line}: ${reason}`,
-        next,
+        fix,
         severity: isConfig ? 'critical' : undefined,
       })
     }
@@ -245,8 +245,8 @@ export class Inspection {
         if (document !== first)
           collection.addProblem({ source: origin.source, entry: prefix }, 'KUBECONFIG_FIELD_MALFORMED', {
             message:
-              'a kubeconfig that is not the first document: clients read the first one, also an empty one, and no other',
-            next: 'put it into a file of its own, or remove what is before it',
+              'a kubeconfig that is not the first document: clients read only the first one, even if it is empty',
+            fix: 'move it to its own file, or remove the documents before it',
             severity: isConfig ? 'warning' : 'critical',
           })
         const context: KubeconfigContext = {

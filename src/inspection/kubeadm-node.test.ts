@@ -125,10 +125,10 @@ describe('a control plane', () => {
       .map((problem) => problem.next)
     // kubeadm stops at a key without its certificate, so the key is moved aside first.
     expect(next).toContain(
-      `on the node itself, with --config FILE if the cluster was created with one: old=$(mktemp -d /var/tmp/kubernetes-old-XXXXXX) && mv /etc/kubernetes/pki/apiserver.key "$old" && kubeadm init phase certs apiserver && crictl ps -q --name '^kube-apiserver$' | xargs -r crictl stop --timeout 30`,
+      `old=$(mktemp -d /var/tmp/kubernetes-old-XXXXXX) && mv /etc/kubernetes/pki/apiserver.key "$old" && kubeadm init phase certs apiserver && crictl ps -q --name '^kube-apiserver$' | xargs -r crictl stop --timeout 30`,
     )
     expect(next).toContain(
-      "on the node itself, with --config FILE if the cluster was created with one: kubeadm init phase kubeconfig scheduler && crictl ps -q --name '^kube-scheduler$' | xargs -r crictl stop --timeout 30",
+      "kubeadm init phase kubeconfig scheduler && crictl ps -q --name '^kube-scheduler$' | xargs -r crictl stop --timeout 30",
     )
   })
 
@@ -240,7 +240,7 @@ describe('what is missing', () => {
     const { report } = await inspectNode(now, { files: emptied })
     expect(report.problems.find(({ code }) => code === 'KUBEADM_FILE_MISSING')).toMatchObject({
       severity: 'critical',
-      message: 'the file is there, and no kubeconfig is in it',
+      message: 'the file exists but contains no kubeconfig',
     })
     expect((await missing(path)).message).toBe('controller-manager.conf is missing')
   })
@@ -248,7 +248,7 @@ describe('what is missing', () => {
   test('of sa.pub is made again from sa.key, and nothing becomes invalid', async () => {
     expect(await missing('/etc/kubernetes/pki/sa.pub')).toMatchObject({
       severity: 'critical',
-      next: 'on the node itself: openssl pkey -in /etc/kubernetes/pki/sa.key -pubout -out /etc/kubernetes/pki/sa.pub',
+      next: 'openssl pkey -in /etc/kubernetes/pki/sa.key -pubout -out /etc/kubernetes/pki/sa.pub',
     })
   })
 })
@@ -267,7 +267,7 @@ describe('the keys of service accounts', () => {
     expect(troubles(outcome)).toEqual(['KEY_MISMATCH /etc/kubernetes/pki/sa.key'])
     expect(outcome.report.problems[0]).toMatchObject({
       severity: 'critical',
-      message: `${path} does not have its public half: tokens of service accounts that are signed here are refused here`,
+      message: `${path} is not its public key: this API server rejects the service account tokens that it signs`,
     })
   })
 

@@ -1,21 +1,23 @@
 import { readPem } from '../x509/pem.ts'
+import type { Advice } from './problems.ts'
 import type { Shape } from './sniff.ts'
 
 const javaKeystore = 0xfeedfeed
 
-/** Returns what to say of a named source in which nothing was found. */
-export function nothingFound(bytes: Uint8Array, shape: Shape): { message: string; next: string } {
-  const message = 'no certificate, request, key or kubeconfig in it'
-  if (shape === 'empty') return { message: `empty: ${message}`, next: 'check what should have written it' }
+/** Returns the problem of a target without certificates, requests, keys and kubeconfigs. */
+export function nothingFound(bytes: Uint8Array, shape: Shape): Advice & { readonly message: string } {
+  const message = 'it contains no certificate, request, key or kubeconfig'
+  if (shape === 'empty') return { message: `empty: ${message}`, fix: 'check the program that writes it' }
   if (shape === 'pem') {
     const labels = [...new Set(readPem(bytes).blocks.map(({ label }) => label))].slice(0, 5)
-    if (labels.length > 0) return { message: `${message}, only ${labels.join(', ')}`, next: 'check the path' }
+    if (labels.length > 0) return { message: `${message}, only ${labels.join(', ')}`, fix: 'check the path' }
   }
   const isJavas =
     bytes.length > 4 && Buffer.from(bytes.buffer, bytes.byteOffset, 4).readUInt32BE(0) === javaKeystore
-  if (!isJavas) return { message, next: 'check the path' }
+  if (!isJavas) return { message, fix: 'check the path' }
   return {
     message: 'a Java keystore (JKS), which kcert does not read',
-    next: 'convert it, and inspect the result: keytool -importkeystore -srckeystore FILE -destkeystore FILE.p12 -deststoretype pkcs12',
+    fix: 'convert it, then inspect the result',
+    next: 'keytool -importkeystore -srckeystore FILE -destkeystore FILE.p12 -deststoretype pkcs12',
   }
 }

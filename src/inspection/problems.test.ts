@@ -97,7 +97,7 @@ describe('time', () => {
       code: 'CERT_EXPIRED',
       severity: 'critical',
       message: 'expired on 2026-11-20T09:00:00Z, 24 hours ago',
-      next: "kubeadm certs renew apiserver && crictl ps -q --name '^kube-apiserver$' | xargs -r crictl stop --timeout 30",
+      next: 'sudo kcert renew apiserver',
     })
   })
 
@@ -117,7 +117,7 @@ describe('time', () => {
       severity: 'critical',
       message: 'not valid before 2026-11-21T12:00:00Z, in 3 hours',
     })
-    expect(problem.next).toContain('clocks')
+    expect(problem.fix).toContain('clocks')
   })
 
   test.each([
@@ -184,7 +184,7 @@ describe('time', () => {
     const problems = await problemsOf(bundle, named('f', pem({}, old)))
     expect(only(problems, 'BUNDLE_MEMBER_EXPIRED')).toMatchObject({
       severity: 'warning',
-      message: expect.stringContaining('f is signed by it'),
+      message: expect.stringContaining('and it signed f'),
     })
   })
 
@@ -203,30 +203,35 @@ describe('time', () => {
     const problem = only(await problemsOf(named('kubelet.kubeconfig', config)), 'CERT_EXPIRED')
     expect(problem).toMatchObject({
       severity: 'critical',
-      next: expect.stringContaining('compare it with /etc/kubernetes/pki/ca.crt'),
+      fix: expect.stringContaining('compare it with /etc/kubernetes/pki/ca.crt'),
     })
   })
 
-  test('a kubelet’s expired client certificate is renewed by a new kubelet.conf; its name gets into the command only if it is plain', async () => {
+  test('a kubelet’s expired client certificate is renewed, and one with a wrong subject created again; only a plain node name gets into the command', async () => {
     const node = (commonName: string) =>
       pem({ commonName, organization: ['system:nodes'], notAfter: new Date('2026-11-01') })
-    const next = async (name: string) => only(await problemsOf(named('f', node(name))), 'CERT_EXPIRED').next
+    const next = async (name: string, code = 'ROLE_SUBJECT_WRONG') =>
+      only(await problemsOf(named('f', pem({ commonName: name, organization: ['system:nodes', 'x'] }))), code)
+        .next
+    expect(only(await problemsOf(named('f', node('system:node:a'))), 'CERT_EXPIRED').next).toBe(
+      'sudo kcert renew kubelet.conf',
+    )
     expect(await next('system:node:worker-1.example')).toContain(
       '--client-name system:node:worker-1.example >',
     )
     expect(await next('system:node:$(reboot)')).toContain('--client-name system:node:NODE >')
   })
 
-  test('where subject, names or usages are wrong, kubeadm makes the file anew: a renewal would copy the fault', async () => {
+  test('where subject, SANs or usages are wrong, kubeadm creates the file again: a renewal would copy the fault', async () => {
     const next = async (leaf: Partial<LeafOptions>, code: string) =>
       only(await problemsWith(apiserver, treeLeaf(leaf)), code).next
-    const anew = `on the node itself, with --config FILE if the cluster was created with one: old=$(mktemp -d /var/tmp/kubernetes-old-XXXXXX) && mv /etc/kubernetes/pki/apiserver.crt /etc/kubernetes/pki/apiserver.key "$old" && kubeadm init phase certs apiserver && crictl ps -q --name '^kube-apiserver$' | xargs -r crictl stop --timeout 30`
+    const anew = `old=$(mktemp -d /var/tmp/kubernetes-old-XXXXXX) && mv /etc/kubernetes/pki/apiserver.crt /etc/kubernetes/pki/apiserver.key "$old" && kubeadm init phase certs apiserver && crictl ps -q --name '^kube-apiserver$' | xargs -r crictl stop --timeout 30`
     expect(await next({ ...apiserverNames, extendedKeyUsage: ['clientAuth'] }, 'ROLE_USAGE_WRONG')).toBe(anew)
     expect(await next({ extendedKeyUsage: ['serverAuth'] }, 'SAN_MISSING')).toContain(anew)
     const path = '/etc/kubernetes/scheduler.conf'
     const config = Buffer.from(files.get('/etc/kubernetes/controller-manager.conf')!.bytes).toString()
     expect(only(await problemsWith(path, config), 'ROLE_SUBJECT_WRONG').next).toBe(
-      `on the node itself, with --config FILE if the cluster was created with one: old=$(mktemp -d /var/tmp/kubernetes-old-XXXXXX) && mv /etc/kubernetes/scheduler.conf "$old" && kubeadm init phase kubeconfig scheduler && crictl ps -q --name '^kube-scheduler$' | xargs -r crictl stop --timeout 30`,
+      `old=$(mktemp -d /var/tmp/kubernetes-old-XXXXXX) && mv /etc/kubernetes/scheduler.conf "$old" && kubeadm init phase kubeconfig scheduler && crictl ps -q --name '^kube-scheduler$' | xargs -r crictl stop --timeout 30`,
     )
   })
 
@@ -244,7 +249,7 @@ describe('time', () => {
       pem({ commonName: 'system:node:a', organization: ['system:nodes'] }) + keyPem(testKey('other'))
     const { next } = only(await problemsOf(named('f', text)), 'KEY_MISMATCH')
     expect(next).not.toContain('2027')
-    expect(next).toContain('kubelet-client-*')
+    expect(next).toBe('sudo kcert renew kubelet.conf')
   })
 
   test('of a CA nobody says that kubeadm renews it', async () => {
@@ -253,7 +258,10 @@ describe('time', () => {
       await problemsWith('/etc/kubernetes/pki/ca.crt', certificatePem(old.certificate)),
       'CERT_EXPIRING_VERY_SOON',
     )
-    expect(problem.next).toContain('plan the rotation of this CA now: kubeadm renews none')
+    expect(problem).toMatchObject({
+      fix: 'plan the rotation of this CA now: kubeadm does not renew CAs',
+      next: 'kcert rotate-ca plan',
+    })
   })
 })
 
@@ -263,7 +271,7 @@ describe('what belongs together', () => {
     expect(only(problems, 'KEY_MISMATCH')).toMatchObject({
       source: 'web.crt',
       severity: 'critical',
-      message: 'the key in web.key is not the one of this certificate',
+      message: 'the key in web.key does not match this certificate',
     })
   })
 
@@ -284,11 +292,11 @@ describe('what belongs together', () => {
     expect(problems.map(({ source, message }) => [source, message])).toEqual([
       [
         '/etc/kubernetes/pki/etcd/peer.crt',
-        'the key in /etc/kubernetes/pki/etcd/peer.key is not the one of this certificate; its key is in /etc/kubernetes/pki/etcd/server.key',
+        'the key in /etc/kubernetes/pki/etcd/peer.key does not match this certificate; its key is in /etc/kubernetes/pki/etcd/server.key',
       ],
       [
         '/etc/kubernetes/pki/etcd/server.crt',
-        'the key in /etc/kubernetes/pki/etcd/server.key is not the one of this certificate; its key is in /etc/kubernetes/pki/etcd/peer.key',
+        'the key in /etc/kubernetes/pki/etcd/server.key does not match this certificate; its key is in /etc/kubernetes/pki/etcd/peer.key',
       ],
     ])
   })
@@ -310,12 +318,12 @@ describe('what belongs together', () => {
       [
         'KEY_MISMATCH',
         'user a: client-certificate-data',
-        'the key in user a: client-key-data is not the one of this certificate; its key is in user b: client-key-data',
+        'the key in user a: client-key-data does not match this certificate; its key is in user b: client-key-data',
       ],
       [
         'KEY_MISMATCH',
         'user b: client-certificate-data',
-        'the key in user b: client-key-data is not the one of this certificate; its key is in user a: client-key-data',
+        'the key in user b: client-key-data does not match this certificate; its key is in user a: client-key-data',
       ],
     ])
   })
@@ -452,7 +460,7 @@ describe('what belongs together', () => {
   test('another CA of the same name is told apart by its key id', async () => {
     const other = testCa('kubernetes', testKey('stranger'), notBefore)
     const idOf = ({ certificate }: TestCa) => Certificate.parse(certificate).subjectKeyId
-    const same = `another CA of the same name, "CN=kubernetes", of key id ${idOf(ca)}; `
+    const same = `another CA of the same name, "CN=kubernetes", with key ID ${idOf(ca)}; `
     const served: Source = { name: '10.0.0.11:6443', bytes: Buffer.from(pem(apiserverNames)) }
     const problems = await problemsOf(named('f', kubeconfig(other, pem())), served)
     expect(only(problems, 'KUBECONFIG_CA_NOT_OF_SERVER').message).toBe(
@@ -473,7 +481,7 @@ describe('what belongs together', () => {
     expect(
       only(await problemsWith('/etc/kubernetes/pki/etcd/peer.crt', leaf), 'CA_NOT_IN_BUNDLE').message,
     ).toBe(
-      `signed by another CA of the same name, "CN=etcd-ca", of key id ${idOf(etcd)}; the one in /etc/kubernetes/pki/etcd/ca.crt has ${idOf(cas.get('etcd-ca')!)}`,
+      `signed by another CA of the same name, "CN=etcd-ca", with key ID ${idOf(etcd)}; the one in /etc/kubernetes/pki/etcd/ca.crt has ${idOf(cas.get('etcd-ca')!)}`,
     )
   })
 
@@ -540,7 +548,7 @@ describe('what belongs together', () => {
       status: { certificate: base64(pem()) },
     }
     expect(only(await problemsOf(named('f', JSON.stringify(csr))), 'KEY_MISMATCH').message).toContain(
-      'another key than the one in the request',
+      'another key than that of its request',
     )
   })
 })
@@ -551,9 +559,9 @@ describe('what is in it', () => {
     const p224 = generateKeyPairSync('ec', { namedCurve: 'P-224' }).privateKey
     const message = async (weak: LeafOptions['key']) =>
       only(await problemsOf(named('f', pem({ key: weak }))), 'KEY_WEAK').message
-    expect(await message(rsa(1024))).toBe('RSA key of 1024 bits; 2048 is the least')
+    expect(await message(rsa(1024))).toBe('RSA key of 1024 bits; the minimum is 2048')
     expect(await message(rsa(768))).toBe(
-      'RSA key of 768 bits, which Kubernetes refuses since 1.33 (Go 1.24); 2048 is the least',
+      'RSA key of 768 bits, which Kubernetes refuses since 1.33 (Go 1.24); the minimum is 2048',
     )
     expect(await message(p224)).toContain('P-224')
     const long = longRsaKey()
@@ -569,7 +577,7 @@ describe('what is in it', () => {
   test('of a curve or a serial number that Go refuses nobody says to fetch the file again', async () => {
     const secp256k1 = generateKeyPairSync('ec', { namedCurve: 'secp256k1' }).privateKey
     const nextOf = async (der: Uint8Array) =>
-      only(await problemsOf(named('f', writePem('CERTIFICATE', der))), 'CERT_UNREADABLE').next
+      only(await problemsOf(named('f', writePem('CERTIFICATE', der))), 'CERT_UNREADABLE').fix
     expect(await nextOf(craft({ spki: spkiOf(secp256k1) }))).toContain('P-256, P-384 or P-521')
     expect(await nextOf(craft({ serialNumber: Uint8Array.of(0x02, 0x01, 0xfb) }))).toContain(
       'a positive serial number',
@@ -582,9 +590,9 @@ describe('what is in it', () => {
       const uri = `https://${words.replaceAll(' ', '-')}/${words}%zz`
       const altNames = extension('subjectAltName', sequence(element(0x86, Buffer.from(uri))))
       const text = writePem('CERTIFICATE', craft({ tail: extensions([altNames]) }))
-      const { message, next } = only(await problemsOf(named('f', text)), 'CERT_UNREADABLE')
+      const { message, fix } = only(await problemsOf(named('f', text)), 'CERT_UNREADABLE')
       expect(message).toContain(words)
-      expect(next).toBe('fetch the file again from where it was made')
+      expect(fix).toBe('get the file again from its issuer')
     },
   )
 
@@ -592,7 +600,7 @@ describe('what is in it', () => {
     const problemOf = async (odd: KeyObject) =>
       only(await problemsOf(named('f', pem({ key: odd }))), 'KEY_WEAK')
     const ed448 = generateKeyPairSync('ed448').privateKey
-    expect((await problemOf(ed448)).message).toBe('Ed448 key, which Go, and so Kubernetes, does not take')
+    expect((await problemOf(ed448)).message).toBe('Ed448 key, which Go, and so Kubernetes, does not support')
     const pss = generateKeyPairSync('rsa-pss', { modulusLength: 2048 }).privateKey
     expect((await problemOf(pss)).message).toContain('RSA-PSS key')
     const { report } = await inspect(now, [named('f', pem({ key: ed448 }))])
@@ -690,7 +698,8 @@ describe('what is in it', () => {
         throw new KcertError('KCERT_KEY_UNSUPPORTED', 'public key cannot be used')
       })
       onTestFinished(() => refuse.mockRestore())
-      const unchecked = "the signature cannot be checked: this Node's OpenSSL does not know ML-DSA-65"
+      const unchecked =
+        'the signature cannot be checked: the OpenSSL of this Node.js does not support ML-DSA-65'
       const leaf = ofRoot(mlDsaKeys.other)
       const { report } = await inspect(now, [inFile(leaf, root), request()])
       expect(
@@ -707,7 +716,7 @@ describe('what is in it', () => {
       }
       const secret = JSON.stringify({ apiVersion: 'v1', kind: 'Secret', metadata: { name: 's' }, data })
       expect(only(await problemsOf(named('f', secret)), 'CA_NOT_IN_BUNDLE').message).toBe(
-        `signed by a CA named "CN=pq", and whether it is ca.crt is unknown: ${unchecked}`,
+        `signed by a CA named "CN=pq", but whether it is ca.crt is unknown: ${unchecked}`,
       )
     })
   })
@@ -722,10 +731,10 @@ describe('what is in it', () => {
       return problem.message
     }
     expect(await messageOf(odd, isCa)).toBe(
-      'a critical extension that Go does not know, nsComment: no chain through this CA is accepted',
+      'a critical extension that Go does not support, nsComment: Kubernetes rejects each chain with this CA',
     )
     expect(await messageOf(odd)).toBe(
-      'a critical extension that Go does not know, nsComment: whoever checks the certificate refuses it',
+      'a critical extension that Go does not support, nsComment: Kubernetes rejects the certificate',
     )
   })
 
@@ -852,7 +861,7 @@ describe('what is in it', () => {
       expect(only(await problemsOf(named('f', withUids(uids))), 'USER_UID_INVALID')).toMatchObject({
         severity: 'critical',
         message: `${message} (OID 1.3.6.1.4.1.57683.2), and API servers since Kubernetes 1.33 answer 401`,
-        next: 'reissue it with one user UID, or with none: renew it with whoever issued it',
+        fix: 'reissue it with one user UID, or with none: renew it with its issuer',
       })
     },
   )
@@ -932,7 +941,7 @@ describe('kubeconfigs that clients refuse', () => {
     expect(only(await problemsOf(named('f', text)), 'DOCUMENT_MALFORMED')).toMatchObject({
       severity: 'critical',
       message,
-      next: 'correct it there: kubectl and every client refuse the whole file for it',
+      fix: 'correct it: kubectl and every other client reject the whole file because of it',
     })
   })
 
@@ -948,8 +957,8 @@ describe('kubeconfigs that clients refuse', () => {
       only(await problemsOf(named('f', `---\n---\n${whole}`)), 'KUBECONFIG_FIELD_MALFORMED'),
     ).toMatchObject({
       severity: 'critical',
-      message: expect.stringContaining('clients read the first one, also an empty one, and no other'),
-      next: 'put it into a file of its own, or remove what is before it',
+      message: expect.stringContaining('clients read only the first one, even if it is empty'),
+      fix: 'move it to its own file, or remove the documents before it',
     })
   })
 })
@@ -963,7 +972,7 @@ describe('kubeconfig users', () => {
     expect(only(await user(data), 'KUBECONFIG_FIELD_MALFORMED')).toMatchObject({
       severity: 'warning',
       message: expect.stringContaining('a client key without client-certificate or client-certificate-data'),
-      next: expect.stringContaining('put the certificate that was issued for this key'),
+      fix: expect.stringContaining('put the certificate that was issued for this key'),
     })
     expect(await user(`${data}, token: abc`)).toEqual([])
   })
@@ -971,8 +980,8 @@ describe('kubeconfig users', () => {
 
 describe('files', () => {
   test.each([
-    [0o644, 'warning', 'every user of the machine may read the private key'],
-    [0o640, 'info', 'the group of the file may read the private key'],
+    [0o644, 'warning', 'every user of this machine can read the private key'],
+    [0o640, 'info', 'the group of the file can read the private key'],
   ])('a private key of mode %o', async (mode, severity, message) => {
     const problem = only(await problemsOf(named('/x/k.key', keyPem(key), mode)), 'KEY_READABLE_BY_OTHERS')
     expect(problem).toMatchObject({ severity, next: 'chmod 600 /x/k.key' })
@@ -981,7 +990,7 @@ describe('files', () => {
 
   test('a path that a shell would look at twice is not put into a command', async () => {
     expect(
-      only(await problemsOf(named('/x/$(a) b.key', keyPem(key), 0o644)), 'KEY_READABLE_BY_OTHERS').next,
+      only(await problemsOf(named('/x/$(a) b.key', keyPem(key), 0o644)), 'KEY_READABLE_BY_OTHERS').fix,
     ).toBe('set its mode to 600')
   })
 
@@ -1005,7 +1014,7 @@ describe('files', () => {
     }
     expect(
       only(await problemsOf(named('/x/f', config('token: abc'), 0o644)), 'KEY_READABLE_BY_OTHERS').message,
-    ).toBe('mode 0644: every user of the machine may read the token')
+    ).toBe('mode 0644: every user of this machine can read the token')
     const byFile = await problemsOf(named('/x/f', config('tokenFile: /run/token'), 0o644))
     expect(byFile.filter(({ code }) => code === 'KEY_READABLE_BY_OTHERS')).toEqual([])
     expect(await problemsOf(named('/x/f', config('token: abc'), 0o600))).toEqual([])
@@ -1021,7 +1030,7 @@ describe('files', () => {
     const { report } = await inspect(now, [named('f', locked)], { password: 'y' })
     expect(only(noted({ report } as InspectionOutcome), 'KEY_LOCKED')).toMatchObject({
       severity: 'warning',
-      message: 'the password of --password-file does not open the private key',
+      message: 'the password in --password-file does not decrypt the private key',
     })
     expect((await inspect(now, [named('f', locked)], { password: 'x' })).report.problems).toEqual([])
   })
@@ -1031,8 +1040,8 @@ describe('files', () => {
     const problem = only(await problemsOf(named('s', secret)), 'KEYSTORE_LOCKED')
     expect(problem).toMatchObject({ severity: 'info', entry: 'Secret a data[keystore.p12]' })
     const { report } = await inspect(now, [named('f', readFileSync(keystore))], { password: 'wrong' })
-    expect(only(report.problems, 'KEYSTORE_LOCKED').next).toBe(
-      'name the file that holds its own password with --password-file',
+    expect(only(report.problems, 'KEYSTORE_LOCKED').fix).toBe(
+      'give the file with its password with --password-file',
     )
   })
 
@@ -1062,8 +1071,8 @@ describe('files', () => {
 
   test('a label in the words of a layout defect does not change the advice', async () => {
     const text = '-----BEGIN goes on after its dashes-----\n!!!!\n-----END goes on after its dashes-----\n'
-    const { next } = only(await problemsOf(named('f', text + pem())), 'PEM_BLOCK_BAD')
-    expect(next).toBe('correct or remove the block: Kubernetes drops it in silence')
+    const { fix } = only(await problemsOf(named('f', text + pem())), 'PEM_BLOCK_BAD')
+    expect(fix).toBe('correct or remove the block: Kubernetes silently ignores it')
   })
 
   test('a bad block among good ones loses none of them', async () => {
@@ -1096,7 +1105,7 @@ describe('files', () => {
     expect(problem.message).toMatch(
       /^line 1: certificate: tbsCertificate\.validity\.notBefore at offset \d+: /,
     )
-    expect(problem.next).toContain('refuse the whole file')
+    expect(problem.fix).toContain('reject the whole file')
   })
 
   test('malformed requests and keys', async () => {
@@ -1151,14 +1160,14 @@ describe('files', () => {
   test.each([
     ['not-found', 'check the path'],
     ['permission', 'run kcert with sudo, or as a user who may read it'],
-    ['dangling-link', 'remove the link, or bring back what it led to'],
-    ['too-large', 'split it, or name the part that matters'],
-    ['not-a-file', 'name a file or a folder'],
-    ['io', 'try again, and look at the file system if it stays so'],
-  ] as const)('a source that could not be read: %s', async (reason, next) => {
+    ['dangling-link', 'remove the link, or restore its target'],
+    ['too-large', 'split it, or inspect the part that matters'],
+    ['not-a-file', 'inspect a file or a folder'],
+    ['io', 'try again, then check the file system'],
+  ] as const)('a source that could not be read: %s', async (reason, fix) => {
     expect(only(await problemsOf({ name: 'f', reason, detail: 'why' }), 'SOURCE_UNREADABLE')).toMatchObject({
       severity: 'warning',
-      next,
+      fix,
     })
   })
 
@@ -1191,7 +1200,7 @@ describe('files', () => {
   // The recorded keystores are not part of the project, and nothing in it writes an encrypted one.
   test.skipIf(!existsSync(keystore))('a keystore that does not open', async () => {
     const problem = only(await problemsOf(named('f', readFileSync(keystore))), 'KEYSTORE_LOCKED')
-    expect(problem.next).toContain('--password-file')
+    expect(problem.fix).toContain('--password-file')
   })
 
   test('SHA-1 counts, except in a self-signed certificate, whose signature nobody checks', async () => {
@@ -1199,7 +1208,7 @@ describe('files', () => {
     const root = testCa('root', rsa, notBefore)
     const old = sha1Signed(signedBy(root, { commonName: 'x', key, notBefore, notAfter }), rsa)
     expect(only(await problemsOf(named('f', certificatePem(old))), 'SIGNATURE_WEAK').message).toBe(
-      'signed with sha1WithRSAEncryption, which Kubernetes refuses',
+      'signed with sha1WithRSAEncryption, which Kubernetes rejects',
     )
     expect(await problemsOf(named('f', certificatePem(sha1Signed(root.certificate, rsa))))).toEqual([])
   })
@@ -1219,7 +1228,7 @@ describe('kubeconfigs', () => {
       ),
       'KUBECONFIG_INSECURE',
     )
-    expect(both.message).toContain('clients refuse the context')
+    expect(both.message).toContain('clients reject a context that also has a CA')
   })
 
   test('an APIService that skips the check', async () => {
@@ -1251,7 +1260,7 @@ describe('kubeconfigs', () => {
     )
     expect(empty).toMatchObject({
       entry: 'cluster k: certificate-authority-data',
-      message: 'certificate-authority-data holds no certificate in PEM',
+      message: 'certificate-authority-data contains no certificate in PEM',
     })
     // A letter that is missing in a field's name, and kubectl asks localhost:8080.
     const serverless = 'clusters:\n- name: k\n  cluster: {sever: "https://x"}\n'
@@ -1373,24 +1382,21 @@ describe('what Kubernetes reads as PEM', () => {
     const own = Buffer.from(files.get(apiserver)!.bytes).toString()
     const ownDer = Buffer.from(own.replace(/-----[^-]+-----|\n/g, ''), 'base64')
     expect(brief(await at(apiserver, ownDer))).toEqual([
-      ['critical', 'is DER: where Kubernetes reads PEM, it finds no certificate in this'],
+      ['critical', 'is DER: Kubernetes reads only PEM, and finds no certificate'],
     ])
     expect(brief(await at(apiserver, bom + own))).toEqual([
-      [
-        'critical',
-        'begins with a byte order mark: where Kubernetes reads PEM, it finds no certificate in this',
-      ],
+      ['critical', 'begins with a byte order mark: Kubernetes reads only PEM, and finds no certificate'],
     ])
     expect(only(await at(apiserver, bom + own), 'NOT_PLAIN_PEM').next).toBe(
-      "save it without one: sed -i '1s/^\\xef\\xbb\\xbf//' /etc/kubernetes/pki/apiserver.crt",
+      "sed -i '1s/^\\xef\\xbb\\xbf//' /etc/kubernetes/pki/apiserver.crt",
     )
     expect(brief(await at(apiserver, ''))).toEqual([
-      ['critical', 'no certificate in it that Kubernetes can read'],
+      ['critical', 'it contains no certificate that Kubernetes can read'],
     ])
     // Behind the first block a byte order mark does no harm.
     expect(brief(await at(apiserver, `${bom}${own}${own}`))).toEqual([])
     expect(brief(await at('/etc/kubernetes/pki/front-proxy-client.key', encryptedKey))).toEqual([
-      ['critical', 'the private key is encrypted: nothing in Kubernetes can open it'],
+      ['critical', 'the private key is encrypted: no Kubernetes component can read it'],
     ])
   })
 
@@ -1401,7 +1407,7 @@ describe('what Kubernetes reads as PEM', () => {
       /-----BEGIN CERT[\s\S]*?END CERTIFICATE-----\n/.exec(Buffer.from(file.bytes).toString()) ?? []
     const changed: NodeFiles = new Map([...files, [path, { ...file, bytes: Buffer.from(certificate) }]])
     expect(brief(noted(await inspectNode(now, { files: changed })))).toEqual([
-      ['critical', 'no private key in it that Kubernetes can read'],
+      ['critical', 'it contains no private key that Kubernetes can read'],
     ])
   })
 

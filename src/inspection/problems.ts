@@ -1,95 +1,92 @@
 import type { Problem, Severity } from './report.ts'
 
 /**
- * Every problem that `kcert inspect` can find: the usual severity (where a case is better or worse, the check that finds it says
- * so), and one sentence for docs/problems.md, which is generated from this table. The codes are a contract.
+ * Every problem that `kcert inspect` can find: the usual severity, from which a check may deviate, and the text for
+ * docs/problems.md, which is generated from this table. The codes are a contract.
  */
 export const problemCodes = {
   // time
-  CERT_EXPIRED: 'critical: The certificate is past its notAfter: whoever checks it refuses it.',
+  CERT_EXPIRED: 'critical: The certificate has expired (notAfter), so it is rejected.',
   CERT_NOT_YET_VALID:
-    'critical: The certificate is before its notBefore: it was made for later, or a clock is wrong.',
+    'critical: The certificate is not valid yet (notBefore): it was issued for later, or a clock is wrong.',
   CERT_EXPIRING: 'warning: Less time is left than the warning threshold.',
   CERT_EXPIRING_VERY_SOON: 'critical: Less time is left than the critical threshold.',
   CERT_OUTLIVES_ISSUER:
-    'warning: The certificate is valid for longer than the CA that signed it, and will be refused when the CA expires.',
+    'warning: The certificate is valid for longer than the CA that signed it, and is rejected once the CA expires.',
   ISSUER_EXPIRED:
-    'critical: The certificate itself is valid, but the CA that signed it has expired, so it is refused.',
+    'critical: The certificate itself is valid, but the CA that signed it has expired, so it is rejected.',
   BUNDLE_MEMBER_EXPIRED:
-    'info: A bundle of CAs holds an expired one beside valid ones; a warning when certificates among the inputs still hang on it.',
+    'info: A CA bundle contains an expired CA beside valid ones. It is a warning if it signed certificates in the inputs.',
 
-  // what belongs together
-  KEY_MISMATCH:
-    'critical: The private key that belongs to the certificate is that of another, or sa.pub is not of sa.key.',
-  CA_NOT_IN_BUNDLE:
-    'critical: A certificate is signed by none of the CAs in the bundle that is there to check it.',
+  // pairs of keys, certificates and CAs
+  KEY_MISMATCH: 'critical: The private key does not match the certificate, or sa.pub does not match sa.key.',
+  CA_NOT_IN_BUNDLE: 'critical: None of the CAs in the bundle that verifies the certificate signed it.',
   KUBECONFIG_CA_NOT_OF_SERVER:
     'critical: The CA in a kubeconfig did not sign the certificate that its API server serves.',
-  KUBECONFIG_CA_NOT_OF_CLIENT:
-    'warning: The CA in a kubeconfig did not sign the client certificate beside it.',
-  BUNDLE_MEMBER_DUPLICATE: 'info: A bundle holds the same certificate more than once.',
+  KUBECONFIG_CA_NOT_OF_CLIENT: 'warning: The CA in a kubeconfig did not sign its client certificate.',
+  BUNDLE_MEMBER_DUPLICATE: 'info: A bundle contains the same certificate more than once.',
   CA_FILE_NOT_SINGLE:
-    "warning: kubeadm's ca.crt holds more than one certificate; kube-controller-manager cannot sign with such a file and does not start.",
+    "warning: kubeadm's ca.crt contains more than one certificate. kube-controller-manager cannot sign with such a file and does not start.",
 
-  // what is in it
-  KEY_WEAK: 'warning: The public key is too small or of a kind that Kubernetes does not take.',
+  // content of certificates
+  KEY_WEAK: 'warning: The public key is too small, or Kubernetes does not support its type.',
   SIGNATURE_WEAK:
-    'warning: The certificate is signed with SHA-1 or MD5, which every Kubernetes component refuses.',
+    'warning: The certificate is signed with SHA-1 or MD5, which every Kubernetes component rejects.',
   SIGNATURE_UNSUPPORTED:
-    'warning: The certificate or request is signed with ML-DSA, which Kubernetes knows since 1.38: components before it refuse it.',
+    'warning: The certificate or request is signed with ML-DSA. Kubernetes components before 1.38 reject it.',
   KEY_USAGE_UNFIT:
-    'info: The key usage of a certificate with an ML-DSA key has what RFC 9881 forbids, such as keyEncipherment.',
+    'info: The certificate has an ML-DSA key and a key usage that RFC 9881 forbids, such as keyEncipherment.',
   CRITICAL_EXTENSION_UNKNOWN:
-    'critical: The certificate has a critical extension that Go does not know: a chain with it is refused.',
+    'critical: The certificate has a critical extension that Go does not support, so a chain with it is rejected.',
   SAN_MISSING:
-    'warning: A serving certificate without subject alternative names: clients do not look at the common name.',
-  ROLE_USAGE_WRONG: 'critical: The usages of the certificate do not allow what its place needs.',
+    'warning: A serving certificate has no SANs (subject alternative names). Clients ignore the common name.',
+  ROLE_USAGE_WRONG: 'critical: The key usages of the certificate do not allow its role.',
   ROLE_SUBJECT_WRONG:
-    'warning: The subject is not the one that this place has in kubeadm, so the rights that go with it are missing.',
+    'warning: The subject is not the one that kubeadm gives this file, so its permissions are missing.',
   USER_UID_INVALID:
-    'critical: The subject of a client certificate has two Kubernetes user UIDs, or an empty one: API servers since 1.33 answer 401.',
+    'critical: The subject of a client certificate has two Kubernetes user UIDs or an empty one. API servers since 1.33 reject it (401).',
   SYSTEM_MASTERS:
-    'warning: The certificate is a member of system:masters: all rights, past RBAC, until it expires; information where kubeadm puts it.',
+    'warning: The certificate is in the group system:masters: all permissions, which RBAC cannot revoke, until it expires. It is info where kubeadm creates it.',
 
   // files
   KEY_READABLE_BY_OTHERS:
-    'warning: Others than the owner may read a file with a private key or a token; information when only its group may.',
-  KUBELET_CURRENT_DANGLES: "critical: The kubelet's -current.pem leads to a file that is not there.",
+    'warning: Users other than the owner can read a file with a private key or a token. It is info if only the group can.',
+  KUBELET_CURRENT_DANGLES: "critical: The kubelet's -current.pem is a dangling link.",
   KUBELET_CURRENT_NOT_A_LINK:
-    "critical: The kubelet's -current.pem is a regular file, with which the kubelet does not start; a warning in a copy.",
+    "critical: The kubelet's -current.pem is a regular file, so the kubelet does not start. It is a warning in a copy.",
   KUBEADM_FILE_MISSING:
-    'warning: A file that belongs to the recognised kubeadm or kubelet folder is not there; critical where a component does not start without it.',
+    'warning: A file of a kubeadm or kubelet folder is missing. It is critical if a component does not start without it.',
   PEM_BLOCK_BAD:
-    'warning: A PEM block is damaged or is passed over by Kubernetes; the other blocks of the text were read.',
+    'warning: A PEM block is damaged, or Kubernetes ignores it. The other blocks of the file were read.',
   NOT_PLAIN_PEM:
-    'warning: Kubernetes reads PEM there, and this is none for it (DER, PKCS#7, a byte order mark, UTF-16, base64 alone, an encrypted key, nothing at all); critical in a file of kubeadm or the kubelet and in a kubeconfig.',
-  CERT_UNREADABLE: 'critical: A certificate is malformed; the message has the field and its offset.',
+    'warning: Kubernetes reads only plain PEM there. This is DER, PKCS#7, base64, UTF-16, an encrypted key or empty, or it has a byte order mark. It is critical in a file of kubeadm or the kubelet and in a kubeconfig.',
+  CERT_UNREADABLE: 'critical: A certificate is malformed. The message has the field and its offset.',
   REQUEST_UNREADABLE: 'warning: A certificate request is malformed.',
   REQUEST_SIGNATURE_WRONG:
-    'warning: A certificate request is not signed by the key in it; the API server refuses such a request.',
-  KEY_UNREADABLE: 'warning: A private or public key is malformed or of an unknown kind.',
+    'warning: A certificate request is not signed by the key in it. The API server rejects such a request.',
+  KEY_UNREADABLE: 'warning: A private or public key is malformed or has an unknown type.',
   KEYSTORE_LOCKED:
-    'warning: A PKCS#12 keystore does not open with the password given, or without one; information in a Secret, where its program has the password.',
-  KEY_LOCKED: 'warning: An encrypted private key does not open with the password that was given.',
+    'warning: The given password, or no password, does not open a PKCS#12 keystore. It is info in a Secret, where the program that uses it has the password.',
+  KEY_LOCKED: 'warning: The given password does not decrypt a private key.',
   DOCUMENT_MALFORMED: 'warning: A YAML or JSON document cannot be read.',
-  FIELD_MALFORMED: 'warning: A field of a Kubernetes object holds something else than it should.',
+  FIELD_MALFORMED: 'warning: A field of a Kubernetes object has a wrong value.',
   APISERVICE_INSECURE:
     'warning: An APIService sets insecureSkipTLSVerify: the API server does not verify the aggregated API server.',
-  SOURCE_UNREADABLE: 'warning: A file that was named, or that belongs to the folder, could not be read.',
-  NOTHING_FOUND: 'warning: A file that was named holds no certificate, request, key or kubeconfig.',
+  SOURCE_UNREADABLE: 'warning: A target, or a file of a kubeadm or kubelet folder, could not be read.',
+  NOTHING_FOUND: 'warning: A target contains no certificate, request, key or kubeconfig.',
 
   // kubeconfigs
   KUBECONFIG_INSECURE:
-    'warning: A kubeconfig says insecure-skip-tls-verify: whoever answers gets the credentials.',
+    'warning: A kubeconfig sets insecure-skip-tls-verify: any server at that address gets the credentials.',
   KUBECONFIG_FIELD_MALFORMED:
-    'critical: A field of a kubeconfig is not what client-go takes; a warning where it takes the file all the same.',
+    'critical: client-go rejects a field of a kubeconfig. It is a warning if client-go accepts the file.',
   KUBECONFIG_FILE_UNREADABLE:
-    'critical: A kubeconfig refers to a file that cannot be read; information in a copy, where files of its own node are not expected.',
+    'critical: A kubeconfig refers to a file that cannot be read. It is info in a copy, which need not have the files of its node.',
   KUBECONFIG_NAME_DANGLES:
-    'info: A context names a cluster or a user that is not in the file, or current-context names no context of it.',
+    'info: A context refers to a cluster or a user that does not exist, or current-context to a context that does not exist.',
 
   // kcert itself
-  KCERT_DEFECT: 'critical: kcert failed on this input for a reason of its own; please report it.',
+  KCERT_DEFECT: 'critical: This is a bug in kcert. Please report it.',
 } as const satisfies Readonly<Record<string, `${Severity}: ${string}`>>
 
 export type ProblemCode = keyof typeof problemCodes
@@ -99,14 +96,20 @@ export interface Place {
   readonly entry: string
 }
 
+/** What to do about a problem: `fix` in words, and `next` as one complete command, ready to paste. Each where there is one. */
+export interface Advice {
+  readonly fix?: string | undefined
+  readonly next?: string | undefined
+}
+
 /** Returns a problem at a place, in the usual severity unless another is given. */
 export function problemAt(
   { source, entry }: Place,
   code: ProblemCode,
-  said: { readonly message: string; readonly next: string; readonly severity?: Severity | undefined },
+  said: Advice & { readonly message: string; readonly severity?: Severity | undefined },
 ): Problem {
-  const { message, next, severity = usualSeverity(code) } = said
-  return { source, entry, code, severity, message, next }
+  const { message, fix, next = '', severity = usualSeverity(code) } = said
+  return { source, entry, code, severity, message, ...(fix !== undefined && { fix }), next }
 }
 
 function usualSeverity(code: ProblemCode): Severity {
@@ -114,10 +117,10 @@ function usualSeverity(code: ProblemCode): Severity {
   return row.startsWith('critical') ? 'critical' : row.startsWith('warning') ? 'warning' : 'info'
 }
 
-// Kubernetes' names have 253 characters at most; a longer one is somebody's attempt to fill a screen.
+// Names in Kubernetes have at most 253 characters. A longer one could only fill the screen.
 const longestName = 300
 
-/** Returns a name that others wrote, cut where it is longer than any honest one. */
+/** Returns a name from the input, cut if it is longer than any name in Kubernetes. */
 export function nameText(name: string): string {
   if (name === '') return '""'
   return name.length <= longestName ? name : `${name.slice(0, longestName)}…`

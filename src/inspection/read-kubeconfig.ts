@@ -1,4 +1,3 @@
-import { commandLine } from '../errors/command-line.ts'
 import {
   type Credential,
   isKubeconfig,
@@ -63,8 +62,8 @@ class KubeconfigCollector {
     for (const { field, reason, next, isFatal } of kubeconfig.defects) {
       this.collection.addProblem(this.place(field), 'KUBECONFIG_FIELD_MALFORMED', {
         message: `${field}: ${reason}`,
-        next: isFatal
-          ? 'correct the field: kubectl and every client refuse the whole file for it'
+        fix: isFatal
+          ? 'correct the field: kubectl and every other client reject the whole file because of it'
           : (next ?? 'correct the field'),
         severity: isFatal ? 'critical' : 'warning',
       })
@@ -148,8 +147,8 @@ class KubeconfigCollector {
       const what = isKeyField ? 'private key' : 'certificate'
       const place = { source: this.origin.source, entry: spot.entry }
       this.collection.addProblem(place, 'KUBECONFIG_FIELD_MALFORMED', {
-        message: `${field} holds no ${what} in PEM`,
-        next: commandLine`put a ${what} in PEM there: clients fail with this one`,
+        message: `${field} contains no ${what} in PEM`,
+        fix: `replace it with a ${what} in PEM: clients fail with this one`,
       })
     }
     return group
@@ -160,11 +159,11 @@ class KubeconfigCollector {
   }
 
   private addInsecure(at: string, hasCa: boolean): void {
-    const message = 'insecure-skip-tls-verify is set: whoever answers at the address gets the credentials'
+    const message = 'insecure-skip-tls-verify is set: any server at that address gets the credentials'
     this.collection.addProblem(this.place(at), 'KUBECONFIG_INSECURE', {
-      message: hasCa ? `${message}; with a CA beside it clients refuse the context` : message,
-      next: hasCa
-        ? 'remove insecure-skip-tls-verify: the CA is there'
+      message: hasCa ? `${message}; clients reject a context that also has a CA` : message,
+      fix: hasCa
+        ? 'remove insecure-skip-tls-verify: the CA is in the file'
         : 'remove insecure-skip-tls-verify and put the cluster CA into certificate-authority-data',
     })
   }
@@ -172,14 +171,12 @@ class KubeconfigCollector {
   private addUnreadable(entry: string, path: string, { reason, detail }: UnreadableSource): void {
     const isForeign = isKubeletsFileElsewhere(path, this.origin)
     this.collection.addProblem({ source: this.origin.source, entry }, 'KUBECONFIG_FILE_UNREADABLE', {
-      message: isForeign
-        ? `${path} is not here: it lies on the node that this copy is of`
-        : `${path}: ${detail}`,
-      next: isForeign
-        ? 'copy /var/lib/kubelet/pki of the node as well, beside etc/kubernetes, to see it'
+      message: isForeign ? `${path} is a file of the node that was copied` : `${path}: ${detail}`,
+      fix: isForeign
+        ? 'to inspect it, also copy /var/lib/kubelet/pki of the node'
         : reason === 'permission'
           ? 'run kcert as a user who may read it, or with sudo'
-          : 'correct the path in the kubeconfig, or bring the file back',
+          : 'correct the path in the kubeconfig, or restore the file',
       severity: isForeign ? 'info' : reason === 'permission' ? 'warning' : 'critical',
     })
   }

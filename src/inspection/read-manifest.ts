@@ -4,7 +4,7 @@ import { entriesOf, itemsOf, type Node, textOf, valueAt } from '../kubeconfig/no
 import type { CertificateRequest } from '../x509/request.ts'
 import type { Collection, Spot } from './collection.ts'
 import type { Group, ObjectEntry, Origin, Owner, RequestEntry } from './entries.ts'
-import { nameText, type Place } from './problems.ts'
+import { type Advice, nameText, type Place } from './problems.ts'
 import { shapeOf } from './sniff.ts'
 
 /** What reading a manifest needs from the inspection around it. */
@@ -150,9 +150,8 @@ class ManifestReader {
     const isTwice = shapeOf(bytes) === 'base64'
     const found = bytes.length === 0 ? 'empty' : isTwice ? 'base64 once more' : `no ${wanted.name} in PEM`
     this.malformed(path, `${found}, in a Secret of type ${tlsType}`, {
-      next: isTwice
-        ? 'write it in base64 once: kubectl create secret tls NAME --cert FILE --key FILE --dry-run=client -o yaml'
-        : 'put certificate and key there again: kubectl create secret tls NAME --cert FILE --key FILE --dry-run=client -o yaml',
+      fix: isTwice ? 'encode it in base64 only once' : 'create the Secret again from certificate and key',
+      next: 'kubectl create secret tls NAME --cert FILE --key FILE --dry-run=client -o yaml',
     })
   }
 
@@ -197,7 +196,7 @@ class ManifestReader {
     this.context.collection.addProblem(this.place(path), 'APISERVICE_INSECURE', {
       message:
         'insecureSkipTLSVerify is set: the API server does not verify the certificate of the aggregated API server',
-      next: 'set spec.caBundle to the CA of the aggregated API server and remove insecureSkipTLSVerify',
+      fix: 'set spec.caBundle to the CA of the aggregated API server and remove insecureSkipTLSVerify',
     })
   }
 
@@ -226,22 +225,23 @@ class ManifestReader {
     return undefined
   }
 
-  private fetchAdvice(): string {
+  private fetchAdvice(): Advice {
     const { kind, name, namespace } = this
     const words = [kind.toLowerCase(), name, ...(namespace === undefined ? [] : ['-n', namespace])]
     // Names of a manifest are whatever its author wrote, and this may be pasted.
     return words.every((word) => /^[a-z0-9][a-z0-9.:-]*$|^-n$/.test(word))
-      ? commandLine`fetch the object again: kubectl get ${argumentVector(words)} -o yaml`
-      : 'fetch the object again with kubectl get -o yaml'
+      ? { fix: 'get the object again', next: commandLine`kubectl get ${argumentVector(words)} -o yaml` }
+      : { fix: 'get the object again with kubectl get -o yaml' }
   }
 
   private malformed(
     path: string,
     reason: string,
-    more: { readonly code?: 'REQUEST_UNREADABLE'; readonly next?: string } = {},
+    more: Advice & { readonly code?: 'REQUEST_UNREADABLE' } = {},
   ): void {
-    const { code = 'FIELD_MALFORMED', next = this.fetchAdvice() } = more
-    this.context.collection.addProblem(this.place(path), code, { message: `${path}: ${reason}`, next })
+    const { code = 'FIELD_MALFORMED', ...advice } = more
+    const given = Object.keys(advice).length === 0 ? this.fetchAdvice() : advice
+    this.context.collection.addProblem(this.place(path), code, { message: `${path}: ${reason}`, ...given })
   }
 }
 

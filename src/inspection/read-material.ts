@@ -20,7 +20,7 @@ import { looksLikePkcs7, readPkcs7 } from '../x509/pkcs7.ts'
 import { CertificateRequest } from '../x509/request.ts'
 import type { Collection, Spot } from './collection.ts'
 import type { Group, KeyEntry, UnseenForm } from './entries.ts'
-import type { ProblemCode } from './problems.ts'
+import type { Advice, ProblemCode } from './problems.ts'
 
 // Certificates, requests and keys in PEM, DER, PKCS#7 and PKCS#12.
 
@@ -353,8 +353,8 @@ function addThings(
         const added = collection.addKey(group, entry, thing.key)
         if (thing.isLocked)
           collection.addProblem(place, 'KEY_LOCKED', {
-            message: 'the password of --password-file does not open the private key',
-            next: ownPassword,
+            message: 'the password in --password-file does not decrypt the private key',
+            fix: ownPassword,
           })
         const form = thing.form ?? (thing.key.encrypted ? 'encrypted' : undefined)
         if (form !== undefined) collection.unseen.set(added, form)
@@ -365,22 +365,22 @@ function addThings(
         else collection.requests.push({ ...place, request: thing.request })
         break
       case 'locked': {
-        const { message, next = ownPassword } = thing.error
+        const { message, next: fix = ownPassword } = thing.error
         // In a Secret its password lies beside it, for the program that uses it.
         const severity = spot.owner.kind === 'value' ? 'info' : undefined
-        collection.addProblem(place, 'KEYSTORE_LOCKED', { message, next, severity })
+        collection.addProblem(place, 'KEYSTORE_LOCKED', { message, fix, severity })
         break
       }
       case 'bad-block':
         collection.addProblem(place, 'PEM_BLOCK_BAD', {
           message: `${thing.where}: ${thing.label ? `${thing.label}: ` : ''}${thing.reason}`,
-          next: nextForBadBlock(thing.isLayout),
+          ...adviceForBadBlock(thing.isLayout),
         })
         break
       default: {
         const hasOthers = things.length > 1
-        const next = nextForBroken[hasOthers ? 'among' : 'alone'][thing.of]
-        collection.addFailure(place, thing.error, failureCodes[thing.of], next, hasOthers ? thing.where : '')
+        const fix = fixForBroken[hasOthers ? 'among' : 'alone'][thing.of]
+        collection.addFailure(place, thing.error, failureCodes[thing.of], fix, hasOthers ? thing.where : '')
       }
     }
     if (thing.kind !== 'certificate' && isOfCertificate(thing) && group.certificates.length === 0)
@@ -391,25 +391,25 @@ function addThings(
 
 // What editors, shells and JSON make of PEM: blocks glued together or indented, a block on one line, "\n" spelt out.
 const unglue =
-  "put BEGIN and END on lines of their own: sed -E 's/^ +//; s/\\\\n/\\n/g; s/-----(BEGIN|END) [A-Z0-9 ]+-----/\\n&\\n/g' FILE | grep . > NEW"
+  "sed -E 's/^ +//; s/\\\\n/\\n/g; s/-----(BEGIN|END) [A-Z0-9 ]+-----/\\n&\\n/g' FILE | grep . > NEW"
 
-function nextForBadBlock(isLayout = false): string {
+function adviceForBadBlock(isLayout = false): Advice {
   return isLayout
-    ? `Kubernetes drops such a block in silence; ${unglue}`
-    : 'correct or remove the block: Kubernetes drops it in silence'
+    ? { fix: 'put BEGIN and END on their own lines: Kubernetes silently ignores such a block', next: unglue }
+    : { fix: 'correct or remove the block: Kubernetes silently ignores it' }
 }
 
-const ownPassword = 'name the file that holds its own password with --password-file'
+const ownPassword = 'give the file with its password with --password-file'
 
-const nextForBroken = {
+const fixForBroken = {
   alone: {
-    certificate: 'fetch the file again from where it was made',
+    certificate: 'get the file again from its issuer',
     request: 'create a new request',
-    key: 'fetch the file again from where it was made',
+    key: 'get the file again from its issuer',
   },
   among: {
     // client-go gives up at the first certificate of a text that it cannot parse, and with it all others.
-    certificate: 'remove this block: Kubernetes components refuse the whole file for it',
+    certificate: 'remove this block: Kubernetes components reject the whole file because of it',
     request: 'create a new request',
     key: 'remove this block',
   },

@@ -9,10 +9,10 @@ const hex = v.pipe(v.string(), v.regex(/^[0-9a-f]*$/))
 
 const place = {
   source: text(
-    'the file, "-" for standard input, host:port, or, with --cluster, an object: "secret shop/web-tls"',
+    'the file, "-" for standard input, HOST:PORT, or, with --cluster, an object: "secret shop/web-tls"',
   ),
   entry: text(
-    'where in the source: "certificate 2", "user admin: client-certificate-data", "data[tls.crt] #1"; empty when the source is just this',
+    'position in the source: "certificate 2", "user admin: client-certificate-data", "data[tls.crt] #1"; empty if there is nothing else in the source',
   ),
 }
 
@@ -22,7 +22,7 @@ const publicKeySchema = v.object({
   curve: v.optional(v.string()),
   sha256: described(
     hex,
-    'SHA-256 of the SubjectPublicKeyInfo; with "sha256:" in front it is kubeadm\'s CA pin',
+    'SHA-256 of the SubjectPublicKeyInfo; with the prefix "sha256:" it is kubeadm\'s discovery token CA cert hash',
   ),
 })
 
@@ -39,15 +39,15 @@ export const statuses = ['ok', 'warning', 'critical', 'expired', 'not-yet-valid'
 export const certificateReportSchema = v.object({
   ...place,
   role: optionalText(
-    'the name in kubeadm\'s certificate table, or what the place says: "cluster CA", "client of context x"',
+    'the name in kubeadm\'s certificate table, or a name for the position: "cluster CA", "client of user x"',
   ),
   subject: nameSchema,
   issuer: nameSchema,
   serialNumber: v.pipe(v.string(), v.regex(/^-?[0-9a-f]+$/), v.description('hexadecimal')),
   notBefore: time,
   notAfter: time,
-  secondsLeft: described(v.number(), 'until notAfter; negative when expired'),
-  percentLeft: described(v.number(), 'of the lifetime, 0 to 100'),
+  secondsLeft: described(v.number(), 'until notAfter; negative once expired'),
+  percentLeft: described(v.number(), 'share of the lifetime that is left, 0 to 100'),
   isCa: v.boolean(),
   pathLength: v.optional(v.number()),
   publicKey: publicKeySchema,
@@ -64,7 +64,7 @@ export const certificateReportSchema = v.object({
   unknownCriticalExtensions: v.optional(
     described(
       v.array(v.string()),
-      'object identifiers of critical extensions that Go does not know: it refuses a chain with one',
+      'object identifiers of critical extensions that Go does not support: it rejects a chain with one',
     ),
   ),
   fingerprintSha256: hex,
@@ -72,13 +72,15 @@ export const certificateReportSchema = v.object({
     v.pipe(
       v.string(),
       v.regex(/^sha256:[0-9a-f]{64}$/),
-      v.description('of a CA: kubeadm --discovery-token-ca-cert-hash'),
+      v.description('of a CA: for kubeadm join --discovery-token-ca-cert-hash'),
     ),
   ),
   issuerFound: v.optional(v.object({ ...place, fingerprintSha256: hex })),
-  issuerUnsought: onlyTrue('its signature was not checked: thousands among the inputs are of none of them'),
+  issuerUnsought: onlyTrue(
+    'the issuer was not searched: thousands of certificates have no issuer in the inputs',
+  ),
   issuerUnchecked: onlyTrue(
-    "its issuer may be among the inputs: this Node's OpenSSL does not know the algorithm (ML-DSA)",
+    'the issuer may be in the inputs: the OpenSSL of this Node.js does not support the algorithm (ML-DSA)',
   ),
   key: v.optional(v.object({ ...place, matches: v.boolean() })),
   kubeletRotation: v.optional(v.object({ earliest: time, latest: time })),
@@ -88,7 +90,7 @@ export const certificateReportSchema = v.object({
   isReplaced: v.optional(
     described(
       v.boolean(),
-      'true for a dated file of the kubelet that another has taken the place of: nobody uses it, and no count of the summary but certificates has it',
+      'true for a dated file of the kubelet that a newer one replaced: it is unused, and of the counts of the summary only certificates includes it',
     ),
   ),
   status: v.picklist(statuses),
@@ -101,10 +103,10 @@ export const requestReportSchema = v.object({
   signatureAlgorithm: v.string(),
   signatureValid: described(
     v.boolean(),
-    'the key in the request signed it, by an algorithm that Go takes in requests or by ML-DSA',
+    'the key in the request signed it, with an algorithm that Go supports in requests or with ML-DSA',
   ),
   signatureUnchecked: onlyTrue(
-    "the signature may be valid: this Node's OpenSSL does not know the algorithm (ML-DSA)",
+    'the signature may be valid: the OpenSSL of this Node.js does not support the algorithm (ML-DSA)',
   ),
   subjectAltNames: namesSchema,
   keyUsage: v.array(v.string()),
@@ -131,7 +133,7 @@ const kubeconfigReportSchema = v.object({
   clusters: v.array(
     v.object({
       name: v.string(),
-      server: optionalText('without user and password, if it has them'),
+      server: optionalText('without user name and password'),
       tlsServerName: v.optional(v.string()),
       insecureSkipTlsVerify: v.boolean(),
     }),
@@ -153,7 +155,7 @@ const kubeconfigReportSchema = v.object({
       namespace: v.optional(v.string()),
       isCurrent: described(
         v.boolean(),
-        'of several files of $KUBECONFIG the first current-context counts, as in kubectl',
+        'with several files in $KUBECONFIG the first current-context is used, as in kubectl',
       ),
     }),
   ),
@@ -168,7 +170,8 @@ export const problemSchema = v.object({
   code: v.string(),
   severity: v.picklist(severities),
   message: v.string(),
-  next: v.string(),
+  fix: optionalText('what to do, where it takes more than a command'),
+  next: text('one command, ready to paste; empty where there is none'),
 })
 
 export const summarySchema = v.object({
@@ -189,11 +192,11 @@ export const inspectionReportSchema = v.object({
   apiVersion: v.literal('kcert/v1'),
   kind: v.literal('InspectionReport'),
   generatedAt: time,
-  at: described(time, 'the time that was judged at'),
+  at: described(time, 'the time at which validity was evaluated'),
   selection: v.optional(
     described(
       v.object({ only: v.array(v.string()), certificates: v.number() }),
-      'what --only asked for, and how many certificates it was asked of',
+      'the values of --only, and the number of certificates before the selection',
     ),
   ),
   certificates: v.array(certificateReportSchema),

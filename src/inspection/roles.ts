@@ -127,7 +127,10 @@ function kubeletOfSigner(signerName: string | undefined): KubeletFile['role'] | 
 /** Returns the name by which `kcert renew` takes a certificate; undefined where it renews none, as outside of kubeadm's folders. */
 export function renewalName({ group: { origin } }: CertificateEntry, role: Role): string | undefined {
   const { row, kubelet, isRecord } = role
-  if (isRecord || origin.treePlace === undefined || row?.kind === 'ca') return undefined
+  const tree = origin.treePlace?.tree
+  if (isRecord || tree === undefined || row?.kind === 'ca') return undefined
+  // The key of the CA is on another node.
+  if (tree.kind === 'kubeadm' && tree.node === 'worker') return undefined
   if (kubelet === 'kubelet-client') return 'kubelet.conf'
   return row?.name ?? kubelet
 }

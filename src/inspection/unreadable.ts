@@ -1,17 +1,17 @@
 import { commandLine } from '../errors/command-line.ts'
 import { kubeadmFolders } from '../pki/kubeadm.ts'
 import type { MissingFile, TreePlace } from '../pki/kubeadm-tree.ts'
-import { anewAdvice } from './advice.ts'
-import { problemAt } from './problems.ts'
+import { creationCommand, onNodeText } from './advice.ts'
+import { type Advice, problemAt } from './problems.ts'
 import type { Problem } from './report.ts'
 import type { UnreadableSource } from './source.ts'
 
-// Files that could not be read, and files that are not there.
+// Files that could not be read, and files that do not exist.
 
 const relevantName =
   /\.(?:crt|cer|cert|pem|der|key|pub|p12|pfx|p7b|p7c|csr|req|conf|kubeconfig)$|^(?:config|kubeconfig)$/
 
-/** Returns the problem that an unreadable source is, or undefined for a file of a walked folder that is nobody's concern. */
+/** Returns the problem that an unreadable source is, or undefined for an irrelevant file of a folder. */
 export function unreadableProblem(
   unreadable: UnreadableSource,
   place: TreePlace | undefined,
@@ -26,7 +26,7 @@ export function unreadableProblem(
     const { isInPlace, folder } = place.tree
     return problemAt(where, 'KUBELET_CURRENT_DANGLES', {
       message: detail,
-      next: commandLine`point it at the newest dated file of ${folder} (ln -sfn), or move all of that role to another folder and restart the kubelet, which then asks for a new certificate`,
+      fix: `set the link to the newest dated file of ${folder} (ln -sfn), or move all files of that role to another folder and restart the kubelet, which then requests a new certificate`,
       severity: isInPlace ? 'critical' : 'warning',
     })
   }
@@ -34,23 +34,23 @@ export function unreadableProblem(
   const mayMatter = place !== undefined || (reason !== 'not-a-file' && relevantName.test(fileName))
   if (root !== undefined && !isFolder && !mayMatter) return undefined
   const isKey = !isFolder && fileName.endsWith('.key')
-  const [message, next] = reasons[reason]
+  const [message, fix] = reasons[reason]
   return problemAt(where, 'SOURCE_UNREADABLE', {
     message: detail === '' ? message : `${message}: ${detail}`,
-    next,
-    // A private key that only its owner may read is as it should be.
+    fix,
+    // A private key that only its owner may read has the right mode.
     severity: root !== undefined && isKey && reason === 'permission' ? 'info' : undefined,
   })
 }
 
-const reasons: Readonly<Record<UnreadableSource['reason'], readonly [message: string, next: string]>> = {
+const reasons: Readonly<Record<UnreadableSource['reason'], readonly [message: string, fix: string]>> = {
   'not-found': ['not found', 'check the path'],
   permission: ['no permission to read it', 'run kcert with sudo, or as a user who may read it'],
-  'dangling-link': ['a link that leads nowhere', 'remove the link, or bring back what it led to'],
-  'too-large': ['larger than kcert reads', 'split it, or name the part that matters'],
-  'not-a-file': ['not a regular file', 'name a file or a folder'],
-  'seen-before': ['read by another name', 'nothing'],
-  io: ['could not be read', 'try again, and look at the file system if it stays so'],
+  'dangling-link': ['dangling link', 'remove the link, or restore its target'],
+  'too-large': ['too large for kcert', 'split it, or inspect the part that matters'],
+  'not-a-file': ['not a regular file', 'inspect a file or a folder'],
+  'seen-before': ['already read under another name', 'nothing to do'],
+  io: ['could not be read', 'try again, then check the file system'],
 }
 
 /** Returns the problem that a missing file of kubeadm's or the kubelet's is. */
@@ -60,36 +60,47 @@ export function missingProblem(
   { isThere, lacksKey }: { readonly isThere: boolean; readonly lacksKey: boolean },
 ): Problem {
   return problemAt({ source, entry: '' }, 'KUBEADM_FILE_MISSING', {
-    // A disk that was full leaves empty files, and whoever looks for a missing one finds it there.
-    message: isThere ? 'the file is there, and no kubeconfig is in it' : `${missing.role} is missing`,
-    next: missingAdvice(missing, isThere, lacksKey),
+    // A full disk leaves empty files, so "missing" would be wrong.
+    message: isThere ? 'the file exists but contains no kubeconfig' : `${missing.role} is missing`,
+    ...missingAdvice(missing, isThere, lacksKey),
     severity: isNeededToStart(missing) ? 'critical' : undefined,
   })
 }
 
-/** What a component reads when it starts; people alone use admin.conf, and a kubelet makes its link again. */
+/** What a component reads when it starts. Only people use admin.conf, and a kubelet creates its link again. */
 function isNeededToStart({ row }: MissingFile): boolean {
   return row !== undefined && (row.kind !== 'kubeconfig' || row.usedBy !== undefined)
 }
 
-function missingAdvice({ row, part }: MissingFile, isThere: boolean, lacksKey: boolean): string {
-  if (row === undefined) return 'restart the kubelet, which makes the link again, and look again'
+function missingAdvice({ row, part }: MissingFile, isThere: boolean, lacksKey: boolean): Advice {
+  if (row === undefined)
+    return { fix: 'restart the kubelet, which creates the link again', next: 'systemctl restart kubelet' }
   switch (row.kind) {
     case 'ca':
-      return 'copy it from another control-plane node or a backup: a new one would be a new CA, which nobody trusts yet'
+      return {
+        fix: 'copy it from another control-plane node or a backup: a new one would be another CA, which no component trusts yet',
+      }
     case 'service-account-key':
       if (part === 'public-key' && !lacksKey) {
         const path = `${kubeadmFolders.pki}/${row.file}`
-        return commandLine`on the node itself: openssl pkey -in ${path}.key -pubout -out ${path}.pub`
+        return {
+          fix: 'write it again on the node itself',
+          next: commandLine`openssl pkey -in ${path}.key -pubout -out ${path}.pub`,
+        }
       }
-      return 'copy it from another control-plane node or a backup: a new pair makes every service account token invalid'
+      return {
+        fix: 'copy it from another control-plane node or a backup: a new pair makes every service account token invalid',
+      }
     case 'kubeconfig':
-      return anewAdvice(row, isThere ? undefined : [])
+      return { fix: onNodeText, next: creationCommand(row, isThere ? undefined : []) }
     case 'leaf': {
       const { pki } = kubeadmFolders
       return part === 'key'
-        ? `bring the key back, or ${anewAdvice(row, [`${pki}/${row.file}.crt`])}`
-        : anewAdvice(row, [`${pki}/${row.file}.key`])
+        ? {
+            fix: `restore the key, or ${onNodeText}`,
+            next: creationCommand(row, [`${pki}/${row.file}.crt`]),
+          }
+        : { fix: onNodeText, next: creationCommand(row, [`${pki}/${row.file}.key`]) }
     }
   }
 }

@@ -453,7 +453,7 @@ describe('it is refused', () => {
       secret({ 'tls.crt': base64(writePem('CERTIFICATE', sequence())) }),
       { role: 'leaf' },
       'no component reads such a certificate, so none would accept it',
-      'fetch the file again from where it was made; what is in it: kcert inspect in',
+      'get the file again from its issuer; what is in it: kcert inspect in',
       'in: Secret x data[tls.crt]: certificate: tbsCertificate at offset 2: missing',
     ],
     [
@@ -468,7 +468,7 @@ describe('it is refused', () => {
       relabelled,
       { role: 'leaf' },
       'no component reads such a certificate, so none would accept it',
-      'fetch the file again from where it was made; what is in it: kcert inspect in',
+      'get the file again from its issuer; what is in it: kcert inspect in',
       'in: line 1: the END line says unsupported curve',
     ],
     [
@@ -476,7 +476,7 @@ describe('it is refused', () => {
       secret({ 'tls.crt': base64(relabelled) }),
       { role: 'leaf' },
       'no component reads such a certificate, so none would accept it',
-      'fetch the file again from where it was made; what is in it: kcert inspect in',
+      'get the file again from its issuer; what is in it: kcert inspect in',
       'in: Secret x data[tls.crt]: line 1: CERTIFICATE: the END line says unsupported curve',
     ],
     [

@@ -144,7 +144,7 @@ function malformed({ source, entry, reason, next }: UnreadableCertificate): Kcer
   return new KcertError('KCERT_X509_MALFORMED', `${[source, entry].filter(Boolean).join(': ')}: ${reason}`, {
     why: 'no component reads such a certificate, so none would accept it',
     next: [
-      next ?? 'fetch the file again from where it was made',
+      next ?? 'get the file again from its issuer',
       commandLine`what is in it: kcert inspect ${source}`,
     ].join('; '),
   })
@@ -277,9 +277,9 @@ function bytesOf(
   })
 }
 
-function unreadableIn({ name }: Source, { entry, message, code, next }: Problem): UnreadableCertificate {
+function unreadableIn({ name }: Source, { entry, message, code, fix, next }: Problem): UnreadableCertificate {
   const isUnseen = code === 'PEM_BLOCK_BAD'
-  return { source: name, entry, reason: message, isUnseen, ...(!isUnseen && { next }) }
+  return { source: name, entry, reason: message, isUnseen, ...(!isUnseen && { next: next || fix }) }
 }
 
 /** Secrets, ConfigMaps and CSRs: an inspection finds what is in them. */

@@ -161,10 +161,10 @@ function refusalReport(
 }
 
 function wordsOfHidden(reason: string, source: string, form: UnseenForm): { reason: string; next: string } {
-  const { what, next } = unseenForms[form]
+  const { what, fix, next } = unseenForms[form]
   return {
     reason: `${reason}: ${source} ${what}, so Go sees no certificate there`,
-    next: next(source, false),
+    next: next?.(source, false) ?? fix,
   }
 }
 
@@ -236,14 +236,22 @@ function unseenWarnings({ roots, intermediates, leaf }: VerificationInputs): Ver
     const first = certificates.find(({ form }) => form !== undefined)
     if (first?.form === undefined) return []
     const { source, entry, form } = first
-    const { what, next } = unseenForms[form]
+    const { what, fix, next } = unseenForms[form]
     const areAll = certificates.every((one) => one.form !== undefined)
     const isRoots = index < roots.length
     const consequence = areAll
       ? `Go finds no certificate in this${isRoots ? ', and with such a file of roots trusts nobody' : ''}`
       : 'Go passes over this certificate'
     const message = `${what}: ${consequence}`
-    return [{ source, entry: areAll ? '' : entry, code: 'NOT_PLAIN_PEM', message, next: next(source, false) }]
+    return [
+      {
+        source,
+        entry: areAll ? '' : entry,
+        code: 'NOT_PLAIN_PEM',
+        message,
+        next: next?.(source, false) ?? fix,
+      },
+    ]
   })
 }
 

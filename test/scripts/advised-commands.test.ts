@@ -69,11 +69,13 @@ test('sa.pub is not made from a sa.key that is missing too', () => {
       ...['-keyout', `${pki}/${name}.key`, '-out', `${pki}/${name}.crt`],
     )
   const { stdout } = run(['inspect', 'kubernetes', '-o', 'json'])
-  const { problems } = JSON.parse(stdout) as { problems: { source: string; code: string; next: string }[] }
+  const { problems } = JSON.parse(stdout) as {
+    problems: { source: string; code: string; fix: string; next: string }[]
+  }
   const missing = problems.filter(({ source }) => /\/sa\.(?:key|pub)$/.test(source))
   expect(missing.map(({ code }) => code)).toEqual(['KUBEADM_FILE_MISSING', 'KUBEADM_FILE_MISSING'])
-  for (const { next } of missing) {
-    expect(next).toContain('copy it from another control-plane node or a backup')
+  for (const { fix, next } of missing) {
+    expect(fix).toContain('copy it from another control-plane node or a backup')
     expect(next).not.toContain('openssl')
   }
 })

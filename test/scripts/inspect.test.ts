@@ -87,9 +87,7 @@ describe('what is read', () => {
       // root may read everything, so an ordinary user asks
       ...(process.getuid?.() === 0 ? { uid: 65534, gid: 65534 } : {}),
     })
-    expect(run.stderr).toBe(
-      'note: 1 file is not for this user to read and not judged; sudo kcert inspect reads all\n',
-    )
+    expect(run.stderr).toBe('note: skipped 1 file that this user may not read\nnext: sudo kcert inspect\n')
     expect(run.stdout).toContain('healthy')
     expect(run.stdout).not.toContain('SOURCE_UNREADABLE')
   })

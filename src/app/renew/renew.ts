@@ -7,7 +7,7 @@ import { tellLine } from '../../cli/tell-line.ts'
 import { type ExitCode, exitCodes } from '../../errors/codes.ts'
 import { argumentVector, commandLine } from '../../errors/command-line.ts'
 import { KcertError } from '../../errors/kcert-error.ts'
-import { anewAdvice } from '../../inspection/advice.ts'
+import { creationCommand } from '../../inspection/advice.ts'
 import { defaultThresholds, parseThreshold, thresholdMs } from '../../inspection/thresholds.ts'
 import { counted } from '../../output/sections.ts'
 import { kubeadmKubeconfigs, kubeadmLeaves } from '../../pki/kubeadm.ts'
@@ -274,7 +274,7 @@ function hindranceWords({ place, leaf, ca }: SurveyedLeaf, hindrance: Hindrance)
 
 function missingNext(name: string): string {
   if (name.startsWith('kubelet')) return 'kcert kubelet doctor'
-  return anewAdvice([...kubeadmLeaves, ...kubeadmKubeconfigs].find((row) => row.name === name)!)
+  return creationCommand([...kubeadmLeaves, ...kubeadmKubeconfigs].find((row) => row.name === name)!)
 }
 
 function caExpired({ ca }: SurveyedLeaf): KcertError {

@@ -13,23 +13,18 @@ import { type ProblemCode, problemAt } from '../problems.ts'
 import type { Problem } from '../report.ts'
 import type { CertificateCheck } from './check.ts'
 
-/** Keys that are too small, or that Kubernetes does not take. */
+/** Keys that are too small, or that Kubernetes does not support. */
 export const checkKeyStrength: CertificateCheck = (entry, role, { links }) => {
   const { certificate, group } = entry
   const { publicKey } = certificate
-  // A root is trusted, and not sent: Go verifies by it whatever its length.
+  // A root is trusted and not sent: Go uses it whatever its length.
   const isSent = (): boolean =>
     !(certificate.isCa && links.isSelfSigned(certificate)) || group.owner.kind === 'served'
   const weakness = isTooLongForTls(publicKey) && !isSent() ? undefined : keyWeakness(publicKey)
   if (weakness === undefined) return undefined
   return problemAt(entry, 'KEY_WEAK', {
     message: weakness,
-    next: reissueAdvice(
-      'reissue it with an RSA key of 2048 to 8192 bits, or ECDSA P-256',
-      entry,
-      role,
-      'wrong',
-    ),
+    ...reissueAdvice('reissue it with an RSA key of 2048 to 8192 bits, or ECDSA P-256', entry, role, 'wrong'),
   })
 }
 
@@ -37,12 +32,12 @@ function keyWeakness(key: PublicKeyInfo): string | undefined {
   const { algorithm, bits, curve } = key
   const minors = minorsOfKey(key)
   if (algorithm === 'RSA' && bits !== undefined && bits < 2048) {
-    return `RSA key of ${bits} bits${minors === undefined ? '' : `, ${minors}`}; 2048 is the least`
+    return `RSA key of ${bits} bits${minors === undefined ? '' : `, ${minors}`}; the minimum is 2048`
   }
   if (isTooLongForTls(key)) return `RSA key of ${bits} bits, ${minors}`
-  if (algorithm === 'ECDSA' && curve === 'P-224') return 'ECDSA key on curve P-224; P-256 is the least'
+  if (algorithm === 'ECDSA' && curve === 'P-224') return 'ECDSA key on curve P-224; the minimum is P-256'
   if (goodAlgorithms.has(algorithm)) return undefined
-  return `${algorithmText(algorithm)} key, ${minors ?? 'which Go, and so Kubernetes, does not take'}`
+  return `${algorithmText(algorithm)} key, ${minors ?? 'which Go, and so Kubernetes, does not support'}`
 }
 
 const goodAlgorithms: ReadonlySet<string> = new Set(['RSA', 'ECDSA', 'Ed25519'])
@@ -52,23 +47,28 @@ export const checkCriticalExtensions: CertificateCheck = (entry, role) => {
   const { unhandledCriticalExtensions: unknown, isCa } = entry.certificate
   if (unknown.length === 0) return undefined
   const names = unknown.map((oid) => nameOfOid(oid) ?? oid).join(', ')
-  const what = `${unknown.length === 1 ? 'a critical extension' : 'critical extensions'} that Go does not know`
+  const what = `${unknown.length === 1 ? 'a critical extension' : 'critical extensions'} that Go does not support`
   return problemAt(entry, 'CRITICAL_EXTENSION_UNKNOWN', {
-    message: `${what}, ${names}: ${isCa ? 'no chain through this CA is accepted' : 'whoever checks the certificate refuses it'}`,
-    next: isCa
-      ? 'replace the CA by one without the extension, or with the extension not critical'
-      : reissueAdvice('reissue it without it, or with it not critical', entry, role, 'misissued'),
+    message: `${what}, ${names}: Kubernetes rejects ${isCa ? 'each chain with this CA' : 'the certificate'}`,
+    ...(isCa
+      ? { fix: 'replace the CA with one without the extension, or with the extension not critical' }
+      : reissueAdvice(
+          'reissue it without the extension, or with the extension not critical',
+          entry,
+          role,
+          'misissued',
+        )),
     ...(role.isRecord && { severity: 'info' }),
   })
 }
 
-/** Signatures with SHA-1 or MD5, except a root's own, which nobody checks. */
+/** Signatures with SHA-1 or MD5, except that of a root, which is not verified. */
 export const checkSignatureStrength: CertificateCheck = (entry, role, { links }) => {
   const { certificate } = entry
   if (!isWeakSignature(certificate.signatureAlgorithm) || links.isSelfSigned(certificate)) return undefined
   return problemAt(entry, 'SIGNATURE_WEAK', {
-    message: `signed with ${certificate.signatureAlgorithm}, which Kubernetes refuses`,
-    next: reissueAdvice('reissue it with SHA-256', entry, role, 'wrong'),
+    message: `signed with ${certificate.signatureAlgorithm}, which Kubernetes rejects`,
+    ...reissueAdvice('reissue it with SHA-256', entry, role, 'wrong'),
   })
 }
 
@@ -79,7 +79,7 @@ export const checkSignatureSupport: CertificateCheck = (entry, role, { links }) 
   if (!isMlDsa(algorithm) || isMlDsa(publicKey.algorithm) || links.isSelfSigned(certificate)) return undefined
   return problemAt(entry, 'SIGNATURE_UNSUPPORTED', {
     message: `signed with ${algorithm}, which ${unknownBefore138}`,
-    next: reissueAdvice('reissue it from a CA with a key of ECDSA P-256 or RSA', entry, role, 'wrong'),
+    ...reissueAdvice('reissue it from a CA with a key of ECDSA P-256 or RSA', entry, role, 'wrong'),
   })
 }
 
@@ -90,15 +90,15 @@ const signingUsages: ReadonlySet<string> = new Set([
   'cRLSign',
 ])
 
-/** What the key usage of an ML-DSA key must not say (RFC 9881 section 5). */
+/** Key usages that an ML-DSA key must not have (RFC 9881 section 5). */
 export const checkKeyUsage: CertificateCheck = (entry) => {
   const { publicKey, keyUsage = [] } = entry.certificate
   if (!isMlDsa(publicKey.algorithm)) return undefined
   const unfit = keyUsage.filter((usage) => !signingUsages.has(usage))
   if (unfit.length === 0) return undefined
   return problemAt(entry, 'KEY_USAGE_UNFIT', {
-    message: `its key usage has ${unfit.join(' and ')}, which an ML-DSA key cannot do (RFC 9881); kubeadm up to 1.37 writes keyEncipherment into every certificate`,
-    next: 'leave these usages out when you reissue it',
+    message: `its key usage has ${unfit.join(' and ')}, which RFC 9881 forbids for an ML-DSA key; kubeadm up to 1.37 sets keyEncipherment in every certificate`,
+    fix: 'omit these usages when you reissue it',
   })
 }
 
@@ -122,13 +122,18 @@ export const checkAltNames: CertificateCheck = (entry, role) => {
   const { uri, email, other } = certificate.subjectAltNames
   const others = uri.length + email.length + other.length > 0
   return problemAt(entry, 'SAN_MISSING', {
-    message: `no ${others ? 'DNS name or IP address among its ' : ''}subject alternative names; clients do not look at the common name`,
-    next: reissueAdvice('reissue it with the names and addresses it is reached by', entry, role, 'misissued'),
+    message: `no ${others ? 'DNS name or IP address in its SANs' : 'SANs (subject alternative names)'}; clients ignore the common name`,
+    ...reissueAdvice(
+      'reissue it with the DNS names and IP addresses that clients use',
+      entry,
+      role,
+      'misissued',
+    ),
     severity: serves ? 'critical' : undefined,
   })
 }
 
-/** What the place demands: usages of a leaf, the making of a CA. */
+/** What the role needs: the usages of a leaf, the extensions of a CA. */
 export const checkUsages: CertificateCheck = (entry, role) => {
   const { certificate } = entry
   const fault = role.row?.kind === 'ca' ? caFault(certificate) : leafFault(certificate, role)
@@ -142,14 +147,14 @@ function misissued(
   message: string | undefined,
 ): Problem | undefined {
   if (message === undefined) return undefined
-  return problemAt(entry, code, { message, next: renewalAdvice(entry, role, 'misissued') })
+  return problemAt(entry, code, { message, ...renewalAdvice(entry, role, 'misissued') })
 }
 
 function caFault({ isCa, keyUsage }: Certificate): string | undefined {
-  if (!isCa) return 'not a CA: its basic constraints do not say so, and nothing that it signs is accepted'
+  if (!isCa) return 'not a CA: its basic constraints lack CA:TRUE, so no certificate that it signs is valid'
   return keyUsage === undefined || keyUsage.includes('keyCertSign')
     ? undefined
-    : 'its key usage lacks keyCertSign: nothing that it signs is accepted'
+    : 'its key usage lacks keyCertSign, so no certificate that it signs is valid'
 }
 
 function leafFault({ extendedKeyUsage }: Certificate, { usages, name }: Role): string | undefined {
@@ -157,10 +162,10 @@ function leafFault({ extendedKeyUsage }: Certificate, { usages, name }: Role): s
   if (extendedKeyUsage.length === 0 || extendedKeyUsage.includes('anyExtendedKeyUsage')) return undefined
   const missing = usages.filter((usage) => !extendedKeyUsage.includes(usage))
   if (missing.length === 0) return undefined
-  return `${name ?? 'this place'} needs the extended key usage ${missing.join(' and ')}; the certificate has only ${extendedKeyUsage.join(', ')}`
+  return `${name ?? 'this file'} needs the extended key usage ${missing.join(' and ')}; the certificate has only ${extendedKeyUsage.join(', ')}`
 }
 
-/** Common name and groups that the API server and RBAC go by. Serving certificates are known by other names. */
+/** Common name and groups, which the API server and RBAC use. Clients identify servers by their SANs. */
 export const checkSubject: CertificateCheck = (entry, role) => {
   return misissued(entry, role, 'ROLE_SUBJECT_WRONG', nodeFault(entry, role) ?? rowFault(entry, role))
 }
@@ -174,7 +179,7 @@ function nodeFault(
   if (!commonName?.startsWith(nodeUserPrefix))
     return `subject ${text}: ${name} needs CN=${nodeUserPrefix}NAME`
   if (!organization.includes(nodeGroup)) return `subject ${text}: ${name} needs O=${nodeGroup}`
-  // kube-controller-manager signs neither of these; whoever did made it by hand.
+  // kube-controller-manager signs neither of these, so it was created by hand.
   if (organization.length > 1 && group.owner.kind !== 'issued')
     return `subject ${text}: ${name} needs O=${nodeGroup} and no other`
   return undefined
@@ -208,7 +213,7 @@ export const checkUserUid: CertificateCheck = (entry, role) => {
   if (fault === undefined || !commonName || isElsewhere || !mayBeClient(certificate)) return undefined
   return problemAt(entry, 'USER_UID_INVALID', {
     message: `its subject has ${fault} (OID 1.3.6.1.4.1.57683.2), and API servers since Kubernetes 1.33 answer 401`,
-    next: reissueAdvice('reissue it with one user UID, or with none', entry, role, 'misissued'),
+    ...reissueAdvice('reissue it with one user UID, or with none', entry, role, 'misissued'),
     ...(role.isRecord && { severity: 'info' }),
   })
 }
@@ -219,7 +224,7 @@ function mayBeClient({ isCa, extendedKeyUsage: usages }: Certificate): boolean {
   return !isCa && (usages.length === 0 || isAllowed)
 }
 
-/** Members of system:masters: what is theirs cannot be taken away but with the CA. */
+/** Members of system:masters: only a new CA revokes their permissions. */
 export const checkMasters: CertificateCheck = (entry, role): Problem | undefined => {
   const { certificate } = entry
   if (!certificate.subject.organization.includes(systemMasters) || !mayBeClient(certificate)) return undefined
@@ -229,11 +234,11 @@ export const checkMasters: CertificateCheck = (entry, role): Problem | undefined
   // A copy of the admin.conf that kubeadm made before 1.29; super-admin.conf has no business elsewhere.
   const isOldAdmin = kubeadmKubeconfigOf(entry) === 'admin.conf'
   return problemAt(entry, 'SYSTEM_MASTERS', {
-    message: `member of ${systemMasters}: all rights, past RBAC, until it expires`,
-    next:
+    message: `member of ${systemMasters}: all permissions, which RBAC cannot revoke, until it expires`,
+    fix:
       row?.name === 'super-admin.conf'
-        ? 'keep it as kubeadm made it, for emergencies, and use admin.conf for everything else'
-        : 'use a certificate whose groups have their rights by RBAC, which can be taken away again',
+        ? 'keep it for emergencies, and use admin.conf for everything else'
+        : 'use a certificate whose groups get their permissions from RBAC, which you can revoke',
     severity: isInTable || isOldAdmin ? 'info' : 'warning',
   })
 }

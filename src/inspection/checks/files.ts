@@ -35,13 +35,13 @@ function openTo({ source, entry }: Place, { path, mode }: FileFacts, what: strin
   const isOpen = (mode & othersMayRead) !== 0
   const name = pastable(path)
   return problemAt({ source, entry }, 'KEY_READABLE_BY_OTHERS', {
-    message: `mode ${octal}: ${isOpen ? 'every user of the machine' : 'the group of the file'} may read the ${what}`,
-    next: name === undefined ? 'set its mode to 600' : commandLine`chmod 600 ${name}`,
+    message: `mode ${octal}: ${isOpen ? 'every user of this machine' : 'the group of the file'} can read the ${what}`,
+    ...(name === undefined ? { fix: 'set its mode to 600' } : { next: commandLine`chmod 600 ${name}` }),
     severity: isOpen ? 'warning' : 'info',
   })
 }
 
-/** A path that can stand in a command as it is; anything that a shell would look at twice is left out. */
+/** Returns a path that needs no quotes in a command; undefined for any other. */
 export function pastable(path: string): string | undefined {
   return /^[\w./@:+,-]+$/.test(path) ? path : undefined
 }
@@ -60,10 +60,14 @@ function notALink({ source, origin, owner }: Group): Problem | undefined {
     return undefined
   const paired = name.replace(/current|updated/, '2000-01-01-00-00-00')
   return problemAt({ source, entry: '' }, 'KUBELET_CURRENT_NOT_A_LINK', {
-    message: `${name} is a regular file, where the kubelet wants a symbolic link and does not start with anything else`,
-    next: tree.isInPlace
-      ? commandLine`cd ${tree.folder} && mv ${name} ${paired} && ln -s ${paired} ${name} && systemctl restart kubelet`
-      : 'copy the folder with its links (cp -a, tar) if this is a copy; on the node itself it must be a link',
+    message: `${name} is a regular file, but the kubelet needs a symbolic link there to start`,
+    ...(tree.isInPlace
+      ? {
+          next: commandLine`cd ${tree.folder} && mv ${name} ${paired} && ln -s ${paired} ${name} && systemctl restart kubelet`,
+        }
+      : {
+          fix: 'if this is a copy, copy the folder with its links (cp -a, tar); on the node itself it must be a link',
+        }),
     severity: tree.isInPlace ? 'critical' : 'warning',
   })
 }

@@ -7,7 +7,7 @@ import type { Snapshot, SnapshotCheck } from './check.ts'
 import { placeText } from './time.ts'
 import { casOfTrees, certificatesOf, namesakeText, type TreeCas, treeOf } from './trust.ts'
 
-// What a kubeconfig brings together: a server and the CA that it is checked by, a cluster and a user.
+// What a kubeconfig combines: a server and the CA that verifies it, a cluster and a user.
 
 /** The clusters, users and contexts that a context of one file may name: its own, or those of all files of $KUBECONFIG. */
 interface Scope {
@@ -15,9 +15,9 @@ interface Scope {
   readonly users: ReadonlyMap<string, KubeconfigEntry['users'][number]>
   /** By name the file whose context counts. */
   readonly contexts: ReadonlyMap<string, KubeconfigEntry>
-  /** Of a name that nothing in it has. */
+  /** Where a missing name was searched. */
   readonly where: string
-  readonly next: string
+  readonly fix: string
 }
 
 /** Several files make one configuration, of which the first that has a name counts, as in kubectl. */
@@ -31,8 +31,8 @@ function scopeOf(files: readonly KubeconfigEntry[]): Scope {
     users: new Map(backwards.flatMap(({ users }) => named(users))),
     contexts: new Map(backwards.flatMap((file) => file.contexts.map(({ name }) => [name, file] as const))),
     ...(files.length > 1
-      ? { where: 'in no file of $KUBECONFIG', next: 'correct the name' }
-      : { where: 'not in this file', next: 'correct the name, unless another file of $KUBECONFIG has it' }),
+      ? { where: 'in no file of $KUBECONFIG', fix: 'correct the name' }
+      : { where: 'not in this file', fix: 'correct the name, unless another file of $KUBECONFIG has it' }),
   }
 }
 
@@ -65,7 +65,7 @@ export function currentContexts(
       : context === kubeconfig.currentContext
 }
 
-/** Names that a context or current-context gives and nothing has. */
+/** Names in a context or in current-context that do not exist. */
 export const checkNames: SnapshotCheck = (snapshot) => {
   if (snapshot.collection.kubeconfigs.length === 0) return []
   const problems: Problem[] = []
@@ -75,7 +75,7 @@ export const checkNames: SnapshotCheck = (snapshot) => {
       problems.push(
         problemAt({ source, entry: prefix === '' ? at : `${prefix} ${at}` }, 'KUBECONFIG_NAME_DANGLES', {
           message: `${what} ${nameText(name)} is ${scope.where}`,
-          next: scope.next,
+          fix: scope.fix,
         }),
       )
     for (const { name, cluster, user } of contexts) {
@@ -89,7 +89,7 @@ export const checkNames: SnapshotCheck = (snapshot) => {
   return problems
 }
 
-/** Each kubeconfig trusts the server it speaks to, and its client certificates come from the same CA. */
+/** Each kubeconfig trusts its server, and its client certificates are of the same CA. */
 export const checkKubeconfigs: SnapshotCheck = (snapshot) => {
   if (snapshot.collection.kubeconfigs.length === 0) return []
   const servers = snapshot.collection.groups.filter(isApiServers)
@@ -130,7 +130,7 @@ function checkKubeconfig(
     problems.push(
       problemAt(leaf, 'KUBECONFIG_CA_NOT_OF_CLIENT', {
         message: notOfClientText(leaf.certificate, ca, cluster),
-        next: 'when the certificate is refused (401), take a kubeconfig of this cluster; nothing is wrong where the API server has its own certificate from elsewhere',
+        fix: 'if the API server rejects the certificate (401), use a kubeconfig of this cluster; nothing is wrong if the API server has a serving certificate of another CA',
       }),
     )
   }
@@ -158,7 +158,7 @@ function notOfServer(ca: Group, server: Group, { certificate }: CertificateEntry
       : `signed by ${namesake}`
   return problemAt(ca, 'KUBECONFIG_CA_NOT_OF_SERVER', {
     message: `the certificate of the API server (${placeText(server)}) is ${signed}`,
-    next: 'put the CA of the API server (/etc/kubernetes/pki/ca.crt of a control-plane node) into certificate-authority-data',
+    fix: 'put the CA of the API server (/etc/kubernetes/pki/ca.crt of a control-plane node) into certificate-authority-data',
   })
 }
 

@@ -8,7 +8,7 @@ import type { Problem } from '../report.ts'
 import type { SnapshotCheck } from './check.ts'
 import { pastable } from './files.ts'
 
-// What kcert reads and Kubernetes does not: its programs find PEM blocks with Go's pem.Decode and open no encrypted key.
+// What kcert reads and Kubernetes does not: its components find PEM blocks with Go's pem.Decode and decrypt no key.
 
 /** Files and fields that Kubernetes reads as PEM hold PEM as Go reads it. */
 export const checkForms: SnapshotCheck = ({ collection }) => [
@@ -18,72 +18,80 @@ export const checkForms: SnapshotCheck = ({ collection }) => [
 
 interface Wording {
   readonly what: string
-  readonly next: (file: string, isKey: boolean) => string
+  readonly fix: string
+  readonly next?: (file: string, isKey: boolean) => string
 }
 
-/** What is said of each form, and how to turn it into PEM. */
+/** A text for each form, and how to convert it to PEM. */
 export const unseenForms: Readonly<Record<UnseenForm, Wording>> = {
   'byte order mark': {
     what: 'begins with a byte order mark',
-    next: (file) => commandLine`save it without one: sed -i '1s/^\\xef\\xbb\\xbf//' ${file}`,
+    fix: 'save it without one',
+    next: (file) => commandLine`sed -i '1s/^\\xef\\xbb\\xbf//' ${file}`,
   },
   'UTF-16': {
     what: 'is UTF-16 text',
-    next: (file) => commandLine`save it as UTF-8: iconv -f UTF-16 -t UTF-8 ${file} > NEW`,
+    fix: 'save it as UTF-8',
+    next: (file) => commandLine`iconv -f UTF-16 -t UTF-8 ${file} > NEW`,
   },
   'CR line ends': {
-    what: 'has lines that end in CR alone',
-    next: (file) => commandLine`write it with line feeds: tr '\\r' '\\n' < ${file} > NEW`,
+    what: 'has lines that end with CR only',
+    fix: 'convert the line ends to LF',
+    next: (file) => commandLine`tr '\\r' '\\n' < ${file} > NEW`,
   },
   base64: {
-    what: 'is base64 around the real content',
-    next: (file) => commandLine`decode it: base64 -d ${file} > NEW`,
+    what: 'is base64-encoded once more',
+    fix: 'decode it',
+    next: (file) => commandLine`base64 -d ${file} > NEW`,
   },
   DER: {
     what: 'is DER',
+    fix: 'convert it to PEM',
     next: (file, isKey) =>
       isKey
-        ? commandLine`write it as PEM: (umask 077; openssl pkey -inform DER -in ${file} -out NEW)`
-        : commandLine`write it as PEM: openssl x509 -inform DER -in ${file} -out NEW`,
+        ? commandLine`(umask 077; openssl pkey -inform DER -in ${file} -out NEW)`
+        : commandLine`openssl x509 -inform DER -in ${file} -out NEW`,
   },
   'PKCS#7': {
     what: 'is PKCS#7',
-    next: (file) =>
-      commandLine`write its certificates as PEM (with -inform DER if it is not PEM): openssl pkcs7 -print_certs -in ${file} -out NEW`,
+    fix: 'convert its certificates to PEM (with -inform DER if it is DER)',
+    next: (file) => commandLine`openssl pkcs7 -print_certs -in ${file} -out NEW`,
   },
   'PKCS#12': {
     what: 'is a PKCS#12 keystore',
-    next: (file) =>
-      commandLine`write what is in it as PEM: (umask 077; openssl pkcs12 -nodes -in ${file} -out NEW)`,
+    fix: 'convert its content to PEM',
+    next: (file) => commandLine`(umask 077; openssl pkcs12 -nodes -in ${file} -out NEW)`,
   },
   label: {
-    what: 'has another label than CERTIFICATE',
-    next: (file) => commandLine`write it as PEM again: openssl x509 -in ${file} -out NEW`,
+    what: 'has a label other than CERTIFICATE',
+    fix: 'write it as PEM again',
+    next: (file) => commandLine`openssl x509 -in ${file} -out NEW`,
   },
   headers: {
     what: 'has PEM headers',
-    next: (file) => commandLine`remove the lines between BEGIN and the first empty line from ${file}`,
+    fix: 'remove the lines between BEGIN and the first empty line',
   },
   encrypted: {
     what: 'is encrypted',
-    next: (file) =>
-      commandLine`put it there without encryption, readable by its owner alone: (umask 077; openssl pkey -in ${file} -out NEW)`,
+    fix: 'store it without encryption, readable only by its owner',
+    next: (file) => commandLine`(umask 077; openssl pkey -in ${file} -out NEW)`,
   },
 }
 
 type Entry = CertificateEntry | KeyEntry
 
 function problem(entry: Entry, form: UnseenForm, severity: Problem['severity']): Problem {
-  const { what, next } = unseenForms[form]
+  const { what, fix, next } = unseenForms[form]
   const isKey = 'encrypted' in entry
   const thing = isKey ? 'private key' : 'certificate'
   const { file } = entry.group.origin
   return problemAt(entry, 'NOT_PLAIN_PEM', {
     message:
       form === 'encrypted'
-        ? `the private key ${what}: nothing in Kubernetes can open it`
-        : `${what}: where Kubernetes reads PEM, it finds no ${thing} in this`,
-    next: next((entry.group.owner.kind !== 'value' && file && pastable(file.path)) || 'FILE', isKey),
+        ? `the private key ${what}: no Kubernetes component can read it`
+        : `${what}: Kubernetes reads only PEM, and finds no ${thing}`,
+    fix,
+    next: next?.((entry.group.owner.kind !== 'value' && file && pastable(file.path)) || 'FILE', isKey),
     severity,
   })
 }
@@ -98,7 +106,7 @@ function ofTrees(collection: Collection): Problem[] {
   if (places.size === 0) return []
   const files = collection.groups.filter(({ owner, origin }) => owner.kind === 'file' && places.has(origin))
   const groups = new Map(files.map((group) => [group.origin, group]))
-  // A malformed certificate is critical by itself, and its own words say more.
+  // A malformed certificate has a critical problem of its own, which says more.
   const evaluated = new Set(
     collection.problems.filter(({ severity }) => severity === 'critical').map(({ source }) => source),
   )
@@ -144,8 +152,8 @@ function ofTreeFile(
     const form = first && unseen.get(first)
     if (first !== undefined && form !== undefined) return problem(first, form, 'critical')
     return problemAt({ source, entry: '' }, 'NOT_PLAIN_PEM', {
-      message: `no ${what} in it that Kubernetes can read`,
-      next: 'bring the file back from a backup or another node, or have it made anew as if it were missing',
+      message: `it contains no ${what} that Kubernetes can read`,
+      fix: 'restore the file from a backup or another node, or create it again as if it were missing',
       severity: 'critical',
     })
   })

@@ -14,28 +14,28 @@ export const checkValidity: CertificateCheck = (entry, role, snapshot) => {
   const { notAfter } = entry.certificate
   return problemAt(entry, status === 'warning' ? 'CERT_EXPIRING' : 'CERT_EXPIRING_VERY_SOON', {
     message: `expires on ${timeText(notAfter)}, in ${spanText(notAfter.getTime() - snapshot.now.getTime())}`,
-    next: renewalAdvice(entry, role, 'expiring'),
+    ...renewalAdvice(entry, role, 'expiring'),
   })
 }
 
 function expired(entry: CertificateEntry, role: Role, snapshot: Snapshot): Problem {
   const { notAfter } = entry.certificate
   const when = `expired on ${timeText(notAfter)}, ${spanText(snapshot.now.getTime() - notAfter.getTime())} ago`
-  const next = renewalAdvice(entry, role, 'expired')
-  if (role.isRecord) return problemAt(entry, 'CERT_EXPIRED', { message: when, next, severity: 'info' })
-  if (!snapshot.isBundle(entry.group)) return problemAt(entry, 'CERT_EXPIRED', { message: when, next })
+  const advice = renewalAdvice(entry, role, 'expired')
+  if (role.isRecord) return problemAt(entry, 'CERT_EXPIRED', { message: when, ...advice, severity: 'info' })
+  if (!snapshot.isBundle(entry.group)) return problemAt(entry, 'CERT_EXPIRED', { message: when, ...advice })
   const dependents = dependentsOf(entry, snapshot)
   const first = dependents[0]
   if (first === undefined) {
     return problemAt(entry, 'BUNDLE_MEMBER_EXPIRED', {
       message: `${when}; other CAs in the bundle are valid`,
-      next: 'remove it from the bundle when nothing needs it',
+      fix: 'remove it from the bundle once nothing needs it',
     })
   }
   const count = dependents.length === 1 ? '' : ` and ${dependents.length - 1} more`
   return problemAt(entry, 'BUNDLE_MEMBER_EXPIRED', {
-    message: `${when}, and ${placeText(first)}${count} is signed by it`,
-    next: 'reissue what it signed under a CA of the bundle that is valid',
+    message: `${when}, and it signed ${placeText(first)}${count}`,
+    fix: 'reissue the certificates that it signed from a CA of the bundle that is valid',
     severity: 'warning',
   })
 }
@@ -60,7 +60,8 @@ function notYetValid(entry: CertificateEntry, role: Role, snapshot: Snapshot): P
   const severity: Severity = role.isRecord ? 'info' : snapshot.isBundle(entry.group) ? 'warning' : 'critical'
   return problemAt(entry, 'CERT_NOT_YET_VALID', {
     message: `not valid before ${timeText(notBefore)}, in ${spanText(notBefore.getTime() - snapshot.now.getTime())}`,
-    next: 'check the clocks here and where it was made (timedatectl); when they are right, wait, or reissue it',
+    fix: 'check the clocks of this machine and of its issuer; if they are right, wait, or reissue it',
+    next: 'timedatectl',
     severity,
   })
 }
@@ -71,7 +72,7 @@ export const checkIssuerValidity: CertificateCheck = (entry, role, snapshot) => 
   const { links, now } = snapshot
   if (!links.mayOutliveIssuer(certificate)) return undefined
   if (role.isRecord || certificate.notAfter < now || links.looksSelfSigned(certificate)) return undefined
-  // Proof costs a signature check, so it is asked for only where a shorter-lived CA of that name is there at all.
+  // The proof costs a signature check, so it is done only if there is a CA of that name that expires earlier.
   const shorter = links.candidates(certificate).some(({ notAfter }) => notAfter < certificate.notAfter)
   const issuer = shorter ? links.issuerOf(certificate) : undefined
   if (issuer === undefined || issuer === certificate || issuer.notAfter >= certificate.notAfter)
@@ -82,11 +83,11 @@ export const checkIssuerValidity: CertificateCheck = (entry, role, snapshot) => 
   if (issuer.notAfter >= now)
     return problemAt(entry, 'CERT_OUTLIVES_ISSUER', {
       message: `${message} only until ${timeText(issuer.notAfter)}`,
-      next: "take the CA's date as the real one, and rotate the CA before it",
+      fix: 'the certificate is rejected once the CA expires: rotate the CA before that date',
     })
   return problemAt(entry, 'ISSUER_EXPIRED', {
     message: `${message} expired on ${timeText(issuer.notAfter)}`,
-    next: reissueAdvice('replace the CA first, then', entry, role, 'wrong'),
+    ...reissueAdvice('replace the CA first, then reissue this certificate', entry, role, 'wrong'),
   })
 }
 

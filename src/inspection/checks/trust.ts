@@ -12,32 +12,32 @@ import {
   type ObjectEntry,
   type RequestEntry,
 } from '../entries.ts'
-import { problemAt } from '../problems.ts'
+import { type Advice, problemAt } from '../problems.ts'
 import type { Problem } from '../report.ts'
 import type { CertificateCheck, Snapshot, SnapshotCheck } from './check.ts'
 import { placeText } from './time.ts'
 
-// Who should have signed what: kubeadm's table, kubeconfigs, Secrets with their own CA.
+// Which CA must have signed a certificate: by kubeadm's table, in kubeconfigs, and in Secrets with their own CA.
 
 export function certificatesOf(group: Group): Certificate[] {
   return group.certificates.map(({ certificate }) => certificate)
 }
 
 /**
- * Returns by whom a certificate is signed, where the CA of that name in `group` is another: names alone would look the same.
- * Undefined when none of them has the name.
+ * Returns the signer of a certificate as text, where `group` has another CA of that name: the names alone are equal.
+ * Undefined if no CA in the group has the name.
  */
 export function namesakeText(certificate: Certificate, group: Group, whose: string): string | undefined {
   const { issuer, authorityKeyId } = certificate
   const [same] = namesakesIn(certificate, group)
   if (same === undefined) return undefined
   if (isUncheckableBy(certificate, group))
-    return `a CA named ${JSON.stringify(issuer.text)}, and whether it is ${whose} is unknown: ${uncheckedText(certificate)}`
+    return `a CA named ${JSON.stringify(issuer.text)}, but whether it is ${whose} is unknown: ${uncheckedText(certificate)}`
   const name = `another CA of the same name, ${JSON.stringify(issuer.text)}`
   const { subjectKeyId } = same
   return authorityKeyId === undefined || subjectKeyId === undefined || authorityKeyId === subjectKeyId
-    ? `${name}: its signature is by another key than that of ${whose}`
-    : `${name}, of key id ${authorityKeyId}; ${whose} has ${subjectKeyId}`
+    ? `${name}, with another key than ${whose}`
+    : `${name}, with key ID ${authorityKeyId}; ${whose} has ${subjectKeyId}`
 }
 
 function namesakesIn({ issuer }: Certificate, group: Group): Certificate[] {
@@ -48,12 +48,12 @@ function isUncheckableBy(certificate: Certificate, group: Group): boolean {
   return namesakesIn(certificate, group).some((namesake) => certificate.isUncheckableFor(namesake))
 }
 
-/** "the signature cannot be checked: this Node's OpenSSL does not know ML-DSA-65" */
+/** "the signature cannot be checked: the OpenSSL of this Node.js does not support ML-DSA-65" */
 function uncheckedText({ signatureAlgorithm }: Pick<Certificate, 'signatureAlgorithm'>): string {
-  return `the signature cannot be checked: this Node's OpenSSL does not know ${signatureAlgorithm}`
+  return `the signature cannot be checked: the OpenSSL of this Node.js does not support ${signatureAlgorithm}`
 }
 
-/** The key that stands beside a certificate is that of another. */
+/** The key that belongs to a certificate by its path does not match it. */
 export const checkKey: CertificateCheck = (entry, role, { links }) => {
   const found = links.keyOf(entry)
   if (found === undefined || found.matches) return undefined
@@ -62,11 +62,11 @@ export const checkKey: CertificateCheck = (entry, role, { links }) => {
   const mine = found.own && nameOf(found.own)
   const what =
     mine === undefined
-      ? 'bring back the key or the certificate that belongs to it, or reissue both'
-      : `put the key of ${mine} and the certificate together again, or reissue both`
+      ? 'restore the key or the certificate that belongs to it, or reissue both'
+      : `use the key in ${mine} with this certificate, or reissue both`
   return problemAt(entry, 'KEY_MISMATCH', {
-    message: `the key in ${nameOf(found.key)} is not the one of this certificate${mine === undefined ? '' : `; its key is in ${mine}`}`,
-    next: reissueAdvice(what, entry, role, 'wrong'),
+    message: `the key in ${nameOf(found.key)} does not match this certificate${mine === undefined ? '' : `; its key is in ${mine}`}`,
+    ...reissueAdvice(what, entry, role, 'wrong'),
   })
 }
 
@@ -102,12 +102,13 @@ export const checkTrees: SnapshotCheck = (snapshot) => {
   return problems
 }
 
-function notSigned(entry: CertificateEntry, ca: Group, advice: string): Problem {
+function notSigned(entry: CertificateEntry, ca: Group, { fix, next }: Advice): Problem {
   const { certificate } = entry
-  const stranger = `none of the certificates in ${ca.source}, but by ${JSON.stringify(certificate.issuer.text)}`
+  const stranger = `a CA that is not in ${ca.source}: ${JSON.stringify(certificate.issuer.text)}`
   return problemAt(entry, 'CA_NOT_IN_BUNDLE', {
     message: `signed by ${namesakeText(certificate, ca, `the one in ${ca.source}`) ?? stranger}`,
-    next: [`when ${ca.source} is the right CA`, advice].join(': '),
+    fix: [`if ${ca.source} is the right CA`, fix].join(', '),
+    next,
   })
 }
 
@@ -143,8 +144,9 @@ export function treeOf({ group }: CertificateEntry): KubeadmTree | undefined {
 
 function notSingle(ca: Group): Problem {
   return problemAt(ca, 'CA_FILE_NOT_SINGLE', {
-    message: `${ca.certificates.length} certificates, where kube-controller-manager signs with a file of exactly one`,
-    next: 'see that --cluster-signing-cert-file in /etc/kubernetes/manifests/kube-controller-manager.yaml names a file with one certificate, before that process next starts',
+    message: `${ca.certificates.length} certificates, but kube-controller-manager signs only with a file that contains one`,
+    fix: 'before kube-controller-manager restarts, set --cluster-signing-cert-file in its manifest to a file with one certificate',
+    next: 'grep -e --cluster-signing-cert-file /etc/kubernetes/manifests/kube-controller-manager.yaml',
   })
 }
 
@@ -165,8 +167,8 @@ export const checkSecrets: SnapshotCheck = ({ collection, links }) =>
     return problemAt(leaf, 'CA_NOT_IN_BUNDLE', {
       message: isUncheckableBy(certificate, ca)
         ? `signed by ${signer}`
-        : `the ca.crt beside it did not sign it; ${signer} did`,
-      next: 'put that CA into ca.crt of the Secret; whoever checks by this Secret refuses the certificate until then',
+        : `signed by ${signer}, not by ca.crt of the same Secret`,
+      fix: 'put that CA into ca.crt of the Secret: until then clients that use this Secret reject the certificate',
     })
   })
 
@@ -185,12 +187,12 @@ export const checkDuplicates: SnapshotCheck = ({ collection }) =>
       return group.certificates.flatMap((entry) => {
         const known = first.get(entry.certificate) ?? entry
         const message = `the same certificate as ${known.entry}`
-        const next = 'remove one of them'
-        return known === entry ? [] : problemAt(entry, 'BUNDLE_MEMBER_DUPLICATE', { message, next })
+        const fix = 'remove one of them'
+        return known === entry ? [] : problemAt(entry, 'BUNDLE_MEMBER_DUPLICATE', { message, fix })
       })
     })
 
-/** API servers sign the tokens of service accounts with sa.key, and take those that a key of sa.pub has signed. */
+/** API servers sign service account tokens with sa.key, and verify them with sa.pub. */
 export const checkServiceAccountKeys: SnapshotCheck = ({ collection }) => {
   const keys = collection.keys.flatMap((key) => {
     const place = key.group.origin.treePlace
@@ -205,13 +207,14 @@ export const checkServiceAccountKeys: SnapshotCheck = ({ collection }) => {
     const { sha256 } = signing.publicKey
     if (first === undefined || taken.some(({ publicKey }) => publicKey?.sha256 === sha256)) return []
     return problemAt(signing, 'KEY_MISMATCH', {
-      message: `${placeText(first)} does not have its public half: tokens of service accounts that are signed here are refused here`,
-      next: commandLine`copy both from a control-plane node whose pods work, or write sa.pub again and restart kube-apiserver: openssl pkey -in ${signing.source} -pubout -out ${first.source}`,
+      message: `${placeText(first)} is not its public key: this API server rejects the service account tokens that it signs`,
+      fix: 'copy both from a control-plane node whose pods work, or write sa.pub again and restart kube-apiserver',
+      next: commandLine`openssl pkey -in ${signing.source} -pubout -out ${first.source}`,
     })
   })
 }
 
-/** Requests that their own key did not sign, and issued certificates with another key than was asked for. */
+/** Requests that their own key did not sign, and issued certificates with another key than that of the request. */
 export const checkRequests: SnapshotCheck = ({ collection }) => [
   ...collection.requests.flatMap((entry) => signatureProblem(entry) ?? []),
   ...collection.groups
@@ -221,8 +224,8 @@ export const checkRequests: SnapshotCheck = ({ collection }) => [
       if (group.owner.kind !== 'issued' || group.owner.request === undefined || leaf === undefined) return []
       if (leaf.certificate.publicKey.sha256 === group.owner.request.request.publicKey.sha256) return []
       return problemAt(leaf, 'KEY_MISMATCH', {
-        message: 'issued for another key than the one in the request beside it',
-        next: 'delete the request and make a new one; look into what signed this',
+        message: 'issued for another key than that of its request',
+        fix: 'delete the request, create a new one, and check the signer',
       })
     }),
 ]
@@ -234,13 +237,14 @@ function signatureProblem(entry: RequestEntry): Problem | undefined {
   if (verdict.ok)
     return problemAt(entry, 'SIGNATURE_UNSUPPORTED', {
       message: `signed with ${request.signatureAlgorithm}, which ${unknownBefore138}`,
-      next: 'create a new request with a key of ECDSA P-256: kcert csr create --key-out FILE',
+      fix: 'create a new request with an ECDSA P-256 key',
+      next: 'kcert csr create --help',
     })
   return problemAt(entry, 'REQUEST_SIGNATURE_WRONG', {
     message:
       verdict.reason === 'cannot-be-checked'
         ? uncheckedText(request)
-        : 'not signed by the key in it, or by an algorithm that the API server does not take',
-    next: 'create a new request with its own private key',
+        : 'not signed by the key in it, or with an algorithm that the API server does not support',
+    fix: 'create a new request with its own private key',
   })
 }

@@ -48,10 +48,10 @@ ${problems.map(problemItem)}</ul>
   )
 }
 
-function problemItem({ severity, code, message, next, ...place }: Problem): Markup {
+function problemItem({ severity, code, message, fix = '', next, ...place }: Problem): Markup {
   const tone = toneOfSeverity[severity]
   return html`<li class="${tone}">${badge(severity, tone)} <strong>${code}</strong> <span>${placeText(place)}</span>
-<p>${message}</p><p>Next: ${next}</p></li>
+<p>${message}</p>${fix === '' ? html`` : html`<p>Fix: ${fix}</p>`}${next === '' ? html`` : html`<pre>${next}</pre>`}</li>
 `
 }
 

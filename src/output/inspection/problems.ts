@@ -15,7 +15,9 @@ const indent = ' '.repeat('critical  '.length)
  * by itself is copied as one line.
  */
 export function problemLines(problems: readonly Problem[], view: View, placesShown = 5): string[] {
-  const groups = Map.groupBy(problems, ({ severity, code, next }) => JSON.stringify([severity, code, next]))
+  const groups = Map.groupBy(problems, ({ severity, code, fix, next }) =>
+    JSON.stringify([severity, code, fix, next]),
+  )
   return worstFirst.flatMap((severity) =>
     [...groups.values()]
       .filter(([problem]) => problem?.severity === severity)
@@ -34,11 +36,12 @@ function groupLines(group: readonly Problem[], view: View, placesShown: number):
   ])
   return group
     .slice(0, 1)
-    .flatMap(({ severity, code, message, next }) => [
+    .flatMap(({ severity, code, message, fix, next }) => [
       `${paint.severity[severity](padded(severity, indent.length - 2))}  ${paint.heading(printable(code))}`,
       ...places,
       ...(more > 0 ? [`${indent}and ${more} more ${plural(more, 'place')} (-o wide shows all)`] : []),
       ...(isOneMessage ? indentedLines(message, indent, view) : []),
+      ...(fix === undefined ? [] : indentedLines(`fix: ${fix}`, indent, view)),
       ...adviceLines({ next: next || undefined }, indent),
     ])
 }

@@ -12,8 +12,14 @@ export function renderShort({ certificates }: InspectionReport): string {
   return joinSections([
     table(wholeWidth, certificates, [
       { title: 'NAME', cell: ({ role, subject }) => role ?? shortName(subject) },
-      { title: 'DAYS', cell: ({ secondsLeft }) => `${Math.floor(secondsLeft / 86_400)}` },
+      { title: 'DAYS', cell: ({ secondsLeft }) => `${daysLeft(secondsLeft)}` },
       { title: 'PATH', cell: ({ source }) => source },
     ]),
   ])
+}
+
+/** Whole days, rounded towards now; -1 for what expired less than a day ago, because 0 is still valid. */
+function daysLeft(seconds: number): number {
+  const days = Math.floor(Math.abs(seconds) / 86_400)
+  return seconds < 0 ? -Math.max(1, days) : days
 }

@@ -69,6 +69,12 @@ function dueCertificates({ certificates }: InspectionReport): CertificateReport[
     if (one.renewalName !== undefined) due.push(one)
     else if (status === 'expired' && one.isCa) expiredCas.add(one.fingerprintSha256)
   }
+  // A worker has no CA to sign with.
+  if (
+    due.length === 0 ||
+    !certificates.some(({ renewalName: name }) => name !== undefined && !name.startsWith('kubelet'))
+  )
+    return []
   // Renewal signs with the CA that is there. One that has expired is replaced first.
   return expiredCas.size === 0
     ? due
