@@ -72,7 +72,7 @@ function reasonOf(name: string): string {
 }
 
 function licenceOf({ license }: Locked): string {
-  return license ?? 'not said in the lock'
+  return license ?? 'not in the lock file'
 }
 
 function licenceTable(list: readonly Locked[]): string {

@@ -52,7 +52,7 @@ test('a server that is not named in its certificate is not the one', () => {
 })
 
 test('what cannot be looked at is unknown, and not wrong', () => {
-  const served = [{ place: '192.0.2.1:6443', host: '192.0.2.1', fault: 'no route leads there' }]
+  const served = [{ place: '192.0.2.1:6443', host: '192.0.2.1', fault: 'no route to host' }]
   const { verdict, not } = evaluated({ served, tokens: undefined, isPublic: undefined })
   expect(verdict).toBe('unknown')
   expect(not.map(({ id, outcome }) => [id, outcome])).toEqual([

@@ -105,7 +105,7 @@ test.each([
     'no duration',
     'default: {usages: [any], duration: soon}',
     undefined,
-    'config: default: duration: "soon" is no duration',
+    'config: default: duration: "soon" is not a duration',
   ],
   [
     'a duration of nothing',

@@ -24,7 +24,7 @@ type Named = Record<string, unknown>
 export abstract class KcertCommand extends Command {
   static override baseFlags = {
     'no-color': Flags.boolean({
-      description: 'never write colours (NO_COLOR=1 does the same)',
+      description: 'disable colored output (as NO_COLOR=1 does)',
       helpGroup: 'GLOBAL',
     }),
   }
@@ -215,7 +215,7 @@ function asKcertError(
   }
   return new KcertError('KCERT_DEFECT', `unexpected ${error.name}: ${error.message}`, {
     why: firstFrame(error),
-    next: 'report it where kcert comes from, with the command line and this text, without secrets',
+    next: 'this is a bug in kcert; please report it, with the command line and this text, without secrets',
     cause: error,
   })
 }

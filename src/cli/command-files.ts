@@ -76,7 +76,7 @@ export function checkStandardInput(inputs: readonly NamedFile[]): void {
   if (one === undefined || other === undefined) return
   const both = one.by === other.by ? `two of ${other.by}` : `${one.by} and ${other.by}`
   throw new KcertError('KCERT_USAGE', `${both} cannot both be standard input`, {
-    why: 'what was read from it once is gone',
+    why: 'standard input can be read only once',
     next: 'name a file for one of them',
   })
 }
@@ -118,29 +118,29 @@ function realPathOf(path: string): string {
 }
 
 function nameless({ by }: NamedFile): KcertError {
-  return new KcertError('KCERT_USAGE', `${by} "" names no file`, {
-    why: 'a variable may be empty that should hold its name',
+  return new KcertError('KCERT_USAGE', `${by} "" is not a file name`, {
+    why: 'a shell variable may be empty',
     next: commandLine`${argumentVector([by])} FILE`,
   })
 }
 
 function unwritable({ by }: NamedFile): KcertError {
   return new KcertError('KCERT_USAGE', `${by} cannot be standard output`, {
-    why: 'the serial numbers that were given before are read from it',
+    why: 'kcert reads the issued serial numbers from it',
     next: commandLine`${argumentVector([by])} FILE`,
   })
 }
 
 function overInput(output: Named, input: Named): KcertError {
   return new KcertError('KCERT_FILE_EXISTS', `${output.by} ${output.path} is the file of ${wordsOf(input)}`, {
-    why: 'what the command reads would be gone, and --force is not meant for that',
+    why: 'the command would overwrite its own input, and --force does not allow that',
     next: 'name another file',
   })
 }
 
 function overOutput(output: Named, other: Named): KcertError {
   return new KcertError('KCERT_USAGE', `${wordsOf(other)} and ${wordsOf(output)} are the same file`, {
-    why: 'the one would be written over the other',
+    why: 'one would overwrite the other',
     next: 'name two files',
   })
 }

@@ -5,7 +5,7 @@ import { canAsk, choose } from './prompts.ts'
 import { tellLine } from './tell-line.ts'
 
 /** Why an error has the same command with --dry-run as advice. */
-export const noTerminal = 'there is no terminal to ask on: look with --dry-run, then add --yes'
+export const noTerminal = 'no terminal to confirm on: check with --dry-run, then add --yes'
 
 export interface ConsentQuestion {
   /** --yes */

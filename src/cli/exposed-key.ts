@@ -5,7 +5,7 @@ import { KcertError } from '../errors/kcert-error.ts'
 /** Returns the refusal of what would print a secret: "a kubeconfig with a token". */
 export function wouldBePrinted(what: string, next: string): KcertError {
   return new KcertError('KCERT_KEY_EXPOSED', `${what} would go to standard output`, {
-    why: 'what is printed ends in logs and histories',
+    why: 'output ends up in logs and shell histories',
     next,
   })
 }
@@ -13,7 +13,7 @@ export function wouldBePrinted(what: string, next: string): KcertError {
 /** The same where a flag allows it. */
 export function printedOnlyByName(what: string, next: string): KcertError {
   return new KcertError('KCERT_KEY_EXPOSED', `${what}, and would go to standard output`, {
-    why: 'what is printed ends in logs and histories, so it is asked for by name',
+    why: 'output ends up in logs and shell histories, so printing a key needs a flag',
     next,
   })
 }
@@ -24,7 +24,7 @@ export function keyBesideReport(flag: string, format: string, next: string): Kce
     'KCERT_KEY_EXPOSED',
     `${flag} prints the key itself, and -o ${format} a report without it`,
     {
-      why: 'reports are kept and sent around, so no key is ever in one',
+      why: 'reports are stored and shared, so they never contain a key',
       next,
     },
   )

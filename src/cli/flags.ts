@@ -114,8 +114,7 @@ export const reportFormats = ['text', 'json', 'yaml'] as const
 export type ReportFormat = (typeof reportFormats)[number]
 
 /** -o of a command that answers with one report. */
-export const reportFormatFlag = (description = 'how to show what was done') =>
-  formatFlag(reportFormats, description)
+export const reportFormatFlag = (description = 'output format') => formatFlag(reportFormats, description)
 
 /** Returns the one operand of a command. */
 export function operand(description: string) {
@@ -256,5 +255,5 @@ export function namedInventory(flags: {
 /** The exit codes of every command that talks to a cluster, for its help. */
 export const clusterExits = {
   [exitCodes.unreachable]: 'the API server could not be reached',
-  [exitCodes.notPermitted]: 'the API server refuses your credentials (401) or the request (403)',
+  [exitCodes.notPermitted]: 'the API server rejects your credentials (401) or the request (403)',
 }

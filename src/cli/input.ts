@@ -90,7 +90,7 @@ export async function readPassword(name: string | undefined, context: Context): 
   const [password = ''] = text.replace(/^\ufeff/, '').split(/\r?\n/, 1)
   if (password !== '') return password
   throw new KcertError('KCERT_USAGE', `the first line of the password file ${sourceName(name)} is empty`, {
-    why: 'the password is the first line, and an empty one protects nothing',
+    why: 'the password is the first line, and must not be empty',
     next: 'write the password into a file of mode 0600, and name that',
   })
 }
@@ -134,8 +134,8 @@ export function inFile<Result>(path: string, read: () => Result): Result {
 
 function checkTerminal({ stdinIsTerminal }: Context): void {
   if (!stdinIsTerminal) return
-  throw new KcertError('KCERT_USAGE', 'standard input is the terminal, and nothing was typed ahead', {
-    why: '"-" reads what another command or a file hands over',
+  throw new KcertError('KCERT_USAGE', 'standard input is a terminal and has no data', {
+    why: '"-" reads from a pipe or a file',
     next: 'name a file instead of "-", or put "< FILE" behind the command',
   })
 }

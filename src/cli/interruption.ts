@@ -51,5 +51,5 @@ export async function whileStoppable<Result>(
 /** What to say where many things are done one by one, and each counts. */
 export function tellChanges(): string {
   const done = changesText()
-  return `${done === '' ? 'nothing was changed' : `what was done stands (${done})`}; the same command does the rest`
+  return `${done === '' ? 'nothing was changed' : `the completed changes stay (${done})`}; run the same command again to continue`
 }

@@ -80,7 +80,7 @@ describe('consent', () => {
     await expect(agreed(context, asked)).rejects.toMatchObject({
       code: 'KCERT_UNCONFIRMED',
       message: 'nothing was changed',
-      why: 'there is no terminal to ask on: look with --dry-run, then add --yes',
+      why: 'no terminal to confirm on: check with --dry-run, then add --yes',
       next: '--dry-run',
     })
     expect(shown()).toBe('')

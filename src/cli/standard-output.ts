@@ -64,7 +64,7 @@ export function surviveFailedWrites(): void {
 function notWritten(cause: Error): KcertError {
   const done = changesText()
   return new KcertError('KCERT_FILE_NOT_WRITTEN', 'standard output could not be written', {
-    why: [cause.message, ...(done === '' ? [] : [`what was done before stands: ${done}`])].join('; '),
+    why: [cause.message, ...(done === '' ? [] : [`completed changes stay: ${done}`])].join('; '),
     next: 'look at where it goes to, and at the space there: df',
     cause,
   })

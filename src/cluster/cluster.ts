@@ -214,9 +214,9 @@ function serverOf(selected: SelectedContext): URL {
   // client-go takes "host:port" for https as well.
   const url = URL.parse(/^[a-z]+:\/\//i.test(text) ? text : `https://${text}`)
   if (url?.username || url?.password) {
-    const what = `the server of context ${JSON.stringify(selected.contextName)} has a password in its URL`
+    const what = `the server of context ${JSON.stringify(selected.contextName)} contains a password in its URL`
     throw unusable(what, {
-      why: 'it would be seen wherever the address of the server is',
+      why: 'the URL is printed in messages and logs',
       next: commandLine`write the user into users: of ${selected.files}`,
     })
   }

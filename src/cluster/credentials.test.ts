@@ -135,7 +135,7 @@ test('a program runs once, again when its answer has expired, and again when the
 })
 
 test.each([
-  ['that is not there', { command: 'no-such-program' }, '', 'there is no such program'],
+  ['that is not there', { command: 'no-such-program' }, '', 'command not found'],
   ['that fails', {}, 'echo canary; exit 3', 'it ended with exit code 3'],
   ['that prints what is not JSON', {}, 'echo canary', 'it printed what is not JSON'],
   ['that prints nothing', {}, '', 'it printed what is not JSON'],
@@ -144,7 +144,7 @@ test.each([
     'that needs a terminal',
     { interactiveMode: 'Always' },
     '',
-    'it asks at the terminal (interactiveMode: Always), and standard input is none',
+    'it needs a terminal (interactiveMode: Always), and standard input is not a terminal',
   ],
   ['of an old API', { apiVersion: 'client.authentication.k8s.io/v1alpha1' }, '', /clients speak/],
 ])('a program %s is said to be, without what it printed', async (_, fields, script, why) => {
@@ -188,7 +188,7 @@ test.each(['certificate-authority', 'client-certificate', 'client-key', 'tokenFi
       ['/dev/zero', 'it is a device, which kcert does not read'],
       ['fifo', 'it is a FIFO, which kcert does not read'],
       ['.', 'it is a folder, which kcert does not read'],
-      ['huge', 'it is larger than 20 MiB, which is as much as kcert reads of one file'],
+      ['huge', 'it is larger than 20 MiB, the most that kcert reads of one file'],
       ['empty', 'it is empty'],
       ['none', 'it does not exist'],
     ] as const) {

@@ -174,7 +174,7 @@ export class Credentials {
       return roots.length > 0 ? roots : undefined
     }
     const blocks = String(ca).match(/-----BEGIN CERTIFICATE-----[^-]*-----END CERTIFICATE-----/g) ?? []
-    if (blocks.length === 0) throw this.#unusable(new Error('the CA holds no certificate in PEM'))
+    if (blocks.length === 0) throw this.#unusable(new Error('the CA contains no PEM certificate'))
     return [...blocks.slice(this.#firstAuthority), ...blocks.slice(0, this.#firstAuthority)]
   }
 
@@ -198,7 +198,7 @@ export class Credentials {
         for (const text of [value].flat()) validateHeaderValue(name, text)
       return headers
     } catch {
-      throw this.#unusable(new Error('the token or a name has a character that no HTTP header may hold'))
+      throw this.#unusable(new Error('the token or a name has a character that is invalid in an HTTP header'))
     }
   }
 
@@ -211,7 +211,7 @@ export class Credentials {
           ? `the client certificate, its key or the CA cannot be used (${code})`
           : messageOf(error)
     const { userName, files, source } = this.#selected
-    return unusable(`the credentials of user ${JSON.stringify(userName)} in ${source} cannot be used`, {
+    return unusable(`invalid credentials of user ${JSON.stringify(userName)} in ${source}`, {
       why: reason,
       next: commandLine`kcert inspect ${files}`,
     })

@@ -72,7 +72,7 @@ function takesTerminal(exec: Fields, command: string, { stdinIsTerminal }: Surro
   throw unusable(`the credential program ${command} cannot be run`, {
     why:
       mode === 'Always'
-        ? 'it asks at the terminal (interactiveMode: Always), and standard input is none'
+        ? 'it needs a terminal (interactiveMode: Always), and standard input is not a terminal'
         : `its interactiveMode is ${JSON.stringify(mode)}`,
     next: 'run it at a terminal, or use a kubeconfig with a token or a certificate',
   })
@@ -122,7 +122,7 @@ function outputOf({ command, args, env, isInteractive, hint }: Program): Promise
       const isAbsent = error.code === 'ENOENT'
       reject(
         unusable(`the credential program ${command} cannot be run`, {
-          why: isAbsent ? 'there is no such program' : `${error.code ?? 'it does not start'}`,
+          why: isAbsent ? 'command not found' : `${error.code ?? 'it does not start'}`,
           next: typeof hint === 'string' && hint !== '' ? hint : commandLine`command -v ${command}`,
         }),
       )

@@ -82,7 +82,7 @@ export class Failures {
     const object = objectIn(body.toString('utf8'))
     if (object !== undefined) return object
     const next = commandLine`${embed(this.#origin.kubectl)} version`
-    throw new MalformedAnswer(purpose, 'what is not a JSON object', next)
+    throw new MalformedAnswer(purpose, 'a response that is not a JSON object', next)
   }
 
   refusal(answer: Answer, { call, isSecond }: Circumstances & { isSecond: boolean }): Refusal {
@@ -124,7 +124,7 @@ export class Failures {
     return new KcertError(
       'KCERT_UNREACHABLE',
       mayHaveHappened
-        ? `${this.#place} was asked to ${call.purpose}, and it is not known whether it did`
+        ? `${this.#place} may or may not have done this: ${call.purpose}`
         : `${this.#place} cannot be reached to ${call.purpose}`,
       {
         why: reason,
@@ -150,7 +150,7 @@ export class Failures {
     const code = codeOfStatus(status)
     switch (status) {
       case 401: {
-        const what = `${this.#place} does not know who asks`
+        const what = `${this.#place} cannot authenticate you (401)`
         return this.#hasExpired
           ? { code: 'KCERT_API_CLIENT_EXPIRED', what, next: commandLine`kcert inspect ${files}` }
           : { code, what, next: commandLine`${kubectl} auth whoami` }
@@ -158,25 +158,27 @@ export class Failures {
       case 403: {
         const command = commandForRight(message)
         const next =
-          command === undefined
-            ? commandLine`${kubectl} auth can-i --list`
-            : commandLine`ask whoever may give the right: ${embed(command)}`
+          command === undefined ? commandLine`${kubectl} auth can-i --list` : commandLine`${embed(command)}`
         return { code, what: `not allowed to ${purpose}`, next }
       }
       case 404:
-        return { code, what: `there is nothing to ${purpose}`, next: 'look at its name, and at --context' }
+        return {
+          code,
+          what: `not found: cannot ${purpose}`,
+          next: commandLine`${kubectl} config current-context`,
+        }
       case 409: {
         if (reason !== 'AlreadyExists')
           return {
             code,
-            what: `changed by somebody else meanwhile: cannot ${purpose}`,
+            what: `changed by another client in the meantime: cannot ${purpose}`,
             next: 'run the command again',
           }
-        const what = `one of its name exists already: cannot ${purpose}`
+        const what = `an object of that name already exists: cannot ${purpose}`
         return { code, what, next: 'choose another name, or delete it first' }
       }
       case 410: {
-        const what = `what was being read is too old now: cannot ${purpose}`
+        const what = `the resource version is too old (410): cannot ${purpose}`
         return { code, what, next: 'run the command again' }
       }
       default:
@@ -241,14 +243,14 @@ function reasonOf({ code, message }: Unanswered, timeoutMs: number): string {
 }
 
 const reasons: Readonly<Record<string, string>> = {
-  ECONNREFUSED: 'nothing listens there: the connection was refused',
-  ENOTFOUND: 'no address is known for that name',
-  EAI_AGAIN: 'the name could not be looked up: the name server does not answer',
-  EHOSTUNREACH: 'no route leads there',
-  ENETUNREACH: 'no route leads there',
-  ECONNRESET: 'the connection was cut',
-  EPIPE: 'the connection was cut',
-  ERR_STREAM_PREMATURE_CLOSE: 'the connection was cut',
-  EPROTO: 'what answers there does not speak TLS',
-  ERR_SSL_WRONG_VERSION_NUMBER: 'what answers there does not speak TLS',
+  ECONNREFUSED: 'connection refused: nothing listens there',
+  ENOTFOUND: 'no such host: the name has no address',
+  EAI_AGAIN: 'the name server does not answer',
+  EHOSTUNREACH: 'no route to host',
+  ENETUNREACH: 'no route to host',
+  ECONNRESET: 'the connection was closed',
+  EPIPE: 'the connection was closed',
+  ERR_STREAM_PREMATURE_CLOSE: 'the connection was closed',
+  EPROTO: 'the server does not speak TLS',
+  ERR_SSL_WRONG_VERSION_NUMBER: 'the server does not speak TLS',
 }

@@ -41,10 +41,11 @@ async function listing(answer: (count: number, call: ApiCall) => ApiObject) {
 
 const broken = (why: string | RegExp) => ({
   code: 'KCERT_UNREACHABLE',
-  message: 'the API server does not answer as one',
+  message: 'invalid response from the API server',
   why: typeof why === 'string' ? why : expect.stringMatching(why),
 })
-const listFault = (fault: string) => broken(`asked to list configmaps in namespace default, it sent ${fault}`)
+const listFault = (fault: string) =>
+  broken(`cannot list configmaps in namespace default: the server sent ${fault}`)
 
 test('refuses a list that goes on with the same continue token', async () => {
   const { failure, calls } = await listing(() => ({ items, metadata: { continue: 'same' } }))
@@ -91,8 +92,8 @@ test('begins a list that is too old on each page again three times, with pauses'
 test.each([
   ['no items', {}, 'no list'],
   ['items that are no list', { items: { canary: 1 } }, 'no list'],
-  ['null among the items', { items: [null] }, 'what is no object'],
-  ['text among the items', { items: ['canary'] }, 'what is no object'],
+  ['null among the items', { items: [null] }, 'an item that is not an object'],
+  ['text among the items', { items: ['canary'] }, 'an item that is not an object'],
   ['an item without metadata', { items: [{ data: 'canary' }] }, 'an object without metadata.name'],
   ['an item whose metadata is null', { items: [{ metadata: null }] }, 'an object without metadata.name'],
   [
@@ -116,7 +117,7 @@ test.each(['null', '[]', '"canary"', '7', 'canary', '', '{"metadata":[]}', '{"me
     server.faults.add({ kind: 'hostile', verb: 'get', answer: (response) => response.end(body) })
     expect(await failureOf(() => cluster.objects.get(one))).toMatchObject(
       broken(
-        /^asked to read configmaps "one" in namespace default, it sent (what is not a JSON object|an object without metadata\.name)$/,
+        /^cannot read configmaps "one" in namespace default: the server sent (a response that is not a JSON object|an object without metadata\.name)$/,
       ),
     )
   },
@@ -130,7 +131,7 @@ async function watchFailure(answer: (response: ServerResponse) => void): Promise
 }
 
 const watchFault = (fault: string) =>
-  broken(`asked to watch configmaps in namespace default, it sent ${fault}`)
+  broken(`cannot watch configmaps in namespace default: the server sent ${fault}`)
 
 test.each([
   'canary',
@@ -143,12 +144,12 @@ test.each([
   '{"type":"BOOKMARK","object":null}',
 ])('refuses the watch line %s', async (line) => {
   expect(await watchFailure((response) => response.write(`${line}\n`))).toMatchObject(
-    watchFault('a line that is no watch event'),
+    watchFault('a line that is not a watch event'),
   )
 })
 
 test.each([
-  ['null', 'what is no object'],
+  ['null', 'an item that is not an object'],
   ['{"data":"canary"}', 'an object without metadata.name'],
 ])('refuses a watch event whose object is %s', async (object, fault) => {
   const line = `{"type":"ADDED","object":${object}}\n`

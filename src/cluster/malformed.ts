@@ -12,8 +12,8 @@ export const mostObjects = 500_000
 /** An answer that no API server sends. The same call would get it again, so it is not repeated. */
 export class MalformedAnswer extends KcertError {
   constructor(purpose: string, fault: string, next?: string) {
-    super('KCERT_UNREACHABLE', 'the API server does not answer as one', {
-      why: `asked to ${purpose}, it sent ${fault}`,
+    super('KCERT_UNREACHABLE', 'invalid response from the API server', {
+      why: `cannot ${purpose}: the server sent ${fault}`,
       next: next ?? 'kubectl get --raw /version',
     })
   }

@@ -214,7 +214,7 @@ async function readPage(
 
 /** Returns an object as every API server sends it: with a name, and fields of their types. Throws MalformedAnswer. */
 export function checkedObject(value: unknown, { resource }: Resource, purpose: string): ApiObject {
-  if (!isObject(value)) throw new MalformedAnswer(purpose, 'what is no object')
+  if (!isObject(value)) throw new MalformedAnswer(purpose, 'an item that is not an object')
   if (!isObject(value.metadata) || textOf(value.metadata.name) === undefined)
     throw new MalformedAnswer(purpose, 'an object without metadata.name')
   const read = shaped(value, resource)

@@ -204,7 +204,7 @@ function taken(
     default:
       break
   }
-  throw new MalformedAnswer(purpose, 'a line that is no watch event')
+  throw new MalformedAnswer(purpose, 'a line that is not a watch event')
 }
 
 function resourceVersionOf(object: ApiObject): string | undefined {

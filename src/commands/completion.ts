@@ -4,15 +4,14 @@ import { KcertCommand } from '../cli/base-command.ts'
 import { type ExitCode, exitCodes } from '../errors/codes.ts'
 
 export default class Completion extends KcertCommand {
-  static override summary = 'Print what makes a shell complete the command lines of kcert.'
+  static override summary = 'Print a shell completion script.'
 
   static override description =
-    `Commands, flags, the values of flags and file names, each with what it does where the shell shows that. Everything is in the
-script, so that a Tab starts no program; after an update of kcert it is made anew by the line in your shell's start file.
+    `Completes commands, flags, flag values and file names, with descriptions where the shell shows them. The script contains all of it,
+so pressing Tab starts no program. The line in your shell's start file creates the script again after an update of kcert.
 
-As a plugin of kubectl (kubectl kcert inspect …) kcert is completed by kubectl's own completion, through kubectl_complete-kcert,
-which npm installs beside it. Of the single executable make links with these names: ln -s kcert kubectl-kcert; ln -s kcert
-kubectl_complete-kcert.`
+For the kubectl plugin (kubectl kcert inspect …), kubectl's own completion calls kubectl_complete-kcert, which npm installs. For the
+single executable, create links with these names: ln -s kcert kubectl-kcert; ln -s kcert kubectl_complete-kcert.`
 
   static override exitCodes = {
     [exitCodes.done]: 'the script is printed',
@@ -29,7 +28,7 @@ kubectl_complete-kcert.`
 
   static override args = {
     shell: Args.string({
-      description: 'the shell that shall complete',
+      description: 'shell: bash, zsh or fish',
       required: true,
       options: ['bash', 'zsh', 'fish'],
       ignoreStdin: true,

@@ -77,7 +77,7 @@ test('a profile allows no more than its usages', () => {
 })
 
 const pem = '-----BEGIN CERTIFICATE-----\nAAAA\n-----END CERTIFICATE-----\n'
-const cut = new KcertError('KCERT_UNREACHABLE', 'the connection was cut')
+const cut = new KcertError('KCERT_UNREACHABLE', 'the connection was closed')
 const conflict = new KcertError('KCERT_API_CONFLICT', 'not what it was')
 
 test('a write that never arrived is said to have failed, and nothing is there', async () => {

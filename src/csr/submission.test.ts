@@ -8,7 +8,7 @@ import { type SubmissionChoice, submitRequest } from './submission.ts'
 const request = clientRequest({ name: 'node-1' })
 const bytes: SubmissionChoice = { dryRun: false, sameBy: 'bytes' }
 const key: SubmissionChoice = { dryRun: false, sameBy: 'key' }
-const unreachable = new KcertError('KCERT_UNREACHABLE', 'the connection was cut')
+const unreachable = new KcertError('KCERT_UNREACHABLE', 'the connection was closed')
 
 test('a request that is not there is created, with what its owner decides and nothing else', async () => {
   const api = requestsInMemory()

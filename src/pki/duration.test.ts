@@ -19,9 +19,9 @@ test.each([
 })
 
 test.each(['', '5', '1y', 'h', '1h ', '1 h', '0x1h', '1e3h', '--1h', '999999999h', `${'1h'.repeat(60)}`])(
-  '"%s" is no duration',
+  '"%s" is not a duration',
   (text) => {
-    expect(() => parseDuration(text)).toThrow(/is no duration/)
+    expect(() => parseDuration(text)).toThrow(/is not a duration/)
   },
 )
 

@@ -45,7 +45,7 @@ export function formatDuration(ms: number): string {
 
 function refusal(text: string, by: string | undefined, why: string): KcertError {
   const shown = text.length > 40 ? `${text.slice(0, 40)}…` : text
-  return new KcertError('KCERT_USAGE', `${by === undefined ? '' : `${by} `}"${shown}" is no duration`, {
+  return new KcertError('KCERT_USAGE', `${by === undefined ? '' : `${by} `}"${shown}" is not a duration`, {
     why,
   })
 }

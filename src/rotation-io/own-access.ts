@@ -103,7 +103,7 @@ async function callAsOwn(ask: Ask, call: ApiCall): Promise<ApiObject> {
   if (answer.status < 300) {
     const object = objectIn(answer.body)
     if (object !== undefined) return object
-    throw new MalformedAnswer(purpose, 'what is not a JSON object')
+    throw new MalformedAnswer(purpose, 'a response that is not a JSON object')
   }
   const { status } = answer
   const why = messageIn(answer.body) ?? `HTTP status ${status}`

@@ -250,7 +250,7 @@ describe('whatever fails', () => {
       return fs.writeSync(descriptor, Buffer.alloc(bytes.length), from, length, position)
     })
     expect(errorOf(() => writeFileAtomically(path, fresh, { mode: 0o644 }, lying)).why).toBe(
-      'what was read back is not what was written',
+      'the file does not contain the bytes that were written',
     )
     expect([content(), fs.readdirSync(folder)]).toEqual([old, ['metrics.prom']])
   })
@@ -274,7 +274,7 @@ describe('a private key', () => {
     expect(errorOf(() => writeFileAtomically(link, 'key', { mode: 0o600, secret: true }))).toMatchObject({
       code: 'KCERT_FILE_EXISTS',
       message: `${link} is a symbolic link, and a private key is not written through it`,
-      why: 'whoever made the link decides where the key would lie',
+      why: 'the owner of the link controls where the key is written',
       next: 'name the file that is meant, or remove the link',
     })
     expect(content()).toBe('old')
@@ -304,7 +304,7 @@ test('a file that an exclusive write finds is refused before anything is written
     errorOf(() => writeFileAtomically(path, 'new', { mode: 0o600, exclusive: true }, calls)),
   ).toMatchObject({
     message: `${path} exists and is not replaced`,
-    why: 'it may hold the only copy of something',
+    why: 'it may be the only copy',
     next: 'name another file, or move this one away',
   })
   expect(names).toEqual(['lstatSync', 'lstatSync'])
@@ -365,16 +365,21 @@ test('a write asks for no more bytes than are left, and fails when the system ta
     return 0
   })
   expect(errorOf(() => writeFileAtomically(path, 'new', { mode: 0o644 }, stuck)).why).toBe(
-    'the system takes no more bytes',
+    'the system accepts no more bytes',
   )
 })
 
 test.each([
   ['as it was written, one byte at a time', 'abc', 1, undefined],
-  ['shorter', 'ab', 64, 'what was read back is not what was written'],
-  ['longer', 'abcd', 64, 'what was read back is not what was written'],
-  ['longer by much, one byte at a time', 'abcdefgh', 1, 'what was read back is not what was written'],
-  ['other', 'abd', 64, 'what was read back is not what was written'],
+  ['shorter', 'ab', 64, 'the file does not contain the bytes that were written'],
+  ['longer', 'abcd', 64, 'the file does not contain the bytes that were written'],
+  [
+    'longer by much, one byte at a time',
+    'abcdefgh',
+    1,
+    'the file does not contain the bytes that were written',
+  ],
+  ['other', 'abd', 64, 'the file does not contain the bytes that were written'],
 ])('content that is read back %s', (_, found, atOnce, why) => {
   let reads = 0
   const calls = callsWith((name, args) => {
@@ -408,8 +413,8 @@ test.each([
   ['ENOTSUP', undefined],
   ['ENOSYS', undefined],
   ['EACCES', undefined],
-  ['EIO', 'its folder could not be made durable: EIO: told to fail'],
-  [undefined, 'its folder could not be made durable: undefined: told to fail'],
+  ['EIO', 'the folder could not be synced to disk: EIO: told to fail'],
+  [undefined, 'the folder could not be synced to disk: undefined: told to fail'],
 ])('a folder that answers %s to fsync', (code, why) => {
   let syncs = 0
   const calls = callsWith((name) => {

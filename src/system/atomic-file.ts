@@ -132,7 +132,7 @@ function writeAll(descriptor: number, bytes: Uint8Array, calls: FileCalls): void
   let written = 0
   while (written < bytes.length) {
     const count = calls.writeSync(descriptor, bytes, written, bytes.length - written, written)
-    if (count === 0) throw new Error('the system takes no more bytes')
+    if (count === 0) throw new Error('the system accepts no more bytes')
     written += count
   }
 }
@@ -147,7 +147,8 @@ export function checkWritten(descriptor: number, bytes: Uint8Array, calls: FileC
     total += count
     if (count === 0 || total === found.length) break
   }
-  if (!found.subarray(0, total).equals(bytes)) throw new Error('what was read back is not what was written')
+  if (!found.subarray(0, total).equals(bytes))
+    throw new Error('the file does not contain the bytes that were written')
 }
 
 /** Makes new names in a folder durable. Throws KCERT_FILE_NOT_WRITTEN. */
@@ -164,7 +165,7 @@ export function syncFolder(path: string, folder: string, calls: FileCalls): void
     if (['EINVAL', 'ENOTSUP', 'ENOSYS', 'EACCES'].includes(systemCode(error) ?? '')) return
     const what = `${path} has its new content, but may lose it in a power failure`
     throw new KcertError('KCERT_FILE_NOT_WRITTEN', what, {
-      why: `its folder could not be made durable: ${messageOf(error)}`,
+      why: `the folder could not be synced to disk: ${messageOf(error)}`,
       next: 'look at the disk (dmesg), then run the command again',
       cause: error,
     })
@@ -183,7 +184,7 @@ export function removeQuietly(path: string, calls: Pick<FileCalls, 'unlinkSync'>
 /** Returns the error of a write that may not replace anything. */
 export function alreadyThere(path: string): KcertError {
   return new KcertError('KCERT_FILE_EXISTS', `${path} exists and is not replaced`, {
-    why: 'it may hold the only copy of something',
+    why: 'it may be the only copy',
     next: 'name another file, or move this one away',
   })
 }
@@ -191,7 +192,7 @@ export function alreadyThere(path: string): KcertError {
 function linked(path: string): KcertError {
   const what = `${path} is a symbolic link, and a private key is not written through it`
   return new KcertError('KCERT_FILE_EXISTS', what, {
-    why: 'whoever made the link decides where the key would lie',
+    why: 'the owner of the link controls where the key is written',
     next: 'name the file that is meant, or remove the link',
   })
 }

@@ -85,7 +85,7 @@ describe('one file', () => {
     const path = made('huge.pem', '')
     truncateSync(path, largestFileBytes + 1)
     expect(text(readFile(path))).toBe(
-      'too-large: is larger than 20 MiB, which is as much as kcert reads of one file',
+      'too-large: is larger than 20 MiB, the most that kcert reads of one file',
     )
   })
 
@@ -228,7 +228,7 @@ describe('a folder', () => {
     truncateSync(join(folder, 'stores/all.der'.replace('der', 'yaml')), largestFileBytes + 1)
     // The zeros behind the text are beyond the beginning that is looked at.
     expect(walked(join(folder, 'stores'))).toEqual([
-      'stores/all.yaml = too-large: is larger than 20 MiB, which is as much as kcert reads of one file',
+      'stores/all.yaml = too-large: is larger than 20 MiB, the most that kcert reads of one file',
     ])
   })
 

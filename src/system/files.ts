@@ -20,7 +20,7 @@ import type { FileFacts, Source, UnreadableSource } from '../inspection/source.t
 export const largestFileBytes = 20 * 1024 * 1024
 
 const tooLargeDetailFor = (limit: number): string =>
-  `is larger than ${limit / 1024 / 1024} MiB, which is as much as kcert reads of one file`
+  `is larger than ${limit / 1024 / 1024} MiB, the most that kcert reads of one file`
 
 /** In words, for whoever named it. */
 export const tooLargeDetail = tooLargeDetailFor(largestFileBytes)

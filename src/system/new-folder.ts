@@ -21,7 +21,7 @@ export function makeFolders(path: string, mode: number): void {
     fs.mkdirSync(path, { mode })
   } catch (error) {
     if (systemCode(error) === 'EEXIST') return
-    throw new KcertError('KCERT_FILE_NOT_WRITTEN', `the folder ${path} cannot be made`, {
+    throw new KcertError('KCERT_FILE_NOT_WRITTEN', `cannot create the folder ${path}`, {
       why: messageOf(error),
       next: commandLine`name another, or look at the one above: ls -ld ${above}`,
       cause: error,

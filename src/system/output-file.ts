@@ -21,7 +21,7 @@ export function checkKeyPath(path: string, { replace }: OutputChoice): void {
   if (found.isFile()) return
   const what = `${path} is ${kindOf(found)}, and a private key is not written to it`
   throw new KcertError('KCERT_FILE_EXISTS', what, {
-    why: 'the key would end where somebody else may read it',
+    why: 'other users could read the key there',
     next: 'name a file',
   })
 }
@@ -85,7 +85,7 @@ function statOf(path: string): fs.Stats | undefined {
 function exists(path: string, found: fs.Stats): KcertError {
   const kind = found.isFile() ? '' : ` (${kindOf(found)})`
   return new KcertError('KCERT_FILE_EXISTS', `${path} exists${kind} and is not replaced`, {
-    why: 'it may hold the only copy of something',
+    why: 'it may be the only copy',
     next: found.isFile() ? 'name another file, or add --force to replace it' : 'name another file',
   })
 }

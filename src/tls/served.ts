@@ -53,13 +53,13 @@ export function reasonOf(error: Error, timeoutMs: number): string {
   return code === undefined ? first.message : `${first.message} (${code})`
 }
 
-const noRoute = 'no route leads there'
+const noRoute = 'no route to host'
 const closed = 'the connection was closed before a certificate came'
-const noTls = 'what answers there does not speak TLS'
+const noTls = 'the server does not speak TLS'
 const reasons: Readonly<Record<string, string>> = {
-  ECONNREFUSED: 'nothing listens there: the connection was refused',
-  ENOTFOUND: 'no address is known for that name',
-  EAI_AGAIN: 'the name could not be looked up: the name server does not answer',
+  ECONNREFUSED: 'connection refused: nothing listens there',
+  ENOTFOUND: 'no such host: the name has no address',
+  EAI_AGAIN: 'the name server does not answer',
   EHOSTUNREACH: noRoute,
   ENETUNREACH: noRoute,
   ECONNRESET: closed,

@@ -73,7 +73,7 @@ describeOnCluster('the life of a request', () => {
       await until(async () => {
         const { exit, stdout, stderr } = await kcert(args, at('ann.conf'))
         if (exit === 0) return true
-        const [, command] = /ask whoever may give the right: (.*)/.exec(stdout + stderr) ?? []
+        const [, command] = /next: (kubectl create .*)/.exec(stdout + stderr) ?? []
         expect(command, stdout + stderr).toBeDefined()
         // The API server may not have heard of a right that was given just now.
         if (rights.includes(command!)) return false

@@ -75,7 +75,7 @@ test('as many objects as a file may hold take no more than 512 MiB', () => {
 test('a file that is larger is refused, with the limit and how to split it', () => {
   const { status, stderr } = run('inspect', written('larger.pem', otherCertificates(largestFileBytes + 2000)))
   expect(status).toBe(2)
-  expect(stderr).toContain('larger.pem is larger than 20 MiB, which is as much as kcert reads of one file')
+  expect(stderr).toContain('larger.pem is larger than 20 MiB, the most that kcert reads of one file')
   expect(stderr).toContain("csplit -sz -n 6 -f DIR/part- FILE '/-----BEGIN/' '{*}'")
 })
 

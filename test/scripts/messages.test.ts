@@ -137,17 +137,17 @@ test.each([
   [
     ['ca', 'init', '--cn', 'x', '--out', 'x.pem', '--key-out', 'x.key', '--expiry', 'foo'],
     2,
-    'KCERT_USAGE: --expiry "foo" is no duration',
+    'KCERT_USAGE: --expiry "foo" is not a duration',
   ],
   [
     ['ca', 'init', '--cfssl', 's.json', '--out', 'x.pem', '--key-out', 'x.key'],
     2,
-    'KCERT_CFSSL_INVALID: the cfssl request cannot be followed: ca.expiry: "foo" is no duration',
+    'KCERT_CFSSL_INVALID: the cfssl request cannot be followed: ca.expiry: "foo" is not a duration',
   ],
   [
     ['ca', 'sign', 'a.csr', ...authority, '--usage', 'server auth', '--duration', 'foo', '--out', '-'],
     2,
-    '--duration "foo" is no duration',
+    '--duration "foo" is not a duration',
   ],
   [
     ['ca', 'sign', '-', ...authority, '--profile', 'server', '--out', '-'],
@@ -160,7 +160,7 @@ test.each([
     2,
     'RSA of other lengths from 2048 to 4096 that 8 divides',
   ],
-  [['completion'], 2, 'SHELL is missing\nwhy: it is the shell that shall complete\n'],
+  [['completion'], 2, 'SHELL is missing\nwhy: it is shell: bash, zsh or fish\n'],
   [['csr', 'check', '--usage', 'client auth'], 2, 'REQUEST is missing\nwhy: it is a request in PEM or DER'],
   [['ca', 'bundle', 'a.csr'], 3, 'next: kcert inspect a.csr'],
   [

@@ -127,8 +127,8 @@ test('what is not reached is exit 4, what speaks no TLS exit 3, and wrong usage 
     ),
   )
   expect(sessions.map(({ exit }) => exit)).toEqual([4, 3, 2, 2, 2])
-  expect(sessions[0]!.stdout).toContain('UNREACHABLE: nothing listens there: the connection was refused')
-  expect(sessions[1]!.stdout).toContain('NO_CERTIFICATE: what answers there does not speak TLS')
+  expect(sessions[0]!.stdout).toContain('UNREACHABLE: connection refused: nothing listens there')
+  expect(sessions[1]!.stdout).toContain('NO_CERTIFICATE: the server does not speak TLS')
   expect(sessions[2]!.stderr).toContain('next: kcert probe --all')
   expect(sessions[3]!.stderr).toContain('next: kcert probe kubernetes:6443')
 })

@@ -45,7 +45,7 @@ test.each([
   [['--phase', '3', '--all'], '--phase and --all are mutually exclusive'],
   [['--through', '12', '--all'], 'are mutually exclusive'],
   [['--ca', 'etcd'], 'invalid --ca "etcd"'],
-  [['--pace', 'fast'], '--pace "fast" is no duration'],
+  [['--pace', 'fast'], '--pace "fast" is not a duration'],
   [['--ca-cert', 'ca.crt'], '--ca-key'],
   [['plam'], 'plam'],
 ])('%s is wrong usage, and says why', (args, text) => {

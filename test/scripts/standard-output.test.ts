@@ -35,18 +35,18 @@ test.skipIf(!hasFull).each([
   [['inspect', 'ca.pem', '-o', 'json'], ''],
   [['verify', 'ca.pem', '--roots', 'ca.pem'], ''],
   [['key', 'generate', '--out', '-'], ''],
-  [['key', 'generate', '--out', 'new.pem'], '; what was done before stands: new.pem is written'],
+  [['key', 'generate', '--out', 'new.pem'], '; completed changes stay: new.pem is written'],
   [
     ['ca', 'init', '--cn', 'x', '--out', 'new.pem', '--key-out', 'new.key'],
-    '; what was done before stands: new.ledger.jsonl has a new line, new.key is written, new.pem is written',
+    '; completed changes stay: new.ledger.jsonl has a new line, new.key is written, new.pem is written',
   ],
   [
     ['ca', 'sign', 'a.csr', ...authority, '--profile', 'server', '--out', '-'],
-    '; what was done before stands: ca.ledger.jsonl has a new line',
+    '; completed changes stay: ca.ledger.jsonl has a new line',
   ],
   [
     ['csr', 'create', '--user', 'ann', '--key-out', 'ann.key'],
-    '; what was done before stands: ann.key is written',
+    '; completed changes stay: ann.key is written',
   ],
 ])(
   '%j on a full disk says that standard output was not written, and what stands all the same',

@@ -288,7 +288,7 @@ describe('bad input is told with what, why and next', () => {
       'a time',
       ['server.crt', '--roots', 'ca.crt', '--at', 'soon'],
       2,
-      /^KCERT_USAGE: time "soon" is not understood\nnext: /,
+      /^KCERT_USAGE: invalid time "soon"\nnext: /,
     ],
     [
       'an empty name',

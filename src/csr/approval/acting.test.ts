@@ -60,7 +60,7 @@ async function evaluateAndAct(api: RequestsInMemory, name: string, what = doing(
 
 const conditions = (api: RequestsInMemory, name = 'a') => api.peek(name)?.status?.conditions ?? []
 const conflict = new KcertError('KCERT_API_CONFLICT', 'not what it was')
-const unreachable = new KcertError('KCERT_UNREACHABLE', 'the connection was cut')
+const unreachable = new KcertError('KCERT_UNREACHABLE', 'the connection was closed')
 
 test('what the policy approves gets the condition, and keeps the conditions that it had', async () => {
   const api = requestsInMemory()
