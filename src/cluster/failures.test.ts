@@ -126,9 +126,7 @@ test('what is not allowed, in the server’s words', async () => {
     code: 'KCERT_API_FORBIDDEN',
     message: 'not allowed to read nodes "n1"',
     why: expect.stringContaining('User "ann" cannot get resource "nodes"'),
-    next: expect.stringMatching(
-      /^kubectl create clusterrole get-nodes .* --user=ann$/,
-    ),
+    next: expect.stringMatching(/^kubectl create clusterrole get-nodes .* --user=ann$/),
   })
 })
 
