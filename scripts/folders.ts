@@ -125,6 +125,7 @@ export const testFolders: Readonly<Record<string, string>> = {
   scripts: 'the built program: whole commands',
   guides: 'the built program: the commands of docs/guides',
   'supply-chain': 'the built package',
+  release: 'the files of a release, each used as a new user would',
   bench: 'records of `npm run bench`',
   lab: 'a real cluster',
   truth: 'recorded cases of other projects',

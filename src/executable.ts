@@ -9,21 +9,30 @@ const parts = Buffer.from(getRawAsset('parts'))
 const scripts = loadScripts({
   has: (name) => assets.has(name) || assets.has(`${name}.zst`),
   bytes,
-  code: (name) => (assets.has(`${name}.code`) ? new Uint8Array(getRawAsset(`${name}.code`)) : undefined),
+  code: compiledCode,
   path: (name) => `kcert/dist/${name}`,
 })
 
 /** Returns a script, put together from its parts (scripts/release/executable.ts), which other scripts have too. */
 function bytes(name: string): Buffer {
-  if (assets.has(`${name}.zst`)) {
-    const { zstdDecompressSync } = process.getBuiltinModule('node:zlib')
-    return zstdDecompressSync(new Uint8Array(getRawAsset(`${name}.zst`)))
-  }
+  const whole = decompressed(`${name}.zst`)
+  if (whole !== undefined) return whole
   const places = Buffer.from(getRawAsset(name))
   const own: Buffer[] = []
   for (let at = 0; at < places.length; at += 8)
     own.push(parts.subarray(places.readUInt32LE(at), places.readUInt32LE(at + 4)))
   return Buffer.concat(own)
+}
+
+function compiledCode(name: string): Uint8Array | undefined {
+  const asset = `${name}.code`
+  return assets.has(asset) ? new Uint8Array(getRawAsset(asset)) : decompressed(`${asset}.zst`)
+}
+
+function decompressed(asset: string): Buffer | undefined {
+  if (!assets.has(asset)) return undefined
+  const { zstdDecompressSync } = process.getBuiltinModule('node:zlib')
+  return zstdDecompressSync(new Uint8Array(getRawAsset(asset)))
 }
 
 // What npm installs as a program of its own is here a link to this one: kubectl runs it to complete `kubectl kcert …`.

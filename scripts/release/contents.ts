@@ -47,6 +47,9 @@ const completions = {
   fish: 'share/fish/vendor_completions.d/kcert.fish',
 }
 
+// By these names kubectl finds its plugin, and the plugin's completion.
+const links = ['kubectl-kcert', 'kubectl_complete-kcert']
+
 /** Writes what a package contains below `prefix`. Man pages are not compressed yet. */
 export function writeContents(executable: string, prefix: string, release: Release): void {
   const write = (name: string, text: string): void => {
@@ -57,9 +60,9 @@ export function writeContents(executable: string, prefix: string, release: Relea
   mkdirSync(join(prefix, 'bin'), { recursive: true })
   copyFileSync(executable, join(prefix, 'bin/kcert'))
   chmodSync(join(prefix, 'bin/kcert'), 0o755)
-  for (const name of ['kubectl-kcert', 'kubectl_complete-kcert'])
-    symlinkSync('kcert', join(prefix, 'bin', name))
+  for (const name of links) symlinkSync('kcert', join(prefix, 'bin', name))
   for (const [name, text] of releasedManPages(release)) write(`share/man/man1/${name}`, text)
+  for (const name of links) write(`share/man/man1/${name}.1`, '.so man1/kcert.1\n')
   for (const [shell, path] of Object.entries(completions))
     write(path, execFileSync(process.execPath, ['bin/run.js', 'completion', shell], { encoding: 'utf8' }))
 }

@@ -9,9 +9,8 @@ import { type Arch, archNames, newestGlibc } from './node.ts'
 
 const maintainer = 'kcert maintainers <maintainers@kcert.invalid>'
 
-// lintian finds in the executable what Node.js contains. Debian's own nodejs cannot be used: an executable needs the Node.js that it was built with.
-const overrides = `# One file with Node.js, which is linked with its own OpenSSL, zlib and others.
-kcert: embedded-library
+const overrides = `# The executable contains Node.js as its project builds it, which is not position-independent.
+kcert: hardening-no-pie *
 `
 
 /** Builds the .deb of an architecture in `target` and returns its file name. */
@@ -38,6 +37,7 @@ export function buildDeb(
   }
   write('usr/share/doc/kcert/copyright', copyright())
   write('usr/share/doc/kcert/changelog.gz', gzipSync(changelog(release), { level: 9 }))
+  write('usr/share/doc/kcert/THIRD-PARTY.txt.gz', gzipSync(thirdPartyLicenses(), { level: 9 }))
   write('usr/share/lintian/overrides/kcert', overrides)
   const size = sizeOf(root)
   write('DEBIAN/control', control(arch, release, size))
@@ -91,7 +91,7 @@ function copyright(): string {
 
 Copyright: the kcert authors
 
-The executable contains Node.js and the packages below.
-
-${thirdPartyLicenses()}`
+The executable contains Node.js and packages of npm. Their licenses are in
+/usr/share/doc/kcert/THIRD-PARTY.txt.gz.
+`
 }

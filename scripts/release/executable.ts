@@ -66,10 +66,7 @@ function scriptAssets(folder: string): Record<string, string> {
     if (name === 'package.json') continue
     const text = readFileSync(`dist/${name}`, 'latin1')
     if (name.startsWith('packages/')) {
-      write(
-        `${name}.zst`,
-        zstdCompressSync(Buffer.from(text, 'latin1'), { params: { [zlib.ZSTD_c_compressionLevel]: 19 } }),
-      )
+      write(`${name}.zst`, compressed(Buffer.from(text, 'latin1')))
       continue
     }
     const own = text.split(/(?<=\n)(?=\$define\()/)
@@ -107,15 +104,24 @@ function compiledCode(node: readonly string[], folder: string): Record<string, s
       stdio: 'ignore',
     })
   const kept = join(folder, 'kcert')
-  return Object.fromEntries(
-    readdirSync(kept).map((file) => {
-      const path = join(kept, file)
-      // Once: what lies in the executable is not written again.
-      writeFileSync(path, onlyCopy(readFileSync(path))!)
-      // commands.csr.list.js-BUILD-VERSION is of commands/csr/list.js.
-      return [`${file.replace(/\.js-.*/s, '').replaceAll('.', '/')}.js.code`, path]
-    }),
-  )
+  const assets = readdirSync(kept).map((file) => {
+    const path = join(kept, file)
+    // commands.csr.list.js-BUILD-VERSION is of commands/csr/list.js.
+    const name = `${file.replace(/\.js-.*/s, '').replaceAll('.', '/')}.js`
+    const code = onlyCopy(readFileSync(path))
+    if (code === undefined) throw new Error(`the code of ${name} is damaged`)
+    const isPlain = plainCode.test(name)
+    writeFileSync(path, isPlain ? code : compressed(code))
+    return [`${name}.code${isPlain ? '' : '.zst'}`, path] as const
+  })
+  return Object.fromEntries(assets)
+}
+
+// The starts that docs/benchmarks.md measures. To decompress costs others a few milliseconds, and saves 10 MB on disk.
+const plainCode = /^(?:commands\/inspect|cli\/[a-z-]+)\.js$/
+
+function compressed(bytes: Uint8Array): Uint8Array {
+  return zstdCompressSync(bytes, { params: { [zlib.ZSTD_c_compressionLevel]: 19 } })
 }
 
 async function writeExecutable(

@@ -1,0 +1,304 @@
+import { execFile } from 'node:child_process'
+import { cpSync, existsSync, globSync, mkdirSync, readdirSync, readFileSync, writeFileSync } from 'node:fs'
+import { createServer } from 'node:http'
+import type { AddressInfo } from 'node:net'
+import { join, resolve } from 'node:path'
+import { promisify } from 'node:util'
+import { sha256 } from './indexes.ts'
+import { type Arch, archNames, launcherOf } from './node.ts'
+
+// Each file of a release, used as a new user would. A trial throws if the file does not do what README.md says, and returns what was
+// seen. `files` is the folder of the release, `folder` an empty one.
+
+const execute = promisify(execFile)
+const example = resolve('examples/kubelet.kubeconfig')
+
+interface Answer {
+  readonly stdout: string
+  readonly stderr: string
+  readonly exit: number
+}
+
+async function run(program: string, args: readonly string[], cwd = '/'): Promise<Answer> {
+  const env = {
+    PATH: process.env.PATH,
+    HOME: '/nonexistent',
+    NO_COLOR: '1',
+    LC_ALL: 'C.UTF-8',
+    MANPAGER: 'cat',
+  }
+  try {
+    return { ...(await execute(program, [...args], { cwd, env, maxBuffer: 1 << 26 })), exit: 0 }
+  } catch (error) {
+    const {
+      stdout = '',
+      stderr = '',
+      code,
+    } = error as { stdout?: string; stderr?: string; code?: number | string }
+    if (typeof code !== 'number') throw error
+    return { stdout, stderr, exit: code }
+  }
+}
+
+async function must(program: string, args: readonly string[], cwd?: string): Promise<string> {
+  const { stdout, stderr, exit } = await run(program, args, cwd)
+  if (exit !== 0) throw new Error(`${program} ${args.join(' ')} exits ${exit}: ${stderr || stdout}`)
+  return stdout
+}
+
+/** Throws unless kcert prints its version and finds the expired CA of the example. */
+async function answers(command: readonly string[], input = example): Promise<string> {
+  const [program = '', ...words] = command
+  const version = (await must(program, [...words, '--version'])).trim()
+  const inspected = await run(program, [...words, 'inspect', input])
+  if (inspected.exit !== 3 || !inspected.stdout.includes('CERT_EXPIRED') || inspected.stderr !== '')
+    throw new Error(
+      `${command.join(' ')} inspect exits ${inspected.exit}: ${inspected.stderr || inspected.stdout}`,
+    )
+  return version
+}
+
+function fileIn(files: string, pattern: string): string {
+  const [name] = globSync(pattern, { cwd: files })
+  if (name === undefined) throw new Error(`the release has no ${pattern}`)
+  return join(files, name)
+}
+
+/** All files have the checksums of SHA256SUMS, and each file is listed. */
+export async function tryChecksums(files: string): Promise<string> {
+  const listed = (await must('sha256sum', ['--check', 'SHA256SUMS'], files)).trim().split('\n')
+  const unlisted = readdirSync(files).filter(
+    (name) => !name.startsWith('SHA256SUMS') && !listed.includes(`${name}: OK`),
+  )
+  if (unlisted.length > 0) throw new Error(`not in SHA256SUMS: ${unlisted.join(', ')}`)
+  return `SHA256SUMS: ${listed.length} files`
+}
+
+/** `npm install -g` brings one package and no other. */
+export async function tryNpmPackage(files: string, folder: string): Promise<string> {
+  const archive = fileIn(files, 'kcert-*.tgz')
+  await must('npm', [
+    'install',
+    '--global',
+    '--offline',
+    '--no-audit',
+    '--cache',
+    join(folder, 'cache'),
+    '--prefix',
+    folder,
+    archive,
+  ])
+  const packages = globSync('lib/node_modules/**/package.json', {
+    cwd: folder,
+    exclude: (path) => path.endsWith('kcert/bin') || path.endsWith('kcert/dist'),
+  })
+  if (packages.join() !== 'lib/node_modules/kcert/package.json')
+    throw new Error(`npm installed ${packages.join(', ')}`)
+  const version = await answers([process.execPath, join(folder, 'bin/kcert')])
+  await must(process.execPath, [join(folder, 'bin/kubectl-kcert'), '--version'])
+  return `npm install -g: one package, ${version}`
+}
+
+/** install.sh downloads from a server, refuses a changed archive, and removes everything that it installed. */
+export async function tryInstallScript(files: string, folder: string): Promise<string> {
+  let spoil = false
+  const served: string[] = []
+  const server = createServer((request, response) => {
+    const name = (request.url ?? '').slice(1)
+    served.push(name)
+    if (!/^[\w.-]+$/.test(name) || !existsSync(join(files, name))) return void response.writeHead(404).end()
+    const bytes = readFileSync(join(files, name))
+    if (spoil) bytes[1000] = (bytes[1000] ?? 0) ^ 1
+    response.end(bytes)
+  })
+  await new Promise<void>((ready) => server.listen(0, '127.0.0.1', ready))
+  const url = `http://127.0.0.1:${(server.address() as AddressInfo).port}`
+  const install = (...more: string[]): Promise<Answer> =>
+    run('sh', [join(files, 'install.sh'), '--prefix', join(folder, 'prefix'), ...more])
+  try {
+    mkdirSync(join(folder, 'prefix'))
+    spoil = true
+    const refused = await install('--from', url)
+    if (refused.exit === 0 || !refused.stderr.includes('nothing was installed'))
+      throw new Error(`install.sh takes a changed archive: ${refused.stdout}${refused.stderr}`)
+    if (readdirSync(join(folder, 'prefix')).length > 0) throw new Error('a refused install left files')
+    spoil = false
+    const installed = await install('--from', url)
+    if (installed.exit !== 0) throw new Error(`install.sh exits ${installed.exit}: ${installed.stderr}`)
+    const version = await answers([join(folder, 'prefix/bin/kcert')])
+    await must(join(folder, 'prefix/bin/kubectl-kcert'), ['--version'])
+    await readsWell(join(folder, 'prefix/share/man/man1/kcert-rotate-ca.1'))
+    const missing = await install('--from', `${url}/none`)
+    if (missing.exit === 0) throw new Error('install.sh does not notice a download that fails')
+    await install('--uninstall')
+    const left = globSync('**/*', { cwd: join(folder, 'prefix') })
+    if (left.length > 0) throw new Error(`install.sh --uninstall left ${left.join(', ')}`)
+    return `install.sh: ${served[0]} by HTTP, a changed archive refused, ${version}, removed`
+  } finally {
+    server.close()
+  }
+}
+
+async function readsWell(page: string): Promise<void> {
+  const { stdout, exit } = await run('man', ['-l', page])
+  // A machine without man still has the file.
+  if (existsSync('/usr/bin/man') && (exit !== 0 || !/NAME\n.*EXIT STATUS\n/s.test(stdout)))
+    throw new Error(`man -l ${page} exits ${exit}`)
+}
+
+/** The .deb has what it needs, in a folder of its own. */
+export async function tryDebUnpacked(files: string, folder: string): Promise<string> {
+  const file = fileIn(files, `kcert_*_${archNames[process.arch as Arch].deb}.deb`)
+  await must('dpkg-deb', ['--extract', file, folder])
+  await must('md5sum', ['--check', '--quiet', join(await controlOf(file, folder), 'md5sums')], folder)
+  await readsWell(join(folder, 'usr/share/man/man1/kcert-rotate-ca.1.gz'))
+  return `.deb: unpacked, ${await answers([join(folder, 'usr/bin/kcert')])}`
+}
+
+async function controlOf(file: string, folder: string): Promise<string> {
+  await must('dpkg-deb', ['--control', file, `${folder}-control`])
+  return `${folder}-control`
+}
+
+/** The archive that krew unpacks has the executable and the license, and the manifest and the formula have the right checksums. */
+export async function tryArchives(files: string, folder: string): Promise<string> {
+  for (const extension of ['tar.gz', 'tar.xz', 'zip']) {
+    const own = join(folder, extension)
+    mkdirSync(own)
+    const archive = fileIn(files, `kcert-*-linux-${archNames[process.arch as Arch].deb}.${extension}`)
+    if (extension === 'zip') await must('unzip', ['-q', archive, '-d', own])
+    else await must('tar', ['-xf', archive, '-C', own])
+    const [top = ''] = readdirSync(own)
+    for (const name of ['LICENSE', 'THIRD-PARTY.txt', 'share/man/man1/kcert.1'])
+      if (!existsSync(join(own, top, name))) throw new Error(`${archive} has no ${name}`)
+    await answers([join(own, top, 'bin/kcert')])
+  }
+  for (const index of ['krew.yaml', 'kcert.rb']) {
+    const text = readFileSync(join(files, index), 'utf8')
+    for (const [, name = '', sum] of text.matchAll(/\/(kcert-[\w.-]+)"?\n\s*sha256:? "?([0-9a-f]{64})/g))
+      if (sha256(join(files, name)) !== sum) throw new Error(`${index} has another checksum of ${name}`)
+  }
+  return 'archives: .tar.gz, .tar.xz and .zip unpacked, each answers; krew.yaml and kcert.rb have their checksums'
+}
+
+/** README.md's line for Debian in a clean Debian, and removing the package leaves nothing. */
+export async function tryDebInstalled(files: string, root: string): Promise<string> {
+  const line = readmeLine('apt install').replace(
+    'apt install',
+    'DEBIAN_FRONTEND=noninteractive apt-get install --yes --quiet',
+  )
+  const deb = fileIn(files, 'kcert_*_amd64.deb')
+  return inClean(root, [deb, join(files, 'SHA256SUMS')], line, 'apt-get purge --yes --quiet kcert', '.deb')
+}
+
+/** The .rpm by rpm in a clean Debian, whose own packages rpm does not know: what it requires is compared with a list. */
+export async function tryRpmInstalled(files: string, root: string): Promise<string> {
+  const rpm = fileIn(files, 'kcert-*.x86_64.rpm')
+  const known = /^(?:lib(?:c|m|dl|pthread|stdc\+\+|gcc_s)\.so|ld-linux|rpmlib\(|rtld\()/
+  const required = (await must('rpm', ['-qpR', rpm])).trim().split('\n')
+  const unknown = required.filter((one) => !known.test(one))
+  if (unknown.length > 0) throw new Error(`the .rpm requires ${unknown.join(', ')}`)
+  const on = `rpm --root ${root} --dbpath /tmp/rpmdb`
+  return inClean(
+    root,
+    [rpm],
+    { host: `${on} --install --nodeps ${rpm}` },
+    { host: `${on} --erase --nodeps kcert` },
+    '.rpm',
+  )
+}
+
+type Step = string | { readonly host: string }
+
+async function inClean(
+  root: string,
+  inputs: readonly string[],
+  install: Step,
+  remove: Step,
+  what: string,
+): Promise<string> {
+  for (const path of [...inputs, example])
+    cpSync(path, join(root, 'tmp', path.slice(path.lastIndexOf('/') + 1)))
+  const inside = (script: string): Promise<string> =>
+    must('chroot', [root, 'sh', '-ec', `cd /tmp; ${script}`])
+  const step = (one: Step): Promise<string> =>
+    typeof one === 'string' ? inside(one) : must('sh', ['-ec', one.host])
+  // Caches and logs of apt, dpkg and man are theirs.
+  const list = async (): Promise<string[]> =>
+    (await must('find', [root, '-xdev', '-not', '-path', `${root}/tmp/*`]))
+      .split('\n')
+      .filter(
+        (path) =>
+          !/\/(?:proc|sys|dev|var\/(?:cache|log|lib\/(?:apt|dpkg)))(?:\/|$)/.test(path.slice(root.length)),
+      )
+      .sort()
+  const before = await list()
+  await step(install)
+  const version = await answers(['chroot', root, '/usr/bin/kcert'], '/tmp/kubelet.kubeconfig')
+  for (const page of ['kcert', 'kcert-rotate-ca', 'kubectl-kcert'])
+    if (!(await inside(`MANPAGER=cat man ${page}`)).includes('EXIT STATUS'))
+      throw new Error(`man ${page} is not whole`)
+  for (const path of ['bash-completion/completions/kcert', 'fish/vendor_completions.d/kcert.fish'])
+    if (!existsSync(join(root, 'usr/share', path))) throw new Error(`there is no /usr/share/${path}`)
+  await step(remove)
+  const known = new Set(before)
+  const left = (await list()).filter((path) => !known.has(path))
+  if (left.length > 0) throw new Error(`removing the ${what} leaves ${left.join(', ')}`)
+  return `${what} on a clean Debian: installed, ${version}, man opens, removed, nothing left`
+}
+
+/** Returns the line of README.md's Install section that contains `text`, without sudo. */
+function readmeLine(text: string): string {
+  const line = readFileSync('README.md', 'utf8')
+    .split('\n')
+    .find((one) => one.includes(text) && one.includes('sha256sum'))
+  if (line === undefined) throw new Error(`README.md has no line with ${text}`)
+  return line.replace(/ +#.*/, '').replaceAll('sudo ', '')
+}
+
+/** The executable for arm64, here under qemu-user: the start prints nothing of rejected code. */
+export async function tryArm64(files: string, folder: string): Promise<string> {
+  await must('tar', ['-xf', fileIn(files, 'kcert-*-linux-arm64.tar.xz'), '-C', folder])
+  const [top = ''] = readdirSync(folder)
+  return `arm64: ${await answers([...(launcherOf('arm64') ?? []), join(folder, top, 'bin/kcert')])}`
+}
+
+/** lintian has no error and no warning about the .deb files. */
+export async function tryLintian(files: string): Promise<string> {
+  const debs = globSync('*.deb', { cwd: files })
+  const { stdout } = await run('lintian', ['--allow-root', ...debs], files)
+  if (stdout.trim() !== '') throw new Error(`lintian: ${stdout}`)
+  return `lintian: ${debs.length} .deb files, no error and no warning`
+}
+
+/** mandoc finds no error and no warning in the man pages. */
+export async function tryManPages(files: string, folder: string): Promise<string> {
+  await must('dpkg-deb', ['--extract', fileIn(files, 'kcert_*_amd64.deb'), folder])
+  const pages = globSync('usr/share/man/man1/kcert*.1.gz', { cwd: folder })
+  const { stdout } = await run('mandoc', ['-T', 'lint', '-W', 'warning', ...pages], folder)
+  const found = stdout.split('\n').filter((line) => / (?:WARNING|ERROR|UNSUPP): /.test(line))
+  if (found.length > 0) throw new Error(`mandoc: ${found.join('\n')}`)
+  return `mandoc: ${pages.length} man pages, no error and no warning`
+}
+
+/** SHA256SUMS.sig is a signature by the key, and not of a changed file. */
+export async function trySignature(files: string, folder: string, publicKey: string): Promise<string> {
+  writeFileSync(
+    join(folder, 'allowed_signers'),
+    `maintainers namespaces="kcert-release" ${readFileSync(publicKey, 'utf8')}`,
+  )
+  const verify = (sums: string): Promise<Answer> =>
+    run(
+      'sh',
+      [
+        '-c',
+        `ssh-keygen -Y verify -f allowed_signers -I maintainers -n kcert-release -s "$1/SHA256SUMS.sig" < "$2"`,
+        ...['sh', files, sums],
+      ],
+      folder,
+    )
+  if ((await verify(join(files, 'SHA256SUMS'))).exit !== 0) throw new Error('the signature does not verify')
+  writeFileSync(join(folder, 'changed'), `${readFileSync(join(files, 'SHA256SUMS'), 'utf8')}x`)
+  if ((await verify(join(folder, 'changed'))).exit === 0) throw new Error('a changed file verifies')
+  return 'SHA256SUMS.sig: verified, and refused for a changed file'
+}
