@@ -187,7 +187,8 @@ const problems: Problem[] = [
     code: 'KEY_READABLE_BY_OTHERS',
     severity: 'warning' as const,
     message: 'the private key can be read by other users (mode 0644)',
-    next: 'set its mode to 600',
+    fix: 'set its mode to 600',
+    next: '',
   })),
   {
     source: `${folder}/super-admin.conf`,
@@ -195,7 +196,8 @@ const problems: Problem[] = [
     code: 'SYSTEM_MASTERS',
     severity: 'info',
     message: 'the certificate is in system:masters, which no RBAC rule can take anything from',
-    next: 'keep it offline',
+    fix: 'keep it offline',
+    next: '',
   },
 ]
 

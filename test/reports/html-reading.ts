@@ -6,7 +6,7 @@ export interface Element {
   readonly children: (Element | string)[]
 }
 
-const withoutEnd = new Set(['meta', 'br'])
+const withoutEnd = new Set(['meta', 'br', 'wbr'])
 const entity = /&(?:amp|lt|gt|quot|#39|#96);/g
 const decoded: Readonly<Record<string, string>> = {
   '&amp;': '&',

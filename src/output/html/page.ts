@@ -33,7 +33,7 @@ export function page({ title, generatedAt }: PageHead, body: readonly Markup[]):
 <h1>${title}</h1>
 ${body}
 </main>
-<footer>Made by kcert at <time datetime="${generatedAt}">${generatedAt}</time>. All times are UTC.</footer>
+<footer>Created by kcert at <time datetime="${generatedAt}">${generatedAt}</time>. All times are UTC.</footer>
 </body>
 </html>
 `.text

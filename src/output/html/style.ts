@@ -15,9 +15,9 @@ table{width:100%;border-collapse:collapse}
 caption{text-align:left;padding:.25rem 0}
 th,td{text-align:left;vertical-align:top;padding:.4rem .75rem .4rem 0;border-top:1px solid var(--line);font-weight:normal}
 thead th{color:var(--faint);font-size:.8rem;border-top:0}
-th.name{min-width:15rem}
+th.name{min-width:22rem}
 td.short{white-space:nowrap}
-td.bar{width:32%;min-width:12rem}
+td.bar{width:24%;min-width:9rem}
 td[data-title=Expires],td[data-title=Left]{white-space:nowrap}
 svg{display:block;width:100%;height:1.5rem;overflow:visible}
 svg text{fill:var(--faint);font-size:.75rem}
@@ -32,6 +32,7 @@ ul.plain,ol.phases{list-style:none;margin:0;padding:0}
 ul.plain>li{background:var(--card);border-left:.25rem solid currentColor;border-radius:.25rem;margin:.5rem 0;padding:.5rem .75rem}
 ul.plain>li>*{color:var(--text);margin:.25rem 0}
 ul.plain>li>.badge{color:inherit}
+ul.plain>li>ul{padding-left:1.25rem;font-size:.875rem}
 ol.phases{border-left:2px solid var(--line);margin-left:.75rem}
 ol.phases>li{position:relative;padding:.25rem 0 .75rem 1.5rem}
 ol.phases>li::before{content:attr(data-number);position:absolute;left:-.9rem;top:.2rem;width:1.75rem;height:1.75rem;border-radius:50%;background:var(--back);border:2px solid currentColor;text-align:center;font-size:.8rem;line-height:1.5rem}

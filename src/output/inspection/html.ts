@@ -9,8 +9,11 @@ import { badge, page, section, type Tone, table, time } from '../html/page.ts'
 import { axis, bar } from '../html/timeline.ts'
 import { altNameList, keyText, shortName } from '../names.ts'
 import { placeText } from '../places.ts'
+import { causesOf } from './problems.ts'
+import { shownStatus } from './status.ts'
 import { summaryLine } from './summary.ts'
 import { timeLeftOf } from './time-left.ts'
+import { type Verdict, verdictsOf } from './verdict.ts'
 
 const toneOfStatus: Readonly<Record<CertificateStatus, Tone>> = {
   ok: 'good',
@@ -25,52 +28,86 @@ const toneOfSeverity: Readonly<Record<Problem['severity'], Tone>> = {
   critical: 'bad',
 }
 
-/** Returns the report as one page: a timeline of what expires when, all fields behind a click, and what is wrong. */
+/** Returns the report as one page: what to do now, the problems by cause, and a timeline with all fields behind a click. */
 export function renderHtml(report: InspectionReport): string {
+  const { verdicts, others } = verdictsOf(report)
   return page({ title: 'Certificates', generatedAt: report.generatedAt }, [
-    html`<p class="lead">${summaryLine(report)}</p>
-<p class="faint">Judged as of ${time(report.at)}.</p>
+    verdicts.length === 0
+      ? html``
+      : html`<ul class="plain">
+${verdicts.map(verdictItem)}</ul>
 `,
+    html`<p class="lead">${summaryLine(report)}</p>
+<p class="faint">Evaluated as of ${time(report.at)}.</p>
+`,
+    problemSection(others),
     timelineSection(report),
-    problemSection(report.problems),
     requestSection(report),
     otherSection(report),
   ])
 }
 
+function verdictItem({ text, next, isCritical }: Verdict): Markup {
+  return html`<li class="${isCritical ? 'bad' : 'warning'}"><p><strong>${text}</strong></p>${commandOf(next)}</li>
+`
+}
+
+function commandOf(next: string): Markup {
+  return next === '' ? html`` : html`<p>Next: <code>${next}</code></p>`
+}
+
 function problemSection(problems: readonly Problem[]): Markup {
-  if (problems.length === 0) return html``
+  const causes = causesOf(problems)
+  if (causes.length === 0) return html``
   return section(
-    'What is wrong',
+    'Problems',
     html`<ul class="plain">
-${problems.map(problemItem)}</ul>
+${causes.map(causeItem)}</ul>
 `,
   )
 }
 
-function problemItem({ severity, code, message, fix = '', next, ...place }: Problem): Markup {
+function causeItem([first, ...rest]: readonly [Problem, ...Problem[]]): Markup {
+  const { severity, code, message, fix = '', next } = first
   const tone = toneOfSeverity[severity]
-  return html`<li class="${tone}">${badge(severity, tone)} <strong>${code}</strong> <span>${placeText(place)}</span>
-<p>${message}</p>${fix === '' ? html`` : html`<p>Fix: ${fix}</p>`}${next === '' ? html`` : html`<pre>${next}</pre>`}</li>
+  const places = [first, ...rest].map(
+    (one) => html`<li>${pathText(placeText(one))}${one.message === message ? '' : `: ${one.message}`}</li>`,
+  )
+  return html`<li class="${tone}">${badge(severity, tone)} <strong>${code}</strong>
+<p>${message}</p>${fix === '' ? html`` : html`<p>Fix: ${fix}</p>`}${commandOf(next)}<ul>${places}</ul></li>
 `
+}
+
+/** A path breaks after a slash, and within a name only where the name alone is wider than its column. */
+function pathText(path: string): Markup {
+  const [first = '', ...rest] = path.split('/')
+  return html`${first}${rest.map((part) => html`/<wbr>${part}`)}`
 }
 
 function timelineSection({ certificates, at }: InspectionReport): Markup {
   if (certificates.length === 0) return html``
   return section(
-    'When they expire',
+    'Expiry',
     table<CertificateReport>(
-      'The bar is the time that is left; its scale grows with the distance from now.',
+      'The bar is the time left. Its scale gets coarser with the distance from now.',
       [
         { title: 'Certificate', kind: 'name', cell: (one) => nameCell(one) },
-        { title: 'Status', kind: 'short', cell: ({ status }) => badge(status, toneOfStatus[status]) },
+        {
+          title: 'Status',
+          kind: 'short',
+          cell: ({ status }) => badge(shownStatus[status], toneOfStatus[status]),
+        },
         { title: 'Expires', kind: 'short', cell: ({ notAfter }) => time(notAfter) },
         { title: 'Left', kind: 'short', cell: (one) => timeLeftOf(one, at) },
         {
           title: 'Timeline',
           kind: 'bar',
           cell: (one) =>
-            bar(one.secondsLeft, toneOfStatus[one.status], `${one.status}, ${timeLeftOf(one, at)}`),
+            bar(
+              one.secondsLeft,
+              toneOfStatus[one.status],
+              `${shownStatus[one.status]}, ${timeLeftOf(one, at)}`,
+            ),
         },
       ],
       certificates,
@@ -84,18 +121,18 @@ function nameCell(one: CertificateReport): Markup {
   const fields: readonly (readonly [string, string | undefined])[] = [
     ['subject', one.subject.text],
     ['issuer', one.issuer.text],
-    ['place', placeText(one)],
+    ['path', placeText(one)],
     ['valid from', one.notBefore],
     ['valid until', one.notAfter],
-    ['names', altNameList(one.subjectAltNames).join(', ')],
+    ['SANs', altNameList(one.subjectAltNames).join(', ')],
     ['key', keyText(one.publicKey)],
-    ['private key', one.key && `${placeText(one.key)} ${one.key.matches ? 'matches' : 'does NOT match'}`],
-    ['authority', one.isCa ? 'yes' : 'no'],
+    ['private key', one.key && `${placeText(one.key)} ${one.key.matches ? 'matches' : 'DOES NOT MATCH'}`],
+    ['CA', one.isCa ? 'TRUE' : 'FALSE'],
     ['usages', [...one.keyUsage, ...one.extendedKeyUsage].join(', ')],
     ['serial number', one.serialNumber],
     ['SHA-256', one.fingerprintSha256],
   ]
-  return html`${name}<details><summary>${placeText(one)}</summary><dl>${fields
+  return html`${name}<details><summary>${pathText(placeText(one))}</summary><dl>${fields
     .filter(([, value]) => value !== undefined && value !== '')
     .map(([label, value]) => html`<dt>${label}</dt><dd>${value}</dd>`)}</dl></details>`
 }
@@ -105,20 +142,20 @@ function requestSection({ requests }: InspectionReport): Markup {
   return section(
     'Requests',
     table(
-      'Certificate requests among the inputs.',
+      'Certificate signing requests in the inputs.',
       [
         { title: 'Request', kind: 'name', cell: ({ subject }) => shortName(subject) },
-        { title: 'Names', cell: ({ subjectAltNames }) => altNameList(subjectAltNames).join(', ') },
+        { title: 'SANs', cell: ({ subjectAltNames }) => altNameList(subjectAltNames).join(', ') },
         { title: 'Signer', cell: ({ signerName }) => signerName ?? '' },
         { title: 'Condition', cell: ({ condition }) => condition ?? '' },
-        { title: 'Place', cell: placeText },
+        { title: 'Path', cell: (one) => pathText(placeText(one)) },
       ],
       requests,
     ),
   )
 }
 
-/** What holds no certificate and is worth a line all the same. */
+/** Contexts, keys and files without a certificate. */
 function otherSection({ kubeconfigs, withoutCertificate, missing, keys }: InspectionReport): Markup {
   const lines = [
     ...kubeconfigs.flatMap(({ contexts, currentContext, clusters, ...place }) =>
@@ -130,11 +167,12 @@ function otherSection({ kubeconfigs, withoutCertificate, missing, keys }: Inspec
     ...keys
       .filter(({ matches }) => matches.length === 0)
       .map(
-        ({ kind, format, ...place }) => `${placeText(place)}: ${kind} key (${format}) of no certificate here`,
+        ({ kind, format, ...place }) =>
+          `${placeText(place)}: ${kind} key (${format}) without a certificate in the inputs`,
       ),
     ...withoutCertificate.map(({ reason, ...place }) => `${placeText(place)}: ${reason}`),
     ...missing.map(({ source, role }) => `${source}: missing (${role})`),
   ]
   if (lines.length === 0) return html``
-  return section('Beside the certificates', html`<ul>${lines.map((line) => html`<li>${line}</li>\n`)}</ul>\n`)
+  return section('Other findings', html`<ul>${lines.map((line) => html`<li>${line}</li>\n`)}</ul>\n`)
 }

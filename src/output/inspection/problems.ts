@@ -9,20 +9,23 @@ import { plural } from './summary.ts'
 const worstFirst: readonly Severity[] = ['critical', 'warning', 'info']
 const indent = ' '.repeat('critical  '.length)
 
-/**
- * Returns the lines about problems, the worst first, a block for each cause with the places under it. A cause is one code with
- * one way to repair it. Sentences are wrapped. What to do next is not, because it may be a command, and what a terminal wraps
- * by itself is copied as one line.
- */
-export function problemLines(problems: readonly Problem[], view: View, placesShown = 5): string[] {
+/** Returns the problems by cause, the worst first. A cause is one code with one way to repair it. */
+export function causesOf(problems: readonly Problem[]): (readonly [Problem, ...Problem[]])[] {
   const groups = Map.groupBy(problems, ({ severity, code, fix, next }) =>
     JSON.stringify([severity, code, fix, next]),
   )
-  return worstFirst.flatMap((severity) =>
-    [...groups.values()]
-      .filter(([problem]) => problem?.severity === severity)
-      .flatMap((group) => groupLines(group, view, placesShown)),
+  const causes = [...groups.values()].flatMap(([first, ...rest]) =>
+    first === undefined ? [] : [[first, ...rest] as const],
   )
+  return worstFirst.flatMap((severity) => causes.filter(([first]) => first.severity === severity))
+}
+
+/**
+ * Returns the lines about problems: a block for each cause with the places under it. Sentences are wrapped. What to do next is
+ * not, because what a terminal wraps by itself is copied as one line.
+ */
+export function problemLines(problems: readonly Problem[], view: View, placesShown = 5): string[] {
+  return causesOf(problems).flatMap((group) => groupLines(group, view, placesShown))
 }
 
 function groupLines(group: readonly Problem[], view: View, placesShown: number): string[] {
