@@ -26,9 +26,9 @@ const met = [
   '+request-signature: made with the private key of the request',
   '+usages-present: "digital signature", "server auth"',
   '+usages-known: all are usages of certificates.k8s.io',
-  '+usages-once: none stands twice',
+  '+usages-once: no usage is repeated',
   '+signer-name: kubernetes.io/kubelet-serving',
-  '+expiration-seconds: not asked for: the signer decides',
+  '+expiration-seconds: not set: the signer decides',
   '+system-masters: not asked for',
   '+node-restriction: system:node:node-1 asks for itself',
 ]

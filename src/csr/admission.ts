@@ -82,7 +82,7 @@ function objectNameFinding(name = '', generateName = ''): Finding {
   const id = 'object-name'
   if (name === '' && generateName === '') return finding(id, 'the object has none', 'write metadata.name')
   const defect = objectNameDefect(name) ?? objectNameDefect(generateName)
-  const next = 'take lower-case letters, digits, "-" and "."'
+  const next = 'use lower-case letters, digits, "-" and "."'
   return ruled(id, quoted(name || `${generateName}…`), defect !== undefined && [defect, next])
 }
 
@@ -96,12 +96,12 @@ function contentFindings(request: CertificateRequest): Finding[] {
     ),
     ruled(
       'request-signature',
-      'made with the private key of the request',
+      'signed with the private key of the request',
       !verdict.ok && [
         signatureFault(request, verdict.reason),
         verdict.reason === 'bad-signature'
-          ? 'create a new request with the key that belongs to it: kcert csr create --key FILE'
-          : 'make a key and a request that Kubernetes reads: kcert csr create --key-out FILE',
+          ? 'create a new request with its own key (kcert csr create --key FILE)'
+          : 'create a key and a request that Kubernetes supports (kcert csr create --key-out FILE)',
       ],
     ),
   ]
@@ -116,29 +116,29 @@ function usageFindings(usages: readonly string[]): Finding[] {
       listed(usages),
       usages.length === 0 && [
         'spec.usages is empty',
-        'say what the certificate is for: --usage "client auth"',
+        'add usages, such as --usage "client auth"',
       ],
     ),
     ruled(
       'usages-known',
       'all are usages of certificates.k8s.io',
       unknown.length > 0 && [
-        `${listed(unknown)} is none`,
+        `${listed(unknown)} is not one`,
         ['spell them as Kubernetes does', knownUsages.join(', ')].join(': '),
       ],
     ),
     ruled(
       'usages-once',
-      'none stands twice',
-      doubled.length > 0 && [`${listed(doubled)} stands more than once`, 'name every usage once'],
+      'no usage is repeated',
+      doubled.length > 0 && [`${listed(doubled)} is repeated`, 'list every usage once'],
     ),
   ]
 }
 
 function signerNameFinding(signerName: string): Finding {
   if (signerName === legacyUnknown) {
-    const next = `ask one of ${apiServerClient}, ${kubeletClient}, ${kubeletServing}, or a signer of your own`
-    return finding('signer-name', `${signerName} ended with the v1beta1 API`, next)
+    const next = `use ${apiServerClient}, ${kubeletClient}, ${kubeletServing}, or your own signer`
+    return finding('signer-name', `${signerName} was removed with the v1beta1 API`, next)
   }
   const defect = signerNameDefect(signerName)
   const next = 'write DOMAIN/NAME, such as example.com/serving'
@@ -147,10 +147,10 @@ function signerNameFinding(signerName: string): Finding {
 
 function expirationFinding(seconds: number | undefined): Finding {
   const id = 'expiration-seconds'
-  if (seconds === undefined) return finding(id, 'not asked for: the signer decides')
+  if (seconds === undefined) return finding(id, 'not set: the signer decides')
   if (!Number.isInteger(seconds) || seconds > longestExpirationSeconds)
-    return finding(id, `${seconds} is no 32-bit number`, 'write whole seconds, such as 86400 for a day')
-  const next = 'ask for 600 seconds at least, or leave it out'
+    return finding(id, `${seconds} is not a 32-bit number`, 'write whole seconds, such as 86400 for a day')
+  const next = 'use at least 600 seconds, or leave it out'
   const isShort = seconds < shortestExpirationSeconds
   return ruled(id, `${seconds}`, isShort && [`${seconds} is below ${shortestExpirationSeconds}`, next])
 }
@@ -164,7 +164,7 @@ export function mastersFinding(signerName: string, request: CertificateRequest):
     `forbidden for ${apiServerClient} alone`,
     signerName === apiServerClient && [
       `${signerName} with O=${mastersGroup} is forbidden`,
-      'take another group and bind cluster-admin to it: such a certificate can be revoked by its binding',
+      'use another group and bind cluster-admin to it; deleting the binding then revokes the access',
     ],
   )
 }
@@ -182,14 +182,14 @@ function nodeRestrictionFindings(
   }
   if (!isNode || (signerName !== kubeletServing && signerName !== kubeletClient)) return []
   const commonName = request.subject.commonName ?? ''
-  const right = `${username} asks for itself`
+  const right = `${username} requests its own name`
   return [
     ruled(
       'node-restriction',
       right,
       commonName !== username && [
-        `${username} asks for ${quoted(commonName)}`,
-        commandLine`a node may only ask for CN=${username}`,
+        `${username} requests ${quoted(commonName)}`,
+        commandLine`a node may only request CN=${username}`,
       ],
     ),
   ]

@@ -26,8 +26,8 @@ export function adviceOn(object: SigningRequest, request: CertificateRequest): A
 const advisers: readonly Adviser[] = [
   function misspelledFields({ unknownFields = [] }) {
     if (unknownFields.length === 0) return undefined
-    const detail = `no such object has ${listed(unknownFields)}: the API server drops it`
-    return { id: 'unknown-fields', detail, next: 'look for a misspelled name, or leave it out' }
+    const detail = `unknown field ${listed(unknownFields)}: the API server drops it`
+    return { id: 'unknown-fields', detail, next: 'correct the field name, or remove it' }
   },
   function usagesByKey({ usages }, { publicKey: { algorithm } }) {
     const id = 'usages-by-key'
@@ -35,36 +35,36 @@ const advisers: readonly Adviser[] = [
     const isForTls = usages.includes('server auth') || usages.includes('client auth')
     if (algorithm === 'RSA' && isForTls && !enciphers) {
       const detail =
-        'the key is RSA, and key encipherment is not asked for: TLS 1.2 with RSA key exchange will not work'
+        'the key is RSA, and usage key encipherment is missing: TLS 1.2 with RSA key exchange will not work'
       return { id, detail, next: 'add --usage "key encipherment", as kubelets with RSA keys do' }
     }
     if (algorithm === 'RSA' || !enciphers) return undefined
-    const detail = `key encipherment is for RSA keys; an ${algorithm} key cannot do it`
-    return { id, detail, next: 'leave "key encipherment" out, as kubelets do since 1.27' }
+    const detail = `key encipherment works with RSA keys only, and the key is ${algorithm}`
+    return { id, detail, next: 'remove "key encipherment", as kubelets do since 1.27' }
   },
   function keyOfKubelets({ signerName }, { publicKey: { algorithm } }) {
     if (algorithm !== 'Ed25519' || (signerName !== kubeletClient && signerName !== kubeletServing))
       return undefined
     const detail = 'kubeadm reads RSA and ECDSA keys only'
-    return { id: 'kubelet-key', detail, next: 'take ECDSA P-256, as the kubelet itself does' }
+    return { id: 'kubelet-key', detail, next: 'use ECDSA P-256, as the kubelet does' }
   },
   function droppedExtensions({ signerName }, { extensions }) {
     if (findSigner(signerName) === undefined) return undefined
     const dropped = extensions.filter(({ oid }) => oid !== subjectAltName).map(({ name }) => name)
     if (dropped.length === 0) return undefined
     const detail = `the signer drops the requested extensions ${listed(dropped)}`
-    return { id: 'dropped-extensions', detail, next: 'say in spec.usages what the certificate is for' }
+    return { id: 'dropped-extensions', detail, next: 'set the usages in spec.usages' }
   },
   function droppedNames({ signerName }, { subjectAltNames: { other } }) {
     if (findSigner(signerName) === undefined || other.length === 0) return undefined
     const detail = `the signer drops the names ${listed(other)}`
-    return { id: 'dropped-names', detail, next: 'ask for DNS names, IP addresses, email addresses or URIs' }
+    return { id: 'dropped-names', detail, next: 'use DNS names, IP addresses, email addresses or URIs' }
   },
   function serverWithoutNames({ usages }, { subjectAltNames: { dns, ip } }) {
     if (!usages.includes('server auth') || dns.length + ip.length > 0) return undefined
     const detail =
-      'a server without DNS names and IP addresses is trusted by no client: the common name no longer counts'
-    return { id: 'server-names', detail, next: 'add the names of the server: --dns NAME, --ip ADDRESS' }
+      'clients reject a server certificate without a DNS name or IP address, because they ignore the common name'
+    return { id: 'server-names', detail, next: 'add the SANs of the server (--dns NAME, --ip ADDRESS)' }
   },
   function reservedIdentity({ signerName }, { subject }) {
     if (signerName !== apiServerClient) return undefined
@@ -72,26 +72,26 @@ const advisers: readonly Adviser[] = [
       name.startsWith('system:'),
     )
     if (names.length === 0) return undefined
-    const detail = `whoever holds the certificate acts as ${listed(names)}, which Kubernetes keeps for its own parts`
+    const detail = `the certificate gives the identity ${listed(names)}, which Kubernetes reserves for its components`
     return {
       id: 'reserved-identity',
       detail,
-      next: 'take a user and groups of your own, and bind roles to them',
+      next: 'use your own user and group names, and bind roles to them',
     }
   },
   function emptyUser({ signerName }, { subject }) {
     if (signerName !== apiServerClient || subject.commonName) return undefined
-    const detail = 'the API server takes the common name as the user, and there is none'
+    const detail = 'the API server uses the common name as the user, and there is none'
     return {
       id: 'empty-user',
       detail,
-      next: 'create a request with a common name: kcert csr create --user NAME',
+      next: 'create a request with a common name (kcert csr create --user NAME)',
     }
   },
   function cappedLifetime({ signerName, expirationSeconds = 0 }) {
     if (findSigner(signerName) === undefined || expirationSeconds <= defaultSigningDuration) return undefined
-    const detail = `${expirationSeconds} s is more than a year, to which kube-controller-manager cuts it`
-    return { id: 'lifetime', detail, next: 'raise its --cluster-signing-duration where more is meant' }
+    const detail = `${expirationSeconds} s is more than a year, and kube-controller-manager caps it at its --cluster-signing-duration (default 1 year)`
+    return { id: 'lifetime', detail, next: 'raise --cluster-signing-duration of kube-controller-manager if you need more' }
   },
   function weakSignature(_object, { signatureAlgorithm }) {
     if (!/sha-?1(?!\d)/i.test(signatureAlgorithm)) return undefined
@@ -99,7 +99,7 @@ const advisers: readonly Adviser[] = [
     return {
       id: 'weak-signature',
       detail,
-      next: 'create a new request; kcert, OpenSSL and cfssl of today sign with SHA-256',
+      next: 'create a new request with a current tool, which signs with SHA-256',
     }
   },
   function eksNames({ signerName, name }) {

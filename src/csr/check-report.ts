@@ -29,7 +29,7 @@ const specSchema = v.object({
   signerName: v.string(),
   usages: texts,
   expirationSeconds: v.optional(v.number()),
-  username: v.optional(text('who made the object; absent before it was submitted')),
+  username: v.optional(text('user who created the object; absent before it is submitted')),
   groups: texts,
 })
 
@@ -37,9 +37,9 @@ const ruleSchema = v.object({
   id: v.string(),
   question: described(
     v.picklist(questions),
-    'who asks: the API server (admission), an approver (approval), the signer (signing)',
+    'who applies the rule: the API server (admission), an approver (approval), the signer (signing)',
   ),
-  duty: v.optional(described(v.picklist(duties), "the approver's duty that the rule serves")),
+  duty: v.optional(described(v.picklist(duties), "the approver's duty that the rule checks")),
   ok: v.boolean(),
   detail: v.string(),
   next: v.optional(text('what to change')),
@@ -60,7 +60,7 @@ export const checkReportSchema = v.object({
   request: v.optional(described(requestSchema, 'absent when the request cannot be read')),
   isSubmitted: described(
     v.boolean(),
-    'true when it is known who asks: then only what is wholly known to be right is approved. Before that, approve means that nothing in the request speaks against it',
+    'true if the requester is known. The decision is then approve only if every rule was verified. If it is false, approve means no objections',
   ),
   decision: described(v.picklist(['approve', 'deny', 'ignore']), 'what an approver should do'),
   reason: v.string(),
@@ -68,7 +68,7 @@ export const checkReportSchema = v.object({
     admission: described(v.picklist(['accepted', 'refused']), 'by the API server'),
     signing: described(
       v.picklist(['signs', 'fails', 'retries', 'nobody', 'another']),
-      'once approved: signs; fails: the object gets the condition Failed; retries: kube-controller-manager up to 1.37 cannot verify its signature, and tries again; nobody: no such signer of Kubernetes; another: a signer whose rules kcert does not know',
+      'after the approval: signs; fails: the object gets the condition Failed; retries: kube-controller-manager up to 1.37 cannot verify its signature, and tries again; nobody: Kubernetes has no such signer; another: a signer whose rules kcert does not know',
     ),
   }),
   duties: v.array(
@@ -79,10 +79,10 @@ export const checkReportSchema = v.object({
     }),
   ),
   rules: v.array(ruleSchema),
-  open: described(v.array(openSchema), 'what an approver must still find out'),
+  open: described(v.array(openSchema), 'what an approver must still verify'),
   advice: described(
     v.array(v.object({ id: v.string(), detail: v.string(), next: v.string() })),
-    'what stops nobody and is worth knowing',
+    'notes that break no rule',
   ),
 })
 

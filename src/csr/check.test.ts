@@ -90,7 +90,7 @@ describe('a request with a key that Kubernetes does not use', () => {
       question: 'approval',
       duty: 'identity',
       detail: "it cannot be checked: this Node's OpenSSL does not know its algorithm",
-      next: 'check it with OpenSSL 3.5: openssl req -verify -noout -in FILE',
+      next: 'check the signature with OpenSSL 3.5 (openssl req -verify -noout -in FILE)',
     })
   })
 

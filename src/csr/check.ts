@@ -91,16 +91,16 @@ async function approvalAnswer(
 function requesterOpen({ username }: SigningRequest): Finding[] {
   const who =
     username === undefined
-      ? 'who asks is not known'
-      : `no policy says whether ${quoted(username)} is who the request says`
+      ? 'the requester is unknown'
+      : `kcert cannot verify that ${quoted(username)} is who the request says`
   return [
     approvalRule('requester', 'identity').unknown(
       who,
-      'ask whoever is named in the request, by another way than the request',
+      'ask the person or team named in the request, through another channel',
     ),
     approvalRule('permission', 'entitlement').unknown(
-      'no policy says who may ask for this',
-      'decide, or write a rule: docs/policy.md',
+      'no policy says who may request this',
+      'decide, or write a policy rule (docs/policy.md)',
     ),
   ]
 }
@@ -118,14 +118,14 @@ function draftDecision(
   if (signer === undefined && isKubernetesDomain(signerName))
     return {
       decision: 'ignore',
-      reason: 'no signer of Kubernetes has this name: approving it changes nothing',
+      reason: 'Kubernetes has no signer of this name, so an approval has no effect',
     }
   if (unmet !== undefined) return { decision: 'deny', reason: `${unmet.id}: ${unmet.detail}` }
   if (signer === undefined)
-    return { decision: 'ignore', reason: `the approvers of ${signerName} decide: kcert has no policy for it` }
+    return { decision: 'ignore', reason: `kcert has no policy for ${signerName}; its approvers decide` }
   const open = findings.filter(isUnknown).map(({ id }) => id)
-  const rest = open.length === 0 ? '' : `; an approver still has to find out: ${open.join(', ')}`
-  return { decision: 'approve', reason: `nothing in the request speaks against it${rest}` }
+  const rest = open.length === 0 ? '' : `; an approver must still verify: ${open.join(', ')}`
+  return { decision: 'approve', reason: `no objections${rest}` }
 }
 
 function signingAnswer(

@@ -19,7 +19,7 @@ const manifestSchema = v.object({
 })
 
 const createdRequestSchema = v.object({
-  row: v.optional(text("kubeadm's name of it")),
+  row: v.optional(text("kubeadm's name of the certificate")),
   subject: text('RFC 4514'),
   subjectAltNames: altNamesSchema,
   publicKey: v.object({
@@ -34,18 +34,18 @@ const createdRequestSchema = v.object({
   }),
   signatureAlgorithm: v.string(),
   pem: text('the request'),
-  manifest: v.optional(described(manifestSchema, 'the object, where a signer is known')),
+  manifest: v.optional(described(manifestSchema, 'the CertificateSigningRequest, if a signer is known')),
   files: v.object({
-    request: path('absent when it went to standard output'),
-    key: path('the private key; it is in no output'),
-    kubeconfig: path('a kubeconfig that has the private key, and waits for its certificate'),
+    request: path('absent if it went to standard output'),
+    key: path('the private key file; the key itself is in no output'),
+    kubeconfig: path('a kubeconfig with the private key and without its certificate'),
   }),
 })
 
 export const createReportSchema = v.object({
   ...header('CreatedRequests'),
   requests: v.array(createdRequestSchema),
-  notices: described(texts, 'what whoever asked for this should know'),
+  notices: described(texts, 'notes for the user'),
 })
 
 export type CreateReport = v.InferOutput<typeof createReportSchema>

@@ -31,6 +31,6 @@ export function createdRequest(
 /** Returns what is to be said of the key of a request: one that was taken may be weaker than kcert would make it. */
 export function keyNotices({ publicKey: { algorithm, bits } }: CreatedRequest): string[] {
   return algorithm === 'RSA' && bits !== undefined && bits < shortestRsaBits
-    ? [`the key, RSA ${bits}, is too weak: an approver denies the request`]
+    ? [`the key, RSA ${bits}, is too weak: approvers deny the request`]
     : []
 }

@@ -33,7 +33,7 @@ export function issuedChain(object: SigningRequest): Certificate[] {
   if (certificates.length > 0) return certificates
   throw new KcertError(
     'KCERT_X509_MALFORMED',
-    `there is no certificate in status.certificate of ${quoted(object.name ?? '')}`,
+    `status.certificate of ${quoted(object.name ?? '')} contains no certificate`,
     {
       next: commandLine`kcert csr explain ${requestWord(object.name ?? '')}`,
     },
@@ -54,8 +54,8 @@ export function checkCertificate(
           check(
             'key',
             certificate.publicKey.sha256 === key.publicKey.sha256,
-            `it is for the key ${key.place}`,
-            `it is not for the key ${key.place}`,
+            `it matches the key ${key.place}`,
+            `it does not match the key ${key.place}`,
           ),
         ]),
     ...(request === undefined ? [] : requestChecks(certificate, request)),
@@ -89,14 +89,12 @@ export function refuseUnfit(
   const word = requestWord(object.name ?? '')
   throw new KcertError(
     'KCERT_CERTIFICATE_UNFIT',
-    `the certificate of ${quoted(object.name ?? '')} is not what it should be: ${broken.map(({ detail }) => detail).join('; ')}`,
+    `the certificate of ${quoted(object.name ?? '')} does not match: ${broken.map(({ detail }) => detail).join('; ')}`,
     {
       why: isKey
-        ? 'a server or client with this pair would not start'
-        : 'a signer may issue something else than was asked for',
-      next: isKey
-        ? commandLine`name the key that the request was made with; its digest: kcert csr describe ${word}`
-        : commandLine`look at it: kcert csr describe ${word}${fixed(canAccept ? '; take it as it is: --accept-names' : '')}`,
+        ? 'a server or client with this pair would not start; use the key that the request was created with'
+        : `a signer may change the subject and SANs${canAccept ? '; --accept-names accepts them' : ''}`,
+      next: commandLine`kcert csr describe ${word}`,
     },
   )
 }
@@ -111,10 +109,10 @@ export function notIssued(object: SigningRequest): KcertError {
     ) ?? {}
   const why = [reason, message].filter((word) => word !== '').join(': ')
   const text = {
-    pending: 'waits for its approval',
-    approved: 'is approved, and waits for its signer',
-    denied: 'was denied',
-    failed: 'has failed: its signer refused it',
+    pending: 'is pending: it waits for approval',
+    approved: 'is approved and waits for its signer',
+    denied: 'is denied',
+    failed: 'failed: its signer refused it',
     issued: 'is issued',
   }[state]
   return new KcertError('KCERT_CSR_NOT_ISSUED', `the CertificateSigningRequest ${quoted(name)} ${text}`, {
@@ -137,14 +135,14 @@ function requestChecks(certificate: Certificate, request: CertificateRequest): C
     check(
       'request-key',
       certificate.publicKey.sha256 === request.publicKey.sha256,
-      'it is for the key of the request',
-      'it is for another key than the request',
+      'it matches the key of the request',
+      'it does not match the key of the request',
     ),
     check(
       'subject',
       attributesOf(subject) === attributesOf(wanted),
-      `its subject is the one asked for, ${quoted(subject.text)}`,
-      `its subject is ${quoted(subject.text)}, and ${quoted(wanted.text)} was asked for`,
+      `its subject is ${quoted(subject.text)}, as requested`,
+      `its subject is ${quoted(subject.text)}, but the request has ${quoted(wanted.text)}`,
     ),
     { id: 'names', ok: missing.length + added.length === 0, detail: namesText(asked, missing, added) },
   ]
@@ -163,11 +161,11 @@ function attributesOf({ rdns }: Name): string {
 function namesText(asked: readonly string[], missing: readonly string[], added: readonly string[]): string {
   if (missing.length + added.length === 0)
     return asked.length === 0
-      ? 'it has no alternative names, as asked'
-      : `it has the names asked for, ${listed(asked)}`
+      ? 'it has no SANs, as requested'
+      : `it has the requested SANs, ${listed(asked)}`
   return [
     ...(missing.length > 0 ? [`it lacks ${listed(missing)}`] : []),
-    ...(added.length > 0 ? [`it has ${listed(added)}, which nobody asked for`] : []),
+    ...(added.length > 0 ? [`it has ${listed(added)}, which the request does not have`] : []),
   ].join(', and ')
 }
 
@@ -178,7 +176,7 @@ function namesOf({ subjectAltNames: { dns, ip, email, uri } }: Certificate | Cer
 
 function validityCheck({ notBefore, notAfter }: Certificate, now: Date): CertificateCheck {
   const text = `from ${notBefore.toISOString().slice(0, 19)}Z to ${notAfter.toISOString().slice(0, 19)}Z`
-  if (notAfter <= now) return { id: 'validity', ok: false, detail: `it is expired: valid ${text}` }
+  if (notAfter <= now) return { id: 'validity', ok: false, detail: `it has expired: valid ${text}` }
   if (notBefore > now) return { id: 'validity', ok: false, detail: `it is not valid yet: ${text}` }
   return { id: 'validity', ok: true, detail: `valid ${text}` }
 }

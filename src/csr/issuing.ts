@@ -46,14 +46,14 @@ export function signingCourse(object: RequestObject, terms: SignerTerms): Signin
   if (settled !== undefined) return settled
   const { signerName, usages, expirationSeconds } = asked
   if (isKubernetesDomain(signerName) && !terms.isForKubernetes) {
-    const next = 'leave it to kube-controller-manager, or sign in its place: --kubernetes-signers'
-    return { course: 'refused', reason: `${signerName} is a signer of Kubernetes itself`, next }
+    const next = 'let kube-controller-manager sign it, or add --kubernetes-signers to sign in its place'
+    return { course: 'refused', reason: `${signerName} is a built-in signer of Kubernetes`, next }
   }
   const { request, fault } = readRequestContent(asked.request)
   if (request === undefined) return broken(fault.detail, fault.next)
   const verdict = request.verifySignature()
   if (!verdict.ok)
-    return broken(`the signature of the request does not count: ${verdict.reason}`, 'create a new request')
+    return broken(`the signature of the request is invalid: ${verdict.reason}`, 'create a new request')
   const content = contentFault(request, terms)
   if (content !== undefined) return content
   const rule = isKubernetesDomain(signerName) ? signingFindings(asked, request).find(isUnmet) : undefined
@@ -74,13 +74,13 @@ function settledCourse(asked: SigningRequest): SigningCourse | undefined {
     reason,
     ...given({ next }),
   })
-  if (asked.certificate !== undefined) return { course: 'already', reason: 'it has a certificate already' }
+  if (asked.certificate !== undefined) return { course: 'already', reason: 'already issued' }
   if (asked.deletionTimestamp !== undefined) return leftAlone('the object is being deleted')
   if (hasCondition(asked, 'Denied')) return leftAlone('it is denied')
   if (hasCondition(asked, 'Failed'))
-    return leftAlone('it has failed: the requester must submit a new request')
+    return leftAlone('it failed: the requester must submit a new request')
   if (hasCondition(asked, 'Approved')) return undefined
-  return leftAlone('nobody has approved it', commandLine`kcert csr approve ${asked.name ?? 'NAME'}`)
+  return leftAlone('it is not approved', commandLine`kcert csr approve ${asked.name ?? 'NAME'}`)
 }
 
 // What no approver of kcert approves is not signed either, whoever has approved it.
@@ -91,7 +91,7 @@ function contentFault(
   if (unreadAttributes.length > 0)
     return broken(
       `the request has ${listed(unreadAttributes)}, which Kubernetes does not read`,
-      'make it anew',
+      'create a new request',
     )
   const more = copiedBesides(subject, subjectAttributes)
   if (more.length === 0) return undefined
@@ -100,7 +100,7 @@ function contentFault(
 
 function usageFault(asked: readonly string[], { usages }: SignerTerms): SigningCourse | undefined {
   if (asked.length === 0)
-    return broken('spec.usages is empty', 'ask for usages: kcert csr submit --usage "server auth"')
+    return broken('spec.usages is empty', 'submit it with usages (kcert csr submit --usage "server auth")')
   const unknown = asked.filter((usage) => !isUsage(usage))
   if (unknown.length > 0)
     return broken(`Kubernetes has no usage ${listed(unknown)}`, 'spell them as Kubernetes does')
@@ -108,7 +108,7 @@ function usageFault(asked: readonly string[], { usages }: SignerTerms): SigningC
   const allowed: ReadonlySet<string> = new Set(usages)
   const beyond = asked.filter((usage) => !allowed.has(usage))
   if (beyond.length === 0) return undefined
-  const next = `ask for ${listed(usages)} at most, or sign with another profile`
+  const next = `request at most ${listed(usages)}, or sign with another profile`
   return broken(`the profile does not allow ${listed(beyond)}`, next)
 }
 
@@ -135,7 +135,7 @@ export function uploadCertificate(api: RequestsApi, object: RequestObject, pem: 
       if (course.course === 'already')
         return isOurs
           ? { outcome: 'written', reason: seenLater }
-          : { outcome: 'already', reason: 'another certificate is there already' }
+          : { outcome: 'already', reason: 'another certificate is already issued' }
       return { outcome: 'left-alone', reason: course.reason }
     },
   })
@@ -151,15 +151,15 @@ export function markFailed(api: RequestsApi, object: RequestObject, message: str
       if (failed !== undefined)
         return failed.message === message
           ? { outcome: 'written', reason: seenLater }
-          : { outcome: 'already', reason: 'it has failed already' }
+          : { outcome: 'already', reason: 'already failed' }
       return now.status?.certificate
-        ? { outcome: 'already', reason: 'it has a certificate already' }
+        ? { outcome: 'already', reason: 'already issued' }
         : undefined
     },
   })
 }
 
-const seenLater = 'the answer was lost; a second look shows that it happened'
+const seenLater = 'the answer was lost, and a second read shows that the write succeeded'
 const mostAttempts = 6
 
 interface StatusWrite {
@@ -185,7 +185,7 @@ async function writeStatus(
         failure = error
       }
       const object = await api.get(signed.metadata.name ?? '')
-      if (object === undefined) return { outcome: 'gone', reason: 'there is no such object any more' }
+      if (object === undefined) return { outcome: 'gone', reason: 'deleted in the meantime' }
       const swap = differenceOf(signed, object)
       if (swap !== undefined) return { outcome: 'changed', reason: swap }
       const end = settled(object)

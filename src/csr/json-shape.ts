@@ -49,7 +49,7 @@ export function fitted(value: unknown, form: Shape, path: string, faults: string
     typeof form === 'string'
       ? typeof value === typeOf[form]
       : Array.isArray(value) === 'each' in form && typeof value === 'object' && value !== null
-  if (!isFit) faults.push(`${path || 'it'} is no ${wordFor(form)}`)
+  if (!isFit) faults.push(`${path || 'it'} is not ${wordFor(form)}`)
   if (!isFit || typeof form === 'string') return value
   if ('each' in form)
     return (value as unknown[]).map((one, index) => fitted(one, form.each, `${path}[${index}]`, faults))

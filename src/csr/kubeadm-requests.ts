@@ -48,7 +48,7 @@ export function kubeadmRequests(name: string, settings: KubeadmSettings): Kubead
   const chosen = rows.filter((row) => name === 'all' || row.name === name)
   if (chosen.length === 0)
     throw new KcertError('KCERT_USAGE', `kubeadm has no certificate ${quoted(name)}`, {
-      why: `it has ${kubeadmRowNames.join(', ')}`,
+      why: `kubeadm has ${kubeadmRowNames.join(', ')}`,
     })
   return chosen.map((row) =>
     row.kind === 'leaf' ? leafRequest(row, settings) : kubeconfigRequest(row, settings),
@@ -102,7 +102,7 @@ function assumptionOf({ name, olderOrganizations = [] }: Row): string[] {
     .filter(({ droppedIn }) => droppedIn.length > 1)
     .map(
       ({ organization, droppedIn }) =>
-        `${name}: the Kubernetes version is unknown, so the request has no O=${organization}, as kubeadm ${droppedIn.join(', ')} and later write it; an older cluster needs that group: --kubernetes-version VERSION`,
+        `${name}: the Kubernetes version is unknown, so the request has no O=${organization}, as in kubeadm ${droppedIn.join(', ')} and later; for an older cluster, which needs that group, add --kubernetes-version VERSION`,
     )
 }
 
@@ -147,7 +147,7 @@ function namesOf(names: readonly string[]): RequestSpec['altNames'] {
     else
       throw new KcertError(
         'KCERT_USAGE',
-        `the extra name ${quoted(name)} of kubeadm's configuration is no name`,
+        `the extra name ${quoted(name)} in kubeadm's configuration is not a name`,
         {
           why: 'certSANs are IP addresses and lower-case DNS names',
         },
@@ -161,8 +161,8 @@ function nodeNameOf(row: string, { nodeName }: KubeadmSettings): string {
   // As kubeadm does.
   const name = nodeName.trim().toLowerCase()
   if (isSubdomain(name)) return name
-  throw new KcertError('KCERT_USAGE', `${quoted(nodeName)} is no name of a Node`, {
-    why: 'it has letters, digits, "-" and "." alone',
+  throw new KcertError('KCERT_USAGE', `${quoted(nodeName)} is not a valid Node name`, {
+    why: 'a Node name has only letters, digits, "-" and "."',
     next: '--node-name NAME',
   })
 }
@@ -175,10 +175,10 @@ function advertiseAddressOf(row: string, { advertiseAddress }: KubeadmSettings):
   throw new KcertError(
     'KCERT_USAGE',
     isAddress
-      ? `nobody reaches an API server at ${advertiseAddress}`
-      : `${quoted(advertiseAddress)} is no IP address of an API server`,
+      ? `clients cannot reach an API server at ${advertiseAddress}`
+      : `${quoted(advertiseAddress)} is not an IP address of an API server`,
     {
-      ...(isAddress ? { why: 'on the node itself kubeadm takes the address of an interface instead' } : {}),
+      ...(isAddress ? { why: 'on the node itself, kubeadm uses the address of an interface instead' } : {}),
       next: '--advertise-address ADDRESS',
     },
   )
@@ -213,7 +213,7 @@ function firstServiceAddress({ serviceSubnet }: KubeadmSettings): string {
 /** kubeadm wants ten addresses at least, and 2^20 at most (cmd/kubeadm/app/apis/kubeadm/validation). */
 function subnetDefect(range: string): string | undefined {
   const cidr = range.includes('/') ? parseCidr(range) : undefined
-  if (cidr === undefined) return 'is no range of addresses, as 10.96.0.0/12 is'
+  if (cidr === undefined) return 'is not a range of addresses such as 10.96.0.0/12'
   const bits = cidr.octets.length * 8 - cidr.prefix
   if (bits < 4) return `has ${2 ** bits} addresses, and less than 10`
   return bits > 20 ? `is too large: its mask is /${cidr.octets.length * 8 - 20} at least` : undefined

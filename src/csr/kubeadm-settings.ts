@@ -61,16 +61,16 @@ export const kubeadmDefaults: KubeadmSettings = {
 export function kubeadmKeyType(name: string): KeyType {
   const type = kubeadmKeyTypes.includes(name) ? parseKeyType(name) : undefined
   if (type !== undefined) return type
-  throw new KcertError('KCERT_USAGE', `kubeadm makes no keys of type "${name}"`, {
-    why: `it makes ${kubeadmKeyTypes.join(', ')}`,
+  throw new KcertError('KCERT_USAGE', `kubeadm does not support the key type "${name}"`, {
+    why: `kubeadm supports ${kubeadmKeyTypes.join(', ')}`,
   })
 }
 
 /** Throws KCERT_USAGE for a key type that kubeadm of this version refuses: ECDSA-P384 came with 1.34 (kubernetes#131677). */
 export function refuseNewerKeyType(keyType: KeyType, version: KubeadmVersion | undefined): void {
   if (keyTypeName(keyType) !== 'ECDSA-P384' || version === undefined || version.minor >= 34) return
-  throw new KcertError('KCERT_USAGE', `kubeadm 1.${version.minor} makes no keys of type "ECDSA-P384"`, {
-    why: 'kubeadm 1.34 is the first that does',
+  throw new KcertError('KCERT_USAGE', `kubeadm 1.${version.minor} does not support the key type "ECDSA-P384"`, {
+    why: 'kubeadm supports it since 1.34',
     next: '--key-type ECDSA-P256',
   })
 }
@@ -85,8 +85,8 @@ export async function readKubeadmSettings(text: string, source: string): Promise
     documents.find((document) => textOf(valueAt(document, 'kind')) === kind)
   const [cluster, init] = [find('ClusterConfiguration'), find('InitConfiguration')]
   if (cluster === undefined && init === undefined)
-    throw new KcertError('KCERT_MANIFEST_MALFORMED', `${source} holds no configuration of kubeadm`, {
-      why: defects[0]?.reason ?? 'there is no ClusterConfiguration and no InitConfiguration in it',
+    throw new KcertError('KCERT_MANIFEST_MALFORMED', `${source} contains no kubeadm configuration`, {
+      why: defects[0]?.reason ?? 'it contains neither a ClusterConfiguration nor an InitConfiguration',
       next: 'kubectl -n kube-system get cm kubeadm-config -o jsonpath={.data.ClusterConfiguration} > kubeadm.yaml',
     })
   const texts = (...path: string[]): string[] =>
@@ -111,7 +111,7 @@ export async function readKubeadmSettings(text: string, source: string): Promise
     notices: [
       ...unknownFields('ClusterConfiguration', cluster),
       ...unknownFields('InitConfiguration', init),
-    ].map((field) => `kubeadm knows no field ${field}: "${source}" may not say what is meant`),
+    ].map((field) => `kubeadm does not know the field ${field} in "${source}"; check its spelling`),
   }
 }
 

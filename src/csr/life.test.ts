@@ -72,7 +72,7 @@ test.each(table)(
 test('of an approved object that nobody signs, the releases that keep it are named', () => {
   const object = made({ conditions: [condition('Approved')] })
   expect(collectionOf(object)?.reason).toBe(
-    'a day after the approval, when nobody signs (Kubernetes 1.35 and later; until 1.34 it stays)',
+    'a day after the approval, if it is not signed (Kubernetes 1.35 and later; 1.34 and older keep it)',
   )
 })
 

@@ -58,14 +58,14 @@ export function collectionOf(
       : [
           approval,
           24 * hourMs,
-          'a day after the approval, when nobody signs (Kubernetes 1.35 and later; until 1.34 it stays)',
+          'a day after the approval, if it is not signed (Kubernetes 1.35 and later; 1.34 and older keep it)',
         ],
     [timeOf(object, 'Denied'), hourMs, 'an hour after the denial'],
     [timeOf(object, 'Failed'), hourMs, 'an hour after it failed'],
     [
       conditions.length === 0 ? creationTimestamp : undefined,
       24 * hourMs,
-      'a day after it was made, when nobody decides',
+      'a day after its creation, if it is still pending',
     ],
     [issued?.notAfter.toISOString(), 0, 'when its certificate expires'],
   ])

@@ -20,7 +20,7 @@ export async function readSigningRequests(text: string): Promise<SigningRequest[
     const where = defect.line === undefined ? '' : ` at line ${defect.line}`
     throw new KcertError('KCERT_MANIFEST_MALFORMED', `the manifest cannot be read${where}`, {
       why: defect.reason,
-      next: defect.next ?? 'correct it, and check it: kubectl create --dry-run=client -f FILE',
+      next: defect.next ?? 'correct it, then check it with kubectl create --dry-run=client -f FILE',
     })
   }
   return documents.flatMap((document) => {

@@ -33,8 +33,8 @@ export function manifestOf(spec: RequestSpec, der: Uint8Array): Manifest {
   const pem = Buffer.from(writePem('CERTIFICATE REQUEST', der))
   const { signerName, objectName: name, expirationSeconds } = spec
   if (signerName === undefined)
-    throw new KcertError('KCERT_USAGE', `no signer is named for the object ${quoted(name)}`, {
-      why: 'Kubernetes has signers for users and for kubelets; for servers in the cluster it is one of your own',
+    throw new KcertError('KCERT_USAGE', `no signer for the object ${quoted(name)}`, {
+      why: 'Kubernetes has signers for users and kubelets only; servers in the cluster need your own signer',
       next: 'add --signer example.com/serving',
     })
   const usages = usagesOf(spec, signerName, request)
@@ -75,10 +75,10 @@ function usagesOf(
 export function withoutUsages(signerName: string): KcertError {
   return new KcertError(
     'KCERT_USAGE',
-    `it is not said what the certificate of ${quoted(signerName)} is for`,
+    `no usages given for signer ${quoted(signerName)}`,
     {
-      why: 'spec.usages is what the signer goes by',
-      next: 'add --usage "digital signature" --usage "server auth", or "client auth"',
+      why: 'the signer issues the certificate for the usages in spec.usages',
+      next: 'add --usage "digital signature" --usage "server auth" for a server, or "client auth" for a client',
     },
   )
 }
@@ -93,13 +93,13 @@ export function refuseHopeless(name: string, signerName: string, findings: reado
   const isSigner = fault.question === 'signing' && findSigner(signerName) !== undefined
   throw new KcertError(
     'KCERT_CSR_SIGNER_REFUSED',
-    `request ${quoted(name)} for signer ${signerName} would ${fault.question === 'signing' && !isSigner ? 'wait for ever' : 'be refused'}: ${fault.detail}`,
+    `request ${quoted(name)} for signer ${signerName} would ${fault.question === 'signing' && !isSigner ? 'wait forever' : 'be refused'}: ${fault.detail}`,
     {
       why: isSigner
-        ? 'the object would be approved and then get the condition Failed, for good'
+        ? 'after the approval, the signer would set the condition Failed, which is permanent'
         : fault.question === 'signing'
-          ? 'the API server takes the object, and nobody ever signs it'
-          : 'the API server checks this when the object is made',
+          ? 'the API server accepts the object, but no signer signs it'
+          : 'the API server checks this when the object is created',
       next:
         isSigner && preset !== undefined
           ? ['kcert csr create', preset].join(' ')

@@ -32,10 +32,10 @@ export function metadataFaults({ metadata }: ManifestMetadata): string[] {
   const { labels, annotations, finalizers, ownerReferences } = metadata ?? {}
   return [
     ...Object.entries(labels ?? {}).flatMap(([key, value]) => [
-      ...(isQualifiedName(key) ? [] : [`metadata.labels: ${quoted(key)} is no key of a label`]),
+      ...(isQualifiedName(key) ? [] : [`metadata.labels: ${quoted(key)} is not a valid label key`]),
       ...(isLabelValue(value ?? '')
         ? []
-        : [`metadata.labels: ${quoted(value ?? '')} is no value of a label`]),
+        : [`metadata.labels: ${quoted(value ?? '')} is not a valid label value`]),
     ]),
     ...annotationFaults(Object.entries(annotations ?? {})),
     ...finalizerFaults(finalizers ?? []),
@@ -65,7 +65,7 @@ function annotationFaults(annotations: readonly (readonly [key: string, value: s
   return [
     ...annotations
       .filter(([key]) => !isQualifiedName(key.toLowerCase()))
-      .map(([key]) => `metadata.annotations: ${quoted(key)} is no key of an annotation`),
+      .map(([key]) => `metadata.annotations: ${quoted(key)} is not a valid annotation key`),
     ...(bytes <= mostAnnotationBytes
       ? []
       : [`metadata.annotations have ${bytes} bytes, more than ${mostAnnotationBytes}`]),
@@ -90,9 +90,9 @@ function ownerFaults(owners: readonly OwnerReference[]): string[] {
       const empty = (['kind', 'name', 'uid'] as const).filter((field) => !owner[field])
       const isEvent = owner.apiVersion === 'v1' && owner.kind === 'Event'
       return [
-        ...(isGroupVersion(owner.apiVersion ?? '') ? [] : [`${at}.apiVersion is no GROUP/VERSION`]),
+        ...(isGroupVersion(owner.apiVersion ?? '') ? [] : [`${at}.apiVersion is not GROUP/VERSION`]),
         ...empty.map((field) => `${at}.${field} is empty`),
-        ...(isEvent ? [`${at}: an Event owns nothing`] : []),
+        ...(isEvent ? [`${at}: an Event cannot be an owner`] : []),
       ]
     }),
     ...(controllers.length > 1 ? ['metadata.ownerReferences: more than one has controller: true'] : []),

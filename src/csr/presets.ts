@@ -17,7 +17,7 @@ const common = { keyType: defaultKeyType, notices: [] } as const
 
 /** Returns the request of a user for a client certificate: the common name is the user, organizations are groups. */
 export function userSpec(user: string, groups: readonly string[], altNames: Names): RequestSpec {
-  if (user === '') throw refuse('--user ""', 'a user has a name')
+  if (user === '') throw refuse('--user ""', 'a user needs a name')
   return {
     subject: { commonName: user, organization: groups },
     altNames,
@@ -26,7 +26,7 @@ export function userSpec(user: string, groups: readonly string[], altNames: Name
     signerName: apiServerClient,
     purpose: 'client auth',
     notices: user.startsWith('system:')
-      ? [`users that begin with "system:" are parts of Kubernetes itself: ${quoted(user)}`]
+      ? [`names that begin with "system:" are reserved for Kubernetes: ${quoted(user)}`]
       : [],
   }
 }
@@ -37,7 +37,7 @@ export function kubeletClientSpec(node: string, altNames: Names): RequestSpec {
   if (name !== undefined)
     throw refuse(
       `--kubelet-client with the name ${quoted(name)}`,
-      `${kubeletClient} signs no request with alternative names`,
+      `${kubeletClient} does not sign requests with SANs`,
     )
   return {
     subject: nodeSubject('--kubelet-client', node),
@@ -55,7 +55,7 @@ export function kubeletServingSpec(node: string, altNames: Names): RequestSpec {
   if (wrong !== undefined)
     throw refuse(
       `--kubelet-serving with the name ${quoted(wrong)}`,
-      `${kubeletServing} signs DNS names and IP addresses alone`,
+      `${kubeletServing} signs only DNS names and IP addresses`,
     )
   const isNamed = altNames.dns.length + altNames.ip.length > 0
   return {
@@ -68,7 +68,7 @@ export function kubeletServingSpec(node: string, altNames: Names): RequestSpec {
     notices: isNamed
       ? []
       : [
-          `the certificate will be for the name ${quoted(node)} alone; API servers reach kubelets by address: --ip ADDRESS`,
+          `the only SAN is ${quoted(node)}, but API servers connect to kubelets by IP address; add --ip ADDRESS`,
         ],
   }
 }
@@ -77,13 +77,13 @@ function nodeSubject(flag: string, node: string): RequestSpec['subject'] {
   if (node.startsWith(nodePrefix))
     throw refuse(
       `${flag} ${quoted(node)}`,
-      'it is the name of the user, not of the Node',
+      'this is the name of the user, not of the Node',
       `${flag} ${node.slice(nodePrefix.length)}`,
     )
   if (!isSubdomain(node))
     throw refuse(
       `${flag} ${quoted(node)}`,
-      'it is no name of a Node: lower-case letters, digits, "-" and "."',
+      'not a valid Node name: use lower-case letters, digits, "-" and "."',
     )
   return { commonName: nodePrefix + node, organization: [nodesGroup] }
 }
@@ -97,7 +97,7 @@ export function serviceSpec(service: string, clusterDomain: string, altNames: Na
   if (!isSubdomain(name) || !isSubdomain(namespace) || rest.length > 0)
     throw refuse(
       `--service ${quoted(service)}`,
-      'it is not NAME.NAMESPACE',
+      'use NAME.NAMESPACE',
       serviceAdvice(name, namespace, rest),
     )
   const host = `${name}.${namespace}.svc`

@@ -17,9 +17,9 @@ export function podRequestNameOf(word: string): string | undefined {
 
 /** Returns why the API server takes no object of this name, or undefined (k8s.io/apimachinery pkg/api/validation/path). */
 export function objectNameDefect(name: string): string | undefined {
-  if (name === '.' || name === '..') return `${quoted(name)} is a step in a path, and no name`
+  if (name === '.' || name === '..') return `${quoted(name)} is a path segment, not a name`
   const odd = ['/', '%'].find((character) => name.includes(character))
-  return odd === undefined ? undefined : `${quoted(name)} has a "${odd}", which no path of the API takes`
+  return odd === undefined ? undefined : `${quoted(name)} contains "${odd}", which API paths do not allow`
 }
 
 /** Returns the name of an object as `kubectl get -o name` prints it. */

@@ -22,14 +22,14 @@ export const clusterRequestSchema = v.object({
   ageSeconds: v.optional(v.number()),
   state: described(
     v.picklist(['pending', 'approved', 'failed', 'denied', 'issued']),
-    'approved: and not signed yet',
+    'approved: approved and not yet signed',
   ),
-  condition: text("in kubectl's words: Approved,Issued"),
+  condition: text("as kubectl prints it, such as Approved,Issued"),
   conditions: v.array(conditionSchema),
   signerName: v.string(),
   usages: texts,
   expirationSeconds: v.optional(v.number()),
-  username: v.optional(text('who made the object')),
+  username: v.optional(text('user who created the object')),
   groups: texts,
   labels: v.record(v.string(), v.string()),
   request: v.optional(described(requestSchema, 'absent when the request cannot be read')),
@@ -38,7 +38,7 @@ export const clusterRequestSchema = v.object({
   collected: v.optional(
     described(
       v.object({ after: time, reason: v.string() }),
-      'when kube-controller-manager removes the object; it looks once an hour. Until Kubernetes 1.34 an approved object that is never signed stays',
+      'when kube-controller-manager deletes the object; it checks once an hour. Kubernetes 1.34 and older never delete an approved, unsigned object',
     ),
   ),
 })
@@ -58,7 +58,7 @@ export const requestListSchema = v.object({
       denied: v.number(),
       issued: v.number(),
     }),
-    'how many are listed, by state',
+    'number of requests by state',
   ),
 })
 

@@ -58,7 +58,7 @@ export function altNamesOf(names: NamedAltNames): Required<AltNamesDescription> 
     dns: unique(dns.map(checkedDns)),
     ip: unique(ip.map(checkedIp)),
     email: unique(
-      email.map((name) => checkedBy('--email', name, parseMailbox(name) !== undefined, 'is no mailbox')),
+      email.map((name) => checkedBy('--email', name, parseMailbox(name) !== undefined, 'is not an email address')),
     ),
     uri: unique(uri.map(checkedUri)),
   }
@@ -85,13 +85,13 @@ function checkedDns(name: string): string {
   const isForeign = /[^\x00-\x7f]/.test(name)
   const isLong = isSubdomain(plain.toLowerCase())
   const why = isForeign
-    ? 'is not ASCII, which certificates want'
+    ? 'is not ASCII, which certificates require'
     : isNumbers
       ? 'ends in a number, so clients read it as an IP address'
       : isLong
         ? 'has a label of more than 63 characters'
-        : 'is no DNS name'
-  throw wrongName('--dns', name, why, isForeign ? 'write it in its xn-- form' : undefined)
+        : 'is not a DNS name'
+  throw wrongName('--dns', name, why, isForeign ? 'use its xn-- form' : undefined)
 }
 
 function checkedIp(text: string): string {
@@ -99,13 +99,13 @@ function checkedIp(text: string): string {
   if (octets !== undefined) return formatIp(octets)
   const [address = '', prefix] = text.split('/')
   const isRange = prefix !== undefined && parseIp(address) !== undefined
-  const why = isRange ? 'is a range: a certificate holds single addresses' : 'is no IP address'
+  const why = isRange ? 'is a range: certificates contain single addresses' : 'is not an IP address'
   throw wrongName('--ip', text, why, isDnsName(text) && /[a-z]/.test(text) ? `--dns ${text}` : undefined)
 }
 
 function checkedUri(uri: string): string {
   const defect = uriDefect(uri) ?? (/^[A-Za-z][A-Za-z0-9+.-]*:/.test(uri) ? undefined : 'it has no scheme')
-  return checkedBy('--uri', uri, defect === undefined, `is no URI: ${defect}`)
+  return checkedBy('--uri', uri, defect === undefined, `is not a URI: ${defect}`)
 }
 
 function checkedBy(flag: string, value: string, isRight: boolean, why: string): string {

@@ -18,14 +18,14 @@ function domainDefect(domain: string): string | undefined {
   if (domain.length > longestSubdomain) return `has a domain of more than ${longestSubdomain} characters`
   const labels = domain.split('.')
   const wrong = labels.find((one) => one.length > longestLabel || !dnsLabel.test(one))
-  if (wrong !== undefined) return `has a domain with "${wrong}", which is no DNS label`
+  if (wrong !== undefined) return `has a domain with "${wrong}", which is not a DNS label`
   return labels.length < 2 ? `has a domain without a dot: "${domain}"` : undefined
 }
 
 // The server splits the path at its dots and wants a subdomain in each place, so a piece is a label of up to 253 characters.
 function pathDefect(path: string): string | undefined {
   const wrong = path.split('.').find((one) => one.length > longestSubdomain || !dnsLabel.test(one))
-  return wrong === undefined ? undefined : `has a path with "${wrong}", which is no DNS name`
+  return wrong === undefined ? undefined : `has a path with "${wrong}", which is not a DNS name`
 }
 
 /** True for the signers whose names Kubernetes keeps for itself. */

@@ -91,7 +91,7 @@ export function adviceOf({ next, nextFor }: SignerRule, { subject }: Certificate
 function without(kind: AltNameKind): SignerRule {
   return {
     id: `signer-${kind}-names`,
-    wants: `no ${kindNames[kind]} among the alternative names`,
+    wants: `no ${kindNames[kind]} in the SANs`,
     fault: ({ request }) => {
       const names = request.subjectAltNames[kind]
       return names.length === 0 ? undefined : `it has ${listed(names)}`
@@ -102,10 +102,10 @@ function without(kind: AltNameKind): SignerRule {
 
 const someAddress: SignerRule = {
   id: 'signer-address',
-  wants: 'at least one DNS name or IP address among the alternative names',
+  wants: 'at least one DNS name or IP address in the SANs',
   fault: ({ request: { subjectAltNames } }) =>
     subjectAltNames.dns.length + subjectAltNames.ip.length > 0 ? undefined : 'it has neither',
-  next: 'create a new request with the names of the node: kcert csr create --kubelet-serving NODE --dns NAME --ip ADDRESS',
+  next: 'kcert csr create --kubelet-serving NODE --dns NAME --ip ADDRESS --key-out FILE',
   nextFor: (node) =>
     commandLine`create a new request with the names of the node: kcert csr create --kubelet-serving ${node} --dns ${node} --ip ADDRESS`,
 }
@@ -114,20 +114,20 @@ function exactly(purpose: 'client auth' | 'server auth'): SignerRule {
   const needed: readonly string[] = ['digital signature', purpose]
   return {
     id: 'signer-usages',
-    wants: `usages digital signature and ${purpose}, with or without key encipherment, and no other`,
+    wants: `usages digital signature and ${purpose}, optionally key encipherment, and no other`,
     fault: ({ usages }) => {
       const rest = new Set(usages)
       rest.delete('key encipherment')
       const missing = needed.filter((usage) => !rest.delete(usage))
       return usageFault(missing, [...rest])
     },
-    next: commandLine`ask for --usage "digital signature" --usage "${purpose}", and --usage "key encipherment" where the key is RSA`,
+    next: commandLine`use --usage "digital signature" --usage "${purpose}", and --usage "key encipherment" for an RSA key`,
   }
 }
 
 const clientUsages: SignerRule = {
   id: 'signer-usages',
-  wants: 'usage client auth, beside it at most digital signature and key encipherment',
+  wants: 'usage client auth, optionally digital signature and key encipherment, and no other',
   fault: ({ usages }) => {
     const rest = new Set(usages)
     const missing = rest.delete('client auth') ? [] : ['client auth']
@@ -135,7 +135,7 @@ const clientUsages: SignerRule = {
     rest.delete('key encipherment')
     return usageFault(missing, [...rest])
   },
-  next: 'ask for --usage "digital signature" --usage "client auth", and --usage "key encipherment" where the key is RSA',
+  next: 'use --usage "digital signature" --usage "client auth", and --usage "key encipherment" for an RSA key',
 }
 
 function usageFault(missing: readonly string[], foreign: readonly string[]): string | undefined {

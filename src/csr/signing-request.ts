@@ -68,7 +68,7 @@ export interface RequestFault {
   readonly next: string
 }
 
-const remake = 'create a new request: kcert csr create'
+const remake = 'create a new request (kcert csr create)'
 
 /**
  * Returns the request in spec.request as Kubernetes reads it: the first PEM block counts and must be a CERTIFICATE REQUEST.
@@ -76,7 +76,7 @@ const remake = 'create a new request: kcert csr create'
  */
 export function readRequestContent(bytes: Uint8Array | undefined): RequestContent {
   if (bytes === undefined)
-    return { fault: { id: 'request-pem', detail: 'spec.request is no base64', next: encode } }
+    return { fault: { id: 'request-pem', detail: 'spec.request is not base64', next: encode } }
   const { blocks, defects } = readPem(bytes)
   const [block] = blocks
   if (block === undefined) {
@@ -86,7 +86,7 @@ export function readRequestContent(bytes: Uint8Array | undefined): RequestConten
   }
   const form = unseenByGo(bytes, block)
   if (form !== undefined && block.label === 'CERTIFICATE REQUEST') {
-    const detail = `the API server does not see the PEM block in a text with ${unseenText[form]}`
+    const detail = `the API server cannot find the PEM block in a text with ${unseenText[form]}`
     return { fault: { id: 'request-pem', detail, next: rewrite[form] ?? remake } }
   }
   if (block.label !== 'CERTIFICATE REQUEST') return { fault: foreignBlock(block.label) }
@@ -118,10 +118,10 @@ function foreignBlock(label: string): RequestFault {
   const id = 'request-pem'
   const detail = `the first PEM block is ${label}, not CERTIFICATE REQUEST`
   if (label === 'NEW CERTIFICATE REQUEST')
-    return { id, detail, next: 'take "NEW " out of its first and last line, which old OpenSSL wrote there' }
+    return { id, detail, next: 'remove "NEW ", which old OpenSSL versions wrote, from its first and last line' }
   if (isCertificateLabel(label))
-    return { id, detail, next: 'send the request that was made with the key, not a certificate' }
+    return { id, detail, next: 'send the CSR, not a certificate' }
   if (label.endsWith('PRIVATE KEY'))
-    return { id, detail, next: 'a private key leaves its machine for nobody; send the request alone' }
+    return { id, detail, next: 'send only the CSR; a private key must not leave its machine' }
   return { id, detail, next: remake }
 }

@@ -25,7 +25,7 @@ export function signingFindings(
       const found = rule.fault({ request, usages })
       if (found === undefined) return { id, question: 'signing', outcome: 'met', detail: wants }
       const next = adviceOf(rule, request)
-      return { id, question: 'signing', outcome: 'unmet', detail: `it wants ${wants}, but ${found}`, next }
+      return { id, question: 'signing', outcome: 'unmet', detail: `it requires ${wants}, but ${found}`, next }
     }),
   ]
 }
@@ -41,8 +41,8 @@ export function signatureFinding(signerName: string, request: CertificateRequest
     id: 'signer-signature',
     question: 'signing',
     outcome: 'unmet',
-    detail: `it wants a signature that it can verify, but ${signatureFault(request, verdict.reason)}`,
-    next: 'create a new request with a key of ECDSA P-256: kcert csr create --key-out FILE',
+    detail: `it requires a signature that it can verify, but ${signatureFault(request, verdict.reason)}`,
+    next: 'create a new request with an ECDSA P-256 key (kcert csr create --key-out FILE)',
   }
 }
 
@@ -53,15 +53,15 @@ function signerFinding(signerName: string): Finding {
     return {
       ...found,
       outcome: 'unmet',
-      detail: `${quoted(signerName)} is no signer of Kubernetes, and its domain is kept for those`,
+      detail: `${quoted(signerName)} is not a signer of Kubernetes, and its domain is reserved for Kubernetes`,
       next: ['ask one of', names.join(', '), 'or a signer of your own domain'].join(' '),
     }
   }
   if (signerNameDefect(signerName) !== undefined)
-    return { ...found, outcome: 'unmet', detail: 'nobody signs for such a name', next: 'write DOMAIN/NAME' }
+    return { ...found, outcome: 'unmet', detail: 'no signer signs for such a name', next: 'write DOMAIN/NAME' }
   return {
     ...found,
     outcome: 'met',
-    detail: `whoever runs ${signerName} decides; kcert does not know its rules`,
+    detail: `kcert does not know the rules of ${signerName}`,
   }
 }

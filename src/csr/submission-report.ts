@@ -10,9 +10,9 @@ const submissionSchema = v.object({
   name: v.optional(v.string()),
   outcome: described(
     v.picklist(['created', 'present', 'dry-run', 'failed']),
-    'present: the same request was there before; dry-run: the API server would take it',
+    'present: the same request existed already; dry-run: the API server would accept it',
   ),
-  request: v.optional(described(clusterRequestSchema, 'as the API server has it')),
+  request: v.optional(described(clusterRequestSchema, 'the object as the API server returns it')),
   error: v.optional(
     v.object({
       code: v.string(),
@@ -21,8 +21,8 @@ const submissionSchema = v.object({
       next: v.optional(v.string()),
     }),
   ),
-  notices: described(v.array(v.string()), 'what whoever asked should know'),
-  next: described(v.array(v.string()), 'commands to go on with'),
+  notices: described(v.array(v.string()), 'notes for the user'),
+  next: described(v.array(v.string()), 'next commands'),
 })
 
 export const submissionReportSchema = v.object({

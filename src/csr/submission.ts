@@ -75,10 +75,10 @@ function takenAndUnseen(name: string, unseen: unknown): unknown {
   const { code, message, why, next } = unseen
   return new KcertError(
     code,
-    `there is a CertificateSigningRequest ${quoted(name)} already, and whether it is the same is not known`,
+    `the CertificateSigningRequest ${quoted(name)} exists already, and kcert could not compare it with yours`,
     {
       why: [message, why].filter(Boolean).join(': '),
-      next: ['submit under another name (--name NAME)', next].filter(Boolean).join(', or '),
+      next: next ?? 'submit it under another name (--name NAME)',
       cause: unseen,
     },
   )
@@ -102,10 +102,10 @@ function sameOrThrow(
   const name = wanted.name ?? ''
   throw new KcertError(
     'KCERT_API_CONFLICT',
-    `there is a CertificateSigningRequest ${quoted(name)} already, and it asks for something else`,
+    `the CertificateSigningRequest ${quoted(name)} exists already, with other content`,
     {
-      why: differences.join('; '),
-      next: commandLine`submit under another name (--name NAME), or look at the other and remove it: kcert csr describe ${requestWord(name)}; kubectl delete csr ${requestWord(name)}`,
+      why: `${differences.join('; ')}; use another name (--name NAME), or delete the existing object`,
+      next: commandLine`kcert csr describe ${requestWord(name)}`,
     },
   )
 }
@@ -133,7 +133,7 @@ function contentDifferences(
   if (isSame) return []
   const one = readRequestContent(present.request).request
   const other = readRequestContent(wanted.request).request
-  if (one === undefined || other === undefined) return ['its request is another']
+  if (one === undefined || other === undefined) return ['its request differs']
   const found = [
     ...difference('its subject', quoted(one.subject.text), quoted(other.subject.text)),
     ...(['dns', 'ip', 'email', 'uri', 'other'] as const).flatMap((kind) =>
@@ -146,11 +146,11 @@ function contentDifferences(
     ...(one.publicKey.sha256 === other.publicKey.sha256 ? [] : ['it is for another key']),
   ]
   if (found.length > 0 || sameBy === 'key') return found
-  return ['it is another request for the same key and names, signed anew']
+  return ['it is another request for the same key and names, signed again']
 }
 
 function difference(what: string, present: string, wanted: string): string[] {
-  return present === wanted ? [] : [`${what}: ${present} there, ${wanted} here`]
+  return present === wanted ? [] : [`${what}: ${present} on the cluster, ${wanted} in yours`]
 }
 
 function usagesText({ usages }: SigningRequest): string {

@@ -35,10 +35,10 @@ export async function waitForCertificate(
       if (last.uid !== owner)
         throw new KcertError(
           'KCERT_API_CONFLICT',
-          `the CertificateSigningRequest ${quoted(name)} is another than the one that was submitted`,
+          `the CertificateSigningRequest ${quoted(name)} is not the one that you submitted`,
           {
-            why: 'it was deleted and made anew, maybe for another key',
-            next: commandLine`look at it: kcert csr describe ${requestWord(name)}`,
+            why: 'it was deleted and created again, maybe for another key',
+            next: commandLine`kcert csr describe ${requestWord(name)}`,
           },
         )
       onChange?.(last)
@@ -54,10 +54,10 @@ export async function waitForCertificate(
 function removed(name: string): KcertError {
   return new KcertError(
     'KCERT_API_NOT_FOUND',
-    `the CertificateSigningRequest ${quoted(name)} was removed while it was waited for`,
+    `the CertificateSigningRequest ${quoted(name)} was deleted during the wait`,
     {
-      why: 'somebody deleted it, or kube-controller-manager did, as it does with old ones',
-      next: 'submit the request again: the key and the request are where they were',
+      why: 'a user deleted it, or kube-controller-manager did, because it was too old',
+      next: 'submit the request again; your key and CSR files are unchanged',
     },
   )
 }

@@ -15,11 +15,11 @@ const outcomes: Readonly<Record<Decided['outcome'], Said>> = {
   denied: ['denied', 'warning'],
   'would-approve': ['would approve', 'ok'],
   'would-deny': ['would deny', 'warning'],
-  already: ['done before', 'ok'],
-  'left-alone': ['left alone', 'warning'],
+  already: ['already done', 'ok'],
+  'left-alone': ['skipped', 'warning'],
   refused: ['REFUSED', 'critical'],
   changed: ['CHANGED', 'critical'],
-  gone: ['gone', 'warning'],
+  gone: ['deleted', 'warning'],
   'not-found': ['not found', 'warning'],
   failed: ['FAILED', 'critical'],
 }
@@ -35,7 +35,7 @@ export function renderDecisions(report: DecisionReport, view: View): string {
   return joinSections([
     requestTable(requests, view),
     ...detailed.slice(0, mostDetailed).map((decided) => detailLines(decided, view)),
-    more > 0 ? [`… and ${more} more with their rules: -o json`] : [],
+    more > 0 ? [`… and ${more} more (see -o json)`] : [],
     [countText(report)],
   ])
 }
@@ -51,14 +51,14 @@ export function renderProposal(report: DecisionReport, view: View): string {
 }
 
 function requestTable(requests: readonly Decided[], view: View): string[] {
-  if (requests.length === 0) return ['no request is waiting']
+  if (requests.length === 0) return ['no pending requests']
   return table(view, requests, [
     { title: 'NAME', cell: ({ name }) => name, shrinkTo: 12, cut: 'middle' },
     saidColumn('OUTCOME', view.paint, ({ outcome }) => outcomes[outcome]),
     { title: 'SIGNER', cell: ({ signerName = '' }) => signerName, shrinkTo: 14, cut: 'middle', dropRank: 2 },
     { title: 'SUBJECT', cell: ({ request }) => request?.subject.text ?? '', shrinkTo: 16 },
     {
-      title: 'NAMES',
+      title: 'SANS',
       cell: ({ request }) => (request ? altNameList(request.subjectAltNames).join(',') : ''),
       shrinkTo: 12,
       dropRank: 1,
@@ -88,10 +88,10 @@ function detailLines(decided: Decided, view: View): string[] {
     ]
   }
   const [word, tone] = outcomes[outcome]
-  const requester = groups.length > 0 ? `; the requester is in ${groups.join(', ')}` : ''
+  const requester = groups.length > 0 ? `; groups of the requester: ${groups.join(', ')}` : ''
   return [
     `${paint.heading(printable(name))}: ${paint.status[tone](word)}: ${printable(reason)}`,
-    ...(usages.length > 0 ? indentedLines(`for ${usages.join(', ')}${requester}`, '  ', view) : []),
+    ...(usages.length > 0 ? indentedLines(`usages: ${usages.join(', ')}${requester}`, '  ', view) : []),
     ...(rules.length > 0 ? duties.flatMap((duty) => entry(duty.name, duty.outcome, duty.text)) : []),
     ...marked.flatMap(({ id, outcome: found, detail, next }) => entry(id, found, detail, next)),
     ...(error?.why === undefined ? [] : indentedLines(`why: ${error.why}`, '  ', view)),

@@ -16,18 +16,18 @@ const questionText: Readonly<Record<Question, string>> = {
 
 const signingAnswers: Readonly<Record<CheckReport['answers']['signing'], Said>> = {
   signs: ['yes', 'ok'],
-  fails: ['NO: the object would get the condition Failed', 'critical'],
+  fails: ['NO: it would set the condition Failed', 'critical'],
   retries: [
-    'NO: kube-controller-manager cannot verify its signature, and would try again and again',
+    'NO: kube-controller-manager cannot verify the signature of the CSR, and would retry forever',
     'critical',
   ],
-  nobody: ['NO: there is no such signer', 'critical'],
-  another: ['its owner decides', 'ok'],
+  nobody: ['NO: this signer does not exist', 'critical'],
+  another: ['unknown: kcert does not know its rules', 'ok'],
 }
 
 const decisions: Readonly<Record<CheckReport['decision'], Said>> = {
   approve: ['yes', 'ok'],
-  ignore: ['leave it alone', 'warning'],
+  ignore: ['not decided', 'warning'],
   deny: ['NO: deny it', 'critical'],
 }
 
@@ -38,7 +38,7 @@ export function renderCheck(report: CheckReport, view: View): string {
     ...(['admission', 'approval', 'signing'] as const).map((question) =>
       questionLines(report, question, view),
     ),
-    worthKnowing(report, view),
+    noteLines(report, view),
     decisionLines(report, view),
   ])
 }
@@ -49,7 +49,7 @@ function requestFields({ spec, request }: CheckReport): Field[] {
     ['object', spec.name],
     ['subject', request && (request.subject.text || '(empty)')],
     [
-      'names',
+      'SANs',
       request && [...altNameList(request.subjectAltNames), ...request.subjectAltNames.other].join(', '),
     ],
     ['key', request && keyText(request.publicKey)],
@@ -74,14 +74,14 @@ function questionLines(report: CheckReport, question: Question, view: View): str
 function answerTo({ answers, decision, isSubmitted }: CheckReport, question: Question): Said {
   if (question === 'signing') return signingAnswers[answers.signing]
   if (question === 'admission') return answers.admission === 'accepted' ? ['yes', 'ok'] : ['NO', 'critical']
-  if (decision === 'approve' && !isSubmitted) return ['nothing in it speaks against it', 'ok']
+  if (decision === 'approve' && !isSubmitted) return ['no objections', 'ok']
   return decisions[decision]
 }
 
-function worthKnowing({ advice }: CheckReport, view: View): string[] {
+function noteLines({ advice }: CheckReport, view: View): string[] {
   if (advice.length === 0) return []
   return [
-    view.paint.heading('Worth knowing'),
+    view.paint.heading('Notes'),
     ...advice.flatMap(({ detail, next }) => [...indentedLines(detail, '  ', view), ...adviceLines({ next })]),
   ]
 }

@@ -20,7 +20,7 @@ function renderOne({ subject, subjectAltNames, publicKey, manifest, files }: Cre
     ['private key', files.key],
     ['kubeconfig', files.kubeconfig],
     ['subject', subject || '(empty)'],
-    ['names', altNameList(subjectAltNames).join(', ')],
+    ['SANs', altNameList(subjectAltNames).join(', ')],
     ['key', keyText(publicKey)],
     ['signer', manifest?.spec.signerName],
     ['usages', manifest?.spec.usages.join(', ')],

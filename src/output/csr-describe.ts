@@ -29,7 +29,7 @@ export function renderDescriptions(
     ...request.certificates.map((one) => certificateCard(one, generatedAt, view)),
     problemLines(request, view),
   ])
-  const absent = missing.map((name) => printable(`${name}: there is no such CertificateSigningRequest`))
+  const absent = missing.map((name) => printable(`CertificateSigningRequest ${name} not found`))
   return joinSections([...sections, absent])
 }
 
@@ -44,17 +44,17 @@ export function requestLines(
   const fields: Field[] = [
     ['condition', request.condition, view.paint.status[toneOf(request.state)]],
     ...conditions.map((condition): Field => [condition.type.toLowerCase(), conditionWords(condition)]),
-    ['decided by', decidedBy && `${decidedBy} (the program; users are in the audit log)`],
-    ['made', madeText(request)],
+    ['decided by', decidedBy && `${decidedBy} (program; the audit log has the user)`],
+    ['created', madeText(request)],
     ['requester', username && `${username}${groups.length === 0 ? '' : ` (${groups.join(', ')})`}`],
     ['subject', asked && (asked.subject.text || '(empty)')],
-    ['names', asked && [...altNameList(asked.subjectAltNames), ...asked.subjectAltNames.other].join(', ')],
+    ['SANs', asked && [...altNameList(asked.subjectAltNames), ...asked.subjectAltNames.other].join(', ')],
     ['key', asked && `${keyText(asked.publicKey)}, sha256:${asked.publicKey.sha256}`],
     ['request', request.fault === undefined ? undefined : `cannot be read: ${request.fault}`],
     ['signer', request.signerName],
     ['usages', request.usages.join(', ')],
-    ['lifetime', lifetime === undefined ? undefined : `${lifetime} s asked for`],
-    ['removed', collected && removedText(collected, generatedAt)],
+    ['lifetime', lifetime === undefined ? undefined : `${lifetime} s requested`],
+    ['deleted', collected && removedText(collected, generatedAt)],
     ['labels', pairs(request.labels)],
     ['annotations', pairs(request.annotations ?? {})],
     ['uid', request.uid],

@@ -7,11 +7,11 @@ import type { View } from './view.ts'
 import { wrapped } from './width.ts'
 
 const verdicts: Readonly<Record<Explanation['verdict'], Said>> = {
-  issued: ['ISSUED: its certificate is there', 'ok'],
-  waiting: ['WAITING: it goes on by itself', 'warning'],
-  stuck: ['STUCK: nothing happens until somebody acts', 'critical'],
-  failed: ['FAILED: for good', 'critical'],
-  denied: ['DENIED: for good', 'critical'],
+  issued: ['ISSUED: the certificate is ready', 'ok'],
+  waiting: ['WAITING: it continues without you', 'warning'],
+  stuck: ['STUCK: nothing happens until you act', 'critical'],
+  failed: ['FAILED: permanently', 'critical'],
+  denied: ['DENIED: permanently', 'critical'],
 }
 
 /** Returns the request, why it is where it is, and the commands to go on with. */
@@ -50,7 +50,7 @@ function causeLines(
 function openLines(open: Explanation['open'], { paint }: View): string[] {
   if (open.length === 0) return []
   return [
-    paint.heading('What could not be found out'),
+    paint.heading('Facts that could not be read'),
     ...open.map(({ fact, why }) => `  ${printable(`${fact}: ${why}`)}`),
   ]
 }

@@ -8,7 +8,7 @@ import type { View } from './view.ts'
 
 const outcomes: Readonly<Record<FetchedOne['outcome'], Said>> = {
   fetched: ['fetched', 'ok'],
-  present: ['there already', 'ok'],
+  present: ['up to date', 'ok'],
   'not-issued': ['not issued', 'warning'],
   unfit: ['UNFIT', 'critical'],
   'not-found': ['not found', 'warning'],
@@ -25,7 +25,7 @@ export function renderFetchedMany({ folder, counts, requests }: FetchedMany, vie
   const more = failed.length - mostDetailed
   return joinSections([
     requests.length === 0
-      ? ['no request is there']
+      ? ['no requests found']
       : table(view, requests, [
           { title: 'NAME', cell: ({ name }) => name, shrinkTo: 12, cut: 'middle' },
           saidColumn('OUTCOME', view.paint, ({ outcome }) => outcomes[outcome]),
@@ -39,7 +39,7 @@ export function renderFetchedMany({ folder, counts, requests }: FetchedMany, vie
     failed
       .slice(0, mostDetailed)
       .flatMap(({ name, error }) => [`${printable(name)}: ${printable(error.what)}`, ...adviceLines(error)]),
-    more > 0 ? [`… and ${more} more: -o json`] : [],
+    more > 0 ? [`… and ${more} more (see -o json)`] : [],
     [`${counted(requests.length, 'request')} in ${printable(folder)}${countsText(counts, outcomes)}`],
   ])
 }

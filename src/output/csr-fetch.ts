@@ -15,14 +15,14 @@ export function renderFetched(report: FetchReport, view: View): string {
     ['kubeconfig', files.kubeconfig],
     ['manifest', files.manifest],
     ['subject', subject.text || '(empty)'],
-    ['names', altNameList(subjectAltNames).join(', ')],
+    ['SANs', altNameList(subjectAltNames).join(', ')],
     ['signer', report.signerName],
     ['serial number', report.serialNumber],
     ['not after', secondOf(report.notAfter)],
     ...checks.map(
       ({ id, ok, detail }): Field => [
         `check ${id}`,
-        `${ok ? 'ok' : 'taken'}: ${detail}`,
+        `${ok ? 'ok' : 'accepted'}: ${detail}`,
         ok ? view.paint.status.ok : view.paint.status.warning,
       ],
     ),

@@ -38,11 +38,11 @@ function columnsAt(now: number, paint: Paint): Column<ClusterRequest>[] {
       cell: ({ request, fault = '' }) => (request === undefined ? `(${fault})` : shortName(request.subject)),
       shrinkTo: 12,
     },
-    { title: 'NAMES', cell: namesCell, shrinkTo: 8, dropRank: 3 },
+    { title: 'SANS', cell: namesCell, shrinkTo: 8, dropRank: 3 },
     { title: 'USAGES', cell: ({ usages }) => usages.join(', '), shrinkTo: 8, dropRank: 2 },
     { title: 'SIGNER', cell: ({ signerName }) => signerName, shrinkTo: 14, cut: 'middle' },
     { title: 'REQUESTER', cell: ({ username }) => username ?? '', shrinkTo: 10, cut: 'middle', dropRank: 1 },
-    { title: 'REMOVED IN', cell: ({ collected }) => removalText(collected?.after, now) },
+    { title: 'DELETED IN', cell: ({ collected }) => removalText(collected?.after, now) },
   ]
 }
 

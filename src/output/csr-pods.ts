@@ -34,7 +34,7 @@ function columnsAt(now: number, paint: Paint): Column<PodRequest>[] {
     { title: 'NODE', cell: ({ nodeName }) => nodeName, shrinkTo: 10, cut: 'middle', dropRank: 1 },
     { title: 'SIGNER', cell: ({ signerName }) => signerName, shrinkTo: 14, cut: 'middle' },
     { title: 'EXPIRES IN', cell: ({ notAfter }) => expiryText(notAfter, now) },
-    { title: 'REMOVED IN', cell: ({ collected }) => removalText(collected?.after, now, '5m') },
+    { title: 'DELETED IN', cell: ({ collected }) => removalText(collected?.after, now, '5m') },
   ]
 }
 
@@ -66,7 +66,7 @@ function podRequestLines(request: PodRequest, generatedAt: string, view: View): 
     ['expires', request.notAfter],
     ['refresh', request.beginRefreshAt],
     ['certificate', request.fault],
-    ['removed', collected && removedText(collected, generatedAt, '5m')],
+    ['deleted', collected && removedText(collected, generatedAt, '5m')],
     ['uid', request.uid],
   ]
   return titledFields(`${namespace}/${name}`, fields, view)

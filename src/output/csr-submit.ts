@@ -8,7 +8,7 @@ import type { View } from './view.ts'
 
 const outcomeText: Readonly<Record<SubmissionItem['outcome'], string>> = {
   created: 'created',
-  present: 'already there',
+  present: 'already exists',
   'dry-run': 'would be created',
   failed: 'NOT SENT',
 }
@@ -35,7 +35,7 @@ function fieldsOf({ name, outcome, request }: SubmissionItem): Field[] {
     ['outcome', outcomeText[outcome]],
     ['condition', request?.condition],
     ['subject', asked && (asked.subject.text || '(empty)')],
-    ['names', asked && altNameList(asked.subjectAltNames).join(', ')],
+    ['SANs', asked && altNameList(asked.subjectAltNames).join(', ')],
     ['signer', request?.signerName],
     ['usages', request?.usages.join(', ')],
   ]

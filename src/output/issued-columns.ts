@@ -12,7 +12,7 @@ interface Issued {
 /** For whom a certificate is, and until when. */
 export const issuedColumns: readonly Column<Issued>[] = [
   {
-    title: 'NAMES',
+    title: 'SANS',
     cell: ({ certificate }) => (certificate ? altNameList(certificate.subjectAltNames).join(',') : ''),
     shrinkTo: 12,
     dropRank: 1,

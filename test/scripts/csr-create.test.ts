@@ -404,7 +404,7 @@ describe('keys', () => {
     [['--cn', 'x', '--key', 'a', '--key-out', 'b'], /^KCERT_USAGE: --key takes a key that is there/, 2],
     [['--cfssl', '-', '--key', '-'], /^KCERT_USAGE: --cfssl and --key cannot both be standard input/, 2],
     [['--cn', 'x', '--key', '/dev/null'], /^KCERT_FILE_UNREADABLE: /, 2],
-    [[], /^KCERT_USAGE: it is not said what to ask for/, 2],
+    [[], /^KCERT_USAGE: no subject or SAN given/, 2],
   ])('%j: is refused', (args, stderr, exit) => {
     expect(create(place(), args)).toMatchObject({ stdout: '', stderr: expect.stringMatching(stderr), exit })
   })

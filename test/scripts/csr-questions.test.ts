@@ -69,7 +69,7 @@ describe.skipIf(!hasTerminal)('on a terminal (skipped where there is no script(1
     ])
     expect(exit).toBe(0)
     expect(shown).toContain(
-      'the same without questions: kcert csr create --user ann --org dev --org ops --key-out ann-key.pem --out ann.csr',
+      'without questions: kcert csr create --user ann --org dev --org ops --key-out ann-key.pem --out ann.csr',
     )
     const request = CertificateRequest.parse(readPem(readFileSync(join(folder, 'ann.csr'))).blocks[0]!.der)
     expect(request.subject.text).toBe('CN=ann,O=dev+O=ops')

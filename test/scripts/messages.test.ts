@@ -223,7 +223,7 @@ test('a request with a key or signature that Kubernetes does not read is told so
   expect(stdout).toContain('request-form        PKCS#10 request for the key Ed448\n')
   expect(stdout).toContain('request-signature   Kubernetes does not know its algorithm\n')
   expect(stdout).toContain(
-    'next: make a key and a request that Kubernetes reads: kcert csr create --key-out FILE',
+    'next: create a key and a request that Kubernetes supports (kcert csr create --key-out FILE)',
   )
   expect(stdout).toContain('key-strength       Ed448 keys are none that Kubernetes reads\n')
 })

@@ -71,7 +71,7 @@ export async function decideRequests(
   const gathered = await gather(settings, ports)
   const all = { concurrency: settings.concurrency }
 
-  const evaluating = progressOn(context, 'judged', gathered.length)
+  const evaluating = progressOn(context, 'checked', gathered.length)
   const evaluated = await pMap(
     gathered,
     async (one): Promise<Acted | Evaluated> => {
@@ -133,9 +133,9 @@ function silenceOf(limit: number): { note(isUnanswered: boolean): void; isLong()
 }
 
 function untried(planned: Acted): Acted {
-  const reason = 'not tried: the cluster has not answered for the ones before it'
+  const reason = 'not tried, because the API server did not answer for the requests before'
   const error = new KcertError('KCERT_UNREACHABLE', reason, {
-    next: 'run it again: what is done is not done twice',
+    next: 'run the same command again, which is safe',
   })
   return { ...planned, outcome: 'failed', reason, error }
 }
@@ -146,15 +146,15 @@ export function checkSettings(
   { names, file, selector, signer, policy, reason }: DecisionSettings,
 ): void {
   if (reason !== undefined && !/^[A-Za-z](?:[A-Za-z0-9_,:]*[A-Za-z0-9_])?$/.test(reason))
-    throw new KcertError('KCERT_USAGE', `--reason "${reason}" is not one word`, {
-      why: 'the reason of a condition is read by programs; --message is for people',
-      next: '--reason NodeOfBatch7 --message "the nodes that came today"',
+    throw new KcertError('KCERT_USAGE', `invalid --reason "${reason}"`, {
+      why: 'the reason of a condition is in CamelCase, such as NodeOfBatch7; --message takes free text',
+      next: commandLine`kcert csr ${act} --help`,
     })
   const means = [names.length, file?.length, selector, signer, policy]
   if (means.some(Boolean)) return
-  throw new KcertError('KCERT_USAGE', `no request is named`, {
-    why: `kcert does not ${act} whatever happens to wait`,
-    next: commandLine`name a request of the list: kcert csr list; kcert csr ${act} NAME`,
+  throw new KcertError('KCERT_USAGE', 'no request given', {
+    why: 'name requests, or select them with -f, -l, --signer or --policy',
+    next: 'kcert csr list --pending',
   })
 }
 
@@ -187,7 +187,7 @@ async function gather(
     const object = objects[index]
     const difference = expected && object && differenceFromFile(expected, object)
     if (object === undefined)
-      found.set(name, { name, outcome: 'not-found', reason: 'there is no request of this name' })
+      found.set(name, { name, outcome: 'not-found', reason: 'no CertificateSigningRequest of this name' })
     else if (difference === undefined) found.set(name, object)
     else found.set(name, { name, outcome: 'changed', reason: `${difference} ${source}`, object })
   }
@@ -217,14 +217,14 @@ async function expectedIn(
   const requests = await readSigningRequests(await readText(source, context))
   const place = source === '-' ? 'standard input' : source
   if (requests.length === 0)
-    throw new KcertError('KCERT_MANIFEST_MALFORMED', `${place} holds no CertificateSigningRequest`, {
-      next: 'kubectl get csr NAME -o yaml',
+    throw new KcertError('KCERT_MANIFEST_MALFORMED', `${place} contains no CertificateSigningRequest`, {
+      next: 'kubectl get csr -o yaml > requests.yaml',
     })
   return requests.map((expected) => {
     if (expected.name !== undefined) return { name: expected.name, expected, source: place }
-    throw new KcertError('KCERT_USAGE', `a request of ${place} has no name`, {
-      why: 'the API server gave it one when it was made (generateName)',
-      next: 'find its name: kcert csr list',
+    throw new KcertError('KCERT_USAGE', `a request in ${place} has no name`, {
+      why: 'the API server chose one when the object was created (generateName)',
+      next: 'kcert csr list --pending',
     })
   })
 }
@@ -233,11 +233,11 @@ async function expectedIn(
 function differenceFromFile(expected: SigningRequest, object: RequestObject): string | undefined {
   const now = signingRequestOfObject(object)
   const isSame = Buffer.compare(expected.request ?? Buffer.of(), now.request ?? Buffer.of()) === 0
-  if (expected.request === undefined || !isSame) return 'its request is not the one in'
-  if (expected.signerName !== now.signerName) return 'its signerName is not the one in'
-  if (JSON.stringify(expected.usages) !== JSON.stringify(now.usages)) return 'its usages are not those in'
-  if (expected.expirationSeconds !== now.expirationSeconds) return 'its expirationSeconds is not the one in'
-  return expected.uid !== undefined && expected.uid !== now.uid ? 'its UID is not the one in' : undefined
+  if (expected.request === undefined || !isSame) return 'its request differs from'
+  if (expected.signerName !== now.signerName) return 'its signerName differs from'
+  if (JSON.stringify(expected.usages) !== JSON.stringify(now.usages)) return 'its usages differ from'
+  if (expected.expirationSeconds !== now.expirationSeconds) return 'its expirationSeconds differs from'
+  return expected.uid !== undefined && expected.uid !== now.uid ? 'its UID differs from' : undefined
 }
 
 /** True when nobody needs to be asked, or whoever is asked agrees. Throws KCERT_USAGE where nobody can be asked. */
@@ -255,10 +255,10 @@ async function isAgreed(
     if (settings.policy !== undefined || !isSelection) return true
     throw new KcertError(
       'KCERT_USAGE',
-      `${count} requests would be ${decided[act]}, and nobody can be asked`,
+      `${count} requests would be ${decided[act]}, and there is no terminal to confirm on`,
       {
-        why: 'a selection may hold more than is known: look with --dry-run, then add --yes, or let --policy builtin decide',
-        next: '--dry-run',
+        why: 'a selection may contain more than you expect; check it with --dry-run, then add --yes',
+        next: 'kcert csr list --pending',
       },
     )
   }

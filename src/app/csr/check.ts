@@ -34,12 +34,12 @@ export async function checkInput(
 export function neither(noFile: KcertError, onCluster: KcertError): KcertError {
   const isAbsent = onCluster.code === 'KCERT_API_NOT_FOUND'
   const isAnswered = isAbsent || onCluster.exitCode === exitCodes.usage
-  const next = noFile.next ?? 'name a file, or an object: kcert csr list'
+  const next = noFile.next ?? 'kcert csr list'
   return new KcertError(
     isAnswered ? 'KCERT_FILE_NOT_FOUND' : onCluster.code,
     isAbsent
-      ? `${noFile.message}, and neither is there a request of this name on the cluster`
-      : `${noFile.message}, and whether the cluster has a request of this name is not known`,
+      ? `${noFile.message}, and the cluster has no request of this name`
+      : `${noFile.message}, and kcert could not check whether the cluster has a request of this name`,
     {
       why: [onCluster.message, onCluster.why].filter(Boolean).join(': '),
       next: isAnswered ? next : (onCluster.next ?? next),

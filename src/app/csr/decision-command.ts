@@ -18,29 +18,29 @@ import { approvalFactsOf } from './approval-facts.ts'
 import { checkSettings, decideRequests } from './approve.ts'
 import { namesAmong } from './request-names.ts'
 
-const verbs = { approve: 'approved', deny: 'denied' } as const
+const thirdPerson = { approve: 'approves', deny: 'denies' } as const
 
 /** The flags of `kcert csr approve` and `kcert csr deny`. */
 export function decisionFlags(act: Act) {
   return {
     file: repeatedFlag(
       'FILE',
-      'manifests: their requests are found by name, and must be byte-identical; "-" for standard input',
+      'manifest of the requests, which must be byte-identical on the cluster; "-" for standard input',
       { char: 'f' },
     ),
-    selector: valueFlag('LABELS', 'all that wait and have these labels, as kubectl takes them', {
+    selector: valueFlag('LABELS', 'pending requests with these labels, as in kubectl', {
       char: 'l',
     }),
-    signer: valueFlag('NAME', 'all that wait for this signer'),
+    signer: valueFlag('NAME', 'pending requests for this signer'),
     policy: valueFlag(
       'FILE|builtin',
-      `what this policy says is ${verbs[act]}, the rest left alone: a file (docs/policy.md), or built-in ones: "builtin" for all, kubelet-client, kubelet-serving. Alone it judges all that wait`,
+      `${act} what this policy ${thirdPerson[act]} and skip the rest: a file (docs/policy.md), builtin, kubelet-client or kubelet-serving. Without names, -f, -l or --signer, for all pending requests`,
     ),
-    reason: valueFlag('WORD', 'of the condition: one word for programs, such as NodeOfBatch7'),
-    message: valueFlag('TEXT', 'of the condition: for people'),
-    'dry-run': booleanFlag('show every verdict, and write nothing'),
-    yes: booleanFlag('do not ask', { char: 'y' }),
-    concurrency: numberFlag('N', 'how many requests are worked on at once', {
+    reason: valueFlag('REASON', 'reason of the condition, in CamelCase, such as NodeOfBatch7'),
+    message: valueFlag('TEXT', 'message of the condition'),
+    'dry-run': booleanFlag('print every decision without changing anything; with -o yaml, the objects that would be sent'),
+    yes: booleanFlag('do not ask for confirmation', { char: 'y' }),
+    concurrency: numberFlag('N', 'how many requests to process at once', {
       default: 16,
       min: 1,
       max: 256,

@@ -13,7 +13,7 @@ const descriptionSchema = v.object({
   decidedBy: v.optional(
     v.pipe(
       v.string(),
-      v.description('the program that approved or denied it, as metadata.managedFields has it'),
+      v.description('the program that approved or denied it, from metadata.managedFields'),
     ),
   ),
   certificates: v.pipe(
@@ -28,7 +28,7 @@ export const descriptionsSchema = v.object({
   kind: v.literal('RequestDescriptions'),
   generatedAt: time,
   requests: v.array(descriptionSchema),
-  missing: v.pipe(v.array(v.string()), v.description('names of which there is no object')),
+  missing: v.pipe(v.array(v.string()), v.description('names without an object on the cluster')),
 })
 
 export type RequestDescription = v.InferOutput<typeof descriptionSchema>

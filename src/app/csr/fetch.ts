@@ -83,8 +83,9 @@ export function certificateObjects(
   caPem: () => string,
 ): object[] {
   if (secret !== undefined && key === undefined)
-    throw new KcertError('KCERT_USAGE', 'a Secret holds the private key, and none is named', {
-      next: '--key FILE',
+    throw new KcertError('KCERT_USAGE', '--secret needs --key FILE', {
+      why: 'a Secret of type kubernetes.io/tls contains the private key',
+      next: 'kcert csr fetch --help',
     })
   return [
     ...(secret === undefined
@@ -108,9 +109,9 @@ export function caPemOf(
   const own = certificateAuthority === undefined ? [] : readCertificates(certificateAuthority)
   const issuers = own.filter((ca) => chain.some((one) => one.isSignedBy(ca)))
   if (issuers.length > 0) return writeCertificates(issuers)
-  throw new KcertError('KCERT_USAGE', `the CA of ${quoted(object.signerName)} is not known`, {
-    why: 'the CA of the kubeconfig did not sign this certificate',
-    next: 'name it: --ca FILE',
+  throw new KcertError('KCERT_USAGE', `the CA of ${quoted(object.signerName)} is unknown`, {
+    why: 'the CA of the kubeconfig did not sign this certificate; add --ca FILE',
+    next: 'kcert csr fetch --help',
   })
 }
 
@@ -149,10 +150,10 @@ export function connectionNotices({
   certificateAuthority,
   skipsTlsVerify,
 }: ReturnType<Cluster['connection']>): string[] {
-  if (skipsTlsVerify) return ['the kubeconfig verifies no server, as the one that kcert uses does']
+  if (skipsTlsVerify) return ['the new kubeconfig does not verify the API server, like the kubeconfig that kcert uses']
   return certificateAuthority === undefined
     ? [
-        'the kubeconfig has no CA: the server is known by the CAs of the machine, as in the one that kcert uses',
+        'the new kubeconfig has no CA and trusts the CAs of the machine, like the kubeconfig that kcert uses',
       ]
     : []
 }
@@ -162,9 +163,9 @@ function waitOver(object: SigningRequest): KcertError {
   const isPending = stateOf(object) === 'pending'
   return new KcertError(
     'KCERT_CSR_WAIT_OVER',
-    `the CertificateSigningRequest ${quoted(name)} ${isPending ? 'still waits for its approval' : 'is approved, and still not signed'}`,
+    `the CertificateSigningRequest ${quoted(name)} ${isPending ? 'is still pending' : 'is approved, but still not signed'}`,
     {
-      why: 'the time to wait is over; nothing is lost, and the same command goes on from here',
+      why: '--wait timed out; nothing is lost, and the same command continues from here',
       next: commandLine`kcert csr explain ${requestWord(name)}`,
     },
   )

@@ -67,8 +67,9 @@ function outputsOf(files: Files): OutputFile[] {
 }
 
 function missingFolder(row: string, flag: string): KcertError {
-  return new KcertError('KCERT_USAGE', `it is not said where the files of ${row} go`, {
-    next: commandLine`add ${argumentVector([flag])} DIR (kubeadm's own: --cert-dir /etc/kubernetes/pki --kubeconfig-dir /etc/kubernetes)`,
+  return new KcertError('KCERT_USAGE', `${flag} is required for ${row}`, {
+    why: 'kubeadm uses --cert-dir /etc/kubernetes/pki and --kubeconfig-dir /etc/kubernetes',
+    next: commandLine`kcert csr create --kubeadm ${row} --cert-dir pki --kubeconfig-dir .`,
   })
 }
 

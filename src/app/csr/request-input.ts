@@ -100,22 +100,22 @@ function chosen(
     const names = objects.map((one) => one.name ?? '(no name)').join(', ')
     throw new KcertError(
       'KCERT_MANIFEST_MALFORMED',
-      `${sourceName(source)} holds no CertificateSigningRequest${name === undefined ? '' : ` "${name}"`}`,
+      `${sourceName(source)} contains no CertificateSigningRequest${name === undefined ? '' : ` "${name}"`}`,
       {
-        ...(names === '' ? {} : { why: `it holds ${names}` }),
-        next: 'name the PEM file of a request, or save the object: kubectl get csr NAME -o yaml > FILE',
+        ...(names === '' ? {} : { why: `it contains ${names}` }),
+        next: 'kubectl get csr -o yaml > requests.yaml',
       },
     )
   }
   throw new KcertError(
     'KCERT_USAGE',
-    `${sourceName(source)} holds ${named.length} requests, and one is checked at a time`,
+    `${sourceName(source)} contains ${named.length} requests, and kcert checks one at a time`,
     {
-      why: `it holds ${named
+      why: `it contains ${named
         .slice(0, 10)
         .map((one) => one.name ?? '(no name)')
         .join(', ')}${named.length > 10 ? ', …' : ''}`,
-      next: commandLine`name one: --name ${object.name ?? 'NAME'}`,
+      next: commandLine`add --name ${object.name ?? 'NAME'}`,
     },
   )
 }
@@ -123,7 +123,7 @@ function chosen(
 function draftOf(bytes: Uint8Array, source: string, { signer }: RequestFlags): SigningRequest {
   const isDer = bytes[0] === 0x30 && !looksLikePem(bytes)
   if (!isDer && !looksLikePem(bytes)) {
-    throw new KcertError('KCERT_MANIFEST_MALFORMED', `${sourceName(source)} holds no certificate request`, {
+    throw new KcertError('KCERT_MANIFEST_MALFORMED', `${sourceName(source)} contains no CSR`, {
       why: 'it is neither PEM nor DER, nor YAML or JSON with a CertificateSigningRequest',
       next: commandLine`kcert inspect ${source}`,
     })
@@ -131,27 +131,26 @@ function draftOf(bytes: Uint8Array, source: string, { signer }: RequestFlags): S
   const labels = isDer ? [] : readPem(bytes).blocks.map(({ label }) => label)
   const count = isDer ? 1 : labels.filter((label) => /CERTIFICATE REQUEST$/.test(label)).length
   if (count === 0 && labels.length > 0) {
-    throw new KcertError('KCERT_MANIFEST_MALFORMED', `${sourceName(source)} holds no certificate request`, {
-      why: `it holds: ${labels.slice(0, 3).join(', ')}`,
-      next: 'create a request: kcert csr create --user NAME --key-out FILE',
+    throw new KcertError('KCERT_MANIFEST_MALFORMED', `${sourceName(source)} contains no CSR`, {
+      why: `it contains ${labels.slice(0, 3).join(', ')}`,
+      next: commandLine`kcert inspect ${source}`,
     })
   }
   if (count > 1) {
     throw new KcertError(
       'KCERT_USAGE',
-      `${sourceName(source)} holds ${count} requests, and an object has one`,
+      `${sourceName(source)} contains ${count} CSRs, and an object has one`,
       {
-        why: 'the API server and the signer read the first of spec.request, and would pass over the others',
-        next: 'put each into a file of its own',
+        why: 'the API server and the signer read only the first one in spec.request; write each CSR to its own file',
       },
     )
   }
   if (signer === undefined) {
     throw new KcertError(
       'KCERT_USAGE',
-      `${sourceName(source)} is a request without its Kubernetes object: no signer is named`,
+      `${sourceName(source)} is a CSR without a Kubernetes object, and --signer is missing`,
       {
-        why: 'the rules are those of the signer',
+        why: 'the rules depend on the signer',
         next: 'add --signer kubernetes.io/kube-apiserver-client --usage "client auth"',
       },
     )

@@ -16,8 +16,8 @@ export function namesOf(operands: readonly string[], command: string): string[] 
 }
 
 function nothingNamed(command: string): KcertError {
-  return new KcertError('KCERT_USAGE', 'no request is named', {
-    next: ['kcert csr list; kcert', command].join(' '),
+  return new KcertError('KCERT_USAGE', 'no request given', {
+    next: 'kcert csr list',
   })
 }
 
@@ -25,10 +25,10 @@ function nothingNamed(command: string): KcertError {
 export function noSuchRequest(name: string): KcertError {
   return new KcertError(
     'KCERT_API_NOT_FOUND',
-    `there is no CertificateSigningRequest ${JSON.stringify(name)}`,
+    `CertificateSigningRequest ${JSON.stringify(name)} not found`,
     {
-      why: 'kube-controller-manager removes them an hour after they are issued, denied or failed, and a day after they were created; since Kubernetes 1.35 also a day after an approval, when nobody signs',
-      next: 'if it was removed, submit the request again; otherwise: kcert csr list',
+      why: 'kube-controller-manager deletes requests an hour after they are issued, denied or failed, a day after their creation if they are pending, and since Kubernetes 1.35 a day after their approval if they are unsigned',
+      next: 'kcert csr list',
     },
   )
 }
@@ -36,9 +36,9 @@ export function noSuchRequest(name: string): KcertError {
 export function noSuchPodRequest(name: string): KcertError {
   return new KcertError(
     'KCERT_API_NOT_FOUND',
-    `there is no PodCertificateRequest ${JSON.stringify(name)} in this namespace`,
+    `PodCertificateRequest ${JSON.stringify(name)} not found in this namespace`,
     {
-      why: 'kube-controller-manager removes each 15 minutes after it was created',
+      why: 'kube-controller-manager deletes each one 15 minutes after its creation',
       next: 'kcert csr list --pods',
     },
   )

@@ -39,13 +39,13 @@ export function isReport(format: OutputChoices['output']): boolean {
 /** Throws KCERT_USAGE or KCERT_KEY_EXPOSED for places that do not go together. */
 export function checkOutputs({ output, out, key, 'key-out': keyOut }: OutputChoices): void {
   if (key === undefined && keyOut === undefined && !(output === 'cfssl' && isFile(out)))
-    throw output === 'cfssl' ? printedOnlyByName("cfssl's JSON holds the private key", cfsslNext) : keyless()
+    throw output === 'cfssl' ? printedOnlyByName("cfssl's JSON contains the private key", cfsslNext) : keyless()
   if (keyOut !== '-' || isFile(out)) return
-  if (isReport(output)) throw keyBesideReport('--key-out -', output, 'name a file: --key-out FILE')
+  if (isReport(output)) throw keyBesideReport('--key-out -', output, 'write the key to a file (--key-out FILE)')
   if (output === 'manifest')
-    throw new KcertError('KCERT_USAGE', 'a key and an object cannot both go to standard output', {
-      why: 'neither could be told from the other',
-      next: 'name a file for one of them: --key-out FILE',
+    throw new KcertError('KCERT_USAGE', 'the key and the manifest cannot both go to standard output', {
+      why: 'write one of them to a file (--key-out FILE or --out FILE)',
+      next: 'kcert csr create --help',
     })
 }
 
@@ -104,11 +104,11 @@ function documentOf(
 }
 
 const cfsslNext =
-  'write to a file with --out FILE, or pipe into cfssljson: kcert csr create --user NAME -o cfssl --key-out - | cfssljson -bare server'
+  'add --out FILE, or --key-out - to print it into a pipe (… | cfssljson -bare server)'
 
 function keyless(): KcertError {
-  return new KcertError('KCERT_USAGE', 'it is not said which key the request is for', {
-    why: 'a request is signed with the private key of its owner',
-    next: 'make one: --key-out FILE, or take one that is there: --key FILE',
+  return new KcertError('KCERT_USAGE', '--key-out FILE or --key FILE is required', {
+    why: 'a CSR is signed with the private key of its owner; --key-out creates a key, --key uses an existing one',
+    next: 'kcert csr create --help',
   })
 }

@@ -10,9 +10,9 @@ const purpose: ChoiceQuestion = {
   message: 'Who is the certificate for?',
   choices: [
     { value: 'user', name: 'a user of the cluster' },
-    { value: 'kubelet-client', name: 'a kubelet, as client of the API server' },
-    { value: 'kubelet-serving', name: 'a kubelet, as server' },
-    { value: 'service', name: 'the servers of a Service' },
+    { value: 'kubelet-client', name: 'a kubelet, as a client of the API server' },
+    { value: 'kubelet-serving', name: 'a kubelet, as a server' },
+    { value: 'service', name: 'a Service' },
     { value: 'cn', name: 'something else' },
   ],
 }
@@ -27,23 +27,23 @@ const nameQuestions: Readonly<Record<string, TextQuestion>> = {
   cn: { flag: 'cn', message: 'Common name', fault: required },
 }
 
-const groups: TextQuestion = { flag: 'org', message: 'Groups, with commas (none: Enter)' }
+const groups: TextQuestion = { flag: 'org', message: 'Groups, separated by commas (Enter for none)' }
 const dnsNames: TextQuestion = {
   flag: 'dns',
-  message: 'DNS names, with commas (none: Enter)',
+  message: 'DNS names, separated by commas (Enter for none)',
   fault: (answer) => faultOf(() => altNamesOf({ dns: listOf(answer) })),
 }
 const addresses: TextQuestion = {
   flag: 'ip',
-  message: 'IP addresses, with commas (none: Enter)',
+  message: 'IP addresses, separated by commas (Enter for none)',
   fault: (answer) => faultOf(() => altNamesOf({ ip: listOf(answer) })),
 }
 const format: ChoiceQuestion = {
   flag: 'output',
-  message: 'What shall be written?',
+  message: 'Output format',
   choices: [
-    { value: 'pem', name: 'the request (PEM)' },
-    { value: 'manifest', name: 'the object for kubectl apply (YAML)' },
+    { value: 'pem', name: 'CSR (PEM)' },
+    { value: 'manifest', name: 'manifest for kubectl apply (YAML)' },
   ],
 }
 const signer: TextQuestion = {
@@ -67,7 +67,7 @@ const usage: ChoiceQuestion = {
 const keyFile: TextQuestion = { flag: 'key-out', message: 'File for the new private key', fault: required }
 const outFile: TextQuestion = {
   flag: 'out',
-  message: 'File for what is made (- to print it)',
+  message: 'Output file (- to print it)',
   fault: required,
 }
 
@@ -121,7 +121,7 @@ function listOf(answer: string): string[] {
 }
 
 function nodeFault(answer: string): string | undefined {
-  return isSubdomain(answer) ? undefined : 'a Node has lower-case letters, digits, "-" and "." in its name'
+  return isSubdomain(answer) ? undefined : 'a Node name has lower-case letters, digits, "-" and "."'
 }
 
 function serviceFault(answer: string): string | undefined {

@@ -43,26 +43,24 @@ export function inputsOf(flags: RequestFlagValues): NamedFile[] {
 export function checkTogether(flags: RequestFlagValues): void {
   const [one, other] = kinds.filter((name) => flags[name] !== undefined)
   if (other !== undefined)
-    throw new KcertError('KCERT_USAGE', `--${one} and --${other} are two requests`, {
-      why: 'each says what the subject is',
-      next: `leave one of them out`,
+    throw new KcertError('KCERT_USAGE', `--${one} and --${other} are mutually exclusive`, {
+      why: 'each one sets the subject',
     })
   checkStandardInput(inputsOf(flags))
   const { key } = flags
   const making = (['key-out', 'key-type', 'key-format'] as const).find((name) => flags[name] !== undefined)
   if (key !== undefined && making !== undefined)
-    throw new KcertError('KCERT_USAGE', `--key takes a key that is there, and --${making} makes one`, {
-      next: 'leave one of them out',
+    throw new KcertError('KCERT_USAGE', `--key and --${making} are mutually exclusive`, {
+      why: `--key uses an existing key, and --${making} is for a new one`,
     })
   if (one === undefined || one === 'cn') return
   const extra = unfitBeside(one, flags)
   if (extra === undefined) return
-  throw new KcertError('KCERT_USAGE', `--${extra} does not go with --${one}`, {
+  throw new KcertError('KCERT_USAGE', `--${extra} and --${one} are mutually exclusive`, {
     why:
       extra === 'signer'
-        ? 'the CAs of a control plane are no signers of Kubernetes'
-        : 'what is in the request is given by it',
-    next: commandLine`leave --${extra} out`,
+        ? 'the CAs of a control plane are not Kubernetes signers'
+        : `--${one} sets what is in the CSR`,
   })
 }
 
@@ -86,10 +84,10 @@ const controlPlaneFlags = [
 export function checkEffect(flags: RequestFlagValues & { readonly output: string }): void {
   const hasObject = !['pem', 'cfssl'].includes(flags.output) && flags.kubeadm === undefined
   const useless: readonly (readonly [names: readonly (keyof RequestFlagValues)[], owner: string])[] = [
-    [hasObject ? [] : objectFlags, 'the object of Kubernetes: -o manifest'],
+    [hasObject ? [] : objectFlags, 'the Kubernetes object (-o manifest)'],
     [
       flags.kubeadm === undefined ? controlPlaneFlags : [],
-      'the certificates of a control plane: --kubeadm ROW',
+      'the certificates of a control plane (--kubeadm ROW)',
     ],
     [
       flags.kubeadm === undefined && flags.service === undefined ? ['cluster-domain'] : [],
@@ -100,8 +98,7 @@ export function checkEffect(flags: RequestFlagValues & { readonly output: string
     const name = names.find((one) => isGiven(flags[one]))
     if (name === undefined) continue
     throw new KcertError('KCERT_USAGE', `--${name} has no effect here`, {
-      why: `it belongs to ${owner}`,
-      next: commandLine`leave --${name} out, or make what it is for`,
+      why: `it applies to ${owner} only`,
     })
   }
 }
@@ -161,9 +158,7 @@ function specOfFlags(flags: RequestFlagValues): RequestSpec {
 
 function present(flag: string, value: string): string {
   if (value === '')
-    throw new KcertError('KCERT_USAGE', `${flag} "" has no value`, {
-      next: commandLine`leave ${argumentVector([flag])} out`,
-    })
+    throw new KcertError('KCERT_USAGE', `${flag} is empty`)
   return value
 }
 
@@ -172,9 +167,9 @@ async function specOfCfssl(file: string, flags: RequestFlagValues, context: Cont
   const { subject, altNames, keyType, leftOut, ca } = request
   // As cfssl genkey does: a CA is made by another command.
   if (ca !== undefined) {
-    throw new KcertError('KCERT_CFSSL_INVALID', `${sourceName(file)} asks for a CA`, {
-      why: 'it has a "ca" section',
-      next: commandLine`remove "ca", or create a CA: kcert ca init --cfssl ${file === '-' ? 'FILE' : file} --out ca.pem --key-out ca-key.pem`,
+    throw new KcertError('KCERT_CFSSL_INVALID', `${sourceName(file)} requests a CA certificate`, {
+      why: 'it has a "ca" section, which kcert csr create does not support',
+      next: commandLine`kcert ca init --cfssl ${file === '-' ? 'FILE' : file} --out ca.pem --key-out ca-key.pem`,
     })
   }
   const commonName = subject.flat().find(({ type }) => type === 'CN')?.value
@@ -183,7 +178,7 @@ async function specOfCfssl(file: string, flags: RequestFlagValues, context: Cont
     altNames: joinedAltNames(altNames, altNamesOf(flags)),
     keyType,
     objectName: objectNameOf(commonName ?? altNames.dns[0] ?? ''),
-    notices: leftOut.map((member) => `"${member}" of ${sourceName(file)} is not followed`),
+    notices: leftOut.map((member) => `"${member}" of ${sourceName(file)} is ignored`),
   }
 }
 

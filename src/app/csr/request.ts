@@ -99,7 +99,7 @@ async function obtain(work: Work, places: Settings['files']): Promise<FetchRepor
   } else if (present === undefined) {
     writeIssued(certificate, writeCertificates(fetched.chain), { replace, isSecret: false })
     tell(`certificate ${certificate} written`)
-  } else tell(`certificate ${certificate} is there already`)
+  } else tell(`certificate ${certificate} exists already`)
   const notices: string[] = [...settings.spec.notices]
   if (kubeconfig !== undefined) {
     const connection = cluster.connection()
@@ -157,7 +157,7 @@ async function keyOf({ settings, context, tell }: Work): Promise<KeyAtHand> {
     // A FIFO or a link is no key of an earlier run.
     if (makesKey) checkKeyPath(file, { replace: true })
     const key = await readKeyFile(file, passwordFile, context)
-    if (makesKey) tell(`private key ${file} is there already`)
+    if (makesKey) tell(`private key ${file} exists already`)
     return key
   }
   const keyObject = generatePrivateKey(spec.keyType)
@@ -173,15 +173,15 @@ async function requestOf({ settings, context, tell }: Work, key: KeyAtHand): Pro
   const made = draftOf(spec, makeRequest(spec, key.keyObject))
   if (!force && existsSync(file)) {
     const [block] = readPem(await readInput(file, context)).blocks
-    if (block?.label !== 'CERTIFICATE REQUEST') throw otherRequest(file, 'it is no certificate request')
+    if (block?.label !== 'CERTIFICATE REQUEST') throw otherRequest(file, 'it is not a CSR')
     const there = { ...made, request: Buffer.from(writePem('CERTIFICATE REQUEST', block.der)) }
     const differences = differencesOf(there, made, 'key')
     if (differences.length > 0) throw otherRequest(file, differences.join('; '))
-    tell(`request ${file} is there already`)
+    tell(`CSR ${file} exists already`)
     return there
   }
   writePublicFile(file, Buffer.from(made.request!).toString('utf8'), { replace: force })
-  tell(`request ${file} written`)
+  tell(`CSR ${file} written`)
   return made
 }
 
@@ -203,7 +203,7 @@ async function presentCertificate(
   const [leaf] = readCertificates(bytes)
   const broken =
     leaf === undefined
-      ? ['it holds no certificate']
+      ? ['it contains no certificate']
       : checkCertificate(leaf, object, {
           now: context.clock(),
           key: { publicKey: key.publicKey, place: key.file },
@@ -211,9 +211,9 @@ async function presentCertificate(
           .filter(({ ok }) => !ok)
           .map(({ detail }) => detail)
   if (broken.length === 0) return object
-  throw new KcertError('KCERT_FILE_EXISTS', `${file} exists and is not replaced`, {
+  throw new KcertError('KCERT_FILE_EXISTS', `${file} exists already and does not match`, {
     why: broken.join('; '),
-    next: 'name another file, or start again with --force: key, request and certificate are made again then',
+    next: 'use another file, or add --force to start again with a new key, CSR and certificate',
   })
 }
 
@@ -222,7 +222,7 @@ async function issued({ cluster, settings, tell }: Work, request: SigningRequest
   const { outcome, object } = await submitRequest(cluster.requests, request, { dryRun: false, sameBy: 'key' })
   const sent = signingRequestOfObject(object)
   const name = sent.name ?? ''
-  tell(outcome === 'created' ? `submitted as ${name}` : `${name} is on the cluster already`)
+  tell(outcome === 'created' ? `submitted as ${name}` : `${name} exists already on the cluster`)
   const told = new Set<string>()
   const onChange = (one: SigningRequest): void => {
     const text = progressText(one)
@@ -238,7 +238,7 @@ async function issued({ cluster, settings, tell }: Work, request: SigningRequest
 
 function progressText(object: SigningRequest): string | undefined {
   const state = stateOf(object)
-  if (state === 'approved') return 'approved; waiting for its signer'
+  if (state === 'approved') return 'approved; waiting for the signer'
   if (state !== 'pending') return undefined
   const word = requestWord(object.name ?? '')
   return object.signerName === kubeletClient
@@ -247,8 +247,8 @@ function progressText(object: SigningRequest): string | undefined {
 }
 
 function otherRequest(file: string, why: string): KcertError {
-  return new KcertError('KCERT_FILE_EXISTS', `${file} is there, and asks for something else`, {
+  return new KcertError('KCERT_FILE_EXISTS', `${file} exists already, with other content`, {
     why,
-    next: 'name other files (--key-out, --out), or start again with --force',
+    next: 'use other files (--key-out, --out), or add --force to start again',
   })
 }

@@ -40,9 +40,9 @@ export async function readDrafts(
   const names = drafts.flatMap(({ request }) => request.name ?? [])
   const twice = names.find((name, index) => names.indexOf(name) !== index)
   if (twice === undefined) return drafts
-  throw new KcertError('KCERT_USAGE', `two requests are called ${quoted(twice)}`, {
-    why: 'an object has a name of its own',
-    next: 'submit them one by one, each with --name NAME',
+  throw new KcertError('KCERT_USAGE', `two requests have the name ${quoted(twice)}`, {
+    why: 'object names are unique; submit them one by one, each with --name NAME',
+    next: 'kcert csr submit --help',
   })
 }
 
@@ -54,7 +54,7 @@ function draftOf(read: SigningRequest, source: string, force: boolean): Draft {
     source,
     request,
     notices: [
-      ...found.broken.map(({ detail }) => `sent all the same: ${detail}`),
+      ...found.broken.map(({ detail }) => `sent anyway: ${detail}`),
       ...found.advice.map(({ detail, next }) => `${detail}; ${next}`),
     ],
   }

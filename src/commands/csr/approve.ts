@@ -3,45 +3,46 @@ import { booleanFlag, clusterExits, clusterFlags, operands } from '../../cli/fla
 import { type ExitCode, exitCodes } from '../../errors/codes.ts'
 
 export default class CsrApprove extends DecisionCommand {
-  static override summary = 'Approve requests on a cluster: by name, or all that a policy approves.'
+  static override summary = 'Approve certificate signing requests, by name or by a policy.'
 
   static override description =
-    `Every request is held against the rules first, and both duties of an approver are shown by name: identity (the requester holds
-the key and is who the request says) and entitlement (it may have what it asks for).
+    `Without --policy, you decide: kcert prints what it cannot verify and approves. It refuses dangerous requests unless you add --force.
+Dangerous are system:masters, another node's identity, names of the API server, and wildcards.
 
-By name, manifest or selection the decision is yours: what cannot be seen to be right is said and approved, what would hand out
-more than it looks like is refused without --force: system:masters, another node's identity, names of the API server, wildcards.
-With --policy the policy decides, and whatever it does not approve is left alone.
+With --policy, the policy decides: kcert approves what it approves and skips the rest.
 
-Right before it is approved, each request is read again: it must be the same object with the same octets, and the API server takes
-the approval for that version alone. On a terminal the command asks first; without one, a selection needs --yes.`
+kcert reports on both duties of an approver. Identity: the requester holds the private key and is who the request says. Entitlement:
+the requester may have what the request asks for.
+
+kcert reads each request again right before it approves it. The object must be the same and byte-identical, and the API server accepts
+the approval for that version only. On a terminal, kcert asks first. Without a terminal, a selection (--selector, --signer) needs --yes.`
 
   static override exitCodes = {
     ...clusterExits,
-    [exitCodes.done]: 'all are approved, or were before',
+    [exitCodes.done]: 'all requests are approved',
     [exitCodes.usage]: 'wrong usage, or a file that cannot be read',
     [exitCodes.no]:
-      'some were not approved: the policy is against it, they are denied or gone, or you said no',
-    [exitCodes.unreachable]: 'the cluster did not answer, for some or for all; running it again does no harm',
-    [exitCodes.refused]: 'some are refused: dangerous, or no longer the request that was judged',
+      'some were not approved: the policy does not approve them, they are denied or deleted, or you answered no',
+    [exitCodes.unreachable]: 'the API server did not answer for some or all; it is safe to run the command again',
+    [exitCodes.refused]: 'some are refused: they are dangerous, or changed after kcert checked them',
   }
 
   static override examples = DecisionCommand.examplesOf({
-    'One request': 'kcert csr approve csr-7x2lq',
-    "All that wait, as the built-in policies for kubelets' certificates decide; first to look at":
+    'Approve one request': 'kcert csr approve csr-7x2lq',
+    'Preview which pending CSRs the built-in kubelet policies would approve':
       'kcert csr approve --policy builtin --dry-run',
-    'From a timer, by a policy of your own': 'kcert csr approve --policy /etc/kcert/policy.yaml -o json',
-    'What was reviewed as a file, and nothing else under that name':
+    'From cron or a systemd timer, with your own policy': 'kcert csr approve --policy /etc/kcert/policy.yaml -o json',
+    'Approve the reviewed file, and no other request of that name':
       'kcert csr approve -f reviewed.yaml --reason Ticket4711 --message "reviewed by ann"',
-    'A batch by its label': 'kcert csr approve -l batch=7 --signer example.com/serving --yes',
+    'Approve a batch by its label': 'kcert csr approve -l batch=7 --signer example.com/serving --yes',
   })
 
-  static override args = { name: operands('name of a request, or of many') }
+  static override args = { name: operands('names of requests') }
 
   static override flags = {
     ...clusterFlags,
     ...decisionFlags('approve'),
-    force: booleanFlag('approve by hand what the rules call dangerous'),
+    force: booleanFlag('approve dangerous requests too'),
   }
 
   protected override async perform(): Promise<ExitCode> {

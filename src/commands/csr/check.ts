@@ -25,58 +25,59 @@ import { renderCheck } from '../../output/csr-check.ts'
 
 export default class CsrCheck extends KcertCommand {
   static override summary =
-    'Say whether a request will be accepted, approved and signed, before it is sent or approved.'
+    'Check whether a request will be accepted, approved and signed.'
 
   static override description =
-    `Reads a file and asks no cluster, or, where there is no such file, an object of the cluster by its name, and then finds out what an
-approver must know there: RBAC, Nodes, what kubelets serve. Three parties are asked apart, rule by rule, and for each rule that is broken it says what to change:
+    `Checks a file without a cluster. If there is no such file, kcert checks the object of that name on the cluster. It then also reads
+what an approver must know: RBAC, Nodes, and the certificates that kubelets serve. kcert answers three questions, rule by rule. For each broken
+rule it says what to change:
 
   admission  will the API server accept the object?
-  approval   should an approver approve it? An approver has two duties: to see that the requester holds the key and is who it
-             says (identity), and that it is entitled to what it asks for (entitlement)
-  signing    will the signer sign it, or put the condition Failed on it?
+  approval   should an approver approve it? An approver has two duties. Identity: the requester holds the private key and is who the
+             request says. Entitlement: the requester may have what the request asks for
+  signing    will the signer sign it, or set the condition Failed?
 
-The decision is approve, deny or ignore (leave alone: no policy for this signer, or not enough is known). While it is not
-known who asks, approve means that nothing in the request speaks against it; once it is (spec.username, or --requester), only
-what is wholly known to be right is approved, exactly as a policy would. --nodes lets a kubelet's names be held against its Node.`
+The decision is approve, deny or ignore (no policy for this signer, or not enough is known). As long as the requester is unknown,
+approve means no objections. With a requester (spec.username, or --requester), approve means that a policy would approve: kcert verified
+every rule. With --nodes, kcert compares a kubelet's names with its Node.`
 
   static override exitCodes = {
     ...clusterExits,
-    [exitCodes.done]: 'no rule is broken (and, when it is known who asks, it should be approved)',
+    [exitCodes.done]: 'no rule is broken and, if the requester is known, the decision is approve',
     [exitCodes.usage]: 'wrong usage, or a file that cannot be read',
-    [exitCodes.no]: 'a rule is broken, or it should not be approved',
+    [exitCodes.no]: 'a rule is broken, or the decision is not approve',
     [exitCodes.refused]: 'other users can change the policy file',
   }
 
   static override examples = KcertCommand.examplesOf({
-    'A request for a user, before it is sent':
+    'Check a CSR for a user before you submit it':
       'kcert csr check ann.csr --signer kubernetes.io/kube-apiserver-client --usage "client auth"',
-    'A manifest': 'kcert csr check csr.yaml',
-    "A kubelet's request that waits on the cluster, held against the Nodes":
+    'Check a manifest': 'kcert csr check csr.yaml',
+    "Check a kubelet's pending request against the Nodes":
       'kubectl get nodes -o json > nodes.json; kubectl get csr csr-7x2lq -o yaml | kcert csr check - --nodes nodes.json',
-    'What waits on the cluster, with all that can be found out there': 'kcert csr check csr-7x2lq',
-    'What a policy of your own would do':
+    'Check a request on the cluster': 'kcert csr check csr-7x2lq',
+    'Check what your own policy would decide':
       'kcert csr check csr.yaml --policy policy.yaml --requester system:serviceaccount:shop:web',
-    'The rules that are broken, for a script':
+    'Print the broken rules, for a script':
       "kcert csr check csr.yaml -o json | jq -r '.rules[] | select(.ok | not) | .id'",
   })
 
   static override args = {
     request: operand(
-      'request in PEM or DER, or a CertificateSigningRequest in YAML or JSON; "-" for standard input; or the name of an object on the cluster',
+      'CSR in PEM or DER, CertificateSigningRequest in YAML or JSON ("-" for standard input), or name of an object on the cluster',
     ),
   }
 
   static override flags = {
     signer: valueFlag('NAME', 'spec.signerName'),
-    usage: repeatedFlag('USAGE', 'one of spec.usages, such as "client auth"; with commas for several'),
+    usage: repeatedFlag('USAGE', 'spec.usages, such as "client auth"; separate several with commas'),
     'expiration-seconds': numberFlag('SECONDS', 'spec.expirationSeconds'),
-    requester: valueFlag('USER', 'spec.username: who asks'),
-    'requester-group': repeatedFlag('GROUP', 'one of spec.groups; with commas for several'),
-    name: valueFlag('NAME', 'which object, where the file holds several'),
-    policy: valueFlag('FILE', 'approve by this policy (docs/policy.md) instead of the built-in ones'),
-    nodes: valueFlag('FILE', 'all Nodes, as kubectl get nodes -o json writes them'),
-    cluster: booleanFlag('the operand is the name of an object, also where a file is called so', {
+    requester: valueFlag('USER', 'spec.username, the user who created the object'),
+    'requester-group': repeatedFlag('GROUP', 'spec.groups; separate several with commas'),
+    name: valueFlag('NAME', 'name of the object, if the file has several'),
+    policy: valueFlag('FILE', 'policy file (docs/policy.md; default: the built-in policies)'),
+    nodes: valueFlag('FILE', 'all Nodes, as printed by kubectl get nodes -o json'),
+    cluster: booleanFlag('the argument is the name of an object, even if there is a file of that name', {
       helpGroup: 'CLUSTER',
     }),
     ...clusterFlagsBesideCluster,
@@ -87,8 +88,8 @@ what is wholly known to be right is approved, exactly as a policy would. --nodes
     const { args, flags } = await this.parse(CsrCheck)
     const source = args.request
     if ([source, flags.policy, flags.nodes].filter((file) => file === '-').length > 1)
-      throw new KcertError('KCERT_USAGE', 'only one file can be standard input', {
-        next: 'name a file for the others',
+      throw new KcertError('KCERT_USAGE', 'only one file can be standard input (-)', {
+        next: 'kcert csr check --help',
       })
     const policies =
       flags.policy === undefined

@@ -39,43 +39,43 @@ import { writeCertificates } from '../../x509/certificate.ts'
 import { generatePrivateKey, writePrivateKey } from '../../x509/new-key.ts'
 
 export default class CsrCreate extends KcertCommand {
-  static override summary = 'Make a certificate request, and a private key where there is none yet.'
+  static override summary = 'Create a CSR and, with --key-out, its private key.'
 
   static override description =
-    `From flags, from a preset, from the JSON that cfssl genkey reads, for every certificate of a control plane whose CA is elsewhere
-(as kubeadm certs generate-csr), or by questions, when a terminal asks and nothing else is said.
+    `The subject and SANs come from flags, a preset, or the JSON that cfssl genkey reads. With --kubeadm, kcert creates the requests of a control
+plane with an external CA, like kubeadm certs generate-csr. Without such flags, kcert asks questions on a terminal.
 
-  pem         the request
-  manifest    the object for kubectl apply, with the right signer and usages; refused when it would fail on the cluster
-  cfssl       {"csr", "key"} for cfssljson -bare. The one output that holds a private key, so it goes to a file (--out, mode
-              0600), or where --key-out - asks for it by name; with --key or --key-out FILE it has no "key"
-  json, yaml  what was made (docs/schemas/CreatedRequests.json), never the key
+  pem         the CSR
+  manifest    the CertificateSigningRequest for kubectl apply, with signer and usages. kcert refuses one that would fail on the cluster
+  cfssl       {"csr", "key"} for cfssljson -bare. It contains the private key, so it needs --out FILE (mode 0600) or --key-out -.
+              With --key or --key-out FILE it has no "key"
+  json, yaml  a report of what was created (docs/schemas/CreatedRequests.json), without the key
 
-A key is made with --key-out, or taken with --key. Key files have mode 0600 from their first byte, and nothing is overwritten
-without --force. With --kubeadm the files go to --cert-dir and --kubeconfig-dir.`
+--key-out creates a private key with mode 0600. --key uses an existing one. kcert overwrites files only with --force. With --kubeadm, the
+files go to --cert-dir and --kubeconfig-dir.`
 
   static override exitCodes = {
-    [exitCodes.done]: 'the request is made',
+    [exitCodes.done]: 'the CSR is created',
     [exitCodes.usage]: 'wrong usage, or an input that cannot be read',
-    [exitCodes.no]: 'the cluster would refuse it, the key is not usable, or a question was left unanswered',
+    [exitCodes.no]: 'the cluster would refuse it, the key is not usable, or you did not answer a question',
     [exitCodes.unreachable]: 'a file could not be written',
-    [exitCodes.refused]: 'a file is there already, or a private key would be printed',
+    [exitCodes.refused]: 'a file exists already, or a private key would be printed',
   }
 
   static override examples = KcertCommand.examplesOf({
-    'A user, and what kubectl apply needs':
+    'For a user, sent with kubectl apply':
       'kcert csr create --user ann --org dev --key-out ann-key.pem -o manifest | kubectl apply -f -',
-    'A server in the cluster, for a signer of your own':
+    'For a server in the cluster, with your own signer':
       'kcert csr create --service my-svc.my-namespace --ip 192.0.2.24 --signer example.com/serving --key-out server-key.pem -o manifest --out csr.yaml',
-    'The input of cfssl genkey, and its two files':
+    'From the input of cfssl genkey':
       'kcert csr create --cfssl server.json --key-out server-key.pem --out server.csr',
-    'In the place of cfssl genkey in a pipeline':
+    'Instead of cfssl genkey in a pipeline':
       'kcert csr create --cfssl - -o cfssl --key-out - < server.json | cfssljson -bare server',
-    "A kubelet's serving certificate":
+    "For a kubelet's serving certificate":
       'kcert csr create --kubelet-serving node-1 --dns node-1 --ip 10.0.0.7 --key-out kubelet-key.pem -o manifest',
-    'A control plane whose CA is elsewhere: all keys, requests and kubeconfigs':
+    'For a control plane with an external CA: all keys, CSRs and kubeconfigs':
       'kcert csr create --kubeadm all --kubeadm-config kubeadm.yaml --cert-dir pki --kubeconfig-dir .',
-    'A new request with a key that is there':
+    'With an existing key':
       'kcert csr create --cn web --dns web.example.com --key web-key.pem --out web.csr',
   })
 
@@ -92,14 +92,14 @@ without --force. With --kubeadm the files go to --cert-dir and --kubeconfig-dir.
 
   private async ask(): Promise<ExitCode> {
     if (!canAsk(this.context))
-      throw new KcertError('KCERT_USAGE', 'it is not said what to ask for', {
-        why: 'a request has a subject or names; on a terminal, kcert asks for them',
-        next: 'for another kind of certificate see kcert csr create --help; for a user: kcert csr create --user NAME --key-out FILE',
+      throw new KcertError('KCERT_USAGE', 'no subject or SAN given', {
+        why: 'a CSR needs a subject or SANs, from flags or, on a terminal, from your answers',
+        next: 'kcert csr create --help',
       })
     try {
       const words = await askForRequest(await terminalAsker(this.context))
       this.notice(
-        `${commandLine`the same without questions: kcert csr create ${argumentVector([...this.argv, ...words])}`}\n`,
+        `${commandLine`without questions: kcert csr create ${argumentVector([...this.argv, ...words])}`}\n`,
       )
       const { flags } = await this.parse(CsrCreate, [...this.argv, ...words])
       return await this.makeOne(flags)
@@ -152,22 +152,22 @@ without --force. With --kubeadm the files go to --cert-dir and --kubeconfig-dir.
   private async makeKubeadmFiles(row: string, flags: CreateFlags): Promise<ExitCode> {
     if (flags.output !== 'pem' && !isReport(flags.output)) throw unfitFormat(flags.output)
     if (flags.out !== undefined || flags['key-out'] !== undefined)
-      throw new KcertError('KCERT_USAGE', `--kubeadm ${row} makes several files`, {
-        why: '--out and --key-out name one request and one key',
-        next: '--cert-dir DIR --kubeconfig-dir DIR',
+      throw new KcertError('KCERT_USAGE', `--kubeadm ${row} writes several files`, {
+        why: '--out and --key-out name one CSR and one key; use --cert-dir and --kubeconfig-dir instead',
+        next: commandLine`kcert csr create --kubeadm ${row} --cert-dir pki --kubeconfig-dir .`,
       })
     checkEffect(flags)
     if (flags.key !== undefined)
-      throw new KcertError('KCERT_USAGE', `--key does not go with the folders of --kubeadm ${row}`, {
-        why: 'every certificate of a control plane has a key of its own, which is made',
-        next: 'leave --key out, or --kubeadm ROW --key FILE --out FILE for one of them',
+      throw new KcertError('KCERT_USAGE', `--key cannot be used with --kubeadm ${row}`, {
+        why: 'kcert creates a separate key for every certificate of a control plane; --key works for one certificate, with --out FILE',
+        next: commandLine`kcert csr create --kubeadm ${row} --cert-dir pki --kubeconfig-dir .`,
       })
     if (flags['password-file'] !== undefined || flags['key-format'] !== undefined)
       throw new KcertError(
         'KCERT_USAGE',
-        "the components of a control plane read keys in Kubernetes' own format alone",
+        '--password-file and --key-format cannot be used with --kubeadm',
         {
-          next: 'leave --password-file and --key-format out',
+          why: "control plane components read unencrypted keys in Kubernetes' own format only",
         },
       )
     const settings = await kubeadmSettingsOf(flags, this.context)
@@ -241,17 +241,16 @@ function objectForReport(spec: RequestSpec, der: Uint8Array): { manifest?: Manif
 function noCa(file: string, subject: string): KcertError {
   return new KcertError(
     'KCERT_CA_UNFIT',
-    `--ca-cert ${file} is no CA: ${subject || 'its subject is empty'}`,
+    `--ca-cert ${file} is not a CA certificate: ${subject || 'its subject is empty'}`,
     {
-      why: 'the kubeconfigs would trust no API server by it',
-      next: '--ca-cert /etc/kubernetes/pki/ca.crt',
+      why: 'the kubeconfigs would trust no API server; use the cluster CA, such as /etc/kubernetes/pki/ca.crt',
+      next: commandLine`kcert inspect ${file}`,
     },
   )
 }
 
 function unfitFormat(format: string): KcertError {
-  return new KcertError('KCERT_USAGE', `-o ${format} does not go with the folders of --kubeadm`, {
-    why: 'an external CA signs the requests themselves',
-    next: 'leave -o out, or -o json for a report',
+  return new KcertError('KCERT_USAGE', `-o ${format} cannot be used with --kubeadm`, {
+    why: 'an external CA signs the CSR files themselves; -o json and -o yaml print a report',
   })
 }

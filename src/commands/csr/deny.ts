@@ -3,33 +3,35 @@ import { clusterExits, clusterFlags, operands } from '../../cli/flags.ts'
 import { type ExitCode, exitCodes } from '../../errors/codes.ts'
 
 export default class CsrDeny extends DecisionCommand {
-  static override summary = 'Deny requests on a cluster: by name, or all that a policy denies.'
+  static override summary = 'Deny certificate signing requests, by name or by a policy.'
 
   static override description =
-    `A denial is final: the requester sees the message, makes a new request, and the object is removed after an hour. What is
-approved already cannot be denied; its certificate is good until it expires.
+    `A denial is final. The requester sees the message and must create a new request. kube-controller-manager deletes a denied request after
+an hour. You cannot deny an approved request: its certificate is valid until it expires.
 
-With --policy only what a rule denies is denied (decision: deny, or onViolation: deny of the built-in ones); the rest is left alone.
-Each request is read again right before, and only the object that was judged is denied. On a terminal the command asks first;
-without one, a selection needs --yes.`
+With --policy, kcert denies what a rule denies and skips the rest. In a policy file that is "decision: deny", or "onViolation: deny" of a
+built-in policy.
+
+kcert reads each request again right before it denies it, and denies only the object that it checked. On a terminal, kcert asks first.
+Without a terminal, a selection (--selector, --signer) needs --yes.`
 
   static override exitCodes = {
     ...clusterExits,
-    [exitCodes.done]: 'all are denied, or were before',
+    [exitCodes.done]: 'all requests are denied',
     [exitCodes.usage]: 'wrong usage, or a file that cannot be read',
-    [exitCodes.no]: 'some were not denied: they are approved, have failed or are gone, or you said no',
-    [exitCodes.unreachable]: 'the cluster did not answer, for some or for all; running it again does no harm',
-    [exitCodes.refused]: 'some are no longer the request that was judged',
+    [exitCodes.no]: 'some were not denied: they are approved, failed or deleted, or you answered no',
+    [exitCodes.unreachable]: 'the API server did not answer for some or all; it is safe to run the command again',
+    [exitCodes.refused]: 'some changed after kcert checked them',
   }
 
   static override examples = DecisionCommand.examplesOf({
-    'One request, with a word to its owner':
+    'Deny one request, with a message to the requester':
       'kcert csr deny csr-7x2lq --message "ask with CN=ann, without system:masters"',
-    'What the rules of a policy deny; first to look at': 'kcert csr deny --policy policy.yaml --dry-run',
-    'All that wait for a signer that is no more': 'kcert csr deny --signer old.example.com/serving --yes',
+    'Preview which pending CSRs a policy would deny': 'kcert csr deny --policy policy.yaml --dry-run',
+    'Deny all pending CSRs of a signer that no longer exists': 'kcert csr deny --signer old.example.com/serving --yes',
   })
 
-  static override args = { name: operands('name of a request, or of many') }
+  static override args = { name: operands('names of requests') }
 
   static override flags = { ...clusterFlags, ...decisionFlags('deny') }
 

@@ -7,26 +7,26 @@ import { renderDescriptions } from '../../output/csr-describe.ts'
 
 export default class CsrDescribe extends KcertCommand {
   static override summary =
-    'Show everything about CertificateSigningRequests, with the certificates that were issued.'
+    'Show CertificateSigningRequests in detail, with the issued certificates.'
 
   static override description =
-    `What is in the request, who made it, who decided and with which words, when kube-controller-manager will remove it, and the
-issued certificate as kcert inspect shows it.`
+    `Shows the request, who created it, which program decided, with reason and message, and when kube-controller-manager will delete the object.
+Shows the issued certificate as kcert inspect does.`
 
   static override exitCodes = {
     ...clusterExits,
-    [exitCodes.done]: 'all are shown',
+    [exitCodes.done]: 'all objects are shown',
     [exitCodes.usage]: 'wrong usage, or no kubeconfig',
-    [exitCodes.no]: 'there is no such object',
+    [exitCodes.no]: 'an object does not exist',
   }
 
   static override examples = KcertCommand.examplesOf({
-    'One request': 'kcert csr describe ann',
-    'All that wait': 'kcert csr list --pending -o name | xargs kcert csr describe',
-    'When the issued certificate expires': `kcert csr describe ann -o json | jq -r '.requests[].certificates[].notAfter'`,
+    'Describe one request': 'kcert csr describe ann',
+    'Describe all pending requests': 'kcert csr list --pending -o name | xargs kcert csr describe',
+    'Print when the issued certificate expires': `kcert csr describe ann -o json | jq -r '.requests[].certificates[].notAfter'`,
   })
 
-  static override args = { name: operands('name of the object; csr/NAME as well') }
+  static override args = { name: operands('names of objects, as NAME or csr/NAME') }
 
   static override flags = { ...clusterFlags, output: reportFormatFlag() }
 

@@ -10,39 +10,39 @@ import { renderPodExplanation } from '../../output/csr-pods.ts'
 import { rfc3339 } from '../../pki/rfc3339.ts'
 
 export default class CsrExplain extends KcertCommand {
-  static override summary = 'Say why a CertificateSigningRequest is stuck or has failed, and what to do.'
+  static override summary = 'Explain why a CertificateSigningRequest is pending, unsigned or failed, and what to do.'
 
   static override description =
-    `Looks at the object, at RBAC, at kube-controller-manager (its Lease, and its flags where it is a pod) and at who may approve and sign
-for the signer. Among what it tells apart:
+    `Reads the object, RBAC, kube-controller-manager (its Lease, and its flags if it is a pod), and who may approve and sign for the signer.
+It finds these causes, among others:
 
-  nobody approves    a person must (users), a policy must (kubelets' serving certificates), RBAC lacks a binding (and for whom),
-                     kube-controller-manager does not run or has its approver switched off
-  nobody signs       no such signer, no CA given to kube-controller-manager, the signer of somebody else is not there
-  failed for good    the usages, names or subject are not what the signer wants; denied by whom and why
-  too late           removed soon, expired, issued for another key
+  not approved      a user's request needs a person. A kubelet's serving request needs a policy or a person. An RBAC binding is missing.
+                    kube-controller-manager does not run, or its approver is disabled
+  not signed        the signer does not exist, kube-controller-manager has no CA, or the signer is not installed
+  failed or denied  the usages, SANs or subject are not what the signer accepts; for a denial, which program denied it and why
+  too late          kube-controller-manager deletes it soon, the certificate expired, or it was issued for another key
 
-What this user may not look up is named, because a cause may be missing then.
+kcert lists what your user may not read, because a cause may be missing then.
 
-A PodCertificateRequest is named with its kind: podcertificaterequest/NAME.`
+For a PodCertificateRequest, write podcertificaterequest/NAME.`
 
   static override exitCodes = {
     ...clusterExits,
-    [exitCodes.done]: 'it is issued',
+    [exitCodes.done]: 'the certificate is issued',
     [exitCodes.usage]: 'wrong usage, or no kubeconfig',
-    [exitCodes.no]: 'it waits, is stuck, was denied or has failed; or there is no such object',
+    [exitCodes.no]: 'the request is pending, unsigned, denied or failed, or does not exist',
   }
 
   static override examples = KcertCommand.examplesOf({
-    'Why does it wait?': 'kcert csr explain csr-7x2lq',
-    'Every request that waits': 'kcert csr list --pending -o name | xargs -n 1 kcert csr explain',
-    'Why does a pod wait for its certificate?':
+    'Explain why a request is pending': 'kcert csr explain csr-7x2lq',
+    'Explain every pending request': 'kcert csr list --pending -o name | xargs -n 1 kcert csr explain',
+    'Explain why a pod waits for its certificate':
       'kcert csr list --pods --pending -n shop -o name | xargs -n 1 kcert csr explain -n shop',
-    'The commands to go on with': `kcert csr explain ann -o json | jq -r '.causes[].commands[]'`,
+    'Print the next commands only': `kcert csr explain ann -o json | jq -r '.causes[].commands[]'`,
   })
 
   static override args = {
-    name: operand('name of the object; csr/NAME as well, and podcertificaterequest/NAME'),
+    name: operand('object, as NAME, csr/NAME or podcertificaterequest/NAME'),
   }
 
   static override flags = {

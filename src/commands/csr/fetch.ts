@@ -34,72 +34,72 @@ import { readCertificates, writeCertificates } from '../../x509/certificate.ts'
 
 export default class CsrFetch extends KcertCommand {
   static override summary =
-    'Fetch issued certificates: one, with a kubeconfig, a Secret or a ConfigMap of it, or many into a folder.'
+    'Fetch issued certificates and write them to files, a kubeconfig, a Secret or a ConfigMap.'
 
   static override description =
-    `Before anything is written the certificate is held against the request (key, subject, names), against --key where it is given,
-and against --ca. A certificate for another key is never taken; one with another subject or other names with --accept-names.
+    `Before kcert writes anything, it compares the certificate with the request (key, subject, SANs), with --key and with --ca. It never accepts
+a certificate for another key. It accepts another subject or other SANs only with --accept-names.
 
-Without --out the certificate is printed. The private key is in no output, with one exception that is asked for by name: with
--o manifest and --secret the document holds it, so it goes to a file of mode 0600 (--out), or to standard output with --print-key.
+Without --out, kcert prints the certificate. No output contains the private key, except the Secret of -o manifest --secret. That one
+goes to a file of mode 0600 (--out), or to standard output with --print-key.
 
-With --out-dir, many are fetched in one pass: those that are named, or all of a signer or with a label; each into FOLDER/NAME.crt.
-A file that holds just this already is left alone, so that it can be run again. What is named and not issued is a no (3); what a
-selection holds and is not issued is shown, and no failure.
+With --out-dir, kcert fetches many certificates into FOLDER/NAME.crt: the named ones, or all of a signer or with a label. It skips files that
+are up to date, so you can run the command again. If you name a request that is not issued, the exit code is 3. If a selection contains
+one, kcert shows it, and that is not an error.
 
-kube-controller-manager removes an object an hour after it was issued: fetch it before.`
+kube-controller-manager deletes an object an hour after it was issued. Fetch the certificate before that.`
 
   static override exitCodes = {
     ...clusterExits,
-    [exitCodes.done]: 'the certificates are there, and what they should be',
+    [exitCodes.done]: 'the certificates are fetched and match their requests',
     [exitCodes.usage]: 'wrong usage, a file that cannot be read, or no kubeconfig',
-    [exitCodes.no]: 'it is not issued, was denied or has failed, or is not what it should be',
+    [exitCodes.no]: 'it is not issued, denied or failed, or does not match its request',
     [exitCodes.unreachable]:
-      'the time to wait is over, the API server could not be reached, or a file could not be written',
-    [exitCodes.refused]: 'a file is there already, or a private key would be printed',
+      '--wait timed out, the API server could not be reached, or a file could not be written',
+    [exitCodes.refused]: 'a file exists already, or a private key would be printed',
   }
 
   static override examples = KcertCommand.examplesOf({
-    'A certificate, held against its key':
+    'Fetch a certificate and compare it with its key':
       'kcert csr fetch my-svc.my-namespace --key server-key.pem --out server.crt',
-    'Wait for it, and make a kubeconfig with the key in it':
+    'Wait until it is issued, and write a kubeconfig with the key':
       'kcert csr fetch ann --wait 20m --key ann-key.pem --out ann.crt --kubeconfig-out ann.conf',
-    'A TLS Secret for pods, and the CA for their clients':
+    'Create a TLS Secret for pods, and a ConfigMap with the CA for their clients':
       'kcert csr fetch my-svc.my-namespace --key server-key.pem --ca ca.pem --secret server.my-namespace --configmap example-serving-ca.my-namespace -o manifest --print-key | kubectl apply -f -',
-    'What is in it': 'kcert csr fetch ann | kcert inspect -',
-    'All certificates of a signer, each into a file of its own':
+    'Show the certificate': 'kcert csr fetch ann | kcert inspect -',
+    'Fetch all certificates of a signer, one file each':
       'kcert csr fetch --signer example.com/serving --ca ca.pem --out-dir certs',
   })
 
-  static override args = { name: operands('name of the object; csr/NAME as well; with --out-dir many') }
+  static override args = { name: operands('name of the object, as NAME or csr/NAME; several with --out-dir') }
 
   static override flags = {
-    key: valueFlag('FILE', 'the private key that it should be for'),
-    'password-file': valueFlag('FILE', 'file whose first line opens --key'),
-    ca: valueFlag('FILE', 'the CA that should have signed it'),
-    'accept-names': booleanFlag('take it with another subject or other names than were asked for'),
-    wait: valueFlag('DURATION', 'wait so long until it is issued, such as 30s or 20m'),
-    out: valueFlag('FILE', 'where the certificate goes, or with -o manifest the objects; "-" prints it'),
-    force: booleanFlag('replace files that are there'),
+    key: valueFlag('FILE', 'private key that the certificate must match'),
+    'password-file': valueFlag('FILE', 'file with the password of --key in its first line'),
+    ca: valueFlag('FILE', 'CA certificate that must have signed it'),
+    'accept-names': booleanFlag('accept a subject or SANs that differ from the request'),
+    wait: valueFlag('DURATION', 'wait up to this long until it is issued, such as 30s or 20m'),
+    out: valueFlag('FILE', 'file for the certificate or, with -o manifest, for the objects; "-" prints them (default "-")'),
+    force: booleanFlag('overwrite existing files'),
     'out-dir': valueFlag(
       'FOLDER',
-      'folder for the certificates, NAME.crt each; it is made where it is not there',
+      'folder for the certificates, as NAME.crt; kcert creates it if it does not exist',
       { helpGroup: 'MANY' },
     ),
-    signer: valueFlag('NAME', 'all of this signer', { helpGroup: 'MANY' }),
-    selector: valueFlag('LABELS', 'all with these labels, as kubectl takes them', {
+    signer: valueFlag('NAME', 'fetch all certificates of this signer', { helpGroup: 'MANY' }),
+    selector: valueFlag('LABELS', 'fetch all with these labels, as in kubectl', {
       char: 'l',
       helpGroup: 'MANY',
     }),
-    'kubeconfig-out': valueFlag('FILE', 'a kubeconfig for the current cluster, with the key of --key in it', {
+    'kubeconfig-out': valueFlag('FILE', 'file for a kubeconfig of the current cluster, with the certificate and the key of --key', {
       helpGroup: 'KUBECONFIG',
       dependsOn: ['key'],
     }),
-    'key-by-path': booleanFlag('leave the key in its file, and name that in the kubeconfig', {
+    'key-by-path': booleanFlag('refer to the key file in the kubeconfig instead of embedding the key', {
       helpGroup: 'KUBECONFIG',
       dependsOn: ['kubeconfig-out'],
     }),
-    user: valueFlag('NAME', 'name of the user in the kubeconfig; if not said: the common name', {
+    user: valueFlag('NAME', 'name of the user in the kubeconfig (default: the common name)', {
       helpGroup: 'KUBECONFIG',
     }),
     namespace: valueFlag('NAME', 'namespace of the context in the kubeconfig', {
@@ -108,21 +108,21 @@ kube-controller-manager removes an object an hour after it was issued: fetch it 
     }),
     secret: valueFlag(
       'NAME[.NAMESPACE]',
-      'with -o manifest: a Secret of type kubernetes.io/tls with certificate and key',
+      'with -o manifest: create a Secret of type kubernetes.io/tls with certificate and key',
       { helpGroup: 'MANIFEST' },
     ),
     configmap: valueFlag(
       'NAME[.NAMESPACE]',
-      'with -o manifest: a ConfigMap with the CA as ca.crt, of --ca or, where it signed, of the kubeconfig',
+      'with -o manifest: create a ConfigMap with the CA certificate as ca.crt, from --ca or, if it signed, from the kubeconfig',
       { helpGroup: 'MANIFEST' },
     ),
-    'print-key': booleanFlag('print a Secret, which holds the private key, to standard output', {
+    'print-key': booleanFlag('allow printing the Secret, which contains the private key, to standard output', {
       helpGroup: 'MANIFEST',
     }),
     ...clusterFlagsBesideUser,
     output: formatFlag(
       ['text', 'json', 'yaml', 'manifest'],
-      'how to show what was done; manifest: the objects of --secret and --configmap',
+      'output format; manifest: the objects of --secret and --configmap',
     ),
   }
 
@@ -243,12 +243,12 @@ function manyOf(flags: FetchFlags) {
   const { 'out-dir': folder, output } = flags
   if (single !== undefined || output === 'manifest')
     throw new KcertError('KCERT_USAGE', `${single ? `--${single}` : '-o manifest'} is for one certificate`, {
-      why: 'many are fetched, each into a file of its own',
-      next: 'name one request, or leave it out: kcert csr fetch NAME… --out-dir FOLDER',
+      why: 'kcert fetches many, one file each',
+      next: 'kcert csr fetch --help',
     })
   if (folder) return { folder, output }
-  throw new KcertError('KCERT_USAGE', 'it is not said where many certificates go', {
-    next: '--out-dir FOLDER',
+  throw new KcertError('KCERT_USAGE', 'many certificates need --out-dir FOLDER', {
+    next: 'kcert csr fetch --help',
   })
 }
 
@@ -269,17 +269,17 @@ function checkTogether(flags: FetchFlags, isFile: boolean): void {
   const { output, secret, configmap, 'print-key': printsKey, 'kubeconfig-out': kubeconfig } = flags
   const isManifest = output === 'manifest'
   if (isManifest && secret === undefined && configmap === undefined)
-    throw new KcertError('KCERT_USAGE', 'it is not said which objects -o manifest is to make', {
-      next: '--secret NAME.NAMESPACE',
+    throw new KcertError('KCERT_USAGE', '-o manifest needs --secret NAME.NAMESPACE or --configmap NAME.NAMESPACE', {
+      next: 'kcert csr fetch --help',
     })
   if (!isManifest && (secret !== undefined || configmap !== undefined))
-    throw new KcertError('KCERT_USAGE', `--secret and --configmap are made with -o manifest`, {
-      next: 'add -o manifest',
+    throw new KcertError('KCERT_USAGE', '--secret and --configmap need -o manifest', {
+      next: 'kcert csr fetch --help',
     })
   if (kubeconfig === '-') throw wouldBePrinted('a kubeconfig with a private key', '--kubeconfig-out FILE')
   if (isManifest && secret !== undefined && !isFile && !printsKey)
     throw printedOnlyByName(
-      'a Secret holds the private key',
-      'add --print-key where a pipe takes it (… | kubectl apply -f -), or --out FILE',
+      'a Secret contains the private key',
+      'add --out FILE, or --print-key to print it into a pipe (… | kubectl apply -f -)',
     )
 }

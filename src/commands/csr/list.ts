@@ -12,53 +12,54 @@ const states = ['pending', 'approved', 'failed', 'denied', 'issued'] as const
 
 export default class CsrList extends KcertCommand {
   static override summary =
-    'List the CertificateSigningRequests of a cluster: who asks for what, and until when.'
+    'List the CertificateSigningRequests of a cluster.'
 
   static override description =
-    `Subject and names are read from the request itself. Those that wait come first, the oldest before the others: pending, then approved
-and not signed, failed, denied, issued. REMOVED IN says when kube-controller-manager will remove the object, whatever is in it:
-an hour after it was issued, denied or failed, a day after it was created or approved when nobody decides or signs.
-Until Kubernetes 1.34 an object that is approved and never signed stays.
+    `Pending requests come first, then approved and unsigned, failed, denied and issued ones, the oldest of each first. kcert reads SUBJECT and
+SANS from the request itself. On a narrow terminal, it leaves out columns instead of shortening names.
 
-With --pods the PodCertificateRequests that kubelets create for pods: Kubernetes 1.37 serves them, 1.35 and 1.36 where v1beta1 is turned on. Nobody
-approves them. kube-controller-manager removes each 15 minutes after it was created.`
+DELETED IN says when kube-controller-manager will delete the object: an hour after it was issued, denied or failed, a day after its creation
+if it is still pending, and a day after its approval if it is still unsigned. Kubernetes 1.34 and older never delete an approved, unsigned object.
+
+With --pods, kcert lists the PodCertificateRequests that kubelets create for pods. Kubernetes 1.37 serves them, and so do 1.35 and 1.36 if
+v1beta1 is enabled. They need no approval. kube-controller-manager deletes each one 15 minutes after its creation.`
 
   static override exitCodes = {
     ...clusterExits,
-    [exitCodes.done]: 'the list is printed, also when it is empty',
+    [exitCodes.done]: 'the list is printed, even if it is empty',
     [exitCodes.usage]: 'wrong usage, or no kubeconfig',
     [exitCodes.no]: "the API server's certificate is not trusted",
   }
 
   static override examples = KcertCommand.examplesOf({
-    'All requests': 'kcert csr list',
-    "What kubelets' serving certificates wait for":
+    'List all requests': 'kcert csr list',
+    "List pending requests for kubelets' serving certificates":
       'kcert csr list --pending --signer kubernetes.io/kubelet-serving',
-    'What one node has asked for': 'kcert csr list --requester system:node:node-1',
-    'Remove what was denied or has failed':
+    'List the requests of one node': 'kcert csr list --requester system:node:node-1',
+    'Delete denied and failed requests':
       'kcert csr list --denied --failed -o name | xargs -r kubectl delete',
-    'Pods that wait for a certificate': 'kcert csr list --pods --pending',
-    'Names and subjects that wait, for a script': `kcert csr list --pending -o json | jq -r '.requests[] | [.name, .request.subject.text] | @tsv'`,
+    'List pods that wait for a certificate': 'kcert csr list --pods --pending',
+    'Print names and subjects of pending requests, for a script': `kcert csr list --pending -o json | jq -r '.requests[] | [.name, .request.subject.text] | @tsv'`,
   })
 
   static override flags = {
-    signer: valueFlag('NAME', 'only for this signer'),
-    selector: valueFlag('LABELS', 'only with these labels, as kubectl takes them', { char: 'l' }),
-    requester: valueFlag('USER', 'only by this user', { exclusive: ['pods'] }),
+    signer: valueFlag('NAME', 'only requests for this signer'),
+    selector: valueFlag('LABELS', 'only requests with these labels, as in kubectl', { char: 'l' }),
+    requester: valueFlag('USER', 'only requests of this user', { exclusive: ['pods'] }),
     pods: booleanFlag('list PodCertificateRequests instead', { exclusive: ['approved'] }),
-    namespace: valueFlag('NAMESPACE', 'with --pods, only of this namespace', {
+    namespace: valueFlag('NAMESPACE', 'with --pods: only this namespace', {
       char: 'n',
       dependsOn: ['pods'],
     }),
-    pending: booleanFlag('nobody has decided'),
-    approved: booleanFlag('approved, and not signed yet'),
-    failed: booleanFlag('refused by the signer'),
-    denied: booleanFlag('denied by an approver'),
-    issued: booleanFlag('with a certificate'),
+    pending: booleanFlag('only requests that are neither approved nor denied'),
+    approved: booleanFlag('only requests that are approved and not yet signed'),
+    failed: booleanFlag('only requests that the signer refused'),
+    denied: booleanFlag('only denied requests'),
+    issued: booleanFlag('only requests with an issued certificate'),
     ...clusterFlags,
     output: formatFlag(
       ['text', 'json', 'yaml', 'name'],
-      'how to show them; name as kubectl does, for pipelines',
+      'output format; name prints kind and name for pipelines, as in kubectl',
     ),
   }
 

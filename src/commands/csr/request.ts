@@ -21,34 +21,35 @@ const { cn, org, ou, dns, ip, email, uri, cfssl, user, service, key, signer, usa
 
 export default class CsrRequest extends KcertCommand {
   static override summary =
-    'Get a certificate from a cluster in one go: key, request, approval, certificate, kubeconfig.'
+    'Create a key, submit a CSR, and fetch the issued certificate.'
 
   static override description =
-    `Makes a private key, a request and its object, waits until it is approved and signed, holds the certificate against key and
-request, and writes it, with a kubeconfig where one is wished for. What it does is told on standard error.
+    `Creates a key and a CSR, sends the CSR, waits until it is issued, compares the certificate with key and CSR, and writes it, optionally
+with a kubeconfig. It reports progress on standard error.
 
-Each step is on the disk or on the cluster before the next is begun: after Ctrl-C, a crash, or the end of --wait, the same command
-goes on where it was. It takes the key and the request that are there, and the object for that key. When all is there it does nothing.
---force begins anew, with a new key. Where there is one already, key and request wait beside it as FILE.new until the certificate is
-issued; then both are replaced as one, so that a server which reads them never finds half of a pair. Stopped, the same command goes on.`
+Each step is on disk or on the cluster before the next one starts. After Ctrl-C, a crash, or the end of --wait, run the same command again:
+it continues with the existing key, CSR and object. If everything exists already, it does nothing.
+
+With --force, kcert starts again with a new key. If a key exists, the new key and CSR are kept as FILE.new until the certificate is
+issued. Then kcert replaces key and certificate together, so a server never reads a pair that does not match.`
 
   static override exitCodes = {
     ...clusterExits,
-    [exitCodes.done]: 'the certificate is there',
+    [exitCodes.done]: 'the certificate is written',
     [exitCodes.usage]: 'wrong usage, a file that cannot be read, or no kubeconfig',
-    [exitCodes.no]: 'it would be refused, was denied or has failed, or its name is taken',
-    [exitCodes.unreachable]: 'the time to wait is over, or the API server could not be reached: run it again',
-    [exitCodes.refused]: 'a file is there already, and is for something else',
+    [exitCodes.no]: 'the CSR would be refused, is denied or failed, or its name is taken',
+    [exitCodes.unreachable]: '--wait timed out, or the API server could not be reached: run the command again',
+    [exitCodes.refused]: 'a file exists already, with other content',
   }
 
   static override examples = KcertCommand.examplesOf({
-    'A user of the cluster, with a kubeconfig':
+    'For a user, with a kubeconfig':
       'kcert csr request --user ann --org dev --key-out ann-key.pem --out ann.crt --kubeconfig-out ann.conf',
-    'A server in the cluster, by a signer of your own':
+    'For a server in the cluster, with your own signer':
       'kcert csr request --service my-svc.my-namespace --signer example.com/serving --key-out server-key.pem --out server.crt --wait 1h',
-    'For eight hours, with the key that is there':
+    'For eight hours, with an existing key':
       'kcert csr request --user ann --key ann-key.pem --expiration-seconds 28800 --name ann-today --out ann-today.crt',
-    "The certificate by which a node is a client, by the bootstrap token's kubeconfig":
+    "For a kubelet's client certificate, with the kubeconfig of a bootstrap token":
       'kcert csr request --kubelet-client node-1 --kubeconfig bootstrap.conf --key-out kubelet.key --out kubelet.crt --kubeconfig-out kubelet.conf',
   })
 
@@ -66,27 +67,27 @@ issued; then both are replaced as one, so that a server which reads them never f
     uri,
     cfssl,
     key,
-    'key-out': valueFlag('FILE', 'the private key: made here, or of an earlier run of this command'),
+    'key-out': valueFlag('FILE', 'file for the private key, created here or by an earlier run'),
     'key-type': requestFlags['key-type'],
     'key-format': requestFlags['key-format'],
-    'password-file': valueFlag('FILE', 'file whose first line opens --key'),
+    'password-file': valueFlag('FILE', 'file with the password of --key in its first line'),
     'request-out': valueFlag(
       'FILE',
-      'the request; if not said: beside the certificate, with .csr at its end',
+      'file for the CSR (default: name of --out with .csr)',
     ),
-    out: valueFlag('FILE', 'where the certificate goes', { required: true }),
+    out: valueFlag('FILE', 'file for the certificate', { required: true }),
     'kubeconfig-out': valueFlag(
       'FILE',
-      'a kubeconfig for the current cluster, with certificate and key in it',
+      'file for a kubeconfig of the current cluster, with certificate and key',
     ),
-    'key-by-path': booleanFlag('leave the key in its file, and name that in the kubeconfig', {
+    'key-by-path': booleanFlag('refer to the key file in the kubeconfig instead of embedding the key', {
       dependsOn: ['kubeconfig-out'],
     }),
     namespace: valueFlag('NAME', 'namespace of the context in the kubeconfig', { char: 'n' }),
-    wait: valueFlag('DURATION', 'wait so long until it is approved and signed, such as 30s or 20m', {
+    wait: valueFlag('DURATION', 'wait up to this long until it is approved and signed, such as 30s or 20m', {
       default: '15m',
     }),
-    force: booleanFlag('begin anew, with a new key, and replace files that are there'),
+    force: booleanFlag('start again with a new key, and overwrite existing files'),
     signer,
     usage,
     'expiration-seconds': requestFlags['expiration-seconds'],
@@ -101,15 +102,15 @@ issued; then both are replaced as one, so that a server which reads them never f
     checkTogether(flags)
     const { key: ownKey, 'key-out': keyOut, out, output } = flags
     if (!saysWhat(flags))
-      throw new KcertError('KCERT_USAGE', 'it is not said what to ask for', {
-        why: 'a request has a subject or names',
-        next: 'for another kind of certificate see kcert csr request --help; for a user: kcert csr request --user NAME --key-out FILE --out FILE',
+      throw new KcertError('KCERT_USAGE', 'no subject or SAN given', {
+        why: 'a CSR needs a subject or SANs',
+        next: 'kcert csr request --help',
       })
     const keyFile = ownKey ?? keyOut
     if (keyFile === undefined || keyFile === '-' || out === '-')
-      throw new KcertError('KCERT_USAGE', 'it is not said in which files key and certificate lie', {
-        why: 'they are how the command goes on after it was stopped',
-        next: '--key-out FILE --out FILE',
+      throw new KcertError('KCERT_USAGE', '--key-out FILE (or --key FILE) and --out FILE are required, and cannot be "-"', {
+        why: 'the command continues from these files after an interruption',
+        next: 'kcert csr request --help',
       })
     const requestFile = flags['request-out'] ?? besideCertificate(out)
     checkFiles({
@@ -143,7 +144,7 @@ issued; then both are replaced as one, so that a server which reads them never f
       waitMs: parseDuration(flags.wait, '--wait'),
       force: flags.force,
     }
-    const goesOn = () => 'nothing is lost, and the same command goes on from here'
+    const goesOn = () => 'nothing is lost; run the same command to continue'
     const report = await whileStoppable(goesOn, context.stderr, () =>
       this.onCluster({ ...flags, user: undefined }, (cluster) =>
         requestCertificate({

@@ -17,36 +17,37 @@ import { renderSubmissions } from '../../output/csr-submit.ts'
 
 export default class CsrSubmit extends KcertCommand {
   static override summary =
-    'Send certificate requests to a cluster, after asking whether they can be accepted and signed.'
+    'Check CSRs and submit them to a cluster.'
 
   static override description =
-    `Takes requests in PEM or DER, which flags make objects of, or CertificateSigningRequests in YAML or JSON. Before anything is sent
-the rules of the API server and of the signer are asked, as kcert csr check does, and what would be refused or would fail for good
-is not sent; --force sends it all the same.
+    `Takes CSRs in PEM or DER, or CertificateSigningRequests in YAML or JSON. For PEM and DER, flags give the fields of the object. Before it
+sends anything, kcert applies the rules of the API server and of the signer, like kcert csr check. It does not send what would be refused or
+would fail. With --force it sends it anyway.
 
-It can be run again at any time: an object of the same name with the same request, signer and usages is there already. Another one
-is a conflict, and what differs is said. A write whose answer was lost is looked up, never made twice.`
+You can run the command again at any time. If an object of the same name has the same request, signer and usages, kcert reports that it exists
+already. If it differs, kcert reports a conflict and the differences. If the answer to a write is lost, kcert looks the object up and never
+creates it twice.`
 
   static override exitCodes = {
     ...clusterExits,
-    [exitCodes.done]: 'all are on the cluster (or, with --dry-run, would be)',
+    [exitCodes.done]: 'all are on the cluster (with --dry-run: all would be accepted)',
     [exitCodes.usage]: 'wrong usage, a file that cannot be read, or no kubeconfig',
-    [exitCodes.no]: 'a request would be refused or fail, was denied or has failed, or its name is taken',
+    [exitCodes.no]: 'a CSR would be refused or fail, is denied or failed, or its name is taken',
   }
 
   static override examples = KcertCommand.examplesOf({
-    'A user: the usages are those that the signer wants':
+    'Submit a CSR for a user, with the usages that the signer accepts':
       'kcert csr submit ann.csr --signer kubernetes.io/kube-apiserver-client',
-    'A server in the cluster, for a signer of your own':
+    'Submit a CSR for a server in the cluster, with your own signer':
       'kcert csr submit server.csr --name my-svc.my-namespace --signer example.com/serving --usage "digital signature,server auth"',
-    'In the place of kubectl apply -f -':
+    'Instead of kubectl apply -f -':
       'kcert csr create --user ann --key-out ann-key.pem -o manifest | kcert csr submit -',
-    'Would the API server take all of these?': 'kcert csr submit requests/*.yaml --dry-run',
+    'Check whether the API server would accept all of these': 'kcert csr submit requests/*.yaml --dry-run',
   })
 
   static override args = {
     request: operands(
-      'requests in PEM or DER, or CertificateSigningRequests in YAML or JSON; "-" for standard input',
+      'CSRs in PEM or DER, or CertificateSigningRequests in YAML or JSON; "-" for standard input',
     ),
   }
 
@@ -56,12 +57,12 @@ is a conflict, and what differs is said. A write whose answer was lost is looked
     signer: valueFlag('NAME', 'spec.signerName'),
     usage: repeatedFlag(
       'USAGE',
-      'one of spec.usages, such as "client auth"; with commas for several. If not said: what the signer wants',
+      'spec.usages, such as "client auth"; separate several with commas (default: what the signer accepts)',
     ),
     'expiration-seconds': numberFlag('SECONDS', 'spec.expirationSeconds'),
-    name: valueFlag('NAME', 'name of the object; of a file with several: which one'),
-    'dry-run': booleanFlag('ask the API server, and leave nothing behind'),
-    force: booleanFlag('send also what would be refused or fail'),
+    name: valueFlag('NAME', 'name of the object; for a file with several: the one to submit'),
+    'dry-run': booleanFlag('validate on the API server without creating anything; with -o yaml, print the objects'),
+    force: booleanFlag('send even what would be refused or fail'),
     ...clusterFlags,
     output: reportFormatFlag(),
   }
@@ -69,8 +70,8 @@ is a conflict, and what differs is said. A write whose answer was lost is looked
   protected override async perform(): Promise<ExitCode> {
     const { flags, operands } = await this.parse(CsrSubmit)
     if (operands.length === 0)
-      throw new KcertError('KCERT_USAGE', 'no request is named', {
-        next: 'name a file, or - for standard input: kcert csr submit FILE --signer kubernetes.io/kube-apiserver-client',
+      throw new KcertError('KCERT_USAGE', 'no CSR file given', {
+        next: 'kcert csr submit --help',
       })
     const { context } = this
     const drafts = await readDrafts(operands, flags, context)

@@ -299,7 +299,7 @@ test('an object without a UID is never the one that was judged', () => {
     ...serving('a'),
     metadata: { name: 'a', ...(uid && { uid }) },
   })
-  const swapped = 'another object has taken its name since it was judged'
+  const swapped = 'another object has this name now'
   expect(differenceOf(withUid(), withUid())).toBe(swapped)
   expect(differenceOf(withUid('u'), withUid())).toBe(swapped)
   expect(differenceOf(withUid('u'), withUid('v'))).toBe(swapped)

@@ -51,7 +51,7 @@ export async function actOn(api: RequestsApi, evaluated: Evaluated, doing: Doing
     for (let attempt = 0; attempt < mostAttempts; attempt++) {
       const object = await api.get(name)
       if (object === undefined)
-        return { ...shown(last), outcome: 'gone', reason: 'there is no such object any more' }
+        return { ...shown(last), outcome: 'gone', reason: 'deleted after kcert checked it' }
       const swap = differenceOf(evaluated.object, object)
       if (swap !== undefined) return { ...shown(last), outcome: 'changed', reason: swap }
       // Only what was read and judged at this very version is written to.
@@ -82,7 +82,7 @@ export async function actOn(api: RequestsApi, evaluated: Evaluated, doing: Doing
 const types = { approve: 'Approved', deny: 'Denied' } as const
 const done = { approve: 'approved', deny: 'denied' } as const
 const planned = { approve: 'would-approve', deny: 'would-deny' } as const
-const seenLater = 'the answer was lost; a second look shows that it happened'
+const seenLater = 'the answer was lost, and a second read shows that the write succeeded'
 
 /** True when the object has the condition that this run wrote. */
 function carries({ status }: RequestObject, { type, reason, message }: ObjectCondition): boolean {
@@ -131,14 +131,14 @@ export function withCondition(object: RequestObject, condition: ObjectCondition)
 /** Returns why this is not the request that was judged; undefined when it is. */
 export function differenceOf(evaluated: RequestObject, now: RequestObject): string | undefined {
   if (evaluated.metadata.uid === undefined || evaluated.metadata.uid !== now.metadata.uid)
-    return 'another object has taken its name since it was judged'
+    return 'another object has this name now'
   if (evaluated.spec.request !== now.spec.request)
-    return 'its request is another than the one that was judged'
+    return 'its request changed after kcert checked it'
   // The API server never changes a specification: whoever answers so is not to be believed.
   const field = specFields.find(
     (key) => JSON.stringify(evaluated.spec[key]) !== JSON.stringify(now.spec[key]),
   )
-  return field === undefined ? undefined : `its ${field} is another than when it was judged`
+  return field === undefined ? undefined : `its ${field} changed after kcert checked it`
 }
 
 const specFields = [

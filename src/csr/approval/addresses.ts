@@ -21,7 +21,7 @@ export function parseCidr(text: string): Cidr | undefined {
 /** Returns the range of a text that is known to be one. */
 export function cidrOf(text: string): Cidr {
   const cidr = parseCidr(text)
-  if (cidr === undefined) throw new TypeError(`${text} is no range of addresses`)
+  if (cidr === undefined) throw new TypeError(`${text} is not a range of addresses`)
   return cidr
 }
 

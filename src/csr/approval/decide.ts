@@ -47,10 +47,10 @@ export async function decide(
 /** Why nothing is left to decide. */
 function settledReason(object: SigningRequest): string | undefined {
   if (object.deletionTimestamp !== undefined) return 'the object is being deleted'
-  if (hasCondition(object, 'Denied')) return 'it is denied already'
-  if (object.certificate !== undefined) return 'its certificate is issued already'
-  if (isDecided(object)) return 'it is approved already'
-  return hasCondition(object, 'Failed') ? 'it has failed: the requester must submit a new request' : undefined
+  if (hasCondition(object, 'Denied')) return 'already denied'
+  if (object.certificate !== undefined) return 'already issued'
+  if (isDecided(object)) return 'already approved'
+  return hasCondition(object, 'Failed') ? 'it failed: the requester must submit a new request' : undefined
 }
 
 function conclusion(evaluations: readonly PolicyEvaluation[], failure: string | undefined): Verdict {
@@ -61,7 +61,7 @@ function conclusion(evaluations: readonly PolicyEvaluation[], failure: string | 
   if (failure !== undefined) return { ...leftAlone(failure), isIncomplete: true }
   const approval = applying.find(({ decision }) => decision === 'approve')
   const deciding = approval ?? applying[0]
-  return deciding === undefined ? leftAlone('no policy is for it') : verdictOf(deciding)
+  return deciding === undefined ? leftAlone('no policy applies to it') : verdictOf(deciding)
 }
 
 function verdictOf({ policy, decision, reason, findings }: PolicyEvaluation): Verdict {

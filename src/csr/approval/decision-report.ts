@@ -11,8 +11,8 @@ const outcomes = ['met', 'unmet', 'unknown'] as const
 
 const ruleSchema = v.object({
   id: v.string(),
-  duty: v.optional(described(v.picklist(duties), "the approver's duty that the rule serves")),
-  outcome: described(v.picklist(outcomes), 'unknown: it takes a fact that could not be looked up'),
+  duty: v.optional(described(v.picklist(duties), "the approver's duty that the rule checks")),
+  outcome: described(v.picklist(outcomes), 'unknown: it needs a fact that kcert could not look up'),
   detail: v.string(),
   next: v.optional(v.string()),
 })
@@ -33,7 +33,7 @@ const decidedSchema = v.object({
       'not-found',
       'failed',
     ]),
-    'would-…: a dry run; already: done before; left-alone: not for the policy, or settled otherwise; refused: dangerous, and not forced; changed: not the request that was judged; gone: deleted meanwhile; not-found: no such object; failed: see error',
+    'would-…: dry run; already: already approved or denied; left-alone: skipped, because the policy does not decide so or the object is settled; refused: dangerous, and not forced; changed: no longer the request that kcert checked; gone: deleted in the meantime; not-found: no such object; failed: see error',
   ),
   reason: v.string(),
   uid: v.optional(v.string()),
@@ -41,7 +41,7 @@ const decidedSchema = v.object({
   request: v.optional(described(requestSchema, 'absent when the request cannot be read')),
   usages: texts,
   expirationSeconds: v.optional(v.number()),
-  username: v.optional(text('who made the object')),
+  username: v.optional(text('user who created the object')),
   groups: texts,
   policy: v.optional(text('the rule that decided')),
   duties: described(

@@ -118,10 +118,10 @@ function reservedIdentity({ request: { subject } }: Candidate): Finding {
     name.startsWith('system:'),
   )
   return names.length === 0
-    ? met('it asks for no name that Kubernetes keeps for itself')
+    ? met('it requests no name that Kubernetes reserves')
     : unmet(
-        `whoever holds the certificate acts as ${names.map(quoted).join(', ')}`,
-        'approve it with --force where that is meant',
+        `the certificate gives the reserved identity ${names.map(quoted).join(', ')}`,
+        'approve it with --force if that is intended',
       )
 }
 
@@ -130,12 +130,12 @@ function settledAs(object: SigningRequest, act: Act): Omit<Evaluation, 'verdict'
   const leftAlone = (reason: string) => ({ course: 'left-alone', reason }) as const
   if (object.deletionTimestamp !== undefined) return leftAlone('the object is being deleted')
   if (hasCondition(object, 'Denied'))
-    return act === 'deny' ? { course: 'already', reason: 'denied before' } : leftAlone('it is denied already')
+    return act === 'deny' ? { course: 'already', reason: 'already denied' } : leftAlone('already denied')
   if (hasCondition(object, 'Failed'))
-    return leftAlone('it has failed: the requester must submit a new request')
+    return leftAlone('it failed: the requester must submit a new request')
   const isApproved = isDecided(object) || object.certificate !== undefined
   if (!isApproved) return undefined
   return act === 'approve'
-    ? { course: 'already', reason: 'approved before' }
-    : leftAlone('it is approved already, which cannot be taken back')
+    ? { course: 'already', reason: 'already approved' }
+    : leftAlone('already approved, which cannot be undone')
 }

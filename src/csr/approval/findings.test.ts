@@ -56,9 +56,9 @@ describe('what holds for every approval', () => {
       'key-strength identity met: ECDSA P-256',
       'one-subject identity met: "CN=system:node:node-1,O=system:nodes"',
       'plain-subject entitlement met: CN and O alone',
-      'plain-request entitlement met: one PEM block, and everything in it is read',
+      'plain-request entitlement met: one PEM block, without ignored parts',
       'no-system-masters entitlement met: it does not ask for system:masters',
-      'no-authority entitlement met: it does not ask to be a CA',
+      'no-authority entitlement met: it does not request a CA certificate',
       'plain-names entitlement met: all names are well formed',
       'signer-takes-it entitlement met: no rule of kubernetes.io/kubelet-serving is broken',
     ])
@@ -323,7 +323,7 @@ describe('kubelet-serving', () => {
     const facts = fakeFacts(cluster)
     const { findings, reason } = await kubeletServingPolicy().evaluate(candidateOf(object), facts)
     expect(line(findings.at(-1)!)).toBe(
-      'own-names entitlement unknown: the names were not held against a Node',
+      'own-names entitlement unknown: the names were not compared with a Node',
     )
     expect(reason).toBe('requester: "ann" asks for "system:node:node-1"')
     expect(facts.lookups).toEqual([])
@@ -557,7 +557,7 @@ describe('kubelet-client', () => {
       may,
       [
         'requester identity unmet: "system:node:node-2" asks for "system:node:node-1"',
-        'access-review entitlement unknown: RBAC was not asked: a rule is broken already',
+        'access-review entitlement unknown: not checked, because another rule is broken',
       ],
     ],
     [

@@ -35,20 +35,20 @@ export function kubeletClientPolicy(settings: KubeletClientSettings = {}): Polic
 }
 
 const notAsked = approvalRule('access-review', 'entitlement').unknown(
-  'RBAC was not asked: a rule is broken already',
-  'correct that first',
+  'not checked, because another rule is broken',
+  'correct the broken rule first',
 )
 
 function requesterFinding({ object: { username }, request }: Candidate): Finding {
   const { met, unmet, unknown } = approvalRule('requester', 'identity')
-  if (username === undefined) return unknown('who asks is not known', 'look at spec.username of the object')
+  if (username === undefined) return unknown('the requester is unknown', 'check spec.username of the object')
   const isNode = nodeNameOf(username) !== undefined
   if (!isNode) return met(`${quoted(username)} bootstraps a node`)
   return username === request.subject.commonName
-    ? met(`${quoted(username)} asks for itself`)
+    ? met(`${quoted(username)} requests its own identity`)
     : unmet(
-        `${quoted(username)} asks for ${quoted(request.subject.commonName ?? '')}`,
-        'deny it: a node has no business with the identity of another',
+        `${quoted(username)} requests the identity of ${quoted(request.subject.commonName ?? '')}`,
+        'deny it: a node must not get the identity of another node',
       )
 }
 
@@ -70,15 +70,15 @@ async function accessFinding(
   const { subresource, isAllowed } = await nodeAccessOf(object, request.subject.commonName, facts)
   if (isAllowed === true) return met(`RBAC lets ${quoted(user)} create ${subresource}`)
   if (isAllowed === undefined) {
-    const next = `ask: ${accessCommand(object, subresource)}`
-    const who = user === '' ? 'whoever asks' : quoted(user)
-    const detail = `whether RBAC lets ${who} create ${subresource} is not known`
+    const next = accessCommand(object, subresource)
+    const who = user === '' ? 'the requester' : quoted(user)
+    const detail = `kcert could not check whether RBAC lets ${who} create ${subresource}`
     return unknown(detail, next)
   }
   const asked = isRenewal ? 'selfnodeclient or nodeclient' : 'nodeclient'
   const detail = `RBAC does not let ${quoted(user)} create ${asked}`
   const role = `system:certificates.k8s.io:certificatesigningrequests:${subresource}`
-  const next = `bind the requester's group to the ClusterRole ${role}, where it should have this right`
+  const next = `bind the requester's group to the ClusterRole ${role} if it should have this right`
   return unmet(detail, next)
 }
 
@@ -86,12 +86,12 @@ async function newNodeFinding({ request }: Candidate, facts: ApprovalFacts): Pro
   const { met, unmet, unknown } = approvalRule('new-node', 'entitlement')
   const name = nodeNameOf(request.subject.commonName) ?? ''
   const node = await facts.findNode(name)
-  if (node === 'absent') return met(`there is no Node ${quoted(name)} yet`)
+  if (node === 'absent') return met(`Node ${quoted(name)} does not exist yet`)
   if (node === undefined)
     return unknown(
-      `whether there is a Node ${quoted(name)} is not known`,
+      `kcert could not check whether Node ${quoted(name)} exists`,
       commandLine`kubectl get node ${name}`,
     )
-  const next = commandLine`where the node is being set up anew, delete it first: kubectl delete node ${name}`
-  return unmet(`there is a Node ${quoted(name)} already`, next)
+  const next = commandLine`kubectl delete node ${name}`
+  return unmet(`Node ${quoted(name)} exists already; if the machine is being set up again, delete the Node first`, next)
 }

@@ -74,12 +74,12 @@ function ownFindings(candidate: Candidate, options: KubeletServingOptions): Find
     namesFinding(
       'no-cluster-name',
       dns.filter((name) => isClusterName(name, options.clusterDomain)),
-      'a name of the cluster',
+      'a cluster-internal name',
     ),
     namesFinding(
       'no-special-address',
       ip.filter((address, at) => isSpecialAddress(address) || isMapped(ipBytes[at])),
-      'an address that no node has for itself alone',
+      'an address that no single node owns',
     ),
     dnsNamesFinding(candidate, options),
     ...rangeFindings(ip, options),
@@ -96,31 +96,31 @@ function isMapped(bytes: Uint8Array | undefined): boolean {
 function requesterFinding({ object: { username }, request }: Candidate): Finding {
   const { met, unmet, unknown } = approvalRule('requester', 'identity')
   const commonName = request.subject.commonName ?? ''
-  if (username === undefined) return unknown('who asks is not known', 'look at spec.username of the object')
+  if (username === undefined) return unknown('the requester is unknown', 'check spec.username of the object')
   return username === commonName
-    ? met(`${quoted(username)} asks for itself`)
+    ? met(`${quoted(username)} requests its own identity`)
     : unmet(
-        `${quoted(username)} asks for ${quoted(commonName)}`,
-        commandLine`the kubelet itself must ask, as ${commonName}`,
+        `${quoted(username)} requests the identity of ${quoted(commonName)}`,
+        commandLine`the kubelet itself must submit it, as ${commonName}`,
       )
 }
 
 function groupFinding({ object: { username, groups } }: Candidate): Finding {
   const { met, unmet, unknown } = approvalRule('requester-group', 'identity')
   if (username === undefined)
-    return unknown('the groups of the requester are not known', 'look at spec.groups of the object')
+    return unknown('the groups of the requester are unknown', 'check spec.groups of the object')
   return groups.includes(nodesGroup)
     ? met(`the requester is in ${nodesGroup}`)
     : unmet(
         `the requester is not in ${nodesGroup}`,
-        commandLine`a kubelet has a client certificate with O=${nodesGroup}`,
+        commandLine`submit it with a kubelet's client certificate, which has O=${nodesGroup}`,
       )
 }
 
 function namesFinding(id: string, wrong: readonly string[], what: string): Finding {
   const { met, unmet } = approvalRule(id, 'entitlement')
-  const next = 'create a new request with the names of the node alone'
-  return wrong.length === 0 ? met(`none is ${what}`) : unmet(`${listed(wrong)} is ${what}`, next)
+  const next = 'create a new request with only the names of the node'
+  return wrong.length === 0 ? met(`no name is ${what}`) : unmet(`${listed(wrong)} is ${what}`, next)
 }
 
 /** True for the names under which clients reach API servers, services, pods and the host of a container. */
@@ -172,7 +172,7 @@ function rangeFindings(ip: readonly string[], { cidrs }: KubeletServingOptions):
 
 function limitFinding(id: string, outside: readonly string[], where: string): Finding {
   const { met, unmet } = approvalRule(id, 'entitlement')
-  const next = `where it is the node's, add it to ${id === 'cidr' ? 'cidrs' : 'dnsSuffixes'} of the policy; else create a new request without it`
+  const next = `add it to ${id === 'cidr' ? 'cidrs' : 'dnsSuffixes'} of the policy if it belongs to the node; otherwise create a new request without it`
   return outside.length === 0 ? met(`all are ${where}`) : unmet(`${listed(outside)} is not ${where}`, next)
 }
 
@@ -182,13 +182,13 @@ function lifetimeFindings(
 ): Finding[] {
   const { met, unmet } = approvalRule('lifetime', 'entitlement')
   if (maxExpirationSeconds === undefined) return []
-  if (expirationSeconds === undefined) return [met("the signer's, as nothing is asked for")]
+  if (expirationSeconds === undefined) return [met('not set: the signer decides')]
   return [
     expirationSeconds <= maxExpirationSeconds
       ? met(`${expirationSeconds} s`)
       : unmet(
           `${expirationSeconds} s is more than ${maxExpirationSeconds} s`,
-          commandLine`ask for ${maxExpirationSeconds} seconds at most`,
+          commandLine`use --expiration-seconds ${maxExpirationSeconds} or less`,
         ),
   ]
 }

@@ -17,7 +17,7 @@ export async function readNodes(text: string, source: string): Promise<NodeFacts
     .filter((object) => textOf(valueAt(object, 'kind')) === 'Node')
     .map(nodeOf)
   if (defects[0] === undefined && nodes.length > 0) return nodes
-  throw new KcertError('KCERT_MANIFEST_MALFORMED', `${source} holds no Nodes`, {
+  throw new KcertError('KCERT_MANIFEST_MALFORMED', `${source} contains no Nodes`, {
     ...(defects[0] && { why: defects[0].reason }),
     next: 'kubectl get nodes -o json > nodes.json',
   })

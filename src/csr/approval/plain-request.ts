@@ -34,7 +34,7 @@ function textFault({ object }: Candidate): string | undefined {
 function contentFault({ object, request }: Candidate): string | undefined {
   const { unreadAttributes, extensions, extendedKeyUsage } = request
   if (unreadAttributes.length > 0)
-    return `Kubernetes does not read ${listed(unreadAttributes)}, which another signer may`
+    return `Kubernetes ignores ${listed(unreadAttributes)}, which another signer may read`
   const more = extensions.filter(({ oid }) => !coveredExtensions.has(oid)).map(({ name }) => name)
   if (more.length > 0)
     return `Kubernetes ignores the requested extensions ${listed(more)}, which another signer may copy`

@@ -30,7 +30,7 @@ export async function readPolicies(text: string, source: string): Promise<Policy
   if (defect !== undefined) throw invalid(`${source}${lineText(defect.line)}`, defect.reason)
   const [document, second] = documents
   if (document === undefined || second !== undefined)
-    throw invalid(source, `it has ${documents.length} documents, and a policy is one`)
+    throw invalid(source, `it has ${documents.length} documents, and a policy file has one`)
   const policy = await checked({ document, text, source })
   checkNames(policy.rules, source)
   return policy.rules.map((rule) => policyOf(rule, policy.cluster))
@@ -65,11 +65,11 @@ function schemaFor(
   if (builtin !== undefined)
     throw invalid(
       place,
-      `there is no built-in policy ${JSON.stringify(builtin)}: write kubelet-client or kubelet-serving`,
+      `unknown built-in policy ${JSON.stringify(builtin)}: use kubelet-client or kubelet-serving`,
     )
   if (decision === 'approve') return schemas.approveSchema
   if (decision === 'deny') return schemas.denySchema
-  throw invalid(place, 'a rule has either "builtin" or "decision: approve" or "decision: deny"')
+  throw invalid(place, 'a rule needs "builtin", "decision: approve" or "decision: deny"')
 }
 
 async function check(
@@ -88,7 +88,7 @@ function checkNames(rules: readonly RuleDocument[], source: string): void {
   if (twice !== undefined)
     throw invalid(
       source,
-      `two rules are called ${JSON.stringify(twice)}, and a verdict names the rule that made it`,
+      `two rules have the name ${JSON.stringify(twice)}; names must be unique, because a decision names its rule`,
     )
 }
 
@@ -113,6 +113,6 @@ function policyOf(rule: RuleDocument, cluster: PolicyDocument['cluster'] = {}): 
 function invalid(place: string, why: string): KcertError {
   return new KcertError('KCERT_POLICY_INVALID', place, {
     why,
-    next: 'docs/policy.md lists all fields; docs/schemas/ApprovalPolicy.json checks them in an editor',
+    next: 'see docs/policy.md for all fields, and docs/schemas/ApprovalPolicy.json for completion in an editor',
   })
 }

@@ -14,7 +14,7 @@ const pattern = v.pipe(
   text,
   v.check(
     (value) => placeholdersOf(value).every((name) => placeholderNames.includes(name)),
-    `has a placeholder that is none of ${placeholderNames.map((name) => `{${name}}`).join(', ')}`,
+    `has an unknown placeholder; known are ${placeholderNames.map((name) => `{${name}}`).join(', ')}`,
   ),
 )
 
@@ -22,19 +22,19 @@ const cidr = v.pipe(
   text,
   v.check(
     (value) => parseCidr(value) !== undefined,
-    'is no range of addresses such as 10.0.0.0/16 or fd00::/64',
+    'is not a range of addresses such as 10.0.0.0/16 or fd00::/64',
   ),
 )
 
 const dnsSuffix = v.pipe(
   text,
-  v.regex(/^\.?[A-Za-z0-9-]+(?:\.[A-Za-z0-9-]+)*$/, 'is no end of a DNS name such as .nodes.example.com'),
+  v.regex(/^\.?[A-Za-z0-9-]+(?:\.[A-Za-z0-9-]+)*$/, 'is not a DNS suffix such as .nodes.example.com'),
 )
 
 const seconds = v.pipe(
   v.number(),
-  v.integer('is no whole number of seconds'),
-  v.minValue(600, 'is below 600, the least that the API server takes'),
+  v.integer('is not a whole number of seconds'),
+  v.minValue(600, 'is below 600, the minimum of the API server'),
 )
 
 const list = <Item extends v.GenericSchema>(item: Item, what: string) =>
@@ -43,19 +43,19 @@ const list = <Item extends v.GenericSchema>(item: Item, what: string) =>
 const maxNames = v.optional(
   v.pipe(
     v.number(),
-    v.integer('is no whole number'),
-    v.minValue(1, 'allows no name'),
-    v.description('the most DNS names, IP addresses, email addresses and URIs together; default: any number'),
+    v.integer('is not a whole number'),
+    v.minValue(1, 'must be at least 1'),
+    v.description('maximum number of DNS names, IP addresses, email addresses and URIs together (default: no limit)'),
   ),
 )
-const name = v.optional(described(text, 'shown in verdicts and in the condition of the object'))
+const name = v.optional(described(text, 'shown in decisions and in the condition of the object'))
 const onViolation = v.optional(
   described(
     v.picklist(['ignore', 'deny']),
-    'what to do with a request that certainly breaks a rule; default: ignore, which leaves it alone',
+    'what to do with a request that breaks a rule (default: ignore, which skips it)',
   ),
 )
-const maxExpirationSeconds = v.optional(described(seconds, 'the longest lifetime that may be asked for'))
+const maxExpirationSeconds = v.optional(described(seconds, 'the longest lifetime that a request may have'))
 
 export const kubeletClientSchema = v.strictObject({
   builtin: v.literal('kubelet-client'),
@@ -64,7 +64,7 @@ export const kubeletClientSchema = v.strictObject({
   newNodesOnly: v.optional(
     described(
       v.boolean(),
-      'approve a first certificate only while no Node of that name exists; default: false',
+      'approve a first certificate only if no Node of that name exists (default: false)',
     ),
   ),
 })
@@ -76,12 +76,12 @@ export const kubeletServingSchema = v.strictObject({
   names: v.optional(
     described(
       v.picklist(['node', 'served', 'node-or-served']),
-      "what the names must be: among the Node's addresses, those of the certificate that the kubelet serves now, or either; default: node-or-served",
+      "what the names are compared with: the Node's addresses, the certificate that the kubelet serves now, or either (default: node-or-served)",
     ),
   ),
   dnsSuffixes: list(
     dnsSuffix,
-    "DNS names must end in one of these, or be the Node's name; default: the Node's name, alone or with a suffix of two labels or more",
+    "DNS names must end in one of these, or be the Node's name (default: the Node's name, alone or with a suffix of two labels or more)",
   ),
   cidrs: list(cidr, 'IP addresses must be in one of these'),
   sharedAddresses: list(
@@ -95,14 +95,14 @@ export const kubeletServingSchema = v.strictObject({
 const patterns = (what: string) => list(pattern, what)
 
 const ruleFields = {
-  name: described(text, 'shown in verdicts and in the condition of the object'),
+  name: described(text, 'shown in decisions and in the condition of the object'),
   signerNames: v.pipe(
     v.array(pattern),
     v.minLength(1, 'is empty'),
     v.description('patterns; "*" stops at a slash'),
   ),
   usernames: patterns('patterns of spec.username; "*" stops at a colon'),
-  groups: list(text, 'out of spec.groups: exact names in an approving rule, patterns in a denying one'),
+  groups: list(text, 'compared with spec.groups: exact names in an approving rule, patterns in a denying one'),
   commonNames: patterns('patterns of the common name'),
   organizations: patterns('patterns of the organizations (groups) in the subject'),
   dnsNames: patterns('patterns of DNS names; "*" stops at a dot'),
@@ -120,23 +120,23 @@ export const approveSchema = described(
     wildcards: v.optional(
       described(
         v.boolean(),
-        'let commonNames and dnsNames fit names that are wildcards themselves; default: false',
+        'let commonNames and dnsNames match names that are wildcards themselves (default: false)',
       ),
     ),
     maxNames,
   }),
-  'approves what is wholly within the lists; a list that is left out allows nothing',
+  'approves a request if the lists allow everything in it; a missing list allows nothing',
 )
 
 export const denySchema = described(
   v.strictObject({ decision: v.literal('deny'), ...ruleFields }),
-  'denies what has one of the values of every list that is given; "*" stops at nothing',
+  'denies a request that has at least one value of every list in the rule; "*" matches any character',
 )
 
 export const clusterSchema = v.strictObject({
-  domain: v.optional(described(dnsSuffix, "the domain of the cluster's services; default: cluster.local")),
-  apiServers: list(text, 'names and addresses of API servers and load balancers, which no kubelet may have'),
-  serviceCidrs: list(cidr, 'addresses of Services, which no kubelet may have'),
+  domain: v.optional(described(dnsSuffix, "DNS domain of the cluster's Services (default: cluster.local)")),
+  apiServers: list(text, 'names and addresses of API servers and load balancers, which no kubelet may request'),
+  serviceCidrs: list(cidr, 'IP ranges of Services, which no kubelet may request'),
 })
 
 export const policySchema = v.strictObject({
@@ -144,7 +144,7 @@ export const policySchema = v.strictObject({
   cluster: v.optional(clusterSchema),
   rules: described(
     v.array(v.union([kubeletClientSchema, kubeletServingSchema, approveSchema, denySchema])),
-    'a denial beats an approval, whatever the order; what no rule approves is left alone',
+    'a denial beats an approval in any order; kcert skips requests that no rule approves',
   ),
 })
 

@@ -56,8 +56,8 @@ function possession(request: CertificateRequest): Finding {
   if (verdict.ok) return met('the request is signed with its own key')
   const fault = signatureFault(request, verdict.reason)
   return verdict.reason === 'cannot-be-checked'
-    ? unknown(fault, 'check it with OpenSSL 3.5: openssl req -verify -noout -in FILE')
-    : unmet(fault, 'deny it: whoever sent it may not hold the key')
+    ? unknown(fault, 'check the signature with OpenSSL 3.5 (openssl req -verify -noout -in FILE)')
+    : unmet(fault, 'deny it: the requester may not hold the private key')
 }
 
 const strongCurves: ReadonlySet<string> = new Set(['P-256', 'P-384', 'P-521'])
@@ -76,10 +76,10 @@ function keyStrength({ publicKey }: CertificateRequest): Finding {
   const minors = minorsOfKey(publicKey)
   const fault = ['RSA', 'ECDSA'].includes(algorithm)
     ? `${text} is too weak`
-    : `${text} keys are none that Kubernetes reads`
+    : `Kubernetes does not support ${text} keys`
   return unmet(
     minors === undefined ? fault : `${text}, ${minors}`,
-    'make a new key: ECDSA P-256, or RSA of 2048 bits',
+    'create a new key: ECDSA P-256, or RSA with 2048 bits',
   )
 }
 
@@ -103,10 +103,10 @@ function plainSubject({ subject }: CertificateRequest): Finding {
   const { met, unmet } = approvalRule('plain-subject', 'entitlement')
   const more = moreThanUserAndGroups(subject)
   return more.length === 0
-    ? met('CN and O alone')
+    ? met('only CN and O')
     : unmet(
-        `the subject has ${listed(more)} besides CN and O in text`,
-        'create a new request with CN and O alone',
+        `the subject has ${listed(more)}, which is not a text value of CN or O`,
+        'create a new request with only CN and O',
       )
 }
 
@@ -114,15 +114,15 @@ function plainRequest(candidate: Candidate): Finding {
   const { met, unmet } = approvalRule('plain-request', 'entitlement')
   const fault = hiddenRequest(candidate)
   return fault === undefined
-    ? met('one PEM block, and everything in it is read')
-    : unmet(fault, 'create a new request with the names and usages alone: kcert csr create')
+    ? met('one PEM block, without ignored parts')
+    : unmet(fault, 'create a new request with only names and usages (kcert csr create)')
 }
 
 function noMasters({ subject }: CertificateRequest): Finding {
   const { met, unmet } = approvalRule('no-system-masters', 'entitlement')
-  if (!subject.organization.includes(mastersGroup)) return met(`it does not ask for ${mastersGroup}`)
-  const next = `never approve it: ${mastersGroup} is above RBAC, and the certificate cannot be revoked`
-  return unmet(`it asks for O=${mastersGroup}`, next)
+  if (!subject.organization.includes(mastersGroup)) return met(`it does not request ${mastersGroup}`)
+  const next = `deny it: ${mastersGroup} bypasses RBAC, and the certificate cannot be revoked`
+  return unmet(`it requests O=${mastersGroup}`, next)
 }
 
 function noAuthority(
@@ -136,9 +136,9 @@ function noAuthority(
     ...usages.filter((usage) => usage === 'cert sign' || usage === 'crl sign'),
   ]
   return asked.length === 0
-    ? met('it does not ask to be a CA')
+    ? met('it does not request a CA certificate')
     : unmet(
-        `it asks for ${listed(asked)}, which only a CA has`,
+        `it requests ${listed(asked)}, which only a CA may have`,
         'create a new request for a leaf certificate',
       )
 }
@@ -148,12 +148,12 @@ function noAuthority(
 function plainNames({ subject, subjectAltNames: { dns, email, uri, other } }: CertificateRequest): Finding {
   const { met, unmet } = approvalRule('plain-names', 'entitlement')
   const faults: readonly (readonly [odd: readonly string[], what: string])[] = [
-    [other, 'of a kind that Kubernetes does not know'],
+    [other, 'of a type that Kubernetes does not support'],
     [
       [...hiddenSubjectValues(subject), ...[...dns, ...email, ...uri].filter((name) => !isVisible(name))],
       hidden,
     ],
-    [dns.filter((name) => !isPlainDnsName(name)), 'no DNS name'],
+    [dns.filter((name) => !isPlainDnsName(name)), 'not a DNS name'],
     [email.filter((name) => !isPlainMailbox(name)), 'not exactly one email address'],
     [uri.filter((name) => !isNormalUri(name)), 'not a normalized URI'],
   ]
@@ -172,11 +172,11 @@ const hidden = 'a name with a control or invisible character'
 function signable({ signerName, usages }: SigningRequest, request: CertificateRequest): Finding {
   const { met, unmet } = approvalRule('signer-takes-it', 'entitlement')
   const signer = findSigner(signerName)
-  if (signer === undefined) return met(`the rules of ${quoted(signerName)} are its owner's`)
+  if (signer === undefined) return met(`kcert does not know the rules of ${quoted(signerName)}`)
   for (const rule of signer.rules) {
     const fault = rule.fault({ request, usages })
     if (fault !== undefined)
-      return unmet(`the signer wants ${rule.wants}, but ${fault}`, adviceOf(rule, request))
+      return unmet(`the signer requires ${rule.wants}, but ${fault}`, adviceOf(rule, request))
   }
   return met(`no rule of ${signerName} is broken`)
 }
@@ -195,7 +195,7 @@ export function nameCountFindings(
       ? met(names)
       : unmet(
           `${names}, and the policy allows ${maxNames}`,
-          'create a new request with fewer names, or raise maxNames of the policy',
+          'create a new request with fewer names, or raise maxNames in the policy',
         ),
   ]
 }
@@ -208,6 +208,6 @@ export function nodeNameFinding({ request: { subject } }: Candidate): Finding {
   const node = nodeNameOf(commonName)
   if (node !== undefined && isSubdomain(node)) return met(quoted(node))
   const what = node === '' ? 'names no node' : 'is not system:node: and the name of a Node'
-  const next = 'create a new request: kcert csr create --kubelet-client NODE'
+  const next = 'create a new request (kcert csr create --kubelet-client NODE)'
   return unmet(`the common name ${quoted(commonName)} ${what}`, next)
 }

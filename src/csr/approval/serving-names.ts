@@ -41,16 +41,16 @@ export async function servingNameFindings(
 
 /** Stands where nothing was looked up. */
 export const namesNotCompared: Finding = approvalRule('own-names', 'entitlement').unknown(
-  'the names were not held against a Node',
-  'add --cluster for a request on the cluster; for a file add --nodes nodes.json after this: kubectl get nodes -o json > nodes.json',
+  'the names were not compared with a Node',
+  'check the request on the cluster (--cluster), or add --nodes nodes.json (kubectl get nodes -o json > nodes.json)',
 )
 
 function nodeFinding(name: string, node: NodeFacts | 'absent' | undefined): Finding {
   const { met, unmet, unknown } = approvalRule('node-exists', 'identity')
   const observe = commandLine`kubectl get node ${name} -o yaml`
-  if (node === undefined) return unknown(`the addresses of Node ${quoted(name)} are not known`, observe)
-  if (node !== 'absent') return met(`there is a Node ${quoted(name)}`)
-  return unmet(`there is no Node ${quoted(name)}`, 'wait until the kubelet has registered; it asks again')
+  if (node === undefined) return unknown(`the addresses of Node ${quoted(name)} are unknown`, observe)
+  if (node !== 'absent') return met(`Node ${quoted(name)} exists`)
+  return unmet(`Node ${quoted(name)} does not exist`, 'wait until the kubelet registers its Node; it then submits a new request')
 }
 
 async function ownNamesFinding(
@@ -63,8 +63,8 @@ async function ownNamesFinding(
   const { met, unmet } = approvalRule('own-names', 'entitlement')
   const foreign = foreignToNode(candidate, node)
   if (foreign.length === 0) return met(`all names are among the addresses of Node ${quoted(node.name)}`)
-  const detail = `${listed(foreign)} is none of the addresses of Node ${quoted(node.name)}`
-  const next = commandLine`compare: kubectl get node ${node.name} -o jsonpath='{.status.addresses}'`
+  const detail = `${listed(foreign)} is not an address of Node ${quoted(node.name)}`
+  const next = commandLine`kubectl get node ${node.name} -o jsonpath='{.status.addresses}'`
   if (names === 'node') return unmet(detail, next)
   const served = await servedFinding(candidate, node, facts)
   return served.outcome === 'met' ? served : { ...served, detail: `${detail}, and ${served.detail}`, next }
@@ -94,12 +94,12 @@ async function servedFinding(
   facts: ApprovalFacts,
 ): Promise<Finding> {
   const { met, unmet, unknown } = approvalRule('own-names', 'entitlement')
-  const next = commandLine`approve by hand once the names are seen to be right: kcert csr approve ${object.name ?? 'NAME'}`
+  const next = commandLine`compare the names with the machine, then approve it by name: kcert csr approve ${object.name ?? 'NAME'}`
   const no = (detail: string): Finding => unmet(detail, next)
   const served = await facts.readServedCertificate(node)
   if (served === undefined)
     return unknown(
-      'the certificate that the kubelet serves is not known',
+      'the certificate that the kubelet serves is unknown',
       commandLine`kcert probe ${node.name}:10250`,
     )
   if (served === 'none') return no('the kubelet serves no certificate')
@@ -141,8 +141,8 @@ async function clusterFinding(
   const cluster = (await facts.readClusterAddresses()) ?? (isSpelledOut ? nothingMore : undefined)
   if (cluster === undefined) {
     const next =
-      'name both under cluster: in the policy, or look: kubectl get servicecidrs; kubectl get endpoints kubernetes'
-    return unknown('the addresses of API servers and services are not known', next)
+      'kubectl get servicecidrs; kubectl get endpoints kubernetes'
+    return unknown('the addresses of API servers and Services are unknown; you can set both under cluster: in the policy', next)
   }
   const ranges = [...serviceCidrs, ...cluster.serviceCidrs.flatMap((text) => parseCidr(text) ?? [])]
   // A control-plane node has the address of its own API server. The label that says so is one that kubelets cannot set.
@@ -150,10 +150,10 @@ async function clusterFinding(
   const { dns, ip } = request.subjectAltNames
   const wrong = [...dns, ...ip].filter((name) => known.has(spelled(name)) || isInRanges(name, ranges))
   return wrong.length === 0
-    ? met('none belongs to an API server or a service')
+    ? met('no name belongs to an API server or a Service')
     : unmet(
-        `${listed(wrong)} belongs to an API server or a service`,
-        'deny it, and find out why the node says that this address is its own',
+        `${listed(wrong)} belongs to an API server or a Service`,
+        'deny it, and find out why the node claims this address',
       )
 }
 
@@ -169,17 +169,17 @@ async function othersFinding(
   for (const name of [...dns, ...ip].filter((one) => !shared.has(spelled(one)))) {
     const owners = await facts.findNodesAt(name)
     if (owners === undefined) {
-      const detail = `whether another Node has ${quoted(name)} is not known`
+      const detail = `kcert could not check whether another Node has ${quoted(name)}`
       return unknown(detail, 'kubectl get nodes -o wide')
     }
     const others = owners.filter((owner) => owner !== node.name)
     if (others.length > 0) {
       const next =
-        'deny it, and find out which of the two is mistaken or lies; where both are right: sharedAddresses of the policy'
+        'deny it, and find out which Node is wrong; if both are right, add the address to sharedAddresses of the policy'
       return unmet(`Node ${listed(others)} has ${quoted(name)} too`, next)
     }
   }
-  return met('no other Node has one of them')
+  return met('no other Node has one of these names')
 }
 
 /** Returns the one spelling of a name or address by which it is compared. */

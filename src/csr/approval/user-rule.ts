@@ -47,9 +47,9 @@ function approving(rule: UserRule, candidate: Candidate): PolicyEvaluation {
     return notMine(rule.name, 'it is for another signer')
   // A rule is for its requesters: somebody else's request is none of its business, and breaks nothing.
   const { username } = object
-  if (username === undefined) return notMine(rule.name, 'who asks is not known')
+  if (username === undefined) return notMine(rule.name, 'the requester is unknown')
   const who = requesterIn(rule, username, object.groups)
-  if (who === undefined) return notMine(rule.name, `${quoted(username)} is none of the rule's users`)
+  if (who === undefined) return notMine(rule.name, `${quoted(username)} is not a user of the rule`)
   return evaluated(
     rule.name,
     [
@@ -63,7 +63,7 @@ function approving(rule: UserRule, candidate: Candidate): PolicyEvaluation {
 
 /** Returns what makes a requester one of the rule's; undefined when nothing does. */
 function requesterIn(rule: UserRule, username: string, groups: readonly string[]): string | undefined {
-  if (someFits(username, rule.usernames, ':')) return "one of the rule's users"
+  if (someFits(username, rule.usernames, ':')) return 'a user of the rule'
   const group = groups.find((one) => rule.groups?.includes(one))
   return group === undefined ? undefined : `in group ${quoted(group)}`
 }
@@ -127,8 +127,8 @@ function askedFinding({ id, values, isAllowed }: Asked): Finding {
   const { met, unmet } = approvalRule(id, 'entitlement')
   const outside = values.filter((value) => !isAllowed(value))
   if (outside.length === 0)
-    return met(values.length === 0 ? 'none asked for' : `the rule allows ${listed(values)}`)
-  const next = `add what is right to ${ruleFields[id]} of the rule, or create a new request without it`
+    return met(values.length === 0 ? 'none requested' : `the rule allows ${listed(values)}`)
+  const next = `add allowed values to ${ruleFields[id]} of the rule, or create a new request without them`
   return unmet(`the rule does not allow ${listed(outside)}`, next)
 }
 
@@ -145,9 +145,9 @@ const ruleFields: Readonly<Record<string, string>> = {
 function lifetimeFinding({ maxExpirationSeconds }: UserRule, { expirationSeconds }: SigningRequest): Finding {
   const { met, unmet } = approvalRule('lifetime', 'entitlement')
   if (maxExpirationSeconds === undefined) return met('the rule sets no limit')
-  const next = `ask for it: --expiration-seconds ${maxExpirationSeconds}`
+  const next = `use --expiration-seconds ${maxExpirationSeconds}`
   if (expirationSeconds === undefined)
-    return unmet(`no lifetime is asked for, and the rule allows ${maxExpirationSeconds} s`, next)
+    return unmet(`expirationSeconds is not set, and the rule allows ${maxExpirationSeconds} s`, next)
   return expirationSeconds <= maxExpirationSeconds
     ? met(`${expirationSeconds} s`)
     : unmet(`${expirationSeconds} s is more than ${maxExpirationSeconds} s`, next)
@@ -177,7 +177,7 @@ function denying(rule: UserRule, { object, request }: Candidate): PolicyEvaluati
     anyOf(rule.uris, uri) &&
     (rule.usages === undefined || rule.usages.some((usage) => usages.includes(usage))) &&
     (rule.maxExpirationSeconds === undefined || (expirationSeconds ?? 0) > rule.maxExpirationSeconds)
-  if (!isMeant) return notMine(rule.name, 'it is not what the rule denies')
+  if (!isMeant) return notMine(rule.name, 'the rule does not match it')
   const next = `change the request, or the rule ${quoted(rule.name)}`
   const findings = [
     approvalRule(`not-${rule.name}`, 'entitlement').unmet(`the rule ${quoted(rule.name)} denies it`, next),

@@ -29,7 +29,7 @@ export const approvedCauses: readonly CauseRow[] = [
   {
     id: 'will-fail',
     holds: approved(({ broken }) => broken.length > 0),
-    detail: (situation) => `the signer will refuse it for good: ${brokenText(situation)}`,
+    detail: (situation) => `the signer will refuse it permanently: ${brokenText(situation)}`,
     next: brokenNext,
     commands: anew,
   },
@@ -38,22 +38,22 @@ export const approvedCauses: readonly CauseRow[] = [
     holds: byKubernetes((situation) => isManagerAlive(situation) === false),
     detail: (situation) =>
       `kube-controller-manager, which signs for ${situation.object.signerName}, does not run: ${managerText(situation)}`,
-    next: 'start it, and look at its logs; the request is signed then',
+    next: 'start it and read its logs; it then signs the request',
     commands: () => [commandLine`${embed(managerPods)} -o wide`],
   },
   {
     id: 'signer-off',
     holds: byKubernetes((situation) => isControllerOff(situation, 'signing')),
-    detail: 'kube-controller-manager runs with --controllers, which switches its signers off',
-    next: 'switch csrsigning on in its --controllers',
+    detail: 'the --controllers flag of kube-controller-manager disables its signers',
+    next: 'enable csrsigning in --controllers',
     commands: () => [commandLine`${embed(managerPods)} -o yaml | grep -e --controllers`],
   },
   {
     id: 'signer-not-configured',
     holds: byKubernetes(lacksSigningFiles),
     detail: ({ object }) =>
-      `kube-controller-manager has no CA to sign with for ${object.signerName}: neither --cluster-signing-cert-file and --cluster-signing-key-file, nor those of this signer, are on its command line`,
-    next: "give it the cluster CA's certificate and key on the control plane; where the CA is kept elsewhere, have the request signed there",
+      `kube-controller-manager has no CA to sign with for ${object.signerName}: its command line has neither --cluster-signing-cert-file and --cluster-signing-key-file nor the flags of this signer`,
+    next: "give it the cluster CA's certificate and key on the control plane; with an external CA, sign the request there",
     commands: (situation) => [
       commandLine`${embed(managerPods)} -o yaml | grep -e --cluster-signing`,
       commandLine`kcert ca sign --csr ${wordOf(situation)} --ca ca.crt --ca-key ca.key`,
@@ -63,8 +63,8 @@ export const approvedCauses: readonly CauseRow[] = [
     id: 'signer-signs-now',
     weight: 'waiting',
     holds: byKubernetes(({ waitingSeconds }) => waitingSeconds < signingSeconds),
-    detail: 'it was approved just now: kube-controller-manager signs within a second or two',
-    next: 'wait a moment',
+    detail: 'it was approved a moment ago, and kube-controller-manager signs within seconds',
+    next: 'wait a few seconds',
     commands: (situation) => [
       commandLine`kcert csr fetch ${wordOf(situation)} --wait 1m --out ${fileOf(situation)}`,
     ],
@@ -73,8 +73,8 @@ export const approvedCauses: readonly CauseRow[] = [
     id: 'signer-fails',
     holds: byKubernetes((situation) => situation.waitingSeconds >= signingSeconds && !isHeld(situation)),
     detail: ({ waitingSeconds }) =>
-      `kube-controller-manager should have signed it ${Math.floor(waitingSeconds)} s ago: its CA may be expired, its certificate and key no pair, or the file gone since it started`,
-    next: 'its logs say why; "refusing to sign a certificate that expired in the past" means that the CA is over',
+      `kube-controller-manager should have signed it ${Math.floor(waitingSeconds)} s ago: its CA may have expired, its certificate and key may not match, or a file was deleted after it started`,
+    next: 'read its logs; "refusing to sign a certificate that expired in the past" means that the CA expired',
     commands: () => [
       commandLine`${embed(managerLogs)} | grep -i certificate`,
       'kcert inspect /etc/kubernetes/pki/ca.crt',
@@ -84,16 +84,16 @@ export const approvedCauses: readonly CauseRow[] = [
     id: 'signer-absent',
     holds: approved(({ signedBy, signers }) => signedBy === 'another' && signers?.length === 0),
     detail: ({ object }) =>
-      `no program has the right to sign for ${quoted(object.signerName)}: its signer is not installed here, or runs with all rights`,
-    next: 'install it, or sign the request with your own CA',
+      `no program has the RBAC right to sign for ${quoted(object.signerName)}: its signer is not installed, or runs as cluster admin`,
+    next: 'install the signer, or sign the request with your own CA',
     commands: signByHand,
   },
   {
     id: 'signer-has-not-signed',
     holds: approved(({ signedBy, signers }) => signedBy === 'another' && signers?.length !== 0),
     detail: ({ object, signers }) =>
-      `whoever runs ${quoted(object.signerName)} has not signed it${signersText(signers)}; kube-controller-manager signs for kubernetes.io alone`,
-    next: 'look at the logs of that signer, or sign the request with your own CA',
+      `the signer for ${quoted(object.signerName)} has not signed it${signersText(signers)}; kube-controller-manager signs only for kubernetes.io`,
+    next: 'read the logs of that signer, or sign the request with your own CA',
     commands: signByHand,
   },
 ]

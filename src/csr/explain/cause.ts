@@ -65,7 +65,7 @@ export function reasonIn(conditions: readonly ClusterRequest['conditions'][numbe
 /** Returns who has the right to sign, to go on with a sentence. */
 export function signersText(signers: readonly Holder[] = []): string {
   const names = signers.slice(0, 5).map(({ kind, name }) => `${kind} ${name}`)
-  return names.length === 0 ? '' : `, and these have the right: ${names.join(', ')}`
+  return names.length === 0 ? '' : `; these programs may sign: ${names.join(', ')}`
 }
 
 /** The name of the object for commands. */

@@ -19,7 +19,7 @@ export function managerText({ controllerManager }: Situation): string {
   if (controllerManager === undefined || controllerManager === 'absent')
     return 'it has no Lease in kube-system'
   const { renewedAt, holder } = controllerManager
-  const last = `its Lease was renewed last at ${renewedAt?.toISOString().slice(0, 19)}Z`
+  const last = `its Lease was last renewed at ${renewedAt?.toISOString().slice(0, 19)}Z`
   return holder === undefined ? last : `${last} by ${holder}`
 }
 

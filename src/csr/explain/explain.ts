@@ -25,7 +25,7 @@ export const causes: readonly CauseRow[] = [
     },
     detail: ({ object, certificate }) => {
       const { after, reason } = collectionOf(object, certificate) ?? {}
-      return `kube-controller-manager removes the object ${reason}: from ${after?.toISOString().slice(0, 19)}Z on`
+      return `kube-controller-manager deletes the object ${reason}: at ${after?.toISOString().slice(0, 19)}Z or up to an hour later`
     },
     next: ({ state }) =>
       state === 'issued'

@@ -38,8 +38,8 @@ export const pendingCauses: readonly CauseRow[] = [
     holds: pending(({ broken }) => broken.length > 0),
     detail: (situation) =>
       situation.object.signerName === kubeletClient
-        ? `kube-controller-manager passes over it, and once approved it would fail for good: ${brokenText(situation)}`
-        : `do not approve it, it would fail for good: ${brokenText(situation)}`,
+        ? `kube-controller-manager ignores it, and if you approve it, it fails permanently: ${brokenText(situation)}`
+        : `do not approve it: it would fail permanently: ${brokenText(situation)}`,
     next: brokenNext,
     commands: anew,
   },
@@ -47,17 +47,17 @@ export const pendingCauses: readonly CauseRow[] = [
     id: 'node-asks-for-another',
     holds: soundFor(kubeletClient, (situation) => foreignNode(situation) !== undefined),
     detail: (situation) =>
-      `${quoted(situation.object.username ?? '')} asks for the identity of ${quoted(foreignNode(situation) ?? '')}: only a node itself may renew its certificate`,
-    next: 'deny it, unless you know why; a node that was renamed joins anew with a bootstrap token',
+      `${quoted(situation.object.username ?? '')} requests the identity of ${quoted(foreignNode(situation) ?? '')}: only a node itself may renew its certificate`,
+    next: 'deny it, unless you know the reason; a renamed node must join again with a bootstrap token',
     commands: (situation) => [commandLine`kcert csr deny ${wordOf(situation)}`],
   },
   {
     id: 'rbac-missing',
     holds: soundFor(kubeletClient, ({ nodeAccess }) => nodeAccess?.isAllowed === false),
     detail: ({ nodeAccess, object: { username = '', groups } }) =>
-      `kube-controller-manager approves it once RBAC lets its requester create ${nodeAccess?.subresource}, and nothing gives ${quoted(username)} (${groups.join(', ')}) this right`,
+      `kube-controller-manager approves it if RBAC lets the requester create ${nodeAccess?.subresource}, and no binding gives ${quoted(username)} (${groups.join(', ')}) this right`,
     next: (situation) =>
-      commandLine`bind ${embed(boundSubject(situation).text)} to the ClusterRole ${nodeRole}:${situation.nodeAccess?.subresource}; the request is then approved within ${longestRetrySeconds} s`,
+      commandLine`bind ${embed(boundSubject(situation).text)} to the ClusterRole ${nodeRole}:${situation.nodeAccess?.subresource}; kube-controller-manager then approves the request within ${longestRetrySeconds} s`,
     commands: (situation) => {
       const { subresource } = situation.nodeAccess ?? {}
       return [
@@ -70,8 +70,8 @@ export const pendingCauses: readonly CauseRow[] = [
     weight: 'note',
     holds: soundFor(kubeletClient, ({ nodeAccess }) => nodeAccess === undefined),
     detail: (situation) =>
-      `kube-controller-manager approves it once RBAC lets its requester create ${neededRight(situation)}; whether it does could not be asked`,
-    next: 'ask with a user who may',
+      `kube-controller-manager approves it if RBAC lets the requester create ${neededRight(situation)}; kcert could not check that`,
+    next: 'check it as a user with more rights',
     commands: (situation) => [accessCommand(situation.object, neededRight(situation))],
   },
   {
@@ -79,15 +79,15 @@ export const pendingCauses: readonly CauseRow[] = [
     holds: soundFor(kubeletClient, (situation) => isManagerAlive(situation) === false),
     detail: (situation) =>
       `kube-controller-manager, which approves kubelets' requests, does not run: ${managerText(situation)}`,
-    next: 'start it, and look at its logs; the request is approved then',
+    next: 'start it and read its logs; it then approves the request',
     commands: () => ['kubectl -n kube-system get pods -l component=kube-controller-manager -o wide'],
   },
   {
     id: 'approver-off',
     holds: soundFor(kubeletClient, (situation) => isControllerOff(situation, 'approving')),
     detail:
-      "kube-controller-manager runs with --controllers, which switches its approver of kubelets' requests off",
-    next: 'decide yourself, or switch csrapproving on in its --controllers',
+      "the --controllers flag of kube-controller-manager disables its approver of kubelets' requests",
+    next: 'decide yourself, or enable csrapproving in --controllers',
     commands: decideByHand,
   },
   {
@@ -102,7 +102,7 @@ export const pendingCauses: readonly CauseRow[] = [
         !isControllerOff(situation, 'approving'),
     ),
     detail: `RBAC allows it, so kube-controller-manager approves it at its next try, at most ${longestRetrySeconds} s from now`,
-    next: 'wait; where it stays so, look at the logs of kube-controller-manager, or approve it yourself',
+    next: 'wait; if it stays pending, read the logs of kube-controller-manager, or approve it yourself',
     commands: (situation) => [
       commandLine`kcert csr fetch ${wordOf(situation)} --wait 20m --out node.crt`,
       commandLine`kcert csr approve ${wordOf(situation)}`,
@@ -112,24 +112,24 @@ export const pendingCauses: readonly CauseRow[] = [
     id: 'no-approver-for-serving',
     holds: soundFor(kubeletServing),
     detail: ({ approvers }) =>
-      `Kubernetes has no approver for kubelets' serving certificates: nothing in it knows whether the names are the node's own${helpers(approvers)}`,
-    next: "hold it against the Node's addresses and approve it; csr approve --policy does it for all, by hand or on a timer",
+      `Kubernetes has no approver for kubelets' serving certificates: it cannot know whether the names belong to the node${helpers(approvers)}`,
+    next: "compare the names with the Node's addresses and approve it; kcert csr approve --policy does that for all requests, also from cron",
     commands: decideByHand,
   },
   {
     id: 'waits-for-a-person',
     holds: soundFor(apiServerClient),
     detail: ({ approvers }) =>
-      `Kubernetes has no approver for clients of the API server: a person decides, by hand${helpers(approvers)}`,
-    next: 'see what it asks for, and approve or deny it',
+      `Kubernetes has no approver for API server clients: a person must decide${helpers(approvers)}`,
+    next: 'check what it requests, then approve or deny it',
     commands: decideByHand,
   },
   {
     id: 'no-approver-for-signer',
     holds: pending(({ signedBy }) => signedBy === 'another'),
     detail: ({ object, approvers }) =>
-      `Kubernetes approves nothing for ${quoted(object.signerName)}: whoever runs that signer does, or a person${helpers(approvers)}`,
-    next: 'see what it asks for, and approve or deny it',
+      `Kubernetes approves nothing for ${quoted(object.signerName)}: its own approver or a person must${helpers(approvers)}`,
+    next: 'check what it requests, then approve or deny it',
     commands: decideByHand,
   },
 ]
@@ -170,8 +170,8 @@ const mostHolders = 5
 
 function helpers(holders: readonly Holder[] | undefined): string {
   if (holders === undefined) return ''
-  if (holders.length === 0) return '; no program has the right to approve for this signer'
+  if (holders.length === 0) return '; no program may approve for this signer'
   const names = holders.slice(0, mostHolders).map(({ kind, name }) => `${kind} ${name}`)
   const more = holders.length > mostHolders ? `, and ${holders.length - mostHolders} more` : ''
-  return `; these have the right, and one of them may leave it alone or be down: ${names.join(', ')}${more}`
+  return `; these programs may approve, and may have skipped it or be down: ${names.join(', ')}${more}`
 }

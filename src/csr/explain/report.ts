@@ -9,26 +9,26 @@ const causeSchema = v.object({
   id: v.string(),
   detail: v.string(),
   next: text('what to do'),
-  commands: described(v.array(v.string()), 'for a shell, in this order'),
+  commands: described(v.array(v.string()), 'shell commands, in this order'),
 })
 
 /** What every explanation says. */
 export const explanationFields = {
   verdict: described(
     v.picklist(['issued', 'waiting', 'stuck', 'failed', 'denied']),
-    'waiting: the usual course; stuck: nothing will happen until somebody acts',
+    'waiting: it continues without you; stuck: nothing happens until you act',
   ),
-  causes: described(v.array(causeSchema), 'the one that decides first'),
+  causes: described(v.array(causeSchema), 'the most important cause first'),
   open: described(
     v.array(v.object({ fact: v.string(), why: v.string() })),
-    'what could not be looked up, so that a cause may be missing',
+    'facts that kcert could not look up, so that a cause may be missing',
   ),
 }
 
 export const explanationSchema = v.object({
   ...header('RequestExplanation'),
   request: clusterRequestSchema,
-  decidedBy: v.optional(text('the program that approved or denied it, as metadata.managedFields has it')),
+  decidedBy: v.optional(text('the program that approved or denied it, from metadata.managedFields')),
   ...explanationFields,
 })
 

@@ -12,8 +12,8 @@ export const settledCauses: readonly CauseRow[] = [
   {
     id: 'being-deleted',
     holds: ({ object }) => object.deletionTimestamp !== undefined,
-    detail: 'the object is being deleted; a finalizer keeps it until its owner lets go',
-    next: 'see who holds it, and submit the request again under another name',
+    detail: 'the object is being deleted, and a finalizer blocks that',
+    next: 'find the owner of the finalizer, and submit the request again under another name',
     commands: (situation) => [
       commandLine`kubectl get csr ${wordOf(situation)} -o jsonpath='{.metadata.finalizers}'`,
     ],
@@ -23,14 +23,14 @@ export const settledCauses: readonly CauseRow[] = [
     holds: ({ state }) => state === 'denied',
     detail: ({ object, decidedBy }) =>
       `denied${decidedBy === undefined ? '' : ` by ${quoted(decidedBy)}`}${reasonIn(object.conditions, 'Denied')}`,
-    next: 'a denial is never taken back: correct what it names, then delete the object and submit the request again',
+    next: 'a denial is final: correct the request, delete the object, and submit the request again',
     commands: anew,
   },
   {
     id: 'signer-refused',
     holds: ({ state }) => state === 'failed',
     detail: ({ object, broken: [rule] }) =>
-      `the signer refused it for good${reasonIn(object.conditions, 'Failed')}${rule === undefined ? '' : `; ${rule.detail}`}`,
+      `the signer refused it permanently${reasonIn(object.conditions, 'Failed')}${rule === undefined ? '' : `; ${rule.detail}`}`,
     next: ({ broken: [rule] }) =>
       [
         rule?.next ?? 'correct what the message names',
@@ -41,8 +41,8 @@ export const settledCauses: readonly CauseRow[] = [
   {
     id: 'certificate-unreadable',
     holds: ({ state, certificate }) => state === 'issued' && certificate === undefined,
-    detail: 'what the signer uploaded as the certificate cannot be read',
-    next: 'look at it, and repair the signer: a certificate that is there is never replaced',
+    detail: 'the certificate that the signer uploaded cannot be read',
+    next: 'inspect it and repair the signer; Kubernetes never replaces an issued certificate',
     commands: (situation) => [
       commandLine`kubectl get csr ${wordOf(situation)} -o jsonpath='{.status.certificate}' | base64 -d | kcert inspect -`,
       ...anew(situation),
@@ -54,7 +54,7 @@ export const settledCauses: readonly CauseRow[] = [
       certificate !== undefined &&
       request !== undefined &&
       certificate.publicKey.sha256 !== request.publicKey.sha256,
-    detail: 'a certificate is issued, but for another key than that of the request: nobody can use it',
+    detail: 'the issued certificate is for another key than the request, so it is useless',
     next: 'repair the signer, then delete the object and submit the request again',
     commands: anew,
   },
@@ -62,14 +62,14 @@ export const settledCauses: readonly CauseRow[] = [
     id: 'certificate-expired',
     holds: ({ certificate, now }) => certificate !== undefined && certificate.notAfter <= now,
     detail: ({ certificate }) =>
-      `its certificate expired at ${certificate?.notAfter.toISOString().slice(0, 19)}Z; kube-controller-manager will remove the object`,
+      `its certificate expired at ${certificate?.notAfter.toISOString().slice(0, 19)}Z; kube-controller-manager will delete the object`,
     next: 'delete the object and submit the request again',
     commands: anew,
   },
   {
     id: 'request-unreadable',
     holds: ({ fault, state }) => fault !== undefined && state !== 'issued',
-    detail: ({ fault }) => `nobody can sign it: ${fault?.detail}`,
+    detail: ({ fault }) => `no signer can sign it: ${fault?.detail}`,
     next: ({ fault }) => [fault?.next, 'delete the object first'].join('; '),
     commands: anew,
   },
@@ -77,8 +77,8 @@ export const settledCauses: readonly CauseRow[] = [
     id: 'no-such-signer',
     holds: (situation) => situation.signedBy === 'nobody' && isOpen(situation),
     detail: ({ object }) =>
-      `no signer of Kubernetes is called ${quoted(object.signerName)}: it would wait for ever, approved or not`,
-    next: 'submit the request again for a signer that there is: kubernetes.io/kube-apiserver-client, kubernetes.io/kube-apiserver-client-kubelet, kubernetes.io/kubelet-serving, or one of your own domain',
+      `Kubernetes has no signer ${quoted(object.signerName)}: the request waits forever, even if it is approved`,
+    next: 'submit the request again for an existing signer: kubernetes.io/kube-apiserver-client, kubernetes.io/kube-apiserver-client-kubelet, kubernetes.io/kubelet-serving, or a signer in your own domain',
     commands: anew,
   },
   {

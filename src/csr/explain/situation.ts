@@ -82,7 +82,7 @@ export function asking(open: OpenFact[]) {
     try {
       const found = await lookup()
       if (found === undefined)
-        open.push({ fact, why: 'this user may not ask, or the cluster does not show it' })
+        open.push({ fact, why: 'your user may not read it, or the cluster does not expose it' })
       return found
     } catch (error) {
       open.push({ fact, why: messageOf(error) })

@@ -30,10 +30,10 @@ const corrections: Readonly<Record<string, string>> = {
   UnsupportedKeyType:
     'set keyType of the podCertificate source in the pod to a key type that the signer supports',
   InvalidUnverifiedUserAnnotations:
-    'correct userAnnotations of the podCertificate source in the pod: the signer documents the keys that it takes',
+    'correct userAnnotations of the podCertificate source in the pod: the signer documents the keys that it supports',
 }
 
-const again = 'then delete the pod and create it again: the kubelet does not ask again for this one'
+const again = 'then delete the pod and create it again, because the kubelet does not retry for this one'
 
 const podCommands = ({ request: { namespace, podName } }: Situation): string[] => [
   commandLine`kubectl -n ${namespace} get pod ${podName} -o yaml`,
@@ -43,22 +43,22 @@ const causes: readonly CauseRow<Situation>[] = [
   {
     id: 'denied',
     holds: ({ request }) => request.state === 'denied',
-    detail: ({ request }) => `the signer denied it for good${reasonIn(request.conditions, 'Denied')}`,
-    next: (situation) => [correctionOf(situation) ?? 'correct what the signer names', again].join('; '),
+    detail: ({ request }) => `the signer denied it permanently${reasonIn(request.conditions, 'Denied')}`,
+    next: (situation) => [correctionOf(situation) ?? 'correct what the message names', again].join('; '),
     commands: podCommands,
   },
   {
     id: 'signer-refused',
     holds: ({ request }) => request.state === 'failed',
     detail: ({ request }) => `the signer failed to issue it${reasonIn(request.conditions, 'Failed')}`,
-    next: ['correct what the signer names', again].join('; '),
+    next: ['correct what the message names', again].join('; '),
     commands: podCommands,
   },
   {
     id: 'certificate-unreadable',
     holds: ({ request }) => request.fault !== undefined,
     detail: ({ request }) => `status.certificateChain cannot be read: ${request.fault}`,
-    next: 'repair the signer: an issued certificate is never replaced',
+    next: 'repair the signer; Kubernetes never replaces an issued certificate',
     commands: ({ request: { namespace, name } }) => [
       commandLine`kubectl -n ${namespace} get podcertificaterequest ${name} -o jsonpath='{.status.certificateChain}'`,
     ],
@@ -67,7 +67,7 @@ const causes: readonly CauseRow<Situation>[] = [
     id: 'certificate-expired',
     holds: ({ request: { notAfter }, now }) => Date.parse(notAfter ?? '') <= now.getTime(),
     detail: ({ request }) => `its certificate expired at ${request.notAfter}`,
-    next: 'see in the events of the pod why the kubelet has not asked for the next one',
+    next: 'read the events of the pod to see why the kubelet has not requested the next one',
     commands: ({ request: { namespace, podName } }) => [
       commandLine`kubectl -n ${namespace} describe pod ${podName}`,
     ],
@@ -76,9 +76,9 @@ const causes: readonly CauseRow<Situation>[] = [
     id: 'no-such-signer',
     holds: (situation) => situation.request.state === 'pending' && isUnsigned(situation),
     detail: ({ request }) =>
-      `nothing signs for ${quoted(request.signerName)}: Kubernetes up to 1.37 has no signer of its own for pod certificates`,
+      `no signer exists for ${quoted(request.signerName)}: Kubernetes up to 1.37 has no built-in signer for pod certificates`,
     next: [
-      'set signerName of the podCertificate source in the pod to a signer that is installed',
+      'set signerName of the podCertificate source in the pod to an installed signer',
       again,
     ].join('; '),
     commands: podCommands,
@@ -87,22 +87,22 @@ const causes: readonly CauseRow<Situation>[] = [
     id: 'signer-absent',
     holds: pending(({ signers }) => signers?.length === 0),
     detail: ({ request }) =>
-      `no program has the right to sign for ${quoted(request.signerName)}: its signer is not installed here, or runs with all rights`,
-    next: 'install the signer; the kubelet asks again once this request is removed',
+      `no program has the RBAC right to sign for ${quoted(request.signerName)}: its signer is not installed, or runs as cluster admin`,
+    next: 'install the signer; the kubelet submits a new request after this one is deleted',
   },
   {
     id: 'signer-signs-now',
     weight: 'waiting',
     holds: pending((situation) => situation.signers?.length !== 0 && isNew(situation)),
-    detail: ({ signers }) => `it was created just now${signersText(signers)}`,
-    next: 'wait a moment',
+    detail: ({ signers }) => `it was created a moment ago${signersText(signers)}`,
+    next: 'wait a few seconds',
   },
   {
     id: 'signer-has-not-signed',
     holds: pending((situation) => situation.signers?.length !== 0 && !isNew(situation)),
     detail: ({ request, signers }) =>
       `the signer for ${quoted(request.signerName)} has not answered${signersText(signers)}`,
-    next: 'look at the logs of that signer; the kubelet asks again once this request is removed',
+    next: 'read the logs of that signer; the kubelet submits a new request after this one is deleted',
   },
 ]
 

@@ -22,10 +22,10 @@ const podRequestSchema = v.object({
   signerName,
   podName: v.string(),
   serviceAccountName: v.string(),
-  nodeName: text('the node whose kubelet asks'),
+  nodeName: text('the node whose kubelet created the request'),
   maxExpirationSeconds: v.optional(v.number()),
   notAfter: v.optional(described(time, 'of the issued certificate')),
-  beginRefreshAt: v.optional(text('when the kubelet begins to ask for the next certificate')),
+  beginRefreshAt: v.optional(text('when the kubelet starts to request the next certificate')),
   fault: v.optional(text('why the issued certificate cannot be read')),
   collected,
 })
@@ -39,7 +39,7 @@ export const podRequestListSchema = v.object({
   ),
   summary: described(
     v.object({ pending: v.number(), failed: v.number(), denied: v.number(), issued: v.number() }),
-    'how many are listed, by state',
+    'number of requests by state',
   ),
 })
 

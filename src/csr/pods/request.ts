@@ -51,7 +51,7 @@ export function podRequest({ metadata, spec, status = {} }: PodCertificateReques
           ageSeconds: Math.floor((now.getTime() - madeAt) / 1000),
           collected: {
             after: rfc3339(new Date(madeAt + keptMs)),
-            reason: '15 minutes after it was created',
+            reason: '15 minutes after its creation',
           },
         }),
     state: stateOf(conditions, certificateChain),
