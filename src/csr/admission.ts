@@ -114,10 +114,7 @@ function usageFindings(usages: readonly string[]): Finding[] {
     ruled(
       'usages-present',
       listed(usages),
-      usages.length === 0 && [
-        'spec.usages is empty',
-        'add usages, such as --usage "client auth"',
-      ],
+      usages.length === 0 && ['spec.usages is empty', 'add usages, such as --usage "client auth"'],
     ),
     ruled(
       'usages-known',
@@ -158,7 +155,7 @@ function expirationFinding(seconds: number | undefined): Finding {
 /** The rule of CertificateSubjectRestriction. */
 export function mastersFinding(signerName: string, request: CertificateRequest): Finding {
   const id = 'system-masters'
-  if (!request.subject.organization.includes(mastersGroup)) return finding(id, `not asked for`)
+  if (!request.subject.organization.includes(mastersGroup)) return finding(id, 'not requested')
   return ruled(
     id,
     `forbidden for ${apiServerClient} alone`,

@@ -91,7 +91,11 @@ const advisers: readonly Adviser[] = [
   function cappedLifetime({ signerName, expirationSeconds = 0 }) {
     if (findSigner(signerName) === undefined || expirationSeconds <= defaultSigningDuration) return undefined
     const detail = `${expirationSeconds} s is more than a year, and kube-controller-manager caps it at its --cluster-signing-duration (default 1 year)`
-    return { id: 'lifetime', detail, next: 'raise --cluster-signing-duration of kube-controller-manager if you need more' }
+    return {
+      id: 'lifetime',
+      detail,
+      next: 'raise --cluster-signing-duration of kube-controller-manager if you need more',
+    }
   },
   function weakSignature(_object, { signatureAlgorithm }) {
     if (!/sha-?1(?!\d)/i.test(signatureAlgorithm)) return undefined

@@ -67,7 +67,7 @@ describe('a request with a key that Kubernetes does not use', () => {
     expect(faults(report)).toEqual([
       ['request-signature', `it is of ${unknown}`],
       ['key-strength', unknown],
-      ['signer-signature', `it wants a signature that it can verify, but it is of ${unknown}`],
+      ['signer-signature', `it requires a signature that it can verify, but it is of ${unknown}`],
     ])
   })
 
@@ -141,7 +141,7 @@ describe('a request that nobody has sent yet', () => {
       question: 'signing',
       ok: false,
       detail:
-        'it wants usage client auth, beside it at most digital signature and key encipherment, but "client auth" is missing, "server auth" is not allowed',
+        'it requires usage client auth, optionally digital signature and key encipherment, and no other, but "client auth" is missing, "server auth" is not allowed',
       next: expect.stringContaining('--usage "client auth"'),
     })
   })
@@ -237,10 +237,7 @@ describe('a request that nobody has sent yet', () => {
     const [object] = await readSigningRequests(JSON.stringify(manifest))
     const { advice } = await check(object!)
     expect(advice.map(({ id, detail }) => [id, detail])).toEqual([
-      [
-        'unknown-fields',
-        'no such object has "metadata.lables", "spec.expirationSecond": the API server drops it',
-      ],
+      ['unknown-fields', 'unknown field "metadata.lables", "spec.expirationSecond": the API server drops it'],
     ])
   })
 })
@@ -280,7 +277,7 @@ describe('an object that somebody has sent', () => {
 
   test('that is decided already is left alone', async () => {
     const conditions = [{ type: 'Approved', status: 'True' }]
-    expect((await check(servingRequest({ conditions }))).reason).toBe('it is approved already')
+    expect((await check(servingRequest({ conditions }))).reason).toBe('already approved')
   })
 })
 

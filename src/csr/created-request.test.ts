@@ -4,7 +4,7 @@ import { createRequest } from '../x509/issuing.ts'
 import { createdRequest, keyNotices } from './created-request.ts'
 
 test.each([
-  [1024, ['the key, RSA 1024, is too weak: an approver denies the request']],
+  [1024, ['the key, RSA 1024, is too weak: approvers deny the request']],
   [2048, []],
 ])('what is said of an RSA key of %d bits', (modulusLength, notices) => {
   const { privateKey } = generateKeyPairSync('rsa', { modulusLength })

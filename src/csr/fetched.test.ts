@@ -44,20 +44,20 @@ test('a certificate with the key, subject and names of the request fits, in what
 test('what a signer changed is told: another key, another subject, names less and more, out of its time', () => {
   expect(brokenOf({ publicKey: otherKey })[0]).toMatchObject({
     id: 'request-key',
-    detail: 'it is for another key than the request',
+    detail: 'it does not match the key of the request',
   })
   expect(
     brokenOf({ subject: { commonName: 'system:node:node-2', organization: ['system:nodes'] } })[0],
   ).toMatchObject({
     id: 'subject',
     detail:
-      'its subject is "CN=system:node:node-2,O=system:nodes", and "CN=system:node:node-1,O=system:nodes" was asked for',
+      'its subject is "CN=system:node:node-2,O=system:nodes", but the request has "CN=system:node:node-1,O=system:nodes"',
   })
   expect(
     brokenOf({ subjectAltNames: { dns: ['node-1', 'extra'], ip: ['10.1.0.7', '2001:db8::7'] } })[0],
   ).toMatchObject({
     id: 'names',
-    detail: 'it lacks "node-1.nodes.example.com", and it has "extra", which nobody asked for',
+    detail: 'it lacks "node-1.nodes.example.com", and it has "extra", which the request does not have',
   })
   expect(brokenOf({ notAfter: new Date('2026-11-21T09:59:00Z') })[0]).toMatchObject({ id: 'validity' })
   expect(brokenOf({ notBefore: new Date('2026-11-21T11:00:00Z') })[0]).toMatchObject({ id: 'validity' })
@@ -72,12 +72,14 @@ test('the private key and the CA are held against it where they are given', () =
     ca: { certificates: [stranger], place: 'ca.pem' },
   })
   expect(checks.filter(({ ok }) => !ok)).toEqual([
-    { id: 'key', ok: false, detail: 'it is not for the key node.key' },
+    { id: 'key', ok: false, detail: 'it does not match the key node.key' },
     { id: 'ca', ok: false, detail: 'it is not signed by the CA of ca.pem' },
   ])
   expect(thrownBy(() => refuseUnfit(checks, servingRequest(), { acceptsNames: true }))).toMatchObject({
     code: 'KCERT_CERTIFICATE_UNFIT',
-    message: expect.stringContaining('it is not for the key node.key; it is not signed by the CA of ca.pem'),
+    message: expect.stringContaining(
+      'it does not match the key node.key; it is not signed by the CA of ca.pem',
+    ),
   })
   expect(() =>
     refuseUnfit(
@@ -92,7 +94,7 @@ test('another name is taken when whoever fetches says that it is right', () => {
   const other = certificate({ subject: { commonName: 'x' } })
   const checks = checkCertificate(other, servingRequest(), { now })
   expect(() => refuseUnfit(checks, servingRequest(), { acceptsNames: true })).not.toThrow()
-  expect(thrownBy(() => refuseUnfit(checks, servingRequest(), { acceptsNames: false })).next).toContain(
+  expect(thrownBy(() => refuseUnfit(checks, servingRequest(), { acceptsNames: false })).why).toContain(
     '--accept-names',
   )
 })
@@ -105,8 +107,8 @@ test('a chain comes whole, in the order of the signer', () => {
 })
 
 test.each([
-  ['Denied', /was denied/, 'NotToday: ask Bob'],
-  ['Failed', /has failed/, 'NotToday: ask Bob'],
+  ['Denied', /is denied/, 'NotToday: ask Bob'],
+  ['Failed', /failed: its signer refused it/, 'NotToday: ask Bob'],
   ['Approved', /waits for its signer/, undefined],
 ] as const)('a request that is %s has no certificate, and says why', (type, message, why) => {
   const conditions = [{ type, status: 'True', reason: 'NotToday', message: 'ask Bob' }]

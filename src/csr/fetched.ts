@@ -1,4 +1,4 @@
-import { commandLine, fixed } from '../errors/command-line.ts'
+import { commandLine } from '../errors/command-line.ts'
 import { KcertError } from '../errors/kcert-error.ts'
 import type { Certificate } from '../x509/certificate.ts'
 import { readCertificates } from '../x509/certificate.ts'
@@ -160,9 +160,7 @@ function attributesOf({ rdns }: Name): string {
 
 function namesText(asked: readonly string[], missing: readonly string[], added: readonly string[]): string {
   if (missing.length + added.length === 0)
-    return asked.length === 0
-      ? 'it has no SANs, as requested'
-      : `it has the requested SANs, ${listed(asked)}`
+    return asked.length === 0 ? 'it has no SANs, as requested' : `it has the requested SANs, ${listed(asked)}`
   return [
     ...(missing.length > 0 ? [`it lacks ${listed(missing)}`] : []),
     ...(added.length > 0 ? [`it has ${listed(added)}, which the request does not have`] : []),

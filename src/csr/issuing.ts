@@ -77,8 +77,7 @@ function settledCourse(asked: SigningRequest): SigningCourse | undefined {
   if (asked.certificate !== undefined) return { course: 'already', reason: 'already issued' }
   if (asked.deletionTimestamp !== undefined) return leftAlone('the object is being deleted')
   if (hasCondition(asked, 'Denied')) return leftAlone('it is denied')
-  if (hasCondition(asked, 'Failed'))
-    return leftAlone('it failed: the requester must submit a new request')
+  if (hasCondition(asked, 'Failed')) return leftAlone('it failed: the requester must submit a new request')
   if (hasCondition(asked, 'Approved')) return undefined
   return leftAlone('it is not approved', commandLine`kcert csr approve ${asked.name ?? 'NAME'}`)
 }
@@ -152,9 +151,7 @@ export function markFailed(api: RequestsApi, object: RequestObject, message: str
         return failed.message === message
           ? { outcome: 'written', reason: seenLater }
           : { outcome: 'already', reason: 'already failed' }
-      return now.status?.certificate
-        ? { outcome: 'already', reason: 'already issued' }
-        : undefined
+      return now.status?.certificate ? { outcome: 'already', reason: 'already issued' } : undefined
     },
   })
 }

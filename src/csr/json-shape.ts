@@ -71,8 +71,8 @@ export function fitted(value: unknown, form: Shape, path: string, faults: string
 const typeOf = { text: 'string', number: 'number', boolean: 'boolean' } as const
 
 function wordFor(form: Shape): string {
-  if (typeof form === 'string') return form
-  return 'each' in form ? 'list' : 'object'
+  if (typeof form === 'string') return `a ${typeOf[form]}`
+  return 'each' in form ? 'a list' : 'an object'
 }
 
 function join(path: string, name: string): string {

@@ -55,15 +55,15 @@ test('a name in certSANs that is none is refused, as kubeadm refuses it', async 
     nodeName: 'cp1',
     advertiseAddress: '10.0.0.11',
   }
-  expect(() => kubeadmRequests('apiserver', configured)).toThrow(/"not a name".*is no name/)
+  expect(() => kubeadmRequests('apiserver', configured)).toThrow(/"not a name".*is not a name/)
 })
 
 test.each([
-  [{ advertiseAddress: '0.0.0.0' }, 'nobody reaches an API server at 0.0.0.0'],
-  [{ advertiseAddress: '127.0.0.1' }, 'nobody reaches an API server at 127.0.0.1'],
-  [{ advertiseAddress: '::' }, 'nobody reaches an API server at ::'],
-  [{ advertiseAddress: '224.0.0.1' }, 'nobody reaches an API server at 224.0.0.1'],
-  [{ serviceSubnet: '10.96.0.0' }, 'is no range of addresses'],
+  [{ advertiseAddress: '0.0.0.0' }, 'clients cannot reach an API server at 0.0.0.0'],
+  [{ advertiseAddress: '127.0.0.1' }, 'clients cannot reach an API server at 127.0.0.1'],
+  [{ advertiseAddress: '::' }, 'clients cannot reach an API server at ::'],
+  [{ advertiseAddress: '224.0.0.1' }, 'clients cannot reach an API server at 224.0.0.1'],
+  [{ serviceSubnet: '10.96.0.0' }, 'is not a range of addresses'],
   [{ serviceSubnet: '10.96.0.0/32' }, 'has 1 addresses, and less than 10'],
   [{ serviceSubnet: '10.96.0.0/29' }, 'has 8 addresses, and less than 10'],
   [{ serviceSubnet: '10.0.0.0/11' }, 'is too large: its mask is /12 at least'],
@@ -87,7 +87,7 @@ test.each(['Ed25519', 'ECDSA-P521', 'rsa-2048', 'RSA-2056'])(
   async (algorithm) => {
     const text = `kind: ClusterConfiguration\nencryptionAlgorithm: ${algorithm}\n`
     await expect(readKubeadmSettings(text, 'x')).rejects.toThrow(
-      `kubeadm makes no keys of type "${algorithm}"`,
+      `kubeadm does not support the key type "${algorithm}"`,
     )
   },
 )
@@ -104,7 +104,7 @@ test.each([
   const keyTypes = () =>
     kubeadmRequests('admin.conf', { ...settings, ...read }).map(({ spec }) => spec.keyType)
   if (isMade) expect(keyTypes()).toEqual([{ algorithm: 'ECDSA', curve: 'P-384' }])
-  else expect(keyTypes).toThrow(/^kubeadm 1\.3[23] makes no keys of type "ECDSA-P384"/)
+  else expect(keyTypes).toThrow(/^kubeadm 1\.3[23] does not support the key type "ECDSA-P384"/)
 })
 
 test('fields that kubeadm does not know are noted, wherever they stand', async () => {
@@ -117,7 +117,7 @@ nodeRegistration: {name: cp1, bogus: 1}
 `
   expect((await readKubeadmSettings(text, 'k.yaml')).notices).toEqual(
     ['"bogus"', '"apiServer.certSans"', '"nodeRegistration.bogus"'].map(
-      (field) => `kubeadm knows no field ${field}: "k.yaml" may not say what is meant`,
+      (field) => `kubeadm does not know the field ${field} in "k.yaml"; check its spelling`,
     ),
   )
 })

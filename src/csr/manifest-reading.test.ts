@@ -100,7 +100,7 @@ test('every field that the API names is read', async () => {
         { type: '', status: 'True' },
       ],
       certificate: Buffer.from('chain'),
-      faults: ['spec.groups[1] is no text', 'status.conditions[1].type is missing'],
+      faults: ['spec.groups[1] is not a string', 'status.conditions[1].type is missing'],
     },
   ])
 })
@@ -180,39 +180,39 @@ test('an item of a CertificateSigningRequestList has the apiVersion of its list,
 })
 
 test.each<[string, object]>([
-  ['spec.expirationSeconds is no number', withSpec({ expirationSeconds: '3600' })],
-  ['spec.usages is no list', withSpec({ usages: 'client auth' })],
-  ['spec.extra["a"] is no list', withSpec({ extra: { a: 'b' } })],
-  ['metadata.name is no text', withMetadata({ name: 5 })],
-  ['metadata.labels["a"] is no text', withMetadata({ labels: { a: 1 } })],
-  ['metadata.labels["a"] is no text', withMetadata({ labels: { a: true } })],
-  ['metadata.labels is no object', withMetadata({ labels: ['a'] })],
-  ['metadata.annotations["a"] is no text', withMetadata({ annotations: { a: 1.5 } })],
-  ['metadata.finalizers is no list', withMetadata({ finalizers: 'a.b/c' })],
-  ['metadata.finalizers[0] is no text', withMetadata({ finalizers: [1] })],
-  ['metadata.ownerReferences is no list', withMetadata({ ownerReferences: owner })],
+  ['spec.expirationSeconds is not a number', withSpec({ expirationSeconds: '3600' })],
+  ['spec.usages is not a list', withSpec({ usages: 'client auth' })],
+  ['spec.extra["a"] is not a list', withSpec({ extra: { a: 'b' } })],
+  ['metadata.name is not a string', withMetadata({ name: 5 })],
+  ['metadata.labels["a"] is not a string', withMetadata({ labels: { a: 1 } })],
+  ['metadata.labels["a"] is not a string', withMetadata({ labels: { a: true } })],
+  ['metadata.labels is not an object', withMetadata({ labels: ['a'] })],
+  ['metadata.annotations["a"] is not a string', withMetadata({ annotations: { a: 1.5 } })],
+  ['metadata.finalizers is not a list', withMetadata({ finalizers: 'a.b/c' })],
+  ['metadata.finalizers[0] is not a string', withMetadata({ finalizers: [1] })],
+  ['metadata.ownerReferences is not a list', withMetadata({ ownerReferences: owner })],
   [
-    'metadata.ownerReferences[0].controller is no boolean',
+    'metadata.ownerReferences[0].controller is not a boolean',
     withMetadata({ ownerReferences: [{ ...owner, controller: 'true' }] }),
   ],
-  ['metadata.generation is no number', withMetadata({ generation: '1' })],
+  ['metadata.generation is not a number', withMetadata({ generation: '1' })],
 ])('a field of another type is refused: %s', async (expected, object) => {
   const found = await refusals(object)
   expect(found).toContain(`object-form: ${expected}`)
 })
 
 test.each<[object, string]>([
-  [{ labels: { 'a b': 'c' } }, 'metadata.labels: "a b" is no key of a label'],
-  [{ labels: { 'a/b/c': 'c' } }, 'metadata.labels: "a/b/c" is no key of a label'],
-  [{ labels: { 'Example.com/a': 'c' } }, 'metadata.labels: "Example.com/a" is no key of a label'],
-  [{ labels: { '/a': 'c' } }, 'metadata.labels: "/a" is no key of a label'],
-  [{ labels: { 'a.b/': 'c' } }, 'metadata.labels: "a.b/" is no key of a label'],
-  [{ labels: { '': 'c' } }, 'metadata.labels: "" is no key of a label'],
-  [{ labels: { ['a'.repeat(64)]: 'c' } }, `metadata.labels: "${'a'.repeat(64)}" is no key of a label`],
-  [{ labels: { a: '-c' } }, 'metadata.labels: "-c" is no value of a label'],
-  [{ labels: { a: 'x y' } }, 'metadata.labels: "x y" is no value of a label'],
-  [{ labels: { a: 'c'.repeat(64) } }, `metadata.labels: "${'c'.repeat(64)}" is no value of a label`],
-  [{ annotations: { 'a b': 'c' } }, 'metadata.annotations: "a b" is no key of an annotation'],
+  [{ labels: { 'a b': 'c' } }, 'metadata.labels: "a b" is not a valid label key'],
+  [{ labels: { 'a/b/c': 'c' } }, 'metadata.labels: "a/b/c" is not a valid label key'],
+  [{ labels: { 'Example.com/a': 'c' } }, 'metadata.labels: "Example.com/a" is not a valid label key'],
+  [{ labels: { '/a': 'c' } }, 'metadata.labels: "/a" is not a valid label key'],
+  [{ labels: { 'a.b/': 'c' } }, 'metadata.labels: "a.b/" is not a valid label key'],
+  [{ labels: { '': 'c' } }, 'metadata.labels: "" is not a valid label key'],
+  [{ labels: { ['a'.repeat(64)]: 'c' } }, `metadata.labels: "${'a'.repeat(64)}" is not a valid label key`],
+  [{ labels: { a: '-c' } }, 'metadata.labels: "-c" is not a valid label value'],
+  [{ labels: { a: 'x y' } }, 'metadata.labels: "x y" is not a valid label value'],
+  [{ labels: { a: 'c'.repeat(64) } }, `metadata.labels: "${'c'.repeat(64)}" is not a valid label value`],
+  [{ annotations: { 'a b': 'c' } }, 'metadata.annotations: "a b" is not a valid annotation key'],
   [{ annotations: { a: 'x'.repeat(262_144) } }, 'metadata.annotations have 262145 bytes, more than 262144'],
   [{ finalizers: ['mine'] }, 'metadata.finalizers: "mine" is not DOMAIN/NAME'],
   [{ finalizers: ['a b/c'] }, 'metadata.finalizers: "a b/c" is not DOMAIN/NAME'],
@@ -225,19 +225,19 @@ test.each<[object, string]>([
   [{ ownerReferences: [{ ...owner, kind: '' }] }, 'metadata.ownerReferences[0].kind is empty'],
   [
     { ownerReferences: [{ ...owner, apiVersion: 'a/b/c' }] },
-    'metadata.ownerReferences[0].apiVersion is no GROUP/VERSION',
+    'metadata.ownerReferences[0].apiVersion is not GROUP/VERSION',
   ],
   [
     { ownerReferences: [{ ...owner, apiVersion: '' }] },
-    'metadata.ownerReferences[0].apiVersion is no GROUP/VERSION',
+    'metadata.ownerReferences[0].apiVersion is not GROUP/VERSION',
   ],
   [
     { ownerReferences: [{ ...owner, apiVersion: 'apps/' }] },
-    'metadata.ownerReferences[0].apiVersion is no GROUP/VERSION',
+    'metadata.ownerReferences[0].apiVersion is not GROUP/VERSION',
   ],
   [
     { ownerReferences: [{ ...owner, apiVersion: 'v1', kind: 'Event' }] },
-    'metadata.ownerReferences[0]: an Event owns nothing',
+    'metadata.ownerReferences[0]: an Event cannot be an owner',
   ],
   [
     {
@@ -280,7 +280,7 @@ describe('a request that the API server does not see', () => {
     const finding = admissionFindings(read!).find(({ outcome }) => outcome === 'unmet')
     expect(finding).toMatchObject({
       id: 'request-pem',
-      detail: `the API server does not see the PEM block in a text with ${form}`,
+      detail: `the API server cannot find the PEM block in a text with ${form}`,
       next: expect.stringContaining(next),
     })
     expect(() => refuseBroken(read!, preflight(read!))).toThrow(

@@ -73,14 +73,10 @@ function usagesOf(
 
 /** The error where nobody has said what a certificate is for, and it cannot be known. */
 export function withoutUsages(signerName: string): KcertError {
-  return new KcertError(
-    'KCERT_USAGE',
-    `no usages given for signer ${quoted(signerName)}`,
-    {
-      why: 'the signer issues the certificate for the usages in spec.usages',
-      next: 'add --usage "digital signature" --usage "server auth" for a server, or "client auth" for a client',
-    },
-  )
+  return new KcertError('KCERT_USAGE', `no usages given for signer ${quoted(signerName)}`, {
+    why: 'the signer issues the certificate for the usages in spec.usages',
+    next: 'add --usage "digital signature" --usage "server auth" for a server, or "client auth" for a client',
+  })
 }
 
 /** Throws KCERT_CSR_SIGNER_REFUSED for the first rule of the API server or the signer that is broken, with what to change. */

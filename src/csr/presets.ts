@@ -95,11 +95,7 @@ function nodeSubject(flag: string, node: string): RequestSpec['subject'] {
 export function serviceSpec(service: string, clusterDomain: string, altNames: Names): RequestSpec {
   const [name = '', namespace = '', ...rest] = service.split('.')
   if (!isSubdomain(name) || !isSubdomain(namespace) || rest.length > 0)
-    throw refuse(
-      `--service ${quoted(service)}`,
-      'use NAME.NAMESPACE',
-      serviceAdvice(name, namespace, rest),
-    )
+    throw refuse(`--service ${quoted(service)}`, 'use NAME.NAMESPACE', serviceAdvice(name, namespace, rest))
   const host = `${name}.${namespace}.svc`
   const own = { ...noAltNames, dns: [`${host}.${clusterDomain}`, host, `${name}.${namespace}`, name] }
   return {

@@ -60,7 +60,7 @@ test('an object without status, usages and groups is read, and base64 that is no
   expect(bare.certificate).toBeUndefined()
 })
 
-test('what is sent has what its owner decides and nothing of who asked or what came of it', () => {
+test('what is sent has what unknown: kcert does not know its rules and nothing of who asked or what came of it', () => {
   const { metadata, spec, ...rest } = newRequestObject(signingRequestOfObject(stored))
   expect(metadata).toEqual({ name: 'csr-7x2lq', labels: { team: 'a' }, annotations: { note: 'b' } })
   expect(Object.keys(spec).sort()).toEqual(['expirationSeconds', 'request', 'signerName', 'usages'])

@@ -24,7 +24,7 @@ export const clusterRequestSchema = v.object({
     v.picklist(['pending', 'approved', 'failed', 'denied', 'issued']),
     'approved: approved and not yet signed',
   ),
-  condition: text("as kubectl prints it, such as Approved,Issued"),
+  condition: text('as kubectl prints it, such as Approved,Issued'),
   conditions: v.array(conditionSchema),
   signerName: v.string(),
   usages: texts,

@@ -16,22 +16,22 @@ test('null is as nothing, and fields that kcert does not name stay', () => {
 })
 
 test.each<[unknown, string]>([
-  [[], 'it is no object'],
+  [[], 'it is not an object'],
   [{ metadata: {}, spec }, 'metadata.name is missing'],
   [{ metadata: { name: 'a' } }, 'spec is missing'],
-  [{ metadata: { name: 'a' }, spec: [] }, 'spec is no object'],
-  [{ metadata: { name: 'a' }, spec: { ...spec, request: 5 } }, 'spec.request is no text'],
+  [{ metadata: { name: 'a' }, spec: [] }, 'spec is not an object'],
+  [{ metadata: { name: 'a' }, spec: { ...spec, request: 5 } }, 'spec.request is not a string'],
   [
     { metadata: { name: 'a' }, spec: { ...spec, usages: [1, null] } },
-    'spec.usages[0] is no text, spec.usages[1] is no text',
+    'spec.usages[0] is not a string, spec.usages[1] is not a string',
   ],
   [
     { metadata: { name: 'a' }, spec: { ...spec, expirationSeconds: '5' } },
-    'spec.expirationSeconds is no number',
+    'spec.expirationSeconds is not a number',
   ],
-  [{ metadata: { name: 'a' }, spec, status: { conditions: {} } }, 'status.conditions is no list'],
+  [{ metadata: { name: 'a' }, spec, status: { conditions: {} } }, 'status.conditions is not a list'],
   [{ metadata: { name: 'a' }, spec, status: { conditions: [{}] } }, 'status.conditions[0].type is missing'],
-  [{ metadata: { name: 'a', labels: { '\u202e': 1 } }, spec }, 'metadata.labels["\u202e"] is no text'],
+  [{ metadata: { name: 'a', labels: { '\u202e': 1 } }, spec }, 'metadata.labels["\u202e"] is not a string'],
 ])('%j: %s', (object, fault) => {
   expect(shapedRequest(object)).toEqual({ fault })
 })
@@ -78,17 +78,20 @@ test('every field that the API server decodes is refused when it has another typ
     ...{ 'status.conditions[0].message': text, 'status.conditions[0].lastUpdateTime': text },
     ...{ 'status.conditions[0].lastTransitionTime': text },
   }
+  const words: Record<string, string> = {
+    ...{ text: 'a string', number: 'a number', boolean: 'a boolean', list: 'a list', object: 'an object' },
+  }
   for (const [path, [type, wrong]] of Object.entries(types)) {
     const object = path.split('.').reduceRight<unknown>((inner, part) => {
       const [, name, isList] = /^(\w+)(\[0\])?$/.exec(part)!
       return { [name!]: isList ? [inner] : inner }
     }, wrong)
-    expect(typeFaults(object)).toContain(`${path} is no ${type}`)
+    expect(typeFaults(object)).toContain(`${path} is not ${words[type]}`)
   }
 })
 
 test('of many faults three are named', () => {
   expect(shapedRequest({ metadata: { name: 'a' }, spec: { ...spec, usages: [1, 2, 3, 4] } })).toEqual({
-    fault: 'spec.usages[0] is no text, spec.usages[1] is no text, spec.usages[2] is no text',
+    fault: 'spec.usages[0] is not a string, spec.usages[1] is not a string, spec.usages[2] is not a string',
   })
 })

@@ -58,7 +58,9 @@ export function altNamesOf(names: NamedAltNames): Required<AltNamesDescription> 
     dns: unique(dns.map(checkedDns)),
     ip: unique(ip.map(checkedIp)),
     email: unique(
-      email.map((name) => checkedBy('--email', name, parseMailbox(name) !== undefined, 'is not an email address')),
+      email.map((name) =>
+        checkedBy('--email', name, parseMailbox(name) !== undefined, 'is not an email address'),
+      ),
     ),
     uri: unique(uri.map(checkedUri)),
   }

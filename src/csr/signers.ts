@@ -50,35 +50,40 @@ const kindNames: Readonly<Record<AltNameKind, string>> = {
   uri: 'URIs',
 }
 
-const organizationIsNodes: SignerRule = {
-  id: 'signer-organization',
-  wants: `organization (O) exactly ${nodesGroup}`,
-  fault: ({ request }) => {
-    const { organization } = request.subject
-    if (organization.length === 1 && organization[0] === nodesGroup) return undefined
-    return organization.length === 0 ? 'the subject has none' : `the subject has ${listed(organization)}`
-  },
-  ...newRequest(
-    (node, file) =>
-      commandLine`create a request with O=${nodesGroup} and no other O (--kubelet-serving for a server): kcert csr create --kubelet-client ${node} --key-out ${file}`,
-  ),
+type NodePreset = 'kubelet-client' | 'kubelet-serving'
+
+function organizationIsNodes(preset: NodePreset): SignerRule {
+  return {
+    id: 'signer-organization',
+    wants: `organization (O) exactly ${nodesGroup}`,
+    fault: ({ request }) => {
+      const { organization } = request.subject
+      if (organization.length === 1 && organization[0] === nodesGroup) return undefined
+      return organization.length === 0 ? 'the subject has none' : `the subject has ${listed(organization)}`
+    },
+    ...newRequest(preset),
+  }
 }
 
-const commonNameIsNode: SignerRule = {
-  id: 'signer-common-name',
-  wants: `common name (CN) that begins with ${nodePrefix}`,
-  fault: ({ request }) => {
-    const commonName = request.subject.commonName ?? ''
-    return commonName.startsWith(nodePrefix) ? undefined : `it is ${quoted(commonName)}`
-  },
-  ...newRequest(
-    (node, file) =>
-      commandLine`create a request with CN=${nodePrefix + node} (--kubelet-serving for a server): kcert csr create --kubelet-client ${node} --key-out ${file}`,
-  ),
+function commonNameIsNode(preset: NodePreset): SignerRule {
+  return {
+    id: 'signer-common-name',
+    wants: `common name (CN) that begins with ${nodePrefix}`,
+    fault: ({ request }) => {
+      const commonName = request.subject.commonName ?? ''
+      return commonName.startsWith(nodePrefix) ? undefined : `it is ${quoted(commonName)}`
+    },
+    ...newRequest(preset),
+  }
 }
 
-function newRequest(advice: (node: string, keyFile: string) => string): Pick<SignerRule, 'next' | 'nextFor'> {
-  return { next: advice('NODE', 'FILE'), nextFor: (node) => advice(node, `${node}.key`) }
+/** The command for a request with the subject of a node, and the names that its signer requires. */
+function newRequest(preset: NodePreset): Pick<SignerRule, 'next' | 'nextFor'> {
+  const command = (node: string, name: string, keyFile: string): string =>
+    preset === 'kubelet-client'
+      ? commandLine`kcert csr create --kubelet-client ${node} --key-out ${keyFile}`
+      : commandLine`kcert csr create --kubelet-serving ${node} --dns ${name} --ip ADDRESS --key-out ${keyFile}`
+  return { next: command('NODE', 'NAME', 'FILE'), nextFor: (node) => command(node, node, `${node}.key`) }
 }
 
 /** Returns what to change in a request that breaks a rule. The node is the one of its common name, or that name alone in the nodes' group. */
@@ -105,9 +110,7 @@ const someAddress: SignerRule = {
   wants: 'at least one DNS name or IP address in the SANs',
   fault: ({ request: { subjectAltNames } }) =>
     subjectAltNames.dns.length + subjectAltNames.ip.length > 0 ? undefined : 'it has neither',
-  next: 'kcert csr create --kubelet-serving NODE --dns NAME --ip ADDRESS --key-out FILE',
-  nextFor: (node) =>
-    commandLine`create a new request with the names of the node: kcert csr create --kubelet-serving ${node} --dns ${node} --ip ADDRESS`,
+  ...newRequest('kubelet-serving'),
 }
 
 function exactly(purpose: 'client auth' | 'server auth'): SignerRule {
@@ -153,12 +156,12 @@ export const signers: readonly Signer[] = [
     name: kubeletClient,
     purpose: 'client auth',
     rules: [
-      organizationIsNodes,
+      organizationIsNodes('kubelet-client'),
       without('dns'),
       without('email'),
       without('ip'),
       without('uri'),
-      commonNameIsNode,
+      commonNameIsNode('kubelet-client'),
       exactly('client auth'),
     ],
   },
@@ -166,12 +169,12 @@ export const signers: readonly Signer[] = [
     name: kubeletServing,
     purpose: 'server auth',
     rules: [
-      organizationIsNodes,
+      organizationIsNodes('kubelet-serving'),
       someAddress,
       without('email'),
       without('uri'),
       exactly('server auth'),
-      commonNameIsNode,
+      commonNameIsNode('kubelet-serving'),
     ],
   },
   // Only for objects that were made by the v1beta1 API, which ended with Kubernetes 1.21.

@@ -118,9 +118,12 @@ function foreignBlock(label: string): RequestFault {
   const id = 'request-pem'
   const detail = `the first PEM block is ${label}, not CERTIFICATE REQUEST`
   if (label === 'NEW CERTIFICATE REQUEST')
-    return { id, detail, next: 'remove "NEW ", which old OpenSSL versions wrote, from its first and last line' }
-  if (isCertificateLabel(label))
-    return { id, detail, next: 'send the CSR, not a certificate' }
+    return {
+      id,
+      detail,
+      next: 'remove "NEW ", which old OpenSSL versions wrote, from its first and last line',
+    }
+  if (isCertificateLabel(label)) return { id, detail, next: 'send the CSR, not a certificate' }
   if (label.endsWith('PRIVATE KEY'))
     return { id, detail, next: 'send only the CSR; a private key must not leave its machine' }
   return { id, detail, next: remake }

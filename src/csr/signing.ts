@@ -58,7 +58,12 @@ function signerFinding(signerName: string): Finding {
     }
   }
   if (signerNameDefect(signerName) !== undefined)
-    return { ...found, outcome: 'unmet', detail: 'no signer signs for such a name', next: 'write DOMAIN/NAME' }
+    return {
+      ...found,
+      outcome: 'unmet',
+      detail: 'no signer signs for such a name',
+      next: 'write DOMAIN/NAME',
+    }
   return {
     ...found,
     outcome: 'met',

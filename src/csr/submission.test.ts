@@ -10,7 +10,7 @@ const bytes: SubmissionChoice = { dryRun: false, sameBy: 'bytes' }
 const key: SubmissionChoice = { dryRun: false, sameBy: 'key' }
 const unreachable = new KcertError('KCERT_UNREACHABLE', 'the connection was closed')
 
-test('a request that is not there is created, with what its owner decides and nothing else', async () => {
+test('a request that is not there is created, with what unknown: kcert does not know its rules and nothing else', async () => {
   const api = requestsInMemory()
   const { outcome, object } = await submitRequest(api, request, bytes)
   expect(outcome).toBe('created')
@@ -24,7 +24,7 @@ test('a dry run leaves nothing behind', async () => {
   expect(api.peek('node-1')).toBeUndefined()
 })
 
-test('the same request a second time is there already, whatever the order of its usages', async () => {
+test('the same CSR a second time exists already, whatever the order of its usages', async () => {
   const api = requestsInMemory()
   await submitRequest(api, request, bytes)
   const again = { ...request, usages: request.usages.toReversed() }
@@ -38,7 +38,7 @@ test('a request for the same key and names that was signed anew is the same by k
   expect((await submitRequest(api, anew, key)).outcome).toBe('present')
   await expect(submitRequest(api, anew, bytes)).rejects.toMatchObject({
     code: 'KCERT_API_CONFLICT',
-    why: 'it is another request for the same key and names, signed anew',
+    why: 'it is another request for the same key and names, signed again; use another name (--name NAME), or delete the existing object',
   })
 })
 
@@ -57,13 +57,14 @@ test('another request under the name is a conflict that says all that differs', 
   const error = await submitRequest(api, other, key).catch((thrown: KcertError) => thrown)
   expect(error).toMatchObject({
     code: 'KCERT_API_CONFLICT',
-    message: 'there is a CertificateSigningRequest "node-1" already, and it asks for something else',
+    message: 'the CertificateSigningRequest "node-1" exists already, with other content',
     why: [
-      'its dns names: none there, "a", "b" here',
+      'its dns names: none on the cluster, "a", "b" in yours',
       'it is for another key',
-      'its signer: "kubernetes.io/kube-apiserver-client-kubelet" there, "example.com/serving" here',
-      'its usages: client auth, digital signature there, server auth here',
-      'its expirationSeconds: none there, 3600 here',
+      'its signer: "kubernetes.io/kube-apiserver-client-kubelet" on the cluster, "example.com/serving" in yours',
+      'its usages: client auth, digital signature on the cluster, server auth in yours',
+      'its expirationSeconds: none on the cluster, 3600 in yours',
+      'use another name (--name NAME), or delete the existing object',
     ].join('; '),
   })
 })

@@ -181,7 +181,7 @@ describeOnCluster('the life of a request', () => {
     expect(exit).toBe(3)
     expect(stdout).toContain('signer-refused')
     expect(stdout).toContain('SignerValidationFailure')
-    expect(stdout).toContain('it wants usage client auth')
+    expect(stdout).toContain('it requires usage client auth')
   })
 
   test('a node that may not have its certificate approved: the command that explain names makes the binding, and it is issued', async () => {

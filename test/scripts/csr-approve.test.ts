@@ -185,7 +185,7 @@ test('a manifest approves the request that it holds, and no other of that name',
   putServing(server, 'csr-1', { request: foreignRequest() })
   const swapped = await kcert(['csr', 'approve', '-f', 'csr.json'])
   expect([swapped.exit, conditionsOf(server, 'csr-1')]).toEqual([5, []])
-  expect(swapped.stdout).toContain('its request is not the one in csr.json')
+  expect(swapped.stdout).toContain('its request differs from csr.json')
 
   server.remove(requestsKey, 'csr-1')
   putServing(server, 'csr-1')
@@ -258,7 +258,7 @@ test.each(callFaults.flatMap((kind) => places.map((place) => ({ kind, ...place }
   },
 )
 
-test('a cluster that does not answer is exit 4, and what was approved before it fell silent is in the answer', async () => {
+test('a cluster that does not answer is exit 4, and what was already approved it fell silent is in the answer', async () => {
   for (const name of ['a', 'b', 'c']) putServing(server, name)
   server.faults.add({ kind: 'reset-before', verb: 'update', at: 2, times: 1000 })
   const { stdout, exit } = await kcert(['csr', 'approve', 'a', 'b', 'c', '-o', 'json', '--concurrency', '1'])

@@ -71,7 +71,7 @@ describe('kcert csr check', () => {
     const { stdout, stderr, exit } = kcert(['csr', 'check', file('serving.csr'), ...wrong])
     expect(stdout).toContain('Will the API server accept it? yes\n')
     expect(stdout).toContain('Should an approver approve it? NO: deny it\n')
-    expect(stdout).toContain('Will the signer sign it? NO: the object would get the condition Failed\n')
+    expect(stdout).toContain('Will the signer sign it? NO: it would set the condition Failed\n')
     expect(stdout).toMatch(
       /NO {2}signer-usages .*but "server auth" is missing, "client auth" is not allowed\n +next: ask for --usage/,
     )
@@ -141,7 +141,7 @@ describe('kcert csr check', () => {
       file('policy.yaml'),
     ])
     expect(foreign).toMatchObject({ decision: 'ignore' })
-    expect(foreign.reason).toMatch(/^own-names: "node-1", .* is none of the addresses of Node "node-1"/)
+    expect(foreign.reason).toMatch(/^own-names: "node-1", .* is not an address of Node "node-1"/)
   })
 
   test('flags stand above the file', () => {
@@ -166,7 +166,7 @@ describe('kcert csr check', () => {
     expect(kcert(['csr', 'check', '-'], { stdin: several })).toEqual({
       stdout: '',
       stderr:
-        'KCERT_USAGE: standard input holds 2 requests, and one is checked at a time\nwhy: it holds csr-7x2lq, other\nnext: name one: --name csr-7x2lq\n',
+        'KCERT_USAGE: standard input contains 2 requests, and kcert checks one at a time\nwhy: it holds csr-7x2lq, other\nnext: name one: --name csr-7x2lq\n',
       exit: 2,
     })
     expect(report(['-', '--name', 'other'], several).spec.name).toBe('other')
@@ -184,14 +184,14 @@ describe('kcert csr check', () => {
       'nothing',
       ['-', '--signer', 'a.b/c'],
       '',
-      'KCERT_MANIFEST_MALFORMED: standard input holds no certificate request',
+      'KCERT_MANIFEST_MALFORMED: standard input contains no CSR',
       2,
     ],
     [
       'another kind',
       ['-'],
       '{"kind":"CertificateSigningRequestX"}',
-      'KCERT_MANIFEST_MALFORMED: standard input holds no CertificateSigningRequest',
+      'KCERT_MANIFEST_MALFORMED: standard input contains no CertificateSigningRequest',
       2,
     ],
     [

@@ -131,7 +131,7 @@ describe("cfssl's JSON", () => {
     },
   )
 
-  test('with the host "", as old files have it, asks for no name; cfssl writes an empty one, which no client takes', () => {
+  test('with the host "", as old files have it, requests no name; cfssl writes an empty one, which no client takes', () => {
     const at = place()
     expect(
       create(at, ['--cfssl', '-', '--key-out', 'k.pem', '--out', 'r.csr'], '{"CN":"a","hosts":[""]}').exit,
@@ -282,19 +282,19 @@ describe('presets', () => {
     [['--kubelet-client', 'n1', '--ip', '10.0.0.1'], 'no request with alternative names'],
     [['--kubelet-serving', 'n1', '--email', 'a@b.c'], 'DNS names and IP addresses alone'],
     [['--kubelet-serving', 'n1', '--org', 'x'], '--org does not go with --kubelet-serving'],
-    [['--service', 'web'], 'it is not NAME.NAMESPACE'],
+    [['--service', 'web'], 'use NAME.NAMESPACE'],
     [['--service', 'web.shop.svc'], 'next: kcert csr create --key-out k.pem --service web.shop'],
     [['--service', 'web.shop', '-o', 'manifest'], 'next: add --signer example.com/serving'],
     [['--cn', 'x', '--signer', 'a.b/c', '-o', 'manifest'], 'next: add --usage'],
-    [['--user', ''], 'a user has a name'],
+    [['--user', ''], 'a user needs a name'],
     [['--user', 'a', '--service', 'b.c'], '--user and --service are two requests'],
     [['--cn', ''], '--cn "" has no value'],
     [['--cn', 'x', '--dns', '10.0.0.1'], 'next: kcert csr create --cn x --key-out k.pem --ip 10.0.0.1'],
-    [['--cn', 'x', '--dns', 'a_b!'], 'is no DNS name'],
+    [['--cn', 'x', '--dns', 'a_b!'], 'is not a DNS name'],
     [['--cn', 'x', '--dns', 'münchen.de'], 'xn--'],
     [['--cn', 'x', '--ip', '10.0.0.0/8'], 'is a range'],
     [['--cn', 'x', '--ip', 'web'], 'next: kcert csr create --cn x --key-out k.pem --dns web'],
-    [['--cn', 'x', '--email', 'nobody'], 'is no mailbox'],
+    [['--cn', 'x', '--email', 'nobody'], 'is not an email address'],
     [['--cn', 'x', '--uri', 'nothing'], 'is no URI'],
     [['--cn', 'x', '--key-type', 'DSA'], 'key type "DSA"'],
     [['--kubeadm', 'apiserverr'], 'kubeadm has no certificate "apiserverr"'],

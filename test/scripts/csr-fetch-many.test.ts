@@ -47,7 +47,7 @@ function outcomesOf({ stdout }: Session): Record<string, string> {
 test('all of a signer: those that are issued are written, and what waits is shown and no failure', async () => {
   const { exit, stdout } = await run(['csr', 'fetch', '--signer', signerName, '--out-dir', folder])
   expect([exit, stdout]).toEqual([0, expect.stringContaining('3 fetched, 1 not issued')])
-  expect(stdout).toContain('"waiting" waits for its approval')
+  expect(stdout).toContain('"waiting" is pending: it waits for approval')
   expect(readdirSync(folder).sort()).toEqual(['a.crt', 'b.crt', 'c.crt'])
   const own = Buffer.from(certificateOf('a')!, 'base64').toString()
   expect(readFileSync(join(folder, 'a.crt'), 'utf8').trim()).toBe(own.trim())
@@ -100,7 +100,7 @@ test.each([
   [['a', 'b', '--out-dir', 'x', '--key', 'key.pem'], '--key is for one certificate'],
   [['a', '--out-dir', 'x', '--wait', '5s'], '--wait is for one certificate'],
   [['a', 'b', '--out-dir', 'x', '-o', 'manifest'], '-o manifest is for one certificate'],
-  [[], 'no request is named'],
+  [[], 'no request given'],
 ])('kcert csr fetch %j is wrong usage', async (args, what) => {
   const { exit, stderr } = await run(['csr', 'fetch', ...args])
   expect([exit, stderr]).toEqual([2, expect.stringContaining(what)])

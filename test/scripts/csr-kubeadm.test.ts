@@ -224,11 +224,11 @@ describe('kcert csr create --kubeadm', () => {
   test.each<[string[], string]>([
     [['all', '--cert-dir', 'p'], 'apiserver needs the name of the node'],
     [['all', ...plain, '--cert-dir', 'p'], 'where the files of admin.conf go'],
-    [['admin.conf', ...plain, '--key-out', 'k'], '--kubeadm admin.conf makes several files'],
+    [['admin.conf', ...plain, '--key-out', 'k'], '--kubeadm admin.conf writes several files'],
     [['etcd-peer', ...plain, '--dns', 'x', '--cert-dir', 'p'], '--dns does not go with --kubeadm'],
     [
       ['all', ...plain, '--service-subnet', '10.0.0.1/99', '--cert-dir', 'p', '--kubeconfig-dir', '.'],
-      'is no range of addresses',
+      'is not a range of addresses',
     ],
     [
       ['all', ...plain, '--control-plane-endpoint', 'https://lb', '--cert-dir', 'p', '--kubeconfig-dir', '.'],
@@ -254,7 +254,7 @@ describe('kcert csr create --kubeadm', () => {
     expect(run).toMatchObject({
       stdout: '',
       exit: 2,
-      stderr: expect.stringMatching(/^KCERT_MANIFEST_MALFORMED: - holds no configuration of kubeadm/),
+      stderr: expect.stringMatching(/^KCERT_MANIFEST_MALFORMED: - contains no kubeadm configuration/),
     })
   })
 })

@@ -244,7 +244,7 @@ test('Ctrl-C loses nothing', async () => {
   const { exit, stderr } = await running
   // Ended by the signal, which a shell shows as 130.
   expect(exit).toBeNull()
-  expect(stderr).toContain('interrupted: nothing is lost, and the same command goes on from here')
+  expect(stderr).toContain('interrupted: nothing is lost; run the same command to continue')
   life.decide('Approved')
   expect((await life.run(...life.request('--wait', '30s'))).exit).toBe(0)
 })
@@ -254,12 +254,12 @@ test('a denial ends the wait, and says why', async () => {
   life.decide('Denied', 'NotToday', 'ask Bob first')
   const denied = await life.run(...life.request('--wait', '30s'))
   expect(denied.exit).toBe(3)
-  expect(denied.stderr).toContain('was denied')
+  expect(denied.stderr).toContain('is denied')
   expect(denied.stderr).toContain('why: NotToday: ask Bob first')
   expect((await life.run('csr', 'explain', life.name)).stdout).toContain('NotToday: ask Bob first')
 })
 
-test('other names than those of an earlier run are not asked for with its files', async () => {
+test('other names than those of an earlier run are not set with its files', async () => {
   await life.run(...life.request('--wait', '1s'))
   const other = await life.run(...life.request('--org', 'dev', '--wait', '1s'))
   expect(other.exit).toBe(5)
@@ -312,9 +312,7 @@ test('hostile names reach no terminal as they are', async () => {
 test('a name that is neither a file nor an object is said to be neither', async () => {
   const { exit, stderr } = await life.run('csr', 'check', 'no-such-thing')
   expect(exit).toBe(2)
-  expect(stderr).toContain(
-    'no-such-thing does not exist, and neither is there a request of this name on the cluster',
-  )
+  expect(stderr).toContain('no-such-thing does not exist, and the cluster has no request of this name')
 })
 
 test('a request with a byte order mark or CR line ends is refused by check, and not sent by submit', async () => {
@@ -327,7 +325,7 @@ test('a request with a byte order mark or CR line ends is refused by check, and 
     const options = { stdin: text, env: life.env }
     const checked = kcert(['csr', 'check', '-', ...user, '--usage', 'client auth'], options)
     expect(checked.exit).toBe(3)
-    expect(checked.stdout).toContain(`the API server does not see the PEM block in a text with ${words}`)
+    expect(checked.stdout).toContain(`the API server cannot find the PEM block in a text with ${words}`)
     const submitted = await kcertBeside(['csr', 'submit', '-', ...user, '--usage', 'client auth'], options)
     expect(submitted.exit).toBe(3)
     expect(submitted.stderr).toContain('KCERT_CSR_SIGNER_REFUSED')

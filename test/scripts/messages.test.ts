@@ -45,14 +45,14 @@ test.each([
   [
     ['csr', 'check', 'a.csr'],
     2,
-    'no signer is named\nwhy: the rules are those of the signer\nnext: add --signer ',
+    'no signer is named\nwhy: the rules depend on the signer\nnext: add --signer ',
   ],
-  [['csr', 'check', 'ca.pem'], 2, 'ca.pem holds no certificate request\nwhy: it holds: CERTIFICATE'],
-  [['csr', 'check', 'two.csr', '--signer', client], 2, 'two.csr holds 2 requests, and an object has one'],
+  [['csr', 'check', 'ca.pem'], 2, 'ca.pem contains no CSR\nwhy: it holds: CERTIFICATE'],
+  [['csr', 'check', 'two.csr', '--signer', client], 2, 'two.csr contains 2 CSRs, and an object has one'],
   [
     ['csr', 'create', '--cn', 'x', '--key', 'a.key', '--usage', 'bogus'],
     2,
-    '--usage has no effect here\nwhy: it belongs to the object of Kubernetes: -o manifest',
+    '--usage has no effect here\nwhy: it belongs to the Kubernetes object (-o manifest)',
   ],
   [
     ['csr', 'create', '--cn', 'x', '--key', 'a.key', '--expiration-seconds', '5', '-o', 'cfssl'],
@@ -62,7 +62,7 @@ test.each([
   [
     ['csr', 'create', '--cn', 'x', '--key', 'a.key', '--node-name', 'y'],
     2,
-    '--node-name has no effect here\nwhy: it belongs to the certificates of a control plane: --kubeadm ROW',
+    '--node-name has no effect here\nwhy: it belongs to the certificates of a control plane (--kubeadm ROW)',
   ],
   [
     ['csr', 'create', '--service', 'web', '--key', 'a.key'],
@@ -73,7 +73,7 @@ test.each([
   [
     ['csr', 'create', '--kubeadm', 'all', '--key', 'a.key', '--cert-dir', '.', '--kubeconfig-dir', '.'],
     2,
-    '--key does not go with the folders of --kubeadm all',
+    '--key cannot be used with --kubeadm all',
   ],
   [
     ['csr', 'create', '--cn', 'x', '--key', 'a.key', '--dns', `${'a'.repeat(64)}.example.com`],
@@ -88,7 +88,7 @@ test.each([
   [
     ['csr', 'create', '--cn', 'x', '--key', 'a.key', '--ip', '10.0.0.999'],
     2,
-    '--ip "10.0.0.999" is no IP address\n$',
+    '--ip "10.0.0.999" is not an IP address\n$',
   ],
   [
     ['csr', 'create', '--cn', 'x', '--key-out', 'k', '--key-type', 'RSA-2048', '--key-format', 'sec1'],
@@ -103,7 +103,7 @@ test.each([
   [
     ['csr', 'create', ...user, '--signer', 'kubernetes.io/bogus', '-o', 'manifest'],
     3,
-    'would wait for ever: "kubernetes.io/bogus" is no signer of Kubernetes, and its domain is kept for those\nwhy: the API server takes the object, and nobody ever signs it',
+    'would wait for ever: "kubernetes.io/bogus" is not a signer of Kubernetes, and its domain is reserved for Kubernetes\nwhy: the API server accepts the object, but no signer signs it',
   ],
   [['csr', 'create', '--cn', 'x', '--key', 'a.csr'], 3, 'a.csr: no private key found'],
   [
@@ -225,7 +225,7 @@ test('a request with a key or signature that Kubernetes does not read is told so
   expect(stdout).toContain(
     'next: create a key and a request that Kubernetes supports (kcert csr create --key-out FILE)',
   )
-  expect(stdout).toContain('key-strength       Ed448 keys are none that Kubernetes reads\n')
+  expect(stdout).toContain('key-strength       Kubernetes does not support Ed448 keys\n')
 })
 
 test('a label of more than 63 characters is no DNS name to an approver either', () => {

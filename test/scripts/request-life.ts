@@ -89,7 +89,7 @@ export class RequestLife {
     return ['csr', 'request', '--user', name, ...files, ...more]
   }
 
-  /** That the certificate is there and for the key. */
+  /** That the certificate is written and for the key. */
   expectPair(): void {
     const { stdout } = kcert(['inspect', this.at('a.crt'), this.at('key.pem'), '-o', 'json'])
     expect(stdout).toContain('"matches": true')

@@ -51,7 +51,7 @@ export async function signOnCluster(flags: Flags, context: Context) {
     : { profile: withSubjectAttributes(kubernetesProfile([], durationOf(flags)), flags), notices: [] }
   const authority = await openAuthorityFiles(flags, context)
   const settings: SigningSettings = {
-    names: namesAmong(flags.csr ?? [], 'ca sign --csr NAME'),
+    names: namesAmong(flags.csr ?? []),
     signer: flags['csr-signer'],
     selector: flags['csr-selector'],
     isForKubernetes: Boolean(flags['kubernetes-signers']),

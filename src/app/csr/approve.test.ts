@@ -142,7 +142,7 @@ describe('what is meant', () => {
     [{ names: [], file: [] }, 'deny', 'name a request of the list: kcert csr list; kcert csr deny NAME'],
   ])('nothing named is refused: %j', (settings, act, next) => {
     expect(() => checkSettings(act, { ...nothing, ...settings })).toThrow(
-      expect.objectContaining({ code: 'KCERT_USAGE', message: 'no request is named', next }),
+      expect.objectContaining({ code: 'KCERT_USAGE', message: 'no request given', next }),
     )
   })
 
@@ -173,8 +173,8 @@ describe('what is meant', () => {
       expect(check).toThrow(
         expect.objectContaining({
           code: 'KCERT_USAGE',
-          message: `--reason "${reason}" is not one word`,
-          next: expect.stringContaining('--reason NodeOfBatch7'),
+          message: `invalid --reason "${reason}"`,
+          why: expect.stringContaining('NodeOfBatch7'),
         }),
       )
   })
@@ -202,12 +202,12 @@ describe('a manifest', () => {
   })
 
   test.each<[unknown, string]>([
-    [changed({ request: other }), 'its request is not the one in'],
-    [changed({ request: '?' }), 'its request is not the one in'],
-    [changed({ signerName: 'a.b/c' }), 'its signerName is not the one in'],
-    [changed({ usages: ['server auth', 'digital signature'] }), 'its usages are not those in'],
-    [changed({ expirationSeconds: 600 }), 'its expirationSeconds is not the one in'],
-    [changed({}, 'another'), 'its UID is not the one in'],
+    [changed({ request: other }), 'its request differs from'],
+    [changed({ request: '?' }), 'its request differs from'],
+    [changed({ signerName: 'a.b/c' }), 'its signerName differs from'],
+    [changed({ usages: ['server auth', 'digital signature'] }), 'its usages differ from'],
+    [changed({ expirationSeconds: 600 }), 'its expirationSeconds differs from'],
+    [changed({}, 'another'), 'its UID differs from'],
   ])('that says something else is refused, no. %#: %s', async (object, reason) => {
     const path = written(object)
     const { report, outcomes, exit } = await decided(clusterOf(serving('a')), { file: [path] })
@@ -219,8 +219,8 @@ describe('a manifest', () => {
     const path = written({ kind: 'Secret' })
     await expect(decided(clusterOf(), { file: [path] })).rejects.toMatchObject({
       code: 'KCERT_MANIFEST_MALFORMED',
-      message: `${path} holds no CertificateSigningRequest`,
-      next: 'kubectl get csr NAME -o yaml',
+      message: `${path} contains no CertificateSigningRequest`,
+      next: 'kubectl get csr -o yaml > requests.yaml',
     })
   })
 
@@ -228,8 +228,8 @@ describe('a manifest', () => {
     const path = written({ ...serving('a'), metadata: { generateName: 'a-' } })
     await expect(decided(clusterOf(), { file: [path] })).rejects.toMatchObject({
       code: 'KCERT_USAGE',
-      message: `a request of ${path} has no name`,
-      next: 'find its name: kcert csr list',
+      message: `a request in ${path} has no name`,
+      next: 'kcert csr list --pending',
     })
   })
 
@@ -237,7 +237,7 @@ describe('a manifest', () => {
     const { context } = terminalContext({ input: false })
     ;(context.stdin as unknown as { end(text: string): void }).end('kind: Secret\n')
     await expect(decided(clusterOf(), { file: ['-'] }, { context })).rejects.toMatchObject({
-      message: 'standard input holds no CertificateSigningRequest',
+      message: 'standard input contains no CertificateSigningRequest',
     })
   })
 })
@@ -254,14 +254,14 @@ describe('who is asked', () => {
   })
 
   test.each<[Act, string]>([
-    ['approve', '2 requests would be approved, and nobody can be asked'],
-    ['deny', '2 requests would be denied, and nobody can be asked'],
+    ['approve', '2 requests would be approved, and there is no terminal to confirm on'],
+    ['deny', '2 requests would be denied, and there is no terminal to confirm on'],
   ])('a selection needs somebody to ask: %s', async (act, message) => {
     const api = clusterOf(serving('a'), serving('b'))
     await expect(decided(api, { signer: 'kubernetes.io/kubelet-serving' }, { act })).rejects.toMatchObject({
       code: 'KCERT_USAGE',
       message,
-      next: expect.stringContaining('--dry-run'),
+      why: expect.stringContaining('--dry-run'),
     })
     expect(api.writes).toEqual([])
   })
@@ -343,12 +343,12 @@ describe('what is written', () => {
     const silent = await run(() => true)
     expect(silent.report.requests.map(({ reason }) => reason)).toEqual([
       ...['no answer', 'no answer', 'no answer'],
-      ...Array(2).fill('not tried: the cluster has not answered for the ones before it'),
+      ...Array(2).fill('not tried, because the API server did not answer for the requests before'),
     ])
     expect([silent.exit, silent.tried()]).toEqual([4, 3])
     expect(silent.report.requests[4]).toMatchObject({
       outcome: 'failed',
-      error: { code: 'KCERT_UNREACHABLE', next: 'run it again: what is done is not done twice' },
+      error: { code: 'KCERT_UNREACHABLE', next: 'run the same command again, which is safe' },
     })
     const flaky = await run((write) => write !== 3)
     expect(flaky.outcomes).toEqual(['a failed', 'b failed', 'c approved', 'd failed', 'e failed'])
@@ -360,7 +360,7 @@ describe('what is written', () => {
     const names = Array.from({ length: 100 }, (_, at) => `n${at}`)
     const api = clusterOf(...names.map((name) => serving(name)))
     await decided(api, { names, concurrency: 16 }, { context: terminal.context })
-    expect(terminal.shown()).toContain('judged 100 of 100\n')
+    expect(terminal.shown()).toContain('checked 100 of 100\n')
     expect(terminal.shown()).toContain('approved 100 of 100\n')
   })
 })

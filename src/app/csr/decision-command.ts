@@ -38,7 +38,9 @@ export function decisionFlags(act: Act) {
     ),
     reason: valueFlag('REASON', 'reason of the condition, in CamelCase, such as NodeOfBatch7'),
     message: valueFlag('TEXT', 'message of the condition'),
-    'dry-run': booleanFlag('print every decision without changing anything; with -o yaml, the objects that would be sent'),
+    'dry-run': booleanFlag(
+      'print every decision without changing anything; with -o yaml, the objects that would be sent',
+    ),
     yes: booleanFlag('do not ask for confirmation', { char: 'y' }),
     concurrency: numberFlag('N', 'how many requests to process at once', {
       default: 16,
@@ -57,7 +59,7 @@ export abstract class DecisionCommand extends KcertCommand {
     const { context } = this
     const settings = {
       ...flags,
-      names: namesAmong(names, `csr ${act} NAME`),
+      names: namesAmong(names),
       dryRun: flags['dry-run'],
       force: flags.force ?? false,
     }

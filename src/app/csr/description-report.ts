@@ -11,10 +11,7 @@ const descriptionSchema = v.object({
   resourceVersion: v.optional(v.string()),
   annotations: v.record(v.string(), v.string()),
   decidedBy: v.optional(
-    v.pipe(
-      v.string(),
-      v.description('the program that approved or denied it, from metadata.managedFields'),
-    ),
+    v.pipe(v.string(), v.description('the program that approved or denied it, from metadata.managedFields')),
   ),
   certificates: v.pipe(
     v.array(certificateReportSchema),

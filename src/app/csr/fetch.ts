@@ -150,11 +150,10 @@ export function connectionNotices({
   certificateAuthority,
   skipsTlsVerify,
 }: ReturnType<Cluster['connection']>): string[] {
-  if (skipsTlsVerify) return ['the new kubeconfig does not verify the API server, like the kubeconfig that kcert uses']
+  if (skipsTlsVerify)
+    return ['the new kubeconfig does not verify the API server, like the kubeconfig that kcert uses']
   return certificateAuthority === undefined
-    ? [
-        'the new kubeconfig has no CA and trusts the CAs of the machine, like the kubeconfig that kcert uses',
-      ]
+    ? ['the new kubeconfig has no CA and trusts the CAs of the machine, like the kubeconfig that kcert uses']
     : []
 }
 

@@ -197,7 +197,7 @@ describe('a PodCertificateRequest is explained', () => {
       status: condition('Denied', 'constructor', ''),
       verdict: 'denied',
       ids: ['denied'],
-      says: /for good: constructor\nnext: correct what the signer names;/,
+      says: /permanently: constructor\nnext: correct what the message names;/,
     },
     {
       status: condition('Failed', 'Outage', 'no CA'),
@@ -245,7 +245,7 @@ describe('a PodCertificateRequest is explained', () => {
     const spec = { signerName: 'kubernetes.io/kube-apiserver-client-pod' }
     const found = await explained({}, 1, spec, ['pods'])
     expect(found).toMatchObject({ verdict: 'stuck', ids: ['no-such-signer'] })
-    expect(found.text).toMatch(/nothing signs for "kubernetes.io\/kube-apiserver-client-pod"/)
+    expect(found.text).toMatch(/no signer exists for "kubernetes.io\/kube-apiserver-client-pod"/)
   })
 
   test('one whose signers may not be looked up says so', async () => {

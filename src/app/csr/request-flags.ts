@@ -34,7 +34,10 @@ export const requestFlags = {
     keyFormats,
     'format of the new key, see kcert key generate --help (default pkcs8, or kubernetes with --cfssl and --kubeadm)',
   ),
-  'password-file': valueFlag('FILE', 'file with the password of --key, or for the new key, in its first line'),
+  'password-file': valueFlag(
+    'FILE',
+    'file with the password of --key, or for the new key, in its first line',
+  ),
   out: valueFlag('FILE', 'file for the CSR; "-" prints it (default "-")'),
   output: formatFlag(requestFormats, 'output format'),
   force: booleanFlag('overwrite existing files'),

@@ -18,5 +18,7 @@ test('a manifest whose request is none, and one without a request object, are re
   const broken = 'kind: CertificateSigningRequest\nmetadata: {name: a}\nspec: {request: "!"}\n'
   await expect(entriesToSign(Buffer.from(broken), 'f')).rejects.toThrow('f holds no certificate request')
   const other = 'kind: ConfigMap\ndata: {text: CertificateSigningRequest}\n'
-  await expect(entriesToSign(Buffer.from(other), 'f')).rejects.toThrow('f holds no CertificateSigningRequest')
+  await expect(entriesToSign(Buffer.from(other), 'f')).rejects.toThrow(
+    'f contains no CertificateSigningRequest',
+  )
 })

@@ -2,23 +2,21 @@ import { requestNameOf } from '../../csr/request-name.ts'
 import { KcertError } from '../../errors/kcert-error.ts'
 
 /** Returns the names of objects that operands give, each once. Throws KCERT_USAGE for one that is empty. */
-export function namesAmong(operands: readonly string[], command: string): string[] {
+export function namesAmong(operands: readonly string[]): string[] {
   const names = [...new Set(operands.map(requestNameOf))]
-  if (names.includes('')) throw nothingNamed(command)
+  if (names.includes('')) throw nothingNamed()
   return names
 }
 
 /** The same; throws KCERT_USAGE where there is none. */
-export function namesOf(operands: readonly string[], command: string): string[] {
-  const names = namesAmong(operands, command)
-  if (names.length === 0) throw nothingNamed(command)
+export function namesOf(operands: readonly string[]): string[] {
+  const names = namesAmong(operands)
+  if (names.length === 0) throw nothingNamed()
   return names
 }
 
-function nothingNamed(command: string): KcertError {
-  return new KcertError('KCERT_USAGE', 'no request given', {
-    next: 'kcert csr list',
-  })
+function nothingNamed(): KcertError {
+  return new KcertError('KCERT_USAGE', 'no request given', { next: 'kcert csr list' })
 }
 
 /** Returns the error for a name that no object has. */

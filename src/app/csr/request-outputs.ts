@@ -39,9 +39,12 @@ export function isReport(format: OutputChoices['output']): boolean {
 /** Throws KCERT_USAGE or KCERT_KEY_EXPOSED for places that do not go together. */
 export function checkOutputs({ output, out, key, 'key-out': keyOut }: OutputChoices): void {
   if (key === undefined && keyOut === undefined && !(output === 'cfssl' && isFile(out)))
-    throw output === 'cfssl' ? printedOnlyByName("cfssl's JSON contains the private key", cfsslNext) : keyless()
+    throw output === 'cfssl'
+      ? printedOnlyByName("cfssl's JSON contains the private key", cfsslNext)
+      : keyless()
   if (keyOut !== '-' || isFile(out)) return
-  if (isReport(output)) throw keyBesideReport('--key-out -', output, 'write the key to a file (--key-out FILE)')
+  if (isReport(output))
+    throw keyBesideReport('--key-out -', output, 'write the key to a file (--key-out FILE)')
   if (output === 'manifest')
     throw new KcertError('KCERT_USAGE', 'the key and the manifest cannot both go to standard output', {
       why: 'write one of them to a file (--key-out FILE or --out FILE)',
@@ -103,8 +106,7 @@ function documentOf(
   return format === 'cfssl' ? `${JSON.stringify({ csr: pem, ...(holdsKey ? { key: keyPem } : {}) })}\n` : pem
 }
 
-const cfsslNext =
-  'add --out FILE, or --key-out - to print it into a pipe (… | cfssljson -bare server)'
+const cfsslNext = 'add --out FILE, or --key-out - to print it into a pipe (… | cfssljson -bare server)'
 
 function keyless(): KcertError {
   return new KcertError('KCERT_USAGE', '--key-out FILE or --key FILE is required', {

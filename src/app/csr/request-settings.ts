@@ -15,7 +15,7 @@ import {
   objectNameOf,
   type RequestSpec,
 } from '../../csr/request-spec.ts'
-import { argumentVector, commandLine } from '../../errors/command-line.ts'
+import { commandLine } from '../../errors/command-line.ts'
 import { KcertError } from '../../errors/kcert-error.ts'
 import { sourceName } from '../../errors/source-name.ts'
 import { readCfsslRequest } from '../../pki/cfssl-request.ts'
@@ -157,8 +157,7 @@ function specOfFlags(flags: RequestFlagValues): RequestSpec {
 }
 
 function present(flag: string, value: string): string {
-  if (value === '')
-    throw new KcertError('KCERT_USAGE', `${flag} is empty`)
+  if (value === '') throw new KcertError('KCERT_USAGE', `${flag} is empty`)
   return value
 }
 

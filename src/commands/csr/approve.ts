@@ -23,7 +23,8 @@ the approval for that version only. On a terminal, kcert asks first. Without a t
     [exitCodes.usage]: 'wrong usage, or a file that cannot be read',
     [exitCodes.no]:
       'some were not approved: the policy does not approve them, they are denied or deleted, or you answered no',
-    [exitCodes.unreachable]: 'the API server did not answer for some or all; it is safe to run the command again',
+    [exitCodes.unreachable]:
+      'the API server did not answer for some or all; it is safe to run the command again',
     [exitCodes.refused]: 'some are refused: they are dangerous, or changed after kcert checked them',
   }
 
@@ -31,7 +32,8 @@ the approval for that version only. On a terminal, kcert asks first. Without a t
     'Approve one request': 'kcert csr approve csr-7x2lq',
     'Preview which pending CSRs the built-in kubelet policies would approve':
       'kcert csr approve --policy builtin --dry-run',
-    'From cron or a systemd timer, with your own policy': 'kcert csr approve --policy /etc/kcert/policy.yaml -o json',
+    'From cron or a systemd timer, with your own policy':
+      'kcert csr approve --policy /etc/kcert/policy.yaml -o json',
     'Approve the reviewed file, and no other request of that name':
       'kcert csr approve -f reviewed.yaml --reason Ticket4711 --message "reviewed by ann"',
     'Approve a batch by its label': 'kcert csr approve -l batch=7 --signer example.com/serving --yes',

@@ -75,8 +75,7 @@ files go to --cert-dir and --kubeconfig-dir.`
       'kcert csr create --kubelet-serving node-1 --dns node-1 --ip 10.0.0.7 --key-out kubelet-key.pem -o manifest',
     'For a control plane with an external CA: all keys, CSRs and kubeconfigs':
       'kcert csr create --kubeadm all --kubeadm-config kubeadm.yaml --cert-dir pki --kubeconfig-dir .',
-    'With an existing key':
-      'kcert csr create --cn web --dns web.example.com --key web-key.pem --out web.csr',
+    'With an existing key': 'kcert csr create --cn web --dns web.example.com --key web-key.pem --out web.csr',
   })
 
   static override flags = requestFlags
@@ -163,13 +162,9 @@ files go to --cert-dir and --kubeconfig-dir.`
         next: commandLine`kcert csr create --kubeadm ${row} --cert-dir pki --kubeconfig-dir .`,
       })
     if (flags['password-file'] !== undefined || flags['key-format'] !== undefined)
-      throw new KcertError(
-        'KCERT_USAGE',
-        '--password-file and --key-format cannot be used with --kubeadm',
-        {
-          why: "control plane components read unencrypted keys in Kubernetes' own format only",
-        },
-      )
+      throw new KcertError('KCERT_USAGE', '--password-file and --key-format cannot be used with --kubeadm', {
+        why: "control plane components read unencrypted keys in Kubernetes' own format only",
+      })
     const settings = await kubeadmSettingsOf(flags, this.context)
     const requests = kubeadmRequests(row, settings)
     const created = await writeKubeadmRequests(

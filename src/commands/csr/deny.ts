@@ -20,7 +20,8 @@ Without a terminal, a selection (--selector, --signer) needs --yes.`
     [exitCodes.done]: 'all requests are denied',
     [exitCodes.usage]: 'wrong usage, or a file that cannot be read',
     [exitCodes.no]: 'some were not denied: they are approved, failed or deleted, or you answered no',
-    [exitCodes.unreachable]: 'the API server did not answer for some or all; it is safe to run the command again',
+    [exitCodes.unreachable]:
+      'the API server did not answer for some or all; it is safe to run the command again',
     [exitCodes.refused]: 'some changed after kcert checked them',
   }
 
@@ -28,7 +29,8 @@ Without a terminal, a selection (--selector, --signer) needs --yes.`
     'Deny one request, with a message to the requester':
       'kcert csr deny csr-7x2lq --message "ask with CN=ann, without system:masters"',
     'Preview which pending CSRs a policy would deny': 'kcert csr deny --policy policy.yaml --dry-run',
-    'Deny all pending CSRs of a signer that no longer exists': 'kcert csr deny --signer old.example.com/serving --yes',
+    'Deny all pending CSRs of a signer that no longer exists':
+      'kcert csr deny --signer old.example.com/serving --yes',
   })
 
   static override args = { name: operands('names of requests') }

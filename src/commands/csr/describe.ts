@@ -6,8 +6,7 @@ import { type ExitCode, exitCodes } from '../../errors/codes.ts'
 import { renderDescriptions } from '../../output/csr-describe.ts'
 
 export default class CsrDescribe extends KcertCommand {
-  static override summary =
-    'Show CertificateSigningRequests in detail, with the issued certificates.'
+  static override summary = 'Show CertificateSigningRequests in detail, with the issued certificates.'
 
   static override description =
     `Shows the request, who created it, which program decided, with reason and message, and when kube-controller-manager will delete the object.
@@ -32,7 +31,7 @@ Shows the issued certificate as kcert inspect does.`
 
   protected override async perform(): Promise<ExitCode> {
     const { flags, operands } = await this.parse(CsrDescribe)
-    const names = namesOf(operands, 'csr describe NAME')
+    const names = namesOf(operands)
     const { context } = this
     const report = await this.onCluster(flags, (cluster) =>
       describeRequests(cluster.requests, names, context.clock()),

@@ -10,7 +10,8 @@ import { renderPodExplanation } from '../../output/csr-pods.ts'
 import { rfc3339 } from '../../pki/rfc3339.ts'
 
 export default class CsrExplain extends KcertCommand {
-  static override summary = 'Explain why a CertificateSigningRequest is pending, unsigned or failed, and what to do.'
+  static override summary =
+    'Explain why a CertificateSigningRequest is pending, unsigned or failed, and what to do.'
 
   static override description =
     `Reads the object, RBAC, kube-controller-manager (its Lease, and its flags if it is a pod), and who may approve and sign for the signer.
@@ -75,7 +76,7 @@ For a PodCertificateRequest, write podcertificaterequest/NAME.`
 
   private async explainRequest(word: string, flags: FlagsOf<typeof CsrExplain.flags>): Promise<ExitCode> {
     const now = this.context.clock()
-    const [name = ''] = namesOf([word], 'csr explain NAME')
+    const [name = ''] = namesOf([word])
     const explanation = await this.onCluster(flags, (cluster) => explainRequest(cluster, name, now))
     if (explanation === undefined) throw noSuchRequest(name)
     await this.show(flags.output, explanation, (shown, view) => renderExplanation(shown, rfc3339(now), view))

@@ -79,7 +79,10 @@ kube-controller-manager deletes an object an hour after it was issued. Fetch the
     ca: valueFlag('FILE', 'CA certificate that must have signed it'),
     'accept-names': booleanFlag('accept a subject or SANs that differ from the request'),
     wait: valueFlag('DURATION', 'wait up to this long until it is issued, such as 30s or 20m'),
-    out: valueFlag('FILE', 'file for the certificate or, with -o manifest, for the objects; "-" prints them (default "-")'),
+    out: valueFlag(
+      'FILE',
+      'file for the certificate or, with -o manifest, for the objects; "-" prints them (default "-")',
+    ),
     force: booleanFlag('overwrite existing files'),
     'out-dir': valueFlag(
       'FOLDER',
@@ -91,10 +94,14 @@ kube-controller-manager deletes an object an hour after it was issued. Fetch the
       char: 'l',
       helpGroup: 'MANY',
     }),
-    'kubeconfig-out': valueFlag('FILE', 'file for a kubeconfig of the current cluster, with the certificate and the key of --key', {
-      helpGroup: 'KUBECONFIG',
-      dependsOn: ['key'],
-    }),
+    'kubeconfig-out': valueFlag(
+      'FILE',
+      'file for a kubeconfig of the current cluster, with the certificate and the key of --key',
+      {
+        helpGroup: 'KUBECONFIG',
+        dependsOn: ['key'],
+      },
+    ),
     'key-by-path': booleanFlag('refer to the key file in the kubeconfig instead of embedding the key', {
       helpGroup: 'KUBECONFIG',
       dependsOn: ['kubeconfig-out'],
@@ -130,7 +137,7 @@ kube-controller-manager deletes an object an hour after it was issued. Fetch the
     const { flags, operands } = await this.parse(CsrFetch)
     const { signer, selector } = flags
     const isSelection = signer !== undefined || selector !== undefined
-    const names = isSelection && operands.length === 0 ? [] : namesOf(operands, 'csr fetch NAME')
+    const names = isSelection && operands.length === 0 ? [] : namesOf(operands)
     if (isSelection || names.length > 1 || flags['out-dir'] !== undefined) {
       return this.fetchMany(names, flags)
     }
@@ -269,9 +276,13 @@ function checkTogether(flags: FetchFlags, isFile: boolean): void {
   const { output, secret, configmap, 'print-key': printsKey, 'kubeconfig-out': kubeconfig } = flags
   const isManifest = output === 'manifest'
   if (isManifest && secret === undefined && configmap === undefined)
-    throw new KcertError('KCERT_USAGE', '-o manifest needs --secret NAME.NAMESPACE or --configmap NAME.NAMESPACE', {
-      next: 'kcert csr fetch --help',
-    })
+    throw new KcertError(
+      'KCERT_USAGE',
+      '-o manifest needs --secret NAME.NAMESPACE or --configmap NAME.NAMESPACE',
+      {
+        next: 'kcert csr fetch --help',
+      },
+    )
   if (!isManifest && (secret !== undefined || configmap !== undefined))
     throw new KcertError('KCERT_USAGE', '--secret and --configmap need -o manifest', {
       next: 'kcert csr fetch --help',

@@ -11,8 +11,7 @@ import { printable } from '../../output/terminal.ts'
 const states = ['pending', 'approved', 'failed', 'denied', 'issued'] as const
 
 export default class CsrList extends KcertCommand {
-  static override summary =
-    'List the CertificateSigningRequests of a cluster.'
+  static override summary = 'List the CertificateSigningRequests of a cluster.'
 
   static override description =
     `Pending requests come first, then approved and unsigned, failed, denied and issued ones, the oldest of each first. kcert reads SUBJECT and
@@ -36,8 +35,7 @@ v1beta1 is enabled. They need no approval. kube-controller-manager deletes each 
     "List pending requests for kubelets' serving certificates":
       'kcert csr list --pending --signer kubernetes.io/kubelet-serving',
     'List the requests of one node': 'kcert csr list --requester system:node:node-1',
-    'Delete denied and failed requests':
-      'kcert csr list --denied --failed -o name | xargs -r kubectl delete',
+    'Delete denied and failed requests': 'kcert csr list --denied --failed -o name | xargs -r kubectl delete',
     'List pods that wait for a certificate': 'kcert csr list --pods --pending',
     'Print names and subjects of pending requests, for a script': `kcert csr list --pending -o json | jq -r '.requests[] | [.name, .request.subject.text] | @tsv'`,
   })

@@ -20,8 +20,7 @@ import { renderFetched } from '../../output/csr-fetch.ts'
 const { cn, org, ou, dns, ip, email, uri, cfssl, user, service, key, signer, usage, name } = requestFlags
 
 export default class CsrRequest extends KcertCommand {
-  static override summary =
-    'Create a key, submit a CSR, and fetch the issued certificate.'
+  static override summary = 'Create a key, submit a CSR, and fetch the issued certificate.'
 
   static override description =
     `Creates a key and a CSR, sends the CSR, waits until it is issued, compares the certificate with key and CSR, and writes it, optionally
@@ -38,7 +37,8 @@ issued. Then kcert replaces key and certificate together, so a server never read
     [exitCodes.done]: 'the certificate is written',
     [exitCodes.usage]: 'wrong usage, a file that cannot be read, or no kubeconfig',
     [exitCodes.no]: 'the CSR would be refused, is denied or failed, or its name is taken',
-    [exitCodes.unreachable]: '--wait timed out, or the API server could not be reached: run the command again',
+    [exitCodes.unreachable]:
+      '--wait timed out, or the API server could not be reached: run the command again',
     [exitCodes.refused]: 'a file exists already, with other content',
   }
 
@@ -71,10 +71,7 @@ issued. Then kcert replaces key and certificate together, so a server never read
     'key-type': requestFlags['key-type'],
     'key-format': requestFlags['key-format'],
     'password-file': valueFlag('FILE', 'file with the password of --key in its first line'),
-    'request-out': valueFlag(
-      'FILE',
-      'file for the CSR (default: name of --out with .csr)',
-    ),
+    'request-out': valueFlag('FILE', 'file for the CSR (default: name of --out with .csr)'),
     out: valueFlag('FILE', 'file for the certificate', { required: true }),
     'kubeconfig-out': valueFlag(
       'FILE',
@@ -108,10 +105,14 @@ issued. Then kcert replaces key and certificate together, so a server never read
       })
     const keyFile = ownKey ?? keyOut
     if (keyFile === undefined || keyFile === '-' || out === '-')
-      throw new KcertError('KCERT_USAGE', '--key-out FILE (or --key FILE) and --out FILE are required, and cannot be "-"', {
-        why: 'the command continues from these files after an interruption',
-        next: 'kcert csr request --help',
-      })
+      throw new KcertError(
+        'KCERT_USAGE',
+        '--key-out FILE (or --key FILE) and --out FILE are required, and cannot be "-"',
+        {
+          why: 'the command continues from these files after an interruption',
+          next: 'kcert csr request --help',
+        },
+      )
     const requestFile = flags['request-out'] ?? besideCertificate(out)
     checkFiles({
       inputs: [

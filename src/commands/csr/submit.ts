@@ -16,8 +16,7 @@ import { KcertError } from '../../errors/kcert-error.ts'
 import { renderSubmissions } from '../../output/csr-submit.ts'
 
 export default class CsrSubmit extends KcertCommand {
-  static override summary =
-    'Check CSRs and submit them to a cluster.'
+  static override summary = 'Check CSRs and submit them to a cluster.'
 
   static override description =
     `Takes CSRs in PEM or DER, or CertificateSigningRequests in YAML or JSON. For PEM and DER, flags give the fields of the object. Before it
@@ -61,7 +60,9 @@ creates it twice.`
     ),
     'expiration-seconds': numberFlag('SECONDS', 'spec.expirationSeconds'),
     name: valueFlag('NAME', 'name of the object; for a file with several: the one to submit'),
-    'dry-run': booleanFlag('validate on the API server without creating anything; with -o yaml, print the objects'),
+    'dry-run': booleanFlag(
+      'validate on the API server without creating anything; with -o yaml, print the objects',
+    ),
     force: booleanFlag('send even what would be refused or fail'),
     ...clusterFlags,
     output: reportFormatFlag(),

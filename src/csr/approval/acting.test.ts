@@ -149,7 +149,7 @@ test('an object that somebody else denies meanwhile stays denied', async () => {
   }
   expect(await evaluateAndAct(api, 'a')).toMatchObject({
     outcome: 'left-alone',
-    reason: 'it is denied already',
+    reason: 'already denied',
   })
   expect(conditions(api).map(({ type }) => type)).toEqual(['Denied'])
 })
@@ -308,9 +308,9 @@ test('an object without a UID is never the one that was judged', () => {
 
 test('what is not acted on says why, and an incomplete judgment is a failure', () => {
   const verdict = {} as Awaited<ReturnType<Evaluator>>['verdict']
-  expect(unacted({ course: 'already', reason: 'approved before', verdict })).toEqual({
+  expect(unacted({ course: 'already', reason: 'already approved', verdict })).toEqual({
     outcome: 'already',
-    reason: 'approved before',
+    reason: 'already approved',
   })
   expect(unacted({ course: 'act', reason: 'r', verdict })).toEqual({ outcome: 'left-alone', reason: 'r' })
   expect(unacted({ course: 'incomplete', reason: 'timeout', verdict })).toMatchObject({

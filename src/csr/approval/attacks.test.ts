@@ -401,7 +401,7 @@ describe.each(signerNames)('%s: a request for a CA', (signerName) => {
     await expectRefused('no-authority', object)
     const { findings } = await decided(object)
     expect(findings.find(({ id }) => id === 'no-authority')?.detail).toBe(
-      `it asks for ${found}, which only a CA has`,
+      `it requests ${found}, which only a CA may have`,
     )
   })
 })
@@ -495,7 +495,7 @@ describe('PEM text that programs read differently', () => {
   })
 })
 
-test('a common name that is no text is refused: Kubernetes does not see it, and others do', async () => {
+test('a common name that is not a string is refused: Kubernetes does not see it, and others do', async () => {
   const universal = Buffer.concat([
     Buffer.from([0x1c, 20]),
     ...[...'admin'].map((c) => Buffer.from([0, 0, 0, c.charCodeAt(0)])),

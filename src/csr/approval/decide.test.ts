@@ -38,10 +38,10 @@ const condition = (type: string) => ({ conditions: [{ type, status: 'True' }] })
 
 test.each<[string, Partial<SigningRequest>, string]>([
   ['being deleted', { deletionTimestamp: '2026-01-01T00:00:00Z' }, 'the object is being deleted'],
-  ['denied', condition('Denied'), 'it is denied already'],
-  ['issued', { certificate: Buffer.of(1), ...condition('Approved') }, 'its certificate is issued already'],
-  ['approved', condition('Approved'), 'it is approved already'],
-  ['failed', condition('Failed'), 'it has failed: the requester must submit a new request'],
+  ['denied', condition('Denied'), 'already denied'],
+  ['issued', { certificate: Buffer.of(1), ...condition('Approved') }, 'already issued'],
+  ['approved', condition('Approved'), 'already approved'],
+  ['failed', condition('Failed'), 'it failed: the requester must submit a new request'],
 ])('what is %s is left alone, and no policy is asked', async (_, fields, reason) => {
   expect(await verdict([policy('a', 'approve')], fields)).toEqual({
     ...{ decision: 'ignore', reason, findings: [], duties: unknown, isIncomplete: false },
@@ -67,7 +67,7 @@ test.each<[string, Policy[], object]>([
   [
     'no policy applies',
     [policy('a', 'approve', false)],
-    { decision: 'ignore', reason: 'no policy is for it', findings: [], duties: unknown },
+    { decision: 'ignore', reason: 'no policy applies to it', findings: [], duties: unknown },
   ],
   [
     'a lookup that fails might have denied',

@@ -68,8 +68,8 @@ const dangerous: readonly [string, RequestObject, string][] = [
   ['a name of the API server', object(names(['kubernetes.default.svc'])), 'no-cluster-name'],
   ['an address of the API server', object(names(['node-1'], ['192.0.2.10'])), 'no-cluster-address'],
   ['an address of a service', object(names(['node-1'], ['10.96.0.1'])), 'no-cluster-address'],
-  ['a node that asks for another', object(servingDescription(), { username: 'system:node:x' }), 'requester'],
-  ['a user who asks for a node', object(servingDescription(), { username: 'eve', groups: [] }), 'requester'],
+  ['a node that requests another', object(servingDescription(), { username: 'system:node:x' }), 'requester'],
+  ['a user who requests a node', object(servingDescription(), { username: 'eve', groups: [] }), 'requester'],
   [
     'a stranger who bootstraps a node',
     object(subject('system:node:cp1', 'system:nodes'), {
@@ -95,7 +95,7 @@ test.each(dangerous)('by hand, %s is refused, and approved where it is forced', 
 })
 
 test.each(['no-system-masters', 'reserved-identity'])(
-  'by hand, a user who asks for more than a user may: %s breaks the duty of entitlement',
+  'by hand, a user who requests more than a user may: %s breaks the duty of entitlement',
   async (rule) => {
     const [, given] = dangerous.find(([, , id]) => id === rule)!
     const { verdict } = await evaluateByHand('approve', facts, false)(given)
@@ -201,7 +201,7 @@ test('what is being deleted is left alone, and what is issued counts as approved
     reason: 'the object is being deleted',
   })
   const issued = { ...given, status: { certificate: 'YQ==' } }
-  expect(await evaluate(issued)).toMatchObject({ course: 'already', reason: 'approved before' })
+  expect(await evaluate(issued)).toMatchObject({ course: 'already', reason: 'already approved' })
   expect(await evaluateByHand('deny', facts, true)(issued)).toMatchObject({ course: 'left-alone' })
 })
 

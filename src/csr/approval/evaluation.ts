@@ -131,8 +131,7 @@ function settledAs(object: SigningRequest, act: Act): Omit<Evaluation, 'verdict'
   if (object.deletionTimestamp !== undefined) return leftAlone('the object is being deleted')
   if (hasCondition(object, 'Denied'))
     return act === 'deny' ? { course: 'already', reason: 'already denied' } : leftAlone('already denied')
-  if (hasCondition(object, 'Failed'))
-    return leftAlone('it failed: the requester must submit a new request')
+  if (hasCondition(object, 'Failed')) return leftAlone('it failed: the requester must submit a new request')
   const isApproved = isDecided(object) || object.certificate !== undefined
   if (!isApproved) return undefined
   return act === 'approve'

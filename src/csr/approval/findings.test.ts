@@ -55,9 +55,9 @@ describe('what holds for every approval', () => {
       'key-possession identity met: the request is signed with its own key',
       'key-strength identity met: ECDSA P-256',
       'one-subject identity met: "CN=system:node:node-1,O=system:nodes"',
-      'plain-subject entitlement met: CN and O alone',
+      'plain-subject entitlement met: only CN and O',
       'plain-request entitlement met: one PEM block, without ignored parts',
-      'no-system-masters entitlement met: it does not ask for system:masters',
+      'no-system-masters entitlement met: it does not request system:masters',
       'no-authority entitlement met: it does not request a CA certificate',
       'plain-names entitlement met: all names are well formed',
       'signer-takes-it entitlement met: no rule of kubernetes.io/kubelet-serving is broken',
@@ -98,7 +98,7 @@ describe('what holds for every approval', () => {
     const request = pem(craftedRequestPem(nodeSubject, [], [], dsa))
     const findings = requestFindings(candidateOf(submitted({ subject: {} }, { ...own, ...request })))
     expect(findings.filter(({ id }) => id === 'key-strength').map(line)).toEqual([
-      'key-strength identity unmet: DSA 2048 keys are none that Kubernetes reads',
+      'key-strength identity unmet: Kubernetes does not support DSA 2048 keys',
     ])
   })
 
@@ -117,27 +117,27 @@ describe('what holds for every approval', () => {
     [
       { subject: { ...nodeSubject, organizationalUnit: ['x'] } },
       {},
-      'plain-subject entitlement unmet: the subject has "OU" besides CN and O in text',
+      'plain-subject entitlement unmet: the subject has "OU", which is not a text value of CN or O',
     ],
     [
       { subject: { commonName: 'a', organization: ['system:masters'] } },
       {},
-      'no-system-masters entitlement unmet: it asks for O=system:masters',
+      'no-system-masters entitlement unmet: it requests O=system:masters',
     ],
     [
       { basicConstraints: { ca: true } },
       {},
-      'no-authority entitlement unmet: it asks for "CA:TRUE", which only a CA has',
+      'no-authority entitlement unmet: it requests "CA:TRUE", which only a CA may have',
     ],
     [
       { keyUsage: ['digitalSignature', 'keyCertSign', 'cRLSign'] },
       {},
-      'no-authority entitlement unmet: it asks for "keyCertSign", "cRLSign", which only a CA has',
+      'no-authority entitlement unmet: it requests "keyCertSign", "cRLSign", which only a CA may have',
     ],
     [
       {},
       { usages: ['client auth', 'cert sign', 'crl sign'] },
-      'no-authority entitlement unmet: it asks for "cert sign", "crl sign", which only a CA has',
+      'no-authority entitlement unmet: it requests "cert sign", "crl sign", which only a CA may have',
     ],
     [
       {
@@ -152,7 +152,7 @@ describe('what holds for every approval', () => {
       {},
       'plain-names entitlement unmet: "a\u200bb" is a name with a control or invisible character',
     ],
-    [{ subjectAltNames: { dns: ['a_b'] } }, {}, 'plain-names entitlement unmet: "a_b" is no DNS name'],
+    [{ subjectAltNames: { dns: ['a_b'] } }, {}, 'plain-names entitlement unmet: "a_b" is not a DNS name'],
     [
       { subjectAltNames: { email: ['a@b,c@d'] } },
       {},
@@ -166,21 +166,21 @@ describe('what holds for every approval', () => {
   ])('%j %j: %s', (description, fields, expected) => {
     const findings = requestFindings(candidateOf(serving(description, { ...own, ...fields })))
     expect(unmetOf(findings).map(line)).toContain(expected)
-    expect(unmetOf(findings)[0]!.next).toMatch(/^(?:create|never)/)
+    expect(unmetOf(findings)[0]!.next).toMatch(/^(?:create|deny)/)
   })
 
-  test('a CA constraint that says no asks for nothing', () => {
+  test('a CA constraint that says no requests nothing', () => {
     const findings = requestFindings(candidateOf(serving({ basicConstraints: { ca: false } }, own)))
     expect(unmetOf(findings)).toEqual([])
     expect(line(findings.at(-1)!)).toBe(
-      'signer-takes-it entitlement met: the rules of "example.com/own" are its owner\'s',
+      'signer-takes-it entitlement met: kcert does not know the rules of "example.com/own"',
     )
   })
 
   test('what the signer of Kubernetes would fail is refused', () => {
     const found = unmetOf(requestFindings(candidateOf(servingRequest({ usages: ['client auth'] }))))
     expect(found.map(line)).toEqual([
-      'signer-takes-it entitlement unmet: the signer wants usages digital signature and server auth, with or without key encipherment, and no other, but "digital signature", "server auth" is missing, "client auth" is not allowed',
+      'signer-takes-it entitlement unmet: the signer requires usages digital signature and server auth, optionally key encipherment, and no other, but "digital signature", "server auth" is missing, "client auth" is not allowed',
     ])
   })
 
@@ -189,7 +189,7 @@ describe('what holds for every approval', () => {
     expect(
       unmetOf(requestFindings(candidateOf(servingRequest({ ...own, ...pem(crafted) })))).map(line),
     ).toEqual([
-      'plain-request entitlement unmet: Kubernetes does not read "1.2.3.4", which another signer may',
+      'plain-request entitlement unmet: Kubernetes ignores "1.2.3.4", which another signer may read',
     ])
   })
 
@@ -227,37 +227,37 @@ describe('kubelet-serving', () => {
     const findings = await findingsOf(policy, servingRequest({ expirationSeconds: 3600 }), cluster)
     expect(findings.slice(9).map(line)).toEqual([
       'node-name identity met: "node-1"',
-      'requester identity met: "system:node:node-1" asks for itself',
+      'requester identity met: "system:node:node-1" requests its own identity',
       'requester-group identity met: the requester is in system:nodes',
-      'no-wildcard entitlement met: none is a wildcard',
-      'no-cluster-name entitlement met: none is a name of the cluster',
-      'no-special-address entitlement met: none is an address that no node has for itself alone',
+      'no-wildcard entitlement met: no name is a wildcard',
+      'no-cluster-name entitlement met: no name is a cluster-internal name',
+      'no-special-address entitlement met: no name is an address that no single node owns',
       "dns-suffix entitlement met: all are the node's name, alone or followed by a domain of two labels or more",
       'cidr entitlement met: all are in 10.1.0.0/16, 2001:db8::/32',
       'name-count entitlement met: 4 names',
       'lifetime entitlement met: 3600 s',
-      'node-exists identity met: there is a Node "node-1"',
+      'node-exists identity met: Node "node-1" exists',
       'own-names entitlement met: all names are among the addresses of Node "node-1"',
-      'no-cluster-address entitlement met: none belongs to an API server or a service',
-      'no-other-node entitlement met: no other Node has one of them',
+      'no-cluster-address entitlement met: no name belongs to an API server or a Service',
+      'no-other-node entitlement met: no other Node has one of these names',
     ])
   })
 
   test.each<[SigningRequest, string, RegExp]>([
     [
       servingRequest({ username: undefined as never }),
-      'requester identity unknown: who asks is not known',
+      'requester identity unknown: the requester is unknown',
       /spec\.username/,
     ],
     [
       servingRequest({ username: undefined as never, groups: [] }),
-      'requester-group identity unknown: the groups of the requester are not known',
+      'requester-group identity unknown: the groups of the requester are unknown',
       /spec\.groups/,
     ],
     [
       servingRequest({ username: 'ann' }),
-      'requester identity unmet: "ann" asks for "system:node:node-1"',
-      /the kubelet itself must ask/,
+      'requester identity unmet: "ann" requests the identity of "system:node:node-1"',
+      /the kubelet itself must submit it/,
     ],
     [
       servingRequest({ groups: ['x'] }),
@@ -267,7 +267,7 @@ describe('kubelet-serving', () => {
     [
       serving({ subjectAltNames: { dns: ['*.node-1.a.b', '*.c'] } }),
       'no-wildcard entitlement unmet: "*.node-1.a.b", "*.c" is a wildcard',
-      /names of the node alone/,
+      /only the names of the node/,
     ],
     [
       serving({ subjectAltNames: { ip: ['10.2.0.1'] } }),
@@ -287,7 +287,7 @@ describe('kubelet-serving', () => {
     [
       servingRequest({ expirationSeconds: 3601 }),
       'lifetime entitlement unmet: 3601 s is more than 3600 s',
-      /3600 seconds at most/,
+      /3600 or less/,
     ],
     [
       serving({ subject: { organization: ['system:nodes'] } }, { username: '' }),
@@ -325,7 +325,7 @@ describe('kubelet-serving', () => {
     expect(line(findings.at(-1)!)).toBe(
       'own-names entitlement unknown: the names were not compared with a Node',
     )
-    expect(reason).toBe('requester: "ann" asks for "system:node:node-1"')
+    expect(reason).toBe('requester: "ann" requests the identity of "system:node:node-1"')
     expect(facts.lookups).toEqual([])
   })
 
@@ -335,7 +335,7 @@ describe('kubelet-serving', () => {
       servingRequest(),
       cluster,
     )
-    expect(limited.map(line)).toContain("lifetime entitlement met: the signer's, as nothing is asked for")
+    expect(limited.map(line)).toContain('lifetime entitlement met: not set: the signer decides')
     const one = serving({ subjectAltNames: { dns: ['node-1'] } })
     expect((await findingsOf(kubeletServingPolicy({ maxNames: 1 }), one, cluster)).map(line)).toContain(
       'name-count entitlement met: 1 name',
@@ -349,31 +349,31 @@ describe('kubelet-serving', () => {
     [
       'no Node is known',
       { addresses: cluster.addresses! },
-      'node-exists identity unknown: the addresses of Node "node-1" are not known',
+      'node-exists identity unknown: the addresses of Node "node-1" are unknown',
       /^kubectl get node node-1 -o yaml$/,
     ],
     [
       'there is no Node',
       { ...cluster, nodes: [] },
-      'node-exists identity unmet: there is no Node "node-1"',
+      'node-exists identity unmet: Node "node-1" does not exist',
       /wait until/,
     ],
     [
       'nothing is known of the cluster',
       { nodes: [node] },
-      'no-cluster-address entitlement unknown: the addresses of API servers and services are not known',
+      'no-cluster-address entitlement unknown: the addresses of API servers and Services are unknown; you can set both under cluster: in the policy',
       /kubectl get servicecidrs/,
     ],
     [
       'a name is that of an API server',
       { ...cluster, addresses: { apiServers: ['NODE-1', '2001:DB8:0::7'], serviceCidrs: [] } },
-      'no-cluster-address entitlement unmet: "node-1", "2001:db8::7" belongs to an API server or a service',
+      'no-cluster-address entitlement unmet: "node-1", "2001:db8::7" belongs to an API server or a Service',
       /deny it/,
     ],
     [
       'an address is that of a service',
       { ...cluster, addresses: { apiServers: [], serviceCidrs: ['10.1.0.0/24'] } },
-      'no-cluster-address entitlement unmet: "10.1.0.7" belongs to an API server or a service',
+      'no-cluster-address entitlement unmet: "10.1.0.7" belongs to an API server or a Service',
       /deny it/,
     ],
     [
@@ -385,8 +385,8 @@ describe('kubelet-serving', () => {
     [
       'the Node has no such name, and the kubelet serves nothing',
       { ...cluster, nodes: [{ ...node, addresses: node.addresses.slice(1) }] },
-      'own-names entitlement unmet: "node-1" is none of the addresses of Node "node-1", and the kubelet serves no certificate',
-      /^compare: kubectl get node node-1/,
+      'own-names entitlement unmet: "node-1" is not an address of Node "node-1", and the kubelet serves no certificate',
+      /^kubectl get node node-1/,
     ],
     [
       'the Node has no such name, and nothing is known of what the kubelet serves',
@@ -394,8 +394,8 @@ describe('kubelet-serving', () => {
         nodes: [{ ...node, addresses: node.addresses.slice(1) }],
         addresses: cluster.addresses!,
       },
-      'own-names entitlement unknown: "node-1" is none of the addresses of Node "node-1", and the certificate that the kubelet serves is not known',
-      /^compare: kubectl get node node-1/,
+      'own-names entitlement unknown: "node-1" is not an address of Node "node-1", and the certificate that the kubelet serves is unknown',
+      /^kubectl get node node-1/,
     ],
     [
       'the Node has an address as a name alone',
@@ -408,14 +408,14 @@ describe('kubelet-serving', () => {
           },
         ],
       },
-      'own-names entitlement unmet: "10.1.0.7", "2001:db8::7" is none of the addresses of Node "node-1", and the kubelet serves no certificate',
-      /^compare: /,
+      'own-names entitlement unmet: "10.1.0.7", "2001:db8::7" is not an address of Node "node-1", and the kubelet serves no certificate',
+      /^kubectl get node/,
     ],
     [
       'the Node has its names as a type that is none',
       { ...cluster, nodes: [{ ...node, addresses: node.addresses.map((one) => ({ ...one, type: 'x' })) }] },
-      'own-names entitlement unmet: "node-1", "node-1.nodes.example.com", "10.1.0.7", "2001:db8::7" is none of the addresses of Node "node-1", and the kubelet serves no certificate',
-      /^compare: /,
+      'own-names entitlement unmet: "node-1", "node-1.nodes.example.com", "10.1.0.7", "2001:db8::7" is not an address of Node "node-1", and the kubelet serves no certificate',
+      /^kubectl get node/,
     ],
   ])('a lookup: %s', async (_, around, expected, next) => {
     const found = unmetOf(await findingsOf(kubeletServingPolicy(), names, around))
@@ -427,20 +427,20 @@ describe('kubelet-serving', () => {
     [
       'node',
       { ...cluster, nodes: [{ ...node, addresses: node.addresses.slice(1) }] },
-      'own-names entitlement unmet: "node-1" is none of the addresses of Node "node-1"',
-      "compare: kubectl get node node-1 -o jsonpath='{.status.addresses}'",
+      'own-names entitlement unmet: "node-1" is not an address of Node "node-1"',
+      "kubectl get node node-1 -o jsonpath='{.status.addresses}'",
     ],
     [
       'served',
       { nodes: [node], addresses: cluster.addresses! },
-      'own-names entitlement unknown: the certificate that the kubelet serves is not known',
+      'own-names entitlement unknown: the certificate that the kubelet serves is unknown',
       'kcert probe node-1:10250',
     ],
     [
       'served',
       cluster,
       'own-names entitlement unmet: the kubelet serves no certificate',
-      'approve by hand once the names are seen to be right: kcert csr approve csr-7x2lq',
+      'compare the names with the machine, then approve it by name: kcert csr approve csr-7x2lq',
     ],
   ])('names from %s alone', async (source, around, expected, next) => {
     const found = unmetOf(await findingsOf(kubeletServingPolicy({ names: source }), names, around))
@@ -453,7 +453,7 @@ describe('kubelet-serving', () => {
     expect(decision).toBe('ignore')
     expect(unmetOf(findings).map((one) => [line(one), one.next])).toEqual([
       [
-        'no-other-node entitlement unknown: whether another Node has "node-1" is not known',
+        'no-other-node entitlement unknown: kcert could not check whether another Node has "node-1"',
         'kubectl get nodes -o wide',
       ],
     ])
@@ -498,7 +498,7 @@ describe('kubelet-client', () => {
       clientRequest(),
       may,
       [
-        'requester identity met: "system:node:node-1" asks for itself',
+        'requester identity met: "system:node:node-1" requests its own identity',
         'access-review entitlement met: RBAC lets "system:node:node-1" create selfnodeclient',
       ],
     ],
@@ -509,7 +509,7 @@ describe('kubelet-client', () => {
       [
         'requester identity met: "system:bootstrap:abcdef" bootstraps a node',
         'access-review entitlement met: RBAC lets "system:bootstrap:abcdef" create nodeclient',
-        'new-node entitlement met: there is no Node "node-1" yet',
+        'new-node entitlement met: Node "node-1" does not exist yet',
       ],
     ],
     [
@@ -519,7 +519,7 @@ describe('kubelet-client', () => {
       [
         'requester identity met: "system:bootstrap:abcdef" bootstraps a node',
         'access-review entitlement met: RBAC lets "system:bootstrap:abcdef" create nodeclient',
-        'new-node entitlement unmet: there is a Node "node-1" already',
+        'new-node entitlement unmet: Node "node-1" exists already; if the machine is being set up again, delete the Node first',
       ],
     ],
     [
@@ -529,7 +529,7 @@ describe('kubelet-client', () => {
       [
         'requester identity met: "system:bootstrap:abcdef" bootstraps a node',
         'access-review entitlement met: RBAC lets "system:bootstrap:abcdef" create nodeclient',
-        'new-node entitlement unknown: whether there is a Node "node-1" is not known',
+        'new-node entitlement unknown: kcert could not check whether Node "node-1" exists',
       ],
     ],
     [
@@ -537,7 +537,7 @@ describe('kubelet-client', () => {
       clientRequest(),
       { allowed: [] },
       [
-        'requester identity met: "system:node:node-1" asks for itself',
+        'requester identity met: "system:node:node-1" requests its own identity',
         'access-review entitlement unmet: RBAC does not let "system:node:node-1" create selfnodeclient or nodeclient',
       ],
     ],
@@ -548,15 +548,15 @@ describe('kubelet-client', () => {
       [
         'requester identity met: "eve" bootstraps a node',
         'access-review entitlement unmet: RBAC does not let "eve" create nodeclient',
-        'new-node entitlement met: there is no Node "node-1" yet',
+        'new-node entitlement met: Node "node-1" does not exist yet',
       ],
     ],
     [
-      'a node asks for another',
+      'a node requests another',
       clientRequest({ username: 'system:node:node-2' }),
       may,
       [
-        'requester identity unmet: "system:node:node-2" asks for "system:node:node-1"',
+        'requester identity unmet: "system:node:node-2" requests the identity of "system:node:node-1"',
         'access-review entitlement unknown: not checked, because another rule is broken',
       ],
     ],
@@ -565,9 +565,9 @@ describe('kubelet-client', () => {
       clientRequest({ username: undefined as never, groups: [] }),
       { nodes: [] },
       [
-        'requester identity unknown: who asks is not known',
-        'access-review entitlement unknown: whether RBAC lets whoever asks create nodeclient is not known',
-        'new-node entitlement met: there is no Node "node-1" yet',
+        'requester identity unknown: the requester is unknown',
+        'access-review entitlement unknown: kcert could not check whether RBAC lets the requester create nodeclient',
+        'new-node entitlement met: Node "node-1" does not exist yet',
       ],
     ],
   ])('%s', async (_, object, around, expected) => {
@@ -588,7 +588,7 @@ describe('kubelet-client', () => {
 
   test('RBAC that cannot be asked is said of the one who asks', async () => {
     expect((await linesOf(clientRequest(bootstrap))).at(-1)).toBe(
-      'access-review entitlement unknown: whether RBAC lets "system:bootstrap:abcdef" create nodeclient is not known',
+      'access-review entitlement unknown: kcert could not check whether RBAC lets "system:bootstrap:abcdef" create nodeclient',
     )
   })
 
@@ -599,14 +599,12 @@ describe('kubelet-client', () => {
       )
     const boot = clientRequest(bootstrap)
     expect(await nextOf(boot, { nodes: [] })).toEqual([
-      'ask: kubectl auth can-i create certificatesigningrequests.certificates.k8s.io --subresource=nodeclient --as=system:bootstrap:abcdef --as-group=system:bootstrappers',
+      'kubectl auth can-i create certificatesigningrequests.certificates.k8s.io --subresource=nodeclient --as=system:bootstrap:abcdef --as-group=system:bootstrappers',
     ])
     expect(await nextOf(boot, may)).toEqual(['kubectl get node node-1'])
-    expect(await nextOf(boot, { ...may, nodes: [node] })).toEqual([
-      'where the node is being set up anew, delete it first: kubectl delete node node-1',
-    ])
+    expect(await nextOf(boot, { ...may, nodes: [node] })).toEqual(['kubectl delete node node-1'])
     expect(await nextOf(clientRequest(), { allowed: [] })).toEqual([
-      "bind the requester's group to the ClusterRole system:certificates.k8s.io:certificatesigningrequests:selfnodeclient, where it should have this right",
+      "bind the requester's group to the ClusterRole system:certificates.k8s.io:certificatesigningrequests:selfnodeclient if it should have this right",
     ])
   })
 

@@ -46,11 +46,11 @@ describe('the question to RBAC', () => {
   test('that nobody could ask is a command of kubectl, with the subresource apart and all groups', async () => {
     const { findings } = await ask(clientRequest(bootstrap), {})
     expect(findings.find(({ id }) => id === 'access-review')?.next).toBe(
-      'ask: kubectl auth can-i create certificatesigningrequests.certificates.k8s.io --subresource=nodeclient --as=system:bootstrap:abcdef --as-group=system:bootstrappers --as-group=system:bootstrappers:kubeadm:default-node-token',
+      'kubectl auth can-i create certificatesigningrequests.certificates.k8s.io --subresource=nodeclient --as=system:bootstrap:abcdef --as-group=system:bootstrappers --as-group=system:bootstrappers:kubeadm:default-node-token',
     )
     const drafted = await ask(clientRequest({ username: undefined as never, groups: [] }), {})
     expect(drafted.findings.find(({ id }) => id === 'access-review')).toMatchObject({
-      detail: 'whether RBAC lets whoever asks create nodeclient is not known',
+      detail: 'kcert could not check whether RBAC lets the requester create nodeclient',
       next: expect.stringMatching(/--subresource=nodeclient --as=USER$/),
     })
   })
@@ -111,7 +111,7 @@ describe('for new nodes only', () => {
   })
 })
 
-test('a node asks for no other node, even where RBAC would let it', async () => {
+test('a node requests no other node, even where RBAC would let it', async () => {
   const { decision, facts, duties } = await ask(clientRequest({ username: 'system:node:node-2' }), {
     allowed: ['system:node:node-2 nodeclient'],
   })

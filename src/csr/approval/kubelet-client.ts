@@ -93,5 +93,8 @@ async function newNodeFinding({ request }: Candidate, facts: ApprovalFacts): Pro
       commandLine`kubectl get node ${name}`,
     )
   const next = commandLine`kubectl delete node ${name}`
-  return unmet(`Node ${quoted(name)} exists already; if the machine is being set up again, delete the Node first`, next)
+  return unmet(
+    `Node ${quoted(name)} exists already; if the machine is being set up again, delete the Node first`,
+    next,
+  )
 }

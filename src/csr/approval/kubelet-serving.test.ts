@@ -83,7 +83,7 @@ describe('a name that belongs to others is refused also when the Node says that 
     const value = Buffer.from('300c82066e6f64652d3188022a03', 'hex')
     const object = asking({ subjectAltNames: {}, extensions: [{ oid: '2.5.29.17', value }] })
     expect((await verdictOn(object, { nodes: [nodeWith({ dns: ['node-1'] })] })).reason).toMatch(
-      /^plain-names: "registeredID:1\.2\.3" is of a kind/,
+      /^plain-names: "registeredID:1\.2\.3" is of a type/,
     )
   })
 
@@ -114,7 +114,7 @@ describe('a name that belongs to others is refused also when the Node says that 
     const { decision, reason } = await verdictOn(object, { nodes: [nodeWith({ ip: ['10.1.0.7'] })] })
     expect([decision, reason]).toEqual([
       'ignore',
-      'no-special-address: "10.1.0.7" is an address that no node has for itself alone',
+      'no-special-address: "10.1.0.7" is an address that no single node owns',
     ])
   })
 })
@@ -328,7 +328,7 @@ describe('the certificate that the kubelet serves now', () => {
     expect((await verdictOn(servingRequest(), { nodes: [bare], served: served! })).decision).toBe('ignore')
   })
 
-  test('is not asked for where the Node has all the names', async () => {
+  test('is not set where the Node has all the names', async () => {
     const facts = fakeFacts({ ...quiet, nodes: [nodeWith(nodeNames)] })
     expect((await decide(servingRequest(), [kubeletServingPolicy()], facts)).decision).toBe('approve')
     expect(facts.lookups).not.toContain('readServedCertificate')

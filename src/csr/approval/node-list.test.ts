@@ -36,7 +36,7 @@ test.each([
   const refused = readNodes(text, 'nodes.json').catch((error: unknown) => error)
   expect(await refused).toMatchObject({
     code: 'KCERT_MANIFEST_MALFORMED',
-    message: 'nodes.json holds no Nodes',
+    message: 'nodes.json contains no Nodes',
     why,
     next: 'kubectl get nodes -o json > nodes.json',
   })

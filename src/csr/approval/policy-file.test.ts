@@ -200,7 +200,7 @@ describe('built-in policies in a file', () => {
       'p',
     )
     const { reason } = await decide(servingRequest({ request }), policies, facts())
-    expect(reason).toBe('no-cluster-name: "node-1.cluster.local" is a name of the cluster')
+    expect(reason).toBe('no-cluster-name: "node-1.cluster.local" is a cluster-internal name')
   })
 })
 
@@ -216,19 +216,19 @@ describe('a faulty policy file', () => {
       'an unknown built-in',
       'rules:\n- builtin: kubelet\n',
       'policy.yaml line 4: rules[0]',
-      /no built-in policy "kubelet"/,
+      /unknown built-in policy "kubelet"/,
     ],
     ...['approve', 'deny'].map((decision): [string, string, string, RegExp] => [
       `an unknown built-in that decides to ${decision}`,
       `rules:\n- {builtin: kubelet, decision: ${decision}}\n`,
       'policy.yaml line 4: rules[0]',
-      /no built-in policy "kubelet"/,
+      /unknown built-in policy "kubelet"/,
     ]),
     ...['null', 'kubelet-client', '7', '[kubelet-client]'].map((rule): [string, string, string, RegExp] => [
       `${rule} as a rule`,
       `rules:\n- ${rule}\n`,
       'policy.yaml line 4: rules[0]',
-      /either "builtin" or/,
+      /needs "builtin"/,
     ]),
     [
       'a field of the cluster misspelled',
@@ -236,12 +236,7 @@ describe('a faulty policy file', () => {
       'policy.yaml line 3: cluster.domains',
       /unknown field "domains"; did you mean "domain"/,
     ],
-    [
-      'a rule that decides nothing',
-      'rules:\n- name: x\n',
-      'policy.yaml line 4: rules[0]',
-      /either "builtin" or/,
-    ],
+    ['a rule that decides nothing', 'rules:\n- name: x\n', 'policy.yaml line 4: rules[0]', /needs "builtin"/],
     [
       'no signer',
       'rules:\n- {name: x, decision: approve}\n',
@@ -252,7 +247,7 @@ describe('a faulty policy file', () => {
       'a range that is none',
       'rules:\n- builtin: kubelet-serving\n  cidrs:\n  - 10.0.0.0/40\n',
       'policy.yaml line 6: rules[0].cidrs[0]',
-      /"10\.0\.0\.0\/40" is no range/,
+      /"10\.0\.0\.0\/40" is not a range/,
     ],
     [
       'a usage that is none',
@@ -264,14 +259,14 @@ describe('a faulty policy file', () => {
       'an unknown placeholder',
       'rules:\n- {name: x, decision: approve, signerNames: [a.b/c], dnsNames: ["{pod}.x"]}\n',
       'policy.yaml line 4: rules[0].dnsNames[0]',
-      /"\{pod\}\.x" has a placeholder that is none of \{username\}, \{namespace\}, \{serviceaccount\}, \{node\}$/,
+      /"\{pod\}\.x" has an unknown placeholder; known are \{username\}, \{namespace\}, \{serviceaccount\}, \{node\}$/,
     ],
     ...['"*.example.com"', 'a b.example.com', 'example.com.', 'example..com'].map(
       (suffix): [string, string, string, RegExp] => [
         `the end of a DNS name that is none, ${suffix},`,
         `rules:\n- builtin: kubelet-serving\n  dnsSuffixes: [${suffix}]\n`,
         'policy.yaml line 5: rules[0].dnsSuffixes[0]',
-        /is no end of a DNS name such as/,
+        /is not a DNS suffix such as/,
       ],
     ),
     [
@@ -297,7 +292,7 @@ describe('a faulty policy file', () => {
       'two rules of one name',
       'rules:\n- builtin: kubelet-client\n- builtin: kubelet-client\n',
       'policy.yaml',
-      /two rules are called "kubelet-client"/,
+      /two rules have the name "kubelet-client"/,
     ],
     ['two documents', 'rules: []\n---\na: b\n', 'policy.yaml', /2 documents/],
     ['broken YAML', 'rules: [\n', 'policy.yaml line', /./],
@@ -311,8 +306,8 @@ describe('a faulty policy file', () => {
   })
 
   test.each([
-    ['', 'policy.yaml', 'it has 0 documents, and a policy is one'],
-    ['null\n', 'policy.yaml', 'it has 0 documents, and a policy is one'],
+    ['', 'policy.yaml', 'it has 0 documents, and a policy file has one'],
+    ['null\n', 'policy.yaml', 'it has 0 documents, and a policy file has one'],
     ['kubelet-client\n', 'policy.yaml line 1', 'expected fields such as apiVersion and kind'],
   ])('the file %j is refused', async (text, message, why) => {
     await expect(readPolicies(text, 'policy.yaml')).rejects.toMatchObject({

@@ -45,7 +45,9 @@ const maxNames = v.optional(
     v.number(),
     v.integer('is not a whole number'),
     v.minValue(1, 'must be at least 1'),
-    v.description('maximum number of DNS names, IP addresses, email addresses and URIs together (default: no limit)'),
+    v.description(
+      'maximum number of DNS names, IP addresses, email addresses and URIs together (default: no limit)',
+    ),
   ),
 )
 const name = v.optional(described(text, 'shown in decisions and in the condition of the object'))
@@ -102,7 +104,10 @@ const ruleFields = {
     v.description('patterns; "*" stops at a slash'),
   ),
   usernames: patterns('patterns of spec.username; "*" stops at a colon'),
-  groups: list(text, 'compared with spec.groups: exact names in an approving rule, patterns in a denying one'),
+  groups: list(
+    text,
+    'compared with spec.groups: exact names in an approving rule, patterns in a denying one',
+  ),
   commonNames: patterns('patterns of the common name'),
   organizations: patterns('patterns of the organizations (groups) in the subject'),
   dnsNames: patterns('patterns of DNS names; "*" stops at a dot'),
@@ -135,7 +140,10 @@ export const denySchema = described(
 
 export const clusterSchema = v.strictObject({
   domain: v.optional(described(dnsSuffix, "DNS domain of the cluster's Services (default: cluster.local)")),
-  apiServers: list(text, 'names and addresses of API servers and load balancers, which no kubelet may request'),
+  apiServers: list(
+    text,
+    'names and addresses of API servers and load balancers, which no kubelet may request',
+  ),
   serviceCidrs: list(cidr, 'IP ranges of Services, which no kubelet may request'),
 })
 

@@ -50,7 +50,10 @@ function nodeFinding(name: string, node: NodeFacts | 'absent' | undefined): Find
   const observe = commandLine`kubectl get node ${name} -o yaml`
   if (node === undefined) return unknown(`the addresses of Node ${quoted(name)} are unknown`, observe)
   if (node !== 'absent') return met(`Node ${quoted(name)} exists`)
-  return unmet(`Node ${quoted(name)} does not exist`, 'wait until the kubelet registers its Node; it then submits a new request')
+  return unmet(
+    `Node ${quoted(name)} does not exist`,
+    'wait until the kubelet registers its Node; it then submits a new request',
+  )
 }
 
 async function ownNamesFinding(
@@ -140,9 +143,11 @@ async function clusterFinding(
   const isSpelledOut = apiServers.length > 0 && serviceCidrs.length > 0
   const cluster = (await facts.readClusterAddresses()) ?? (isSpelledOut ? nothingMore : undefined)
   if (cluster === undefined) {
-    const next =
-      'kubectl get servicecidrs; kubectl get endpoints kubernetes'
-    return unknown('the addresses of API servers and Services are unknown; you can set both under cluster: in the policy', next)
+    const next = 'kubectl get servicecidrs; kubectl get endpoints kubernetes'
+    return unknown(
+      'the addresses of API servers and Services are unknown; you can set both under cluster: in the policy',
+      next,
+    )
   }
   const ranges = [...serviceCidrs, ...cluster.serviceCidrs.flatMap((text) => parseCidr(text) ?? [])]
   // A control-plane node has the address of its own API server. The label that says so is one that kubelets cannot set.

@@ -61,7 +61,7 @@ describe("a user's rule", () => {
 
   test('says of each of its lists what it allows', async () => {
     expect((await findingsOf(userRulePolicy(rule), asking(within))).slice(9).map(line)).toEqual([
-      'requester identity met: "ann" is one of the rule\'s users',
+      'requester identity met: "ann" is a user of the rule',
       'common-name entitlement met: the rule allows "web.apps"',
       'organization entitlement met: the rule allows "team", "team:a"',
       'dns-names entitlement met: the rule allows "WEB.example.com"',
@@ -78,12 +78,12 @@ describe("a user's rule", () => {
     const bare = { name: 'web', decision: 'approve', signerNames: ['*/*'], groups: ['ops'] } as const
     expect((await findingsOf(userRulePolicy(bare), asking({ subject: {} }))).slice(9).map(line)).toEqual([
       'requester identity met: "ann" is in group "ops"',
-      'common-name entitlement met: none asked for',
-      'organization entitlement met: none asked for',
-      'dns-names entitlement met: none asked for',
-      'ip-addresses entitlement met: none asked for',
-      'emails entitlement met: none asked for',
-      'uris entitlement met: none asked for',
+      'common-name entitlement met: none requested',
+      'organization entitlement met: none requested',
+      'dns-names entitlement met: none requested',
+      'ip-addresses entitlement met: none requested',
+      'emails entitlement met: none requested',
+      'uris entitlement met: none requested',
       'usages entitlement unmet: the rule does not allow "client auth"',
       'lifetime entitlement met: the rule sets no limit',
     ])
@@ -129,7 +129,7 @@ describe("a user's rule", () => {
     const found = unmetOf(await findingsOf(userRulePolicy(rule), asking(description, fields)))
     expect(found.map((one) => one.id)).toEqual([id])
     expect(found[0]!.next).toBe(
-      `add what is right to ${field} of the rule, or create a new request without it`,
+      `add allowed values to ${field} of the rule, or create a new request without them`,
     )
   })
 
@@ -174,7 +174,7 @@ describe("a user's rule", () => {
   })
 
   test.each([
-    [undefined, 'unmet', 'no lifetime is asked for, and the rule allows 3600 s'],
+    [undefined, 'unmet', 'expirationSeconds is not set, and the rule allows 3600 s'],
     [3601, 'unmet', '3601 s is more than 3600 s'],
     [3599, 'met', '3599 s'],
   ])('a lifetime of %s: %s', async (expirationSeconds, outcome, detail) => {
@@ -187,10 +187,10 @@ describe("a user's rule", () => {
   test.each<[Partial<SigningRequest>, string]>([
     [{ signerName: 'example.org/web' }, 'it is for another signer'],
     [{ signerName: 'example.com/a/b' }, 'it is for another signer'],
-    [{ username: undefined as never }, 'who asks is not known'],
-    [{ username: 'bob', groups: ['x'] }, '"bob" is none of the rule\'s users'],
-    [{ username: '', groups: [] }, '"" is none of the rule\'s users'],
-    [{ username: 'x:ann:b', groups: [] }, '"x:ann:b" is none of the rule\'s users'],
+    [{ username: undefined as never }, 'the requester is unknown'],
+    [{ username: 'bob', groups: ['x'] }, '"bob" is not a user of the rule'],
+    [{ username: '', groups: [] }, '"" is not a user of the rule'],
+    [{ username: 'x:ann:b', groups: [] }, '"x:ann:b" is not a user of the rule'],
   ])('%j is none of its business', async (fields, reason) => {
     const object = { ...asking({ subject: {} }), ...fields }
     expect(await userRulePolicy(rule).evaluate(candidateOf(object), fakeFacts({}))).toEqual({
@@ -207,7 +207,7 @@ describe("a user's rule", () => {
     const object = asking({ subject: {} }, { username: 'bob' })
     expect(await userRulePolicy(users).evaluate(candidateOf(object), fakeFacts({}))).toMatchObject({
       applies: false,
-      reason: '"bob" is none of the rule\'s users',
+      reason: '"bob" is not a user of the rule',
     })
   })
 
@@ -247,7 +247,7 @@ describe("a user's rule", () => {
     ])('%j: %s', async (fields, isDenied) => {
       const { policy, applies, decision, reason, findings } = await evaluate(fields)
       expect([policy, applies, decision]).toEqual(['no', isDenied, isDenied ? 'deny' : 'ignore'])
-      expect(reason).toBe(isDenied ? 'not-no: the rule "no" denies it' : 'it is not what the rule denies')
+      expect(reason).toBe(isDenied ? 'not-no: the rule "no" denies it' : 'the rule does not match it')
       expect(findings.map(line)).toEqual(
         isDenied ? ['not-no entitlement unmet: the rule "no" denies it'] : [],
       )

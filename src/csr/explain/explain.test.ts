@@ -144,7 +144,7 @@ const rows: readonly Row[] = [
         condition('Failed', 5, 'SignerValidationFailure', 'usages did not match'),
       ],
     }),
-    says: /SignerValidationFailure: usages did not match; it wants usage client auth/,
+    says: /SignerValidationFailure: usages did not match; it requires usage client auth/,
   },
   {
     id: 'certificate-unreadable',
@@ -174,7 +174,7 @@ const rows: readonly Row[] = [
     id: 'no-such-signer',
     verdict: 'stuck',
     object: user({ signerName: 'kubernetes.io/kube-apiserver' }),
-    says: /no signer of Kubernetes is called "kubernetes.io\/kube-apiserver"/,
+    says: /Kubernetes has no signer "kubernetes.io\/kube-apiserver"/,
   },
   {
     id: 'name-passed-over',
@@ -191,14 +191,14 @@ const rows: readonly Row[] = [
     id: 'would-fail',
     verdict: 'stuck',
     object: servingRequest({ ...made, usages: ['digital signature', 'client auth'] }),
-    says: /do not approve it, it would fail for good: it wants usages digital signature and server auth/,
+    says: /do not approve it: it would fail permanently: it requires usages digital signature and server auth/,
   },
   {
     id: 'node-asks-for-another',
     verdict: 'stuck',
     object: clientRequest({ ...made, username: 'system:node:node-2' }),
     cluster: { manager: alive, allowed: ['system:node:node-2 nodeclient'] },
-    says: /"system:node:node-2" asks for the identity of "system:node:node-1"/,
+    says: /"system:node:node-2" requests the identity of "system:node:node-1"/,
     command: 'kcert csr deny csr-7x2lq',
   },
   {
@@ -206,7 +206,7 @@ const rows: readonly Row[] = [
     verdict: 'stuck',
     object: clientRequest(bootstrapper),
     cluster: { manager: alive, allowed: [] },
-    says: /nothing gives "system:bootstrap:abcdef" .* this right/,
+    says: /no binding gives "system:bootstrap:abcdef" .* this right/,
     command:
       'kubectl create clusterrolebinding kubeadm:node-autoapprove-bootstrap --clusterrole=system:certificates.k8s.io:certificatesigningrequests:nodeclient --group=system:bootstrappers:kubeadm:default-node-token',
   },
@@ -215,7 +215,7 @@ const rows: readonly Row[] = [
     verdict: 'stuck',
     object: clientRequest(bootstrapper),
     cluster: { manager: alive },
-    says: /could not be asked/,
+    says: /kcert could not check that/,
     command:
       'kubectl auth can-i create certificatesigningrequests.certificates.k8s.io --subresource=nodeclient --as=system:bootstrap:abcdef --as-group=system:bootstrappers --as-group=system:bootstrappers:kubeadm:default-node-token --as-group=system:authenticated',
   },
@@ -227,7 +227,7 @@ const rows: readonly Row[] = [
       manager: { renewedAt: new Date('2026-11-21T09:10:00Z'), holder: 'cp-1_5b1c' },
       allowed: ['system:bootstrap:abcdef nodeclient'],
     },
-    says: /renewed last at 2026-11-21T09:10:00Z by cp-1_5b1c/,
+    says: /last renewed at 2026-11-21T09:10:00Z by cp-1_5b1c/,
   },
   {
     id: 'approver-off',
@@ -260,7 +260,7 @@ const rows: readonly Row[] = [
     verdict: 'stuck',
     object: user(),
     cluster: { approvers: [] },
-    says: /a person decides, by hand; no program has the right to approve/,
+    says: /a person must decide; no program may approve/,
     command: 'kcert csr approve ann',
   },
   {
@@ -275,7 +275,7 @@ const rows: readonly Row[] = [
     verdict: 'stuck',
     object: user({ usages: ['server auth'], ...approvedNow }),
     cluster: { manager: alive },
-    says: /refuse it for good/,
+    says: /refuse it permanently/,
   },
   {
     id: 'signer-down',
@@ -291,7 +291,7 @@ const rows: readonly Row[] = [
     cluster: {
       manager: { ...alive, commandLine: ['--controllers=*,-certificatesigningrequest-signing-controller'] },
     },
-    says: /switches its signers off/,
+    says: /disables its signers/,
   },
   {
     id: 'signer-not-configured',
@@ -306,7 +306,7 @@ const rows: readonly Row[] = [
     verdict: 'waiting',
     object: user(approvedNow),
     cluster: { manager: alive },
-    says: /approved just now/,
+    says: /approved a moment ago/,
     command: 'kcert csr fetch ann --wait 1m --out ann.crt',
   },
   {
@@ -321,7 +321,7 @@ const rows: readonly Row[] = [
     verdict: 'stuck',
     object: service(approvedLongAgo),
     cluster: { signers: [] },
-    says: /no program has the right to sign for "example.com\/serving"/,
+    says: /no program has the RBAC right to sign for "example.com\/serving"/,
     command: 'kcert ca sign --csr my-svc.my-namespace --ca ca.pem --ca-key ca-key.pem',
   },
   {
@@ -329,13 +329,13 @@ const rows: readonly Row[] = [
     verdict: 'stuck',
     object: service(approvedLongAgo),
     cluster: { signers: [{ kind: 'ServiceAccount', name: 'signer/signer' }] },
-    says: /these have the right: ServiceAccount signer\/signer/,
+    says: /these programs may sign: ServiceAccount signer\/signer/,
   },
   {
     id: 'removed-soon',
     verdict: 'issued',
     object: user({ ...approvedLongAgo, certificate: certificateFor(someKey) }),
-    says: /an hour after the approval, once issued: from 2026-11-21T10:30:00Z/,
+    says: /an hour after the approval, once issued: at 2026-11-21T10:30:00Z/,
     command: 'kcert csr fetch ann',
   },
 ]

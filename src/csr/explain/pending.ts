@@ -85,8 +85,7 @@ export const pendingCauses: readonly CauseRow[] = [
   {
     id: 'approver-off',
     holds: soundFor(kubeletClient, (situation) => isControllerOff(situation, 'approving')),
-    detail:
-      "the --controllers flag of kube-controller-manager disables its approver of kubelets' requests",
+    detail: "the --controllers flag of kube-controller-manager disables its approver of kubelets' requests",
     next: 'decide yourself, or enable csrapproving in --controllers',
     commands: decideByHand,
   },

@@ -77,10 +77,7 @@ const causes: readonly CauseRow<Situation>[] = [
     holds: (situation) => situation.request.state === 'pending' && isUnsigned(situation),
     detail: ({ request }) =>
       `no signer exists for ${quoted(request.signerName)}: Kubernetes up to 1.37 has no built-in signer for pod certificates`,
-    next: [
-      'set signerName of the podCertificate source in the pod to an installed signer',
-      again,
-    ].join('; '),
+    next: ['set signerName of the podCertificate source in the pod to an installed signer', again].join('; '),
     commands: podCommands,
   },
   {
