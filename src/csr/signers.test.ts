@@ -89,7 +89,7 @@ test('every rule says what it wants and what to change', () => {
       .rules.map(({ wants }) => wants)
       .slice(1, 5),
   ).toEqual([
-    'not a DNS names among the alternative names',
+    'no DNS names in the SANs',
     'no email addresses in the SANs',
     'no IP addresses in the SANs',
     'no URIs in the SANs',

@@ -138,8 +138,8 @@ describe('what is meant', () => {
   })
 
   test.each<[Partial<DecisionSettings>, Act, string]>([
-    [{}, 'approve', 'name a request of the list: kcert csr list; kcert csr approve NAME'],
-    [{ names: [], file: [] }, 'deny', 'name a request of the list: kcert csr list; kcert csr deny NAME'],
+    [{}, 'approve', 'kcert csr list --pending'],
+    [{ names: [], file: [] }, 'deny', 'kcert csr list --pending'],
   ])('nothing named is refused: %j', (settings, act, next) => {
     expect(() => checkSettings(act, { ...nothing, ...settings })).toThrow(
       expect.objectContaining({ code: 'KCERT_USAGE', message: 'no request given', next }),

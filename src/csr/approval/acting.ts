@@ -132,8 +132,7 @@ export function withCondition(object: RequestObject, condition: ObjectCondition)
 export function differenceOf(evaluated: RequestObject, now: RequestObject): string | undefined {
   if (evaluated.metadata.uid === undefined || evaluated.metadata.uid !== now.metadata.uid)
     return 'another object has this name now'
-  if (evaluated.spec.request !== now.spec.request)
-    return 'its request changed after kcert checked it'
+  if (evaluated.spec.request !== now.spec.request) return 'its request changed after kcert checked it'
   // The API server never changes a specification: whoever answers so is not to be believed.
   const field = specFields.find(
     (key) => JSON.stringify(evaluated.spec[key]) !== JSON.stringify(now.spec[key]),
