@@ -92,7 +92,7 @@ function requesterOpen({ username }: SigningRequest): Finding[] {
   const who =
     username === undefined
       ? 'the requester is unknown'
-      : `kcert cannot verify that ${quoted(username)} is who the request says`
+      : `not verified: ${quoted(username)} is who the request says`
   return [
     approvalRule('requester', 'identity').unknown(
       who,

@@ -250,7 +250,7 @@ function manyOf(flags: FetchFlags) {
   const { 'out-dir': folder, output } = flags
   if (single !== undefined || output === 'manifest')
     throw new KcertError('KCERT_USAGE', `${single ? `--${single}` : '-o manifest'} is for one certificate`, {
-      why: 'kcert fetches many, one file each',
+      why: 'many certificates are fetched to one file each',
       next: 'kcert csr fetch --help',
     })
   if (folder) return { folder, output }
