@@ -34,24 +34,36 @@ export function canAsk({ stdinIsTerminal, stderr }: Context): boolean {
   return stdinIsTerminal && stderr.isTTY === true
 }
 
-/** Returns what asks on this terminal. Questions go to standard error: standard output is the answer's. */
-export async function terminalAsker({ stdin, stderr }: Context): Promise<Asker> {
+type Ask = <Answer>(question: object) => Promise<Answer>
+
+/** Returns what asks one question of inquirer. Questions go to standard error: standard output is the answer's. */
+async function askOn({ stdin, stderr }: Context): Promise<Ask> {
   const { default: inquirer } = await import('inquirer')
   const prompt = inquirer.createPromptModule({ input: stdin, output: stderr })
-  const ask = async (question: object): Promise<string> => {
+  return async <Answer>(question: object): Promise<Answer> => {
     try {
       const answers = await prompt([{ ...question, name: 'answer' }] as never)
-      return (answers as { answer: string }).answer
+      return (answers as { answer: Answer }).answer
     } catch (error) {
       if ((error as Error).name === 'ExitPromptError') throw new DeclinedError('declined')
       throw error
     }
   }
+}
+
+/** Returns what asks on this terminal. */
+export async function terminalAsker(context: Context): Promise<Asker> {
+  const ask: Ask = await askOn(context)
   return {
     text: async ({ message, fault, default: preset }) => {
       const validate = (answer: string): true | string => fault?.(answer.trim()) ?? true
       return (
-        await ask({ type: 'input', message, validate, ...(preset === undefined ? {} : { default: preset }) })
+        await ask<string>({
+          type: 'input',
+          message,
+          validate,
+          ...(preset === undefined ? {} : { default: preset }),
+        })
       ).trim()
     },
     choice: ({ message, choices }) => ask({ type: 'select', message, choices }),
@@ -66,6 +78,14 @@ export async function answered(ask: () => Promise<boolean>): Promise<boolean> {
     if (error instanceof DeclinedError) return false
     throw error
   }
+}
+
+/** Asks for y or n in one line. Enter, Ctrl-C and Ctrl-D mean no. */
+export function confirm(context: Context, message: string): Promise<boolean> {
+  return answered(async () => {
+    const ask = await askOn(context)
+    return ask<boolean>({ type: 'confirm', message: printable(message), default: false })
+  })
 }
 
 /** True when the operator says yes; whoever leaves the question with Ctrl-C or Ctrl-D has said no. */

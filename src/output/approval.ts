@@ -40,6 +40,18 @@ export function renderDecisions(report: DecisionReport, view: View): string {
   ])
 }
 
+/** Returns a line for each request of a run whose table the operator has seen, and why some were not approved or denied. */
+export function renderActs({ requests }: DecisionReport, { paint }: View): string {
+  return joinSections([
+    requests.flatMap(({ name, outcome, reason, error }) => {
+      const [word, tone] = outcomes[outcome]
+      const isDone = outcome === 'approved' || outcome === 'denied' || outcome === 'already'
+      const line = `${printable(`certificatesigningrequest.certificates.k8s.io/${name}`)} ${paint.status[tone](word)}`
+      return [isDone ? line : `${line}: ${printable(reason)}`, ...adviceLines(error ?? {})]
+    }),
+  ])
+}
+
 /** Returns what an operator is asked to agree to. */
 export function renderProposal(report: DecisionReport, view: View): string {
   const proposed = report.requests.filter(({ outcome }) => outcome.startsWith('would-'))
@@ -53,17 +65,16 @@ export function renderProposal(report: DecisionReport, view: View): string {
 function requestTable(requests: readonly Decided[], view: View): string[] {
   if (requests.length === 0) return ['no pending requests']
   return table(view, requests, [
-    { title: 'NAME', cell: ({ name }) => name, shrinkTo: 12, cut: 'middle' },
+    // What an operator compares and copies is never shortened.
+    { title: 'NAME', cell: ({ name }) => name },
     saidColumn('OUTCOME', view.paint, ({ outcome }) => outcomes[outcome]),
-    { title: 'SIGNER', cell: ({ signerName = '' }) => signerName, shrinkTo: 14, cut: 'middle', dropRank: 2 },
-    { title: 'SUBJECT', cell: ({ request }) => request?.subject.text ?? '', shrinkTo: 16 },
+    { title: 'SIGNER', cell: ({ signerName = '' }) => signerName, dropRank: 2 },
+    { title: 'SUBJECT', cell: ({ request }) => request?.subject.text ?? '', dropRank: 1 },
+    { title: 'REQUESTER', cell: ({ username = '' }) => username },
     {
       title: 'SANS',
       cell: ({ request }) => (request ? altNameList(request.subjectAltNames).join(',') : ''),
-      shrinkTo: 12,
-      dropRank: 1,
     },
-    { title: 'REQUESTER', cell: ({ username = '' }) => username, shrinkTo: 12, cut: 'middle' },
   ])
 }
 
@@ -75,7 +86,11 @@ function needsObservation({ outcome, duties }: Decided): boolean {
 function detailLines(decided: Decided, view: View): string[] {
   const { paint, width } = view
   const { name, outcome, reason, duties, rules, error, groups, usages } = decided
-  const marked = rules.filter((rule) => rule.outcome !== 'met')
+  const isOpen = (duty: string): boolean =>
+    duties.some((one) => one.name === duty && one.outcome === 'unknown')
+  // A duty that could not be verified is shown by its open rules, in one entry.
+  const marked = rules.filter((rule) => rule.outcome !== 'met' && !isOpen(rule.duty ?? ''))
+  const openOf = (duty: string) => rules.filter((rule) => rule.duty === duty && rule.outcome === 'unknown')
   const widest = Math.max(...duties.map((duty) => duty.name.length), ...marked.map(({ id }) => id.length))
   const entry = (label: string, mark: string, text: string, next?: string): string[] => {
     const indent = ' '.repeat(widest + 13)
@@ -92,7 +107,13 @@ function detailLines(decided: Decided, view: View): string[] {
   return [
     `${paint.heading(printable(name))}: ${paint.status[tone](word)}: ${printable(reason)}`,
     ...(usages.length > 0 ? indentedLines(`usages: ${usages.join(', ')}${requester}`, '  ', view) : []),
-    ...(rules.length > 0 ? duties.flatMap((duty) => entry(duty.name, duty.outcome, duty.text)) : []),
+    ...(rules.length > 0
+      ? duties.flatMap((duty) => {
+          const open = duty.outcome === 'unknown' ? openOf(duty.name) : []
+          const text = open.length === 0 ? duty.text : open.map(({ detail }) => detail).join('; ')
+          return entry(duty.name, duty.outcome, text, outcome === 'approved' ? undefined : open[0]?.next)
+        })
+      : []),
     ...marked.flatMap(({ id, outcome: found, detail, next }) => entry(id, found, detail, next)),
     ...(error?.why === undefined ? [] : indentedLines(`why: ${error.why}`, '  ', view)),
     ...adviceLines({ next: error?.next }),

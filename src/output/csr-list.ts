@@ -2,14 +2,14 @@ import type { ClusterRequest, RequestList } from '../csr/request-report.ts'
 import { altNameList, shortName } from './names.ts'
 import type { Paint, Tone } from './paint.ts'
 import { joinSections } from './sections.ts'
-import { type Column, saidColumn, table } from './table.ts'
+import { type Column, saidColumn, table, tableWidth } from './table.ts'
 import { timeLeft } from './time.ts'
 import type { View } from './view.ts'
 
 /** Returns the requests as a table, and a line that counts them. */
 export function renderRequestList(list: RequestList, view: View): string {
   const columns = columnsAt(Date.parse(list.generatedAt), view.paint)
-  return renderList('CertificateSigningRequests', list, columns, view)
+  return renderList('CertificateSigningRequests', list, columnsThatFit(columns, list.requests, view), view)
 }
 
 interface Summarized<Request> {
@@ -28,22 +28,40 @@ export function renderList<Request>(
   return joinSections([table(view, list.requests, columns), [summaryText(list)]])
 }
 
+/** The columns of `kubectl get csr`, which always stay, then those for wider terminals. */
 function columnsAt(now: number, paint: Paint): Column<ClusterRequest>[] {
   return [
-    { title: 'NAME', cell: ({ name }) => name, shrinkTo: 12, cut: 'middle' },
+    { title: 'NAME', cell: ({ name }) => name },
     ageColumn,
+    { title: 'SIGNER', cell: ({ signerName }) => signerName, shrinkTo: 14, cut: 'middle' },
+    { title: 'REQUESTER', cell: ({ username }) => username ?? '' },
     saidColumn('CONDITION', paint, ({ condition, state }) => [condition, toneOf(state)]),
     {
       title: 'SUBJECT',
       cell: ({ request, fault = '' }) => (request === undefined ? `(${fault})` : shortName(request.subject)),
-      shrinkTo: 12,
+      dropRank: 1,
     },
-    { title: 'SANS', cell: namesCell, shrinkTo: 8, dropRank: 3 },
-    { title: 'USAGES', cell: ({ usages }) => usages.join(', '), shrinkTo: 8, dropRank: 2 },
-    { title: 'SIGNER', cell: ({ signerName }) => signerName, shrinkTo: 14, cut: 'middle' },
-    { title: 'REQUESTER', cell: ({ username }) => username ?? '', shrinkTo: 10, cut: 'middle', dropRank: 1 },
-    { title: 'DELETED IN', cell: ({ collected }) => removalText(collected?.after, now) },
+    { title: 'SANS', cell: namesCell, dropRank: 2 },
+    { title: 'DELETED IN', cell: ({ collected }) => removalText(collected?.after, now), dropRank: 3 },
+    { title: 'USAGES', cell: ({ usages }) => usages.join(', '), dropRank: 4 },
   ]
+}
+
+/** Returns the columns without those that would have others shortened; the one with the highest rank goes first. */
+function columnsThatFit<Request>(
+  columns: readonly Column<Request>[],
+  requests: readonly Request[],
+  { width }: Pick<View, 'width'>,
+): readonly Column<Request>[] {
+  if (tableWidth(columns, requests) <= width) return columns
+  const ranked = columns.filter(({ dropRank }) => dropRank !== undefined)
+  const last = ranked.sort((one, other) => (other.dropRank ?? 0) - (one.dropRank ?? 0))[0]
+  if (last === undefined) return columns
+  return columnsThatFit(
+    columns.filter((column) => column !== last),
+    requests,
+    { width },
+  )
 }
 
 function namesCell({ request }: ClusterRequest): string {

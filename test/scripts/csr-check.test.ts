@@ -73,7 +73,7 @@ describe('kcert csr check', () => {
     expect(stdout).toContain('Should an approver approve it? NO: deny it\n')
     expect(stdout).toContain('Will the signer sign it? NO: it would set the condition Failed\n')
     expect(stdout).toMatch(
-      /NO {2}signer-usages .*but "server auth" is missing, "client auth" is not allowed\n +next: ask for --usage/,
+      /NO {2}signer-usages .*but "server auth" is missing, "client auth" is not allowed\n +next: use --usage/,
     )
     expect(stdout).toMatch(
       /^identity +unknown: the requester holds the private key and is who the request says$/m,
@@ -166,7 +166,7 @@ describe('kcert csr check', () => {
     expect(kcert(['csr', 'check', '-'], { stdin: several })).toEqual({
       stdout: '',
       stderr:
-        'KCERT_USAGE: standard input contains 2 requests, and kcert checks one at a time\nwhy: it holds csr-7x2lq, other\nnext: name one: --name csr-7x2lq\n',
+        'KCERT_USAGE: standard input contains 2 requests, and kcert checks one at a time\nwhy: it contains csr-7x2lq, other\nnext: add --name csr-7x2lq\n',
       exit: 2,
     })
     expect(report(['-', '--name', 'other'], several).spec.name).toBe('other')
@@ -177,7 +177,7 @@ describe('kcert csr check', () => {
       'no signer',
       ['-'],
       requestPem(servingDescription()),
-      'KCERT_USAGE: standard input is a request without its Kubernetes object',
+      'KCERT_USAGE: standard input is a CSR without a Kubernetes object',
       2,
     ],
     [

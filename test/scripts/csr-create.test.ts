@@ -91,7 +91,7 @@ describe("cfssl's JSON", () => {
     const at = place()
     const refused = create(at, ['--cfssl', '-', '-o', 'cfssl'], seed)
     expect(refused).toMatchObject({ stdout: '', exit: 5 })
-    expect(refused.stderr).toMatch(/^KCERT_KEY_EXPOSED: .*\nwhy: .*\nnext: .*--key-out - \| cfssljson/)
+    expect(refused.stderr).toMatch(/^KCERT_KEY_EXPOSED: .*\nwhy: .*\nnext: .*--key-out - .*\| cfssljson/)
     expect(create(at, ['--cfssl', '-', '-o', 'cfssl', '--out', 'both.json'], seed)).toMatchObject({ exit: 0 })
     expect(modeOf(join(at, 'both.json'))).toBe('600')
     expect(Object.keys(JSON.parse(readFileSync(join(at, 'both.json'), 'utf8')) as object)).toEqual([
@@ -254,7 +254,7 @@ describe('presets', () => {
 
   test('a kubelet without names is told what its certificate will be for', () => {
     expect(create(place(), ['--kubelet-serving', 'node-1', '--key-out', 'k.pem']).stderr).toMatch(
-      /^note: the certificate will be for the name "node-1" alone/,
+      /^note: the only SAN is "node-1"/,
     )
   })
 
@@ -277,25 +277,25 @@ describe('presets', () => {
   })
 
   test.each<[string[], string]>([
-    [['--kubelet-client', ''], 'no name of a Node'],
+    [['--kubelet-client', ''], 'not a valid Node name'],
     [['--kubelet-client', 'system:node:n1'], 'next: kcert csr create --key-out k.pem --kubelet-client n1'],
-    [['--kubelet-client', 'n1', '--ip', '10.0.0.1'], 'no request with alternative names'],
-    [['--kubelet-serving', 'n1', '--email', 'a@b.c'], 'DNS names and IP addresses alone'],
-    [['--kubelet-serving', 'n1', '--org', 'x'], '--org does not go with --kubelet-serving'],
+    [['--kubelet-client', 'n1', '--ip', '10.0.0.1'], 'does not sign requests with SANs'],
+    [['--kubelet-serving', 'n1', '--email', 'a@b.c'], 'signs only DNS names and IP addresses'],
+    [['--kubelet-serving', 'n1', '--org', 'x'], '--org and --kubelet-serving are mutually exclusive'],
     [['--service', 'web'], 'use NAME.NAMESPACE'],
     [['--service', 'web.shop.svc'], 'next: kcert csr create --key-out k.pem --service web.shop'],
     [['--service', 'web.shop', '-o', 'manifest'], 'next: add --signer example.com/serving'],
     [['--cn', 'x', '--signer', 'a.b/c', '-o', 'manifest'], 'next: add --usage'],
     [['--user', ''], 'a user needs a name'],
-    [['--user', 'a', '--service', 'b.c'], '--user and --service are two requests'],
-    [['--cn', ''], '--cn "" has no value'],
+    [['--user', 'a', '--service', 'b.c'], '--user and --service are mutually exclusive'],
+    [['--cn', ''], '--cn is empty'],
     [['--cn', 'x', '--dns', '10.0.0.1'], 'next: kcert csr create --cn x --key-out k.pem --ip 10.0.0.1'],
     [['--cn', 'x', '--dns', 'a_b!'], 'is not a DNS name'],
     [['--cn', 'x', '--dns', 'münchen.de'], 'xn--'],
     [['--cn', 'x', '--ip', '10.0.0.0/8'], 'is a range'],
     [['--cn', 'x', '--ip', 'web'], 'next: kcert csr create --cn x --key-out k.pem --dns web'],
     [['--cn', 'x', '--email', 'nobody'], 'is not an email address'],
-    [['--cn', 'x', '--uri', 'nothing'], 'is no URI'],
+    [['--cn', 'x', '--uri', 'nothing'], 'is not a URI'],
     [['--cn', 'x', '--key-type', 'DSA'], 'key type "DSA"'],
     [['--kubeadm', 'apiserverr'], 'kubeadm has no certificate "apiserverr"'],
   ])('%j: is wrong usage, and says so', (args, words) => {
@@ -389,11 +389,11 @@ describe('keys', () => {
   })
 
   test.each<[string[], RegExp, number]>([
-    [['--cn', 'x'], /^KCERT_USAGE: it is not said which key.*\nwhy: .*\nnext: .*--key-out FILE/, 2],
+    [['--cn', 'x'], /^KCERT_USAGE: --key-out FILE or --key FILE is required/, 2],
     [['--cn', 'x', '--key-out', '-', '-o', 'json'], /^KCERT_KEY_EXPOSED: /, 5],
     [
       ['--cn', 'x', '--key-out', '-', '-o', 'manifest', '--signer', 'a.b/c', '--usage', 'any'],
-      /^KCERT_USAGE: a key and an object/,
+      /^KCERT_USAGE: the key and the manifest/,
       2,
     ],
     [
@@ -401,7 +401,11 @@ describe('keys', () => {
       /^KCERT_USAGE: --key-out a and --out a are the same file/,
       2,
     ],
-    [['--cn', 'x', '--key', 'a', '--key-out', 'b'], /^KCERT_USAGE: --key takes a key that is there/, 2],
+    [
+      ['--cn', 'x', '--key', 'a', '--key-out', 'b'],
+      /^KCERT_USAGE: --key and --key-out are mutually exclusive/,
+      2,
+    ],
     [['--cfssl', '-', '--key', '-'], /^KCERT_USAGE: --cfssl and --key cannot both be standard input/, 2],
     [['--cn', 'x', '--key', '/dev/null'], /^KCERT_FILE_UNREADABLE: /, 2],
     [[], /^KCERT_USAGE: no subject or SAN given/, 2],

@@ -95,8 +95,8 @@ test('when the API server fails in the middle nothing is written, and the next r
 })
 
 test.each([
-  [['a', 'b'], 'it is not said where many certificates go'],
-  [['--signer', signerName], 'it is not said where many certificates go'],
+  [['a', 'b'], 'many certificates need --out-dir FOLDER'],
+  [['--signer', signerName], 'many certificates need --out-dir FOLDER'],
   [['a', 'b', '--out-dir', 'x', '--key', 'key.pem'], '--key is for one certificate'],
   [['a', '--out-dir', 'x', '--wait', '5s'], '--wait is for one certificate'],
   [['a', 'b', '--out-dir', 'x', '-o', 'manifest'], '-o manifest is for one certificate'],

@@ -223,9 +223,9 @@ describe('kcert csr create --kubeadm', () => {
 
   test.each<[string[], string]>([
     [['all', '--cert-dir', 'p'], 'apiserver needs the name of the node'],
-    [['all', ...plain, '--cert-dir', 'p'], 'where the files of admin.conf go'],
+    [['all', ...plain, '--cert-dir', 'p'], '--kubeconfig-dir is required for admin.conf'],
     [['admin.conf', ...plain, '--key-out', 'k'], '--kubeadm admin.conf writes several files'],
-    [['etcd-peer', ...plain, '--dns', 'x', '--cert-dir', 'p'], '--dns does not go with --kubeadm'],
+    [['etcd-peer', ...plain, '--dns', 'x', '--cert-dir', 'p'], '--dns and --kubeadm are mutually exclusive'],
     [
       ['all', ...plain, '--service-subnet', '10.0.0.1/99', '--cert-dir', 'p', '--kubeconfig-dir', '.'],
       'is not a range of addresses',
@@ -236,7 +236,7 @@ describe('kcert csr create --kubeadm', () => {
     ],
     [
       ['all', ...plain, '-o', 'manifest', '--cert-dir', 'p', '--kubeconfig-dir', '.'],
-      '-o manifest does not go with',
+      '-o manifest cannot be used with',
     ],
   ])('%j: is wrong usage, and writes nothing', (args, words) => {
     const at = join(folder, 'wrong')

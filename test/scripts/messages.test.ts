@@ -45,14 +45,14 @@ test.each([
   [
     ['csr', 'check', 'a.csr'],
     2,
-    'no signer is named\nwhy: the rules depend on the signer\nnext: add --signer ',
+    '--signer is missing\nwhy: the rules depend on the signer\nnext: add --signer ',
   ],
-  [['csr', 'check', 'ca.pem'], 2, 'ca.pem contains no CSR\nwhy: it holds: CERTIFICATE'],
+  [['csr', 'check', 'ca.pem'], 2, 'ca.pem contains no CSR\nwhy: it contains CERTIFICATE'],
   [['csr', 'check', 'two.csr', '--signer', client], 2, 'two.csr contains 2 CSRs, and an object has one'],
   [
     ['csr', 'create', '--cn', 'x', '--key', 'a.key', '--usage', 'bogus'],
     2,
-    '--usage has no effect here\nwhy: it belongs to the Kubernetes object (-o manifest)',
+    '--usage has no effect here\nwhy: it applies to the Kubernetes object (-o manifest) only',
   ],
   [
     ['csr', 'create', '--cn', 'x', '--key', 'a.key', '--expiration-seconds', '5', '-o', 'cfssl'],
@@ -62,7 +62,7 @@ test.each([
   [
     ['csr', 'create', '--cn', 'x', '--key', 'a.key', '--node-name', 'y'],
     2,
-    '--node-name has no effect here\nwhy: it belongs to the certificates of a control plane (--kubeadm ROW)',
+    '--node-name has no effect here\nwhy: it applies to the certificates of a control plane (--kubeadm ROW) only',
   ],
   [
     ['csr', 'create', '--service', 'web', '--key', 'a.key'],
@@ -103,7 +103,7 @@ test.each([
   [
     ['csr', 'create', ...user, '--signer', 'kubernetes.io/bogus', '-o', 'manifest'],
     3,
-    'would wait for ever: "kubernetes.io/bogus" is not a signer of Kubernetes, and its domain is reserved for Kubernetes\nwhy: the API server accepts the object, but no signer signs it',
+    'would wait forever: "kubernetes.io/bogus" is not a signer of Kubernetes, and its domain is reserved for Kubernetes\nwhy: the API server accepts the object, but no signer signs it',
   ],
   [['csr', 'create', '--cn', 'x', '--key', 'a.csr'], 3, 'a.csr: no private key found'],
   [
@@ -233,5 +233,5 @@ test('a label of more than 63 characters is no DNS name to an approver either', 
   opensslRequest(place, 'a', '-addext', `subjectAltName=DNS:${'a'.repeat(64)}.example.com`)
   const { stdout, exit } = inFolder(place)(['csr', 'check', 'a.csr', '--signer', 'example.com/serving'])
   expect(exit).toBe(3)
-  expect(stdout).toMatch(/NO {2}plain-names {8}"a{64}\.example\.com" is no DNS name/)
+  expect(stdout).toMatch(/NO {2}plain-names {8}"a{64}\.example\.com" is not a DNS name/)
 })

@@ -67,12 +67,17 @@ async function decided(
   }: { act?: Act; context?: ReturnType<typeof terminalContext>['context'] } = {},
 ) {
   const propose = async () => 'what would come\n'
-  const { report, exit } = await decideRequests(
+  const { report, exit, wasProposed } = await decideRequests(
     act,
     { ...nothing, ...settings },
     { api, facts, context, propose },
   )
-  return { report, exit, outcomes: report.requests.map(({ name, outcome }) => `${name} ${outcome}`) }
+  return {
+    report,
+    exit,
+    wasProposed,
+    outcomes: report.requests.map(({ name, outcome }) => `${name} ${outcome}`),
+  }
 }
 
 function clusterOf(...objects: RequestObject[]): RequestsInMemory {
@@ -272,17 +277,17 @@ describe('who is asked', () => {
   })
 
   test.each([
-    ['approve', [keys.down, keys.enter], ['a approved'], 'Approve 1 request? It cannot be taken back.', 0],
-    ['deny', [keys.down, keys.enter], ['a denied'], 'Deny 1 request? It cannot be taken back.', 0],
+    ['approve', ['y', keys.enter], ['a approved'], 'Approve 1 request? You cannot undo this. (y/N)', 0],
+    ['deny', ['y', keys.enter], ['a denied'], 'Deny 1 request? You cannot undo this. (y/N)', 0],
     ['approve', [keys.enter], ['a left-alone'], 'Approve 1 request?', 3],
     ['approve', [keys.interrupt], ['a left-alone'], 'Approve 1 request?', 3],
   ] as const)('at a terminal, %s %j: %j', async (act, typed, outcomes, question, exit) => {
     const terminal = terminalContext()
     const api = clusterOf(serving('a'))
     const answer = decided(api, { names: ['a'] }, { act, context: terminal.context })
-    await terminal.typesAt('yes', ...typed)
+    await terminal.typesAt('(y/N)', ...typed)
     const { report, ...rest } = await answer
-    expect(rest).toEqual({ outcomes, exit })
+    expect(rest).toEqual({ outcomes, exit, wasProposed: true })
     expect(terminal.shown()).toMatch(/^what would come\n/)
     expect(terminal.shown()).toContain(question)
     expect(report.dryRun).toBe(false)

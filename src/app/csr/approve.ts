@@ -2,7 +2,7 @@ import pMap from 'p-map'
 import type { Context } from '../../cli/context.ts'
 import { readText, readTrustedText } from '../../cli/input.ts'
 import { progressOn } from '../../cli/progress.ts'
-import { canAsk, choose } from '../../cli/prompts.ts'
+import { canAsk, confirm } from '../../cli/prompts.ts'
 import { type Acted, actOn, type Evaluated, foreseen } from '../../csr/approval/acting.ts'
 import { decisionReport } from '../../csr/approval/decided.ts'
 import type { DecisionReport } from '../../csr/approval/decision-report.ts'
@@ -54,6 +54,8 @@ export interface DecisionPorts {
 export interface DecisionAnswer {
   readonly report: DecisionReport
   readonly exit: ExitCode
+  /** The operator has seen the requests and their rules before they answered. */
+  readonly wasProposed: boolean
 }
 
 /** Approves or denies what the command line means, and returns what came of each. */
@@ -86,15 +88,16 @@ export async function decideRequests(
   const by = policies === undefined ? 'hand' : 'policy'
   const planned = evaluated.map((one) => ('outcome' in one ? one : foreseen(one, act)))
   const report = (acted: readonly Acted[], dryRun: boolean) => decisionReport(acted, { act, by, dryRun })
-  if (settings.dryRun) return answer(report(planned, true), settings)
+  if (settings.dryRun) return answer(report(planned, true), settings, false)
   const todo = evaluated.filter(
     (one): one is Evaluated => !('outcome' in one) && one.evaluation.course === 'act',
   )
+  const asks = todo.length > 0 && !settings.yes && canAsk(context)
   if (todo.length > 0 && !(await isAgreed(act, settings, todo.length, () => report(planned, true), ports))) {
     const left = planned.map((one) =>
       one.outcome.startsWith('would-') ? { ...one, outcome: 'left-alone' as const, reason: 'declined' } : one,
     )
-    return answer(report(left, false), settings)
+    return answer(report(left, false), settings, asks)
   }
 
   const doing = {
@@ -116,7 +119,7 @@ export async function decideRequests(
     all,
   )
   acting.end()
-  return answer(report(acted, false), settings)
+  return answer(report(acted, false), settings, asks)
 }
 
 const leastSilent = 3
@@ -264,7 +267,7 @@ async function isAgreed(
   }
   context.stderr.write(await propose(plan()))
   const what = `${count.toLocaleString('en')} request${count === 1 ? '' : 's'}`
-  return choose(context, `${act === 'approve' ? 'Approve' : 'Deny'} ${what}? It cannot be taken back.`)
+  return confirm(context, `${act === 'approve' ? 'Approve' : 'Deny'} ${what}? You cannot undo this.`)
 }
 
 const decided = { approve: 'approved', deny: 'denied' } as const
@@ -279,8 +282,8 @@ function conditionOf(act: Act, settings: DecisionSettings, { verdict, reason }: 
   }
 }
 
-function answer(report: DecisionReport, settings: DecisionSettings): DecisionAnswer {
-  return { report, exit: exitOf(report, settings) }
+function answer(report: DecisionReport, settings: DecisionSettings, wasProposed: boolean): DecisionAnswer {
+  return { report, exit: exitOf(report, settings), wasProposed }
 }
 
 /** What was not named, and no policy is for, is nobody's no. */

@@ -13,7 +13,7 @@ import { stderrView } from '../../cli/view.ts'
 import type { DecisionReport } from '../../csr/approval/decision-report.ts'
 import type { Act } from '../../csr/approval/evaluation.ts'
 import type { ExitCode } from '../../errors/codes.ts'
-import { renderDecisions, renderProposal } from '../../output/approval.ts'
+import { renderActs, renderDecisions, renderProposal } from '../../output/approval.ts'
 import { approvalFactsOf } from './approval-facts.ts'
 import { checkSettings, decideRequests } from './approve.ts'
 import { namesAmong } from './request-names.ts'
@@ -64,7 +64,7 @@ export abstract class DecisionCommand extends KcertCommand {
       force: flags.force ?? false,
     }
     checkSettings(act, settings)
-    const { report, exit } = await whileStoppable(tellChanges, context.stderr, () =>
+    const { report, exit, wasProposed } = await whileStoppable(tellChanges, context.stderr, () =>
       withCluster(context, flags, (cluster) =>
         decideRequests(act, settings, {
           api: cluster.requests,
@@ -74,7 +74,7 @@ export abstract class DecisionCommand extends KcertCommand {
         }),
       ),
     )
-    await this.show(flags.output, report, renderDecisions)
+    await this.show(flags.output, report, wasProposed ? renderActs : renderDecisions)
     return exit
   }
 }

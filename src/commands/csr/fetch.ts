@@ -123,9 +123,12 @@ kube-controller-manager deletes an object an hour after it was issued. Fetch the
       'with -o manifest: create a ConfigMap with the CA certificate as ca.crt, from --ca or, if it signed, from the kubeconfig',
       { helpGroup: 'MANIFEST' },
     ),
-    'print-key': booleanFlag('allow printing the Secret, which contains the private key, to standard output', {
-      helpGroup: 'MANIFEST',
-    }),
+    'print-key': booleanFlag(
+      'allow printing the Secret, which contains the private key, to standard output',
+      {
+        helpGroup: 'MANIFEST',
+      },
+    ),
     ...clusterFlagsBesideUser,
     output: formatFlag(
       ['text', 'json', 'yaml', 'manifest'],

@@ -101,12 +101,12 @@ function ownFindings(candidate: Candidate): Finding[] {
   return [
     ...(signerName === apiServerClient ? [reservedIdentity(candidate)] : []),
     approvalRule('requester', 'identity').unknown(
-      `whether ${quoted(username ?? '')} is who the request says is for a person to know`,
-      'ask whoever is named in the request, by another way than the request',
+      `not verified: ${quoted(username ?? '')} is who the request says`,
+      'ask the person or team named in the request, through another channel',
     ),
     approvalRule('permission', 'entitlement').unknown(
-      'no rule says who may ask for this',
-      'write one: docs/policy.md',
+      'not verified: no policy says who may request this',
+      'decide, or write a policy rule (docs/policy.md)',
     ),
   ]
 }
