@@ -48,12 +48,12 @@ test('shows NAME, SANs and REQUESTER of a request whole at 80 columns', () => {
   const shown = renderDecisions(report(decided({})), at80)
   expect(shown.split('\n')[0]?.split(/ {2,}/)).toEqual(['NAME', 'OUTCOME', 'REQUESTER'])
   expect(shown).toMatch(/^ +SANS$/m)
-  for (const text of ['csr-payments-7x2lq', names.join(','), 'system:serviceaccount:payments:certificate-requester'])
+  for (const text of [
+    'csr-payments-7x2lq',
+    names.join(','),
+    'system:serviceaccount:payments:certificate-requester',
+  ])
     expect(shown).toContain(text)
-})), at80).split('\n')
-  expect(heading?.split(/ {2,}/)).toEqual(['NAME', 'OUTCOME', 'SANS', 'REQUESTER'])
-  for (const text of ['csr-payments-7x2lq', names.join(','), 'payments:certificate-requester'])
-    expect(row).toContain(text)
 })
 
 test('shows one line for each duty that is not verified, and after the approval no advice', () => {
