@@ -81,9 +81,10 @@ function trustedFields({ at, trustedUntil, name, purpose, user }: VerificationRe
 }
 
 function refusedFields(report: VerificationReport): Field[] {
-  const { reason, next, certificate, issuer, goError, at } = report
+  const { reason, advice, next, certificate, issuer, goError, at } = report
   return [
     ['reason', reason],
+    ['advice', advice],
     ['next', next],
     ['at fault', certificate && `${certificate.subject.text || '(empty subject)'}`],
     ['place', certificate && placeText(certificate)],

@@ -45,17 +45,17 @@ export function clientVerdict({ client, kind }: Target, observed: Observed): Cli
     // Without a version the server's messages could not be read, and a request for a certificate may be among them.
     return shown === undefined || version !== undefined
       ? { verdict: 'not-asked' }
-      : { ...shown, verdict: 'unknown', detail: 'its handshake messages could not be read' }
+      : { ...shown, verdict: 'unknown', detail: 'its handshake messages cannot be read' }
   }
   if (shown === undefined) {
     const insists = fault !== undefined && isRefusal(fault)
-    return { verdict: 'not-tried', ...(insists && { detail: 'it insists on one' }) }
+    return { verdict: 'not-tried', ...(insists && { detail: 'it requires one' }) }
   }
   if (fault !== undefined) {
     const verdict = isRefusal(fault) ? 'refused' : 'unknown'
     return { ...shown, verdict, detail: wordsOf(fault) }
   }
-  if (answer === undefined) return { ...shown, verdict: 'unknown', detail: 'no answer' }
+  if (answer === undefined) return { ...shown, verdict: 'unknown', detail: 'no response' }
   return { ...shown, ...verdictOfAnswer(answer, kind) }
 }
 
@@ -70,7 +70,7 @@ function verdictOfAnswer(
   if (status === 401) return { verdict: 'refused', detail: 'HTTP 401' }
   if (status === 400 && refusedByNginx.test(body)) return { verdict: 'refused', detail: 'HTTP 400' }
   const user = userIn(body)
-  if (user === anonymous) return { verdict: 'ignored', detail: `it takes its holder for ${anonymous}` }
+  if (user === anonymous) return { verdict: 'ignored', detail: `it treats the client as ${anonymous}` }
   if (user !== undefined) return { verdict: 'accepted', detail: `as ${user}` }
   // etcd takes nobody without a certificate, and a kubelet answers 200 to nobody who is not authorized.
   const isTaken = kind === 'etcd' || kind === 'etcd-peer' || (kind === 'kubelet' && status === 200)
@@ -96,7 +96,7 @@ function isRefusal({ code = '' }: NodeJS.ErrnoException): boolean {
 
 function wordsOf(fault: NodeJS.ErrnoException): string {
   const { code } = fault
-  if (code === 'ETIMEDOUT') return 'no answer in time'
+  if (code === 'ETIMEDOUT') return 'no response in time'
   const alert = /ALERT_(\w+)$/.exec(code ?? '')?.[1]
   if (alert !== undefined) return `TLS alert: ${alert.toLowerCase().replaceAll('_', ' ')}`
   return code === 'ECONNRESET' || code === 'EPIPE'

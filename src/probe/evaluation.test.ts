@@ -113,7 +113,7 @@ test('what is not the kubelet has no old certificate of the kubelet', () => {
   const report = evaluated({ node: 'w1', given }, { chain: [stranger.der] })
   expect([report.given?.state, codesOf(report)]).toEqual(['other', ['OTHER_CERTIFICATE_SERVED']])
   expect(report.notes).toEqual([
-    'what answers at 192.0.2.7:10250 shows CN=printer, which is no certificate that a kubelet makes or asks for: if --tls-cert-file is not set there, something else answers, and nothing here is of the kubelet of w1; on that node kcert kubelet doctor shows what its kubelet has',
+    'what answers at 192.0.2.7:10250 shows CN=printer, which is no certificate that a kubelet makes or asks for: if --tls-cert-file is not set there, another server responds, not the kubelet of w1; on that node, run kcert kubelet doctor',
     expect.stringContaining(cnNote),
   ])
 })
@@ -121,7 +121,7 @@ test('what is not the kubelet has no old certificate of the kubelet', () => {
 test('a name that clients use and the leaf lacks is named', () => {
   const report = evaluated({ expectedNames: ['w1', 'w1.example.com'] })
   expect(report.problems).toMatchObject([
-    { code: 'NAME_NOT_COVERED', message: 'it is not valid for w1.example.com' },
+    { code: 'NAME_NOT_COVERED', message: 'it is not valid for w1.example.com; reissue it with this name' },
   ])
 })
 
@@ -155,9 +155,7 @@ test.each([
   ['caBundle', 'validatingwebhookconfiguration/a', 'kcert inspect --cluster'],
 ])('%s %s: the command shows these CAs', (by, source, command) => {
   const report = evaluated({ anchors: [{ ...anchor(by, otherCa), source }] })
-  expect(report.problems.map(({ next }) => next)).toEqual([
-    `which CA signed it, and which are trusted: ${command}`,
-  ])
+  expect(report.problems.map(({ next }) => next)).toEqual([command])
 })
 
 test('the command for a refused client certificate of a kubeconfig names no file', () => {
@@ -166,7 +164,7 @@ test('the command for a refused client certificate of a kubeconfig names no file
     { client },
     { clientAuthorities: authorities, fault: refusal('ERR_SSL_TLSV1_ALERT_UNKNOWN_CA') },
   )
-  expect(report.problems[0]!.next).toMatch(/in date\? kcert inspect --cluster$/)
+  expect(report.problems[0]!.next).toBe('kcert inspect --cluster')
 })
 
 test('a newer certificate that was given and is not served is the old one served; an older one is another', () => {
@@ -179,8 +177,10 @@ test('a newer certificate that was given and is not served is the old one served
     ['renewed-not-served', ['OLD_CERTIFICATE_SERVED']],
     ['other', ['OTHER_CERTIFICATE_SERVED']],
   ])
-  expect(states[0]!.problems[0]!.message).toBe(
-    'renewed, but still serving the old one: w1:/pki/kubelet.crt is of 2026-06-01T00:00:00Z',
+  expect(states[0]!.problems[0]!.message).toEqual(
+    expect.stringMatching(
+      /^renewed, but still serving the old certificate: w1:\/pki\/kubelet.crt is valid from 2026-06-01T00:00:00Z; /,
+    ),
   )
   const same = evaluated({ given: { source: 'x', certificate: Certificate.parse(leaf.der) } })
   expect([same.given?.state, same.status]).toEqual(['served', 'ok'])
@@ -233,7 +233,7 @@ test.each([
     'let-in',
     'HTTP 400',
   ],
-  ['no answer', { fault: refusal('ETIMEDOUT') }, 'unknown', 'no answer in time'],
+  ['no answer', { fault: refusal('ETIMEDOUT') }, 'unknown', 'no response in time'],
   ['200 of a kubelet', { answer: { status: 200, body: 'ok' } }, 'accepted', 'HTTP 200'],
   [
     'a refused permission in its name',
@@ -250,7 +250,7 @@ test.each([
     'a refused permission of nobody',
     { answer: { status: 403, body: 'Forbidden (user=system:anonymous, verb=get)' } },
     'ignored',
-    'it takes its holder for system:anonymous',
+    'it treats the client as system:anonymous',
   ],
 ])('a client certificate: %s', (_, observed, verdict, detail) => {
   const report = evaluated(shown, { clientAuthorities: authorities, ...observed })
@@ -289,10 +289,7 @@ test('a server that insists on a client certificate where none is at hand is no 
     {},
     { clientAuthorities: authorities, fault: refusal('ERR_SSL_TLSV13_ALERT_CERTIFICATE_REQUIRED') },
   )
-  expect([report.client, report.status]).toEqual([
-    { verdict: 'not-tried', detail: 'it insists on one' },
-    'ok',
-  ])
+  expect([report.client, report.status]).toEqual([{ verdict: 'not-tried', detail: 'it requires one' }, 'ok'])
 })
 
 test('what sends no certificate that can be read is said', () => {
@@ -303,7 +300,7 @@ test('what sends no certificate that can be read is said', () => {
   })
   // A name that a server made up is shown as such.
   expect(evaluated({}, { clientAuthorities: [Buffer.from('05')] }).clientAuthorities).toEqual([
-    '(no name that could be read)',
+    '(unreadable name)',
   ])
 })
 

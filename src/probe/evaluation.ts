@@ -1,4 +1,4 @@
-import { type CommandLine, commandLine, embed, fixed } from '../errors/command-line.ts'
+import { type CommandLine, commandLine } from '../errors/command-line.ts'
 import { hostPort } from '../errors/host-port.ts'
 import { timeText } from '../inspection/spans.ts'
 import {
@@ -29,7 +29,7 @@ import type { Anchor, GivenCertificate, Observed, Target, Unobserved } from './t
 export function evaluate(target: Target, observed: Observed | Unobserved, at: Date): EndpointReport {
   const place = placeOf(target, at)
   if ('reason' in observed) return { ...place, ...unseen(observed) }
-  const { chain, problem } = parsed(observed.chain)
+  const { chain, problem } = parsed(observed.chain, addressOf(target))
   const [served] = chain
   if (served === undefined)
     return {
@@ -43,7 +43,7 @@ export function evaluate(target: Target, observed: Observed | Unobserved, at: Da
   const verdicts = target.anchors.map((anchor) => verdictOf(anchor, target, chain, at))
   const client = clientVerdict(target, observed)
   const given = target.given && givenReport(target, target.given, served)
-  const outOfTime = timeProblems(served, at)
+  const outOfTime = timeProblems(served, addressOf(target), at)
   const problems = [
     ...outOfTime,
     ...(target.isVerified
@@ -121,20 +121,22 @@ function rounded(ms: number): number {
 }
 
 /** Reads what was sent as certificates; the problem where one of them is none. */
-function parsed(ders: Observed['chain']): {
+function parsed(
+  ders: Observed['chain'],
+  address: string,
+): {
   readonly chain: readonly Certificate[]
   readonly problem?: ProbeProblem
 } {
   try {
     return { chain: ders.map((der) => Certificate.parse(der)) }
   } catch (error) {
-    const next = 'no component in Go reads it: issue it again'
     return {
       chain: [],
       problem: {
         code: 'CERT_UNREADABLE',
-        message: error instanceof Error ? error.message : String(error),
-        next,
+        message: `${error instanceof Error ? error.message : String(error)}; reissue it, because components in Go cannot read it`,
+        next: commandLine`kcert inspect ${address}`,
       },
     }
   }
@@ -164,7 +166,7 @@ function authorityText(der: Uint8Array): string {
   try {
     return parseName(der).text || '(empty name)'
   } catch {
-    return '(no name that could be read)'
+    return '(unreadable name)'
   }
 }
 
@@ -174,7 +176,7 @@ function verdictOf(
   chain: readonly Certificate[],
   at: Date,
 ): AnchorVerdict {
-  if (roots === undefined) return { by, source, reason: fault ?? 'it could not be read' }
+  if (roots === undefined) return { by, source, reason: fault ?? 'it cannot be read' }
   const certificates = chain.map((certificate, index) => ({
     ...{ source: addressOf(target), entry: `certificate ${index + 1}` },
     certificate,
@@ -187,13 +189,13 @@ function verdictOf(
   return { by, source, trusted, code, reason, goError }
 }
 
-function timeProblems({ notBefore, notAfter }: Certificate, at: Date): ProbeProblem[] {
+function timeProblems({ notBefore, notAfter }: Certificate, address: string, at: Date): ProbeProblem[] {
   const isOver = at.getTime() > notAfter.getTime()
   if (!isOver && at.getTime() >= notBefore.getTime()) return []
   const message = isOver
-    ? `it expired on ${timeText(notAfter)}`
-    : `it is not valid before ${timeText(notBefore)}`
-  const next = isOver ? 'renew it, and have the server take it' : 'compare the clocks: date -u'
+    ? `it expired on ${timeText(notAfter)}; renew it, and restart the server unless it reloads its files`
+    : `it is not valid before ${timeText(notBefore)}; compare the clocks`
+  const next = isOver ? commandLine`kcert inspect ${address}` : 'date -u'
   return [{ code: 'CERT_EXPIRED', message, next }]
 }
 
@@ -202,7 +204,7 @@ function trustProblems(verdicts: readonly AnchorVerdict[], isInTime: boolean): P
     const isOfLeaf = !isInTime && (code === 'CERT_EXPIRED' || code === 'CERT_NOT_YET_VALID')
     // What ends with the leaf's time is said once, as CERT_EXPIRED.
     if (trusted !== false || isOfLeaf) return []
-    const next = commandLine`which CA signed it, and which are trusted: ${embed(inspection(by, source))}`
+    const next = inspection(by, source)
     return [{ code: 'NOT_TRUSTED', message: `by ${by} (${source}): ${reason ?? code}`, next }]
   })
 }
@@ -217,18 +219,18 @@ function inspection(by: string, source: string): CommandLine {
 function nameProblems(target: Target, asked: EndpointReport['names']): ProbeProblem[] {
   const missing = asked.filter(({ matches }) => !matches).map(({ name }) => name)
   if (missing.length === 0) return []
-  const names = fixed(missing.length === 1 ? 'that name' : 'these names')
-  const next = commandLine`issue it again with ${names}; what it has: kcert probe ${addressOf(target)} -o json`
-  return [{ code: 'NAME_NOT_COVERED', message: `it is not valid for ${missing.join(', ')}`, next }]
+  const message = `it is not valid for ${missing.join(', ')}; reissue it with ${missing.length === 1 ? 'this name' : 'these names'}`
+  const next = commandLine`kcert probe ${addressOf(target)} -o json`
+  return [{ code: 'NAME_NOT_COVERED', message, next }]
 }
 
-/** Somebody else's certificate, unless it is of the name of that which the kubelet was given. */
+/** The certificate of another server, unless it has the subject of the one that was issued to the kubelet. */
 function strangerAt({ kind, node, given }: Target, { subject }: Certificate) {
   if (kind !== 'kubelet' || given?.certificate?.subject.text === subject.text) return undefined
   return strangerOf(subject, node)
 }
 
-/** Never a problem by itself: with --tls-cert-file a kubelet shows whatever name its operator chose. */
+/** Not a problem by itself: with --tls-cert-file, a kubelet serves a certificate with any name. */
 function strangerNotes(target: Target, served: Certificate): string[] {
   const stranger = strangerAt(target, served)
   if (stranger === undefined) return []
@@ -236,7 +238,7 @@ function strangerNotes(target: Target, served: Certificate): string[] {
   const place = from === undefined ? addressOf(target) : `${addressOf(target)} on ${from}`
   const unless = stranger.isOfAnotherNode ? '' : 'if --tls-cert-file is not set there, '
   return [
-    `${strangerText(stranger, place)}: ${unless}something else answers, and nothing here is of the kubelet of ${node}; on that node kcert kubelet doctor shows what its kubelet has`,
+    `${strangerText(stranger, place)}: ${unless}another server responds, not the kubelet of ${node}; on that node, run kcert kubelet doctor`,
   ]
 }
 
@@ -270,32 +272,38 @@ function givenReport(
 
 const restarts: Readonly<Partial<Record<Target['kind'], string>>> = {
   'api-server':
-    'it reads its files again by itself, but takes no certificate without its own key; inspect the files there, or restart it',
-  kubelet: 'restart it there: systemctl restart kubelet',
-  etcd: 'etcd reads its files at each handshake: is it this file that it was started with?',
+    'API servers reload their files, but reject a certificate that does not match its key; inspect both files, or restart the API server',
+  kubelet: 'restart the kubelet on its node',
+  etcd: 'etcd reads its files at each handshake, so check whether its flags name this file',
+}
+const restartCommands: Readonly<Partial<Record<Target['kind'], string>>> = {
+  kubelet: 'systemctl restart kubelet',
+}
+
+function givenCommand(source: string): string {
+  const request = /^csr\/(.+)$/.exec(source)?.[1]
+  return request === undefined ? inspection('', source) : commandLine`kcert csr describe ${request}`
 }
 
 function givenProblems({ kind }: Target, { state, source, notBefore }: GivenReport): ProbeProblem[] {
   if (state === 'renewed-not-served') {
-    const message = `renewed, but still serving the old one: ${source} is of ${notBefore}`
-    const next = restarts[kind] ?? 'restart it, so that it reads the file'
-    return [{ code: 'OLD_CERTIFICATE_SERVED', message, next }]
+    const message = `renewed, but still serving the old certificate: ${source} is valid from ${notBefore}; ${restarts[kind] ?? 'restart the server'}`
+    return [{ code: 'OLD_CERTIFICATE_SERVED', message, next: restartCommands[kind] ?? givenCommand(source) }]
   }
   if (state !== 'other') return []
-  const message = `it serves another certificate than ${source}, which is of ${notBefore}`
-  const next = 'find out where that one comes from: its flags, or what listens there'
-  return [{ code: 'OTHER_CERTIFICATE_SERVED', message, next }]
+  const message = `it serves another certificate than ${source}, which is valid from ${notBefore}; check its flags, and which process listens on this port`
+  return [{ code: 'OTHER_CERTIFICATE_SERVED', message, next: givenCommand(source) }]
 }
 
-/** No answer is not a yes: with TLS 1.3 a server may close the connection on a certificate that it refuses. */
+/** No response does not mean accepted: with TLS 1.3, a server may close the connection if it refuses the certificate. */
 function clientProblems({ verdict, detail = '' }: ClientVerdict, target: Target): ProbeProblem[] {
   const { subject = '', source = '' } = target.client ?? {}
   const what = `the client certificate ${subject} of ${source}: ${detail}`
   if (verdict === 'refused') {
-    const next = commandLine`is it of a CA that the server takes, and in date? ${embed(inspection('', source))}`
-    return [{ code: 'CLIENT_REFUSED', message: `it refuses ${what}`, next }]
+    const message = `it refuses ${what}; check the issuer and expiry of the client certificate`
+    return [{ code: 'CLIENT_REFUSED', message, next: inspection('', source) }]
   }
   if (verdict !== 'unknown') return []
-  const next = commandLine`read the server's log, or connect with its own client: ${addressOf(target)} may not serve HTTP`
-  return [{ code: 'CLIENT_UNKNOWN', message: `unknown whether it accepts ${what}`, next }]
+  const message = `unknown whether it accepts ${what}; check the log of the server, which may not serve HTTP`
+  return [{ code: 'CLIENT_UNKNOWN', message, next: commandLine`kcert probe ${addressOf(target)} -o json` }]
 }

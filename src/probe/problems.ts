@@ -1,16 +1,17 @@
-/** What `kcert probe` calls wrong; the codes are a contract. */
+/** The problems of `kcert probe`; the codes are a contract. */
 export const problemCodes = {
-  UNREACHABLE: 'Nothing answered there in time.',
-  NO_CERTIFICATE: 'Something answers, but shows no certificate: it has none yet, or speaks no TLS.',
-  CERT_UNREADABLE: 'What it shows as its certificate is none.',
-  CERT_EXPIRED: 'The certificate that it shows is past its notAfter, or before its notBefore.',
-  NOT_TRUSTED: 'A CA that clients verify it by does not vouch for the chain that it shows.',
-  NAME_NOT_COVERED: 'Clients reach it by a name or address that its certificate does not have.',
-  OLD_CERTIFICATE_SERVED: 'It was given a newer certificate, and still shows the old one.',
-  OTHER_CERTIFICATE_SERVED: 'It shows another certificate than the one that it was given, and no older one.',
-  CLIENT_REFUSED: 'It refuses the client certificate that it was shown.',
+  UNREACHABLE: 'The server did not respond in time.',
+  NO_CERTIFICATE: 'The server responds, but sends no certificate: it has none yet, or does not support TLS.',
+  CERT_UNREADABLE: 'The server sends a malformed certificate.',
+  CERT_EXPIRED: 'The served certificate has expired, or is not valid yet.',
+  NOT_TRUSTED: 'The served chain does not verify with the CAs of its clients.',
+  NAME_NOT_COVERED: 'The served certificate lacks a name or IP address that clients connect to.',
+  OLD_CERTIFICATE_SERVED: 'The server was issued a newer certificate, but still serves the old one.',
+  OTHER_CERTIFICATE_SERVED:
+    'The server serves another certificate than the one that was issued to it last, and not an older one.',
+  CLIENT_REFUSED: 'The server refuses the client certificate.',
   CLIENT_UNKNOWN:
-    'It requests a client certificate and does not tell whether it accepts the one presented: no TLS alert, no HTTP status.',
+    'It is unknown whether the server accepts the client certificate: it sent neither a TLS alert nor an HTTP status.',
 } as const satisfies Readonly<Record<string, string>>
 
 export type ProblemCode = keyof typeof problemCodes

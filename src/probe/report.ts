@@ -23,20 +23,20 @@ const servedCertificateSchema = v.object({
 })
 
 const verdictSchema = v.object({
-  by: text('whose CAs: "cluster CA", "--kubelet-certificate-authority", "etcd CA", "caBundle", "--ca"'),
-  source: text('where these CAs were read'),
-  trusted: v.optional(described(v.boolean(), 'absent where the CAs could not be read')),
-  code: optionalText('why not: docs/refusals.md'),
+  by: text('name of the CAs: "cluster CA", "--kubelet-certificate-authority", "etcd CA", "caBundle", "--ca"'),
+  source: text('file or object with the CAs'),
+  trusted: v.optional(described(v.boolean(), 'absent if the CAs could not be read')),
+  code: optionalText('why it is not trusted: docs/refusals.md'),
   reason: v.optional(v.string()),
-  goError: optionalText('what a component in Go writes into its log'),
+  goError: optionalText('error message of components in Go'),
 })
 
 const clientSchema = v.object({
-  source: optionalText('where the client certificate was read; absent when none was shown'),
+  source: optionalText('file or kubeconfig user of the client certificate; absent if none was presented'),
   subject: v.optional(v.string()),
   verdict: described(
     v.picklist(['accepted', 'refused', 'ignored', 'let-in', 'not-asked', 'not-tried', 'unknown']),
-    'ignored: the server took its holder for nobody; let-in: TLS went on, and HTTP did not say for whom it was taken',
+    'ignored: the server treated the client as anonymous; let-in: the TLS connection continued, and the HTTP response does not show the user',
   ),
   detail: v.optional(v.string()),
 })
@@ -45,7 +45,7 @@ const givenSchema = v.object({
   source: text('"cp1:/etc/kubernetes/pki/apiserver.crt" or "csr/csr-7x2lq"'),
   state: described(
     v.picklist(['served', 'renewed-not-served', 'other', 'unknown']),
-    'renewed-not-served: it is newer than the one that is served; other: another one, and not newer',
+    'renewed-not-served: newer than the served certificate; other: another certificate, and not newer',
   ),
   notBefore: v.optional(time),
   notAfter: v.optional(time),
@@ -64,34 +64,34 @@ const endpointSchema = v.object({
   kind: v.picklist(endpointKinds),
   host: v.string(),
   port: v.number(),
-  from: optionalText('the node that the connection began at; absent: this machine'),
+  from: optionalText('node that kcert connected from; absent: this machine'),
   at: time,
   status: described(
     v.picklist(['ok', 'no', 'unreachable']),
-    'no: something is wrong, as `problems` tells; unreachable: nothing was seen',
+    'no: it has problems; unreachable: it did not respond',
   ),
   connectMs: v.optional(milliseconds),
   handshakeMs: v.optional(milliseconds),
   version: v.optional(v.picklist(['TLSv1.2', 'TLSv1.3'])),
   cipher: optionalText("IANA's name"),
-  chain: described(v.array(servedCertificateSchema), 'as it was sent, leaf first'),
+  chain: described(v.array(servedCertificateSchema), 'certificates as sent, leaf first'),
   names: described(
     v.array(v.object({ name: v.string(), matches: v.boolean() })),
     'names that clients use, and whether the leaf is valid for them',
   ),
   isVerified: described(
     v.boolean(),
-    'false where no component verifies this server; then a no of `verdicts` and `names` is told and not counted',
+    'false if no component verifies this server; then failures in `verdicts` and `names` are not problems',
   ),
   verdicts: v.array(verdictSchema),
   clientAuthorities: v.optional(
     described(
       v.array(v.string()),
-      'subjects of the CAs that client certificates are taken of; absent: none is asked for',
+      'subjects of the CAs whose client certificates the server accepts; absent: it requests none',
     ),
   ),
   client: v.optional(clientSchema),
-  given: v.optional(described(givenSchema, 'the certificate that this server was given last')),
+  given: v.optional(described(givenSchema, 'certificate that was issued to this server last')),
   notes: v.array(v.string()),
   problems: v.array(problemSchema),
 })
@@ -101,7 +101,7 @@ export const probeReportSchema = v.object({
   kind: v.literal('ProbeReport'),
   generatedAt: time,
   endpoints: v.array(endpointSchema),
-  notes: described(v.array(v.string()), 'what could not be found out, and what was left out'),
+  notes: described(v.array(v.string()), 'what could not be determined, and what was left out'),
   summary: v.object({
     endpoints: v.number(),
     ok: v.number(),

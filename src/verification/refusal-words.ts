@@ -1,4 +1,4 @@
-import { commandLine, fixed } from '../errors/command-line.ts'
+import { commandLine, embed } from '../errors/command-line.ts'
 import { spanText, timeText } from '../inspection/spans.ts'
 import { kubeadmCas, kubeadmFolders } from '../pki/kubeadm.ts'
 import type { Certificate } from '../x509/certificate.ts'
@@ -12,27 +12,29 @@ import { areSameName } from '../x509/openssl-name.ts'
 import type { PublicKeyInfo } from '../x509/public-key.ts'
 import type { Refusal, RefusalCode } from '../x509/refusal.ts'
 
-// What is said of a refused chain: the reason, with the names and values that decide, and what to do next.
+// The reason why a chain is not trusted, with the names and values that decide, and the next command.
 
 export interface RefusalWords {
   readonly reason: string
+  /** How to resolve it. */
+  readonly advice: string
   readonly next: string
 }
 
-/** What the words may refer to. */
+/** What the texts refer to. */
 export interface RefusalContext {
   readonly question: ChainQuestion
   /** "ca.crt: certificate 2" */
   readonly placeOf: (certificate: Certificate) => string
   /** "ca.crt", "-" or "10.0.0.1:6443". */
   readonly sourceOf: (certificate: Certificate) => string
-  /** "ca.crt"; undefined for what came from a server or standard input: trust in that proves nothing. */
+  /** "ca.crt"; undefined for certificates from a server or standard input, which must not become roots. */
   readonly fileOf: (certificate: Certificate) => string | undefined
 }
 
 type Wording = (refusal: Refusal, context: RefusalContext) => RefusalWords
 
-/** Returns why a chain is refused, and what to do next. */
+/** Returns why a chain is not trusted, and the next command. */
 export function refusalWords(refusal: Refusal, context: RefusalContext): RefusalWords {
   return wordings[refusal.code](refusal, context)
 }
@@ -43,9 +45,8 @@ const wordings: Readonly<Record<RefusalCode, Wording>> = {
     const ago = spanText(question.at.getTime() - certificate.notAfter.getTime())
     return {
       reason: `${who(refusal)} expired on ${timeText(certificate.notAfter)}, ${ago} ago`,
-      next: isLeaf(refusal)
-        ? commandLine`renew it; which one it is and how: kcert inspect ${sourceOf(certificate)}`
-        : 'give the CA certificate that is in force now; if there is none, the CA must be replaced, and all that it signed',
+      advice: `${isLeaf(refusal) ? 'renew it' : 'use the current CA certificate, or replace the CA and reissue its certificates'}`,
+      next: inspect(sourceOf(certificate)),
     }
   },
   CERT_NOT_YET_VALID: (refusal, { question }) => {
@@ -53,79 +54,87 @@ const wordings: Readonly<Record<RefusalCode, Wording>> = {
     const until = spanText(certificate.notBefore.getTime() - question.at.getTime())
     return {
       reason: `${who(refusal)} is not valid before ${timeText(certificate.notBefore)}, in ${until}`,
-      next: 'verify at another time (--at TIME), or compare the clocks here and on the machine that issued it: date -u',
+      advice: `compare the clocks of this machine and of the issuer`,
+      next: 'date -u',
     }
   },
-  CRITICAL_EXTENSION_UNKNOWN: (refusal) => ({
-    reason: `${who(refusal)} has a critical extension that Go does not handle: ${refusal.certificate.unhandledCriticalExtensions.join(', ')}`,
-    next: 'issue it again without that extension, or with the extension not critical',
+  CRITICAL_EXTENSION_UNKNOWN: (refusal, { sourceOf }) => ({
+    reason: `${who(refusal)} has a critical extension that Go does not support: ${refusal.certificate.unhandledCriticalExtensions.join(', ')}`,
+    advice: `reissue it without this extension, or not critical`,
+    next: inspect(sourceOf(refusal.certificate)),
   }),
-  HOST_NAME_MISMATCH: ({ certificate }, { question }) => hostWords(certificate, question.name ?? ''),
+  HOST_NAME_MISMATCH: ({ certificate }, { question, sourceOf }) =>
+    hostWords(certificate, question.name ?? '', sourceOf(certificate)),
   LEAF_SELF_SIGNED: ({ certificate }, context) => ({
-    reason: `the leaf ${name(certificate)} signed itself, and is not among the roots`,
-    next: [
-      trustNext(certificate, context, 'to trust just this one'),
-      'a kubelet gets a signed one with serverTLSBootstrap: true',
-    ].join('; '),
+    reason: `the leaf ${name(certificate)} is self-signed and not among the roots (SHA-256 ${certificate.fingerprintSha256})`,
+    advice: `${ownerText(certificate, context)}a kubelet gets a signed certificate with serverTLSBootstrap: true`,
+    next: trustNext(certificate, context),
   }),
   ROOT_NOT_TRUSTED: ({ certificate }, context) => ({
-    reason: `the chain ends in the root ${name(certificate)}, which is not among the roots (SHA-256 ${certificate.fingerprintSha256})`,
-    next: [
-      trustNext(certificate, context, 'if this CA is to be trusted'),
-      'else the leaf is of another cluster, or the CA was replaced',
-    ].join('; '),
+    reason: `the chain ends in the CA ${name(certificate)}, which is not among the roots (SHA-256 ${certificate.fingerprintSha256})`,
+    advice: `${ownerText(certificate, context)}if you do not trust it, the leaf is from another cluster, or the CA was replaced`,
+    next: trustNext(certificate, context),
   }),
   ISSUER_UNKNOWN: unknownIssuerWords,
-  ISSUER_KEY_OTHER: ({ certificate, other }, { placeOf }) => ({
-    reason: `${name(certificate)} is signed by another key than that of the CA ${name(other)} in ${other && placeOf(other)}: ${keyIdWords(certificate, other)}`,
-    next: 'find the CA that signed it, usually the one before or after a rotation, among all CA files: kcert inspect FILES -o tree',
+  ISSUER_KEY_OTHER: ({ certificate, other }, { placeOf, sourceOf }) => ({
+    reason: `${name(certificate)} was not signed with the key of the CA ${name(other)} in ${other && placeOf(other)}: ${keyIdWords(certificate, other)}`,
+    advice: `its CA is usually the one before or after a rotation`,
+    next: commandLine`kcert inspect ${[...new Set([sourceOf(certificate), other && sourceOf(other)])].filter((one) => one !== undefined)} -o tree`,
   }),
-  SIGNATURE_WEAK: ({ certificate }) => ({
-    reason: `${name(certificate)} is signed with ${certificate.signatureAlgorithm}, which Go refuses`,
-    next: 'issue it again, signed with SHA-256 or better',
+  SIGNATURE_WEAK: ({ certificate }, { sourceOf }) => ({
+    reason: `${name(certificate)} is signed with ${certificate.signatureAlgorithm}, which Go rejects`,
+    advice: `reissue it, signed with SHA-256 or better`,
+    next: inspect(sourceOf(certificate)),
   }),
-  SIGNATURE_UNSUPPORTED: ({ certificate }) => ({
-    reason: isMlDsa(certificate.signatureAlgorithm)
-      ? `${name(certificate)} is signed with ${certificate.signatureAlgorithm}, which ${unknownBefore138}`
-      : `${name(certificate)} is signed with ${certificate.signatureAlgorithm}, in a form that Go does not know`,
-    next: 'issue it again, signed with ECDSA, Ed25519 or RSA and SHA-256',
+  SIGNATURE_UNSUPPORTED: ({ certificate }, { sourceOf }) => ({
+    reason: `${name(certificate)} is signed with ${certificate.signatureAlgorithm}, ${isMlDsa(certificate.signatureAlgorithm) ? `which ${unknownBefore138}` : 'in a form that Go does not support'}`,
+    advice: `reissue it, signed with ECDSA, Ed25519 or RSA and SHA-256`,
+    next: inspect(sourceOf(certificate)),
   }),
   ISSUER_KEY_UNSUPPORTED: ({ certificate, chain }, { sourceOf }) => ({
-    reason: `Go does not use the key of the CA ${name(certificate)}: ${keyWords(certificate.publicKey)}`,
-    next:
+    reason: `Go does not support the key of the CA ${name(certificate)}: ${keyWords(certificate.publicKey)}`,
+    advice:
       isTooLongForTls(certificate.publicKey) && !chain.slice(0, -1).includes(certificate)
-        ? commandLine`leave this certificate, which is sent and not needed, out of ${sourceOf(certificate)}`
-        : 'replace the CA by one with ECDSA P-256 or with RSA of 2048 to 8192 bits',
+        ? `remove this certificate, which the chain does not need, from ${sourceOf(certificate)}`
+        : 'replace it with a CA with ECDSA P-256 or RSA of 2048 to 8192 bits',
+    next: inspect(sourceOf(certificate)),
   }),
-  LEAF_KEY_UNSUPPORTED: ({ certificate }) => ({
-    reason: `the chain is valid, but TLS in Go does not use the key of the leaf ${name(certificate)}: ${keyWords(certificate.publicKey)}`,
-    next: 'issue it again with a key of ECDSA P-256 or of RSA with 2048 to 8192 bits',
+  LEAF_KEY_UNSUPPORTED: ({ certificate }, { sourceOf }) => ({
+    reason: `the chain is valid, but TLS in Go does not support the key of the leaf ${name(certificate)}: ${keyWords(certificate.publicKey)}`,
+    advice: `reissue it with an ECDSA P-256 key or an RSA key of 2048 to 8192 bits`,
+    next: inspect(sourceOf(certificate)),
   }),
   ISSUER_NOT_CA: ({ certificate, other }, { sourceOf }) => ({
-    reason: `${name(certificate)} signed ${name(other)}, but it is no CA: ${certificate.basicConstraints === undefined ? 'basic constraints are missing' : 'its basic constraints say so'}`,
-    next: commandLine`issue it again with "CA:TRUE", or sign with a CA; what it is: kcert inspect ${sourceOf(certificate)}`,
+    reason: `${name(certificate)} signed ${name(other)}, but it is not a CA: ${certificate.basicConstraints === undefined ? 'it has no basic constraints' : 'its basic constraints have CA:FALSE'}`,
+    advice: `reissue it with CA:TRUE, or sign ${name(other)} with a CA`,
+    next: inspect(sourceOf(certificate)),
   }),
-  ISSUER_MAY_NOT_SIGN: ({ certificate }) => ({
-    reason: `the CA ${name(certificate)} has a key usage without keyCertSign: ${certificate.keyUsage?.join(', ')}`,
-    next: 'issue the CA again with the key usage keyCertSign',
+  ISSUER_MAY_NOT_SIGN: ({ certificate }, { sourceOf }) => ({
+    reason: `the key usage of the CA ${name(certificate)} lacks keyCertSign: ${certificate.keyUsage?.join(', ')}`,
+    advice: `reissue the CA certificate with keyCertSign`,
+    next: inspect(sourceOf(certificate)),
   }),
-  PATH_LENGTH_EXCEEDED: ({ certificate, chain }) => ({
-    reason: `the CA ${name(certificate)} allows ${certificate.basicConstraints?.pathLength} intermediates below it, and there are ${chain.length - 2}`,
-    next: 'use a CA with a longer path length, or sign the leaf with fewer intermediates; Go counts self-issued CAs too',
+  PATH_LENGTH_EXCEEDED: ({ certificate, chain }, { sourceOf }) => ({
+    reason: `the path length of the CA ${name(certificate)} allows ${certificate.basicConstraints?.pathLength} intermediates, and there are ${chain.length - 2} (Go counts self-issued CAs, too)`,
+    advice: `use a CA with a longer path length, or fewer intermediates`,
+    next: inspect(sourceOf(certificate)),
   }),
-  USAGE_WRONG: (refusal, { question }) => usageWords(refusal, question),
+  USAGE_WRONG: usageWords,
   NAME_NOT_ALLOWED: constraintWords,
-  POLICY_NOT_MET: ({ chain }) => ({
-    reason: `a CA above the leaf ${name(chain[0])} demands an explicit certificate policy, and none holds from the root down`,
-    next: 'issue the certificates below that CA with one of its policies',
+  POLICY_NOT_MET: ({ chain, certificate }, { sourceOf }) => ({
+    reason: `a CA above the leaf ${name(chain[0])} requires an explicit certificate policy, and no policy is valid for the whole chain`,
+    advice: `reissue the certificates below that CA with one of its policies`,
+    next: inspect(sourceOf(chain[0] ?? certificate)),
   }),
-  TOO_MANY_CANDIDATES: () => ({
-    reason: 'among certificates of the same names no chain was found with 100 tries, where Go stops',
-    next: 'leave out certificates that do not belong to the chain',
+  TOO_MANY_CANDIDATES: ({ certificate }, { sourceOf }) => ({
+    reason: 'many certificates have the same names, and Go gives up after 100 tries',
+    advice: 'remove certificates that do not belong to the chain',
+    next: inspect(sourceOf(certificate)),
   }),
-  USER_UID_INVALID: ({ certificate }) => ({
-    reason: `the chain is valid, but the subject of the leaf ${name(certificate)} has ${userUidFault(certificate.subject)} (OID 1.3.6.1.4.1.57683.2), and an API server answers 401`,
-    next: 'issue it again with one user UID, or with none',
+  USER_UID_INVALID: ({ certificate }, { sourceOf }) => ({
+    reason: `the chain is valid, but the subject of the leaf ${name(certificate)} has ${userUidFault(certificate.subject)} (OID 1.3.6.1.4.1.57683.2), and an API server responds with 401`,
+    advice: `reissue it with at most one user UID`,
+    next: inspect(sourceOf(certificate)),
   }),
 }
 
@@ -151,19 +160,27 @@ function who(refusal: Refusal): string {
   return `the ${role} ${name(refusal.certificate)}`
 }
 
-/** A server that proves itself by its own word is not proven: the CA comes from a control-plane node. */
-function trustNext(
-  certificate: Certificate,
-  { fileOf }: RefusalContext,
-  when: 'to trust just this one' | 'if this CA is to be trusted',
-): string {
-  const file = fileOf(certificate)
-  return file === undefined
-    ? commandLine`${fixed(when)}: get the file from its owner and compare its SHA-256 ${certificate.fingerprintSha256}, then --roots FILE`
-    : commandLine`${fixed(when)}: --roots ${file}`
+function inspect(source: string): string {
+  return commandLine`kcert inspect ${source}`
 }
 
-function hostWords(certificate: Certificate, host: string): RefusalWords {
+/** A certificate that a server sends does not prove its identity: the CA must come from elsewhere, such as a control-plane node. */
+function ownerText(certificate: Certificate, { fileOf }: RefusalContext): string {
+  return fileOf(certificate) === undefined
+    ? 'to trust it, get its file from the owner and compare the SHA-256; '
+    : ''
+}
+
+/** The same command with this certificate among the roots. */
+function trustNext(certificate: Certificate, { fileOf, sourceOf, question }: RefusalContext): string {
+  const file = fileOf(certificate)
+  if (file === undefined) return inspect(sourceOf(certificate))
+  const { leaf, purpose, name: host } = question
+  const named = host === undefined ? undefined : embed(commandLine`--name ${host}`)
+  return commandLine`kcert verify ${sourceOf(leaf)} --roots ${file} --purpose ${purpose} ${named}`
+}
+
+function hostWords(certificate: Certificate, host: string, source: string): RefusalWords {
   const { dns, ip } = certificate.subjectAltNames
   const isAddress = hostAddress(host) !== undefined
   const all = [...dns, ...ip]
@@ -171,33 +188,39 @@ function hostWords(certificate: Certificate, host: string): RefusalWords {
     all.length > 20 ? `${all.slice(0, 20).join(', ')} and ${all.length - 20} more` : all.join(', ')
   const valid =
     all.length === 0
-      ? `has no host name or address among its subject alternative names, so it is not valid for ${host}`
+      ? `has no host name or IP address among its SANs, so it is not valid for ${host}`
       : `is valid for ${shown}, not for ${host}`
   const byCommonName = !isAddress && certificate.subject.commonName === host
   return {
-    reason: `the leaf ${name(certificate)} ${valid}${byCommonName ? '; the common name does not count' : ''}`,
-    next: commandLine`connect by a name that it has, or issue it again with ${host} (kubeadm: certSANs of the API server, then kubeadm init phase certs apiserver)`,
+    reason: `the leaf ${name(certificate)} ${valid}${byCommonName ? ' (the common name is ignored)' : ''}`,
+    advice: `connect to a name that it has, or reissue it with ${host} (kubeadm: certSANs of the API server, then kubeadm init phase certs apiserver)`,
+    next: inspect(source),
   }
 }
 
-function unknownIssuerWords({ certificate }: Refusal, { question, placeOf }: RefusalContext): RefusalWords {
+function unknownIssuerWords(
+  { certificate }: Refusal,
+  { question, placeOf, sourceOf }: RefusalContext,
+): RefusalWords {
   const { issuer, authorityKeyId } = certificate
   const all = [...question.roots.certificates, ...question.intermediates.certificates]
   const almost = all.find(({ subject }) => areSameName(subject, issuer))
   if (almost !== undefined) {
     return {
-      reason: `${name(certificate)} names its issuer as ${placeOf(almost)} does, but encoded otherwise (case, spaces or string type), and Go compares bytes`,
-      next: 'issue it again with the subject of the CA copied byte for byte',
+      reason: `the issuer of ${name(certificate)} is the subject of ${placeOf(almost)}, but with another encoding (case, spaces or string type), and Go compares bytes`,
+      advice: `reissue it with the subject of the CA copied byte for byte`,
+      next: inspect(sourceOf(certificate)),
     }
   }
   const known = kubeadmCas.find(({ commonName }) => commonName === issuer.commonName)
   const keyId = authorityKeyId === undefined ? '' : ` (key identifier ${authorityKeyId})`
   return {
-    reason: `there is no certificate of the issuer of ${name(certificate)}: ${issuer.text || '(empty)'}${keyId}`,
+    reason: `the issuer of ${name(certificate)} is not in the inputs: ${issuer.text || '(empty)'}${keyId}`,
+    advice: `add its certificate with --roots if you trust it, or else with --intermediates`,
     next:
       known === undefined
-        ? 'add the certificate of that CA: with --intermediates FILE, or with --roots FILE when it is the root'
-        : commandLine`on a kubeadm control plane that CA is ${kubeadmFolders.pki}/${known.file}.crt: --roots FILE`,
+        ? inspect(sourceOf(certificate))
+        : commandLine`kcert verify ${sourceOf(question.leaf)} --roots ${`${kubeadmFolders.pki}/${known.file}.crt`} --purpose ${question.purpose}`,
   }
 }
 
@@ -205,13 +228,14 @@ function keyIdWords({ authorityKeyId }: Certificate, issuer: Certificate | undef
   const { subjectKeyId } = issuer ?? {}
   if (authorityKeyId === undefined || subjectKeyId === undefined) return 'the signature does not verify'
   if (authorityKeyId === subjectKeyId)
-    return 'the key identifiers agree, but the signature does not verify, so it is damaged or forged'
-  return `it asks for key identifier ${authorityKeyId}, and that CA has ${subjectKeyId}`
+    return 'the key identifiers match, but the signature does not verify, so it is damaged or forged'
+  return `its authority key identifier is ${authorityKeyId}, and that CA has ${subjectKeyId}`
 }
 
 const usages = { server: 'serverAuth', client: 'clientAuth' } as const
 
-function usageWords(refusal: Refusal, { purpose }: ChainQuestion): RefusalWords {
+function usageWords(refusal: Refusal, { question, sourceOf }: RefusalContext): RefusalWords {
+  const { purpose } = question
   const wanted = usages[purpose === 'client' ? 'client' : 'server']
   const { extendedKeyUsage } = refusal.certificate
   const other = purpose === 'client' ? 'server' : 'client'
@@ -219,14 +243,13 @@ function usageWords(refusal: Refusal, { purpose }: ChainQuestion): RefusalWords 
     (one) => one.extendedKeyUsage.length === 0 || one.extendedKeyUsage.includes(usages[other]),
   )
   return {
-    reason: `${who(refusal)} is for ${extendedKeyUsage.join(', ')}, not for ${wanted}`,
-    next: fitsOther
-      ? commandLine`if it is used by a ${other}: --purpose ${other}; else issue it again with ${wanted}`
-      : commandLine`issue it again with the extended key usage ${wanted}`,
+    reason: `${who(refusal)} has the extended key usage ${extendedKeyUsage.join(', ')}, not ${wanted}`,
+    advice: `${fitsOther ? `if a ${other} uses it, add --purpose ${other}, else reissue it with ${wanted}` : `reissue it with ${wanted}`}`,
+    next: inspect(sourceOf(refusal.certificate)),
   }
 }
 
-function constraintWords(refusal: Refusal, { placeOf }: RefusalContext): RefusalWords {
+function constraintWords(refusal: Refusal, { placeOf, sourceOf }: RefusalContext): RefusalWords {
   const { certificate } = refusal
   const { constrainedBy, kind, name: text, excludedBy, unusable } = refusal.violation ?? {}
   const by =
@@ -237,8 +260,12 @@ function constraintWords(refusal: Refusal, { placeOf }: RefusalContext): Refusal
     unusable !== undefined
       ? `cannot be compared with the name constraints of ${by}`
       : excludedBy === undefined
-        ? `is in no subtree that ${by} permits`
+        ? `is not in a subtree that ${by} permits`
         : `is excluded by ${by}: "${excludedBy}"`
   const reason = `the ${kind} "${text}" of ${name(certificate)} ${verdict}`
-  return { reason, next: `issue the certificate again without that name, or with a CA that may sign for it` }
+  return {
+    reason: `${reason}`,
+    advice: `reissue it without that name, or with a CA that may sign for it`,
+    next: inspect(sourceOf(certificate)),
+  }
 }

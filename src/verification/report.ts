@@ -7,11 +7,11 @@ import { nameSchema, timeSchema as time } from '../x509/json-fields.ts'
 const hex = v.pipe(v.string(), v.regex(/^[0-9a-f]*$/))
 
 const place = {
-  source: v.pipe(v.string(), v.description('the file, "-" for standard input, or host:port')),
+  source: v.pipe(v.string(), v.description('file, "-" for standard input, or HOST:PORT')),
   entry: v.pipe(
     v.string(),
     v.description(
-      'where in the source: "certificate 2", "user admin: client-certificate-data"; empty for all of it',
+      'part of the source: "certificate 2", "user admin: client-certificate-data"; empty for the whole source',
     ),
   ),
 }
@@ -32,8 +32,8 @@ const verifierSchema = v.picklist(['openssl', 'node', 'python'])
 const differenceSchema = v.object({
   verifier: verifierSchema,
   accepts: v.boolean(),
-  reason: v.pipe(v.string(), v.description('why its answer is not the one of Go')),
-  error: v.optional(v.pipe(v.string(), v.description('what it would say, in words of OpenSSL'))),
+  reason: v.pipe(v.string(), v.description('why its result differs from that of Go')),
+  error: v.optional(v.pipe(v.string(), v.description('error message of OpenSSL'))),
 })
 
 const warningSchema = v.object({
@@ -47,51 +47,52 @@ export const verificationReportSchema = v.object({
   apiVersion: v.literal('kcert/v1'),
   kind: v.literal('VerificationReport'),
   generatedAt: time,
-  at: v.pipe(time, v.description('the time that was judged at')),
+  at: v.pipe(time, v.description('time of the verification')),
   purpose: v.picklist(['server', 'client', 'any']),
   name: v.optional(
-    v.pipe(v.string(), v.description('the host name or IP address that the leaf had to be valid for')),
+    v.pipe(v.string(), v.description('host name or IP address that the leaf must be valid for')),
   ),
   trusted: v.pipe(
     v.boolean(),
     v.description(
-      "what Go's crypto/x509 answers, and with it every Kubernetes component (up to 1.37: Go 1.26); of a server and a client also whether TLS uses the key of the leaf, of a client whether an API server takes its user UID",
+      "result of Go's crypto/x509, and so of every Kubernetes component (up to 1.37: Go 1.26); for the purposes server and client, false also if TLS in Go does not support the key of the leaf; for client, also if API servers reject its user UID",
     ),
   ),
   leaf: certificateSchema,
   chains: v.pipe(
     v.array(v.array(certificateSchema)),
-    v.description('every chain that holds, leaf first, root last; empty when there is none'),
+    v.description('all valid chains, leaf first, root last; empty if there is none'),
   ),
-  trustedUntil: v.optional(v.pipe(time, v.description('when the last of these chains ends'))),
+  trustedUntil: v.optional(v.pipe(time, v.description('when the last of these chains expires'))),
   user: v.optional(
     v.pipe(
       v.object({ name: v.string(), groups: v.array(v.string()), uid: v.optional(v.string()) }),
-      v.description('whom an API server takes the holder of this client certificate for'),
+      v.description('user as which API servers authenticate this client certificate'),
     ),
   ),
-  code: v.optional(v.pipe(v.string(), v.description('why it is refused: docs/refusals.md'))),
+  code: v.optional(v.pipe(v.string(), v.description('why it is not trusted: docs/refusals.md'))),
   reason: v.optional(v.string()),
-  certificate: v.optional(v.pipe(certificateSchema, v.description('the certificate at fault'))),
+  advice: v.optional(v.pipe(v.string(), v.description('how to resolve it'))),
+  certificate: v.optional(v.pipe(certificateSchema, v.description('certificate that is the cause'))),
   issuer: v.optional(
     v.pipe(
       certificateSchema,
-      v.description('the certificate that was tried as its issuer, where it is not at fault itself'),
+      v.description('certificate that was tried as its issuer, if it is not the cause itself'),
     ),
   ),
   path: v.optional(
     v.pipe(
       v.array(certificateSchema),
-      v.description('the chain that was judged, or how far the search came; leaf first'),
+      v.description('chain that was verified, or the longest one found; leaf first'),
     ),
   ),
   next: v.optional(v.string()),
-  goError: v.optional(v.pipe(v.string(), v.description('what a component in Go writes into its log'))),
-  alsoRefusedBy: v.pipe(v.array(verifierSchema), v.description('other verifiers that refuse it')),
+  goError: v.optional(v.pipe(v.string(), v.description('error message of components in Go'))),
+  alsoRefusedBy: v.pipe(v.array(verifierSchema), v.description('other verifiers that reject it')),
   acceptedBy: v.pipe(v.array(verifierSchema), v.description('other verifiers that accept it')),
   differences: v.pipe(
     v.array(differenceSchema),
-    v.description('those of them whose answer is not the one of Go'),
+    v.description('other verifiers whose result differs from that of Go'),
   ),
   warnings: v.array(warningSchema),
 })

@@ -42,7 +42,7 @@ const reportOf = (leafDer: Uint8Array, root: Uint8Array, purpose: Purpose = 'ser
 
 const minors =
   'ML-DSA-65, which Kubernetes up to 1.37 (Go 1.26) does not know; Kubernetes 1.38 (Go 1.27) is the first that does, in TLS 1.3'
-const ofLeaf = 'the chain is valid, but TLS in Go does not use the key of the leaf "leaf":'
+const ofLeaf = 'the chain is valid, but TLS in Go does not support the key of the leaf "leaf":'
 const unknown = 'x509: certificate signed by unknown authority'
 const unparsed = 'tls: failed to parse private key'
 
@@ -52,7 +52,7 @@ test.each<[name: string, der: Uint8Array, root: Uint8Array, code: string, reason
     leafOfMlDsa(mlDsaKeys.other),
     mlDsaCa,
     'ISSUER_KEY_UNSUPPORTED',
-    `Go does not use the key of the CA "ca": ${minors}`,
+    `Go does not support the key of the CA "ca": ${minors}`,
     unknown,
   ],
   [
@@ -60,7 +60,7 @@ test.each<[name: string, der: Uint8Array, root: Uint8Array, code: string, reason
     leafOfMlDsa(keys.p384),
     mlDsaCa,
     'ISSUER_KEY_UNSUPPORTED',
-    `Go does not use the key of the CA "ca": ${minors}`,
+    `Go does not support the key of the CA "ca": ${minors}`,
     unknown,
   ],
   [
@@ -147,7 +147,7 @@ describe('RSA above 8192 bits', () => {
       'an intermediate, which is sent',
       'ISSUER_KEY_UNSUPPORTED',
       question(belowMiddle, ecdsaCa, middle),
-      `Go does not use the key of the CA "middle": ${words}`,
+      `Go does not support the key of the CA "middle": ${words}`,
     ],
   ])('is refused in %s', (_, code, asked, reason) => {
     for (const purpose of ['server', 'client'] as const)
@@ -180,8 +180,8 @@ describe('RSA above 8192 bits', () => {
         expect(verify({ ...asked, leaf: leafInput }, { now, at: now, purpose })).toMatchObject({
           trusted: false,
           code: 'ISSUER_KEY_UNSUPPORTED',
-          reason: `Go does not use the key of the CA "ca": ${words}`,
-          next: 'leave this certificate, which is sent and not needed, out of leaf.crt',
+          reason: `Go does not support the key of the CA "ca": ${words}`,
+          advice: 'remove this certificate, which the chain does not need, from leaf.crt',
           goError: `tls: ${purpose} sent certificate containing RSA key larger than 8192 bits`,
         })
       const unseen = {

@@ -112,7 +112,7 @@ describe('a report', () => {
       true,
       [['USER_NAME_MISSING', 'x.crt']],
     ])
-    expect(warnings[0]!.message).toContain('system:anonymous, or 401')
+    expect(warnings[0]!.message).toContain('system:anonymous or respond with 401')
   })
 
   const withUids = (...uids: string[]) =>
@@ -148,7 +148,7 @@ describe('a report', () => {
       chains: [],
       code: 'USER_UID_INVALID',
       reason: expect.stringContaining(what),
-      next: 'issue it again with one user UID, or with none',
+      advice: 'reissue it with at most one user UID',
       goError,
     })
     expect(refused.user).toBeUndefined()
@@ -166,8 +166,8 @@ describe('a report', () => {
       chains: [],
       code: 'ISSUER_KEY_OTHER',
       reason:
-        '"issuing" is signed by another key than that of the CA "kubernetes" in old ca.crt: the signature does not verify',
-      next: 'find the CA that signed it, usually the one before or after a rotation, among all CA files: kcert inspect FILES -o tree',
+        '"issuing" was not signed with the key of the CA "kubernetes" in old ca.crt: the signature does not verify',
+      next: "kcert inspect server.crt 'old ca.crt' -o tree",
     })
     expect(certificate).toMatchObject({
       source: 'server.crt',
@@ -208,11 +208,10 @@ describe('a report', () => {
       const roots = { ...input('ca.crt', ca), unreadable: [member] }
       return report(input('a.crt', client('a', ca)), [roots], { purpose }).warnings[0]?.message
     }
-    expect(message('server', false)).toBe('bad; it was left out, and Go drops it in silence')
-    expect(message('client', false)).toBe(
-      'bad; it was left out, and an API server refuses the whole file for it',
-    )
-    expect(message('client', true)).toBe('bad; it was left out, and Go drops it in silence')
+    const left = 'bad; it was left out, so remove the block or fetch the certificate again'
+    expect(message('server', false)).toBe(`${left}, and Go ignores it without an error`)
+    expect(message('client', false)).toBe(`${left}, and API servers reject the whole file because of it`)
+    expect(message('client', true)).toBe(`${left}, and Go ignores it without an error`)
   })
 })
 
@@ -227,7 +226,7 @@ describe('certificates in forms that Go does not see', () => {
     verify({ leaf, roots: [someRoots], intermediates }, { now, at: now, purpose: 'server' })
 
   const sent = input('s.crt', server, issuing)
-  const noRoots = 'Go finds no certificate in this, and with such a file of roots trusts nobody'
+  const noRoots = 'Go finds no certificate in this, so clients with these roots trust no server'
   const nothing = 'Go finds no certificate in this'
 
   test.for<
@@ -272,7 +271,7 @@ describe('certificates in forms that Go does not see', () => {
       () => asked(formed(sent, undefined, 'headers'), roots),
       ['s.crt has PEM headers', 'remove the lines between BEGIN and the first empty line'],
       [],
-      [['s.crt', 'certificate 2', 'has PEM headers: Go passes over this certificate']],
+      [['s.crt', 'certificate 2', 'has PEM headers: Go ignores this certificate']],
     ],
     [
       'the intermediate of two hidden ones that the chain needs',
@@ -312,16 +311,16 @@ describe('certificates in forms that Go does not see', () => {
     ['nothing', () => asked(leafAlone, roots, between), undefined, ['openssl', 'node'], []],
   ])('%s', ([, made, hidden, acceptedBy, warnings]) => {
     const { reason, next, acceptedBy: found, alsoRefusedBy, differences, warnings: all } = made()
-    if (hidden === undefined) expect(`${reason}`).not.toContain('Go sees no certificate')
+    if (hidden === undefined) expect(`${reason}`).not.toContain('Go finds no certificate there')
     else {
-      expect(reason).toContain(`: ${hidden[0]}, so Go sees no certificate there`)
+      expect(reason).toContain(`: ${hidden[0]}, so Go finds no certificate there`)
       expect(next).toBe(hidden[1])
     }
     expect(differences.filter(({ accepts }) => accepts)).toEqual(
       (hidden === undefined ? [] : acceptedBy).map((verifier) => ({
         verifier,
         accepts: true,
-        reason: 'it reads this form of PEM too',
+        reason: 'it reads this form of PEM, too',
       })),
     )
     expect(all.filter(({ next }) => next.includes('pkey'))).toEqual([])
@@ -334,7 +333,7 @@ describe('certificates in forms that Go does not see', () => {
 
   test('a leaf is asked about in whatever form it is: what is hidden is the CA', () => {
     const { reason } = asked(formed(leafAlone, 'DER'), roots, formed(between, 'DER'))
-    expect(reason).toContain(': issuing.crt is DER, so Go sees no certificate there')
+    expect(reason).toContain(': issuing.crt is DER, so Go finds no certificate there')
   })
 
   test('one of two chains that Go does not see is named', () => {
@@ -346,7 +345,7 @@ describe('certificates in forms that Go does not see', () => {
       input('s.crt', server, ...crossSigned),
       formed(input('roots.crt', ...others), 'DER', 'DER'),
     )
-    expect(reason).toContain(': roots.crt is DER, so Go sees no certificate there')
+    expect(reason).toContain(': roots.crt is DER, so Go finds no certificate there')
   })
 
   test('the differences name what OpenSSL and Python say, and not what Node says last', () => {
@@ -392,8 +391,11 @@ test('a reason names the certificate within its file', () => {
 
 test('what a server presented is no file to trust', () => {
   const alone = input('10.0.0.1:6443', issued({ subject: { commonName: 'alone' } }))
-  const { next } = report({ ...alone, isNoFile: true }, [input('ca.crt', ca)])
-  expect(next).toContain('get the file from its owner')
+  const { advice, next } = report({ ...alone, isNoFile: true }, [input('ca.crt', ca)])
+  expect([advice, next]).toEqual([
+    expect.stringContaining('get its file from the owner'),
+    'kcert inspect 10.0.0.1:6443',
+  ])
 })
 
 test('unreadable certificates beside the leaf are left out with a warning', () => {
@@ -406,7 +408,7 @@ test('unreadable certificates beside the leaf are left out with a warning', () =
       source: 's.crt',
       entry: 'certificate 3',
       code: 'CERT_UNREADABLE',
-      message: 'bad; it was left out',
+      message: 'bad; it was left out, so remove the block or fetch the certificate again',
       next: expect.stringMatching(/./),
     },
   ])
@@ -421,9 +423,10 @@ describe('the words of a refusal', () => {
     const {
       code = '',
       reason = '',
+      advice = '',
       next = '',
     } = report(input('leaf.crt', leaf), [input('ca.crt', ...roots)], options)
-    return [code, reason, next]
+    return [code, reason, `${advice}: ${next}`]
   }
   const leafOf = (asked: Parameters<typeof issued>[0]): Issued =>
     issued({ extendedKeyUsage: ['serverAuth'], ...asked }, ca)
@@ -432,7 +435,7 @@ describe('the words of a refusal', () => {
     [
       'CERT_EXPIRED',
       /^the leaf "x" expired on 2026-11-20T00:00:00Z, 33 hours ago$/,
-      /^renew it; which one it is and how: kcert inspect leaf.crt$/,
+      /^renew it: kcert inspect leaf.crt$/,
       () => words(leafOf({ subject: { commonName: 'x' }, notAfter: new Date('2026-11-20T00:00:00Z') }), [ca]),
     ],
     [
@@ -445,7 +448,7 @@ describe('the words of a refusal', () => {
     [
       'HOST_NAME_MISMATCH',
       /^the leaf "x" is valid for a.example.com, 10.0.0.1, not for b.example.com$/,
-      /issue it again with b.example.com/,
+      /reissue it with b.example.com/,
       () =>
         words(
           leafOf({
@@ -458,25 +461,25 @@ describe('the words of a refusal', () => {
     ],
     [
       'HOST_NAME_MISMATCH',
-      /has no host name or address among its subject alternative names, so it is not valid for x; the common name does not count$/,
-      /connect by a name/,
+      /has no host name or IP address among its SANs, so it is not valid for x \(the common name is ignored\)$/,
+      /connect to a name/,
       () => words(leafOf({ subject: { commonName: 'x' } }), [ca], { name: 'x' }),
     ],
     [
       'ISSUER_UNKNOWN',
-      /^there is no certificate of the issuer of "kube-apiserver": CN=issuing$/,
-      /--intermediates FILE/,
+      /^the issuer of "kube-apiserver" is not in the inputs: CN=issuing$/,
+      /--intermediates: kcert inspect leaf.crt$/,
       () => words(server, [ca]),
     ],
     [
       'ISSUER_UNKNOWN',
-      /of "x": CN=kubernetes$/,
+      /of "x" is not in the inputs: CN=kubernetes$/,
       /\/etc\/kubernetes\/pki\/ca\.crt/,
       () => words(leafOf({ subject: { commonName: 'x' } }), [issuing]),
     ],
     [
       'ISSUER_UNKNOWN',
-      /^"x" names its issuer as ca.crt does, but encoded otherwise/,
+      /^the issuer of "x" is the subject of ca.crt, but with another encoding/,
       /byte for byte/,
       () =>
         words(issued({ subject: { commonName: 'x' } }, { ...ca, subject: { commonName: 'Kubernetes' } }), [
@@ -485,8 +488,8 @@ describe('the words of a refusal', () => {
     ],
     [
       'USAGE_WRONG',
-      /^the leaf "x" is for serverAuth, not for clientAuth$/,
-      /^if it is used by a server: --purpose server; else/,
+      /^the leaf "x" has the extended key usage serverAuth, not clientAuth$/,
+      /^if a server uses it, add --purpose server, else/,
       () => words(leafOf({ subject: { commonName: 'x' } }), [ca], { purpose: 'client' }),
     ],
     [

@@ -1,3 +1,4 @@
+import { commandLine } from '../errors/command-line.ts'
 import { unseenForms } from '../inspection/checks/plain-pem.ts'
 import type { UnseenForm } from '../inspection/entries.ts'
 import { timeText } from '../inspection/spans.ts'
@@ -14,7 +15,7 @@ import { refusalWords } from './refusal-words.ts'
 import type { VerificationReport, VerificationWarning, VerifiedCertificate } from './report.ts'
 
 export interface VerificationInputs {
-  /** The first certificate is judged; those behind it are intermediates, as a server sends them. */
+  /** The first certificate is the leaf; the others are intermediates, as a server sends them. */
   readonly leaf: CertificateInput
   readonly roots: readonly CertificateInput[]
   readonly intermediates: readonly CertificateInput[]
@@ -27,7 +28,7 @@ export interface VerificationOptions {
   readonly name?: string | undefined
 }
 
-/** Judges a chain as Kubernetes components do, and reports the verdict, the reason, and who would answer otherwise. */
+/** Verifies a chain as Kubernetes components do, and reports the result, the reason, and which other verifiers differ. */
 export function verify(inputs: VerificationInputs, options: VerificationOptions): VerificationReport {
   const { now, at, purpose, name: host } = options
   const places = new Places(inputs)
@@ -131,7 +132,7 @@ function othersOn(
 ): OtherVerdict[] {
   const others = askOtherVerifiers(question, verdict)
   if (hidden === undefined) return others
-  return others.map((one) => (one.accepts ? { ...one, difference: 'it reads this form of PEM too' } : one))
+  return others.map((one) => (one.accepts ? { ...one, difference: 'it reads this form of PEM, too' } : one))
 }
 
 function refusalReport(
@@ -139,9 +140,12 @@ function refusalReport(
   question: ChainQuestion,
   places: Places,
   hidden: LocatedCertificate | undefined,
-): Pick<VerificationReport, 'code' | 'reason' | 'certificate' | 'issuer' | 'path' | 'next' | 'goError'> {
+): Pick<
+  VerificationReport,
+  'code' | 'reason' | 'advice' | 'certificate' | 'issuer' | 'path' | 'next' | 'goError'
+> {
   const { code, certificate, other, chain } = refusal
-  const { reason, next } = refusalWords(refusal, {
+  const { reason, advice, next } = refusalWords(refusal, {
     question,
     placeOf: (one) => places.text(one),
     sourceOf: (one) => places.of(one).source,
@@ -155,7 +159,7 @@ function refusalReport(
     certificate: places.report(certificate),
     ...(isIssuer && { issuer: places.report(other) }),
     path: places.reportChain(chain),
-    ...(hidden?.form === undefined ? { next } : wordsOfHidden(reason, hidden.source, hidden.form)),
+    ...(hidden?.form === undefined ? { advice, next } : wordsOfHidden(reason, hidden.source, hidden.form)),
     goError: goError(refusal, question),
   }
 }
@@ -163,7 +167,7 @@ function refusalReport(
 function wordsOfHidden(reason: string, source: string, form: UnseenForm): { reason: string; next: string } {
   const { what, fix, next } = unseenForms[form]
   return {
-    reason: `${reason}: ${source} ${what}, so Go sees no certificate there`,
+    reason: `${reason}: ${source} ${what}, so Go finds no certificate there`,
     next: next?.(source, false) ?? fix,
   }
 }
@@ -224,8 +228,8 @@ function userWarnings(leaf: Certificate, places: Places): VerificationWarning[] 
       ...places.of(leaf),
       code: 'USER_NAME_MISSING',
       message:
-        'the chain is valid, but the leaf has no common name, so an API server does not authenticate its client: system:anonymous, or 401',
-      next: 'issue it again with the user as common name and the groups as organizations',
+        'the chain is valid, but the leaf has no common name, so API servers treat its client as system:anonymous or respond with 401; reissue it with the user as common name and the groups as organizations',
+      next: commandLine`kcert inspect ${places.of(leaf).source}`,
     },
   ]
 }
@@ -240,8 +244,8 @@ function unseenWarnings({ roots, intermediates, leaf }: VerificationInputs): Ver
     const areAll = certificates.every((one) => one.form !== undefined)
     const isRoots = index < roots.length
     const consequence = areAll
-      ? `Go finds no certificate in this${isRoots ? ', and with such a file of roots trusts nobody' : ''}`
-      : 'Go passes over this certificate'
+      ? `Go finds no certificate in this${isRoots ? ', so clients with these roots trust no server' : ''}`
+      : 'Go ignores this certificate'
     const message = `${what}: ${consequence}`
     return [
       {
@@ -265,14 +269,14 @@ function unreadableWarnings(
       // parse; a CertPool, with which clients read their roots, goes on.
       const consequence =
         purpose === 'client' && !isUnseen
-          ? ', and an API server refuses the whole file for it'
-          : ', and Go drops it in silence'
+          ? ', and API servers reject the whole file because of it'
+          : ', and Go ignores it without an error'
       return {
         source,
         entry,
         code: 'CERT_UNREADABLE',
-        message: `${reason}; it was left out${index < roots.length ? consequence : ''}`,
-        next: 'remove this block, or fetch the certificate again',
+        message: `${reason}; it was left out, so remove the block or fetch the certificate again${index < roots.length ? consequence : ''}`,
+        next: commandLine`kcert inspect ${source}`,
       }
     }),
   )

@@ -99,7 +99,7 @@ test('fails with CLIENT_UNKNOWN where a server sends neither a TLS alert nor an 
         message: expect.stringContaining(
           'unknown whether it accepts the client certificate CN=admin of admin.pem: ',
         ),
-        next: `read the server's log, or connect with its own client: 127.0.0.1:${port} may not serve HTTP`,
+        next: `kcert probe 127.0.0.1:${port} -o json`,
       },
     ])
   }

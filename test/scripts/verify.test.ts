@@ -89,7 +89,7 @@ test('a chain that does not hold is exit 3, with the certificate at fault and wh
   expect({ stderr, exit }).toEqual({ stderr: '', exit: 3 })
   expect(stdout).toMatch(/^NOT TRUSTED as a server certificate: ISSUER_KEY_OTHER\n/)
   expect(stdout).toMatch(/^leaf +kube-apiserver .* at fault +server\.crt$/m)
-  expect(stdout).toMatch(/^next +find the CA that signed it/m)
+  expect(stdout).toMatch(/^next +kcert inspect server\.crt ca\.crt -o tree$/m)
 })
 
 describe('the report in JSON', () => {
@@ -217,7 +217,7 @@ test('the purpose decides, and "any" asks for none', () => {
   )
   expect(exits).toEqual([3, 0, 0])
   expect(verify(['admin.crt', '--roots', 'ca.crt']).stdout).toMatch(
-    /^next +if it is used by a client: --purpose client/m,
+    /^advice +if a client uses it, add --purpose client/m,
   )
 })
 
@@ -240,12 +240,7 @@ describe('bad input is told with what, why and next', () => {
     'token.conf': 'apiVersion: v1\nkind: Config\nusers: [{name: u, user: {token: verysecret}}]\n',
   }
   test.for<[rule: string, args: readonly string[], exit: number, message: RegExp]>([
-    [
-      'no roots',
-      ['server.crt'],
-      2,
-      /^KCERT_USAGE: which roots are trusted\? --roots is missing\nwhy: .*\nnext: kcert verify/,
-    ],
+    ['no roots', ['server.crt'], 2, /^KCERT_USAGE: --roots is required\nwhy: .*\nnext: kcert verify/],
     ['no leaf', [], 2, /^KCERT_USAGE: LEAF is missing/],
     [
       'a file that is not there',
@@ -328,14 +323,14 @@ describe('what Go does not read as PEM is said', () => {
     expect(jsonOf(run)).toMatchObject({
       code: 'ISSUER_UNKNOWN',
       reason: expect.stringMatching(
-        /: ca\.crt begins with a byte order mark, so Go sees no certificate there$/,
+        /: ca\.crt begins with a byte order mark, so Go finds no certificate there$/,
       ),
       next: expect.stringMatching(/^sed /),
       acceptedBy: ['openssl', 'node'],
     })
     expect(warningsOf(run)).toEqual([['ca.crt', 'NOT_PLAIN_PEM']])
     expect(jsonOf(run).warnings[0]!.message).toBe(
-      'begins with a byte order mark: Go finds no certificate in this, and with such a file of roots trusts nobody',
+      'begins with a byte order mark: Go finds no certificate in this, so clients with these roots trust no server',
     )
   })
 
@@ -382,7 +377,7 @@ describe('wrong usage is said as such:', () => {
 
   test('no leaf', () => {
     expect(complaint(['--roots', 'ca.crt'])).toBe(
-      'KCERT_USAGE: LEAF is missing\nwhy: it is a file with the certificate, "-" for standard input, a kubeconfig, or host:port\nnext: kcert verify --help\n',
+      'KCERT_USAGE: LEAF is missing\nwhy: it is a file with the certificate, "-" for standard input, a kubeconfig, or HOST:PORT\nnext: kcert verify --help\n',
     )
   })
 
