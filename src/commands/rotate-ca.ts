@@ -85,7 +85,7 @@ yourself.`
     ),
     ...rotationPlaceFlags,
     ...rotationSettingsFlags,
-    output: reportFormatFlag(),
+    output: reportFormatFlag('output format'),
   }
 
   protected override async perform(): Promise<ExitCode> {

@@ -6,12 +6,12 @@ import { printable } from './terminal.ts'
 import type { View } from './view.ts'
 import { renderYaml } from './yaml.ts'
 
-/** Returns kcert.yaml as discover writes it: a word to whoever completes it, then the inventory. */
+/** Returns kcert.yaml as discover writes it: a comment on what to add, then the inventory. */
 export function renderInventory({ inventory }: Discovery): string {
-  return `# How kcert reaches the nodes of this cluster, for kcert rotate-ca. Complete it; docs/schemas/Inventory.json says what may
-# stand here. A node is reached by its own access where it has one: {by: local}, {by: ssh, host: …, user: …, become: sudo} or
-# {by: command, argv: [docker, exec, -i, cp1]}. Kubeconfigs outside the nodes, hooks, and workloads that kcert must not
-# restart are yours to add: kubeconfigs, hooks, workloads.
+  return `# Inventory for kcert rotate-ca: how kcert reaches the nodes of this cluster. docs/schemas/Inventory.json describes all
+# fields. The access of a node overrides the common access: {by: local}, {by: ssh, host: …, user: …, become: sudo} or
+# {by: command, argv: [docker, exec, -i, cp1]}. Add what kcert cannot find: kubeconfigs outside the nodes (kubeconfigs),
+# your hooks (hooks), and workloads that kcert must not restart (workloads).
 ${renderYaml(inventory)}`
 }
 
@@ -24,8 +24,8 @@ export function renderDiscovery(discovery: Discovery, view: View): string {
       { title: 'ROLE', cell: ({ role }) => role },
       { title: 'LAYOUT', cell: ({ layout }) => layout },
       { title: 'VERSION', cell: ({ kubeletVersion }) => kubeletVersion, dropRank: 2 },
-      { title: 'BY', cell: ({ access }) => access, shrinkTo: 16, dropRank: 1 },
-      saidColumn('PROOF', view.paint, ({ proof }) => [proofText(proof), isProven(proof) ? 'ok' : 'critical']),
+      { title: 'ACCESS', cell: ({ access }) => access, shrinkTo: 16, dropRank: 1 },
+      saidColumn('CHECKED', view.paint, ({ proof }) => [proofText(proof), isProven(proof) ? 'ok' : 'critical']),
     ]),
     fieldLines(
       view,
@@ -37,15 +37,15 @@ export function renderDiscovery(discovery: Discovery, view: View): string {
   ])
 }
 
-/** With --read-only nobody asks whether a node can be written. */
+/** With --read-only kcert does not check whether it can write to a node. */
 function isProven({ reached, writes }: NodeProof): boolean {
   return reached && writes !== false
 }
 
 function proofText({ reached, reads, writes, clockSkewMs }: NodeProof): string {
-  if (!reached) return 'NOT REACHED'
-  if (writes === false) return reads ? 'NOT WRITTEN' : 'NOT READ'
-  const proven = writes ? 'read and written' : 'read'
+  if (!reached) return 'UNREACHABLE'
+  if (writes === false) return reads ? 'NOT WRITABLE' : 'NOT READABLE'
+  const proven = writes ? 'readable, writable' : 'readable'
   const skew = Math.abs(clockSkewMs ?? 0)
   return skew < 1_000 ? proven : `${proven}, clock off by ${Math.round(skew / 1000)} s`
 }
@@ -60,7 +60,7 @@ function flagLines({ components }: Discovery, view: View): string[] {
 }
 
 function nextLines({ refusals, nodes, written }: Discovery): string[] {
-  const where = written === undefined ? [] : [`written to ${printable(written)}`]
+  const where = written === undefined ? [] : [`written to ${printable(written)}; add kubeconfigs, hooks and workloads there if needed`]
   if (refusals.length > 0 || !nodes.every(({ proof }) => isProven(proof))) return where
-  return [...where, 'next: complete it, then kcert rotate-ca plan']
+  return [...where, 'next: kcert rotate-ca plan']
 }

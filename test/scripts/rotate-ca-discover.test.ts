@@ -55,7 +55,7 @@ test('nodes that cannot be reached are named, and the file is there to be comple
   expect(again.exit).toBe(5)
   expect(again.stderr).toContain('KCERT_FILE_EXISTS')
   const other = await run([...nowhere, '--dry-run'])
-  expect(other.stdout).toMatch(/w-a +worker +unknown .*NOT REACHED/)
+  expect(other.stdout).toMatch(/w-a +worker +unknown .*UNREACHABLE/)
 })
 
 test.each([

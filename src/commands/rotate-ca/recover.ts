@@ -43,7 +43,7 @@ The cluster keeps its CA key. To replace the key without an outage, run kcert ro
     inventory,
     yes,
     'dry-run': dryRun,
-    output: reportFormatFlag(),
+    output: reportFormatFlag('output format'),
   }
 
   protected override async perform(): Promise<ExitCode> {

@@ -43,7 +43,7 @@ back: finish it, then rotate to any CA with --ca-cert and --ca-key.`
     pace,
     waive,
     ...rotationPlaceFlags,
-    output: reportFormatFlag(),
+    output: reportFormatFlag('output format'),
   }
 
   protected override async perform(): Promise<ExitCode> {

@@ -22,7 +22,7 @@ their age. This command writes nothing and does not repeat checks. To repeat the
   }
 
   static override examples = RotationCommand.examplesOf({
-    Everything: 'kcert rotate-ca status',
+    'Show the state': 'kcert rotate-ca status',
     'List the incomplete phases, for a script':
       'kcert rotate-ca status -o json | jq \'.phases[] | select(.state != "holds") | .number\'',
     'Write an HTML page for the change ticket': 'kcert rotate-ca status -o html > rotation.html',
