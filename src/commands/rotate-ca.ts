@@ -5,7 +5,7 @@ import { stdoutView } from '../cli/view.ts'
 import { type ExitCode, exitCodes } from '../errors/codes.ts'
 import { phaseTable } from '../rotation/phase-table.ts'
 
-// soak and trust-reloading-clients have a value also where nobody names them.
+// soak and trust-reloading-clients have defaults, so oclif would report a conflict every time.
 const phaseFlags = [
   ...['phase', 'through', 'all', 'by-runbook', 'pause-between'],
   ...Object.keys(rotationSettingsFlags).filter(

@@ -25,7 +25,10 @@ export function renderDiscovery(discovery: Discovery, view: View): string {
       { title: 'LAYOUT', cell: ({ layout }) => layout },
       { title: 'VERSION', cell: ({ kubeletVersion }) => kubeletVersion, dropRank: 2 },
       { title: 'ACCESS', cell: ({ access }) => access, shrinkTo: 16, dropRank: 1 },
-      saidColumn('CHECKED', view.paint, ({ proof }) => [proofText(proof), isProven(proof) ? 'ok' : 'critical']),
+      saidColumn('CHECKED', view.paint, ({ proof }) => [
+        proofText(proof),
+        isProven(proof) ? 'ok' : 'critical',
+      ]),
     ]),
     fieldLines(
       view,
@@ -60,7 +63,10 @@ function flagLines({ components }: Discovery, view: View): string[] {
 }
 
 function nextLines({ refusals, nodes, written }: Discovery): string[] {
-  const where = written === undefined ? [] : [`written to ${printable(written)}; add kubeconfigs, hooks and workloads there if needed`]
+  const where =
+    written === undefined
+      ? []
+      : [`written to ${printable(written)}; add kubeconfigs, hooks and workloads there if needed`]
   if (refusals.length > 0 || !nodes.every(({ proof }) => isProven(proof))) return where
   return [...where, 'next: kcert rotate-ca plan']
 }

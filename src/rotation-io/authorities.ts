@@ -24,7 +24,7 @@ export type GivenAuthorities = Readonly<Partial<Record<CaName, SigningPair>>>
 
 /**
  * The CAs of a rotation with their keys. A key is held in this process's memory and written to files of control-plane nodes,
- * and nowhere else. The new CA is made once: whoever comes later, or again after a crash, finds it where the first one left it.
+ * and nowhere else. The new CA is created once: later runs, or a run after a crash, find it where the first run wrote it.
  */
 export class Authorities {
   private readonly site: Site

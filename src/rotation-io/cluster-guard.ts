@@ -35,11 +35,11 @@ export interface GuardOptions {
   readonly objects: ObjectsApi
   readonly clock: Clock
   readonly random: RandomOctets
-  /** Of the journal: whoever holds its lock knows that an earlier holder with the same one is dead. */
+  /** Identity of the journal: a process that has its lock knows that an earlier holder with the same identity is dead. */
   readonly journalPath: string
   /** True when the operator named it. */
   readonly isNamed?: boolean
-  /** Waits so many milliseconds; the real time if not said. */
+  /** Waits so many milliseconds (default: real time). */
   readonly sleep?: (ms: number) => Promise<unknown>
 }
 
@@ -52,7 +52,7 @@ export async function mirroredJournal(
   isNamed = false,
 ): Promise<string | undefined> {
   const text = (await getOne(objects, mirror))?.data?.['journal.jsonl']
-  // What is cut in front cannot be held against its chain of digests.
+  // A journal cut at the front cannot be verified with its chain of digests.
   if (!text?.match(/^.*"previous":"0{64}"/)) return undefined
   return isNamed && isOfFinished(readJournal(text)) ? undefined : text
 }
@@ -98,7 +98,7 @@ export class ClusterGuard implements JournalMirror {
 
   /**
    * Comes back when this run holds the Lease for certain: where it has not been renewed for its duration, as after a laptop's sleep,
-   * somebody else may have taken it. Throws KCERT_LOCKED, and KCERT_UNREACHABLE when nobody can tell.
+   * another process may have taken it. Throws KCERT_LOCKED, and KCERT_UNREACHABLE if no API server answers.
    */
   async confirm(): Promise<void> {
     const begun = this.now()

@@ -24,13 +24,13 @@ import type { Parts } from './parts.ts'
 
 type ContentOf<Kind extends Content['kind']> = Extract<Content, { readonly kind: Kind }>
 
-/** What is to be written, and what goes beside it in the same act, before it. */
+/** The content to write, and files to write before it in the same action. */
 interface Prepared {
   readonly text: string
   readonly besides?: readonly { readonly path: string; readonly text: string; readonly mode?: number }[]
 }
 
-/** Writes files of nodes as actions say: what is there is compared and copied first, what is secret is filled in here. */
+/** Writes files on nodes: compares and copies the existing file first, and fills in secrets. */
 export class FileWriting {
   private readonly parts: Omit<Parts, 'identity'>
 
@@ -185,7 +185,7 @@ export class FileWriting {
     return editStaticPod(text, program?.program ?? name, { flags, annotations }, path)
   }
 
-  /** An act whose answer was lost has been done: then what is there says so. */
+  /** Finds out from the existing file whether an action whose answer was lost has been done. */
   private async isDone(now: FileContent, content: Content, node: NodeAccess): Promise<boolean> {
     switch (content.kind) {
       case 'nothing':

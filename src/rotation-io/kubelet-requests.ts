@@ -48,7 +48,7 @@ export class KubeletRequests {
 
   /**
    * Returns a new certificate and its key in PEM, as the kubelet's store holds them. The names are those of the certificate that
-   * is replaced. Throws KCERT_ROTATION_GATE when nobody signs it, or somebody else than the new CA.
+   * is replaced. Throws KCERT_ROTATION_GATE if it is not signed, or not by the new CA.
    */
   async request(node: string, { usage, replaces }: Requested): Promise<string> {
     const before = await this.authorities.certificate(replaces)

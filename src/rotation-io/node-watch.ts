@@ -49,7 +49,7 @@ const kubeconfigPatterns = [
   '/etc/cni/net.d/*kubeconfig*',
 ]
 
-/** Flags that name what a rotation reads or writes. Others, service account keys and etcd's own among them, are left alone. */
+/** Flags that name files that a rotation reads or writes. Others, such as service account keys and etcd's own, are skipped. */
 const fileFlag =
   /^(?:(?:etcd-cafile|root-ca-file|kubelet-certificate-authority|kubelet-client-(?:certificate|key)|proxy-client-(?:cert|key)-file)|(?:requestheader-)?client-ca-file|tls-(?:cert|private-key)-file|cluster-signing-(?:cert|key)-file|kubeconfig)$/
 
@@ -74,7 +74,7 @@ export class NodeWatch {
     this.files = new NodeFiles(node, site.reading)
   }
 
-  /** Returns what is there now. Throws as the node does. */
+  /** Returns the present state of the node. Throws as the node does. */
   async observe(): Promise<NodeObservation> {
     const aheadMs = await this.site.clockAheadMs(this.name)
     const nodeNowMs = this.site.clock().getTime() + aheadMs
@@ -198,7 +198,7 @@ export class NodeWatch {
     return { snapshot, paths }
   }
 
-  /** A process keeps its version, and what it runs as is asked once: a wait looks twice in a second. */
+  /** A process keeps its version, so kcert asks once for it: a wait observes twice a second. */
   private async versionOf(one: Definition, running: ProcessFacts | undefined): Promise<string | undefined> {
     if (!versioned.some((name) => name === one.name)) return undefined
     const key = [one.name, one.image, running?.pid, running?.startTicks].join(' ')

@@ -62,7 +62,7 @@ function fieldsIn(value: unknown): ApiObject {
   return isObject(value) ? value : {}
 }
 
-/** Byte for byte where nobody else wrote; otherwise the flags alone: an upgrade writes its version there. */
+/** Byte for byte if only kcert wrote to it; otherwise only the flags: an upgrade writes its version there. */
 async function withFlagsOf(now: ApiObject, copy: ApiObject): Promise<ApiObject> {
   const [text, before] = [configurationIn(now), configurationIn(copy)]
   const byKcert = await withExtraArgs(before, 'controllerManager', await flagsIn(text))

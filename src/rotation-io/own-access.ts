@@ -16,7 +16,7 @@ import { messageIn } from './kubelet-requests.ts'
 import { OwnIdentity } from './own-identity.ts'
 
 // The operator's kubeconfig is one of those that a rotation is about: in phase 12 its certificate is refused, and its CA data
-// knows no server any more. From then on kcert goes by certificates of its own, through the nodes.
+// trusts no server any more. From then on kcert uses its own certificates, through the nodes.
 
 /** Returns the site with objects that are still reached when the operator's kubeconfig no longer is, once phase 1 is done. */
 export function withOwnAccess(site: Site, random: RandomOctets): Site {

@@ -19,13 +19,13 @@ export interface ClientPair {
 
 const lifetimeMs = 30 * 60_000
 const backdateMs = 5 * 60_000
-// Made anew well before its end.
+// Issued again well before it expires.
 const keptMs = lifetimeMs - 10 * 60_000
 
 /** The name under which kcert's own acts stand in audit logs. */
 export const ownName = 'kcert-rotation'
 
-/** A client that is known and may do nothing: what it is told shows whether it was believed. */
+/** A client without permissions: the response shows whether the server accepted its certificate. */
 export const probeName = 'kcert-rotation-probe'
 
 export interface ApiCall {
@@ -40,7 +40,7 @@ export interface ApiCall {
 
 /**
  * Client certificates of the rotation's CAs that live for minutes. kubeconfigs that operators hold lose their worth in the middle
- * of phase 12; who has the CA's key in hand needs none.
+ * of phase 12; a process with the CA's key needs none.
  */
 export class OwnIdentity {
   private readonly site: Site
@@ -90,7 +90,7 @@ export class OwnIdentity {
   }
 
   /**
-   * Returns what the API server of one node answers to an administrator. Believed is whichever CA's client it knows; the server
+   * Returns what the API server of one node answers to an administrator. The client is of whichever CA the server trusts; the server
    * must show a certificate of one of the two. Throws KCERT_UNREACHABLE.
    */
   async call(node: string, call: ApiCall): Promise<HttpsAnswer> {

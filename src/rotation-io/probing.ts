@@ -77,7 +77,7 @@ export class Probing {
     }
   }
 
-  /** A client that may do nothing: 403 in its own name says that it was believed, 401 that it was not. */
+  /** A client without permissions: 403 with its own name means that the server accepted its certificate, 401 that it did not. */
   private async client({ at, ca, generation, expects }: Subject<'client'>) {
     const running = await this.running(at)
     const headers = ca === 'front-proxy' ? { 'X-Remote-User': probeName } : {}
@@ -169,7 +169,7 @@ export class Probing {
         ...whoAmI,
         ...(own.client && { client: own.client }),
         headers: { ...whoAmI.headers, ...(own.token && { Authorization: `Bearer ${own.token}` }) },
-        // Without CAs of its own it goes by those of its machine, or by none.
+        // Without its own CAs it uses those of its machine, or none.
         ...(own.ca !== undefined && { trust: { ca: own.ca, name: this.nameAt(node, own.serverName) } }),
       })
       if (answer.status !== 201)
@@ -186,8 +186,8 @@ export class Probing {
   }
 
   /**
-   * The name that an API server is asked to prove. kubeadm's kubeconfigs of a control plane name their own node's address, which
-   * stands in no other node's certificate: the others are asked for theirs.
+   * The server name to verify. kubeadm's kubeconfigs of a control plane have their own node's address, which
+   * is in no other node's certificate: for the other nodes kcert uses their own.
    */
   private nameAt(node: string, wanted: string): string {
     const { nodes } = this.parts.site.inventory
@@ -199,7 +199,7 @@ export class Probing {
   /** The path from API server to kubelet, in both directions of trust. */
   private async logs({ node }: Subject<'logs'>) {
     const pod = await this.runningPod(node)
-    // Where no pod runs, the kubelet's own health is asked for on the same way.
+    // If no pod runs, kcert reads the kubelet's own health in the same way.
     const [what, path] =
       pod === undefined
         ? [`health of the kubelet on ${node}`, `/api/v1/nodes/${node}/proxy/healthz`]
@@ -230,7 +230,7 @@ export class Probing {
       if (running === undefined || deletionTimestamp !== undefined) return []
       return [{ namespace, name, container: running.name }]
     })
-    // Nobody rolls a DaemonSet's or a static pod in the meantime as easily as a Deployment's.
+    // Pods of a DaemonSet and static pods are replaced less often in the meantime than those of a Deployment.
     return candidates.find(({ namespace }) => namespace === 'kube-system') ?? candidates[0]
   }
 

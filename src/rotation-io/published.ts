@@ -19,7 +19,7 @@ const inSystem = { namespace: 'kube-system' } as const
 const serviceAccountToken = 'kubernetes.io/service-account-token'
 
 /**
- * Returns what controller-managers publish of their --root-ca-file. A namespace without it is told, too, and an API server that
+ * Returns what controller-managers publish of their --root-ca-file. A namespace without it is reported too, and an API server that
  * cannot be asked.
  */
 export async function publishedTrust(
@@ -83,7 +83,7 @@ function isUnread(found: ClusterTrustBundle | Unread): found is Unread {
 
 /**
  * Returns the bundles of the API servers' signer. In an upgrade one API server may serve them and the next one not: where the one that
- * answers serves none, each is asked. They have one etcd, so whichever serves them has all.
+ * answers serves none, kcert asks each. They have one etcd, so any server that serves them has all.
  */
 async function trustBundles(
   site: Site,
@@ -127,7 +127,7 @@ async function bundlesIn(list: AsyncIterable<ClusterTrustBundle>): Promise<Clust
   }
 }
 
-/** Returns kube-public/cluster-info, with whether each token that signs has signed what stands there. */
+/** Returns kube-public/cluster-info, and whether each signing token has signed the present content. */
 export async function clusterInfo({ objects, certificates, clock }: Site): Promise<Sections['clusterInfo']> {
   const [object, secrets] = await Promise.all([
     getOne(objects, { ...resources.configMaps, namespace: 'kube-public', name: 'cluster-info' }),
@@ -189,7 +189,7 @@ export async function kubeadmConfiguration({ objects }: Site): Promise<Sections[
 
 const leaders = ['kube-controller-manager', 'kube-scheduler', 'cloud-controller-manager']
 
-/** Returns who leads. A Lease that nobody renews in time is held by nobody. */
+/** Returns the leader. A Lease that is not renewed in time has no holder. */
 export async function leases({ objects, clock }: Site, nodes: readonly Named[]): Promise<Sections['leases']> {
   const found = await Promise.all(leaders.map((name) => getOne(objects, { ...resources.leases, name })))
   const now = clock().getTime()

@@ -11,7 +11,7 @@ import type {
   Written,
 } from '../pki/node-access.ts'
 
-// A node on which nothing is changed: what would be is written down, and seen by whoever reads there afterwards. So the executor
+// A node on which nothing is changed: it records each write, and later reads return the recorded state. So the executor
 // that acts on nodes says what a runbook does, act for act, and there is no second one.
 
 /** One change, as the functions of src/node/node-script.ts make it. */

@@ -13,7 +13,7 @@ import { Copies } from './copies.ts'
 import { SiteExecutor } from './executor.ts'
 import { SiteObserver } from './observer.ts'
 
-// A cluster whose CA has expired: nobody believes anybody, so everything is done through the nodes and nothing through the API.
+// In a cluster whose CA has expired no component trusts another, so kcert works on the nodes and does not use the API.
 
 /** What is found on the nodes, and what becomes of it. */
 export interface PlannedRecovery extends Recovery {
@@ -75,7 +75,7 @@ export async function planRecovery(site: Site, random: RandomOctets): Promise<Pl
   return { ...recovery, before, observed, restarts }
 }
 
-/** Writes what was planned, node by node, and starts everything anew. Comes back when the API servers answer. */
+/** Writes the planned files, node by node, and restarts everything. Returns when the API servers answer. */
 export async function carryOutRecovery(
   site: Site,
   { files, before, observed, restarts }: PlannedRecovery,
@@ -137,7 +137,7 @@ function isBehind(
   )
 }
 
-/** Static pods by their manifests, since a kubelet starts a pod anew only when that changes; then the kubelet itself. */
+/** Static pods by their manifests, since a kubelet restarts a pod only when the manifest changes; then the kubelet itself. */
 async function restartOn(
   site: Site,
   name: string,

@@ -30,7 +30,7 @@ const quietDeadlineMs = 30_000
 export interface UnreadLogs {
   /** Processes for which the operator accepts the risk. */
   readonly waivers?: ReadonlySet<string>
-  /** For commands without waivers, which prove afterwards what is served: takes the line that is shown, and nothing is thrown. */
+  /** For commands without waivers, which check the served certificate afterwards: takes a line to show, and throws nothing. */
   readonly tell?: (what: string) => void
 }
 
@@ -117,7 +117,7 @@ export class Restarting {
 
   /**
    * Hands the Lease of a dead leader over, as client-go's own release does: the holder is emptied, at the version that was read.
-   * Only once the process is seen gone through its node; what another one holds by now is left alone.
+   * Only once the node shows that the process is gone; a Lease that another process holds by now is skipped.
    */
   private async release(
     lease: string,

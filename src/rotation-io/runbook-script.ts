@@ -5,16 +5,16 @@ import type { Expected } from '../pki/node-access.ts'
 import type { ScriptFile } from '../rotation/runbook.ts'
 import type { RecordedChange } from './recording-node.ts'
 
-// The script of one node. It is short: what it calls stands beside it in node.sh, the same functions that kcert's own sessions on
+// The script of one node. It is short: the functions that it calls are in node.sh, the same that kcert's own sessions on
 // nodes use. Content lies beside it in files, so that no key is on a command line.
 
-/** A process that must have been started anew. */
+/** A process that must have been restarted. */
 export interface ScriptedRestart {
   readonly kind: 'restart'
   readonly program: string
   /** Start of the process that must go, in whole seconds of the node's own clock; absent: none runs. */
   readonly startedAt?: number
-  /** What starts it anew; absent for a static pod, which its kubelet starts anew. */
+  /** The command that restarts it; absent for a static pod, which its kubelet restarts. */
   readonly argv?: readonly string[]
 }
 

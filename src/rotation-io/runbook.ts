@@ -9,7 +9,7 @@ import { nodeRunbook, type ScriptedChange, type ScriptedRestart } from './runboo
 
 /**
  * Returns the scripts of a runbook, in its groups. Nodes are read and not changed; certificates that the cluster signs for kubelets
- * are asked for now. Throws as the executor's writing does, KCERT_ROTATION_DRIFT first.
+ * are requested now. Throws as the executor's writing does, KCERT_ROTATION_DRIFT first.
  */
 export async function prepareRunbook(
   { site, ...options }: ExecutorOptions,

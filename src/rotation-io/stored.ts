@@ -49,7 +49,7 @@ export class StoredWatch {
     if (last !== undefined && last.key === key && Math.abs(atMs - last.atMs) < freshMs) return last.found
     const found = storedIn(this.site, authorities, remembered)
     this.last = { key, atMs, found }
-    // What failed is asked for again.
+    // Failed requests are repeated.
     found.catch(() => {
       if (this.last?.found === found) this.last = undefined
     })

@@ -11,8 +11,8 @@ export type Content =
   | { readonly kind: 'certificates'; readonly certificates: readonly Digest[] }
   | { readonly kind: 'ca-key'; readonly ca: CaName; readonly generation: 'old' | 'new' }
   /**
-   * The leaf of the file that is replaced, signed anew by the new CA for the same names; `chain` follows it. The key is kept,
-   * so that one file changes, or made anew and written by the same act to the path that `newKey` says.
+   * The leaf of the replaced file, reissued by the new CA for the same names; `chain` follows it. The key is kept,
+   * so that one file changes, or it is generated and written by the same action to the path in `newKey`.
    */
   | {
       readonly kind: 'reissued'
@@ -21,7 +21,7 @@ export type Content =
       readonly chain: readonly Digest[]
       readonly newKey?: string
     }
-  /** The kubeconfig that is replaced with other CA data, and its client certificate signed anew by the new cluster CA. */
+  /** The replaced kubeconfig with other CA data, and its client certificate reissued by the new cluster CA. */
   | { readonly kind: 'kubeconfig'; readonly caData: Trust; readonly reissue?: Digest; readonly newKey?: true }
   /** The definition of a component with other flags (null takes one out) and annotations. */
   | {
@@ -33,7 +33,7 @@ export type Content =
   | { readonly kind: 'requested'; readonly usage: 'client' | 'serving'; readonly replaces: Digest }
   /** Copies of these files, and lines in the index that say where each belongs. The index only grows: `replaces` is not compared. */
   | { readonly kind: 'copies'; readonly of: readonly CopiedFile[] }
-  /** The index of the copies under another name: what they are of is over, and the next rotation makes its own. */
+  /** The index of the copies under another name: the rotation is finished, and the next one creates its own index. */
   | { readonly kind: 'copies-over' }
   /** The bytes that a copy on the same node holds. */
   | { readonly kind: 'copy'; readonly digest: Digest }
@@ -91,7 +91,7 @@ export interface RestartComponent {
    * and only its health is awaited: that makes a restart safe to be done again.
    */
   readonly replaces?: number
-  /** A static pod is started anew by its kubelet because its definition changed; everything else by the service manager. */
+  /** The kubelet restarts a static pod because its definition changed; the service manager restarts everything else. */
   readonly how: 'definition' | 'service'
   /** The Lease to hand over by hand if this process holds it, once it is seen gone: 17 s without a leader become 2. */
   readonly lease?: string
@@ -105,13 +105,13 @@ export interface RollWorkload {
   readonly annotation: string
 }
 
-/** What is waited for. Each is judged on a snapshot (conditions.ts), so that waiting is observing. */
+/** The condition of a wait. Each is evaluated on a snapshot (conditions.ts), so that waiting is observing. */
 export type Condition =
   | { readonly kind: 'published'; readonly holds: Trust; readonly lacks: Trust; readonly bundles: boolean }
   | { readonly kind: 'volumes'; readonly holds: Trust; readonly lacks: Trust }
   | { readonly kind: 'pods-converged'; readonly workload?: string; readonly holds: Trust }
   | { readonly kind: 'pods-started'; readonly workload: string; readonly sinceMs: number }
-  /** The leaf that a server shows is signed by this key; `bridged` says whether a bridge must or must not follow it. */
+  /** The server's leaf is signed by this key; `bridged` says whether a bridge certificate must or must not follow it. */
   | {
       readonly kind: 'serves'
       readonly presenter: string

@@ -1,7 +1,7 @@
 import { KcertError } from '../errors/kcert-error.ts'
 import { isHost } from '../pki/node-address.ts'
 
-/** What stands for {node} and {address} in the words of an access. */
+/** The values for {node} and {address} in the words of an access. */
 export interface NodePlace {
   readonly node: string
   readonly address: string

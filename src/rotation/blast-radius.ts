@@ -6,7 +6,7 @@ import { storingOld } from './stored.ts'
 import { changeOf, type Target } from './target.ts'
 import { certificateView, certificateViews } from './views.ts'
 
-/** Returns what a rotation reaches beyond the components themselves, so that nobody is surprised by whom it concerns. */
+/** Returns what a rotation affects beyond the components themselves, so that their owners can prepare. */
 export function blastRadiusOf(observed: Snapshot, target: Target): RotationPlan['blastRadius'] {
   const change = changeOf(target, 'cluster')
   const ours = new Set([...apiServers(observed), ...observed.kubelets].map(({ id }) => id))

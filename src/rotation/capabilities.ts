@@ -1,7 +1,7 @@
 import { minorOf } from './tested-versions.ts'
 
 // What differs between the releases of Kubernetes, as far as a phase decides by it: docs/decisions/0012-capabilities.md says what kcert
-// does not ask. During an upgrade releases run side by side, so each process is asked for its own.
+// does not ask. During an upgrade several releases run, so kcert asks each process for its own.
 
 /** Something that a process can do from a minor version of Kubernetes 1.x on, by a feature gate's default. */
 interface Capability {
@@ -14,7 +14,7 @@ export const capabilities = {
   clientRereadsCaFile: { firstMinor: 36, gate: 'ClientsAllowCARotation' },
   /**
    * A kubelet that was restarted leaves running containers Ready. One before reports them not Ready until their probes succeed again. The
-   * gate brings that back; kcert does not read a kubelet's gates.
+   * feature gate restores that; kcert does not read a kubelet's feature gates.
    */
   kubeletKeepsPodsReady: { firstMinor: 35, gate: 'ChangeContainerStatusOnKubeletRestart' },
   /** kube-controller-manager publishes the CAs of API servers in a ClusterTrustBundle, and keeps it up to date while it leads. */
@@ -61,7 +61,7 @@ function isTurnedOff(gate: string, text: string): boolean {
   return own.length > 0 ? own.includes(false) : values('AllBeta').includes(false)
 }
 
-/** Of a copy that somebody keeps under another name the name stands for the version: nothing is known of it. */
+/** A copy under another name has that name as its version: nothing is known about it. */
 function clientGoVersions(build: readonly string[]): string[] {
   return build.flatMap((line, index) => {
     const [word, path, version = ''] = line.split('\t')

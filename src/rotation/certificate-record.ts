@@ -4,7 +4,7 @@ import { verifySignature } from '../x509/signature.ts'
 /** SHA-256 in lower-case hexadecimal; of a certificate: of its DER. One that is not made yet is named `planned:…`. */
 export type Digest = string
 
-/** What the rotation knows of a certificate: enough to tell whether a chain holds, small enough for 100,000 pods. */
+/** What the rotation knows of a certificate: enough to tell whether a chain is valid, small enough for 100,000 pods. */
 export interface CertificateRecord {
   readonly digest: Digest
   /** RFC 4514. */
@@ -14,7 +14,7 @@ export interface CertificateRecord {
   readonly authorityKeyId?: string
   /** SHA-256 of the SubjectPublicKeyInfo: the key, whatever the certificate says of itself. */
   readonly spki: Digest
-  /** Of a CA: its SubjectPublicKeyInfo, DER in base64, so that what it signed is told by it when its certificate is gone. */
+  /** Of a CA: its SubjectPublicKeyInfo, DER in base64. It identifies what the CA signed when its certificate is gone. */
   readonly publicKey?: string
   /** The key whose signature on it was seen to hold; absent when no key that was tried had made it. */
   readonly signedBy?: Digest

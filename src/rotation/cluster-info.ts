@@ -3,7 +3,7 @@ import type { Gap } from './phase.ts'
 import type { Observed, Trust } from './snapshot.ts'
 import { patch, wait } from './tasks.ts'
 
-// What whoever joins from now on believes: a worker takes its own client CA from there.
+// The CAs that joining nodes trust: a worker takes its own client CA from there.
 
 export const clusterInfoObject = {
   kind: 'ConfigMap',

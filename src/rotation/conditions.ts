@@ -3,10 +3,10 @@ import { isBundle, podPlace } from './convergence.ts'
 import type { Gap } from './phase.ts'
 import { type Observed, onNode, type SectionName, type Snapshot, type Trust } from './snapshot.ts'
 
-// What a wait is for, judged on a snapshot: what is still missing, by name, so that progress can be shown and a deadline explained.
+// The conditions of waits, evaluated on a snapshot: what is still pending, by name, to show progress and to explain a timeout.
 
 interface Row<One extends Condition = Condition> {
-  /** The sections that must be observed to judge it. */
+  /** The sections that must be observed to evaluate it. */
   readonly sees: readonly SectionName[]
   /** How long it takes, as measured on the lab: for plans, never a deadline. */
   readonly seconds: number
@@ -156,7 +156,7 @@ function rowOf({ kind }: Condition): Row {
   return rows[kind]
 }
 
-/** Returns the sections that must be observed to judge a condition. */
+/** Returns the sections that must be observed to evaluate a condition. */
 export function sectionsOf(condition: Condition): readonly SectionName[] {
   return rowOf(condition).sees
 }

@@ -5,7 +5,7 @@ import type { CaChange, Target } from './target.ts'
 // Whether a pod's process knows what its service account's ca.crt says: the volume follows the ConfigMap after up to 80 s, and
 // the process reads it at its start, or again, or never.
 
-/** client-go 1.36 reads ca.crt again at most this often; the bridge stays in serving chains as long after the last volume. */
+/** client-go 0.36 reads ca.crt again at most this often; the bridge certificate stays in serving chains as long after the last volume. */
 export const rereadMs = 300_000
 
 /** Without access to the node: a pod started this long after the ConfigMap changed has the new content. */
@@ -35,7 +35,7 @@ export function convergenceOf(
   return holds && observed.atMs >= volume.changedAtMs + rereadMs ? 'converged' : 'rereads'
 }
 
-/** True when the operator answers for the pod, by its name or its workload's. */
+/** True when the operator accepted the risk for the pod, by its name or its workload's. */
 export function isWaived({ id, workload }: PodSnapshot, { waivers }: Target): boolean {
   return waivers.has(id) || (workload !== undefined && waivers.has(workload))
 }
@@ -89,7 +89,7 @@ export function isBundle({ kind, trust }: PublishedTrust): boolean {
 
 /**
  * True where ClusterTrustBundles must follow: pods mount them, or whichever kube-controller-manager leads keeps them up to date. In an
- * upgrade one that does not may lead; what nobody mounts then waits for the next leader.
+ * upgrade one that does not may lead; bundles that no pod mounts then wait for the next leader.
  */
 export function awaitsBundles(observed: Observed<'components' | 'pods'>, target: Target): boolean {
   const isMounted = observed.pods.some((pod) => pod.trustBundle !== undefined && !isWaived(pod, target))

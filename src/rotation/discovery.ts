@@ -14,7 +14,7 @@ export interface FoundNode {
   readonly access?: Access
 }
 
-/** Returns the inventory of these nodes. A layout that is not served stands there as plain: nothing is done to it anyway. */
+/** Returns the inventory of these nodes. An unsupported layout is written as plain: kcert refuses to rotate it anyway. */
 export function inventoryOf(nodes: readonly FoundNode[], access: Access): Inventory {
   return {
     apiVersion: 'kcert/v1',
@@ -39,7 +39,7 @@ export interface AccessChoice {
   readonly become?: 'sudo'
 }
 
-/** Returns the way to all nodes: OpenSSH by the node's name unless something else is said. Throws KCERT_USAGE. */
+/** Returns the access of all nodes (default: OpenSSH by the node's name). Throws KCERT_USAGE. */
 export function accessFor({ access = 'ssh', sshUser, sshConfig, become }: AccessChoice): Access {
   const rooted = become && { become }
   const next = "--access 'command:docker exec -i {node}'"

@@ -10,7 +10,7 @@ export function durationOf(steps: readonly Step[], nowMs: number): number {
   }, 0)
 }
 
-/** The next lane begins where one has ended. */
+/** The next lane starts when one finishes. */
 function longestWay(lanes: readonly number[], atOnce: number): number {
   const busyUntil = new Array<number>(Math.min(atOnce, lanes.length)).fill(0)
   for (const lane of lanes) {

@@ -71,7 +71,7 @@ const effects: { readonly [Kind in Action['kind']]: Effects<ActionOf<Kind>> } = 
     },
     seconds({ subject }) {
       if ('forMs' in subject) return subject.forMs / 1000
-      // A restarted kubelet answers for its containers again after up to 11 s.
+      // A restarted kubelet reports its containers again after up to 11 s.
       return subject.kind === 'logs' ? 11 : 0.4
     },
   },

@@ -20,7 +20,7 @@ export const inventoryFileName = 'kcert.yaml'
 
 /**
  * Returns the inventory that a file holds. `source` is its name, for messages. Throws KCERT_INVENTORY_INVALID with the line,
- * what stands there and what may; nothing of a faulty file is used.
+ * the value and what is allowed; nothing of a faulty file is used.
  */
 export async function readInventory(text: string, source = inventoryFileName): Promise<Inventory> {
   const { documents, defects } = await readDocuments(text)
@@ -36,7 +36,7 @@ export async function readInventory(text: string, source = inventoryFileName): P
     const fault = await schemaFault(file, schema, part, at)
     if (fault !== undefined) throw invalid(fault.place, fault.why)
   }
-  // Each way to a node is held against the one schema that it is meant for: the faults of three at once help nobody.
+  // Each access is checked with the schema of its kind only: the errors of all three would be confusing.
   const checkAccess = async (access: Access | undefined, at: readonly (string | number)[]) => {
     const schema = {
       local: schemas.localAccessSchema,

@@ -2,7 +2,7 @@ import type { Digest } from './certificate-record.ts'
 import { type JournalEntry, type JournalRecord, journalLine, readJournal } from './journal.ts'
 import type { JournalFile, Pace } from './ports.ts'
 
-/** An act, as the journal names it before it is begun and once it is over. */
+/** An action, as the journal names it before it starts and after it finishes. */
 export interface AnnouncedAct {
   readonly phase: number
   readonly action: Digest

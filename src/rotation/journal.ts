@@ -7,7 +7,7 @@ import type { EvidenceSnapshot, HandshakeRate, IntentSnapshot } from './snapshot
 import type { RememberedChanges, Settings } from './target-reading.ts'
 
 // The journal: JSON lines, each with the digest of the one before, so that a line that is lost, changed or put in is noticed. It
-// is evidence, not truth: where the rotation stands is read from the cluster. It holds digests, paths and public keys of
+// is evidence, not truth: kcert reads the state of the rotation from the cluster. It contains digests, paths and public keys of
 // CAs, never private ones.
 
 interface RotationEntry {
@@ -164,7 +164,7 @@ export function intentsIn(entries: readonly JournalEntry[]): readonly IntentSnap
   return [...intents.values()]
 }
 
-/** Returns the ids that the operator has answered for. */
+/** Returns the ids for which the operator accepted the risk. */
 export function waiversIn(entries: readonly JournalEntry[]): ReadonlySet<string> {
   return new Set(entries.flatMap((entry) => (entry.kind === 'waiver' ? [entry.id] : [])))
 }

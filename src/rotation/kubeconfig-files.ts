@@ -23,7 +23,7 @@ export function isOfCluster(
   return [oldCa, newCa].some((ca) => caData.includes(ca.digest) || isSignedByCa(leaf, ca))
 }
 
-/** Returns kubeconfigs of which another context than the current one goes by the old CA: those are not changed by kcert. */
+/** Returns kubeconfigs in which a context other than the current one uses the old CA: kcert does not change those. */
 export function withOldBesides(
   observed: Observed<'files'>,
   { oldCa }: CaChange,

@@ -76,7 +76,7 @@ function kubeletSteps(
   const writes = [
     ...(isOfOldCa(observed, client, change) ? requesting(observed, node, clientCurrent, 'client') : []),
     ...(isOfOldCa(observed, serving, change) ? requesting(observed, node, servingCurrent, 'serving') : []),
-    // Laid out by hand, it is nobody's to ask for: signed anew here, where the CA is.
+    // Created by hand, it has no CSR flow: kcert reissues it here, where the CA is.
     ...(servingCurrent === undefined ? reissuingFile(observed, serving, servingKeyFile, change, target) : []),
     ...rewritingKubeconfig(observed, kubeconfig, change, target, caDataOf),
   ]
@@ -92,7 +92,7 @@ function kubeletSteps(
   ]
 }
 
-/** What a kubelet serves that another CA signed, or nobody, does not change. */
+/** A serving certificate that another CA signed, or that is self-signed, does not change. */
 function isOfEither(
   observed: Observed<'files'>,
   file: FileSnapshot | undefined,
@@ -121,7 +121,7 @@ function awaitReady(node: string): Task {
   return wait({ kind: 'node-ready', node }, `node ${node} is Ready`, 120_000)
 }
 
-/** A restarted kubelet is Ready some 10 s before it answers for its containers again. */
+/** A restarted kubelet is Ready some 10 s before it reports its containers again. */
 export function provingLogs(node: string): Task {
   return probe({ kind: 'logs', node }, 90_000)
 }

@@ -18,7 +18,7 @@ export function folderBeside(clientCaFile = '/etc/kubernetes/pki/ca.crt'): strin
 /** The index of the copies: a CopyPicture in JSON on each line. */
 export const copiesIndex = '/var/lib/kcert/copies/index.jsonl'
 
-/** Where the index of these bytes lies once what it is of is over. */
+/** Path of the index with these bytes once its rotation is finished. */
 export function pastIndex(digest: string): string {
   return `${copiesFolder}/index-${digest.slice(0, 12)}.jsonl`
 }

@@ -12,7 +12,7 @@ import {
   onNode,
 } from './snapshot.ts'
 
-// What becomes of the old CA's key when its rotation is over. It lies among the copies on the nodes until somebody says what to do
+// The old CA's key after its rotation. It stays among the copies on the nodes until the operator says what to do
 // with it: kcert by itself neither destroys a key nor carries it away.
 
 /** A CA whose key may go. */
@@ -65,7 +65,7 @@ export interface OldKeyFiles {
 /** A folder of the operator. */
 export interface KeyArchive {
   readonly folder: string
-  /** Writes a file that is not there yet, and returns what is there then. Never writes over one. */
+  /** Writes a new file, and returns its content. Never overwrites an existing one. */
   keep(name: string, content: Uint8Array | string, mode: number): Promise<Uint8Array>
 }
 
@@ -143,7 +143,7 @@ export function keyPlaces(observed: Observed<'components' | 'kubelets'>, node: s
   }
 }
 
-/** Returns why an encrypted key is left as it is, and how whoever has its password tells whose it is. */
+/** Returns why an encrypted key is skipped, and the command that identifies it with its password. */
 export function whyEncrypted(path: string, olds: readonly OldCa[]) {
   const spkis = olds.map(({ spki }) => spki).join(' or ')
   return {

@@ -40,7 +40,7 @@ export function verifiersOf(observed: Snapshot, target: Target): readonly Verifi
   ]
 }
 
-/** Returns every presenter with its chain on disk and, where somebody answers, in a live handshake. */
+/** Returns every credential holder with its chain on disk and, if a server answers, in a live handshake. */
 export function presentersOf(observed: Snapshot, target: Target): readonly Presenter[] {
   const views = (digests: readonly Digest[]) => certificateViews(digests, observed.certificates, target)
   const presenter = (who: string, where: string, chain: readonly Digest[]): Presenter => {

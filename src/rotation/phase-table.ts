@@ -1,6 +1,6 @@
 // Kubernetes' "Manual Rotation of CA Certificates", item by item: https://kubernetes.io/docs/tasks/tls/manual-rotation-of-ca-certificates/
 //
-// One law holds for the whole: a verifier trusts before a presenter presents, a presenter stops before a verifier distrusts, and
+// One rule applies to all phases: trust the new CA before using its certificates, stop using the old CA before distrusting it, and
 // clients change before servers.
 
 /** What running a phase can cost: nothing, files and objects, processes, or the way back. Decides how it is confirmed. */
@@ -20,7 +20,7 @@ export interface PhaseRow {
   readonly begins?: true
   /** Controller-managers sign with the new CA from here on. */
   readonly changesSigner?: true
-  /** Changes the order of CAs alone, and so nobody's trust. */
+  /** Changes only the order of CAs, and so no trust. */
   readonly reorders?: true
   /** Holds once others have replaced the certificates that kcert does not issue. */
   readonly waitsForOwners?: true

@@ -43,7 +43,7 @@ export interface Phase<Section extends SectionName = SectionName> extends PhaseR
   undo(copies: readonly CopySnapshot[], now: Observed<Section>, target: Target): Undo
   /** Why it must not be begun yet; nothing is planned while this is not empty. */
   refusals(observed: Observed<Section>, target: Target): readonly Refusal[]
-  /** What the operator should know though nothing is to be done: "no API server has --kubelet-certificate-authority". */
+  /** What the operator should know although there is nothing to do: "no API server has --kubelet-certificate-authority". */
   remarks(observed: Observed<Section>, target: Target): readonly string[]
 }
 

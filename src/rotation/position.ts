@@ -7,10 +7,10 @@ import type { Observed } from './snapshot.ts'
 import { changeOf, type Target } from './target.ts'
 import type { TargetSections } from './target-reading.ts'
 
-// Where a rotation stands is read from the cluster, whatever a journal says.
+// kcert reads the state of a rotation from the cluster, whatever a journal says.
 
 export type Position =
-  /** Nobody presents the new CA: every phase up to 8 may be run. */
+  /** No certificate of the new CA is in use: every phase up to 8 may run. */
   | 'introducing'
   /** Somebody presents a new leaf: 9 or later. */
   | 'presenting'

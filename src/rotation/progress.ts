@@ -7,7 +7,7 @@ import type { Snapshot } from './snapshot.ts'
 import { isPlanned, type Target } from './target.ts'
 import { takenBack } from './upgrades.ts'
 
-// Where a rotation stands, phase by phase: read from one snapshot, whatever a journal says.
+// The state of a rotation, phase by phase: read from one snapshot, whatever a journal says.
 
 export interface PhaseStatus {
   readonly phase: Phase
@@ -29,7 +29,7 @@ export interface RotationProgress {
   readonly takenBack: ReadonlyMap<number, readonly string[]>
 }
 
-/** Returns where the rotation stands. */
+/** Returns the state of the rotation. */
 export function progressOf(observed: Snapshot, target: Target): RotationProgress {
   const position = positionOf(observed, target)
   const back = takenBack(observed, target)

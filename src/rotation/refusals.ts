@@ -72,7 +72,7 @@ function withoutApiServer({ components }: Observed<'components'>): readonly Refu
   })
 }
 
-/** Who has a certificate of a shared CA could speak to etcd, or as the front proxy for anybody. */
+/** A client with a certificate of a shared CA could connect to etcd, or impersonate any user as the front proxy. */
 function sharedCas(observed: Observed<'components' | 'files'>, target: Target): readonly Refusal[] {
   const cluster = changeOf(target, 'cluster')?.oldCa.spki
   if (cluster === undefined) return []

@@ -12,7 +12,7 @@ const risk = described(
   'what running the phase can affect: nothing, files and objects, processes, or the possibility to roll back',
 )
 
-/** A certificate, and which side of the rotation it stands on. */
+/** A certificate, and its generation: old, new, bridge certificate or other. */
 const certificateSchema = v.object({
   generation: described(
     v.picklist(['old', 'new', 'bridge', 'other']),

@@ -24,7 +24,7 @@ export interface Wanted {
   readonly isAboutToChange?: boolean
 }
 
-/** The annotation by which a static pod is started anew, and by which workloads are rolled. It is the page's own. */
+/** The annotation that restarts static pods and rolls out workloads, from the Kubernetes documentation. */
 export const rotationAnnotation = 'ca-rotation'
 
 /** Returns when the last of these started; undefined where there is none, or one of them does not run: then nothing is proven of them. */
@@ -83,7 +83,7 @@ export function restartWith(
   const { process, node, definition, annotations, runsAs } = component
   if (runsAs !== 'static-pod' || !hasStartedSince(process, fileAt(observed, node, definition)))
     return [restart]
-  // Its kubelet starts it anew only when the manifest is another one.
+  // Its kubelet restarts it only when the manifest changes.
   const count = Number(annotations[rotationAnnotation] ?? '0')
   return [editing(component, { annotations: { [rotationAnnotation]: String(count + 1) } }), restart]
 }

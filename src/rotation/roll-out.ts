@@ -7,7 +7,7 @@ import { ask, inLanes, wait } from './tasks.ts'
 // Workloads are rolled by their own controllers, which keep to PodDisruptionBudgets and update strategies.
 
 /**
- * Returns the steps that replace these pods: their workloads rolled, so many at a time; and a question for each that nobody would
+ * Returns the steps that replace these pods: roll out their workloads, so many at a time; and ask for each that no controller would
  * make again. The annotation names phase, CA and when it was published there, so that a second run does not roll what the first one
  * rolled, and one after a way back does.
  */

@@ -41,7 +41,7 @@ import { downgradesIn } from './upgrades.ts'
 // observe → plan → confirm → act → observe, until nothing separates the cluster from the phase. Running again is the resume:
 // the position is read from the cluster, and what holds already makes no action.
 
-/** What a run tells whoever watches: terminal, log, test. */
+/** Events of a run for its observers: terminal, log, test. */
 export type RotationEvent =
   | { readonly kind: 'phase-begun'; readonly phase: number; readonly title: string; readonly gaps: number }
   | { readonly kind: 'action-begun' | 'action-done'; readonly action: Action; readonly what: string }
@@ -78,7 +78,7 @@ export interface Surroundings {
   readonly emit: (event: RotationEvent) => void
   /** Shown the plan, and the snapshot that it was made of; false: nothing is done. */
   readonly confirm: (plan: PlannedPhase, on: On) => Promise<boolean>
-  /** True when the operator answers for it now; `id` answers it beforehand, as a waiver. */
+  /** True when the operator confirms it now; a waiver of `id` confirms it beforehand. */
   readonly ask: (question: string, id: string) => Promise<boolean>
   /** Comes back when the action may begin; what it throws stops the phase, and nothing of the action is done or written down. */
   readonly before?: (action: Action) => Promise<void>
@@ -95,7 +95,7 @@ const settleMs = 90_000
 /** A node may be born in the middle of a phase: then there is more to do than was planned. */
 const mostRounds = 4
 
-/** Drives phases on one cluster. Everything that it knows it reads from the cluster and the journal, each time anew. */
+/** Runs phases on one cluster. It reads all its state from the cluster and the journal, each time again. */
 export class Rotation {
   private readonly around: Surroundings
   private readonly journal: JournalWriter
@@ -188,7 +188,7 @@ export class Rotation {
       const { observed, target } = await this.observe(phase.sees)
       const gaps = phase.gaps(observed, target)
       if (gaps.length === 0) return this.held(phase, observed, target)
-      // The model wants to see everybody; a phase that holds is spared that.
+      // The model needs all sections; a complete phase does not need the model.
       const plan = await this.plan(number)
       if (round === 1) {
         this.around.emit({ kind: 'phase-begun', phase: number, title, gaps: gaps.length })
@@ -240,7 +240,7 @@ export class Rotation {
     await this.journal.record({ kind: 'rotation', changes, settings })
   }
 
-  /** What was accepted when the old CA was dropped stays accepted: `verify` goes by it afterwards. */
+  /** Risks accepted when the old CA was dropped stay accepted: `verify` uses them afterwards. */
   private async rememberWaivers(): Promise<void> {
     const known = waiversIn(sinceTakenBack(this.history))
     for (const id of this.around.settings.waivers) {
@@ -310,7 +310,7 @@ export class Rotation {
     return action.kind === 'restart' ? executor.restart(action) : executor.roll(action)
   }
 
-  /** An API server that does not answer for a moment is waited for like anything else. */
+  /** kcert waits for an API server that does not respond, as for any other condition. */
   private async missing(until: Condition): Promise<readonly Gap[]> {
     try {
       const observed = await this.observations.observe(sectionsOf(until))

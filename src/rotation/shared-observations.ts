@@ -3,13 +3,13 @@ import type { Observed, SectionName } from './snapshot.ts'
 
 interface Observing {
   readonly now: Promise<unknown>
-  /** What is asked for meanwhile: one look for all who ask, begun when the one before has ended. */
+  /** The next observation, shared by all lanes that ask meanwhile; starts when the previous one finishes. */
   next?: Promise<unknown>
 }
 
 /**
- * One look for all lanes that wait for the same sections at a time. Every answer is of a look that was begun after it was asked
- * for, so that nobody is told of a time before their own act.
+ * One observation at a time for all lanes that wait for the same sections. Every result is of an observation that started after the
+ * request, so that no lane gets a state from before its own action.
  */
 export class SharedObservations {
   private readonly observer: Observer

@@ -68,11 +68,11 @@ export interface KubeletSnapshot {
   /** Of its configuration: authentication.x509.clientCAFile. */
   readonly clientCaFile: string
   readonly kubeconfig: string
-  /** Path of kubelet-client-current.pem; absent when its client certificate stands in the kubeconfig. */
+  /** Path of kubelet-client-current.pem; absent when the client certificate is in the kubeconfig. */
   readonly clientCurrent?: string
   /** Path of kubelet-server-current.pem; absent without serverTLSBootstrap. */
   readonly servingCurrent?: string
-  /** tlsCertFile, where nothing is asked from the cluster; with neither of the two, what it serves chains to no CA. */
+  /** tlsCertFile, if the kubelet requests no serving certificate; with neither, its certificate is self-signed. */
   readonly servingFile?: string
   /** tlsPrivateKeyFile of the same. */
   readonly servingKeyFile?: string
@@ -101,7 +101,7 @@ export interface FileSnapshot {
   /** Of the bytes. */
   readonly digest: Digest
   readonly mode: number
-  /** Where it points; all else is said of the file that it leads to. */
+  /** Target of the link; all other fields describe the target file. */
   readonly linksTo?: string
   /** When these bytes came to stand under this path. */
   readonly changedAtMs: number
@@ -124,7 +124,7 @@ export interface PublishedTrust {
   readonly kind: 'ConfigMap' | 'Secret' | 'ClusterTrustBundle'
   /** "default/kube-root-ca.crt" */
   readonly name: string
-  /** False in a namespace that terminates: nobody writes there any more. */
+  /** False in a terminating namespace: no controller writes there any more. */
   readonly isActive: boolean
   /** Absent when the object is not there. */
   readonly trust?: Trust
@@ -134,13 +134,13 @@ export interface PublishedTrust {
   readonly changedAtMs: number
 }
 
-/** A pod with a CA of the cluster in a volume. One that mounts several such files is told once for each. */
+/** A pod with a CA of the cluster in a volume. A pod that mounts several such files occurs once for each. */
 export interface PodSnapshot {
   /** "default/web-5d9f" */
   readonly id: string
   readonly uid: string
   readonly node: string
-  /** "Deployment default/web"; absent for a pod that nobody would make again. */
+  /** "Deployment default/web"; absent for a pod without a controller. */
   readonly workload?: string
   readonly startedAtMs: number
   /** Its IP address; absent where it has the node's, or none yet. */
@@ -190,9 +190,9 @@ export interface CaBundleSnapshot {
   readonly field: string
   readonly version: string
   readonly trust: Trust
-  /** CAs in what `kubectl apply` wrote down of the object: it would bring them back. Absent where nobody applied one. */
+  /** CAs in the `kubectl apply` annotation of the object: applying it again would restore them. Absent without the annotation. */
   readonly applied?: Trust
-  /** "service/kube-system/metrics-server": a presenter. */
+  /** "service/kube-system/metrics-server": a credential holder. */
   readonly server: string
   /** False while the API server says that it is not available. */
   readonly isAvailable: boolean
@@ -274,7 +274,7 @@ export interface KubeadmSnapshot {
 
 export interface LeaseSnapshot {
   readonly name: string
-  /** Node of the holder; absent when nobody holds it. */
+  /** Node of the holder; absent without a holder. */
   readonly holder?: string
   readonly renewedAtMs: number
 }
@@ -391,7 +391,7 @@ export function fileKey(node: string, path: string): string {
   return `${node}:${path}`
 }
 
-/** Returns the file, or undefined when it is not there or nobody looked. */
+/** Returns the file, or undefined if it does not exist or was not read. */
 export function fileAt(
   observed: Observed<'files'>,
   node: string,
@@ -422,7 +422,7 @@ export function clientPathOf({ clientCurrent, kubeconfig }: KubeletSnapshot): st
   return clientCurrent ?? kubeconfig
 }
 
-/** Returns the path of what a kubelet serves; undefined when it is made at its start and signed by nobody. */
+/** Returns the path of a kubelet's serving certificate; undefined if it is self-signed at startup. */
 export function servingPathOf({ servingCurrent, servingFile }: KubeletSnapshot): string | undefined {
   return servingCurrent ?? servingFile
 }

@@ -7,7 +7,7 @@ import type { Snapshot } from './snapshot.ts'
 import type { Target } from './target.ts'
 import { authorityViews, evidenceView, timeOf } from './views.ts'
 
-/** Returns where a rotation stands, phase by phase and node by node. */
+/** Returns the state of a rotation, phase by phase and node by node. */
 export function statusReport(
   observed: Snapshot,
   target: Target,

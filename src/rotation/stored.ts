@@ -11,7 +11,7 @@ const mostNamed = 20
 
 /** An object that holds something of an old CA. */
 export interface Storing extends Gap {
-  /** `both`: whoever goes by it trusts the new CA as well. */
+  /** `both`: clients that use it trust the new CA as well. */
   readonly holds: 'old' | 'leaf' | 'both'
   readonly stored: StoredSnapshot
 }
@@ -41,7 +41,7 @@ const words = {
   both: 'contains both CAs',
 } as const
 
-/** Returns those that must not be there when the old CA goes: what goes by them would lose its API servers. */
+/** Returns the objects that block the removal of the old CA: clients that use them would lose their API servers. */
 export function storingOldAlone(observed: Observed<'stored'>, target: Target): readonly Storing[] {
   return storingOld(observed, target).filter(({ at, holds }) => holds !== 'both' && !target.waivers.has(at))
 }
@@ -71,7 +71,7 @@ export function storedRefusals(observed: Observed<'stored'>, target: Target): re
   ]
 }
 
-/** Returns what its owner does, and how the operator answers for it instead. */
+/** Returns what the owner must do, and how the operator accepts the risk instead. */
 export function cureOf({ at, holds, stored: { owner } }: Storing): string {
   const whose = owner === undefined ? 'its owner' : `its owner (${owner})`
   const deed = holds === 'leaf' ? 'must reissue it' : 'must add the new CA'
@@ -102,7 +102,7 @@ export function storedRemarks(observed: Observed<'stored'>, target: Target): rea
   ]
 }
 
-/** Returns what nobody knows of objects of others. */
+/** Returns remarks on kinds that kcert could not read. */
 export function unreadRemarks(observed: Observed<'stored'>): readonly string[] {
   return unreadKinds(observed).map((what) => `${what}, so they may contain the old CA`)
 }

@@ -101,7 +101,7 @@ function givenCa(given: Settings['given'], ca: CaName): CertificateRecord | unde
   return record && { ...record, digest: plannedDigest(ca, 'new') }
 }
 
-/** As phase 1 will make it: another name, so that tools that go by names can tell the two, and key identifiers. */
+/** As phase 1 will create it: another name, so that tools that compare names can distinguish the two, and key identifiers. */
 function plannedCa(
   observed: Observed<TargetSections>,
   oldCa: CertificateRecord,

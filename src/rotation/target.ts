@@ -17,25 +17,25 @@ export interface CaChange {
 export interface Target {
   /** The cluster CA, the front-proxy CA, or both. */
   readonly changes: readonly CaChange[]
-  /** A leaked key: no bridge, no kept leaf keys, no return to the old signer, pods rolled at once in phase 12. */
+  /** After a key leak: no bridge certificate, new leaf keys, no return to the old signer, pods restarted at once in phase 12. */
   readonly reason: 'routine' | 'compromise'
   /** Leaves get new keys. Otherwise the key stays, so that one file changes, atomically. */
   readonly newKeys: boolean
   /** How many nodes, and how many workloads, may change at the same time; the first is always alone. */
   readonly atOnce: number
-  /** Pods, certificates and kubeconfigs that the operator took upon themselves, by id. */
+  /** Pods, certificates and kubeconfigs whose risk the operator accepted, by id. */
   readonly waivers: ReadonlySet<string>
   /** True when clients known to read their CA file again need no restart. */
   readonly trustsReloadingClients: boolean
   /** A clock that is further off than this would take a certificate for one of the future. */
   readonly mostClockSkewMs: number
-  /** How long nothing may present the old CA before phase 11 holds. */
+  /** How long nothing may present the old CA before phase 11 is complete. */
   readonly soakMs: number
   /** A single API server may be restarted. */
   readonly acceptsOutage: boolean
   /** Minors that no rotation was run on, and that the operator typed: "1.38". */
   readonly acceptedVersions: ReadonlySet<string>
-  /** Set once phase 12 has begun: from then on no verifier is asked to trust the old CA. Read from the snapshot. */
+  /** Set once phase 12 has started: from then on no verifier needs to trust the old CA. Read from the snapshot. */
   readonly isDropping: boolean
 }
 
@@ -45,7 +45,7 @@ export function changeOf(target: Target, ca: CaName): CaChange | undefined {
 }
 
 /**
- * Returns what a verifier holds in the middle of the rotation. The old CA stands first: `kubeadm certs renew` signs with the
+ * Returns what a verifier trusts in the middle of the rotation. The old CA is first: `kubeadm certs renew` signs with the
  * first certificate of ca.crt and the key beside it, which is the old one until phase 12.
  */
 export function bundleOf({ oldCa, newCa }: CaChange): readonly Digest[] {
@@ -67,7 +67,7 @@ export function isPlanned({ digest }: Pick<CertificateRecord, 'digest'>): boolea
   return digest.startsWith('planned:')
 }
 
-/** Returns a trust with the new CA added behind what is there, or as it is when it holds it already. */
+/** Returns a trust with the new CA appended, or unchanged if it has the new CA already. */
 export function withNew(trust: readonly Digest[], { newCa }: CaChange): readonly Digest[] {
   return trust.includes(newCa.digest) ? trust : [...trust, newCa.digest]
 }

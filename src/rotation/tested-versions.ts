@@ -28,7 +28,7 @@ export function untestedVersions(
   const byMinor = Map.groupBy([...kubelets, ...others], ({ version }) => minorOf(version) ?? unknown)
   return [...byMinor].flatMap(([minor, found]) => {
     if (testedMinors.includes(minor) || acceptedVersions.has(minor)) return []
-    // A node stands for what runs on it: its components are named where its kubelet is of another version.
+    // A node represents what runs on it: its components are named if its kubelet has another version.
     const named = new Set(found.map(({ at }) => at))
     const names = shortList(found.flatMap(({ at, node }) => (at !== node && named.has(node) ? [] : [at])))
     const accept = commandLine`kcert rotate-ca plan --accept-untested-version ${minor}`

@@ -11,7 +11,7 @@ import {
 import { type CaChange, type CaName, changeOf, type Target, withNew, withoutOld } from './target.ts'
 import { rewrite } from './tasks.ts'
 
-// Files of CAs by which a process verifies those who come to it, or whom it goes to.
+// CA files with which a process verifies its clients or its servers.
 
 interface TrustFlag {
   readonly flag: string
@@ -97,7 +97,7 @@ export function holdsNew(observed: Observed<'files'>, file: TrustFile, target: T
   )
 }
 
-/** Kubelets may serve certificates of a CA of their own: whoever verifies them by that one alone learns of no other. */
+/** Kubelets may serve certificates of another CA: a client that trusts only that CA does not get the new one. */
 function verifiesByOthers(certificates: readonly string[], { oldCa, newCa }: CaChange): boolean {
   return (
     certificates.length > 0 && !certificates.includes(oldCa.digest) && !certificates.includes(newCa.digest)

@@ -11,12 +11,12 @@ import {
 } from './snapshot.ts'
 import { restoreFiles } from './undo.ts'
 
-// An undo that was stopped is done again: what is restored already is not written twice, and who was not started anew since is.
+// An interrupted undo is repeated: restored files are not written twice, and processes that were not restarted since are restarted.
 
 type Sees = 'components' | 'leases' | 'files'
 
 /**
- * Returns the definitions that a phase changed as a pass back: each restored and its process started anew before the next, standbys
+ * Returns the definitions that a phase changed as a pass back: each restored and its process restarted before the next, standbys
  * first.
  */
 export function backToDefinitions(copies: readonly CopySnapshot[], now: Observed<Sees>): readonly Task[] {

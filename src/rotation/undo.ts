@@ -5,7 +5,7 @@ import { patch, write } from './tasks.ts'
 
 // What brings files and objects back to their copies. Only what differs is written, so that an undo can be done again.
 
-/** Returns the writings that restore those copied files that are asked for, in the order of the copies. */
+/** Returns the writes that restore the selected copied files, in the order of the copies. */
 export function restoreFiles(
   copies: readonly CopySnapshot[],
   now: Observed<'files'>,
@@ -35,7 +35,7 @@ export function indexing(node: string, content: Content): Task<'write-file'> {
   return { kind: 'write-file', node, path: copiesIndex, replaces: 'absent', content, mode: 0o600 }
 }
 
-/** Returns the patches that restore copied objects of these kinds; `versionOf` tells what is there now. */
+/** Returns the patches that restore copied objects of these kinds; `versionOf` returns the present resourceVersion. */
 export function restoreObjects(
   copies: readonly CopySnapshot[],
   versionOf: (kind: string, name: string) => string | undefined,

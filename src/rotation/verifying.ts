@@ -95,7 +95,7 @@ export function publishes(
   return [...client, ...requestheader].some((digest) => digests.includes(digest))
 }
 
-/** extension-apiserver-authentication only ever grows: deleted, it is made anew of what API servers hold now. */
+/** extension-apiserver-authentication only grows: after a delete, API servers create it again with their present CAs. */
 export function forgetting(version: string): Task {
   const object = { kind: 'ConfigMap', namespace: 'kube-system', name: 'extension-apiserver-authentication' }
   return patch(object, version, { kind: 'delete' })

@@ -5,7 +5,7 @@ import { isPlanned, type Target } from './target.ts'
 
 // Certificates, CAs and evidence as reports show them.
 
-/** Returns a certificate, and on which side of the rotation it stands: itself as a CA, or by whom it is signed. */
+/** Returns a certificate and its generation: as a CA, or of the CA that signed it. */
 export function certificateView(record: CertificateRecord, target: Target): CertificateView {
   const { digest, subject, notAfterMs } = record
   return {
@@ -15,7 +15,7 @@ export function certificateView(record: CertificateRecord, target: Target): Cert
   }
 }
 
-/** Returns the certificates of these digests; one that nobody has seen is named by its digest. */
+/** Returns the certificates of these digests; an unread one is named by its digest. */
 export function certificateViews(
   digests: readonly Digest[],
   certificates: CertificateTable,

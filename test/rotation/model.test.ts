@@ -168,7 +168,9 @@ test('run, plan and undo refuse what would break a connection, and have done not
   // The owner of the handler has not gone back to a certificate of the old CA.
   await expect(scene.asProcess((rotation) => rotation.undo(9))).rejects.toMatchObject({
     code: 'KCERT_ROTATION_REFUSED',
-    message: expect.stringContaining('by the caBundle of APIService v1.agg would refuse service/default/agg'),
+    message: expect.stringContaining(
+      'with the caBundle of APIService v1.agg would refuse service/default/agg',
+    ),
   })
   expect(scene.files()).toEqual(presenting)
 })

@@ -245,7 +245,7 @@ test('what is waited for is judged on a picture, and what is missing is named', 
   expect(missing({ kind: 'node-ready', node: 'w9' })).toEqual([{ at: 'w9', what: 'not Ready' }])
   expect(missing({ kind: 'instant', atMs: observed.atMs })).toEqual([])
   expect(missing({ kind: 'instant', atMs: observed.atMs + 1_500 })).toEqual([
-    { at: 'clock', what: '2 s to go' },
+    { at: 'clock', what: '2 s left' },
   ])
 })
 

@@ -28,7 +28,9 @@ async function toAndFro(
     } catch (error) {
       if (!(error instanceof KcertError) || !error.message.startsWith('the next step is on a node'))
         throw error
-      expect(error.next).toBe(`kcert rotate-ca runbook DIR --phase ${phase}${isUndo ? ' --undo' : ''}`)
+      expect(error.next).toBe(
+        `kcert rotate-ca runbook phase-${phase}${isUndo ? '-back' : ''} --phase ${phase}${isUndo ? ' --undo' : ''}`,
+      )
     }
     const { report } = await operator.command((session) =>
       isUndo ? session.runbookBack(phase, 'DIR') : session.runbook(phase, 'DIR'),

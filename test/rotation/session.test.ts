@@ -256,7 +256,7 @@ test('--pause-between nodes asks before each further node, and a no stops there'
     ),
   )
   expect(stopped.message).toBe('stopped before node cp1')
-  expect(operator.questions).toEqual(['Go on with node cp1?'])
+  expect(operator.questions).toEqual(['Continue with node cp1?'])
   await operator.command(
     (session) => session.run([2]),
     manner(() => true),
@@ -271,7 +271,7 @@ test('--pause-between phases asks before each further phase', async () => {
     answers: (question) => question.includes('phase 2'),
     options: { pauseBetween: 'phases' },
   })
-  expect(operator.questions).toEqual(['Go on with phase 2?', 'Go on with phase 3?'])
+  expect(operator.questions).toEqual(['Continue with phase 2?', 'Continue with phase 3?'])
   expect(report.phases.map(({ number }) => number)).toEqual([1, 2])
   expect(exit).toBe(exitCodes.no)
 })
@@ -400,6 +400,6 @@ test('on a terminal the last line says what is waited for and for how long', asy
   const scene = new Scene(small)
   const operator = new SimulatedOperator(scene)
   await operator.command((session) => session.run(upTo(4)), { ...yes, isTerminal: true })
-  expect(operator.stderr).toMatch(/\r\u001b\[K {2}… \d+ s \d to go: Pod default\//)
+  expect(operator.stderr).toMatch(/\r\u001b\[K {2}… \d+ s \d pending: Pod default\//)
   expect(operator.stderr.replace(/\r\u001b\[K[^\n]*?(?=\r|$)/g, '')).toContain('phase 4 holds')
 })

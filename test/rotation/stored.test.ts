@@ -125,7 +125,7 @@ test('plan, status and verify name them with their owners, and no plan is blocke
     `${config} contains the old CA without the new CA (data[ca.crt]): its owner (helm) must replace it before phase 12`,
   )
   expect(text).toContain(
-    `${secret} contains a certificate of the old CA (data[tls.crt]): its owner replaces it`,
+    `${secret} contains a certificate of the old CA (data[tls.crt]): its owner must replace it`,
   )
   expect(blastRadius.stored).toEqual([
     { object: config, what: 'contains the old CA without the new CA (data[ca.crt])', owner: 'helm' },

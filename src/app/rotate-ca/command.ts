@@ -66,7 +66,7 @@ export abstract class RotationCommand extends KcertCommand {
     return await retireOldKeys(rotation.ports, { ...archive, dryRun, yes, render }, operator)
   }
 
-  /** Where certificates have expired nobody gets as far as the cluster: what says so names the way out. */
+  /** With expired certificates no client reaches the cluster, so the error names the command that helps. */
   protected override async fail(error: KcertError): Promise<ExitCode> {
     const { code, message, why, cause } = error
     if (code !== 'KCERT_API_CERT_EXPIRED' && code !== 'KCERT_API_CLIENT_EXPIRED') return super.fail(error)

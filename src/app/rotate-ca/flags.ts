@@ -20,7 +20,7 @@ export const rotationPlaceFlags = {
   ...clusterFlags,
 }
 
-/** What is chosen for a rotation. What stands in the journal holds for later commands that do not say it. */
+/** Choices of a rotation. The journal keeps them for later commands without these flags. */
 export const rotationSettingsFlags = {
   ca: valueFlag(
     'CAS',

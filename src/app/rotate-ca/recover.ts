@@ -7,7 +7,7 @@ import type { RotationRecovery } from '../../rotation/report.ts'
 import { withNodes } from './node-inventory.ts'
 import { inventoryIn } from './site.ts'
 
-/** Does what `kcert rotate-ca recover` says, or shows it. Throws as the nodes do, and where nobody can be asked. */
+/** Runs `kcert rotate-ca recover`, or shows its plan. Throws as the nodes do, and without a terminal to ask on. */
 export async function recoverCluster(
   context: Context,
   flags: { readonly inventory: string; readonly yes: boolean; readonly 'dry-run': boolean },

@@ -34,7 +34,7 @@ export interface Retirement {
   readonly archive?: KeyArchive
   readonly dryRun: boolean
   readonly yes: boolean
-  /** Returns the plan in words, shown before it is asked for. */
+  /** Returns the plan as text, shown before the question. */
   readonly render: (report: RotationOldKeys) => string
 }
 

@@ -53,9 +53,9 @@ export interface RotationPorts {
   readonly oldKeys?: OldKeyFiles
 }
 
-/** Whoever is asked and shown what happens. */
+/** The person at the terminal, or what stands in for one: gets questions and progress. */
 export interface Operator {
-  /** Undefined where nobody can answer. */
+  /** Undefined without a terminal. */
   readonly choose: ((message: string) => Promise<boolean>) | undefined
   /** Asked for the word itself: what is agreed to here cannot be taken back. */
   readonly type: ((message: string, word: string) => Promise<boolean>) | undefined
@@ -138,7 +138,7 @@ export class RotationSession {
     this.settings = settings
   }
 
-  /** Reads the journal. Throws KCERT_JOURNAL_DAMAGED, and KCERT_USAGE where --pause-between has nobody to ask. */
+  /** Reads the journal. Throws KCERT_JOURNAL_DAMAGED, and KCERT_USAGE for --pause-between without a terminal. */
   static async open(
     ports: RotationPorts,
     options: SessionOptions,
@@ -289,7 +289,7 @@ export class RotationSession {
     return this.inTurn(todo, 'forward', (number) => this.rotation.run(number))
   }
 
-  /** Takes phases back, the last one first, until the rotation stands where it did after phase `to`; the last one alone if not said. */
+  /** Rolls back phases, the last one first, to the state after phase `to`; without `to`, only the last phase. */
   async rollback(to: number | undefined): Promise<RunAnswer> {
     const begun = await this.begun()
     const least = to ?? (begun[0] ?? 0) - 1
@@ -374,7 +374,7 @@ export class RotationSession {
     return { report, exit: isDone ? exitCodes.done : exitCodes.no }
   }
 
-  /** Where the old CA's key lies after the end: whoever keeps it should know that he does. */
+  /** Where the old CA's key is after the rotation: operators should know that they still have it. */
   private async keptKeys(
     observed: Snapshot,
     state: RotationProgress['state'],
@@ -416,7 +416,7 @@ export class RotationSession {
     return outcome
   }
 
-  /** Where it stands, and which of these phases are run. Throws KCERT_ROTATION_REFUSED when another one must hold before. */
+  /** Returns the state, and which of these phases to run. Throws KCERT_ROTATION_REFUSED if another one must be complete before. */
   private async beginning(numbers: readonly number[]) {
     const { pace } = this.ports
     const deadlineMs = pace.now() + passingMs
@@ -536,7 +536,7 @@ export function begunPhases(history: readonly JournalEntry[], copied: readonly n
     if (entry.kind === 'intent') begun.add(entry.phase)
     if (entry.kind !== 'phase') continue
     if (entry.event === 'undone') begun.delete(entry.phase)
-    // Begun anew, by scripts of which the journal knows nothing.
+    // Started again, by scripts that do not write to the journal.
     else if (entry.event === 'begun' && copied.includes(entry.phase)) begun.add(entry.phase)
   }
   return [...begun].sort((a, b) => b - a)

@@ -23,7 +23,7 @@ export interface RotationPlaceFlags extends ClusterFlags {
 /** A rotation's cluster, as its inventory leads there, until it is disposed of. */
 export interface OpenedRotation extends AsyncDisposable {
   readonly ports: RotationPorts & { readonly oldKeys: OldKeyFiles }
-  /** What the inventory says of the wish. */
+  /** The settings of the rotation that the inventory has. */
   readonly presets: Partial<Settings>
   readonly rollEveryMs: number
   readonly hooks: readonly Hook[]

@@ -14,7 +14,7 @@ const toneOfState: Readonly<Record<PhaseView['state'], Tone>> = {
   later: 'quiet',
 }
 
-/** Returns where the rotation stands as one page: the phases in their order with their gates, when the CAs end, and the nodes. */
+/** Returns the state of the rotation as one page: phases with their pending items, expiry of the CAs, and nodes. */
 export function renderStatusHtml(status: RotationStatus): string {
   return page({ title: 'CA rotation', generatedAt: status.generatedAt }, [
     html`<p class="lead">${progressText(status)}</p>
@@ -71,7 +71,7 @@ ${state === 'open' ? gateDetails(phase) : undefined}${remarks.map((remark) => ht
 `
 }
 
-/** The gate of a phase is what is not so yet, where. */
+/** The pending items of a phase, by place. */
 function gateDetails({ gaps }: PhaseView): Markup {
   return html`<details open><summary>Pending</summary>${table(
     'The phase is complete when this list is empty.',

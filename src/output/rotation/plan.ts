@@ -34,7 +34,7 @@ export function renderPhasePlan(
   return `${[...head, ...holds, ...nothing, ...stepLines(steps, view), ...notes].join('\n')}\n`
 }
 
-/** Returns a whole plan: what is there, what is done, affected, and what stands in the way. */
+/** Returns a whole plan: CAs, trust and credential holders, phases, what is affected, and what blocks the rotation. */
 export function renderPlan(plan: RotationPlan, view: View, isUndo = false): string {
   const whenDone = plan.scope === 'whole' ? 'will be complete by then: nothing to do' : undefined
   const phases = plan.phases.map((phase) =>

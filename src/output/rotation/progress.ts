@@ -17,7 +17,7 @@ export interface ProgressView {
 
 export interface RotationProgress {
   readonly tell: (event: RotationEvent) => void
-  /** Writes the last line anew: called every second on a terminal, so that it shows how long something takes. */
+  /** Writes the last line again: called every second on a terminal, to show how long an action takes. */
   readonly tick: () => void
   /** Takes the last line away, so that something else can be written; the next event brings it back. */
   readonly clear: () => void

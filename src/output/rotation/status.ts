@@ -23,7 +23,7 @@ const positions = {
   dropping: 'the old CA is being removed; rollback is no longer possible',
 } as const
 
-/** Returns where the rotation stands, and the next command. */
+/** Returns the state of the rotation and the next command. */
 export function renderProgress(status: RotationStatus, view: View): string {
   return joinSections([headLines(status, view), phaseLines(status, view), nextLines(status, view)])
 }
@@ -47,7 +47,7 @@ function headLines(status: RotationStatus, view: View): string[] {
   ]
 }
 
-/** Returns where it stands in a few words: "under way: certificates of the new CA are not used yet". */
+/** Returns the state in a few words: "in progress: certificates of the new CA are not used yet". */
 export function progressText({ state, position }: RotationStatus): string {
   return state === 'under-way' ? `${states[state]}: ${positions[position]}` : states[state]
 }
@@ -195,7 +195,7 @@ function nodeLines({ nodes }: RotationStatus, view: View): string[] {
   ])
 }
 
-/** Returns what stands in the way, why, and what to do about it. */
+/** Returns what blocks the rotation, why, and what to do about it. */
 export function blockerLines(blockers: RotationStatus['blockers'], { paint }: View): string[] {
   return blockers.flatMap((blocker) => [
     `${paint.status.critical('blocked:')} ${printable(blocker.what)}`,

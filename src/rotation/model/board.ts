@@ -1,11 +1,11 @@
 import type { CertificateRecord, CertificateTable, Digest } from '../certificate-record.ts'
 import { refusingVerifiers, type Verifier } from './trust.ts'
 
-// Who verifies whom, and what each of them may have in memory now. A cell may hold several values at once: what a process read
-// at its start and what lies on the disk since, for nobody knows when it is started anew. Every value of a verifier must accept
-// every value of a presenter. Equal trusts and equal chains are one value, so a path is built once for all who hold them.
+// Which verifier checks which certificate, and what each process may have in memory now. A cell may have several values: what a process read
+// at its start and what is on the disk since, because the time of its restart is unknown. Every value of a verifier must accept
+// every value of a credential holder. Equal trusts and equal chains are one value, so a path is built once for all of them.
 
-/** Which connection a relation stands for; decides how a broken edge is explained. */
+/** The kind of connection of a relation; decides how a broken edge is explained. */
 export type RelationKind =
   | 'server'
   | 'client'
@@ -27,7 +27,7 @@ export interface Cell {
   readonly label: string
   readonly presentsIn: readonly Relation[]
   readonly verifiesIn: readonly Relation[]
-  /** Of a file that holds a pair: what is wrong with a value for whoever needs it. */
+  /** Of a file with a pair: what is wrong with a value. */
   readonly flaw?: (value: readonly Digest[]) => string | undefined
   values: readonly number[]
 }
@@ -64,7 +64,7 @@ export class Board {
     this.table = { get: (digest) => this.made.get(digest) ?? certificates.get(digest) }
   }
 
-  /** Returns another relation, in which nobody is yet. */
+  /** Returns another, empty relation. */
   relation(kind: RelationKind): Relation {
     const made = { kind, presenters: new Map(), verifiers: new Map() }
     this.relations.push(made)
@@ -80,7 +80,7 @@ export class Board {
     return record
   }
 
-  /** Returns the number of a list of certificates as it stands. */
+  /** Returns the number of a list of certificates, in this order. */
   value(list: readonly Digest[]): number {
     const key = list.join()
     let id = this.ids.get(key)
@@ -134,7 +134,7 @@ export class Board {
     if (values.some((value) => !cell.values.includes(value))) this.set(cell, [...cell.values, ...values])
   }
 
-  /** Leaves the values of which the claim is true; all of them when it is true of none, for then nobody gets past it. */
+  /** Keeps the values for which the claim is true; all of them if it is true for none, because then the wait does not end. */
   keep(cell: Cell | undefined, isPossible: (list: readonly Digest[]) => boolean): void {
     const kept = cell?.values.filter((value) => isPossible(this.list(value))) ?? []
     if (cell !== undefined && kept.length > 0) this.set(cell, kept)

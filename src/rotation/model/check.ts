@@ -10,7 +10,7 @@ import { pass } from './passing.ts'
 import { World } from './world.ts'
 
 // Before anything is done the whole plan is done on a model: after every action, and in every order in which lanes may run side
-// by side, each verifier must accept each presenter, as Go builds paths and as OpenSSL does. Where kcert may be killed is between
+// by side, each verifier must accept each certificate, as Go builds paths and as OpenSSL does. Where kcert may be killed is between
 // two actions, and what processes do on their own meanwhile is in the values that a cell may have.
 
 /** A connection that a plan would break. */
@@ -62,7 +62,7 @@ function rolledBy(action: Action): readonly string[] {
 }
 
 function runAction(world: World, action: Action): BrokenEdge | undefined {
-  // The bridge goes on purpose, and was announced.
+  // The bridge certificate is removed on purpose, and was announced.
   if (rowNumbered(action.phase)?.dropsOld) world.board.set(world.oldAlone, [])
   perform(world, action)
   return edgeOf(world, action.phase, describeAction(action))
@@ -107,7 +107,7 @@ function runLanes(world: World, lanes: readonly Lane[]): BrokenEdge | undefined 
   const broken = edgeOf(world, phase, `${names.join(', ')}${more} in parallel`)
   for (const [cell, { ends }] of all) board.set(cell, [...ends])
   world.clockMs = endMs
-  // The lane that wrote last may have ended last.
+  // The lane that wrote last may finish last.
   for (const [cell, unread] of world.unread) if (all.has(cell)) unread.sinceMs = endMs
   pass(world, 0)
   return broken

@@ -24,7 +24,7 @@ export function earlierTrust({ target }: Rotated, trust: readonly Digest[]): rea
   return earlier
 }
 
-/** Returns a chain as it was before it was signed anew; the same one when it was not. */
+/** Returns a chain as it was before it was reissued; the same one if it was not. */
 export function earlierChain(world: Rotated, [leaf, ...others]: readonly Digest[]): readonly Digest[] {
   const record = world.board.record(leaf)
   const change = world.target.changes.find(({ newCa }) => isSignedByCa(record, newCa))

@@ -6,8 +6,8 @@ import { pass, settled } from './passing.ts'
 import { probe, wait } from './settling.ts'
 import type { World } from './world.ts'
 
-// What an action does to the cells. Whoever may read something new from now on has one value more; a value goes only when it is
-// certain that it is gone: the process was started anew, a probe or a wait says so, or enough time has passed.
+// What an action does to the cells. A process that may read something new from now on has one value more; a value goes only when it is
+// certain that it is gone: the process was restarted, a probe or a wait says so, or enough time has passed.
 
 /** How long an action takes at least. */
 const leastMs = { definition: 5_000, kubelet: 1_000 } as const
@@ -26,7 +26,7 @@ function restart(world: World, { process: id, how, replaces }: RestartComponent)
   const who = world.processes.get(id)
   if (who === undefined) return
   pass(world, how === 'definition' ? leastMs.definition : who.name === 'kubelet' ? leastMs.kubelet : 0)
-  // A static pod whose manifest is as it was is not started anew.
+  // A static pod with an unchanged manifest is not restarted.
   if (how === 'definition' && who.starting === undefined && replaces !== undefined) return
   for (const { role, cell } of who.readings) {
     const value = world.valueOf(who, role, who.flags)

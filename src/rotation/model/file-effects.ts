@@ -10,7 +10,7 @@ import { followers } from './followers.ts'
 import { soon } from './passing.ts'
 import type { ModelProcess, World } from './world.ts'
 
-// What a writing does: whoever may read the file has one value more.
+// What a write does: a process that may read the file has one value more.
 
 export function writeFile(world: World, { node, path, content, phase }: WriteFile): void {
   const key = fileKey(node, path)
@@ -46,7 +46,7 @@ function offer(world: World, who: ModelProcess): void {
   }
 }
 
-/** A file that is gone, or a link that leads nowhere: whoever reads it has no certificate to show and knows no CA. */
+/** A missing file or a dangling link: a process that reads it has no certificate and trusts no CA. */
 const nothing: FileHolds = { kind: 'certificates', certificates: [] }
 
 /** Returns the flags that a definition will say; undefined when that cannot be told or the file goes. */
@@ -75,7 +75,7 @@ function flagsOf(
   return first?.flags === undefined ? flags : withChanges(flags, first.flags)
 }
 
-/** A manifest that is written starts its pod anew; a unit waits for somebody, or for a crash. */
+/** A written manifest restarts its pod; a unit waits for a restart, or for a crash. */
 function define(world: World, who: ModelProcess, flags: ModelProcess['flags']): void {
   who.flags = flags
   world.bind(who)
@@ -94,7 +94,7 @@ function define(world: World, who: ModelProcess, flags: ModelProcess['flags']): 
   }
 }
 
-/** Undefined when it holds nothing that anybody verifies or presents. */
+/** Undefined when it contains no CA certificates and no leaf. */
 function holdsAfter(
   world: World,
   node: string,
@@ -176,7 +176,7 @@ function copyOf({ snapshot }: World, node: string, digest: Digest): CopySnapshot
   )
 }
 
-/** Where nobody looked into the copy. What the first phase laid out had nothing before it. */
+/** If the copy was not read. Files of the first phase did not exist before. */
 function earlierBy(world: World, now: FileHolds, phase: number): FileHolds | undefined {
   return rowNumbered(phase)?.begins ? undefined : earlierHolds(world, now)
 }

@@ -35,7 +35,7 @@ function bringToVolumes(world: World): void {
   }
 }
 
-/** API servers add what they hold to what is there. */
+/** API servers add their CAs to the published ones. */
 function publishClientCas(world: World, field: 'client' | 'requestheader', flag: string): void {
   const { board, extension } = world
   const own = world.cellsOf('kube-apiserver', flag).flatMap(({ cell }) => cell.values)

@@ -26,12 +26,12 @@ export interface ForecastPhase {
   readonly durationMs: number
 }
 
-/** A phase sees anew what its first steps brought about: volumes first, then the clients that read them. */
+/** A phase observes again after its first steps: volumes first, then the clients that read them. */
 const mostRounds = 4
 
 /**
- * Returns what every phase from now on will do, one after the other: whoever does not keep them needs the memory of one. Nobody is
- * asked; what the operator is asked counts as answered.
+ * Returns what every phase from now on will do, one after the other: a caller that does not keep them needs the memory of one. kcert
+ * does not ask; questions to the operator count as confirmed.
  */
 export function* forecast(observed: Snapshot, target: Target): Generator<ForecastPhase, void> {
   let now = { observed, target }

@@ -44,7 +44,7 @@ export function imagine(
   return imagined.result
 }
 
-/** Returns the snapshot in which nobody but ours shows a leaf of the old CA any more, or stores the old CA alone. */
+/** Returns the snapshot in which only kcert's own leaves are of the old CA, and no object stores only the old CA. */
 export function reissuedByOwners(observed: Snapshot, target: Target): Snapshot {
   const change = changeOf(target, 'cluster')
   if (change === undefined) return observed
@@ -117,7 +117,7 @@ class Imagined implements Issuing {
     return { observed, target: { ...this.target, waivers: this.waivers } }
   }
 
-  /** So many lanes at once: the next one begins where one has ended. */
+  /** So many lanes at once: the next one starts when one finishes. */
   side({ lanes, atOnce }: Together): void {
     const busyUntil = new Array<number>(Math.max(1, Math.min(atOnce, lanes.length))).fill(this.nowMs)
     for (const { steps } of lanes) {
@@ -224,7 +224,7 @@ class Imagined implements Issuing {
     if (chain.length > 0) this.tables.handshakes.set(presenter, { presenter, chain, atMs: this.nowMs })
   }
 
-  /** They add to what is there; undefined: it is made anew. */
+  /** They add to the published CAs; undefined: the object is created again. */
   private publishClientCas(before: Snapshot['extensionAuthentication']): void {
     const now = this.now.extensionAuthentication
     if (now === undefined) return
@@ -288,7 +288,7 @@ class Imagined implements Issuing {
     })
   }
 
-  /** By whoever leads, of what it has read at its start. */
+  /** Published by the leader, as it read the file at its start. */
   private publish(): void {
     const manager = this.manager()
     const path = manager?.process?.flags['root-ca-file']

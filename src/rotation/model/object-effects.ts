@@ -48,7 +48,7 @@ function trustAfter(
     : earlierTrust(world, world.board.list(now))
 }
 
-/** Whoever comes first makes it of what it holds itself; the others add theirs. */
+/** The first API server creates it with its own CAs; the others add theirs. */
 function madeAnew(world: World): void {
   const { board, extension } = world
   for (const [field, flag] of [

@@ -40,7 +40,7 @@ export interface ModelProcess {
   starting?: Map<Cell, Set<number>>
 }
 
-/** Pods that nobody can tell apart: of one workload, with the same volume and the same process. */
+/** Equivalent pods: of one workload, with the same volume and the same process. */
 export interface ModelPods {
   readonly workload: string | undefined
   readonly rereads: boolean
@@ -68,7 +68,7 @@ export class World {
   readonly published: Cell
   readonly clusterInfo: Cell
   readonly extension: { readonly client: Cell; readonly requestheader: Cell }
-  /** Who trusts the old CA alone, as long as the bridge is there for them. */
+  /** Clients that trust only the old CA, while the bridge certificate exists. */
   readonly oldAlone: Cell
   readonly relations: Readonly<Record<RelationName, Relation>>
   /** Hot files that were written: read for certain a second later. */

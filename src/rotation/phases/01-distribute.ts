@@ -46,7 +46,7 @@ export const distribute = definePhase('distribute', {
     return mix !== undefined && waivers.has(mix.id) ? [`accepted version mix: ${mix.words}`] : []
   },
 
-  // Nothing is left of the rotation then: the next one copies anew what is there by that time.
+  // Nothing is left of the rotation then: the next one copies the files again.
   undo: (copies, now) => [...restoreFiles(copies, now), ...puttingCopiesAside(now)],
 })
 

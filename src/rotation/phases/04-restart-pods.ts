@@ -23,7 +23,7 @@ export const restartPods = definePhase('restart-pods', {
     const { change, states } = open
     for (const [pod, state] of states) {
       const holds = pod.volume?.trust.includes(change.newCa.digest)
-      // One that reads again is served by the bridge until it has; phase 12 waits for it. Without a bridge nobody serves it.
+      // A client that reads the file again uses the bridge certificate until then; phase 12 waits for it.
       const isServed = state === 'rereads' && holds && change.bridge !== undefined
       if (state !== 'converged' && !isServed) yield { at: podPlace(pod), what: staleness(holds, state) }
     }
@@ -33,13 +33,13 @@ export const restartPods = definePhase('restart-pods', {
     const open = statesOf(observed, target)
     if (open === undefined) return
     const { change, states } = open
-    // With a leaked key nobody waits 5 minutes for a client that reads again.
+    // After a key leak kcert does not wait 5 minutes for a client that reads the file again.
     const isUrgent = target.reason === 'compromise'
     const stale = states.filter(([, state]) => state === 'stale' || (isUrgent && state === 'rereads'))
     const its = stale.map(([pod]) => pod)
     const blind = its.filter(({ volume }) => volume === undefined).map((pod) => blindInstant(observed, pod))
     const blindUntil = blind.filter(Number.isFinite).reduce((last, atMs) => Math.max(last, atMs), 0)
-    // Restarted earlier, nobody could tell what they have read.
+    // If they were restarted earlier, kcert could not tell what they have read.
     if (observed.atMs < blindUntil) {
       const because = 'every new pod gets both CAs, even if kcert cannot see its volume on the node'
       yield wait({ kind: 'instant', atMs: blindUntil }, because, blindUntil - observed.atMs + 30_000)
@@ -76,7 +76,7 @@ export const restartPods = definePhase('restart-pods', {
   undo: () => [],
 })
 
-/** Returns how far the pods are whose risk nobody has accepted; undefined where no cluster CA is introduced. */
+/** Returns the state of the pods without a waiver; undefined if no cluster CA is introduced. */
 function statesOf(observed: Observed<'published' | 'pods'>, target: Target) {
   const change = changeOf(target, 'cluster')
   if (change === undefined || target.isDropping) return undefined

@@ -62,7 +62,7 @@ export const presentNew = definePhase('present-new', {
     const isKubelets = (node: string, path: string): boolean => kubeletFiles.has(fileKey(node, path))
     const change = changeOf(target, 'cluster')
     const changed = changedFiles(copies)
-    // Servers first: afterwards whoever goes back to the old CA alone meets no new leaf.
+    // Servers first: afterwards clients that return to the old CA alone get no leaf of the new CA.
     // Of a new key too the old one comes back, before its certificate: an API server takes the two together or not at all.
     const servers = restoreFiles(copies, now, (_node, path) => isServing(path))
     for (const write of servers.toSorted((a, b) => Number(keys.has(b.path)) - Number(keys.has(a.path)))) {

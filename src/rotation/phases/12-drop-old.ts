@@ -48,7 +48,7 @@ export const dropOld = definePhase('drop-old', {
         why: commandLine`no client would trust it any more; reissue it, or accept the risk with --waive ${at}`,
         next: 'kcert rotate-ca verify',
       }
-    // Once verifiers have dropped it, standing still helps nobody who goes by such an object.
+    // Once verifiers have dropped it, stopping does not help the users of such an object.
     if (target.isDropping) return
     yield* storedRefusals(observed, target)
     if (change === undefined) return

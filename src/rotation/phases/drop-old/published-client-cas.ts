@@ -14,7 +14,7 @@ const place = 'ConfigMap kube-system/extension-apiserver-authentication'
 export const publishedClientCas: Part = (observed, target) => {
   const extension = observed.extensionAuthentication
   if (extension === undefined) {
-    // Deleted by this phase and not made again yet: who goes by it is proven afterwards.
+    // Deleted by this phase and not created again yet: components that use it are checked afterwards.
     if (!observed.components.some(knowsByConfigMap)) return { gaps: [], steps: [] }
     return { gaps: [{ at: place, what: 'not found' }], steps: [awaitExtension(target, 'newCa')] }
   }

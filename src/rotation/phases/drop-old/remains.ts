@@ -40,7 +40,7 @@ export const remains: Part = (observed, target) => {
       ...(secret ? [patch(kubeadmCerts, secret, { kind: 'delete' })] : []),
       ...removing(superseded, target),
       ...nodeByNode(copies, target),
-      // Last: with the keys in there kcert reaches the cluster when nobody's kubeconfig of before does.
+      // Last: with these keys kcert reaches the cluster when no earlier kubeconfig does.
       ...removing(laidOut, target),
     ],
   }

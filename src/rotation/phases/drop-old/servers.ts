@@ -12,7 +12,7 @@ import { probe, rewrite, wait } from '../../tasks.ts'
 /** The first API server without the bridge certificate is watched for --soak, and whatever else is watched here for this long. */
 export const shortSoakMs = 5_000
 
-/** caBundles, and the bridge behind API servers' leaves. */
+/** caBundles, and the bridge certificate after API servers' leaves. */
 export const servers = clusterPart((observed, target, change) => {
   const bundles = bundlesWithOldCa(observed, change)
   const apis = apiServers(observed).flatMap((api, index) => {

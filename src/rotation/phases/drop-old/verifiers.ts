@@ -50,7 +50,7 @@ export const verifiers: Part = (observed, target) => {
   }
 }
 
-/** Nobody reads the CA's key beside ca.crt now: controller-managers sign with the pair in kcert's folder. */
+/** No component reads the CA's key beside ca.crt now: controller-managers sign with the pair in kcert's folder. */
 function keysOf(observed: Snapshot, node: string, target: Target): readonly Task<'write-file'>[] {
   const api = apiServerOn(observed, node)
   if (api === undefined) return []

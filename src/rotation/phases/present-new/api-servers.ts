@@ -14,7 +14,7 @@ export const leaves: Part<Sees> = (observed, target) => ({
   })),
   steps: apiServers(observed).flatMap((api) => [
     // Before the kubelets' restart, which cuts the connections that still carry the old one. Where the same file serves, only
-    // the bridge makes that possible: without it the kubelets must have read the new CA first, and phase 11 waits longer.
+    // the bridge certificate makes that possible: without it the kubelets must have read the new CA first, and phase 11 waits longer.
     ...(isEarly(api, target) ? serveNew(observed, api, target) : []),
     ...(hasOneLeaf(api) ? [] : reissuing(observed, api, 'kubelet-client', target)),
     ...reissuing(observed, api, 'front-proxy-client', target),

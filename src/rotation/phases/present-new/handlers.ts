@@ -35,7 +35,7 @@ export const handlers: Part<Sees> = (observed, target) => {
 
 /** Aggregated API servers and webhook handlers know the front proxy by what API servers publish; many read it once. */
 function unawareHandlers(observed: Observed<Sees>, target: Target): readonly PodSnapshot[] {
-  // Where it is not seen, nobody is known to have read it.
+  // If the object was not observed, no handler is known to have read it.
   const since = observed.extensionAuthentication?.changedAtMs ?? Number.POSITIVE_INFINITY
   const ids = new Set(observed.workloads.filter(({ serves }) => serves.length > 0).map(({ id }) => id))
   return observed.pods.filter(
