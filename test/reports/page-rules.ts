@@ -33,10 +33,10 @@ export function expectPageOfKilledRotation(text: string, killedIn: number): void
     Array.from({ length: 12 }, (_, index) => index + 1),
   )
   for (const before of phases.slice(0, killedIn - 1))
-    expect([before.attributes.class, textOf(before)]).toEqual(['good', expect.stringContaining('holds')])
+    expect([before.attributes.class, textOf(before)]).toEqual(['good', expect.stringContaining('complete')])
   const killed = phases[killedIn - 1]!
-  expect(textOf(killed)).toMatch(/last run begun \d{4}-\d\d-\d\d/)
-  expect(textOf(killed)).toContain('What is open')
+  expect(textOf(killed)).toMatch(/last run started \d{4}-\d\d-\d\d/)
+  expect(textOf(killed)).toContain('Pending')
   const [gate] = elementsOf(killed).filter(({ name }) => name === 'tbody')
   expect(elementsOf(gate!).filter(({ name }) => name === 'tr').length).toBeGreaterThan(0)
   expect(textOf(page)).toMatch(

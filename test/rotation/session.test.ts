@@ -341,7 +341,7 @@ test('a hook that fails stops the phase before anything is done, and what was be
   const { code, why } = await stop(
     operator.command((session) => session.run([2]), { ...yes, options: { hooks, runHook } }),
   )
-  expect([code, why]).toEqual(['KCERT_ROTATION_HOOK', 'exit status 7'])
+  expect([code, why]).toEqual(['KCERT_ROTATION_HOOK', 'it ended with status 7'])
   expect(notes.join('\n')).toContain('    before-node 2 cp2')
   expect(notes.at(-1)).toBe('    ended')
   expect(scene.files()).toEqual(files)
@@ -401,5 +401,5 @@ test('on a terminal the last line says what is waited for and for how long', asy
   const operator = new SimulatedOperator(scene)
   await operator.command((session) => session.run(upTo(4)), { ...yes, isTerminal: true })
   expect(operator.stderr).toMatch(/\r\u001b\[K {2}… \d+ s \d pending: Pod default\//)
-  expect(operator.stderr.replace(/\r\u001b\[K[^\n]*?(?=\r|$)/g, '')).toContain('phase 4 holds')
+  expect(operator.stderr.replace(/\r\u001b\[K[^\n]*?(?=\r|$)/g, '')).toContain('phase 4 complete')
 })
