@@ -189,7 +189,7 @@ test('where one file is not what the plan saw, it is named and nothing is writte
   const tree = treeOf(root)
   const { status, stderr } = run(shell, script, root)
   expect(status).toBe(9)
-  expect(stderr).toContain(`${pki}/ca.crt is not what it was when this was planned`)
+  expect(stderr).toContain(`${pki}/ca.crt changed since this was planned`)
   expect(stderr).toContain('nothing was written')
   expect(treeOf(root)).toEqual(tree)
 })
