@@ -18,7 +18,7 @@ const authoritySchema = v.object({
   pin: v.pipe(
     v.string(),
     v.regex(/^sha256:[0-9a-f]{64}$/),
-    v.description('what kubeadm join --discovery-token-ca-cert-hash takes'),
+    v.description('public key pin, for kubeadm join --discovery-token-ca-cert-hash'),
   ),
   fingerprintSha256: hex,
   isCa: v.boolean(),
@@ -28,7 +28,7 @@ const signatureSchema = v.object({
   tokenId: v.string(),
   state: described(
     v.picklist(['stands', 'stale', 'missing', 'orphaned', 'unknown']),
-    'stale: of another text or another token; missing: none by this token, which signs; orphaned: no valid token of this id signs; unknown: the Secrets of the tokens may not be read',
+    'stands: the signature is valid; stale: of another text or another token; missing: there is no signature with this signing token; orphaned: no valid signing token has this ID; unknown: no permission to read the Secrets of the tokens',
   ),
 })
 
@@ -46,7 +46,7 @@ export const clusterInfoVerificationSchema = v.object({
   server: v.optional(v.string()),
   verdict: described(
     v.picklist(['ok', 'no', 'unknown']),
-    'no: a newcomer may be led astray or turned away; unknown: not all could be looked at',
+    'no: a check failed, so a joining node may fail or trust the wrong cluster; unknown: not everything could be checked',
   ),
   checks: v.array(checkLineSchema),
 })
@@ -57,9 +57,9 @@ export const clusterInfoUpdateSchema = v.object({
   server: v.optional(v.string()),
   before: v.array(authoritySchema),
   after: v.array(authoritySchema),
-  signatures: described(v.array(signatureSchema), 'as they are after the command'),
+  signatures: described(v.array(signatureSchema), 'state after the command'),
   diff: described(v.array(v.string()), 'of data.kubeconfig, long values shortened and credentials hidden'),
-  backup: v.optional(text('the file with the object as it was')),
+  backup: v.optional(text('file with the old object')),
   notices: v.array(v.string()),
 })
 

@@ -38,7 +38,7 @@ test('a bundle of both CAs that is signed, served and published is right', () =>
   expect(evaluated({})).toEqual({ verdict: 'ok', not: [] })
 })
 
-test('a bundle without the CA of what is served would turn newcomers away', async () => {
+test('fails for a bundle without the CA of a served certificate', async () => {
   const info = await readClusterInfo({ kubeconfig: text(newCa.pem) })
   const { verdict, not } = evaluated({ info, tokens: [], published: [] })
   expect(verdict).toBe('no')
@@ -62,30 +62,32 @@ test('what cannot be looked at is unknown, and not wrong', () => {
   ])
 })
 
-test('every signature that is missing, stale or of nobody is named by its token', () => {
+test('names the token of a missing, stale or orphaned signature', () => {
   const other = { id: 'ghijkl', secret: 'fedcba9876543210' }
   expect(evaluated({ tokens: [token, other] }).not.map(({ detail }) => detail)).toEqual([
-    'token ghijkl should sign, and there is none by it',
+    'there is no signature with token ghijkl',
   ])
-  expect(evaluated({ tokens: [{ ...token, secret: other.secret }] }).not[0]!.detail).toContain('another text')
-  expect(evaluated({ tokens: [] }).not[0]!.detail).toContain('no token that signs')
+  expect(evaluated({ tokens: [{ ...token, secret: other.secret }] }).not[0]!.detail).toContain(
+    'older cluster-info',
+  )
+  expect(evaluated({ tokens: [] }).not[0]!.detail).toContain('not a signing token')
 })
 
 test('a CA more or less than what the cluster publishes is named', () => {
   const published = [{ place: 'ca.crt', certificates: [oldCa.certificate] }]
   expect(evaluated({ published }).not[0]!.detail).toBe(
-    'other CAs than in ca.crt: CN=kubernetes is here and not there',
+    'the CAs differ from ca.crt (expected only during a CA rotation): only cluster-info has CN=kubernetes',
   )
 })
 
-test('a CA that has ended is named with its end', () => {
+test('names an expired CA and its expiry', () => {
   const later = new Date('2040-01-01T00:00:00Z')
   const { verdict, not } = evaluated({ now: later, served: [] })
   expect(verdict).toBe('no')
   expect(not[0]!.detail).toMatch(/^CN=kubernetes expired at 20/)
 })
 
-test('what may not be read by everybody is of no use to newcomers', () => {
+test('fails when joining nodes may not read it', () => {
   expect(evaluated({ isPublic: false }).not[0]!.next).toBe(
     'kcert bootstrap rbac -o yaml | kubectl apply -f -',
   )

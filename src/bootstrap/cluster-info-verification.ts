@@ -5,37 +5,37 @@ import { CertificatePool } from '../x509/certificate-pool.ts'
 import { verifyChain } from '../x509/chain.ts'
 import { goError } from '../x509/go-words.ts'
 import { type CheckLine, noLine, okLine, unknownLine } from './check-line.ts'
-import type { ClusterInfo } from './cluster-info.ts'
+import { type ClusterInfo, clusterCaUpdate } from './cluster-info.ts'
 import type { ClusterInfoVerification } from './cluster-info-report.ts'
 import { signatureFacts } from './signature-facts.ts'
 import type { BootstrapToken } from './token.ts'
 
-/** What an API server shows at a place, or why it showed nothing. */
+/** The chain that an API server serves, or why there was none. */
 export type ServedFacts = { readonly place: string; readonly host: string } & (
   | { readonly chain: readonly Certificate[] }
   | { readonly fault: string }
 )
 
-/** CA certificates as somebody else has them. */
+/** CA certificates from another source. */
 export interface PublishedAuthorities {
   /** "ConfigMap kube-root-ca.crt in kube-public", "/etc/kubernetes/pki/ca.crt". */
   readonly place: string
   readonly certificates: readonly Certificate[]
 }
 
-/** What cluster-info is held against. */
+/** What cluster-info is compared with. */
 export interface VerificationFacts {
   readonly info: ClusterInfo
-  /** Those that sign; undefined where their Secrets may not be read. */
+  /** Tokens that sign; undefined without permission to read their Secrets. */
   readonly tokens: readonly BootstrapToken[] | undefined
   readonly served: readonly ServedFacts[]
   readonly published: readonly PublishedAuthorities[]
-  /** Whether anybody may read it; undefined where we may not ask. */
+  /** Whether unauthenticated clients may read it; undefined without permission to check. */
   readonly isPublic: boolean | undefined
   readonly now: Date
 }
 
-/** Judges whether newcomers who believe cluster-info come to the right place, and come in. */
+/** Evaluates whether nodes that trust cluster-info reach this cluster and can join it. */
 export function verifyClusterInfo(facts: VerificationFacts): ClusterInfoVerification {
   const { info } = facts
   const checks = [
@@ -55,7 +55,7 @@ export function verifyClusterInfo(facts: VerificationFacts): ClusterInfoVerifica
   }
 }
 
-/** Returns what all checks come to: one no is no. */
+/** Returns the result of all checks: one failed check fails all. */
 export function verdictOf(checks: readonly CheckLine[]): CheckLine['outcome'] {
   if (checks.some(({ outcome }) => outcome === 'no')) return 'no'
   return checks.some(({ outcome }) => outcome === 'unknown') ? 'unknown' : 'ok'
@@ -63,18 +63,18 @@ export function verdictOf(checks: readonly CheckLine[]): CheckLine['outcome'] {
 
 function contentLines({ faults, server }: ClusterInfo): CheckLine[] {
   if (faults.length > 0) return faults.map(({ id, detail, next }) => noLine(id, detail, next))
-  return [okLine('content', `one cluster, ${server}, its CA, and no credential`)]
+  return [okLine('content', `one cluster, ${server}, with its CA and without credentials`)]
 }
 
 function authorityLines({ info, now }: VerificationFacts): CheckLine[] {
   return info.authorities.map((certificate): CheckLine => {
     const name = certificate.subject.text || 'a certificate without a subject'
-    const next = 'name a file with the current CAs: kcert cluster-info update --ca FILE'
+    const next = clusterCaUpdate
     const end = certificate.notAfter.toISOString().replace('.000', '')
-    if (!certificate.isCa) return noLine('authority', `${name} is no CA`, next)
+    if (!certificate.isCa) return noLine('authority', `${name} is not a CA`, next)
     if (certificate.notAfter < now) return noLine('authority', `${name} expired at ${end}`, next)
     if (certificate.notBefore > now) return noLine('authority', `${name} is not valid yet`, 'date -u')
-    return okLine('authority', `${name} is a CA until ${end}`)
+    return okLine('authority', `CA ${name} is valid until ${end}`)
   })
 }
 
@@ -84,21 +84,23 @@ function signatureLines({ info, tokens }: VerificationFacts): CheckLine[] {
     return [
       unknownLine(
         'signature',
-        `${states.length} signatures, and the Secrets of the tokens that made them may not be read`,
-        'ask with a kubeconfig that may list secrets in kube-system',
+        `${states.length} signatures not verified: you may not list secrets in kube-system`,
+        'kubectl auth can-i list secrets -n kube-system',
       ),
     ]
-  if (states.length === 0) return [okLine('signature', 'no token signs, so nobody can join by token now')]
+  if (states.length === 0)
+    return [okLine('signature', 'no token signs it, so no node can join with a token now')]
   return states.map(({ tokenId, state }): CheckLine => {
     const id = 'signature'
-    if (state === 'stands') return okLine(id, `that of token ${tokenId} stands`)
+    if (state === 'stands') return okLine(id, `the signature with token ${tokenId} is valid`)
     const next =
       'kubectl -n kube-system logs -l component=kube-controller-manager --tail=-1 | grep -i bootstrap'
-    if (state === 'missing') return noLine(id, `token ${tokenId} should sign, and there is none by it`, next)
-    if (state === 'stale') return noLine(id, `that of token ${tokenId} is of another text`, next)
+    if (state === 'missing') return noLine(id, `there is no signature with token ${tokenId}`, next)
+    if (state === 'stale')
+      return noLine(id, `the signature with token ${tokenId} is of an older cluster-info`, next)
     return noLine(
       id,
-      `there is one of token ${tokenId}, which is no token that signs: the bootstrap signer has not taken it away`,
+      `there is a signature with ${tokenId}, which is not a signing token: the bootstrap signer has not deleted it`,
       next,
     )
   })
@@ -108,24 +110,20 @@ function servedLine(one: ServedFacts, { info, now }: VerificationFacts): CheckLi
   const { place, host } = one
   const id = 'served'
   const next = commandLine`kcert inspect ${place}`
-  if ('fault' in one) return unknownLine(id, `${place} showed no certificate: ${one.fault}`, next)
+  if ('fault' in one) return unknownLine(id, `${place} served no certificate: ${one.fault}`, next)
   const refusal = refusalOf(one.chain, host, info.authorities, now)
-  if (refusal === undefined) return okLine(id, `what ${place} serves is trusted by it`)
-  return noLine(
-    id,
-    `what ${place} serves is not trusted by it: ${refusal}`,
-    commandLine`once the CA is known: kcert verify ${place} --roots FILE && kcert cluster-info update --ca FILE`,
-  )
+  if (refusal === undefined) return okLine(id, `it verifies the certificate that ${place} serves`)
+  return noLine(id, `it does not verify the certificate that ${place} serves: ${refusal}`, next)
 }
 
-/** Returns why a client in Go would refuse what a server shows, in Go's words; undefined when it would not. */
+/** Returns why Go's crypto/x509 rejects a server's chain, in Go's words; undefined when it accepts it. */
 export function refusalOf(
   [leaf, ...rest]: readonly Certificate[],
   host: string,
   authorities: readonly Certificate[],
   at: Date,
 ): string | undefined {
-  if (leaf === undefined) return 'it shows none'
+  if (leaf === undefined) return 'it served no certificate'
   const question = {
     leaf,
     roots: new CertificatePool(authorities),
@@ -148,19 +146,19 @@ function publishedLine({ place, certificates }: PublishedAuthorities, info: Clus
   const extra = [...here].filter(([key]) => !there.has(key)).map(([, name]) => name)
   if (missing.length + extra.length === 0) return okLine('published', `the same CAs as in ${place}`)
   const words = [
-    ...(missing.length > 0 ? [`${missing.join(', ')} is there and not here`] : []),
-    ...(extra.length > 0 ? [`${extra.join(', ')} is here and not there`] : []),
+    ...(missing.length > 0 ? [`cluster-info lacks ${missing.join(', ')}`] : []),
+    ...(extra.length > 0 ? [`only cluster-info has ${extra.join(', ')}`] : []),
   ]
   return noLine(
     'published',
-    `other CAs than in ${place}: ${words.join('; ')}`,
-    'outside a rotation (kcert rotate-ca status): kcert cluster-info update --ca FILE',
+    `the CAs differ from ${place} (expected only during a CA rotation): ${words.join('; ')}`,
+    clusterCaUpdate,
   )
 }
 
 function publicLine({ isPublic }: VerificationFacts): CheckLine {
   const id = 'public'
-  if (isPublic === true) return okLine(id, 'anybody may read it, as newcomers must')
+  if (isPublic === true) return okLine(id, 'joining nodes may read it without credentials')
   if (isPublic === false)
     return noLine(
       id,
@@ -169,7 +167,7 @@ function publicLine({ isPublic }: VerificationFacts): CheckLine {
     )
   return unknownLine(
     id,
-    'whether newcomers may read it is not known: we may not ask',
+    'unknown whether joining nodes may read it: you may not create subjectaccessreviews',
     'kubectl auth can-i get configmap/cluster-info -n kube-public --as=system:anonymous --as-group=system:unauthenticated',
   )
 }

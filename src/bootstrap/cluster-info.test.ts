@@ -50,7 +50,7 @@ test('what kubeadm writes has a server, its CA and no fault', async () => {
   ])
 })
 
-test('one octet more in the kubeconfig, or another secret half, makes a signature stale', async () => {
+test('a signature is stale after one more byte in the kubeconfig, or with another secret part', async () => {
   const text = kubeconfig()
   const data = { 'jws-kubeconfig-abcdef': signKubeconfig(text, token) }
   expect(signatureStates(await readClusterInfo({ ...data, kubeconfig: `${text}\n` }), [token])).toEqual([
@@ -107,12 +107,12 @@ test.each<[string, () => Record<string, string>, string]>([
   expect(faults.map((fault) => fault.id)).toContain(id)
 })
 
-test('a pin is the digest of the public key, in any case of letters, as openssl computes it', () => {
+test('computes the same public key pin as openssl, and accepts upper case', () => {
   const [block] = readPem(ca).blocks
   const certificate = Certificate.parse(block!.der)
   const spki = execFileSync('openssl', ['x509', '-pubkey', '-noout'], { input: ca, encoding: 'utf8' })
   const digest = execFileSync('openssl', ['dgst', '-sha256', '-r'], { input: readPem(spki).blocks[0]!.der })
   expect(pinOf(certificate)).toBe(`sha256:${digest.toString().slice(0, 64)}`)
   expect(parsePin(pinOf(certificate).toUpperCase().replace('SHA256', 'sha256'))).toBe(pinOf(certificate))
-  expect(() => parsePin('sha512:00')).toThrow('no pin')
+  expect(() => parsePin('sha512:00')).toThrow('invalid public key pin')
 })

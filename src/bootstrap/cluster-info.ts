@@ -35,10 +35,11 @@ export interface ClusterInfoFault {
   readonly next: string
 }
 
-const newCa = 'kcert cluster-info update --ca FILE'
+/** With the file in which kubeadm has the cluster's CA. */
+export const clusterCaUpdate = 'kcert cluster-info update --ca /etc/kubernetes/pki/ca.crt'
 // More than the CA has to be written anew: kubeadm makes the whole object of a kubeconfig.
 const rewrite =
-  'on a control-plane node: kubectl -n kube-public get configmap cluster-info -o yaml > cluster-info.yaml && kubectl -n kube-public delete configmap cluster-info && kubeadm init phase bootstrap-token'
+  'kubectl -n kube-public get configmap cluster-info -o yaml > cluster-info.yaml && kubectl -n kube-public delete configmap cluster-info && kubeadm init phase bootstrap-token'
 
 /** Returns what the ConfigMap says. Never throws for what stands in it: it is shown to an operator who has to mend it. */
 export async function readClusterInfo(data: ClusterInfoData): Promise<ClusterInfo> {
@@ -63,8 +64,8 @@ export async function readClusterInfo(data: ClusterInfoData): Promise<ClusterInf
     return unread({
       id: 'kubeconfig-malformed',
       detail: opened
-        ? `client-go refuses data.kubeconfig: ${opened.refusal}`
-        : 'data.kubeconfig is no kubeconfig',
+        ? `client-go rejects data.kubeconfig: ${opened.refusal}`
+        : 'data.kubeconfig is not a kubeconfig',
       next: rewrite,
     })
   return { kubeconfig, signatures, ...contentOf(opened.kubeconfig) }
@@ -92,17 +93,18 @@ function contentOf({ clusters, users }: Kubeconfig) {
     // kubeadm join takes a kubeconfig with one cluster and no other.
     clusters.length !== 1 && {
       id: 'cluster-count',
-      detail: `it names ${clusters.length} clusters, not one`,
+      detail: `it has ${clusters.length} clusters instead of one`,
       next: rewrite,
     },
     isSecret && {
       id: 'secret-inside',
-      detail: 'it holds a credential, and everybody on the network may read it',
-      next: 'take the users out of it now, and revoke that credential',
+      detail:
+        'it contains a credential that everyone on the network can read: remove the users, and revoke the credential',
+      next: 'kubectl -n kube-public edit configmap cluster-info',
     },
     cluster !== undefined &&
-      !cluster.server && { id: 'no-server', detail: 'its cluster names no server', next: rewrite },
-    !Array.isArray(authorities) && { ...authorities, next: newCa },
+      !cluster.server && { id: 'no-server', detail: 'its cluster has no server', next: rewrite },
+    !Array.isArray(authorities) && { ...authorities, next: clusterCaUpdate },
   ]
   return {
     clusterName: cluster?.name ?? '',
@@ -125,6 +127,6 @@ function authoritiesOf(
     ? { id: 'no-authority', detail: 'its cluster has no CA certificate' }
     : {
         id: 'authority-by-path',
-        detail: `its cluster names a file, ${file}, that newcomers do not have`,
+        detail: `its cluster references the file ${file}, which joining nodes do not have`,
       }
 }

@@ -1,7 +1,7 @@
 import { nodeGroup, nodeUserPrefix } from '../pki/kubelet.ts'
 import { kubeadmJoiners } from './token-secret.ts'
 
-// What a newcomer must be allowed on its way, and which binding gives it (kubeadm's names, phases/bootstraptoken).
+// The rights that a joining node needs, and the binding that grants each (kubeadm's names, phases/bootstraptoken).
 
 export interface Subject {
   readonly user: string
@@ -45,29 +45,29 @@ export function joiningRights(bearer: Subject): JoiningRight[] {
       id: 'cluster-info',
       subject: { user: 'system:anonymous', groups: ['system:unauthenticated'] },
       attributes: [{ ...systemMap, namespace: 'kube-public', name: 'cluster-info' }],
-      purpose: 'read cluster-info without being known',
-      otherwise: 'kubeadm join and discovery by token do not begin',
+      purpose: 'read cluster-info without credentials',
+      otherwise: 'kubeadm join and token discovery fail',
     },
     {
       id: 'create-requests',
       subject: bearer,
       attributes: ['create', 'get', 'list', 'watch'].map((verb) => ({ ...requests, verb })),
-      purpose: 'create CertificateSigningRequests and look at them (system:node-bootstrapper)',
-      otherwise: "the kubelet's request is refused",
+      purpose: 'create and read CertificateSigningRequests (system:node-bootstrapper)',
+      otherwise: "the kubelet's request is rejected",
     },
     {
       id: 'auto-approval',
       subject: bearer,
       attributes: [{ ...requests, subresource: 'nodeclient', verb: 'create' }],
-      purpose: 'have its first request approved by kube-controller-manager (nodeclient)',
-      otherwise: 'its request waits for a person',
+      purpose: 'have its first request approved automatically (nodeclient)',
+      otherwise: 'its request stays pending until an administrator approves it',
     },
     {
       id: 'renewal',
       subject: { user: `${nodeUserPrefix}any`, groups: [nodeGroup, 'system:authenticated'] },
       attributes: [{ ...requests, subresource: 'selfnodeclient', verb: 'create' }],
-      purpose: 'have renewals approved as a node (selfnodeclient)',
-      otherwise: 'its certificate is not renewed, and ends',
+      purpose: 'have renewals approved automatically (selfnodeclient)',
+      otherwise: 'its certificate expires without a renewal',
     },
     ...(bearer.groups.includes(kubeadmJoiners)
       ? [
@@ -79,8 +79,9 @@ export function joiningRights(bearer: Subject): JoiningRight[] {
               { ...systemMap, name: 'kubelet-config' },
               { group: '', resource: 'nodes', verb: 'get' },
             ],
-            purpose: 'read what kubeadm join reads: kubeadm-config, kubelet-config and Nodes',
-            otherwise: 'kubeadm join ends; a kubelet that bootstraps by itself does not need it',
+            purpose: 'read kubeadm-config, kubelet-config and Nodes, as kubeadm join does',
+            otherwise:
+              'kubeadm join fails (a kubelet that bootstraps without kubeadm does not need this); restore the objects on a control-plane node',
           },
         ]
       : []),

@@ -12,8 +12,8 @@ export function pinOf({ publicKey }: Certificate): string {
 export function parsePin(text: string): string {
   const digest = pinPattern.exec(text)?.[1]
   if (digest !== undefined) return `sha256:${digest.toLowerCase()}`
-  throw new KcertError('KCERT_USAGE', `${JSON.stringify(text)} is no pin of a CA`, {
-    why: 'a pin is sha256: and the 64 hexadecimal digits of a digest',
-    next: 'list the hashes of the CAs of the cluster: kcert cluster-info pin',
+  throw new KcertError('KCERT_USAGE', `invalid public key pin ${JSON.stringify(text)}`, {
+    why: 'a public key pin is sha256: and 64 hexadecimal digits',
+    next: 'kcert cluster-info pin',
   })
 }

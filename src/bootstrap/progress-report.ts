@@ -4,11 +4,14 @@ import { described, header } from '../x509/json-fields.ts'
 // The JSON contract of `kcert bootstrap check` and `kcert bootstrap kubeconfig`.
 
 const stepSchema = v.object({
-  number: described(v.number(), 'of the fifteen steps of TLS bootstrap; several can be of one'),
+  number: described(
+    v.number(),
+    'number of the step of TLS bootstrap, 1 to 15; a step can have several entries',
+  ),
   id: v.string(),
   outcome: described(
     v.picklist(['done', 'stopped', 'unknown', 'later']),
-    'unknown: it cannot be seen from the cluster; later: a step before it is not done',
+    'unknown: not visible in the cluster; later: an earlier step is not complete',
   ),
   detail: v.string(),
   next: v.optional(v.string()),
@@ -20,8 +23,9 @@ export const bootstrapProgressSchema = v.object({
   node: v.string(),
   verdict: described(
     v.picklist(['arrived', 'stopped']),
-    'arrived: the node is registered and its kubelet is alive',
+    'arrived: the node is registered and its kubelet reports',
   ),
+  ready: v.optional(described(v.boolean(), 'whether the Node is Ready; absent where that is unknown')),
   stoppedAt: v.optional(v.string()),
   steps: v.array(stepSchema),
 })
@@ -33,7 +37,7 @@ export const bootstrapKubeconfigSchema = v.object({
   server: v.string(),
   tokenId: v.string(),
   authorities: v.array(v.object({ subject: v.string(), pin: v.string() })),
-  proof: described(v.array(v.string()), 'why cluster-info is believed'),
+  proof: described(v.array(v.string()), 'how cluster-info was verified'),
 })
 
 export type BootstrapStep = v.InferOutput<typeof stepSchema>

@@ -92,7 +92,7 @@ test.each<[string, Partial<ProgressFacts>, number, string, string]>([
     { requests: [request('pending')], rights: { ...expected.rights, isAutoApproved: false } },
     8,
     'approval',
-    'kcert bootstrap rbac -o yaml | kubectl apply -f -; kube-controller-manager looks again',
+    'kcert bootstrap rbac -o yaml | kubectl apply -f -',
   ],
   ['a denial', { requests: [request('denied', 'no')] }, 8, 'approval', 'kubectl delete csr node-csr-1'],
   ['no signature', { requests: [request('approved')] }, 9, 'signature', 'kcert csr explain node-csr-1'],
@@ -113,18 +113,20 @@ test('behind the step where it stopped nothing is said to be wrong but what rene
   ])
 })
 
-test('a kubelet that reports no more is stopped at its heartbeat, with the time since', () => {
+test('stops at the Lease when the kubelet no longer reports, with the time since', () => {
   const lease = { renewedAt: new Date('2026-11-21T11:50:00Z'), durationSeconds: 40 }
   const stop = stopOf({ lease }, arrived)
   expect([stop.verdict, stop.stoppedAt]).toEqual(['stopped', 'lease'])
-  expect(stop.detail).toBe('the kubelet has not reported for 600 s (since 2026-11-21T11:50:00Z)')
+  expect(stop.detail).toBe(
+    'the kubelet has not reported for 600 s (since 2026-11-21T11:50:00Z); run this on the node',
+  )
 })
 
 test('a node without CSINode is stopped there', () => {
   expect(stopOf({ csiNode: 'absent' }, arrived).stoppedAt).toBe('csinode')
 })
 
-test('a renewal that waits is said, with what explains it', () => {
+test('reports a pending renewal, with the command that explains it', () => {
   const renewal = { ...request('pending'), name: 'csr-2', username: 'system:node:node-7' }
   const stop = stopOf({ requests: [renewal] }, arrived)
   expect([stop.stoppedAt, stop.next]).toEqual(['renewal-approved', 'kcert csr explain csr-2'])

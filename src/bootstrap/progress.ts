@@ -4,8 +4,8 @@ import { rfc3339 } from '../pki/rfc3339.ts'
 import type { BootstrapProgress, BootstrapStep } from './progress-report.ts'
 import type { TokenFacts } from './token-secret.ts'
 
-// How far a node came on its way into the cluster, as the cluster sees it: the fifteen steps of TLS bootstrap. A later sign proves the
-// steps before it, for a kubelet cannot leave one out.
+// How far a node got in TLS bootstrap, in fifteen steps, as visible in the cluster. A kubelet cannot skip a step, so evidence of a
+// later step proves the earlier ones.
 
 /** A request for the node's client certificate. */
 export interface NodeRequest {
@@ -17,13 +17,13 @@ export interface NodeRequest {
 
 export interface ProgressFacts {
   readonly node: string
-  /** Undefined where their Secrets may not be read. */
+  /** Undefined without permission to read their Secrets. */
   readonly tokens: readonly TokenFacts[] | undefined
   /** The token that the node was given, where that is known. */
   readonly tokenId: string | undefined
   /** Newest first. */
   readonly requests: readonly NodeRequest[]
-  /** What the bearer of the token, or of any valid one, may do; undefined where it may not be asked or there is no token. */
+  /** Rights of the user of the token, or of any valid token; undefined without permission to check, or without a token. */
   readonly rights: {
     readonly createsRequests: boolean | undefined
     readonly isAutoApproved: boolean | undefined
@@ -53,7 +53,7 @@ const [done, stopped, notKnown, later] = [
 
 const rbac = 'kcert bootstrap rbac -o yaml | kubectl apply -f -'
 
-/** Judges every step, and says where the node stopped and what to do there. */
+/** Evaluates every step. The first one that is not complete is where the node stopped. */
 export function bootstrapProgress(facts: ProgressFacts): BootstrapProgress {
   const far = furthest(facts)
   const found = steps.map(({ number, id, sign, evaluate }): BootstrapStep => {
@@ -63,7 +63,7 @@ export function bootstrapProgress(facts: ProgressFacts): BootstrapProgress {
   const stopNumber = found.find(({ outcome }) => outcome === 'stopped')?.number ?? Number.POSITIVE_INFINITY
   const all = found.map((step): BootstrapStep => {
     if (step.number <= stopNumber) return step
-    // Renewals are another matter than the way in: a binding that they lack is said whatever else is wrong.
+    // Renewals do not depend on the earlier steps: a missing binding is reported in any case.
     if (step.id === 'renewal-approved' && step.outcome === 'stopped') return step
     return { number: step.number, id: step.id, ...later(step.detail) }
   })
@@ -74,15 +74,18 @@ export function bootstrapProgress(facts: ProgressFacts): BootstrapProgress {
     generatedAt: rfc3339(facts.now),
     node: facts.node,
     verdict: stoppedAt === undefined && far >= 13 ? 'arrived' : 'stopped',
-    ...given({ stoppedAt }),
+    ...given({
+      ready: typeof facts.nodeObject === 'object' ? facts.nodeObject.isReady : undefined,
+      stoppedAt,
+    }),
     steps: all,
   }
 }
 
-/** The number of the last step that something proves. */
+/** Number of the last step for which there is evidence. */
 function furthest(facts: ProgressFacts): number {
   if (typeof facts.nodeObject === 'object') return 13
-  // A kubelet asks for its Lease before anybody has seen its Node.
+  // A kubelet creates its Lease before its Node is visible.
   if (typeof facts.lease === 'object') return 12
   const first = bootstrapping(facts)
   if (first === undefined) return 0
@@ -90,7 +93,7 @@ function furthest(facts: ProgressFacts): number {
   return first.state === 'approved' ? 8 : 7
 }
 
-/** The request with which the node comes in: by a token, or by whoever is not the node itself yet. */
+/** The request for the first certificate: created with a token, or by another user that is not the node itself. */
 function bootstrapping({ requests, node }: ProgressFacts): NodeRequest | undefined {
   return requests.find(({ username }) => username !== `system:node:${node}`)
 }
@@ -106,7 +109,7 @@ interface Step {
   readonly number: number
   readonly id: string
   readonly evaluate: Evaluator
-  /** How it is known that the step is done, from a sign further on. Absent where a further sign proves nothing. */
+  /** The evidence from a later step that this one is complete. Absent where a later step proves nothing. */
   readonly sign?: Sign
 }
 
@@ -115,25 +118,24 @@ function step(number: number, id: string, evaluate: Evaluator, sign?: Sign): Ste
 }
 
 const onNode = (what: string, next?: string) => (): Evaluated =>
-  notKnown(`${what}: only the node itself shows it`, next)
+  notKnown(`${what}: visible only on the node`, next)
 
-const statThere =
-  'on the node: systemctl status kubelet; journalctl -u kubelet -n 50; kcert inspect /etc/kubernetes /var/lib/kubelet/pki'
+const statThere = 'journalctl -u kubelet -n 50'
 
 const bySign: Sign = (facts) => {
   const request = bootstrapping(facts)
-  if (typeof facts.nodeObject === 'object') return 'its Node is there'
-  return request === undefined ? 'it is further on' : `its request ${request.name} is there`
+  if (typeof facts.nodeObject === 'object') return 'the Node exists'
+  return request === undefined ? 'a later step is complete' : `request ${request.name} exists`
 }
 
-const certificateLater = later('the certificate comes onto the object with the signature')
-const kubeconfigLater = later('kubelet.conf is written with the certificate')
+const certificateLater = later('the signer puts the certificate into the status of the request')
+const kubeconfigLater = later('the kubelet writes kubelet.conf when it has the certificate')
 
 const steps: readonly Step[] = [
   step(1, 'kubelet', onNode('whether the kubelet runs', statThere), bySign),
-  step(2, 'kubeconfig-missing', onNode('whether it has no usable kubelet.conf yet'), bySign),
-  step(3, 'bootstrap-kubeconfig', onNode('whether bootstrap-kubelet.conf is there'), bySign),
-  step(4, 'server-and-token', onNode('which server and token it names'), bySign),
+  step(2, 'kubeconfig-missing', onNode('whether it has no usable kubelet.conf'), bySign),
+  step(3, 'bootstrap-kubeconfig', onNode('whether bootstrap-kubelet.conf exists'), bySign),
+  step(4, 'server-and-token', onNode('the server and token in bootstrap-kubelet.conf'), bySign),
   step(5, 'token', evaluateToken, tokenSign),
   step(6, 'binding', evaluateBinding, bySign),
   step(7, 'request', evaluateRequest, requestSign),
@@ -143,14 +145,14 @@ const steps: readonly Step[] = [
     10,
     'certificate',
     () => certificateLater,
-    () => 'the certificate is on the object, or was',
+    () => 'the certificate is or was in the status of the request',
   ),
   step(11, 'fetched', evaluateFetched, () => 'the kubelet has its certificate'),
   step(
     12,
     'kubeconfig',
     () => kubeconfigLater,
-    () => 'the kubelet acts as the node, so its kubelet.conf is written',
+    () => 'the kubelet authenticates as the node, so it has kubelet.conf',
   ),
   step(13, 'node', evaluateNode),
   step(13, 'lease', evaluateLease),
@@ -162,7 +164,7 @@ const steps: readonly Step[] = [
 function tokenSign(facts: ProgressFacts): string {
   const { username = '' } = bootstrapping(facts) ?? {}
   const [, id] = /^system:bootstrap:(.+)$/.exec(username) ?? []
-  return id === undefined ? bySign(facts) : `token ${id} was known to the API server`
+  return id === undefined ? bySign(facts) : `the API server authenticated token ${id}`
 }
 
 function requestSign(facts: ProgressFacts): string {
@@ -173,8 +175,8 @@ function requestSign(facts: ProgressFacts): string {
 function evaluateToken({ tokens, tokenId }: ProgressFacts): Evaluated {
   if (tokens === undefined)
     return notKnown(
-      'which tokens there are: their Secrets may not be read',
-      'ask with a kubeconfig that may list secrets in kube-system',
+      'which tokens exist: you may not list secrets in kube-system',
+      'kubectl auth can-i list secrets -n kube-system',
     )
   const meant = tokenId === undefined ? tokens : tokens.filter(({ id }) => id === tokenId)
   const usable = meant.filter(
@@ -183,69 +185,66 @@ function evaluateToken({ tokens, tokenId }: ProgressFacts): Evaluated {
   if (usable.length > 0)
     return done(
       tokenId === undefined
-        ? `${usable.map(({ id }) => id).join(', ')} would let it in; which one it was given, the node knows`
+        ? `valid tokens: ${usable.map(({ id }) => id).join(', ')}; only the node shows which one it has`
         : `token ${tokenId} is valid`,
     )
   const [first] = meant
   const detail =
     first === undefined
-      ? `the cluster has no ${tokenId === undefined ? 'bootstrap token' : `token ${tokenId}`}: none was made, or it has expired and was cleaned up`
-      : `token ${first.id} lets nobody in: ${first.faults.map((fault) => fault.detail).join('; ') || 'it does not authenticate'}`
+      ? `the cluster has no ${tokenId === undefined ? 'bootstrap token' : `token ${tokenId}`}: it was never created, or it expired and was deleted`
+      : `token ${first.id} cannot be used: ${first.faults.map((fault) => fault.detail).join('; ') || 'it does not authenticate'}`
   return stopped(
-    detail,
-    'create a token and a kubeconfig for the node: kcert token create && kcert bootstrap kubeconfig --help',
+    `${detail}; create a token, then the kubeconfig of the node with kcert bootstrap kubeconfig`,
+    'kcert token create',
   )
 }
 
 function evaluateBinding(facts: ProgressFacts): Evaluated {
   const { createsRequests } = facts.rights
   if (createsRequests === true)
-    return done('bearers of the token may create requests (system:node-bootstrapper)')
-  if (createsRequests === undefined) return notKnown('whether bearers of a token may create requests', rbac)
+    return done('users of the token may create requests (system:node-bootstrapper)')
+  if (createsRequests === undefined) return notKnown('whether users of a token may create requests', rbac)
   return stopped(
-    'bearers of the token may not create requests: the group is bound to no system:node-bootstrapper',
+    'users of the token may not create requests: their group is not bound to system:node-bootstrapper',
     rbac,
   )
 }
 
 function evaluateRequest(): Evaluated {
   return stopped(
-    'no request of it has arrived',
-    'on the node: journalctl -u kubelet -n 50; ls -l /etc/kubernetes/bootstrap-kubelet.conf',
+    'the node has created no request; its kubelet logs why, so run this on the node',
+    'journalctl -u kubelet -n 50',
   )
 }
 
 function evaluateApproval(facts: ProgressFacts): Evaluated {
   const request = bootstrapping(facts)
-  if (request === undefined) return later('kube-controller-manager, or a person, approves the request')
+  if (request === undefined) return later('kube-controller-manager or an administrator approves the request')
   const { name, state } = request
   if (state === 'denied')
     return stopped(
-      `${name} was denied${messageOf(request)}`,
-      commandLine`read it, then delete it so that the kubelet requests again: kcert csr describe ${name}; kubectl delete csr ${name}`,
+      `${name} was denied${messageOf(request)}; once it is deleted, the kubelet creates another`,
+      commandLine`kubectl delete csr ${name}`,
     )
   if (state !== 'pending') return done('it is approved')
   if (facts.rights.isAutoApproved === false)
     return stopped(
-      `${name} waits, and nobody approves it by himself: the group is not bound to nodeclient`,
-      // Without the right kcert refuses to approve it, too.
-      [
-        rbac,
-        commandLine`kube-controller-manager looks again within minutes, or at once: kcert csr approve ${name}`,
-      ].join('; '),
+      `${name} is pending and not approved automatically: the group is not bound to nodeclient`,
+      // Without this binding, kcert csr approve refuses the request too. With it, kube-controller-manager approves it within minutes.
+      rbac,
     )
-  return stopped(`${name} waits for its approval`, commandLine`kcert csr explain ${name}`)
+  return stopped(`${name} is pending`, commandLine`kcert csr explain ${name}`)
 }
 
 function evaluateSignature(facts: ProgressFacts): Evaluated {
   const request = bootstrapping(facts)
   if (request?.state !== 'approved' && request?.state !== 'failed')
-    return later('kube-controller-manager signs what is approved')
+    return later('kube-controller-manager signs approved requests')
   const { name, state } = request
   const what =
     state === 'failed'
-      ? `the signer refused ${name}${messageOf(request)}`
-      : `${name} is approved, and not signed`
+      ? `the signer rejected ${name}${messageOf(request)}`
+      : `${name} is approved but not signed`
   return stopped(what, commandLine`kcert csr explain ${name}`)
 }
 
@@ -256,56 +255,56 @@ function messageOf({ message = '' }: { readonly message?: string }): string {
 function evaluateFetched(_: ProgressFacts, far: number): Evaluated {
   if (far < 10) return later('the kubelet fetches the certificate')
   return stopped(
-    'the certificate is there, and no sign that the kubelet has fetched it',
-    'on the node: journalctl -u kubelet -n 50; ls -l /var/lib/kubelet/pki',
+    'the certificate is issued, but there is no evidence that the kubelet fetched it; run this on the node',
+    'journalctl -u kubelet -n 50',
   )
 }
 
 function evaluateNode({ nodeObject, node }: ProgressFacts): Evaluated {
-  if (nodeObject === undefined) return notKnown('whether there is a Node: it may not be read')
+  if (nodeObject === undefined) return notKnown('whether the Node exists: you may not read it')
   if (nodeObject === 'absent')
-    return stopped('there is no Node of this name', 'on the node: journalctl -u kubelet -n 50')
+    return stopped('there is no Node with this name', 'journalctl -u kubelet -n 50')
   if (nodeObject.isReady === true) return done('the Node is registered and Ready')
-  const what = `the Node is registered and not Ready${messageOf(nodeObject)}`
+  const what = `the Node is registered but not Ready${messageOf(nodeObject)}`
   return done(what, commandLine`kubectl describe node ${node}`)
 }
 
 function evaluateLease({ lease, nodeObject, now }: ProgressFacts): Evaluated {
-  if (lease === undefined) return notKnown('its heartbeat: Leases may not be read')
+  if (lease === undefined) return notKnown('the heartbeat: you may not read Leases')
   if (lease === 'absent') {
     if (nodeObject === 'absent') return later('the heartbeat (Lease in kube-node-lease)')
-    // The first attempt comes before the Node is there, and the next one some ten seconds later.
+    // The kubelet first tries before the Node exists, and again about ten seconds later.
     if (typeof nodeObject === 'object' && nodeObject.isReady === true)
-      return later('no Lease yet: its kubelet has reported by the Node itself')
+      return later('no Lease yet: the kubelet has reported in the status of the Node')
     return stopped(
-      'there is no Lease of it in kube-node-lease: its kubelet has never reported',
-      'on the node: systemctl status kubelet',
+      'there is no Lease in kube-node-lease: the kubelet has never reported; run this on the node',
+      'systemctl status kubelet',
     )
   }
-  // A clock that is a little behind makes no heartbeat of the future.
+  // This machine's clock may be a little behind: a heartbeat is never in the future.
   const age = Math.max(0, Math.round((now.getTime() - lease.renewedAt.getTime()) / 1000))
   if (age <= lease.durationSeconds) return done(`the kubelet reported ${age} s ago`)
   return stopped(
-    `the kubelet has not reported for ${age} s (since ${rfc3339(lease.renewedAt)})`,
-    'on the node: systemctl status kubelet; kcert inspect /var/lib/kubelet/pki',
+    `the kubelet has not reported for ${age} s (since ${rfc3339(lease.renewedAt)}); run this on the node`,
+    'systemctl status kubelet',
   )
 }
 
 function evaluateCsiNode({ csiNode, nodeObject }: ProgressFacts): Evaluated {
-  if (csiNode === 'there') return done('its CSINode is there')
-  if (csiNode === undefined) return notKnown('its CSINode may not be read')
+  if (csiNode === 'there') return done('the CSINode exists')
+  if (csiNode === undefined) return notKnown('the CSINode: you may not read it')
   if (nodeObject === 'absent') return later('the CSINode')
   return stopped(
-    'there is no CSINode of it: volumes of CSI drivers cannot be mounted there',
-    'on the node: journalctl -u kubelet | grep -i csinode',
+    'there is no CSINode: the node cannot mount volumes of CSI drivers; run this on the node',
+    'journalctl -u kubelet | grep -i csinode',
   )
 }
 
 function evaluateRenewal(facts: ProgressFacts): Evaluated {
   const request = renewal(facts)
-  if (request !== undefined) return done(`it has asked for a renewal: ${request.name} (${request.state})`)
-  if (facts.nodeObject === 'absent') return later('at 70-90 % of its life the certificate is renewed')
-  return done('no renewal is asked for now: it comes at 70-90 % of the life')
+  if (request !== undefined) return done(`renewal requested: ${request.name} (${request.state})`)
+  if (facts.nodeObject === 'absent') return later('the kubelet requests a renewal at 70-90 % of the validity')
+  return done('no renewal requested yet: the kubelet does so at 70-90 % of the validity')
 }
 
 function evaluateRenewed(facts: ProgressFacts): Evaluated {
@@ -317,7 +316,7 @@ function evaluateRenewed(facts: ProgressFacts): Evaluated {
       commandLine`kcert csr explain ${request.name}`,
     )
   const { renewsItself } = facts.rights
-  if (renewsItself === true) return done('nodes may have renewals approved (selfnodeclient)')
-  if (renewsItself === undefined) return notKnown('whether renewals are approved by kube-controller-manager')
-  return stopped('nobody approves renewals by himself: system:nodes is not bound to selfnodeclient', rbac)
+  if (renewsItself === true) return done('renewals of nodes are approved automatically (selfnodeclient)')
+  if (renewsItself === undefined) return notKnown('whether kube-controller-manager approves renewals')
+  return stopped('renewals are not approved automatically: system:nodes is not bound to selfnodeclient', rbac)
 }

@@ -24,7 +24,7 @@ function evaluated(changes: Partial<TokenFindings>) {
   return [verdict, ...checks.filter(({ outcome }) => outcome !== 'ok').map(({ id }) => id)]
 }
 
-test('a valid token that is signed for, known and allowed lets a newcomer in', () => {
+test('a node can join with a valid token that signs, authenticates and is authorized', () => {
   expect(evaluated({})).toEqual(['ok'])
 })
 
@@ -45,12 +45,12 @@ test.each<[string, Partial<TokenFindings>, string[]]>([
   expect(evaluated(changes)).toEqual(['no', ...ids])
 })
 
-test('an API server that refuses a token in order is told to know tokens; an expired one has to be made anew', () => {
+test('names the flag of an API server that rejects a valid token, and the command that replaces an expired one', () => {
   const nextOf = (changes: Partial<TokenFindings>) =>
     checkToken({ ...right, recognition: { as: 'unknown-to-it' }, ...changes }).checks.find(
       ({ id }) => id === 'known',
     )?.next
-  expect(nextOf({})).toContain('--enable-bootstrap-token-auth')
+  expect(nextOf({})).toContain('enable-bootstrap-token-auth')
   const faults = [{ id: 'expired', detail: 'it expired' }] as const
   expect(nextOf({ facts: { ...right.facts, faults } })).toBe('kcert token create')
 })
@@ -65,7 +65,7 @@ test('what may not be asked is unknown', () => {
   expect(evaluated({ rights: changed })[0]).toBe('unknown')
 })
 
-test("what kubeadm reads is asked for only by kubeadm's own group", () => {
+test("checks the rights of kubeadm join only for kubeadm's group", () => {
   const ids = joiningRights(bearerOf('abcdef', ['system:bootstrappers:mine'])).map(({ id }) => id)
   expect(ids).toEqual(['cluster-info', 'create-requests', 'auto-approval', 'renewal'])
 })

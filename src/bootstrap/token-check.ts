@@ -5,23 +5,23 @@ import type { JoiningRight } from './joining-rights.ts'
 import { type TokenCheck, tokenReport } from './token-report.ts'
 import type { TokenFacts } from './token-secret.ts'
 
-/** What the API server said to the bearer of the token. */
+/** Whether the API server authenticates the token. */
 export type Recognition =
   | { readonly as: 'known'; readonly username: string; readonly groups: readonly string[] }
   | { readonly as: 'unknown-to-it' }
   | { readonly as: 'not-asked'; readonly why: string }
 
-/** Everything that was found out about a token; its secret half is in none of it. */
+/** What is known about a token, without its secret part. */
 export interface TokenFindings {
   readonly facts: TokenFacts
-  /** Whether the token that was handed over is this one; undefined where only its id was. */
+  /** Whether the given token equals the one in the cluster; undefined where only an ID was given. */
   readonly isTheSame: boolean | undefined
   readonly signature: SignatureFacts['state'] | 'no-cluster-info'
   readonly recognition: Recognition
   readonly rights: readonly { readonly right: JoiningRight; readonly allowed: boolean | undefined }[]
 }
 
-/** Judges whether a newcomer gets in with a token. */
+/** Evaluates whether a node can join with a token. */
 export function checkToken(findings: TokenFindings): TokenCheck {
   const { facts, isTheSame, rights } = findings
   const checks = [
@@ -49,7 +49,7 @@ export function absentToken(id: string): TokenCheck {
     checks: [
       noLine(
         'exists',
-        `the cluster has no token ${id}: it was never there, was deleted, or has expired and was cleaned up`,
+        `the cluster has no token ${id}: it was never created, was deleted, or expired and was deleted`,
         'kcert token create',
       ),
     ],
@@ -64,28 +64,28 @@ function faultLines({ faults, expiration }: TokenFacts): CheckLine[] {
     expiration === undefined
       ? 'and never expires'
       : `until ${expiration.toISOString().replace(/\.\d+Z$/, 'Z')}`
-  return [okLine('valid', `the Secret is in order, ${until}`)]
+  return [okLine('valid', `the Secret is valid, ${until}`)]
 }
 
 function sameLine(isTheSame: boolean): CheckLine {
-  if (isTheSame) return okLine('secret', "the token is the cluster's")
+  if (isTheSame) return okLine('secret', 'the given token equals the one in the cluster')
   return noLine(
     'secret',
-    "its second half is not the cluster's: mistyped, or a token of another cluster",
+    'the secret part differs from the one in the cluster: mistyped, or a token of another cluster',
     newToken,
   )
 }
 
 function usageLines({ facts: { usages }, signature }: TokenFindings): CheckLine[] {
   const isKnown = usages.includes('authentication')
-  const what = 'usage-bootstrap-authentication is not "true": nobody is known by it'
+  const what = 'usage-bootstrap-authentication is not "true": the token cannot authenticate'
   return [
     ...(isKnown ? [] : [noLine('authentication', what, newToken)]),
     usages.includes('signing')
       ? signatureLine(signature)
       : noLine(
           'signature',
-          'usage-bootstrap-signing is not "true", so kubeadm join cannot find the cluster by it',
+          'usage-bootstrap-signing is not "true": kubeadm join cannot verify cluster-info with it',
           newToken,
         ),
   ]
@@ -94,19 +94,18 @@ function usageLines({ facts: { usages }, signature }: TokenFindings): CheckLine[
 function signatureLine(state: TokenFindings['signature']): CheckLine {
   const id = 'signature'
   const next = 'kcert cluster-info verify'
-  if (state === 'stands') return okLine(id, 'its signature of cluster-info stands')
+  if (state === 'stands') return okLine(id, 'its signature of cluster-info is valid')
   if (state === 'no-cluster-info')
     return noLine(
       id,
-      'there is no cluster-info to be signed',
-      'on a control-plane node: kubeadm init phase bootstrap-token',
+      'there is no cluster-info to sign; create it on a control-plane node',
+      'kubeadm init phase bootstrap-token',
     )
-  if (state === 'unknown')
-    return unknownLine(id, 'its signature of cluster-info cannot be computed here', next)
+  if (state === 'unknown') return unknownLine(id, 'its signature of cluster-info could not be verified', next)
   const detail =
     state === 'missing'
-      ? 'cluster-info is not signed by it (yet): kube-controller-manager does that within seconds'
-      : 'its signature of cluster-info is of another text'
+      ? 'cluster-info is not signed with it; kube-controller-manager signs within seconds'
+      : 'its signature is of an older cluster-info'
   return noLine(id, detail, next)
 }
 
@@ -115,15 +114,17 @@ function recognitionLine({ facts, recognition }: TokenFindings): CheckLine {
   if (recognition.as === 'known')
     return okLine(
       id,
-      `the API server knows its bearer as ${recognition.username} (${recognition.groups.join(', ')})`,
+      `the API server authenticates it as ${recognition.username} (${recognition.groups.join(', ')})`,
     )
   if (recognition.as === 'not-asked')
-    return unknownLine(id, `the API server was not asked by it: ${recognition.why}`)
+    return unknownLine(id, `kcert could not authenticate with it: ${recognition.why}`)
   const isInOrder = facts.faults.length === 0 && facts.usages.includes('authentication')
   return noLine(
     id,
-    'the API server does not know its bearer (401)',
-    isInOrder ? 'look for --enable-bootstrap-token-auth=true at kube-apiserver' : newToken,
+    isInOrder
+      ? 'the API server rejects it (401): kube-apiserver needs --enable-bootstrap-token-auth=true; run this on a control-plane node'
+      : 'the API server rejects it (401)',
+    isInOrder ? 'grep enable-bootstrap-token-auth /etc/kubernetes/manifests/kube-apiserver.yaml' : newToken,
   )
 }
 
@@ -136,14 +137,14 @@ function rightLine(
   if (allowed === undefined)
     return unknownLine(
       id,
-      `whether ${who} may ${purpose} is not known: we may not ask`,
-      'ask with a kubeconfig that may create subjectaccessreviews',
+      `unknown whether ${who} may ${purpose}: you may not create subjectaccessreviews`,
+      'kubectl auth can-i create subjectaccessreviews',
     )
   return noLine(
     id,
     `${who} may not ${purpose}: ${otherwise}`,
     id === 'kubeadm-configuration'
-      ? 'on a control-plane node: kubeadm init phase upload-config all'
+      ? 'kubeadm init phase upload-config all'
       : 'kcert bootstrap rbac -o yaml | kubectl apply -f -',
   )
 }

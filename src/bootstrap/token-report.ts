@@ -4,10 +4,10 @@ import { described, header, text } from '../x509/json-fields.ts'
 import { checkLineSchema } from './check-line.ts'
 import type { TokenFacts } from './token-secret.ts'
 
-// The JSON contract of `kcert token`. The secret half of a token is in none of these but CreatedToken, where it is what was asked for.
+// The JSON contract of `kcert token`. Only CreatedToken contains the secret part of a token.
 
 const tokenFields = {
-  id: text('the public half'),
+  id: text('public part of the token'),
   description: v.optional(v.string()),
   expiration: v.optional(v.pipe(v.string(), v.isoTimestamp(), v.description('absent: it never expires'))),
   usages: v.array(v.picklist(['signing', 'authentication'])),
@@ -18,7 +18,7 @@ const tokenSchema = v.object({
   ...tokenFields,
   state: described(
     v.picklist(['valid', 'expired', 'invalid']),
-    'invalid: the API server or the signer passes it over',
+    'invalid: the API server or the signer ignores it',
   ),
   faults: v.array(v.object({ id: v.string(), detail: v.string() })),
 })
@@ -33,11 +33,11 @@ export const createdTokenSchema = v.object({
   ...header('CreatedToken'),
   outcome: v.picklist(['created', 'would-create']),
   ...tokenFields,
-  token: v.optional(text('A SECRET: the whole token; absent with --out and --dry-run')),
-  joinCommand: v.optional(text('A SECRET, as it holds the token')),
+  token: v.optional(text('SECRET: the complete token; absent with --out and --dry-run')),
+  joinCommand: v.optional(text('SECRET: contains the token')),
   server: v.optional(v.string()),
   pins: v.array(v.string()),
-  file: v.optional(text('where the secret went')),
+  file: v.optional(text('file with the secret')),
   notices: v.array(v.string()),
 })
 

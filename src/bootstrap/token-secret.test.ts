@@ -74,7 +74,7 @@ test.each<[string, SecretObject, string[]]>([
   expect(faultsOf(object)).toEqual(faults)
 })
 
-test('the Secret of a new token reads back as what was wished', () => {
+test('the Secret of a new token has the requested settings', () => {
   const settings = {
     token,
     description: 'for node 7',

@@ -88,13 +88,14 @@ export function readTokenSecret(secret: SecretObject, now: Date): TokenFacts {
     !secretPattern.test(dataOf(secret, 'token-secret') ?? '') &&
       fault('token-secret', 'token-secret is not sixteen characters of a-z and 0-9'),
     // What cannot be read counts as expired, so that a typing error never makes a token last for ever.
-    isUnreadable && fault('expiration-unreadable', 'expiration is no RFC 3339 time, which counts as expired'),
+    isUnreadable &&
+      fault('expiration-unreadable', 'expiration is not an RFC 3339 time, so the token counts as expired'),
     expiresAt !== undefined &&
       expiresAt <= now &&
       fault('expired', `it expired at ${expiresAt.toISOString()}`),
     ...groups
       .filter((group) => !groupPattern.test(group))
-      .map((group) => fault('auth-extra-groups', `group ${JSON.stringify(group)} is no bootstrap group`)),
+      .map((group) => fault('auth-extra-groups', `group ${JSON.stringify(group)} is not a bootstrap group`)),
   ]
   return {
     id,
@@ -117,15 +118,16 @@ export function checkGroups(
 ): readonly string[] {
   if (!usages.includes('authentication')) {
     if (named === undefined) return []
-    throw new KcertError('KCERT_USAGE', 'a token that does not authenticate has no groups', {
-      next: 'leave --group out, or --usages signing,authentication',
+    throw new KcertError('KCERT_USAGE', '--groups requires usage authentication', {
+      why: 'groups belong to the user that the token authenticates as',
+      next: '--usages signing,authentication',
     })
   }
   const wrong = named?.find((group) => !groupPattern.test(group))
   if (wrong === undefined) return named ?? [kubeadmJoiners]
-  throw new KcertError('KCERT_USAGE', `${JSON.stringify(wrong)} is no group of bootstrap tokens`, {
-    why: 'such a group begins with system:bootstrappers: and goes on in a-z, 0-9, ":" and "-"',
-    next: commandLine`--group ${kubeadmJoiners}`,
+  throw new KcertError('KCERT_USAGE', `invalid group ${JSON.stringify(wrong)}`, {
+    why: 'a group of bootstrap tokens starts with system:bootstrappers: and continues with a-z, 0-9, ":" and "-"',
+    next: commandLine`--groups ${kubeadmJoiners}`,
   })
 }
 

@@ -22,7 +22,7 @@ test.each([
   if (text.length > 8) expect(`${error.message}${error.why}${error.next}`).not.toContain(text.slice(7))
 })
 
-test('new tokens are well formed, and octets that would favour some characters are drawn again', () => {
+test('creates well-formed tokens, and draws bytes again that would favor some characters', () => {
   let draws = 0
   const random = (count: number): Uint8Array => {
     draws++

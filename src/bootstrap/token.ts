@@ -17,9 +17,9 @@ const alphabet = 'abcdefghijklmnopqrstuvwxyz0123456789'
 export function parseToken(text: string): BootstrapToken {
   const [, id, secret] = tokenPattern.exec(text.trim()) ?? []
   if (id !== undefined && secret !== undefined) return { id, secret }
-  throw new KcertError('KCERT_TOKEN_MALFORMED', 'the text is no bootstrap token', {
+  throw new KcertError('KCERT_TOKEN_MALFORMED', 'invalid bootstrap token', {
     why: 'a token is six characters, a dot and sixteen characters, all of a-z and 0-9',
-    next: 'list the tokens of the cluster: kcert token list',
+    next: 'kcert token list',
   })
 }
 

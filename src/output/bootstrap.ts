@@ -7,23 +7,26 @@ import type { View } from './view.ts'
 
 const markOf = { done: 'ok', stopped: 'NO', unknown: '?', later: '-' } as const
 
-/** Returns how far the node came, step by step, and where it stopped. */
+/** Returns each step of a node's TLS bootstrap, and where it stopped. */
 export function renderProgress(report: BootstrapProgress, view: View): string {
-  const { node, verdict, stoppedAt, steps } = report
+  const { node, verdict, ready, stoppedAt, steps } = report
   const { status, heading } = view.paint
   const stop = steps.find(({ id }) => id === stoppedAt)
-  const where = stop === undefined ? 'not known' : `it stopped at step ${stop.number}, ${stop.id}`
-  const answer = verdict === 'arrived' ? status.ok('it has arrived') : status.critical(where)
+  const where = stop === undefined ? 'unknown' : `stopped at step ${stop.number}, ${stop.id}`
+  const answer =
+    verdict === 'arrived'
+      ? status.ok(ready === true ? 'registered and Ready' : 'registered')
+      : status.critical(where)
   const width = Math.max(0, ...steps.map(({ number }) => String(number).length))
   const label = ({ number, id }: BootstrapStep) => `${String(number).padStart(width)} ${id}`
   const marked = steps.map((step) => ({ ...step, id: label(step), mark: markOf[step.outcome] }))
   return joinSections([
-    [`${heading(`How far did ${printable(node)} come?`)} ${answer}`, ...markedLines(marked, view)],
+    [`${heading(`TLS bootstrap of ${printable(node)}:`)} ${answer}`, ...markedLines(marked, view)],
     fieldLines(view, [['next', stop?.next]]),
   ])
 }
 
-/** Returns where the kubeconfig went, and why its cluster is believed. Never the token. */
+/** Returns the file, and how its cluster was verified. Never the token. */
 export function renderBootstrapKubeconfig(report: BootstrapKubeconfig, view: View): string {
   const { outcome, file, server, tokenId, authorities, proof } = report
   return joinSections([
@@ -32,7 +35,7 @@ export function renderBootstrapKubeconfig(report: BootstrapKubeconfig, view: Vie
       ['server', server],
       ['token', tokenId],
       ...authorities.map(({ subject, pin }): Field => ['CA', `${subject} ${pin}`]),
-      ...proof.map((text): Field => ['believed', text]),
+      ...proof.map((text): Field => ['verified', text]),
     ]),
   ])
 }

@@ -30,7 +30,7 @@ export function renderClusterInfo(report: ClusterInfoReport, view: View): string
 /** Returns what was held against what, line by line, and the verdict. */
 export function renderVerification(report: ClusterInfoVerification, view: View): string {
   const { verdict, checks, server = '(none)' } = report
-  const question = 'Does kube-public/cluster-info lead newcomers to this cluster?'
+  const question = 'Do joining nodes reach and trust this cluster with kube-public/cluster-info?'
   return joinSections([
     fieldLines(view, [['server', server]]),
     questionLines(question, verdict, checks, view),
@@ -41,15 +41,15 @@ export function renderVerification(report: ClusterInfoVerification, view: View):
 export function renderUpdate(report: ClusterInfoUpdate, view: View): string {
   const { outcome, diff, after, signatures, backup } = report
   const words = {
-    updated: 'written, and signed for every token',
-    unchanged: 'nothing to write: these CAs are there already, in this order',
-    'would-update': 'would be written (--dry-run)',
+    updated: 'updated, and signed with every token',
+    unchanged: 'unchanged: it already has these CAs, in this order',
+    'would-update': 'would be updated (--dry-run)',
     declined: 'declined: nothing was written',
   }
   return joinSections([
     fieldLines(view, [
       ['cluster-info', words[outcome]],
-      ['before it', backup],
+      ['backup', backup],
     ]),
     diffLines(diff, view),
     authorityLines(after, view),
@@ -72,11 +72,11 @@ function authorityLines(authorities: readonly AuthorityFacts[], { width, paint }
 }
 
 const signatureStates: Readonly<Record<SignatureFacts['state'], Said>> = {
-  stands: ['stands', 'ok'],
-  stale: ['STALE: of another text or token', 'critical'],
-  missing: ['MISSING', 'critical'],
-  orphaned: ['orphaned: no token of this id signs', 'warning'],
-  unknown: ['not known: its Secret may not be read', 'warning'],
+  stands: ['valid', 'ok'],
+  stale: ['stale: of another text or token', 'critical'],
+  missing: ['missing', 'critical'],
+  orphaned: ['orphaned: no signing token has this ID', 'warning'],
+  unknown: ['unknown: you may not read its Secret', 'warning'],
 }
 
 function signatureLines(signatures: readonly SignatureFacts[], view: View): string[] {

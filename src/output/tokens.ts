@@ -7,7 +7,7 @@ import { printable } from './terminal.ts'
 import { secondOf, timeLeft } from './time.ts'
 import type { View } from './view.ts'
 
-/** Returns the tokens as a table, without their second halves. */
+/** Returns the tokens as a table, without their secret parts. */
 export function renderTokenList({ tokens, generatedAt }: TokenList, view: View): string {
   if (tokens.length === 0) return 'no bootstrap tokens\n'
   const now = Date.parse(generatedAt)
@@ -20,7 +20,7 @@ export function renderTokenList({ tokens, generatedAt }: TokenList, view: View):
       { title: 'GROUPS', cell: ({ groups }) => groups.join(', '), shrinkTo: 12, cut: 'middle' },
       { title: 'DESCRIPTION', cell: ({ description = '' }) => description, shrinkTo: 8, dropRank: 2 },
       {
-        title: 'WHAT IS WRONG',
+        title: 'PROBLEMS',
         cell: ({ faults }) => faults.map(({ detail }) => detail).join('; '),
         shrinkTo: 12,
         dropRank: 1,
@@ -49,12 +49,12 @@ function tokenFields({
   ]
 }
 
-/** Returns what was made, without the secret: that is the answer itself, or in the file. */
+/** Returns what was created, without the secret, which is on standard output or in the file. */
 export function renderCreation(report: CreatedToken, view: View): string {
   const { outcome, id, file, server } = report
   return joinSections([
     fieldLines(view, [
-      ['token', `${id} ${outcome === 'created' ? 'is created' : 'would be created (--dry-run)'}`],
+      ['token', `${id} ${outcome === 'created' ? 'created' : 'would be created (--dry-run)'}`],
       ...tokenFields(report),
       ['server', server],
       ['secret in', file],
@@ -62,22 +62,22 @@ export function renderCreation(report: CreatedToken, view: View): string {
   ])
 }
 
-/** Returns what became of each token. */
+/** Returns the outcome for each token. */
 export function renderDeletion({ tokens }: DeletedTokens): string {
   const words = {
     deleted: 'deleted',
     'would-delete': 'would be deleted (--dry-run)',
     'not-found': 'not found',
-    changed: 'changed by somebody else meanwhile, and left alone',
+    changed: 'skipped: it changed meanwhile',
   }
   if (tokens.length === 0) return 'no token has expired\n'
   return tokens.map(({ id, outcome }) => `token ${printable(id)}  ${words[outcome]}\n`).join('')
 }
 
-/** Returns the token, and line by line whether a newcomer gets in with it. */
+/** Returns the token, and the checks of whether a node can join with it. */
 export function renderTokenCheck({ token, checks, verdict }: TokenCheck, view: View): string {
   return joinSections([
     token === undefined ? [] : fieldLines(view, [['token', token.id], ...tokenFields(token)]),
-    questionLines('Does a newcomer get in with it?', verdict, checks, view),
+    questionLines('Can a node join with this token?', verdict, checks, view),
   ])
 }

@@ -161,7 +161,7 @@ export async function treatKubelet(
     if (next === undefined || isStuck || round === mostRounds)
       return { left, fixed, ...(backup.isEmpty ? {} : { backup: backup.folder }) }
     for (const fix of next.fixes ?? []) await applyFix(node, backup, fix)
-    tell(`${node.name}: ${next.path}: mended: ${next.what}`)
+    tell(`${node.name}: ${next.path}: repaired: ${next.what}`)
     fixed.push(next)
   }
 }

@@ -85,7 +85,7 @@ test('a CA that what is served does not lead to is refused, and --force writes i
   expect(writes()).toEqual([])
   const { report } = await update({ force: true }, [other.certificate])
   expect(report.outcome).toBe('updated')
-  expect(report.notices[0]).toContain('would not be trusted by those who join')
+  expect(report.notices[0]).toContain('joining nodes would not trust')
 })
 
 test('without a terminal and without --yes nothing is written', async () => {

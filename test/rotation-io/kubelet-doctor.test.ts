@@ -151,21 +151,21 @@ test('a plain file becomes a dated one behind a link, bytes and all', async () =
 })
 
 test.each([
-  ['PAIR_MISMATCH', 'do not belong together', pair.bind(undefined, { ...lately, key: 'another' })],
+  ['PAIR_MISMATCH', 'do not match', pair.bind(undefined, { ...lately, key: 'another' })],
   ['UNREADABLE', 'no certificate can be read', () => '-----BEGIN CERTIFICATE-----\nMIIB'],
   [
     'EXPIRED',
-    'it has expired at 2026-11-20T00:00:00.000Z',
+    'expired at 2026-11-20T00:00:00.000Z',
     pair.bind(undefined, { from: new Date('2025-11-20T00:00:00Z'), to: new Date('2026-11-20T00:00:00Z') }),
   ],
   [
     'NOT_YET_VALID',
-    'it begins at',
+    'not valid before',
     pair.bind(undefined, { from: lately.to, to: new Date('2028-11-20T00:00:00Z') }),
   ],
   [
     'WRONG_CA',
-    'no CA that this node knows has signed it',
+    'signed by a CA that is not on this node',
     pair.bind(undefined, { ...lately, ca: 'another ca' }),
   ],
   [
@@ -298,7 +298,7 @@ test('a kubeconfig that client-go refuses is a critical finding with the reason'
   expect(finding).toMatchObject({
     id: 'KUBECONFIG_UNREADABLE',
     severity: 'critical',
-    what: expect.stringMatching(/^client-go refuses it: current-context: /),
+    what: expect.stringMatching(/^client-go rejects it: current-context: /),
   })
 })
 
@@ -308,7 +308,7 @@ test('a kubeconfig with a byte that is no UTF-8 is one that client-go refuses', 
   expect(more).toEqual([])
   expect(finding).toMatchObject({
     id: 'KUBECONFIG_UNREADABLE',
-    what: expect.stringMatching(/^client-go refuses it: .*UTF-8/),
+    what: expect.stringMatching(/^client-go rejects it: .*UTF-8/),
   })
 })
 

@@ -150,8 +150,8 @@ test('where kubelets cannot be asked, that is said node by node, and the request
 test.each([
   [['nowhere'], 'does not exist'],
   [['admin.conf'], "nothing of a kubelet's"],
-  [['copies', '--node', 'w9'], 'nothing of node "w9"'],
-  [['copies', '--timeout', 'soon'], 'is not a duration'],
+  [['copies', '--node', 'w9'], 'no files of node "w9"'],
+  [['copies', '--timeout', 'soon'], 'is no duration'],
 ])('%j is wrong usage', (args, said) => {
   const { exit, stderr } = forecast(...args)
   expect([exit, stderr]).toEqual([2, expect.stringContaining(said)])

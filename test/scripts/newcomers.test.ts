@@ -65,18 +65,6 @@ async function report(args: readonly string[], kind: string, exit = 0): Promise<
   return document
 }
 
-test('token create takes the names of the flags of kubeadm', async () => {
-  const kubeadm = ['--print-join-command', '--ttl', '1h', '--usages', 'signing,authentication']
-  const groups = ['--groups', 'system:bootstrappers:a,system:bootstrappers:b']
-  const { exit, stdout, stderr } = await kcert(['token', 'create', ...kubeadm, ...groups])
-  expect([exit, stdout]).toEqual([0, expect.stringMatching(/^kubeadm join \S+ --token /)])
-  expect(stderr).toContain('system:bootstrappers:a, system:bootstrappers:b')
-  const both = await kcert(['token', 'create', '--print-join-command', '-o', 'token'])
-  expect(both.exit).toBe(2)
-  const old = await kcert(['token', 'create', '--group', 'system:bootstrappers:c', '--dry-run'])
-  expect([old.exit, old.stdout]).toEqual([0, expect.stringContaining('system:bootstrappers:c')])
-})
-
 test('a token that is made is on standard output of create, and nowhere else', async () => {
   const { exit, stdout, stderr } = await kcert(['token', 'create', '--ttl', '2h', '--description', 'rack 12'])
   expect(exit).toBe(0)
@@ -136,7 +124,7 @@ test('a mistyped token is told apart from one that is not there', async () => {
   expect(stdout).toMatch(/NO {2}secret/)
   const onTheLine = await kcert(['token', 'check', mistyped])
   expect(onTheLine.stdout).toBe(stdout)
-  expect(onTheLine.stderr).toMatch(/^note: .*--token-file FILE\n$/)
+  expect(onTheLine.stderr).toMatch(/^note: .*use --token-file instead\n$/)
   expect(onTheLine.stdout + onTheLine.stderr).not.toContain('aaaaaaaaaaaaaaaa')
   const absent = await report(['token', 'check', 'zzzzzz'], 'TokenCheck', 3)
   expect(absent.checks).toMatchObject([{ id: 'exists', outcome: 'no' }])
@@ -231,4 +219,16 @@ test('an update by the program keeps the object as it was in a file, and is sign
   expect(done).toMatchObject({ outcome: 'updated', backup: 'before.yaml' })
   expect(done.signatures).toContainEqual({ tokenId: token.id, state: 'stands' })
   expect(readFileSync(join(at, 'before.yaml'), 'utf8')).toContain('kind: ConfigMap')
+})
+
+test('token create takes the names of the flags of kubeadm', async () => {
+  const kubeadm = ['--print-join-command', '--ttl', '1h', '--usages', 'signing,authentication']
+  const groups = ['--groups', 'system:bootstrappers:a,system:bootstrappers:b']
+  const { exit, stdout, stderr } = await kcert(['token', 'create', ...kubeadm, ...groups])
+  expect([exit, stdout]).toEqual([0, expect.stringMatching(/^kubeadm join \S+ --token /)])
+  expect(stderr).toContain('system:bootstrappers:a, system:bootstrappers:b')
+  const both = await kcert(['token', 'create', '--print-join-command', '-o', 'token'])
+  expect(both.exit).toBe(2)
+  const old = await kcert(['token', 'create', '--group', 'system:bootstrappers:c', '--dry-run'])
+  expect([old.exit, old.stdout]).toEqual([0, expect.stringContaining('system:bootstrappers:c')])
 })

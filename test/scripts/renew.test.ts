@@ -14,7 +14,7 @@ const folder = temporaryFolder('renew')
 test.each([
   [['renew', '--all', 'apiserver'], 'are mutually exclusive'],
   [['renew', '--within', 'soon'], 'threshold "soon" is not understood'],
-  [['renew', '--expiry', '0s'], 'is not above zero'],
+  [['renew', '--expiry', '0s'], 'is not a positive duration'],
   [['renew', '--node', 'nobody'], 'no access to node "nobody" is configured'],
   [['renew', '--inventory', 'none.yaml'], 'inventory none.yaml does not exist'],
   [['renew', '--all-nodes'], 'inventory kcert.yaml does not exist'],

@@ -11,7 +11,7 @@ import { listRequests } from '../csr/list.ts'
 import { rightsOf } from '../token/check.ts'
 import { tokensOf } from './objects.ts'
 
-/** Looks up what the cluster knows of a node on its way in, and judges it. */
+/** Reads what the cluster has about a joining node, and evaluates it. */
 export async function checkBootstrap(
   cluster: Cluster,
   { node, tokenId }: { readonly node: string; readonly tokenId: string | undefined },

@@ -27,7 +27,7 @@ export async function discoverBy(cluster: Cluster, settings: DiscoverySettings):
   const proof = proofOf(info, settings)
   const { skipsTlsVerify } = cluster.connection()
   if (skipsTlsVerify && settings.pins.length === 0)
-    throw unproven('the kubeconfig verifies no server, and no pin is given', 'anybody could have answered')
+    throw unproven('the kubeconfig verifies no server, and no pin is given', 'any server could have answered')
   return {
     info,
     server: info.server!,
@@ -46,8 +46,9 @@ export async function discoverAt(
 ): Promise<DiscoveredCluster> {
   const endpoint = parseEndpoint(place)
   if (endpoint === undefined)
-    throw new KcertError('KCERT_USAGE', `--server ${JSON.stringify(place)} is no place`, {
-      next: '--server HOST:PORT',
+    throw new KcertError('KCERT_USAGE', `invalid --server ${JSON.stringify(place)}`, {
+      why: 'it must be HOST:PORT',
+      next: '--server api.example.com:6443',
     })
   const server = `https://${endpoint.name}`
   const anybody = await readAt({ server, skipsTlsVerify: true, certificateAuthority: undefined }, options)
@@ -60,7 +61,7 @@ export async function discoverAt(
   if (verified.kubeconfig !== anybody.kubeconfig)
     throw unproven(
       `${server} says one thing to who trusts it, and another to who does not yet`,
-      'somebody stands between, or it was changed at this moment',
+      'another program intercepts the connection, or cluster-info changed at this moment',
     )
   return {
     info: anybody,
@@ -87,10 +88,14 @@ async function readAt(
 function proofOf(info: ClusterInfo, { token, pins }: DiscoverySettings): string[] {
   const [fault] = info.faults
   if (fault !== undefined || info.server === undefined)
-    throw new KcertError('KCERT_CLUSTER_INFO_UNPROVEN', `${clusterInfoPlace} is of no use to who joins`, {
-      why: fault?.detail ?? 'it names no server',
-      next: fault?.next ?? 'kcert cluster-info show',
-    })
+    throw new KcertError(
+      'KCERT_CLUSTER_INFO_UNPROVEN',
+      `${clusterInfoPlace} cannot be used by joining nodes`,
+      {
+        why: fault?.detail ?? 'it has no server',
+        next: fault?.next ?? 'kcert cluster-info show',
+      },
+    )
   const [state] = signatureStates(info, [token])
   if (state!.state === 'missing')
     throw unproven(
@@ -100,7 +105,7 @@ function proofOf(info: ClusterInfo, { token, pins }: DiscoverySettings): string[
   if (state!.state === 'stale')
     throw unproven(
       `the signature of token ${token.id} is not of what ${clusterInfoPlace} says`,
-      'the token is mistyped, or whoever answers does not know it',
+      'the token is mistyped, or this server does not have it',
     )
   const signed = `signed by token ${token.id}`
   if (pins.length === 0) return [signed]
@@ -114,9 +119,9 @@ function proofOf(info: ClusterInfo, { token, pins }: DiscoverySettings): string[
 
 /** Newcomers are nobody yet; nothing more than this one object is to be opened to them. */
 function hidden(cause: KcertError): KcertError {
-  return new KcertError('KCERT_API_FORBIDDEN', `${clusterInfoPlace} may not be read by newcomers`, {
-    why: 'nobody who is not known yet (system:anonymous) has the right to read it',
-    next: 'as an administrator: kcert bootstrap rbac -o yaml | kubectl apply -f -',
+  return new KcertError('KCERT_API_FORBIDDEN', `joining nodes may not read ${clusterInfoPlace}`, {
+    why: 'unauthenticated clients (system:anonymous) have no permission to read it; an administrator can grant it',
+    next: 'kcert bootstrap rbac -o yaml | kubectl apply -f -',
     cause,
   })
 }
@@ -124,6 +129,6 @@ function hidden(cause: KcertError): KcertError {
 function unproven(what: string, why: string): KcertError {
   return new KcertError('KCERT_CLUSTER_INFO_UNPROVEN', what, {
     why,
-    next: 'where the cluster can be reached: kcert token check ID; kcert cluster-info pin',
+    next: 'kcert cluster-info pin',
   })
 }

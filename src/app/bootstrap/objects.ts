@@ -46,8 +46,8 @@ export async function clusterInfoOf({ objects }: Pick<Cluster, 'objects'>): Prom
   const object = await objects.get(clusterInfoResource)
   if (object === undefined)
     throw new KcertError('KCERT_API_NOT_FOUND', `the cluster has no ConfigMap ${clusterInfoPlace}`, {
-      why: 'kubeadm init makes it; other installers do without',
-      next: 'on a control-plane node: kubeadm init phase bootstrap-token',
+      why: 'kubeadm init creates it; other installers do not need it. Create it on a control-plane node',
+      next: 'kubeadm init phase bootstrap-token',
     })
   const data = (object.data ?? {}) as Readonly<Record<string, string>>
   const { resourceVersion = '' } = object.metadata as { resourceVersion?: string }

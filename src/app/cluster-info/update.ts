@@ -9,6 +9,7 @@ import { agreed } from '../../cli/consent.ts'
 import type { Context } from '../../cli/context.ts'
 import type { Cluster } from '../../cluster/cluster.ts'
 import { type ExitCode, exitCodes } from '../../errors/codes.ts'
+import { commandLine } from '../../errors/command-line.ts'
 import { KcertError } from '../../errors/kcert-error.ts'
 import { editKubeconfig } from '../../kubeconfig/edit.ts'
 import { lineDiff } from '../../output/line-diff.ts'
@@ -30,7 +31,7 @@ export interface UpdateSettings {
   readonly authorities: readonly Certificate[]
   readonly dryRun: boolean
   readonly yes: boolean
-  /** Write it although what an API server serves would not be trusted. */
+  /** Write it even if the certificate of an API server would not be trusted. */
   readonly force: boolean
   /** Where the object as it was goes; undefined for nowhere. */
   readonly backup: string | undefined
@@ -89,7 +90,7 @@ export async function updateClusterInfo(
     yes: settings.yes,
     proposal: [...notices, ...plan.diff],
     question: `Write this into ${clusterInfoPlace} of ${cluster.server}?`,
-    what: `a change of ${clusterInfoPlace} needs a yes`,
+    what: `changing ${clusterInfoPlace} requires confirmation`,
   })
   if (!isAgreed) return { report: await report('declined', plan.found), exit: exitCodes.no }
   const backup = keepBackup(plan.found, settings.backup)
@@ -105,7 +106,7 @@ async function planOf(found: FoundClusterInfo, authorities: readonly Certificate
   )
   // What else is wrong is not mended by a CA, and must not be signed as if it were right.
   if (fault !== undefined)
-    throw new KcertError('KCERT_EDIT_REFUSED', `${clusterInfoPlace} is not one that newcomers can use`, {
+    throw new KcertError('KCERT_EDIT_REFUSED', `joining nodes cannot use ${clusterInfoPlace}`, {
       why: fault.detail,
       next: fault.next,
     })
@@ -140,11 +141,11 @@ async function trustNotices(
   if ('fault' in served) return [`whether ${served.place} is trusted then is not known: ${served.fault}`]
   const refusal = refusalOf(served.chain, served.host, after.authorities, now)
   if (refusal === undefined) return []
-  const what = `what ${served.place} serves would not be trusted by those who join`
+  const what = `joining nodes would not trust the certificate that ${served.place} serves`
   if (force) return [`${what}: ${refusal}`]
   throw new KcertError('KCERT_TRUST_LOST', what, {
-    why: refusal,
-    next: 'name the CA of that certificate too: --ca OLD --ca NEW; or add --force',
+    why: `${refusal}; add the CA of that certificate with another --ca, or use --force`,
+    next: commandLine`kcert inspect ${served.place}`,
   })
 }
 
@@ -229,7 +230,7 @@ function unsigned(ids: readonly string[]): KcertError {
     'KCERT_CLUSTER_INFO_UNSIGNED',
     `${clusterInfoPlace} holds these CAs, and is not signed for ${ids.length === 1 ? 'token' : 'tokens'} ${ids.join(', ')}`,
     {
-      why: 'the time to wait is over; kube-controller-manager signs it, with its controller bootstrapsigner',
+      why: '--wait has passed; the bootstrapsigner controller of kube-controller-manager signs it',
       next: 'kcert cluster-info verify',
     },
   )
@@ -239,6 +240,6 @@ function changedMeanwhile(cause: unknown): KcertError {
   return new KcertError(
     'KCERT_API_CONFLICT',
     `the kubeconfig in ${clusterInfoPlace} was changed by somebody else meanwhile`,
-    { why: 'it is not the text whose change was shown', next: 'run the command again', cause },
+    { why: 'it differs from the text of the shown change', next: 'kcert cluster-info show', cause },
   )
 }

@@ -21,7 +21,7 @@ export interface VerificationSettings {
   readonly timeoutMs: number
 }
 
-/** Holds cluster-info against its tokens, the API servers that run, what the cluster publishes, and files. */
+/** Compares cluster-info with its tokens, the running API servers, the CAs that the cluster publishes, and files. */
 export async function verifyClusterInfoOn(
   cluster: Cluster,
   { published, timeoutMs }: VerificationSettings,
@@ -46,7 +46,7 @@ export async function verifyClusterInfoOn(
   })
 }
 
-/** Returns what servers at these places (URLs, or HOST:PORT) show, each endpoint once. */
+/** Returns the chains that servers at these places (URLs, or HOST:PORT) serve, each endpoint once. */
 export async function readServedAt(places: readonly string[], timeoutMs: number): Promise<ServedFacts[]> {
   const endpoints = new Map(
     places.flatMap((place) => {

@@ -83,13 +83,17 @@ async function joiningOf(cluster: Cluster, form: CreationSettings['form']): Prom
     const [fault] = info.faults
     if (fault === undefined && info.server !== undefined)
       return { server: new URL(info.server).host, pins: [...new Set(info.authorities.map(pinOf))] }
-    throw new KcertError('KCERT_CLUSTER_INFO_UNPROVEN', `${clusterInfoPlace} is of no use to who joins`, {
-      why: fault?.detail ?? 'it names no server',
-      next: [
-        fault?.next ?? 'kcert cluster-info show',
-        'or the token alone: kcert token create -o token',
-      ].join('; '),
-    })
+    throw new KcertError(
+      'KCERT_CLUSTER_INFO_UNPROVEN',
+      `${clusterInfoPlace} cannot be used by joining nodes`,
+      {
+        why: fault?.detail ?? 'it has no server',
+        next: [
+          fault?.next ?? 'kcert cluster-info show',
+          'or the token alone: kcert token create -o token',
+        ].join('; '),
+      },
+    )
   } catch (error) {
     if (form === 'token' && error instanceof KcertError) return undefined
     throw error
@@ -104,11 +108,11 @@ function joinCommandOf({ server, pins }: Joining, token: BootstrapToken): string
 function noticesOf({ expiration, usages }: CreationSettings): string[] {
   return [
     ...(expiration === undefined
-      ? ['it never expires: whoever has it may ask for the certificate of any node, until it is deleted']
+      ? ['it never expires: until it is deleted, anyone with it can request a certificate for any node']
       : []),
     ...(usages.includes('signing')
       ? []
       : ['it does not sign, so kubeadm join cannot find the cluster by it']),
-    ...(usages.includes('authentication') ? [] : ['it does not authenticate, so nobody is known by it']),
+    ...(usages.includes('authentication') ? [] : ['it does not authenticate, so kubelets cannot use it']),
   ]
 }

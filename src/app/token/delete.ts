@@ -25,7 +25,7 @@ async function deleteOne({ objects }: Cluster, id: string, dryRun: boolean): Pro
   const secret = await objects.get(resource)
   if (secret === undefined) return 'not-found'
   if (secret.type !== tokenSecretType)
-    throw new KcertError('KCERT_API_INVALID', `the Secret ${resource.name} is no bootstrap token`, {
+    throw new KcertError('KCERT_API_INVALID', `the Secret ${resource.name} is not a bootstrap token`, {
       why: `its type is ${JSON.stringify(secret.type)}, not ${tokenSecretType}`,
       next: commandLine`kubectl -n kube-system describe secret ${resource.name}`,
     })

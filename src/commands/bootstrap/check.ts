@@ -25,7 +25,7 @@ Kubernetes 1.34 it keeps requests that are approved and never signed.`
 
   static override exitCodes = {
     ...clusterExits,
-    [exitCodes.done]: 'the node is registered and Ready',
+    [exitCodes.done]: 'the node is registered and its kubelet reports; with --watch: it is Ready',
     [exitCodes.usage]: 'wrong usage, or no kubeconfig',
     [exitCodes.no]: 'the bootstrap stopped: the output names the step',
   }
@@ -53,6 +53,7 @@ Kubernetes 1.34 it keeps requests that are approved and never signed.`
     const id = flags['token-id']
     const tokenId = id === undefined ? undefined : tokenIdOf(id)
     const node = args.node.replace(/^nodes?\//, '')
+    let isReady = false
     const act = async (frame: Frame): Promise<ExitCode> => {
       const found = await this.onCluster(flags, (cluster) =>
         checkBootstrap(cluster, { node, tokenId }, context.clock),
@@ -60,11 +61,12 @@ Kubernetes 1.34 it keeps requests that are approved and never signed.`
       const report = this.advising(found)
       const view = await stdoutView(context)
       await this.answer(frame(renderReport(flags.output, report, () => renderProgress(report, view))))
+      isReady = report.verdict === 'arrived' && report.ready === true
       return report.verdict === 'arrived' ? exitCodes.done : exitCodes.no
     }
     if (!flags.watch) return act((text) => text)
     // The API server may be restarting while a control-plane node joins.
     const isPassing = ({ code }: KcertError): boolean => code === 'KCERT_UNREACHABLE'
-    return this.watch(flags.every, act, isPassing, (exit) => exit === exitCodes.done)
+    return this.watch(flags.every, act, isPassing, () => isReady)
   }
 }

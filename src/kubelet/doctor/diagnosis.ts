@@ -1,4 +1,4 @@
-import { commandLine } from '../../errors/command-line.ts'
+import { argumentVector, commandLine } from '../../errors/command-line.ts'
 import { attempt } from '../../errors/kcert-error.ts'
 import type { Kubeconfig, KubeconfigUser } from '../../kubeconfig/kubeconfig.ts'
 import { type OpenedKubeconfig, openKubeconfig } from '../../kubeconfig/open.ts'
@@ -15,8 +15,8 @@ import type { KubeletFacts, StoreEntry } from './facts.ts'
 import type { Finding, Fix } from './finding.ts'
 import { type EvaluatedPair, evaluatePair, type PairContext, type PairFault, type Role } from './pairs.ts'
 
-// What is wrong with a kubelet's certificates, and what can be done with nothing but what lies there. The newest pair that can be used
-// is the one to go on with; where there is none, somebody has to sign.
+// What is wrong with a kubelet's certificates, and which repairs need only the files on the node. A repair uses the newest usable pair.
+// Without one, a new certificate must be signed.
 
 interface Examined {
   readonly facts: KubeletFacts
@@ -26,7 +26,7 @@ interface Examined {
   readonly opened: OpenedKubeconfig | undefined
 }
 
-/** Returns the findings, the worst first. Nothing is what a healthy kubelet has. */
+/** Returns the findings, the worst first. A healthy kubelet has none. */
 export async function diagnose(facts: KubeletFacts, now: Date): Promise<readonly Finding[]> {
   const cas = facts.trustBundles.flatMap(({ content }) => certificatesIn(content)).filter(({ isCa }) => isCa)
   const { kubeconfig } = facts
@@ -104,14 +104,14 @@ function storeFinding(examined: Examined, role: Role): Finding | undefined {
     return finding(
       'LINK_MISSING',
       'the link is missing',
-      'the kubelet takes its certificate from it and from nothing else',
+      'the kubelet reads its certificate only through this link',
     )
   }
   if (entry.kind === 'link') {
     if (entry.content === undefined)
       return finding(
         'LINK_DANGLING',
-        `the link leads to ${entry.linkTarget}, which is not there`,
+        `the link points to ${entry.linkTarget}, which does not exist`,
         'the kubelet finds no certificate',
       )
     return pairFinding(examined, role, entry, finding)
@@ -124,7 +124,7 @@ function storeFinding(examined: Examined, role: Role): Finding | undefined {
   return finding(
     'LINK_IS_FILE',
     'it is a regular file',
-    'the kubelet wants a link there, and does not start with anything else',
+    'the kubelet requires a link, and does not start with a file',
     adopt,
   )
 }
@@ -143,9 +143,9 @@ function pairFinding(
   if (now.getTime() < overdueMs) return undefined
   return {
     ...{ id: 'RENEWAL_OVERDUE', severity: 'warning', path: currentPath(facts, role) },
-    what: `it ends at ${leaf.notAfter.toISOString()} and is not renewed`,
-    why: 'a kubelet asks for another after 70 to 90 % of its life; this one is past that',
-    next: 'set rotateCertificates: true in its configuration; to see whether its request is pending: kcert csr list',
+    what: `it expires at ${leaf.notAfter.toISOString()} and was not renewed`,
+    why: 'a kubelet with rotateCertificates: true renews at 70 to 90 % of the validity, which has passed; its request may be pending',
+    next: 'kcert csr list',
   }
 }
 
@@ -157,12 +157,14 @@ function adoptedPath(facts: KubeletFacts, role: Role, { notBefore }: Certificate
   }
 }
 
-function withoutPair({ node, hasBootstrapKubeconfig }: KubeletFacts, role: Role): string {
+/** The kubelet requests a new certificate at its start; without a bootstrap kubeconfig, the CA's key has to sign one. */
+function withoutPair(facts: KubeletFacts, role: Role): string {
+  const { node, hasBootstrapKubeconfig, kubeconfigPath } = facts
   if (role === 'kubelet-serving')
-    return 'remove it and restart the kubelet: it asks for a new one; approve it: kcert csr list'
+    return commandLine`rm -f ${currentPath(facts, role)} && systemctl restart kubelet`
   return hasBootstrapKubeconfig
-    ? 'remove kubelet.conf and restart the kubelet: it asks for a new one by bootstrap-kubelet.conf'
-    : commandLine`no usable pair is left here; join the node again, or on the node with the CA's key: kcert renew kubelet.conf --node ${node} --inventory kcert.yaml`
+    ? commandLine`rm -f ${kubeconfigPath} && systemctl restart kubelet`
+    : commandLine`kcert renew kubelet.conf --node ${node} --inventory kcert.yaml`
 }
 
 function servingFinding(examined: Examined): Finding | undefined {
@@ -172,19 +174,19 @@ function servingFinding(examined: Examined): Finding | undefined {
   if (found !== undefined || named(facts, currentLinkName('kubelet-serving')) !== undefined) return found
   return {
     ...{ id: 'SERVING_MISSING', severity: 'warning', path: currentPath(facts, 'kubelet-serving') },
-    what: 'the kubelet has no serving certificate of the cluster',
-    why: 'serverTLSBootstrap is on, and nobody has approved its request; logs and exec fail',
-    next: 'kcert csr list --signer kubernetes.io/kubelet-serving; kcert csr approve --policy builtin',
+    what: 'the kubelet has no serving certificate signed by the cluster',
+    why: 'serverTLSBootstrap is on, and its request is not approved; kubectl logs and exec fail',
+    next: 'kcert csr approve --policy builtin',
   }
 }
 
-/** What a kubelet makes for itself at its first start, and never looks at again. */
+/** The pair that a kubelet creates at its first start and never renews. */
 function selfSignedFinding({ facts, now }: Examined): Finding | undefined {
   const [certificate, key] = [named(facts, 'kubelet.crt'), named(facts, 'kubelet.key')]
   if (certificate?.content === undefined || key?.content === undefined) return undefined
   const evaluating = { role: 'kubelet-serving', nowMs: now.getTime(), cas: [] } as const
   const { fault } = evaluatePair(certificate.content, key.content, evaluating)
-  // Its subject is the node's own business.
+  // A self-signed certificate may have any subject.
   if (fault === undefined || !isAboutUse(fault))
     return servingNameFinding(certificate.content, `${facts.folder}/kubelet.crt`, facts)
   const files = ['kubelet.crt', 'kubelet.key'].map((name) => `${facts.folder}/${name}`)
@@ -194,8 +196,8 @@ function selfSignedFinding({ facts, now }: Examined): Finding | undefined {
       path: `${facts.folder}/kubelet.crt`,
       what: `the kubelet's own serving certificate: ${fault.what}`,
     },
-    why: fault.id === 'EXPIRED' ? 'the kubelet goes on serving it, and never makes another' : fault.why,
-    next: 'without them the kubelet creates both again at its next start',
+    why: fault.id === 'EXPIRED' ? 'the kubelet keeps serving it, and never creates another' : fault.why,
+    next: commandLine`rm -f ${argumentVector(files)} && systemctl restart kubelet`,
     fixes: files.map((path) => ({ kind: 'remove', path })),
   }
 }
@@ -235,12 +237,14 @@ function kubeconfigFinding(examined: Examined): Finding | undefined {
   const { kubeconfig, kubeconfigPath: path } = facts
   if (kubeconfig === undefined) {
     const next = facts.hasBootstrapKubeconfig
-      ? 'restart the kubelet: it makes one by bootstrap-kubelet.conf'
-      : 'join the node again, or on a control plane: kubeadm init phase kubeconfig kubelet'
+      ? 'systemctl restart kubelet'
+      : 'kubeadm init phase kubeconfig kubelet'
     return {
       ...{ id: 'KUBECONFIG_MISSING', severity: 'critical', path, next },
       what: 'there is no kubeconfig',
-      why: 'the kubelet knows no API server',
+      why: facts.hasBootstrapKubeconfig
+        ? 'at its next start the kubelet creates one with bootstrap-kubelet.conf'
+        : 'the kubelet has no API server: a control-plane node creates it again, a worker must join again',
     }
   }
   const user = opened?.refusal === undefined ? userOf(opened?.kubeconfig) : undefined
@@ -250,7 +254,7 @@ function kubeconfigFinding(examined: Examined): Finding | undefined {
       what:
         opened?.refusal === undefined
           ? 'it cannot be read, or has no user'
-          : `client-go refuses it: ${opened.refusal}`,
+          : `client-go rejects it: ${opened.refusal}`,
       why: 'the kubelet does not start with it',
       next: commandLine`kcert inspect ${path}`,
     }
@@ -279,19 +283,19 @@ function userFinding(examined: Examined, user: KubeconfigUser): Finding | undefi
     contextOf(examined, 'kubelet-client'),
   )
   const hasStore = facts.entries.some(({ name: its }) => kubeletFile(its)?.role === 'kubelet-client')
-  // A certificate that somebody else brings is no fault while it is good.
+  // A valid certificate from another source is not a fault.
   if (!hasStore && fault === undefined) return undefined
   const isSafe = isSound(examined, 'kubelet-client')
   const embeds = clientCertificate.data !== undefined || clientKey?.data !== undefined
-  const where = embeds ? 'data of its own' : `the file ${clientCertificate.file}`
+  const where = embeds ? 'embedded data' : `the file ${clientCertificate.file}`
   return {
     ...{ id: embeds ? 'KUBECONFIG_EMBEDS' : 'KUBECONFIG_ELSEWHERE', path },
     severity: fault === undefined ? 'warning' : 'critical',
-    what: `user ${name} shows ${where} instead of ${to}${fault === undefined ? '' : `: ${fault.what}`}`,
-    why: 'what the kubelet renews never comes there, and at its start it goes by that',
+    what: `user ${name} has ${where} instead of ${to}${fault === undefined ? '' : `: ${fault.what}`}`,
+    why: 'the kubelet uses it at each start, and its renewed certificate is never written there',
     next: isSafe
-      ? commandLine`client-certificate and client-key of the user: ${to}`
-      : 'repair the store first; then this can be pointed at it',
+      ? commandLine`kubectl config set-credentials ${name} --client-certificate ${to} --client-key ${to} --kubeconfig ${path}`
+      : 'kcert kubelet doctor --fix',
     ...(isSafe && { fixes: [{ kind: 'point', path, user: name, to } as const] }),
   }
 }
@@ -309,8 +313,8 @@ function modeFindings({ facts, opened }: Examined): Finding[] {
   const exposed = (path: string, mode: number): Finding => ({
     ...{ id: 'KEY_EXPOSED', severity: 'critical', path },
     what: `its mode is ${modeText(mode)}`,
-    why: 'it holds a private key, and others than root may read or change it',
-    next: commandLine`anyone who has read it can act as the node until the certificate expires, so renew it: chmod 600 ${path}; kcert renew kubelet.conf`,
+    why: 'it contains a private key that users other than root can read or change; anyone who read it can act as the node until the certificate expires, so renew it too',
+    next: commandLine`chmod 600 ${path} && kcert renew kubelet.conf`,
     fixes: [{ kind: 'mode', path, mode: 0o600 }],
   })
   const holdsKey = ({ name }: StoreEntry): boolean => {
@@ -329,8 +333,8 @@ function modeFindings({ facts, opened }: Examined): Finding[] {
       ...{ id: 'FOLDER_WRITABLE', severity: 'critical' },
       path: folder,
       what: `its mode is ${modeText(folderMode)}`,
-      why: 'others than root may put a certificate of theirs there',
-      next: commandLine`check its contents first: ls -l ${folder}; chmod 755 ${folder}`,
+      why: 'users other than root can put a certificate there: check its files before you use them',
+      next: commandLine`ls -l ${folder} && chmod 755 ${folder}`,
     },
   ]
 }
@@ -356,23 +360,21 @@ function leftoverFindings(examined: Examined): Finding[] {
       ...{ id: 'LEFTOVER', severity: stops ? 'critical' : 'info', path },
       what:
         file.part === 'updated'
-          ? 'a change of the link that was not ended'
-          : 'the key of a request that was not ended',
+          ? 'leftover of an interrupted change of the link'
+          : 'key of an interrupted request',
       why: stops
-        ? 'it is no link, and the kubelet does not start with anything else of that name'
-        : 'the kubelet takes it away when it ends what it began',
-      next: isSafe
-        ? commandLine`remove ${path}, since the current pair is good: kcert kubelet doctor --fix`
-        : 'repair the current pair first: this may be what is needed for it',
+        ? 'it is not a link, and the kubelet does not start with a file of this name'
+        : 'the kubelet removes it when it completes the request',
+      next: isSafe ? 'kcert kubelet doctor --fix' : commandLine`ls -l ${facts.folder}`,
       ...(isSafe && { fixes: [{ kind: 'remove', path }] }),
     })
   }
   if (facts.hasBootstrapKubeconfig && isSound(examined, 'kubelet-client')) {
     found.push({
       ...{ id: 'BOOTSTRAP_LEFT', severity: 'info', path: '/etc/kubernetes/bootstrap-kubelet.conf' },
-      what: 'the kubeconfig with which the node joined is still there',
-      why: 'its token may still let somebody join a node',
-      next: 'remove it; kubeadm does once a node has joined',
+      what: 'the bootstrap kubeconfig still exists',
+      why: 'its token may still be valid; kubeadm deletes the file once a node has joined',
+      next: 'rm /etc/kubernetes/bootstrap-kubelet.conf',
     })
   }
   return found

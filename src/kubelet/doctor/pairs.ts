@@ -34,12 +34,12 @@ export interface EvaluatedPair {
 export interface PairContext {
   readonly role: Role
   readonly nowMs: number
-  /** Empty where no CA is known: then nothing is said of signatures. */
+  /** Empty where no CA is known: then signatures are not checked. */
   readonly cas: readonly Certificate[]
   readonly nodeName?: string
 }
 
-/** Returns the first thing for which a kubelet, or whoever talks to it, would refuse these two. */
+/** Returns the first reason for which the kubelet or its clients and servers reject the pair. */
 export function evaluatePair(
   certificates: Uint8Array,
   key: Uint8Array,
@@ -47,7 +47,7 @@ export function evaluatePair(
 ): EvaluatedPair {
   const [leaf] = attempt(() => readCertificates(certificates)) ?? []
   if (leaf === undefined)
-    return { fault: unreadable('certificate', 'it is cut off, empty, or something else') }
+    return { fault: unreadable('certificate', 'the file is truncated, empty, or has another content') }
   const fault =
     keyFault(leaf, key) ??
     caFault(leaf, evaluating) ??
@@ -62,13 +62,13 @@ function unreadable(what: string, why: string): PairFault {
 
 function keyFault(leaf: Certificate, bytes: Uint8Array): PairFault | undefined {
   const key = attempt(() => readPrivateKeyFile(bytes).keyObject)
-  if (key === undefined) return unreadable('private key', 'the kubelet wants certificate and key together')
+  if (key === undefined) return unreadable('private key', 'the kubelet needs certificate and key in one file')
   const spki = createPublicKey(key).export({ format: 'der', type: 'spki' })
   if (spki.equals(leaf.publicKey.spki)) return undefined
   return {
     id: 'PAIR_MISMATCH',
-    what: 'certificate and key do not belong together',
-    why: 'the kubelet refuses the file, and does not start',
+    what: 'certificate and key do not match',
+    why: 'the kubelet rejects the file, and does not start',
   }
 }
 
@@ -76,11 +76,11 @@ function caFault(leaf: Certificate, { cas, role }: PairContext): PairFault | und
   if (cas.length === 0 || cas.some((ca) => verifySignature(leaf, ca.publicKey).ok)) return undefined
   return {
     id: 'WRONG_CA',
-    what: `no CA that this node knows has signed it (issuer ${leaf.issuer.text})`,
+    what: `signed by a CA that is not on this node (issuer ${leaf.issuer.text})`,
     why:
       role === 'kubelet-client'
-        ? 'the API server answers 401 to a client of another CA'
-        : 'an API server with --kubelet-certificate-authority refuses it: no logs, no exec',
+        ? 'the API server answers 401 to a client certificate from another CA'
+        : 'an API server with --kubelet-certificate-authority rejects it: kubectl logs and exec fail',
   }
 }
 
@@ -92,12 +92,12 @@ function nameFault(leaf: Certificate, { role, nodeName }: PairContext): PairFaul
   if (!commonName.startsWith(nodeUserPrefix) || !values('O').includes(nodeGroup))
     return identity(
       `it is for ${leaf.subject.text}`,
-      `a kubelet's is for CN=${nodeUserPrefix}<name>, O=${nodeGroup}`,
+      `a kubelet needs CN=${nodeUserPrefix}<name>, O=${nodeGroup}`,
     )
   if (nodeName !== undefined && commonName !== nodeUserPrefix + nodeName)
     return identity(
       `it is for ${commonName}, and this node is ${nodeName}`,
-      'the node authorizer lets each kubelet touch its own Node alone; files of another machine were copied here',
+      'the node authorizer allows a kubelet its own Node only; the files were probably copied from another machine',
     )
   const uidFault = role === 'kubelet-client' ? userUidFault(leaf.subject) : undefined
   if (uidFault !== undefined)
@@ -111,8 +111,8 @@ function nameFault(leaf: Certificate, { role, nodeName }: PairContext): PairFaul
     return undefined
   return {
     id: 'WRONG_USAGE',
-    what: `it may not be used for ${usage}`,
-    why: `it is for ${extendedKeyUsage.join(', ')}`,
+    what: `its extended key usage lacks ${usage}`,
+    why: `it has ${extendedKeyUsage.join(', ')}`,
   }
 }
 
@@ -123,13 +123,13 @@ function timeFault(
   if (notAfterMs <= nowMs)
     return {
       id: 'EXPIRED',
-      what: `it has expired at ${notAfter.toISOString()}`,
-      why: 'nobody accepts it any more',
+      what: `expired at ${notAfter.toISOString()}`,
+      why: 'clients and servers reject it',
     }
   if (notBeforeMs <= nowMs) return undefined
   return {
     id: 'NOT_YET_VALID',
-    what: `it begins at ${notBefore.toISOString()}`,
-    why: "the node's clock is behind, or its signer's ahead",
+    what: `not valid before ${notBefore.toISOString()}`,
+    why: "the node's clock is slow, or the signer's is fast",
   }
 }

@@ -10,7 +10,7 @@ const findingSchema = v.object({
   what: v.string(),
   why: v.string(),
   next: v.string(),
-  fixable: described(v.boolean(), '--fix mends it with what lies there, after a copy'),
+  fixable: described(v.boolean(), '--fix repairs it with the files on the node, after a backup'),
 })
 
 export const kubeletDiagnosisSchema = v.object({
@@ -21,7 +21,7 @@ export const kubeletDiagnosisSchema = v.object({
       node: v.string(),
       folder: v.string(),
       findings: described(v.array(findingSchema), 'as they are now; after --fix what is left'),
-      fixed: described(v.array(findingSchema), 'what --fix has mended'),
+      fixed: described(v.array(findingSchema), 'findings that --fix has repaired'),
       kubelet: described(
         v.picklist(['running', 'not-running', 'restarted', 'unknown']),
         'unknown: a tree of files, on which nothing runs',
