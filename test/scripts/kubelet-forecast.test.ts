@@ -151,7 +151,7 @@ test.each([
   [['nowhere'], 'does not exist'],
   [['admin.conf'], "nothing of a kubelet's"],
   [['copies', '--node', 'w9'], 'no files of node "w9"'],
-  [['copies', '--timeout', 'soon'], 'is no duration'],
+  [['copies', '--timeout', 'soon'], 'is not a duration'],
 ])('%j is wrong usage', (args, said) => {
   const { exit, stderr } = forecast(...args)
   expect([exit, stderr]).toEqual([2, expect.stringContaining(said)])

@@ -175,7 +175,7 @@ function servingFinding(examined: Examined): Finding | undefined {
   return {
     ...{ id: 'SERVING_MISSING', severity: 'warning', path: currentPath(facts, 'kubelet-serving') },
     what: 'the kubelet has no serving certificate signed by the cluster',
-    why: 'serverTLSBootstrap is on, and its request is not approved; kubectl logs and exec fail',
+    why: 'serverTLSBootstrap is on, and its request is not approved; logs and exec do not work',
     next: 'kcert csr approve --policy builtin',
   }
 }

@@ -80,7 +80,7 @@ function caFault(leaf: Certificate, { cas, role }: PairContext): PairFault | und
     why:
       role === 'kubelet-client'
         ? 'the API server answers 401 to a client certificate from another CA'
-        : 'an API server with --kubelet-certificate-authority rejects it: kubectl logs and exec fail',
+        : 'an API server with --kubelet-certificate-authority rejects it: logs and exec do not work',
   }
 }
 
