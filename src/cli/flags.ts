@@ -6,7 +6,7 @@ import { exitCodes } from '../errors/codes.ts'
 // The flags and operands of all commands, by what they take: nothing, a value, a number, one of a few words.
 
 interface Choice {
-  readonly char?: 'f' | 'i' | 'l' | 'n' | 'w' | 'y'
+  readonly char?: 'A' | 'f' | 'i' | 'l' | 'n' | 'w' | 'y'
   readonly helpGroup?: string
   readonly exclusive?: string[]
   readonly dependsOn?: string[]

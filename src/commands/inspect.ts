@@ -124,6 +124,19 @@ html        one HTML file with what to do now and a timeline. It needs no networ
     ),
     timeout: valueFlag('DURATION', 'time to wait for a server', { default: '5s' }),
     cluster: booleanFlag('read the objects of the cluster that the kubeconfig selects'),
+    namespace: valueFlag('NAMESPACE', 'with --cluster: only objects in this namespace', {
+      char: 'n',
+      dependsOn: ['cluster'],
+      exclusive: ['all-namespaces'],
+    }),
+    'all-namespaces': booleanFlag('with --cluster: objects in all namespaces (the default)', {
+      char: 'A',
+      dependsOn: ['cluster'],
+    }),
+    selector: valueFlag('LABELS', 'with --cluster: only objects with these labels, as in kubectl', {
+      char: 'l',
+      dependsOn: ['cluster'],
+    }),
     ...clusterFlagsBesideCluster,
     ...watchFlags('inspect'),
   }

@@ -130,3 +130,29 @@ test('a cluster that does not answer is exit 4, and the kubeconfig is shown all 
     expect.stringContaining(`next: kcert inspect --kubeconfig ${kubeconfig} --cluster`),
   ])
 })
+
+test('-n and -l select objects, without kubeconfig, API servers and cluster-scoped objects', async () => {
+  const kubeconfig = server.writeKubeconfig(join(folder, 'scoped.conf'))
+  const read = async (...flags: string[]) => {
+    const { stdout } = await kcertBeside([
+      ...['inspect', '--cluster', '--kubeconfig', kubeconfig, '-o', 'json'],
+      ...flags,
+    ])
+    return JSON.parse(stdout) as InspectionReport
+  }
+  const old = await read('-n', 'old')
+  expect(old.certificates.map(({ source }) => source).sort()).toEqual([
+    'configmap old/kube-root-ca.crt',
+    'secret old/old-tls',
+  ])
+  expect(old.kubeconfigs).toEqual([])
+  const none = await kcertBeside(['inspect', '--cluster', '--kubeconfig', kubeconfig, '-n', 'none'])
+  expect([none.exit, none.stderr]).toEqual([
+    3,
+    expect.stringContaining('no certificates in namespace "none"'),
+  ])
+  const labels = await kcertBeside(['inspect', '--cluster', '--kubeconfig', kubeconfig, '-l', 'app=none'])
+  expect(labels.stderr).toContain('no certificates in the cluster with labels "app=none"')
+  const both = await kcertBeside(['inspect', '--cluster', '--kubeconfig', kubeconfig, '-A', '-n', 'old'])
+  expect([both.exit, both.stderr]).toEqual([2, expect.stringContaining('mutually exclusive')])
+})

@@ -22,12 +22,23 @@ export interface Scan {
   readonly isPermitted: boolean
 }
 
+/** Which objects to read, as kubectl's -n and -l select them. */
+export interface ClusterScope {
+  readonly namespace?: string | undefined
+  readonly selector?: string | undefined
+}
+
+export function isScoped({ namespace, selector }: ClusterScope): boolean {
+  return namespace !== undefined || selector !== undefined
+}
+
 interface ScannedKind {
   readonly kind: string
   /** Before the name, as kubectl takes it: "secret shop/web-tls"; the kind in small letters where it is not said. */
   readonly word?: string
   readonly resource: Resource
   readonly selection?: Selection
+  readonly isNamespaced?: true
 }
 
 // The server leaves out what never holds a certificate: packed releases alone are most of the octets of many clusters.
@@ -36,14 +47,19 @@ const secretTypes = [...passedOverTypes].map((type) => `type!=${type}`).join(','
 const requests = { group: 'certificates.k8s.io', version: 'v1', resource: 'certificatesigningrequests' }
 
 const kinds: readonly ScannedKind[] = [
-  { kind: 'Secret', resource: resources.secrets, selection: { fieldSelector: secretTypes } },
-  { kind: 'ConfigMap', resource: resources.configMaps },
+  {
+    kind: 'Secret',
+    resource: resources.secrets,
+    selection: { fieldSelector: secretTypes },
+    isNamespaced: true,
+  },
+  { kind: 'ConfigMap', resource: resources.configMaps, isNamespaced: true },
   { kind: 'ValidatingWebhookConfiguration', resource: resources.validating },
   { kind: 'MutatingWebhookConfiguration', resource: resources.mutating },
   { kind: 'APIService', resource: resources.apiServices },
   { kind: 'CustomResourceDefinition', word: 'crd', resource: resources.definitions },
   { kind: 'CertificateSigningRequest', word: 'csr', resource: requests },
-  { kind: 'PodCertificateRequest', resource: resources.podCertificateRequests },
+  { kind: 'PodCertificateRequest', resource: resources.podCertificateRequests, isNamespaced: true },
   { kind: 'ClusterTrustBundle', resource: resources.clusterTrustBundles },
 ]
 
@@ -57,10 +73,15 @@ const published = [
 const rootCa = 'kube-root-ca.crt'
 
 /** Reads what a cluster holds into an inspection. What may not be read is a problem of the report, and the rest goes on. */
-export async function scanCluster(cluster: Cluster, inspection: Inspection): Promise<Scan> {
-  const scanner = new Scanner(cluster, inspection)
+export async function scanCluster(
+  cluster: Cluster,
+  inspection: Inspection,
+  scope: ClusterScope = {},
+): Promise<Scan> {
+  const scanner = new Scanner(cluster, inspection, scope)
   try {
-    for (const kind of kinds) await scanner.readKind(kind)
+    for (const kind of kinds)
+      if (kind.isNamespaced || scope.namespace === undefined) await scanner.readKind(kind)
     return { failure: undefined, notes: scanner.notes(), isPermitted: scanner.isPermitted }
   } catch (error) {
     if (!(error instanceof KcertError)) throw error
@@ -94,12 +115,14 @@ class Scanner {
   isPermitted = true
   private readonly cluster: Cluster
   private readonly inspection: Inspection
+  private readonly scope: ClusterScope
   /** Content of kube-root-ca.crt → how many namespaces have it. */
   private readonly rootCas = new Map<string, number>()
 
-  constructor(cluster: Cluster, inspection: Inspection) {
+  constructor(cluster: Cluster, inspection: Inspection, scope: ClusterScope) {
     this.cluster = cluster
     this.inspection = inspection
+    this.scope = scope
   }
 
   notes(): string[] {
@@ -112,7 +135,10 @@ class Scanner {
   }
 
   async readKind(scanned: ScannedKind): Promise<void> {
-    const { kind, resource, selection } = scanned
+    const { namespace, selector } = this.scope
+    const { kind } = scanned
+    const resource = { ...scanned.resource, ...(namespace !== undefined && { namespace }) }
+    const selection = { ...scanned.selection, ...(selector !== undefined && { labelSelector: selector }) }
     // A list that was begun again gives objects twice.
     const seen = new Set<string>()
     try {
@@ -128,7 +154,7 @@ class Scanner {
       if (error.code !== 'KCERT_API_FORBIDDEN') throw error
       this.isPermitted = false
       this.inspection.addRefused(`${resource.resource} of the cluster`, error)
-      if (kind === 'ConfigMap') await this.readPublished(scanned)
+      if (kind === 'ConfigMap' && !isScoped(this.scope)) await this.readPublished(scanned)
     }
   }
 

@@ -23,6 +23,7 @@ import { renderYaml } from '../../output/yaml.ts'
 import { prepareForMuch } from '../../system/engine.ts'
 import { readFile } from '../../system/files.ts'
 import { writePem } from '../../x509/pem.ts'
+import type { ClusterScope } from './cluster.ts'
 import { defaultTargets, listedKubeconfigs, readTargets } from './targets.ts'
 
 export const inspectFormats = [
@@ -49,7 +50,7 @@ export interface InspectJob {
   readonly password?: string
   readonly timeoutMs: number
   /** Read what this cluster holds besides; then no target means no file but the kubeconfig. */
-  readonly cluster?: ClusterFlags
+  readonly cluster?: ClusterFlags & ClusterScope
 }
 
 /** What was found, and which servers did not answer: files that cannot be read are problems in the report. */
@@ -99,7 +100,8 @@ export async function inspectTargets(job: InspectJob, context: Context): Promise
       : await readWithCluster({ ...job, cluster }, context, inspection, visit)
   if (read === 0 && failed[0]) throw failed[0]
   const { report, certificateOf } = inspection.finish()
-  if (isBlank(report) && failed.length === 0) throw nothingIn(targets)
+  if (isBlank(report) && failed.length === 0)
+    throw cluster === undefined ? nothingIn(targets) : nothingSelected(cluster)
   return {
     report: select(isDefault ? withoutClosed(report, closed) : report, job.selection),
     certificateOf,
@@ -112,22 +114,23 @@ export async function inspectTargets(job: InspectJob, context: Context): Promise
 
 /** The kubeconfig in use, what API servers serve, the targets that were named besides, then object by object. */
 async function readWithCluster(
-  job: InspectJob & { readonly cluster: ClusterFlags },
+  job: InspectJob & { readonly cluster: ClusterFlags & ClusterScope },
   context: Context,
   inspection: Inspection,
   visit: (input: Source | UnreadableSource) => Promise<void> | void,
 ) {
   const { cluster: flags, timeoutMs, targets } = job
-  const [{ kubeconfigsOf, withCluster }, { apiServersOf, scanCluster }, { readServed }] = await Promise.all([
-    import('../../cli/cluster.ts'),
-    import('./cluster.ts'),
-    import('../../tls/served.ts'),
-  ])
+  const [{ kubeconfigsOf, withCluster }, { apiServersOf, isScoped, scanCluster }, { readServed }] =
+    await Promise.all([import('../../cli/cluster.ts'), import('./cluster.ts'), import('../../tls/served.ts')])
   prepareForMuch()
   return withCluster(context, flags, async (cluster) => {
-    const { own, announced, hidden } = await apiServersOf(cluster)
-    const kubeconfigs = kubeconfigsOf(context, flags.kubeconfig).files.filter((file) => existsSync(file))
-    const isTls = cluster.server.startsWith('https:')
+    const isPart = isScoped(flags)
+    const { own, announced, hidden } = isPart
+      ? { own: '', announced: [], hidden: false }
+      : await apiServersOf(cluster)
+    const { files } = kubeconfigsOf(context, flags.kubeconfig)
+    const kubeconfigs = isPart ? [] : files.filter((file) => existsSync(file))
+    const isTls = !isPart && cluster.server.startsWith('https:')
     const { failed, read } = await readTargets(
       [...kubeconfigs, ...(isTls ? [own] : []), ...targets],
       { context, timeoutMs },
@@ -145,7 +148,7 @@ async function readWithCluster(
         else await visit(served)
       }),
     )
-    const { failure, notes, isPermitted } = await scanCluster(cluster, inspection)
+    const { failure, notes, isPermitted } = await scanCluster(cluster, inspection, flags)
     return {
       failed: failure === undefined ? failed : [failure, ...failed],
       read,
@@ -187,6 +190,14 @@ function nothingIn(targets: readonly string[]): KcertError {
   return new KcertError('KCERT_USAGE', `there is nothing to inspect in ${targets.join(', ')}`, {
     why: 'no file there holds a certificate, a request, a key or a kubeconfig',
     next: commandLine`ls -lR ${targets[0]}`,
+  })
+}
+
+function nothingSelected({ namespace, selector }: ClusterScope): KcertError {
+  const place = namespace === undefined ? 'the cluster' : `namespace ${JSON.stringify(namespace)}`
+  const labels = selector === undefined ? '' : ` with labels ${JSON.stringify(selector)}`
+  return new KcertError('KCERT_API_NOT_FOUND', `no certificates in ${place}${labels}`, {
+    next: 'kcert inspect --cluster',
   })
 }
 
