@@ -4,12 +4,12 @@ import { generatedNote, table } from './page.ts'
 /** What each exit code means, for every command. */
 export const exitMeanings: Record<keyof typeof exitCodes, string> = {
   done: 'yes, or done',
-  defect: 'a defect of kcert',
-  usage: 'wrong usage, or an input that is not there',
-  no: 'the answer is no: expired, not trusted, not approved, a gate not met',
+  defect: 'a bug in kcert',
+  usage: 'wrong usage, or a missing input',
+  no: 'the answer is no: expired, not trusted, not approved, precondition not met',
   unreachable: 'unreachable, or timed out',
   refused: 'refused for safety',
-  notPermitted: 'not permitted: the API server refuses your credentials (401) or the request (403)',
+  notPermitted: 'not permitted: the API server rejects your credentials (401) or the request (403)',
 }
 
 /** Returns docs/errors.md: the exit codes, and every error code with the exit code it leads to. */
@@ -26,7 +26,7 @@ export function errorPage(): string {
   return [
     '# Errors and exit codes',
     generatedNote('src/errors/codes.ts'),
-    'Every error is printed to standard error as a code and what is wrong, then `why:`, then `next:`. Exit codes are the same for every command.',
+    'kcert prints each error to standard error: the code and what is wrong, then `why:`, then `next:`. Exit codes are the same for every command.',
     table(['exit', 'meaning'], exits),
     table(['code', 'exit', 'meaning'], errors),
     '',

@@ -145,12 +145,12 @@ export abstract class KcertCommand extends Command {
     this.context.stderr.write(text)
   }
 
-  /** Writes what whoever asked should know, a line each, to standard error. */
+  /** Writes notices to standard error, one line each. */
   protected note(notices: readonly string[]): void {
     this.notice(notices.map((notice) => `note: ${printable(notice)}\n`).join(''))
   }
 
-  /** Tells of a failure and returns the exit code. A command whose format has a way of its own to say it overrides this. */
+  /** Prints an error and returns the exit code. A command whose format has a way of its own to say it overrides this. */
   protected async fail(error: KcertError): Promise<ExitCode> {
     this.notice(formatError(error, this.context.stderrColor))
     return error.exitCode

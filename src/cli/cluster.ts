@@ -7,7 +7,7 @@ import { tellLine } from './tell-line.ts'
 
 /**
  * Returns the cluster that the flags and the environment lead to, by kubectl's precedence: --kubeconfig, the files in
- * $KUBECONFIG merged, ~/.kube/config, the service account of the pod. Whoever opens it closes it. The server is not asked yet.
+ * $KUBECONFIG merged, ~/.kube/config, the service account of the pod. The caller closes it. Nothing is sent to the server yet.
  * Throws KCERT_USAGE, KCERT_KUBECONFIG_UNUSABLE, KCERT_FILE_NOT_FOUND or KCERT_FILE_UNREADABLE.
  */
 export async function openClusterOf(context: Context, flags: ClusterFlags): Promise<Cluster> {

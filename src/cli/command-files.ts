@@ -13,7 +13,7 @@ import { holdsPrivateKey } from '../x509/private-key-traces.ts'
 export interface NamedFile {
   /** "--ca-key"; of an operand its name in the help: "REQUEST". */
   readonly by: string
-  /** "-" is standard input or output; undefined where nobody has named one. */
+  /** "-" is standard input or output; undefined where the flag is absent. */
   readonly path: string | undefined
 }
 

@@ -11,7 +11,7 @@ export interface CommandEntries {
   readonly below: readonly Command.Loadable[]
 }
 
-/** Returns the help of a command, as wide as is said. */
+/** Returns the help of a command, wrapped at this width. */
 export async function commandHelp({ command, below }: CommandEntries, maxWidth: number): Promise<string> {
   const help = new KcertHelp(helpConfig(below), { maxWidth })
   await help.showCommandHelp(command)
@@ -47,7 +47,7 @@ class KcertCommandHelp extends CommandHelp {
   }
 
   protected override description(): string {
-    // The summary stands above all sections.
+    // The summary is above all sections.
     const blocks = descriptionBlocks(this.command.description ?? '')
     return blocks.map((block) => this.blockText(block)).join('\n\n')
   }

@@ -10,12 +10,12 @@ export const noTerminal = 'no terminal to confirm on: check with --dry-run, then
 export interface ConsentQuestion {
   /** --yes */
   readonly yes: boolean
-  /** What is shown before the question, line by line: the change. */
+  /** The change, as lines that are printed before the question. */
   readonly proposal: readonly string[]
   readonly question: string
   /** What stays undone without a yes, as a sentence of an error. */
   readonly what: string
-  /** Of that error; KCERT_UNCONFIRMED where it is not said. */
+  /** Of that error; default KCERT_UNCONFIRMED. */
   readonly code?: ErrorCode
   /** Where it is not the same command with --dry-run. */
   readonly advice?: ErrorAdvice
@@ -23,7 +23,7 @@ export interface ConsentQuestion {
 
 const withDryRun = { why: noTerminal, next: '--dry-run' }
 
-/** True when the operator agrees, by --yes or at the terminal. Throws `code` where nobody can be asked. */
+/** True when the operator agrees, by --yes or at the terminal. Throws `code` without a terminal and --yes. */
 export async function agreed(
   context: Context,
   { yes, proposal, question, what, code = 'KCERT_UNCONFIRMED', advice = withDryRun }: ConsentQuestion,

@@ -1,4 +1,4 @@
-// The text of a command's description, as it stands in the class: paragraphs with lines of any length, tables of words and what
+// The text of a command's description, as it is in the class: paragraphs with lines of any length, tables of words and what
 // they mean, and code that begins four spaces in. --help and docs/commands are made of it.
 
 export type Block =

@@ -3,7 +3,7 @@ import { discardUnfinished } from '../system/new-files.ts'
 import { tellLine } from './tell-line.ts'
 
 /**
- * Returns a signal for when the operator presses Ctrl-C or the process is told to end, so that work stops where it loses nothing; a
+ * Returns a signal for when the operator presses Ctrl-C or the process receives SIGTERM, so that work stops where it loses nothing; a
  * second Ctrl-C ends the process at once. Once it is disposed of, the first does.
  */
 export function interruptible(): Disposable & { readonly signal: AbortSignal } {

@@ -6,7 +6,7 @@ import type { ProgramScripts } from './program-scripts.ts'
 import { surviveFailedWrites } from './standard-output.ts'
 
 // The list of commands as oclif prints it, made by the build for every width (scripts/root-help.ts), because oclif whole takes
-// twice as long to load as an empty Node. Wherever oclif might say it in another way, it is asked.
+// twice as long to load as an empty Node. Where oclif could print something else, oclif prints it.
 
 /** From which width on which text; `{userAgent}` stands for kcert's and Node's versions. */
 export type RootHelp = readonly (readonly [fromWidth: number, text: string])[]

@@ -39,7 +39,7 @@ function writeToStream(content: string | Uint8Array): Promise<void> {
   })
 }
 
-/** True once a write has shown that nobody reads standard output any more. */
+/** True once a write has shown that standard output has no reader any more. */
 export function isReaderGone(): boolean {
   return isDeserted
 }
@@ -51,7 +51,7 @@ export function isReaderGone(): boolean {
 export function surviveFailedWrites(): void {
   for (const name of ['stdout', 'stderr'] as const) {
     const own = Object.getOwnPropertyDescriptor(process, name) ?? {}
-    // The stream is made by the first look at it, and this is told then.
+    // The first read of the property creates the stream, and comes through here.
     const get = (): NodeJS.WriteStream => {
       Object.defineProperty(process, name, own)
       made[name] = true

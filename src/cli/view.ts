@@ -19,7 +19,7 @@ export async function stdoutView({ stdoutIsTerminal, stdoutColor, width, env }: 
   }
 }
 
-/** Returns how to write for standard error, on whose terminal questions are asked. */
+/** Returns how to write for standard error, where questions appear. */
 export async function stderrView({ stderr, stderrColor, width }: Context): Promise<View> {
   return { width: stderr.columns ?? width, paint: await createPaint(stderrColor) }
 }

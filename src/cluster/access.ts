@@ -30,7 +30,7 @@ export interface AccessApi {
   mayI(deed: Deed): Promise<boolean>
 }
 
-/** Returns the questions to authentication and authorization. They change nothing, so they are asked again like reads. */
+/** Returns the questions to authentication and authorization. They change nothing, so they are repeated like reads. */
 export function accessOf(client: ApiClient): AccessApi {
   const review = async (group: string, resource: string, kind: string, spec?: object): Promise<ApiObject> => {
     const answer = await client.call({

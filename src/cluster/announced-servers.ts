@@ -1,9 +1,9 @@
 import { type ObjectOf, resources } from './kinds.ts'
 import type { Selection } from './objects.ts'
 
-// Where API servers announce themselves: what stands behind the Service "kubernetes".
+// Where API servers announce themselves: the endpoints of the Service "kubernetes".
 
-/** To be listed with `announcedBy`; who may not read it is answered by whoever asks. */
+/** To be listed with `announcedBy`; the caller handles a user who may not read it. */
 export const announcements = { ...resources.endpointSlices, namespace: 'default' } as const
 
 export const announcedBy: Selection = { labelSelector: 'kubernetes.io/service-name=kubernetes' }

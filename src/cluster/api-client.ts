@@ -134,7 +134,7 @@ function isWorthAnother({ code }: Unanswered, counts: { timeouts: number; refusa
   return cut.has(code) || code.startsWith('HPE_')
 }
 
-/** 429 is said before anything was done; what else is temporary may come after. */
+/** 429 comes before anything was done; what else is temporary may come after. */
 function mayComeAgain({ status, retryAfterMs }: Refusal, { isRepeatable }: ApiCall): boolean {
   if (retryAfterMs !== undefined && retryAfterMs > longestRetryAfterMs) return false
   if (status === 429) return true

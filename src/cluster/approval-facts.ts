@@ -6,7 +6,7 @@ import { readClusterAddresses } from './cluster-addresses.ts'
 import { type NodeObject, resources } from './kinds.ts'
 import { getOne, listReadable } from './readable.ts'
 
-// One list of Nodes serves thousands of requests; a kubelet that changes its addresses is believed a minute later.
+// One list of Nodes serves thousands of requests; changed addresses of a kubelet count a minute later.
 const nodesKeptMs = 60_000
 // These change when an operator rebuilds the control plane.
 const addressesKeptMs = 300_000

@@ -22,7 +22,7 @@ import { watchOf } from './watch.ts'
 export interface ClusterOptions extends ConnectionOptions {
   /** Kubeconfigs, merged as kubectl does. */
   readonly files: readonly string[]
-  /** False for places that are looked at because nobody named one. Without any file, a pod's service account is taken. */
+  /** False for default places. Without any file, a pod's service account is taken. */
   readonly filesMustExist: boolean
   readonly context?: string
   /** Names in the kubeconfig, instead of those of the context. */
@@ -103,11 +103,11 @@ function unverifiedWarning({ cluster, contextName }: SelectedContext, server: UR
   return `${server.origin} is not verified: ${of} sets insecure-skip-tls-verify, so any server that answers receives your credentials`
 }
 
-/** What of a connection says whom one talks to. */
+/** The part of a connection that identifies the server. */
 export type Place = Pick<Connection, 'server' | 'certificateAuthority' | 'skipsTlsVerify'> &
   Partial<Pick<Connection, 'tlsServerName' | 'proxyUrl'>>
 
-/** Returns a cluster that no kubeconfig leads to, as whoever holds the bearer token; without one as nobody. */
+/** Returns a cluster that no kubeconfig leads to, with the bearer token, or anonymously without one. */
 export function openPlace(
   place: Place,
   bearerToken: string | undefined,

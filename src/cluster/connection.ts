@@ -7,7 +7,7 @@ export interface Connection {
   /** The cluster's name in the kubeconfig. */
   readonly clusterName: string
   readonly server: string
-  /** PEM; undefined where the machine's own CAs are asked. */
+  /** PEM; undefined where the system's CAs are used. */
   readonly certificateAuthority: Uint8Array | undefined
   readonly tlsServerName: string | undefined
   readonly skipsTlsVerify: boolean

@@ -20,7 +20,7 @@ export interface Access {
   readonly headers: Readonly<Record<string, string | readonly string[]>>
   /** Undefined where the server speaks plain HTTP; then nothing secret is sent either. */
   readonly tls: TlsAccess | undefined
-  /** client-node's agent, where a proxy stands between. */
+  /** client-node's agent, where a proxy is in between. */
   readonly proxyAgent: HttpAgent | undefined
 }
 

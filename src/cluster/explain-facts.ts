@@ -9,7 +9,7 @@ const pods = { ...resources.pods, namespace: 'kube-system' } as const
 
 type Rule = NonNullable<ObjectOf<'clusterroles'>['rules']>[number]
 
-/** Returns the facts of a cluster that say why a request stands still. A lookup that is not allowed throws KCERT_API_FORBIDDEN. */
+/** Returns the facts of a cluster that say why a request makes no progress. A lookup that is not allowed throws KCERT_API_FORBIDDEN. */
 export function explainFactsOf({ objects, access }: Pick<Cluster, 'objects' | 'access'>): ExplainFacts {
   return {
     isAllowed: (question) => access.isAllowed(question),
@@ -61,7 +61,7 @@ async function commandLineOf(objects: ObjectsApi): Promise<readonly string[] | u
   return undefined
 }
 
-/** Rules about all resources are passed over: whoever may do everything is not an approver or signer for that. */
+/** Rules about all resources are passed over: a user who may do everything is not an approver or signer for that. */
 function gives(
   { apiGroups = [], resources: kinds = [], resourceNames = [], verbs = [] }: Rule,
   verb: string,

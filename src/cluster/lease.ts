@@ -1,4 +1,4 @@
-/** Whoever may write a Lease may write up to 2^31 - 1 s into it, which is 68 years. */
+/** A user who may write a Lease can write up to 2^31 - 1 s into it, which is 68 years. */
 export const longestLeaseSeconds = 300
 
 /** Returns for how long a Lease is held. One of 0 s or less, which client-go takes at once and the API server never stores, says nothing. */

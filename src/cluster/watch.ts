@@ -20,9 +20,9 @@ const stretchSeconds = 30
 const silenceMs = (stretchSeconds + 10) * 1000
 const pollMs = 2_000
 const afterStretchMs = 500
-// An API server that is started anew is away for a minute; each try lasts some 15 s (api-client.ts), or a timeout.
+// An API server that restarts is away for a minute; each try lasts some 15 s (api-client.ts), or a timeout.
 const mostOutages = 8
-// A server, or a proxy before it, that ends each watch before anything is told in it is asked by lists for a minute instead.
+// A server, or a proxy before it, that ends each watch before its first event is polled with lists for a minute instead.
 const mostFruitless = 5
 const fruitfulAfterMs = 5_000
 const pollsInstead = 30
@@ -95,7 +95,7 @@ function isOutage(error: unknown): boolean {
   )
 }
 
-/** Lists anew, and returns what differs from what was told. */
+/** Lists again, and returns what differs from the known objects. */
 async function relist(client: ApiClient, pause: Pause, listing: Listing): Promise<ObjectChange[]> {
   const { position } = listing
   const { items, resourceVersion } = await listWhole(client, pause, listing)
@@ -183,7 +183,7 @@ function taken(
   const { type, object } = objectIn(line) ?? {}
   switch (type) {
     case 'ERROR':
-      // Nearly always 410: the place is forgotten. Listing anew is right for the others too.
+      // Nearly always 410: the place is forgotten. Listing again is right for the others too.
       position.resourceVersion = undefined
       return undefined
     case 'BOOKMARK':

@@ -1,5 +1,5 @@
 // Characters that a reader does not see, or that change how the text around them is shown. Names in certificates and requests are
-// written by whoever asks for them.
+// written by the requester.
 
 /**
  * Returns the pattern of these characters: controls (C0, DEL, C1), formats (bidirectional, zero-width, tags, byte order mark), lone

@@ -3,7 +3,7 @@ export function hostPort(host: string, port: number | string): string {
   return `${host.includes(':') ? `[${host}]` : host}:${port}`
 }
 
-/** Returns the host of a URL as a name or an address: what stands in brackets there is IPv6. */
+/** Returns the host of a URL as a name or an address: brackets mean IPv6. */
 export function withoutBrackets(hostname: string): string {
   return hostname.replace(/^\[|\]$/g, '')
 }

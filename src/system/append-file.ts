@@ -7,7 +7,7 @@ import { fileIfThere } from './required-file.ts'
 // A journal of years has some MiB, an issuance log 200 bytes for each certificate.
 const largestLogBytes = 512 * 1024 * 1024
 
-/** A file that grows at its end. Whoever uses it holds its lock. */
+/** A file that grows at its end. The user of this object holds the file's lock. */
 export class AppendFile {
   readonly name: string
 
@@ -15,12 +15,12 @@ export class AppendFile {
     this.name = path
   }
 
-  /** All octets; none when the file does not exist. Throws KCERT_FILE_UNREADABLE or KCERT_FILE_TOO_LARGE. */
+  /** All bytes; none when the file does not exist. Throws KCERT_FILE_UNREADABLE or KCERT_FILE_TOO_LARGE. */
   read(): Uint8Array {
     return fileIfThere(this.name, largestLogBytes) ?? new Uint8Array()
   }
 
-  /** Adds octets and returns once they are on the disk: all of them, or none and KCERT_FILE_NOT_WRITTEN. */
+  /** Appends bytes and returns once they are on the disk: all of them, or none and KCERT_FILE_NOT_WRITTEN. */
   append(octets: Uint8Array): void {
     let isNew = false
     this.write(fs.constants.O_WRONLY | fs.constants.O_CREAT, (descriptor) => {
@@ -40,7 +40,7 @@ export class AppendFile {
     noteChange(`${this.name} has a new line`)
   }
 
-  /** Cuts off what is behind this many octets. */
+  /** Truncates the file to this many bytes. */
   cut(length: number): void {
     this.write(fs.constants.O_WRONLY, (descriptor) => {
       fs.ftruncateSync(descriptor, length)

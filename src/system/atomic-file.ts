@@ -40,7 +40,7 @@ interface Target {
 }
 
 /**
- * Writes a file so that whoever looks, at any moment and after any crash, sees the old content or the new, whole. Returns once
+ * Writes a file so that a reader, at any moment and after any crash, sees the old content or the new, whole. Returns once
  * the new one is on the disk. A symbolic link stays one: the file that it leads to is replaced.
  * Throws KCERT_FILE_EXISTS when exclusive and there is one, else KCERT_FILE_NOT_WRITTEN, and leaves the old content alone.
  * Hard links keep the old content under their other names; ACLs and extended attributes are not carried over.
@@ -111,7 +111,7 @@ function writeTemporary(
   }
 }
 
-/** Returns the descriptor of a new file. Nobody else can open it before it has its owner and mode, and there is nothing in it until then. */
+/** Returns the descriptor of a new file. No other user can open it before it has its owner and mode, and there is nothing in it until then. */
 export function openTemporary(path: string, calls: FileCalls): number {
   return calls.openSync(path, fs.constants.O_RDWR | fs.constants.O_CREAT | fs.constants.O_EXCL, 0o600)
 }

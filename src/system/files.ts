@@ -22,14 +22,14 @@ export const largestFileBytes = 20 * 1024 * 1024
 const tooLargeDetailFor = (limit: number): string =>
   `is larger than ${limit / 1024 / 1024} MiB, the most that kcert reads of one file`
 
-/** In words, for whoever named it. */
+/** For messages. */
 export const tooLargeDetail = tooLargeDetailFor(largestFileBytes)
 
 /** What to do about it: both ways bring everything to kcert in one call again. */
 export const tooLargeNext =
   "split it, and name DIR; objects one namespace at a time (kubectl get -n NAMESPACE -o json), PEM so: csplit -sz -n 6 -f DIR/part- FILE '/-----BEGIN/' '{*}'"
 
-// Files below this are read before anybody asks what they are.
+// Smaller files are read before their type is checked.
 const foreignFromBytes = 16 * 1024
 
 /** A FIFO that takes a file's place between the look and the open must not make kcert wait for a writer. */
@@ -111,7 +111,7 @@ function smallText(descriptor: number): Uint8Array | undefined {
   return page.subarray(start, start + count)
 }
 
-/** The mode of a certificate interests nobody, and asking for 10,000 takes a hundredth of a second. */
+/** No one needs the mode of a certificate, and asking for 10,000 takes a hundredth of a second. */
 class FactsOfText implements FileFacts {
   readonly path: string
   declare readonly linkTarget?: string

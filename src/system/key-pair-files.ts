@@ -9,7 +9,7 @@ import { fileError } from './required-file.ts'
 import { unfinishedNote } from './trusted-file.ts'
 
 // Two files cannot be put in place at one moment. So the certificate is first put beside its place, with the digest of its
-// key file; then the key, then the certificate. Whoever finds the first note after a crash sees by the digest how far it came,
+// key file; then the key, then the certificate. After a crash, the first note shows by the digest how far it came,
 // and finishes or forgets.
 
 interface FileContent {

@@ -22,7 +22,7 @@ import { isOfLiving, temporaryName } from './leftovers.ts'
 import { bootId, processNamespace, startedTicksOf } from './process-identity.ts'
 
 // One kcert at a time on a file: a lock file beside it, that names the process which holds it. It guards one machine only:
-// of a holder on another machine, or in another container, nobody here can tell whether it still runs.
+// of a holder on another machine, or in another container, kcert cannot tell whether it still runs.
 
 interface Holder {
   readonly pid: number
@@ -51,7 +51,7 @@ export async function withLock<Result>(
 }
 
 /**
- * Returns a lock on the file, held against every other kcert until it is disposed of. One whose process has died is taken over.
+ * Returns a lock on the file, which excludes every other kcert until it is disposed of. One whose process has died is taken over.
  * Throws KCERT_LOCKED when it is not free in time, KCERT_FILE_NOT_WRITTEN when the folder takes no lock file.
  */
 export async function acquireLock(path: string, waitMs: number): Promise<Disposable> {
@@ -59,7 +59,7 @@ export async function acquireLock(path: string, waitMs: number): Promise<Disposa
   const mine = JSON.stringify(thisProcess())
   let withdrawals = 0
   for (let waited = 0; !take(lock, mine, path); ) {
-    // Whoever does not wait takes over from the dead all the same.
+    // A caller that does not wait still takes over the lock of a dead process.
     const outcome = breakIfDead(lock, mine, path)
     if (outcome === 'broken') continue
     if (outcome === 'withdrawn' && withdrawals++ < mostWithdrawals) {

@@ -65,7 +65,7 @@ export function replaceKeepingBackup(
   return backup
 }
 
-/** Returns a time as it stands in the names of copies: 20261121T085731Z. */
+/** Returns a time as in the names of copies: 20261121T085731Z. */
 export function fileStamp(at: Date): string {
   return at.toISOString().replaceAll(/[-:]|\.\d+/g, '')
 }

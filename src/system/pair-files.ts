@@ -40,7 +40,7 @@ export function pairFiles(calls: LinkCalls = fs) {
         // What a crash has left; the kubelet takes it away as well.
         if (fs.lstatSync(by, { throwIfNoEntry: false })?.isSymbolicLink()) calls.unlinkSync(by)
         calls.symlinkSync(target, by)
-        // In one step: the kubelet takes the old link away first, and a look in between finds none.
+        // In one step: the kubelet takes the old link away first, and a read in between finds none.
         calls.renameSync(by, path)
       } catch (error) {
         throw notWritten(path, error)

@@ -8,7 +8,7 @@ import { fileError } from './required-file.ts'
 import { isTrusted, type PathTrust, pathTrust, type UntrustedEntry, untrustedEntry } from './trusted-path.ts'
 
 // Files whose contents decide what kcert runs, approves or signs: inventories with their hooks, journals, policies, signing
-// profiles, templates, configurations of ssh. Whoever can change one of them acts with the rights of the caller.
+// profiles, templates, configurations of ssh. A user who can change one of them acts with the rights of the caller.
 
 /** What such a file is to kcert, for messages. */
 export type TrustedKind =

@@ -42,7 +42,7 @@ export function pathTrust(path: string): PathTrust {
     const stats = lstatSync(entry, { throwIfNoEntry: pending.length > 0 })
     if (stats === undefined) return { path: entry }
     if (stats.isSymbolicLink()) {
-      // Nobody can write to a link; it can be replaced by whoever writes to its folder, or in a sticky folder by its owner.
+      // A link cannot be written to; it can be replaced by a user who can write to its folder, or in a sticky folder by its owner.
       if (isShared(folder) && !isTrustedOwner(stats)) return { untrusted: untrustedEntry(entry, stats) }
       if (++links > mostLinks) throw Object.assign(new Error('too many symbolic links'), { code: 'ELOOP' })
       const target = readlinkSync(entry)

@@ -84,7 +84,7 @@ export function objectsApiContract(open: () => Promise<Stage>): void {
       await pMap(found, (one) => cluster.objects.delete(at(one as Map)), { concurrency: 16 })
     })
 
-    test('a watch gives what is there, and changes by others', async () => {
+    test('a watch yields the existing objects, then the changes of others', async () => {
       const label = newName('watched')
       const selection = { labelSelector: `${label}=yes` }
       const first = (await cluster.objects.create(configMaps, newMap({}, { [label]: 'yes' }))) as Map

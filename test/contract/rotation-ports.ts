@@ -30,7 +30,7 @@ export function rotationPortsContract(title: string, open: () => Promise<PortsSt
     }
     const isDrift = { code: 'KCERT_ROTATION_DRIFT' }
 
-    test('a file that is not what the plan saw is left alone', async () => {
+    test('does not change a file that differs from the plan', async () => {
       const before = clientCa(await observe())
       const { node, path, mode } = before
       const content = { kind: 'certificates', certificates: [] } as const
@@ -65,7 +65,7 @@ export function rotationPortsContract(title: string, open: () => Promise<PortsSt
       expect(clientCa(await observe()).digest).toBe(digest)
     })
 
-    test('an object at another version is left alone', async () => {
+    test('does not change an object at another resource version', async () => {
       const before = (await observe()).clusterInfo!
       const object = { kind: 'ConfigMap', namespace: 'kube-public', name: 'cluster-info' }
       const change = { kind: 'cluster-info', trust: [...before.trust, ...before.trust] } as const
