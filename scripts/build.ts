@@ -33,7 +33,12 @@ const shared = {
   legalComments: 'inline' as const,
   metafile: true as const,
   logLevel: 'warning' as const,
-  define: { KCERT_VERSION: JSON.stringify(version), 'process.env.NODE_ENV': '"production"' },
+  define: {
+    KCERT_VERSION: JSON.stringify(version),
+    // Of a release: `KCERT_COMMIT=$(git rev-parse HEAD) npm run build`.
+    KCERT_COMMIT: JSON.stringify(process.env.KCERT_COMMIT ?? ''),
+    'process.env.NODE_ENV': '"production"',
+  },
   write: false as const,
 } satisfies BuildOptions
 const program = await build({

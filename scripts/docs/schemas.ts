@@ -1,6 +1,7 @@
 import { toJsonSchema } from '@valibot/to-json-schema'
 import type { GenericSchema } from 'valibot'
 import { descriptionsSchema } from '../../src/app/csr/description-report.ts'
+import { versionSchema } from '../../src/app/version-report.ts'
 import {
   caPinsSchema,
   clusterInfoSchema,
@@ -103,6 +104,7 @@ const kinds: Record<string, GenericSchema> = {
   RotationOldKeys: rotationOldKeysSchema,
   RotationRecovery: rotationRecoverySchema,
   RotationVerification: rotationVerificationSchema,
+  Version: versionSchema,
 }
 
 // What a check of the program demands beyond the shape cannot be said in a schema; its error says it.

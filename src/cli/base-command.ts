@@ -6,12 +6,14 @@ import type { ExitCode } from '../errors/codes.ts'
 import { type GivenFlags, repeatInAdvice } from '../errors/command-line.ts'
 import { KcertError } from '../errors/kcert-error.ts'
 import { formatError } from '../output/error.ts'
+import type { JsonPathTemplate } from '../output/jsonpath.ts'
 import { printable } from '../output/terminal.ts'
 import type { View } from '../output/view.ts'
 import { type Context, processContext } from './context.ts'
-import type { ClusterFlags, ReportFormat } from './flags.ts'
+import type { ClusterFlags, ListFormat } from './flags.ts'
 import { nearWord } from './near-word.ts'
 import { type DryRunBy, type FlagShapes, splitOperands, withoutBooleanValues } from './operands.ts'
+import { withoutTemplate } from './output-template.ts'
 import { surviveFailedWrites, writeOut } from './standard-output.ts'
 import { givenFlags, withRepeatedAdvice, withWholeNext } from './whole-next.ts'
 
@@ -44,6 +46,9 @@ export abstract class KcertCommand extends Command {
 
   private processContext: Context | undefined
   private given: GivenFlags = {}
+  /** Of -o jsonpath. */
+  private template: JsonPathTemplate | undefined
+  private hasHeadings = true
 
   /** The process around this command. `--no-color` is already taken into account. */
   protected get context(): Context {
@@ -77,18 +82,25 @@ export abstract class KcertCommand extends Command {
     argv = this.argv,
   ): Promise<ParserOutput<F, B, A> & { readonly operands: readonly string[] }> {
     const { strict, args = {} } = command
+    const { argv: line, template } = withoutTemplate(argv, this.flagShapes())
+    if (template !== undefined) {
+      const { parseJsonPath } = await import('../output/jsonpath.ts')
+      this.template = parseJsonPath(template)
+    }
     const takesMany =
       strict === false ||
       Object.values<{ readonly multiple?: boolean }>(args).some(({ multiple }) => multiple)
     if (!takesMany) {
-      const parsed = await super.parse(command, argv)
+      const parsed = await super.parse(command, line)
+      this.hasHeadings = parsed.flags['no-headers'] !== true
       return { ...parsed, operands: parsed.argv.map(String) }
     }
-    const { flags, operands } = splitOperands(argv, this.flagShapes())
+    const { flags, operands } = splitOperands(line, this.flagShapes())
     const parsed = await super.parse(command, flags).finally(() => {
       // oclif keeps what it was given, without the operands that an error repeats.
       this.argv = argv
     })
+    this.hasHeadings = parsed.flags['no-headers'] !== true
     const [stray] = parsed.argv
     if (stray !== undefined)
       throw new KcertError('KCERT_USAGE', `unexpected argument "${String(stray)}"`, {
@@ -123,16 +135,25 @@ export abstract class KcertCommand extends Command {
 
   /** Answers with a report, as JSON or YAML or as a text for people; beside the text, its notices go to standard error. */
   protected async show<Report extends object>(
-    format: ReportFormat,
+    format: ListFormat,
     report: Report,
     render: (report: Report, view: View) => string,
     notices: readonly string[] = [],
   ): Promise<void> {
     const { renderReport, stdoutView } = await import('./view.ts')
-    if (format === 'text') this.note(notices)
-    const view = await stdoutView(this.context)
     const whole = this.advising(report)
-    await this.answer(renderReport(format, whole, () => render(whole, view)))
+    if (format === 'jsonpath') {
+      const { renderJsonPath } = await import('../output/jsonpath.ts')
+      return this.answer(renderJsonPath(this.template ?? [], JSON.parse(JSON.stringify(whole))))
+    }
+    if (format === 'text' || format === 'wide') this.note(notices)
+    const standard = await stdoutView(this.context)
+    const view: View = {
+      ...standard,
+      hasHeadings: this.hasHeadings,
+      ...(format === 'wide' && { width: Number.POSITIVE_INFINITY }),
+    }
+    await this.answer(renderReport(format === 'wide' ? 'text' : format, whole, () => render(whole, view)))
   }
 
   /** Returns a report whose advice is for the cluster and the nodes of this command line. */

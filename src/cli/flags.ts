@@ -113,6 +113,21 @@ export const reportFormats = ['text', 'json', 'yaml'] as const
 
 export type ReportFormat = (typeof reportFormats)[number]
 
+/** The formats of a command that prints a list: wide shortens and drops nothing, jsonpath=TEMPLATE is kubectl's. */
+export const listFormats = ['text', 'wide', 'json', 'yaml', 'jsonpath'] as const
+
+export type ListFormat = (typeof listFormats)[number]
+
+/** -o and --no-headers of a command that prints a list. `More` are formats of its own, which the description explains. */
+export function listFlags<const More extends readonly string[]>(more: More, description = '') {
+  const first =
+    "output format; wide: no column is shortened or dropped; jsonpath='{TEMPLATE}': as in kubectl, over the fields of json"
+  return {
+    output: formatFlag([...listFormats, ...more], [first, description].filter(Boolean).join('; ')),
+    'no-headers': booleanFlag('print tables without headings'),
+  }
+}
+
 /** -o of a command that answers with one report. */
 export const reportFormatFlag = (description = 'output format') => formatFlag(reportFormats, description)
 

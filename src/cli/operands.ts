@@ -8,6 +8,7 @@ export interface FlagShape {
   readonly aliases?: readonly string[]
   readonly allowNo?: boolean
   readonly helpGroup?: string
+  readonly options?: readonly string[]
 }
 
 export type FlagShapes = Readonly<Record<string, FlagShape>>

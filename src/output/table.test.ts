@@ -1,7 +1,8 @@
 import fc from 'fast-check'
 import { expect, test } from 'vitest'
 import { noPaint } from './paint.ts'
-import { type Column, tableLines } from './table.ts'
+import { type Column, table, tableLines } from './table.ts'
+import { wholeWidth } from './view.ts'
 import { displayWidth } from './width.ts'
 import '../../test/seeded.ts'
 
@@ -81,4 +82,10 @@ test('no line is wider than the terminal, however hostile the cells, and the uns
       },
     ),
   )
+})
+
+test('has no headings where the view has none', () => {
+  const columns = [{ title: 'NAME', cell: (row: string) => row }]
+  expect(table({ ...wholeWidth, hasHeadings: false }, ['a', 'b'], columns)).toEqual(['a', 'b'])
+  expect(table(wholeWidth, ['a'], columns)).toEqual(['NAME', 'a'])
 })

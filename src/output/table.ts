@@ -40,11 +40,11 @@ export function countsText(
 
 /** Returns the lines of a table in a view; none where there are no rows. */
 export function table<Row>(
-  { width, paint }: View,
+  { width, paint, hasHeadings = true }: View,
   rows: readonly Row[],
   columns: readonly Column<Row>[],
 ): string[] {
-  return rows.length === 0 ? [] : tableLines(columns, rows, width, paint)
+  return rows.length === 0 ? [] : tableLines(columns, rows, width, paint, hasHeadings)
 }
 
 const gap = '  '
@@ -72,6 +72,7 @@ export function tableLines<Row>(
   rows: readonly Row[],
   width: number,
   paint: Paint,
+  hasHeadings = true,
 ): string[] {
   const fitted = fitting(
     columns.map((column) => measured(column, rows)).filter(({ cells }) => cells.some((cell) => cell !== '')),
@@ -81,7 +82,7 @@ export function tableLines<Row>(
   const heading = fitted.map(({ column, width: to }, i) =>
     i === last ? column.title : padded(column.title, to),
   )
-  const lines = headingLines(heading, width).map((line) => paint.heading(line))
+  const lines = hasHeadings ? headingLines(heading, width).map((line) => paint.heading(line)) : []
   for (let r = 0; r < rows.length; r++) lines.push(line(fitted, rows[r]!, r, width))
   return lines
 }

@@ -5,6 +5,8 @@ export interface View {
   /** Columns; Infinity where nothing must be shortened, as in a pipe. */
   readonly width: number
   readonly paint: Paint
+  /** Headings of tables; false with --no-headers. */
+  readonly hasHeadings?: boolean
 }
 
 /** For what is read in files and logs as often as on a terminal: nothing is cut, wrapped or coloured. */

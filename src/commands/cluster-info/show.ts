@@ -2,7 +2,7 @@ import { clusterInfoOf, tokensOf } from '../../app/bootstrap/objects.ts'
 import { clusterInfoReport } from '../../bootstrap/cluster-info-report.ts'
 import { signatureFacts } from '../../bootstrap/signature-facts.ts'
 import { KcertCommand } from '../../cli/base-command.ts'
-import { clusterExits, clusterFlags, reportFormatFlag } from '../../cli/flags.ts'
+import { clusterExits, clusterFlags, listFlags } from '../../cli/flags.ts'
 import { type ExitCode, exitCodes } from '../../errors/codes.ts'
 import { renderClusterInfo } from '../../output/cluster-info.ts'
 
@@ -26,7 +26,7 @@ with each bootstrap token (JWS, HS256). To verify the signatures, you need permi
     'Print the server, for a script': "kcert cluster-info show -o json | jq -r '.server'",
   })
 
-  static override flags = { ...clusterFlags, output: reportFormatFlag() }
+  static override flags = { ...clusterFlags, ...listFlags([]) }
 
   protected override async perform(): Promise<ExitCode> {
     const { flags } = await this.parse(ClusterInfoShow)

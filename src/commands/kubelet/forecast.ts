@@ -5,10 +5,10 @@ import {
   clusterExits,
   clusterFlags,
   inventoryFlag,
+  listFlags,
   namedInventory,
   nodeFlags,
   otherClusterFlags,
-  reportFormatFlag,
   valueFlag,
 } from '../../cli/flags.ts'
 import { parseDuration } from '../../cli/instant.ts'
@@ -75,7 +75,7 @@ There are three sources:
       default: '3s',
     }),
     ...clusterFlags,
-    output: reportFormatFlag(),
+    ...listFlags([]),
   }
 
   protected override async perform(): Promise<ExitCode> {

@@ -2,7 +2,7 @@ import { tokensOf } from '../../app/bootstrap/objects.ts'
 import { forbiddenTokens } from '../../app/token/delete.ts'
 import { type TokenList as Report, tokenReport } from '../../bootstrap/token-report.ts'
 import { KcertCommand } from '../../cli/base-command.ts'
-import { clusterExits, clusterFlags, formatFlag } from '../../cli/flags.ts'
+import { clusterExits, clusterFlags, listFlags } from '../../cli/flags.ts'
 import { type ExitCode, exitCodes } from '../../errors/codes.ts'
 import { printable } from '../../output/terminal.ts'
 import { renderTokenList } from '../../output/tokens.ts'
@@ -31,7 +31,7 @@ export default class TokenList extends KcertCommand {
 
   static override flags = {
     ...clusterFlags,
-    output: formatFlag(['text', 'json', 'yaml', 'name'], 'output format; name: only the IDs'),
+    ...listFlags(['name'], 'name: only the ids'),
   }
 
   protected override async perform(): Promise<ExitCode> {

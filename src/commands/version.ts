@@ -1,0 +1,49 @@
+import type { VersionReport } from '../app/version-report.ts'
+import { KcertCommand } from '../cli/base-command.ts'
+import { booleanFlag, reportFormatFlag } from '../cli/flags.ts'
+import { type ExitCode, exitCodes } from '../errors/codes.ts'
+
+// Set by scripts/build.ts; not there when the sources run.
+declare const KCERT_COMMIT: string | undefined
+
+export default class Version extends KcertCommand {
+  static override summary = 'Print the version of kcert.'
+
+  static override description =
+    'Prints the version of kcert, the version of Node.js that runs it, and the Git commit that it was built from, if the build recorded one. It contacts no cluster and reads no kubeconfig. For the version of an API server: kubectl version.'
+
+  static override exitCodes = {
+    [exitCodes.done]: 'the version is printed',
+    [exitCodes.usage]: 'wrong usage',
+  }
+
+  static override examples = KcertCommand.examplesOf({
+    'The version': 'kcert version',
+    'The version for a script': 'kcert version -o json',
+  })
+
+  static override flags = {
+    client: booleanFlag('accepted as in kubectl; kcert never prints the version of a server'),
+    output: reportFormatFlag(),
+  }
+
+  protected override async perform(): Promise<ExitCode> {
+    const { flags } = await this.parse(Version)
+    const commit = typeof KCERT_COMMIT === 'string' ? KCERT_COMMIT : ''
+    const report: VersionReport = {
+      apiVersion: 'kcert/v1',
+      kind: 'Version',
+      clientVersion: this.config.version,
+      nodeVersion: process.version,
+      platform: `${process.platform}/${process.arch}`,
+      ...(commit !== '' && { gitCommit: commit }),
+    }
+    await this.show(flags.output, report, render)
+    return exitCodes.done
+  }
+}
+
+function render({ clientVersion, nodeVersion, platform, gitCommit }: VersionReport): string {
+  const commit = gitCommit === undefined ? '' : `Git Commit: ${gitCommit}\n`
+  return `Client Version: ${clientVersion}\nNode Version: ${nodeVersion}\nPlatform: ${platform}\n${commit}`
+}
