@@ -1,10 +1,8 @@
+import { versionReport } from '../app/version.ts'
 import type { VersionReport } from '../app/version-report.ts'
 import { KcertCommand } from '../cli/base-command.ts'
 import { booleanFlag, reportFormatFlag } from '../cli/flags.ts'
 import { type ExitCode, exitCodes } from '../errors/codes.ts'
-
-// Set by scripts/build.ts; not there when the sources run.
-declare const KCERT_COMMIT: string | undefined
 
 export default class Version extends KcertCommand {
   static override summary = 'Print the version of kcert.'
@@ -29,16 +27,7 @@ export default class Version extends KcertCommand {
 
   protected override async perform(): Promise<ExitCode> {
     const { flags } = await this.parse(Version)
-    const commit = typeof KCERT_COMMIT === 'string' ? KCERT_COMMIT : ''
-    const report: VersionReport = {
-      apiVersion: 'kcert/v1',
-      kind: 'Version',
-      clientVersion: this.config.version,
-      nodeVersion: process.version,
-      platform: `${process.platform}/${process.arch}`,
-      ...(commit !== '' && { gitCommit: commit }),
-    }
-    await this.show(flags.output, report, render)
+    await this.show(flags.output, versionReport(this.config.version), render)
     return exitCodes.done
   }
 }
