@@ -3,14 +3,7 @@ import { renewCertificates } from '../app/renew/renew.ts'
 import { rotationConsentFlags } from '../app/rotate-ca/flags.ts'
 import { renewableNames } from '../ca/renewal.ts'
 import { KcertCommand } from '../cli/base-command.ts'
-import {
-  booleanFlag,
-  namedInventory,
-  nodeFlags,
-  reportFormatFlag,
-  rootFlag,
-  valueFlag,
-} from '../cli/flags.ts'
+import { booleanFlag, listFlags, namedInventory, nodeFlags, rootFlag, valueFlag } from '../cli/flags.ts'
 import { type ExitCode, exitCodes } from '../errors/codes.ts'
 import { KcertError } from '../errors/kcert-error.ts'
 import { renderRenewal } from '../output/renewal.ts'
@@ -75,7 +68,7 @@ Names: ${renewableNames.join(', ')}.`
     ...lifetimeFlags("the old certificate's validity; never longer than its CA's"),
     yes,
     'dry-run': dryRun,
-    output: reportFormatFlag(),
+    ...listFlags([]),
   }
 
   protected override async perform(): Promise<ExitCode> {

@@ -3,7 +3,7 @@ import { authorityFacts, type CaPins } from '../../bootstrap/cluster-info-report
 import { KcertCommand } from '../../cli/base-command.ts'
 import { readCertificateFiles } from '../../cli/certificate-files.ts'
 import { checkStandardInput } from '../../cli/command-files.ts'
-import { type ClusterFlags, clusterExits, clusterFlags, formatFlag, operands } from '../../cli/flags.ts'
+import { type ClusterFlags, clusterExits, clusterFlags, listFlags, operands } from '../../cli/flags.ts'
 import { type ExitCode, exitCodes } from '../../errors/codes.ts'
 import { KcertError } from '../../errors/kcert-error.ts'
 import { renderPins } from '../../output/cluster-info.ts'
@@ -34,10 +34,7 @@ With files no cluster is asked.`
 
   static override flags = {
     ...clusterFlags,
-    output: formatFlag(
-      ['text', 'json', 'yaml', 'pin', 'args'],
-      'how to show them; pin: the hashes alone; args: as words for kubeadm join',
-    ),
+    ...listFlags(['pin', 'args'], 'pin: only the hashes; args: `kubeadm join` arguments'),
   }
 
   protected override async perform(): Promise<ExitCode> {

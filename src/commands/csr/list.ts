@@ -1,7 +1,7 @@
 import { listRequests } from '../../app/csr/list.ts'
 import { listPodRequests } from '../../app/csr/pod-requests.ts'
 import { KcertCommand } from '../../cli/base-command.ts'
-import { booleanFlag, clusterExits, clusterFlags, formatFlag, valueFlag } from '../../cli/flags.ts'
+import { booleanFlag, clusterExits, clusterFlags, listFlags, valueFlag } from '../../cli/flags.ts'
 import { podResourceNameOf, resourceNameOf } from '../../csr/request-name.ts'
 import { type ExitCode, exitCodes } from '../../errors/codes.ts'
 import { renderRequestList } from '../../output/csr-list.ts'
@@ -55,10 +55,7 @@ v1beta1 is enabled. They need no approval. kube-controller-manager deletes each 
     denied: booleanFlag('only denied requests'),
     issued: booleanFlag('only requests with an issued certificate'),
     ...clusterFlags,
-    output: formatFlag(
-      ['text', 'json', 'yaml', 'name'],
-      'output format; name prints kind and name for pipelines, as in kubectl',
-    ),
+    ...listFlags(['name'], 'name: names for kubectl'),
   }
 
   protected override async perform(): Promise<ExitCode> {

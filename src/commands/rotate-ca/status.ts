@@ -1,6 +1,6 @@
 import { RotationCommand } from '../../app/rotate-ca/command.ts'
 import { rotationPlaceFlags, rotationSettingsFlags } from '../../app/rotate-ca/flags.ts'
-import { clusterExits, formatFlag, reportFormats } from '../../cli/flags.ts'
+import { clusterExits, listFlags } from '../../cli/flags.ts'
 import { type ExitCode, exitCodes } from '../../errors/codes.ts'
 
 const { waive, ca } = rotationSettingsFlags
@@ -34,10 +34,7 @@ their age. This command writes nothing and does not repeat checks. To repeat the
     ca,
     waive,
     ...rotationPlaceFlags,
-    output: formatFlag(
-      [...reportFormats, 'html'],
-      'output format; html is one file without scripts or network access',
-    ),
+    ...listFlags(['html'], 'html: one file without scripts or network access'),
   }
 
   protected override async perform(): Promise<ExitCode> {
