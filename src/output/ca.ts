@@ -35,11 +35,11 @@ export function renderAuthority({ action, certificate, caPin, files }: Authority
     ['key', keyText(certificate.publicKey)],
     ['below it', limit === undefined ? '' : limit === 0 ? 'no further CA' : `up to ${limit} CAs`],
     ['serial', certificate.serialNumber],
-    ['CA pin', caPin],
+    ['CA cert hash', caPin],
     ['certificate', files.certificate],
     ['private key', files.key],
-    ['before it', files.backup],
-    ['ledger', files.ledger],
+    ['backup', files.backup],
+    ['issuance log', files.ledger],
   ])
 }
 
@@ -62,7 +62,7 @@ export function renderSigning({ ca, usages, certificates, files }: SigningReport
     fieldLines(wholeWidth, [
       ['usages', usages.join(', ')],
       [certificates.length === 1 ? 'certificate' : 'certificates', files.certificates],
-      ['ledger', files.ledger],
+      ['issuance log', files.ledger],
     ]),
   ])
 }

@@ -326,15 +326,15 @@ describe('it is refused', () => {
   test.for<
     [rule: string, content: string | Uint8Array, role: InputRole, code: string, message: string | RegExp]
   >([
-    ['when it is empty', '', 'roots', 'KCERT_USAGE', 'in holds no certificate'],
-    ['when it is something else', 'hello', 'roots', 'KCERT_USAGE', 'in holds no certificate'],
-    ['when it is a key', admin.keyPem, 'roots', 'KCERT_USAGE', 'in holds no certificate'],
+    ['when it is empty', '', 'roots', 'KCERT_USAGE', 'in contains no certificate'],
+    ['when it is something else', 'hello', 'roots', 'KCERT_USAGE', 'in contains no certificate'],
+    ['when it is a key', admin.keyPem, 'roots', 'KCERT_USAGE', 'in contains no certificate'],
     [
       'when the manifest has none',
       '{"kind":"Secret","data":{}}',
       'leaf',
       'KCERT_USAGE',
-      'in holds no certificate',
+      'in contains no certificate',
     ],
     [
       'when the leaf is damaged, even if a sound certificate follows',
@@ -403,7 +403,7 @@ describe('it is refused', () => {
     const error = await refusal(kubeconfig(user, ''), 'leaf')
     expect(error).toMatchObject({
       code: 'KCERT_PAIR_UNFIT',
-      message: 'in: client-key-data is not the key of user u: client-certificate-data',
+      message: 'in: client-key-data does not match the certificate of user u: client-certificate-data',
     })
     expect(JSON.stringify([error.message, error.why, error.next])).not.toContain(base64(other.keyPem))
   })
@@ -444,8 +444,8 @@ describe('it is refused', () => {
       'a keystore',
       Buffer.of(0x30, 9, 2, 1, 3, 0x30, 4, 5, 0, 5, 0),
       {},
-      'what it holds needs its password, and Kubernetes reads none',
-      'write its certificates as PEM, and verify those: openssl pkcs12 -nokeys -in in -out FILE.pem',
+      'Kubernetes components do not read keystores; extract the certificates as PEM, and verify these',
+      'openssl pkcs12 -nokeys -in in -out in.pem',
       'in is a PKCS#12 keystore',
     ],
     [
@@ -534,7 +534,7 @@ describe('it is refused', () => {
       'a relative file of standard input',
       kubeconfig('', 'certificate-authority: ca.crt'),
       {},
-      'the path is relative, and the kubeconfig came from no file',
+      'the path is relative, and the kubeconfig is not a file',
       'name the kubeconfig by its path',
       'in refers to ca.crt, which cannot be read',
     ],
@@ -542,7 +542,7 @@ describe('it is refused', () => {
       "another certificate's key",
       kubeconfig(`${leafData}, client-key-data: ${base64(client('bob', ca).keyPem)}`, ''),
       { role: 'leaf' },
-      'a client with this file gets no TLS connection, whoever signed its certificate',
+      'clients with this file cannot establish a TLS connection',
       inspect,
     ],
   ])(

@@ -152,13 +152,13 @@ function malformed({ source, entry, reason, next }: UnreadableCertificate): Kcer
 
 function keystore(source: string): KcertError {
   return new KcertError('KCERT_USAGE', `${source} is a PKCS#12 keystore`, {
-    why: 'what it holds needs its password, and Kubernetes reads none',
-    next: commandLine`write its certificates as PEM, and verify those: openssl pkcs12 -nokeys -in ${source} -out FILE.pem`,
+    why: 'Kubernetes components do not read keystores; extract the certificates as PEM, and verify these',
+    next: commandLine`openssl pkcs12 -nokeys -in ${source} -out ${`${source}.pem`}`,
   })
 }
 
 function noCertificate(source: string, why: string): KcertError {
-  return new KcertError('KCERT_USAGE', `${source} holds no certificate`, {
+  return new KcertError('KCERT_USAGE', `${source} contains no certificate`, {
     why,
     next: commandLine`kcert inspect ${source}`,
   })
@@ -243,10 +243,14 @@ function checkKey(
 ): void {
   const key = publicKeyOf(material, source, readReferencedFile)
   if (key === undefined || key === certificate.publicKey.sha256) return
-  throw new KcertError('KCERT_PAIR_UNFIT', `${source.name}: ${material.field} is not the key of ${entry}`, {
-    why: 'a client with this file gets no TLS connection, whoever signed its certificate',
-    next: commandLine`kcert inspect ${source.name}`,
-  })
+  throw new KcertError(
+    'KCERT_PAIR_UNFIT',
+    `${source.name}: ${material.field} does not match the certificate of ${entry}`,
+    {
+      why: 'clients with this file cannot establish a TLS connection',
+      next: commandLine`kcert inspect ${source.name}`,
+    },
+  )
 }
 
 function publicKeyOf(
@@ -272,7 +276,7 @@ function bytesOf(
   const read = path === undefined ? undefined : readReferencedFile(path)
   if (read !== undefined && 'bytes' in read) return read.bytes
   throw new KcertError('KCERT_FILE_UNREADABLE', `${source.name} refers to ${file}, which cannot be read`, {
-    why: read?.detail ?? 'the path is relative, and the kubeconfig came from no file',
+    why: read?.detail ?? 'the path is relative, and the kubeconfig is not a file',
     next: path === undefined ? 'name the kubeconfig by its path' : commandLine`ls -l ${path}`,
   })
 }

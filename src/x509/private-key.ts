@@ -116,6 +116,7 @@ function importKey(der: Uint8Array, type: 'pkcs1' | 'sec1' | 'pkcs8'): KeyObject
 // What cannot be converted, for no program of Kubernetes reads such a key in any form.
 function unsupported(what: string): KcertError {
   return new KcertError('KCERT_KEY_UNSUPPORTED', `${what} is not supported`, {
-    next: 'make a new key, of RSA, ECDSA P-256 to P-521 or Ed25519: kcert key generate --out FILE',
+    why: 'Kubernetes supports RSA, ECDSA P-256 to P-521 and Ed25519; generate a new key',
+    next: 'kcert key generate --out new.key',
   })
 }

@@ -4,44 +4,43 @@ import type { GoRefusal } from './path.ts'
 
 export type Chain = readonly Certificate[]
 
-/** Why a chain is refused. docs/ list this table; the codes are part of the JSON contract. */
+/** Why a chain is not trusted. docs/refusals.md lists this table; the codes are part of the JSON contract. */
 export const refusalCodes = {
-  CERT_EXPIRED: 'A certificate of the chain is past its notAfter.',
-  CERT_NOT_YET_VALID: 'A certificate of the chain is before its notBefore, or a clock is wrong.',
-  CRITICAL_EXTENSION_UNKNOWN: 'A certificate has a critical extension that Go does not know.',
-  HOST_NAME_MISMATCH: 'The leaf is not valid for the name that was asked for.',
-  LEAF_SELF_SIGNED: 'The leaf signed itself and is not among the roots.',
-  ROOT_NOT_TRUSTED: 'The chain ends in a root that is not among the roots given.',
-  ISSUER_UNKNOWN:
-    'There is no certificate of the issuer, neither among the roots nor among the intermediates.',
+  CERT_EXPIRED: 'A certificate of the chain has expired.',
+  CERT_NOT_YET_VALID: 'A certificate of the chain is not valid yet, or a clock is wrong.',
+  CRITICAL_EXTENSION_UNKNOWN: 'A certificate has a critical extension that Go does not support.',
+  HOST_NAME_MISMATCH: 'The leaf is not valid for the requested name.',
+  LEAF_SELF_SIGNED: 'The leaf is self-signed and not among the roots.',
+  ROOT_NOT_TRUSTED: 'The chain ends in a CA that is not among the given roots.',
+  ISSUER_UNKNOWN: 'The certificate of the issuer is neither among the roots nor among the intermediates.',
   ISSUER_KEY_OTHER:
-    'A CA of the right name is there, but another key made the signature: mostly the CA from before or after a rotation.',
-  SIGNATURE_WEAK: 'A certificate is signed with SHA-1 or MD5, which Go refuses.',
-  SIGNATURE_UNSUPPORTED: 'A certificate is signed by an algorithm that Go does not know.',
+    'A CA with the right name was found, but the signature is by another key: usually of the CA before or after a rotation.',
+  SIGNATURE_WEAK: 'A certificate is signed with SHA-1 or MD5, which Go rejects.',
+  SIGNATURE_UNSUPPORTED: 'A certificate is signed with an algorithm that Go does not support.',
   ISSUER_KEY_UNSUPPORTED:
-    "An issuer's key is one that Go does not use, such as RSA below 1024 bits, or above 8192 bits in a CA that is sent.",
+    'Go does not support the key of an issuer, such as RSA below 1024 bits, or above 8192 bits in a CA that is sent.',
   LEAF_KEY_UNSUPPORTED:
-    "The chain is valid, but TLS in Go does not use the leaf's own key: RSA below 1024 or above 8192 bits, DSA, ML-DSA before Kubernetes 1.38.",
-  ISSUER_NOT_CA: 'A certificate signed another, but its basic constraints do not say that it is a CA.',
+    "The chain is valid, but TLS in Go does not support the leaf's key: RSA below 1024 or above 8192 bits, DSA, ML-DSA before Kubernetes 1.38.",
+  ISSUER_NOT_CA: 'A certificate signed another, but it is not a CA by its basic constraints.',
   ISSUER_MAY_NOT_SIGN: 'A CA signed a certificate, but its key usage lacks keyCertSign.',
-  PATH_LENGTH_EXCEEDED: 'A CA allows fewer intermediates below it than the chain has.',
+  PATH_LENGTH_EXCEEDED: 'The path length of a CA allows fewer intermediates than the chain has.',
   USAGE_WRONG: 'The extended key usage of a certificate of the chain does not allow the purpose.',
   NAME_NOT_ALLOWED: 'The name constraints of a CA forbid a name of a certificate below it.',
-  POLICY_NOT_MET: 'A CA demands a certificate policy, and none holds for the whole chain.',
-  TOO_MANY_CANDIDATES: 'Go gives up after 100 candidates for issuers.',
+  POLICY_NOT_MET: 'A CA requires a certificate policy, and none is valid for the whole chain.',
+  TOO_MANY_CANDIDATES: 'Go gives up after 100 possible issuers.',
   USER_UID_INVALID:
-    'The client certificate has two user UIDs, or an empty one: an API server answers 401 (since Kubernetes 1.33).',
+    'The client certificate has two user UIDs, or an empty one: API servers respond with 401 (since Kubernetes 1.33).',
 } as const
 
 export type RefusalCode = keyof typeof refusalCodes
 
 export interface Refusal {
   readonly code: RefusalCode
-  /** The certificate at fault. */
+  /** The certificate that is the cause. */
   readonly certificate: Certificate
   /** The certificate that was tried as its issuer and does not fit, or the one below it for which it was tried. */
   readonly other?: Certificate
-  /** The certificates from the leaf to the one where the search ended, or the chain that was judged. */
+  /** The certificates from the leaf to the one where the search ended, or the chain that was verified. */
   readonly chain: Chain
   readonly violation?: ConstraintViolation
   /** What Go's own error is about. */

@@ -260,7 +260,7 @@ test('a renewed CA goes to another file only if nothing is there, or with --forc
   expect(inFolder(at)(renew).exit).toBe(0)
   expect(readFileSync(join(at, 'ca.pem'), 'utf8')).toBe(before)
   expect(inFolder(at)(renew).exit).toBe(5)
-  expect(inFolder(at)([...renew, '--force']).stdout).toMatch(/^before it {4}new\.pem\.\d{8}T\d{6}Z\.bak$/m)
+  expect(inFolder(at)([...renew, '--force']).stdout).toMatch(/^backup {8}new\.pem\.\d{8}T\d{6}Z\.bak$/m)
 })
 
 test("openssl's CA is renewed under openssl's eyes; what names its serial number is refused under the new one, as announced", () => {

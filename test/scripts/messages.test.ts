@@ -98,7 +98,7 @@ test.each([
   [
     ['csr', 'create', '--cn', 'x', '--key', 'koblitz.key'],
     3,
-    'koblitz.key: EC key on curve secp256k1 is not supported\nnext: make a new key, of RSA, ECDSA',
+    'koblitz.key: EC key on curve secp256k1 is not supported\nwhy: Kubernetes supports RSA, ECDSA',
   ],
   [
     ['csr', 'create', ...user, '--signer', 'kubernetes.io/bogus', '-o', 'manifest'],

@@ -258,7 +258,7 @@ describe('bad input is told with what, why and next', () => {
       'a key',
       ['server.crt', '--roots', 'ca.key'],
       2,
-      /^KCERT_USAGE: ca\.key holds no certificate\nwhy: .*\nnext: kcert inspect/,
+      /^KCERT_USAGE: ca\.key contains no certificate\nwhy: .*\nnext: kcert inspect/,
     ],
     [
       'broken PEM',
@@ -362,7 +362,7 @@ describe('wrong usage is said as such:', () => {
   test('a keystore is no certificate', () => {
     const pfx = Buffer.from('30820010020103300b06092a864886f70d010701', 'hex')
     expect(complaint(['a.p12', '--roots', 'ca.crt'], { 'a.p12': pfx })).toBe(
-      'KCERT_USAGE: a.p12 is a PKCS#12 keystore\nwhy: what it holds needs its password, and Kubernetes reads none\nnext: write its certificates as PEM, and verify those: openssl pkcs12 -nokeys -in a.p12 -out FILE.pem\n',
+      'KCERT_USAGE: a.p12 is a PKCS#12 keystore\nwhy: Kubernetes components do not read keystores; extract the certificates as PEM, and verify these\nnext: openssl pkcs12 -nokeys -in a.p12 -out a.p12.pem\n',
     )
   })
 
