@@ -250,7 +250,7 @@ echo '${pid} (kubelet) S 1 1 1 0 -1 4194560 1 1 1 1 1 1 1 1 20 0 1 0 ${(100_000 
     systemctl(`rm -r ${root}/proc/7${process_(8, 1)}`)
     expect(run(shell, script, root, env)).toMatchObject({
       status: 0,
-      stdout: expect.stringContaining('kubelet runs anew'),
+      stdout: expect.stringContaining('kubelet restarted'),
     })
     expect(run(shell, script, root, env)).toMatchObject({ status: 0 })
     expect(readFileSync(asked, 'utf8').match(/restart -- kubelet.service/g)).toHaveLength(2)
@@ -307,7 +307,7 @@ test.each(shells)('%s: no name in a change or a fact is run, whatever is in it',
       env,
     })
     expect([status, stderr]).toEqual([0, ''])
-    expect(stdout).toContain(`from the machine with kcert.yaml: ${word}`)
+    expect(stdout).toContain(`on the machine with kcert.yaml: ${word}`)
     expect(readdirSync(script).filter((name) => name.includes('INJ'))).toEqual([])
   }
   for (const name of hostile) {

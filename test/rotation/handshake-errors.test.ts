@@ -98,7 +98,7 @@ test('where the log shows nothing the numbers are compared, and that is said', a
   louder.clients.failing.push(oldOnly)
   await expect(louder.run(11)).rejects.toMatchObject({
     code: 'KCERT_ROTATION_GATE',
-    why: expect.stringContaining('only their number is compared'),
+    why: expect.stringContaining('kcert compares only their number'),
   })
 })
 
@@ -148,7 +148,7 @@ test('a client that trusts the old CA alone stops phase 12 at the first API serv
     scene.journal.text.split('\n').filter((line) => /"intent".*apiserver\.crt \(certificates\)/.test(line))
   await expect(scene.run(12)).rejects.toMatchObject({
     code: 'KCERT_ROTATION_GATE',
-    message: 'not proven: handshake errors cp1/kube-apiserver',
+    message: 'not verified: handshake errors cp1/kube-apiserver',
     why: expect.stringContaining('to accept the risk for one: --waive 192.0.2.250'),
   })
   expect(alone()).toHaveLength(1)

@@ -95,9 +95,10 @@ test('phase 12 is refused while a handler still serves a certificate of the old 
   const scene = new Scene(small)
   await scene.runAll(1, 11)
   scene.cluster.reissueHandlers(scene.cluster.oldCa)
-  const { message, next } = await stop(scene.run(12))
+  const { message, why, next } = await stop(scene.run(12))
   expect(message).toContain('service/default/agg still serves a certificate of the old CA')
-  expect(next).toContain('--waive service/default/agg')
+  expect(why).toContain('--waive service/default/agg')
+  expect(next).toBe('kcert rotate-ca verify')
 })
 
 test('a node that cannot be reached stops the phase, and it goes on when the node is back', async () => {

@@ -105,7 +105,7 @@ test('a pod with two files is one pod, and both files count', async () => {
     { at: `Pod ${pod!.id} (ClusterTrustBundle)`, what: 'has the old CA' },
   ])
   expect(planned(4, on).rolled).toEqual([pod!.workload])
-  expect(phaseNumbered(12).remarks!(on.observed, target)[0]).toMatch(/^1 pods know both CAs/)
+  expect(phaseNumbered(12).remarks!(on.observed, target)[0]).toMatch(/^1 pod keeps both CAs/)
 })
 
 test('a pod that mounts a bundle by name is refused before the bundle goes, unless it is waived', async () => {

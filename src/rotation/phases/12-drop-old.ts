@@ -68,7 +68,7 @@ export const dropOld = definePhase('drop-old', {
     if (change !== undefined && target.reason !== 'compromise') {
       const holding = observed.pods.filter(({ volume }) => volume?.trust.includes(change.newCa.digest))
       const count = new Set(holding.map(({ uid }) => uid)).size
-      yield `${count} pods keep both CAs until their next restart; no server uses a certificate of the old CA`
+      yield `${count} ${count === 1 ? 'pod keeps' : 'pods keep'} both CAs until the next restart; no server uses a certificate of the old CA`
     }
     // Before that they are refused.
     yield* target.isDropping ? storedRemarks(observed, target) : unreadRemarks(observed)
