@@ -101,8 +101,8 @@ const faults: readonly Fault[] = [
     },
     cures: () => {},
     code: 'KCERT_ROTATION_DRIFT',
-    what: /^cp1:\/etc\/kubernetes\/manifests\/kube-controller-manager.yaml is not what it was/,
-    why: /somebody else/,
+    what: /^cp1:\/etc\/kubernetes\/manifests\/kube-controller-manager.yaml changed since kcert planned$/,
+    why: /another program or person/,
   },
 ]
 
