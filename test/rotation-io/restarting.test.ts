@@ -147,8 +147,7 @@ test('a log that cannot be read fails the restart, by its name, and says how to 
   await expect(restartScheduler(() => undefined)).rejects.toMatchObject({
     code: 'KCERT_ROTATION_GATE',
     message: 'the log of cp1/kube-scheduler cannot be read',
-    why: expect.stringContaining('/var/log/pods/x/0.log cannot be read'),
-    next: expect.stringContaining('--waive cp1/kube-scheduler'),
+    why: expect.stringMatching(/^\/var\/log\/pods\/x\/0\.log cannot be read; .*--waive cp1\/kube-scheduler$/),
   })
 }, 60_000)
 
