@@ -512,7 +512,7 @@ describe('names, hosts and times of the text go into the commands', () => {
     const refusedAt = (now: string): string =>
       `certificate has expired or is not yet valid: current time ${now} is after 2026-11-20T02:00:00+02:00`
     expect(explain(refusedAt('2026-11-23T00:00:00Z')).errors[0]?.means).toBe(
-      'the certificate of the server, or a CA above it, ended on 2026-11-20T00:00:00Z, 3 days before the clock of whoever refused it',
+      'the certificate of the server, or its CA, expired on 2026-11-20T00:00:00Z, 3 days before the time on the verifying side',
     )
     expect(explain(refusedAt('2099-01-01T00:00:00Z')).errors[0]?.causes[0]).toMatchObject({
       id: 'clock-ahead',
@@ -604,7 +604,7 @@ describe('texts as they are pasted', () => {
     expect(idsOf('connection refused\nremote error: tls: internal error')).toEqual(['alert-internal-error'])
   })
 
-  test('of unknown words it is said whether they speak of certificates at all', () => {
+  test('says of an unknown message whether it is about certificates', () => {
     const { errors, subject, next } = explain('x509: the moon is full')
     expect({ errors, subject }).toEqual({ errors: [], subject: 'certificates' })
     expect(next.map(({ command }) => command)).toContain('kcert probe --api-servers')
@@ -642,7 +642,7 @@ describe('texts as they are pasted', () => {
       expect(explain(text).errors.map((error) => error.times)).toEqual([times])
   })
 
-  test('octets that are no text at all', () => {
+  test('bytes that are not text', () => {
     const octets = new TextDecoder('latin1').decode(
       Uint8Array.from({ length: 100_000 }, (_, i) => (i * i) >> 3),
     )
@@ -684,7 +684,7 @@ test.each([
   expect(explain(text).errors[0]?.found.node).toBe(node)
 })
 
-test('a name that is an address is asked for as one', () => {
+test('requests an address in the name as an IP address', () => {
   expect(commandsOf('No subject alternative names present https://10.0.0.5:6443/api')).toContainEqual(
     expect.stringMatching(/^kcert csr create --cn 10\.0\.0\.5 --ip 10\.0\.0\.5 /),
   )

@@ -15,9 +15,9 @@ const sentences: Readonly<Record<string, readonly string[]>> = {
   asked: ['{name}', 'the name that was used'],
   someFile: ['{file}', 'a file of certificates or a key'],
   ended: [
-    'ended on {notAfter}, {late} before the clock of whoever refused it',
-    'ended on {notAfter}',
-    'has ended',
+    'expired on {notAfter}, {late} before the time on the verifying side',
+    'expired on {notAfter}',
+    'expired',
   ],
   kubeletCalled: [
     'if at=kubelet: {kubeletEndpoint} is the port of a kubelet',
@@ -25,7 +25,7 @@ const sentences: Readonly<Record<string, readonly string[]>> = {
   ],
   etcdCalled: [
     'if at=etcd: {etcdEndpoint} is a port of etcd',
-    'if at=etcd: the text is of etcd, or of one that calls it',
+    'if at=etcd: the text is from etcd or a client of etcd',
   ],
   /** Where programs that call servers outside of the cluster keep the CAs for it. */
   placeOfCa: [

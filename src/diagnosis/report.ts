@@ -70,20 +70,20 @@ export const errorExplanationSchema = v.object({
     v.array(
       v.object({
         id: v.string(),
-        words: text('as they stand in the text, and nothing around them'),
+        words: text('the known message in the text, without the text around it'),
         line: described(v.number(), 'of the text, counted from 1'),
-        times: described(v.number(), 'how often it stands there'),
+        times: described(v.number(), 'how often the text contains it'),
         means: v.string(),
-        found: described(foundSchema, 'what stands around the words'),
+        found: described(foundSchema, 'facts in the text around the message'),
         causes: described(v.array(causeSchema), 'the likeliest first'),
       }),
     ),
-    'empty when kcert knows none of the words',
+    'empty if kcert knows no message in the text',
   ),
   subject: v.optional(
     described(
       v.picklist(['certificates', 'other']),
-      'where no error was recognised: whether anything in the text speaks of certificates, TLS or identity',
+      'if no error was recognised: whether the text is about certificates, TLS or identity',
     ),
   ),
   next: described(

@@ -5,7 +5,7 @@ import { checksOf } from './table.ts'
 const ourSubject =
   /x509|\bTLS\b|\bSSL\b|certificat|\bcerts?\b|handshake|\bPEM\b|\bCSRs?\b|\bCAs?\b|kubeconfig|credential|authenti|unauthorized|\btokens?\b|private key|auth plugin|keystore|truststore/i
 
-/** True when a text speaks of certificates, TLS or identity at all. */
+/** True if a text is about certificates, TLS or identity. */
 export function isAboutCertificates(text: string): boolean {
   return ourSubject.test(text)
 }
@@ -13,23 +13,23 @@ export function isAboutCertificates(text: string): boolean {
 /** Returns what to do about a text that is about something else. */
 export function otherSubject(): Check[] {
   return [
-    { command: 'kcert probe --all', shows: 'all ok: then certificates are not behind it either' },
+    { command: 'kcert probe --all', shows: 'if all are ok: certificates are not the cause' },
     {
       command: 'kcert explain-error --help',
       shows:
-        'what kcert knows. What was pasted may be the end of a longer story: paste the log from its beginning, or that of the other side (journalctl -u kubelet, kubectl logs -n kube-system, kubectl describe)',
+        'the messages that kcert knows. Paste more of the log, or the log of the other side (journalctl -u kubelet, kubectl logs -n kube-system, kubectl describe)',
     },
   ]
 }
 
 const forUnknownErrors = `
-{probe} # what is served, by whom it is trusted, and whom it lets in
-if endpoint: {inspect} # the chain that the server sends, with every problem of it
-kcert inspect /etc/kubernetes /var/lib/kubelet/pki # on a node: everything there that has expired or does not fit
-kcert explain-error --help # what kcert knows; the log of the other side often says more than the side that was refused: journalctl -u kubelet, kubectl logs -n kube-system
+{probe} # the served certificate, its trust and client authentication
+if endpoint: {inspect} # the chain that the server sends, with its problems
+kcert inspect /etc/kubernetes /var/lib/kubelet/pki # on a node: what expired or does not match there
+kcert explain-error --help # the messages that kcert knows; the log of the side that rejects often says more: journalctl -u kubelet, kubectl logs -n kube-system
 `
 
-/** Returns what to do about an error that no rule knows: look at what is served, at what lies there, and ask for better words. */
+/** Returns the checks for an error that no rule knows: the served certificate, the files of the node, and other logs. */
 export function unknownError(found: Found): Check[] {
   return checksOf(forUnknownErrors.trim().split('\n'), found)
 }

@@ -35,7 +35,7 @@ function causeLines({ id, detail, evidence, checks }: Cause, number: number, vie
     ...rest,
     ...(evidence === undefined
       ? []
-      : indentedLines(`the text speaks for it: ${evidence}`, '   ', view).map((line) =>
+      : indentedLines(`evidence in the text: ${evidence}`, '   ', view).map((line) =>
           paint.status.warning(line),
         )),
     ...checkLines(checks, '   ', view),
@@ -52,11 +52,11 @@ function checkLines(checks: readonly Check[], indent: string, view: View): strin
 
 function unknownLines(subject: ErrorExplanation['subject'], { width, paint }: View): string[] {
   return [
-    paint.heading('kcert knows none of the words of this text'),
+    paint.heading('kcert knows no message in this text'),
     ...wrapped(
       subject === 'other'
-        ? 'Nothing in it speaks of certificates, TLS or identity, so that most likely something else is wrong. What to look at:'
-        : 'It speaks of certificates, TLS or identity in words that nobody has told kcert of yet. What to look at:',
+        ? 'The text is not about certificates, TLS or identity, so the cause is probably something else. To check:'
+        : 'The text is about certificates, TLS or identity, but kcert does not know the message. To check:',
       width,
     ),
   ]

@@ -1,15 +1,13 @@
 // Files that hold something else than the program that reads them wants.
 
 export const files = `
-# signing-file-not-single: kube-controller-manager signs with one certificate, and --cluster-signing-cert-file
-  holds several: it does not start
+# signing-file-not-single: kube-controller-manager signs with one certificate, but --cluster-signing-cert-file contains several: it does not start
 > expected 1 certificate, found | csr-controller::
-- bundle-as-signing-file: a bundle of old and new CA was put where the signing certificate stands: during a
-  rotation root-ca-file takes a bundle, the signing file never
+- bundle-as-signing-file: a bundle of old and new CA was put into the signing file: during a rotation root-ca-file may be a bundle, the signing file never
   $ kcert inspect /etc/kubernetes/pki/ca.crt # CA_FILE_NOT_SINGLE
-  $ kcert rotate-ca status # in which phase the rotation stands, and what is open
+  $ kcert rotate-ca status # the phase of the rotation, and what is incomplete
 
-# not-pem: a file that should hold a certificate or key in PEM holds something else
+# not-pem: a file does not contain a certificate or key in PEM
 > failed to find any PEM data in certificate input | failed to find any PEM data in key input
 > failed to find certificate PEM data in certificate input
 > PEM block in certificate input after skipping PEM blocks | in key input after skipping PEM blocks
@@ -20,46 +18,40 @@ export const files = `
 > illegal base64 data at input byte | error decoding certificate PEM block
 > error decoding private key PEM block | failed to append ca cert to pool | Could not read certificate from
 > Could not read private key from | unable to load Private Key | [SSL] PEM lib
-- wrong-content: the file is empty, is DER or PKCS#12, has the key where the certificate should be, or is
-  base64 twice over (a Secret whose data was encoded by hand)
-  $ kcert inspect {certificateOrFile} # what is in it: NOTHING_FOUND, NOT_PLAIN_PEM or PEM_BLOCK_BAD
-- key-encrypted: the private key is encrypted; Kubernetes reads none that are
+- wrong-content: the file is empty, is DER or PKCS#12, has the key where the certificate should be, or is base64-encoded twice (a Secret whose data was encoded by hand)
+  $ kcert inspect {certificateOrFile} # its content: NOTHING_FOUND, NOT_PLAIN_PEM or PEM_BLOCK_BAD
+- key-encrypted: the private key is encrypted; Kubernetes does not read encrypted keys
   $ kcert inspect {certificateOrFile} # an encrypted key
 
-# ca-bundle-invalid: the API server does not take a webhook, APIService or CRD: its caBundle is no PEM
+# ca-bundle-invalid: the API server rejects a webhook, APIService or CRD: its caBundle is not PEM
 > caBundle: Invalid value
-- ca-bundle-not-pem: caBundle is base64 of PEM, once; it is empty, encoded twice, or still the placeholder of
-  a template
-  $ kcert inspect MANIFEST.yaml # what its caBundle holds
+- ca-bundle-not-pem: caBundle must be base64 of PEM; it is empty, encoded twice, or still the placeholder of a template
+  $ kcert inspect MANIFEST.yaml # the content of its caBundle
 
-# tls-secret-incomplete: the API server does not take a Secret of type kubernetes.io/tls: it needs tls.crt and
+# tls-secret-incomplete: the API server rejects a Secret of type kubernetes.io/tls: it needs tls.crt and
   tls.key, both in PEM
 > data[tls.crt]: Required value | data[tls.key]: Required value | data[tls.crt]: Invalid value
 > data[tls.key]: Invalid value
 - key-missing-or-misnamed: the two have other names in it (cert.pem), or one is missing
-  $ kcert inspect SECRET.yaml # what it holds, and whether both belong together
+  $ kcert inspect SECRET.yaml # its content, and whether both match
 
 # keystore-not-opened: a keystore (PKCS#12) or an encrypted key was not opened
 > keystore password was incorrect | mac verify failure | pkcs12: decryption password incorrect
 > pkcs12: expected exactly | x509: decryption password incorrect | no DEK-Info header in block | bad decrypt
 > digital envelope routines::unsupported | digital envelope routines:EVP_DecryptFinal
 > Unsupported algorithm, Algorithm (RC2
-- password-or-encryption: the password is another one, ends with a newline that was not meant, or the file is
-  encrypted as of old (RC2, 3DES), which OpenSSL 3 and Node of today no longer open
-  $ kcert inspect KEYSTORE.p12 --password-file PASSWORD # what is in it, old encryptions too: then it is the
-    program and not the password
+- password-or-encryption: the password is another one, ends with a newline that was not meant, or the file uses an old encryption (RC2, 3DES), which OpenSSL 3 and current Node.js do not open
+  $ kcert inspect KEYSTORE.p12 --password-file PASSWORD # its content, also with old encryptions: then the cause is the program, not the password
 
-# key-unsupported: a key is of a kind that this program does not use
+# key-unsupported: this program does not support the key type
 > contains an unsupported type of public key | containing RSA key larger than
 > x509: unsupported elliptic curve | x509: unsupported public key | x509: unknown public key algorithm
 > contained private key of unknown type | private key of unknown type
 > tls: unsupported certificate: private key is | unsupported private key type
-- unusual-key: DSA, Ed448, secp256k1, an RSA key of more than 8192 bits, or Ed25519 where the other side knows
-  it not: RSA 2048 and ECDSA P-256 are taken everywhere
-  $ kcert inspect {certificateOrFile} -o wide # the kind and length of the key
+- unusual-key: DSA, Ed448, secp256k1, an RSA key of more than 8192 bits, or Ed25519 where the other side does not support it: RSA 2048 and ECDSA P-256 work everywhere
+  $ kcert inspect {certificateOrFile} -o wide # type and length of the key
 
-# file-not-read generic: {someFile} is not there, may not be read by this
-  user, or holds something else
+# file-not-read generic: {someFile} does not exist, cannot be read by this user, or has wrong content
 > unable to read client-cert | unable to read client-key | unable to read certificate-authority
 > unable to load root certificates | error setting certificate verify locations
 > error setting certificate file | unable to set private key file | could not load PEM client certificate
@@ -69,31 +61,28 @@ export const files = `
 > missing client certificate | error creating self-signed certificates
 > the trustAnchors parameter must be non-empty
 - ca-key-elsewhere if caKey: the CA is kept elsewhere on purpose (an external CA), or the key was not copied
-  when this control plane joined: nothing is issued here without it
+  when this control plane joined: nothing can be issued here without it
   ! {caKey} is the key of a CA
   $ kcert inspect /etc/kubernetes/pki # the CAs without a key; another control plane may have it
   $ kcert csr create --kubeadm all --node-name NODE --advertise-address ADDRESS --cert-dir requests --kubeconfig-dir requests # makes
-    a request for every certificate of kubeadm, for whoever holds the key
-- secret-not-mounted if podFile: the Secret is not there yet, has other names in it than tls.crt and tls.key,
-  or is mounted elsewhere: cert-manager has not issued it, or a job that makes it did not run
+    a request for every kubeadm certificate, for the owner of the key
+- secret-not-mounted if podFile: the Secret does not exist yet, has keys other than tls.crt and tls.key, or is mounted elsewhere: cert-manager has not issued it, or a job that creates it did not run
   ! {podFile} is where pods have a Secret mounted
-  $ kcert inspect --cluster --only problem # Secrets that are empty or do not fit
-- missing-or-closed: the path is wrong or relative to another folder, the file belongs to root, or it is a
-  link that leads nowhere (kubelet-client-current.pem of a kubelet that never got a certificate)
+  $ kcert inspect --cluster --only problem # Secrets that are empty or do not match
+- missing-or-closed: the path is wrong or relative to another folder, the file belongs to root, or it is a dangling link (kubelet-client-current.pem of a kubelet that never got a certificate)
   $ kcert inspect {certificateOrFile} # does not exist, permission denied, or what is in it
   $ kcert inspect {kubeconfig} # KUBECONFIG_FILE_UNREADABLE, with the path
 
-# file-not-read generic if keyOrCertificate: {someFile} is not there, may
-  not be read by this user, or holds something else
+# file-not-read generic if keyOrCertificate: {someFile} does not exist, cannot be read by this user, or has wrong content
 > no such file or directory | permission denied
 - ca-key-elsewhere, secret-not-mounted, missing-or-closed
 
-# malformed: a certificate or key is damaged, or is written in a way that Go does not read
+# malformed: a certificate or key is damaged, or has an encoding that Go does not read
 > x509: malformed | x509: invalid | x509: negative serial number | x509: trailing data | x509: failed to parse
 > x509: certificate contains duplicate extensions | x509: RSA modulus is not | x509: missing ASN.1 contents
 > x509: internal error: cannot parse | tls: failed to parse certificate | tls: failed to parse private key
 > asn1: structure error | asn1: syntax error
-- damaged-or-unusual: it was cut off, changed by an editor, or made by a program that does not keep to DER
+- damaged-or-unusual: it was cut off, changed by an editor, or created by a program that violates DER
   $ kcert inspect {certificateOrFile} # CERT_UNREADABLE with the field and its offset; the other certificates of the file
     are read
 `

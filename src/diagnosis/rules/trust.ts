@@ -1,29 +1,23 @@
 // A chain that leads to no CA that the one who looks at it trusts, for each that is called.
 
 export const trust = `
-# client-certificate-unknown-authority if side=server: a server refuses the certificate of a client: none of
-  its client CAs signed it
+# client-certificate-unknown-authority if side=server: a server rejects the certificate of a client: none of its client CAs signed it
 > certificate signed by unknown authority | certificate is not trusted
 > client SSL certificate verify error: (18:self-signed certificate
 > client SSL certificate verify error: (18:self signed certificate
 > client SSL certificate verify error: (20:unable to get local issuer certificate
 > client SSL certificate verify error: (21:unable to verify the first certificate
-- client-of-old-ca: a client shows a certificate that another CA signed: of another cluster, or of the CA
-  before a rotation that has dropped it
-  ! "{candidate}" is trusted and did not sign it: same name, another key
-  $ if clientCa=/etc/kubernetes/pki/ca.crt: kcert rotate-ca verify # who still presents a certificate of the
-    old CA
+- client-of-old-ca: a client presents a certificate of another CA: that of another cluster, or one that a CA rotation removed
+  ! "{candidate}" is trusted but did not sign it: same name, another key
+  $ if clientCa=/etc/kubernetes/pki/ca.crt: kcert rotate-ca verify # clients that still present a certificate of the old CA
   $ if clientCa!=/etc/kubernetes/pki/ca.crt: kcert inspect /etc/kubernetes/pki -o tree # on each control
-    plane: client certificates that do not hang below {clientCa}, or another such CA than on the others
+    plane: client certificates not signed by {clientCa}, or a CA that differs between nodes
   $ kcert verify CLIENT.crt --roots {clientCa} --purpose client # NOT TRUSTED for the certificate of that
     client
-- client-ca-file-wrong: the CA file of the server (--client-ca-file, clientCAFile) lacks a CA that it should
-  hold
-  $ kcert inspect /etc/kubernetes /var/lib/kubelet/pki -o tree # CA_NOT_IN_BUNDLE, or client certificates
-    below another CA
+- client-ca-file-wrong: the CA file of the server (--client-ca-file, clientCAFile) lacks a CA
+  $ kcert inspect /etc/kubernetes /var/lib/kubelet/pki -o tree # CA_NOT_IN_BUNDLE, or client certificates of another CA
 
-# unknown-authority: the client does not trust {server}: the chain that it was shown leads to no CA that it
-  knows
+# unknown-authority: the client does not trust {server}: the chain leads to no CA that the client trusts
 > certificate signed by unknown authority | certificate is not trusted
 > unable to get local issuer certificate | UNABLE_TO_GET_ISSUER_CERT | UNABLE_TO_GET_ISSUER_CERT_LOCALLY
 > unable to get issuer certificate | unable to find valid certification path to requested target
@@ -36,75 +30,61 @@ export const trust = `
 > Peer's Certificate issuer is not recognized | x509 certificate is not issued by the trust anchor
 > X509 - Certificate verification failed, e.g. CRL, CA or signature check failed
 - ca-bundle-stale if at=in-cluster: API servers verify webhooks, aggregated APIs and conversions by a caBundle
-  in their objects; it is not the CA that signed what the pods serve now (certificate renewed under another
-  CA, injector not run)
+  in their objects; it is not the CA that signed the served certificate (certificate renewed from another CA, injector not run)
   ! the webhook "{webhook}" is called || the aggregated API {apiGroup} is called
-  $ kcert probe --webhooks # NOT_TRUSTED for this one; with -i kcert.yaml it dials from a control plane
-  $ kcert inspect --cluster --only problem # a caBundle that is empty, expired or not of the Secret beside it
+  $ kcert probe --webhooks # NOT_TRUSTED for this one; with -i kcert.yaml it connects from a control plane
+  $ kcert inspect --cluster --only problem # a caBundle that is empty, expired or does not match the Secret
 - kubelet-serves-self-signed if at=kubelet: kubelets sign their serving certificates themselves unless
-  serverTLSBootstrap is on, so that metrics-server, Prometheus and --kubelet-certificate-authority refuse them
+  serverTLSBootstrap is on, so that metrics-server, Prometheus and --kubelet-certificate-authority reject them
   ! {kubeletCalled}
-  $ {inspectKubelet} # an issuer such as NODE-ca@1700000000; CN=system:node:NODE below the CA of the cluster:
-    then it is not this
-  $ kcert csr list --pending --signer kubernetes.io/kubelet-serving # serverTLSBootstrap is on, and nobody has
-    approved
+  $ {inspectKubelet} # an issuer such as NODE-ca@1700000000; CN=system:node:NODE signed by the cluster CA: then this is not the cause
+  $ kcert csr list --pending --signer kubernetes.io/kubelet-serving # serverTLSBootstrap is on, and the request is pending
   $ if node: {forecast} # how this kubelet gets its certificates
-- etcd-ca-differs if at=etcd: control planes have different etcd CAs: etcd/ca.crt was made anew (kubeadm reset
-  and init, a restore), or a control plane joined without a copy of etcd/ca.crt and etcd/ca.key. The cluster's
-  own CA and kubeconfigs have no part in it
-  ! a CA named "{candidate}" is trusted, and it is not the one that signed: same name, another key
+- etcd-ca-differs if at=etcd: control planes have different etcd CAs: etcd/ca.crt was created again (kubeadm reset
+  and init, a restore), or a control plane joined without a copy of etcd/ca.crt and etcd/ca.key. The cluster CA and kubeconfigs are not the cause
+  ! a CA named "{candidate}" is trusted, but it did not sign the certificate: same name, another key
   $ kcert inspect /etc/kubernetes/pki/etcd/ca.crt -o wide # on each control plane: another key identifier or
     fingerprint than on the others
   $ kcert inspect /etc/kubernetes/pki -o tree # on each: server, peer, healthcheck-client or
-    apiserver-etcd-client not below etcd/ca.crt
+    apiserver-etcd-client not signed by etcd/ca.crt
   $ {probe} # NOT_TRUSTED by etcd/ca.crt of this control plane
-- etcd-has-its-own-ca if at=etcd: etcd has a CA of its own, and it was shown to a client with that of the
-  cluster, or the other way round (--etcd-cafile, etcdctl --cacert)
+- etcd-has-its-own-ca if at=etcd: etcd has its own CA, but the client uses the cluster CA, or the reverse (--etcd-cafile, etcdctl --cacert)
   ! if !candidate: {etcdCalled}
-  $ {probe} # ok with this CA: then the client that failed was given another one
-  $ kcert inspect /etc/kubernetes/pki -o tree # what hangs below which CA
-- mesh-ca-changed if at=mesh: the CA of the service mesh was changed, and some proxies still hold the old root
-  or show the old certificate until they start anew; or a sidecar calls a server outside of the mesh without
+  $ {probe} # ok with this CA: the failing client uses another one
+  $ kcert inspect /etc/kubernetes/pki -o tree # the certificates of each CA
+- mesh-ca-changed if at=mesh: the CA of the service mesh was changed, and some proxies still use the old root or certificate until they restart; or a sidecar calls a server outside of the mesh without
   that server's CA
-  ! the text is of a service mesh
+  ! the text is from a service mesh
   $ kcert inspect --cluster -o tree # the CAs of the mesh (istio-ca-secret or cacerts, istio-ca-root-cert,
-    linkerd-identity-issuer), which is below which, and since when
-- private-ca-not-given if at=outside: a CA of your own, or that of a proxy which opens TLS on the way out,
-  signed what is shown there, and the program that calls does not hold it; the CA of the cluster has no part
-  in it. Where it goes: {placeOfCa}
+    linkerd-identity-issuer), their issuers and start dates
+- private-ca-not-given if at=outside: a private CA, or that of a TLS-inspecting proxy, signed the served certificate, and the client does not trust it. The cluster CA is not the cause. Where it goes: {placeOfCa}
   ! if peer=registry: a registry of images is called
     || if peer=repository: a repository of charts or sources is called
     || if peer=identity-provider: an identity provider is called
     || if peer=acme: an ACME server is called
     || if peer=elsewhere: no API of Kubernetes has that path
-  $ {inspect} # the issuer: your own CA, a proxy (dial from where the program runs), or a public CA that an
-    old image lacks
-  $ {verify} # with the file that you would give it as CA.crt: TRUSTED, then that one is it
-- ca-of-another-cluster if at=api-server,other,unknown: the kubeconfig holds the CA of another cluster, or of
-  this one before its CA was made anew (kubeadm reset and init, a rotation)
-  ! a CA named "{candidate}" is trusted, and it is not the one that signed: same name, another key
+  $ {inspect} # the issuer: a private CA, a proxy (connect from where the program runs), or a public CA that an old image lacks
+  $ {verify} # with your candidate as CA.crt: TRUSTED if it is the right CA
+- ca-of-another-cluster if at=api-server,other,unknown: the kubeconfig has the CA of another cluster, or an earlier CA of this one (kubeadm reset and init, a rotation)
+  ! a CA named "{candidate}" is trusted, but it did not sign the certificate: same name, another key
   $ {verify} # NOT TRUSTED, with the key identifier that was asked for and the one that the kubeconfig has
-  $ kcert kubeconfig set-ca {kubeconfig} --ca /etc/kubernetes/pki/ca.crt --dry-run # on a control plane: what
-    would change; without --dry-run it is mended
-- no-ca-given if at=api-server,other,unknown: the client was given no CA and looks into those of its system,
-  among which a cluster's own is never: no certificate-authority in the kubeconfig, curl without --cacert, a
+  $ kcert kubeconfig set-ca {kubeconfig} --certificate-authority /etc/kubernetes/pki/ca.crt --dry-run # on a control plane: what would change; without --dry-run it is repaired
+- no-ca-given if at=api-server,other,unknown: the client has no CA setting and uses the system CAs, which never contain a cluster CA: no certificate-authority in the kubeconfig, curl without --cacert, a
   pod's client without /var/run/secrets/kubernetes.io/serviceaccount/ca.crt
   $ kcert inspect {kubeconfig} # no line "cluster CA" for the cluster of the context
 - intermediate-not-sent if !candidate: the server sends its own certificate without the CA certificates
   between it and the root
   $ {inspect} # one certificate alone, whose issuer was not found among what is sent
-- somebody-in-between if at=api-server,other,unknown: a proxy or load balancer ends TLS in between and shows a
-  certificate of its own (HTTPS_PROXY, proxy-url, a company proxy)
+- somebody-in-between if at=api-server,other,unknown: a proxy or load balancer terminates TLS and presents its own certificate (HTTPS_PROXY, proxy-url, a company proxy)
   $ {inspect} # a leaf whose issuer is not the CA of the cluster
-- ca-read-before-rotation if at=api-server,kubelet,in-cluster,other,unknown: the CA of the cluster was changed
-  while this client ran, and it read the old one at its start (pods, controller-managers, schedulers)
-  $ kcert rotate-ca status # a rotation that is under way or was left half done
-  $ kcert rotate-ca verify # the pods, files and kubeconfigs that still hold the old CA
-- not-the-kubelet if at=kubelet: something else answers at the node's address (an address given to two
+- ca-read-before-rotation if at=api-server,kubelet,in-cluster,other,unknown: the cluster CA was changed, and this client still has the one that it read when it started (pods, controller-managers, schedulers)
+  $ kcert rotate-ca status # a rotation that is in progress or incomplete
+  $ kcert rotate-ca verify # the pods, files and kubeconfigs that still have the old CA
+- not-the-kubelet if at=kubelet: another server answers at the node's address (an address given to two
   machines, NAT, a proxy, the address of another network card), and what kcert probe --nodes and kcert kubelet
   forecast read there says nothing of the kubelet
   $ {inspectKubelet} # a subject that is neither CN=system:node:NODE nor CN=NODE@1700000000
-  $ kcert kubelet doctor # on that node: the certificate that its kubelet has; is it the one above?
+  $ kcert kubelet doctor # on that node: compare its certificate with the one above
 
 # first-certificate-unverified: OpenSSL or Node found no issuer at all for the certificate of {server}: it
   came alone, and no trusted CA signed it
@@ -113,25 +93,23 @@ export const trust = `
   mesh-ca-changed, private-ca-not-given, ca-of-another-cluster, no-ca-given, somebody-in-between,
   ca-read-before-rotation, not-the-kubelet
 
-# self-signed-in-chain: {server} sends its root CA along, and the client does not trust that root
+# self-signed-in-chain: {server} sends its root CA, and the client does not trust that root
 > self-signed certificate in certificate chain | self signed certificate in certificate chain
 > SELF_SIGNED_CERT_IN_CHAIN
 - kubelet-serves-self-signed
 - no-ca-given if at!=mesh,outside
 - private-ca-not-given, mesh-ca-changed, ca-of-another-cluster
-- default-certificate if at=in-cluster,other,unknown: the server made a CA and a certificate for itself
-  because it was given none: metrics-server or another aggregated API with --cert-dir, kube-controller-manager
+- default-certificate if at=in-cluster,other,unknown: the server created its own CA and certificate
+  because none is configured: metrics-server or another aggregated API with --cert-dir, kube-controller-manager
   or kube-scheduler without --tls-cert-file
   $ {inspect} # a subject such as localhost@1700000000 below localhost-ca@1700000000
 - somebody-in-between, ca-read-before-rotation
 
-# self-signed-leaf: the certificate of {server} is signed by itself, and the client does not trust just that
-  one
+# self-signed-leaf: the certificate of {server} is self-signed, and the client does not trust it
 > self-signed certificate | self signed certificate | DEPTH_ZERO_SELF_SIGNED_CERT
 > MOZILLA_PKIX_ERROR_SELF_SIGNED_CERT
 - kubelet-serves-self-signed, not-the-kubelet
-- default-certificate if at!=kubelet,outside: the server made a certificate for itself because it was given
-  none: an ingress controller's default, a webhook
+- default-certificate if at!=kubelet,outside: the server created its own certificate because none is configured: an ingress controller's default, a webhook
   $ {inspect} # one certificate, its subject equal to its issuer
 - private-ca-not-given, ca-bundle-stale, somebody-in-between
 
@@ -142,9 +120,9 @@ export const trust = `
 > SSL certificate problem | Sending fatal alert BadCertificate | Sending fatal alert UnknownCA
 > x509: OSStatus | server certificate verification failed
 > Could not establish trust relationship for the SSL/TLS secure channel | The remote certificate is invalid
-- any-reason: its time, its names or its CA: what is served is held against what the client trusts
+- any-reason: its validity, its SANs or its CA: compare the served certificate with the CAs that the client trusts
   $ {verify} # the certificate at fault, and why
-  $ {probe} # what is served now
+  $ {probe} # the served certificate
 - ca-bundle-stale, kubelet-serves-self-signed, etcd-ca-differs, etcd-has-its-own-ca, mesh-ca-changed,
   private-ca-not-given, ca-of-another-cluster, no-ca-given, intermediate-not-sent, somebody-in-between,
   ca-read-before-rotation, not-the-kubelet

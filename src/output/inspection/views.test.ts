@@ -53,6 +53,7 @@ function poisoned(text: string): InspectionReport {
       'kind',
       'code',
     ]
+    if (key === 'next' && value === '') return value
     if (typeof value === 'string') return keptAsTheyAre.includes(key) ? value : `${value}${text}`
     if (Array.isArray(value)) return value.map((item) => poison(item))
     if (typeof value !== 'object' || value === null) return value
