@@ -57,3 +57,8 @@ const reserved = /^(?:y|n|yes|no|on|off|true|false|null)$/i
 function scalar(text: string): string {
   return plain.test(text) && !reserved.test(text) && !text.endsWith(' ') ? text : harmlessYamlString(text)
 }
+
+/** Returns objects as a stream of YAML documents, as kubectl reads it. */
+export function renderYamlDocuments(objects: readonly object[]): string {
+  return objects.map(renderYaml).join('---\n')
+}

@@ -123,6 +123,15 @@ test('a dry run shows every verdict, and writes nothing', async () => {
   expect(server.calls.filter(({ verb }) => verb === 'update')).toEqual([])
 })
 
+test('a dry run with -o yaml prints the object that would be sent', async () => {
+  putServing(server, 'good')
+  const { stdout, exit } = await kcert(['csr', 'approve', 'good', '--dry-run', '-o', 'yaml'])
+  expect(exit).toBe(0)
+  expect(stdout).toContain('name: good')
+  expect(stdout).toMatch(/conditions:\n +- type: Approved\n +status: "?True"?\n +reason: ApprovedByOperator/)
+  expect(conditionsOf(server, 'good')).toEqual([])
+})
+
 test('a policy judges all that wait, approves its own, and leaves the rest alone', async () => {
   putServing(server, 'good')
   putServing(server, 'bad', { username: 'system:node:node-2' })

@@ -67,7 +67,7 @@ async function decided(
   }: { act?: Act; context?: ReturnType<typeof terminalContext>['context'] } = {},
 ) {
   const propose = async () => 'what would come\n'
-  const { report, exit, wasProposed } = await decideRequests(
+  const { report, exit, wasProposed, wouldSend } = await decideRequests(
     act,
     { ...nothing, ...settings },
     { api, facts, context, propose },
@@ -76,6 +76,7 @@ async function decided(
     report,
     exit,
     wasProposed,
+    wouldSend,
     outcomes: report.requests.map(({ name, outcome }) => `${name} ${outcome}`),
   }
 }
@@ -287,7 +288,7 @@ describe('who is asked', () => {
     const answer = decided(api, { names: ['a'] }, { act, context: terminal.context })
     await terminal.typesAt('(y/N)', ...typed)
     const { report, ...rest } = await answer
-    expect(rest).toEqual({ outcomes, exit, wasProposed: true })
+    expect(rest).toEqual({ outcomes, exit, wasProposed: true, wouldSend: [] })
     expect(terminal.shown()).toMatch(/^what would come\n/)
     expect(terminal.shown()).toContain(question)
     expect(report.dryRun).toBe(false)
@@ -304,6 +305,20 @@ describe('who is asked', () => {
 })
 
 describe('what is written', () => {
+  test('returns the objects that a dry run would send, each with its condition, and writes nothing', async () => {
+    const api = clusterOf(serving('a'), settled('b', 'Denied'))
+    const { wouldSend } = await decided(api, { names: ['a', 'b'], dryRun: true, message: 'M' })
+    expect(wouldSend).toMatchObject([
+      {
+        metadata: { name: 'a' },
+        status: {
+          conditions: [{ type: 'Approved', status: 'True', reason: 'ApprovedByOperator', message: 'M' }],
+        },
+      },
+    ])
+    expect(api.writes).toEqual([])
+  })
+
   test.each<[Act, Partial<DecisionSettings>, object]>([
     ['approve', {}, { type: 'Approved', reason: 'ApprovedByOperator', message: 'by kcert csr approve' }],
     ['deny', {}, { type: 'Denied', reason: 'DeniedByOperator', message: 'by kcert csr deny' }],

@@ -3,7 +3,7 @@ import type { Context } from '../../cli/context.ts'
 import { readText, readTrustedText } from '../../cli/input.ts'
 import { progressOn } from '../../cli/progress.ts'
 import { canAsk, confirm } from '../../cli/prompts.ts'
-import { type Acted, actOn, type Evaluated, foreseen } from '../../csr/approval/acting.ts'
+import { type Acted, actOn, decidedObject, type Evaluated, foreseen } from '../../csr/approval/acting.ts'
 import { decisionReport } from '../../csr/approval/decided.ts'
 import type { DecisionReport } from '../../csr/approval/decision-report.ts'
 import {
@@ -24,6 +24,7 @@ import type { RequestObject, RequestsApi } from '../../csr/requests-api.ts'
 import type { SigningRequest } from '../../csr/signing-request.ts'
 import { type ExitCode, exitCodeOf, exitCodes, worstExit } from '../../errors/codes.ts'
 import { commandLine } from '../../errors/command-line.ts'
+import { given } from '../../errors/given.ts'
 import { KcertError } from '../../errors/kcert-error.ts'
 
 // `kcert csr approve` and `kcert csr deny`: what is meant, what it is, whether it may be, and then it is done, each step for all.
@@ -56,6 +57,8 @@ export interface DecisionAnswer {
   readonly exit: ExitCode
   /** The operator has seen the requests and their rules before they answered. */
   readonly wasProposed: boolean
+  /** Of a dry run: the objects as they would be sent, each with its new condition. */
+  readonly wouldSend: readonly RequestObject[]
 }
 
 /** Approves or denies what the command line means, and returns what came of each. */
@@ -88,10 +91,18 @@ export async function decideRequests(
   const by = policies === undefined ? 'hand' : 'policy'
   const planned = evaluated.map((one) => ('outcome' in one ? one : foreseen(one, act)))
   const report = (acted: readonly Acted[], dryRun: boolean) => decisionReport(acted, { act, by, dryRun })
-  if (settings.dryRun) return answer(report(planned, true), settings, false)
   const todo = evaluated.filter(
     (one): one is Evaluated => !('outcome' in one) && one.evaluation.course === 'act',
   )
+  const doing = {
+    act,
+    evaluate,
+    conditionFor: (evaluation: Evaluation) => conditionOf(act, settings, evaluation),
+  }
+  if (settings.dryRun) {
+    const wouldSend = todo.map(({ object, evaluation }) => decidedObject(object, evaluation, doing))
+    return { ...answer(report(planned, true), settings, false), wouldSend }
+  }
   const asks = todo.length > 0 && !settings.yes && canAsk(context)
   if (todo.length > 0 && !(await isAgreed(act, settings, todo.length, () => report(planned, true), ports))) {
     const left = planned.map((one) =>
@@ -100,11 +111,6 @@ export async function decideRequests(
     return answer(report(left, false), settings, asks)
   }
 
-  const doing = {
-    act,
-    evaluate,
-    conditionFor: (evaluation: Evaluation) => conditionOf(act, settings, evaluation),
-  }
   const silence = silenceOf(Math.max(leastSilent, settings.concurrency))
   const acting = progressOn(context, act === 'approve' ? 'approved' : 'denied', todo.length)
   const acted = await pMap(
@@ -195,10 +201,7 @@ async function gather(
     else found.set(name, { name, outcome: 'changed', reason: `${difference} ${source}`, object })
   }
   if (selector !== undefined || signer !== undefined || (policy !== undefined && wanted.length === 0)) {
-    const selection = {
-      ...(selector === undefined ? {} : { labelSelector: selector }),
-      ...(signer === undefined ? {} : { signerName: signer }),
-    }
+    const selection = given({ labelSelector: selector, signerName: signer })
     for await (const object of api.list(selection)) {
       const name = object.metadata.name ?? ''
       if (!found.has(name) && isWaiting(object)) found.set(name, object)
@@ -283,7 +286,7 @@ function conditionOf(act: Act, settings: DecisionSettings, { verdict, reason }: 
 }
 
 function answer(report: DecisionReport, settings: DecisionSettings, wasProposed: boolean): DecisionAnswer {
-  return { report, exit: exitOf(report, settings), wasProposed }
+  return { report, exit: exitOf(report, settings), wasProposed, wouldSend: [] }
 }
 
 /** What was not named, and no policy is for, is nobody's no. */

@@ -14,6 +14,7 @@ import type { DecisionReport } from '../../csr/approval/decision-report.ts'
 import type { Act } from '../../csr/approval/evaluation.ts'
 import type { ExitCode } from '../../errors/codes.ts'
 import { renderActs, renderDecisions, renderProposal } from '../../output/approval.ts'
+import { renderYamlDocuments } from '../../output/yaml.ts'
 import { approvalFactsOf } from './approval-facts.ts'
 import { checkSettings, decideRequests } from './approve.ts'
 import { namesAmong } from './request-names.ts'
@@ -64,7 +65,7 @@ export abstract class DecisionCommand extends KcertCommand {
       force: flags.force ?? false,
     }
     checkSettings(act, settings)
-    const { report, exit, wasProposed } = await whileStoppable(tellChanges, context.stderr, () =>
+    const { report, exit, wasProposed, wouldSend } = await whileStoppable(tellChanges, context.stderr, () =>
       withCluster(context, flags, (cluster) =>
         decideRequests(act, settings, {
           api: cluster.requests,
@@ -74,7 +75,8 @@ export abstract class DecisionCommand extends KcertCommand {
         }),
       ),
     )
-    await this.show(flags.output, report, wasProposed ? renderActs : renderDecisions)
+    if (settings.dryRun && flags.output === 'yaml') await this.answer(renderYamlDocuments(wouldSend))
+    else await this.show(flags.output, report, wasProposed ? renderActs : renderDecisions)
     return exit
   }
 }

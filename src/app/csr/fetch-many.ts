@@ -8,6 +8,7 @@ import { readRequests } from '../../csr/many-requests.ts'
 import { signingRequestOfObject } from '../../csr/request-object.ts'
 import type { RequestObject, RequestsApi } from '../../csr/requests-api.ts'
 import { type ErrorCode, type ExitCode, exitCodes, worstExit } from '../../errors/codes.ts'
+import { given } from '../../errors/given.ts'
 import { errorFields, KcertError } from '../../errors/kcert-error.ts'
 import { writeNewFiles } from '../../system/new-files.ts'
 import { makeFolders } from '../../system/new-folder.ts'
@@ -85,10 +86,7 @@ async function gather(
   const named = names.map((name, index): Gathered => ({ name, object: objects[index] }))
   const found = new Map(named.map((one) => [one.name, one]))
   if (signer === undefined && selector === undefined) return named
-  const selection = {
-    ...(signer === undefined ? {} : { signerName: signer }),
-    ...(selector === undefined ? {} : { labelSelector: selector }),
-  }
+  const selection = given({ signerName: signer, labelSelector: selector })
   for await (const object of api.list(selection)) {
     const name = object.metadata.name ?? ''
     found.set(name, { name, object })

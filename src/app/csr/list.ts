@@ -3,6 +3,7 @@ import { type RequestState, requestStates } from '../../csr/life.ts'
 import { signingRequestOfObject } from '../../csr/request-object.ts'
 import type { ClusterRequest, RequestList } from '../../csr/request-report.ts'
 import type { RequestsApi } from '../../csr/requests-api.ts'
+import { given } from '../../errors/given.ts'
 
 export interface ListSettings {
   readonly signer?: string | undefined
@@ -20,10 +21,7 @@ export async function listRequests(
 ): Promise<RequestList> {
   const wanted = new Set(states.length === 0 ? requestStates : states)
   const found = new Map<string, ClusterRequest>()
-  const selection = {
-    ...(signer === undefined ? {} : { signerName: signer }),
-    ...(selector === undefined ? {} : { labelSelector: selector }),
-  }
+  const selection = given({ signerName: signer, labelSelector: selector })
   for await (const object of api.list(selection)) {
     if (requester !== undefined && object.spec.username !== requester) continue
     const request = clusterRequest(signingRequestOfObject(object), now)

@@ -2,14 +2,11 @@ import type { Cluster } from '../../cluster/cluster.ts'
 import { explainFactsOf } from '../../cluster/explain-facts.ts'
 import { resources } from '../../cluster/kinds.ts'
 import type { Selection } from '../../cluster/objects.ts'
+import { listEach } from '../../cluster/readable.ts'
 import { explainPodRequest } from '../../csr/pods/explain.ts'
 import type { PodExplanation, PodRequest, PodRequestList, PodRequestState } from '../../csr/pods/report.ts'
-import {
-  type PodCertificateRequest,
-  podRequest,
-  podRequestList,
-  podRequestStates,
-} from '../../csr/pods/request.ts'
+import { podRequest, podRequestList, podRequestStates } from '../../csr/pods/request.ts'
+import { given } from '../../errors/given.ts'
 
 interface PodListOptions {
   readonly namespace?: string | undefined
@@ -27,8 +24,10 @@ export async function listPodRequests(
 ): Promise<PodRequestList> {
   const wanted = new Set(states.length === 0 ? podRequestStates : states)
   const found = await readPodRequests(cluster, namespace, now, {
-    ...(selector === undefined ? {} : { labelSelector: selector }),
-    ...(signer === undefined ? {} : { fieldSelector: `spec.signerName=${signer}` }),
+    ...given({
+      labelSelector: selector,
+      fieldSelector: signer === undefined ? undefined : `spec.signerName=${signer}`,
+    }),
   })
   return podRequestList(
     found.filter(({ state }) => wanted.has(state)),
@@ -57,12 +56,12 @@ async function readPodRequests(
 ): Promise<PodRequest[]> {
   const resource = {
     ...resources.podCertificateRequests,
-    ...(namespace === undefined ? {} : { namespace }),
+    ...given({ namespace }),
   }
   // A list that is begun again gives an object twice; the later one counts.
   const found = new Map<string, PodRequest>()
-  for await (const object of objects.list(resource, selection)) {
-    const request = podRequest(object as unknown as PodCertificateRequest, now)
+  for await (const object of listEach(objects, resource, selection)) {
+    const request = podRequest(object, now)
     found.set(`${request.namespace}/${request.name}`, request)
   }
   return [...found.values()]

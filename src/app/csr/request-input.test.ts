@@ -16,7 +16,7 @@ test('of manifests the requests inside are signed, each by the name of its objec
 
 test('a manifest whose request is none, and one without a request object, are refused', async () => {
   const broken = 'kind: CertificateSigningRequest\nmetadata: {name: a}\nspec: {request: "!"}\n'
-  await expect(entriesToSign(Buffer.from(broken), 'f')).rejects.toThrow('f holds no certificate request')
+  await expect(entriesToSign(Buffer.from(broken), 'f')).rejects.toThrow('f contains no certificate request')
   const other = 'kind: ConfigMap\ndata: {text: CertificateSigningRequest}\n'
   await expect(entriesToSign(Buffer.from(other), 'f')).rejects.toThrow(
     'f contains no CertificateSigningRequest',

@@ -29,7 +29,7 @@ import { type ExitCode, exitCodes } from '../../errors/codes.ts'
 import { KcertError } from '../../errors/kcert-error.ts'
 import { renderFetched } from '../../output/csr-fetch.ts'
 import { renderFetchedMany } from '../../output/csr-fetch-many.ts'
-import { renderYaml } from '../../output/yaml.ts'
+import { renderYamlDocuments } from '../../output/yaml.ts'
 import { readCertificates, writeCertificates } from '../../x509/certificate.ts'
 
 export default class CsrFetch extends KcertCommand {
@@ -173,11 +173,11 @@ kube-controller-manager deletes an object an hour after it was issued. Fetch the
       const pem = writeCertificates(fetched.chain)
       const manifest =
         output === 'manifest'
-          ? certificateObjects(objects, fetched, key, () =>
-              caPemOf(fetched, ca?.certificates, () => cluster.connection()),
+          ? renderYamlDocuments(
+              certificateObjects(objects, fetched, key, () =>
+                caPemOf(fetched, ca?.certificates, () => cluster.connection()),
+              ),
             )
-              .map(renderYaml)
-              .join('---\n')
           : undefined
       const notices: string[] = []
       const replace = flags.force

@@ -10,10 +10,12 @@ import {
   reportFormatFlag,
   valueFlag,
 } from '../../cli/flags.ts'
+import { newRequestObject } from '../../csr/request-object.ts'
 import type { SubmissionReport } from '../../csr/submission-report.ts'
 import { type ExitCode, exitCodes, worstExit } from '../../errors/codes.ts'
 import { KcertError } from '../../errors/kcert-error.ts'
 import { renderSubmissions } from '../../output/csr-submit.ts'
+import { renderYamlDocuments } from '../../output/yaml.ts'
 
 export default class CsrSubmit extends KcertCommand {
   static override summary = 'Check CSRs and submit them to a cluster.'
@@ -87,7 +89,11 @@ creates it twice.`
       for (const { notices } of items) this.note(notices)
       for (const error of errors) await this.fail(error)
     }
-    await this.show(flags.output, report, renderSubmissions)
+    if (flags['dry-run'] && flags.output === 'yaml') {
+      for (const error of errors) await this.fail(error)
+      const accepted = drafts.filter((_, index) => items[index]?.outcome === 'dry-run')
+      await this.answer(renderYamlDocuments(accepted.map(({ request }) => newRequestObject(request))))
+    } else await this.show(flags.output, report, renderSubmissions)
     if (first !== undefined) return worstExit(errors.map(({ exitCode }) => exitCode))
     const isOver = items.some(({ request }) => request?.state === 'denied' || request?.state === 'failed')
     return isOver ? exitCodes.no : exitCodes.done

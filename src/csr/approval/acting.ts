@@ -63,7 +63,7 @@ export async function actOn(api: RequestsApi, evaluated: Evaluated, doing: Doing
       if (course !== 'act') return { ...shown(last), ...unacted(last.evaluation) }
       // It did not happen, and the adapter has tried for long enough: whoever runs it again finds it waiting.
       if (failure?.code === 'KCERT_UNREACHABLE') return failed(last, failure)
-      written = { type: types[doing.act], status: 'True', ...doing.conditionFor(last.evaluation) }
+      written = conditionFor(last.evaluation, doing)
       try {
         const after = await api.replaceApproval(withCondition(object, written))
         return { ...shown({ ...last, object: after }), outcome: done[doing.act], reason }
@@ -83,6 +83,15 @@ const types = { approve: 'Approved', deny: 'Denied' } as const
 const done = { approve: 'approved', deny: 'denied' } as const
 const planned = { approve: 'would-approve', deny: 'would-deny' } as const
 const seenLater = 'the answer was lost, and a second read shows that the write succeeded'
+
+function conditionFor(evaluation: Evaluation, { act, conditionFor: textFor }: Doing): ObjectCondition {
+  return { type: types[act], status: 'True', ...textFor(evaluation) }
+}
+
+/** Returns the object with the condition that would be written. */
+export function decidedObject(object: RequestObject, evaluation: Evaluation, doing: Doing): RequestObject {
+  return withCondition(object, conditionFor(evaluation, doing))
+}
 
 /** True when the object has the condition that this run wrote. */
 function carries({ status }: RequestObject, { type, reason, message }: ObjectCondition): boolean {
