@@ -150,7 +150,7 @@ function contentDifferences(
 }
 
 function difference(what: string, present: string, wanted: string): string[] {
-  return present === wanted ? [] : [`${what}: ${present} on the cluster, ${wanted} in yours`]
+  return present === wanted ? [] : [`${what}: found ${present}, expected ${wanted}`]
 }
 
 function usagesText({ usages }: SigningRequest): string {

@@ -78,7 +78,7 @@ test('what would fail for good is not sent, unless it is sent all the same', asy
   const refused = await life.run('csr', 'submit', life.at('a.csr'), ...user, '--usage', 'server auth')
   expect(refused.exit).toBe(3)
   expect(refused.stderr).toContain('KCERT_CSR_SIGNER_REFUSED')
-  expect(refused.stderr).toContain('next: ask for --usage "digital signature" --usage "client auth"')
+  expect(refused.stderr).toContain('next: use --usage "digital signature" --usage "client auth"')
   expect(life.stored).toBeUndefined()
   const forced = await life.run(
     'csr',
@@ -183,7 +183,7 @@ test('in one go: key, request, object, certificate, and a kubeconfig by which th
 
   const again = await life.run(...life.request())
   expect(again).toMatchObject({ exit: 0 })
-  expect(again.stderr).toContain('is there already')
+  expect(again.stderr).toContain('exists already')
 })
 
 test('when the time is over the same command goes on: same key, same object', async () => {
@@ -206,7 +206,7 @@ test('a request whose file was lost is found again by its key', async () => {
   life.decide('Approved')
   const session = await life.run(...life.request('--wait', '30s'))
   expect(session).toMatchObject({ exit: 0 })
-  expect(session.stderr).toContain('is on the cluster already')
+  expect(session.stderr).toContain('exists already on the cluster')
 })
 
 // What a kill leaves: the files up to some step, and the object or not. The next run goes on from there.
@@ -263,7 +263,7 @@ test('other names than those of an earlier run are not set with its files', asyn
   await life.run(...life.request('--wait', '1s'))
   const other = await life.run(...life.request('--org', 'dev', '--wait', '1s'))
   expect(other.exit).toBe(5)
-  expect(other.stderr).toContain('asks for something else')
+  expect(other.stderr).toContain('exists already, with other content')
 })
 
 test('every report is valid by its schema, and no private key is in any', async () => {
