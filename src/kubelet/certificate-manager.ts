@@ -230,7 +230,7 @@ function showsHealth(error: unknown): boolean {
 
 function givenUp(name: string | undefined): KcertError {
   return new KcertError('KCERT_CSR_WAIT_OVER', `the request ${name ?? ''} is no longer waited for`, {
-    why: 'there was no certificate within 15 min, or another is wished for now',
+    why: 'there was no certificate within 15 min, or the requested subject or SANs changed',
     ...(name === undefined ? {} : { next: commandLine`kcert csr explain ${name}` }),
   })
 }

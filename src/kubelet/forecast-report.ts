@@ -13,18 +13,18 @@ const certificateSchema = v.object({
   subject: v.optional(text('RFC 4514')),
   notBefore: v.optional(time),
   notAfter: time,
-  isSelfSigned: described(v.boolean(), 'made by the kubelet for itself'),
+  isSelfSigned: described(v.boolean(), 'self-signed by the kubelet'),
   state: described(
     v.picklist(['waiting', 'due', 'overdue', 'expired', 'never']),
-    'never: nobody renews it. overdue: past 90 % of its life, and still there',
+    'never: it is not renewed. overdue: more than 90 % of the validity has passed',
   ),
   renewal: v.optional(
     v.object({
-      earliest: described(time, '70 % of its life'),
-      latest: described(time, '90 % of its life'),
+      earliest: described(time, '70 % of the validity'),
+      latest: described(time, '90 % of the validity'),
       isEstimate: described(
         v.boolean(),
-        'its beginning is not known, and was counted back by --cluster-signing-duration',
+        'true when the issue time is calculated from --cluster-signing-duration',
       ),
     }),
   ),
@@ -61,7 +61,7 @@ export const forecastSchema = v.object({
     v.object({
       id: v.string(),
       node: v.optional(v.string()),
-      isProblem: described(v.boolean(), 'false for what is only worth knowing'),
+      isProblem: described(v.boolean(), 'false for information'),
       detail: v.string(),
       next: v.optional(v.string()),
     }),

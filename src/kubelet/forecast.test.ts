@@ -63,17 +63,14 @@ test.each([
   [365 * day, 365 * day],
   // kube-controller-manager adds five minutes at the front of short ones.
   [3_600_000, 3_900_000],
-])(
-  'of one whose end alone is known, the beginning is counted back by the signing duration: %d ms',
-  (signingMs, lifeMs) => {
-    const notAfterMs = now.getTime() + 0.5 * lifeMs
-    const certificate = seen({ source: 'metric', notBeforeMs: undefined, notAfterMs })
-    const managers = [{ ...year, clusterSigningDurationMs: signingMs }]
-    const { renewal } = certificateOf(kubelet([certificate]), managers)
-    expect(renewal).toMatchObject({ isEstimate: true })
-    expect(Math.abs(Date.parse(renewal!.earliest) - (now.getTime() + 0.2 * lifeMs))).toBeLessThan(1000)
-  },
-)
+])('calculates the issue time from expiry and signing duration: %d ms', (signingMs, lifeMs) => {
+  const notAfterMs = now.getTime() + 0.5 * lifeMs
+  const certificate = seen({ source: 'metric', notBeforeMs: undefined, notAfterMs })
+  const managers = [{ ...year, clusterSigningDurationMs: signingMs }]
+  const { renewal } = certificateOf(kubelet([certificate]), managers)
+  expect(renewal).toMatchObject({ isEstimate: true })
+  expect(Math.abs(Date.parse(renewal!.earliest) - (now.getTime() + 0.2 * lifeMs))).toBeLessThan(1000)
+})
 
 test('without rotateCertificates the client certificate is never renewed, which is a problem', () => {
   const facts = kubelet([seen(), serving], {
@@ -183,7 +180,7 @@ test.each([
   expect(findingsOf(kubelet([seen({ commonName }), serving]))).toEqual([])
 })
 
-test('that something else answers is said with the place, the name and the next command', () => {
+test('names the address, the name and the next command when another server answers', () => {
   const findings = (configuration: KubeletFacts['configuration']) =>
     forecastOf([kubelet([stranger()], { configuration })], [year], now).findings
   expect(findings(undefined)).toEqual([
@@ -193,7 +190,7 @@ test('that something else answers is said with the place, the name and the next 
       isProblem: false,
       detail:
         'what answers at 192.0.2.7:10250 shows CN=printer, which is no certificate that a kubelet makes or asks for: if --tls-cert-file is not set there, something else answers',
-      next: 'compare the certificate on node w1 with the served one: kcert inspect 192.0.2.7:10250',
+      next: 'kcert inspect 192.0.2.7:10250',
     },
   ])
   expect(findings(known)[0]!.detail).toMatch(/: --tls-cert-file is not set there, so something else answers$/)

@@ -155,7 +155,7 @@ function strangerFinding(name: string, { certificate, stranger, isSure }: Answer
     node: name,
     isProblem: false,
     detail: `${strangerText(stranger, place)}: ${conclusion}`,
-    next: commandLine`compare the certificate on node ${name} with the served one: kcert inspect ${place}`,
+    next: commandLine`kcert inspect ${place}`,
   }
 }
 
@@ -241,8 +241,9 @@ function durationFindings(controllerManagers: readonly ControllerManagerFacts[])
       {
         id: 'controller-manager-not-seen',
         isProblem: false,
-        detail: 'how long certificates are signed for is not known: kube-controller-manager was not found',
-        next: 'name its manifest, a kubeconfig that may list pods of kube-system, or an inventory; 8760h is assumed',
+        detail:
+          'the signing duration is unknown, and 8760h is assumed: kube-controller-manager was not found',
+        next: 'kcert kubelet forecast --all-nodes',
       },
     ]
   const durations = new Set(controllerManagers.map((each) => each.clusterSigningDurationMs))
@@ -254,8 +255,8 @@ function durationFindings(controllerManagers: readonly ControllerManagerFacts[])
           {
             id: 'signing-durations-differ',
             isProblem: false,
-            detail: `--cluster-signing-duration is not the same on each control plane: ${[...durations].map(formatDuration).join(', ')}; it depends on the leader how long a certificate lasts`,
-            next: 'set it alike in /etc/kubernetes/manifests/kube-controller-manager.yaml of each',
+            detail: `--cluster-signing-duration is not the same on each control plane: ${[...durations].map(formatDuration).join(', ')}; the leader determines the validity; set the same value on each`,
+            next: 'grep cluster-signing-duration /etc/kubernetes/manifests/kube-controller-manager.yaml',
           },
         ]
       : []),
@@ -282,7 +283,7 @@ function nodeFindings(node: ForecastNode, now: Date, stranger: Answered | undefi
       node: name,
       isProblem: true,
       detail:
-        'rotateCertificates is off: the kubelet cannot reach the API server once its client certificate has ended',
+        'rotateCertificates is off: the API server rejects the kubelet once its client certificate has expired',
       next: 'set rotateCertificates: true in /var/lib/kubelet/config.yaml, and restart the kubelet',
     })
   if (serverTlsBootstrap === true && serving === undefined && stranger === undefined)
@@ -290,7 +291,7 @@ function nodeFindings(node: ForecastNode, now: Date, stranger: Answered | undefi
       id: 'no-serving-certificate',
       node: name,
       isProblem: true,
-      detail: 'serverTLSBootstrap is on, and no certificate is served: logs and exec fail',
+      detail: 'serverTLSBootstrap is on, and no certificate is served: logs and exec do not work',
       next: pending.some(({ usage }) => usage === 'serving')
         ? 'kcert csr approve --policy kubelet-serving'
         : `kcert csr list --signer kubernetes.io/kubelet-serving`,
@@ -301,7 +302,7 @@ function nodeFindings(node: ForecastNode, now: Date, stranger: Answered | undefi
       node: name,
       isProblem: false,
       detail:
-        'what it serves it has signed itself: nobody can verify it, and it is not renewed, not even by a restart',
+        'its serving certificate is self-signed: clients cannot verify it, and it is not renewed, not even by a restart',
       next: 'set serverTLSBootstrap: true, with an approver: docs/guides/approve-kubelet-serving.md',
     })
   for (const request of pending) {
@@ -342,7 +343,7 @@ function lateFinding(
       request !== undefined
         ? commandLine`kcert csr explain ${request.name}`
         : isExpired && usage === 'client'
-          ? commandLine`on ${node}: journalctl -u kubelet -n 50; kcert kubelet doctor`
-          : commandLine`the certificate manager logs why it got no certificate; on ${node}: journalctl -u kubelet -n 50`,
+          ? commandLine`kcert kubelet doctor --node ${node} --inventory kcert.yaml`
+          : commandLine`kcert kubelet doctor --node ${node} --inventory kcert.yaml`,
   }
 }

@@ -14,8 +14,8 @@ import {
 export const managedCertificateSchema = v.object({
   ...header('ManagedCertificate'),
   generatedAt: time,
-  dryRun: described(v.boolean(), 'nothing was asked for and nothing was written'),
-  pair: text('the link that leads to certificate and key'),
+  dryRun: described(v.boolean(), 'true with --dry-run: no request was created, and nothing was written'),
+  pair: text('link to the file with certificate and key'),
   signerName: v.string(),
   usages: texts,
   expirationSeconds: v.optional(v.number()),
@@ -31,7 +31,7 @@ export const managedCertificateSchema = v.object({
         uri: texts,
       }),
     ),
-    'what is asked for; absent while the Node has no address',
+    'requested subject and SANs; absent while the Node has no address',
   ),
   certificate: described(
     v.optional(
@@ -45,12 +45,12 @@ export const managedCertificateSchema = v.object({
         fingerprintSha256: v.string(),
       }),
     ),
-    'what is held; absent when there is none, or it has expired',
+    'current certificate; absent when there is none or it has expired',
   ),
   renewal: v.object({
-    due: described(v.optional(v.string()), 'why a new one is asked for at once; absent when none is'),
-    earliest: v.optional(described(time, '70 % of its life')),
-    latest: v.optional(described(time, '90 % of its life')),
+    due: described(v.optional(v.string()), 'why a new certificate is requested at once; absent otherwise'),
+    earliest: v.optional(described(time, '70 % of the validity')),
+    latest: v.optional(described(time, '90 % of the validity')),
   }),
   renewals: described(v.number(), 'by this process'),
   failures: v.number(),

@@ -65,7 +65,7 @@ test('what has expired is a problem, and the next step is on the node', async ()
   expect(report.nodes[0]!.certificates[0]!.state).toBe('expired')
   expect(report.findings.find(({ id }) => id === 'expired')).toMatchObject({
     ...{ node: 'w1', isProblem: true },
-    next: 'on w1: journalctl -u kubelet -n 50; kcert kubelet doctor',
+    next: 'kcert kubelet doctor --node w1 --inventory kcert.yaml',
   })
 })
 
