@@ -80,7 +80,7 @@ test('a version that no rotation was tested on is refused', async () => {
 
 test.each([
   ['--access', 'telnet', 'invalid --access "telnet"'],
-  ['--access', 'command:docker exec -i cp1', 'one and the same node'],
+  ['--access', 'command:docker exec -i cp1', 'reaches the same node each time'],
   ['--local', 'z', 'unknown node "z"'],
 ])('%s %s is wrong usage', async (flag, value, told) => {
   putNode('a', 'v1.36.3')
