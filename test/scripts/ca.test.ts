@@ -26,7 +26,7 @@ test("the documentation's cfssl request makes its CA, from standard input as the
   const at = folder()
   const { stdout, stderr, exit } = inFolder(at)([...init, '--cfssl', '-'], cfsslRequest)
   expect([stderr, exit]).toEqual(['', 0])
-  expect(stdout).toMatch(/^CA created {3}CN=My Example Signer\n/)
+  expect(stdout).toMatch(/^CA created {4}CN=My Example Signer\n/)
   const ca = certificateIn(at, 'ca.pem')
   expect([ca.subject.text, ca.publicKey.bits, ca.isCa, ca.keyUsage]).toEqual([
     'CN=My Example Signer',
