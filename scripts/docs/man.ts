@@ -74,7 +74,7 @@ function overview(commands: readonly Command.Cached[]): string {
       `An error is printed to standard error as a code and what is wrong, then why, then the next command. There are ${Object.keys(errorCodes).length} codes.`,
     ),
     '.Sh SEE ALSO',
-    ...references(['kubectl', 'openssl', ...commands.map(({ id }) => pageName(id))]),
+    ...references([...commands.map(({ id }) => pageName(id)), 'kubectl', 'openssl']),
   )
 }
 
@@ -147,7 +147,7 @@ function descriptionLines(description: string): string[] {
   return descriptionBlocks(description).flatMap((block) => {
     if (block.kind === 'text') return ['.Pp', ...prose(block.text)]
     if (block.kind === 'code') return literal(block.lines)
-    return ['.Pp', ...definitions(block.rows.map(([word, meaning]) => [`.It ${escaped(word)}`, meaning]))]
+    return definitions(block.rows.map(([word, meaning]) => [`.It ${escaped(word)}`, meaning]))
   })
 }
 
@@ -173,7 +173,7 @@ function prose(text: string): string[] {
   return text
     .replaceAll(/\s+/g, ' ')
     .trim()
-    .split(/(?<=[a-z0-9)][.!?]) (?=[A-Z])/)
+    .split(/(?<=[.!?][)"']*) /)
     .flatMap((one) => one.match(/.{1,64}(?= |$)|\S+/g) ?? [])
     .map((line) => textLine(line.trim()))
 }

@@ -70,6 +70,14 @@ cp -a ${root}/. %{buildroot}/
 /usr/share/bash-completion/completions/kcert
 /usr/share/zsh/site-functions/_kcert
 /usr/share/fish/vendor_completions.d/kcert.fish
+# rpm removes only folders that a package owns.
+%dir /usr/share/bash-completion
+%dir /usr/share/bash-completion/completions
+%dir /usr/share/zsh
+%dir /usr/share/zsh/site-functions
+%dir /usr/share/fish
+%dir /usr/share/fish/vendor_completions.d
+%dir /usr/share/licenses
 %dir /usr/share/licenses/kcert
 %license /usr/share/licenses/kcert/*
 `

@@ -273,8 +273,8 @@ export async function tryLintian(files: string): Promise<string> {
 
 /** mandoc finds no error and no warning in the man pages. */
 export async function tryManPages(files: string, folder: string): Promise<string> {
-  await must('dpkg-deb', ['--extract', fileIn(files, 'kcert_*_amd64.deb'), folder])
-  const pages = globSync('usr/share/man/man1/kcert*.1.gz', { cwd: folder })
+  await must('tar', ['-xf', fileIn(files, 'kcert-*-linux-amd64.tar.gz'), '-C', folder, '--wildcards', '*.1'])
+  const pages = globSync('*/share/man/man1/kcert*.1', { cwd: folder })
   const { stdout } = await run('mandoc', ['-T', 'lint', '-W', 'warning', ...pages], folder)
   const found = stdout.split('\n').filter((line) => / (?:WARNING|ERROR|UNSUPP): /.test(line))
   if (found.length > 0) throw new Error(`mandoc: ${found.join('\n')}`)
