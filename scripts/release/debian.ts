@@ -11,6 +11,8 @@ const maintainer = 'kcert maintainers <maintainers@kcert.invalid>'
 
 const overrides = `# The executable contains Node.js as its project builds it, which is not position-independent.
 kcert: hardening-no-pie *
+# Node.js is linked with its own zlib, OpenSSL and others.
+kcert: embedded-library *
 `
 
 /** Builds the .deb of an architecture in `target` and returns its file name. */
@@ -35,7 +37,7 @@ export function buildDeb(
     mkdirSync(join(root, name, '..'), { recursive: true })
     writeFileSync(join(root, name), content, { mode: 0o644 })
   }
-  write('usr/share/doc/kcert/copyright', copyright())
+  write('usr/share/doc/kcert/copyright', copyright(release))
   write('usr/share/doc/kcert/changelog.gz', gzipSync(changelog(release), { level: 9 }))
   write('usr/share/doc/kcert/THIRD-PARTY.txt.gz', gzipSync(thirdPartyLicenses(), { level: 9 }))
   write('usr/share/lintian/overrides/kcert', overrides)
@@ -85,11 +87,11 @@ function changelog(release: Release): string {
 `
 }
 
-function copyright(): string {
+function copyright({ date }: Release): string {
   return `kcert is licensed under the Apache License, Version 2.0. On Debian systems, its text is in
 /usr/share/common-licenses/Apache-2.0.
 
-Copyright: the kcert authors
+Copyright ${date.getUTCFullYear()} the kcert authors
 
 The executable contains Node.js and packages of npm. Their licenses are in
 /usr/share/doc/kcert/THIRD-PARTY.txt.gz.
