@@ -72,7 +72,7 @@ test('a token that is made is on standard output of create, and nowhere else', a
     stdout,
   )!
   const made = parseToken(text)
-  expect(stderr).toContain(`token        ${made.id} is created`)
+  expect(stderr).toContain(`token        ${made.id} created`)
   expect(stderr).not.toContain(made.secret)
   const others = [
     await kcert(['token', 'list', '-o', 'json']),
@@ -164,7 +164,7 @@ test('a node of which nothing has come stopped at its request; a running one has
   const waiting = await report(['bootstrap', 'check', 'node-7'], 'BootstrapProgress', 3)
   expect(waiting).toMatchObject({ verdict: 'stopped', stoppedAt: 'request' })
   const { stdout } = await kcert(['bootstrap', 'check', 'node-7'])
-  expect(stdout).toContain('it stopped at step 7, request')
+  expect(stdout).toContain('stopped at step 7, request')
   server.put(
     { group: '', version: 'v1', resource: 'nodes' },
     {
