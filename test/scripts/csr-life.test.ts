@@ -18,7 +18,7 @@ test('a request is submitted with the usages of its signer, listed, explained, a
 
   const listed = await life.run('csr', 'list', '--pending')
   expect(listed.stdout).toMatch(
-    new RegExp(`${life.name} .*Pending +${life.name} \\(dev\\) .*kubernetes-admin`),
+    new RegExp(`${life.name} .*kubernetes-admin +Pending +${life.name} \\(dev\\)`),
   )
   const stuck = await life.run('csr', 'explain', `csr/${life.name}`)
   expect(stuck.exit).toBe(3)
