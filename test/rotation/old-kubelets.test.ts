@@ -59,7 +59,7 @@ test('a Service whose only Ready pods are on such a node is named before its kub
   const remarks = (nodes = observed.nodes) =>
     phaseNumbered(9).remarks!({ ...observed, nodes, backends }, target)
   expect(remarks()).toEqual([
-    'expect an interruption of some seconds: the kubelet of w1 (v1.33.13) reports its pods as not Ready after a restart, and all pods of Service shop/alone',
+    'expect an interruption of some seconds: the kubelet of w1 (v1.33.13) reports its pods as not Ready after a restart, and all pods of Service shop/alone are on this node',
   ])
   expect(remarks(observed.nodes.map((node) => ({ ...node, kubeletVersion: 'v1.35.0' })))).toEqual([])
   await scene.run(9)
