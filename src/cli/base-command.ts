@@ -22,6 +22,9 @@ export type FlagsOf<Flags extends FlagInput> = Flags extends FlagInput<infer Val
 
 type Named = Record<string, unknown>
 
+/** Returns the names of a report, for -o name. */
+type NamesOf<Report> = (report: Report) => readonly string[]
+
 /** What every kcert command is: oclif's class, with one way to answer, one way to fail and one set of exit codes. */
 export abstract class KcertCommand extends Command {
   static override baseFlags = {
@@ -47,8 +50,8 @@ export abstract class KcertCommand extends Command {
   private processContext: Context | undefined
   private given: GivenFlags = {}
   /** Of -o jsonpath. */
-  private template: JsonPathTemplate | undefined
-  private hasHeadings = true
+  protected template: JsonPathTemplate | undefined
+  protected hasHeadings = true
 
   /** The process around this command. `--no-color` is already taken into account. */
   protected get context(): Context {
@@ -133,27 +136,45 @@ export abstract class KcertCommand extends Command {
     await writeOut(text)
   }
 
-  /** Answers with a report, as JSON or YAML or as a text for people; beside the text, its notices go to standard error. */
+  /** Answers with a report in the format; notices go to standard error, and only beside a text for people. */
   protected async show<Report extends object>(
-    format: ListFormat,
+    format: ListFormat | 'name',
     report: Report,
     render: (report: Report, view: View) => string,
-    notices: readonly string[] = [],
+    {
+      notices = [],
+      namesOf,
+    }: { readonly notices?: readonly string[]; readonly namesOf?: NamesOf<Report> } = {},
   ): Promise<void> {
+    if (format === 'text' || format === 'wide') this.note(notices)
+    await this.answer(await this.textOf(format, report, render, namesOf))
+  }
+
+  /** Returns a report in the format. `namesOf` returns what -o name prints, one name on each line. */
+  protected async textOf<Report extends object>(
+    format: ListFormat | 'name',
+    report: Report,
+    render: (report: Report, view: View) => string,
+    namesOf: NamesOf<Report> = () => [],
+  ): Promise<string> {
     const { renderReport, stdoutView } = await import('./view.ts')
+    if (format === 'name') {
+      return namesOf(report)
+        .map((name) => `${printable(name)}\n`)
+        .join('')
+    }
     const whole = this.advising(report)
     if (format === 'jsonpath') {
       const { renderJsonPath } = await import('../output/jsonpath.ts')
-      return this.answer(renderJsonPath(this.template ?? [], JSON.parse(JSON.stringify(whole))))
+      return renderJsonPath(this.template ?? [], whole)
     }
-    if (format === 'text' || format === 'wide') this.note(notices)
     const standard = await stdoutView(this.context)
     const view: View = {
       ...standard,
       hasHeadings: this.hasHeadings,
-      ...(format === 'wide' && { width: Number.POSITIVE_INFINITY }),
+      ...(format === 'wide' && { isWide: true, width: Number.POSITIVE_INFINITY }),
     }
-    await this.answer(renderReport(format === 'wide' ? 'text' : format, whole, () => render(whole, view)))
+    return renderReport(format === 'wide' ? 'text' : format, whole, () => render(whole, view))
   }
 
   /** Returns a report whose advice is for the cluster and the nodes of this command line. */

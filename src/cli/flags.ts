@@ -118,13 +118,16 @@ export const listFormats = ['text', 'wide', 'json', 'yaml', 'jsonpath'] as const
 
 export type ListFormat = (typeof listFormats)[number]
 
+/** --no-headers, as in kubectl. */
+export const noHeaders = booleanFlag('print tables without headings')
+
 /** -o and --no-headers of a command that prints a list. `More` are formats of its own, which the description explains. */
 export function listFlags<const More extends readonly string[]>(more: More, description = '') {
   const first =
     "output format; wide: no column is shortened or dropped; jsonpath='{TEMPLATE}': as in kubectl, over the fields of json"
   return {
     output: formatFlag([...listFormats, ...more], [first, description].filter(Boolean).join('; ')),
-    'no-headers': booleanFlag('print tables without headings'),
+    'no-headers': noHeaders,
   }
 }
 

@@ -12,6 +12,7 @@ import {
   clusterExits,
   clusterFlagsBesideCluster,
   formatFlag,
+  noHeaders,
   operands,
   repeatedFlag,
   valueFlag,
@@ -65,7 +66,9 @@ text        first what to do now, then tables, then one block for each cause of 
 short       NAME, DAYS and PATH of each certificate. DAYS is negative once it has expired.
 wide        every field, and the contexts of kubeconfigs, without line breaks
 tree        issuers and the certificates that they issued
+name        the path of each file, or the name of each object, that contains certificates
 json, yaml  the whole report, as in docs/schemas
+jsonpath    jsonpath='{TEMPLATE}': as in kubectl, over the fields of json
 prometheus  for the textfile collector of node_exporter
 nagios      one line, with the exit codes of a monitoring plugin
 pem         the certificates themselves
@@ -89,6 +92,7 @@ html        one HTML file with what to do now and a timeline. It needs no networ
     'Show what expired or expires soon in a cluster': 'kcert inspect --cluster --only expired,expiring',
     'Inspect the TLS Secrets of one namespace': 'kubectl get secrets -n shop -o json | kcert inspect -',
     'Show what will have expired in 90 days': 'kcert inspect /etc/kubernetes --at +90d --only expired',
+    'Print the files with expired certificates': 'kcert inspect /etc/kubernetes --only expired -o name',
     'Write metrics for node_exporter, which never reads a partial file':
       'kcert inspect /etc/kubernetes -o prometheus --output-file /var/lib/node_exporter/textfile/kcert.prom',
     'Run as a Nagios plugin': 'kcert inspect /etc/kubernetes -o nagios --warn 30d --crit 7d',
@@ -103,6 +107,7 @@ html        one HTML file with what to do now and a timeline. It needs no networ
 
   static override flags = {
     output: formatFlag(inspectFormats, 'output format'),
+    'no-headers': noHeaders,
     'output-file': valueFlag(
       'FILE',
       'write the output to this file atomically (mode 0644; an existing file keeps its mode)',
@@ -193,7 +198,12 @@ html        one HTML file with what to do now and a timeline. It needs no networ
 
   private async inspect(job: InspectJob, { format, outputFile }: Showing, frame?: Frame): Promise<ExitCode> {
     const inspected = await inspectTargets(job, this.context)
-    const { text, exit } = await renderInspected(inspected, format, await this.view(outputFile))
+    const { text, exit } = await renderInspected(
+      inspected,
+      format,
+      await this.view(outputFile),
+      this.template ?? [],
+    )
     if (outputFile !== undefined) writeFileAtomically(outputFile, text, { mode: 0o644 })
     else await this.answer(frame?.(text, job.now) ?? text)
     for (const error of inspected.unreachable) this.notice(formatError(error, this.context.stderrColor))
@@ -211,6 +221,7 @@ html        one HTML file with what to do now and a timeline. It needs no networ
     return {
       width: isFree ? Number.POSITIVE_INFINITY : columns,
       paint: await createPaint(outputFile === undefined ? stdoutColor : 0),
+      hasHeadings: this.hasHeadings,
     }
   }
 

@@ -68,7 +68,7 @@ Names: ${renewableNames.join(', ')}.`
     ...lifetimeFlags("the old certificate's validity; never longer than its CA's"),
     yes,
     'dry-run': dryRun,
-    ...listFlags([]),
+    ...listFlags(['name'], 'name: only the names of the certificates'),
   }
 
   protected override async perform(): Promise<ExitCode> {
@@ -84,7 +84,8 @@ Names: ${renewableNames.join(', ')}.`
       root: flags.root,
       ...{ keepKeys: flags['keep-keys'], ttlMs: lifetimeMs(flags), yes: flags.yes, dryRun: flags['dry-run'] },
     })
-    await this.show(flags.output, report, renderRenewal)
+    const namesOf = (): string[] => [...new Set(report.certificates.map(({ name }) => name))]
+    await this.show(flags.output, report, renderRenewal, { namesOf })
     return exit
   }
 }

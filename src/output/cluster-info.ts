@@ -62,9 +62,9 @@ export function renderPins({ authorities }: CaPins, view: View): string {
   return joinSections([authorityLines(authorities, view)])
 }
 
-function authorityLines(authorities: readonly AuthorityFacts[], { width, paint }: View): string[] {
-  // A pin that is cut is of no use to anybody.
-  return table({ width: Math.max(width, 110), paint }, authorities, [
+function authorityLines(authorities: readonly AuthorityFacts[], view: View): string[] {
+  // A hash that is cut cannot be copied.
+  return table({ ...view, width: Math.max(view.width, 110) }, authorities, [
     { title: 'CA', cell: ({ subject }) => subject || '(empty)', shrinkTo: 12 },
     { title: 'EXPIRES', cell: ({ notAfter }) => minuteOf(notAfter) },
     { title: 'PIN', cell: ({ pin }) => pin },

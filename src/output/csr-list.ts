@@ -1,5 +1,5 @@
 import type { ClusterRequest, RequestList } from '../csr/request-report.ts'
-import { altNameList, shortName } from './names.ts'
+import { altNameList, keyText, shortName } from './names.ts'
 import type { Paint, Tone } from './paint.ts'
 import { joinSections } from './sections.ts'
 import { type Column, saidColumn, table, tableWidth } from './table.ts'
@@ -8,7 +8,8 @@ import type { View } from './view.ts'
 
 /** Returns the requests as a table, and a line that counts them. */
 export function renderRequestList(list: RequestList, view: View): string {
-  const columns = columnsAt(Date.parse(list.generatedAt), view.paint)
+  const now = Date.parse(list.generatedAt)
+  const columns = [...columnsAt(now, view.paint), ...(view.isWide ? wideColumnsAt(now) : [])]
   return renderList('CertificateSigningRequests', list, columnsThatFit(columns, list.requests, view), view)
 }
 
@@ -17,15 +18,16 @@ interface Summarized<Request> {
   readonly summary: Partial<RequestList['summary']>
 }
 
-/** Returns requests of a kind as a table, and a line that counts them. */
+/** Returns requests of a kind as a table, and a line that counts them; without headings, the rows alone. */
 export function renderList<Request>(
   kind: string,
   list: Summarized<Request>,
   columns: readonly Column<Request>[],
   view: View,
 ): string {
-  if (list.requests.length === 0) return `no ${kind}\n`
-  return joinSections([table(view, list.requests, columns), [summaryText(list)]])
+  const rows = table(view, list.requests, columns)
+  if (view.hasHeadings === false) return joinSections([rows])
+  return rows.length === 0 ? `no ${kind}\n` : joinSections([rows, [summaryText(list)]])
 }
 
 /** The columns of `kubectl get csr`, which always stay, then those for wider terminals. */
@@ -44,7 +46,29 @@ function columnsAt(now: number, paint: Paint): Column<ClusterRequest>[] {
     { title: 'SANS', cell: namesCell, dropRank: 2 },
     { title: 'DELETED IN', cell: ({ collected }) => removalText(collected?.after, now), dropRank: 3 },
     { title: 'USAGES', cell: ({ usages }) => usages.join(', '), dropRank: 4 },
+    // As in kubectl, of spec.expirationSeconds.
+    {
+      title: 'REQUESTEDDURATION',
+      cell: ({ expirationSeconds }) => (expirationSeconds === undefined ? '' : timeLeft(expirationSeconds)),
+      dropRank: 5,
+    },
   ]
+}
+
+/** The columns that only -o wide has. */
+function wideColumnsAt(now: number): Column<ClusterRequest>[] {
+  return [
+    { title: 'EXPIRES IN', cell: ({ notAfter }) => expiryText(notAfter, now) },
+    { title: 'KEY', cell: ({ request }) => (request === undefined ? '' : keyText(request.publicKey)) },
+    { title: 'GROUPS', cell: ({ groups }) => groups.join(', ') },
+  ]
+}
+
+/** Returns the time until a certificate expires; empty without a certificate. */
+export function expiryText(notAfter: string | undefined, now: number): string {
+  if (notAfter === undefined) return ''
+  const seconds = (Date.parse(notAfter) - now) / 1000
+  return seconds <= 0 ? 'expired' : timeLeft(seconds)
 }
 
 /** Returns the columns without those that would have others shortened; the one with the highest rank goes first. */

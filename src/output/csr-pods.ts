@@ -1,12 +1,11 @@
 import type { PodExplanation, PodRequest, PodRequestList } from '../csr/pods/report.ts'
 import { conditionWords, madeText, removedText } from './csr-describe.ts'
 import { verdictLines } from './csr-explain.ts'
-import { ageColumn, removalText, renderList, toneOf } from './csr-list.ts'
+import { ageColumn, expiryText, removalText, renderList, toneOf } from './csr-list.ts'
 import { type Field, titledFields } from './fields.ts'
 import type { Paint } from './paint.ts'
 import { joinSections } from './sections.ts'
 import { type Column, saidColumn } from './table.ts'
-import { timeLeft } from './time.ts'
 import type { View } from './view.ts'
 
 /** Returns PodCertificateRequests as a table, and a line that counts them. */
@@ -36,12 +35,6 @@ function columnsAt(now: number, paint: Paint): Column<PodRequest>[] {
     { title: 'EXPIRES IN', cell: ({ notAfter }) => expiryText(notAfter, now) },
     { title: 'DELETED IN', cell: ({ collected }) => removalText(collected?.after, now, '5m') },
   ]
-}
-
-function expiryText(notAfter: string | undefined, now: number): string {
-  if (notAfter === undefined) return ''
-  const seconds = (Date.parse(notAfter) - now) / 1000
-  return seconds <= 0 ? 'expired' : timeLeft(seconds)
 }
 
 /** Returns the request, why it is where it is, and what to do. */

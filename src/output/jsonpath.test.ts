@@ -23,7 +23,7 @@ const list = {
   ],
 }
 
-const print = (template: string, value: unknown = list): string =>
+const print = (template: string, value: object = list): string =>
   renderJsonPath(parseJsonPath(template), value)
 
 test.each([

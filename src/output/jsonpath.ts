@@ -52,14 +52,18 @@ export function parseJsonPath(text: string): JsonPathTemplate {
   return body
 }
 
-/** Returns what kubectl prints for the JSON value: the values of a path with spaces between them, objects and lists as JSON. */
-export function renderJsonPath(template: JsonPathTemplate, value: unknown): string {
+/** Returns what kubectl prints for the report as JSON: the values of a path with spaces between them, objects and lists as JSON. */
+export function renderJsonPath(template: JsonPathTemplate, report: object): string {
+  return textAt(template, JSON.parse(JSON.stringify(report)))
+}
+
+function textAt(template: JsonPathTemplate, value: unknown): string {
   return template
     .map((part) => {
       if ('text' in part) return part.text
       if ('path' in part) return valuesAt(part.path, value).map(shown).join(' ')
       return valuesAt(part.range, value)
-        .map((one) => renderJsonPath(part.body, one))
+        .map((one) => textAt(part.body, one))
         .join('')
     })
     .join('')

@@ -7,6 +7,8 @@ export interface View {
   readonly paint: Paint
   /** Headings of tables; false with --no-headers. */
   readonly hasHeadings?: boolean
+  /** True with -o wide: more columns than by default. */
+  readonly isWide?: boolean
 }
 
 /** For what is read in files and logs as often as on a terminal: nothing is cut, wrapped or coloured. */

@@ -35,9 +35,21 @@ const line = JSON.stringify({ phase: 1, node: 'cp1', of: { path }, digest })
 test.each([
   ['a line that is no JSON', `${line}\n{"phase":\n`, 'line 2 does not have the format that kcert writes'],
   ['a line that is no object', `null\n`, 'line 1 does not have the format that kcert writes'],
-  ['a line without a phase', `${JSON.stringify({ node: 'cp1', of: { path } })}\n`, 'line 1 does not have the format'],
-  ['a line without a place', `${JSON.stringify({ phase: 1, node: 'cp1', of: {} })}\n`, 'line 1 does not have the format'],
-  ['a digest that is a path', `${line.replace(digest, '../../../etc/shadow')}\n`, 'line 1 does not have the format'],
+  [
+    'a line without a phase',
+    `${JSON.stringify({ node: 'cp1', of: { path } })}\n`,
+    'line 1 does not have the format',
+  ],
+  [
+    'a line without a place',
+    `${JSON.stringify({ phase: 1, node: 'cp1', of: {} })}\n`,
+    'line 1 does not have the format',
+  ],
+  [
+    'a digest that is a path',
+    `${line.replace(digest, '../../../etc/shadow')}\n`,
+    'line 1 does not have the format',
+  ],
   ['a last line without its end', line, 'its last line is incomplete'],
 ])('an index with %s is damaged, for who acts and for who looks', async (_, text, why) => {
   const node = new MemoryNode('cp1', {

@@ -90,7 +90,7 @@ test('what would fail for good is not sent, unless it is sent all the same', asy
     '--force',
   )
   expect(forced.exit).toBe(0)
-  expect(forced.stderr).toContain('note: sent all the same')
+  expect(forced.stderr).toContain('note: sent anyway')
   life.decide('Approved')
   const failed = await life.run('csr', 'fetch', life.name, '--wait', '10s', '--out', life.at('a.crt'))
   expect(failed.exit).toBe(3)
@@ -247,6 +247,30 @@ test('Ctrl-C loses nothing', async () => {
   expect(stderr).toContain('interrupted: nothing is lost; run the same command to continue')
   life.decide('Approved')
   expect((await life.run(...life.request('--wait', '30s'))).exit).toBe(0)
+})
+
+test('csr list --watch prints the list again and again until Ctrl-C', async () => {
+  await life.run(...life.request('--wait', '1s'))
+  const stop = new AbortController()
+  const before = life.server.calls.length
+  const running = kcertBeside(['csr', 'list', '-w', '--every', '0.05s', '--no-headers'], {
+    env: life.env,
+    signal: stop.signal,
+  })
+  while (life.server.calls.slice(before).filter(({ verb }) => verb === 'list').length < 3) await pause()
+  stop.abort()
+  const { stdout } = await running
+  const rows = stdout.trimEnd().split('\n')
+  expect(rows.filter((row) => row.includes(life.name)).length).toBeGreaterThan(1)
+  expect(stdout).not.toContain('CONDITION')
+})
+
+test('csr list -o wide shows the requested duration, the key and the groups', async () => {
+  await life.run(...life.request('--wait', '1s', '--expiration-seconds', '86400'))
+  const { stdout } = await life.run('csr', 'list', '-o', 'wide')
+  const [heading = ''] = stdout.split('\n')
+  expect(heading).toMatch(/REQUESTEDDURATION .* KEY +GROUPS$/)
+  expect(stdout).toMatch(/ 1d +ECDSA P-256 +system:masters/)
 })
 
 test('a denial ends the wait, and says why', async () => {

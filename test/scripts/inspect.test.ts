@@ -259,6 +259,26 @@ describe('what is shown', () => {
     expect(run.stdout).toMatch(/^2000 certificates .*\nexit [03]\n$/)
   })
 
+  test.each([
+    [['-o', 'name'], 'expired.pem\nhealthy.pem\n'],
+    [
+      ['-o', 'jsonpath={range .certificates[*]}{.status} {.source}{"\\n"}{end}'],
+      'expired expired.pem\nok healthy.pem\n',
+    ],
+  ])('%j prints only what a script needs', (format, expected) => {
+    const cwd = folderWith({ 'expired.pem': expired.pem, 'healthy.pem': healthy.pem })
+    expect(kcert(['inspect', 'expired.pem', 'healthy.pem', ...format, ...at], { cwd }).stdout).toBe(expected)
+  })
+
+  test.each(['text', 'short', 'wide'])('-o %s --no-headers prints no headings of tables', (format) => {
+    const cwd = folderWith({ 'expired.pem': expired.pem, 'healthy.pem': healthy.pem })
+    const lines = (...more: string[]) =>
+      kcert(['inspect', '.', '-o', format, ...more, ...at], { cwd }).stdout.split('\n')
+    const headings = lines().filter((line) => !lines('--no-headers').includes(line))
+    expect(headings).toHaveLength(1)
+    expect(headings[0]).toMatch(/^(?:CERTIFICATE|NAME|STATUS) /)
+  })
+
   test('--watch inspects again and again, until it is interrupted, and ends with the last verdict', async () => {
     const where = folderWith({ 'expired.pem': expired.pem })
     const program = spawn(process.execPath, [

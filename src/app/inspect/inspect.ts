@@ -13,11 +13,12 @@ import type { Thresholds } from '../../inspection/thresholds.ts'
 import { nagiosUnknown, renderNagios } from '../../output/inspection/nagios.ts'
 import { renderPem } from '../../output/inspection/pem.ts'
 import { renderPrometheus } from '../../output/inspection/prometheus.ts'
-import { renderShort } from '../../output/inspection/short.ts'
+import { renderNames, renderShort } from '../../output/inspection/short.ts'
 import { renderText } from '../../output/inspection/text.ts'
 import { renderTree } from '../../output/inspection/tree.ts'
 import { renderWide } from '../../output/inspection/wide.ts'
 import { renderJson } from '../../output/json.ts'
+import { type JsonPathTemplate, renderJsonPath } from '../../output/jsonpath.ts'
 import type { View } from '../../output/view.ts'
 import { renderYaml } from '../../output/yaml.ts'
 import { prepareForMuch } from '../../system/engine.ts'
@@ -29,10 +30,12 @@ import { defaultTargets, listedKubeconfigs, readTargets } from './targets.ts'
 export const inspectFormats = [
   'text',
   'short',
+  'name',
   'wide',
   'tree',
   'json',
   'yaml',
+  'jsonpath',
   'prometheus',
   'nagios',
   'pem',
@@ -206,6 +209,7 @@ export async function renderInspected(
   { report, certificateOf, unreachable, isPermitted }: Inspected,
   format: InspectFormat,
   view: View,
+  template: JsonPathTemplate,
 ): Promise<{ text: string; exit: ExitCode }> {
   const [silent] = unreachable
   if (format === 'nagios') {
@@ -214,7 +218,7 @@ export async function renderInspected(
     return { text: line, exit }
   }
   return {
-    text: await textOf(report, certificateOf, format, view),
+    text: await textOf(report, certificateOf, format, view, template),
     exit: worstExit([
       ...unreachable.map(({ exitCode }) =>
         exitCode === exitCodes.notPermitted ? exitCode : exitCodes.unreachable,
@@ -230,20 +234,25 @@ async function textOf(
   certificateOf: Inspected['certificateOf'],
   format: Exclude<InspectFormat, 'nagios'>,
   view: View,
+  template: JsonPathTemplate,
 ): Promise<string> {
   switch (format) {
     case 'text':
       return renderText(report, view)
     case 'short':
-      return renderShort(report)
+      return renderShort(report, view)
+    case 'name':
+      return renderNames(report)
     case 'wide':
-      return renderWide(report, view.paint)
+      return renderWide(report, view)
     case 'tree':
       return renderTree(report, view)
     case 'json':
       return renderJson(report)
     case 'yaml':
       return renderYaml(report)
+    case 'jsonpath':
+      return renderJsonPath(template, report)
     case 'prometheus':
       return renderPrometheus(report)
     case 'pem':

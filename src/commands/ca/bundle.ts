@@ -70,7 +70,7 @@ is missing from the bundle unnoticed. Private keys in the files are ignored.`
       pem,
       notices,
     }
-    await this.show(output, report, () => (out === '-' ? pem : renderBundle(report)), notices)
+    await this.show(output, report, () => (out === '-' ? pem : renderBundle(report)), { notices })
     return exitCodes.done
   }
 }

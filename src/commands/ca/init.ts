@@ -137,7 +137,7 @@ both are new or both are unchanged. The serial number is recorded in the CA's is
     }
     const printed = flags['key-out'] === '-' ? (keyPem ?? '') : ''
     const text = () => (flags.out === '-' ? printed + pem : printed || renderAuthority(report))
-    await this.show(flags.output, report, text, settings.notices)
+    await this.show(flags.output, report, text, { notices: settings.notices })
     return exitCodes.done
   }
 

@@ -89,7 +89,7 @@ goes to another file. Replace every other copy of the CA (kubeconfigs, clientCAF
       notices,
     }
     const text = () => (out === '-' ? pem : renderAuthority(report))
-    await this.show(flags.output, report, text, notices)
+    await this.show(flags.output, report, text, { notices })
     return exitCodes.done
   }
 

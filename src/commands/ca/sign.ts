@@ -182,7 +182,7 @@ The built-in profiles are ${builtInProfileNames.join(', ')}. --config names a fi
         import('../../output/signed-requests.ts'),
       ])
       const { report, notes, exit } = await signOnCluster(flags, this.context)
-      await this.show(output, report, renderSignedRequests, notes)
+      await this.show(output, report, renderSignedRequests, { notices: notes })
       return exit
     }
     if (operands.length === 0)
@@ -234,7 +234,9 @@ The built-in profiles are ${builtInProfileNames.join(', ')}. --config names a fi
       files: { ...(out === '-' ? {} : { certificates: out }), ledger },
       notices: [...notices],
     }
-    await this.show(output, report, () => (out === '-' ? pem : renderSigning(report)), [...notices, ...notes])
+    await this.show(output, report, () => (out === '-' ? pem : renderSigning(report)), {
+      notices: [...notices, ...notes],
+    })
     return exitCodes.done
   }
 
@@ -252,7 +254,7 @@ The built-in profiles are ${builtInProfileNames.join(', ')}. --config names a fi
       import('../../output/signed-control-plane.ts'),
     ])
     const report = await signKubeadm(operands, { ...flags, caDir, outDir }, this.context)
-    await this.show(output, report, renderSignedControlPlane, report.notices)
+    await this.show(output, report, renderSignedControlPlane, { notices: report.notices })
     return exitCodes.done
   }
 }

@@ -91,7 +91,7 @@ file, for kubectl apply.`
     )
     const notices = [...noticesOfBundle(made), ...report.notices]
     const whole = { ...report, notices }
-    await this.show(flags.output, whole, renderUpdate, notices)
+    await this.show(flags.output, whole, renderUpdate, { notices })
     return exit
   }
 }

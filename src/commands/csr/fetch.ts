@@ -206,7 +206,7 @@ kube-controller-manager deletes an object an hour after it was issued. Fetch the
         { ...(isFile ? { certificate: out } : {}), ...(kubeconfig === undefined ? {} : { kubeconfig }) },
         notices,
       )
-      await this.show(output, report, (_, view) => (isFile ? renderFetched(report, view) : pem), notices)
+      await this.show(output, report, (_, view) => (isFile ? renderFetched(report, view) : pem), { notices })
       return exitCodes.done
     })
   }

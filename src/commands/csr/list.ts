@@ -1,21 +1,21 @@
 import { listRequests } from '../../app/csr/list.ts'
 import { listPodRequests } from '../../app/csr/pod-requests.ts'
-import { KcertCommand } from '../../cli/base-command.ts'
 import { booleanFlag, clusterExits, clusterFlags, listFlags, valueFlag } from '../../cli/flags.ts'
+import { type Frame, WatchingCommand, watchFlags } from '../../cli/watching-command.ts'
+import { requestStates } from '../../csr/life.ts'
 import { podResourceNameOf, resourceNameOf } from '../../csr/request-name.ts'
 import { type ExitCode, exitCodes } from '../../errors/codes.ts'
+import type { KcertError } from '../../errors/kcert-error.ts'
 import { renderRequestList } from '../../output/csr-list.ts'
 import { renderPodRequestList } from '../../output/csr-pods.ts'
-import { printable } from '../../output/terminal.ts'
 
-const states = ['pending', 'approved', 'failed', 'denied', 'issued'] as const
-
-export default class CsrList extends KcertCommand {
+export default class CsrList extends WatchingCommand {
   static override summary = 'List the CertificateSigningRequests of a cluster.'
 
   static override description =
     `Pending requests come first, then approved and unsigned, failed, denied and issued ones, the oldest of each first. kcert reads SUBJECT and
-SANS from the request itself. On a narrow terminal, it leaves out columns instead of shortening names.
+SANS from the request itself. On a narrow terminal, it leaves out columns instead of shortening names. With -o wide it also shows when the
+certificate expires, the type of the key and the groups of the requester.
 
 DELETED IN says when kube-controller-manager will delete the object: an hour after it was issued, denied or failed, a day after its creation
 if it is still pending, and a day after its approval if it is still unsigned. Kubernetes 1.34 and older never delete an approved, unsigned object.
@@ -30,12 +30,13 @@ v1beta1 is enabled. They need no approval. kube-controller-manager deletes each 
     [exitCodes.no]: "the API server's certificate is not trusted",
   }
 
-  static override examples = KcertCommand.examplesOf({
+  static override examples = WatchingCommand.examplesOf({
     'List all requests': 'kcert csr list',
     "List pending requests for kubelets' serving certificates":
       'kcert csr list --pending --signer kubernetes.io/kubelet-serving',
     'List the requests of one node': 'kcert csr list --requester system:node:node-1',
     'Delete denied and failed requests': 'kcert csr list --denied --failed -o name | xargs -r kubectl delete',
+    'Watch pending requests': 'kcert csr list --pending --watch',
     'List pods that wait for a certificate': 'kcert csr list --pods --pending',
     'Print names and subjects of pending requests, for a script': `kcert csr list --pending -o json | jq -r '.requests[] | [.name, .request.subject.text] | @tsv'`,
   })
@@ -54,33 +55,35 @@ v1beta1 is enabled. They need no approval. kube-controller-manager deletes each 
     failed: booleanFlag('only requests that the signer refused'),
     denied: booleanFlag('only denied requests'),
     issued: booleanFlag('only requests with an issued certificate'),
+    ...watchFlags('list'),
     ...clusterFlags,
     ...listFlags(['name'], 'name: names for kubectl'),
   }
 
   protected override async perform(): Promise<ExitCode> {
     const { flags } = await this.parse(CsrList)
-    const { context } = this
-    const now = context.clock()
-    const wanted = states.filter((state) => flags[state])
-    if (flags.pods) {
-      const options = { ...flags, states: wanted.filter((state) => state !== 'approved') }
-      const list = await this.onCluster(flags, (cluster) => listPodRequests(cluster, options, now))
-      if (flags.output === 'name') await this.answer(namesIn(list, podResourceNameOf))
-      else await this.show(flags.output, list, renderPodRequestList)
+    const states = requestStates.filter((state) => flags[state])
+    const act = async (frame: Frame): Promise<ExitCode> => {
+      const now = this.context.clock()
+      const text = await this.onCluster(flags, async (cluster) => {
+        if (flags.pods) {
+          const wanted = states.filter((state) => state !== 'approved')
+          const list = await listPodRequests(cluster, { ...flags, states: wanted }, now)
+          return this.textOf(flags.output, list, renderPodRequestList, namesOf(podResourceNameOf))
+        }
+        const list = await listRequests(cluster.requests, { ...flags, states }, now)
+        return this.textOf(flags.output, list, renderRequestList, namesOf(resourceNameOf))
+      })
+      await this.answer(frame(text, now))
       return exitCodes.done
     }
-    const options = { ...flags, states: wanted }
-    const list = await this.onCluster(flags, ({ requests }) => listRequests(requests, options, now))
-    if (flags.output === 'name') await this.answer(namesIn(list, resourceNameOf))
-    else await this.show(flags.output, list, renderRequestList)
-    return exitCodes.done
+    if (!flags.watch) return act((text) => text)
+    const isPassing = ({ code }: KcertError): boolean => code === 'KCERT_UNREACHABLE'
+    return this.watch(flags.every, act, isPassing)
   }
 }
 
-function namesIn(
-  { requests }: { readonly requests: readonly { readonly name: string }[] },
-  resourceName: (name: string) => string,
-): string {
-  return requests.map(({ name }) => `${printable(resourceName(name))}\n`).join('')
+function namesOf(resourceName: (name: string) => string) {
+  return ({ requests }: { readonly requests: readonly { readonly name: string }[] }) =>
+    requests.map(({ name }) => resourceName(name))
 }

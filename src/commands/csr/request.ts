@@ -156,7 +156,7 @@ issued. Then kcert replaces key and certificate together, so a server never read
         }),
       ),
     )
-    await this.show(output, report, renderFetched, report.notices)
+    await this.show(output, report, renderFetched, { notices: report.notices })
     return exitCodes.done
   }
 }

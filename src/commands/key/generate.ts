@@ -94,7 +94,7 @@ FIFO never. The key is printed only with --out -.
       publicKey: publicKeyFacts(readPublicKey(createPublicKey(key).export({ format: 'der', type: 'spki' }))),
       notices,
     }
-    await this.show(flags.output, report, renderKey, notices)
+    await this.show(flags.output, report, renderKey, { notices })
     return exitCodes.done
   }
 }

@@ -167,7 +167,7 @@ file has mode 0600.
       ...(contexts && { contexts }),
       notices: made.notices,
     }
-    await this.show(flags.output, report, renderCreated, report.notices)
+    await this.show(flags.output, report, renderCreated, { notices: report.notices })
     return exitOfContexts(contexts, () => true)
   }
 

@@ -97,7 +97,7 @@ kubeconfig is replaced atomically and keeps its mode and owner. The previous con
     const edit = await editFile(source, changes, { dryRun: flags['dry-run'], context })
     const contexts = await verifyContexts(args.file, flags, context)
     const report = { ...edit, ...(contexts && { contexts }), notices: noticesOfBundle(made) }
-    await this.show(flags.output, report, renderEdit, report.notices)
+    await this.show(flags.output, report, renderEdit, { notices: report.notices })
     return exitOfContexts(contexts, ({ cluster }) => names.includes(cluster))
   }
 }

@@ -114,7 +114,7 @@ certificate and key match, and that the certificate has not expired.
       ...others.map(({ kind }) => `user ${JSON.stringify(name)} also has another credential: ${kind}`),
     ]
     const report = { ...edit, ...(contexts && { contexts }), notices: all }
-    await this.show(flags.output, report, renderEdit, all)
+    await this.show(flags.output, report, renderEdit, { notices: all })
     return exitOfContexts(contexts, ({ user }) => user === name)
   }
 }

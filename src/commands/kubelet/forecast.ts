@@ -75,7 +75,7 @@ There are three sources:
       default: '3s',
     }),
     ...clusterFlags,
-    ...listFlags([]),
+    ...listFlags(['name'], 'name: only the names of the nodes'),
   }
 
   protected override async perform(): Promise<ExitCode> {
@@ -93,7 +93,9 @@ There are three sources:
           ? await this.live(flags, only, timeoutMs)
           : await this.fromNodes(inventory, only)
     const report = forecastOf(facts.kubelets, facts.controllerManagers, context.clock())
-    await this.show(flags.output, report, renderForecast)
+    await this.show(flags.output, report, renderForecast, {
+      namesOf: ({ nodes }) => nodes.map(({ name }) => `node/${name}`),
+    })
     if (facts.unreachable > 0) return exitCodes.unreachable
     return report.findings.some(({ isProblem }) => isProblem) ? exitCodes.no : exitCodes.done
   }

@@ -4,7 +4,6 @@ import { type TokenList as Report, tokenReport } from '../../bootstrap/token-rep
 import { KcertCommand } from '../../cli/base-command.ts'
 import { clusterExits, clusterFlags, listFlags } from '../../cli/flags.ts'
 import { type ExitCode, exitCodes } from '../../errors/codes.ts'
-import { printable } from '../../output/terminal.ts'
 import { renderTokenList } from '../../output/tokens.ts'
 import { rfc3339 } from '../../pki/rfc3339.ts'
 
@@ -46,11 +45,9 @@ export default class TokenList extends KcertCommand {
       generatedAt: rfc3339(now),
       tokens: tokens.all.map(({ facts }) => tokenReport(facts)),
     }
-    if (flags.output === 'name') {
-      await this.answer(report.tokens.map(({ id }) => `${printable(id)}\n`).join(''))
-      return exitCodes.done
-    }
-    await this.show(flags.output, report, renderTokenList)
+    await this.show(flags.output, report, renderTokenList, {
+      namesOf: ({ tokens }) => tokens.map(({ id }) => id),
+    })
     return exitCodes.done
   }
 }

@@ -2,6 +2,7 @@ import { describe, expect, test } from 'vitest'
 import { certificateReport, goldenReport, reportOf } from '../../../test/reports/golden-report.ts'
 import { renderJson } from '../json.ts'
 import { createPaint, noPaint } from '../paint.ts'
+import { wholeWidth } from '../view.ts'
 import { displayWidth } from '../width.ts'
 import { renderYaml } from '../yaml.ts'
 import { renderNagios } from './nagios.ts'
@@ -86,7 +87,7 @@ test('a request alone', async () => {
 })
 
 test('wide', async () => {
-  await expect(renderWide(goldenReport, noPaint)).toMatchFileSnapshot(golden('inspect-wide.txt'))
+  await expect(renderWide(goldenReport, wholeWidth)).toMatchFileSnapshot(golden('inspect-wide.txt'))
 })
 
 test('json', async () => {

@@ -2,20 +2,29 @@ import type { InspectionReport } from '../../inspection/report.ts'
 import { shortName } from '../names.ts'
 import { joinSections } from '../sections.ts'
 import { table } from '../table.ts'
-import { wholeWidth } from '../view.ts'
+import { printable } from '../terminal.ts'
+import { type View, wholeWidth } from '../view.ts'
 
 /**
  * Returns one line for each certificate: its name, the whole days until it expires (negative once it has expired), and its
- * file. The table has a heading, as those of kubectl have.
+ * file. The table has a heading, as those of kubectl have, unless the view has none.
  */
-export function renderShort({ certificates }: InspectionReport): string {
+export function renderShort(
+  { certificates }: InspectionReport,
+  { hasHeadings = true }: Pick<View, 'hasHeadings'> = {},
+): string {
   return joinSections([
-    table(wholeWidth, certificates, [
+    table({ ...wholeWidth, hasHeadings }, certificates, [
       { title: 'NAME', cell: ({ role, subject }) => role ?? shortName(subject) },
       { title: 'DAYS', cell: ({ secondsLeft }) => `${daysLeft(secondsLeft)}` },
       { title: 'PATH', cell: ({ source }) => source },
     ]),
   ])
+}
+
+/** Returns each file or object that contains certificates, once, a line each. */
+export function renderNames({ certificates }: InspectionReport): string {
+  return [...new Set(certificates.map(({ source }) => `${printable(source)}\n`))].join('')
 }
 
 /** Whole days, rounded towards now; -1 for what expired less than a day ago, because 0 is still valid. */

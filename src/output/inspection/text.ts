@@ -178,16 +178,16 @@ function withoutCertificateLines(
   places: ShortPlaces,
   view: View,
 ): string[] {
-  const { width, paint } = view
+  const { width, paint, hasHeadings = true } = view
   if (withoutCertificate.length === 0) return []
   const columns: Column<WithoutCertificate>[] = [
     { title: 'NO CERTIFICATE', cell: places.of },
     { title: 'REASON', cell: ({ reason }) => reason },
   ]
-  const rows = tableLines(columns, withoutCertificate, Infinity, paint)
+  const rows = tableLines(columns, withoutCertificate, Infinity, paint, hasHeadings)
   if (width === Infinity || tableWidth(columns, withoutCertificate) <= width) return rows
   return [
-    paint.heading('NO CERTIFICATE'),
+    ...(hasHeadings ? [paint.heading('NO CERTIFICATE')] : []),
     ...withoutCertificate.flatMap((one) => [
       printable(places.of(one)),
       ...indentedLines(one.reason, '    ', view),

@@ -5,6 +5,7 @@ import { certificateReport, goldenReport, reportOf } from '../../../test/reports
 import type { CertificateReport, InspectionReport } from '../../inspection/report.ts'
 import { renderJson } from '../json.ts'
 import { noPaint } from '../paint.ts'
+import { wholeWidth } from '../view.ts'
 import { displayWidth } from '../width.ts'
 import { renderYaml } from '../yaml.ts'
 import { nagiosUnknown, renderNagios } from './nagios.ts'
@@ -22,7 +23,7 @@ const views: Record<string, (report: InspectionReport) => string> = {
   'text in a pipe': (report) => renderText(report, { width: Infinity, paint: noPaint }),
   card: (report) => report.certificates.map((one) => renderText(reportOf(one), narrow)).join(''),
   'card of a request': (report) => renderText({ ...report, certificates: [] }, narrow),
-  wide: (report) => renderWide(report, noPaint),
+  wide: (report) => renderWide(report, wholeWidth),
   tree: (report) => renderTree(report, narrow),
   json: renderJson,
   yaml: renderYaml,

@@ -4,6 +4,7 @@ import type { Paint } from '../paint.ts'
 import { placeText } from '../places.ts'
 import { joinSections } from '../sections.ts'
 import { type Column, saidColumn, table } from '../table.ts'
+import type { View } from '../view.ts'
 import { contextColumns, contextRows } from './contexts.ts'
 import { certificateExtras } from './extras.ts'
 import { problemLines } from './problems.ts'
@@ -13,11 +14,11 @@ import { timeLeftOf } from './time-left.ts'
 import { verdictLines, verdictsOf } from './verdict.ts'
 
 /** Returns every field of everything, a row for each, however wide that gets: for a wide screen, a pager or grep. */
-export function renderWide(report: InspectionReport, paint: Paint): string {
-  const view = { width: Infinity, paint }
+export function renderWide(report: InspectionReport, given: View): string {
+  const view = { ...given, width: Infinity }
   return joinSections([
     [...verdictLines(verdictsOf(report).verdicts, view), summaryLine(report)],
-    table(view, report.certificates, certificateColumns(report.at, paint)),
+    table(view, report.certificates, certificateColumns(report.at, view.paint)),
     table(view, report.requests, requestColumns),
     table(view, report.keys, [
       { title: 'KEY', cell: ({ kind }) => kind },
