@@ -16,8 +16,9 @@ export default class Version extends KcertCommand {
   }
 
   static override examples = KcertCommand.examplesOf({
-    'The version': 'kcert version',
-    'The version for a script': 'kcert version -o json',
+    'Print the version': 'kcert version',
+    'Print version, Node.js and platform as JSON': 'kcert version -o json',
+    'Call it as a kubectl plugin': 'kubectl kcert version',
   })
 
   static override flags = {

@@ -110,9 +110,9 @@ function settingsOf(helpValue = ''): Wanted {
   return kind === 'DIR' || kind === 'FOLDER' ? 'folder' : 'nothing'
 }
 
-/** What an operand is stands in its description alone. */
+/** Only the description says what an operand is. */
 function placeIn(description: string): Wanted {
-  if (/^the folder/.test(description)) return 'folder'
+  if (/^(?:the )?folder\b/.test(description)) return 'folder'
   return /\b(?:file|PEM|kubeconfig)\b/.test(description) ? 'file' : 'nothing'
 }
 

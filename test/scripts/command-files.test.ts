@@ -40,7 +40,7 @@ test.each([
     'both.pem holds a private key and is not replaced',
   ],
   [['ca', 'bundle', 'ca.pem', '--force', '--out', 'ca-key.pem'], 'ca-key.pem holds a private key and is not'],
-  [['ca', 'bundle', '--out', '', 'ca.pem'], '--out "" names no file'],
+  [['ca', 'bundle', '--out', '', 'ca.pem'], '--out "" is not a file name'],
   [
     ['ca', 'init', '--cn', 'x', '--key', 'ca-key.pem', '--force', '--out', 'ca-key.pem'],
     '--out ca-key.pem is the file of --key ca-key.pem',

@@ -36,7 +36,7 @@ const lines: readonly (readonly [line: string, offered: readonly string[]])[] = 
     ['approve', 'check', 'create', 'deny', 'describe', 'explain', 'fetch', 'list', 'request', 'submit'],
   ],
   ['csr list --sig', ['--signer']],
-  ['inspect -o js', ['json']],
+  ['inspect -o js', ['json', 'jsonpath']],
   ['inspect --output ya', ['yaml']],
   ['verify pki.pem --purpose ', ['any', 'client', 'server']],
   ['inspect pki.p', ['pki.pem']],
@@ -166,11 +166,11 @@ describe('kubectl', () => {
         env: { PATH: path(), HOME: at },
       })
     expect(run('insp')).toBe(
-      'inspect\tShow what certificates there are, when they expire, and what is wrong with them.\n:4\n',
+      'inspect\tList certificates, when they expire, and what is wrong with them.\n:4\n',
     )
     expect(run('inspect', '')).toBe(':0\n')
     expect(run('rotate-ca', 'runbook', '')).toBe(':16\n')
-    expect(run('inspect', '-o', 'js')).toBe('json\n:4\n')
+    expect(run('inspect', '-o', 'js')).toBe('json\njsonpath\n:4\n')
   })
 
   test.skipIf(labKubectl === undefined)(

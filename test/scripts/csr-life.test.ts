@@ -94,7 +94,7 @@ test('what would fail for good is not sent, unless it is sent all the same', asy
   life.decide('Approved')
   const failed = await life.run('csr', 'fetch', life.name, '--wait', '10s', '--out', life.at('a.crt'))
   expect(failed.exit).toBe(3)
-  expect(failed.stderr).toContain('has failed')
+  expect(failed.stderr).toContain('failed: its signer refused it')
   expect((await life.run('csr', 'explain', life.name)).stdout).toContain('signer-refused')
 })
 

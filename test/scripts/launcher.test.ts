@@ -190,10 +190,9 @@ test('help is as wide as the terminal, keeps tables and code as they are, and br
   const prose = help.split('\n').filter((line) => !line.startsWith('    $ '))
   expect(Math.max(...prose.map((line) => line.length))).toBeLessThanOrEqual(80)
   expect(kcert(['csr', 'create', '--help']).stdout).toContain(`
-  cfssl       {"csr", "key"} for cfssljson -bare. The one output that holds a
-              private key, so it goes to a file (--out, mode 0600), or where
-              --key-out - asks for it by name; with --key or --key-out FILE it
-              has no "key"
+  cfssl       {"csr", "key"} for cfssljson -bare. It contains the private key,
+              so it needs --out FILE (mode 0600) or --key-out -. With --key or
+              --key-out FILE it has no "key"
 `)
   expect(kcert(['ca', 'init', '--help']).stdout).toContain('USAGE\n  $ kcert ca init --out FILE [FLAGS]\n')
 })
