@@ -78,7 +78,9 @@ export function flagMeaning(flag: Flag): string {
     sentence(flag.description ?? flag.summary),
     flag.type === 'option' && flag.options ? `One of ${flag.options.join(', ')}.` : '',
     flag.type === 'option' && flag.default !== undefined ? `Default: \`${String(flag.default)}\`.` : '',
-    flag.type === 'option' && flag.multiple ? 'May be repeated.' : '',
+    flag.type === 'option' && flag.multiple && !/may be repeated/.test(flag.description ?? '')
+      ? 'May be repeated.'
+      : '',
     flag.required ? 'Required.' : '',
   ]
   return facts.filter(Boolean).join(' ')

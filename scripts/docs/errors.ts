@@ -3,10 +3,10 @@ import { generatedNote, table } from './page.ts'
 
 /** What each exit code means, for every command. */
 export const exitMeanings: Record<keyof typeof exitCodes, string> = {
-  done: 'yes, or done',
+  done: 'success',
   defect: 'a bug in kcert',
   usage: 'wrong usage, or a missing input',
-  no: 'the answer is no: expired, not trusted, not approved, precondition not met',
+  no: 'a check failed, for example: expired, not trusted, not approved, precondition not met',
   unreachable: 'unreachable, or timed out',
   refused: 'refused for safety',
   notPermitted: 'not permitted: the API server rejects your credentials (401) or the request (403)',

@@ -21,7 +21,13 @@ export function manPages(
   const visible = Object.values(commands).filter((command) => !command.hidden)
   const head = (name: string): string => {
     const day = date.toLocaleDateString('en-US', { dateStyle: 'long', timeZone: 'UTC' })
-    return [`.Dd ${day}`, `.Dt ${name.toUpperCase()} 1`, `.Os "kcert ${version}"`].join('\n')
+    // Without the second line, groff prints "BSD" at the top of each page.
+    return lines(
+      `.Dd ${day}`,
+      '.ds doc-volume-operating-system kcert',
+      `.Dt ${name.toUpperCase()} 1`,
+      `.Os "kcert ${version}"`,
+    )
   }
   const groups = Object.entries(topics).filter(([name]) => commands[name] === undefined)
   const pages = [
@@ -58,7 +64,7 @@ function overview(commands: readonly Command.Cached[]): string {
     ),
     '.Pp',
     ...prose(
-      'Each command has its own page, for example kcert-inspect(1). The same text is printed by kcert inspect --help.',
+      'Each command has its own page, for example kcert-inspect(1). kcert inspect --help prints the same text.',
     ),
     '.Sh COMMANDS',
     ...definitions(commands.map(({ id, summary = '' }) => [`.It Cm ${escaped(spoken(id))}`, summary])),
@@ -73,10 +79,26 @@ function overview(commands: readonly Command.Cached[]): string {
     ...prose(
       `An error is printed to standard error as a code and what is wrong, then why, then the next command. There are ${Object.keys(errorCodes).length} codes.`,
     ),
+    '.Sh EXAMPLES',
+    ...overviewExamples.flatMap(([title, code], index) => [
+      ...(index === 0 ? [] : ['.Pp']),
+      ...prose(title),
+      ...literal([code]),
+    ]),
     '.Sh SEE ALSO',
     ...references([...commands.map(({ id }) => pageName(id)), 'kubectl', 'openssl']),
   )
 }
+
+const overviewExamples = [
+  ['Find certificates of this node that expire soon:', 'sudo kcert inspect --only expired,expiring'],
+  ['Find them in the objects of a cluster:', 'kcert inspect --cluster --only expired,expiring'],
+  [
+    'Renew the kubeadm certificates that are due, even when the API server is down:',
+    'sudo kcert renew --all',
+  ],
+  ['Explain a TLS error:', 'kubectl get nodes 2>&1 | kcert explain-error -'],
+] as const
 
 function topicPage(topic: string, description: string, commands: readonly Command.Cached[]): string {
   const own = commands.filter(({ id }) => id.startsWith(`${topic}:`))
@@ -99,7 +121,10 @@ function topicPage(topic: string, description: string, commands: readonly Comman
 function commandPage(command: Command.Cached, all: readonly Command.Cached[]): string {
   const summary = command.summary ?? ''
   const args = Object.values(command.args)
-  const flags = Object.values(command.flags).filter((flag) => !flag.hidden)
+  // --no-color is a flag of every command, so it comes last.
+  const flags = Object.values(command.flags)
+    .filter((flag) => !flag.hidden)
+    .sort((a, b) => Number(a.name === 'no-color') - Number(b.name === 'no-color'))
   const codes = Object.entries((command as { exitCodes?: Record<string, string> }).exitCodes ?? {})
   const examples = exampleParts(command)
   const [topic = ''] = command.id.split(':')
@@ -113,8 +138,8 @@ function commandPage(command: Command.Cached, all: readonly Command.Cached[]): s
     ...args.map(({ name, required }) => `${required ? '.Ar' : '.Op Ar'} ${escaped(name.toUpperCase())}`),
     ...(flags.length === 0 ? [] : ['.Op Ar flags']),
     '.Sh DESCRIPTION',
-    ...prose(summary),
-    ...descriptionLines(command.description ?? ''),
+    // NAME has the summary already. Without the first .Pp, which mdoc(7) does not allow after .Sh.
+    ...(command.description ? descriptionLines(command.description).slice(1) : prose(summary)),
     ...(args.length === 0
       ? []
       : [
@@ -154,7 +179,7 @@ function descriptionLines(description: string): string[] {
 function flagItem(flag: Command.Cached['flags'][string]): string {
   const value =
     flag.type === 'option'
-      ? ` Ar ${escaped((flag.helpValue as string | undefined) ?? flag.name.toUpperCase())}`
+      ? ` Ar ${escaped((flag.helpValue as string | undefined) ?? flag.options?.join('|') ?? flag.name.toUpperCase())}`
       : ''
   const short = flag.char === undefined ? '' : `Fl ${flag.char} , `
   return `.It ${short}Fl \\-${escaped(flag.name)}${value}`
