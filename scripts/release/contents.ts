@@ -62,19 +62,21 @@ export function writeContents(executable: string, prefix: string, release: Relea
   chmodSync(join(prefix, 'bin/kcert'), 0o755)
   for (const name of links) symlinkSync('kcert', join(prefix, 'bin', name))
   for (const [name, text] of releasedManPages(release)) write(`share/man/man1/${name}`, text)
-  for (const name of links) write(`share/man/man1/${name}.1`, '.so man1/kcert.1\n')
   for (const [shell, path] of Object.entries(completions))
     write(path, execFileSync(process.execPath, ['bin/run.js', 'completion', shell], { encoding: 'utf8' }))
 }
 
-function releasedManPages({ version, date }: Release): Map<string, string> {
+/** Returns the man pages, by file name. Those of the links refer to kcert.1. */
+export function releasedManPages({ version, date }: Release): Map<string, string> {
   const { commands } = JSON.parse(readFileSync('oclif.manifest.json', 'utf8')) as {
     commands: Parameters<typeof manPages>[0]
   }
   const { oclif } = JSON.parse(readFileSync('package.json', 'utf8')) as {
     oclif: { topics: Parameters<typeof manPages>[1] }
   }
-  return manPages(commands, oclif.topics, version, date)
+  const pages = manPages(commands, oclif.topics, version, date)
+  for (const name of links) pages.set(`${name}.1`, '.so man1/kcert.1\n')
+  return pages
 }
 
 /** Returns the licenses of Node.js and of the packages that dist/ contains. */

@@ -43,13 +43,16 @@ while [ $# -gt 0 ]; do
 done
 
 files='@FILES@'
+record=share/kcert/created-folders
 
 if [ "$action" = uninstall ]; then
-  for file in $files; do
-    rm -f "$prefix/$file"
-    # Folders that are empty now.
-    (cd "$prefix" && rmdir -p "$(dirname "$file")") 2>/dev/null || :
-  done
+  for file in $files; do rm -f "$prefix/$file"; done
+  # Folders that this script created, the deepest first.
+  if [ -f "$prefix/$record" ]; then
+    folders=$(LC_ALL=C sort -r "$prefix/$record")
+    rm -f "$prefix/$record"
+    for folder in $folders; do rmdir "$prefix/${folder#.}" 2>/dev/null || :; done
+  fi
   printf 'removed kcert from %s\n' "$prefix"
   exit 0
 fi
@@ -86,8 +89,20 @@ esac
 printf '%s  %s\n' "$sum" "$work/archive" | sha256sum -c - >/dev/null 2>&1 ||
   fail "$from/$name.$kind does not have the SHA-256 $sum; nothing was installed"
 if [ "$kind" = tar.xz ]; then xz -dc <"$work/archive"; else gzip -dc <"$work/archive"; fi | tar -xf - -C "$work"
+
+# Creates a folder below the prefix, and adds it to those that --uninstall removes.
+create_folder() {
+  if [ -d "$prefix/$1" ]; then return; fi
+  if [ "$1" != . ]; then create_folder "$(dirname "$1")"; fi
+  mkdir -p "$prefix/$1"
+  created="$created$1
+"
+}
+created=
+create_folder "$(dirname "$record")"
+for file in $files; do create_folder "$(dirname "$file")"; done
+printf '%s' "$created" >>"$prefix/$record"
 for file in $files; do
-  mkdir -p "$prefix/$(dirname "$file")"
   # A copy beside the target and a rename: a kcert that is running keeps its file.
   cp -P "$work/$name/$file" "$prefix/$file.new"
   mv -f "$prefix/$file.new" "$prefix/$file"

@@ -1,7 +1,7 @@
 import { execFileSync } from 'node:child_process'
 import { cpSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
-import type { Release } from './contents.ts'
+import { type Release, releasedManPages } from './contents.ts'
 
 interface Manifest {
   readonly files: readonly string[]
@@ -10,9 +10,9 @@ interface Manifest {
 
 /**
  * Builds the npm package in `target` and returns its file name. dist/ already contains what kcert needs of other packages, so the
- * package has no dependencies, and `npm install` brings one package.
+ * package has no dependencies, and `npm install` brings one package. `npm install --global` links its man pages.
  */
-export function buildNpmPackage({ version }: Release, target: string, temporary: string): string {
+export function buildNpmPackage(release: Release, target: string, temporary: string): string {
   const folder = join(temporary, 'npm')
   const { scripts, dependencies, devDependencies, allowScripts, ...manifest } = JSON.parse(
     readFileSync('package.json', 'utf8'),
@@ -20,9 +20,17 @@ export function buildNpmPackage({ version }: Release, target: string, temporary:
   mkdirSync(folder, { recursive: true })
   for (const name of [...manifest.files, 'README.md', 'LICENSE'])
     cpSync(name, join(folder, name), { recursive: true })
-  writeFileSync(join(folder, 'package.json'), `${JSON.stringify(manifest, null, 2)}\n`)
+  const pages = releasedManPages(release)
+  mkdirSync(join(folder, 'man'))
+  for (const [name, text] of pages) writeFileSync(join(folder, 'man', name), text)
+  const published = {
+    ...manifest,
+    files: [...manifest.files, 'man'],
+    man: [...pages.keys()].map((name) => `man/${name}`),
+  }
+  writeFileSync(join(folder, 'package.json'), `${JSON.stringify(published, null, 2)}\n`)
   execFileSync('npm', ['pack', '--silent', '--ignore-scripts', '--pack-destination', target, folder], {
     stdio: ['ignore', 'ignore', 'inherit'],
   })
-  return `kcert-${version}.tgz`
+  return `kcert-${release.version}.tgz`
 }
