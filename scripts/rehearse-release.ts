@@ -4,30 +4,39 @@ import { tmpdir } from 'node:os'
 import { join, resolve } from 'node:path'
 import { parseArgs } from 'node:util'
 import { table } from './docs/page.ts'
+import {
+  createDebian,
+  tryDebInstalled,
+  tryNpmInstalled,
+  tryRpmInstalled,
+  tryScriptInstalled,
+} from './release/clean-debian.ts'
 import { readRelease } from './release/contents.ts'
+import { tryFormula, tryKrewManifest } from './release/index-trials.ts'
 import { launcherOf } from './release/node.ts'
 import {
+  serve,
   tryArchives,
   tryArm64,
   tryChecksums,
-  tryDebInstalled,
   tryDebUnpacked,
   tryInstallScript,
   tryLintian,
   tryManPages,
   tryNpmPackage,
-  tryRpmInstalled,
   trySignature,
 } from './release/trials.ts'
 
-// `npm run rehearse-release [-- --write] [--out DIR]`: RELEASING.md as far as a machine without an account can do it. It builds all files of a release,
+// `npm run rehearse-release [-- --write] [--out DIR | --files DIR]`: RELEASING.md as far as a machine without an account can do it. It builds all files of a release,
 // and uses each as a new user would. What needs a program that is not installed is skipped by name. The machine is not changed:
 // packages are installed in a new Debian in a temporary folder. --write writes the table of files into RELEASING.md,
-// and --out keeps the files.
+// and --out keeps the files. --files takes the files of an earlier build instead of building them.
 
 const folder = mkdtempSync(join(tmpdir(), 'kcert-rehearsal-'))
-const { values } = parseArgs({ options: { write: { type: 'boolean' }, out: { type: 'string' } } })
-const files = resolve(values.out ?? join(folder, 'files'))
+const { values } = parseArgs({
+  options: { write: { type: 'boolean' }, out: { type: 'string' }, files: { type: 'string' } },
+})
+const files = resolve(values.files ?? values.out ?? join(folder, 'files'))
 const say = (what: string): void => void process.stdout.write(`${what}\n`)
 const started = Date.now()
 let skipped = 0
@@ -41,42 +50,21 @@ const need = (...programs: string[]): string | undefined => {
 const root = process.geteuid?.() === 0 ? undefined : 'it needs root, for chroot'
 
 try {
-  execFileSync('ssh-keygen', [
-    '-q',
-    '-t',
-    'ed25519',
-    '-N',
-    '',
-    '-C',
-    'rehearsal',
-    '-f',
-    join(folder, 'signer'),
-  ])
-  const flags = [
-    '--url',
-    'https://releases.example.test/kcert',
-    '--sign-key',
-    join(folder, 'signer'),
-    '--out',
-    files,
-  ]
-  execFileSync(process.execPath, ['scripts/release.ts', ...flags], { stdio: 'inherit' })
-  say(`built in ${seconds()} s`)
-  const clean = join(folder, 'debian')
-  const noDebian = root ?? need('debootstrap', 'chroot')
-  if (noDebian === undefined) {
-    const packages = '--include=man-db,libstdc++6,ca-certificates'
-    execFileSync('debootstrap', ['--variant=minbase', packages, 'bookworm', clean], { stdio: 'ignore' })
-    say(`a clean Debian 12 (${seconds()} s)`)
+  const key = join(folder, 'signer')
+  execFileSync('ssh-keygen', ['-q', '-t', 'ed25519', '-N', '', '-C', 'rehearsal', '-f', key])
+  if (values.files === undefined) {
+    const flags = ['--url', 'https://releases.example.test/kcert', '--out', files]
+    execFileSync(process.execPath, ['scripts/release.ts', ...flags], { stdio: 'inherit' })
+    say(`built in ${seconds()} s`)
   }
   await trial('checksums', undefined, () => tryChecksums(files))
-  await trial('signature', undefined, (own) => trySignature(files, own, join(folder, 'signer.pub')))
+  await trial('signature', undefined, (own) => trySignature(files, own, key))
   await trial('npm package', undefined, (own) => tryNpmPackage(files, own))
   await trial('install.sh', undefined, (own) => tryInstallScript(files, own))
   await trial('archives', need('unzip'), (own) => tryArchives(files, own))
+  await trial('krew.yaml', undefined, (own) => tryKrewManifest(files, own))
+  await trial('kcert.rb', need('ruby'), (own) => tryFormula(files, own))
   await trial('.deb, unpacked', undefined, (own) => tryDebUnpacked(files, own))
-  await trial('.deb, installed', noDebian, () => tryDebInstalled(files, clean))
-  await trial('.rpm, installed', noDebian ?? need('rpm'), () => tryRpmInstalled(files, clean))
   await trial('man pages', need('mandoc'), (own) => tryManPages(files, own))
   await trial('arm64', launcherOf('arm64') ? undefined : need('qemu-aarch64-static'), (own) =>
     tryArm64(files, own),
@@ -89,6 +77,22 @@ try {
     })
     return 'npm publish --dry-run'
   })
+  const noDebian = root ?? need('debootstrap', 'chroot')
+  const { url, server } = await serve(files)
+  const debian = { root: join(folder, 'debian'), url, files }
+  const noArm64 = noDebian ?? need('qemu-aarch64-static')
+  const noRpm = noDebian ?? need('rpm', 'rpmbuild')
+  if (noDebian === undefined) {
+    createDebian(debian.root)
+    say(`a clean Debian 12 (${seconds()} s)`)
+  }
+  await trial('.deb for amd64, installed', noDebian, () => tryDebInstalled(debian, 'x64'))
+  await trial('install.sh, installed', noDebian, () => tryScriptInstalled(debian))
+  await trial('npm package, installed', noDebian, () => tryNpmInstalled(debian))
+  await trial('.rpm for x86_64, installed', noRpm, () => tryRpmInstalled(debian, 'x64'))
+  await trial('.deb for arm64, installed', noArm64, () => tryDebInstalled(debian, 'arm64'))
+  await trial('.rpm for aarch64, installed', noRpm ?? noArm64, () => tryRpmInstalled(debian, 'arm64'))
+  server.close()
   if (values.write) writeTable()
   say(`${failed} failed, ${skipped} skipped, ${seconds()} s`)
   process.exitCode = failed === 0 ? 0 : 1
@@ -131,8 +135,17 @@ function writeTable(): void {
         size < 1 << 20 ? '' : (size / (1 << 20)).toFixed(1),
       ]
     })
-  const text = `Rehearsed on ${new Date().toISOString().slice(0, 10)}, version ${readRelease().version}, Node.js ${process.version}:\n\n${table(['file', 'bytes', 'MiB'], rows)}`
+  const text = `One build, rehearsed on ${new Date().toISOString().slice(0, 10)}: version ${readRelease().version}, Node.js ${process.version}. On disk, the executable takes ${executableSize('amd64')} for amd64 and ${executableSize('arm64')} for arm64.\n\n${table(['file', 'bytes', 'MiB'], rows)}`
   const page = readFileSync('RELEASING.md', 'utf8')
   const marks = /(<!-- release-files -->)[\s\S]*?(<!-- \/release-files -->)/
   writeFileSync('RELEASING.md', page.replace(marks, `$1\n\n${text}\n\n$2`))
+}
+
+function executableSize(arch: string): string {
+  const archive = `kcert-${readRelease().version}-linux-${arch}.tar.xz`
+  const listed = execFileSync('tar', ['--list', '--verbose', '--file', join(files, archive)], {
+    encoding: 'utf8',
+  })
+  const bytes = Number(/ (\d+) \S+ \S+ \S+\/bin\/kcert$/m.exec(listed)?.[1])
+  return `${(bytes / (1 << 20)).toFixed(1)} MiB`
 }

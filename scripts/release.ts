@@ -1,4 +1,3 @@
-import { execFileSync } from 'node:child_process'
 import { mkdirSync, mkdtempSync, readdirSync, rmSync, statSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join, resolve } from 'node:path'
@@ -14,14 +13,13 @@ import { buildRpm } from './release/rpm.ts'
 import { softwareBill } from './sbom.ts'
 
 // `npm run release`: every file of a release in release/VERSION, without an account. RELEASING.md lists them. Flags: --url URL, the folder
-// from which users download them (without it there is no krew manifest and no formula); --arch x64, one architecture alone; --sign-key FILE,
-// an SSH key for SHA256SUMS.sig; --without rpm, for machines that have no rpmbuild; --quick, for tests: fast compression, so the files are larger; --out DIR.
+// from which users download them (without it there is no krew manifest and no formula); --arch x64, one architecture alone;
+// --without rpm, for machines that have no rpmbuild; --quick, for tests: fast compression, so the files are larger; --out DIR.
 
 const { values } = parseArgs({
   options: {
     url: { type: 'string' },
     arch: { type: 'string', multiple: true, default: ['x64', 'arm64'] },
-    'sign-key': { type: 'string' },
     without: { type: 'string', multiple: true, default: [] },
     quick: { type: 'boolean', default: false },
     out: { type: 'string' },
@@ -69,12 +67,6 @@ try {
   const names = readdirSync(target).sort()
   const sums = names.map((name) => `${sha256(join(target, name))}  ${name}\n`)
   writeFileSync(join(target, 'SHA256SUMS'), sums.join(''))
-  if (values['sign-key'] !== undefined)
-    execFileSync(
-      'ssh-keygen',
-      ['-q', '-Y', 'sign', '-f', values['sign-key'], '-n', 'kcert-release', join(target, 'SHA256SUMS')],
-      { stdio: ['ignore', 'ignore', 'inherit'] },
-    )
   for (const name of readdirSync(target).sort()) {
     const { size } = statSync(join(target, name))
     say(`${String(size).padStart(9)}  ${name}`)

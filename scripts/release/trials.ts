@@ -1,10 +1,9 @@
 import { execFile } from 'node:child_process'
 import { cpSync, existsSync, globSync, mkdirSync, readdirSync, readFileSync, writeFileSync } from 'node:fs'
-import { createServer } from 'node:http'
+import { createServer, type Server } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import { join, resolve } from 'node:path'
 import { promisify } from 'node:util'
-import { sha256 } from './indexes.ts'
 import { type Arch, archNames, launcherOf } from './node.ts'
 
 // Each file of a release, used as a new user would. A trial throws if the file does not do what README.md says, and returns what was
@@ -13,13 +12,13 @@ import { type Arch, archNames, launcherOf } from './node.ts'
 const execute = promisify(execFile)
 const example = resolve('examples/kubelet.kubeconfig')
 
-interface Answer {
+export interface Answer {
   readonly stdout: string
   readonly stderr: string
   readonly exit: number
 }
 
-async function run(program: string, args: readonly string[], cwd = '/'): Promise<Answer> {
+export async function run(program: string, args: readonly string[], cwd = '/'): Promise<Answer> {
   const env = {
     PATH: process.env.PATH,
     HOME: '/nonexistent',
@@ -40,14 +39,14 @@ async function run(program: string, args: readonly string[], cwd = '/'): Promise
   }
 }
 
-async function must(program: string, args: readonly string[], cwd?: string): Promise<string> {
+export async function must(program: string, args: readonly string[], cwd?: string): Promise<string> {
   const { stdout, stderr, exit } = await run(program, args, cwd)
   if (exit !== 0) throw new Error(`${program} ${args.join(' ')} exits ${exit}: ${stderr || stdout}`)
   return stdout
 }
 
 /** Throws unless kcert prints its version and finds the expired CA of the example. */
-async function answers(command: readonly string[], input = example): Promise<string> {
+export async function answers(command: readonly string[], input = example): Promise<string> {
   const [program = '', ...words] = command
   const version = (await must(program, [...words, '--version'])).trim()
   const inspected = await run(program, [...words, 'inspect', input])
@@ -58,7 +57,7 @@ async function answers(command: readonly string[], input = example): Promise<str
   return version
 }
 
-function fileIn(files: string, pattern: string): string {
+export function fileIn(files: string, pattern: string): string {
   const [name] = globSync(pattern, { cwd: files })
   if (name === undefined) throw new Error(`the release has no ${pattern}`)
   return join(files, name)
@@ -99,20 +98,30 @@ export async function tryNpmPackage(files: string, folder: string): Promise<stri
   return `npm install -g: one package, ${version}`
 }
 
-/** install.sh downloads from a server, refuses a changed archive, and removes everything that it installed. */
-export async function tryInstallScript(files: string, folder: string): Promise<string> {
-  let spoil = false
+/** Serves the files of a release on a port of this machine, as a download folder does. `change` may change what is sent. */
+export async function serve(
+  files: string,
+  change: (bytes: Buffer) => void = () => undefined,
+): Promise<{ url: string; served: readonly string[]; server: Server }> {
   const served: string[] = []
   const server = createServer((request, response) => {
     const name = (request.url ?? '').slice(1)
     served.push(name)
     if (!/^[\w.-]+$/.test(name) || !existsSync(join(files, name))) return void response.writeHead(404).end()
     const bytes = readFileSync(join(files, name))
-    if (spoil) bytes[1000] = (bytes[1000] ?? 0) ^ 1
+    change(bytes)
     response.end(bytes)
   })
   await new Promise<void>((ready) => server.listen(0, '127.0.0.1', ready))
-  const url = `http://127.0.0.1:${(server.address() as AddressInfo).port}`
+  return { url: `http://127.0.0.1:${(server.address() as AddressInfo).port}`, served, server }
+}
+
+/** install.sh downloads from a server, refuses a changed archive, and removes everything that it installed. */
+export async function tryInstallScript(files: string, folder: string): Promise<string> {
+  let spoil = false
+  const { url, served, server } = await serve(files, (bytes) => {
+    if (spoil) bytes[1000] = (bytes[1000] ?? 0) ^ 1
+  })
   const install = (...more: string[]): Promise<Answer> =>
     run('sh', [join(files, 'install.sh'), '--prefix', join(folder, 'prefix'), ...more])
   try {
@@ -130,6 +139,8 @@ export async function tryInstallScript(files: string, folder: string): Promise<s
     await readsWell(join(folder, 'prefix/share/man/man1/kcert-rotate-ca.1'))
     const missing = await install('--from', `${url}/none`)
     if (missing.exit === 0) throw new Error('install.sh does not notice a download that fails')
+    // A second installation keeps what --uninstall needs.
+    await install('--from', url)
     await install('--uninstall')
     const left = globSync('**/*', { cwd: join(folder, 'prefix') })
     if (left.length > 0) throw new Error(`install.sh --uninstall left ${left.join(', ')}`)
@@ -160,7 +171,7 @@ async function controlOf(file: string, folder: string): Promise<string> {
   return `${folder}-control`
 }
 
-/** The archive that krew unpacks has the executable and the license, and the manifest and the formula have the right checksums. */
+/** The archive that krew unpacks has the executable, the license and the man pages. */
 export async function tryArchives(files: string, folder: string): Promise<string> {
   for (const extension of ['tar.gz', 'tar.xz', 'zip']) {
     const own = join(folder, extension)
@@ -173,87 +184,7 @@ export async function tryArchives(files: string, folder: string): Promise<string
       if (!existsSync(join(own, top, name))) throw new Error(`${archive} has no ${name}`)
     await answers([join(own, top, 'bin/kcert')])
   }
-  for (const index of ['krew.yaml', 'kcert.rb']) {
-    const text = readFileSync(join(files, index), 'utf8')
-    for (const [, name = '', sum] of text.matchAll(/\/(kcert-[\w.-]+)"?\n\s*sha256:? "?([0-9a-f]{64})/g))
-      if (sha256(join(files, name)) !== sum) throw new Error(`${index} has another checksum of ${name}`)
-  }
-  return 'archives: .tar.gz, .tar.xz and .zip unpacked, each answers; krew.yaml and kcert.rb have their checksums'
-}
-
-/** README.md's line for Debian in a clean Debian, and removing the package leaves nothing. */
-export async function tryDebInstalled(files: string, root: string): Promise<string> {
-  const line = readmeLine('apt install').replace(
-    'apt install',
-    'DEBIAN_FRONTEND=noninteractive apt-get install --yes --quiet',
-  )
-  const deb = fileIn(files, 'kcert_*_amd64.deb')
-  return inClean(root, [deb, join(files, 'SHA256SUMS')], line, 'apt-get purge --yes --quiet kcert', '.deb')
-}
-
-/** The .rpm by rpm in a clean Debian, whose own packages rpm does not know: what it requires is compared with a list. */
-export async function tryRpmInstalled(files: string, root: string): Promise<string> {
-  const rpm = fileIn(files, 'kcert-*.x86_64.rpm')
-  const known = /^(?:lib(?:c|m|dl|pthread|stdc\+\+|gcc_s)\.so|ld-linux|rpmlib\(|rtld\()/
-  const required = (await must('rpm', ['-qpR', rpm])).trim().split('\n')
-  const unknown = required.filter((one) => !known.test(one))
-  if (unknown.length > 0) throw new Error(`the .rpm requires ${unknown.join(', ')}`)
-  const on = `rpm --root ${root} --dbpath /tmp/rpmdb`
-  return inClean(
-    root,
-    [rpm],
-    { host: `${on} --install --nodeps ${rpm}` },
-    { host: `${on} --erase --nodeps kcert` },
-    '.rpm',
-  )
-}
-
-type Step = string | { readonly host: string }
-
-async function inClean(
-  root: string,
-  inputs: readonly string[],
-  install: Step,
-  remove: Step,
-  what: string,
-): Promise<string> {
-  for (const path of [...inputs, example])
-    cpSync(path, join(root, 'tmp', path.slice(path.lastIndexOf('/') + 1)))
-  const inside = (script: string): Promise<string> =>
-    must('chroot', [root, 'sh', '-ec', `cd /tmp; ${script}`])
-  const step = (one: Step): Promise<string> =>
-    typeof one === 'string' ? inside(one) : must('sh', ['-ec', one.host])
-  // Caches and logs of apt, dpkg and man are theirs.
-  const list = async (): Promise<string[]> =>
-    (await must('find', [root, '-xdev', '-not', '-path', `${root}/tmp/*`]))
-      .split('\n')
-      .filter(
-        (path) =>
-          !/\/(?:proc|sys|dev|var\/(?:cache|log|lib\/(?:apt|dpkg)))(?:\/|$)/.test(path.slice(root.length)),
-      )
-      .sort()
-  const before = await list()
-  await step(install)
-  const version = await answers(['chroot', root, '/usr/bin/kcert'], '/tmp/kubelet.kubeconfig')
-  for (const page of ['kcert', 'kcert-rotate-ca', 'kubectl-kcert'])
-    if (!(await inside(`MANPAGER=cat man ${page}`)).includes('EXIT STATUS'))
-      throw new Error(`man ${page} is not whole`)
-  for (const path of ['bash-completion/completions/kcert', 'fish/vendor_completions.d/kcert.fish'])
-    if (!existsSync(join(root, 'usr/share', path))) throw new Error(`there is no /usr/share/${path}`)
-  await step(remove)
-  const known = new Set(before)
-  const left = (await list()).filter((path) => !known.has(path))
-  if (left.length > 0) throw new Error(`removing the ${what} leaves ${left.join(', ')}`)
-  return `${what} on a clean Debian: installed, ${version}, man opens, removed, nothing left`
-}
-
-/** Returns the line of README.md's Install section that contains `text`, without sudo. */
-function readmeLine(text: string): string {
-  const line = readFileSync('README.md', 'utf8')
-    .split('\n')
-    .find((one) => one.includes(text) && one.includes('sha256sum'))
-  if (line === undefined) throw new Error(`README.md has no line with ${text}`)
-  return line.replace(/ +#.*/, '').replaceAll('sudo ', '')
+  return 'archives: .tar.gz, .tar.xz and .zip unpacked, each answers'
 }
 
 /** The executable for arm64, here under qemu-user: the start prints nothing of rejected code. */
@@ -281,24 +212,24 @@ export async function tryManPages(files: string, folder: string): Promise<string
   return `mandoc: ${pages.length} man pages, no error and no warning`
 }
 
-/** SHA256SUMS.sig is a signature by the key, and not of a changed file. */
-export async function trySignature(files: string, folder: string, publicKey: string): Promise<string> {
+/** RELEASING.md's commands sign SHA256SUMS with a key, verify the signature, and refuse it for a changed file. */
+export async function trySignature(files: string, folder: string, key: string): Promise<string> {
+  cpSync(join(files, 'SHA256SUMS'), join(folder, 'SHA256SUMS'))
   writeFileSync(
     join(folder, 'allowed_signers'),
-    `maintainers namespaces="kcert-release" ${readFileSync(publicKey, 'utf8')}`,
+    `maintainers namespaces="kcert-release" ${readFileSync(`${key}.pub`, 'utf8')}`,
   )
-  const verify = (sums: string): Promise<Answer> =>
-    run(
-      'sh',
-      [
-        '-c',
-        `ssh-keygen -Y verify -f allowed_signers -I maintainers -n kcert-release -s "$1/SHA256SUMS.sig" < "$2"`,
-        ...['sh', files, sums],
-      ],
-      folder,
-    )
-  if ((await verify(join(files, 'SHA256SUMS'))).exit !== 0) throw new Error('the signature does not verify')
-  writeFileSync(join(folder, 'changed'), `${readFileSync(join(files, 'SHA256SUMS'), 'utf8')}x`)
-  if ((await verify(join(folder, 'changed'))).exit === 0) throw new Error('a changed file verifies')
-  return 'SHA256SUMS.sig: verified, and refused for a changed file'
+  const page = readFileSync('RELEASING.md', 'utf8')
+  const command = (start: string): string => {
+    const found = page.split(/[`\n]/).find((part) => part.startsWith(start))
+    if (found === undefined) throw new Error(`RELEASING.md has no command ${start}`)
+    return found
+  }
+  const verify = (): Promise<Answer> => run('sh', ['-c', command('ssh-keygen -Y verify')], folder)
+  await must('sh', ['-c', command('ssh-keygen -Y sign').replace('-f KEY', `-f ${key}`)], folder)
+  const verified = await verify()
+  if (verified.exit !== 0) throw new Error(`the signature does not verify: ${verified.stderr}`)
+  writeFileSync(join(folder, 'SHA256SUMS'), 'changed', { flag: 'a' })
+  if ((await verify()).exit === 0) throw new Error('a changed file verifies')
+  return "SHA256SUMS.sig: RELEASING.md's commands sign and verify, and refuse a changed file"
 }
