@@ -249,6 +249,18 @@ test('Ctrl-C loses nothing', async () => {
   expect((await life.run(...life.request('--wait', '30s'))).exit).toBe(0)
 })
 
+test('csr request --dry-run prints the object that would be sent, and writes nothing', async () => {
+  const { stdout, exit } = await life.run(...life.request('--dry-run', '-o', 'yaml'))
+  expect(exit).toBe(0)
+  expect(stdout).toMatch(/^apiVersion: certificates.k8s.io\/v1\nkind: CertificateSigningRequest\n/)
+  expect(stdout).toContain(`name: ${life.name}`)
+  expect(life.stored).toBeUndefined()
+  for (const file of ['key.pem', 'a.csr', 'a.crt', 'a.conf']) expect(existsSync(life.at(file))).toBe(false)
+  await life.run(...life.request('--wait', '1s'))
+  const again = await life.run(...life.request('--dry-run', '-o', 'json'))
+  expect(JSON.parse(again.stdout)).toMatchObject({ spec: { request: life.stored?.spec.request } })
+})
+
 test('csr list --watch prints the list again and again until Ctrl-C', async () => {
   await life.run(...life.request('--wait', '1s'))
   const stop = new AbortController()

@@ -168,6 +168,20 @@ test('set-client names the missing flag if the user has no key', async () => {
   ])
 })
 
+test('create --no-embed-certs stores the absolute paths of certificate and key', async () => {
+  const create = (...args: readonly string[]) =>
+    kcert(['kubeconfig', 'create', '--no-embed-certs', '--out', 'paths.conf', ...args])
+  expect((await create('--client-certificate', 'bob.crt', '--client-key', 'bob.key', '--verify')).exit).toBe(
+    0,
+  )
+  const text = readFileSync(join(at, 'paths.conf'), 'utf8')
+  expect(text).toContain(`client-certificate: ${join(at, 'bob.crt')}\n`)
+  expect(text).toContain(`client-key: ${join(at, 'bob.key')}\n`)
+  expect(text).not.toMatch(/client-\w+-data/)
+  const { exit, stderr } = await create('--user', 'robot', '--token-file', 'bob.key')
+  expect([exit, stderr]).toEqual([2, expect.stringContaining('--no-embed-certs needs --client-certificate')])
+})
+
 test('a kubeconfig is made of a pair and of a token, with and without a cluster at hand, and works', async () => {
   const pair = ['--cert', 'bob.crt', '--key', 'bob.key', '--verify']
   const bob = await report(['kubeconfig', 'create', ...pair, '--out', 'bob.conf'], 'CreatedKubeconfig')

@@ -161,7 +161,7 @@ test.each([
     'RSA of other lengths from 2048 to 4096 that 8 divides',
   ],
   [['completion'], 2, 'SHELL is missing\nwhy: it is a shell: bash, zsh or fish\n'],
-  [['csr', 'check', '--usage', 'client auth'], 2, 'REQUEST is missing\nwhy: it is a request in PEM or DER'],
+  [['csr', 'check', '--usage', 'client auth'], 2, 'REQUEST is missing\nwhy: it is a CSR in PEM or DER'],
   [['ca', 'bundle', 'a.csr'], 3, 'next: kcert inspect a.csr'],
   [
     ['csr', 'create', '--cn', 'x', '--key', 'admin.conf'],

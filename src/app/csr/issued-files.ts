@@ -9,41 +9,44 @@ import { writeKeyFile, writePublicFile } from '../../system/output-file.ts'
 import { type Certificate, writeCertificates } from '../../x509/certificate.ts'
 import { writePrivateKey } from '../../x509/new-key.ts'
 
-// What is made of an issued certificate: its file, and a kubeconfig for whoever holds the key.
+// What is created from an issued certificate: its file, and a kubeconfig for its user.
 
 export interface KubeconfigSettings {
   readonly connection: Connection
   readonly chain: readonly Certificate[]
   readonly key: KeyAtHand
-  /** The key stays in its file, and the kubeconfig names it. */
+  /** True: the kubeconfig has the path of the key file instead of the key. */
   readonly keyByPath: boolean
+  /** The kubeconfig has this path instead of the certificate. */
+  readonly certificateFile?: string | undefined
   readonly user: string | undefined
   readonly namespace: string | undefined
 }
 
-/** Returns the kubeconfig of whoever holds the key. It holds the key itself unless that stays in its file. */
+/** Returns the kubeconfig of a user with a client certificate. Paths in it are absolute. */
 export function kubeconfigOf(
   settings: KubeconfigSettings,
   { workingFolder }: Pick<Context, 'workingFolder'>,
 ): string {
-  const { connection, chain, key, keyByPath, namespace } = settings
+  const { connection, chain, key, keyByPath, certificateFile, namespace } = settings
   const { clusterName, ...cluster } = connection
   const name = settings.user ?? (chain[0]?.subject.commonName || 'user')
-  const file = isAbsolute(key.file) ? key.file : join(workingFolder, key.file)
+  const absolute = (file: string) => (isAbsolute(file) ? file : join(workingFolder, file))
   return renderYaml(
     kubeconfigDocument(
       { name: clusterName, ...cluster },
       {
         name,
-        certificate: writeCertificates(chain),
-        key: keyByPath ? { file } : { pem: writePrivateKey(key.keyObject, 'kubernetes') },
+        certificate:
+          certificateFile === undefined ? writeCertificates(chain) : { file: absolute(certificateFile) },
+        key: keyByPath ? { file: absolute(key.file) } : { pem: writePrivateKey(key.keyObject, 'kubernetes') },
         namespace,
       },
     ),
   )
 }
 
-/** Returns the kubeconfig of whoever has a bearer token. It holds the token. */
+/** Returns the kubeconfig of a user with a bearer token. It contains the token. */
 export function tokenKubeconfig(
   { clusterName, ...cluster }: Connection,
   name: string,

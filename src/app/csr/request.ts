@@ -8,8 +8,9 @@ import { checkCertificate, notIssued } from '../../csr/fetched.ts'
 import { stateOf } from '../../csr/life.ts'
 import { manifestOf } from '../../csr/manifest.ts'
 import { requestWord } from '../../csr/request-name.ts'
-import { signingRequestOfObject } from '../../csr/request-object.ts'
+import { newRequestObject, signingRequestOfObject } from '../../csr/request-object.ts'
 import { makeRequest, type RequestSpec } from '../../csr/request-spec.ts'
+import type { RequestObject } from '../../csr/requests-api.ts'
 import { kubeletClient } from '../../csr/signers.ts'
 import type { SigningRequest } from '../../csr/signing-request.ts'
 import { differencesOf, submitRequest } from '../../csr/submission.ts'
@@ -75,6 +76,30 @@ export async function requestCertificate(work: Work): Promise<FetchReport> {
   // The key last: with it, the same command finds its way again.
   for (const file of [waiting.request, waiting.key]) removeQuietly(file)
   return report
+}
+
+/**
+ * Returns the object that would be sent, after the API server has accepted it in a dry run. Nothing is written. Without a key file it
+ * is signed with a key that is then forgotten. Throws as submitRequest does.
+ */
+export async function plannedRequest(work: Work): Promise<RequestObject> {
+  const { settings, context, cluster } = work
+  const { spec, files, force, passwordFile } = settings
+  const isNew = files.makesKey && (force || !existsSync(files.key))
+  const request =
+    !isNew && !force && existsSync(files.request)
+      ? await requestOf(work, await keyOf(work))
+      : draftOf(
+          spec,
+          makeRequest(
+            spec,
+            isNew
+              ? generatePrivateKey(spec.keyType)
+              : (await readKeyFile(files.key, passwordFile, context)).keyObject,
+          ),
+        )
+  await submitRequest(cluster.requests, request, { dryRun: true, sameBy: 'key' })
+  return newRequestObject(request)
 }
 
 /** Goes through the steps with the work's own files; what is made of them goes to `places`, which are others where it replaces a pair. */

@@ -1,4 +1,4 @@
-import { requestCertificate } from '../../app/csr/request.ts'
+import { plannedRequest, requestCertificate } from '../../app/csr/request.ts'
 import { requestFlags } from '../../app/csr/request-flags.ts'
 import { checkTogether, saysWhat, settingsOf } from '../../app/csr/request-settings.ts'
 import { KcertCommand } from '../../cli/base-command.ts'
@@ -16,6 +16,8 @@ import { tellLine } from '../../cli/tell-line.ts'
 import { type ExitCode, exitCodes } from '../../errors/codes.ts'
 import { KcertError } from '../../errors/kcert-error.ts'
 import { renderFetched } from '../../output/csr-fetch.ts'
+import { renderJson } from '../../output/json.ts'
+import { renderYaml } from '../../output/yaml.ts'
 
 const { cn, org, ou, dns, ip, email, uri, cfssl, user, service, key, signer, usage, name } = requestFlags
 
@@ -49,9 +51,13 @@ issued. Then kcert replaces key and certificate together, so a server never read
       'kcert csr request --service my-svc.my-namespace --signer example.com/serving --key-out server-key.pem --out server.crt --wait 1h',
     'For eight hours, with an existing key':
       'kcert csr request --user ann --key ann-key.pem --expiration-seconds 28800 --name ann-today --out ann-today.crt',
+    'Print the object that would be sent':
+      'kcert csr request --user ann --org dev --key-out ann-key.pem --out ann.crt --dry-run -o yaml',
     "For a kubelet's client certificate, with the kubeconfig of a bootstrap token":
       'kcert csr request --kubelet-client node-1 --kubeconfig bootstrap.conf --key-out kubelet.key --out kubelet.crt --kubeconfig-out kubelet.conf',
   })
+
+  static override dryRunBy = 'server' as const
 
   static override flags = {
     user,
@@ -84,6 +90,9 @@ issued. Then kcert replaces key and certificate together, so a server never read
     wait: valueFlag('DURATION', 'wait up to this long until it is approved and signed, such as 30s or 20m', {
       default: '15m',
     }),
+    'dry-run': booleanFlag(
+      'validate on the API server without creating or writing anything, and print the object that would be sent',
+    ),
     force: booleanFlag('start again with a new key, and overwrite existing files'),
     signer,
     usage,
@@ -145,16 +154,16 @@ issued. Then kcert replaces key and certificate together, so a server never read
       waitMs: parseDuration(flags.wait, '--wait'),
       force: flags.force,
     }
+    const onCluster = { ...flags, user: undefined }
+    const work = { context, settings, tell: (text: string) => tellLine(context.stderr, text) }
+    if (flags['dry-run']) {
+      const object = await this.onCluster(onCluster, (cluster) => plannedRequest({ ...work, cluster }))
+      await this.answer(output === 'json' ? renderJson(object) : renderYaml(object))
+      return exitCodes.done
+    }
     const goesOn = () => 'nothing is lost; run the same command to continue'
     const report = await whileStoppable(goesOn, context.stderr, () =>
-      this.onCluster({ ...flags, user: undefined }, (cluster) =>
-        requestCertificate({
-          cluster,
-          context,
-          settings,
-          tell: (text) => tellLine(context.stderr, text),
-        }),
-      ),
+      this.onCluster(onCluster, (cluster) => requestCertificate({ ...work, cluster })),
     )
     await this.show(output, report, renderFetched, { notices: report.notices })
     return exitCodes.done

@@ -1,7 +1,7 @@
 import { fitCertificate, settledRequest } from '../../app/csr/fetch.ts'
 import { kubeconfigOf, tokenKubeconfig } from '../../app/csr/issued-files.ts'
 import { readClientPair } from '../../app/kubeconfig/client-pair.ts'
-import { exitOfContexts, verifyContexts } from '../../app/kubeconfig/kubeconfig-file.ts'
+import { embeddingFlags, exitOfContexts, verifyContexts } from '../../app/kubeconfig/kubeconfig-file.ts'
 import { KcertCommand } from '../../cli/base-command.ts'
 import { readCertificateFiles } from '../../cli/certificate-files.ts'
 import { checkFiles, flagFiles } from '../../cli/command-files.ts'
@@ -57,6 +57,8 @@ file has mode 0600.
     'For an issued CSR': 'kcert kubeconfig create --csr ann --client-key ann.key --out ann.conf',
     'For a service account, with a token':
       'kubectl create token deployer | kcert kubeconfig create --user deployer --token-file - --out deployer.conf',
+    'With the paths of certificate and key instead of their content':
+      'kcert kubeconfig create --client-certificate ann.crt --client-key ann.key --no-embed-certs --out ann.conf',
     'Without a connection to the cluster':
       'kcert kubeconfig create --server https://api.example.com:6443 --certificate-authority ca.crt --client-certificate ann.crt --client-key ann.key --out ann.conf',
   })
@@ -77,6 +79,7 @@ file has mode 0600.
       aliases: ['key'],
     }),
     'password-file': valueFlag('FILE', 'file with the password of --client-key on its first line'),
+    'embed-certs': embeddingFlags['embed-certs'],
     'key-by-path': booleanFlag('store the path of the key, not the key'),
     'token-file': valueFlag('FILE', 'file with a bearer token; "-" for standard input', {
       exclusive: ['client-key'],
@@ -111,6 +114,14 @@ file has mode 0600.
       throw new KcertError('KCERT_USAGE', '--client-certificate, --csr or --token-file is required', {
         next: '--client-certificate client.crt --client-key client.key',
       })
+    if (!flags['embed-certs'] && (cert === undefined || cert === '-' || keyFile === '-'))
+      throw new KcertError(
+        'KCERT_USAGE',
+        '--no-embed-certs needs --client-certificate and --client-key as files',
+        {
+          why: 'the kubeconfig then contains the paths of these files',
+        },
+      )
     if (out === '-') throw wouldBePrinted('a kubeconfig with a credential', '--out FILE')
     checkFiles({
       inputs: flagFiles(
@@ -125,7 +136,8 @@ file has mode 0600.
       replace: force || flags['dry-run'],
     })
     const { namespace, user } = flags
-    const keyByPath = flags['key-by-path']
+    const certificateFile = flags['embed-certs'] ? undefined : cert
+    const keyByPath = flags['key-by-path'] || certificateFile !== undefined
     const make = async (connection: Connection, csrChain?: Awaited<ReturnType<typeof this.ofRequest>>) => {
       if (tokenFile !== undefined) {
         const token = oneWord(await readSecretText(tokenFile, context), tokenFile)
@@ -135,7 +147,7 @@ file has mode 0600.
         csrChain ??
         (await readClientPair(cert!, () => readKeyFile(keyFile!, flags['password-file'], context), context))
       const { chain, key, notices } = pair
-      const settings = { connection, chain, key, keyByPath, user, namespace }
+      const settings = { connection, chain, key, keyByPath, certificateFile, user, namespace }
       const name = user ?? (chain[0]?.subject.commonName || 'user')
       return { text: kubeconfigOf(settings, context), name, notices, notAfter: chain[0]?.notAfter }
     }

@@ -217,7 +217,7 @@ test('by hand, the findings of a request that no policy is for name their duties
   )
   expect(verdict.findings.filter(({ question }) => question !== 'approval')).toEqual([])
   expect(verdict.findings.find(({ id }) => id === 'requester')?.detail).toBe(
-    'whether "ann" is who the request says is for a person to know',
+    'not verified: "ann" is who the request says',
   )
   const other = object(subject('ann'), { ...user, signerName: 'example.com/a' })
   const found = (await evaluateByHand('approve', facts, false)(other)).verdict.findings.map(({ id }) => id)
