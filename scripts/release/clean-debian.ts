@@ -74,7 +74,7 @@ export function tryScriptInstalled(debian: CleanDebian): Promise<string> {
   })
 }
 
-/** The npm package, with the npm of this machine and the Node.js that kcert is built with. */
+/** The npm package, with the npm of this machine and the Node.js that kcert is built with. npm creates man1 and never removes it. */
 export async function tryNpmInstalled(debian: CleanDebian): Promise<string> {
   const local = join(debian.root, 'usr/local')
   copyFileSync(join(nodeFolder('x64'), 'bin/node'), join(local, 'bin/node'))
@@ -101,7 +101,10 @@ async function installedAndRemoved(debian: CleanDebian, way: Way): Promise<strin
   // "y" is the answer to "Is this ok?".
   await inside(debian, `printf 'y\\ny\\n' | (cd ${shared} && URL=${debian.url} && ${way.install})`)
   const launcher = arch === process.arch ? [] : ['/tmp/qemu-aarch64-static']
-  const version = await answers(['chroot', debian.root, ...launcher, program], '/tmp/kubelet.kubeconfig')
+  const version = await answers(
+    ['chroot', debian.root, 'env', 'HOME=/root', ...launcher, program],
+    '/tmp/kubelet.kubeconfig',
+  )
   for (const page of ['kcert', 'kcert-rotate-ca', 'kubectl-kcert'])
     if (!(await inside(debian, `MANPAGER=cat man ${page}`)).includes('EXIT STATUS'))
       throw new Error(`man ${page} is not complete`)
@@ -127,7 +130,12 @@ async function sharedFolder({ root }: CleanDebian): Promise<string> {
 }
 
 function inside({ root }: CleanDebian, script: string): Promise<string> {
-  return must('chroot', [root, 'sh', '-ec', `cd /tmp; export DEBIAN_FRONTEND=noninteractive; ${script}`])
+  return must('chroot', [
+    root,
+    'sh',
+    '-ec',
+    `cd /tmp; export HOME=/root DEBIAN_FRONTEND=noninteractive; ${script}`,
+  ])
 }
 
 // Caches, logs and databases of apt, dpkg, rpm, dnf, man and npm are theirs.
