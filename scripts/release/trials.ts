@@ -95,6 +95,7 @@ export async function tryNpmPackage(files: string, folder: string): Promise<stri
     throw new Error(`npm installed ${packages.join(', ')}`)
   const version = await answers([process.execPath, join(folder, 'bin/kcert')])
   await must(process.execPath, [join(folder, 'bin/kubectl-kcert'), '--version'])
+  await readsWell(join(folder, 'share/man/man1/kcert-rotate-ca.1'))
   return `npm install -g: one package, ${version}`
 }
 
@@ -125,12 +126,14 @@ export async function tryInstallScript(files: string, folder: string): Promise<s
   const install = (...more: string[]): Promise<Answer> =>
     run('sh', [join(files, 'install.sh'), '--prefix', join(folder, 'prefix'), ...more])
   try {
-    mkdirSync(join(folder, 'prefix'))
+    // An empty folder that was there before stays.
+    mkdirSync(join(folder, 'prefix/bin'), { recursive: true })
+    const present = (): string => globSync('**/*', { cwd: join(folder, 'prefix') }).join()
     spoil = true
     const refused = await install('--from', url)
     if (refused.exit === 0 || !refused.stderr.includes('nothing was installed'))
       throw new Error(`install.sh takes a changed archive: ${refused.stdout}${refused.stderr}`)
-    if (readdirSync(join(folder, 'prefix')).length > 0) throw new Error('a refused install left files')
+    if (present() !== 'bin') throw new Error(`a refused install left ${present()}`)
     spoil = false
     const installed = await install('--from', url)
     if (installed.exit !== 0) throw new Error(`install.sh exits ${installed.exit}: ${installed.stderr}`)
@@ -142,8 +145,7 @@ export async function tryInstallScript(files: string, folder: string): Promise<s
     // A second installation keeps what --uninstall needs.
     await install('--from', url)
     await install('--uninstall')
-    const left = globSync('**/*', { cwd: join(folder, 'prefix') })
-    if (left.length > 0) throw new Error(`install.sh --uninstall left ${left.join(', ')}`)
+    if (present() !== 'bin') throw new Error(`install.sh --uninstall left ${present()} of a folder with bin`)
     return `install.sh: ${served[0]} by HTTP, a changed archive refused, ${version}, removed`
   } finally {
     server.close()
@@ -152,7 +154,7 @@ export async function tryInstallScript(files: string, folder: string): Promise<s
 
 async function readsWell(page: string): Promise<void> {
   const { stdout, exit } = await run('man', ['-l', page])
-  // A machine without man still has the file.
+  if (!existsSync(page)) throw new Error(`there is no ${page}`)
   if (existsSync('/usr/bin/man') && (exit !== 0 || !/NAME\n.*EXIT STATUS\n/s.test(stdout)))
     throw new Error(`man -l ${page} exits ${exit}`)
 }
