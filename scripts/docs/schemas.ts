@@ -19,8 +19,8 @@ import { signedRequestsSchema } from '../../src/ca/cluster-report.ts'
 import { signedControlPlaneSchema } from '../../src/ca/control-plane-report.ts'
 import { certificateRenewalSchema } from '../../src/ca/renewal-report.ts'
 import {
-  authorityReportSchema,
   bundleReportSchema,
+  caReportSchema,
   keyReportSchema,
   signingReportSchema,
 } from '../../src/ca/report.ts'
@@ -78,7 +78,7 @@ const kinds: Record<string, GenericSchema> = {
   ManagedCertificate: managedCertificateSchema,
   CertificateTemplate: templateSchema,
   GeneratedKey: keyReportSchema,
-  CertificateAuthority: authorityReportSchema,
+  CertificateAuthority: caReportSchema,
   SignedCertificates: signingReportSchema,
   SignedRequests: signedRequestsSchema,
   SignedControlPlane: signedControlPlaneSchema,

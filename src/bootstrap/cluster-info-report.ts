@@ -11,7 +11,7 @@ import { pinOf } from './pin.ts'
 
 const time = v.pipe(v.string(), v.isoTimestamp())
 
-const authoritySchema = v.object({
+const caSchema = v.object({
   subject: text('RFC 4514'),
   notBefore: time,
   notAfter: time,
@@ -36,7 +36,7 @@ export const clusterInfoSchema = v.object({
   ...header('ClusterInfo'),
   resourceVersion: v.string(),
   server: v.optional(v.string()),
-  authorities: v.array(authoritySchema),
+  authorities: v.array(caSchema),
   signatures: v.array(signatureSchema),
   faults: v.array(v.object({ id: v.string(), detail: v.string(), next: v.string() })),
 })
@@ -55,8 +55,8 @@ export const clusterInfoUpdateSchema = v.object({
   ...header('ClusterInfoUpdate'),
   outcome: v.picklist(['updated', 'unchanged', 'would-update', 'declined']),
   server: v.optional(v.string()),
-  before: v.array(authoritySchema),
-  after: v.array(authoritySchema),
+  before: v.array(caSchema),
+  after: v.array(caSchema),
   signatures: described(v.array(signatureSchema), 'state after the command'),
   diff: described(v.array(v.string()), 'of data.kubeconfig, long values shortened and credentials hidden'),
   backup: v.optional(text('file with the old object')),
@@ -66,10 +66,10 @@ export const clusterInfoUpdateSchema = v.object({
 export const caPinsSchema = v.object({
   ...header('CaPins'),
   source: text('"kube-public/cluster-info", or the files'),
-  authorities: v.array(authoritySchema),
+  authorities: v.array(caSchema),
 })
 
-export type AuthorityFacts = v.InferOutput<typeof authoritySchema>
+export type CaFacts = v.InferOutput<typeof caSchema>
 export type SignatureFacts = v.InferOutput<typeof signatureSchema>
 export type ClusterInfoReport = v.InferOutput<typeof clusterInfoSchema>
 export type ClusterInfoVerification = v.InferOutput<typeof clusterInfoVerificationSchema>
@@ -77,7 +77,7 @@ export type ClusterInfoUpdate = v.InferOutput<typeof clusterInfoUpdateSchema>
 export type CaPins = v.InferOutput<typeof caPinsSchema>
 
 /** Returns what a report says of a CA. */
-export function authorityFacts(certificate: Certificate): AuthorityFacts {
+export function caFacts(certificate: Certificate): CaFacts {
   const { subject, notBefore, notAfter, fingerprintSha256, isCa } = certificate
   return {
     subject: subject.text,
@@ -100,7 +100,7 @@ export function clusterInfoReport(
     kind: 'ClusterInfo',
     resourceVersion,
     ...given({ server: info.server }),
-    authorities: info.authorities.map(authorityFacts),
+    authorities: info.cas.map(caFacts),
     signatures: [...signatures],
     faults: info.faults.map(({ id, detail, next }) => ({ id, detail, next })),
   }

@@ -1,12 +1,12 @@
 import { beforeAll, expect, test } from 'vitest'
-import { someAuthority } from '../../test/bootstrap/some-authority.ts'
+import { someCa } from '../../test/bootstrap/some-ca.ts'
 import { readClusterInfo } from './cluster-info.ts'
 import { type VerificationFacts, verifyClusterInfo } from './cluster-info-verification.ts'
 import { signKubeconfig } from './signature.ts'
 
 const now = new Date('2026-11-21T12:00:00Z')
 const token = { id: 'abcdef', secret: '0123456789abcdef' }
-const [oldCa, newCa] = [someAuthority('kubernetes', now), someAuthority('kubernetes', now)]
+const [oldCa, newCa] = [someCa('kubernetes', now), someCa('kubernetes', now)]
 const leaf = oldCa.issueServing(['192.0.2.1'])
 
 const text = (pem: string): string => `apiVersion: v1

@@ -17,7 +17,7 @@ export type ServedFacts = { readonly place: string; readonly host: string } & (
 )
 
 /** CA certificates from another source. */
-export interface PublishedAuthorities {
+export interface PublishedCas {
   /** "ConfigMap kube-root-ca.crt in kube-public", "/etc/kubernetes/pki/ca.crt". */
   readonly place: string
   readonly certificates: readonly Certificate[]
@@ -29,7 +29,7 @@ export interface VerificationFacts {
   /** Tokens that sign; undefined without permission to read their Secrets. */
   readonly tokens: readonly BootstrapToken[] | undefined
   readonly served: readonly ServedFacts[]
-  readonly published: readonly PublishedAuthorities[]
+  readonly published: readonly PublishedCas[]
   /** Whether unauthenticated clients may read it; undefined without permission to check. */
   readonly isPublic: boolean | undefined
   readonly now: Date
@@ -40,10 +40,10 @@ export function verifyClusterInfo(facts: VerificationFacts): ClusterInfoVerifica
   const { info } = facts
   const checks = [
     ...contentLines(info),
-    ...authorityLines(facts),
+    ...caLines(facts),
     ...signatureLines(facts),
-    ...(info.authorities.length === 0 ? [] : facts.served.map((one) => servedLine(one, facts))),
-    ...(info.authorities.length === 0 ? [] : facts.published.map((one) => publishedLine(one, info))),
+    ...(info.cas.length === 0 ? [] : facts.served.map((one) => servedLine(one, facts))),
+    ...(info.cas.length === 0 ? [] : facts.published.map((one) => publishedLine(one, info))),
     publicLine(facts),
   ]
   return {
@@ -66,8 +66,8 @@ function contentLines({ faults, server }: ClusterInfo): CheckLine[] {
   return [okLine('content', `one cluster, ${server}, with its CA and without credentials`)]
 }
 
-function authorityLines({ info, now }: VerificationFacts): CheckLine[] {
-  return info.authorities.map((certificate): CheckLine => {
+function caLines({ info, now }: VerificationFacts): CheckLine[] {
+  return info.cas.map((certificate): CheckLine => {
     const name = certificate.subject.text || 'a certificate without a subject'
     const next = clusterCaUpdate
     const end = certificate.notAfter.toISOString().replace('.000', '')
@@ -111,7 +111,7 @@ function servedLine(one: ServedFacts, { info, now }: VerificationFacts): CheckLi
   const id = 'served'
   const next = commandLine`kcert inspect ${place}`
   if ('fault' in one) return unknownLine(id, `${place} served no certificate: ${one.fault}`, next)
-  const refusal = refusalOf(one.chain, host, info.authorities, now)
+  const refusal = refusalOf(one.chain, host, info.cas, now)
   if (refusal === undefined) return okLine(id, `it verifies the certificate that ${place} serves`)
   return noLine(id, `it does not verify the certificate that ${place} serves: ${refusal}`, next)
 }
@@ -120,13 +120,13 @@ function servedLine(one: ServedFacts, { info, now }: VerificationFacts): CheckLi
 export function refusalOf(
   [leaf, ...rest]: readonly Certificate[],
   host: string,
-  authorities: readonly Certificate[],
+  cas: readonly Certificate[],
   at: Date,
 ): string | undefined {
   if (leaf === undefined) return 'it served no certificate'
   const question = {
     leaf,
-    roots: new CertificatePool(authorities),
+    roots: new CertificatePool(cas),
     intermediates: new CertificatePool(rest),
     at,
     purpose: 'server',
@@ -136,12 +136,12 @@ export function refusalOf(
   return verdict.trusted ? undefined : goError(verdict.refusal, question)
 }
 
-function publishedLine({ place, certificates }: PublishedAuthorities, info: ClusterInfo): CheckLine {
+function publishedLine({ place, certificates }: PublishedCas, info: ClusterInfo): CheckLine {
   const keysOf = (list: readonly Certificate[]) =>
     new Map(
       list.map((one) => [one.fingerprintSha256, one.subject.text || one.fingerprintSha256.slice(0, 16)]),
     )
-  const [here, there] = [keysOf(info.authorities), keysOf(certificates)]
+  const [here, there] = [keysOf(info.cas), keysOf(certificates)]
   const missing = [...there].filter(([key]) => !here.has(key)).map(([, name]) => name)
   const extra = [...here].filter(([key]) => !there.has(key)).map(([, name]) => name)
   if (missing.length + extra.length === 0) return okLine('published', `the same CAs as in ${place}`)

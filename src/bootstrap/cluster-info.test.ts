@@ -21,11 +21,11 @@ beforeAll(() => {
   )
 })
 
-function kubeconfig(authority = `certificate-authority-data: ${Buffer.from(ca).toString('base64')}`): string {
+function kubeconfig(signingCa = `certificate-authority-data: ${Buffer.from(ca).toString('base64')}`): string {
   return `apiVersion: v1
 clusters:
 - cluster:
-    ${authority}
+    ${signingCa}
     server: https://192.0.2.1:6443
   name: ""
 contexts: null
@@ -43,7 +43,7 @@ test('what kubeadm writes has a server, its CA and no fault', async () => {
   })
   expect(info.faults).toEqual([])
   expect(info.server).toBe('https://192.0.2.1:6443')
-  expect(info.authorities.map(({ subject }) => subject.commonName)).toEqual(['kubernetes'])
+  expect(info.cas.map(({ subject }) => subject.commonName)).toEqual(['kubernetes'])
   expect(signatureStates(info, [token, other])).toEqual([
     { id: 'abcdef', state: 'stands' },
     { id: 'ghijkl', state: 'missing' },

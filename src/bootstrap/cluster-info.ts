@@ -15,7 +15,7 @@ export interface ClusterInfo {
   /** As its only cluster is called: mostly empty. */
   readonly clusterName: string
   readonly server: string | undefined
-  readonly authorities: readonly Certificate[]
+  readonly cas: readonly Certificate[]
   /** By the id of the token that made it. */
   readonly signatures: ReadonlyMap<string, string>
   readonly faults: readonly ClusterInfoFault[]
@@ -51,7 +51,7 @@ export async function readClusterInfo(data: ClusterInfoData): Promise<ClusterInf
   )
   const unread = (fault: ClusterInfoFault): ClusterInfo => ({
     ...{ kubeconfig: kubeconfig ?? '', clusterName: '', server: undefined },
-    ...{ authorities: [], signatures, faults: [fault] },
+    ...{ cas: [], signatures, faults: [fault] },
   })
   if (kubeconfig === undefined)
     return unread({
@@ -85,7 +85,7 @@ export function signatureStates(
 
 function contentOf({ clusters, users }: Kubeconfig) {
   const [cluster] = clusters
-  const authorities = authoritiesOf(cluster)
+  const cas = casOf(cluster)
   const isSecret = users.some(
     ({ clientKey, credentials }) => clientKey !== undefined || credentials.length > 0,
   )
@@ -104,17 +104,17 @@ function contentOf({ clusters, users }: Kubeconfig) {
     },
     cluster !== undefined &&
       !cluster.server && { id: 'no-server', detail: 'its cluster has no server', next: rewrite },
-    !Array.isArray(authorities) && { ...authorities, next: clusterCaUpdate },
+    !Array.isArray(cas) && { ...cas, next: clusterCaUpdate },
   ]
   return {
     clusterName: cluster?.name ?? '',
     server: cluster?.server,
-    authorities: Array.isArray(authorities) ? authorities : [],
+    cas: Array.isArray(cas) ? cas : [],
     faults: faults.filter((fault) => fault !== false),
   }
 }
 
-function authoritiesOf(
+function casOf(
   cluster: Kubeconfig['clusters'][number] | undefined,
 ): Certificate[] | Omit<ClusterInfoFault, 'next'> {
   const { data, file } = cluster?.certificateAuthority ?? {}

@@ -2,8 +2,8 @@ import { generateKeyPairSync } from 'node:crypto'
 import { expect, test } from 'vitest'
 import { createRequest } from '../x509/issuing.ts'
 import { writePem } from '../x509/pem.ts'
-import { openAuthority, readRequest, signRequest } from './authority.ts'
 import { bundle } from './bundle.ts'
+import { openCa, readRequest, signRequest } from './certificate-authority.ts'
 import { noticesOfBundle } from './notices.ts'
 import { kubernetesProfile } from './profile.ts'
 import { issueRoot } from './root.ts'
@@ -20,7 +20,7 @@ const [one, two] = [ca('one', 9 * day), ca('two', 9 * day)]
 const old = ca('old', day, new Date('2020-01-01T00:00:00Z'))
 const later = ca('later', 9 * day, new Date('2027-01-01T00:00:00Z'))
 const leaf = signRequest(
-  openAuthority([one], key, { ca: '', key: '' }),
+  openCa([one], key, { ca: '', key: '' }),
   readRequest(createRequest({ subject: { commonName: 'leaf' } }, key), ''),
   kubernetesProfile(['server auth']),
   now,

@@ -9,7 +9,7 @@ import { type Certificate, certificateOfBlock, readCertificates } from '../x509/
 import { isPrivateKeyLabel, readPrivateKey, readPrivateKeyFile } from '../x509/keys.ts'
 import { writePrivateKey } from '../x509/new-key.ts'
 import { isCertificateLabel, looksLikePem, readPem, utf8Of, writePem } from '../x509/pem.ts'
-import { isKeyOf } from './authority.ts'
+import { isKeyOf } from './certificate-authority.ts'
 
 // The files of a cluster's nodes as what they hold: certificates, keys, and how each of them is put back with others in place.
 
@@ -47,7 +47,7 @@ export interface OpenedFile {
   /** Of a PEM file. */
   readonly keys: readonly KeyObject[]
   /** Of a kubeconfig: its CA data. */
-  readonly authorities: readonly Certificate[]
+  readonly cas: readonly Certificate[]
   readonly clients: readonly ClientMaterial[]
   /** Returns the text with other certificates and keys in it, and every other byte as it is. Throws KCERT_EDIT_REFUSED. */
   rewrite(replacement: Replacement): Promise<string>
@@ -58,7 +58,7 @@ export async function openFile(file: ClusterFile): Promise<OpenedFile> {
   if (looksLikePem(file.content)) return openPem(file)
   const text = Buffer.from(file.content).toString('utf8')
   const kubeconfig = await kubeconfigOf(file, text)
-  const nothing = { certificates: [], keys: [], authorities: [], clients: [] }
+  const nothing = { certificates: [], keys: [], cas: [], clients: [] }
   return kubeconfig ?? { file, kind: 'other', ...nothing, rewrite: async () => text }
 }
 
@@ -69,7 +69,7 @@ function openPem(file: ClusterFile): OpenedFile {
     kind: 'pem',
     certificates,
     keys,
-    authorities: [],
+    cas: [],
     clients: [],
     rewrite: async (replacement) => {
       const bytes = replaced(replacement)
@@ -118,22 +118,22 @@ async function kubeconfigOf(file: ClusterFile, text: string): Promise<OpenedFile
   if (opened === undefined) return undefined
   if (opened.refusal !== undefined) throw unusableKubeconfig(`${file.node}:${file.path}`, opened.refusal)
   const { clusters, users } = opened.kubeconfig
-  const authorities = clusters.flatMap(({ name, certificateAuthority: { data } = {} }) =>
+  const cas = clusters.flatMap(({ name, certificateAuthority: { data } = {} }) =>
     data === undefined ? [] : [{ name, pem: pemOf(data) }],
   )
   const clients = users.map((user) => ({ ...clientOf(user), data: user.clientCertificate?.data }))
   const inline = clients.filter(({ certificates }) => certificates.length > 0)
-  const trusted = authorities.flatMap(({ pem }) => pem.certificates)
+  const trusted = cas.flatMap(({ pem }) => pem.certificates)
   return {
     file,
     kind: 'kubeconfig',
     certificates: [...trusted, ...inline.flatMap(({ certificates }) => certificates)],
     keys: [],
-    authorities: trusted,
+    cas: trusted,
     clients,
     rewrite: (replacement) =>
       editKubeconfig(text, {
-        clusters: authorities.flatMap(({ name, pem }) => {
+        clusters: cas.flatMap(({ name, pem }) => {
           const data = pem.replaced(replacement)
           return data === undefined ? [] : [{ name, certificateAuthority: { data } }]
         }),

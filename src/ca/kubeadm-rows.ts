@@ -9,7 +9,7 @@ import {
 import { isSubdomain } from '../x509/plain-names.ts'
 import type { CertificateRequest } from '../x509/request.ts'
 import { quoted } from '../x509/strings.ts'
-import { newRequestAdvice } from './authority.ts'
+import { newRequestAdvice } from './certificate-authority.ts'
 
 // The requests of a control plane with an external CA, as `kubeadm certs generate-csr` and `kcert csr create --kubeadm` name their
 // files: which certificate of kubeadm each is for, and whether it asks for that certificate and for nothing else.

@@ -2,8 +2,8 @@ import { rfc3339 } from '../pki/rfc3339.ts'
 import type { Certificate } from '../x509/certificate.ts'
 import { hiddenSubjectValues, isPlainDnsName } from '../x509/plain-names.ts'
 import { quoted } from '../x509/strings.ts'
-import type { Authority, Issued } from './authority.ts'
 import type { Bundle } from './bundle.ts'
+import type { CertificateAuthority, Issued } from './certificate-authority.ts'
 
 // Notices for the signer. None of them prevents signing: kube-controller-manager would sign, too.
 
@@ -46,7 +46,11 @@ export function noticesOfIssued({
 }
 
 /** Returns notices about a renewed CA. */
-export function noticesOfRenewal({ certificate: old }: Authority, renewed: Certificate, now: Date): string[] {
+export function noticesOfRenewal(
+  { certificate: old }: CertificateAuthority,
+  renewed: Certificate,
+  now: Date,
+): string[] {
   const isOver = old.notAfter < now
   const candidates: readonly (false | string)[] = [
     isOver &&

@@ -1,6 +1,6 @@
 import type { Certificate } from '../x509/certificate.ts'
 import { verifySignature } from '../x509/signature.ts'
-import type { SigningPair } from './authority.ts'
+import type { SigningPair } from './certificate-authority.ts'
 import { type ClusterFile, casAmong, type OpenedFile, openFile } from './cluster-files.ts'
 import { renewRoot } from './root.ts'
 import { reissueLeaf } from './successor.ts'
@@ -41,9 +41,9 @@ interface Issuer {
 /** Returns what the files of a cluster become. What is valid stays as it is: run again, nothing is left to do. */
 export async function recoverFiles(files: readonly ClusterFile[], issuer: Issuer): Promise<Recovery> {
   const read = await Promise.all(files.map(openFile))
-  const { renewed, pairs, keyless: withoutKey } = authoritiesOf(read, issuer)
+  const { renewed, pairs, keyless: withoutKey } = casOf(read, issuer)
   // A kubelet's own self-signed CA ends too, and nobody minds: the cluster's is the one in kubeconfigs.
-  const inKubeconfigs = new Set(read.flatMap((file) => file.authorities.map((one) => one.publicKey.sha256)))
+  const inKubeconfigs = new Set(read.flatMap((file) => file.cas.map((one) => one.publicKey.sha256)))
   const keyless = withoutKey.filter((one) => inKubeconfigs.has(one.publicKey.sha256))
   const replacementOf = replacements(renewed, pairs, issuer)
   const recovered: { readonly isFirst: boolean; readonly file: RecoveredFile }[] = []
@@ -70,7 +70,7 @@ export async function recoverFiles(files: readonly ClusterFile[], issuer: Issuer
 }
 
 /** CAs by their keys: the one that is valid, or the one that is made now. */
-function authoritiesOf(files: readonly OpenedFile[], { now, serialNumber }: Issuer) {
+function casOf(files: readonly OpenedFile[], { now, serialNumber }: Issuer) {
   const renewed: RenewedCa[] = []
   const pairs: SigningPair[] = []
   const keyless: Certificate[] = []

@@ -4,7 +4,7 @@ import { currentLinkName, datedFileName, type KubeletFile } from '../pki/kubelet
 import type { Certificate } from '../x509/certificate.ts'
 import { generatePrivateKey, keyTypeLike, writePrivateKey } from '../x509/new-key.ts'
 import { verifySignature } from '../x509/signature.ts'
-import { isKeyOf, type SigningPair } from './authority.ts'
+import { isKeyOf, type SigningPair } from './certificate-authority.ts'
 import { type ClusterFile, casAmong, type KnownCa, type OpenedFile, openFile } from './cluster-files.ts'
 import { reissueLeaf } from './successor.ts'
 

@@ -47,7 +47,7 @@ export const keyReportSchema = v.object({
   notices: noticesSchema,
 })
 
-export const authorityReportSchema = v.object({
+export const caReportSchema = v.object({
   ...header('CertificateAuthority'),
   action: v.picklist(['created', 'renewed']),
   certificate: certificateSchema,
@@ -101,7 +101,7 @@ export const bundleReportSchema = v.object({
 })
 
 export type KeyReport = v.InferOutput<typeof keyReportSchema>
-export type AuthorityReport = v.InferOutput<typeof authorityReportSchema>
+export type CaReport = v.InferOutput<typeof caReportSchema>
 export type SignedCertificate = v.InferOutput<typeof signedCertificateSchema>
 export type SigningReport = v.InferOutput<typeof signingReportSchema>
 export type BundleReport = v.InferOutput<typeof bundleReportSchema>

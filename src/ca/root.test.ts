@@ -2,7 +2,7 @@ import { createPublicKey, generateKeyPairSync } from 'node:crypto'
 import { expect, test } from 'vitest'
 import { Certificate } from '../x509/certificate.ts'
 import { type CertificateDescription, issueCertificate, keyIdentifierOf } from '../x509/issuing.ts'
-import { openAuthority } from './authority.ts'
+import { openCa } from './certificate-authority.ts'
 import { noticesOfRenewal } from './notices.ts'
 import { issueRoot, renewRoot } from './root.ts'
 
@@ -47,13 +47,13 @@ function oldCa(asked: Partial<CertificateDescription> = {}) {
     extensions: [{ oid: '2.16.840.1.113730.1.13', value: Buffer.from('160141', 'hex') }],
     ...asked,
   }
-  return openAuthority([Certificate.parse(issueCertificate(description, key))], key, names)
+  return openCa([Certificate.parse(issueCertificate(description, key))], key, names)
 }
 
 test('a renewed CA has the name, key, extensions and hash of the old one, and lives as long again', () => {
-  const authority = oldCa()
-  const renewed = renewRoot(authority, now, '0b')
-  const { certificate: old } = authority
+  const signingCa = oldCa()
+  const renewed = renewRoot(signingCa, now, '0b')
+  const { certificate: old } = signingCa
   expect(renewed.subject.equals(old.subject) && renewed.issuer.equals(old.issuer)).toBe(true)
   expect(renewed.publicKey.sha256).toBe(old.publicKey.sha256)
   const shown = ({ extensions }: Certificate) =>
@@ -74,18 +74,18 @@ test('a renewed CA lives as long as it is told to', () => {
 test("the old certificate's serial number is not left in the authorityKeyIdentifier", () => {
   // SEQUENCE { [0] abcdef, [1] { [4] name }, [2] 0a }, as OpenSSL writes it for "keyid,issuer:always"
   const value = Buffer.from('301b8003abcdefa111a40f300d310b300906035504031302636182010a', 'hex')
-  const authority = oldCa({ extensions: [{ oid: '2.5.29.35', value }] })
-  const renewed = renewRoot(authority, now, '0b')
+  const signingCa = oldCa({ extensions: [{ oid: '2.5.29.35', value }] })
+  const renewed = renewRoot(signingCa, now, '0b')
   expect(renewed.authorityKeyId).toBe('abcdef')
   expect(renewed.findExtension('2.5.29.35')!.value).toHaveLength(7)
   const words = 'OpenSSL rejects certificates with that serial number'
-  expect(noticesOfRenewal(authority, renewed, now).join()).toContain(words)
+  expect(noticesOfRenewal(signingCa, renewed, now).join()).toContain(words)
   expect(noticesOfRenewal(oldCa({ authorityKeyId: 'abcdef' }), renewed, now).join()).not.toContain(words)
 })
 
 test('a CA that another signed is not renewed by itself', () => {
-  const authority = oldCa({ issuer: { commonName: 'root' } })
-  expect(() => renewRoot(authority, now, '0b')).toThrow(
+  const signingCa = oldCa({ issuer: { commonName: 'root' } })
+  expect(() => renewRoot(signingCa, now, '0b')).toThrow(
     'the CA CN=signer,O=Example Ltd is signed by another: CN=root',
   )
 })

@@ -4,7 +4,7 @@ import type { Certificate } from '../x509/certificate.ts'
 import { keyIdentifierOf } from '../x509/issuing.ts'
 import type { NameInput } from '../x509/name-encoding.ts'
 import { oidOf } from '../x509/oids.ts'
-import type { SigningPair } from './authority.ts'
+import type { SigningPair } from './certificate-authority.ts'
 import { authorityKeyIdOf, issued, without } from './successor.ts'
 import { type ValidityPolicy, validityOf } from './validity.ts'
 

@@ -3,7 +3,7 @@ import { expect, test } from 'vitest'
 import { attribute, craftedRequestPem, extensionsFor } from '../../test/csr/made-requests.ts'
 import { createRequest, type RequestDescription } from '../x509/issuing.ts'
 import { writePem } from '../x509/pem.ts'
-import { openAuthority } from './authority.ts'
+import { openCa } from './certificate-authority.ts'
 import { Ledger, type LedgerStore } from './ledger.ts'
 import { kubernetesProfile } from './profile.ts'
 import { requestsOf } from './request-file.ts'
@@ -17,7 +17,7 @@ const [caKey, key] = [0, 1].map(() => generateKeyPairSync('ec', { namedCurve: 'P
   never,
 ]
 const root = issueRoot({ subject: { commonName: 'ca' }, ttlMs: 100 * day }, caKey, now, '0a')
-const authority = openAuthority([root], caKey, { ca: 'ca.pem', key: 'ca-key.pem' })
+const signingCa = openCa([root], caKey, { ca: 'ca.pem', key: 'ca-key.pem' })
 const der = (asked: RequestDescription, by = key) => createRequest(asked, by)
 const pem = (asked: RequestDescription, by = key) => writePem('CERTIFICATE REQUEST', der(asked, by))
 const named = (commonName: string) => ({ subject: { commonName } })
@@ -40,7 +40,7 @@ const sign = (
 ) =>
   signAll(
     checkRequests(entries, kubernetesProfile([])),
-    authority,
+    signingCa,
     kubernetesProfile([...usages], 10 * day),
     new Ledger(store),
     now,

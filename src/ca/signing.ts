@@ -1,7 +1,13 @@
 import { KcertError } from '../errors/kcert-error.ts'
 import { writePem } from '../x509/pem.ts'
 import type { CertificateRequest } from '../x509/request.ts'
-import { type Authority, type Issued, newRequestAdvice, readRequest, signRequest } from './authority.ts'
+import {
+  type CertificateAuthority,
+  type Issued,
+  newRequestAdvice,
+  readRequest,
+  signRequest,
+} from './certificate-authority.ts'
 import { certificateFacts } from './facts.ts'
 import type { Ledger } from './ledger.ts'
 import { noticesOfIssued } from './notices.ts'
@@ -64,15 +70,15 @@ export function checkRequests(
  */
 export function signAll(
   requests: readonly CheckedRequest[],
-  authority: Authority,
+  signingCa: CertificateAuthority,
   profile: SigningProfile,
   ledger: Ledger,
   now: Date,
   random: RandomOctets,
 ): Signed[] {
   const signed = requests.map((asked): Signed => {
-    const serialNumber = ledger.draw(random, authority.certificate)
-    return { asked, ...signRequest(authority, asked.request, profile, now, serialNumber) }
+    const serialNumber = ledger.draw(random, signingCa.certificate)
+    return { asked, ...signRequest(signingCa, asked.request, profile, now, serialNumber) }
   })
   ledger.record(
     signed.map(({ certificate }) => certificate),

@@ -17,7 +17,7 @@ const [oldKey, newKey, leafKey] = [
 ]
 const issuing = { now, serialNumber: '0102' }
 
-function authority(subjectKeyId: string | undefined = keyIdentifierOf(oldKey)) {
+function signingCa(subjectKeyId: string | undefined = keyIdentifierOf(oldKey)) {
   const der = issueCertificate(
     {
       serialNumber: '01',
@@ -36,7 +36,7 @@ function authority(subjectKeyId: string | undefined = keyIdentifierOf(oldKey)) {
   return { certificate: Certificate.parse(der), key: oldKey }
 }
 
-const old = authority()
+const old = signingCa()
 const subject = withCommonName(old.certificate.subject, (name) => `${name}-ca-2`)
 const newCa = issueSuccessor(old.certificate, subject, newKey, issuing)
 
@@ -64,7 +64,7 @@ test('the bridge is the new key under the new name, signed by the old CA for as 
 })
 
 test('of an old CA without a key identifier the bridge names none', () => {
-  expect(issueBridge(newCa, authority(''), issuing).authorityKeyId).toBeUndefined()
+  expect(issueBridge(newCa, signingCa(''), issuing).authorityKeyId).toBeUndefined()
 })
 
 test('a leaf signed anew keeps subject, names, usages and key', () => {

@@ -9,7 +9,7 @@ import {
 import type { Name } from '../x509/name.ts'
 import type { AttributeDescription, NameInput } from '../x509/name-encoding.ts'
 import { type OidName, oidOf } from '../x509/oids.ts'
-import type { SigningPair } from './authority.ts'
+import type { SigningPair } from './certificate-authority.ts'
 import { type SigningCa, validityOf } from './validity.ts'
 
 // A CA's successor: the new CA, the bridge by which whoever trusts the old one alone believes it, and leaves signed anew.
@@ -59,7 +59,7 @@ export function issueBridge(
   { now, serialNumber }: Issuing,
 ): Certificate {
   const { certificate, key } = old
-  const { notBefore } = validityOf({ ttlMs: Infinity }, now, signingCa(certificate.notAfter))
+  const { notBefore } = validityOf({ ttlMs: Infinity }, now, kubeadmSigningCa(certificate.notAfter))
   return issued(
     {
       serialNumber,
@@ -81,12 +81,12 @@ export function issueBridge(
  */
 export function reissueLeaf(
   leaf: Certificate,
-  authority: SigningPair,
+  signingCa: SigningPair,
   { now, serialNumber }: Issuing,
   publicKey?: KeyObject,
   ttlMs?: number,
 ): Certificate {
-  const ca = authority.certificate
+  const ca = signingCa.certificate
   return issued(
     {
       serialNumber,
@@ -102,7 +102,7 @@ export function reissueLeaf(
         ...(publicKey === undefined ? [] : (['subjectKeyIdentifier'] as const)),
       ),
     },
-    authority.key,
+    signingCa.key,
   )
 }
 
@@ -119,7 +119,7 @@ export function withCommonName(name: Name, rename: (commonName: string) => strin
 }
 
 function lifetimeOf(like: Certificate, now: Date, limit?: Date, ttlMs = like.notAfterMs - like.notBeforeMs) {
-  const { notBefore, notAfter } = validityOf({ ttlMs }, now, limit && signingCa(limit))
+  const { notBefore, notAfter } = validityOf({ ttlMs }, now, limit && kubeadmSigningCa(limit))
   return { notBefore, notAfter }
 }
 
@@ -140,6 +140,6 @@ export function issued(description: CertificateDescription, key: KeyObject): Cer
 }
 
 /** As messages call it: where kubeadm has its CA. */
-function signingCa(notAfter: Date): SigningCa {
+function kubeadmSigningCa(notAfter: Date): SigningCa {
   return { notAfter, ca: 'ca.crt', key: 'ca.key' }
 }

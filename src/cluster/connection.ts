@@ -20,7 +20,7 @@ export function connectionOf(selected: SelectedContext): Connection {
   return {
     clusterName,
     server: String(cluster.server),
-    certificateAuthority: authorityOf(selected),
+    certificateAuthority: caOf(selected),
     tlsServerName: textOf(cluster['tls-server-name']),
     skipsTlsVerify: cluster['insecure-skip-tls-verify'] === true,
     proxyUrl: textOf(cluster['proxy-url']),
@@ -28,7 +28,7 @@ export function connectionOf(selected: SelectedContext): Connection {
 }
 
 /** Where both are given the data counts, as for client-go. */
-function authorityOf({ cluster, contextName, files, source }: SelectedContext): Uint8Array | undefined {
+function caOf({ cluster, contextName, files, source }: SelectedContext): Uint8Array | undefined {
   const data = textOf(cluster['certificate-authority-data'])
   if (data !== undefined) {
     const decoded = decodeBase64(data)

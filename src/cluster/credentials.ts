@@ -26,7 +26,7 @@ export interface Access {
 
 export interface TlsAccess {
   /** How many CAs are trusted. */
-  readonly authorities: number
+  readonly caCount: number
   readonly secureContext: SecureContext
   readonly verifies: boolean
   /** tls-server-name, or the host of the server. */
@@ -62,7 +62,7 @@ export class Credentials {
   #pending: Promise<Access> | undefined
   #certificate: string | undefined
   #pair: ClientPair | undefined
-  #firstAuthority = 0
+  #firstCa = 0
 
   constructor(server: URL, selected: SelectedContext, surroundings: Surroundings, clock: Clock) {
     this.server = server
@@ -94,8 +94,8 @@ export class Credentials {
    */
   reorder(used: Access): boolean {
     if (this.#held?.access !== used) return true
-    if (used.tls === undefined || this.#firstAuthority + 1 >= used.tls.authorities) return false
-    this.#firstAuthority++
+    if (used.tls === undefined || this.#firstCa + 1 >= used.tls.caCount) return false
+    this.#firstCa++
     this.#held = undefined
     return true
   }
@@ -153,12 +153,12 @@ export class Credentials {
     const { cert, key } = options
     this.#certificate = cert && String(cert)
     this.#pair = cert && key ? { certificate: String(cert), key: String(key) } : undefined
-    const authorities = this.#authorities(options.ca)
+    const cas = this.#caBundle(options.ca)
     return {
       headers: this.#headersOf(options, user),
       tls: {
-        authorities: authorities?.length ?? 0,
-        secureContext: this.#secureContext(options, authorities),
+        caCount: cas?.length ?? 0,
+        secureContext: this.#secureContext(options, cas),
         verifies: options.rejectUnauthorized !== false,
         serverName,
       },
@@ -167,7 +167,7 @@ export class Credentials {
   }
 
   /** The CAs of the kubeconfig, of which another one comes first when `reorder` was asked for. */
-  #authorities(ca: RequestOptions['ca']): string[] | undefined {
+  #caBundle(ca: RequestOptions['ca']): string[] | undefined {
     // Without a CA Go asks the machine's own, not the ones that Node brings along.
     if (ca === undefined) {
       const roots = getCACertificates('system')
@@ -175,14 +175,14 @@ export class Credentials {
     }
     const blocks = String(ca).match(/-----BEGIN CERTIFICATE-----[^-]*-----END CERTIFICATE-----/g) ?? []
     if (blocks.length === 0) throw this.#unusable(new Error('the CA contains no PEM certificate'))
-    return [...blocks.slice(this.#firstAuthority), ...blocks.slice(0, this.#firstAuthority)]
+    return [...blocks.slice(this.#firstCa), ...blocks.slice(0, this.#firstCa)]
   }
 
-  #secureContext({ cert, key }: RequestOptions, authorities: string[] | undefined): SecureContext {
+  #secureContext({ cert, key }: RequestOptions, cas: string[] | undefined): SecureContext {
     try {
       return createSecureContext({
         minVersion: 'TLSv1.2',
-        ...(authorities !== undefined && { ca: authorities }),
+        ...(cas !== undefined && { ca: cas }),
         ...(cert !== undefined && { cert }),
         ...(key !== undefined && { key }),
       })

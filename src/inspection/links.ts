@@ -31,7 +31,7 @@ export class Links {
   private readonly collection: Collection
   private readonly now: number
   /** By name, and by name with key identifier. */
-  private readonly authorities = new Map<string, CertificateEntry[]>()
+  private readonly casByName = new Map<string, CertificateEntry[]>()
   /** By name: when the first of them expires. */
   private readonly firstEnds = new Map<string, number>()
   private readonly verdicts = new Map<Certificate, Map<Certificate, boolean>>()
@@ -60,12 +60,11 @@ export class Links {
       if (!mayIssue(certificate) || seen.has(certificate)) continue
       seen.add(certificate)
       const name = certificate.subject.key
-      push(this.authorities, name, entry)
+      push(this.casByName, name, entry)
       const firstEnd = this.firstEnds.get(name)
       if (firstEnd === undefined || certificate.notAfterMs < firstEnd)
         this.firstEnds.set(name, certificate.notAfterMs)
-      if (certificate.subjectKeyId !== undefined)
-        push(this.authorities, name + certificate.subjectKeyId, entry)
+      if (certificate.subjectKeyId !== undefined) push(this.casByName, name + certificate.subjectKeyId, entry)
     }
   }
 
@@ -101,10 +100,10 @@ export class Links {
    */
   candidates(certificate: Certificate): Certificate[] {
     const name = certificate.issuer.key
-    const named = this.authorities.get(name)
+    const named = this.casByName.get(name)
     if (named === undefined) return []
     const { authorityKeyId } = certificate
-    const byKey = authorityKeyId === undefined ? undefined : this.authorities.get(name + authorityKeyId)
+    const byKey = authorityKeyId === undefined ? undefined : this.casByName.get(name + authorityKeyId)
     const found = byKey === undefined ? named.slice(0, mostCandidates) : byKey.slice(0, mostCandidates)
     if (byKey !== undefined && named.length <= mostCandidates)
       found.push(...named.filter((one) => !byKey.includes(one)))

@@ -1,8 +1,8 @@
 import { expect, test } from 'vitest'
-import { authority, client } from '../../test/scripts/small-pki.ts'
+import { client, createCa } from '../../test/scripts/small-pki.ts'
 import { readPair } from './pair.ts'
 
-const ca = authority('kubernetes')
+const ca = createCa('kubernetes')
 const { pem, keyPem } = client('admin', ca)
 
 test('reads the leaf, its issuers and the key', () => {

@@ -28,13 +28,13 @@ export function renderProgress(report: BootstrapProgress, view: View): string {
 
 /** Returns the file, and how its cluster was verified. Never the token. */
 export function renderBootstrapKubeconfig(report: BootstrapKubeconfig, view: View): string {
-  const { outcome, file, server, tokenId, authorities, proof } = report
+  const { outcome, file, server, tokenId, authorities: cas, proof } = report
   return joinSections([
     fieldLines(view, [
       ['kubeconfig', outcome === 'written' ? file : `${file} would be written (--dry-run)`],
       ['server', server],
       ['token', tokenId],
-      ...authorities.map(({ subject, pin }): Field => ['CA', `${subject} ${pin}`]),
+      ...cas.map(({ subject, pin }): Field => ['CA', `${subject} ${pin}`]),
       ...proof.map((text): Field => ['verified', text]),
     ]),
   ])

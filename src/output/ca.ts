@@ -1,10 +1,4 @@
-import type {
-  AuthorityReport,
-  BundleReport,
-  CertificateFacts,
-  KeyReport,
-  SigningReport,
-} from '../ca/report.ts'
+import type { BundleReport, CaReport, CertificateFacts, KeyReport, SigningReport } from '../ca/report.ts'
 import { type Field, fieldLines } from './fields.ts'
 import { altNameList, keyText } from './names.ts'
 import { counted, joinSections } from './sections.ts'
@@ -27,7 +21,7 @@ export function renderKey({ file, publicKey, format, encrypted }: KeyReport): st
 }
 
 /** Returns what the CA is, and where its files are. */
-export function renderAuthority({ action, certificate, caPin, files }: AuthorityReport): string {
+export function renderCa({ action, certificate, caPin, files }: CaReport): string {
   const limit = certificate.pathLength
   return renderFacts([
     [`CA ${action}`, certificate.subject],

@@ -1,5 +1,5 @@
 import type {
-  AuthorityFacts,
+  CaFacts,
   CaPins,
   ClusterInfoReport,
   ClusterInfoUpdate,
@@ -15,10 +15,10 @@ import type { View } from './view.ts'
 
 /** Returns what cluster-info says: the server, its CAs with their pins, the signatures, and what is wrong. */
 export function renderClusterInfo(report: ClusterInfoReport, view: View): string {
-  const { server = '(none)', authorities, signatures, faults } = report
+  const { server = '(none)', authorities: cas, signatures, faults } = report
   return joinSections([
     fieldLines(view, [['server', server]]),
-    authorities.length === 0 ? ['no CA'] : authorityLines(authorities, view),
+    cas.length === 0 ? ['no CA'] : caLines(cas, view),
     signatureLines(signatures, view),
     markedLines(
       faults.map((fault) => ({ ...fault, mark: 'NO' })),
@@ -52,19 +52,19 @@ export function renderUpdate(report: ClusterInfoUpdate, view: View): string {
       ['backup', backup],
     ]),
     diffLines(diff, view),
-    authorityLines(after, view),
+    caLines(after, view),
     outcome === 'would-update' ? [] : signatureLines(signatures, view),
   ])
 }
 
 /** Returns the pins, one in a line. */
-export function renderPins({ authorities }: CaPins, view: View): string {
-  return joinSections([authorityLines(authorities, view)])
+export function renderPins({ authorities: cas }: CaPins, view: View): string {
+  return joinSections([caLines(cas, view)])
 }
 
-function authorityLines(authorities: readonly AuthorityFacts[], view: View): string[] {
+function caLines(cas: readonly CaFacts[], view: View): string[] {
   // A hash that is cut cannot be copied.
-  return table({ ...view, width: Math.max(view.width, 110) }, authorities, [
+  return table({ ...view, width: Math.max(view.width, 110) }, cas, [
     { title: 'CA', cell: ({ subject }) => subject || '(empty)', shrinkTo: 12 },
     { title: 'EXPIRES', cell: ({ notAfter }) => minuteOf(notAfter) },
     { title: 'PIN', cell: ({ pin }) => pin },

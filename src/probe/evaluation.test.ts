@@ -1,12 +1,12 @@
 import { expect, test } from 'vitest'
-import { authority, client, type Issued, issued, sessionTime } from '../../test/scripts/small-pki.ts'
+import { client, createCa, type Issued, issued, sessionTime } from '../../test/scripts/small-pki.ts'
 import { Certificate } from '../x509/certificate.ts'
 import { evaluate, probeReport } from './evaluation.ts'
 import type { Anchor, Observed, Target } from './target.ts'
 
 const now = new Date(sessionTime)
-const ca = authority()
-const otherCa = authority('another')
+const ca = createCa()
+const otherCa = createCa('another')
 const serving = (asked: Parameters<typeof issued>[0] = { subject: { commonName: 'w1' } }, by = ca) =>
   issued(
     { extendedKeyUsage: ['serverAuth'], subjectAltNames: { dns: ['w1'], ip: ['192.0.2.7'] }, ...asked },
@@ -50,7 +50,7 @@ const evaluated = (target: Partial<Target> = {}, observed: Partial<Observed> = {
 const codesOf = (report: ReturnType<typeof evaluated>) => report.problems.map(({ code }) => code)
 
 const shown = { client: { source: 'admin.conf', subject: 'CN=admin' } }
-const authorities = [Certificate.parse(client('x', ca).der).issuer.der]
+const cas = [Certificate.parse(client('x', ca).der).issuer.der]
 const refusal = (code: string) => Object.assign(new Error('refused'), { code })
 
 test('a chain of the cluster CA, valid for the name, has nothing wrong', () => {
@@ -162,7 +162,7 @@ test('the command for a refused client certificate of a kubeconfig names no file
   const client = { source: 'kubeconfig user admin', subject: 'CN=admin' }
   const report = evaluated(
     { client },
-    { clientAuthorities: authorities, fault: refusal('ERR_SSL_TLSV1_ALERT_UNKNOWN_CA') },
+    { clientAuthorities: cas, fault: refusal('ERR_SSL_TLSV1_ALERT_UNKNOWN_CA') },
   )
   expect(report.problems[0]!.next).toBe('kcert inspect --cluster')
 })
@@ -253,7 +253,7 @@ test.each([
     'it treats the client as system:anonymous',
   ],
 ])('a client certificate: %s', (_, observed, verdict, detail) => {
-  const report = evaluated(shown, { clientAuthorities: authorities, ...observed })
+  const report = evaluated(shown, { clientAuthorities: cas, ...observed })
   expect(report.client).toEqual({ ...shown.client, verdict, detail })
   const codes: Readonly<Record<string, string[]>> = {
     refused: ['CLIENT_REFUSED'],
@@ -287,7 +287,7 @@ test("an API server's answer names the user that it takes the holder for", () =>
 test('a server that insists on a client certificate where none is at hand is no problem', () => {
   const report = evaluated(
     {},
-    { clientAuthorities: authorities, fault: refusal('ERR_SSL_TLSV13_ALERT_CERTIFICATE_REQUIRED') },
+    { clientAuthorities: cas, fault: refusal('ERR_SSL_TLSV13_ALERT_CERTIFICATE_REQUIRED') },
   )
   expect([report.client, report.status]).toEqual([{ verdict: 'not-tried', detail: 'it requires one' }, 'ok'])
 })

@@ -59,7 +59,7 @@ export function evaluate(target: Target, observed: Observed | Unobserved, at: Da
     chain: chain.map(servedReport),
     names,
     verdicts,
-    clientAuthorities: observed.clientAuthorities?.map(authorityText),
+    clientAuthorities: observed.clientAuthorities?.map(caText),
     client,
     given,
     problems,
@@ -162,7 +162,7 @@ function servedReport(certificate: Certificate): ServedCertificate {
   }
 }
 
-function authorityText(der: Uint8Array): string {
+function caText(der: Uint8Array): string {
   try {
     return parseName(der).text || '(empty name)'
   } catch {

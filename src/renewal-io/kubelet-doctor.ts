@@ -60,7 +60,7 @@ export async function readKubelet(node: NodeAccess, places: KubeletPlaces = {}):
     configured.clientCaFile ?? flags['client-ca-file'] ?? `${kubeadmFolders.pki}/ca.crt`,
   )
   const content = kubeconfig.found === 'file' ? kubeconfig.content : undefined
-  const { authorities, named } = await namedIn(node, kubeconfigPath, content)
+  const { caFiles, named } = await namedIn(node, kubeconfigPath, content)
   return {
     ...{ node: node.name, folder, entries, kubeconfigPath, named },
     ...(stated?.found === 'folder' && { folderMode: stated.mode }),
@@ -68,7 +68,7 @@ export async function readKubelet(node: NodeAccess, places: KubeletPlaces = {}):
       kubeconfig: { path: kubeconfigPath, mode: kubeconfig.mode, content: kubeconfig.content },
     }),
     trustBundles: [
-      ...authorities,
+      ...caFiles,
       ...(clientCa.found === 'file' ? [{ path: clientCa.path, content: clientCa.content }] : []),
     ],
     hasBootstrapKubeconfig: bootstrap.found === 'file',
@@ -111,19 +111,18 @@ async function configurationOf(file: FileContent): Promise<KubeletConfiguration>
 
 /** CAs of a kubeconfig, and the files of certificates and keys that it names beside the store's. */
 async function namedIn(node: NodeAccess, path: string, content: Uint8Array | undefined) {
-  const authorities: { path: string; content: Uint8Array }[] = []
+  const caFiles: { path: string; content: Uint8Array }[] = []
   const named = new Map<string, Uint8Array>()
   // One that client-go refuses is a finding; what it names is read all the same.
   const opened = content === undefined ? undefined : await openKubeconfig(content)
-  if (opened === undefined) return { authorities, named }
+  if (opened === undefined) return { caFiles, named }
   const { clusters, users } = opened.kubeconfig
   const absolute = (file: string): string => linkedFrom(path, file)
   for (const { certificateAuthority } of clusters) {
-    if (certificateAuthority?.data !== undefined)
-      authorities.push({ path, content: certificateAuthority.data })
+    if (certificateAuthority?.data !== undefined) caFiles.push({ path, content: certificateAuthority.data })
     else if (certificateAuthority?.file !== undefined) {
       const file = await readThrough(node, absolute(certificateAuthority.file))
-      if (file.found === 'file') authorities.push({ path: file.path, content: file.content })
+      if (file.found === 'file') caFiles.push({ path: file.path, content: file.content })
     }
   }
   for (const { clientCertificate, clientKey } of users) {
@@ -133,7 +132,7 @@ async function namedIn(node: NodeAccess, path: string, content: Uint8Array | und
       if (read.found === 'file') named.set(absolute(file), read.content)
     }
   }
-  return { authorities, named }
+  return { caFiles, named }
 }
 
 export interface Treatment {

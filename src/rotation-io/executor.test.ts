@@ -27,7 +27,7 @@ const { made, did, fake } = vi.hoisted(() => {
 
 vi.mock('../site/control-planes.ts', () => fake('ControlPlanes', 'node'))
 vi.mock('./copies.ts', () => fake('Copies'))
-vi.mock('./authorities.ts', () => fake('Authorities'))
+vi.mock('./rotation-cas.ts', () => fake('RotationCas'))
 vi.mock('./own-identity.ts', () => fake('OwnIdentity'))
 vi.mock('./kubelet-requests.ts', () => fake('KubeletRequests'))
 vi.mock('./file-writing.ts', () => fake('FileWriting', 'write'))
@@ -41,12 +41,12 @@ test('actions are done by parts that share one site, one set of CAs and one set 
   const [random, given, unreadLogs] = [() => new Uint8Array(), {}, {}]
   const executor = new SiteExecutor({ site, random, given, unreadLogs } as never)
   const part = (name: string) => made.get(name)!.self
-  const [planes, copies, authorities] = [part('ControlPlanes'), part('Copies'), part('Authorities')]
+  const [planes, copies, cas] = [part('ControlPlanes'), part('Copies'), part('RotationCas')]
   const identity = part('OwnIdentity')
   const givenTo = (name: string) => made.get(name)!.given
   expect(givenTo('ControlPlanes')).toEqual([site])
-  expect(givenTo('Authorities')).toEqual([site, planes, random, given])
-  const parts = { site, planes, copies, authorities, identity, requests: part('KubeletRequests') }
+  expect(givenTo('RotationCas')).toEqual([site, planes, random, given])
+  const parts = { site, planes, copies, cas, identity, requests: part('KubeletRequests') }
   for (const name of ['FileWriting', 'ObjectPatching', 'Probing'])
     expect(givenTo(name), name).toEqual([parts])
   expect(givenTo('Restarting')).toEqual([site, planes, unreadLogs])

@@ -3,7 +3,6 @@ import type { Executor, ProbeAnswer } from '../rotation/ports.ts'
 import { ControlPlanes } from '../site/control-planes.ts'
 import type { Site } from '../site/site.ts'
 import type { RandomOctets } from '../system/random.ts'
-import { Authorities, type GivenAuthorities } from './authorities.ts'
 import { Copies } from './copies.ts'
 import { FileWriting } from './file-writing.ts'
 import { KubeletRequests } from './kubelet-requests.ts'
@@ -12,12 +11,13 @@ import { OwnIdentity } from './own-identity.ts'
 import { Probing } from './probing.ts'
 import { Restarting, type UnreadLogs } from './restarting.ts'
 import { Rolling } from './rolling.ts'
+import { type GivenPairs, RotationCas } from './rotation-cas.ts'
 
 export interface ExecutorOptions {
   readonly site: Site
   readonly random: RandomOctets
   /** CAs that the operator brings along. */
-  readonly given?: GivenAuthorities
+  readonly given?: GivenPairs
   readonly unreadLogs?: UnreadLogs
 }
 
@@ -32,10 +32,10 @@ export class SiteExecutor implements Executor {
   constructor({ site, random, given, unreadLogs }: ExecutorOptions) {
     const planes = new ControlPlanes(site)
     const copies = new Copies((name) => planes.node(name))
-    const authorities = new Authorities(site, planes, random, given)
-    const identity = new OwnIdentity(site, planes, authorities)
-    const requests = new KubeletRequests(site, authorities, identity)
-    const parts = { site, planes, copies, authorities, identity, requests }
+    const cas = new RotationCas(site, planes, random, given)
+    const identity = new OwnIdentity(site, planes, cas)
+    const requests = new KubeletRequests(site, cas, identity)
+    const parts = { site, planes, copies, cas, identity, requests }
     this.files = new FileWriting(parts)
     this.objects = new ObjectPatching(parts)
     this.restarts = new Restarting(site, planes, unreadLogs)

@@ -15,14 +15,14 @@ import { FileWriting } from './file-writing.ts'
 const begun = new Date('2026-11-01T00:00:00Z')
 const now = new Date('2026-11-21T12:00:00Z')
 const names = ['old', 'new', 'front-proxy old', 'front-proxy new'] as const
-const cas = Object.fromEntries(
+const testCas = Object.fromEntries(
   names.map((name) => [name, testCa(`kubernetes ${name}`, testKey(`writing ${name}`), begun)]),
 ) as Record<(typeof names)[number], ReturnType<typeof testCa>>
-const [oldCa, newCa] = [cas.old, cas.new].map(({ certificate }) => Certificate.parse(certificate))
+const [oldCa, newCa] = [testCas.old, testCas.new].map(({ certificate }) => Certificate.parse(certificate))
 const leafKey = testKey('writing leaf')
-const leafBy = (ca: keyof typeof cas) =>
+const leafBy = (ca: keyof typeof testCas) =>
   Certificate.parse(
-    signedBy(cas[ca], {
+    signedBy(testCas[ca], {
       commonName: 'system:admin',
       organization: ['system:masters'],
       key: leafKey,
@@ -86,9 +86,10 @@ function writing({ files = {}, failure, alsoKnown = [] }: Scene) {
     (what: string) =>
     async (...given: unknown[]): Promise<void> =>
       void calls.push([what, ...given])
-  const authorities = {
-    authority: async (ca: string, generation: 'old' | 'new') => {
-      const { certificate, key } = cas[ca === 'cluster' ? generation : (`front-proxy ${generation}` as const)]
+  const cas = {
+    pair: async (ca: string, generation: 'old' | 'new') => {
+      const { certificate, key } =
+        testCas[ca === 'cluster' ? generation : (`front-proxy ${generation}` as const)]
       return { certificate: Certificate.parse(certificate), key }
     },
     // A leaf is known from the file that holds it alone.
@@ -99,7 +100,7 @@ function writing({ files = {}, failure, alsoKnown = [] }: Scene) {
     site: { reading: new FileReading(certificates) } as never,
     planes: { node: () => node } as never,
     copies: { putAside: copy('putAside'), keepFiles: copy('keepFiles'), keepFile: copy('keepFile') } as never,
-    authorities: authorities as never,
+    cas: cas as never,
     requests: { request: async (...given: unknown[]) => JSON.stringify(given) } as never,
   })
   const write = (path: string, content: Content, more: Partial<WriteFile> = {}) => {
@@ -274,9 +275,9 @@ test('links and copies are made on the node', async () => {
 })
 
 test.each([
-  ['cluster', 'old', cas.old],
-  ['cluster', 'new', cas.new],
-  ['front-proxy', 'new', cas['front-proxy new']],
+  ['cluster', 'old', testCas.old],
+  ['cluster', 'new', testCas.new],
+  ['front-proxy', 'new', testCas['front-proxy new']],
 ] as const)('the key of the %s CA, %s', async (ca, generation, { key }) => {
   const { write, texts } = writing({})
   await write('/a', { kind: 'ca-key', ca, generation })
@@ -291,8 +292,8 @@ test('a request of a kubelet is written as it is answered', async () => {
 })
 
 const keyOf = (text: string): string => readPrivateKeyFile(Buffer.from(text)).publicKey!.sha256
-const isOf = (certificate: Certificate, ca: keyof typeof cas): boolean =>
-  verifySignature(certificate, Certificate.parse(cas[ca].certificate).publicKey).ok
+const isOf = (certificate: Certificate, ca: keyof typeof testCas): boolean =>
+  verifySignature(certificate, Certificate.parse(testCas[ca].certificate).publicKey).ok
 const reissued = {
   kind: 'reissued',
   leaf: leaf.fingerprintSha256,
@@ -574,7 +575,7 @@ test.each([
   await expect(writing({}).write('/a', content)).rejects.toMatchObject(drift)
 })
 
-const key = keyPem(cas.new.key)
+const key = keyPem(testCas.new.key)
 const renewed = kubeconfig({
   cluster: { 'certificate-authority-data': base64(both) },
   user: {

@@ -19,8 +19,8 @@ import { readCertificates, writeCertificates } from '../x509/certificate.ts'
 import { readPrivateKeyFile } from '../x509/keys.ts'
 import { generatePrivateKey, keyTypeLike, writePrivateKey } from '../x509/new-key.ts'
 import { verifySignature } from '../x509/signature.ts'
-import { bundleOf } from './authorities.ts'
 import type { Parts } from './parts.ts'
+import { bundleOf } from './rotation-cas.ts'
 
 type ContentOf<Kind extends Content['kind']> = Extract<Content, { readonly kind: Kind }>
 
@@ -96,7 +96,7 @@ export class FileWriting {
       case 'certificates':
         return { text: await this.bundle(content.certificates) }
       case 'ca-key': {
-        const { key } = await this.parts.authorities.authority(content.ca, content.generation)
+        const { key } = await this.parts.cas.pair(content.ca, content.generation)
         return { text: writePrivateKey(key, 'kubernetes') }
       }
       case 'reissued':
@@ -113,14 +113,14 @@ export class FileWriting {
   }
 
   private bundle(digests: readonly Digest[]): Promise<string> {
-    return bundleOf(this.parts.authorities, digests)
+    return bundleOf(this.parts.cas, digests)
   }
 
   private async reissued({ ca, chain, leaf: replaced, newKey }: ContentOf<'reissued'>): Promise<Prepared> {
-    const leaf = await this.parts.authorities.certificate(replaced)
-    const authority = await this.parts.authorities.authority(ca, 'new')
+    const leaf = await this.parts.cas.certificate(replaced)
+    const signingCa = await this.parts.cas.pair(ca, 'new')
     const key = newKey === undefined ? undefined : generatePrivateKey(keyTypeLike(leaf.publicKey))
-    const reissued = reissueLeaf(leaf, authority, this.parts.authorities.issuing(), key)
+    const reissued = reissueLeaf(leaf, signingCa, this.parts.cas.issuing(), key)
     const text = `${writeCertificates([reissued])}${await this.bundle(chain)}`
     if (key === undefined || newKey === undefined) return { text }
     return { text, besides: [{ path: newKey, text: writePrivateKey(key, 'kubernetes'), mode: 0o600 }] }
@@ -145,10 +145,10 @@ export class FileWriting {
     if (reissue === undefined || user === undefined || isStore) {
       return { text: await editKubeconfig(text, { clusters }, now.path) }
     }
-    const leaf = await this.parts.authorities.certificate(reissue)
-    const authority = await this.parts.authorities.authority('cluster', 'new')
+    const leaf = await this.parts.cas.certificate(reissue)
+    const signingCa = await this.parts.cas.pair('cluster', 'new')
     const key = newKey ? generatePrivateKey(keyTypeLike(leaf.publicKey)) : undefined
-    const reissued = writeCertificates([reissueLeaf(leaf, authority, this.parts.authorities.issuing(), key)])
+    const reissued = writeCertificates([reissueLeaf(leaf, signingCa, this.parts.cas.issuing(), key)])
     const keyText = key === undefined ? undefined : writePrivateKey(key, 'kubernetes')
     const keyFile = user.clientKey?.file
     const besides = [
@@ -198,7 +198,7 @@ export class FileWriting {
         return now.found === 'file' && textOf(now) === (await this.bundle(content.certificates))
       case 'ca-key': {
         if (now.found !== 'file') return false
-        const { certificate } = await this.parts.authorities.authority(content.ca, content.generation)
+        const { certificate } = await this.parts.cas.pair(content.ca, content.generation)
         return (
           orUndefined(() => readPrivateKeyFile(now.content).publicKey?.sha256) ===
           certificate.publicKey.sha256
@@ -228,8 +228,8 @@ export class FileWriting {
   private async isOfNewCa(certificate: Certificate | undefined): Promise<boolean> {
     if (certificate === undefined) return false
     for (const ca of ['cluster', 'front-proxy'] as const) {
-      const { certificate: authority } = await this.parts.authorities.authority(ca, 'new')
-      if (verifySignature(certificate, authority.publicKey).ok) return true
+      const { certificate: signingCa } = await this.parts.cas.pair(ca, 'new')
+      if (verifySignature(certificate, signingCa.publicKey).ok) return true
     }
     return false
   }

@@ -1,5 +1,5 @@
 import { setTimeout as sleep } from 'node:timers/promises'
-import { isKeyOf } from '../ca/authority.ts'
+import { isKeyOf } from '../ca/certificate-authority.ts'
 import { nodeOf } from '../cluster/approval-facts.ts'
 import { resources } from '../cluster/kinds.ts'
 import { objectIn } from '../cluster/malformed.ts'
@@ -22,8 +22,8 @@ import { createRequest } from '../x509/issuing.ts'
 import { generatePrivateKey, writePrivateKey } from '../x509/new-key.ts'
 import { writePem } from '../x509/pem.ts'
 import { verifySignature } from '../x509/signature.ts'
-import type { Authorities } from './authorities.ts'
 import type { OwnIdentity } from './own-identity.ts'
+import type { RotationCas } from './rotation-cas.ts'
 
 type Requested = Extract<Content, { readonly kind: 'requested' }>
 
@@ -37,12 +37,12 @@ const pollMs = 100
 /** Asks the cluster for a kubelet's certificates, in the node's own name: its own approval and its own signer decide. */
 export class KubeletRequests {
   private readonly site: Site
-  private readonly authorities: Authorities
+  private readonly cas: RotationCas
   private readonly identity: OwnIdentity
 
-  constructor(site: Site, authorities: Authorities, identity: OwnIdentity) {
+  constructor(site: Site, cas: RotationCas, identity: OwnIdentity) {
     this.site = site
-    this.authorities = authorities
+    this.cas = cas
     this.identity = identity
   }
 
@@ -51,7 +51,7 @@ export class KubeletRequests {
    * is replaced. Throws KCERT_ROTATION_GATE if it is not signed, or not by the new CA.
    */
   async request(node: string, { usage, replaces }: Requested): Promise<string> {
-    const before = await this.authorities.certificate(replaces)
+    const before = await this.cas.certificate(replaces)
     const key = generatePrivateKey({ algorithm: 'ECDSA', curve: 'P-256' })
     const { dns, ip } = before.subjectAltNames
     const der = createRequest(
@@ -66,7 +66,7 @@ export class KubeletRequests {
     try {
       const chain = await this.issued(name, usage, before)
       const [certificate] = chain
-      const newCa = await this.authorities.authority('cluster', 'new')
+      const newCa = await this.cas.pair('cluster', 'new')
       if (certificate === undefined || !isKeyOf(key, certificate))
         throw unfit(name, 'the certificate is for another key')
       if (!verifySignature(certificate, newCa.certificate.publicKey).ok)

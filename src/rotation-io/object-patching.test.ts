@@ -103,7 +103,7 @@ function clusterWith(conflicts: number) {
     site: { objects },
     planes: { names: async () => ['cp1'] } as never,
     copies: { keepObject: async () => {} } as never,
-    authorities: {} as never,
+    cas: {} as never,
   })
   const action = (flags: Record<string, string>, version = contentVersion(now)): PatchObject => ({
     kind: 'patch-object',

@@ -9,10 +9,10 @@ import { usableKubeconfig } from '../kubeconfig/open.ts'
 import type { PatchObject } from '../rotation/action.ts'
 import type { ObjectReference } from '../rotation/snapshot.ts'
 import { contentVersion } from '../site/object-content.ts'
-import { bundleOf } from './authorities.ts'
 import { withExtraArgs } from './extra-args.ts'
 import { restored } from './object-restoring.ts'
 import type { Parts } from './parts.ts'
+import { bundleOf } from './rotation-cas.ts'
 
 const kinds: Readonly<Record<string, Pick<Resource, 'group' | 'version' | 'resource'>>> = {
   ConfigMap: resources.configMaps,
@@ -23,7 +23,7 @@ const kinds: Readonly<Record<string, Pick<Resource, 'group' | 'version' | 'resou
   CustomResourceDefinition: resources.definitions,
 }
 
-type PatchingParts = Pick<Parts, 'planes' | 'copies' | 'authorities'> & {
+type PatchingParts = Pick<Parts, 'planes' | 'copies' | 'cas'> & {
   readonly site: Pick<Parts['site'], 'objects'>
 }
 
@@ -88,7 +88,7 @@ export class ObjectPatching {
 
   private async changed(first: string, action: PatchObject, now: ApiObject | undefined): Promise<ApiObject> {
     const { object, change } = action
-    const pemOf = (trust: readonly string[]): Promise<string> => bundleOf(this.parts.authorities, trust)
+    const pemOf = (trust: readonly string[]): Promise<string> => bundleOf(this.parts.cas, trust)
     if (change.kind === 'copy' && change.digest !== undefined) {
       const text = Buffer.from(await this.parts.copies.bytes(first, change.digest)).toString('utf8')
       return restored(object, now, JSON.parse(text))

@@ -31,7 +31,7 @@ import {
   leases,
   publishedTrust,
 } from './published.ts'
-import { authoritiesIn, StoredWatch } from './stored.ts'
+import { casIn, StoredWatch } from './stored.ts'
 
 const nodesAtOnce = 24
 
@@ -156,8 +156,8 @@ class Observation implements Record<SectionName, () => Promise<unknown>> {
   }
 
   async stored(): Promise<Sections['stored']> {
-    const authorities = authoritiesIn(await this.observations(), this.site)
-    return this.observer.storedWatch.stored(authorities, this.remembered)
+    const cas = casIn(await this.observations(), this.site)
+    return this.observer.storedWatch.stored(cas, this.remembered)
   }
 
   clusterInfo(): Promise<Sections['clusterInfo']> {

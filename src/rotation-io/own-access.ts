@@ -11,9 +11,9 @@ import { folderBeside, materialPaths } from '../rotation/material.ts'
 import { ControlPlanes } from '../site/control-planes.ts'
 import type { Site } from '../site/site.ts'
 import type { RandomOctets } from '../system/random.ts'
-import { Authorities } from './authorities.ts'
 import { messageIn } from './kubelet-requests.ts'
 import { OwnIdentity } from './own-identity.ts'
+import { RotationCas } from './rotation-cas.ts'
 
 // The operator's kubeconfig is one of those that a rotation is about: in phase 12 its certificate is refused, and its CA data
 // trusts no server any more. From then on kcert uses its own certificates, through the nodes.
@@ -21,7 +21,7 @@ import { OwnIdentity } from './own-identity.ts'
 /** Returns the site with objects that are still reached when the operator's kubeconfig no longer is, once phase 1 is done. */
 export function withOwnAccess(site: Site, random: RandomOctets): Site {
   const planes = new ControlPlanes(site)
-  const identity = new OwnIdentity(site, planes, new Authorities(site, planes, random))
+  const identity = new OwnIdentity(site, planes, new RotationCas(site, planes, random))
   const ownBy = (ask: Ask) =>
     objectsOf({ call: (call) => callAsOwn(ask, call) }, (milliseconds) => pauseFor(milliseconds))
   const own = ownBy((call) => identity.callAny(call))

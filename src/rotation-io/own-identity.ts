@@ -9,7 +9,7 @@ import { Certificate, writeCertificates } from '../x509/certificate.ts'
 import { issueCertificate } from '../x509/issuing.ts'
 import type { NameInput } from '../x509/name-encoding.ts'
 import { generatePrivateKey, writePrivateKey } from '../x509/new-key.ts'
-import type { Authorities, Generation } from './authorities.ts'
+import type { Generation, RotationCas } from './rotation-cas.ts'
 
 /** A client certificate with its key, in PEM; the key is in this process's memory alone. */
 export interface ClientPair {
@@ -45,14 +45,14 @@ export interface ApiCall {
 export class OwnIdentity {
   private readonly site: Site
   private readonly planes: ControlPlanes
-  private readonly authorities: Authorities
+  private readonly cas: RotationCas
   private readonly pairs = new Map<string, { readonly pair: ClientPair; readonly untilMs: number }>()
   private accepted: Generation = 'old'
 
-  constructor(site: Site, planes: ControlPlanes, authorities: Authorities) {
+  constructor(site: Site, planes: ControlPlanes, cas: RotationCas) {
     this.site = site
     this.planes = planes
-    this.authorities = authorities
+    this.cas = cas
   }
 
   /** Returns a client certificate of that CA for a name. */
@@ -61,10 +61,10 @@ export class OwnIdentity {
     const now = this.site.clock().getTime()
     const known = this.pairs.get(name)
     if (known !== undefined && now < known.untilMs) return known.pair
-    const authority = await this.authorities.authority(ca, generation)
-    const { certificate } = authority
+    const signingCa = await this.cas.pair(ca, generation)
+    const { certificate } = signingCa
     const key = generatePrivateKey({ algorithm: 'ECDSA', curve: 'P-256' })
-    const { serialNumber } = this.authorities.issuing()
+    const { serialNumber } = this.cas.issuing()
     const wholeSeconds = (ms: number): Date => new Date(Math.floor(ms / 1000) * 1000)
     const der = issueCertificate(
       {
@@ -79,7 +79,7 @@ export class OwnIdentity {
         basicConstraints: { ca: false },
         ...(certificate.subjectKeyId === undefined ? {} : { authorityKeyId: certificate.subjectKeyId }),
       },
-      authority.key,
+      signingCa.key,
     )
     const pair = {
       certificate: writeCertificates([Certificate.parse(der)]),
@@ -118,10 +118,7 @@ export class OwnIdentity {
 
   /** Returns both generations' CAs in PEM. */
   async trust(): Promise<string> {
-    const [old, next] = await Promise.all([
-      this.authorities.authority('cluster', 'old'),
-      this.authorities.authority('cluster', 'new'),
-    ])
+    const [old, next] = await Promise.all([this.cas.pair('cluster', 'old'), this.cas.pair('cluster', 'new')])
     return writeCertificates([old.certificate, next.certificate])
   }
 

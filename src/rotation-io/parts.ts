@@ -1,16 +1,16 @@
 import type { ControlPlanes } from '../site/control-planes.ts'
 import type { Site } from '../site/site.ts'
-import type { Authorities } from './authorities.ts'
 import type { Copies } from './copies.ts'
 import type { KubeletRequests } from './kubelet-requests.ts'
 import type { OwnIdentity } from './own-identity.ts'
+import type { RotationCas } from './rotation-cas.ts'
 
 /** What the acts of one run share. */
 export interface Parts {
   readonly site: Site
   readonly planes: ControlPlanes
   readonly copies: Copies
-  readonly authorities: Authorities
+  readonly cas: RotationCas
   readonly identity: OwnIdentity
   readonly requests: KubeletRequests
 }

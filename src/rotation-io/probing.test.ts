@@ -182,9 +182,9 @@ function probing({
       return apis.map((name) => ({ node: name, flags }))
     },
   }
-  const authorities = {
-    authority: async (ca: string, generation: 'old' | 'new') => {
-      did.push(['authority', ca, generation])
+  const cas = {
+    pair: async (ca: string, generation: 'old' | 'new') => {
+      did.push(['pair', ca, generation])
       if (generation === 'old' && isOldCaGone)
         throw new KcertError('KCERT_ROTATION_REFUSED', 'the key of the old CA is on no node')
       return generation === 'old' ? old : next
@@ -205,7 +205,7 @@ function probing({
   const one = new Probing({
     site: site as never,
     planes: planes as never,
-    authorities: authorities as never,
+    cas: cas as never,
     identity: identity as never,
     copies: { rehearse: async (name: string) => (name === 'cp1' ? copies : 'another node') } as never,
   })
@@ -504,7 +504,7 @@ test('distrust is tried with the old cluster CA, at a path that anybody may read
   const { probe, tried } = probing({ port: await answering(leafOf(oldCa), undefined, observed) })
   await probe(oldTrust)
   expect(observed[0]!.text).toMatch(/^GET \/healthz HTTP/)
-  expect(tried('authority')).toEqual([['authority', 'cluster', 'old']])
+  expect(tried('pair')).toEqual([['pair', 'cluster', 'old']])
 })
 
 /** A server whose chain a client of the old CA refuses for another reason each. */
@@ -552,7 +552,7 @@ test('a signer is proven by a request that it signs, which is deleted again', as
     ok: true,
     detail: expect.stringMatching(/^a test request was signed by CN=kubernetes-ca-2, key [0-9a-f:]{20,}$/i),
   })
-  const [created, approved, , deleted] = did.filter(([kind]) => kind !== 'authority')
+  const [created, approved, , deleted] = did.filter(([kind]) => kind !== 'pair')
   expect(created).toEqual([
     'create',
     {
@@ -591,7 +591,7 @@ test('a signer is proven by a request that it signs, which is deleted again', as
       name: 'kcert-signer-1',
     },
   ])
-  expect(did).toContainEqual(['authority', 'cluster', 'new'])
+  expect(did).toContainEqual(['pair', 'cluster', 'new'])
 })
 
 test.each([

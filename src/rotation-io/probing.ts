@@ -93,7 +93,7 @@ export class Probing {
   /** A handshake by a client that trusts the old CA and nothing else must fail, and for that reason. */
   private async oldTrust({ at }: Subject<'old-trust'>) {
     const running = await this.running(at)
-    const { certificate } = await this.parts.authorities.authority('cluster', 'old')
+    const { certificate } = await this.parts.cas.pair('cluster', 'old')
     try {
       const trust = { ca: writeCertificates([certificate]) }
       const { status } = await this.dial(nodeOf(at), running, { path: '/healthz', trust })
@@ -112,7 +112,7 @@ export class Probing {
   }
 
   private async signer({ generation }: Subject<'signer'>) {
-    const { certificate: wanted } = await this.parts.authorities.authority('cluster', generation)
+    const { certificate: wanted } = await this.parts.cas.pair('cluster', generation)
     const key = generatePrivateKey({ algorithm: 'ECDSA', curve: 'P-256' })
     const der = createRequest({ subject: { commonName: probeName } }, key)
     const api = requestsOf(this.parts.site.objects)

@@ -138,7 +138,7 @@ export async function clusterInfo({ objects, certificates, clock }: Site): Promi
   const tokens = signingTokens(secrets, clock())
   return {
     version: contentVersion(object),
-    trust: certificates.addAll(info.authorities),
+    trust: certificates.addAll(info.cas),
     signatures: signatureStates(info, tokens).map(({ id, state }) => ({
       tokenId: id,
       holds: state === 'stands',

@@ -39,15 +39,15 @@ export class StoredWatch {
 
   /** Returns the objects that hold one of these CAs, or a leaf that one signed. `remembered`: CAs that no node may have any more. */
   stored(
-    authorities: readonly Certificate[],
+    cas: readonly Certificate[],
     remembered: readonly CertificateRecord[] = [],
   ): Promise<Sections['stored']> {
-    const digests = authorities.map(({ fingerprintSha256 }) => fingerprintSha256)
+    const digests = cas.map(({ fingerprintSha256 }) => fingerprintSha256)
     const key = [...digests, ...remembered.map(({ spki }) => spki)].sort().join()
     const atMs = this.site.clock().getTime()
     const { last } = this
     if (last !== undefined && last.key === key && Math.abs(atMs - last.atMs) < freshMs) return last.found
-    const found = storedIn(this.site, authorities, remembered)
+    const found = storedIn(this.site, cas, remembered)
     this.last = { key, atMs, found }
     // Failed requests are repeated.
     found.catch(() => {
@@ -58,7 +58,7 @@ export class StoredWatch {
 }
 
 /** Returns every CA certificate in the files of these nodes, each once. */
-export function authoritiesIn(
+export function casIn(
   observations: readonly NodeObservation[],
   { certificates }: Site,
 ): readonly Certificate[] {
@@ -76,7 +76,7 @@ function digestsOf(holds: FileHolds): readonly Digest[] {
 
 async function storedIn(
   { objects, clock }: Site,
-  authorities: readonly Certificate[],
+  cas: readonly Certificate[],
   remembered: readonly CertificateRecord[],
 ): Promise<Sections['stored']> {
   const [{ Inspection }, { passedOverTypes }, { defaultThresholds }] = await Promise.all([
@@ -94,7 +94,7 @@ async function storedIn(
     ['ConfigMap', resources.configMaps, 'metadata.name!=kube-root-ca.crt'],
     ['Secret', resources.secrets, types.map((type) => `type!=${type}`).join(',')],
   ] as const
-  const sorting = new Sorting(authorities, remembered)
+  const sorting = new Sorting(cas, remembered)
   // A list that was begun again gives objects twice.
   const found = new Map<string, StoredSnapshot>()
   const unread: ('ConfigMap' | 'Secret')[] = []
@@ -133,16 +133,16 @@ class Sorting {
   /** Nearly all objects that hold something hold the same: one copy is kept. */
   private readonly shared = new Map<string, readonly StoredKey[]>()
 
-  constructor(authorities: readonly Certificate[], remembered: readonly CertificateRecord[]) {
+  constructor(cas: readonly Certificate[], remembered: readonly CertificateRecord[]) {
     const keys = [
-      ...authorities.map(({ subject, publicKey }) => [subject.text, publicKey] as const),
+      ...cas.map(({ subject, publicKey }) => [subject.text, publicKey] as const),
       ...remembered.flatMap(({ subject, publicKey }) =>
         publicKey === undefined ? [] : [[subject, readPublicKey(Buffer.from(publicKey, 'base64'))] as const],
       ),
     ]
     this.spkis = new Set([
       ...remembered.map(({ spki }) => spki),
-      ...authorities.map(({ publicKey }) => publicKey.sha256),
+      ...cas.map(({ publicKey }) => publicKey.sha256),
     ])
     this.byName = new Map(
       [...Map.groupBy(keys, ([name]) => name)].map(([name, its]) => [name, its.map(([, key]) => key)]),
@@ -150,25 +150,25 @@ class Sorting {
   }
 
   of(id: string, found: Found, metadata: Metadata): StoredSnapshot | undefined {
-    const authorities = new Map<Digest, string>()
+    const cas = new Map<Digest, string>()
     const signers = new Map<Digest, string>()
     for (const { entry, certificate } of found) {
-      const spki = certificate.isCa ? this.authority(certificate) : this.signer(certificate)
+      const spki = certificate.isCa ? this.caKey(certificate) : this.signer(certificate)
       if (spki === undefined) continue
-      const its = certificate.isCa ? authorities : signers
+      const its = certificate.isCa ? cas : signers
       if (!its.has(spki)) its.set(spki, entry)
     }
-    if (authorities.size + signers.size === 0) return undefined
+    if (cas.size + signers.size === 0) return undefined
     const owner = ownerOf(metadata)
     return {
       id,
-      authorities: this.once(authorities),
+      authorities: this.once(cas),
       signers: this.once(signers),
       ...(owner === undefined ? {} : { owner }),
     }
   }
 
-  private authority({ publicKey }: Certificate): Digest | undefined {
+  private caKey({ publicKey }: Certificate): Digest | undefined {
     return this.spkis.has(publicKey.sha256) ? publicKey.sha256 : undefined
   }
 

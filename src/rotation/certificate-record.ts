@@ -29,9 +29,9 @@ export type CertificateTable = ReadonlyMap<Digest, CertificateRecord>
 /** Returns the record of a certificate. Its signature is tried with its own key and those of the given CAs. */
 export function certificateRecord(
   certificate: Certificate,
-  authorities: Iterable<Certificate> = [],
+  cas: Iterable<Certificate> = [],
 ): CertificateRecord {
-  const signer = [certificate, ...authorities].find(
+  const signer = [certificate, ...cas].find(
     (one) => certificate.issuer.equals(one.subject) && verifySignature(certificate, one.publicKey).ok,
   )
   const { subjectKeyId, authorityKeyId } = certificate

@@ -12,7 +12,7 @@ import type { PhasePlanView, RotationPlan, StepView } from './report.ts'
 import type { PlannedPhase } from './runner.ts'
 import type { Snapshot } from './snapshot.ts'
 import type { Target } from './target.ts'
-import { authorityViews, timeOf } from './views.ts'
+import { caViews, timeOf } from './views.ts'
 
 /**
  * Returns the plan of every phase, each on what the phases before it will leave (model/forecast.ts), and checked there for
@@ -91,7 +91,7 @@ function planOf(
     kind: 'RotationPlan',
     generatedAt: timeOf(observed.atMs),
     scope,
-    authorities: authorityViews(target),
+    authorities: caViews(target),
     verifiers: [...verifiersOf(observed, target)],
     presenters: [...presentersOf(observed, target)],
     phases: [...phases],

@@ -30,7 +30,7 @@ const gapSchema = v.object({
 
 const refusalSchema = v.object({ what: text, why: text, next: text })
 
-const authoritySchema = v.object({
+const caSchema = v.object({
   ca: v.picklist(['cluster', 'front-proxy']),
   oldCa: certificateSchema,
   newCa: certificateSchema,
@@ -84,7 +84,7 @@ export const rotationStatusSchema = v.object({
     v.picklist(['introducing', 'presenting', 'dropping']),
     'read from the cluster. introducing: certificates of the new CA are not used yet; presenting: they are in use; dropping: the old CA is being removed',
   ),
-  authorities: v.array(authoritySchema),
+  authorities: v.array(caSchema),
   next: maybe(nextSchema, 'absent if nothing is left to do'),
   phases: v.array(
     v.object({
@@ -151,7 +151,7 @@ export const rotationPlanSchema = v.object({
     v.picklist(['whole', 'phase']),
     'whole: every phase, each planned on the expected result of the previous one; phase: exactly what the next run would do',
   ),
-  authorities: v.array(authoritySchema),
+  authorities: v.array(caSchema),
   verifiers: v.array(
     v.object({
       ...partySchema.entries,
@@ -282,7 +282,7 @@ export const rotationRecoverySchema = v.object({
 export const rotationVerificationSchema = v.object({
   ...header('RotationVerification'),
   holds: v.boolean(),
-  authorities: v.array(authoritySchema),
+  authorities: v.array(caSchema),
   checks: v.array(
     v.object({
       id: text,
@@ -305,7 +305,7 @@ export type KeptKeys = v.InferOutput<typeof keptKeysSchema>
 export type RotationRunbook = v.InferOutput<typeof rotationRunbookSchema>
 export type RotationRecovery = v.InferOutput<typeof rotationRecoverySchema>
 export type RotationVerification = v.InferOutput<typeof rotationVerificationSchema>
-export type AuthorityView = v.InferOutput<typeof authoritySchema>
+export type CaView = v.InferOutput<typeof caSchema>
 export type CertificateView = v.InferOutput<typeof certificateSchema>
 export type EvidenceView = v.InferOutput<typeof evidenceSchema>
 export type PhasePlanView = v.InferOutput<typeof phasePlanSchema>

@@ -5,7 +5,7 @@ import { progressOf, type RotationProgress } from './progress.ts'
 import type { EvidenceView, NextView, RotationStatus } from './report.ts'
 import type { Snapshot } from './snapshot.ts'
 import type { Target } from './target.ts'
-import { authorityViews, evidenceView, timeOf } from './views.ts'
+import { caViews, evidenceView, timeOf } from './views.ts'
 
 /** Returns the state of a rotation, phase by phase and node by node. */
 export function statusReport(
@@ -22,7 +22,7 @@ export function statusReport(
     generatedAt: timeOf(observed.atMs),
     state: progress.state,
     position: progress.position,
-    authorities: authorityViews(target),
+    authorities: caViews(target),
     ...(next && { next }),
     phases: progress.phases.map(({ phase: { number, id, title, risk }, state, gaps, remarks }) => ({
       number,

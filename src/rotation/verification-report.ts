@@ -21,7 +21,7 @@ import {
 import { cureOf as cureOfStored, storingOldAlone, unreadKinds } from './stored.ts'
 import { type CaChange, type CaName, changeOf, type Target } from './target.ts'
 import { allTrustFiles, holdsNew, holdsOld, type TrustFile } from './trust-files.ts'
-import { authorityViews, certificateViews, evidenceView, timeOf } from './views.ts'
+import { caViews, certificateViews, evidenceView, timeOf } from './views.ts'
 
 const rightToList = 'kubectl auth can-i list secrets --all-namespaces'
 
@@ -49,7 +49,7 @@ export function verificationReport(
     kind: 'RotationVerification',
     generatedAt: timeOf(observed.atMs),
     holds: checks.every(({ ok }) => ok),
-    authorities: authorityViews(target),
+    authorities: caViews(target),
     checks,
     handshakes: observed.handshakes.map(({ presenter, chain, atMs }) => ({
       presenter,

@@ -1,5 +1,5 @@
 import type { CertificateRecord, CertificateTable, Digest } from './certificate-record.ts'
-import type { AuthorityView, CertificateView, EvidenceView } from './report.ts'
+import type { CaView, CertificateView, EvidenceView } from './report.ts'
 import type { EvidenceSnapshot } from './snapshot.ts'
 import { isPlanned, type Target } from './target.ts'
 
@@ -40,7 +40,7 @@ function generationOf({ digest, signedBy, isCa }: CertificateRecord, { changes }
   return 'other'
 }
 
-export function authorityViews(target: Target): AuthorityView[] {
+export function caViews(target: Target): CaView[] {
   return target.changes.map(({ ca, oldCa, newCa, bridge }) => ({
     ca,
     oldCa: certificateView(oldCa, target),

@@ -7,16 +7,16 @@ export class Certificates {
   /** What snapshots carry. It grows; what is in it stays, but that a signer may become known. */
   readonly table = new Map<Digest, CertificateRecord>()
   private readonly known = new Map<Digest, Certificate>()
-  private readonly authorities: Certificate[] = []
+  private readonly cas: Certificate[] = []
 
   /** Takes a certificate in and returns its digest. */
   add(certificate: Certificate): Digest {
     const digest = certificate.fingerprintSha256
     if (this.known.has(digest)) return digest
     this.known.set(digest, certificate)
-    this.table.set(digest, certificateRecord(certificate, this.authorities))
+    this.table.set(digest, certificateRecord(certificate, this.cas))
     if (certificate.isCa) {
-      this.authorities.push(certificate)
+      this.cas.push(certificate)
       this.findSignedBy(certificate)
     }
     return digest

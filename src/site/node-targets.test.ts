@@ -1,14 +1,14 @@
 import type { Duplex } from 'node:stream'
 import { expect, test } from 'vitest'
-import { authority, issued } from '../../test/scripts/small-pki.ts'
+import { createCa, issued } from '../../test/scripts/small-pki.ts'
 import type { FileContent, NodeAccess, ProcessFacts } from '../pki/node-access.ts'
 import { type EndpointKind, endpointKinds } from '../probe/target.ts'
 import type { Inventory } from '../rotation/inventory.ts'
 import { nodeTargets } from './node-targets.ts'
 import type { Site } from './site.ts'
 
-const ca = authority()
-const etcdCa = authority('etcd-ca')
+const ca = createCa()
+const etcdCa = createCa('etcd-ca')
 const leaf = (commonName: string, by = ca) => issued({ subject: { commonName } }, by)
 const [serving, kubeletClient, etcdClient] = [
   leaf('kube-apiserver'),

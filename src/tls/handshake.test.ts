@@ -51,7 +51,7 @@ function shake(port: number, options: Partial<HandshakeOptions> = {}) {
   return handshake(connect({ host: '127.0.0.1', port }), { host: 'localhost', timeoutMs: 10_000, ...options })
 }
 
-function authoritiesOf(names: readonly Buffer[] | undefined) {
+function casOf(names: readonly Buffer[] | undefined) {
   return names?.map((der) => parseName(der).text)
 }
 
@@ -71,7 +71,7 @@ describe.each(['TLSv1.2', 'TLSv1.3'] as const)('%s', (version) => {
   test('the CAs that a server asks a client for are named, whether or not it insists', async () => {
     for (const words of [['-CAfile', 'ca.crt', '-verify', '1'], insisting]) {
       const { clientAuthorities } = await shake(await openssl(version, words))
-      expect(authoritiesOf(clientAuthorities)).toEqual(['CN=kubernetes'])
+      expect(casOf(clientAuthorities)).toEqual(['CN=kubernetes'])
     }
   })
 
@@ -86,7 +86,7 @@ describe.each(['TLSv1.2', 'TLSv1.3'] as const)('%s', (version) => {
       undefined,
       'ERR_SSL_TLSV1_ALERT_UNKNOWN_CA',
     ])
-    expect(authoritiesOf(seen.clientAuthorities)).toEqual(['CN=kubernetes'])
+    expect(casOf(seen.clientAuthorities)).toEqual(['CN=kubernetes'])
   })
 
   test('a version that the server does not speak is no handshake', async () => {

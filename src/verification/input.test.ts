@@ -1,7 +1,7 @@
 import { generateKeyPairSync } from 'node:crypto'
 import { describe, expect, test, vi } from 'vitest'
 import { craft, spkiOf } from '../../test/fixtures/certificates.ts'
-import { authority, client } from '../../test/scripts/small-pki.ts'
+import { client, createCa } from '../../test/scripts/small-pki.ts'
 import type { KcertError } from '../errors/kcert-error.ts'
 import type { ReadReferencedFile } from '../inspection/source.ts'
 import { Certificate } from '../x509/certificate.ts'
@@ -10,8 +10,8 @@ import { oidOf } from '../x509/oids.ts'
 import { writePem } from '../x509/pem.ts'
 import { type InputRole, readCertificateInput } from './input.ts'
 
-const ca = authority('kubernetes')
-const otherCa = authority('other')
+const ca = createCa('kubernetes')
+const otherCa = createCa('other')
 const admin = client('admin', ca)
 const base64 = (text: string | Uint8Array): string => Buffer.from(text).toString('base64')
 

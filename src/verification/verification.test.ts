@@ -1,14 +1,14 @@
 import * as v from 'valibot'
 import { describe, expect, test } from 'vitest'
-import { authority, client, type Issued, issued, sessionTime } from '../../test/scripts/small-pki.ts'
+import { client, createCa, type Issued, issued, sessionTime } from '../../test/scripts/small-pki.ts'
 import type { UnseenForm } from '../inspection/entries.ts'
 import { Certificate } from '../x509/certificate.ts'
 import type { CertificateInput } from './input.ts'
 import { type VerificationReport, verificationReportSchema } from './report.ts'
 import { type VerificationOptions, verify } from './verification.ts'
 
-const ca = authority('kubernetes')
-const namesake = authority('kubernetes')
+const ca = createCa('kubernetes')
+const namesake = createCa('kubernetes')
 const issuing = issued(
   { subject: { commonName: 'issuing' }, basicConstraints: { ca: true }, keyUsage: ['keyCertSign'] },
   ca,
@@ -73,7 +73,7 @@ describe('a report', () => {
 
   test('of a leaf with several chains holds until the last of them ends', () => {
     const soon = new Date('2027-03-01T00:00:00Z')
-    const [shortLived, longLived] = [authority('short-lived'), authority('long-lived')]
+    const [shortLived, longLived] = [createCa('short-lived'), createCa('long-lived')]
     const crossSigned = (by: Issued, notAfter: Date): Issued =>
       issued(
         { subject: issuing.subject, publicKey: issuing.key, basicConstraints: { ca: true }, notAfter },
@@ -337,7 +337,7 @@ describe('certificates in forms that Go does not see', () => {
   })
 
   test('one of two chains that Go does not see is named', () => {
-    const others = [authority('other 1'), authority('other 2')]
+    const others = [createCa('other 1'), createCa('other 2')]
     const crossSigned = others.map((by) =>
       issued({ subject: issuing.subject, publicKey: issuing.key, basicConstraints: { ca: true } }, by),
     )

@@ -1,6 +1,6 @@
 import { generateKeyPairSync } from 'node:crypto'
 import { describe, expect, test } from 'vitest'
-import { authority, type Issued, issued, sessionTime } from '../../test/scripts/small-pki.ts'
+import { createCa, type Issued, issued, sessionTime } from '../../test/scripts/small-pki.ts'
 import { Certificate } from './certificate.ts'
 import { CertificatePool } from './certificate-pool.ts'
 import { type ChainQuestion, verifyChain } from './chain.ts'
@@ -11,8 +11,8 @@ import type { RefusalCode } from './refusal.ts'
 
 type Asked = Partial<CertificateDescription>
 
-const root = authority('root')
-const otherRoot = authority('other root')
+const root = createCa('root')
+const otherRoot = createCa('other root')
 const leafUse: Asked = {
   keyUsage: ['digitalSignature'],
   extendedKeyUsage: ['serverAuth', 'clientAuth'],
@@ -81,7 +81,7 @@ describe('a chain is trusted', () => {
   })
 
   test('whichever of two roots of one name signed, in either order: Go tries all', () => {
-    const [before, after] = [authority('kubernetes'), authority('kubernetes')]
+    const [before, after] = [createCa('kubernetes'), createCa('kubernetes')]
     for (const roots of [
       [before, after],
       [after, before],
@@ -125,7 +125,7 @@ const expiredCa = caOf(root, { notAfter: new Date('2026-03-01T00:00:00Z') })
 const constrainedCa = caOf(root, { nameConstraints: { permitted: { dns: ['example.org'] } } })
 const noCa = caOf(root, { basicConstraints: { ca: false } })
 const noSigner = caOf(root, { keyUsage: ['cRLSign'] })
-const shortCa = authority('short')
+const shortCa = createCa('short')
 const shortRoot = issued(
   { subject: shortCa.subject, basicConstraints: { ca: true, pathLength: 0 }, publicKey: shortCa.key },
   shortCa,
@@ -133,11 +133,11 @@ const shortRoot = issued(
 const belowShort = caOf(shortCa)
 const smallKey = generateKeyPairSync('rsa', { modulusLength: 768 }).privateKey
 const smallRoot: Issued = { ...root, ...withKey(smallKey, 'small root') }
-const policyRoot = authority('policy root')
+const policyRoot = createCa('policy root')
 const policyCa = caOf(policyRoot, {
   extensions: [{ oid: '2.5.29.36', critical: true, value: sequence(element(0x80, Uint8Array.of(0))) }],
 })
-const namesake = authority('root')
+const namesake = createCa('root')
 
 function withKey(key: Issued['key'], commonName: string): Pick<Issued, 'der' | 'key' | 'subject'> {
   const subject = { commonName }
@@ -281,7 +281,7 @@ describe('a chain is refused, with the certificate at fault and with what Go say
   })
 
   test('after 100 candidates, so that CAs which sign each other in every direction cost little', () => {
-    const cas = Array.from({ length: 12 }, () => authority('tangle'))
+    const cas = Array.from({ length: 12 }, () => createCa('tangle'))
     const all = cas.flatMap((one) =>
       cas.map((other) => ({ ...caOf(other, { subject: one.subject, publicKey: one.key }), key: one.key })),
     )

@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest'
-import { authority, issued } from '../../test/scripts/small-pki.ts'
+import { createCa, issued } from '../../test/scripts/small-pki.ts'
 import { Certificate } from './certificate.ts'
 import type { AltNamesDescription, SubtreesDescription } from './issuing.ts'
 import { findConstraintViolation } from './name-constraints.ts'
@@ -11,7 +11,7 @@ interface Constraints {
 
 /** "allowed", or which name is refused and why. */
 function evaluate(constraints: Constraints, names: AltNamesDescription): string {
-  const ca = authority('ca')
+  const ca = createCa('ca')
   const constrained = issued({ subject: ca.subject, nameConstraints: constraints }, ca)
   const leaf = issued({ subject: { commonName: 'leaf' }, subjectAltNames: names }, ca)
   const violation = findConstraintViolation([leaf.der, constrained.der].map((der) => Certificate.parse(der)))
@@ -127,7 +127,7 @@ describe('names under the constraints of a CA', () => {
   })
 
   test('constraints bind the CAs below as well, and nothing binds the certificate that sets them', () => {
-    const ca = authority('ca')
+    const ca = createCa('ca')
     const constrained = issued({
       subject: { commonName: 'constrained' },
       subjectAltNames: { dns: ['outside.org'] },

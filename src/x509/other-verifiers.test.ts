@@ -1,6 +1,6 @@
 import { generateKeyPairSync, type KeyObject } from 'node:crypto'
 import { describe, expect, test } from 'vitest'
-import { authority, type Issued, issued, sessionTime } from '../../test/scripts/small-pki.ts'
+import { createCa, type Issued, issued, sessionTime } from '../../test/scripts/small-pki.ts'
 import { Certificate } from './certificate.ts'
 import { CertificatePool } from './certificate-pool.ts'
 import { type ChainQuestion, verifyChain } from './chain.ts'
@@ -86,7 +86,7 @@ describe('where Go accepts', () => {
   })
 
   test('two roots of one name without key identifiers: OpenSSL takes the first and fails on its signature', () => {
-    const [before, after] = [authority('kubernetes'), authority('kubernetes')]
+    const [before, after] = [createCa('kubernetes'), createCa('kubernetes')]
     const bare = issued({ subject: { commonName: 'leaf' }, ...leafUse }, after)
     const wrongOrder = ask({ leaf: bare, roots: [before, after] })
     expect(wrongOrder.go).toBe(true)
@@ -119,7 +119,7 @@ describe('where Go accepts', () => {
       'a CA without a subject key identifier is refused by Python',
       'python 86',
       () => {
-        const ca = authority('ca')
+        const ca = createCa('ca')
         return { leaf: leafOf(ca), roots: [ca] }
       },
     ],

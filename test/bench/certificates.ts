@@ -19,8 +19,8 @@ const ca = { commonName: 'bench-ca', notAfter: new Date('2046-01-01T00:00:00Z') 
  */
 export function certificateFolder(root: string, count: number): CertificateFolder {
   mkdirSync(root, { recursive: true })
-  const authority = generateKeyPairSync('ec', { namedCurve: 'P-256' })
-  const authorityId = keyIdentifierOf(authority.publicKey)
+  const signingCa = generateKeyPairSync('ec', { namedCurve: 'P-256' })
+  const authorityId = keyIdentifierOf(signingCa.publicKey)
   const issuer = { commonName: ca.commonName }
   const authorityCertificate = issueCertificate(
     {
@@ -29,12 +29,12 @@ export function certificateFolder(root: string, count: number): CertificateFolde
       issuer,
       notBefore,
       notAfter: ca.notAfter,
-      publicKey: authority.publicKey,
+      publicKey: signingCa.publicKey,
       basicConstraints: { ca: true },
       keyUsage: ['digitalSignature', 'keyCertSign'],
       subjectKeyId: authorityId,
     },
-    authority.privateKey,
+    signingCa.privateKey,
   )
   writeFileSync(join(root, 'ca.pem'), writePem('CERTIFICATE', authorityCertificate))
   for (let index = 0; index < count; index++) {
@@ -57,7 +57,7 @@ export function certificateFolder(root: string, count: number): CertificateFolde
           ip: [`10.${(index >> 16) & 255}.${(index >> 8) & 255}.${index & 255}`],
         },
       },
-      authority.privateKey,
+      signingCa.privateKey,
     )
     writeFileSync(join(root, leafName(index)), writePem('CERTIFICATE', certificate))
   }

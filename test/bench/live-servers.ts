@@ -42,7 +42,7 @@ function putSecret(index: number): void {
     {
       serialNumber: randomBytes(8).toString('hex').replace(/^./, '1'),
       subject: { commonName: name },
-      issuer: server.authority.certificate.subject,
+      issuer: server.signingCa.certificate.subject,
       notBefore: new Date('2026-11-01T00:00:00Z'),
       notAfter: new Date(Date.parse('2027-11-01T00:00:00Z') + index * 1000),
       publicKey: own,
@@ -51,7 +51,7 @@ function putSecret(index: number): void {
       basicConstraints: { ca: false },
       subjectAltNames: { dns: [`${name}.example.com`] },
     },
-    server.authority.key,
+    server.signingCa.key,
   )
   const base64 = (text: string): string => Buffer.from(text).toString('base64')
   const namespace = `team-${index % 100}`

@@ -12,23 +12,20 @@ import { fakeCluster } from '../cluster/fake-cluster.ts'
 import { codeOf } from '../contract/errors.ts'
 import type { AccessRule } from '../fakes/api-server-access.ts'
 import { clusterInfoData, clusterInfoText, putClusterInfo, putToken, someToken } from './newcomers.ts'
-import { someAuthority } from './some-authority.ts'
+import { someCa } from './some-ca.ts'
 
 // What `kcert cluster-info update` writes, and when it does not.
 
-const other = someAuthority('kubernetes', new Date())
+const other = someCa('kubernetes', new Date())
 const context = {
   clock: systemClock,
   stdinIsTerminal: false,
   stderr: new PassThrough(),
 } as unknown as Context
 
-function settingsFor(
-  authorities: readonly Certificate[],
-  changes: Partial<UpdateSettings> = {},
-): UpdateSettings {
+function settingsFor(cas: readonly Certificate[], changes: Partial<UpdateSettings> = {}): UpdateSettings {
   return {
-    authorities,
+    cas,
     ...{ dryRun: false, yes: true, force: false, backup: undefined, waitMs: 60_000, timeoutMs: 60_000 },
     ...changes,
   }
@@ -39,9 +36,9 @@ async function stage(options: Parameters<typeof fakeCluster>[0] = {}, user?: { u
   const token = someToken()
   putToken(found.server, token)
   putClusterInfo(found.server, [token])
-  const ca = found.server.authority.certificate
-  const update = (changes: Partial<UpdateSettings> = {}, authorities = [other.certificate, ca]) =>
-    updateClusterInfo(found.cluster, settingsFor(authorities, changes), context)
+  const ca = found.server.signingCa.certificate
+  const update = (changes: Partial<UpdateSettings> = {}, cas = [other.certificate, ca]) =>
+    updateClusterInfo(found.cluster, settingsFor(cas, changes), context)
   const data = () => clusterInfoData(found.server)
   const writes = () => found.server.calls.filter(({ verb }) => verb === 'update')
   return { ...found, token, ca, update, data, writes }
@@ -57,9 +54,9 @@ test('only the CAs change: comments, order and other fields stay, and every sign
   const line = /certificate-authority-data: \S+/
   expect(after.kubeconfig!.replace(line, '')).toBe(before.replace(line, ''))
   const info = await readClusterInfo(after)
-  expect(info.authorities.map(({ fingerprintSha256 }) => fingerprintSha256)).toEqual([
+  expect(info.cas.map(({ fingerprintSha256 }) => fingerprintSha256)).toEqual([
     other.certificate.fingerprintSha256,
-    server.authority.certificate.fingerprintSha256,
+    server.signingCa.certificate.fingerprintSha256,
   ])
   expect(signatureStates(info, [token])).toEqual([{ id: token.id, state: 'stands' }])
   expect(report.signatures).toEqual([{ tokenId: token.id, state: 'stands' }])
@@ -142,7 +139,7 @@ test('a change of the text by somebody else in between is never written over', a
       },
     },
   }
-  const settings = settingsFor([other.certificate, server.authority.certificate])
+  const settings = settingsFor([other.certificate, server.signingCa.certificate])
   expect(await codeOf(updateClusterInfo(meddled, settings, context))).toBe('KCERT_API_CONFLICT')
   expect(data().kubeconfig).toBe(theirs)
 })

@@ -221,7 +221,7 @@ export function requestsApiContract(open: () => Promise<Stage>): void {
     describe('writing the status', () => {
       const certificatePem = (): string => {
         const [block = ''] = /-----BEGIN CERTIFICATE-----[^-]*-----END CERTIFICATE-----\n/.exec(
-          Buffer.from(authorityOf(stage), 'base64').toString('utf8'),
+          Buffer.from(caOf(stage), 'base64').toString('utf8'),
         ) ?? ['']
         return Buffer.from(block).toString('base64')
       }
@@ -386,7 +386,7 @@ export function requestsApiContract(open: () => Promise<Stage>): void {
   })
 }
 
-function authorityOf({ kubeconfig }: Stage): string {
+function caOf({ kubeconfig }: Stage): string {
   const [{ cluster }] = kubeconfig.clusters as [{ cluster: Record<string, string> }]
   return cluster['certificate-authority-data']!
 }

@@ -2,7 +2,7 @@ import { execFileSync } from 'node:child_process'
 import { createPublicKey, generateKeyPairSync, type KeyObject } from 'node:crypto'
 import fc from 'fast-check'
 import { describe, expect, test } from 'vitest'
-import { openAuthority, readRequest, signRequest } from '../../src/ca/authority.ts'
+import { openCa, readRequest, signRequest } from '../../src/ca/certificate-authority.ts'
 import { kubernetesProfile } from '../../src/ca/profile.ts'
 import { issueRoot } from '../../src/ca/root.ts'
 import { usages as allUsages, certificateUsages, type Usage } from '../../src/pki/usages.ts'
@@ -19,7 +19,7 @@ if ('missing' in peer) process.stdout.write(`skipped: ${peer.missing}\n`)
 
 const now = new Date('2026-11-21T09:00:00Z')
 const caKey = generateKeyPairSync('ed25519').privateKey
-const authority = openAuthority(
+const signingCa = openCa(
   [issueRoot({ subject: { commonName: 'ca' }, ttlMs: 87_600 * 3_600_000 }, caKey, now, '01')],
   caKey,
   { ca: 'ca', key: 'key' },
@@ -84,7 +84,7 @@ interface Asked {
 
 function byKcert({ der, usages, serialNumber }: Asked): string {
   const { certificate } = signRequest(
-    authority,
+    signingCa,
     readRequest(der, 'r', attributeTypes),
     kubernetesProfile(usages),
     now,
@@ -99,7 +99,7 @@ function byGo(asked: readonly Asked[], path: string): string[] {
   const questions = asked.map(({ der, usages, serialNumber }) => {
     const { keyUsage, extendedKeyUsage } = certificateUsages(usages)!
     return JSON.stringify({
-      ca: base64(authority.certificate.der),
+      ca: base64(signingCa.certificate.der),
       key,
       request: base64(der),
       serial: serialNumber,

@@ -1,6 +1,6 @@
 import { randomBytes } from 'node:crypto'
-import type { Authority } from '../../src/ca/authority.ts'
-import { signRequest } from '../../src/ca/authority.ts'
+import type { CertificateAuthority } from '../../src/ca/certificate-authority.ts'
+import { signRequest } from '../../src/ca/certificate-authority.ts'
 import { kubernetesProfile } from '../../src/ca/profile.ts'
 import { drawSerialNumber } from '../../src/ca/serial.ts'
 import { admissionFindings } from '../../src/csr/admission.ts'
@@ -141,7 +141,7 @@ export type Signer = (
 ) => { readonly certificatePem: string } | { readonly failed: string } | undefined
 
 /** Returns a signer that plays kube-controller-manager: its rules, its lifetimes, for the signers that are its own. */
-export function controllerSigner(authority: Authority, now: () => Date): Signer {
+export function controllerSigner(signingCa: CertificateAuthority, now: () => Date): Signer {
   return (object) => {
     const request = signingRequestOfObject(object)
     const content = readRequestContent(request.request).request
@@ -157,7 +157,7 @@ export function controllerSigner(authority: Authority, now: () => Date): Signer 
     const ttlMs = grantedSeconds(request.expirationSeconds, 365 * 24 * 3600) * 1000
     const serialNumber = drawSerialNumber(randomBytes, () => false)
     const profile = kubernetesProfile(request.usages as readonly Usage[], ttlMs)
-    const { certificate } = signRequest(authority, content, profile, now(), serialNumber)
+    const { certificate } = signRequest(signingCa, content, profile, now(), serialNumber)
     return { certificatePem: writePem('CERTIFICATE', certificate.der) }
   }
 }

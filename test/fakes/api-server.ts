@@ -6,7 +6,7 @@ import type { AddressInfo } from 'node:net'
 import { dirname } from 'node:path'
 import type { Duplex } from 'node:stream'
 import type { TLSSocket } from 'node:tls'
-import type { Authority } from '../../src/ca/authority.ts'
+import type { CertificateAuthority } from '../../src/ca/certificate-authority.ts'
 import { issueRoot } from '../../src/ca/root.ts'
 import type { RequestObject } from '../../src/csr/requests-api.ts'
 import { issueCertificate } from '../../src/x509/issuing.ts'
@@ -81,7 +81,7 @@ export async function startApiServer(options: FakeOptions = {}): Promise<FakeApi
 
 export class FakeApiServer {
   /** The CA of server and clients, which `signer: 'controller'` also signs with. */
-  readonly authority: Authority
+  readonly signingCa: CertificateAuthority
   readonly caPem: string
   readonly faults = new Faults()
   readonly calls: SeenCall[] = []
@@ -108,10 +108,10 @@ export class FakeApiServer {
       this.#now(),
       randomBytes(8).toString('hex'),
     )
-    this.authority = { names: { ca: 'ca.pem', key: 'ca-key.pem' }, certificate, key }
+    this.signingCa = { names: { ca: 'ca.pem', key: 'ca-key.pem' }, certificate, key }
     this.caPem = writePem('CERTIFICATE', certificate.der)
     this.signer =
-      options.signer === 'controller' ? controllerSigner(this.authority, this.#now) : options.signer
+      options.signer === 'controller' ? controllerSigner(this.signingCa, this.#now) : options.signer
     const { dns = ['localhost', 'kubernetes'], ip = ['127.0.0.1', '::1'] } = options.servingNames ?? {}
     const serving = this.issue('kube-apiserver', [], {
       usage: 'serverAuth',
@@ -243,7 +243,7 @@ export class FakeApiServer {
       {
         serialNumber: randomBytes(8).toString('hex').replace(/^./, '1'),
         subject: { commonName, organization: [...organization] },
-        issuer: this.authority.certificate.subject,
+        issuer: this.signingCa.certificate.subject,
         notBefore: new Date(Math.min(this.#now().getTime(), notAfter.getTime()) - dayMs),
         notAfter,
         publicKey: key,
@@ -252,7 +252,7 @@ export class FakeApiServer {
         basicConstraints: { ca: false },
         subjectAltNames: { dns: [...(names.dns ?? [])], ip: [...(names.ip ?? [])] },
       },
-      this.authority.key,
+      this.signingCa.key,
     )
     return { certificate: writePem('CERTIFICATE', der), key: writePrivateKey(key, 'pkcs8') }
   }

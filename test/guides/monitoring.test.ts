@@ -16,7 +16,7 @@ import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { parse, parseAllDocuments } from 'yaml'
 import { type FakeApiServer, startApiServer } from '../fakes/api-server.ts'
 import { putServing } from '../scripts/cluster-session.ts'
-import { authority, client } from '../scripts/small-pki.ts'
+import { client, createCa } from '../scripts/small-pki.ts'
 import { temporaryFolder } from '../scripts/temporary-folder.ts'
 import { filesOfGuide } from './blocks.ts'
 
@@ -32,7 +32,7 @@ const ends = (days: number): { notAfter: Date; notBefore: Date } => ({
 })
 
 beforeAll(() => {
-  const ca = authority()
+  const ca = createCa()
   mkdirSync(bin)
   for (const [name, days] of Object.entries({ fine: 200, soon: 20, urgent: 3 })) {
     mkdirSync(join(at, name))
@@ -364,7 +364,7 @@ function putWhatKubeadmMakes(server: FakeApiServer): void {
   put('kube-system', 'extension-apiserver-authentication', {
     'client-ca-file': server.caPem,
     'requestheader-allowed-names': '["front-proxy-client"]',
-    'requestheader-client-ca-file': authority('front-proxy-ca').pem,
+    'requestheader-client-ca-file': createCa('front-proxy-ca').pem,
   })
   put('kube-system', 'kube-proxy', {
     'config.conf': 'apiVersion: kubeproxy.config.k8s.io/v1alpha1\nkind: KubeProxyConfiguration\n',

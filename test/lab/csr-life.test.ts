@@ -258,9 +258,9 @@ describeOnCluster('the life of a request', () => {
     server.on('tlsClientError', () => {})
     await new Promise<void>((listening) => server.listen(0, '127.0.0.1', listening))
     const { port } = server.address() as AddressInfo
-    const isTrusted = (authority: string | undefined): Promise<boolean> =>
+    const isTrusted = (signingCa: string | undefined): Promise<boolean> =>
       new Promise((done) => {
-        const socket = connect({ port, servername: 'web.shop.svc', ca: authority ?? [] }, () => {
+        const socket = connect({ port, servername: 'web.shop.svc', ca: signingCa ?? [] }, () => {
           socket.destroy()
           done(true)
         })

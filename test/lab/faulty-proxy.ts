@@ -31,9 +31,9 @@ export interface FaultyProxy {
 /** Starts the proxy on loopback, in front of the API server that the administrator's kubeconfig leads to. */
 export async function startFaultyProxy(kubeconfig: string, keys: ClusterSpec['keys']): Promise<FaultyProxy> {
   const { server: url, ca, cert, key } = administratorOf(kubeconfig)
-  const authority = await makeCa('faulty-proxy', keys)
+  const signingCa = await makeCa('faulty-proxy', keys)
   const serving = await issue(
-    authority,
+    signingCa,
     { commonName: 'faulty-proxy', names: ['IP:127.0.0.1'], usages: ['serverAuth'] },
     keys,
   )
@@ -52,7 +52,7 @@ export async function startFaultyProxy(kubeconfig: string, keys: ClusterSpec['ke
     way(file, fault) {
       const plan: Plan = { calls: [], fault }
       const base = `https://127.0.0.1:${(server.address() as AddressInfo).port}/${plans.push(plan) - 1}`
-      writeFileSync(file, kubeconfigOf(base, authority.certificate), { mode: 0o600 })
+      writeFileSync(file, kubeconfigOf(base, signingCa.certificate), { mode: 0o600 })
       return { kubeconfig: file, calls: plan.calls }
     },
     close: () => end(server, upstream.agent),
@@ -72,11 +72,11 @@ function administratorOf(kubeconfig: string) {
 }
 
 function kubeconfigOf(server: string, caPem: string): string {
-  const authority = Buffer.from(caPem).toString('base64')
+  const signingCa = Buffer.from(caPem).toString('base64')
   return JSON.stringify({
     apiVersion: 'v1',
     kind: 'Config',
-    clusters: [{ name: 'lab', cluster: { server, 'certificate-authority-data': authority } }],
+    clusters: [{ name: 'lab', cluster: { server, 'certificate-authority-data': signingCa } }],
     users: [{ name: 'admin', user: { token: 'the-proxy-asks-for-none' } }],
     contexts: [{ name: 'admin@lab', context: { cluster: 'lab', user: 'admin' } }],
     'current-context': 'admin@lab',

@@ -22,9 +22,9 @@ export async function installPlain(
   steps: Steps,
 ): Promise<void> {
   const controlPlanes = nodes.filter(({ role }) => role === 'control-plane')
-  const authorities = await steps.step('make three CAs', () => makeAuthorities(spec))
+  const cas = await steps.step('make three CAs', () => makeCas(spec))
   await steps.step('write certificates, kubeconfigs and units', async () => {
-    for (const node of nodes) await writeNode(node, nodes, authorities, spec)
+    for (const node of nodes) await writeNode(node, nodes, cas, spec)
   })
   await steps.step('start etcd', () => startOn(controlPlanes, ['etcd']))
   await steps.step('start the control plane', async () => {
@@ -39,14 +39,14 @@ export async function installPlain(
   await steps.step('install CoreDNS', () => installDns(controlPlanes[0]!, spec))
 }
 
-interface Authorities {
+interface Cas {
   readonly cluster: KeyPair
   readonly etcd: KeyPair
   readonly frontProxy: KeyPair
   readonly serviceAccounts: { readonly key: string; readonly publicKey: string }
 }
 
-async function makeAuthorities(spec: ClusterSpec): Promise<Authorities> {
+async function makeCas(spec: ClusterSpec): Promise<Cas> {
   const [cluster, etcd, frontProxy] = await Promise.all(
     ['kubernetes', 'etcd-ca', 'front-proxy-ca'].map((name) => makeCa(name, spec.keys)),
   )
@@ -58,12 +58,12 @@ async function makeAuthorities(spec: ClusterSpec): Promise<Authorities> {
 async function writeNode(
   node: NodeIdentity,
   all: readonly NodeIdentity[],
-  authorities: Authorities,
+  cas: Cas,
   spec: ClusterSpec,
 ): Promise<void> {
   const folder = paths.node(node.name)
-  const files = node.role === 'control-plane' ? await controlPlaneFiles(node, authorities, spec) : {}
-  for (const [name, content] of Object.entries({ ...files, ...(await nodeFiles(node, authorities, spec)) })) {
+  const files = node.role === 'control-plane' ? await controlPlaneFiles(node, cas, spec) : {}
+  for (const [name, content] of Object.entries({ ...files, ...(await nodeFiles(node, cas, spec)) })) {
     writeAt(folder, name, content, /key|kubeconfig/.test(name) ? 0o600 : 0o644)
   }
   // Units of kubeadm's packages make room for those of this flavour.
@@ -76,10 +76,10 @@ async function writeNode(
 
 async function controlPlaneFiles(
   node: NodeIdentity,
-  authorities: Authorities,
+  cas: Cas,
   spec: ClusterSpec,
 ): Promise<Record<string, string>> {
-  const { cluster, etcd, frontProxy, serviceAccounts } = authorities
+  const { cluster, etcd, frontProxy, serviceAccounts } = cas
   const addresses = [`IP:${node.address}`, 'IP:127.0.0.1']
   const serviceNames = [
     'kubernetes',
@@ -140,7 +140,7 @@ async function controlPlaneFiles(
 
 async function nodeFiles(
   node: NodeIdentity,
-  { cluster }: Authorities,
+  { cluster }: Cas,
   spec: ClusterSpec,
 ): Promise<Record<string, string>> {
   const server = `https://${network.loadBalancer}:6443`

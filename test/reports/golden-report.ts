@@ -46,7 +46,7 @@ function digest(kind: string, { source, entry = '' }: Essentials): string {
 }
 
 const folder = '/etc/kubernetes'
-const authority = certificateReport({
+const caReport = certificateReport({
   source: `${folder}/pki/ca.crt`,
   role: 'ca',
   subject: { text: 'CN=kubernetes', commonName: 'kubernetes', organization: [] },
@@ -65,7 +65,7 @@ const authority = certificateReport({
   key: { source: `${folder}/pki/ca.key`, entry: '', matches: true },
   status: 'ok',
 })
-const signedByCa = { issuerFound: authority.issuerFound! }
+const signedByCa = { issuerFound: caReport.issuerFound! }
 
 const server = certificateReport({
   source: `${folder}/pki/apiserver.crt`,
@@ -147,9 +147,9 @@ const certificates: CertificateReport[] = [
     notAfter: '2028-01-01T00:00:00Z',
     status: 'not-yet-valid',
   }),
-  authority,
+  caReport,
   {
-    ...authority,
+    ...caReport,
     source: `${folder}/admin.conf`,
     entry: 'cluster kubernetes: certificate-authority-data',
     role: 'cluster CA',

@@ -14,8 +14,8 @@ import { now } from './memory-node.ts'
 
 const [old, fresh, foreign] = ['old', 'new', 'foreign'].map((name) => testCa(name, testKey(name), now))
 const [oldPem, newPem] = [certificatePem(old!.certificate), certificatePem(fresh!.certificate)]
-const authorities = [old!, fresh!].map(({ certificate }) => Certificate.parse(certificate))
-const [oldSpki, newSpki] = authorities.map(({ publicKey }) => publicKey.sha256)
+const cas = [old!, fresh!].map(({ certificate }) => Certificate.parse(certificate))
+const [oldSpki, newSpki] = cas.map(({ publicKey }) => publicKey.sha256)
 const changeOf = ([oldCa, newCa]: readonly Certificate[]) => ({
   ca: 'cluster',
   oldCa: certificateRecord(oldCa!),
@@ -56,7 +56,7 @@ function watchOf(
 }
 
 async function storedIn(lists: Parameters<typeof watchOf>[0]) {
-  return watchOf(lists).watch.stored(authorities)
+  return watchOf(lists).watch.stored(cas)
 }
 
 const kubeconfig = JSON.stringify({
@@ -156,7 +156,7 @@ test('what others sign, what other sections tell of, and what holds nothing is l
 test('the server leaves out what never counts, and what is read again gives each object once', async () => {
   const object = configMap('ca', { 'ca.crt': oldPem })
   const { watch, selectors } = watchOf({ configmaps: [object, object] })
-  expect((await watch.stored(authorities)).objects).toHaveLength(1)
+  expect((await watch.stored(cas)).objects).toHaveLength(1)
   expect(selectors[0]).toBe('metadata.name!=kube-root-ca.crt')
   expect(selectors[1]).toContain('type!=helm.sh/release.v1')
   expect(selectors[1]).toContain('type!=kubernetes.io/service-account-token')
@@ -195,12 +195,12 @@ test('the old CA, and what it signed, are known by the journal when no node has 
       secret('namesake', { 'tls.crt': leafOf(testCa('old', testKey('another'), now)) }),
     ],
   })
-  expect((await watch.stored([authorities[1]!])).objects).toEqual([])
-  const written = { kind: 'rotation', changes: [changeOf(authorities)] } as const
+  expect((await watch.stored([cas[1]!])).objects).toEqual([])
+  const written = { kind: 'rotation', changes: [changeOf(cas)] } as const
   const [{ oldCa, newCa }] = changesIn(
     readJournal(`${journalLine(written, now.getTime(), undefined)}\n`),
   ) as [ReturnType<typeof changeOf>]
-  const { objects } = await watch.stored([authorities[1]!], [oldCa, newCa])
+  const { objects } = await watch.stored([cas[1]!], [oldCa, newCa])
   expect(objects).toEqual([
     { id: 'ConfigMap a/ca', authorities: [{ spki: oldSpki, at: 'data[ca.crt]' }], signers: [] },
     { id: 'Secret a/tls', authorities: [], signers: [{ spki: oldSpki, at: 'data[tls.crt]' }] },
@@ -211,17 +211,17 @@ test('within a minute the lists are read once, and again for other CAs or after 
   const clock = { now }
   const lists: { secrets: readonly ApiObject[] | 500 } = { secrets: [] }
   const { watch, selectors } = watchOf(lists, clock)
-  await Promise.all([watch.stored(authorities), watch.stored(authorities)])
-  await watch.stored(authorities)
+  await Promise.all([watch.stored(cas), watch.stored(cas)])
+  await watch.stored(cas)
   expect(selectors).toHaveLength(2)
-  await watch.stored([authorities[0]!])
+  await watch.stored([cas[0]!])
   expect(selectors).toHaveLength(4)
   clock.now = new Date(now.getTime() + 60_000)
-  await watch.stored([authorities[0]!])
+  await watch.stored([cas[0]!])
   expect(selectors).toHaveLength(6)
   clock.now = new Date(now.getTime() + 120_000)
   lists.secrets = 500
-  await expect(watch.stored(authorities)).rejects.toThrow('no')
+  await expect(watch.stored(cas)).rejects.toThrow('no')
   lists.secrets = []
-  expect((await watch.stored(authorities)).unread).toEqual([])
+  expect((await watch.stored(cas)).unread).toEqual([])
 })

@@ -74,17 +74,17 @@ test("a kubelet's tlsCertFile of another CA stays as it is", async () => {
   const scene = new Scene(byHand)
   const { cluster } = scene
   const own = cluster.makeCa('kubelets', true)
-  const authority = '/etc/kubernetes/pki/kubelet-ca.pem'
+  const caPath = '/etc/kubernetes/pki/kubelet-ca.pem'
   for (const { name, isControlPlane } of cluster.nodes.values()) {
     const leaf = cluster.issue(`system:node:${name}`, own)
     cluster.write(name, kubeletLeaf, { certificates: [leaf.digest] })
     cluster.restartKubelet(name)
     if (!isControlPlane) continue
-    cluster.write(name, authority, { certificates: [own.digest] })
+    cluster.write(name, caPath, { certificates: [own.digest] })
     const path = cluster.definitionPath('kube-apiserver')
     const content = cluster.contentOf(cluster.read(name, path)!.text)
     const { definition } = content as Extract<typeof content, { definition: object }>
-    const flags = { ...definition.flags, 'kubelet-certificate-authority': authority }
+    const flags = { ...definition.flags, 'kubelet-certificate-authority': caPath }
     cluster.write(name, path, { definition: { ...definition, flags } })
     await cluster.time.pass(1_000)
     cluster.stop(`${name}/kube-apiserver`)
@@ -93,7 +93,7 @@ test("a kubelet's tlsCertFile of another CA stays as it is", async () => {
   await cluster.time.pass(20_000)
   const files = (): (string | undefined)[] =>
     ['cp1', 'cp2', 'w1'].flatMap((node) =>
-      [kubeletLeaf, authority].map((path) => cluster.read(node, path)?.text),
+      [kubeletLeaf, caPath].map((path) => cluster.read(node, path)?.text),
     )
   const before = files()
   cluster.restarts.length = 0

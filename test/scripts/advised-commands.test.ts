@@ -8,15 +8,15 @@ import { advisedCommands } from './advice-running.ts'
 import { folder, folderWithCa, inFolder, openssl, opensslRequest } from './ca-files.ts'
 import { putServing } from './cluster-session.ts'
 import { kcertBeside } from './program.ts'
-import { authority, issued } from './small-pki.ts'
+import { createCa, issued } from './small-pki.ts'
 
 // Advice that once failed when it was run. program.ts runs what these sessions advise, as it does for every session.
 
 /** Starts a TLS server that presents its leaf and its root; returns HOST:PORT. */
 async function servedWithRoot(at: string): Promise<string> {
-  const ca = authority('served-ca')
+  const ca = createCa('served-ca')
   const leaf = issued({ subject: { commonName: 'web' }, subjectAltNames: { ip: ['127.0.0.1'] } }, ca)
-  writeFileSync(join(at, 'other.pem'), authority('other-ca').pem)
+  writeFileSync(join(at, 'other.pem'), createCa('other-ca').pem)
   const server = createServer({ key: leaf.keyPem, cert: `${leaf.pem}${ca.pem}` })
   await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve))
   onTestFinished(() => {

@@ -5,8 +5,8 @@ import { folder, folderWithCa, inFolder, opensslRequest } from './ca-files.ts'
 
 // What a command writes is neither what it reads nor its own other output, and a private key is replaced by a key alone.
 
-const authority = ['--ca', 'ca.pem', '--ca-key', 'ca-key.pem']
-const sign = ['ca', 'sign', 'a.csr', ...authority, '--profile', 'server', '--force']
+const signingCa = ['--ca', 'ca.pem', '--ca-key', 'ca-key.pem']
+const sign = ['ca', 'sign', 'a.csr', ...signingCa, '--profile', 'server', '--force']
 
 function contentsOf(at: string): Record<string, string> {
   const files = readdirSync(at, { withFileTypes: true }).filter((entry) => entry.isFile())
@@ -28,11 +28,11 @@ test.each([
   ],
   [[...sign, '--out', 'a.key'], 'a.key holds a private key and is not replaced'],
   [
-    ['ca', 'renew', ...authority, '--force', '--out', 'ca-key.pem'],
+    ['ca', 'renew', ...signingCa, '--force', '--out', 'ca-key.pem'],
     '--out ca-key.pem is the file of --ca-key',
   ],
   [
-    ['ca', 'renew', ...authority, '--force', '--out', 'ca.ledger.jsonl'],
+    ['ca', 'renew', ...signingCa, '--force', '--out', 'ca.ledger.jsonl'],
     '--out ca.ledger.jsonl and --issuance-log ca.ledger.jsonl are the same file',
   ],
   [
@@ -78,7 +78,7 @@ test.each([
     '--key-out s.json is the file of --cfssl s.json',
   ],
   [
-    ['ca', 'sign', '--csr', 'x', ...authority, '--force', '--out', 'ca-key.pem'],
+    ['ca', 'sign', '--csr', 'x', ...signingCa, '--force', '--out', 'ca-key.pem'],
     '--out ca-key.pem is the file of --ca-key ca-key.pem',
   ],
   [
@@ -131,7 +131,7 @@ test('standard input is read once, and a CA that comes from there needs a ledger
     'ca',
     'sign',
     '-',
-    ...authority,
+    ...signingCa,
     '--ca-password-file',
     '-',
     '--profile',

@@ -1,7 +1,7 @@
 import { spawnSync } from 'node:child_process'
 import { join, resolve } from 'node:path'
 import { expect, test } from 'vitest'
-import { authority, client, folderWith, sessionTime } from './small-pki.ts'
+import { client, createCa, folderWith, sessionTime } from './small-pki.ts'
 
 const hasStrace = spawnSync('strace', ['-V']).status === 0
 // strace needs leave to trace, which some containers do not give.
@@ -10,7 +10,7 @@ const canTrace = hasStrace && spawnSync('strace', ['-o', '/dev/null', 'true']).s
 test.skipIf(!canTrace)(
   'an inspection of files opens no socket and starts no process (skipped where strace cannot trace)',
   () => {
-    const ca = authority()
+    const ca = createCa()
     const leaf = client('leaf', ca)
     const data = (pem: string) => Buffer.from(pem).toString('base64')
     const folder = folderWith({

@@ -5,9 +5,9 @@ import { createServer } from 'node:tls'
 import { expect, onTestFinished, test } from 'vitest'
 import type { InspectionReport } from '../../src/inspection/report.ts'
 import type { Session } from './program.ts'
-import { authority, folderWith, issued, sessionTime } from './small-pki.ts'
+import { createCa, folderWith, issued, sessionTime } from './small-pki.ts'
 
-const ca = authority()
+const ca = createCa()
 const server = issued(
   {
     subject: { commonName: 'kube-apiserver' },

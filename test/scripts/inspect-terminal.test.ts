@@ -1,11 +1,11 @@
 import { join, resolve } from 'node:path'
 import { describe, expect, test } from 'vitest'
-import { authority, client, folderWith, sessionTime } from './small-pki.ts'
+import { client, createCa, folderWith, sessionTime } from './small-pki.ts'
 import { hasTmux, Terminal } from './tmux.ts'
 
 // In a real terminal, for its width, its colours and its control characters are what this is about.
 
-const ca = authority()
+const ca = createCa()
 const files = {
   'pki/ca.pem': ca.pem,
   'pki/a-certificate-with-quite-a-long-name.pem': client(

@@ -7,10 +7,10 @@ import { describe, expect, test } from 'vitest'
 import { parse } from 'yaml'
 import { type InspectionReport, inspectionReportSchema } from '../../src/inspection/report.ts'
 import { kcert } from './program.ts'
-import { authority, client, folderWith, sessionTime } from './small-pki.ts'
+import { client, createCa, folderWith, sessionTime } from './small-pki.ts'
 
 const at = ['--at', sessionTime]
-const ca = authority()
+const ca = createCa()
 const healthy = client('healthy', ca)
 const expired = client('expired', ca, { notAfter: new Date('2026-11-18T09:00:00Z') })
 

@@ -1,7 +1,7 @@
 import { readdirSync, readFileSync, statSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { afterAll, beforeAll, expect, test } from 'vitest'
-import { someAuthority } from '../bootstrap/some-authority.ts'
+import { someCa } from '../bootstrap/some-ca.ts'
 import { type FakeApiServer, startApiServer } from '../fakes/api-server.ts'
 import { kcertBeside, type Session } from './program.ts'
 import { violations } from './schemas.ts'
@@ -21,7 +21,7 @@ beforeAll(async () => {
   const bob = server.issue('bob', ['dev'], { usage: 'clientAuth' })
   const put = (name: string, text: string) => writeFileSync(join(at, name), text, { mode: 0o600 })
   put('ca.crt', server.caPem)
-  put('other.crt', someAuthority('kubernetes', new Date()).pem)
+  put('other.crt', someCa('kubernetes', new Date()).pem)
   put('ann.crt', ann.certificate)
   put('ann.key', ann.key)
   put('bob.crt', bob.certificate)

@@ -7,7 +7,7 @@ import { temporaryFolder } from './temporary-folder.ts'
 
 // What is wrong is said of the file, flag or member that it is wrong in, and what to do next can be done.
 
-const authority = ['--ca', 'ca.pem', '--ca-key', 'ca-key.pem']
+const signingCa = ['--ca', 'ca.pem', '--ca-key', 'ca-key.pem']
 const user = ['--user', 'ann', '--key-out', 'ann.key']
 const client = 'kubernetes.io/kube-apiserver-client'
 
@@ -145,12 +145,12 @@ test.each([
     'KCERT_CFSSL_INVALID: the cfssl request cannot be followed: ca.expiry: "foo" is not a duration',
   ],
   [
-    ['ca', 'sign', 'a.csr', ...authority, '--usage', 'server auth', '--duration', 'foo', '--out', '-'],
+    ['ca', 'sign', 'a.csr', ...signingCa, '--usage', 'server auth', '--duration', 'foo', '--out', '-'],
     2,
     '--duration "foo" is not a duration',
   ],
   [
-    ['ca', 'sign', '-', ...authority, '--profile', 'server', '--out', '-'],
+    ['ca', 'sign', '-', ...signingCa, '--profile', 'server', '--out', '-'],
     3,
     'standard input contains no certificate request',
   ],
@@ -174,7 +174,7 @@ test.each([
     'KCERT_X509_MALFORMED: admin.conf is a kubeconfig, not a certificate\nwhy: its certificate is in client-certificate-data, in base64\nnext: (umask 077; kubectl config view ',
   ],
   [
-    ['ca', 'renew', ...authority, '--force', '--out', 'absent/x.pem'],
+    ['ca', 'renew', ...signingCa, '--force', '--out', 'absent/x.pem'],
     4,
     '^KCERT_FILE_NOT_WRITTEN: absent/x.pem',
   ],
@@ -200,13 +200,13 @@ test('an expired CA is named with its files, in what is wrong and in what to do 
   const run = inFolder(place)
   const deadline = Date.now() + 60_000
   const sign = () =>
-    run(['ca', 'sign', 'a.csr', ...authority, '--profile', 'server', '--out', 'a.pem', '--force'])
+    run(['ca', 'sign', 'a.csr', ...signingCa, '--profile', 'server', '--out', 'a.pem', '--force'])
   let signed = sign()
   while (signed.exit === 0 && Date.now() < deadline) signed = sign()
   expect(signed.exit).toBe(3)
   expect(signed.stderr).toMatch(/^KCERT_CA_UNFIT: the CA ca\.pem has expired, /)
   expect(signed.stderr).toContain('next: kcert ca renew --ca ca.pem --ca-key ca-key.pem')
-  const renewed = run(['ca', 'renew', ...authority, '--days', '30'])
+  const renewed = run(['ca', 'renew', ...signingCa, '--days', '30'])
   expect(renewed.exit).toBe(0)
   expect(renewed.stderr).toMatch(
     /^note: the old certificate expired at \d{4}-.*: clients do not trust the CA until/,

@@ -6,9 +6,9 @@ import type { ProbeReport } from '../../src/probe/report.ts'
 import { type FakeApiServer, startApiServer } from '../fakes/api-server.ts'
 import { putServing } from './cluster-session.ts'
 import { kcertBeside } from './program.ts'
-import { authority, client, folderWith, issued } from './small-pki.ts'
+import { client, createCa, folderWith, issued } from './small-pki.ts'
 
-const ca = authority()
+const ca = createCa()
 const names = { dns: ['kubernetes'], ip: ['127.0.0.1'] }
 const server = issued(
   { subject: { commonName: 'kube-apiserver' }, extendedKeyUsage: ['serverAuth'], subjectAltNames: names },
@@ -35,7 +35,7 @@ async function serving(
 const reportIn = (text: string): ProbeReport => JSON.parse(text) as ProbeReport
 
 test('HOST:PORT is held against --ca, names and a client certificate, and exit 3 tells that one says no', async () => {
-  const admin = client('admin', authority('somebody else'))
+  const admin = client('admin', createCa('somebody else'))
   const cwd = folderWith({ 'ca.crt': ca.pem, 'admin.pem': admin.pem + admin.keyPem })
   const port = await serving({ requestCert: true, rejectUnauthorized: false, ca: ca.pem })
   const good = await kcertBeside(['probe', `127.0.0.1:${port}`, '--ca', 'ca.crt', '-o', 'json'], { cwd })

@@ -1,7 +1,7 @@
 import { mkdirSync, readdirSync, readFileSync, writeFileSync } from 'node:fs'
 import { join, resolve } from 'node:path'
 import { beforeAll, describe, expect, test } from 'vitest'
-import { authority, client } from './small-pki.ts'
+import { client, createCa } from './small-pki.ts'
 import { temporaryFolder } from './temporary-folder.ts'
 import { hasTmux, Terminal } from './tmux.ts'
 
@@ -14,7 +14,7 @@ const folder = temporaryFolder('prompts')
 beforeAll(() => {
   const store = join(folder, 'tree/var/lib/kubelet/pki')
   mkdirSync(store, { recursive: true })
-  const node = client('system:node:w1', authority(), {
+  const node = client('system:node:w1', createCa(), {
     subject: { commonName: 'system:node:w1', organization: ['system:nodes'] },
   })
   writeFileSync(join(store, 'kubelet-client-2026-11-01-00-00-00.pem'), node.pem + node.keyPem, {

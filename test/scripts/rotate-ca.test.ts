@@ -117,7 +117,7 @@ test.each([
 })
 
 /** The server's own CA, with an end that has passed. */
-function expiredCa({ authority: { certificate, key } }: FakeApiServer, notAfter: Date): string {
+function expiredCa({ signingCa: { certificate, key } }: FakeApiServer, notAfter: Date): string {
   const der = issueCertificate(
     {
       serialNumber: '07',

@@ -42,7 +42,7 @@ export function issued(asked: Asked, issuer?: Issued): Issued {
 }
 
 /** Returns a CA that is valid until 2036. */
-export function authority(commonName = 'kubernetes'): Issued {
+export function createCa(commonName = 'kubernetes'): Issued {
   return issued({
     subject: { commonName },
     notAfter: new Date('2036-01-01T00:00:00Z'),

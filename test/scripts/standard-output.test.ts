@@ -24,7 +24,7 @@ function intoFull(args: readonly string[], at: string, stream: 'stdout' | 'stder
   }
 }
 
-const authority = ['--ca', 'ca.pem', '--ca-key', 'ca-key.pem']
+const signingCa = ['--ca', 'ca.pem', '--ca-key', 'ca-key.pem']
 const hasFull = existsSync('/dev/full')
 
 test.skipIf(!hasFull).each([
@@ -41,7 +41,7 @@ test.skipIf(!hasFull).each([
     '; completed changes stay: new.ledger.jsonl has a new line, new.key is written, new.pem is written',
   ],
   [
-    ['ca', 'sign', 'a.csr', ...authority, '--profile', 'server', '--out', '-'],
+    ['ca', 'sign', 'a.csr', ...signingCa, '--profile', 'server', '--out', '-'],
     '; completed changes stay: ca.ledger.jsonl has a new line',
   ],
   [

@@ -7,10 +7,10 @@ import * as v from 'valibot'
 import { describe, expect, onTestFinished, test } from 'vitest'
 import { type VerificationReport, verificationReportSchema } from '../../src/verification/report.ts'
 import { kcert, type Session } from './program.ts'
-import { authority, client, folderWith, type Issued, issued, sessionTime } from './small-pki.ts'
+import { client, createCa, folderWith, type Issued, issued, sessionTime } from './small-pki.ts'
 
-const ca = authority()
-const laterCa = authority()
+const ca = createCa()
+const laterCa = createCa()
 const server = issued(
   {
     subject: { commonName: 'kube-apiserver' },

@@ -1,6 +1,6 @@
 import { generateKeyPairSync } from 'node:crypto'
 import { describe, expect, test } from 'vitest'
-import { openAuthority, readRequest, signRequest } from '../../src/ca/authority.ts'
+import { openCa, readRequest, signRequest } from '../../src/ca/certificate-authority.ts'
 import { kubernetesProfile } from '../../src/ca/profile.ts'
 import { grantedTtlMs, kubernetesShortMs, validityOf } from '../../src/ca/validity.ts'
 import { KcertError } from '../../src/errors/kcert-error.ts'
@@ -57,7 +57,7 @@ const caKey = generateKeyPairSync('ec', { namedCurve: 'P-256' }).privateKey
 const requestKey = generateKeyPairSync('ec', { namedCurve: 'P-256' }).privateKey
 
 /** The CA of the recorded cases: it began a day ago and ends in a day. */
-function authority(caNotAfter = day) {
+function signingCa(caNotAfter = day) {
   const name = { commonName: 'test-ca' }
   const der = issueCertificate(
     {
@@ -72,7 +72,7 @@ function authority(caNotAfter = day) {
     },
     caKey,
   )
-  return openAuthority([Certificate.parse(der)], caKey, { ca: 'ca', key: 'key' })
+  return openCa([Certificate.parse(der)], caKey, { ca: 'ca', key: 'key' })
 }
 
 describe.skipIf(truth === undefined)("kcert's CA, as kube-controller-manager 1.36 recorded", () => {
@@ -124,7 +124,7 @@ describe.skipIf(truth === undefined)("kcert's CA, as kube-controller-manager 1.3
     const found = cases.map(({ usages }) => {
       if (certificateUsages(usages) === undefined) return { keyUsage: [], extKeyUsage: [], error: true }
       const { certificate } = signRequest(
-        authority(),
+        signingCa(),
         request,
         kubernetesProfile(usages as Usage[]),
         now,
@@ -152,7 +152,7 @@ describe.skipIf(truth === undefined)("kcert's CA, as kube-controller-manager 1.3
     )
     const ttlMs = grantedTtlMs(requestedSeconds * 1000, ttlSeconds * 1000)
     expect(ttlMs).toBeLessThan(kubernetesShortMs)
-    const { certificate } = signRequest(authority(), request, kubernetesProfile(usages, ttlMs), now, '01')
+    const { certificate } = signRequest(signingCa(), request, kubernetesProfile(usages, ttlMs), now, '01')
     expect({
       version: certificate.version,
       cn: certificate.subject.commonName,

@@ -53,7 +53,7 @@ export async function discoverAt(
   const server = `https://${endpoint.name}`
   const anybody = await readAt({ server, skipsTlsVerify: true, certificateAuthority: undefined }, options)
   const proof = proofOf(anybody, settings)
-  const pem = writeCertificates(anybody.authorities)
+  const pem = writeCertificates(anybody.cas)
   const verified = await readAt(
     { server, skipsTlsVerify: false, certificateAuthority: Buffer.from(pem) },
     options,
@@ -109,11 +109,11 @@ function proofOf(info: ClusterInfo, { token, pins }: DiscoverySettings): string[
     )
   const signed = `signed by token ${token.id}`
   if (pins.length === 0) return [signed]
-  const met = info.authorities.map(pinOf).find((pin) => pins.includes(pin))
+  const met = info.cas.map(pinOf).find((pin) => pins.includes(pin))
   if (met !== undefined) return [signed, `its CA has the pin ${met}`]
   throw unproven(
     `no CA of ${clusterInfoPlace} has one of the pins`,
-    `they have: ${info.authorities.map(pinOf).join(', ')}`,
+    `they have: ${info.cas.map(pinOf).join(', ')}`,
   )
 }
 

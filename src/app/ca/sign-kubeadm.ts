@@ -1,6 +1,6 @@
 import { existsSync } from 'node:fs'
 import { dirname, join } from 'node:path'
-import type { Authority } from '../../ca/authority.ts'
+import type { CertificateAuthority } from '../../ca/certificate-authority.ts'
 import type { SignedControlPlane } from '../../ca/control-plane-report.ts'
 import { checkRow, type KubeadmRow, rowOfRequest, rowPath, signedRows } from '../../ca/kubeadm-rows.ts'
 import { builtInProfile, type SigningProfile } from '../../ca/profile.ts'
@@ -22,7 +22,7 @@ import { type KubeadmCa, kubeadmCas, kubeadmFolders } from '../../pki/kubeadm.ts
 import { isFolder } from '../../system/folders.ts'
 import { makeFolders } from '../../system/new-folder.ts'
 import { writePublicFile } from '../../system/output-file.ts'
-import { ledgerPath, openAuthorityFiles, withLedger } from './authority-files.ts'
+import { ledgerPath, openCaFiles, withLedger } from './ca-files.ts'
 import { durationMs } from './signing-profile.ts'
 
 // `kcert ca sign --kubeadm`: signs the requests of a control plane with an external CA, each with the CA of its row.
@@ -72,17 +72,18 @@ export async function signKubeadm(
   const ttlMs = ttlOf(flags)
   const signed = new Map<string, Signed>()
   // The files of all CAs are read before the first one signs.
-  const authorities: { readonly files: CaFiles; readonly authority: Authority; readonly name: string }[] = []
+  const cas: { readonly files: CaFiles; readonly signingCa: CertificateAuthority; readonly name: string }[] =
+    []
   for (const [name, one] of files) {
     const given = { ca: one.ca, 'ca-key': one['ca-key'], 'ca-password-file': flags['ca-password-file'] }
-    authorities.push({ files: one, name, authority: await openAuthorityFiles(given, context) })
+    cas.push({ files: one, name, signingCa: await openCaFiles(given, context) })
   }
-  for (const { files: one, authority, name } of authorities) {
+  for (const { files: one, signingCa, name } of cas) {
     const ofCa = found.filter(({ row }) => row.signer === name)
     const all = await withLedger(one.ledger, (ledger) =>
       ofCa.flatMap(({ row, source }) => {
         const asked = requests.filter((request) => request.source === source)
-        return signAll(asked, authority, profileOf(row, ttlMs), ledger, context.clock(), context.random)
+        return signAll(asked, signingCa, profileOf(row, ttlMs), ledger, context.clock(), context.random)
       }),
     )
     for (const certificate of all) signed.set(certificate.asked.source, certificate)

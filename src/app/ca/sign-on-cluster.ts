@@ -7,11 +7,11 @@ import { tellChanges, whileStoppable } from '../../cli/interruption.ts'
 import { KcertError } from '../../errors/kcert-error.ts'
 import { writePublicFile } from '../../system/output-file.ts'
 import { namesAmong } from '../csr/request-names.ts'
-import { type AuthorityFiles, authorityInputs, ledgerOf, openAuthorityFiles } from './authority-files.ts'
+import { type CaFlags, caInputs, ledgerOf, openCaFiles } from './ca-files.ts'
 import { exitOfSigning, type SigningSettings, signRequests } from './sign.ts'
 import { durationMs, type ProfileFlags, termsOf, withSubjectAttributes } from './signing-profile.ts'
 
-interface Flags extends AuthorityFiles, ClusterFlags, ProfileFlags {
+interface Flags extends CaFlags, ClusterFlags, ProfileFlags {
   readonly out: string | undefined
   readonly force: boolean
   readonly csr: readonly string[] | undefined
@@ -38,7 +38,7 @@ export async function signOnCluster(flags: Flags, context: Context) {
     )
   const ledger = ledgerOf(flags)
   checkFiles({
-    inputs: [...authorityInputs(flags), { by: '--config', path: flags.config }],
+    inputs: [...caInputs(flags), { by: '--config', path: flags.config }],
     outputs: [
       { by: '--out', path: out, holds: 'public' },
       { by: '--issuance-log', path: ledger, holds: 'ledger' },
@@ -49,7 +49,7 @@ export async function signOnCluster(flags: Flags, context: Context) {
   const { profile, notices } = isBounded
     ? await termsOf(flags, context)
     : { profile: withSubjectAttributes(kubernetesProfile([], durationOf(flags)), flags), notices: [] }
-  const authority = await openAuthorityFiles(flags, context)
+  const signingCa = await openCaFiles(flags, context)
   const settings: SigningSettings = {
     names: namesAmong(flags.csr ?? []),
     signer: flags['csr-signer'],
@@ -59,7 +59,7 @@ export async function signOnCluster(flags: Flags, context: Context) {
     dryRun: Boolean(flags['dry-run']),
     concurrency: uploadsAtOnce,
   }
-  const ports = { authority, profile, boundsUsages: isBounded, ledger, context }
+  const ports = { signingCa, profile, boundsUsages: isBounded, ledger, context }
   const signed = await whileStoppable(tellChanges, context.stderr, () =>
     withCluster(context, flags, ({ requests: api }) => signRequests(settings, { ...ports, api })),
   )

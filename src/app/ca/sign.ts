@@ -1,5 +1,5 @@
 import pMap from 'p-map'
-import type { Authority } from '../../ca/authority.ts'
+import type { CertificateAuthority } from '../../ca/certificate-authority.ts'
 import type { SignedRequest, SignedRequestsReport } from '../../ca/cluster-report.ts'
 import type { SigningProfile } from '../../ca/profile.ts'
 import { type CheckedRequest, type Signed, signAll, signedCertificate } from '../../ca/signing.ts'
@@ -19,7 +19,7 @@ import type { RequestObject, RequestsApi } from '../../csr/requests-api.ts'
 import { type ExitCode, exitCodeOf, exitCodes, worstExit } from '../../errors/codes.ts'
 import { errorFields } from '../../errors/kcert-error.ts'
 import { rfc3339 } from '../../pki/rfc3339.ts'
-import { withLedger } from './authority-files.ts'
+import { withLedger } from './ca-files.ts'
 
 // `kcert ca sign --csr`: signs CSRs of a cluster with the local CA. All serial numbers are in the issuance log before the first
 // certificate is uploaded. An interrupted run is repeated with new ones.
@@ -37,7 +37,7 @@ export interface SigningSettings {
 
 export interface SigningPorts {
   readonly api: RequestsApi
-  readonly authority: Authority
+  readonly signingCa: CertificateAuthority
   /** Maximum validity, and URLs. With `boundsUsages`, its usages limit those of the requests. */
   readonly profile: SigningProfile
   readonly boundsUsages: boolean
@@ -59,7 +59,7 @@ export async function signRequests(
   settings: SigningSettings,
   ports: SigningPorts,
 ): Promise<SignedRequestsReport> {
-  const { authority, ledger } = ports
+  const { signingCa, ledger } = ports
   const terms: SignerTerms = {
     isForKubernetes: settings.isForKubernetes,
     usages: ports.boundsUsages ? ports.profile.usages : undefined,
@@ -80,7 +80,7 @@ export async function signRequests(
     { concurrency: settings.concurrency },
   )
   progress.end()
-  const { subject, notAfter, fingerprintSha256 } = authority.certificate
+  const { subject, notAfter, fingerprintSha256 } = signingCa.certificate
   return {
     apiVersion: 'kcert/v1',
     kind: 'SignedRequests',
@@ -121,7 +121,7 @@ async function gather(
 /** Signs all planned requests under one lock of the issuance log, and returns the certificates by name. */
 async function issueAll(
   planned: readonly (Planned | Absent)[],
-  { authority, profile, ledger, context }: SigningPorts,
+  { signingCa, profile, ledger, context }: SigningPorts,
 ): Promise<Map<string, Signed>> {
   const byProfile = new Map<string, { profile: SigningProfile; asked: CheckedRequest[] }>()
   for (const one of planned) {
@@ -137,7 +137,7 @@ async function issueAll(
   if (byProfile.size === 0) return new Map()
   const signed = await withLedger(ledger, (opened) =>
     [...byProfile.values()].flatMap((group) =>
-      signAll(group.asked, authority, group.profile, opened, context.clock(), context.random),
+      signAll(group.asked, signingCa, group.profile, opened, context.clock(), context.random),
     ),
   )
   return new Map(signed.map((one) => [one.asked.source, one]))

@@ -1,6 +1,6 @@
 import { setTimeout as pauseFor } from 'node:timers/promises'
 import { type ClusterInfo, readClusterInfo } from '../../bootstrap/cluster-info.ts'
-import { authorityFacts, type ClusterInfoUpdate } from '../../bootstrap/cluster-info-report.ts'
+import { type ClusterInfoUpdate, caFacts } from '../../bootstrap/cluster-info-report.ts'
 import { refusalOf } from '../../bootstrap/cluster-info-verification.ts'
 import { signatureKeyPrefix, signKubeconfig } from '../../bootstrap/signature.ts'
 import { signatureFacts } from '../../bootstrap/signature-facts.ts'
@@ -28,7 +28,7 @@ import { readServedAt } from './verify.ts'
 
 export interface UpdateSettings {
   /** In their order. */
-  readonly authorities: readonly Certificate[]
+  readonly cas: readonly Certificate[]
   readonly dryRun: boolean
   readonly yes: boolean
   /** Write it even if the certificate of an API server would not be trusted. */
@@ -59,7 +59,7 @@ export async function updateClusterInfo(
   context: Context,
 ): Promise<{ readonly report: ClusterInfoUpdate; readonly exit: ExitCode }> {
   const { clock } = context
-  const plan = await planOf(await clusterInfoOf(cluster), settings.authorities)
+  const plan = await planOf(await clusterInfoOf(cluster), settings.cas)
   const notices = await trustNotices(plan.after, settings, clock())
   const tokens = async () => (await tokensOf(cluster, clock()))?.signing
   const report = async (
@@ -71,8 +71,8 @@ export async function updateClusterInfo(
     kind: 'ClusterInfoUpdate',
     outcome,
     ...(plan.after.server === undefined ? {} : { server: plan.after.server }),
-    before: plan.found.info.authorities.map(authorityFacts),
-    after: plan.after.authorities.map(authorityFacts),
+    before: plan.found.info.cas.map(caFacts),
+    after: plan.after.cas.map(caFacts),
     signatures: signatureFacts(now.info, await tokens()),
     diff: [...plan.diff],
     ...(backup === undefined ? {} : { backup }),
@@ -99,7 +99,7 @@ export async function updateClusterInfo(
   return { report: await report('updated', signed, backup), exit: exitCodes.done }
 }
 
-async function planOf(found: FoundClusterInfo, authorities: readonly Certificate[]): Promise<Plan> {
+async function planOf(found: FoundClusterInfo, cas: readonly Certificate[]): Promise<Plan> {
   const { info, data } = found
   const [fault] = info.faults.filter(
     ({ id }) => !['no-authority', 'authority-by-path', 'authority-malformed'].includes(id),
@@ -110,21 +110,17 @@ async function planOf(found: FoundClusterInfo, authorities: readonly Certificate
       why: fault.detail,
       next: fault.next,
     })
-  const pem = writeCertificates(authorities)
-  const kubeconfig = await withAuthorities(info, authorities, pem)
+  const pem = writeCertificates(cas)
+  const kubeconfig = await withCas(info, cas, pem)
   const after = await readClusterInfo({ ...data, kubeconfig })
   return { found, kubeconfig, after, diff: lineDiff(info.kubeconfig, kubeconfig) }
 }
 
 /** The same CAs in the same order, written in another way, are no change. */
-async function withAuthorities(
-  info: ClusterInfo,
-  authorities: readonly Certificate[],
-  pem: string,
-): Promise<string> {
+async function withCas(info: ClusterInfo, cas: readonly Certificate[], pem: string): Promise<string> {
   const digests = (list: readonly Certificate[]) =>
     list.map(({ fingerprintSha256 }) => fingerprintSha256).join()
-  if (info.faults.length === 0 && digests(info.authorities) === digests(authorities)) return info.kubeconfig
+  if (info.faults.length === 0 && digests(info.cas) === digests(cas)) return info.kubeconfig
   return editKubeconfig(info.kubeconfig, {
     clusters: [{ name: info.clusterName, certificateAuthority: { data: Buffer.from(pem) } }],
   })
@@ -139,7 +135,7 @@ async function trustNotices(
   const [served] = await readServedAt(after.server === undefined ? [] : [after.server], timeoutMs)
   if (served === undefined) return []
   if ('fault' in served) return [`whether ${served.place} is trusted then is not known: ${served.fault}`]
-  const refusal = refusalOf(served.chain, served.host, after.authorities, now)
+  const refusal = refusalOf(served.chain, served.host, after.cas, now)
   if (refusal === undefined) return []
   const what = `joining nodes would not trust the certificate that ${served.place} serves`
   if (force) return [`${what}: ${refusal}`]

@@ -1,7 +1,7 @@
 import pMap from 'p-map'
 import type { ClusterInfoVerification } from '../../bootstrap/cluster-info-report.ts'
 import {
-  type PublishedAuthorities,
+  type PublishedCas,
   type ServedFacts,
   verifyClusterInfo,
 } from '../../bootstrap/cluster-info-verification.ts'
@@ -17,7 +17,7 @@ import { clusterInfoOf, tokensOf } from '../bootstrap/objects.ts'
 
 export interface VerificationSettings {
   /** CA files to hold it against. */
-  readonly published: readonly PublishedAuthorities[]
+  readonly published: readonly PublishedCas[]
   readonly timeoutMs: number
 }
 
@@ -69,7 +69,7 @@ export async function readServedAt(places: readonly string[], timeoutMs: number)
   )
 }
 
-async function publishedRoot({ objects }: Cluster): Promise<PublishedAuthorities | undefined> {
+async function publishedRoot({ objects }: Cluster): Promise<PublishedCas | undefined> {
   const found = await getReadable(objects, {
     group: '',
     version: 'v1',

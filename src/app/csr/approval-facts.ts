@@ -24,12 +24,12 @@ const rootCa = {
 
 /** Returns the facts of a cluster. */
 export function approvalFactsOf(cluster: Cluster, clock: Clock): ApprovalFacts {
-  let authorities: Promise<readonly Certificate[] | undefined> | undefined
+  let cas: Promise<readonly Certificate[] | undefined> | undefined
   return factsOf(
     cluster,
     async (node, port) => {
-      authorities ??= kubeletAuthorities(cluster)
-      const roots = await authorities
+      cas ??= kubeletCas(cluster)
+      const roots = await cas
       return roots && servedBy(node, port, roots, clock)
     },
     clock,
@@ -37,7 +37,7 @@ export function approvalFactsOf(cluster: Cluster, clock: Clock): ApprovalFacts {
 }
 
 /** The cluster's CA, as every pod is given it, signs kubelets where nobody set up another one for them. */
-async function kubeletAuthorities(cluster: Cluster): Promise<readonly Certificate[] | undefined> {
+async function kubeletCas(cluster: Cluster): Promise<readonly Certificate[] | undefined> {
   const object = await getReadable(cluster.objects, rootCa)
   const data = object === 'absent' ? undefined : (object?.data as Record<string, unknown> | undefined)
   const pem = data?.['ca.crt']

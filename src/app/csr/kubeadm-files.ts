@@ -14,7 +14,7 @@ import { makeFolders } from '../../system/new-folder.ts'
 import type { OutputChoice } from '../../system/output-file.ts'
 import { generatePrivateKey, writePrivateKey } from '../../x509/new-key.ts'
 import { writePem } from '../../x509/pem.ts'
-import { finishInterruptedPair } from '../ca/authority-files.ts'
+import { finishInterruptedPair } from '../ca/ca-files.ts'
 
 /** Where kubeadm's files go. */
 export interface KubeadmFolders {

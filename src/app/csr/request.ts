@@ -23,7 +23,7 @@ import { checkKeyPath, writeKeyFile, writePublicFile } from '../../system/output
 import { readCertificates, writeCertificates } from '../../x509/certificate.ts'
 import { generatePrivateKey, type KeyFormat, writePrivateKey } from '../../x509/new-key.ts'
 import { readPem, writePem } from '../../x509/pem.ts'
-import { finishInterruptedPair } from '../ca/authority-files.ts'
+import { finishInterruptedPair } from '../ca/ca-files.ts'
 import { connectionNotices, fetchReport, fitCertificate, settledRequest } from './fetch.ts'
 import { kubeconfigOf, writeIssued } from './issued-files.ts'
 

@@ -1,4 +1,4 @@
-import type { Authority } from '../../ca/authority.ts'
+import type { CertificateAuthority } from '../../ca/certificate-authority.ts'
 import type { FlagsOf } from '../../cli/base-command.ts'
 import type { Context } from '../../cli/context.ts'
 import { parseDuration } from '../../cli/instant.ts'
@@ -49,7 +49,7 @@ function casOf(text: string): CaName[] {
 }
 
 /** CAs that the operator brings along. */
-export type GivenCas = Readonly<Partial<Record<CaName, Authority>>>
+export type GivenCas = Readonly<Partial<Record<CaName, CertificateAuthority>>>
 
 /** Returns the CAs whose files the flags name. Throws KCERT_CA_UNFIT for one that could not take over, KCERT_FILE_… */
 export async function givenCas(flags: RotationSettingsFlags, context: Context): Promise<GivenCas> {
@@ -57,21 +57,21 @@ export async function givenCas(flags: RotationSettingsFlags, context: Context): 
     ['cluster', flags['ca-cert'], flags['ca-key']],
     ['front-proxy', flags['front-proxy-ca-cert'], flags['front-proxy-ca-key']],
   ] as const
-  const given: Partial<Record<CaName, Authority>> = {}
+  const given: Partial<Record<CaName, CertificateAuthority>> = {}
   for (const [ca, certificate, key] of pairs) {
     if (certificate === undefined || key === undefined) continue
-    const { openAuthorityFiles } = await import('../ca/authority-files.ts')
-    const authority = await openAuthorityFiles(
+    const { openCaFiles } = await import('../ca/ca-files.ts')
+    const signingCa = await openCaFiles(
       { ca: certificate, 'ca-key': key, 'ca-password-file': undefined },
       context,
     )
-    checkValidity(certificate, authority, context.clock())
-    given[ca] = authority
+    checkValidity(certificate, signingCa, context.clock())
+    given[ca] = signingCa
   }
   return given
 }
 
-function checkValidity(file: string, { certificate }: Authority, now: Date): void {
+function checkValidity(file: string, { certificate }: CertificateAuthority, now: Date): void {
   const { notBefore, notAfter } = certificate
   if (notBefore <= now && now < notAfter) return
   throw new KcertError('KCERT_CA_UNFIT', `the CA ${file} is not valid now`, {

@@ -82,7 +82,7 @@ async function joiningOf(cluster: Cluster, form: CreationSettings['form']): Prom
     const { info } = await clusterInfoOf(cluster)
     const [fault] = info.faults
     if (fault === undefined && info.server !== undefined)
-      return { server: new URL(info.server).host, pins: [...new Set(info.authorities.map(pinOf))] }
+      return { server: new URL(info.server).host, pins: [...new Set(info.cas.map(pinOf))] }
     throw new KcertError(
       'KCERT_CLUSTER_INFO_UNPROVEN',
       `${clusterInfoPlace} cannot be used by joining nodes`,

@@ -1,6 +1,6 @@
 import { discoverAt, discoverBy } from '../../app/bootstrap/kubeconfig.ts'
 import { readTokenFile } from '../../app/token/input.ts'
-import { authorityFacts } from '../../bootstrap/cluster-info-report.ts'
+import { caFacts } from '../../bootstrap/cluster-info-report.ts'
 import { parsePin, pinOf } from '../../bootstrap/pin.ts'
 import type { BootstrapKubeconfig as Report } from '../../bootstrap/progress-report.ts'
 import { formatToken } from '../../bootstrap/token.ts'
@@ -96,12 +96,12 @@ The file contains the token, has mode 0600, and serves as the kubelet's --bootst
       server === undefined
         ? await this.onCluster({ ...flags, server: undefined }, (cluster) => discoverBy(cluster, settings))
         : await discoverAt(server, settings, connectionOptions(context, flags))
-    const { authorities } = found.info
+    const { cas } = found.info
     const document = kubeconfigDocument(
       {
         name: 'kubernetes',
         server: found.server,
-        certificateAuthority: writeCertificates(authorities),
+        certificateAuthority: writeCertificates(cas),
       },
       { name: 'tls-bootstrap-token-user', token: formatToken(token) },
     )
@@ -113,7 +113,7 @@ The file contains the token, has mode 0600, and serves as the kubelet's --bootst
       file: out,
       server: found.server,
       tokenId: token.id,
-      authorities: authorities.map(authorityFacts).map(({ subject, pin }) => ({ subject, pin })),
+      authorities: cas.map(caFacts).map(({ subject, pin }) => ({ subject, pin })),
       proof: found.proof,
     }
     await this.show(flags.output, report, renderBootstrapKubeconfig)

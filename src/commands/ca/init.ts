@@ -1,8 +1,8 @@
 import type { KeyObject } from 'node:crypto'
-import { finishInterruptedPair, ledgerPath, withLedger } from '../../app/ca/authority-files.ts'
+import { finishInterruptedPair, ledgerPath, withLedger } from '../../app/ca/ca-files.ts'
 import { lifetimeFlags, lifetimeMs } from '../../app/ca/lifetime.ts'
 import { certificateFacts } from '../../ca/facts.ts'
-import type { AuthorityReport } from '../../ca/report.ts'
+import type { CaReport } from '../../ca/report.ts'
 import { issueRoot, kubeadmCaTtlMs, type RootDescription } from '../../ca/root.ts'
 import { rootOfCfssl } from '../../ca/root-of-cfssl.ts'
 import { drawSerialNumber } from '../../ca/serial.ts'
@@ -21,7 +21,7 @@ import { readPassword, readText } from '../../cli/input.ts'
 import { readKeyFile } from '../../cli/key-file.ts'
 import { type ExitCode, exitCodes } from '../../errors/codes.ts'
 import { KcertError } from '../../errors/kcert-error.ts'
-import { renderAuthority } from '../../output/ca.ts'
+import { renderCa } from '../../output/ca.ts'
 import { readCfsslRequest } from '../../pki/cfssl-request.ts'
 import { writeKeyPair } from '../../system/key-pair-files.ts'
 import { withLock } from '../../system/lock.ts'
@@ -125,7 +125,7 @@ both are new or both are unchanged. The serial number is recorded in the CA's is
 
     const pem = writePem('CERTIFICATE', certificate.der)
     await this.deliver(keyPem, pem, files, flags.force)
-    const report: AuthorityReport = {
+    const report: CaReport = {
       apiVersion: 'kcert/v1',
       kind: 'CertificateAuthority',
       action: 'created',
@@ -136,7 +136,7 @@ both are new or both are unchanged. The serial number is recorded in the CA's is
       notices: [...settings.notices],
     }
     const printed = flags['key-out'] === '-' ? (keyPem ?? '') : ''
-    const text = () => (flags.out === '-' ? printed + pem : printed || renderAuthority(report))
+    const text = () => (flags.out === '-' ? printed + pem : printed || renderCa(report))
     await this.show(flags.output, report, text, { notices: settings.notices })
     return exitCodes.done
   }

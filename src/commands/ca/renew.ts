@@ -1,20 +1,14 @@
-import {
-  authorityFlags,
-  authorityInputs,
-  ledgerOf,
-  openAuthorityFiles,
-  withLedger,
-} from '../../app/ca/authority-files.ts'
+import { caFlags, caInputs, ledgerOf, openCaFiles, withLedger } from '../../app/ca/ca-files.ts'
 import { lifetimeFlags, lifetimeMs } from '../../app/ca/lifetime.ts'
 import { certificateFacts } from '../../ca/facts.ts'
 import { noticesOfRenewal } from '../../ca/notices.ts'
-import type { AuthorityReport } from '../../ca/report.ts'
+import type { CaReport } from '../../ca/report.ts'
 import { renewRoot } from '../../ca/root.ts'
 import { type FlagsOf, KcertCommand } from '../../cli/base-command.ts'
 import { type CommandFiles, checkFiles, checkStandardInput } from '../../cli/command-files.ts'
 import { booleanFlag, reportFormatFlag, valueFlag } from '../../cli/flags.ts'
 import { type ExitCode, exitCodes } from '../../errors/codes.ts'
-import { renderAuthority } from '../../output/ca.ts'
+import { renderCa } from '../../output/ca.ts'
 import { replaceKeepingBackup, writePublicFile } from '../../system/output-file.ts'
 import { writePem } from '../../x509/pem.ts'
 
@@ -44,7 +38,7 @@ goes to another file. Replace every other copy of the CA (kubeconfigs, clientCAF
   })
 
   static override flags = {
-    ...authorityFlags,
+    ...caFlags,
     ...lifetimeFlags('as the old certificate'),
     out: valueFlag(
       'FILE',
@@ -58,23 +52,23 @@ goes to another file. Replace every other copy of the CA (kubeconfigs, clientCAF
     const { flags } = await this.parse(CaRenew)
     const out = flags.out ?? flags.ca
     const ledger = ledgerOf(flags)
-    checkStandardInput(authorityInputs(flags))
-    const authority = await openAuthorityFiles(flags, this.context)
+    checkStandardInput(caInputs(flags))
+    const signingCa = await openCaFiles(flags, this.context)
     checkFiles(filesOf(flags, ledger))
 
     const { clock, random } = this.context
     const now = clock()
     const certificate = await withLedger(ledger, (opened) => {
-      const serialNumber = opened.draw(random, authority.certificate)
-      const renewed = renewRoot(authority, now, serialNumber, lifetimeMs(flags))
+      const serialNumber = opened.draw(random, signingCa.certificate)
+      const renewed = renewRoot(signingCa, now, serialNumber, lifetimeMs(flags))
       opened.record([renewed], now)
       return renewed
     })
 
     const pem = writePem('CERTIFICATE', certificate.der)
-    const notices = noticesOfRenewal(authority, certificate, now)
+    const notices = noticesOfRenewal(signingCa, certificate, now)
     const backup = this.replace(out, pem, now, flags)
-    const report: AuthorityReport = {
+    const report: CaReport = {
       apiVersion: 'kcert/v1',
       kind: 'CertificateAuthority',
       action: 'renewed',
@@ -88,7 +82,7 @@ goes to another file. Replace every other copy of the CA (kubeconfigs, clientCAF
       },
       notices,
     }
-    const text = () => (out === '-' ? pem : renderAuthority(report))
+    const text = () => (out === '-' ? pem : renderCa(report))
     await this.show(flags.output, report, text, { notices })
     return exitCodes.done
   }
@@ -106,7 +100,7 @@ function filesOf(flags: FlagsOf<typeof CaRenew.flags>, ledger: string): CommandF
   const { ca, out } = flags
   const isInPlace = out === undefined
   return {
-    inputs: isInPlace ? [] : authorityInputs(flags),
+    inputs: isInPlace ? [] : caInputs(flags),
     outputs: [
       { by: isInPlace ? '--ca' : '--out', path: out ?? ca, holds: 'public' },
       { by: '--issuance-log', path: ledger, holds: 'ledger' },

@@ -1,10 +1,4 @@
-import {
-  authorityFlags,
-  authorityInputs,
-  ledgerOf,
-  openAuthorityFiles,
-  withLedger,
-} from '../../app/ca/authority-files.ts'
+import { caFlags, caInputs, ledgerOf, openCaFiles, withLedger } from '../../app/ca/ca-files.ts'
 import { termsOf } from '../../app/ca/signing-profile.ts'
 import { entriesToSign } from '../../app/csr/request-input.ts'
 import { builtInProfileNames } from '../../ca/profile.ts'
@@ -100,7 +94,7 @@ The built-in profiles are ${builtInProfileNames.join(', ')}. --config names a fi
   }
 
   static override flags = {
-    ...authorityFlags,
+    ...caFlags,
     ca: valueFlag('FILE', 'certificate of the CA; required without --kubeadm'),
     'ca-key': valueFlag('FILE', 'private key of the CA; required without --kubeadm'),
     usage: repeatedFlag(
@@ -193,7 +187,7 @@ The built-in profiles are ${builtInProfileNames.join(', ')}. --config names a fi
     const ledger = ledgerOf(flags)
     checkFiles({
       inputs: [
-        ...authorityInputs(flags),
+        ...caInputs(flags),
         { by: '--config', path: flags.config },
         ...operands.map((path) => ({ by: 'REQUEST', path })),
       ],
@@ -204,7 +198,7 @@ The built-in profiles are ${builtInProfileNames.join(', ')}. --config names a fi
       replace: force,
     })
     const { profile, notices } = await termsOf(flags, this.context)
-    const authority = await openAuthorityFiles(flags, this.context)
+    const signingCa = await openCaFiles(flags, this.context)
     const entries = []
     for (const name of operands) {
       const bytes = await readInput(name, this.context)
@@ -214,7 +208,7 @@ The built-in profiles are ${builtInProfileNames.join(', ')}. --config names a fi
 
     const { clock, random } = this.context
     const signed = await withLedger(ledger, (opened) =>
-      signAll(requests, authority, profile, opened, clock(), random),
+      signAll(requests, signingCa, profile, opened, clock(), random),
     )
 
     const certificates = signed.map(signedCertificate)
@@ -223,7 +217,7 @@ The built-in profiles are ${builtInProfileNames.join(', ')}. --config names a fi
     const notes = certificates.flatMap((certificate) =>
       certificate.notices.map((notice) => `${locationOf(certificate)}: ${notice}`),
     )
-    const { subject, notAfter, fingerprintSha256 } = authority.certificate
+    const { subject, notAfter, fingerprintSha256 } = signingCa.certificate
     const report: SigningReport = {
       apiVersion: 'kcert/v1',
       kind: 'SignedCertificates',

@@ -1,5 +1,5 @@
 import { clusterInfoOf, clusterInfoPlace } from '../../app/bootstrap/objects.ts'
-import { authorityFacts, type CaPins } from '../../bootstrap/cluster-info-report.ts'
+import { type CaPins, caFacts } from '../../bootstrap/cluster-info-report.ts'
 import { KcertCommand } from '../../cli/base-command.ts'
 import { readCertificateFiles } from '../../cli/certificate-files.ts'
 import { checkStandardInput } from '../../cli/command-files.ts'
@@ -48,7 +48,7 @@ With files no cluster is asked.`
       apiVersion: 'kcert/v1',
       kind: 'CaPins',
       source,
-      authorities: certificates.map(authorityFacts),
+      authorities: certificates.map(caFacts),
     }
     const pins = [...new Set(report.authorities.map(({ pin }) => pin))]
     const { output } = flags
@@ -63,7 +63,7 @@ With files no cluster is asked.`
 
   private async ofCluster(flags: ClusterFlags) {
     const { info } = await this.onCluster(flags, clusterInfoOf)
-    if (info.authorities.length > 0) return { source: clusterInfoPlace, certificates: info.authorities }
+    if (info.cas.length > 0) return { source: clusterInfoPlace, certificates: info.cas }
     const [fault] = info.faults
     throw new KcertError('KCERT_X509_MALFORMED', `${clusterInfoPlace} holds no CA`, {
       ...(fault === undefined ? {} : { why: fault.detail, next: fault.next }),

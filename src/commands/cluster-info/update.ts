@@ -78,7 +78,7 @@ file, for kubectl apply.`
     const timeoutMs = parseDuration(flags.timeout, '--timeout')
     const made = await readBundle(flags.ca, context)
     const settings = {
-      authorities: made.members.map(({ certificate }) => certificate),
+      cas: made.members.map(({ certificate }) => certificate),
       dryRun: flags['dry-run'],
       yes: flags.yes,
       force: flags.force,

@@ -1,4 +1,4 @@
-import { finishInterruptedPair } from '../../app/ca/authority-files.ts'
+import { finishInterruptedPair } from '../../app/ca/ca-files.ts'
 import { writeKubeadmRequests } from '../../app/csr/kubeadm-files.ts'
 import { requestFlags } from '../../app/csr/request-flags.ts'
 import {

@@ -16,7 +16,7 @@ import { renderWide } from './wide.ts'
 // `vitest run src/output -u` writes them again.
 
 const golden = (name: string) => `../../../test/golden/${name}`
-const [server, , , , , authority] = goldenReport.certificates
+const [server, , , , , signingCa] = goldenReport.certificates
 
 describe.each([60, 80, 120, 200])('at %i columns', (width) => {
   const view = { width, paint: noPaint }
@@ -36,7 +36,7 @@ describe.each([60, 80, 120, 200])('at %i columns', (width) => {
   test('no line of a view is wider, but for names and paths, which stay whole, and commands', () => {
     const texts = [
       renderText(goldenReport, view),
-      renderText(reportOf(authority!), view),
+      renderText(reportOf(signingCa!), view),
       renderTree(goldenReport, view),
     ]
     for (const line of texts.join('\n').split('\n')) {
@@ -73,8 +73,8 @@ test('in colour: the same text, and colour only where a word says the same', asy
 })
 
 test('a certificate authority alone', async () => {
-  const text = renderText(reportOf(authority!), { width: 80, paint: noPaint })
-  await expect(text).toMatchFileSnapshot(golden('inspect-card-authority.txt'))
+  const text = renderText(reportOf(signingCa!), { width: 80, paint: noPaint })
+  await expect(text).toMatchFileSnapshot(golden('inspect-card-ca.txt'))
 })
 
 test('a request alone', async () => {

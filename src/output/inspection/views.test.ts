@@ -104,18 +104,18 @@ describe.each(Object.entries(views))('%s', (_name, render) => {
 })
 
 describe('text', () => {
-  const authority = goldenReport.certificates.find(({ isCa }) => isCa)!
+  const signingCa = goldenReport.certificates.find(({ isCa }) => isCa)!
   const text = (certificates: CertificateReport[]) =>
-    renderText({ ...reportOf(authority), certificates }, { width: 120, paint: noPaint })
+    renderText({ ...reportOf(signingCa), certificates }, { width: 120, paint: noPaint })
 
   test('shows a CA once, by the file with nothing else in it, and the number of copies', () => {
     const copy = {
-      ...authority,
+      ...signingCa,
       source: 'admin.conf',
       entry: 'cluster c: certificate-authority-data',
       role: 'cluster CA',
     }
-    const rows = text([copy, authority, { ...copy, source: 'kubelet.conf' }]).match(/^valid .*$/gm)
+    const rows = text([copy, signingCa, { ...copy, source: 'kubelet.conf' }]).match(/^valid .*$/gm)
     expect(rows).toEqual([
       expect.stringMatching(/ ca +kubernetes +\/etc\/kubernetes\/pki\/ca\.crt \(and 2 more\)$/),
     ])
@@ -123,12 +123,12 @@ describe('text', () => {
 
   test('does not hide one of two CAs that share a name', () => {
     const other = {
-      ...authority,
+      ...signingCa,
       source: 'admin.conf',
       entry: 'cluster c',
       fingerprintSha256: 'f'.repeat(64),
     }
-    expect(text([authority, other]).match(/^valid .*$/gm)).toHaveLength(2)
+    expect(text([signingCa, other]).match(/^valid .*$/gm)).toHaveLength(2)
   })
 })
 

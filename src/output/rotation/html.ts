@@ -26,7 +26,7 @@ export function renderStatusHtml(status: RotationStatus): string {
 ${status.phases.map(phaseItem)}</ol>
 `,
     ),
-    authoritySection(status),
+    caSection(status),
     nodeSection(status.nodes),
   ])
 }
@@ -84,8 +84,8 @@ function gateDetails({ gaps }: PhaseView): Markup {
 `
 }
 
-function authoritySection({ authorities, generatedAt }: RotationStatus): Markup {
-  const rows = authorities.flatMap(({ ca, oldCa, newCa }) => [
+function caSection({ authorities: cas, generatedAt }: RotationStatus): Markup {
+  const rows = cas.flatMap(({ ca, oldCa, newCa }) => [
     { name: `old ${ca} CA`, ...oldCa },
     { name: `new ${ca} CA`, ...newCa },
   ])

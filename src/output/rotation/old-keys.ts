@@ -3,7 +3,7 @@ import { adviceLines, counted, joinSections } from '../sections.ts'
 import { table } from '../table.ts'
 import { printable } from '../terminal.ts'
 import type { View } from '../view.ts'
-import { someOf } from './authorities.ts'
+import { someOf } from './cas.ts'
 
 type OldKeyFile = RotationOldKeys['files'][number]
 

@@ -1,4 +1,4 @@
-import { someOf } from './authorities.ts'
+import { someOf } from './cas.ts'
 
 // Where something is, as actions, gaps and proofs name it: "cp1", "cp1/kubelet", "cp1:/etc/kubernetes/admin.conf", or an object.
 

@@ -4,7 +4,7 @@ import { counted, joinSections } from '../sections.ts'
 import { table } from '../table.ts'
 import { printable } from '../terminal.ts'
 import type { View } from '../view.ts'
-import { authorityLines, certificatesText, someOf } from './authorities.ts'
+import { caLines, certificatesText, someOf } from './cas.ts'
 import { placesText, splitPlace } from './places.ts'
 import { blockerLines } from './status.ts'
 
@@ -42,10 +42,10 @@ export function renderPlan(plan: RotationPlan, view: View, isUndo = false): stri
   )
   if (plan.scope === 'phase') {
     const none = isUndo && phases.length === 0 ? ['nothing to roll back'] : []
-    return joinSections([authorityLines(plan.authorities, view), ...phases, none])
+    return joinSections([caLines(plan.authorities, view), ...phases, none])
   }
   return joinSections([
-    [view.paint.heading('CA rotation plan; nothing was written'), ...authorityLines(plan.authorities, view)],
+    [view.paint.heading('CA rotation plan; nothing was written'), ...caLines(plan.authorities, view)],
     partyLines('TRUST HOLDER', plan.verifiers, view),
     partyLines('CREDENTIAL HOLDER', plan.presenters, view),
     ...phases,
@@ -181,11 +181,11 @@ function phasesText(numbers: readonly number[]): string {
   return `phase${numbers.length === 1 ? '' : 's'} ${numbers.join(', ')}`
 }
 
-function radiusLines({ blastRadius, authorities }: RotationPlan, { paint }: View): string[] {
+function radiusLines({ blastRadius, authorities: cas }: RotationPlan, { paint }: View): string[] {
   const { caBundles, appliedBundles, kubeconfigs, joinTokens, foreign, stored } = blastRadius
   const { storedUnread, barePods, pods } = blastRadius
   const outside = kubeconfigs.filter(({ onNode }) => !onNode)
-  const pin = authorities.find(({ ca }) => ca === 'cluster')?.oldPin
+  const pin = cas.find(({ ca }) => ca === 'cluster')?.oldPin
   return [
     paint.heading('affected'),
     `  ${counted(pods, 'pod')} with the CA in a volume`,

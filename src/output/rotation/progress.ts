@@ -2,7 +2,7 @@ import type { RotationEvent } from '../../rotation/runner.ts'
 import type { Paint } from '../paint.ts'
 import { printable } from '../terminal.ts'
 import { displayWidth, shortened } from '../width.ts'
-import { someOf } from './authorities.ts'
+import { someOf } from './cas.ts'
 
 // A rotation as it goes, on standard error. On a terminal each thing that is done becomes a line, and the last line says what
 // is being done or waited for, over and over; elsewhere there are only lines, so that a log can be read.

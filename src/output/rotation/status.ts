@@ -5,7 +5,7 @@ import { saidColumn, table, yesOrNo } from '../table.ts'
 import { printable } from '../terminal.ts'
 import { minuteOf, timeLeft } from '../time.ts'
 import type { View } from '../view.ts'
-import { authorityLines } from './authorities.ts'
+import { caLines } from './cas.ts'
 import { keptKeyLines } from './old-keys.ts'
 import { placesText, splitPlace } from './places.ts'
 
@@ -43,7 +43,7 @@ export function renderStatus(status: RotationStatus, view: View): string {
 function headLines(status: RotationStatus, view: View): string[] {
   return [
     `${view.paint.heading('CA rotation')} ${progressText(status)}`,
-    ...authorityLines(status.authorities, view),
+    ...caLines(status.authorities, view),
   ]
 }
 

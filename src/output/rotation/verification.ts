@@ -3,18 +3,21 @@ import { joinSections } from '../sections.ts'
 import { saidColumn, table, yesOrNo } from '../table.ts'
 import { printable } from '../terminal.ts'
 import type { View } from '../view.ts'
-import { authorityLines } from './authorities.ts'
+import { caLines } from './cas.ts'
 
 const mostFindings = 50
 
 /** Returns every question with its answer, and what speaks against it by name. */
-export function renderVerification({ holds, authorities, checks }: RotationVerification, view: View): string {
+export function renderVerification(
+  { holds, authorities: cas, checks }: RotationVerification,
+  view: View,
+): string {
   const { paint } = view
   const findings = checks.flatMap(({ id, findings: its }) => its.map((one) => ({ id, ...one })))
   const more = findings.length - mostFindings
   const accepted = checks.flatMap(({ accepted: its = [] }) => its)
   return joinSections([
-    authorityLines(authorities, view),
+    caLines(cas, view),
     table(view, checks, [
       saidColumn('OK', paint, ({ ok }) => yesOrNo[`${ok}`]),
       { title: 'CHECK', cell: ({ what }) => what, shrinkTo: 24 },

@@ -2,7 +2,7 @@ import { generateKeyPairSync } from 'node:crypto'
 import { expect, test } from 'vitest'
 import { Certificate } from '../x509/certificate.ts'
 import { type CertificateDescription, createRequest, issueCertificate } from '../x509/issuing.ts'
-import { openAuthority, readRequest, signRequest } from './authority.ts'
+import { openCa, readRequest, signRequest } from './certificate-authority.ts'
 import { kubernetesProfile } from './profile.ts'
 import { issueRoot } from './root.ts'
 
@@ -12,7 +12,7 @@ const newKey = () => generateKeyPairSync('ec', { namedCurve: 'P-256' }).privateK
 const [caKey, otherKey, requestKey] = [newKey(), newKey(), newKey()]
 const root = issueRoot({ subject: { commonName: 'ca' }, ttlMs: 10 * year }, caKey, now, '01')
 const names = { ca: 'ca.pem', key: 'ca-key.pem' }
-const authority = openAuthority([root], caKey, names)
+const signingCa = openCa([root], caKey, names)
 const serving = kubernetesProfile(['digital signature', 'server auth'])
 
 function certificate(asked: Partial<CertificateDescription>): Certificate {
@@ -31,7 +31,7 @@ function certificate(asked: Partial<CertificateDescription>): Certificate {
 
 test('certificates begin 5 minutes ago, in whole seconds, and end a year later, less these 5 minutes', () => {
   const request = readRequest(createRequest({ subject: { commonName: 'a' } }, requestKey), 'a.csr')
-  const { notBefore, notAfter } = signRequest(authority, request, serving, now, '02').certificate
+  const { notBefore, notAfter } = signRequest(signingCa, request, serving, now, '02').certificate
   expect(notBefore).toEqual(new Date('2026-11-21T08:55:00Z'))
   expect(notAfter).toEqual(new Date('2027-11-21T08:55:00Z'))
 })
@@ -39,7 +39,7 @@ test('certificates begin 5 minutes ago, in whole seconds, and end a year later, 
 test('a certificate of less than 8 hours is not cut by the backdating', () => {
   const request = readRequest(createRequest({ subject: { commonName: 'a' } }, requestKey), 'a.csr')
   const hour = kubernetesProfile(['client auth'], 3_600_000)
-  expect(signRequest(authority, request, hour, now, '02').certificate.notAfter).toEqual(
+  expect(signRequest(signingCa, request, hour, now, '02').certificate.notAfter).toEqual(
     new Date('2026-11-21T10:00:00Z'),
   )
 })
@@ -47,7 +47,7 @@ test('a certificate of less than 8 hours is not cut by the backdating', () => {
 test('what is signed names its issuer, verifies with its key, and ends with it at the latest', () => {
   const request = readRequest(createRequest({ subject: { commonName: 'a' } }, requestKey), 'a.csr')
   const century = kubernetesProfile(['server auth'], 100 * year)
-  const { certificate: leaf, isClamped } = signRequest(authority, request, century, now, '02')
+  const { certificate: leaf, isClamped } = signRequest(signingCa, request, century, now, '02')
   expect(leaf.isSignedBy(root)).toBe(true)
   expect(leaf.authorityKeyId).toBe(root.subjectKeyId)
   expect([leaf.notAfter, isClamped]).toEqual([root.notAfter, true])
@@ -65,7 +65,7 @@ test('nothing of what a request asks for gets through but subject, alternative n
     },
     requestKey,
   )
-  const issued = signRequest(authority, readRequest(der, 'a.csr'), serving, now, '02')
+  const issued = signRequest(signingCa, readRequest(der, 'a.csr'), serving, now, '02')
   const { isCa, keyUsage, extendedKeyUsage, nameConstraints, subject, subjectAltNames } = issued.certificate
   expect({ isCa, keyUsage, extendedKeyUsage, nameConstraints, subject: subject.text }).toEqual({
     isCa: false,
@@ -103,17 +103,15 @@ test.each([
   ],
   ["another's key", [root], otherKey, 'the key ca-key.pem does not match the CA ca.pem'],
 ] as const)('%s is not opened as a CA', (_, certificates, key, message) => {
-  expect(() => openAuthority(certificates, key, names)).toThrow(message)
+  expect(() => openCa(certificates, key, names)).toThrow(message)
 })
 
 test('the certificate of a CA without keyUsage may sign', () => {
-  expect(
-    openAuthority([certificate({ basicConstraints: { ca: true } })], caKey, names).certificate.isCa,
-  ).toBe(true)
+  expect(openCa([certificate({ basicConstraints: { ca: true } })], caKey, names).certificate.isCa).toBe(true)
 })
 
 test('an expired CA signs nothing', () => {
   const request = readRequest(createRequest({ subject: { commonName: 'a' } }, requestKey), 'a.csr')
   const later = new Date(now.getTime() + 11 * year)
-  expect(() => signRequest(authority, request, serving, later, '02')).toThrow(/^the CA ca.pem has expired/)
+  expect(() => signRequest(signingCa, request, serving, later, '02')).toThrow(/^the CA ca.pem has expired/)
 })

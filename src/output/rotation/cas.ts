@@ -1,12 +1,12 @@
-import type { AuthorityView, CertificateView } from '../../rotation/report.ts'
+import type { CaView, CertificateView } from '../../rotation/report.ts'
 import { fieldLines } from '../fields.ts'
 import type { View } from '../view.ts'
 
 /** Returns the CAs that are rotated, one line each. */
-export function authorityLines(authorities: readonly AuthorityView[], view: View): string[] {
+export function caLines(cas: readonly CaView[], view: View): string[] {
   return fieldLines(
     view,
-    authorities.map(({ ca, oldCa, newCa, hasBridge }) => [
+    cas.map(({ ca, oldCa, newCa, hasBridge }) => [
       `${ca} CA`,
       `${caText(oldCa)} → ${caText(newCa)}${hasBridge ? ', with a bridge certificate' : ''}`,
     ]),

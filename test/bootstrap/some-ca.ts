@@ -8,7 +8,7 @@ import { writePem } from '../../src/x509/pem.ts'
 const dayMs = 86_400_000
 
 /** A CA with a key of its own, and what it issues. */
-export function someAuthority(commonName: string, now: Date) {
+export function someCa(commonName: string, now: Date) {
   const key = generatePrivateKey(parseKeyType('ECDSA-P256'))
   const serial = (): string => `1${randomBytes(7).toString('hex')}`
   const certificate = issueRoot({ subject: { commonName }, ttlMs: 3650 * dayMs }, key, now, serial())

@@ -16,7 +16,7 @@ import { kubernetesShortMs, validityOf } from './validity.ts'
 // request, usages and validity from the signer. Nothing else of the request is in the certificate.
 
 /** A CA's certificate and its private key, which match, and the files that they were read from, for messages. */
-export interface Authority extends SigningPair {
+export interface CertificateAuthority extends SigningPair {
   readonly names: { readonly ca: string; readonly key: string }
 }
 
@@ -30,11 +30,11 @@ export interface SigningPair {
  * Returns the CA of a certificate file and a key file. Throws KCERT_CA_UNFIT when there is not exactly one certificate (as for
  * --cluster-signing-cert-file), when it is not a CA or may not sign certificates, and when the key does not match.
  */
-export function openAuthority(
+export function openCa(
   certificates: readonly Certificate[],
   key: KeyObject,
-  names: Authority['names'],
-): Authority {
+  names: CertificateAuthority['names'],
+): CertificateAuthority {
   const [certificate] = certificates
   if (certificate === undefined || certificates.length > 1)
     throw unfit(`${names.ca} contains ${certificates.length} certificates`, {
@@ -108,17 +108,17 @@ export interface Issued {
 
 /** Signs one request that `readRequest` returned. Throws KCERT_CA_UNFIT when the CA has expired. */
 export function signRequest(
-  authority: Authority,
+  signingCa: CertificateAuthority,
   request: CertificateRequest,
   profile: SigningProfile,
   now: Date,
   serialNumber: string,
 ): Issued {
-  const ca = authority.certificate
+  const ca = signingCa.certificate
   const usages = certificateUsages(profile.usages)
   if (usages === undefined) throw new Error('a profile with unknown usages')
   const validity = validityOf({ ...profile, shortMs: kubernetesShortMs }, now, {
-    ...authority.names,
+    ...signingCa.names,
     notAfter: ca.notAfter,
   })
   const subject = goName(textAttributes(request.subject))
@@ -141,7 +141,7 @@ export function signRequest(
       authorityInfoAccess: { ocsp: profile.ocspUrls, caIssuers: profile.issuerUrls },
       crlDistributionPoints: profile.crlUrls,
     },
-    authority.key,
+    signingCa.key,
   )
   return {
     // Read back, so that kcert issues nothing that it would not accept itself.

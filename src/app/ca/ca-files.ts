@@ -1,4 +1,4 @@
-import { type Authority, openAuthority } from '../../ca/authority.ts'
+import { type CertificateAuthority, openCa } from '../../ca/certificate-authority.ts'
 import { Ledger } from '../../ca/ledger.ts'
 import type { FlagsOf } from '../../cli/base-command.ts'
 import { flagFiles, type NamedFile } from '../../cli/command-files.ts'
@@ -15,7 +15,7 @@ import { readCertificates } from '../../x509/certificate.ts'
 // The files of a CA: certificate, key, and the issuance log.
 
 /** The flags for the files of a CA. */
-export const authorityFlags = {
+export const caFlags = {
   ca: valueFlag('FILE', 'certificate of the CA', { required: true }),
   'ca-key': valueFlag('FILE', 'private key of the CA', { required: true }),
   'ca-password-file': valueFlag(
@@ -30,18 +30,18 @@ export const authorityFlags = {
 }
 
 /** Their values. */
-export type AuthorityFiles = FlagsOf<typeof authorityFlags>
+export type CaFlags = FlagsOf<typeof caFlags>
 
-/** Returns the CA in the files of the flags. Throws as `openAuthority` does, and KCERT_KEY_ENCRYPTED if the password is missing. */
-export async function openAuthorityFiles(
-  files: Omit<AuthorityFiles, 'issuance-log'>,
+/** Returns the CA in the files of the flags. Throws as `openCa` does, and KCERT_KEY_ENCRYPTED if the password is missing. */
+export async function openCaFiles(
+  files: Omit<CaFlags, 'issuance-log'>,
   context: Context,
-): Promise<Authority> {
+): Promise<CertificateAuthority> {
   const { ca, 'ca-key': caKey, 'ca-password-file': passwordFile } = files
   await finishInterruptedPair(ca)
   const caBytes = await readInput(ca, context)
   const { keyObject } = await readKeyFile(caKey, passwordFile, context, '--ca-password-file')
-  return openAuthority(
+  return openCa(
     inFile(ca, () => readCertificates(caBytes)),
     keyObject,
     { ca, key: caKey },
@@ -49,7 +49,7 @@ export async function openAuthorityFiles(
 }
 
 /** Returns the files of the flags that a command reads. */
-export function authorityInputs(flags: Omit<AuthorityFiles, 'issuance-log'>): NamedFile[] {
+export function caInputs(flags: Omit<CaFlags, 'issuance-log'>): NamedFile[] {
   return flagFiles(flags, 'ca', 'ca-key', 'ca-password-file')
 }
 
@@ -59,10 +59,7 @@ export async function finishInterruptedPair(ca: string): Promise<void> {
 }
 
 /** Returns the path of a CA's issuance log: --issuance-log, else next to its certificate. Throws KCERT_USAGE without either. */
-export function ledgerOf({
-  ca,
-  'issuance-log': ledger,
-}: Pick<AuthorityFiles, 'ca' | 'issuance-log'>): string {
+export function ledgerOf({ ca, 'issuance-log': ledger }: Pick<CaFlags, 'ca' | 'issuance-log'>): string {
   if (ledger !== undefined) return ledger
   if (ca !== '-') return ledgerPath(ca)
   throw new KcertError('KCERT_USAGE', '--issuance-log is required with --ca -', {

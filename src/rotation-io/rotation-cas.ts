@@ -1,5 +1,5 @@
 import type { KeyObject } from 'node:crypto'
-import { isKeyOf, type SigningPair } from '../ca/authority.ts'
+import { isKeyOf, type SigningPair } from '../ca/certificate-authority.ts'
 import { drawSerialNumber } from '../ca/serial.ts'
 import { type Issuing, issueBridge, issueSuccessor, withCommonName } from '../ca/successor.ts'
 import { orUndefined } from '../errors/caught.ts'
@@ -20,21 +20,21 @@ import { readIndex } from './copies.ts'
 export type Generation = 'old' | 'new'
 
 /** A CA that the operator brings along instead of having it made. */
-export type GivenAuthorities = Readonly<Partial<Record<CaName, SigningPair>>>
+export type GivenPairs = Readonly<Partial<Record<CaName, SigningPair>>>
 
 /**
  * The CAs of a rotation with their keys. A key is held in this process's memory and written to files of control-plane nodes,
  * and nowhere else. The new CA is created once: later runs, or a run after a crash, find it where the first run wrote it.
  */
-export class Authorities {
+export class RotationCas {
   private readonly site: Site
   private readonly planes: ControlPlanes
-  private readonly given: GivenAuthorities
+  private readonly given: GivenPairs
   private readonly random: RandomOctets
   private readonly known = new Map<string, Promise<SigningPair>>()
   private madeBridge: Promise<Certificate> | undefined
 
-  constructor(site: Site, planes: ControlPlanes, random: RandomOctets, given: GivenAuthorities = {}) {
+  constructor(site: Site, planes: ControlPlanes, random: RandomOctets, given: GivenPairs = {}) {
     this.site = site
     this.planes = planes
     this.random = random
@@ -42,7 +42,7 @@ export class Authorities {
   }
 
   /** Returns a CA with its key. Throws KCERT_ROTATION_REFUSED when its key lies on no control-plane node. */
-  authority(ca: CaName, generation: Generation): Promise<SigningPair> {
+  pair(ca: CaName, generation: Generation): Promise<SigningPair> {
     const name = `${ca} ${generation}`
     const asked = this.known.get(name) ?? (generation === 'old' ? this.findOld(ca) : this.findOrMakeNew(ca))
     this.known.set(name, asked)
@@ -68,7 +68,7 @@ export class Authorities {
   /** Returns the certificate that a digest names, those too that a plan could only announce. */
   async certificate(digest: string): Promise<Certificate> {
     for (const ca of caNames) {
-      if (digest === plannedDigest(ca, 'new')) return (await this.authority(ca, 'new')).certificate
+      if (digest === plannedDigest(ca, 'new')) return (await this.pair(ca, 'new')).certificate
     }
     if (digest === plannedDigest('cluster', 'bridge')) return this.bridge()
     const known = this.site.certificates.get(digest) ?? (await this.lookup(digest))
@@ -94,8 +94,8 @@ export class Authorities {
       const certificates = [...certificatesIn(laidOut), ...certificatesIn(present)]
       // The first is the old CA while phase 1 has not said so: the new one comes behind it, and never alone before phase 12.
       const keys = [keyIn(laidOutKey), keyIn(presentKey)]
-      const authority = pairOf(certificatesIn(laidOut).slice(0, 1), keys) ?? pairOf(certificates, keys)
-      if (authority !== undefined && !(await this.isNew(ca, authority))) return authority
+      const pair = pairOf(certificatesIn(laidOut).slice(0, 1), keys) ?? pairOf(certificates, keys)
+      if (pair !== undefined && !(await this.isNew(ca, pair))) return pair
     }
     const kept = await this.findCopy(ca)
     if (kept !== undefined) return kept
@@ -116,8 +116,8 @@ export class Authorities {
       const [certificate, key] = own.map(pathOf)
       if (certificate === undefined || key === undefined) continue
       const [certificateFile, keyFile] = await this.read(node, [certificate, key])
-      const authority = pairOf(certificatesIn(certificateFile), [keyIn(keyFile)])
-      if (authority !== undefined) return authority
+      const pair = pairOf(certificatesIn(certificateFile), [keyIn(keyFile)])
+      if (pair !== undefined) return pair
     }
     return undefined
   }
@@ -138,13 +138,13 @@ export class Authorities {
     for (const { node, paths } of places) {
       const [certificate, key] = await this.read(node, [paths.newCertificate, paths.newKey])
       const found = keyIn(key)
-      const authority = pairOf(certificatesIn(certificate), [found])
-      if (authority !== undefined) return authority
+      const pair = pairOf(certificatesIn(certificate), [found])
+      if (pair !== undefined) return pair
       orphan ??= found
     }
     const given = this.given[ca]
     if (given !== undefined) return given
-    const { certificate: old } = await this.authority(ca, 'old')
+    const { certificate: old } = await this.pair(ca, 'old')
     // A run that was killed between the two has left a key without its certificate: that key is certified.
     const key = orphan ?? generatePrivateKey(keyTypeLike(old.publicKey))
     const rename = (commonName: string): string => nextName(`CN=${commonName}`, ca).slice('CN='.length)
@@ -153,13 +153,13 @@ export class Authorities {
   }
 
   private async findOrMakeBridge(): Promise<Certificate> {
-    const newCa = (await this.authority('cluster', 'new')).certificate
+    const newCa = (await this.pair('cluster', 'new')).certificate
     for (const { node, paths } of await this.places('cluster')) {
       const [file] = await this.read(node, [paths.bridge])
       const [bridge] = certificatesIn(file)
       if (bridge?.publicKey.sha256 === newCa.publicKey.sha256) return bridge
     }
-    return issueBridge(newCa, await this.authority('cluster', 'old'), this.issuing())
+    return issueBridge(newCa, await this.pair('cluster', 'old'), this.issuing())
   }
 
   private async lookup(digest: string): Promise<Certificate | undefined> {
@@ -192,11 +192,11 @@ export class Authorities {
 
 /** Returns the certificates of these digests in PEM. */
 export async function bundleOf(
-  authorities: Pick<Authorities, 'certificate'>,
+  cas: Pick<RotationCas, 'certificate'>,
   digests: readonly string[],
 ): Promise<string> {
   const certificates = []
-  for (const digest of digests) certificates.push(await authorities.certificate(digest))
+  for (const digest of digests) certificates.push(await cas.certificate(digest))
   return writeCertificates(certificates)
 }
 
