@@ -21,7 +21,7 @@ export function manPages(
   const visible = Object.values(commands).filter((command) => !command.hidden)
   const head = (name: string): string => {
     const day = date.toLocaleDateString('en-US', { dateStyle: 'long', timeZone: 'UTC' })
-    // Without the second line, groff prints "BSD" at the top of each page.
+    // The second line keeps "BSD" out of the first line of the page.
     return lines(
       `.Dd ${day}`,
       '.ds doc-volume-operating-system kcert',
@@ -135,7 +135,7 @@ function commandPage(command: Command.Cached, all: readonly Command.Cached[]): s
     `.Nd ${escaped(clause(summary))}`,
     '.Sh SYNOPSIS',
     `.Nm kcert ${escaped(spoken(command.id))}`,
-    ...args.map(({ name, required }) => `${required ? '.Ar' : '.Op Ar'} ${escaped(name.toUpperCase())}`),
+    ...synopsisArguments(command),
     ...(flags.length === 0 ? [] : ['.Op Ar flags']),
     '.Sh DESCRIPTION',
     // NAME has the summary already. Without the first .Pp, which mdoc(7) does not allow after .Sh.
@@ -168,6 +168,18 @@ function commandPage(command: Command.Cached, all: readonly Command.Cached[]): s
   )
 }
 
+/** Arguments that a command takes any number of are in its usage, for example `renew [NAME...]`, or it is not strict. */
+function synopsisArguments({ args, usage, strict }: Command.Cached): string[] {
+  const repeated = [...String(usage ?? '').matchAll(/\[([A-Z]+)\.\.\.\]/g)].map(
+    ([, name]) => `.Op Ar ${name} ...`,
+  )
+  const named = Object.values(args).map(
+    ({ name, required }) =>
+      `${required ? '.Ar' : '.Op Ar'} ${escaped(name.toUpperCase())}${strict ? '' : ' ...'}`,
+  )
+  return [...named, ...repeated]
+}
+
 function descriptionLines(description: string): string[] {
   return descriptionBlocks(description).flatMap((block) => {
     if (block.kind === 'text') return ['.Pp', ...prose(block.text)]
@@ -177,12 +189,15 @@ function descriptionLines(description: string): string[] {
 }
 
 function flagItem(flag: Command.Cached['flags'][string]): string {
-  const value =
-    flag.type === 'option'
-      ? ` Ar ${escaped((flag.helpValue as string | undefined) ?? flag.options?.join('|') ?? flag.name.toUpperCase())}`
-      : ''
   const short = flag.char === undefined ? '' : `Fl ${flag.char} , `
-  return `.It ${short}Fl \\-${escaped(flag.name)}${value}`
+  return `.It ${short}Fl \\-${escaped(flag.name)}${flag.type === 'option' ? ` Ar ${escaped(valueName(flag))}` : ''}`
+}
+
+function valueName(flag: Command.Cached['flags'][string] & { type: 'option' }): string {
+  const values = flag.options?.join('|') ?? ''
+  if (typeof flag.helpValue === 'string') return flag.helpValue
+  // Longer ones do not fit on the line of the flag; the text below it has them.
+  return values !== '' && values.length <= 40 ? values : flag.name.toUpperCase()
 }
 
 function definitions(rows: readonly (readonly [item: string, text: string])[]): string[] {
@@ -199,9 +214,15 @@ function prose(text: string): string[] {
     .replaceAll(/\s+/g, ' ')
     .trim()
     .split(/(?<=[.!?][)"']*) /)
-    .flatMap((one) => one.match(/.{1,64}(?= |$)|\S+/g) ?? [])
-    .map((line) => textLine(line.trim()))
+    .flatMap((one) => one.match(/.{1,56}(?= |$)|\S+/g) ?? [])
+    .map((line) =>
+      textLine(line.trim().replaceAll(unbrokenWord, `${unbroken}$&`)).replaceAll(unbroken, '\\%'),
+    )
 }
+
+// Flags, file names and names of Kubernetes are not hyphenated, so that they can be copied and searched.
+const unbroken = '\u0001'
+const unbrokenWord = /(?<![^ ("])[^ ("]*(?:-|[./=]\w|[a-z][A-Z])[^ ]*/g
 
 /** Text in which nothing is a request or an escape. Hyphens stay ASCII, so that commands can be copied from the page. */
 function textLine(text: string): string {

@@ -204,14 +204,18 @@ export async function tryLintian(files: string): Promise<string> {
   return `lintian: ${debs.length} .deb files, no error and no warning`
 }
 
-/** mandoc finds no error and no warning in the man pages. */
+/** mandoc and groff find no error and no warning in the man pages. */
 export async function tryManPages(files: string, folder: string): Promise<string> {
   await must('tar', ['-xf', fileIn(files, 'kcert-*-linux-amd64.tar.gz'), '-C', folder, '--wildcards', '*.1'])
   const pages = globSync('*/share/man/man1/kcert*.1', { cwd: folder })
   const { stdout } = await run('mandoc', ['-T', 'lint', '-W', 'warning', ...pages], folder)
   const found = stdout.split('\n').filter((line) => / (?:WARNING|ERROR|UNSUPP): /.test(line))
   if (found.length > 0) throw new Error(`mandoc: ${found.join('\n')}`)
-  return `mandoc: ${pages.length} man pages, no error and no warning`
+  for (const page of pages) {
+    const { stderr } = await run('man', ['--warnings', '-l', page], folder)
+    if (stderr !== '') throw new Error(`man ${page}: ${stderr}`)
+  }
+  return `mandoc and man: ${pages.length} man pages, no error and no warning`
 }
 
 /** RELEASING.md's commands sign SHA256SUMS with a key, verify the signature, and refuse it for a changed file. */

@@ -24,7 +24,7 @@ test('has a page for each command and each topic', () => {
 test('does not repeat the summary as the description, and starts no section with a paragraph macro', () => {
   const page = sections('kcert-rotate-ca.1')
   expect(page.get('NAME')).toContain("rotate a cluster's CAs in the twelve steps")
-  expect(page.get('DESCRIPTION')).toMatch(/^Without \\-\\-phase/)
+  expect(page.get('DESCRIPTION')).toMatch(/^Without \\%\\-\\-phase/)
   for (const text of pages.values()) expect(text).not.toMatch(/^\.Sh .*\n\.Pp$/m)
 })
 
@@ -42,4 +42,10 @@ test('lists --no-color after the flags of the command, and says once that a flag
 
 test('kcert(1) has examples', () => {
   expect(sections('kcert.1').get('EXAMPLES')).toContain('sudo kcert renew \\-\\-all')
+})
+
+test('names arguments that a command takes any number of', () => {
+  expect(sections('kcert-renew.1').get('SYNOPSIS')).toContain('.Op Ar NAME ...')
+  expect(sections('kcert-kubelet-forecast.1').get('SYNOPSIS')).toContain('.Op Ar TARGET ...')
+  expect(sections('kcert-verify.1').get('SYNOPSIS')).toContain('.Ar LEAF\n')
 })
