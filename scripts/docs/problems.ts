@@ -10,7 +10,7 @@ export function problemPage(): string {
   return [
     '# Problems that kcert inspect finds',
     generatedNote('src/inspection/problems.ts'),
-    '`kcert inspect` exits 3 when one of its problems is a warning or worse. The severity here is the usual one. Where a thing stands may raise or lower it, as the sentence beside it says; the report has the one that counted.',
+    '`kcert inspect` exits 3 when one of its problems is a warning or worse. The table has the default severity. Some problems have another severity in some places, as their row says. The report has the severity that applies.',
     table(['code', 'severity', 'meaning'], rows),
   ]
     .join('\n\n')

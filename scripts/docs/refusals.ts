@@ -5,9 +5,9 @@ import { generatedNote, table } from './page.ts'
 export function refusalPage(): string {
   const rows = Object.entries(refusalCodes).map(([code, summary]) => [`\`${code}\``, summary])
   return [
-    '# Why kcert verify says no',
+    '# Why kcert verify rejects a chain',
     generatedNote('src/x509/refusal.ts'),
-    'When no chain holds there may be several reasons; the one is told that most likely is the trouble, with the certificate at fault.',
+    'When no chain verifies, there can be several reasons. kcert verify reports the most likely one and the certificate that causes it.',
     table(['code', 'meaning'], rows),
   ]
     .join('\n\n')

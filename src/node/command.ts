@@ -5,8 +5,8 @@ import { explainSudo } from './sudo.ts'
 import { type Become, shellVector, type Transport, type TransportEnd } from './transport.ts'
 
 /**
- * Returns a transport by a command that runs on the node what follows it: `docker exec -i cp1`, `nsenter -t 1 -m --`,
- * `kubectl debug node/cp1 -qi --image=busybox -- chroot /host`. It must pass its input on, and must not make a terminal.
+ * Returns a transport that uses a command which runs its arguments on the node: `docker exec -i cp1`, `nsenter -t 1 -m --`,
+ * `kubectl debug node/cp1 -qi --image=busybox -- chroot /host`. It must pass its input on, and must not allocate a terminal.
  */
 export function commandTransport(argv: readonly string[], become?: Become): Transport {
   const title = commandLine`${argumentVector(argv)}`
@@ -20,9 +20,8 @@ export function commandTransport(argv: readonly string[], become?: Become): Tran
 
 function explainProgram(program: string, { cause }: TransportEnd): KcertError | undefined {
   if (systemCode(cause) !== 'ENOENT') return undefined
-  return new KcertError('KCERT_USAGE', `there is no program "${program}"`, {
-    why: 'the command that reaches the node begins with it',
-    next: 'install it, or correct the command in the inventory',
+  return new KcertError('KCERT_USAGE', `"${program}" is not installed`, {
+    why: 'it is the first word of the command that reaches the node: install it, or correct the command in the inventory',
     cause,
   })
 }

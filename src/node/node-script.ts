@@ -335,11 +335,11 @@ kc_settings() {
   [ -r "$1/environ" ] && [ -r "$1/cmdline" ] || echo unread
   tr '\\0' '\\n' <"$1/environ" | grep -a '^KUBE_FEATURE_ClientsAllowCARotation='
   while IFS= read -r w; do
-    case $take in gates) echo "--feature-gates=$w" ;; config) c=$w ;; esac
+    case $take in features) echo "--feature-gates=$w" ;; config) c=$w ;; esac
     take=
     case $w in
       --feature-gates=* | -feature-gates=*) echo "$w" ;;
-      --feature-gates | -feature-gates) take=gates ;;
+      --feature-gates | -feature-gates) take=features ;;
       --config=* | -config=*) c=\${w#*=} ;;
       --config | -config) take=config ;;
     esac

@@ -18,10 +18,10 @@ export interface Answer {
 /** Records that a block of base64 follows, up to a line that is a dot. */
 const withBlock = new Set(['data', 'argv', 'stdout', 'stderr', 'fail', 'settings', 'build'])
 
-/** Returns a word that every POSIX shell takes for exactly this text, on one line. Throws for a zero octet, which none can hold. */
+/** Returns text quoted for every POSIX shell, on one line. Throws for a NUL byte, which no argument can contain. */
 export function shellWord(text: string): string {
   if (text.includes('\0')) {
-    throw new KcertError('KCERT_USAGE', `a path or argument has a zero octet in it: ${JSON.stringify(text)}`)
+    throw new KcertError('KCERT_USAGE', `a path or argument contains a NUL byte: ${JSON.stringify(text)}`)
   }
   // The script has a line end in $nl, since a request is one line.
   return `'${text.replaceAll("'", `'\\''`).replaceAll('\n', `'"$nl"'`)}'`
@@ -66,7 +66,7 @@ export class AnswerReader {
     const answers: { id: string; lines: readonly string[]; status: number }[] = []
     this.bytes += octets.length
     if (this.bytes > mostAnswerBytes)
-      throw new BrokenAnswer(`it printed more than ${mostAnswerBytes >> 20} MiB for one answer`)
+      throw new BrokenAnswer(`it printed more than ${mostAnswerBytes >> 20} MiB in one response`)
     // What has come before is copied once, when its line ends: a line that comes in many pieces costs no more than one that does not.
     this.rest.push(octets)
     const lineEnd = octets.lastIndexOf(10)

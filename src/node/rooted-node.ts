@@ -131,8 +131,8 @@ export function rootedNode(node: NodeAccess, root: string): NodeAccess {
   }
 
   const nothingRuns = (): never => {
-    throw new KcertError('KCERT_USAGE', `no processes run in the folder ${root}`, {
-      why: 'it is a copy of a node, or the disk of a machine that is off',
+    throw new KcertError('KCERT_USAGE', `the folder ${root} has no processes`, {
+      why: 'it is a copy of a node or the mounted disk of a machine',
     })
   }
   return {

@@ -49,7 +49,8 @@ export class SessionPool {
 
   private async take(call: NodeCall): Promise<Session> {
     for (;;) {
-      if (this.isClosed) throw new KcertError('KCERT_NODE_UNREACHABLE', `node "${this.node}" has been closed`)
+      if (this.isClosed)
+        throw new KcertError('KCERT_NODE_UNREACHABLE', `the connection to node "${this.node}" is closed`)
       const idle = this.idle.pop()
       if (idle?.isOpen) return idle
       if (idle !== undefined) this.forget(idle)

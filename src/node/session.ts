@@ -74,10 +74,9 @@ export class Session {
     const missing = lines.join(' ').split(' ').slice(1)
     if (missing.length === 0) return session
     await session.close()
-    const what = `node "${node}" lacks what kcert uses there: ${missing.join(', ')}`
+    const what = `node "${node}" lacks programs that kcert needs: ${missing.join(', ')}`
     throw new KcertError('KCERT_NODE_UNFIT', what, {
-      why: 'kcert works on nodes with a POSIX shell and the tools of coreutils or busybox',
-      next: 'install coreutils on the node, or reach it by a command whose shell sees the host (nsenter, chroot /host)',
+      why: 'kcert needs a POSIX shell and the tools of coreutils or busybox: install coreutils, or use a command whose shell sees the host (nsenter, chroot /host)',
     })
   }
 
@@ -116,10 +115,10 @@ export class Session {
   }
 
   private unreadable({ message }: BrokenAnswer): KcertError {
-    const what = `node "${this.node}" sent an answer that cannot be read`
+    const what = `node "${this.node}" sent an unreadable response`
     return new KcertError('KCERT_NODE_UNREACHABLE', what, {
-      why: `${message}; something else writes to the same output`,
-      next: commandLine`look at what the login of that node starts in the background: ${embed(this.transport.title)}`,
+      why: `${message}: another program, perhaps started by the login shell, writes to the same output`,
+      next: commandLine`${embed(this.transport.title)}`,
     })
   }
 
@@ -134,7 +133,7 @@ export class Session {
 
   /** Tells the shell to end; some transports do not pass on the end of the input, so it is said in words too. */
   private abandon(): void {
-    this.end(new KcertError('KCERT_NODE_UNREACHABLE', `the session to node "${this.node}" was ended`))
+    this.end(new KcertError('KCERT_NODE_UNREACHABLE', `the session to node "${this.node}" was closed`))
     if (this.child.stdin.writable) this.child.stdin.end('bye\n')
   }
 
@@ -198,20 +197,20 @@ export class Session {
     })
     if (told !== undefined) return told
     const words =
-      stderr === '' ? (cause?.message ?? `it ended with status ${status ?? 'none'}`) : lastLines(stderr)
-    return new KcertError('KCERT_NODE_UNREACHABLE', `the connection to node "${this.node}" has ended`, {
+      stderr === '' ? (cause?.message ?? `its exit status was ${status ?? 'none'}`) : lastLines(stderr)
+    return new KcertError('KCERT_NODE_UNREACHABLE', `lost the connection to node "${this.node}"`, {
       why: words,
-      next: commandLine`try it by hand: ${embed(this.transport.title)}`,
+      next: commandLine`${embed(this.transport.title)}`,
       ...(cause && { cause }),
     })
   }
 
   private timedOut(timeoutMs: number): KcertError {
     const stderr = this.stderr.trim()
-    const what = `node "${this.node}" did not answer within ${timeoutMs / 1000} s`
+    const what = `node "${this.node}" did not respond within ${timeoutMs / 1000} s`
     return new KcertError('KCERT_NODE_UNREACHABLE', what, {
-      why: stderr === '' ? 'what was asked of it was ended' : lastLines(stderr),
-      next: commandLine`look at it by hand: ${embed(this.transport.title)}`,
+      why: stderr === '' ? 'kcert canceled the request' : lastLines(stderr),
+      next: commandLine`${embed(this.transport.title)}`,
     })
   }
 }

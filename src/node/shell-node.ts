@@ -113,8 +113,8 @@ class ShellNode implements NodeAccess {
   async writeFile(path: string, content: Uint8Array | string, options: WriteOptions): Promise<Written> {
     const octets = Buffer.from(content as Uint8Array)
     if (octets.length > largestWrite) {
-      throw new KcertError('KCERT_FILE_TOO_LARGE', `${path} would get ${octets.length} octets`, {
-        why: `kcert writes up to ${largestWrite / 1024 / 1024} MiB into a file of a node`,
+      throw new KcertError('KCERT_FILE_TOO_LARGE', `${octets.length} bytes are too many for ${path}`, {
+        why: `kcert writes at most ${largestWrite / 1024 / 1024} MiB to a file on a node`,
       })
     }
     return this.write(path, hash('sha256', octets), options, octets, '')
@@ -251,7 +251,7 @@ class ShellNode implements NodeAccess {
     if (answer.status === 0) return answer
     throw last?.name === 'fail'
       ? writeFailure(this.name, path, last.rest, last.block?.toString().trim() ?? '')
-      : writeFailure(this.name, path, 'unknown', `the shell ended with status ${answer.status}`)
+      : writeFailure(this.name, path, 'unknown', `the shell exited with status ${answer.status}`)
   }
 
   private async systemctl(args: readonly string[], call: NodeCall): Promise<string> {
@@ -262,8 +262,8 @@ class ShellNode implements NodeAccess {
 
   private failed(what: CommandLine, stderr: string): KcertError {
     return new KcertError('KCERT_NODE_COMMAND_FAILED', `${what} failed on node "${this.name}"`, {
-      why: stderr === '' ? 'it said nothing' : lastLines(stderr),
-      next: commandLine`on the node: ${embed(what)}`,
+      why: stderr === '' ? 'the command printed no error' : lastLines(stderr),
+      next: commandLine`${embed(what)}`,
     })
   }
 }
@@ -305,7 +305,7 @@ function wanted(expected: Expected): string {
 function checkedPath(path: string): string {
   if (!path.startsWith('/')) {
     throw new KcertError('KCERT_USAGE', `${JSON.stringify(path)} is not an absolute path`, {
-      why: 'a shell on a node stands in no folder of its own',
+      why: 'a path on a node has no folder to be relative to',
     })
   }
   return path.length > 1 ? path.replace(/\/+$/, '') || '/' : path

@@ -120,25 +120,25 @@ const failures: readonly SshFailure[] = [
   {
     words: /REMOTE HOST IDENTIFICATION HAS CHANGED|host key .*has changed|Host key for .* has changed/i,
     tell: (host, title) =>
-      new KcertError('KCERT_NODE_UNTRUSTED', `the host key of ${host} is not the one that is known`, {
-        why: 'the machine was installed anew, or something answers in its place; nothing was sent to it',
-        next: commandLine`compare the key with the machine's own (ssh-keygen -lf /etc/ssh/ssh_host_ed25519_key.pub), then: ssh-keygen -R ${host} && ${embed(title)}`,
+      new KcertError('KCERT_NODE_UNTRUSTED', `the host key of ${host} changed`, {
+        why: 'the machine was reinstalled, or another one answers at its address; kcert sent nothing. Compare the fingerprint with the one that "ssh-keygen -lf /etc/ssh/ssh_host_ed25519_key.pub" prints on that machine before you accept the new key',
+        next: commandLine`ssh-keygen -R ${host} && ${embed(title)}`,
       }),
   },
   {
     words: /Host key verification failed/,
     tell: (host, title) =>
       new KcertError('KCERT_NODE_UNTRUSTED', `the host key of ${host} is not known`, {
-        why: 'it is in no known_hosts file, and kcert accepts none unseen',
-        next: commandLine`connect once by hand and compare the key: ${embed(title)}`,
+        why: 'no known_hosts file contains it: connect once, and compare the fingerprint before you accept it',
+        next: commandLine`${embed(title)}`,
       }),
   },
   {
     words: /Permission denied \(|Too many authentication failures|no mutual signature/,
     tell: (host, title) =>
-      new KcertError('KCERT_NODE_REFUSED', `${host} refuses the login`, {
-        why: 'none of the keys that ssh offers is accepted, and kcert types no password',
-        next: commandLine`see which keys are offered: ${embed(title)} -v true`,
+      new KcertError('KCERT_NODE_REFUSED', `${host} rejects the SSH login`, {
+        why: 'it accepts none of the keys that ssh offers, and kcert does not use passwords',
+        next: commandLine`${embed(title)} -v true`,
       }),
   },
 ]
@@ -149,9 +149,8 @@ function explainSsh(
   { stderr, cause, status }: TransportEnd,
 ): KcertError | undefined {
   if (systemCode(cause) === 'ENOENT') {
-    return new KcertError('KCERT_USAGE', 'there is no program "ssh"', {
-      why: 'nodes with `ssh` are reached by the OpenSSH client',
-      next: 'install it (apt-get install openssh-client, dnf install openssh-clients)',
+    return new KcertError('KCERT_USAGE', '"ssh" is not installed', {
+      why: 'kcert connects to nodes with the OpenSSH client (package openssh-client or openssh-clients)',
       cause,
     })
   }
@@ -159,8 +158,8 @@ function explainSsh(
   if (told !== undefined) return told.tell(host, title)
   // 255 is ssh's own failure: no such name, refused, no route, no answer.
   if (status !== 255 || stderr === '') return undefined
-  return new KcertError('KCERT_NODE_UNREACHABLE', `${host} cannot be reached by ssh`, {
+  return new KcertError('KCERT_NODE_UNREACHABLE', `cannot connect to ${host} by SSH`, {
     why: lastLines(stderr),
-    next: commandLine`try it by hand: ${embed(title)} true`,
+    next: commandLine`${embed(title)} true`,
   })
 }

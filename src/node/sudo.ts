@@ -10,13 +10,11 @@ export function explainSudo(title: CommandLine, { stderr }: TransportEnd): Kcert
   const refusal = refusals.exec(stderr)?.[0] ?? /^.* is not in the sudoers file.*$/m.exec(stderr)?.[0]
   if (refusal === undefined) {
     if (!/\bsudo: (?:command )?not found|"?sudo"?: executable file not found/.test(stderr)) return undefined
-    return new KcertError('KCERT_NODE_UNFIT', `there is no sudo at the end of: ${title}`, {
-      why: 'the inventory says become: sudo',
-      next: 'install sudo on the node, or log in as root and leave become out',
+    return new KcertError('KCERT_NODE_UNFIT', `sudo is not installed on the node that "${title}" reaches`, {
+      why: 'the inventory has "become: sudo" for this node: install sudo there, or log in as root and remove "become"',
     })
   }
-  return new KcertError('KCERT_NODE_REFUSED', `sudo refuses to make kcert root at the end of: ${title}`, {
-    why: `${refusal}; kcert asks it with -n, since nobody could type a password there`,
-    next: 'give that user "ALL=(root) NOPASSWD: /bin/sh" in /etc/sudoers.d, or log in as root and leave become out',
+  return new KcertError('KCERT_NODE_REFUSED', `sudo rejects kcert on the node that "${title}" reaches`, {
+    why: `${refusal}. kcert runs sudo -n, which cannot ask for a password: give that user "ALL=(root) NOPASSWD: /bin/sh" in /etc/sudoers.d, or log in as root and remove "become" from the inventory`,
   })
 }

@@ -61,5 +61,5 @@ export function openTunnel(transport: Transport, host: string, port: number): Du
 /** A name or an address: it stands between quotes of a shell. */
 function checked(host: string): string {
   if (/^[\w.:][\w.:-]*$/.test(host)) return host
-  throw new TypeError(`${JSON.stringify(host)} is no name or address`)
+  throw new TypeError(`${JSON.stringify(host)} is not a host name or address`)
 }

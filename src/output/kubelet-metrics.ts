@@ -22,20 +22,20 @@ export function renderManagerMetrics(metrics: ManagerMetrics): string {
   const rows: readonly (readonly [name: string, help: string, value: number | undefined])[] = [
     [
       'not_after_timestamp_seconds',
-      'When the certificate in use expires; no sample while there is none.',
+      'When the current certificate expires. No sample without a certificate.',
       notAfterSeconds,
     ],
     [
       'next_renewal_timestamp_seconds',
-      'When the next certificate is asked for; no sample while one is being asked for.',
+      'When the next certificate will be requested. No sample while a request is pending.',
       nextRenewalSeconds,
     ],
     [
       'server_healthy',
-      'Whether the last answer of the API server was one of an API server.',
+      'Whether the last response of the API server was valid (1) or not (0).',
       Number(isServerHealthy),
     ],
-    ['renewals_total', 'Certificates that were got.', metrics.renewals],
+    ['renewals_total', 'Certificates issued since the start.', metrics.renewals],
     ['renew_errors_total', 'Tries to get one that failed.', metrics.renewFailures],
     ['hook_errors_total', 'Commands and signals after a renewal that failed.', metrics.hookFailures],
   ]

@@ -68,14 +68,14 @@ function trustCell({ verdicts, isVerified }: EndpointReport): string {
     const answer = trusted === undefined ? '?' : trusted ? 'yes' : 'no'
     return `${answer} (${by === '--kubelet-certificate-authority' ? 'kubelet CA' : by})`
   })
-  return [...cells, ...(isVerified || cells.length === 0 ? [] : ['nobody asks'])].join(', ')
+  return [...cells, ...(isVerified || cells.length === 0 ? [] : ['not checked'])].join(', ')
 }
 
 const clientWords: Readonly<Record<ClientVerdict['verdict'], string>> = {
   accepted: 'accepted',
   refused: 'REFUSED',
   ignored: 'ignored',
-  'let-in': 'let in',
+  'let-in': 'connected',
   'not-asked': 'not asked for',
   'not-tried': 'asked for',
   unknown: 'no answer',
@@ -89,9 +89,9 @@ function clientCell(client: ClientVerdict | undefined): string {
 }
 
 const givenWords = {
-  served: 'what it was given',
-  'renewed-not-served': 'THE OLD ONE',
-  other: 'ANOTHER ONE',
+  served: 'current',
+  'renewed-not-served': 'OLD',
+  other: 'OTHER',
   unknown: '',
 } as const
 
@@ -114,17 +114,20 @@ function detailLines(endpoint: EndpointReport, view: View): string[] {
     ['time', `${connected}handshake ${handshakeMs} ms`],
     ...chain.map(
       ({ subject, issuer, notAfter }, index): Field => [
-        index === 0 ? 'leaf' : `sent along ${index}`,
+        index === 0 ? 'leaf' : `intermediate ${index}`,
         `${subject.text || '(empty subject)'}, until ${minuteOf(notAfter)} UTC, by ${issuer.text}`,
       ],
     ),
     ['fingerprint', leaf && `sha256:${leaf.fingerprintSha256}`],
     ['valid for', leaf && [...leaf.dnsNames, ...leaf.ipAddresses].join(', ')],
-    ['reached as', names.map(({ name, matches }) => (matches ? name : `${name} (not in it)`)).join(', ')],
+    [
+      'reached as',
+      names.map(({ name, matches }) => (matches ? name : `${name} (not in the SANs)`)).join(', '),
+    ],
     ...verdicts.map(
       ({ by, source, trusted, reason }): Field => [
         `by ${by}`,
-        `${trusted === undefined ? 'not known' : trusted ? 'trusted' : 'not trusted'}${reason === undefined ? '' : `: ${reason}`} (${source})`,
+        `${trusted === undefined ? 'unknown' : trusted ? 'trusted' : 'not trusted'}${reason === undefined ? '' : `: ${reason}`} (${source})`,
       ],
     ),
     ['client CAs', clientAuthorities?.join('; ') || (clientAuthorities && 'any')],
@@ -134,10 +137,10 @@ function detailLines(endpoint: EndpointReport, view: View): string[] {
 }
 
 const givenTexts: Readonly<Record<keyof typeof givenWords, string>> = {
-  served: 'it is what is served',
-  'renewed-not-served': 'newer than what is served',
-  other: 'another is served',
-  unknown: 'newer than what is served',
+  served: 'same as the served certificate',
+  'renewed-not-served': 'newer than the served certificate',
+  other: 'the server serves another certificate',
+  unknown: 'newer than the served certificate',
 }
 
 function problemSections({ name, problems, verdicts }: EndpointReport, view: View): string[][] {
@@ -166,8 +169,8 @@ function summaryText({ endpoints, summary }: ProbeReport): string {
   const { ok, no, unreachable } = summary
   const counts = [
     [ok, 'ok'],
-    [no, 'with something wrong'],
-    [unreachable, 'not reached'],
+    [no, 'with problems'],
+    [unreachable, 'unreachable'],
   ] as const
   const said = counts.filter(([count]) => count > 0).map(([count, what]) => `${count} ${what}`)
   return `${endpoints.length} ${endpoints.length === 1 ? 'endpoint' : 'endpoints'}: ${said.join(', ') || 'nothing to probe'}`

@@ -9,8 +9,8 @@ const outcomes: Readonly<Record<SignedRequest['outcome'], Said>> = {
   signed: ['signed', 'ok'],
   'would-sign': ['would sign', 'ok'],
   'marked-failed': ['marked Failed', 'critical'],
-  already: ['done before', 'ok'],
-  'left-alone': ['left alone', 'warning'],
+  already: ['already issued', 'ok'],
+  'left-alone': ['skipped', 'warning'],
   'breaks-rules': ['BREAKS RULES', 'critical'],
   refused: ['REFUSED', 'critical'],
   changed: ['CHANGED', 'critical'],
@@ -27,7 +27,7 @@ export function renderSignedRequests(
   const unsigned = requests.filter(({ outcome }) => outcome !== 'signed' && outcome !== 'would-sign')
   return joinSections([
     requests.length === 0
-      ? ['no approved request is waiting']
+      ? ['no approved request is pending']
       : table(view, requests, [
           { title: 'NAME', cell: ({ name }) => name },
           saidColumn('OUTCOME', view.paint, ({ outcome }) => outcomes[outcome]),
@@ -41,7 +41,7 @@ export function renderSignedRequests(
     ]),
     [
       `signer ${printable(ca.subject)}${dryRun ? ' (dry run: nothing was signed)' : ''}`,
-      ...(files.ledger === undefined ? [] : [`ledger ${printable(files.ledger)}`]),
+      ...(files.ledger === undefined ? [] : [`issuance log ${printable(files.ledger)}`]),
       ...(files.certificates === undefined ? [] : [`certificates ${printable(files.certificates)}`]),
     ],
   ])

@@ -41,7 +41,7 @@ export function pointDefect(name: CurveName, bytes: Buffer, start: number, stop:
   const { size, p, b } = curves[name]
   if (bytes[start] !== 4) return 'not an uncompressed point'
   if (stop - start !== 1 + 2 * size)
-    return `a point of ${stop - start} octets, where ${name} has ${1 + 2 * size}`
+    return `a point of ${stop - start} bytes, where ${name} has ${1 + 2 * size}`
   // Both coordinates from one text: the texts take longer than the arithmetic.
   const both = BigInt(`0x${bytes.toString('hex', start + 1, stop)}`)
   const bits = 8 * size

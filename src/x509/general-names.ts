@@ -75,7 +75,7 @@ function checkAltName(reader: DerReader): number {
   else if (tag === tagEmail) checkIa5(reader, 'rfc822Name')
   else if (tag === tagUri) checkUri(reader)
   else if (tag === tagIp && length !== 4 && length !== 16)
-    reader.fail('iPAddress', `address of ${length} octets`, reader.start)
+    reader.fail('iPAddress', `address of ${length} bytes`, reader.start)
   return tag
 }
 
@@ -88,7 +88,7 @@ function checkUri(reader: DerReader): void {
 
 function checkIa5(reader: DerReader, field: string): void {
   const { bytes, start, stop } = reader
-  if (!isIa5(bytes, start, stop)) reader.fail(field, 'octets that are no IA5String', start)
+  if (!isIa5(bytes, start, stop)) reader.fail(field, 'bytes that are not an IA5String', start)
 }
 
 function textOfLast({ bytes, start, stop }: DerReader): string {
@@ -214,7 +214,7 @@ function readIpRange(reader: DerReader): IpRange {
   const content = reader.lastContent
   const half = content.length / 2
   if (half !== 4 && half !== 16)
-    reader.fail('iPAddress', `constraint of ${content.length} octets`, reader.start)
+    reader.fail('iPAddress', `constraint of ${content.length} bytes`, reader.start)
   const address = content.subarray(0, half)
   const mask = content.subarray(half)
   const prefix = prefixLength(mask)

@@ -119,7 +119,7 @@ function serialNumberOctets(hex: string): Uint8Array {
   // The first bit is the sign: 20 octets with it set would be written as 21.
   const isValid = /^[0-9a-fA-F]+$/.test(hex) && /[1-9a-fA-F]/.test(hex) && integer(octets).length <= 22
   if (!isValid)
-    refuse(`serial number ${quoted(hex)}`, 'not a positive hexadecimal number of at most 20 octets')
+    refuse(`serial number ${quoted(hex)}`, 'not a positive hexadecimal number of at most 20 bytes')
   return octets
 }
 

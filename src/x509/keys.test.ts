@@ -136,7 +136,7 @@ describe('encrypted private keys', () => {
     [
       "a key length that is not the cipher's",
       pbes2('PBKDF2', sequence(salt, integer(1), integer(16))),
-      'a key of 16 octets',
+      'a key of 16 bytes',
     ],
   ])('%s is not supported, and is named', (_, file, name) => {
     const error = thrownBy(() => readPrivateKey(file, passphrase))
@@ -153,7 +153,7 @@ describe('encrypted private keys', () => {
       pbes2('scrypt', sequence(salt, integer(3), integer(8), integer(1))),
     ],
     [
-      'an initialization vector of 8 octets',
+      'an initialization vector of 8 bytes',
       pbes2(
         'PBKDF2',
         sequence(salt, integer(1)),
@@ -287,7 +287,7 @@ describe('keys that are not what they seem', () => {
     [
       'a secret longer than its curve',
       sequence(integer(1), octetString(Buffer.alloc(33, 1)), explicit(0, oid(oidOf('P-256')))),
-      'privateKey at offset 7: 33 octets, where P-256 has 32',
+      'privateKey at offset 7: 33 bytes, where P-256 has 32',
     ],
     ['nothing', new Uint8Array(0), 'missing'],
     ['trailing data', Buffer.concat([der(keys.p256, 'sec1'), Uint8Array.of(0)]), 'after the key'],

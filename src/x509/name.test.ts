@@ -61,21 +61,26 @@ describe('string types', () => {
   })
 
   test.each([
-    ['PrintableString with an underscore', tags.printableString, '5f', 'octets that are no PrintableString'],
-    ['UTF8String that is none', tags.utf8String, 'c328', 'octets that are no UTF8String'],
-    ['UTF8String with a surrogate', tags.utf8String, 'eda080', 'octets that are no UTF8String'],
-    ['BMPString of odd length', tags.bmpString, '00e400', 'octets that are no BMPString'],
-    ['BMPString with a surrogate', tags.bmpString, 'd83dde00', 'octets that are no BMPString'],
-    ['BMPString with a noncharacter', tags.bmpString, 'fdd0', 'octets that are no BMPString'],
-    ['IA5String above 7 bits', tags.ia5String, 'e4', 'octets that are no IA5String'],
-    ['NumericString with a letter', tags.numericString, '41', 'octets that are no NumericString'],
+    [
+      'PrintableString with an underscore',
+      tags.printableString,
+      '5f',
+      'bytes that are not a valid PrintableString',
+    ],
+    ['UTF8String that is none', tags.utf8String, 'c328', 'bytes that are not a valid UTF8String'],
+    ['UTF8String with a surrogate', tags.utf8String, 'eda080', 'bytes that are not a valid UTF8String'],
+    ['BMPString of odd length', tags.bmpString, '00e400', 'bytes that are not a valid BMPString'],
+    ['BMPString with a surrogate', tags.bmpString, 'd83dde00', 'bytes that are not a valid BMPString'],
+    ['BMPString with a noncharacter', tags.bmpString, 'fdd0', 'bytes that are not a valid BMPString'],
+    ['IA5String above 7 bits', tags.ia5String, 'e4', 'bytes that are not a valid IA5String'],
+    ['NumericString with a letter', tags.numericString, '41', 'bytes that are not a valid NumericString'],
     [
       'UniversalString',
       tags.universalString,
       '00000041',
-      'UniversalString is no string type that Go reads in names',
+      'UniversalString is not a string type that Go reads in names',
     ],
-    ['INTEGER', tags.integer, '01', 'INTEGER is no string type that Go reads in names'],
+    ['INTEGER', tags.integer, '01', 'INTEGER is not a string type that Go reads in names'],
   ])('%s is refused in certificates', (_, tag, octets, reason) => {
     expect(thrownBy(() => read(commonName(tag, octets))).message).toMatch(
       new RegExp(`^certificate: subject\\.CN at offset \\d+: ${reason}$`),

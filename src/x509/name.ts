@@ -170,9 +170,10 @@ function readAttribute(reader: DerReader, anyValue: boolean): NameAttribute {
   let value: string | undefined
   if (isStringTag(tag)) {
     value =
-      readString(bytes, tag, start, stop) ?? reader.fail(type, `octets that are no ${tagName(tag)}`, start)
+      readString(bytes, tag, start, stop) ??
+      reader.fail(type, `bytes that are not a valid ${tagName(tag)}`, start)
   } else {
-    if (!anyValue) reader.fail(type, `${tagName(tag)} is no string type that Go reads in names`, header)
+    if (!anyValue) reader.fail(type, `${tagName(tag)} is not a string type that Go reads in names`, header)
     checkValue(reader, tag, header, stop, type)
     if (tag === tags.universalString) value = readUniversal(bytes, start, stop)
   }

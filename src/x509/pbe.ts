@@ -117,7 +117,7 @@ function readPbes2(reader: DerReader): EncryptionScheme {
     reader.read(tags.octetString, 'iv')
     const iv = reader.lastContent
     if (iv.length !== (cipher === 'des-ede3-cbc' ? 8 : 16))
-      reader.fail('iv', `${iv.length} octets`, reader.start)
+      reader.fail('iv', `${iv.length} bytes`, reader.start)
     return { kind: 'PBES2', kdf, cipher, iv }
   })
 }
@@ -209,7 +209,7 @@ export function decryptPbes2(
 ): Buffer | undefined {
   const { kdf, cipher, iv } = scheme
   if (kdf.keyLength !== undefined && kdf.keyLength !== keyLengths[cipher]) {
-    throw unsupported(`${cipher} with a key of ${kdf.keyLength} octets`)
+    throw unsupported(`${cipher} with a key of ${kdf.keyLength} bytes`)
   }
   return decryptCbc(cipher, kdf.derive(password, keyLengths[cipher], budget), iv, ciphertext)
 }

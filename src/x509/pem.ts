@@ -292,7 +292,7 @@ class PemScanner {
     if (at >= marker) return 'the base64 text is incomplete'
     const c = this.bytes[at]!
     const shown =
-      c > space && c < 0x7f ? `"${String.fromCharCode(c)}"` : `octet 0x${c.toString(16).padStart(2, '0')}`
+      c > space && c < 0x7f ? `"${String.fromCharCode(c)}"` : `byte 0x${c.toString(16).padStart(2, '0')}`
     return `${shown} at line ${this.lineAt(at)} does not belong in base64`
   }
 }

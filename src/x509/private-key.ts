@@ -60,7 +60,7 @@ export function ecKey(reader: DerReader, curveOfAlgorithm: string | undefined): 
   if (!isCurveName(curveName)) throw unsupported(`EC key on curve ${curveName}`)
   const size = coordinateSize(curveName)
   if (secret.length > size)
-    reader.fail('privateKey', `${secret.length} octets, where ${curveName} has ${size}`, start)
+    reader.fail('privateKey', `${secret.length} bytes, where ${curveName} has ${size}`, start)
   return importKey(sequence(integer(1), octetString(secret), explicit(0, oid(curve))), 'sec1')
 }
 

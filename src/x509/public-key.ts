@@ -131,7 +131,7 @@ function readKey(reader: DerReader, oid: string, parametersAt: number, parameter
       if (parametersEnd > parametersAt)
         reader.fail('algorithm.parameters', 'not absent for Ed25519', parametersAt)
       if (reader.stop - reader.start !== 32)
-        reader.fail('subjectPublicKey', 'Ed25519 key is not 32 octets', reader.start)
+        reader.fail('subjectPublicKey', 'Ed25519 key is not 32 bytes', reader.start)
       return { algorithm: 'Ed25519' }
     case oidDsa:
       return readDsaKey(reader, parametersAt, parametersEnd)

@@ -182,7 +182,7 @@ describe('a node that cannot be used', () => {
     const node = nodeBy(commandTransport(['no-such-docker', 'exec', '-i', 'cp1']))
     await expect(node.identity()).rejects.toMatchObject({
       code: 'KCERT_USAGE',
-      message: 'there is no program "no-such-docker"',
+      message: '"no-such-docker" is not installed',
     })
     await node.close()
   })
@@ -211,8 +211,8 @@ describe('a node that cannot be used', () => {
     const node = nodeBy(commandTransport(['sh', '-c', `exec ${flood}`]))
     await expect(node.identity({ timeoutMs: 120_000 })).rejects.toMatchObject({
       code: 'KCERT_NODE_UNREACHABLE',
-      message: 'node "cp1" sent an answer that cannot be read',
-      why: `${limit}; something else writes to the same output`,
+      message: 'node "cp1" sent an unreadable response',
+      why: `${limit}: another program, perhaps started by the login shell, writes to the same output`,
     })
     await node.close()
   })
@@ -237,7 +237,7 @@ describe('a node that cannot be used', () => {
     const timer = setInterval(() => ticks++, 50)
     const began = performance.now()
     await expect(node.identity({ timeoutMs: 2_000 })).rejects.toMatchObject({
-      message: 'node "cp1" did not answer within 2 s',
+      message: 'node "cp1" did not respond within 2 s',
     })
     clearInterval(timer)
     expect(performance.now() - began).toBeLessThan(10_000)
@@ -272,7 +272,7 @@ describe('a node that cannot be used', () => {
     const node = nodeBy(commandTransport(['env', `PATH=${bin}`, 'sh', '-c', blind]))
     await expect(node.identity()).rejects.toMatchObject({
       code: 'KCERT_NODE_UNFIT',
-      message: 'node "cp1" lacks what kcert uses there: uname, base64, sha256sum',
+      message: 'node "cp1" lacks programs that kcert needs: uname, base64, sha256sum',
     })
     await node.close()
   })
@@ -415,7 +415,7 @@ describe.skipIf(whyNoSshd !== undefined)('ssh', () => {
     await connectTo({ host: 'node', configFile }, async (node) => {
       await expect(node.identity()).rejects.toMatchObject({
         code: 'KCERT_NODE_UNTRUSTED',
-        message: 'the host key of node is not the one that is known',
+        message: 'the host key of node changed',
       })
     })
   })
