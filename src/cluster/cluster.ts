@@ -87,8 +87,8 @@ function refuseInsecureBesideCa({ cluster, contextName, files, source }: Selecte
   if (ca === undefined || cluster['insecure-skip-tls-verify'] !== true) return
   const what = `context ${JSON.stringify(contextName)} of ${source} has both ${ca} and insecure-skip-tls-verify`
   throw unusable(what, {
-    why: 'kubectl refuses both together: a CA verifies the server, and insecure-skip-tls-verify verifies none',
-    next: commandLine`remove insecure-skip-tls-verify from ${files}`,
+    why: 'kubectl refuses both together: remove insecure-skip-tls-verify, or the CA',
+    next: commandLine`kcert inspect ${files}`,
   })
 }
 
@@ -183,7 +183,6 @@ async function select(options: ClusterOptions): Promise<SelectedContext> {
   if (pod !== undefined) return withOverrides(pod, overrides)
   throw unusable('no cluster configured (set KUBECONFIG or --kubeconfig)', {
     why: files.length === 0 ? 'HOME is not set' : `no cluster in ${files.join(', ')}`,
-    next: '--kubeconfig /etc/kubernetes/admin.conf',
   })
 }
 
@@ -216,14 +215,14 @@ function serverOf(selected: SelectedContext): URL {
   if (url?.username || url?.password) {
     const what = `the server of context ${JSON.stringify(selected.contextName)} contains a password in its URL`
     throw unusable(what, {
-      why: 'the URL is printed in messages and logs',
-      next: commandLine`write the user into users: of ${selected.files}`,
+      why: 'messages and logs contain the URL: write the credential to "users" of the kubeconfig instead',
+      next: commandLine`kcert inspect ${selected.files}`,
     })
   }
   if (url !== null && (url.protocol === 'https:' || url.protocol === 'http:')) return url
-  const what = `the server ${JSON.stringify(text)} of context ${JSON.stringify(selected.contextName)} is no URL`
+  const what = `the server ${JSON.stringify(text)} of context ${JSON.stringify(selected.contextName)} is not a URL`
   throw unusable(what, {
-    why: 'it is written https://HOST:PORT',
+    why: 'the form is https://HOST:PORT',
     next: commandLine`kcert inspect ${selected.files}`,
   })
 }

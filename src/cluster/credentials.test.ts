@@ -136,7 +136,7 @@ test('a program runs once, again when its answer has expired, and again when the
 
 test.each([
   ['that is not there', { command: 'no-such-program' }, '', 'command not found'],
-  ['that fails', {}, 'echo canary; exit 3', 'it ended with exit code 3'],
+  ['that fails', {}, 'echo canary; exit 3', 'its exit code was 3'],
   ['that prints what is not JSON', {}, 'echo canary', 'it printed what is not JSON'],
   ['that prints nothing', {}, '', 'it printed what is not JSON'],
   ['that prints no credential', {}, credential({}), 'it printed neither a token nor a certificate'],
@@ -146,7 +146,7 @@ test.each([
     '',
     'it needs a terminal (interactiveMode: Always), and standard input is not a terminal',
   ],
-  ['of an old API', { apiVersion: 'client.authentication.k8s.io/v1alpha1' }, '', /clients speak/],
+  ['of an old API', { apiVersion: 'client.authentication.k8s.io/v1alpha1' }, '', /clients support/],
 ])('a program %s is said to be, without what it printed', async (_, fields, script, why) => {
   const fake = await fakeCluster()
   const cluster = await openWithUser(fake, { exec: { ...program(fake, script), ...fields } })

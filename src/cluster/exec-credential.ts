@@ -43,9 +43,8 @@ export async function runCredentialProgram(
       next: commandLine`${embed(kubectl)} config view --minify`,
     })
   if (!versions.includes(apiVersion)) {
-    throw unusable(`the credential program ${command} speaks ${JSON.stringify(apiVersion)}`, {
-      why: `clients speak ${versions.join(' and ')}`,
-      next: commandLine`look for a newer ${command}, and its apiVersion`,
+    throw unusable(`the credential program ${command} uses the apiVersion ${JSON.stringify(apiVersion)}`, {
+      why: `clients support ${versions.join(' and ')}: install a newer version of ${command}, and change apiVersion in the kubeconfig`,
     })
   }
   const isInteractive = takesTerminal(exec, command, surroundings)
@@ -72,9 +71,8 @@ function takesTerminal(exec: Fields, command: string, { stdinIsTerminal }: Surro
   throw unusable(`the credential program ${command} cannot be run`, {
     why:
       mode === 'Always'
-        ? 'it needs a terminal (interactiveMode: Always), and standard input is not a terminal'
+        ? 'it needs a terminal (interactiveMode: Always), and standard input is not a terminal: run kcert at a terminal, or use a kubeconfig with a token or a certificate'
         : `its interactiveMode is ${JSON.stringify(mode)}`,
-    next: 'run it at a terminal, or use a kubeconfig with a token or a certificate',
   })
 }
 
@@ -122,7 +120,7 @@ function outputOf({ command, args, env, isInteractive, hint }: Program): Promise
       const isAbsent = error.code === 'ENOENT'
       reject(
         unusable(`the credential program ${command} cannot be run`, {
-          why: isAbsent ? 'command not found' : `${error.code ?? 'it does not start'}`,
+          why: isAbsent ? 'command not found' : `${error.code ?? 'it did not start'}`,
           next: typeof hint === 'string' && hint !== '' ? hint : commandLine`command -v ${command}`,
         }),
       )
@@ -132,8 +130,8 @@ function outputOf({ command, args, env, isInteractive, hint }: Program): Promise
       else {
         reject(
           unusable(`the credential program ${command} failed`, {
-            why: code === null ? `it was ended by ${signal}` : `it ended with exit code ${code}`,
-            next: commandLine`run it by hand: ${argumentVector([command, ...args.map(shownArgument)])}`,
+            why: code === null ? `it was killed by ${signal}` : `its exit code was ${code}`,
+            next: commandLine`${argumentVector([command, ...args.map(shownArgument)])}`,
           }),
         )
       }
@@ -174,7 +172,7 @@ function credentialOf(output: string, command: string, apiVersion: string): Exec
             ? 'it printed neither a token nor a certificate'
             : undefined
   if (wrong !== undefined)
-    throw unusable(`the credential program ${command} gave no credential`, { why: wrong })
+    throw unusable(`the credential program ${command} returned no credential`, { why: wrong })
   const expires = new Date(text('expirationTimestamp') ?? Number.NaN)
   return {
     ...(token !== undefined && { token }),

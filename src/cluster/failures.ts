@@ -125,12 +125,12 @@ export class Failures {
       'KCERT_UNREACHABLE',
       mayHaveHappened
         ? `${this.#place} may or may not have done this: ${call.purpose}`
-        : `${this.#place} cannot be reached to ${call.purpose}`,
+        : `${this.#place} is unreachable: cannot ${call.purpose}`,
       {
-        why: reason,
-        next: mayHaveHappened
-          ? 'look whether it happened, and run the command again if it did not'
-          : commandLine`kcert inspect ${hostAndPort(server)}`,
+        why: mayHaveHappened
+          ? `${reason}; check whether it was done, and run the command again if not`
+          : reason,
+        ...(mayHaveHappened ? {} : { next: commandLine`kcert inspect ${hostAndPort(server)}` }),
         cause: failure.cause,
       },
     )
@@ -185,7 +185,11 @@ export class Failures {
         break
     }
     if (code === 'KCERT_API_INVALID')
-      return { code, what: `${this.#place} refuses to ${purpose}`, next: 'change what the message names' }
+      return {
+        code,
+        what: `${this.#place} rejects the request: cannot ${purpose}`,
+        next: 'change what the message names',
+      }
     const what = `${this.#place} could not ${purpose} (HTTP status ${status})`
     return { code, what, next: commandLine`${kubectl} get --raw '/readyz?verbose'` }
   }

@@ -85,14 +85,17 @@ export function selectContext(merged: MergedKubeconfig, asked: AskedNames): Sele
   if (contextName === undefined) {
     throw unusable(`${source} has no current-context`, {
       why: known.length === 0 ? 'it has no contexts at all' : `its contexts: ${known.join(', ')}`,
-      next: known.length === 0 ? commandLine`kcert inspect ${files}` : commandLine`--context ${known[0]}`,
+      next:
+        known.length === 0
+          ? commandLine`kcert inspect ${files}`
+          : commandLine`${embed(kubectlFor(files, undefined))} config get-contexts`,
     })
   }
   const context = merged.contexts.get(contextName)
   if (context === undefined) {
     throw unusable(`${source} has no context ${JSON.stringify(contextName)}`, {
       why: known.length === 0 ? 'it has no contexts at all' : `its contexts: ${known.join(', ')}`,
-      next: 'kubectl config get-contexts',
+      next: commandLine`${embed(kubectlFor(files, undefined))} config get-contexts`,
     })
   }
   return selectedBy(merged, { name: contextName, context, kubectl: kubectlFor(files, contextName) }, asked)

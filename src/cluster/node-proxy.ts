@@ -26,9 +26,9 @@ export function nodeProxyOf(client: Pick<ApiClient, 'open'>): NodeProxy {
       } as const
       const answer = await client.open(call, AbortSignal.timeout(patienceMs))
       const body = await readWhole(answer, mostBytes).catch((error: Error) => {
-        const what = `node ${JSON.stringify(node)} did not answer to ${call.purpose}`
+        const what = `node ${JSON.stringify(node)} did not respond: cannot ${call.purpose}`
         throw new KcertError('KCERT_UNREACHABLE', what, {
-          why: `the answer was cut, or took longer than ${patienceMs / 1000} s`,
+          why: `the response was incomplete, or took longer than ${patienceMs / 1000} s`,
           next: commandLine`kubectl get --raw ${call.path}`,
           cause: error,
         })

@@ -52,8 +52,8 @@ export function requestsOf(objects: ObjectsApi): RequestsApi {
 function subresource({ metadata }: RequestObject, name: 'approval' | 'status'): Resource {
   if (metadata.name && metadata.uid && metadata.resourceVersion)
     return { ...requests, name: metadata.name, subresource: name }
-  throw new KcertError('KCERT_API_INVALID', `a request is written only as it was read from the cluster`, {
-    why: 'its name, UID or resourceVersion is missing, which say which object is meant, and in which state',
+  throw new KcertError('KCERT_API_INVALID', 'kcert writes only a request that it read from the cluster', {
+    why: 'its name, UID or resourceVersion is missing',
     next: 'kcert csr list',
   })
 }

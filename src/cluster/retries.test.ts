@@ -97,7 +97,7 @@ test('what was cut off says that it may have happened', async () => {
   server.faults.add({ kind: 'reset-after', verb: 'create' })
   await expect(cluster.objects.create(maps, object)).rejects.toMatchObject({
     message: expect.stringContaining('may or may not have done this'),
-    why: 'the connection was closed',
+    why: 'the connection was closed; check whether it was done, and run the command again if not',
   })
   expect(server.peek(maps, 'one')).toBeDefined()
 })
@@ -133,7 +133,7 @@ test('a request that cannot have left is repeated, whatever it is', async () => 
     code: 'KCERT_UNREACHABLE',
     why: 'connection refused: nothing listens there',
   })
-  expect((error as Error).message).toMatch(/cannot be reached to create configmaps "one"/)
+  expect((error as Error).message).toMatch(/is unreachable: cannot create configmaps "one"/)
 })
 
 test('a list that grows too old between its pages is begun again', async () => {

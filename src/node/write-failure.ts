@@ -16,7 +16,7 @@ export function writeFailure(node: string, path: string, step: string, said: str
       why: `${said}: log in as root, or set "become: sudo" for the node in the inventory`,
     })
   }
-  const what = `could not change ${where}; the old content is still there`
+  const what = `could not change ${where}; it is unchanged`
   return new KcertError('KCERT_NODE_FILE_NOT_WRITTEN', what, {
     why: reasons[step] ?? (said === '' ? step : said),
     next: commandLine`ls -ld ${folderOf(path)}; df ${folderOf(path)}`,

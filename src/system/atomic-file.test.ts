@@ -148,8 +148,11 @@ describe('a file that is there', () => {
 test('what cannot be written says why and what to do', () => {
   const error = errorOf(() => writeFileAtomically(join(folder, 'none/x.prom'), 'x', { mode: 0o644 }))
   expect([error.code, error.exitCode]).toEqual(['KCERT_FILE_NOT_WRITTEN', 4])
-  expect(error.message).toBe(`${folder}/none/x.prom could not be written; what was there is untouched`)
-  expect([error.why, error.next]).toEqual([`there is no folder ${folder}/none`, `mkdir -p ${folder}/none`])
+  expect(error.message).toBe(`${folder}/none/x.prom could not be written and is unchanged`)
+  expect([error.why, error.next]).toEqual([
+    `the folder ${folder}/none does not exist`,
+    `mkdir -p ${folder}/none`,
+  ])
   const full = callsWith((name) => {
     if (name !== 'writeSync') return
     throw Object.assign(new Error('ENOSPC: no space left on device, write'), { code: 'ENOSPC' })
@@ -196,7 +199,7 @@ describe('whatever fails', () => {
           const now = fs.existsSync(path) ? content() : undefined
           const where = `${code} at call ${at}, ${names[at]}: ${reported?.message ?? 'no error'}`
           if (reported === undefined) expect(now, where).toBe(fresh)
-          else if (reported.message.includes('untouched'))
+          else if (reported.message.includes('unchanged'))
             expect(now, where).toBe(exclusive ? undefined : old)
           else expect(now, where).toBe(fresh)
           // A close that fails has not closed: the descriptor is the test's to lose.
@@ -255,7 +258,7 @@ describe('whatever fails', () => {
     expect([content(), fs.readdirSync(folder)]).toEqual([old, ['metrics.prom']])
   })
 
-  test('in making the folder durable is not called untouched', () => {
+  test('in making the folder durable does not report an unchanged file', () => {
     let syncs = 0
     const failing = callsWith((name) => {
       if (name === 'fsyncSync' && ++syncs === 2) throw failure('EIO')
@@ -413,8 +416,14 @@ test.each([
   ['ENOTSUP', undefined],
   ['ENOSYS', undefined],
   ['EACCES', undefined],
-  ['EIO', 'the folder could not be synced to disk: EIO: told to fail'],
-  [undefined, 'the folder could not be synced to disk: undefined: told to fail'],
+  [
+    'EIO',
+    'the folder could not be synced to disk: EIO: told to fail; check the disk, then run the command again',
+  ],
+  [
+    undefined,
+    'the folder could not be synced to disk: undefined: told to fail; check the disk, then run the command again',
+  ],
 ])('a folder that answers %s to fsync', (code, why) => {
   let syncs = 0
   const calls = callsWith((name) => {
@@ -426,7 +435,7 @@ test.each([
     expect(errorOf(write)).toMatchObject({
       code: 'KCERT_FILE_NOT_WRITTEN',
       why,
-      next: 'look at the disk (dmesg), then run the command again',
+      next: 'dmesg',
     })
   expect(content()).toBe('x')
 })

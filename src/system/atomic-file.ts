@@ -165,8 +165,8 @@ export function syncFolder(path: string, folder: string, calls: FileCalls): void
     if (['EINVAL', 'ENOTSUP', 'ENOSYS', 'EACCES'].includes(systemCode(error) ?? '')) return
     const what = `${path} has its new content, but may lose it in a power failure`
     throw new KcertError('KCERT_FILE_NOT_WRITTEN', what, {
-      why: `the folder could not be synced to disk: ${messageOf(error)}`,
-      next: 'look at the disk (dmesg), then run the command again',
+      why: `the folder could not be synced to disk: ${messageOf(error)}; check the disk, then run the command again`,
+      next: 'dmesg',
       cause: error,
     })
   }
@@ -201,12 +201,10 @@ function linked(path: string): KcertError {
 export function notWritten(path: string, cause: unknown): KcertError {
   const folder = dirname(path)
   const isNowhere = systemCode(cause) === 'ENOENT' && !fs.existsSync(folder)
-  const what = `${path} could not be written; what was there is untouched`
+  const what = `${path} could not be written and is unchanged`
   return new KcertError('KCERT_FILE_NOT_WRITTEN', what, {
-    why: isNowhere ? `there is no folder ${folder}` : messageOf(cause),
-    next: isNowhere
-      ? commandLine`mkdir -p ${folder}`
-      : commandLine`look at the folder and its space: ls -ld ${folder}; df ${folder}`,
+    why: isNowhere ? `the folder ${folder} does not exist` : messageOf(cause),
+    next: isNowhere ? commandLine`mkdir -p ${folder}` : commandLine`ls -ld ${folder}; df ${folder}`,
     cause,
   })
 }

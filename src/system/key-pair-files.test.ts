@@ -169,7 +169,7 @@ test.runIf(isRoot).each([
     expect.objectContaining({
       code: 'KCERT_FILE_UNTRUSTED',
       message: `the unfinished write ${note} can be changed by other users`,
-      next: `move it away: mv ${note} ${note}.stale`,
+      next: `mv ${note} ${note}.stale`,
     }),
   )
   expect(fs.readFileSync(certificate, 'utf8')).toBe('old certificate')

@@ -211,7 +211,7 @@ test('a folder where no file can be made is said', async () => {
   const path = `${pathIn()}/not/there`
   await expect(withLock(path, () => 'x')).rejects.toMatchObject({
     code: 'KCERT_FILE_NOT_WRITTEN',
-    message: `${path} cannot be locked`,
+    message: `cannot lock ${path}`,
     why: expect.stringContaining('ENOENT'),
     next: `ls -ld ${dirname(path)}`,
   })
@@ -234,7 +234,7 @@ test.each([
   const before = Date.now()
   await expect(withLock(path, () => 'ours')).rejects.toMatchObject({
     code: 'KCERT_LOCKED',
-    why: `${lockPath(path)} is no lock file that kcert writes`,
+    why: `${lockPath(path)} is not a lock file of kcert`,
   })
   expect(Date.now() - before).toBeLessThan(10_000)
 })

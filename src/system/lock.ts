@@ -162,7 +162,7 @@ function contentOf(path: string): string | undefined {
 }
 
 function notLocked(path: string, cause: unknown): KcertError {
-  return new KcertError('KCERT_FILE_NOT_WRITTEN', `${path} cannot be locked`, {
+  return new KcertError('KCERT_FILE_NOT_WRITTEN', `cannot lock ${path}`, {
     why: messageOf(cause),
     next: commandLine`ls -ld ${dirname(path)}`,
     cause,
@@ -174,8 +174,8 @@ function locked(path: string, lock: string): KcertError {
   return new KcertError('KCERT_LOCKED', `${path} is in use by another kcert`, {
     why:
       holder === undefined
-        ? `${lock} is no lock file that kcert writes`
-        : `process ${holder.pid} on ${holder.host} holds ${lock}`,
-    next: commandLine`wait for it; if it no longer runs: mv ${lock} ${lock}.stale`,
+        ? `${lock} is not a lock file of kcert`
+        : `process ${holder.pid} on ${holder.host} holds ${lock}: wait for it, or move the lock away if that process no longer runs`,
+    next: commandLine`mv ${lock} ${lock}.stale`,
   })
 }

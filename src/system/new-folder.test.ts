@@ -64,7 +64,7 @@ test.runIf(isRoot)('refuses a list of unfinished files of another user, and remo
   expect(refusalOf(() => newFolder(folder))).toMatchObject({
     code: 'KCERT_FILE_UNTRUSTED',
     message: `the unfinished write ${join(folder, marker)} can be changed by other users`,
-    next: `move it away: mv ${join(folder, marker)} ${join(folder, marker)}.stale`,
+    next: `mv ${join(folder, marker)} ${join(folder, marker)}.stale`,
   })
   expect(fs.readFileSync(join(folder, 'README.txt'), 'utf8')).toBe('mine')
 })

@@ -23,7 +23,7 @@ export function makeFolders(path: string, mode: number): void {
     if (systemCode(error) === 'EEXIST') return
     throw new KcertError('KCERT_FILE_NOT_WRITTEN', `cannot create the folder ${path}`, {
       why: messageOf(error),
-      next: commandLine`name another, or look at the one above: ls -ld ${above}`,
+      next: commandLine`ls -ld ${above}`,
       cause: error,
     })
   }
@@ -102,8 +102,7 @@ function namesIn(marker: string): string[] | undefined {
 }
 
 function exists(path: string, why: string): KcertError {
-  return new KcertError('KCERT_FILE_EXISTS', `${path} is not written into`, {
-    why,
-    next: 'name a folder that is not there yet',
+  return new KcertError('KCERT_FILE_EXISTS', `kcert does not write into ${path}`, {
+    why: `${why}: name a folder that does not exist yet`,
   })
 }

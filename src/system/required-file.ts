@@ -30,8 +30,7 @@ export function fileError({ name, reason, detail }: UnreadableSource): KcertErro
   const next = commandLine`ls -l ${dirname(name)}`
   if (reason === 'not-found' && /^[a-z][a-z0-9+.-]*:\/\//i.test(name))
     return new KcertError('KCERT_FILE_NOT_FOUND', `${name} is not a file`, {
-      why: 'it is a URL, not a file',
-      next: 'download it, and name the file',
+      why: 'it is a URL: download it, and pass the file',
     })
   if (reason === 'not-found')
     return new KcertError('KCERT_FILE_NOT_FOUND', `${name} does not exist`, { next })

@@ -99,7 +99,7 @@ function refusal(kind: TrustedKind, name: string, entry: UntrustedEntry): KcertE
 }
 
 function remedy(kind: TrustedKind, name: string, { path, uid }: UntrustedEntry): string {
-  if (kind === 'unfinished write') return commandLine`move it away: mv ${name} ${name}.stale`
+  if (kind === 'unfinished write') return commandLine`mv ${name} ${name}.stale`
   if (kind === 'output folder') return 'name a new folder, below one that only you can change'
   const copying = 'read it, and if its contents are right, copy it to a folder that only you can change'
   // What was redirected has no path here that a command could name.

@@ -119,7 +119,7 @@ describe('no certificate, exit 4, and why:', () => {
       (reason: unknown) => reason,
     )) as KcertError
     expect([error.code, error.exitCode]).toEqual(['KCERT_UNREACHABLE', 4])
-    expect(error.message).toBe(`${endpoint.name} showed no certificate`)
+    expect(error.message).toBe(`TLS connection to ${endpoint.name} failed`)
     return error.why!
   }
 

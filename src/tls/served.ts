@@ -34,7 +34,7 @@ async function servedChain(endpoint: Endpoint, timeoutMs: number): Promise<Buffe
 }
 
 function unreachable({ name, host, port }: Endpoint, error: Error, timeoutMs: number): KcertError {
-  return new KcertError('KCERT_UNREACHABLE', `${name} showed no certificate`, {
+  return new KcertError('KCERT_UNREACHABLE', `TLS connection to ${name} failed`, {
     why: reasonOf(error, timeoutMs),
     next: nextAfter(error, { host, port }),
     cause: error,

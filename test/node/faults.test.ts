@@ -206,7 +206,7 @@ describe('a node that cannot be used', () => {
 
   test.each([
     ['without line ends', 'tr "\\\\0" x </dev/zero', 'it printed a line longer than 1 MiB'],
-    ['of lines', 'yes', 'it printed more than 256 MiB for one answer'],
+    ['of lines', 'yes', 'it printed more than 256 MiB in one response'],
   ])('a node that floods kcert with output %s is left, with the limit named', async (_, flood, limit) => {
     const node = nodeBy(commandTransport(['sh', '-c', `exec ${flood}`]))
     await expect(node.identity({ timeoutMs: 120_000 })).rejects.toMatchObject({
@@ -324,7 +324,10 @@ describe('a node that cannot be used', () => {
       const node = saying(words, by)
       const path = folderWith(mode, owner)
       const code = isRefused ? 'KCERT_NODE_REFUSED' : 'KCERT_NODE_FILE_NOT_WRITTEN'
-      await expect(node.removeFile(path, { holds: replaces })).rejects.toMatchObject({ code, why: words })
+      await expect(node.removeFile(path, { holds: replaces })).rejects.toMatchObject({
+        code,
+        why: expect.stringContaining(words),
+      })
       await node.close()
       expect(readFileSync(path, 'utf8')).toBe('old')
     })

@@ -112,7 +112,7 @@ test('a credential program that fails is named with its arguments', async () => 
   withProgram(at, { command: '/bin/sh', args: ['-c', 'exit 255'] })
   const session = await kcertBeside(['csr', 'list', '--kubeconfig', 'exec.conf'], { cwd: at })
   expect(session.stderr).toBe(
-    "KCERT_KUBECONFIG_UNUSABLE: the credential program /bin/sh failed\nwhy: it ended with exit code 255\nnext: run it by hand: /bin/sh -c 'exit 255'\n",
+    "KCERT_KUBECONFIG_UNUSABLE: the credential program /bin/sh failed\nwhy: its exit code was 255\nnext: /bin/sh -c 'exit 255'\n",
   )
 })
 

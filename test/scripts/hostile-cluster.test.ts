@@ -66,9 +66,7 @@ test.each([
   })
   const { exit, stderr } = await asAdmin(['csr', 'fetch', 'csr-1', '--wait', '2s'])
   expect(exit).toBe(4)
-  expect(stderr).toContain(
-    'KCERT_CSR_WAIT_OVER: the CertificateSigningRequest "csr-1" still is pending: it waits for approval',
-  )
+  expect(stderr).toContain('KCERT_CSR_WAIT_OVER: the CertificateSigningRequest "csr-1" is still pending')
   expect(stderr).toMatch(/^next: kcert csr explain --kubeconfig \S+ csr-1$/m)
 })
 

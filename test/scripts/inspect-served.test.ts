@@ -64,7 +64,7 @@ test('a server that is not reached is exit 4 with why and what next', async () =
   const { stdout, stderr, exit } = await kcert('inspect', '127.0.0.1:1')
   expect({ stdout, exit }).toEqual({ stdout: '', exit: 4 })
   expect(stderr).toBe(
-    'KCERT_UNREACHABLE: 127.0.0.1:1 showed no certificate\nwhy: connection refused: nothing listens there\nnext: nc -vz 127.0.0.1 1\n',
+    'KCERT_UNREACHABLE: TLS connection to 127.0.0.1:1 failed\nwhy: connection refused: nothing listens there\nnext: nc -vz 127.0.0.1 1\n',
   )
 })
 

@@ -230,7 +230,7 @@ test('a command that fails after a renewal is told of, and the certificate stays
 test('with --once a denial ends it with 3, and no API server with 4; nothing is written', async () => {
   decision = 'Denied'
   const denied = await manage(...ci, ...own, '--once')
-  expect([denied.exit, denied.stderr]).toEqual([3, expect.stringContaining('was denied')])
+  expect([denied.exit, denied.stderr]).toEqual([3, expect.stringContaining('is denied')])
   const gone = readFileSync(at('admin.conf'), 'utf8').replace(/https:..[\w.]+:\d+/, 'https://127.0.0.1:1')
   writeFileSync(at('gone.conf'), gone)
   const lost = await manage(...ci, '--kubeconfig', 'gone.conf', '--once')
@@ -243,7 +243,7 @@ test('with --once a Node without an address, and a folder that cannot be made, e
   expect([nobody.exit, nobody.stderr]).toEqual([3, expect.stringContaining('has no IP address')])
   const args = ['kubelet', 'manage', ...ci, ...own, '--cert-dir', '/proc/nowhere/pki', '--once']
   const { exit, stderr } = await kcertBeside(args, { cwd: folder })
-  expect([exit, stderr]).toEqual([4, expect.stringContaining('/proc/nowhere cannot be made')])
+  expect([exit, stderr]).toEqual([4, expect.stringContaining('cannot create the folder /proc/nowhere')])
 })
 
 test('a file where the link belongs is refused, and left as it is', async () => {
