@@ -85,7 +85,11 @@ function anchorsOf(bundles: readonly CaBundleSnapshot[], certificates: Certifica
   return [...bySet.values()].map((same): Anchor => {
     const [{ id: source, trust }] = same as [CaBundleSnapshot]
     if (trust.length === 0)
-      return { by: 'caBundle', source, fault: 'it is empty, so kcert verifies by the CAs of the control-plane nodes' }
+      return {
+        by: 'caBundle',
+        source,
+        fault: 'it is empty, so kcert verifies by the CAs of the control-plane nodes',
+      }
     const located = trust.flatMap((digest, index) => {
       const certificate = certificates.get(digest)
       return certificate === undefined ? [] : [{ source, entry: `certificate ${index + 1}`, certificate }]
