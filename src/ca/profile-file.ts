@@ -78,7 +78,7 @@ const notFollowed: Readonly<Record<string, string>> = {
   name_whitelist: 'names are checked before signing, by kcert csr approve --policy',
   csrwhitelist: 'names are checked before signing, by kcert csr approve --policy',
   policies: 'kcert writes no certificate policies',
-  ocsp_no_check: 'kcert issues no OCSP responder certificates',
+  ocsp_no_check: 'no OCSP responder certificates are issued',
   ct_log_servers: 'certificate transparency logs are for public CAs',
   lint_error_level: 'kcert has no zlint',
   remote: 'kcert signs locally, with the CA of --ca',

@@ -1,6 +1,5 @@
 import { realpathSync, statSync } from 'node:fs'
 import { basename, dirname, join, resolve } from 'node:path'
-import { argumentVector, commandLine } from '../errors/command-line.ts'
 import { KcertError } from '../errors/kcert-error.ts'
 import { readFile } from '../system/files.ts'
 import { checkKeyPath, checkOutputPath } from '../system/output-file.ts'
@@ -120,35 +119,34 @@ function realPathOf(path: string): string {
 function nameless({ by }: NamedFile): KcertError {
   return new KcertError('KCERT_USAGE', `${by} "" is not a file name`, {
     why: 'a shell variable may be empty',
-    next: commandLine`${argumentVector([by])} FILE`,
   })
 }
 
 function unwritable({ by }: NamedFile): KcertError {
   return new KcertError('KCERT_USAGE', `${by} cannot be standard output`, {
-    why: 'kcert reads the issued serial numbers from it',
-    next: commandLine`${argumentVector([by])} FILE`,
+    why: 'kcert reads the issued serial numbers from it, so it needs a file',
   })
 }
 
 function overInput(output: Named, input: Named): KcertError {
-  return new KcertError('KCERT_FILE_EXISTS', `${output.by} ${output.path} is the file of ${wordsOf(input)}`, {
-    why: 'the command would overwrite its own input, and --force does not allow that',
-    next: 'name another file',
-  })
+  return new KcertError(
+    'KCERT_FILE_EXISTS',
+    `${output.by} ${output.path} is also the input ${wordsOf(input)}`,
+    {
+      why: 'the command would overwrite its own input, and --force does not allow that',
+    },
+  )
 }
 
 function overOutput(output: Named, other: Named): KcertError {
   return new KcertError('KCERT_USAGE', `${wordsOf(other)} and ${wordsOf(output)} are the same file`, {
     why: 'one would overwrite the other',
-    next: 'name two files',
   })
 }
 
 function overKey(path: string, by: string): KcertError {
-  return new KcertError('KCERT_FILE_EXISTS', `${path} holds a private key and is not replaced`, {
-    why: `what goes to ${by} holds none, so the key would be gone; --force is not meant for that`,
-    next: 'name another file, or move this one away',
+  return new KcertError('KCERT_FILE_EXISTS', `${path} contains a private key and is not replaced`, {
+    why: `${by} writes no private key, so the key would be lost, and --force does not allow that`,
   })
 }
 

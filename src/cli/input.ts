@@ -1,5 +1,6 @@
 import { resolve } from 'node:path'
 import { commandLine } from '../errors/command-line.ts'
+import { given } from '../errors/given.ts'
 import { KcertError } from '../errors/kcert-error.ts'
 import { sourceName } from '../errors/source-name.ts'
 import type { Source, UnreadableSource } from '../inspection/source.ts'
@@ -91,7 +92,6 @@ export async function readPassword(name: string | undefined, context: Context): 
   if (password !== '') return password
   throw new KcertError('KCERT_USAGE', `the first line of the password file ${sourceName(name)} is empty`, {
     why: 'the password is the first line, and must not be empty',
-    next: 'write the password into a file of mode 0600, and name that',
   })
 }
 
@@ -114,7 +114,7 @@ async function readSecret(name: string, context: Context): Promise<Uint8Array> {
   })
 }
 
-const wrongPasswordNext = 'name the file that has its password on the first line'
+const passwordWhere = 'the password is the first line of the password file'
 
 /** Returns what `read` returns; an error of it names the file. */
 export function inFile<Result>(path: string, read: () => Result): Result {
@@ -123,10 +123,12 @@ export function inFile<Result>(path: string, read: () => Result): Result {
   } catch (error) {
     if (!(error instanceof KcertError)) throw error
     const { code, message, why, next } = error
+    const isWrongPassword = code === 'KCERT_PASSWORD_WRONG'
     throw new KcertError(code, `${sourceName(path)}: ${message}`, {
-      ...(why === undefined ? {} : { why }),
-      next:
-        next ?? (code === 'KCERT_PASSWORD_WRONG' ? wrongPasswordNext : commandLine`kcert inspect ${path}`),
+      ...given({
+        why: why ?? (isWrongPassword ? passwordWhere : undefined),
+        next: next ?? (isWrongPassword ? undefined : commandLine`kcert inspect ${path}`),
+      }),
       cause: error,
     })
   }
@@ -135,7 +137,6 @@ export function inFile<Result>(path: string, read: () => Result): Result {
 function checkTerminal({ stdinIsTerminal }: Context): void {
   if (!stdinIsTerminal) return
   throw new KcertError('KCERT_USAGE', 'standard input is a terminal and has no data', {
-    why: '"-" reads from a pipe or a file',
-    next: 'name a file instead of "-", or put "< FILE" behind the command',
+    why: '"-" reads from a pipe; give the path of a file instead, or redirect a file to standard input',
   })
 }

@@ -1,5 +1,5 @@
 import type { KeyObject } from 'node:crypto'
-import { argumentVector, commandLine } from '../errors/command-line.ts'
+import { commandLine } from '../errors/command-line.ts'
 import { KcertError } from '../errors/kcert-error.ts'
 import { sourceName } from '../errors/source-name.ts'
 import { readPrivateKeyFile } from '../x509/keys.ts'
@@ -35,7 +35,7 @@ export async function readKeyFile(
   throw new KcertError(
     'KCERT_KEY_ENCRYPTED',
     `the private key ${sourceName(file)} is encrypted, and no password was given`,
-    { next: commandLine`name a file with the password on its first line: ${argumentVector([flag])} FILE` },
+    { why: `give a file whose first line is the password with ${flag}` },
   )
 }
 

@@ -100,8 +100,8 @@ function contentFindings(request: CertificateRequest): Finding[] {
       !verdict.ok && [
         signatureFault(request, verdict.reason),
         verdict.reason === 'bad-signature'
-          ? 'create a new request with its own key (kcert csr create --key FILE)'
-          : 'create a key and a request that Kubernetes supports (kcert csr create --key-out FILE)',
+          ? 'create a new request with its own key'
+          : 'create a key and a request that Kubernetes supports',
       ],
     ),
   ]
@@ -138,7 +138,7 @@ function signerNameFinding(signerName: string): Finding {
     return finding('signer-name', `${signerName} was removed with the v1beta1 API`, next)
   }
   const defect = signerNameDefect(signerName)
-  const next = 'write DOMAIN/NAME, such as example.com/serving'
+  const next = 'write a domain, "/" and a path, such as example.com/serving'
   return ruled('signer-name', signerName, defect !== undefined && [`${quoted(signerName)} ${defect}`, next])
 }
 
@@ -174,7 +174,7 @@ function nodeRestrictionFindings(
   const requester = nodeNameOf(username)
   const isNode = requester !== undefined && groups.includes(nodesGroup)
   if (isNode && requester === '') {
-    const next = 'give the node a client certificate with CN=system:node:NAME'
+    const next = 'give the node a client certificate with CN=system:node: and its name'
     return [finding('node-restriction', `the user ${quoted(username ?? '')} is a node without a name`, next)]
   }
   if (!isNode || (signerName !== kubeletServing && signerName !== kubeletClient)) return []

@@ -64,7 +64,7 @@ const advisers: readonly Adviser[] = [
     if (!usages.includes('server auth') || dns.length + ip.length > 0) return undefined
     const detail =
       'clients reject a server certificate without a DNS name or IP address, because they ignore the common name'
-    return { id: 'server-names', detail, next: 'add the SANs of the server (--dns NAME, --ip ADDRESS)' }
+    return { id: 'server-names', detail, next: 'add the SANs of the server with --dns and --ip' }
   },
   function reservedIdentity({ signerName }, { subject }) {
     if (signerName !== apiServerClient) return undefined
@@ -85,7 +85,7 @@ const advisers: readonly Adviser[] = [
     return {
       id: 'empty-user',
       detail,
-      next: 'create a request with a common name (kcert csr create --user NAME)',
+      next: 'create a request whose common name is the user',
     }
   },
   function cappedLifetime({ signerName, expirationSeconds = 0 }) {

@@ -1,4 +1,3 @@
-import { argumentVector, commandLine } from '../errors/command-line.ts'
 import { hostPort } from '../errors/host-port.ts'
 import { KcertError } from '../errors/kcert-error.ts'
 import {
@@ -157,19 +156,18 @@ function namesOf(names: readonly string[]): RequestSpec['altNames'] {
 }
 
 function nodeNameOf(row: string, { nodeName }: KubeadmSettings): string {
-  if (nodeName === undefined) throw missing(row, 'the name of the node', '--node-name NAME')
+  if (nodeName === undefined) throw missing(row, 'the name of the node', '--node-name')
   // As kubeadm does.
   const name = nodeName.trim().toLowerCase()
   if (isSubdomain(name)) return name
   throw new KcertError('KCERT_USAGE', `${quoted(nodeName)} is not a valid Node name`, {
-    why: 'a Node name has only letters, digits, "-" and "."',
-    next: '--node-name NAME',
+    why: 'a Node name has only letters, digits, "-" and "."; correct it with --node-name',
   })
 }
 
 function advertiseAddressOf(row: string, { advertiseAddress }: KubeadmSettings): string {
   if (advertiseAddress === undefined)
-    throw missing(row, 'the address of the API server on the node', '--advertise-address ADDRESS')
+    throw missing(row, 'the address of the API server on the node', '--advertise-address')
   const isAddress = parseIp(advertiseAddress) !== undefined
   if (isAddress && !isSpecialAddress(advertiseAddress)) return advertiseAddress
   throw new KcertError(
@@ -178,16 +176,16 @@ function advertiseAddressOf(row: string, { advertiseAddress }: KubeadmSettings):
       ? `clients cannot reach an API server at ${advertiseAddress}`
       : `${quoted(advertiseAddress)} is not an IP address of an API server`,
     {
-      ...(isAddress ? { why: 'on the node itself, kubeadm uses the address of an interface instead' } : {}),
-      next: '--advertise-address ADDRESS',
+      why: isAddress
+        ? 'on the node itself, kubeadm uses the address of an interface instead; give it with --advertise-address'
+        : '--advertise-address takes one address, such as 10.0.0.1',
     },
   )
 }
 
 function missing(row: string, what: string, flag: string): KcertError {
   return new KcertError('KCERT_USAGE', `${row} needs ${what}`, {
-    why: 'it is part of the request',
-    next: commandLine`add ${argumentVector([flag])}, or --kubeadm-config FILE with kubeadm's own configuration`,
+    why: `it is part of the request; give it with ${flag}, or kubeadm's configuration with --kubeadm-config`,
   })
 }
 
@@ -241,7 +239,6 @@ function hostAndPort(endpoint: string): { host: string; port?: string } {
   if (!isPort || host === undefined || (parseIp(host) === undefined && !isSubdomain(host)))
     throw new KcertError('KCERT_USAGE', `the endpoint ${quoted(endpoint)} is not HOST or HOST:PORT`, {
       why: 'a host is an address or a lower-case DNS name, a port a number up to 65535',
-      next: '--control-plane-endpoint HOST',
     })
   return port === undefined ? { host } : { host, port }
 }

@@ -154,7 +154,6 @@ test.each([['a: [', 'the manifest cannot be read at line 1', /./]])(
       code: 'KCERT_MANIFEST_MALFORMED',
       message,
       why: expect.stringMatching(why),
-      next: expect.stringMatching(/./),
     })
   },
 )

@@ -10,8 +10,8 @@ const kind = 'CertificateSigningRequest'
 
 /**
  * Returns all CertificateSigningRequests of a YAML or JSON text, also those in lists, in their order. Others are passed over.
- * Nothing in them is judged here: a missing or misspelled field reads as empty. Throws KCERT_MANIFEST_MALFORMED when the
- * text is no YAML.
+ * It evaluates nothing: a missing or misspelled field reads as empty. Throws KCERT_MANIFEST_MALFORMED when the
+ * text is not YAML.
  */
 export async function readSigningRequests(text: string): Promise<SigningRequest[]> {
   const { documents, defects } = await readDocuments(text)
@@ -20,7 +20,7 @@ export async function readSigningRequests(text: string): Promise<SigningRequest[
     const where = defect.line === undefined ? '' : ` at line ${defect.line}`
     throw new KcertError('KCERT_MANIFEST_MALFORMED', `the manifest cannot be read${where}`, {
       why: defect.reason,
-      next: defect.next ?? 'correct it, then check it with kubectl create --dry-run=client -f FILE',
+      ...given({ next: defect.next }),
     })
   }
   return documents.flatMap((document) => {

@@ -7,7 +7,7 @@ import { admissionFindings } from './admission.ts'
 import { quoted } from './quoting.ts'
 import type { RequestSpec } from './request-spec.ts'
 import { type Finding, isUnmet } from './rule.ts'
-import { findSigner, kubeletClient, kubeletServing, usagesForSigner } from './signers.ts'
+import { findSigner, usagesForSigner } from './signers.ts'
 import { signingFindings } from './signing.ts'
 
 /** A CertificateSigningRequest as it is sent to the API server. */
@@ -35,7 +35,7 @@ export function manifestOf(spec: RequestSpec, der: Uint8Array): Manifest {
   if (signerName === undefined)
     throw new KcertError('KCERT_USAGE', `no signer for the object ${quoted(name)}`, {
       why: 'Kubernetes has signers for users and kubelets only; servers in the cluster need your own signer',
-      next: 'add --signer example.com/serving',
+      next: '--signer example.com/serving',
     })
   const usages = usagesOf(spec, signerName, request)
   refuseHopeless(name, signerName, [
@@ -74,8 +74,8 @@ function usagesOf(
 /** The error where nobody has said what a certificate is for, and it cannot be known. */
 export function withoutUsages(signerName: string): KcertError {
   return new KcertError('KCERT_USAGE', `no usages given for signer ${quoted(signerName)}`, {
-    why: 'the signer issues the certificate for the usages in spec.usages',
-    next: 'add --usage "digital signature" --usage "server auth" for a server, or "client auth" for a client',
+    why: 'the signer issues the certificate for the usages in spec.usages; a client needs "client auth" instead of "server auth"',
+    next: '--usage "digital signature" --usage "server auth"',
   })
 }
 
@@ -83,9 +83,6 @@ export function withoutUsages(signerName: string): KcertError {
 export function refuseHopeless(name: string, signerName: string, findings: readonly Finding[]): void {
   const fault = findings.find(isUnmet)
   if (fault === undefined) return
-  const preset = { [kubeletClient]: '--kubelet-client NODE', [kubeletServing]: '--kubelet-serving NODE' }[
-    signerName
-  ]
   const isSigner = fault.question === 'signing' && findSigner(signerName) !== undefined
   throw new KcertError(
     'KCERT_CSR_SIGNER_REFUSED',
@@ -96,10 +93,7 @@ export function refuseHopeless(name: string, signerName: string, findings: reado
         : fault.question === 'signing'
           ? 'the API server accepts the object, but no signer signs it'
           : 'the API server checks this when the object is created',
-      next:
-        isSigner && preset !== undefined
-          ? ['kcert csr create', preset].join(' ')
-          : (fault.next ?? 'change the request'),
+      ...given({ next: fault.next }),
     },
   )
 }

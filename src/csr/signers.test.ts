@@ -82,8 +82,11 @@ test.each<[string[], string[]]>([
 
 test('every rule says what it wants and what to change', () => {
   for (const name of [client, kubeletClient, kubeletServing])
-    for (const { wants, next } of findSigner(name)!.rules)
-      expect([wants, next]).toEqual([expect.stringMatching(/.{15}/), expect.stringMatching(/.{20}/)])
+    for (const { wants, next, nextFor } of findSigner(name)!.rules) {
+      const advice =
+        next ?? nextFor?.('node-1', { dns: [], ip: [], email: [], uri: [], other: [], ipBytes: [] })
+      expect([wants, advice]).toEqual([expect.stringMatching(/.{15}/), expect.stringMatching(/.{20}/)])
+    }
   expect(
     findSigner(kubeletClient)!
       .rules.map(({ wants }) => wants)
@@ -96,26 +99,18 @@ test('every rule says what it wants and what to change', () => {
   ])
 })
 
-test.each<[string, Asked, string]>([
+test.each<[string, Asked, string | undefined]>([
   [kubeletClient, { organization: ['x'] }, '--kubelet-client a --key-out a.key'],
   [kubeletClient, { commonName: 'node-7' }, '--kubelet-client node-7 --key-out node-7.key'],
-  [
-    kubeletServing,
-    { commonName: 'node-7' },
-    '--kubelet-serving node-7 --dns node-7 --ip ADDRESS --key-out node-7.key',
-  ],
-  [kubeletServing, {}, '--kubelet-serving a --dns a --ip ADDRESS --key-out a.key'],
-  // Whose request it is cannot be known.
-  [kubeletClient, { commonName: 'jane', organization: ['x'] }, '--kubelet-client NODE --key-out FILE'],
-  [
-    kubeletServing,
-    { commonName: 'Node 7; reboot' },
-    '--kubelet-serving NODE --dns NAME --ip ADDRESS --key-out FILE',
-  ],
+  [kubeletServing, { commonName: 'node-7' }, '--kubelet-serving node-7 --dns node-7 --key-out node-7.key'],
+  [kubeletServing, {}, '--kubelet-serving a --dns a --key-out a.key'],
+  // The name of the node is not known.
+  [kubeletClient, { commonName: 'jane', organization: ['x'] }, undefined],
+  [kubeletServing, { commonName: 'Node 7; reboot' }, undefined],
 ])('%s: the advice on %j names the node: %s', (name, asked, expected) => {
   const input = inputOf({ usages: clientUsages, ...asked })
   const broken = findSigner(name)!.rules.find(({ fault }) => fault(input) !== undefined)!
-  expect(adviceOf(broken, input.request)).toBe(`kcert csr create ${expected}`)
+  expect(adviceOf(broken, input.request)).toBe(expected && `kcert csr create ${expected}`)
 })
 
 test.each([

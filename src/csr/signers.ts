@@ -1,4 +1,4 @@
-import { commandLine } from '../errors/command-line.ts'
+import { argumentVector, commandLine } from '../errors/command-line.ts'
 import { type Usage, usagesFor } from '../pki/usages.ts'
 import { isSubdomain } from '../x509/plain-names.ts'
 import type { CertificateRequest } from '../x509/request.ts'
@@ -16,22 +16,23 @@ export const nodesGroup = 'system:nodes'
 export const nodePrefix = 'system:node:'
 export const mastersGroup = 'system:masters'
 
-/** What a signer looks at. */
+/** What a signer checks. */
 export interface SignerInput {
   readonly request: CertificateRequest
   readonly usages: readonly string[]
 }
 
-/** One rule of a signer. It holds when `fault` finds nothing. */
+/** One rule of a signer. A request meets it when `fault` finds nothing. */
 export interface SignerRule {
   readonly id: string
   /** What the signer wants, as a fragment. */
   readonly wants: string
-  /** Returns what the request has instead, as a fragment; undefined when the rule holds. */
+  /** Returns what the request has instead, as a fragment; undefined when it meets the rule. */
   readonly fault: (input: SignerInput) => string | undefined
-  /** What to change; `adviceOf` says it with the name of the node. */
-  readonly next: string
-  readonly nextFor?: (node: string) => string
+  /** What to change. */
+  readonly next?: string
+  /** The same, where a command needs the name of the node and SANs. */
+  readonly nextFor?: (node: string, names: CertificateRequest['subjectAltNames']) => string
 }
 
 export interface Signer {
@@ -77,20 +78,33 @@ function commonNameIsNode(preset: NodePreset): SignerRule {
   }
 }
 
-/** The command for a request with the subject of a node, and the names that its signer requires. */
-function newRequest(preset: NodePreset): Pick<SignerRule, 'next' | 'nextFor'> {
-  const command = (node: string, name: string, keyFile: string): string =>
-    preset === 'kubelet-client'
-      ? commandLine`kcert csr create --kubelet-client ${node} --key-out ${keyFile}`
-      : commandLine`kcert csr create --kubelet-serving ${node} --dns ${name} --ip ADDRESS --key-out ${keyFile}`
-  return { next: command('NODE', 'NAME', 'FILE'), nextFor: (node) => command(node, node, `${node}.key`) }
+/** The command that creates a request with the subject of a node, and the SANs that its signer requires. */
+function newRequest(preset: NodePreset): Pick<SignerRule, 'nextFor'> {
+  return {
+    nextFor: (node, { dns, ip }) => {
+      const keyFile = `${node}.key`
+      if (preset === 'kubelet-client')
+        return commandLine`kcert csr create --kubelet-client ${node} --key-out ${keyFile}`
+      const names = [
+        ...(dns.length === 0 ? [node] : dns).map((name) => ['--dns', name]),
+        ...ip.map((one) => ['--ip', one]),
+      ]
+      return commandLine`kcert csr create --kubelet-serving ${node} ${argumentVector(names.flat())} --key-out ${keyFile}`
+    },
+  }
 }
 
-/** Returns what to change in a request that breaks a rule. The node is the one of its common name, or that name alone in the nodes' group. */
-export function adviceOf({ next, nextFor }: SignerRule, { subject }: CertificateRequest): string {
+/**
+ * Returns what to change in a request that breaks a rule; undefined where a command would need the name of a node that the request
+ * does not have. The node is the one of its common name, or that name alone in the nodes' group.
+ */
+export function adviceOf(
+  { next, nextFor }: SignerRule,
+  { subject, subjectAltNames }: CertificateRequest,
+): string | undefined {
   const { commonName = '', organization } = subject
   const node = nodeNameOf(commonName) ?? (organization.includes(nodesGroup) ? commonName : '')
-  return nextFor !== undefined && isSubdomain(node) ? nextFor(node) : next
+  return nextFor !== undefined && isSubdomain(node) ? nextFor(node, subjectAltNames) : next
 }
 
 function without(kind: AltNameKind): SignerRule {

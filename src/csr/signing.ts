@@ -1,3 +1,4 @@
+import { given } from '../errors/given.ts'
 import type { CertificateRequest } from '../x509/request.ts'
 import { signatureFault } from '../x509/signature-fault.ts'
 import { quoted } from './quoting.ts'
@@ -24,8 +25,13 @@ export function signingFindings(
       const { id, wants } = rule
       const found = rule.fault({ request, usages })
       if (found === undefined) return { id, question: 'signing', outcome: 'met', detail: wants }
-      const next = adviceOf(rule, request)
-      return { id, question: 'signing', outcome: 'unmet', detail: `it requires ${wants}, but ${found}`, next }
+      return {
+        id,
+        question: 'signing',
+        outcome: 'unmet',
+        detail: `it requires ${wants}, but ${found}`,
+        ...given({ next: adviceOf(rule, request) }),
+      }
     }),
   ]
 }
@@ -42,7 +48,7 @@ export function signatureFinding(signerName: string, request: CertificateRequest
     question: 'signing',
     outcome: 'unmet',
     detail: `it requires a signature that it can verify, but ${signatureFault(request, verdict.reason)}`,
-    next: 'create a new request with an ECDSA P-256 key (kcert csr create --key-out FILE)',
+    next: 'create a new request with an ECDSA P-256 key',
   }
 }
 
@@ -61,8 +67,7 @@ function signerFinding(signerName: string): Finding {
     return {
       ...found,
       outcome: 'unmet',
-      detail: 'no signer signs for such a name',
-      next: 'write DOMAIN/NAME',
+      detail: 'no signer has such a name: it is a domain, "/" and a path, such as example.com/serving',
     }
   return {
     ...found,

@@ -78,7 +78,7 @@ function takenAndUnseen(name: string, unseen: unknown): unknown {
     `the CertificateSigningRequest ${quoted(name)} exists already, and kcert could not compare it with yours`,
     {
       why: [message, why].filter(Boolean).join(': '),
-      next: next ?? 'submit it under another name (--name NAME)',
+      ...(next !== undefined && { next }),
       cause: unseen,
     },
   )

@@ -56,8 +56,7 @@ function removed(name: string): KcertError {
     'KCERT_API_NOT_FOUND',
     `the CertificateSigningRequest ${quoted(name)} was deleted during the wait`,
     {
-      why: 'a user deleted it, or kube-controller-manager did, because it was too old',
-      next: 'submit the request again; your key and CSR files are unchanged',
+      why: 'a user deleted it, or kube-controller-manager did, because it was too old; submit it again with the same files',
     },
   )
 }

@@ -52,15 +52,13 @@ function defectOfLarge(text: string, { because, line }: PlainStop): DocumentDefe
     return {
       reason: `more than ${mostPlainNodes.toLocaleString('en')} keys, values and items, which is as much as is read of one text`,
       line,
-      next: 'save one namespace at a time, or only Secrets with certificates: kubectl get secrets -n NAMESPACE --field-selector type=kubernetes.io/tls -o yaml',
+      next: 'kubectl get secrets -A --field-selector type=kubernetes.io/tls -o json | kcert inspect -',
     }
   }
-  if (/^[\s\ufeff]*[{[]/.test(text))
-    return { reason: 'malformed JSON', line, next: 'correct it there, or fetch it again' }
+  if (/^[\s\ufeff]*[{[]/.test(text)) return { reason: 'malformed JSON', line }
   return {
-    reason: `malformed, or YAML beyond its plain part, of which up to ${largestForYaml.toLocaleString('en')} characters are read; these are ${text.length.toLocaleString('en')}`,
+    reason: `malformed, or YAML beyond its plain part, of which up to ${largestForYaml.toLocaleString('en')} characters are read; these are ${text.length.toLocaleString('en')}. As JSON it can be larger`,
     line,
-    next: 'correct it there, or convert it to JSON: kubectl get … -o json',
   }
 }
 

@@ -1,4 +1,4 @@
-import { commandLine } from '../errors/command-line.ts'
+import type { CommandLine } from '../errors/command-line.ts'
 import { KcertError } from '../errors/kcert-error.ts'
 import { readDocuments } from './documents.ts'
 import { entriesOf, type ListNode, type MapNode, type Node, plainType, type Range, valueAt } from './node.ts'
@@ -27,13 +27,17 @@ export type YamlEdit =
 /**
  * Returns the text with the edits done to its first document, one after the other. Throws KCERT_EDIT_REFUSED when a path leads
  * nowhere, or when the text is written so that the edit would change something else too (anchors, merges, exotic layouts).
- * `file` is its path, for advice.
+ * `rewrite` is a command that prints the text in a layout that can be edited, for advice.
  */
-export async function editYaml(text: string, edits: readonly YamlEdit[], file = 'FILE'): Promise<string> {
+export async function editYaml(
+  text: string,
+  edits: readonly YamlEdit[],
+  rewrite?: CommandLine,
+): Promise<string> {
   let now = text
   for (const edit of edits) {
     const refuse: Refuse = (why) => {
-      throw refused(edit, why, file)
+      throw refused(edit, why, rewrite)
     }
     const [first, ...others] = await documentsOf(now)
     const after = splice(now, edit, first, refuse)
@@ -301,11 +305,11 @@ function isPlainText(value: string): boolean {
   )
 }
 
-function refused(edit: YamlEdit, why: string, file: string): KcertError {
+function refused(edit: YamlEdit, why: string, next: CommandLine | undefined): KcertError {
   const what = `${words[edit.do]} ${pathText(edit.path)} cannot be done in place`
   return new KcertError('KCERT_EDIT_REFUSED', what, {
-    why,
-    next: commandLine`edit the file by hand, or bring it into the usual layout first: kubectl create --dry-run=client -o yaml -f ${file}`,
+    why: `${why}; edit the file by hand, or write it in block layout first`,
+    ...(next !== undefined && { next }),
   })
 }
 

@@ -1,3 +1,4 @@
+import { commandLine } from '../errors/command-line.ts'
 import { KcertError } from '../errors/kcert-error.ts'
 import { readDocuments } from './documents.ts'
 import { editYaml, type YamlEdit } from './edit-yaml.ts'
@@ -18,10 +19,10 @@ export interface KubeconfigChanges {
 }
 
 /**
- * Returns the kubeconfig's text with these fields changed, and every other octet as it was. Of a pair like
- * certificate-authority and certificate-authority-data the one that is not set goes away, for clients refuse both together.
+ * Returns the kubeconfig's text with these fields changed, and every other byte unchanged. Of a pair like
+ * certificate-authority and certificate-authority-data the one that is not set is removed, because clients reject both together.
  * Throws KCERT_KUBECONFIG_UNUSABLE when there is no such cluster or user, KCERT_EDIT_REFUSED when it cannot be done in place.
- * The key of a user is in the text: whoever writes it keeps its mode. `file` is its path, for advice.
+ * The text contains the key of a user, so its file keeps mode 0600. `file` is its path, for advice.
  */
 export async function editKubeconfig(
   text: string,
@@ -55,7 +56,11 @@ export async function editKubeconfig(
     set('user', index, 'client-certificate', clientCertificate)
     set('user', index, 'client-key', clientKey)
   }
-  return editYaml(text, edits, file)
+  return editYaml(
+    text,
+    edits,
+    file === undefined ? undefined : commandLine`kubectl config view --raw --kubeconfig ${file}`,
+  )
 }
 
 function indexOf(items: readonly { readonly name: string }[], kind: string, name: string): number {
@@ -63,6 +68,5 @@ function indexOf(items: readonly { readonly name: string }[], kind: string, name
   if (index !== -1) return index
   throw new KcertError('KCERT_KUBECONFIG_UNUSABLE', `the kubeconfig has no ${kind} ${JSON.stringify(name)}`, {
     why: items.length === 0 ? `it has no ${kind}s` : `it has: ${items.map((item) => item.name).join(', ')}`,
-    next: 'kubectl config view',
   })
 }

@@ -58,7 +58,11 @@ export async function editStaticPod(
   const container = containers[index]
   if (container === undefined) throw runsNot(program, containers.map(readContainer))
   const path: YamlPath = ['spec', 'containers', index]
-  return editYaml(text, [...flagEdits(container, path, flags), ...annotationEdits(root, annotations)], file)
+  return editYaml(
+    text,
+    [...flagEdits(container, path, flags), ...annotationEdits(root, annotations)],
+    file === undefined ? undefined : commandLine`kubectl create --dry-run=client -o yaml -f ${file}`,
+  )
 }
 
 function readContainer(node: Node): PodContainer {

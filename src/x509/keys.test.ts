@@ -216,9 +216,9 @@ describe('files', () => {
 
   test('keys of OpenSSH are not supported, and the way out is named', () => {
     const [block] = readPem(writePem('OPENSSH PRIVATE KEY', Uint8Array.of(1))).blocks
-    expect(thrownBy(() => readPrivateKey(block!))).toMatchObject({
+    expect(thrownBy(() => readPrivateKey(block!, undefined, undefined, 'id_rsa'))).toMatchObject({
       code: 'KCERT_KEY_UNSUPPORTED',
-      next: expect.stringContaining('ssh-keygen -p -m PKCS8'),
+      next: 'ssh-keygen -p -m PKCS8 -f id_rsa',
     })
   })
 })

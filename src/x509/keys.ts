@@ -1,5 +1,5 @@
 import { createPrivateKey, createPublicKey, type KeyObject, type PrivateKeyInput } from 'node:crypto'
-import { commandLine } from '../errors/command-line.ts'
+import { type CommandLine, commandLine } from '../errors/command-line.ts'
 import { KcertError } from '../errors/kcert-error.ts'
 import { DerReader, tags } from './der.ts'
 import { bitString, nullElement, oid, sequence } from './der-writer.ts'
@@ -92,14 +92,21 @@ export function readPrivateKey(
     throw new KcertError('KCERT_X509_MALFORMED', `PEM block ${input.label} is no private key`)
   if (format === 'unsupported') {
     throw new KcertError('KCERT_KEY_UNSUPPORTED', `PEM block ${input.label} is not supported`, {
-      next: input.label.startsWith('OPENSSH')
-        ? commandLine`convert a copy of it: ssh-keygen -p -m PKCS8 -f ${file ?? 'FILE'}`
-        : commandLine`make a new key: kcert key generate --out ${file === undefined ? 'FILE' : `${file}.new`}`,
+      ...(input.label.startsWith('OPENSSH') && { why: 'convert a copy of it to PKCS#8' }),
+      ...(file !== undefined && { next: input.label.startsWith('OPENSSH') ? toPkcs8(file) : newKey(file) }),
     })
   }
   return isLegacyEncrypted(input)
     ? readLegacyEncrypted(input, format, password)
     : readByFormat(format, input.der, password, run)
+}
+
+function toPkcs8(file: string): CommandLine {
+  return commandLine`ssh-keygen -p -m PKCS8 -f ${file}`
+}
+
+function newKey(file: string): CommandLine {
+  return commandLine`kcert key generate --out ${`${file}.new`}`
 }
 
 /** True when a file, PEM or DER, holds a private key that only a password opens, whatever its cipher is. */

@@ -55,13 +55,11 @@ export class KdfBudget {
     this.leftMicros -= micros
     if (this.leftMicros < 0)
       throw tooCostly(what, {
-        why: 'a file must not keep kcert busy for longer than a second',
-        next: 'write it with a usual count: openssl pkcs8 -topk8 -iter 600000 -in FILE -out NEW',
+        why: 'one file may take a second; write it again with a usual count, such as openssl pkcs8 -iter 600000',
       })
     if (this.run?.takes(micros) === false)
       throw tooCostly(what, {
-        why: `the files before it used up the ${runMicros / 1e6} s that kcert spends on passwords in one run`,
-        next: 'name this file alone',
+        why: `the files before it used up the ${runMicros / 1e6} s that kcert spends on passwords in one run; read this file alone`,
       })
   }
 }
@@ -81,7 +79,7 @@ export class RunKdfBudget {
   }
 }
 
-function tooCostly(what: string, words: { readonly why: string; readonly next: string }): KcertError {
+function tooCostly(what: string, words: { readonly why: string }): KcertError {
   return new KcertError(
     'KCERT_KEY_UNSUPPORTED',
     `${what}: the password's key derivation costs too much`,
@@ -274,6 +272,6 @@ function addToEach(input: Buffer, block: Buffer): void {
 
 export function unsupported(what: string): KcertError {
   return new KcertError('KCERT_KEY_UNSUPPORTED', `${what} is not supported`, {
-    next: 'write a keystore with openssl pkcs12 -export, a key with: openssl pkcs8 -topk8 -in FILE -out NEW',
+    why: 'write the keystore again with openssl pkcs12 -export, or the key with openssl pkcs8 -topk8',
   })
 }

@@ -71,7 +71,7 @@ export function looksLikePkcs12(bytes: Uint8Array): boolean {
 function notOpened(password: string | undefined): KcertError {
   if (password === undefined) {
     return new KcertError('KCERT_KEY_ENCRYPTED', 'the PKCS#12 keystore is encrypted', {
-      next: 'give its password with --password-file FILE',
+      why: 'give its password with --password-file',
     })
   }
   return new KcertError('KCERT_PASSWORD_WRONG', 'the password does not open the PKCS#12 keystore')

@@ -285,7 +285,7 @@ test.each([
     'a file that is there',
     ['a.csr', '--profile', 'client', '--out', 'ca.pem'],
     5,
-    'KCERT_FILE_EXISTS: --out ca.pem is the file of --ca ca.pem',
+    'KCERT_FILE_EXISTS: --out ca.pem is also the input --ca ca.pem',
   ],
   [
     'a certificate as a request',

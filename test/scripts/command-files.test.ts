@@ -14,22 +14,22 @@ function contentsOf(at: string): Record<string, string> {
 }
 
 test.each([
-  [[...sign, '--out', 'ca-key.pem'], '--out ca-key.pem is the file of --ca-key ca-key.pem'],
-  [[...sign, '--out', './ca.pem'], '--out ./ca.pem is the file of --ca ca.pem'],
-  [[...sign, '--out', 'link/a.csr'], '--out link/a.csr is the file of REQUEST a.csr'],
-  [[...sign, '--out', 'hard.pem'], '--out hard.pem is the file of --ca ca.pem'],
+  [[...sign, '--out', 'ca-key.pem'], '--out ca-key.pem is also the input --ca-key ca-key.pem'],
+  [[...sign, '--out', './ca.pem'], '--out ./ca.pem is also the input --ca ca.pem'],
+  [[...sign, '--out', 'link/a.csr'], '--out link/a.csr is also the input REQUEST a.csr'],
+  [[...sign, '--out', 'hard.pem'], '--out hard.pem is also the input --ca ca.pem'],
   [
     [...sign, '--out', 'ca.ledger.jsonl'],
     '--out ca.ledger.jsonl and --issuance-log ca.ledger.jsonl are the same',
   ],
   [
     [...sign, '--out', 'x', '--ledger', 'ca-key.pem'],
-    '--issuance-log ca-key.pem is the file of --ca-key ca-key.pem',
+    '--issuance-log ca-key.pem is also the input --ca-key ca-key.pem',
   ],
-  [[...sign, '--out', 'a.key'], 'a.key holds a private key and is not replaced'],
+  [[...sign, '--out', 'a.key'], 'a.key contains a private key and is not replaced'],
   [
     ['ca', 'renew', ...signingCa, '--force', '--out', 'ca-key.pem'],
-    '--out ca-key.pem is the file of --ca-key',
+    '--out ca-key.pem is also the input --ca-key',
   ],
   [
     ['ca', 'renew', ...signingCa, '--force', '--out', 'ca.ledger.jsonl'],
@@ -37,13 +37,16 @@ test.each([
   ],
   [
     ['ca', 'renew', '--ca', 'both.pem', '--ca-key', 'both.pem'],
-    'both.pem holds a private key and is not replaced',
+    'both.pem contains a private key and is not replaced',
   ],
-  [['ca', 'bundle', 'ca.pem', '--force', '--out', 'ca-key.pem'], 'ca-key.pem holds a private key and is not'],
+  [
+    ['ca', 'bundle', 'ca.pem', '--force', '--out', 'ca-key.pem'],
+    'ca-key.pem contains a private key and is not',
+  ],
   [['ca', 'bundle', '--out', '', 'ca.pem'], '--out "" is not a file name'],
   [
     ['ca', 'init', '--cn', 'x', '--key', 'ca-key.pem', '--force', '--out', 'ca-key.pem'],
-    '--out ca-key.pem is the file of --key ca-key.pem',
+    '--out ca-key.pem is also the input --key ca-key.pem',
   ],
   [
     ['ca', 'init', '--cn', 'x', '--force', '--out', 'new.pem', '--key-out', './new.pem'],
@@ -55,15 +58,15 @@ test.each([
   ],
   [
     ['ca', 'init', '--cfssl', 's.json', '--force', '--out', 'new.pem', '--key-out', 's.json'],
-    '--key-out s.json is the file of --cfssl s.json',
+    '--key-out s.json is also the input --cfssl s.json',
   ],
   [
     ['key', 'generate', '--force', '--password-file', 'pw', '--out', 'pw'],
-    '--out pw is the file of --password-file',
+    '--out pw is also the input --password-file',
   ],
   [
     ['csr', 'create', '--cn', 'x', '--key', 'a.key', '--force', '--out', 'a.key'],
-    '--out a.key is the file of --key a.key',
+    '--out a.key is also the input --key a.key',
   ],
   [
     ['csr', 'create', '--user', 'ann', '--force', '--key-out', './same', '--out', 'same'],
@@ -75,11 +78,11 @@ test.each([
   ],
   [
     ['csr', 'create', '--cfssl', 's.json', '--force', '--key-out', 's.json'],
-    '--key-out s.json is the file of --cfssl s.json',
+    '--key-out s.json is also the input --cfssl s.json',
   ],
   [
     ['ca', 'sign', '--csr', 'x', ...signingCa, '--force', '--out', 'ca-key.pem'],
-    '--out ca-key.pem is the file of --ca-key ca-key.pem',
+    '--out ca-key.pem is also the input --ca-key ca-key.pem',
   ],
   [
     [
@@ -93,10 +96,10 @@ test.each([
       '--kubeadm-config',
       'link/front-proxy-client.key',
     ],
-    '--cert-dir front-proxy-client.key is the file of --kubeadm-config link/front-proxy-client.key',
+    '--cert-dir front-proxy-client.key is also the input --kubeadm-config link/front-proxy-client.key',
   ],
-  [['inspect', 'ca.pem', '--output-file', 'ca.pem'], '--output-file ca.pem is the file of TARGET ca.pem'],
-  [['inspect', 'ca.pem', '--output-file', 'a.key'], 'a.key holds a private key and is not replaced'],
+  [['inspect', 'ca.pem', '--output-file', 'ca.pem'], '--output-file ca.pem is also the input TARGET ca.pem'],
+  [['inspect', 'ca.pem', '--output-file', 'a.key'], 'a.key contains a private key and is not replaced'],
 ])('%j is refused, and all files are as they were', (args, message) => {
   const at = folderWithCa()
   opensslRequest(at, 'a')

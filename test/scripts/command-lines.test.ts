@@ -99,7 +99,7 @@ function unknownToOpenssl([command, ...words]: readonly string[]): string[] {
 
 // By systemctl(1) and journalctl(1) of Debian 13, and the help of crictl 1.36.
 test.each([
-  ['systemctl', /^(?:cat|restart|status) \S+$/],
+  ['systemctl', /^(?:cat|restart|status|list-units --all) \S+$/],
   ['journalctl', /^(?:(?:-u \S+|-n \d+)(?: |$))+$/],
   ['crictl', /^(?:ps(?: -[aq]+)*(?: --name \S+)?|logs (?:\S+|\$\(crictl ps -aq --name \S+ \| head -n 1\)))$/],
 ])('%s in a message has a subcommand and flags that it knows', (program, known) => {

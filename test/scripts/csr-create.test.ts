@@ -91,7 +91,9 @@ describe("cfssl's JSON", () => {
     const at = place()
     const refused = create(at, ['--cfssl', '-', '-o', 'cfssl'], seed)
     expect(refused).toMatchObject({ stdout: '', exit: 5 })
-    expect(refused.stderr).toMatch(/^KCERT_KEY_EXPOSED: .*\nwhy: .*\nnext: .*--key-out - .*\| cfssljson/)
+    expect(refused.stderr).toMatch(
+      /^KCERT_KEY_EXPOSED: .*\nwhy: .*\nnext: kcert csr create .*--out csr\.json\n/,
+    )
     expect(create(at, ['--cfssl', '-', '-o', 'cfssl', '--out', 'both.json'], seed)).toMatchObject({ exit: 0 })
     expect(modeOf(join(at, 'both.json'))).toBe('600')
     expect(Object.keys(JSON.parse(readFileSync(join(at, 'both.json'), 'utf8')) as object)).toEqual([
@@ -261,7 +263,7 @@ describe('presets', () => {
   test.each([
     [
       ['--cn', 'node-7', '--dns', 'node-7', '--signer', 'kubernetes.io/kubelet-serving'],
-      'next: kcert csr create --kubelet-serving NODE',
+      'it requires organization (O) exactly system:nodes, but the subject has none\nwhy: after the approval',
     ],
     [['--user', 'root', '--org', 'system:masters'], 'O=system:masters is forbidden'],
     [['--user', 'ann', '--usage', 'server auth'], '"server auth" is not allowed'],
@@ -284,8 +286,11 @@ describe('presets', () => {
     [['--kubelet-serving', 'n1', '--org', 'x'], '--org and --kubelet-serving are mutually exclusive'],
     [['--service', 'web'], 'use NAME.NAMESPACE'],
     [['--service', 'web.shop.svc'], 'next: kcert csr create --key-out k.pem --service web.shop'],
-    [['--service', 'web.shop', '-o', 'manifest'], 'next: add --signer example.com/serving'],
-    [['--cn', 'x', '--signer', 'a.b/c', '-o', 'manifest'], 'next: add --usage'],
+    [['--service', 'web.shop', '-o', 'manifest'], '--signer example.com/serving'],
+    [
+      ['--cn', 'x', '--signer', 'a.b/c', '-o', 'manifest'],
+      '--key-out k.pem --usage "digital signature" --usage "server auth"',
+    ],
     [['--user', ''], 'a user needs a name'],
     [['--user', 'a', '--service', 'b.c'], '--user and --service are mutually exclusive'],
     [['--cn', ''], '--cn is empty'],
@@ -389,7 +394,7 @@ describe('keys', () => {
   })
 
   test.each<[string[], RegExp, number]>([
-    [['--cn', 'x'], /^KCERT_USAGE: --key-out FILE or --key FILE is required/, 2],
+    [['--cn', 'x'], /^KCERT_USAGE: --key-out or --key is required/, 2],
     [['--cn', 'x', '--key-out', '-', '-o', 'json'], /^KCERT_KEY_EXPOSED: /, 5],
     [
       ['--cn', 'x', '--key-out', '-', '-o', 'manifest', '--signer', 'a.b/c', '--usage', 'any'],

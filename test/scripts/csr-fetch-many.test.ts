@@ -117,7 +117,7 @@ test('neither fetch nor request writes over the key, whatever --force says', asy
   ])
     expect(await run([...args, ...files])).toMatchObject({
       exit: 5,
-      stderr: expect.stringContaining(`--out ${key} is the file of --key ${key}`),
+      stderr: expect.stringContaining(`--out ${key} is also the input --key ${key}`),
     })
   expect(readFileSync(key, 'utf8')).toBe(before)
 })

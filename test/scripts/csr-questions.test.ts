@@ -65,7 +65,7 @@ describe.skipIf(!hasTerminal)('on a terminal (skipped where there is no script(1
       ['Groups', `dev, ops${enter}`],
       ['Output format', enter],
       ['File for the new private key', enter],
-      ['File for what is made', enter],
+      ['Output file', enter],
     ])
     expect(exit).toBe(0)
     expect(shown).toContain(
@@ -88,7 +88,7 @@ describe.skipIf(!hasTerminal)('on a terminal (skipped where there is no script(1
       ['Output format', down + enter],
       ['Signer', enter],
       ['File for the new private key', enter],
-      ['File for what is made', enter],
+      ['Output file', enter],
     ])
     expect({ exit, shown }).toEqual({ exit: 0, shown })
     expect(readFileSync(join(folder, 'web.shop.yaml'), 'utf8')).toContain('signerName: example.com/serving\n')

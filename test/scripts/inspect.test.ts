@@ -388,9 +388,7 @@ describe('bad input is told what, why and what next, and exits 2:', () => {
   })
 
   test('nothing named on a machine that has nothing', () => {
-    expect(complaint([])).toMatch(
-      /^KCERT_USAGE: there is nothing to inspect\nwhy: .*\/nonexistent\/\.kube\/config/,
-    )
+    expect(complaint([])).toMatch(/^KCERT_USAGE: no target given\nwhy: .*\/nonexistent\/\.kube\/config/)
   })
 
   test.each([

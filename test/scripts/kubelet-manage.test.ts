@@ -258,11 +258,11 @@ test('a file where the link belongs is refused, and left as it is', async () => 
 
 describe('is wrong usage:', () => {
   test.each([
-    ['no certificate', ['--pair-name', 'x'], 'it is not said what certificate to keep'],
+    ['no certificate', ['--pair-name', 'x'], 'no subject or SAN given'],
     ['no name for the files', ['--user', 'ci'], 'add --pair-name'],
-    ['a name that leaves the folder', ['--user', 'ci', '--pair-name', '../x'], 'is no name for files'],
+    ['a name that leaves the folder', ['--user', 'ci', '--pair-name', '../x'], 'is not a file name'],
     ['metrics for everybody', [...ci, '--metrics-address', '0.0.0.0:9464'], 'no loopback address'],
-    ['no such signal', [...ci, '--signal', 'LOUD', '--pid-file', 'x'], 'is no signal'],
+    ['no such signal', [...ci, '--signal', 'LOUD', '--pid-file', 'x'], 'is not a signal'],
     ['no usages', ['--cn', 'x', '--signer', 'a.b/c', '--pair-name', 'x'], 'add --usage'],
     [
       'a bootstrap for a server',

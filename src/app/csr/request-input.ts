@@ -115,7 +115,7 @@ function chosen(
         .slice(0, 10)
         .map((one) => one.name ?? '(no name)')
         .join(', ')}${named.length > 10 ? ', …' : ''}`,
-      next: commandLine`add --name ${object.name ?? 'NAME'}`,
+      ...(object.name !== undefined && { next: commandLine`--name ${object.name}` }),
     },
   )
 }
@@ -151,7 +151,7 @@ function draftOf(bytes: Uint8Array, source: string, { signer }: RequestFlags): S
       `${sourceName(source)} is a CSR without a Kubernetes object, and --signer is missing`,
       {
         why: 'the rules depend on the signer',
-        next: 'add --signer kubernetes.io/kube-apiserver-client --usage "client auth"',
+        next: '--signer kubernetes.io/kube-apiserver-client --usage "client auth"',
       },
     )
   }

@@ -43,12 +43,11 @@ export function checkOutputs({ output, out, key, 'key-out': keyOut }: OutputChoi
       ? printedOnlyByName("cfssl's JSON contains the private key", cfsslNext)
       : keyless()
   if (keyOut !== '-' || isFile(out)) return
-  if (isReport(output))
-    throw keyBesideReport('--key-out -', output, 'write the key to a file (--key-out FILE)')
+  if (isReport(output)) throw keyBesideReport('--key-out -', output, '--key-out key.pem')
   if (output === 'manifest')
     throw new KcertError('KCERT_USAGE', 'the key and the manifest cannot both go to standard output', {
-      why: 'write one of them to a file (--key-out FILE or --out FILE)',
-      next: 'kcert csr create --help',
+      why: 'one of them must be a file',
+      next: '--out csr.yaml',
     })
 }
 
@@ -106,10 +105,10 @@ function documentOf(
   return format === 'cfssl' ? `${JSON.stringify({ csr: pem, ...(holdsKey ? { key: keyPem } : {}) })}\n` : pem
 }
 
-const cfsslNext = 'add --out FILE, or --key-out - to print it into a pipe (… | cfssljson -bare server)'
+const cfsslNext = '--out csr.json'
 
 function keyless(): KcertError {
-  return new KcertError('KCERT_USAGE', '--key-out FILE or --key FILE is required', {
+  return new KcertError('KCERT_USAGE', '--key-out or --key is required', {
     why: 'a CSR is signed with the private key of its owner; --key-out creates a key, --key uses an existing one',
     next: 'kcert csr create --help',
   })

@@ -168,7 +168,7 @@ async function specOfCfssl(file: string, flags: RequestFlagValues, context: Cont
   if (ca !== undefined) {
     throw new KcertError('KCERT_CFSSL_INVALID', `${sourceName(file)} requests a CA certificate`, {
       why: 'it has a "ca" section, which kcert csr create does not support',
-      next: commandLine`kcert ca init --cfssl ${file === '-' ? 'FILE' : file} --out ca.pem --key-out ca-key.pem`,
+      next: commandLine`kcert ca init --cfssl ${file} --out ca.pem --key-out ca-key.pem`,
     })
   }
   const commonName = subject.flat().find(({ type }) => type === 'CN')?.value

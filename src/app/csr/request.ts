@@ -237,8 +237,7 @@ async function presentCertificate(
           .map(({ detail }) => detail)
   if (broken.length === 0) return object
   throw new KcertError('KCERT_FILE_EXISTS', `${file} exists already and does not match`, {
-    why: broken.join('; '),
-    next: 'use another file, or add --force to start again with a new key, CSR and certificate',
+    why: `${broken.join('; ')}; --force starts again with a new key, CSR and certificate`,
   })
 }
 
@@ -273,7 +272,6 @@ function progressText(object: SigningRequest): string | undefined {
 
 function otherRequest(file: string, why: string): KcertError {
   return new KcertError('KCERT_FILE_EXISTS', `${file} exists already, with other content`, {
-    why,
-    next: 'use other files (--key-out, --out), or add --force to start again',
+    why: `${why}; --force starts again, or use other files with --key-out and --out`,
   })
 }

@@ -105,9 +105,9 @@ export function defaultTargets(context: Context): string[] {
   const own = home === undefined ? [] : [`${home}/.kube/config`]
   const targets = [...listed, ...own, '/etc/kubernetes', '/var/lib/kubelet/pki'].filter(exists)
   if (targets.length > 0) return targets
-  throw new KcertError('KCERT_USAGE', 'there is nothing to inspect', {
-    why: `nothing was named, and none of these exists: $KUBECONFIG, ${[...own, '/etc/kubernetes', '/var/lib/kubelet/pki'].join(', ')}`,
-    next: 'name a file, a folder or HOST:PORT: kcert inspect FILE',
+  throw new KcertError('KCERT_USAGE', 'no target given', {
+    why: `none of the defaults exists: $KUBECONFIG, ${[...own, '/etc/kubernetes', '/var/lib/kubelet/pki'].join(', ')}`,
+    next: 'kcert inspect --help',
   })
 }
 

@@ -20,7 +20,7 @@ const patienceMs = 60_000
 export function signalOf(text: string): NodeJS.Signals {
   const name = `SIG${text.toUpperCase().replace(/^SIG/, '')}`
   if (Object.hasOwn(constants.signals, name)) return name as NodeJS.Signals
-  throw new KcertError('KCERT_USAGE', `--signal ${JSON.stringify(text)} is no signal`, {
+  throw new KcertError('KCERT_USAGE', `--signal ${JSON.stringify(text)} is not a signal`, {
     next: '--signal HUP',
   })
 }
@@ -64,10 +64,7 @@ function send(signal: NodeJS.Signals, pidFile: string): void {
 }
 
 function hookFailure(what: string, why: string): KcertError {
-  return new KcertError('KCERT_HOOK_FAILED', `what follows a renewal failed: ${what}`, {
-    why,
-    next: 'the certificate is in its place; do by hand what was to be done, or mend it for the next time',
-  })
+  return new KcertError('KCERT_HOOK_FAILED', `the certificate was renewed, but ${what} failed`, { why })
 }
 
 /**

@@ -42,14 +42,13 @@ const kubeletFolder = '/var/lib/kubelet/pki'
 export async function manageSettingsOf(flags: ManageFlags, context: Context): Promise<ManageSettings> {
   const { template: file } = flags
   if (file === undefined && !saysWhat(flags))
-    throw new KcertError('KCERT_USAGE', 'it is not said what certificate to keep', {
-      why: 'it has a subject or names',
-      next: 'kcert kubelet manage --kubelet-serving NODE',
+    throw new KcertError('KCERT_USAGE', 'no subject or SAN given', {
+      why: 'a certificate needs a subject or SANs, such as those of --kubelet-serving',
+      next: 'kcert kubelet manage --help',
     })
   if (file !== undefined && saysWhat(flags))
-    throw new KcertError('KCERT_USAGE', '--template says what subject and names are, and so do other flags', {
-      why: 'the file is read again when it changes, and flags are not',
-      next: 'leave --template out, or the others',
+    throw new KcertError('KCERT_USAGE', '--template and flags for subject or SANs are mutually exclusive', {
+      why: 'the template contains the subject and the SANs, and is read again when it changes',
     })
   const wanted = await settingsOf(flags, context)
   const { signerName, keyType, purpose } = wanted
@@ -80,13 +79,13 @@ function placeOf(flags: ManageFlags, { workingFolder }: Context): { folder: stri
         : undefined)
   if (prefix === undefined) throw missing('--pair-name', 'what the files of certificate and key are called')
   if (!/^[A-Za-z0-9][A-Za-z0-9._-]{0,100}$/.test(prefix))
-    throw new KcertError('KCERT_USAGE', `--pair-name ${JSON.stringify(prefix)} is no name for files`, {
-      why: 'letters, digits, ".", "_" and "-" are',
+    throw new KcertError('KCERT_USAGE', `--pair-name ${JSON.stringify(prefix)} is not a file name`, {
+      why: 'it may have letters, digits, ".", "_" and "-"',
       next: '--pair-name kubelet-server',
     })
   const folder = isAbsolute(named) ? named : join(workingFolder, named)
   if (existsSync(folder) && !statSync(folder).isDirectory())
-    throw new KcertError('KCERT_USAGE', `--cert-dir ${named} is not a folder`, { next: 'name a folder' })
+    throw new KcertError('KCERT_USAGE', `--cert-dir ${named} is not a folder`)
   return { folder, prefix }
 }
 

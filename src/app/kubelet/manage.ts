@@ -436,8 +436,8 @@ class Management {
 
 function withoutAddress({ source }: ManageSettings): KcertError {
   const node = source.by === 'node' ? source.node : ''
-  return new KcertError('KCERT_API_NOT_FOUND', `Node ${JSON.stringify(node)} has no IP address to ask for`, {
-    why: 'there is no such Node, or its kubelet has not written its status yet',
-    next: commandLine`name the SANs (--dns NAME --ip ADDRESS), or look up the node: kubectl get node ${node} -o wide`,
+  return new KcertError('KCERT_API_NOT_FOUND', `Node ${JSON.stringify(node)} has no IP address`, {
+    why: 'there is no such Node, or its kubelet has not written its status yet; --dns and --ip give the SANs without the Node',
+    next: commandLine`kubectl get node ${node} -o wide`,
   })
 }

@@ -167,9 +167,6 @@ The built-in profiles are ${builtInProfileNames.join(', ')}. --config names a fi
         throw new KcertError(
           'KCERT_USAGE',
           'request files and CSRs of the cluster cannot be signed in one call',
-          {
-            next: 'leave out the files, or --csr',
-          },
         )
       const [{ signOnCluster }, { renderSignedRequests }] = await Promise.all([
         import('../../app/ca/sign-on-cluster.ts'),

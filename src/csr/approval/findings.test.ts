@@ -292,17 +292,17 @@ describe('kubelet-serving', () => {
     [
       serving({ subject: { organization: ['system:nodes'] } }, { username: '' }),
       'node-name identity unmet: the common name "" is not system:node: and the name of a Node',
-      /--kubelet-client NODE/,
+      /common name is system:node: and the name of the Node$/,
     ],
     [
       serving({ subject: { ...nodeSubject, commonName: 'system:node:' } }, { username: 'system:node:' }),
       'node-name identity unmet: the common name "system:node:" names no node',
-      /--kubelet-client NODE/,
+      /common name is system:node: and the name of the Node$/,
     ],
     [
       serving({ subject: { ...nodeSubject, commonName: 'system:node:A' } }),
       'node-name identity unmet: the common name "system:node:A" is not system:node: and the name of a Node',
-      /--kubelet-client NODE/,
+      /common name is system:node: and the name of the Node$/,
     ],
   ])('an own rule that is not met, no. %#', async (object, expected, next) => {
     const policy = kubeletServingPolicy({

@@ -1,3 +1,4 @@
+import { given } from '../../errors/given.ts'
 import { isVisible } from '../../errors/hidden-text.ts'
 import { isTooLongForTls, minorsOfKey } from '../../x509/go-keys.ts'
 import { nameOfOid } from '../../x509/oids.ts'
@@ -27,7 +28,12 @@ export function approvalRule(id: string, duty: Duty) {
   const rule = { id, question: 'approval', duty } as const
   return {
     met: (detail: string): Finding => ({ ...rule, outcome: 'met', detail }),
-    unmet: (detail: string, next: string): Finding => ({ ...rule, outcome: 'unmet', detail, next }),
+    unmet: (detail: string, next?: string): Finding => ({
+      ...rule,
+      outcome: 'unmet',
+      detail,
+      ...given({ next }),
+    }),
     unknown: (detail: string, next: string): Finding => ({ ...rule, outcome: 'unknown', detail, next }),
   }
 }
@@ -115,7 +121,7 @@ function plainRequest(candidate: Candidate): Finding {
   const fault = hiddenRequest(candidate)
   return fault === undefined
     ? met('one PEM block, without ignored parts')
-    : unmet(fault, 'create a new request with only names and usages (kcert csr create)')
+    : unmet(fault, 'create a new request with only names and usages')
 }
 
 function noMasters({ subject }: CertificateRequest): Finding {
@@ -208,6 +214,6 @@ export function nodeNameFinding({ request: { subject } }: Candidate): Finding {
   const node = nodeNameOf(commonName)
   if (node !== undefined && isSubdomain(node)) return met(quoted(node))
   const what = node === '' ? 'names no node' : 'is not system:node: and the name of a Node'
-  const next = 'create a new request (kcert csr create --kubelet-client NODE)'
+  const next = 'create a new request whose common name is system:node: and the name of the Node'
   return unmet(`the common name ${quoted(commonName)} ${what}`, next)
 }
