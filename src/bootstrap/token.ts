@@ -33,14 +33,14 @@ export function isTokenId(text: string): boolean {
   return idPattern.test(text)
 }
 
-/** Returns a new token. Each character is drawn evenly: octets that would favour some are drawn again. */
+/** Returns a new token. Each character is drawn evenly: bytes that would favour some are drawn again. */
 export function newToken(random: (count: number) => Uint8Array): BootstrapToken {
   const characters: string[] = []
-  // 252 is the largest multiple of 36 that an octet holds.
+  // 252 is the largest multiple of 36 that a byte holds.
   const even = 256 - (256 % alphabet.length)
   while (characters.length < 22)
-    for (const octet of random(22 - characters.length))
-      if (octet < even) characters.push(alphabet.charAt(octet % alphabet.length))
+    for (const byte of random(22 - characters.length))
+      if (byte < even) characters.push(alphabet.charAt(byte % alphabet.length))
   const text = characters.join('')
   return { id: text.slice(0, 6), secret: text.slice(6) }
 }

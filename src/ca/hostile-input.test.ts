@@ -32,11 +32,11 @@ const profiles = {
   signing: { default: { usages: ['any'], expiry: '1h' }, profiles: { a: { usages: ['any'], expiry: '1h' } } },
 }
 
-type Read = (octets: Buffer) => unknown
+type Read = (bytes: Buffer) => unknown
 
-const store = (octets: Buffer) => ({
+const store = (bytes: Buffer) => ({
   name: 'ledger',
-  read: () => octets,
+  read: () => bytes,
   append: () => undefined,
   cut: () => undefined,
 })
@@ -45,31 +45,27 @@ const readers: readonly [name: string, sample: Uint8Array | string, read: Read][
   [
     'a request in PEM',
     writePem('CERTIFICATE REQUEST', request),
-    (octets) => checkRequests(requestsOf('f', octets), profile),
+    (bytes) => checkRequests(requestsOf('f', bytes), profile),
   ],
-  ['a request in DER', request, (octets) => checkRequests(requestsOf('f', octets), profile)],
+  ['a request in DER', request, (bytes) => checkRequests(requestsOf('f', bytes), profile)],
   [
     'a bundle in PEM',
     writePem('CERTIFICATE', root.der),
-    (octets) => bundle([{ name: 'f', bytes: octets }], now, false),
+    (bytes) => bundle([{ name: 'f', bytes: bytes }], now, false),
   ],
-  ['a bundle in DER', root.der, (octets) => bundle([{ name: 'f', bytes: octets }], now, true)],
+  ['a bundle in DER', root.der, (bytes) => bundle([{ name: 'f', bytes: bytes }], now, true)],
   [
     'a cfssl request',
     JSON.stringify({ ...cfssl, ca: { expiry: '1h', pathlen: 1 } }),
-    (octets) => readCfsslRequest(octets.toString('utf8')),
+    (bytes) => readCfsslRequest(bytes.toString('utf8')),
   ],
-  [
-    'a profile of cfssl',
-    JSON.stringify(profiles),
-    (octets) => readProfile(octets.toString('utf8'), 'f', 'a'),
-  ],
+  ['a profile of cfssl', JSON.stringify(profiles), (bytes) => readProfile(bytes.toString('utf8'), 'f', 'a')],
   [
     'a profile of kcert',
     'default:\n  usages: [any]\n  duration: 1h\n',
-    (octets) => readProfile(octets.toString('utf8'), 'f'),
+    (bytes) => readProfile(bytes.toString('utf8'), 'f'),
   ],
-  ['a ledger', '{"serialNumber":"01"}\n{"serialNumber":"02"}\n', (octets) => new Ledger(store(octets))],
+  ['a ledger', '{"serialNumber":"01"}\n{"serialNumber":"02"}\n', (bytes) => new Ledger(store(bytes))],
 ]
 
 const change = fc.record({
@@ -82,9 +78,9 @@ function changed(
   sample: Uint8Array | string,
   changes: readonly { at: number; octets: Uint8Array; removed: number }[],
 ): Buffer {
-  return changes.reduce((octets, { at, octets: inserted, removed }) => {
-    const place = octets.length === 0 ? 0 : at % octets.length
-    return Buffer.concat([octets.subarray(0, place), inserted, octets.subarray(place + removed)])
+  return changes.reduce((bytes, { at, octets: inserted, removed }) => {
+    const place = bytes.length === 0 ? 0 : at % bytes.length
+    return Buffer.concat([bytes.subarray(0, place), inserted, bytes.subarray(place + removed)])
   }, Buffer.from(sample))
 }
 

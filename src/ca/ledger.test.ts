@@ -20,8 +20,8 @@ class MemoryStore implements LedgerStore {
     return Buffer.from(this.text)
   }
 
-  append(octets: Uint8Array): void {
-    this.text += Buffer.from(octets).toString('utf8')
+  append(bytes: Uint8Array): void {
+    this.text += Buffer.from(bytes).toString('utf8')
   }
 
   cut(length: number): void {

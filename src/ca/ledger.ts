@@ -3,7 +3,7 @@ import { harmlessJson } from '../errors/hidden-text.ts'
 import { attempt, KcertError } from '../errors/kcert-error.ts'
 import { rfc3339 } from '../pki/rfc3339.ts'
 import type { Certificate } from '../x509/certificate.ts'
-import { drawSerialNumber, normalSerialNumber, type RandomOctets } from './serial.ts'
+import { drawSerialNumber, normalSerialNumber, type RandomBytes } from './serial.ts'
 
 // The issuance log: every certificate that a CA has signed, one JSON object per line. It is written before kcert returns a
 // certificate, so kcert did not sign any certificate that is missing from it, and no serial number is used twice.
@@ -27,7 +27,7 @@ export interface LedgerStore {
   /** All bytes; none if there is no log yet. */
   read(): Uint8Array
   /** Appends bytes and returns once they are on disk. */
-  append(octets: Uint8Array): void
+  append(bytes: Uint8Array): void
   /** Truncates the file to this many bytes. */
   cut(length: number): void
 }
@@ -44,15 +44,15 @@ export class Ledger {
    */
   constructor(store: LedgerStore) {
     this.store = store
-    const octets = store.read()
-    const complete = octets.lastIndexOf(newline) + 1
-    const { taken, lines } = readLines(store.name, octets.subarray(0, complete))
+    const bytes = store.read()
+    const complete = bytes.lastIndexOf(newline) + 1
+    const { taken, lines } = readLines(store.name, bytes.subarray(0, complete))
     this.taken = taken
-    this.repairEnd(octets.subarray(complete), complete, lines + 1)
+    this.repairEnd(bytes.subarray(complete), complete, lines + 1)
   }
 
   /** Returns a new serial number that neither the log nor the CA's own certificate has. */
-  draw(random: RandomOctets, ca?: Certificate): string {
+  draw(random: RandomBytes, ca?: Certificate): string {
     const own = ca === undefined ? undefined : normalSerialNumber(ca.serialNumber)
     const drawn = drawSerialNumber(random, (candidate) => candidate === own || this.taken.has(candidate))
     this.taken.add(drawn)
@@ -96,8 +96,8 @@ function entryOf(certificate: Certificate, issuedAt: Date): LedgerEntry {
   }
 }
 
-function readLines(name: string, octets: Uint8Array): { taken: Set<string>; lines: number } {
-  const bytes = Buffer.from(octets.buffer, octets.byteOffset, octets.length)
+function readLines(name: string, content: Uint8Array): { taken: Set<string>; lines: number } {
+  const bytes = Buffer.from(content.buffer, content.byteOffset, content.length)
   const taken = new Set<string>()
   let line = 1
   for (let at = 0; at < bytes.length; line++) {

@@ -1,24 +1,24 @@
-// Serial numbers (RFC 5280 section 4.1.2.2): positive, at most 20 octets, and no two the same from one issuer.
+// Serial numbers (RFC 5280 section 4.1.2.2): positive, at most 20 bytes, and no two the same from one issuer.
 
-/** Gives that many random octets. */
-export type RandomOctets = (count: number) => Uint8Array
+/** Gives that many random bytes. */
+export type RandomBytes = (count: number) => Uint8Array
 
 // 128 bits, as kube-controller-manager draws them. The CA/Browser Forum asks for 64.
-const octets = 16
+const bytes = 16
 
 // A source that keeps giving what is taken is broken: two draws of 128 bits do not meet in the lifetime of the universe.
 const mostDraws = 16
 
-/** Returns a new serial number in hexadecimal, whole octets, that is not taken. Throws when the randomness is none. */
-export function drawSerialNumber(random: RandomOctets, isTaken: (serialNumber: string) => boolean): string {
+/** Returns a new serial number in hexadecimal, whole bytes, that is not taken. Throws when the randomness is none. */
+export function drawSerialNumber(random: RandomBytes, isTaken: (serialNumber: string) => boolean): string {
   for (let draw = 0; draw < mostDraws; draw++) {
-    const serialNumber = normalSerialNumber(Buffer.from(random(octets)).toString('hex'))
+    const serialNumber = normalSerialNumber(Buffer.from(random(bytes)).toString('hex'))
     if (serialNumber !== '00' && !isTaken(serialNumber)) return serialNumber
   }
   throw new Error('the random source repeats itself')
 }
 
-/** Returns hexadecimal in lower case and whole octets, without octets of zero in front. */
+/** Returns hexadecimal in lower case and whole bytes, without bytes of zero in front. */
 export function normalSerialNumber(hex: string): string {
   const digits = hex.toLowerCase().replace(/^0+/, '')
   return digits === '' ? '00' : digits.padStart(digits.length + (digits.length % 2), '0')

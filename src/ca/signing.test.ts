@@ -26,8 +26,8 @@ class MemoryStore implements LedgerStore {
   readonly name = 'ledger'
   readonly lines: string[] = []
   read = () => new Uint8Array()
-  append = (octets: Uint8Array) =>
-    this.lines.push(...Buffer.from(octets).toString('utf8').trim().split('\n')) && undefined
+  append = (bytes: Uint8Array) =>
+    this.lines.push(...Buffer.from(bytes).toString('utf8').trim().split('\n')) && undefined
   cut = () => undefined
 }
 

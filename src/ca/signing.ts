@@ -14,7 +14,7 @@ import { noticesOfIssued } from './notices.ts'
 import type { SigningProfile } from './profile.ts'
 import type { SignedCertificate } from './report.ts'
 import type { RequestEntry } from './request-file.ts'
-import type { RandomOctets } from './serial.ts'
+import type { RandomBytes } from './serial.ts'
 
 export interface CheckedRequest extends RequestEntry {
   readonly request: CertificateRequest
@@ -74,7 +74,7 @@ export function signAll(
   profile: SigningProfile,
   ledger: Ledger,
   now: Date,
-  random: RandomOctets,
+  random: RandomBytes,
 ): Signed[] {
   const signed = requests.map((asked): Signed => {
     const serialNumber = ledger.draw(random, signingCa.certificate)

@@ -1,6 +1,6 @@
 import { fstatSync } from 'node:fs'
 import { type Clock, systemClock } from '../system/clock.ts'
-import { type RandomOctets, systemRandom } from '../system/random.ts'
+import { type RandomBytes, systemRandom } from '../system/random.ts'
 
 /** How much colour a stream gets: chalk's levels, 0 for none. */
 export type ColorLevel = 0 | 1 | 2 | 3
@@ -8,7 +8,7 @@ export type ColorLevel = 0 | 1 | 2 | 3
 /** What a command may know of the process around it. Built once here; nothing else reads process, env or the terminal. */
 export interface Context {
   readonly clock: Clock
-  readonly random: RandomOctets
+  readonly random: RandomBytes
   readonly env: Readonly<Record<string, string | undefined>>
   readonly home: string | undefined
   readonly workingFolder: string

@@ -1,5 +1,5 @@
 import { readWhole } from '../system/pipes.ts'
-import type { RandomOctets } from '../system/random.ts'
+import type { RandomBytes } from '../system/random.ts'
 import type { Access, Credentials } from './credentials.ts'
 import type { Failures, Refusal } from './failures.ts'
 import type { ApiObject } from './malformed.ts'
@@ -43,7 +43,7 @@ interface Surroundings {
   readonly transport: Transport
   readonly credentials: Credentials
   readonly failures: Failures
-  readonly random: RandomOctets
+  readonly random: RandomBytes
   readonly pause: Pause
 }
 

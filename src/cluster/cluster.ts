@@ -4,7 +4,7 @@ import { commandLine } from '../errors/command-line.ts'
 import { hostPort, isLoopback } from '../errors/host-port.ts'
 import type { Clock } from '../system/clock.ts'
 import { readFile } from '../system/files.ts'
-import type { RandomOctets } from '../system/random.ts'
+import type { RandomBytes } from '../system/random.ts'
 import { type AccessApi, accessOf } from './access.ts'
 import { ApiClient, type Pause } from './api-client.ts'
 import { type Connection, connectionOf } from './connection.ts'
@@ -36,7 +36,7 @@ export interface ConnectionOptions {
   readonly requestTimeoutMs: number
   readonly surroundings: Surroundings
   readonly clock: Clock
-  readonly random: RandomOctets
+  readonly random: RandomBytes
   /** Told of a kubeconfig that leads to a server which is not verified. */
   readonly warn?: (text: string) => void
   /** Instead of waiting; for tests. */

@@ -140,8 +140,8 @@ function etcdNames(row: string, settings: KubeadmSettings): string[] {
 function namesOf(names: readonly string[]): RequestSpec['altNames'] {
   const [dns, ip] = [new Set<string>(), new Set<string>()]
   for (const name of names) {
-    const octets = parseIp(name)
-    if (octets !== undefined) ip.add(formatIp(octets))
+    const bytes = parseIp(name)
+    if (bytes !== undefined) ip.add(formatIp(bytes))
     else if (isSubdomain(name.replace(/^\*\./, ''))) dns.add(name)
     else
       throw new KcertError(
@@ -198,11 +198,11 @@ function firstServiceAddress({ serviceSubnet }: KubeadmSettings): string {
       why: 'kubeadm refuses it',
       next: '--service-subnet 10.96.0.0/12',
     })
-  const { octets, prefix } = cidr
-  const last = octets.length - 1
+  const { bytes, prefix } = cidr
+  const last = bytes.length - 1
   return formatIp(
-    octets.map((octet, at) => {
-      const ofNetwork = octet & maskAt(prefix, at)
+    bytes.map((byte, at) => {
+      const ofNetwork = byte & maskAt(prefix, at)
       return at === last ? ofNetwork | 1 : ofNetwork
     }),
   )
@@ -212,9 +212,9 @@ function firstServiceAddress({ serviceSubnet }: KubeadmSettings): string {
 function subnetDefect(range: string): string | undefined {
   const cidr = range.includes('/') ? parseCidr(range) : undefined
   if (cidr === undefined) return 'is not a range of addresses such as 10.96.0.0/12'
-  const bits = cidr.octets.length * 8 - cidr.prefix
+  const bits = cidr.bytes.length * 8 - cidr.prefix
   if (bits < 4) return `has ${2 ** bits} addresses, and less than 10`
-  return bits > 20 ? `is too large: its mask is /${cidr.octets.length * 8 - 20} at least` : undefined
+  return bits > 20 ? `is too large: its mask is /${cidr.bytes.length * 8 - 20} at least` : undefined
 }
 
 // Of the node itself for what runs on it, of the load balancer for the others.

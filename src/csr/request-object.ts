@@ -13,13 +13,13 @@ export function signingRequestOfObject(object: RequestObject): SigningRequest {
   const { spec, status } = object
   const { name, generateName, uid, resourceVersion, creationTimestamp } = object.metadata
   const { deletionTimestamp, labels = {}, annotations } = object.metadata
-  const certificate = octetsOf(status?.certificate)
+  const certificate = bytesOf(status?.certificate)
   return {
     apiVersion: object.apiVersion ?? 'certificates.k8s.io/v1',
     ...given({ name, generateName, uid, resourceVersion, creationTimestamp, deletionTimestamp }),
     labels,
     ...given({ annotations }),
-    request: octetsOf(spec.request),
+    request: bytesOf(spec.request),
     signerName: spec.signerName ?? '',
     usages: spec.usages ?? [],
     ...given({
@@ -63,7 +63,7 @@ function conditionOf({ type, status, reason, message, lastUpdateTime }: ObjectCo
   }
 }
 
-function octetsOf(base64: string | undefined): Uint8Array | undefined {
+function bytesOf(base64: string | undefined): Uint8Array | undefined {
   if (base64 === undefined) return undefined
   const decoded = decodeBase64(base64)
   return 'bytes' in decoded ? decoded.bytes : undefined

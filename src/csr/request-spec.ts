@@ -97,8 +97,8 @@ function checkedDns(name: string): string {
 }
 
 function checkedIp(text: string): string {
-  const octets = parseIp(text)
-  if (octets !== undefined) return formatIp(octets)
+  const bytes = parseIp(text)
+  if (bytes !== undefined) return formatIp(bytes)
   const [address = '', prefix] = text.split('/')
   const isRange = prefix !== undefined && parseIp(address) !== undefined
   const why = isRange ? 'is a range: certificates contain single addresses' : 'is not an IP address'

@@ -643,11 +643,11 @@ describe('texts as they are pasted', () => {
   })
 
   test('bytes that are not text', () => {
-    const octets = new TextDecoder('latin1').decode(
+    const bytes = new TextDecoder('latin1').decode(
       Uint8Array.from({ length: 100_000 }, (_, i) => (i * i) >> 3),
     )
-    expect(explain(octets).errors).toEqual([])
-    expect(idsOf(`${octets}x509: certificate signed by unknown authority${octets}`)).toEqual([
+    expect(explain(bytes).errors).toEqual([])
+    expect(idsOf(`${bytes}x509: certificate signed by unknown authority${bytes}`)).toEqual([
       'unknown-authority',
     ])
   })

@@ -1,6 +1,6 @@
 import { utf8Of } from '../x509/pem.ts'
 
-/** What the octets look like; whether they are well formed is for the reader to say. */
+/** What the bytes look like; whether they are well formed is for the reader to say. */
 export type Shape = 'empty' | 'pem' | 'der' | 'document' | 'base64' | 'other'
 
 const armour = '-----BEGIN '
@@ -9,14 +9,14 @@ const sequenceTag = 0x30
 const headLength = 4096
 
 /**
- * Returns what the octets look like. PEM comes before YAML only where "-----BEGIN" starts a line: within a ConfigMap it is
+ * Returns what the bytes look like. PEM comes before YAML only where "-----BEGIN" starts a line: within a ConfigMap it is
  * indented or behind a key.
  */
 export function shapeOf(bytes: Uint8Array): Shape {
-  // Nearly every file of a large folder: its answer takes no second view of the octets.
+  // Nearly every file of a large folder: its answer takes no second view of the bytes.
   if (beginsWithArmour(bytes)) return 'pem'
   const buffer = Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength)
-  const first = firstOctet(buffer)
+  const first = firstByte(buffer)
   if (first === -1) return 'empty'
   if (buffer[0] === sequenceTag && isDerLength(buffer)) return 'der'
   const text = utf8Of(buffer)
@@ -33,15 +33,15 @@ function beginsWithArmour(bytes: Uint8Array): boolean {
   return true
 }
 
-function firstOctet(buffer: Buffer): number {
+function firstByte(buffer: Buffer): number {
   for (let at = buffer[0] === 0xef && buffer[1] === 0xbb ? 3 : 0; at < buffer.length; at++) {
-    const octet = buffer[at]!
-    if (octet !== 0x20 && octet !== 0x0a && octet !== 0x0d && octet !== 0x09) return at
+    const byte = buffer[at]!
+    if (byte !== 0x20 && byte !== 0x0a && byte !== 0x0d && byte !== 0x09) return at
   }
   return -1
 }
 
-/** The length octets of the outer SEQUENCE fit the size, or say "indefinite" (BER), or promise more than is there. */
+/** The length bytes of the outer SEQUENCE fit the size, or say "indefinite" (BER), or promise more than is there. */
 function isDerLength(buffer: Buffer): boolean {
   const length = buffer[1]
   if (length === undefined) return false

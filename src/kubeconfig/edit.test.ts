@@ -84,7 +84,7 @@ describe('a kubeconfig edited in place', () => {
 
   test('any octets and file names come back as they were set, and nothing else changes', async () => {
     const material = fc.oneof(
-      fc.uint8Array({ minLength: 1, maxLength: 60 }).map((octets): NewMaterial => ({ data: octets })),
+      fc.uint8Array({ minLength: 1, maxLength: 60 }).map((bytes): NewMaterial => ({ data: bytes })),
       fc.string({ minLength: 1 }).map((file): NewMaterial => ({ file })),
     )
     await fc.assert(

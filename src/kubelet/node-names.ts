@@ -16,10 +16,10 @@ export function servingNames(
   const dns = new Set<string>()
   const ip = new Set<string>()
   for (const { type, address } of addresses) {
-    const octets = parseIp(address)
+    const bytes = parseIp(address)
     const isName = ['Hostname', 'InternalDNS', 'ExternalDNS'].includes(type)
     const isAddress = ['Hostname', 'InternalIP', 'ExternalIP'].includes(type)
-    if (octets !== undefined && isAddress) ip.add(formatIp(octets))
+    if (bytes !== undefined && isAddress) ip.add(formatIp(bytes))
     else if (isName && address !== '') dns.add(address)
   }
   return ip.size === 0 ? undefined : { dns: [...dns].sort(), ip: [...ip].sort() }

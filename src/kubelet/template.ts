@@ -74,6 +74,6 @@ function sorted(template: Template): unknown[] {
 
 /** One spelling for one address. */
 function plain(name: string): string {
-  const octets = parseIp(name)
-  return octets === undefined ? name : formatIp(octets)
+  const bytes = parseIp(name)
+  return bytes === undefined ? name : formatIp(bytes)
 }

@@ -2,7 +2,7 @@ import { KcertError } from '../errors/kcert-error.ts'
 
 // The frames between kcert and the script on a node: requests are shell words, answers are lines of records.
 
-/** A line of an answer: its first word, the rest, and the octets of the block that follows it, where one does. */
+/** A line of an answer: its first word, the rest, and the bytes of the block that follows it, where one does. */
 export interface AnswerRecord {
   readonly name: string
   readonly rest: string
@@ -61,23 +61,23 @@ export class AnswerReader {
     this.bytes = 0
   }
 
-  /** Returns the answers that are complete with these octets. Throws BrokenAnswer for output that has no end. */
-  take(octets: Buffer): { id: string; lines: readonly string[]; status: number }[] {
+  /** Returns the answers that are complete with these bytes. Throws BrokenAnswer for output that has no end. */
+  take(bytes: Buffer): { id: string; lines: readonly string[]; status: number }[] {
     const answers: { id: string; lines: readonly string[]; status: number }[] = []
-    this.bytes += octets.length
+    this.bytes += bytes.length
     if (this.bytes > mostAnswerBytes)
       throw new BrokenAnswer(`it printed more than ${mostAnswerBytes >> 20} MiB in one response`)
     // What has come before is copied once, when its line ends: a line that comes in many pieces costs no more than one that does not.
-    this.rest.push(octets)
-    const lineEnd = octets.lastIndexOf(10)
+    this.rest.push(bytes)
+    const lineEnd = bytes.lastIndexOf(10)
     if (lineEnd === -1) {
-      this.restBytes += octets.length
+      this.restBytes += bytes.length
       if (this.restBytes > longestLineBytes)
         throw new BrokenAnswer(`it printed a line longer than ${longestLineBytes >> 20} MiB`)
       return answers
     }
-    const all = this.rest.length === 1 ? octets : Buffer.concat(this.rest)
-    const end = all.length - octets.length + lineEnd
+    const all = this.rest.length === 1 ? bytes : Buffer.concat(this.rest)
+    const end = all.length - bytes.length + lineEnd
     this.rest.length = 0
     if (end + 1 < all.length) this.rest.push(all.subarray(end + 1))
     this.restBytes = all.length - end - 1

@@ -60,9 +60,9 @@ export class Session {
       this.child.once('exit', (status) => setTimeout(() => end(status), lastWordsMs))
     })
     this.child.stdin.on('error', () => {})
-    this.child.stdout.on('data', (octets: Buffer) => this.read(octets))
-    this.child.stderr.on('data', (octets: Buffer) => {
-      this.stderr = `${this.stderr}${octets.toString('utf8')}`.slice(-keptOfStderr)
+    this.child.stdout.on('data', (bytes: Buffer) => this.read(bytes))
+    this.child.stderr.on('data', (bytes: Buffer) => {
+      this.stderr = `${this.stderr}${bytes.toString('utf8')}`.slice(-keptOfStderr)
     })
   }
 
@@ -99,7 +99,7 @@ export class Session {
     return this.lost
   }
 
-  /** Sends a command of the script, with octets for it, and returns its answer. */
+  /** Sends a command of the script, with bytes for it, and returns its answer. */
   async request(command: string, content: string, call: NodeCall): Promise<Answer> {
     const id = `${++this.count}`
     const head = `${id} ${content.length} ${command}\n`
@@ -170,11 +170,11 @@ export class Session {
     void this.exited.then(() => clearTimeout(patience))
   }
 
-  private read(octets: Buffer): void {
+  private read(bytes: Buffer): void {
     // What a shell prints that was told to end is thrown away.
     if (this.ended !== undefined) return
     try {
-      for (const { id, lines, status } of this.reader.take(octets)) {
+      for (const { id, lines, status } of this.reader.take(bytes)) {
         if (this.pending?.id === id) this.pending.resolve({ lines, status })
       }
     } catch (error) {

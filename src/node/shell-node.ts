@@ -37,7 +37,7 @@ export interface ShellNodeOptions {
 }
 
 const largestByDefault = 1024 * 1024
-// A manifest, a kubeconfig or a key has some thousand octets; etcd takes no object above 1.5 MiB.
+// A manifest, a kubeconfig or a key has some thousand bytes; etcd takes no object above 1.5 MiB.
 const largestWrite = 4 * 1024 * 1024
 
 /** Returns access to a node through shells that the transport starts there, each when it is first needed. */
@@ -111,13 +111,13 @@ class ShellNode implements NodeAccess {
   }
 
   async writeFile(path: string, content: Uint8Array | string, options: WriteOptions): Promise<Written> {
-    const octets = Buffer.from(content as Uint8Array)
-    if (octets.length > largestWrite) {
-      throw new KcertError('KCERT_FILE_TOO_LARGE', `${octets.length} bytes are too many for ${path}`, {
+    const bytes = Buffer.from(content as Uint8Array)
+    if (bytes.length > largestWrite) {
+      throw new KcertError('KCERT_FILE_TOO_LARGE', `${bytes.length} bytes are too many for ${path}`, {
         why: `kcert writes at most ${largestWrite / 1024 / 1024} MiB to a file on a node`,
       })
     }
-    return this.write(path, hash('sha256', octets), options, octets, '')
+    return this.write(path, hash('sha256', bytes), options, bytes, '')
   }
 
   async copyFile(

@@ -30,8 +30,8 @@ export function openTunnel(transport: Transport, host: string, port: number): Du
   const [program = '', ...args] = transport.start(`set -- '${checked(host)}' '${port}'; ${script}`)
   const child = spawn(program, args, { stdio: 'pipe', detached: true })
   let stderr = ''
-  child.stderr.on('data', (octets: Buffer) => {
-    stderr = `${stderr}${octets.toString('utf8')}`.slice(-2_048)
+  child.stderr.on('data', (bytes: Buffer) => {
+    stderr = `${stderr}${bytes.toString('utf8')}`.slice(-2_048)
   })
   child.stdin.on('error', () => {})
   const stream = new Duplex({
@@ -46,8 +46,8 @@ export function openTunnel(transport: Transport, host: string, port: number): Du
       done(error)
     },
   })
-  child.stdout.on('data', (octets: Buffer) => {
-    if (!stream.push(octets)) child.stdout.pause()
+  child.stdout.on('data', (bytes: Buffer) => {
+    if (!stream.push(bytes)) child.stdout.pause()
   })
   child.once('error', (error) => stream.destroy(error))
   child.once('close', (status) => {

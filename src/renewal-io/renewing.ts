@@ -21,7 +21,7 @@ import { processOf } from '../site/definitions.ts'
 import { textOf } from '../site/node-files.ts'
 import { type FoundPod, staticPodsIn } from '../site/node-restarts.ts'
 import { nodeNamed, type Site } from '../site/site.ts'
-import type { RandomOctets } from '../system/random.ts'
+import type { RandomBytes } from '../system/random.ts'
 import type { Certificate } from '../x509/certificate.ts'
 
 // Leaves of a cluster's nodes, seen and renewed through the nodes alone: whether an API server answers makes no difference.
@@ -253,7 +253,7 @@ export async function writeRenewals(
   chosen: readonly SurveyedLeaf[],
   restarts: readonly NeededRestart[],
   { keepKeys, ttlMs }: RenewalChoice,
-  random: RandomOctets,
+  random: RandomBytes,
   tell: Tell,
 ): Promise<{ readonly written: readonly WrittenLeaf[]; readonly backups: ReadonlyMap<string, Backup> }> {
   const written: WrittenLeaf[] = []

@@ -10,7 +10,7 @@ import { KcertError } from '../errors/kcert-error.ts'
 import { isOfFinished, readJournal } from '../rotation/journal.ts'
 import type { Clock } from '../system/clock.ts'
 import { bootId, processNamespace } from '../system/process-identity.ts'
-import type { RandomOctets } from '../system/random.ts'
+import type { RandomBytes } from '../system/random.ts'
 import type { JournalMirror } from './journal-file.ts'
 
 // Two rotations at once cannot happen: the machine's lock keeps one apart from another on the same machine, a Lease in the
@@ -34,7 +34,7 @@ const mostMirrored = 900_000
 export interface GuardOptions {
   readonly objects: ObjectsApi
   readonly clock: Clock
-  readonly random: RandomOctets
+  readonly random: RandomBytes
   /** Identity of the journal: a process that has its lock knows that an earlier holder with the same identity is dead. */
   readonly journalPath: string
   /** True when the operator named it. */

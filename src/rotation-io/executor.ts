@@ -2,7 +2,7 @@ import type { PatchObject, Probe, RestartComponent, RollWorkload, WriteFile } fr
 import type { Executor, ProbeAnswer } from '../rotation/ports.ts'
 import { ControlPlanes } from '../site/control-planes.ts'
 import type { Site } from '../site/site.ts'
-import type { RandomOctets } from '../system/random.ts'
+import type { RandomBytes } from '../system/random.ts'
 import { Copies } from './copies.ts'
 import { FileWriting } from './file-writing.ts'
 import { KubeletRequests } from './kubelet-requests.ts'
@@ -15,7 +15,7 @@ import { type GivenPairs, RotationCas } from './rotation-cas.ts'
 
 export interface ExecutorOptions {
   readonly site: Site
-  readonly random: RandomOctets
+  readonly random: RandomBytes
   /** CAs that the operator brings along. */
   readonly given?: GivenPairs
   readonly unreadLogs?: UnreadLogs

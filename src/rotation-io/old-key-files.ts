@@ -133,7 +133,7 @@ async function smallFiles(node: NodeAccess, paths: readonly string[]): Promise<s
 
 /** Stopped between overwriting and removing: nothing of kcert's is a file of zeros. */
 function isOverwritten(content: Uint8Array): boolean {
-  return content.length > 0 && content.every((octet) => octet === 0)
+  return content.length > 0 && content.every((byte) => byte === 0)
 }
 
 function unreadable(node: string, path: string, reason: string): KcertError {

@@ -10,7 +10,7 @@ import { KcertError } from '../errors/kcert-error.ts'
 import { folderBeside, materialPaths } from '../rotation/material.ts'
 import { ControlPlanes } from '../site/control-planes.ts'
 import type { Site } from '../site/site.ts'
-import type { RandomOctets } from '../system/random.ts'
+import type { RandomBytes } from '../system/random.ts'
 import { messageIn } from './kubelet-requests.ts'
 import { OwnIdentity } from './own-identity.ts'
 import { RotationCas } from './rotation-cas.ts'
@@ -19,7 +19,7 @@ import { RotationCas } from './rotation-cas.ts'
 // trusts no server any more. From then on kcert uses its own certificates, through the nodes.
 
 /** Returns the site with objects that are still reached when the operator's kubeconfig no longer is, once phase 1 is done. */
-export function withOwnAccess(site: Site, random: RandomOctets): Site {
+export function withOwnAccess(site: Site, random: RandomBytes): Site {
   const planes = new ControlPlanes(site)
   const identity = new OwnIdentity(site, planes, new RotationCas(site, planes, random))
   const ownBy = (ask: Ask) =>

@@ -8,7 +8,7 @@ import type { Snapshot } from '../rotation/snapshot.ts'
 import { certificatePatterns, folderOf, readCertificateFiles } from '../site/certificate-files.ts'
 import { restartKubelet, restartStaticPod, staticPodsIn } from '../site/node-restarts.ts'
 import { nodeNamed, type Site } from '../site/site.ts'
-import type { RandomOctets } from '../system/random.ts'
+import type { RandomBytes } from '../system/random.ts'
 import { Copies } from './copies.ts'
 import { SiteExecutor } from './executor.ts'
 import { SiteObserver } from './observer.ts'
@@ -54,7 +54,7 @@ export function inventoryObjects({ nodes }: Inventory): ObjectsApi {
 }
 
 /** Reads every node of the inventory. Throws as the nodes do: one that is left out would stay outside for good. */
-export async function planRecovery(site: Site, random: RandomOctets): Promise<PlannedRecovery> {
+export async function planRecovery(site: Site, random: RandomBytes): Promise<PlannedRecovery> {
   const observer = new SiteObserver(site)
   const observed = await observer.observe(['components', 'kubelets', 'files'])
   const read = await Promise.all(site.inventory.nodes.map(({ name }) => filesOn(site, name, observed)))
@@ -79,7 +79,7 @@ export async function planRecovery(site: Site, random: RandomOctets): Promise<Pl
 export async function carryOutRecovery(
   site: Site,
   { files, before, observed, restarts }: PlannedRecovery,
-  random: RandomOctets,
+  random: RandomBytes,
   tell: Tell,
 ): Promise<void> {
   const copies = new Copies((name) => nodeNamed(site, name))

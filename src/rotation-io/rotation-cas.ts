@@ -11,7 +11,7 @@ import { type CaName, caNames, plannedDigest } from '../rotation/target.ts'
 import { nextName } from '../rotation/target-reading.ts'
 import type { ApiServer, ControlPlanes } from '../site/control-planes.ts'
 import type { Site } from '../site/site.ts'
-import type { RandomOctets } from '../system/random.ts'
+import type { RandomBytes } from '../system/random.ts'
 import { type Certificate, readCertificates, writeCertificates } from '../x509/certificate.ts'
 import { readPrivateKeyFile } from '../x509/keys.ts'
 import { generatePrivateKey, keyTypeLike } from '../x509/new-key.ts'
@@ -30,11 +30,11 @@ export class RotationCas {
   private readonly site: Site
   private readonly planes: ControlPlanes
   private readonly given: GivenPairs
-  private readonly random: RandomOctets
+  private readonly random: RandomBytes
   private readonly known = new Map<string, Promise<SigningPair>>()
   private madeBridge: Promise<Certificate> | undefined
 
-  constructor(site: Site, planes: ControlPlanes, random: RandomOctets, given: GivenPairs = {}) {
+  constructor(site: Site, planes: ControlPlanes, random: RandomBytes, given: GivenPairs = {}) {
     this.site = site
     this.planes = planes
     this.random = random

@@ -21,15 +21,15 @@ export class AppendFile {
   }
 
   /** Appends bytes and returns once they are on the disk: all of them, or none and KCERT_FILE_NOT_WRITTEN. */
-  append(octets: Uint8Array): void {
+  append(bytes: Uint8Array): void {
     let isNew = false
     this.write(fs.constants.O_WRONLY | fs.constants.O_CREAT, (descriptor) => {
       const { size } = fs.fstatSync(descriptor)
       // An empty one is what a process has left that ended before its folder was durable.
       isNew = size === 0
       try {
-        for (let at = 0; at < octets.length; )
-          at += fs.writeSync(descriptor, octets, at, octets.length - at, size + at)
+        for (let at = 0; at < bytes.length; )
+          at += fs.writeSync(descriptor, bytes, at, bytes.length - at, size + at)
         fs.fsyncSync(descriptor)
       } catch (error) {
         fs.ftruncateSync(descriptor, size)

@@ -6,9 +6,9 @@ import { derLimits } from './der.ts'
 import { element, octetString, sequence } from './der-writer.ts'
 import '../../test/seeded.ts'
 
-const der = (...octets: number[]): string =>
-  Buffer.from(derFromBer(Uint8Array.from(octets), 'PKCS#12')).toString('hex')
-const reasonOf = (octets: Uint8Array): string => thrownBy(() => derFromBer(octets, 'PKCS#12')).message
+const der = (...bytes: number[]): string =>
+  Buffer.from(derFromBer(Uint8Array.from(bytes), 'PKCS#12')).toString('hex')
+const reasonOf = (bytes: Uint8Array): string => thrownBy(() => derFromBer(bytes, 'PKCS#12')).message
 
 describe('BER becomes DER', () => {
   test.each([
@@ -18,8 +18,8 @@ describe('BER becomes DER', () => {
     ['a length with leading zeros', [0x04, 0x84, 0, 0, 0, 1, 0xff], '0401ff'],
     ['a string in pieces', [0x24, 0x80, 0x04, 1, 0x61, 0x04, 2, 0x62, 0x63, 0, 0], '0403616263'],
     ['a string in pieces of pieces', [0x24, 0x06, 0x24, 0x04, 0x04, 0x02, 1, 2], '04020102'],
-  ])('%s', (_, octets, expected) => {
-    expect(der(...octets)).toBe(expected)
+  ])('%s', (_, bytes, expected) => {
+    expect(der(...bytes)).toBe(expected)
   })
 
   test('DER comes back as it is, without a copy', () => {
@@ -51,8 +51,8 @@ describe('what is refused', () => {
     ['a string with a number in it', Uint8Array.of(0x24, 0x03, 0x02, 0x01, 1), 'a piece of another type'],
     ['strings in strings without end', deep, 'nested deeper than 32'],
     ['more than any store has', new Uint8Array(derLimits.containerBytes + 1), 'that kcert reads'],
-  ])('%s', (_, octets, reason) => {
-    expect(reasonOf(octets)).toContain(reason)
+  ])('%s', (_, bytes, reason) => {
+    expect(reasonOf(bytes)).toContain(reason)
   })
 
   test.each([
@@ -64,10 +64,10 @@ describe('what is refused', () => {
   })
 
   test('random octets give DER or a KcertError', () => {
-    const octet = fc.constantFrom(0, 1, 2, 4, 0x24, 0x30, 0x80, 0x81, 0x82, 0xa0)
+    const byte = fc.constantFrom(0, 1, 2, 4, 0x24, 0x30, 0x80, 0x81, 0x82, 0xa0)
     fc.assert(
-      fc.property(fc.array(octet, { maxLength: 30 }), (octets) => {
-        const input = Uint8Array.from(octets)
+      fc.property(fc.array(byte, { maxLength: 30 }), (bytes) => {
+        const input = Uint8Array.from(bytes)
         try {
           const once = derFromBer(input, 'PKCS#12')
           expect(Buffer.from(derFromBer(once, 'PKCS#12'))).toEqual(Buffer.from(once))

@@ -27,11 +27,11 @@ function derEnd(bytes: Uint8Array, at: number, limit: number, depth: number): nu
     return undefined
   const first = bytes[at + 1]
   if (first === undefined || first === 0x80 || first > 0x84) return undefined
-  const lengthOctets = first > 0x80 ? first & 0x7f : 0
+  const lengthBytes = first > 0x80 ? first & 0x7f : 0
   let length = first > 0x80 ? 0 : first
-  for (let i = 0; i < lengthOctets; i++) length = length * 256 + (bytes[at + 2 + i] ?? 0)
-  const isMinimal = lengthOctets === 0 || (length >= 0x80 && bytes[at + 2] !== 0)
-  const start = at + 2 + lengthOctets
+  for (let i = 0; i < lengthBytes; i++) length = length * 256 + (bytes[at + 2 + i] ?? 0)
+  const isMinimal = lengthBytes === 0 || (length >= 0x80 && bytes[at + 2] !== 0)
+  const start = at + 2 + lengthBytes
   if (!isMinimal || start + length > limit) return undefined
   const end = start + length
   if ((tag & 0x20) === 0) return end
@@ -70,7 +70,7 @@ class BerReader {
       this.offset = der
       return this.bytes.subarray(start, der)
     }
-    const tag = this.octet()
+    const tag = this.byte()
     if ((tag & 0x1f) === 0x1f) this.fail('tag number above 30')
     const length = this.length()
     if ((tag & 0x20) === 0) {
@@ -107,20 +107,20 @@ class BerReader {
     return der.subarray(der[1]! < 0x80 ? 2 : 2 + (der[1]! & 0x7f))
   }
 
-  private octet(): number {
+  private byte(): number {
     if (this.offset >= this.bytes.length) this.fail('truncated')
     return this.bytes[this.offset++]!
   }
 
   /** Undefined when it is indefinite. */
   private length(): number | undefined {
-    const first = this.octet()
+    const first = this.byte()
     if (first === 0x80) return undefined
     let length = first
     if (first > 0x80) {
       if (first > 0x84) this.fail(`length in ${first & 0x7f} bytes`)
       length = 0
-      for (let i = first & 0x7f; i > 0; i--) length = length * 256 + this.octet()
+      for (let i = first & 0x7f; i > 0; i--) length = length * 256 + this.byte()
     }
     if (length > this.bytes.length - this.offset) this.fail('truncated')
     return length

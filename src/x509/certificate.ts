@@ -5,7 +5,7 @@ import {
   contextTag,
   DerReader,
   derLimits,
-  sameOctets,
+  sameBytes,
   tags,
   unsignedHex,
 } from './der.ts'
@@ -48,7 +48,7 @@ export class Certificate {
   readonly authorityKeyId: string | undefined
   /** True when a DNS name or an IP address is among the subject alternative names. */
   readonly hasHostNames: boolean
-  // Everything was read and checked once. What few ask for is read again from its octets: of 10,000 certificates in a table
+  // Everything was read and checked once. What few ask for is read again from its bytes: of 10,000 certificates in a table
   // the places of these fit in memory, the lists and texts do not.
   private readonly bytes: Buffer
   private readonly start: number
@@ -81,7 +81,7 @@ export class Certificate {
     return certificate
   }
 
-  /** Reads the certificate at the start of `der`; `size` octets belong to it. */
+  /** Reads the certificate at the start of `der`; `size` bytes belong to it. */
   static parseFirst(der: Uint8Array): { certificate: Certificate; size: number } {
     // What follows may be long: the limit is on the certificate.
     const reader = new DerReader(der.subarray(0, derLimits.documentBytes), 'certificate')
@@ -152,7 +152,7 @@ export class Certificate {
 
     reader.path = ''
     reader.read(tags.sequence, 'signatureAlgorithm')
-    if (!sameOctets(bytes, this.algorithmStart, this.algorithmStop, bytes, reader.start, reader.stop)) {
+    if (!sameBytes(bytes, this.algorithmStart, this.algorithmStop, bytes, reader.start, reader.stop)) {
       reader.fail('signatureAlgorithm', 'differs from tbsCertificate.signature', reader.header)
     }
     const unused = reader.bitString('signatureValue')
@@ -162,7 +162,7 @@ export class Certificate {
     reader.leave(outer)
   }
 
-  /** Hexadecimal, lower case, whole octets. */
+  /** Hexadecimal, lower case, whole bytes. */
   get serialNumber(): string {
     return unsignedHex(this.bytes, this.serialStart, this.serialStop)
   }
@@ -216,7 +216,7 @@ export class Certificate {
     return this.shiftedSignature ?? this.bytes.subarray(this.signatureStart, this.signatureStop)
   }
 
-  /** The last octets of the signature as a number: nearly always another for another certificate, and at hand without a digest. */
+  /** The last bytes of the signature as a number: nearly always another for another certificate, and at hand without a digest. */
   get tail(): number {
     const { bytes, signatureStop, signatureStart } = this
     let tail = 0
@@ -271,7 +271,7 @@ export class Certificate {
     return this.cachedFingerprint
   }
 
-  /** True when subject and issuer have the same octets; whether the signature is its own is another question. */
+  /** True when subject and issuer have the same bytes; whether the signature is its own is another question. */
   get isSelfIssued(): boolean {
     return this.subject.equals(this.issuer)
   }

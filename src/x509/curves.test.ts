@@ -12,8 +12,8 @@ function point(curve: CurveName, x: bigint, y: bigint): Buffer {
   const hex = (value: bigint): string => value.toString(16).padStart(2 * coordinateSize(curve), '0')
   return Buffer.from(`04${hex(x)}${hex(y)}`, 'hex')
 }
-const defectOf = (curve: CurveName, octets: Buffer): string | undefined =>
-  pointDefect(curve, octets, 0, octets.length)
+const defectOf = (curve: CurveName, bytes: Buffer): string | undefined =>
+  pointDefect(curve, bytes, 0, bytes.length)
 
 test.each([
   ['P-224', 'secp224r1'],
@@ -23,16 +23,16 @@ test.each([
 ] as const)('a key of %s is on it, and off it with one bit changed', (curve, namedCurve) => {
   for (let i = 0; i < 20; i++) {
     const spki = generateKeyPairSync('ec', { namedCurve }).publicKey.export({ format: 'der', type: 'spki' })
-    const octets = spki.subarray(-1 - 2 * coordinateSize(curve))
-    expect(defectOf(curve, octets)).toBeUndefined()
-    octets[octets.length - 1 - i]! ^= 1
-    expect(defectOf(curve, octets)).toBe(`a point that is not on ${curve}`)
+    const bytes = spki.subarray(-1 - 2 * coordinateSize(curve))
+    expect(defectOf(curve, bytes)).toBeUndefined()
+    bytes[bytes.length - 1 - i]! ^= 1
+    expect(defectOf(curve, bytes)).toBe(`a point that is not on ${curve}`)
   }
 })
 
 describe('a coordinate that is not below p is refused, even where it stands for a point', () => {
   test.each(Object.entries(primes) as [keyof typeof primes, bigint][])('%s', (curve, p) => {
-    // The first small x that has a y: then x + p still fits the octets of a coordinate.
+    // The first small x that has a y: then x + p still fits the bytes of a coordinate.
     const [x, y] = firstPoint(curve, p)
     expect(defectOf(curve, point(curve, x, y))).toBeUndefined()
     expect(defectOf(curve, point(curve, x + p, y))).toBe(`a point that is not on ${curve}`)

@@ -5,7 +5,7 @@ import { fitsPrintableString } from './strings.ts'
 // DER from the inside out: each function returns one element. All lengths are known when they are written, so the result is
 // minimal by construction.
 
-/** One element with this identifier octet and the parts as its content. */
+/** One element with this identifier byte and the parts as its content. */
 export function element(tag: number, ...parts: readonly Uint8Array[]): Uint8Array {
   return elementOf(tag, parts)
 }
@@ -14,13 +14,13 @@ export function element(tag: number, ...parts: readonly Uint8Array[]): Uint8Arra
 export function elementOf(tag: number, parts: readonly Uint8Array[]): Uint8Array {
   let length = 0
   for (const part of parts) length += part.length
-  const lengthOctets =
+  const lengthBytes =
     length < 0x80 ? 0 : length < 0x100 ? 1 : length < 0x10000 ? 2 : length < 0x1000000 ? 3 : 4
-  const der = Buffer.allocUnsafe(2 + lengthOctets + length)
+  const der = Buffer.allocUnsafe(2 + lengthBytes + length)
   der[0] = tag
-  der[1] = lengthOctets === 0 ? length : 0x80 | lengthOctets
-  if (lengthOctets > 0) der.writeUIntBE(length, 2, lengthOctets)
-  let at = 2 + lengthOctets
+  der[1] = lengthBytes === 0 ? length : 0x80 | lengthBytes
+  if (lengthBytes > 0) der.writeUIntBE(length, 2, lengthBytes)
+  let at = 2 + lengthBytes
   for (const part of parts) {
     der.set(part, at)
     at += part.length
@@ -30,7 +30,7 @@ export function elementOf(tag: number, parts: readonly Uint8Array[]): Uint8Array
 
 export const sequence = (...parts: readonly Uint8Array[]): Uint8Array => element(tags.sequence, ...parts)
 
-/** SET OF: X.690 section 11.6 wants the elements in the order of their octets. */
+/** SET OF: X.690 section 11.6 wants the elements in the order of their bytes. */
 export const setOf = (...parts: readonly Uint8Array[]): Uint8Array =>
   element(tags.set, ...[...parts].sort(Buffer.compare))
 
@@ -47,7 +47,7 @@ export const boolean = (value: boolean): Uint8Array => element(tags.boolean, Uin
 
 export const nullElement: Uint8Array = element(tags.null)
 
-/** INTEGER of a number of at most 2^53, or of an unsigned magnitude in octets. */
+/** INTEGER of a number of at most 2^53, or of an unsigned magnitude in bytes. */
 export function integer(value: number | Uint8Array): Uint8Array {
   return element(tags.integer, typeof value === 'number' ? twosComplement(BigInt(value)) : unsigned(value))
 }
@@ -61,13 +61,13 @@ function unsigned(magnitude: Uint8Array): Uint8Array {
 }
 
 function twosComplement(value: bigint): Uint8Array {
-  const octets: number[] = []
+  const bytes: number[] = []
   let left = value
   do {
-    octets.unshift(Number(left & 0xffn))
+    bytes.unshift(Number(left & 0xffn))
     left >>= 8n
-  } while (left !== (octets[0]! >= 0x80 ? -1n : 0n))
-  return Uint8Array.from(octets)
+  } while (left !== (bytes[0]! >= 0x80 ? -1n : 0n))
+  return Uint8Array.from(bytes)
 }
 
 const encodedOids = new Map<string, Uint8Array>()

@@ -17,9 +17,9 @@ import {
 } from './der-writer.ts'
 import '../../test/seeded.ts'
 
-const reader = (...octets: number[]): DerReader => new DerReader(Uint8Array.from(octets), 'sample')
-const refusal = (octets: number[], read: (reader: DerReader) => unknown): string =>
-  thrownBy(() => read(reader(...octets))).message
+const reader = (...bytes: number[]): DerReader => new DerReader(Uint8Array.from(bytes), 'sample')
+const refusal = (bytes: number[], read: (reader: DerReader) => unknown): string =>
+  thrownBy(() => read(reader(...bytes))).message
 
 describe('strict DER', () => {
   test.each([
@@ -36,23 +36,23 @@ describe('strict DER', () => {
     ['a length in five octets', [0x04, 0x85, 0, 0, 0, 0, 1, 1], 'length in 5 bytes'],
     ['a length whose octets are missing', [0x04, 0x82, 0x01], 'truncated'],
     ['a tag number above 30', [0x3f, 0x81, 0x00, 0x00], 'tag number above 30'],
-  ])('%s is refused', (_, octets, reason) => {
-    expect(refusal(octets, (r) => r.next('field'))).toContain(reason)
+  ])('%s is refused', (_, bytes, reason) => {
+    expect(refusal(bytes, (r) => r.next('field'))).toContain(reason)
   })
 
   test.each([
     ['00', [0x01, 0x01, 0x00], false],
     ['FF', [0x01, 0x01, 0xff], true],
-  ])('BOOLEAN %s is read', (_, octets, value) => {
-    expect(reader(...octets).boolean('field')).toBe(value)
+  ])('BOOLEAN %s is read', (_, bytes, value) => {
+    expect(reader(...bytes).boolean('field')).toBe(value)
   })
 
   test.each([
     ['01', [0x01, 0x01, 0x01]],
     ['of two octets', [0x01, 0x02, 0x00, 0x00]],
     ['of none', [0x01, 0x00]],
-  ])('BOOLEAN %s is refused', (_, octets) => {
-    expect(refusal(octets, (r) => r.boolean('critical'))).toBe(
+  ])('BOOLEAN %s is refused', (_, bytes) => {
+    expect(refusal(bytes, (r) => r.boolean('critical'))).toBe(
       'sample: critical at offset 2: BOOLEAN is neither 00 nor FF',
     )
   })
@@ -62,8 +62,8 @@ describe('strict DER', () => {
     ['with a leading 00', [0x02, 0x02, 0x00, 0x7f], 'INTEGER is not minimal'],
     ['with a leading FF', [0x02, 0x02, 0xff, 0x80], 'INTEGER is not minimal'],
     ['above 64 bits', [0x02, 0x09, 1, 0, 0, 0, 0, 0, 0, 0, 0], 'INTEGER above 64 bits'],
-  ])('INTEGER %s is refused', (_, octets, reason) => {
-    expect(refusal(octets, (r) => r.int64('version'))).toContain(reason)
+  ])('INTEGER %s is refused', (_, bytes, reason) => {
+    expect(refusal(bytes, (r) => r.int64('version'))).toContain(reason)
   })
 
   test.each([
@@ -71,8 +71,8 @@ describe('strict DER', () => {
     ['with 8 unused bits', [0x03, 0x02, 0x08, 0x00], 'unused bits'],
     ['with unused bits that are set', [0x03, 0x02, 0x01, 0x01], 'unused bits'],
     ['with unused bits of no octet', [0x03, 0x01, 0x01], 'unused bits'],
-  ])('BIT STRING %s is refused', (_, octets, reason) => {
-    expect(refusal(octets, (r) => r.bitString('key'))).toContain(reason)
+  ])('BIT STRING %s is refused', (_, bytes, reason) => {
+    expect(refusal(bytes, (r) => r.bitString('key'))).toContain(reason)
   })
 
   test.each([
@@ -80,8 +80,8 @@ describe('strict DER', () => {
     ['with a leading 80', [0x06, 0x02, 0x80, 0x01], 'is not minimal'],
     ['that stops inside an arc', [0x06, 0x02, 0x2a, 0x86], 'is truncated'],
     ['with an arc above 2^31', [0x06, 0x06, 0x2a, 0x88, 0x80, 0x80, 0x80, 0x00], 'an arc above 2^31'],
-  ])('OBJECT IDENTIFIER %s is refused', (_, octets, reason) => {
-    expect(refusal(octets, (r) => r.oid('extnID'))).toContain(reason)
+  ])('OBJECT IDENTIFIER %s is refused', (_, bytes, reason) => {
+    expect(refusal(bytes, (r) => r.oid('extnID'))).toContain(reason)
   })
 
   test('an arc of any size is read where policies allow it', () => {
@@ -124,9 +124,9 @@ describe('limits', () => {
   })
 
   test('an INTEGER above the limit is refused, one at the limit is read', () => {
-    const octets = (length: number): Uint8Array => integer(new Uint8Array(length).fill(0x7f))
-    new DerReader(octets(derLimits.integerBytes), 'sample').integer('serialNumber')
-    const tooLong = new DerReader(octets(derLimits.integerBytes + 1), 'sample')
+    const bytes = (length: number): Uint8Array => integer(new Uint8Array(length).fill(0x7f))
+    new DerReader(bytes(derLimits.integerBytes), 'sample').integer('serialNumber')
+    const tooLong = new DerReader(bytes(derLimits.integerBytes + 1), 'sample')
     expect(thrownBy(() => tooLong.integer('serialNumber')).message).toContain(
       'more than the 8192 that kcert reads',
     )
@@ -188,7 +188,7 @@ describe('what is written is read back', () => {
         masked[masked.length - 1]! &= 0xff << unused
         const r = new DerReader(bitString(masked, unused), '')
         const shifted = r.rightAligned(r.bitString(''))
-        const number = (octets: Uint8Array): bigint => BigInt(`0x${Buffer.from(octets).toString('hex')}`)
+        const number = (bytes: Uint8Array): bigint => BigInt(`0x${Buffer.from(bytes).toString('hex')}`)
         expect(number(shifted)).toBe(number(masked) >> BigInt(unused))
       }),
     )
@@ -245,9 +245,9 @@ describe('hostile input', () => {
       extendedKeyUsage: ['serverAuth'],
       nameConstraints: { permitted: { dns: ['a'] } },
     })
-    const isVerdict = (octets: Uint8Array): void => {
+    const isVerdict = (bytes: Uint8Array): void => {
       try {
-        expect(Certificate.parse(octets)).toBeInstanceOf(Certificate)
+        expect(Certificate.parse(bytes)).toBeInstanceOf(Certificate)
       } catch (error) {
         expect(error).toMatchObject({ code: 'KCERT_X509_MALFORMED' })
       }

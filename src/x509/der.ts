@@ -10,7 +10,7 @@ export const derLimits = {
   depth: 32,
   /** 65,536 bits: four times the longest RSA modulus that OpenSSL takes. Longer ones only cost time. */
   integerBytes: 8192,
-  /** The longest identifiers in use have 30 octets; decimal text of a longer arc costs more than linear time. */
+  /** The longest identifiers in use have 30 bytes; decimal text of a longer arc costs more than linear time. */
   oidBytes: 256,
   /** One certificate, request or key. 20,000 alternative names fit; limited so that its members fit in memory. */
   documentBytes: 1024 * 1024,
@@ -18,7 +18,7 @@ export const derLimits = {
   containerBytes: 16 * 1024 * 1024,
 } as const
 
-/** Identifier octets, constructed bit included where DER has it. */
+/** Identifier bytes, constructed bit included where DER has it. */
 export const tags = {
   boolean: 0x01,
   integer: 0x02,
@@ -39,9 +39,9 @@ export const tags = {
   set: 0x31,
 } as const
 
-/** Identifier octet of context tag [number], primitive (IMPLICIT of a primitive type). */
+/** Identifier byte of context tag [number], primitive (IMPLICIT of a primitive type). */
 export const contextTag = (number: number): number => 0x80 | number
-/** Identifier octet of context tag [number], constructed (EXPLICIT, or IMPLICIT of a constructed type). */
+/** Identifier byte of context tag [number], constructed (EXPLICIT, or IMPLICIT of a constructed type). */
 export const constructedTag = (number: number): number => 0xa0 | number
 
 /** A view of the same memory with Buffer's fast text and hex methods. */
@@ -49,8 +49,8 @@ export function asBuffer(bytes: Uint8Array): Buffer {
   return Buffer.isBuffer(bytes) ? bytes : Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength)
 }
 
-/** True when both ranges hold the same octets. They are short, so that a loop is quicker than a call of Buffer's. */
-export function sameOctets(
+/** True when both ranges hold the same bytes. They are short, so that a loop is quicker than a call of Buffer's. */
+export function sameBytes(
   a: Uint8Array,
   aStart: number,
   aStop: number,
@@ -63,13 +63,13 @@ export function sameOctets(
   return true
 }
 
-/** Where the content of the DER or BER element at this place begins, in octets that nobody has checked. */
+/** Where the content of the DER or BER element at this place begins, in bytes that nobody has checked. */
 export function contentAt(bytes: Uint8Array, at: number): number {
   const length = bytes[at + 1] ?? 0
   return at + 2 + (length > 0x80 ? length & 0x7f : 0)
 }
 
-/** Content octets of an INTEGER that is not negative: in hex pairs without leading 00, "00" for zero. */
+/** Content bytes of an INTEGER that is not negative: in hex pairs without leading 00, "00" for zero. */
 export function unsignedHex(bytes: Buffer, start: number, stop: number): string {
   const from = bytes[start] === 0 && stop - start > 1 ? start + 1 : start
   return bytes.toString('hex', from, stop)
@@ -77,7 +77,7 @@ export function unsignedHex(bytes: Buffer, start: number, stop: number): string 
 
 /**
  * Reads DER from one array. `read` and its kin leave the bounds of the last element in `start` and `stop`
- * (content) and `header` (its first octet); `enter` goes into it, `leave` comes back out behind it.
+ * (content) and `header` (its first byte); `enter` goes into it, `leave` comes back out behind it.
  *
  * Every refusal is a KCERT_X509_MALFORMED that names the document, the field and the byte offset.
  */
@@ -359,14 +359,14 @@ export class DerReader {
   }
 }
 
-/** The arc whose last octet is at `end`: a number, or a bigint when it does not fit one. */
+/** The arc whose last byte is at `end`: a number, or a bigint when it does not fit one. */
 function base128(bytes: Uint8Array, start: number, end: number): number | bigint {
   if (end - start < 7) {
     let value = 0
     for (let at = start; at <= end; at++) value = value * 128 + (bytes[at]! & 0x7f)
     return value
   }
-  // An identifier has 256 octets at most, so that shifting all of it for each of them takes no time.
+  // An identifier has 256 bytes at most, so that shifting all of it for each of them takes no time.
   let value = 0n
   for (let at = start; at <= end; at++) value = (value << 7n) | BigInt(bytes[at]! & 0x7f)
   return value
@@ -398,7 +398,7 @@ const tagNames = new Map<number, string>([
   [tags.set, 'SET'],
 ])
 
-/** Name of an identifier octet for messages: "SEQUENCE", "[0]", "tag 0x7e". */
+/** Name of an identifier byte for messages: "SEQUENCE", "[0]", "tag 0x7e". */
 export function tagName(tag: number): string {
   if ((tag & 0xc0) === 0x80) return `[${tag & 0x1f}]`
   return tagNames.get(tag) ?? `tag 0x${tag.toString(16).padStart(2, '0')}`

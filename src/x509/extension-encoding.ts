@@ -109,9 +109,9 @@ function encodeExtension({ oid: dotted, critical = false, value }: RawExtension)
 function encodeKeyUsage(usages: readonly KeyUsage[]): Uint8Array {
   const bits = usages.map((usage) => keyUsages.indexOf(usage))
   const last = Math.max(-1, ...bits)
-  const octets = new Uint8Array((last >> 3) + 1)
-  for (const bit of bits) octets[bit >> 3]! |= 0x80 >> (bit & 7)
-  return bitString(octets, last < 0 ? 0 : 7 - (last & 7))
+  const bytes = new Uint8Array((last >> 3) + 1)
+  for (const bit of bits) bytes[bit >> 3]! |= 0x80 >> (bit & 7)
+  return bitString(bytes, last < 0 ? 0 : 7 - (last & 7))
 }
 
 /** Undefined for none: an empty extension is not written. */
@@ -128,7 +128,7 @@ function encodeAltNames({
   return sequenceOf([
     ...dns.map((name) => generalName(2, name)),
     ...email.map((name) => generalName(1, name)),
-    ...ip.map((address) => element(contextTag(7), addressOctets(address))),
+    ...ip.map((address) => element(contextTag(7), addressBytes(address))),
     ...uri.map(uriName),
   ])
 }
@@ -136,7 +136,7 @@ function encodeAltNames({
 function encodeSubtrees({ dns = [], ip = [], email = [], uri = [] }: SubtreesDescription = {}): Uint8Array[] {
   return [
     ...dns.map((name) => constraint(2, name, isDnsConstraint)),
-    ...ip.map((range) => element(contextTag(7), rangeOctets(range))),
+    ...ip.map((range) => element(contextTag(7), rangeBytes(range))),
     ...email.map((name) => constraint(1, name, isEmailConstraint)),
     ...uri.map((name) => constraint(6, name, isUriConstraint)),
   ].map((base) => sequence(base))
@@ -161,16 +161,16 @@ function generalName(number: number, text: string): Uint8Array {
   return element(contextTag(number), Buffer.from(text, 'latin1'))
 }
 
-function addressOctets(text: string): Uint8Array {
+function addressBytes(text: string): Uint8Array {
   return parseIp(text) ?? refuse(`IP address ${quoted(text)}`, 'neither IPv4 nor IPv6')
 }
 
-function rangeOctets(text: string): Uint8Array {
+function rangeBytes(text: string): Uint8Array {
   const [address = '', prefix = ''] = text.split('/')
-  const octets = addressOctets(address)
-  if (!/^\d{1,3}$/.test(prefix) || Number(prefix) > octets.length * 8)
+  const bytes = addressBytes(address)
+  if (!/^\d{1,3}$/.test(prefix) || Number(prefix) > bytes.length * 8)
     refuse(`IP range ${quoted(text)}`, 'no prefix length')
-  return Buffer.concat([octets, maskOf(Number(prefix), octets.length as 4 | 16)])
+  return Buffer.concat([bytes, maskOf(Number(prefix), bytes.length as 4 | 16)])
 }
 
 /** Says what a description asks for in vain, and why. */

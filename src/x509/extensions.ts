@@ -168,8 +168,8 @@ const decoders: Partial<Record<OidName, Decoder>> = {
     const mappings: PolicyMapping[] = []
     reader.each(tags.sequence, 'PolicyMappings', () => {
       const mapping = reader.within(tags.sequence, 'PolicyMapping', () => ({
-        issuerDomainPolicy: readPolicyOctets(reader, 'issuerDomainPolicy'),
-        subjectDomainPolicy: readPolicyOctets(reader, 'subjectDomainPolicy'),
+        issuerDomainPolicy: readPolicyBytes(reader, 'issuerDomainPolicy'),
+        subjectDomainPolicy: readPolicyBytes(reader, 'subjectDomainPolicy'),
       }))
       mappings.push(mapping)
     })
@@ -303,8 +303,8 @@ const extendedKeyUsageLists = new Repeated((reader): readonly string[] => {
   return settled(usages)
 })
 
-/** Go does not look into the identifiers of a mapping: one that is malformed is kept as "#" and its octets. */
-function readPolicyOctets(reader: DerReader, field: string): string {
+/** Go does not look into the identifiers of a mapping: one that is malformed is kept as "#" and its bytes. */
+function readPolicyBytes(reader: DerReader, field: string): string {
   reader.read(tags.oid, field)
   try {
     return reader.oidOfLast(field, true)

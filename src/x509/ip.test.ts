@@ -21,7 +21,7 @@ describe('text of an address', () => {
 
 describe('octets of an address', () => {
   test('what is printed is read back', () => {
-    const octets = fc.oneof(
+    const bytes = fc.oneof(
       fc.uint8Array({ minLength: 4, maxLength: 4 }),
       fc.uint8Array({ minLength: 16, maxLength: 16 }),
       fc
@@ -29,7 +29,7 @@ describe('octets of an address', () => {
         .map((list) => Uint8Array.from(list)),
     )
     fc.assert(
-      fc.property(octets, (address) => {
+      fc.property(bytes, (address) => {
         const read = parseIp(formatIp(address))!
         expect(formatIp(read)).toBe(formatIp(address))
         if (read.length === address.length) expect(read).toEqual(address)

@@ -1,6 +1,6 @@
-// IP addresses as certificates hold them: 4 or 16 octets. node:net is an adapter's; this file needs no socket.
+// IP addresses as certificates hold them: 4 or 16 bytes. node:net is an adapter's; this file needs no socket.
 
-/** Text of 4 or 16 octets as Go prints it: dotted for IPv4 and for IPv4 in IPv6, RFC 5952 for the rest. */
+/** Text of 4 or 16 bytes as Go prints it: dotted for IPv4 and for IPv4 in IPv6, RFC 5952 for the rest. */
 export function formatIp(bytes: Uint8Array): string {
   if (bytes.length === 4) return bytes.join('.')
   if (isMappedIpv4(bytes)) return bytes.subarray(12).join('.')
@@ -12,7 +12,7 @@ export function formatIp(bytes: Uint8Array): string {
   return `${hex(groups.slice(0, zeros.from))}::${hex(groups.slice(zeros.from + zeros.length))}`
 }
 
-/** True for an IPv4 address in 16 octets, ::ffff:0:0/96. */
+/** True for an IPv4 address in 16 bytes, ::ffff:0:0/96. */
 export function isMappedIpv4(bytes: Uint8Array): boolean {
   if (bytes.length !== 16) return false
   for (let i = 0; i < 10; i++) if (bytes[i] !== 0) return false
@@ -31,7 +31,7 @@ function longestZeros(groups: readonly number[]): { from: number; length: number
   return best
 }
 
-/** Octets of an address without zone: 4 for "10.0.0.1", 16 for anything with a colon; undefined when it is none. */
+/** Bytes of an address without zone: 4 for "10.0.0.1", 16 for anything with a colon; undefined when it is none. */
 export function parseIp(text: string): Uint8Array | undefined {
   return text.includes(':') ? parseIpv6(text) : parseIpv4(text)
 }
@@ -70,9 +70,9 @@ function groupsOf(half: string, mayEndInIpv4: boolean): number[] | undefined {
   return groups
 }
 
-/** Length of the prefix that a mask of 4 or 16 octets stands for; undefined when its ones are not all in front. */
+/** Length of the prefix that a mask of 4 or 16 bytes stands for; undefined when its ones are not all in front. */
 export function prefixLength(mask: Uint8Array): number | undefined {
-  const bits = Array.from(mask, (octet) => octet.toString(2).padStart(8, '0')).join('')
+  const bits = Array.from(mask, (byte) => byte.toString(2).padStart(8, '0')).join('')
   return /^(1*)0*$/.exec(bits)?.[1]?.length
 }
 

@@ -31,9 +31,9 @@ import '../../test/seeded.ts'
 
 type KeyName = keyof typeof keys
 
-const octets = (length: number): fc.Arbitrary<string> =>
+const hexBytes = (length: number): fc.Arbitrary<string> =>
   fc.uint8Array({ minLength: length, maxLength: length }).map((bytes) => Buffer.from(bytes).toString('hex'))
-const ip = fc.oneof(octets(4), octets(16)).map((hex) => formatIp(Buffer.from(hex, 'hex')))
+const ip = fc.oneof(hexBytes(4), hexBytes(16)).map((hex) => formatIp(Buffer.from(hex, 'hex')))
 const label = fc.stringMatching(/^[a-z0-9]([a-z0-9-]{0,8}[a-z0-9])?$/)
 const dns = fc
   .array(label, { minLength: 1, maxLength: 4 })
@@ -43,9 +43,9 @@ const uri = dns.map((host) => `https://${host}/path`)
 const email = fc.tuple(label, dns).map(([local, host]) => `${local}@${host}`)
 const list = <T>(item: fc.Arbitrary<T>): fc.Arbitrary<T[]> => fc.array(item, { maxLength: 3 })
 const range = fc.oneof(
-  fc.tuple(octets(4), fc.nat(32)).map(([hex, prefix]) => `${formatIp(Buffer.from(hex, 'hex'))}/${prefix}`),
+  fc.tuple(hexBytes(4), fc.nat(32)).map(([hex, prefix]) => `${formatIp(Buffer.from(hex, 'hex'))}/${prefix}`),
   fc
-    .tuple(octets(14), fc.nat(128))
+    .tuple(hexBytes(14), fc.nat(128))
     .map(([hex, prefix]) => `${formatIp(Buffer.from(`2001${hex}`, 'hex'))}/${prefix}`),
 )
 const subtrees: fc.Arbitrary<Required<SubtreesDescription>> = fc.record({
@@ -75,7 +75,7 @@ const instant = (from: string, to: string): fc.Arbitrary<Date> =>
 const description = fc.record({
   key: fc.constantFrom<KeyName>('rsa', 'p256', 'p384', 'p521', 'ed25519'),
   hash: fc.constantFrom('sha256', 'sha384', 'sha512'),
-  serialNumber: fc.oneof(octets(1), octets(8), octets(19)).filter((hex) => /[1-9a-f]/.test(hex)),
+  serialNumber: fc.oneof(hexBytes(1), hexBytes(8), hexBytes(19)).filter((hex) => /[1-9a-f]/.test(hex)),
   subject: name,
   issuer: name,
   notBefore: instant('1950-01-01T00:00:00Z', '2060-01-01T00:00:00Z'),
@@ -95,8 +95,8 @@ const description = fc.record({
     ),
     { nil: undefined },
   ),
-  subjectKeyId: fc.option(octets(20), { nil: undefined }),
-  authorityKeyId: fc.option(octets(20), { nil: undefined }),
+  subjectKeyId: fc.option(hexBytes(20), { nil: undefined }),
+  authorityKeyId: fc.option(hexBytes(20), { nil: undefined }),
   subjectAltNames: fc.record({ dns: list(dns), ip: list(ip), email: list(email), uri: list(uri) }),
   authorityInfoAccess: fc.record({ ocsp: list(uri), caIssuers: list(uri) }),
   crlDistributionPoints: list(uri),

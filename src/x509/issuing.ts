@@ -18,7 +18,7 @@ export type {
 // Writes certificates and requests. Nothing here is drawn or looked up: serial number, times and keys are the caller's.
 
 export interface CertificateDescription extends ExtensionsDescription {
-  /** Hexadecimal, above zero, at most 20 octets (RFC 5280 section 4.1.2.2). */
+  /** Hexadecimal, above zero, at most 20 bytes (RFC 5280 section 4.1.2.2). */
   readonly serialNumber: string
   readonly subject: NameInput
   readonly issuer: NameInput
@@ -42,7 +42,7 @@ export function issueCertificate(description: CertificateDescription, signer: Ke
   const extensions = encodeExtensions(description, isEmptyName(subject))
   const tbs = sequence(
     explicit(0, integer(2)),
-    integer(serialNumberOctets(description.serialNumber)),
+    integer(serialNumberBytes(description.serialNumber)),
     algorithm.identifier,
     encodeName(description.issuer),
     sequence(encodeTime(description.notBefore), encodeTime(description.notAfter)),
@@ -114,13 +114,13 @@ function signatureAlgorithmOf(
   return { identifier: sequence(oid(oidOf(name))), hash: curveHash }
 }
 
-function serialNumberOctets(hex: string): Uint8Array {
-  const octets = Buffer.from(hex.padStart(hex.length + (hex.length % 2), '0'), 'hex')
-  // The first bit is the sign: 20 octets with it set would be written as 21.
-  const isValid = /^[0-9a-fA-F]+$/.test(hex) && /[1-9a-fA-F]/.test(hex) && integer(octets).length <= 22
+function serialNumberBytes(hex: string): Uint8Array {
+  const bytes = Buffer.from(hex.padStart(hex.length + (hex.length % 2), '0'), 'hex')
+  // The first bit is the sign: 20 bytes with it set would be written as 21.
+  const isValid = /^[0-9a-fA-F]+$/.test(hex) && /[1-9a-fA-F]/.test(hex) && integer(bytes).length <= 22
   if (!isValid)
     refuse(`serial number ${quoted(hex)}`, 'not a positive hexadecimal number of at most 20 bytes')
-  return octets
+  return bytes
 }
 
 function encodeTime(date: Date): Uint8Array {

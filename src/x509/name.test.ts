@@ -11,8 +11,8 @@ import '../../test/seeded.ts'
 const read = (der: Uint8Array, anyValue = false): Name =>
   readName(new DerReader(der, 'certificate'), 'subject', anyValue)
 const nameOf = (input: NameInput): Name => read(encodeName(input))
-const commonName = (tag: number, octets: string): Uint8Array =>
-  sequence(setOf(sequence(oid(oidOf('CN')), element(tag, Buffer.from(octets, 'hex')))))
+const commonName = (tag: number, bytes: string): Uint8Array =>
+  sequence(setOf(sequence(oid(oidOf('CN')), element(tag, Buffer.from(bytes, 'hex')))))
 
 describe('text of RFC 4514', () => {
   // The examples of section 4, where they are in the grammar of certificates.
@@ -56,8 +56,8 @@ describe('string types', () => {
     ['BMPString with a terminating NUL', tags.bmpString, '00e40000', 'ä'],
     ['IA5String', tags.ia5String, '614062', 'a@b'],
     ['NumericString', tags.numericString, '31203233', '1 23'],
-  ])('%s is read', (_, tag, octets, value) => {
-    expect(read(commonName(tag, octets)).commonName).toBe(value)
+  ])('%s is read', (_, tag, bytes, value) => {
+    expect(read(commonName(tag, bytes)).commonName).toBe(value)
   })
 
   test.each([
@@ -81,8 +81,8 @@ describe('string types', () => {
       'UniversalString is not a string type that Go reads in names',
     ],
     ['INTEGER', tags.integer, '01', 'INTEGER is not a string type that Go reads in names'],
-  ])('%s is refused in certificates', (_, tag, octets, reason) => {
-    expect(thrownBy(() => read(commonName(tag, octets))).message).toMatch(
+  ])('%s is refused in certificates', (_, tag, bytes, reason) => {
+    expect(thrownBy(() => read(commonName(tag, bytes))).message).toMatch(
       new RegExp(`^certificate: subject\\.CN at offset \\d+: ${reason}$`),
     )
   })

@@ -1,4 +1,4 @@
-import { DerReader, sameOctets, tagName, tags } from './der.ts'
+import { DerReader, sameBytes, tagName, tags } from './der.ts'
 import type { NameFields } from './json-fields.ts'
 import { settled } from './lists.ts'
 import { attributeTypeName } from './oids.ts'
@@ -93,7 +93,7 @@ export class Name {
     return settled(rdns)
   }
 
-  /** The octets as a string, for maps: the same for names that are equal, and for no others. */
+  /** The bytes as a string, for maps: the same for names that are equal, and for no others. */
   get key(): string {
     this.cachedKey ??= this.bytes.toString('latin1', this.start, this.stop)
     return this.cachedKey
@@ -112,10 +112,10 @@ export class Name {
     return this.content === this.stop
   }
 
-  /** True when both have the same octets, which is how Go matches issuer and subject. */
+  /** True when both have the same bytes, which is how Go matches issuer and subject. */
   equals(other: Name): boolean {
     if (this === other) return true
-    return sameOctets(this.bytes, this.start, this.stop, other.bytes, other.start, other.stop)
+    return sameBytes(this.bytes, this.start, this.stop, other.bytes, other.start, other.stop)
   }
 }
 
@@ -144,7 +144,7 @@ export function parseName(der: Uint8Array): Name {
 
 const repeatedNames = new Repeated((reader) => new Name(reader, false))
 
-/** The same for a name that many certificates have: their issuer's. All with the same octets share one Name. */
+/** The same for a name that many certificates have: their issuer's. All with the same bytes share one Name. */
 export function readRepeatedName(reader: DerReader, field: string): Name {
   return inName(reader, field, () => repeatedNames.of(reader))
 }

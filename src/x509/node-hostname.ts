@@ -10,8 +10,8 @@ import { parseIp } from './ip.ts'
 export function isValidForHostInNode(certificate: Certificate, host: string): boolean {
   const address = parseIp(withoutFinalDot(host))
   const { dns, ipBytes } = certificate.subjectAltNames
-  // An IPv4 address in 16 octets is another address here, as it is to OpenSSL.
-  if (address !== undefined) return ipBytes.some((octets) => Buffer.compare(octets, address) === 0)
+  // An IPv4 address in 16 bytes is another address here, as it is to OpenSSL.
+  if (address !== undefined) return ipBytes.some((bytes) => Buffer.compare(bytes, address) === 0)
   const commonNames = certificate.subject.attributes.filter(({ type }) => type === 'CN')
   const names = dns.length > 0 ? dns : commonNames.map(({ value }) => value)
   // Node brings the name into the form of URLs first; what is no name there matches nothing.

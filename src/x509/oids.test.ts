@@ -7,9 +7,9 @@ test('an identifier is encoded as X.690 shows it', () => {
 })
 
 test('known identifiers are found by their octets, in place', () => {
-  const octets = Uint8Array.from([0xff, ...encodeOid('2.5.29.17'), 0xff])
-  expect(knownOid(octets, 1, 4)).toBe('2.5.29.17')
-  expect(knownOid(octets, 1, 5)).toBeUndefined()
+  const bytes = Uint8Array.from([0xff, ...encodeOid('2.5.29.17'), 0xff])
+  expect(knownOid(bytes, 1, 4)).toBe('2.5.29.17')
+  expect(knownOid(bytes, 1, 5)).toBeUndefined()
   expect(knownOid(Uint8Array.from(encodeOid('1.3.6.1.4.1.55555')), 0, 8)).toBeUndefined()
 })
 

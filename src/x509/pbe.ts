@@ -28,7 +28,7 @@ const keyLengths: Readonly<Record<CipherName, number>> = {
   'des-ede3-cbc': 24,
 }
 
-/** Octets of a digest. */
+/** Bytes of a digest. */
 export const hashLengths: Readonly<Record<HashName, number>> = {
   sha1: 20,
   sha224: 28,
@@ -87,7 +87,7 @@ function tooCostly(what: string, words: { readonly why: string }): KcertError {
   )
 }
 
-// 128·N·r octets are held at once; OpenSSL's own default is 32 MiB.
+// 128·N·r bytes are held at once; OpenSSL's own default is 32 MiB.
 const maxScryptBytes = 128 * 1024 * 1024
 
 /** Reads the AlgorithmIdentifier of an encryption. Throws KCERT_KEY_UNSUPPORTED for one that neither OpenSSL nor kcert opens. */
@@ -252,10 +252,10 @@ export function derivePkcs12(
   return Buffer.concat(derived).subarray(0, length)
 }
 
-/** The octets again and again, up to the next multiple of a block; empty stays empty. */
-function repeated(octets: Uint8Array, blockLength: number): Buffer {
-  const filled = Buffer.alloc(Math.ceil(octets.length / blockLength) * blockLength)
-  return octets.length === 0 ? filled : filled.fill(octets)
+/** The bytes again and again, up to the next multiple of a block; empty stays empty. */
+function repeated(bytes: Uint8Array, blockLength: number): Buffer {
+  const filled = Buffer.alloc(Math.ceil(bytes.length / blockLength) * blockLength)
+  return bytes.length === 0 ? filled : filled.fill(bytes)
 }
 
 /** Adds the block plus one to each block of the input, as big-endian numbers. */

@@ -52,13 +52,13 @@ export function readPfx(bytes: Uint8Array): Pfx {
     if (type === 'signedData')
       throw unsupported('a PKCS#12 keystore that is signed instead of protected by a password')
     if (type !== 'data') reader.fail('authSafe.contentType', type, reader.start)
-    return readExplicitOctets(reader, 'authSafe.content')
+    return readExplicitBytes(reader, 'authSafe.content')
   })
   return { content, mac: reader.atEnd ? undefined : readMac(reader) }
 }
 
 /** Content of an EXPLICIT [0] OCTET STRING. */
-export function readExplicitOctets(reader: DerReader, field: string): Uint8Array {
+export function readExplicitBytes(reader: DerReader, field: string): Uint8Array {
   return reader.within(constructedTag(0), field, () => {
     reader.read(tags.octetString, field)
     return reader.lastContent

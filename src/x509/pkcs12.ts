@@ -11,7 +11,7 @@ import {
   readEncryptionScheme,
   unsupported,
 } from './pbe.ts'
-import { isMacOf, type Password, passwordsOf, readExplicitOctets, readPfx } from './pfx.ts'
+import { isMacOf, type Password, passwordsOf, readExplicitBytes, readPfx } from './pfx.ts'
 import { readString } from './strings.ts'
 
 // PKCS#12 (RFC 7292). node-forge's reader refuses EC keys and follows any iteration count that is nested in the file, so the
@@ -56,7 +56,7 @@ export async function readPkcs12(
   return readAuthenticatedSafe(pfx.content, secret, password, pfx.mac !== undefined, budget)
 }
 
-/** True when the octets look like a PFX: a SEQUENCE that begins with version 3 and a ContentInfo. */
+/** True when the bytes look like a PFX: a SEQUENCE that begins with version 3 and a ContentInfo. */
 export function looksLikePkcs12(bytes: Uint8Array): boolean {
   if (bytes[0] !== tags.sequence || bytes.length < 8) return false
   const at = contentAt(bytes, 0)
@@ -133,7 +133,7 @@ async function readAuthenticatedSafe(
   while (!reader.atEnd) {
     const outer = reader.enter(tags.sequence, 'ContentInfo')
     const type = reader.oidName('contentType')
-    if (type === 'data') await readSafeContents(readExplicitOctets(reader, 'content'), 0, false)
+    if (type === 'data') await readSafeContents(readExplicitBytes(reader, 'content'), 0, false)
     else if (type === 'encryptedData') {
       const { scheme, ciphertext } = readEncryptedData(reader)
       await readSafeContents(await decrypt(scheme, ciphertext), 0, hasPassword)
@@ -155,7 +155,7 @@ function readEncryptedData(reader: DerReader): Encrypted {
       reader.integer('version')
       return reader.within(tags.sequence, 'encryptedContentInfo', () => {
         reader.oid('contentType')
-        return { scheme: readEncryptionScheme(reader), ciphertext: readImplicitOctets(reader) }
+        return { scheme: readEncryptionScheme(reader), ciphertext: readImplicitBytes(reader) }
       })
     }),
   )
@@ -174,16 +174,16 @@ function berReader(content: Uint8Array, document: string): DerReader {
   return new DerReader(derFromBer(content, document), document, derLimits.containerBytes)
 }
 
-function isBer(octets: Uint8Array): boolean {
+function isBer(bytes: Uint8Array): boolean {
   try {
-    return derFromBer(octets, '')[0] === tags.sequence
+    return derFromBer(bytes, '')[0] === tags.sequence
   } catch {
     return false
   }
 }
 
 /** [0] IMPLICIT OCTET STRING, which BER may hold in pieces. */
-function readImplicitOctets(reader: DerReader): Uint8Array {
+function readImplicitBytes(reader: DerReader): Uint8Array {
   if (reader.readOptional(contextTag(0), 'encryptedContent')) return reader.lastContent
   const pieces: Uint8Array[] = []
   reader.each(constructedTag(0), 'encryptedContent', () => {
@@ -198,7 +198,7 @@ function readCertBag(bag: Uint8Array): Uint8Array | undefined {
   const reader = new DerReader(bag, 'PKCS#12 certificate bag', derLimits.containerBytes)
   reader.enter(tags.sequence, '')
   if (reader.oidName('certId') !== 'x509Certificate') return undefined
-  return readExplicitOctets(reader, 'certValue')
+  return readExplicitBytes(reader, 'certValue')
 }
 
 // Trust stores of whole browsers have some hundreds.
@@ -228,7 +228,7 @@ function readAttributes(reader: DerReader): BagAttributes {
   return attributes
 }
 
-/** Schemes of RFC 7292 appendix C, by the octets of their keys. */
+/** Schemes of RFC 7292 appendix C, by the bytes of their keys. */
 const pkcs12KeyLengths: Readonly<Record<string, number>> = {
   'pbeWithSHAAnd3-KeyTripleDES-CBC': 24,
   'pbeWithSHAAnd2-KeyTripleDES-CBC': 16,

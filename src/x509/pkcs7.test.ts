@@ -15,11 +15,11 @@ const signedData = (...members: Uint8Array[]): Uint8Array =>
   sequence(integer(1), setOf(), sequence(oid(oidOf('data'))), ...members, setOf())
 const bundle = (content: Uint8Array, type: 'signedData' | 'envelopedData' = 'signedData'): Uint8Array =>
   sequence(oid(oidOf(type)), explicit(0, content))
-const octets = (list: readonly Uint8Array[]): Buffer[] => list.map((der) => Buffer.from(der))
+const bytes = (list: readonly Uint8Array[]): Buffer[] => list.map((der) => Buffer.from(der))
 
 test('certificates come in the order of the bundle, with their octets', () => {
   const der = bundle(signedData(explicit(0, ...certificates)))
-  expect(octets(readPkcs7(der))).toEqual(octets(certificates))
+  expect(bytes(readPkcs7(der))).toEqual(bytes(certificates))
   expect(looksLikePkcs7(der)).toBe(true)
 })
 
@@ -30,7 +30,7 @@ test('a bundle of revocation lists, or of nothing, has no certificates', () => {
 
 test('attribute certificates are passed over', () => {
   const der = bundle(signedData(explicit(0, explicit(1, sequence()), certificates[0]!)))
-  expect(octets(readPkcs7(der))).toEqual(octets([certificates[0]!]))
+  expect(bytes(readPkcs7(der))).toEqual(bytes([certificates[0]!]))
 })
 
 test('BER is read, as some programs write it', () => {
@@ -50,7 +50,7 @@ test('BER is read, as some programs write it', () => {
     end,
     end,
   ])
-  expect(octets(readPkcs7(ber))).toEqual(octets(certificates))
+  expect(bytes(readPkcs7(ber))).toEqual(bytes(certificates))
   expect(looksLikePkcs7(ber)).toBe(true)
 })
 
@@ -94,10 +94,10 @@ describe.skipIf(!hasOpenSsl)('bundles of OpenSSL', () => {
     writeFileSync(file, certificates.map((der) => writePem('CERTIFICATE', der)).join(''))
     const run = (form: string): Buffer =>
       openssl(['crl2pkcs7', '-nocrl', '-certfile', file, '-outform', form])
-    expect(octets(readPkcs7(run('DER')))).toEqual(octets(certificates))
+    expect(bytes(readPkcs7(run('DER')))).toEqual(bytes(certificates))
     const [block] = readPem(run('PEM')).blocks
     expect(block!.label).toBe('PKCS7')
-    expect(octets(readPkcs7(block!.der))).toEqual(octets(certificates))
+    expect(bytes(readPkcs7(block!.der))).toEqual(bytes(certificates))
     rmSync(folder, { recursive: true })
   })
 })

@@ -1,17 +1,17 @@
-import { type DerReader, sameOctets } from './der.ts'
+import { type DerReader, sameBytes } from './der.ts'
 
 // A power of two. A folder has a few CAs and a handful of profiles, each with its name, key identifier and usages.
 const slotCount = 64
-// What repeats is short; long octets take as long to compare as to read.
+// What repeats is short; long bytes take as long to compare as to read.
 const longest = 256
 
 interface Seen<Value> {
-  readonly octets: Uint8Array
+  readonly bytes: Uint8Array
   readonly value: Value
 }
 
 /**
- * Reads what stands the same in one certificate after the other, such as the name of their CA, once: the same octets have the
+ * Reads what stands the same in one certificate after the other, such as the name of their CA, once: the same bytes have the
  * same meaning, so the value of their first reading is shared. Values must never change. What was refused is not kept.
  */
 export class Repeated<Value> {
@@ -22,19 +22,19 @@ export class Repeated<Value> {
     this.read = read
   }
 
-  /** Returns the value of the octets from the reader's offset to its end, where the reader is left by what `read` read. */
+  /** Returns the value of the bytes from the reader's offset to its end, where the reader is left by what `read` read. */
   of(reader: DerReader): Value {
     const { bytes, offset, end } = reader
     const slot = hashOf(bytes, offset, end) & (slotCount - 1)
     const seen = this.slots[slot]
-    if (seen !== undefined && sameOctets(seen.octets, 0, seen.octets.length, bytes, offset, end)) {
+    if (seen !== undefined && sameBytes(seen.bytes, 0, seen.bytes.length, bytes, offset, end)) {
       reader.offset = end
       return seen.value
     }
     const value = this.read(reader)
-    // A copy, so that the octets of one certificate do not keep a whole file in memory.
+    // A copy, so that the bytes of one certificate do not keep a whole file in memory.
     if (end - offset <= longest)
-      this.slots[slot] = { octets: Uint8Array.prototype.slice.call(bytes, offset, end), value }
+      this.slots[slot] = { bytes: Uint8Array.prototype.slice.call(bytes, offset, end), value }
     return value
   }
 }
@@ -42,7 +42,7 @@ export class Repeated<Value> {
 // Names, key identifiers and usages differ at their end, where they differ at all.
 const hashed = 6
 
-/** Of the length and the last octets: those who share a slot by them take turns, and are read again each time. */
+/** Of the length and the last bytes: those who share a slot by them take turns, and are read again each time. */
 function hashOf(bytes: Uint8Array, start: number, stop: number): number {
   let hash = stop - start
   for (let at = Math.max(start, stop - hashed); at < stop; at++) hash = (hash * 31 + bytes[at]!) & 0xffffff

@@ -123,8 +123,8 @@ describe('RSA-PSS', () => {
     )
   const signature = (saltLength: number, hash = 'sha256'): Buffer =>
     sign(hash, tbs, { key: keys.rsa, padding: constants.RSA_PKCS1_PSS_PADDING, saltLength })
-  const pss = (octets: Uint8Array, ...algorithm: Uint8Array[]): string =>
-    outcome(signed('id-RSASSA-PSS', octets, identifier('id-RSASSA-PSS', ...algorithm)), info(keys.rsa))
+  const pss = (bytes: Uint8Array, ...algorithm: Uint8Array[]): string =>
+    outcome(signed('id-RSASSA-PSS', bytes, identifier('id-RSASSA-PSS', ...algorithm)), info(keys.rsa))
 
   test('in the forms that Go takes', () => {
     expect(pss(signature(32), parameters('sha256', 'sha256', 32))).toBe('ok')

@@ -4,29 +4,29 @@ import { tags } from './der.ts'
 // ASN.1 character strings. The texts keep whatever is in them, control characters too:
 // what a terminal may see is decided where it is printed.
 
-/** Which octets a string type has. */
-function octetsOf(characters: string): Uint8Array {
-  const octets = new Uint8Array(256)
-  for (const character of characters) octets[character.charCodeAt(0)] = 1
-  return octets
+/** Which bytes a string type has. */
+function bytesOf(characters: string): Uint8Array {
+  const bytes = new Uint8Array(256)
+  for (const character of characters) bytes[character.charCodeAt(0)] = 1
+  return bytes
 }
 
 // X.680's PrintableString, and "*" and "&", which are not in it but are in certificates in use; Go takes them.
-const printable = octetsOf("ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789 '()+,-./:=?*&")
-const numeric = octetsOf('0123456789 ')
+const printable = bytesOf("ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789 '()+,-./:=?*&")
+const numeric = bytesOf('0123456789 ')
 
-function hasOnly(octets: Uint8Array, bytes: Uint8Array, start: number, stop: number): boolean {
-  for (let at = start; at < stop; at++) if (octets[bytes[at]!] === 0) return false
+function hasOnly(allowed: Uint8Array, bytes: Uint8Array, start: number, stop: number): boolean {
+  for (let at = start; at < stop; at++) if (allowed[bytes[at]!] === 0) return false
   return true
 }
 
-/** True when every octet is below 0x80 (IA5String). */
+/** True when every byte is below 0x80 (IA5String). */
 export function isIa5(bytes: Uint8Array, start: number, stop: number): boolean {
   for (let at = start; at < stop; at++) if (bytes[at]! >= 0x80) return false
   return true
 }
 
-/** Text of octets that are ASCII or Latin-1. Short ones are quicker in JavaScript than through Buffer. */
+/** Text of bytes that are ASCII or Latin-1. Short ones are quicker in JavaScript than through Buffer. */
 export function latin1(bytes: Buffer, start: number, stop: number): string {
   if (stop - start > 12) return bytes.toString('latin1', start, stop)
   let text = ''
@@ -43,7 +43,7 @@ export function fitsPrintableString(text: string): boolean {
   return true
 }
 
-/** Text of a character string of the types that Go reads in names; undefined when the octets do not fit the type. */
+/** Text of a character string of the types that Go reads in names; undefined when the bytes do not fit the type. */
 export function readString(bytes: Buffer, tag: number, start: number, stop: number): string | undefined {
   switch (tag) {
     case tags.printableString:

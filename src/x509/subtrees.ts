@@ -115,8 +115,8 @@ export class AddressSubtrees {
       const entries = ranges
         .filter(({ address }) => address.length === length)
         .map((constraint) => ({
-          key: octets(constraint.address),
-          order: octets(constraint.mask),
+          key: textOf(constraint.address),
+          order: textOf(constraint.mask),
           constraint,
         }))
       if (entries.length > 0) this.byLength.set(length, new Nearest(entries, holdsRange))
@@ -124,31 +124,31 @@ export class AddressSubtrees {
   }
 
   find(address: Uint8Array): string | undefined {
-    const found = this.byLength.get(address.length)?.to(octets(address))
+    const found = this.byLength.get(address.length)?.to(textOf(address))
     if (found === undefined) return undefined
     return found.isExact || holdsAddress(found.constraint, address) ? rangeText(found.constraint) : undefined
   }
 }
 
-function octets(bytes: Uint8Array): string {
+function textOf(bytes: Uint8Array): string {
   return String.fromCharCode(...bytes)
 }
 
 function holdsRange(outer: IpRange, inner: IpRange): boolean {
-  const last = inner.address.map((octet, i) => octet | (~inner.mask[i]! & 0xff))
+  const last = inner.address.map((byte, i) => byte | (~inner.mask[i]! & 0xff))
   return holdsAddress(outer, inner.address) && holdsAddress(outer, last)
 }
 
-// As Go does, an IPv4 address written in 16 octets is compared as the IPv4 address that it is.
+// As Go does, an IPv4 address written in 16 bytes is compared as the IPv4 address that it is.
 function holdsAddress({ address, mask }: IpRange, asked: Uint8Array): boolean {
   const network = asIpv4(address)
   const inside = asIpv4(asked)
   if (network.length !== inside.length) return false
   const significant = mask.subarray(mask.length - network.length)
-  return network.every((octet, i) => (octet & significant[i]!) === (inside[i]! & significant[i]!))
+  return network.every((byte, i) => (byte & significant[i]!) === (inside[i]! & significant[i]!))
 }
 
-/** "10.0.0.0/8", also where it is written in 32 octets. */
+/** "10.0.0.0/8", also where it is written in 32 bytes. */
 function rangeText({ address, mask }: IpRange): string {
   const network = asIpv4(address)
   return `${formatIp(network)}/${prefixLength(mask.subarray(mask.length - network.length))}`

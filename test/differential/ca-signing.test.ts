@@ -11,7 +11,7 @@ import { createRequest, type RequestDescription } from '../../src/x509/issuing.t
 import { buildGoPeer } from '../peers/go-peer.ts'
 import '../seeded.ts'
 
-// The same request, serial number and times, signed by kcert and by Go as kube-controller-manager calls it: the same octets.
+// The same request, serial number and times, signed by kcert and by Go as kube-controller-manager calls it: the same bytes.
 // The CA's key is Ed25519, whose signatures have nothing random.
 
 const peer = buildGoPeer()
@@ -94,7 +94,7 @@ function byKcert({ der, usages, serialNumber }: Asked): string {
 }
 
 function byGo(asked: readonly Asked[], path: string): string[] {
-  const base64 = (octets: Uint8Array): string => Buffer.from(octets).toString('base64')
+  const base64 = (bytes: Uint8Array): string => Buffer.from(bytes).toString('base64')
   const key = base64(caKey.export({ format: 'der', type: 'pkcs8' }))
   const questions = asked.map(({ der, usages, serialNumber }) => {
     const { keyUsage, extendedKeyUsage } = certificateUsages(usages)!

@@ -21,7 +21,7 @@ import { readRecorded, recordedFiles } from '../truth/manifest.ts'
 import { seed } from './seed.ts'
 
 // kcert accepts and refuses the certificates that Go's crypto/x509 does, and reads the same in them: on certificates with
-// changed octets, and on crafted ones with one odd field.
+// changed bytes, and on crafted ones with one odd field.
 
 const runs = Number(process.env.KCERT_PARSES ?? 20_000)
 
@@ -60,15 +60,12 @@ function recordedCertificates(): Uint8Array[] {
     .map(({ der }) => der)
 }
 
-const octet = fc.oneof(
+const byte = fc.oneof(
   fc.nat(255),
   fc.constantFrom(0, 1, 2, 6, 0x0c, 0x13, 0x17, 0x30, 0x31, 0x7f, 0x80, 0x82, 0x86, 0xa0, 0xff),
 )
 const mutant = fc
-  .tuple(
-    fc.nat(originals.length - 1),
-    fc.array(fc.tuple(fc.nat(2500), octet), { minLength: 1, maxLength: 2 }),
-  )
+  .tuple(fc.nat(originals.length - 1), fc.array(fc.tuple(fc.nat(2500), byte), { minLength: 1, maxLength: 2 }))
   .map(([which, edits]) => {
     const der = Buffer.from(originals[which]!)
     for (const [at, value] of edits) der[at % der.length] = value

@@ -77,7 +77,7 @@ interface Change {
   /** 0 to 1, of the length. */
   readonly at: number
   readonly kind: 'flip' | 'set' | 'cut' | 'insert'
-  readonly octet: number
+  readonly byte: number
 }
 
 const change: fc.Arbitrary<Change> = fc.record({
@@ -85,7 +85,7 @@ const change: fc.Arbitrary<Change> = fc.record({
   which: fc.nat(5),
   at: fc.double({ min: 0, max: 1, maxExcluded: true, noNaN: true }),
   kind: fc.constantFrom('flip', 'flip', 'set', 'cut', 'insert'),
-  octet: fc.nat(255),
+  byte: fc.nat(255),
 })
 
 function withChange(question: GeneratedQuestion, change: Change): GeneratedQuestion {
@@ -96,17 +96,17 @@ function withChange(question: GeneratedQuestion, change: Change): GeneratedQuest
   return { ...question, [change.of]: list.with(index, changedDer(list[index]!, change)) }
 }
 
-function changedDer(der: Uint8Array, { at, kind, octet }: Change): Uint8Array {
+function changedDer(der: Uint8Array, { at, kind, byte }: Change): Uint8Array {
   const index = Math.floor(at * der.length)
   switch (kind) {
     case 'flip':
-      return Uint8Array.from(der, (old, i) => (i === index ? old ^ (1 << (octet % 8)) : old))
+      return Uint8Array.from(der, (old, i) => (i === index ? old ^ (1 << (byte % 8)) : old))
     case 'set':
-      return Uint8Array.from(der, (old, i) => (i === index ? octet : old))
+      return Uint8Array.from(der, (old, i) => (i === index ? byte : old))
     case 'cut':
       return der.slice(0, index)
     case 'insert':
-      return Buffer.concat([der.subarray(0, index), Uint8Array.of(octet), der.subarray(index)])
+      return Buffer.concat([der.subarray(0, index), Uint8Array.of(byte), der.subarray(index)])
   }
 }
 

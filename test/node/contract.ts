@@ -51,15 +51,15 @@ export function nodeContract(title: string, open: () => Promise<NodeAccess>): vo
     })
 
     test('files are read with content, mode, owner and digest, in the order asked for', async () => {
-      const octets = Buffer.from(Array.from({ length: 1000 }, (_, index) => index % 256))
-      writeFileSync(at('key'), octets, { mode: 0o600 })
+      const bytes = Buffer.from(Array.from({ length: 1000 }, (_, index) => index % 256))
+      writeFileSync(at('key'), bytes, { mode: 0o600 })
       writeFileSync(at('empty'), '', { mode: 0o644 })
       const [empty, absent, key] = await node.readFiles([at('empty'), at('absent'), at('key')])
       expect(absent).toEqual({ path: at('absent'), found: 'absent' })
       expect(empty).toMatchObject({ found: 'file', sizeBytes: 0, mode: 0o644, sha256: sha256('') })
       const { uid, gid, mtime } = statSync(at('key'))
-      expect(key).toMatchObject({ found: 'file', mode: 0o600, uid, gid, sha256: sha256(octets) })
-      expect(Buffer.from((key as ReadFile).content)).toEqual(octets)
+      expect(key).toMatchObject({ found: 'file', mode: 0o600, uid, gid, sha256: sha256(bytes) })
+      expect(Buffer.from((key as ReadFile).content)).toEqual(bytes)
       expect(Math.abs((key as ReadFile).modifiedAt.getTime() - mtime.getTime())).toBeLessThan(1000)
     })
 
@@ -279,11 +279,11 @@ export function nodeContract(title: string, open: () => Promise<NodeAccess>): vo
       const odd = ['a b', "'", '"$HOME"', '', '*', 'zwei\nZeilen', '\\n', 'ä']
       const printed = await node.run(['printf', '<%s>', ...odd])
       expect(Buffer.from(printed.stdout).toString()).toBe(odd.map((word) => `<${word}>`).join(''))
-      const octets = Buffer.from(Array.from({ length: 300_000 }, (_, index) => (index * 7) % 256))
-      const echoed = await node.run(['sh', '-c', 'cat; echo "no such thing" >&2; exit 3'], { stdin: octets })
+      const bytes = Buffer.from(Array.from({ length: 300_000 }, (_, index) => (index * 7) % 256))
+      const echoed = await node.run(['sh', '-c', 'cat; echo "no such thing" >&2; exit 3'], { stdin: bytes })
       expect({ ...echoed, stdout: sha256(echoed.stdout) }).toEqual({
         status: 3,
-        stdout: sha256(octets),
+        stdout: sha256(bytes),
         stderr: 'no such thing',
       })
       expect((await node.run(['no-such-program-here'])).status).toBe(127)

@@ -510,20 +510,20 @@ function mastersOf(name: string): number {
 }
 
 /** Passes a connection on, and cuts it after so many bytes from the client. */
-async function cuttingProxy(port: number, bytes: number): Promise<{ server: Server; port: number }> {
+async function cuttingProxy(port: number, limit: number): Promise<{ server: Server; port: number }> {
   const server = createServer((client) => {
     const upstream = connect(port, '127.0.0.1')
     let passed = 0
-    client.on('data', (octets) => {
-      const room = bytes - passed
-      passed += octets.length
-      upstream.write(octets.subarray(0, Math.max(0, room)))
-      if (passed >= bytes) {
+    client.on('data', (bytes) => {
+      const room = limit - passed
+      passed += bytes.length
+      upstream.write(bytes.subarray(0, Math.max(0, room)))
+      if (passed >= limit) {
         client.destroy()
         upstream.end()
       }
     })
-    upstream.on('data', (octets) => client.write(octets))
+    upstream.on('data', (bytes) => client.write(bytes))
     for (const socket of [client, upstream]) socket.on('error', () => {})
     client.on('close', () => upstream.destroy())
     upstream.on('close', () => client.destroy())

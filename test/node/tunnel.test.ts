@@ -21,9 +21,9 @@ beforeAll(async () => {
   // Sends back what it gets, and hangs up when it reads "bye".
   server = createServer((socket) => {
     socket.on('error', () => {})
-    socket.on('data', (octets) => {
-      socket.write(octets)
-      if (octets.includes('bye')) socket.end()
+    socket.on('data', (bytes) => {
+      socket.write(bytes)
+      if (bytes.includes('bye')) socket.end()
     })
   })
   server.listen(0, '127.0.0.1')
@@ -45,10 +45,10 @@ function tunnelContract(title: string, transport: () => Transport): void {
   describe(title, () => {
     test('octets of every value go both ways as they are, and the end of the far side is the end', async () => {
       const stream = openTunnel(transport(), '127.0.0.1', port)
-      const octets = Buffer.from(Array.from({ length: 200_000 }, (_, index) => (index * 7) % 256))
-      stream.write(octets)
+      const bytes = Buffer.from(Array.from({ length: 200_000 }, (_, index) => (index * 7) % 256))
+      stream.write(bytes)
       stream.write('bye')
-      expect((await readAll(stream)).equals(Buffer.concat([octets, Buffer.from('bye')]))).toBe(true)
+      expect((await readAll(stream)).equals(Buffer.concat([bytes, Buffer.from('bye')]))).toBe(true)
     })
 
     test('a port where nothing listens is an error that says so', async () => {

@@ -149,9 +149,9 @@ const odd = /^[-.]|[/%\p{Cc}\p{Cf}\p{Cs}\p{Zl}\p{Zp}]/gu
 
 /** Returns the name of the file for the certificate of an object: NAME.crt, with what is no part of a harmless name as %0A is in a URL. */
 export function fileNameOf(name: string): string {
-  const octets = (character: string): string =>
+  const bytes = (character: string): string =>
     Buffer.from(character).toString('hex').toUpperCase().replace(/../g, '%$&')
-  return `${name.replace(odd, octets)}.crt`
+  return `${name.replace(odd, bytes)}.crt`
 }
 
 const outcomes: Partial<Record<ErrorCode, FetchedOne['outcome']>> = {

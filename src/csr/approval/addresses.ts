@@ -3,19 +3,19 @@ import { formatIp, parseIp } from '../../x509/ip.ts'
 /** A range of addresses, "10.0.0.0/16" or "fd00::/64". */
 export interface Cidr {
   readonly text: string
-  readonly octets: Uint8Array
+  readonly bytes: Uint8Array
   readonly prefix: number
 }
 
 /** Returns the range; undefined when the text is none. An address alone is a range of one. */
 export function parseCidr(text: string): Cidr | undefined {
   const [address = '', prefixText, ...more] = text.split('/')
-  const octets = parseIp(address)
-  if (octets === undefined || more.length > 0) return undefined
-  const longest = octets.length * 8
+  const bytes = parseIp(address)
+  if (bytes === undefined || more.length > 0) return undefined
+  const longest = bytes.length * 8
   if (prefixText !== undefined && !/^(?:0|[1-9]\d{0,2})$/.test(prefixText)) return undefined
   const prefix = prefixText === undefined ? longest : Number(prefixText)
-  return prefix <= longest ? { text, octets, prefix } : undefined
+  return prefix <= longest ? { text, bytes, prefix } : undefined
 }
 
 /** Returns the range of a text that is known to be one. */
@@ -26,20 +26,20 @@ export function cidrOf(text: string): Cidr {
 }
 
 /** True when the address is in the range. IPv4 and IPv6 have nothing in common. */
-export function isInCidr(address: Uint8Array, { octets, prefix }: Cidr): boolean {
-  if (address.length !== octets.length) return false
-  return octets.every((octet, at) => ((octet ^ (address[at] ?? -1)) & maskAt(prefix, at)) === 0)
+export function isInCidr(address: Uint8Array, { bytes, prefix }: Cidr): boolean {
+  if (address.length !== bytes.length) return false
+  return bytes.every((byte, at) => ((byte ^ (address[at] ?? -1)) & maskAt(prefix, at)) === 0)
 }
 
-/** Returns the bits of the octet at this place that name the network. */
+/** Returns the bits of the byte at this place that name the network. */
 export function maskAt(prefix: number, at: number): number {
   return (0xff00 >> Math.min(8, Math.max(0, prefix - at * 8))) & 0xff
 }
 
 /** Returns an address in the one spelling that all its spellings share, IPv4 in IPv6 as IPv4; undefined when it is none. */
 export function canonicalIp(text: string): string | undefined {
-  const octets = parseIp(text)
-  return octets && formatIp(octets)
+  const bytes = parseIp(text)
+  return bytes && formatIp(bytes)
 }
 
 // Addresses that no node has for itself alone: RFC 1122 section 3.2.1.3 and RFC 4291 section 2.4, link-local ones (the metadata
@@ -68,6 +68,6 @@ export function isSpecialAddress(text: string): boolean {
 /** True when the address, whatever its spelling, is in one of the ranges. */
 export function isInRanges(text: string, ranges: readonly Cidr[]): boolean {
   const canonical = canonicalIp(text)
-  const octets = canonical === undefined ? undefined : parseIp(canonical)
-  return octets !== undefined && ranges.some((range) => isInCidr(octets, range))
+  const bytes = canonical === undefined ? undefined : parseIp(canonical)
+  return bytes !== undefined && ranges.some((range) => isInCidr(bytes, range))
 }
