@@ -18,3 +18,15 @@ test('the README names the commands that package.json has', () => {
   expect(readme).toContain('npm ci && npm test')
   expect(Object.keys(scripts)).toEqual(expect.arrayContaining(['start', 'test']))
 })
+
+test('the README installs the version of package.json, and checks each download before it is installed', () => {
+  const { version } = JSON.parse(readFileSync('package.json', 'utf8')) as { version: string }
+  const lines = readme.split('\n').filter((line) => line.startsWith('curl '))
+  expect(lines.map((line) => /SHA256SUMS,([^}]+)\}/.exec(line)?.[1])).toEqual([
+    `kcert_${version}_$(dpkg --print-architecture).deb`,
+    `kcert-${version}-1.$(uname -m).rpm`,
+    'install.sh',
+    `kcert-${version}.tgz`,
+  ])
+  for (const line of lines) expect(line).toContain('" && sha256sum -c --ignore-missing SHA256SUMS && ')
+})
