@@ -93,7 +93,7 @@ try {
   await trial('.deb for arm64, installed', noArm64, () => tryDebInstalled(debian, 'arm64'))
   await trial('.rpm for aarch64, installed', noRpm ?? noArm64, () => tryRpmInstalled(debian, 'arm64'))
   server.close()
-  if (values.write) writeTable()
+  if (values.write && failed === 0) writeTable()
   say(`${failed} failed, ${skipped} skipped, ${seconds()} s`)
   process.exitCode = failed === 0 ? 0 : 1
 } finally {

@@ -74,7 +74,7 @@ export function tryScriptInstalled(debian: CleanDebian): Promise<string> {
   })
 }
 
-/** The npm package, with the npm of this machine and the Node.js that kcert is built with. npm creates man1 and never removes it. */
+/** The npm package, with the npm of this machine and the Node.js that kcert is built with. man1 and ~/.cache are for all programs, so they may stay. */
 export async function tryNpmInstalled(debian: CleanDebian): Promise<string> {
   const local = join(debian.root, 'usr/local')
   copyFileSync(join(nodeFolder('x64'), 'bin/node'), join(local, 'bin/node'))
@@ -83,7 +83,7 @@ export async function tryNpmInstalled(debian: CleanDebian): Promise<string> {
   cpSync(npm, join(local, 'lib/node_modules/npm'), { recursive: true })
   await inside(
     debian,
-    'ln -sf ../lib/node_modules/npm/bin/npm-cli.js /usr/local/bin/npm; mkdir -p /usr/local/share/man/man1',
+    'ln -sf ../lib/node_modules/npm/bin/npm-cli.js /usr/local/bin/npm; mkdir -p /usr/local/share/man/man1 /root/.cache',
   )
   return installedAndRemoved(debian, {
     what: 'npm package',

@@ -108,8 +108,8 @@ for file in $files; do
   mv -f "$prefix/$file.new" "$prefix/$file"
 done
 printf 'installed %s\n' "$prefix/bin/kcert"
+# shellcheck disable=SC2016 # $PATH is for the reader's shell.
 case :$PATH: in
   *:"$prefix/bin":*) ;;
-  # shellcheck disable=SC2016 # $PATH is for the reader's shell.
   *) printf 'add it to your PATH: export PATH="%s/bin:$PATH"\n' "$prefix" ;;
 esac
