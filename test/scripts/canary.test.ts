@@ -36,6 +36,7 @@ let traces: string[]
 
 /** Command → command lines, without the format. Each command has a right one at least, and one that names a secret in a wrong place. */
 const rows: Readonly<Record<string, readonly (readonly string[])[]>> = {
+  version: [[], ['--client'], ['-o', 'json']],
   'bootstrap:check': [['node-1'], ['node-1', '--token-id', 'abcdef'], ['node-1', '--token-id', token]],
   'bootstrap:kubeconfig': [
     ['--token-file', 'joining.conf', '--out', 'bootstrap.conf', '--force'],

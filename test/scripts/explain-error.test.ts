@@ -14,7 +14,7 @@ test('a pasted error is explained, with the commands that tell its causes apart'
   const { stdout, stderr, exit } = kcert(['explain-error', '-'], { stdin: internal, env: { COLUMNS: '100' } })
   expect({ exit, stderr }).toEqual({ exit: 0, stderr: '' })
   expect(stdout).toContain('"tls: internal error"\n')
-  expect(stdout).toContain('the text speaks for it: 192.0.2.21:10250 is the port of a kubelet')
+  expect(stdout).toContain('evidence in the text: 192.0.2.21:10250 is the port of a kubelet')
   expect(stdout).toContain('   $ kcert csr list --pending --signer kubernetes.io/kubelet-serving\n')
   const prose = stdout.split('\n').filter((line) => !line.trimStart().startsWith('$ '))
   for (const line of prose) expect(line.length).toBeLessThanOrEqual(100)
@@ -49,7 +49,7 @@ test('a file, a text in one word or in many, and a pipe without "-" are the same
 })
 
 test.each([
-  [['explain-error', 'the moon is full'], '', 3, 'kcert knows none of the words'],
+  [['explain-error', 'the moon is full'], '', 3, 'kcert knows no message in this text'],
   [['explain-error', '-'], ' \n', 2, 'KCERT_USAGE: there is no text to explain'],
   [['explain-error', './no-such.log'], '', 2, 'KCERT_FILE_NOT_FOUND: ./no-such.log does not exist'],
   [
