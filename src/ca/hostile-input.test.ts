@@ -6,7 +6,7 @@ import { readCfsslRequest } from '../pki/cfssl-request.ts'
 import { createRequest } from '../x509/issuing.ts'
 import { writePem } from '../x509/pem.ts'
 import { bundle } from './bundle.ts'
-import { Ledger } from './ledger.ts'
+import { IssuanceLog } from './issuance-log.ts'
 import { readProfile } from './profile-file.ts'
 import { requestsOf } from './request-file.ts'
 import { issueRoot } from './root.ts'
@@ -65,7 +65,11 @@ const readers: readonly [name: string, sample: Uint8Array | string, read: Read][
     'default:\n  usages: [any]\n  duration: 1h\n',
     (bytes) => readProfile(bytes.toString('utf8'), 'f'),
   ],
-  ['a ledger', '{"serialNumber":"01"}\n{"serialNumber":"02"}\n', (bytes) => new Ledger(store(bytes))],
+  [
+    'an issuance log',
+    '{"serialNumber":"01"}\n{"serialNumber":"02"}\n',
+    (bytes) => new IssuanceLog(store(bytes)),
+  ],
 ]
 
 const change = fc.record({

@@ -4,7 +4,7 @@ import { attribute, craftedRequestPem, extensionsFor } from '../../test/csr/made
 import { createRequest, type RequestDescription } from '../x509/issuing.ts'
 import { writePem } from '../x509/pem.ts'
 import { openCa } from './certificate-authority.ts'
-import { Ledger, type LedgerStore } from './ledger.ts'
+import { IssuanceLog, type IssuanceLogStore } from './issuance-log.ts'
 import { kubernetesProfile } from './profile.ts'
 import { requestsOf } from './request-file.ts'
 import { issueRoot } from './root.ts'
@@ -22,7 +22,7 @@ const der = (asked: RequestDescription, by = key) => createRequest(asked, by)
 const pem = (asked: RequestDescription, by = key) => writePem('CERTIFICATE REQUEST', der(asked, by))
 const named = (commonName: string) => ({ subject: { commonName } })
 
-class MemoryStore implements LedgerStore {
+class MemoryStore implements IssuanceLogStore {
   readonly name = 'ledger'
   readonly lines: string[] = []
   read = () => new Uint8Array()
@@ -42,7 +42,7 @@ const sign = (
     checkRequests(entries, kubernetesProfile([])),
     signingCa,
     kubernetesProfile([...usages], 10 * day),
-    new Ledger(store),
+    new IssuanceLog(store),
     now,
     random,
   )
@@ -75,7 +75,7 @@ test('one bad request among good ones keeps all from being signed, and is named'
   expect(store.lines).toEqual([])
 })
 
-test('when the ledger cannot be written, no certificate is returned', () => {
+test('when the issuance log cannot be written, no certificate is returned', () => {
   const store = new MemoryStore()
   store.append = () => {
     throw new Error('disk full')

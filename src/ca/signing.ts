@@ -9,7 +9,7 @@ import {
   signRequest,
 } from './certificate-authority.ts'
 import { certificateFacts } from './facts.ts'
-import type { Ledger } from './ledger.ts'
+import type { IssuanceLog } from './issuance-log.ts'
 import { noticesOfIssued } from './notices.ts'
 import type { SigningProfile } from './profile.ts'
 import type { SignedCertificate } from './report.ts'
@@ -72,15 +72,15 @@ export function signAll(
   requests: readonly CheckedRequest[],
   signingCa: CertificateAuthority,
   profile: SigningProfile,
-  ledger: Ledger,
+  issuanceLog: IssuanceLog,
   now: Date,
   random: RandomBytes,
 ): Signed[] {
   const signed = requests.map((asked): Signed => {
-    const serialNumber = ledger.draw(random, signingCa.certificate)
+    const serialNumber = issuanceLog.draw(random, signingCa.certificate)
     return { asked, ...signRequest(signingCa, asked.request, profile, now, serialNumber) }
   })
-  ledger.record(
+  issuanceLog.record(
     signed.map(({ certificate }) => certificate),
     now,
   )

@@ -25,8 +25,8 @@ export function flagFiles<Name extends string>(
 }
 
 export interface OutputFile extends NamedFile {
-  /** `key`: a private key goes into it. `ledger`: it grows at its end, and is never replaced. */
-  readonly holds: 'key' | 'public' | 'ledger'
+  /** `key`: a private key goes into it. `log`: it grows at its end, and is never replaced. */
+  readonly holds: 'key' | 'public' | 'log'
 }
 
 export interface CommandFiles {
@@ -49,7 +49,7 @@ export function checkFiles({ inputs, outputs, replace }: CommandFiles): void {
   const [reads, writes] = [inputs.filter(isNamed), outputs.filter(isNamed)]
   for (const file of [...reads, ...writes]) if (file.path === '') throw nameless(file)
   checkStandardInput(reads)
-  const printed = writes.find(({ path, holds }) => path === '-' && holds === 'ledger')
+  const printed = writes.find(({ path, holds }) => path === '-' && holds === 'log')
   if (printed !== undefined) throw unwritable(printed)
   const files = writes.filter(isOnDisk)
   // Ten thousand inputs of `kcert inspect` are looked at only where there is something that they could lose.

@@ -72,14 +72,14 @@ export function signOneProcessAFileSuite(folder: string): Suite {
 // The ledger begins anew with every run, or later runs would read what earlier ones wrote.
 function kcertSign(name: string, { ca, caKey }: RequestFolder, requests: string): Contender {
   const at = dirname(ca)
-  const ledger = join(at, 'kcert.jsonl')
-  const flags = `--ca ${ca} --ca-key ${caKey} --profile server --ledger ${ledger} --out ${join(at, 'kcert.crt')} --force`
+  const issuanceLog = join(at, 'kcert.jsonl')
+  const flags = `--ca ${ca} --ca-key ${caKey} --profile server --ledger ${issuanceLog} --out ${join(at, 'kcert.crt')} --force`
   return {
     name,
     command: [
       'sh',
       '-c',
-      `rm -f ${ledger}; exec ${process.execPath} bin/run.js ca sign ${requests} ${flags}`,
+      `rm -f ${issuanceLog}; exec ${process.execPath} bin/run.js ca sign ${requests} ${flags}`,
     ],
   }
 }

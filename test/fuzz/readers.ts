@@ -1,4 +1,4 @@
-import { Ledger } from '../../src/ca/ledger.ts'
+import { IssuanceLog } from '../../src/ca/issuance-log.ts'
 import { readPolicies } from '../../src/csr/approval/policy-file.ts'
 import { readDocuments } from '../../src/kubeconfig/documents.ts'
 import { isKubeconfig, readKubeconfig } from '../../src/kubeconfig/kubeconfig.ts'
@@ -120,7 +120,7 @@ function readJournals(input: Uint8Array): undefined {
   takenByOne([
     () => useJournal(text(input)),
     () => useJournal(chained(text(input))),
-    () => new Ledger({ name: 'ledger', read: () => input, append: () => {}, cut: () => {} }),
+    () => new IssuanceLog({ name: 'ledger', read: () => input, append: () => {}, cut: () => {} }),
   ])
 }
 

@@ -230,7 +230,7 @@ export const policies: readonly Uint8Array[] = readFileSync('docs/policy.md', 'u
   .filter((block) => block.startsWith('yaml\n') && block.includes('rules'))
   .map((block) => bytes(block.slice(5)))
 
-export const journals: readonly Uint8Array[] = [rotationJournal(), bytes(ledgerText())]
+export const journals: readonly Uint8Array[] = [rotationJournal(), bytes(issuanceLogText())]
 export const jsonWords: readonly string[] = [
   ...[
     '{',
@@ -339,7 +339,7 @@ function rotationJournal(): Uint8Array {
   return bytes(lines.join(''))
 }
 
-function ledgerText(): string {
+function issuanceLogText(): string {
   const entry = {
     serialNumber: '1f',
     subject: 'CN=a',

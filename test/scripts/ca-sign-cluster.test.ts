@@ -7,7 +7,7 @@ import type { RequestObject } from '../../src/csr/requests-api.ts'
 import { readCertificates } from '../../src/x509/certificate.ts'
 import { type FakeApiServer, startApiServer } from '../fakes/api-server.ts'
 import { callFaults, limitFor } from '../fakes/api-server-faults.ts'
-import { certificateIn, folderWithCa, ledgerIn, opensslAccepts } from './ca-files.ts'
+import { certificateIn, folderWithCa, issuanceLogIn, opensslAccepts } from './ca-files.ts'
 import { conditionsOf, operatorOf, putServing, requestsKey } from './cluster-session.ts'
 
 // The signer of one's own on a cluster: signs what is approved by spec.usages, and puts the certificate onto the object.
@@ -44,7 +44,7 @@ test('an approved request gets a certificate for spec.usages and spec.expiration
   expect((certificate.notAfter.getTime() - certificate.notBefore.getTime()) / 1000).toBe(3600 + 300)
   expect(certificateIn(at, 'a.crt').fingerprintSha256).toBe(certificate.fingerprintSha256)
   expect(opensslAccepts(at, 'ca.pem', 'a.crt')).toBe(true)
-  expect(ledgerIn(at).map(({ serialNumber }) => serialNumber)).toContain(certificate.serialNumber)
+  expect(issuanceLogIn(at).map(({ serialNumber }) => serialNumber)).toContain(certificate.serialNumber)
   expect(conditionsOf(server, 'a')).toEqual(['Approved'])
 })
 
@@ -73,14 +73,14 @@ test('all that wait for a signer are signed, and what is not approved is passed 
     ['a', 'signed'],
     ['b', 'signed'],
   ])
-  expect(ledgerIn(at)).toHaveLength(3)
+  expect(issuanceLogIn(at)).toHaveLength(3)
 })
 
 test('what is named and not approved is left alone, with what to do', async () => {
   putServing(server, 'waiting', ours)
   const { exit, stdout } = await sign('--csr', 'waiting')
   expect([exit, stdout]).toEqual([3, expect.stringContaining('kcert csr approve waiting')])
-  expect(ledgerIn(at)).toHaveLength(1)
+  expect(issuanceLogIn(at)).toHaveLength(1)
 })
 
 test('signers of Kubernetes are left to kube-controller-manager, unless one stands in for it', async () => {
@@ -105,7 +105,7 @@ test('a dry run signs nothing and writes nothing', async () => {
   putServing(server, 'a', ours, approved)
   const { exit, stdout } = await sign('--csr', 'a', '--dry-run')
   expect([exit, stdout]).toEqual([0, expect.stringContaining('would sign')])
-  expect(ledgerIn(at)).toHaveLength(1)
+  expect(issuanceLogIn(at)).toHaveLength(1)
   expect(uploaded('a')).toBeUndefined()
 })
 
@@ -118,7 +118,7 @@ test('requests of files and of a cluster are not mixed, and a cluster’s certif
 const kinds = callFaults.filter((kind) => kind !== 'hang')
 
 test.each(kinds.flatMap((kind) => (['get', 'update'] as const).map((verb) => ({ kind, verb }))))(
-  '$kind at $verb: one certificate is on the object, it is in the ledger, and running it again signs no other',
+  '$kind at $verb: one certificate is on the object, it is in the issuance log, and running it again signs no other',
   async (fault) => {
     putServing(server, 'a', ours, approved)
     server.faults.add({ ...fault, resource: 'certificatesigningrequests', retryAfterSeconds: 0 })
@@ -128,20 +128,20 @@ test.each(kinds.flatMap((kind) => (['get', 'update'] as const).map((verb) => ({ 
     const again = await sign('--csr', 'a')
     expect(again.exit).toBe(0)
     const { serialNumber } = uploaded('a')!
-    expect(ledgerIn(at).filter((line) => line.serialNumber === serialNumber)).toHaveLength(1)
-    expect(ledgerIn(at)).toHaveLength(2)
+    expect(issuanceLogIn(at).filter((line) => line.serialNumber === serialNumber)).toHaveLength(1)
+    expect(issuanceLogIn(at)).toHaveLength(2)
   },
 )
 
-test('a run that ends between the ledger and the upload is repeated with another serial number', async () => {
+test('a run that ends between the issuance log and the upload is repeated with another serial number', async () => {
   putServing(server, 'a', ours, approved)
   server.faults.add({ kind: 'internal', verb: 'update', times: 1000 })
   const cut = await sign('--csr', 'a')
   expect(cut.exit).toBe(4)
-  expect([ledgerIn(at).length, uploaded('a')]).toEqual([2, undefined])
+  expect([issuanceLogIn(at).length, uploaded('a')]).toEqual([2, undefined])
   server.faults.clear()
   expect((await sign('--csr', 'a')).exit).toBe(0)
-  const serials = ledgerIn(at).map(({ serialNumber }) => serialNumber)
+  const serials = issuanceLogIn(at).map(({ serialNumber }) => serialNumber)
   expect([serials.length, new Set(serials).size]).toEqual([3, 3])
   expect(serials[2]).toBe(uploaded('a')!.serialNumber)
 })

@@ -7,7 +7,7 @@ import {
   certificateIn,
   folderWithCa,
   inFolder,
-  ledgerIn,
+  issuanceLogIn,
   openssl,
   opensslAccepts,
   opensslRequest,
@@ -162,7 +162,7 @@ test('many requests, of several files and of one, are signed in their order and 
   expect(exit).toBe(0)
   const signed = readCertificates(stdout)
   expect(signed.map(({ subject }) => subject.commonName)).toEqual(['a', 'b', 'c'])
-  const entries = ledgerIn(at).slice(1)
+  const entries = issuanceLogIn(at).slice(1)
   expect(
     entries.map(({ serialNumber, fingerprintSha256, subject }) => [serialNumber, fingerprintSha256, subject]),
   ).toEqual(
@@ -202,16 +202,27 @@ test('several kcert at once give no number twice and lose no entry', async () =>
     })
   expect(await Promise.all(Array.from({ length: 6 }, (_, index) => sign(index)))).toEqual([0, 0, 0, 0, 0, 0])
   const issued = Array.from({ length: 6 }, (_, index) => certificateIn(at, `${index}.crt`).serialNumber)
-  const recorded = ledgerIn(at).map(({ serialNumber }) => serialNumber)
+  const recorded = issuanceLogIn(at).map(({ serialNumber }) => serialNumber)
   expect([new Set(recorded).size, recorded.length]).toEqual([7, 7])
   expect(recorded).toEqual(expect.arrayContaining(issued))
 })
 
-test('the ledger may lie elsewhere, and without it nothing is signed', () => {
+test('the issuance log may lie elsewhere, and without it nothing is signed', () => {
   const at = folderWithCa()
   opensslRequest(at, 'a')
-  const sign = (ledger: string) =>
-    inFolder(at)(['ca', 'sign', 'a.csr', ...ca, '--profile', 'client', '--out', 'a.crt', '--ledger', ledger])
+  const sign = (issuanceLog: string) =>
+    inFolder(at)([
+      'ca',
+      'sign',
+      'a.csr',
+      ...ca,
+      '--profile',
+      'client',
+      '--out',
+      'a.crt',
+      '--ledger',
+      issuanceLog,
+    ])
   for (const nowhere of ['/proc/nowhere/ledger', 'ca.pem/ledger']) {
     expect(sign(nowhere)).toMatchObject({ stdout: '', exit: 4 })
     expect(existsSync(join(at, 'a.crt'))).toBe(false)
@@ -226,7 +237,7 @@ test('the ledger may lie elsewhere, and without it nothing is signed', () => {
   })
   expect(existsSync(join(at, 'a.crt'))).toBe(false)
   expect(sign('mine.jsonl').exit).toBe(0)
-  expect(ledgerIn(at, 'mine.jsonl')).toHaveLength(1)
+  expect(issuanceLogIn(at, 'mine.jsonl')).toHaveLength(1)
 })
 
 test('one bad request keeps all from being signed', () => {
@@ -235,7 +246,7 @@ test('one bad request keeps all from being signed', () => {
   const der = Buffer.from(openssl(at, 'req', '-in', 'a.csr').split('\n').slice(1, -2).join(''), 'base64')
   der[der.length - 3]! ^= 1
   writeFileSync(join(at, 'bad.der'), der)
-  const before = ledgerIn(at).length
+  const before = issuanceLogIn(at).length
   const { stdout, stderr, exit } = inFolder(at)([
     'ca',
     'sign',
@@ -251,7 +262,7 @@ test('one bad request keeps all from being signed', () => {
   expect(stderr).toMatch(
     /^KCERT_REQUEST_REFUSED: 1 of 2 requests were refused, and none was signed\nwhy: the signature of bad\.der is invalid \(it was not made with the key in the request/,
   )
-  expect([existsSync(join(at, 'out.pem')), ledgerIn(at).length]).toEqual([false, before])
+  expect([existsSync(join(at, 'out.pem')), issuanceLogIn(at).length]).toEqual([false, before])
 })
 
 test.each([
@@ -314,8 +325,8 @@ test.each([
 ])('%s: nothing is signed, and what to do is said', (_, args, exit, stderr) => {
   const at = folderWithCa()
   opensslRequest(at, 'a')
-  const before = ledgerIn(at).length
+  const before = issuanceLogIn(at).length
   const run = inFolder(at)(['ca', 'sign', ...args, ...ca])
   expect([run.stdout, run.exit, run.stderr]).toEqual(['', exit, expect.stringContaining(stderr)])
-  expect(ledgerIn(at).length).toBe(before)
+  expect(issuanceLogIn(at).length).toBe(before)
 })

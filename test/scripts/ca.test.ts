@@ -10,7 +10,7 @@ import {
   folder,
   folderWithCa,
   inFolder,
-  ledgerIn,
+  issuanceLogIn,
   openssl,
   opensslAccepts,
   opensslRequest,
@@ -39,7 +39,9 @@ test("the documentation's cfssl request makes its CA, from standard input as the
     0o644, 0o600, 0o600,
   ])
   expect(opensslAccepts(at, 'ca.pem', 'ca.pem')).toBe(true)
-  expect(ledgerIn(at)).toMatchObject([{ serialNumber: ca.serialNumber, subject: 'CN=My Example Signer' }])
+  expect(issuanceLogIn(at)).toMatchObject([
+    { serialNumber: ca.serialNumber, subject: 'CN=My Example Signer' },
+  ])
 })
 
 test("cfssl's names, ca.expiry and pathlen are followed, and what is not is said", () => {
@@ -250,7 +252,7 @@ test('a renewed CA is what its certificates chain to; the old one is kept beside
     true,
     true,
   ])
-  expect(new Set(ledgerIn(at).map(({ serialNumber }) => serialNumber)).size).toBe(3)
+  expect(new Set(issuanceLogIn(at).map(({ serialNumber }) => serialNumber)).size).toBe(3)
 })
 
 test('a renewed CA goes to another file only if nothing is there, or with --force and a backup', () => {

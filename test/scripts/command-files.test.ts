@@ -126,7 +126,7 @@ test('a bundle may go into one of its files, and a key over a key, with --force'
   expect(run(['key', 'generate', '--out', 'ca-key.pem', '--force']).exit).toBe(0)
 })
 
-test('standard input is read once, and a CA that comes from there needs a ledger by name', () => {
+test('standard input is read once, and a CA that comes from there needs an issuance log by name', () => {
   const at = folder()
   const run = inFolder(at)
   mkdirSync(join(at, 'empty'))

@@ -1,5 +1,5 @@
 import { type CertificateAuthority, openCa } from '../../ca/certificate-authority.ts'
-import { Ledger } from '../../ca/ledger.ts'
+import { IssuanceLog } from '../../ca/issuance-log.ts'
 import type { FlagsOf } from '../../cli/base-command.ts'
 import { flagFiles, type NamedFile } from '../../cli/command-files.ts'
 import type { Context } from '../../cli/context.ts'
@@ -59,9 +59,12 @@ export async function finishInterruptedPair(ca: string): Promise<void> {
 }
 
 /** Returns the path of a CA's issuance log: --issuance-log, else next to its certificate. Throws KCERT_USAGE without either. */
-export function ledgerOf({ ca, 'issuance-log': ledger }: Pick<CaFlags, 'ca' | 'issuance-log'>): string {
-  if (ledger !== undefined) return ledger
-  if (ca !== '-') return ledgerPath(ca)
+export function issuanceLogPath({
+  ca,
+  'issuance-log': issuanceLog,
+}: Pick<CaFlags, 'ca' | 'issuance-log'>): string {
+  if (issuanceLog !== undefined) return issuanceLog
+  if (ca !== '-') return defaultIssuanceLogPath(ca)
   throw new KcertError('KCERT_USAGE', '--issuance-log is required with --ca -', {
     why: 'by default the issuance log is next to the certificate; always use the same file for one CA',
     next: '--issuance-log ca.ledger.jsonl',
@@ -69,11 +72,14 @@ export function ledgerOf({ ca, 'issuance-log': ledger }: Pick<CaFlags, 'ca' | 'i
 }
 
 /** Returns the default path of the issuance log: "ca.ledger.jsonl" for "ca.pem" or "ca.crt". */
-export function ledgerPath(ca: string): string {
+export function defaultIssuanceLogPath(ca: string): string {
   return `${ca.replace(/\.(?:pem|crt|cer|cert)$/i, '')}.ledger.jsonl`
 }
 
 /** Returns the result of `act` on the issuance log, while no other kcert process draws serial numbers from it. */
-export async function withLedger<Result>(path: string, act: (ledger: Ledger) => Result): Promise<Result> {
-  return withLock(path, () => act(new Ledger(new AppendFile(path))))
+export async function withIssuanceLog<Result>(
+  path: string,
+  act: (issuanceLog: IssuanceLog) => Result,
+): Promise<Result> {
+  return withLock(path, () => act(new IssuanceLog(new AppendFile(path))))
 }

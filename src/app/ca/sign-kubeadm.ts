@@ -22,7 +22,7 @@ import { type KubeadmCa, kubeadmCas, kubeadmFolders } from '../../pki/kubeadm.ts
 import { isFolder } from '../../system/folders.ts'
 import { makeFolders } from '../../system/new-folder.ts'
 import { writePublicFile } from '../../system/output-file.ts'
-import { ledgerPath, openCaFiles, withLedger } from './ca-files.ts'
+import { defaultIssuanceLogPath, openCaFiles, withIssuanceLog } from './ca-files.ts'
 import { durationMs } from './signing-profile.ts'
 
 // `kcert ca sign --kubeadm`: signs the requests of a control plane with an external CA, each with the CA of its row.
@@ -45,7 +45,7 @@ interface FoundRequest {
 interface CaFiles {
   readonly ca: string
   readonly 'ca-key': string
-  readonly ledger: string
+  readonly issuanceLog: string
 }
 
 /** Signs the requests in files and folders, all or none, and returns the report. Throws KCERT_REQUEST_REFUSED as `checkRow` does. */
@@ -80,10 +80,10 @@ export async function signKubeadm(
   }
   for (const { files: one, signingCa, name } of cas) {
     const ofCa = found.filter(({ row }) => row.signer === name)
-    const all = await withLedger(one.ledger, (ledger) =>
+    const all = await withIssuanceLog(one.issuanceLog, (issuanceLog) =>
       ofCa.flatMap(({ row, source }) => {
         const asked = requests.filter((request) => request.source === source)
-        return signAll(asked, signingCa, profileOf(row, ttlMs), ledger, context.clock(), context.random)
+        return signAll(asked, signingCa, profileOf(row, ttlMs), issuanceLog, context.clock(), context.random)
       }),
     )
     for (const certificate of all) signed.set(certificate.asked.source, certificate)
@@ -144,7 +144,7 @@ function deliver(
       file: certificate,
       ...one,
     })),
-    issuanceLogs: [...files.values()].map(({ ledger }) => ledger),
+    issuanceLogs: [...files.values()].map(({ issuanceLog }) => issuanceLog),
     next: results.flatMap((one) => (one.row.kind === 'kubeconfig' ? [nextOf(one)] : [])),
     notices: results.flatMap(({ row, signed: { notices } }) =>
       notices.map((notice) => `${row.name}: ${notice}`),
@@ -164,7 +164,7 @@ function caFilesOf(found: readonly FoundRequest[], folder: string): Map<KubeadmC
   return new Map(
     needed.map(({ name, file }) => {
       const ca = join(folder, `${file}.crt`)
-      return [name, { ca, 'ca-key': join(folder, `${file}.key`), ledger: ledgerPath(ca) }]
+      return [name, { ca, 'ca-key': join(folder, `${file}.key`), issuanceLog: defaultIssuanceLogPath(ca) }]
     }),
   )
 }

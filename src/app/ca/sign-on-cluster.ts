@@ -7,7 +7,7 @@ import { tellChanges, whileStoppable } from '../../cli/interruption.ts'
 import { KcertError } from '../../errors/kcert-error.ts'
 import { writePublicFile } from '../../system/output-file.ts'
 import { namesAmong } from '../csr/request-names.ts'
-import { type CaFlags, caInputs, ledgerOf, openCaFiles } from './ca-files.ts'
+import { type CaFlags, caInputs, issuanceLogPath, openCaFiles } from './ca-files.ts'
 import { exitOfSigning, type SigningSettings, signRequests } from './sign.ts'
 import { durationMs, type ProfileFlags, termsOf, withSubjectAttributes } from './signing-profile.ts'
 
@@ -36,12 +36,12 @@ export async function signOnCluster(flags: Flags, context: Context) {
         next: '--out certificates.pem',
       },
     )
-  const ledger = ledgerOf(flags)
+  const issuanceLog = issuanceLogPath(flags)
   checkFiles({
     inputs: [...caInputs(flags), { by: '--config', path: flags.config }],
     outputs: [
       { by: '--out', path: out, holds: 'public' },
-      { by: '--issuance-log', path: ledger, holds: 'ledger' },
+      { by: '--issuance-log', path: issuanceLog, holds: 'log' },
     ],
     replace: force,
   })
@@ -59,7 +59,7 @@ export async function signOnCluster(flags: Flags, context: Context) {
     dryRun: Boolean(flags['dry-run']),
     concurrency: uploadsAtOnce,
   }
-  const ports = { signingCa, profile, boundsUsages: isBounded, ledger, context }
+  const ports = { signingCa, profile, boundsUsages: isBounded, issuanceLog, context }
   const signed = await whileStoppable(tellChanges, context.stderr, () =>
     withCluster(context, flags, ({ requests: api }) => signRequests(settings, { ...ports, api })),
   )

@@ -19,7 +19,7 @@ import type { RequestObject, RequestsApi } from '../../csr/requests-api.ts'
 import { type ExitCode, exitCodeOf, exitCodes, worstExit } from '../../errors/codes.ts'
 import { errorFields } from '../../errors/kcert-error.ts'
 import { rfc3339 } from '../../pki/rfc3339.ts'
-import { withLedger } from './ca-files.ts'
+import { withIssuanceLog } from './ca-files.ts'
 
 // `kcert ca sign --csr`: signs CSRs of a cluster with the local CA. All serial numbers are in the issuance log before the first
 // certificate is uploaded. An interrupted run is repeated with new ones.
@@ -41,7 +41,7 @@ export interface SigningPorts {
   /** Maximum validity, and URLs. With `boundsUsages`, its usages limit those of the requests. */
   readonly profile: SigningProfile
   readonly boundsUsages: boolean
-  readonly ledger: string
+  readonly issuanceLog: string
   readonly context: Context
 }
 
@@ -59,7 +59,7 @@ export async function signRequests(
   settings: SigningSettings,
   ports: SigningPorts,
 ): Promise<SignedRequestsReport> {
-  const { signingCa, ledger } = ports
+  const { signingCa, issuanceLog } = ports
   const terms: SignerTerms = {
     isForKubernetes: settings.isForKubernetes,
     usages: ports.boundsUsages ? ports.profile.usages : undefined,
@@ -87,7 +87,7 @@ export async function signRequests(
     ca: { subject: subject.text, notAfter: rfc3339(notAfter), fingerprintSha256 },
     dryRun: settings.dryRun,
     requests,
-    files: certificates.size === 0 ? {} : { ledger },
+    files: certificates.size === 0 ? {} : { ledger: issuanceLog },
     notices: [],
   }
 }
@@ -121,7 +121,7 @@ async function gather(
 /** Signs all planned requests under one lock of the issuance log, and returns the certificates by name. */
 async function issueAll(
   planned: readonly (Planned | Absent)[],
-  { signingCa, profile, ledger, context }: SigningPorts,
+  { signingCa, profile, issuanceLog, context }: SigningPorts,
 ): Promise<Map<string, Signed>> {
   const byProfile = new Map<string, { profile: SigningProfile; asked: CheckedRequest[] }>()
   for (const one of planned) {
@@ -135,7 +135,7 @@ async function issueAll(
     byProfile.set(key, group)
   }
   if (byProfile.size === 0) return new Map()
-  const signed = await withLedger(ledger, (opened) =>
+  const signed = await withIssuanceLog(issuanceLog, (opened) =>
     [...byProfile.values()].flatMap((group) =>
       signAll(group.asked, signingCa, group.profile, opened, context.clock(), context.random),
     ),

@@ -1,5 +1,5 @@
 import type { KeyObject } from 'node:crypto'
-import { finishInterruptedPair, ledgerPath, withLedger } from '../../app/ca/ca-files.ts'
+import { defaultIssuanceLogPath, finishInterruptedPair, withIssuanceLog } from '../../app/ca/ca-files.ts'
 import { lifetimeFlags, lifetimeMs } from '../../app/ca/lifetime.ts'
 import { certificateFacts } from '../../ca/facts.ts'
 import type { CaReport } from '../../ca/report.ts'
@@ -108,7 +108,7 @@ both are new or both are unchanged. The serial number is recorded in the CA's is
       outputs: [
         { by: '--key-out', path: flags['key-out'], holds: 'key' },
         { by: '--out', path: flags.out, holds: 'public' },
-        { by: '--issuance-log', path: files.ledger, holds: 'ledger' },
+        { by: '--issuance-log', path: files.ledger, holds: 'log' },
       ],
       replace: flags.force,
     })
@@ -171,18 +171,18 @@ both are new or both are unchanged. The serial number is recorded in the CA's is
   private async issue(
     root: RootDescription,
     key: KeyObject,
-    ledger: string | undefined,
+    issuanceLog: string | undefined,
   ): Promise<Certificate> {
     const { clock, random } = this.context
     const now = clock()
-    if (ledger === undefined)
+    if (issuanceLog === undefined)
       return issueRoot(
         root,
         key,
         now,
         drawSerialNumber(random, () => false),
       )
-    return withLedger(ledger, (opened) => {
+    return withIssuanceLog(issuanceLog, (opened) => {
       const certificate = issueRoot(root, key, now, opened.draw(random))
       opened.record([certificate], now)
       return certificate
@@ -216,7 +216,7 @@ interface Files {
   readonly ledger?: string
 }
 
-function filesOf({ out, key, 'key-out': keyOut, 'issuance-log': ledger, output }: InitFlags): Files {
+function filesOf({ out, key, 'key-out': keyOut, 'issuance-log': issuanceLog, output }: InitFlags): Files {
   if (key === undefined && keyOut === undefined) {
     throw new KcertError('KCERT_USAGE', '--key-out or --key is required', {
       next: '--key-out ca-key.pem',
@@ -225,10 +225,10 @@ function filesOf({ out, key, 'key-out': keyOut, 'issuance-log': ledger, output }
   if (keyOut === '-' && output !== 'text') {
     throw keyBesideReport('--key-out -', output, '--key-out ca-key.pem')
   }
-  const ledgerFile = ledger ?? (out === '-' ? undefined : ledgerPath(out))
+  const issuanceLogFile = issuanceLog ?? (out === '-' ? undefined : defaultIssuanceLogPath(out))
   return {
     ...(out === '-' ? {} : { certificate: out }),
     ...(keyOut === undefined || keyOut === '-' ? {} : { key: keyOut }),
-    ...(ledgerFile === undefined ? {} : { ledger: ledgerFile }),
+    ...(issuanceLogFile === undefined ? {} : { ledger: issuanceLogFile }),
   }
 }

@@ -1,4 +1,4 @@
-import { caFlags, caInputs, ledgerOf, openCaFiles, withLedger } from '../../app/ca/ca-files.ts'
+import { caFlags, caInputs, issuanceLogPath, openCaFiles, withIssuanceLog } from '../../app/ca/ca-files.ts'
 import { lifetimeFlags, lifetimeMs } from '../../app/ca/lifetime.ts'
 import { certificateFacts } from '../../ca/facts.ts'
 import { noticesOfRenewal } from '../../ca/notices.ts'
@@ -51,14 +51,14 @@ goes to another file. Replace every other copy of the CA (kubeconfigs, clientCAF
   protected override async perform(): Promise<ExitCode> {
     const { flags } = await this.parse(CaRenew)
     const out = flags.out ?? flags.ca
-    const ledger = ledgerOf(flags)
+    const issuanceLog = issuanceLogPath(flags)
     checkStandardInput(caInputs(flags))
     const signingCa = await openCaFiles(flags, this.context)
-    checkFiles(filesOf(flags, ledger))
+    checkFiles(filesOf(flags, issuanceLog))
 
     const { clock, random } = this.context
     const now = clock()
-    const certificate = await withLedger(ledger, (opened) => {
+    const certificate = await withIssuanceLog(issuanceLog, (opened) => {
       const serialNumber = opened.draw(random, signingCa.certificate)
       const renewed = renewRoot(signingCa, now, serialNumber, lifetimeMs(flags))
       opened.record([renewed], now)
@@ -77,7 +77,7 @@ goes to another file. Replace every other copy of the CA (kubeconfigs, clientCAF
       pem,
       files: {
         ...(out === '-' ? {} : { certificate: out }),
-        ledger,
+        ledger: issuanceLog,
         ...(backup === undefined ? {} : { backup }),
       },
       notices,
@@ -96,14 +96,14 @@ goes to another file. Replace every other copy of the CA (kubeconfigs, clientCAF
   }
 }
 
-function filesOf(flags: FlagsOf<typeof CaRenew.flags>, ledger: string): CommandFiles {
+function filesOf(flags: FlagsOf<typeof CaRenew.flags>, issuanceLog: string): CommandFiles {
   const { ca, out } = flags
   const isInPlace = out === undefined
   return {
     inputs: isInPlace ? [] : caInputs(flags),
     outputs: [
       { by: isInPlace ? '--ca' : '--out', path: out ?? ca, holds: 'public' },
-      { by: '--issuance-log', path: ledger, holds: 'ledger' },
+      { by: '--issuance-log', path: issuanceLog, holds: 'log' },
     ],
     replace: isInPlace || flags.force,
   }

@@ -1,4 +1,4 @@
-import { caFlags, caInputs, ledgerOf, openCaFiles, withLedger } from '../../app/ca/ca-files.ts'
+import { caFlags, caInputs, issuanceLogPath, openCaFiles, withIssuanceLog } from '../../app/ca/ca-files.ts'
 import { termsOf } from '../../app/ca/signing-profile.ts'
 import { entriesToSign } from '../../app/csr/request-input.ts'
 import { builtInProfileNames } from '../../ca/profile.ts'
@@ -181,7 +181,7 @@ The built-in profiles are ${builtInProfileNames.join(', ')}. --config names a fi
         next: 'kcert ca sign server.csr --ca ca.pem --ca-key ca-key.pem --profile server --out server.crt',
       })
     const out = flags.out ?? missingOut()
-    const ledger = ledgerOf(flags)
+    const issuanceLog = issuanceLogPath(flags)
     checkFiles({
       inputs: [
         ...caInputs(flags),
@@ -190,7 +190,7 @@ The built-in profiles are ${builtInProfileNames.join(', ')}. --config names a fi
       ],
       outputs: [
         { by: '--out', path: out, holds: 'public' },
-        { by: '--issuance-log', path: ledger, holds: 'ledger' },
+        { by: '--issuance-log', path: issuanceLog, holds: 'log' },
       ],
       replace: force,
     })
@@ -204,7 +204,7 @@ The built-in profiles are ${builtInProfileNames.join(', ')}. --config names a fi
     const requests = checkRequests(entries, profile)
 
     const { clock, random } = this.context
-    const signed = await withLedger(ledger, (opened) =>
+    const signed = await withIssuanceLog(issuanceLog, (opened) =>
       signAll(requests, signingCa, profile, opened, clock(), random),
     )
 
@@ -222,7 +222,7 @@ The built-in profiles are ${builtInProfileNames.join(', ')}. --config names a fi
       usages: [...profile.usages],
       lifetimeSeconds: profile.ttlMs / 1000,
       certificates,
-      files: { ...(out === '-' ? {} : { certificates: out }), ledger },
+      files: { ...(out === '-' ? {} : { certificates: out }), ledger: issuanceLog },
       notices: [...notices],
     }
     await this.show(output, report, () => (out === '-' ? pem : renderSigning(report)), {

@@ -1,6 +1,6 @@
 import { generateKeyPairSync } from 'node:crypto'
 import { expect, test } from 'vitest'
-import { Ledger, type LedgerStore } from './ledger.ts'
+import { IssuanceLog, type IssuanceLogStore } from './issuance-log.ts'
 import { issueRoot } from './root.ts'
 
 const now = new Date('2026-11-21T09:00:00Z')
@@ -8,7 +8,7 @@ const key = generateKeyPairSync('ed25519').privateKey
 const certificate = (serialNumber: string, commonName = 'ca') =>
   issueRoot({ subject: { commonName, organization: ['Käse'] }, ttlMs: 86_400_000 }, key, now, serialNumber)
 
-class MemoryStore implements LedgerStore {
+class MemoryStore implements IssuanceLogStore {
   readonly name = 'ca.ledger.jsonl'
   text: string
 
@@ -34,7 +34,7 @@ const counting = (from: number) => (count: number) => new Uint8Array(count).fill
 test('a signed certificate is one line of JSON', () => {
   const store = new MemoryStore()
   const signed = certificate('0abc')
-  new Ledger(store).record([signed], now)
+  new IssuanceLog(store).record([signed], now)
   expect(store.text.endsWith('\n')).toBe(true)
   expect(JSON.parse(store.text)).toEqual({
     serialNumber: '0abc',
@@ -49,31 +49,34 @@ test('a signed certificate is one line of JSON', () => {
 test('a line shows no character as it is that could hide or move text', () => {
   const store = new MemoryStore()
   const name = 'a\u0000\u009b31m\u202eb\u200b\u2800\u{e0041}é'
-  new Ledger(store).record([certificate('0a', name)], now)
+  new IssuanceLog(store).record([certificate('0a', name)], now)
   expect(store.text).toContain('"subject":"CN=a\\\\00\\u009b31m\\u202eb\\u200b\\u2800\\udb40\\udc41é,O=Käse"')
   expect((JSON.parse(store.text) as { subject: string }).subject).toBe(
     `CN=${name.replace('\0', '\\00')},O=Käse`,
   )
 })
 
-test('a number that is in the ledger is never drawn again, in whatever form it stands there', () => {
+test('a number that is in the issuance log is never drawn again, in whatever form it stands there', () => {
   const [upper, padded] = ['0A'.repeat(16), `00${'0b'.repeat(16)}`]
   const store = new MemoryStore(`{"serialNumber":"${upper}"}\n\n{"serialNumber":"${padded}"}\n`)
-  expect(new Ledger(store).draw(counting(10))).toBe('0c'.repeat(16))
+  expect(new IssuanceLog(store).draw(counting(10))).toBe('0c'.repeat(16))
 })
 
 test('no number is drawn twice before it is recorded, nor the one of the CA itself', () => {
-  const ledger = new Ledger(new MemoryStore())
+  const issuanceLog = new IssuanceLog(new MemoryStore())
   const repeating = [1, 1, 2, 3]
   const random = (count: number) => new Uint8Array(count).fill(repeating.shift()!)
   const ca = certificate('02'.repeat(16))
-  expect([ledger.draw(random, ca), ledger.draw(random, ca)]).toEqual(['01'.repeat(16), '03'.repeat(16)])
+  expect([issuanceLog.draw(random, ca), issuanceLog.draw(random, ca)]).toEqual([
+    '01'.repeat(16),
+    '03'.repeat(16),
+  ])
 })
 
 test('a last line that a crash cut short is removed, and the others stay', () => {
   const whole = '{"serialNumber":"01"}\n'
   const store = new MemoryStore(`${whole}{"serialNumber":"02","subj`)
-  new Ledger(store)
+  new IssuanceLog(store)
   expect(store.text).toBe(whole)
 })
 
@@ -81,7 +84,7 @@ test.each(['{"serialNumber":"02","subj', '{"seri', '{'])(
   'of "%s", the beginning of an entry, nothing stays',
   (torn) => {
     const store = new MemoryStore(torn)
-    new Ledger(store)
+    new IssuanceLog(store)
     expect(store.text).toBe('')
   },
 )
@@ -90,16 +93,16 @@ test.each(['-----BEGIN CERTIFICATE-----', 'my only copy', '{"other":1}'])(
   'a file of something else ("%s") is not touched, though its last line has no newline',
   (text) => {
     const store = new MemoryStore(text)
-    expect(() => new Ledger(store)).toThrow('line 1 of the issuance log ca.ledger.jsonl is not an entry')
+    expect(() => new IssuanceLog(store)).toThrow('line 1 of the issuance log ca.ledger.jsonl is not an entry')
     expect(store.text).toBe(text)
   },
 )
 
 test('a whole last line without its newline counts, and gets one', () => {
   const store = new MemoryStore(`{"serialNumber":"${'07'.repeat(16)}"}`)
-  const ledger = new Ledger(store)
-  expect(ledger.draw(counting(7))).toBe('08'.repeat(16))
-  ledger.record([certificate('05')], now)
+  const issuanceLog = new IssuanceLog(store)
+  expect(issuanceLog.draw(counting(7))).toBe('08'.repeat(16))
+  issuanceLog.record([certificate('05')], now)
   expect(store.text.split('\n')).toHaveLength(3)
 })
 
@@ -112,14 +115,15 @@ test.each([
   '[]',
   'null',
 ])('a line that is %s, and not the last, keeps every number from being drawn', (line) => {
-  const open = () => new Ledger(new MemoryStore(`{"serialNumber":"01"}\n${line}\n{"serialNumber":"02"}\n`))
+  const open = () =>
+    new IssuanceLog(new MemoryStore(`{"serialNumber":"01"}\n${line}\n{"serialNumber":"02"}\n`))
   expect(open).toThrow('line 2 of the issuance log ca.ledger.jsonl is not an entry')
 })
 
-test('when the ledger cannot be written, nothing is handed out', () => {
+test('when the issuance log cannot be written, nothing is handed out', () => {
   const store = new MemoryStore()
   store.append = () => {
     throw new Error('disk full')
   }
-  expect(() => new Ledger(store).record([certificate('01')], now)).toThrow('disk full')
+  expect(() => new IssuanceLog(store).record([certificate('01')], now)).toThrow('disk full')
 })

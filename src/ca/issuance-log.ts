@@ -8,7 +8,7 @@ import { drawSerialNumber, normalSerialNumber, type RandomBytes } from './serial
 // The issuance log: every certificate that a CA has signed, one JSON object per line. It is written before kcert returns a
 // certificate, so kcert did not sign any certificate that is missing from it, and no serial number is used twice.
 
-export interface LedgerEntry {
+export interface IssuanceLogEntry {
   /** Hexadecimal. */
   readonly serialNumber: string
   /** RFC 4514. */
@@ -20,8 +20,8 @@ export interface LedgerEntry {
   readonly issuedAt: string
 }
 
-/** The file of the log. The caller locks it while a Ledger is open. */
-export interface LedgerStore {
+/** The file of the log. The caller locks it while an IssuanceLog is open. */
+export interface IssuanceLogStore {
   /** For messages: the path. */
   readonly name: string
   /** All bytes; none if there is no log yet. */
@@ -34,15 +34,15 @@ export interface LedgerStore {
 
 const newline = 0x0a
 
-export class Ledger {
-  private readonly store: LedgerStore
+export class IssuanceLog {
+  private readonly store: IssuanceLogStore
   private readonly taken: Set<string>
 
   /**
    * Reads the log. Removes a last line that a crash cut short: its certificate was never returned. Throws
    * KCERT_LEDGER_DAMAGED when any other line is not an entry.
    */
-  constructor(store: LedgerStore) {
+  constructor(store: IssuanceLogStore) {
     this.store = store
     const bytes = store.read()
     const complete = bytes.lastIndexOf(newline) + 1
@@ -84,7 +84,7 @@ export class Ledger {
 // The start of `entryOf`: what an interrupted write leaves.
 const entryStart = '{"serialNumber":"'
 
-function entryOf(certificate: Certificate, issuedAt: Date): LedgerEntry {
+function entryOf(certificate: Certificate, issuedAt: Date): IssuanceLogEntry {
   const { serialNumber, subject, notBefore, notAfter, fingerprintSha256 } = certificate
   return {
     serialNumber: normalSerialNumber(serialNumber),
