@@ -160,11 +160,15 @@ function adoptedPath(facts: KubeletFacts, role: Role, { notBefore }: Certificate
 /** The kubelet requests a new certificate at its start; without a bootstrap kubeconfig, the CA's key has to sign one. */
 function withoutPair(facts: KubeletFacts, role: Role): string {
   const { node, hasBootstrapKubeconfig, kubeconfigPath } = facts
-  if (role === 'kubelet-serving')
-    return commandLine`rm -f ${currentPath(facts, role)} && systemctl restart kubelet`
+  if (role === 'kubelet-serving') return movedAside([currentPath(facts, role)])
   return hasBootstrapKubeconfig
-    ? commandLine`rm -f ${kubeconfigPath} && systemctl restart kubelet`
+    ? movedAside([kubeconfigPath])
     : commandLine`kcert renew kubelet.conf --node ${node} --inventory kcert.yaml`
+}
+
+/** The kubelet creates what it does not find. Nothing is deleted, so a command that fails loses nothing. */
+function movedAside(files: readonly string[]): string {
+  return commandLine`old=$(mktemp -d /var/tmp/kubelet-old-XXXXXX) && mv ${argumentVector(files)} "$old" && systemctl restart kubelet`
 }
 
 function servingFinding(examined: Examined): Finding | undefined {
@@ -197,7 +201,7 @@ function selfSignedFinding({ facts, now }: Examined): Finding | undefined {
       what: `the kubelet's own serving certificate: ${fault.what}`,
     },
     why: fault.id === 'EXPIRED' ? 'the kubelet keeps serving it, and never creates another' : fault.why,
-    next: commandLine`rm -f ${argumentVector(files)} && systemctl restart kubelet`,
+    next: movedAside(files),
     fixes: files.map((path) => ({ kind: 'remove', path })),
   }
 }
@@ -374,7 +378,7 @@ function leftoverFindings(examined: Examined): Finding[] {
       ...{ id: 'BOOTSTRAP_LEFT', severity: 'info', path: '/etc/kubernetes/bootstrap-kubelet.conf' },
       what: 'the bootstrap kubeconfig still exists',
       why: 'its token may still be valid; kubeadm deletes the file once a node has joined',
-      next: 'rm /etc/kubernetes/bootstrap-kubelet.conf',
+      next: 'shred -u /etc/kubernetes/bootstrap-kubelet.conf',
     })
   }
   return found
