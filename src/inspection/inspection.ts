@@ -195,7 +195,7 @@ export class Inspection {
   private addNothingFound({ name, root, bytes }: Source, shape: Shape, before: number): void {
     const { collection } = this
     if (root !== undefined || collection.size !== before) return
-    collection.addProblem({ source: name, entry: '' }, 'NOTHING_FOUND', nothingFound(bytes, shape))
+    collection.addProblem({ source: name, entry: '' }, 'NOTHING_FOUND', nothingFound(name, bytes, shape))
   }
 
   private async read(

@@ -1,3 +1,4 @@
+import { commandLine } from '../errors/command-line.ts'
 import { readPem } from '../x509/pem.ts'
 import type { Advice } from './problems.ts'
 import type { Shape } from './sniff.ts'
@@ -5,7 +6,11 @@ import type { Shape } from './sniff.ts'
 const javaKeystore = 0xfeedfeed
 
 /** Returns the problem of a target without certificates, requests, keys and kubeconfigs. */
-export function nothingFound(bytes: Uint8Array, shape: Shape): Advice & { readonly message: string } {
+export function nothingFound(
+  source: string,
+  bytes: Uint8Array,
+  shape: Shape,
+): Advice & { readonly message: string } {
   const message = 'it contains no certificate, request, key or kubeconfig'
   if (shape === 'empty') return { message: `empty: ${message}`, fix: 'check the program that writes it' }
   if (shape === 'pem') {
@@ -18,6 +23,6 @@ export function nothingFound(bytes: Uint8Array, shape: Shape): Advice & { readon
   return {
     message: 'a Java keystore (JKS), which kcert does not read',
     fix: 'convert it, then inspect the result',
-    next: 'keytool -importkeystore -srckeystore FILE -destkeystore FILE.p12 -deststoretype pkcs12',
+    next: commandLine`keytool -importkeystore -srckeystore ${source} -destkeystore ${`${source}.p12`} -deststoretype pkcs12`,
   }
 }

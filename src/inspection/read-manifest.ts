@@ -150,8 +150,10 @@ class ManifestReader {
     const isTwice = shapeOf(bytes) === 'base64'
     const found = bytes.length === 0 ? 'empty' : isTwice ? 'base64 once more' : `no ${wanted.name} in PEM`
     this.malformed(path, `${found}, in a Secret of type ${tlsType}`, {
-      fix: isTwice ? 'encode it in base64 only once' : 'create the Secret again from certificate and key',
-      next: 'kubectl create secret tls NAME --cert FILE --key FILE --dry-run=client -o yaml',
+      fix: isTwice
+        ? 'encode it in base64 only once'
+        : 'create the Secret again from the files tls.crt and tls.key',
+      next: commandLine`kubectl create secret tls ${this.name} --cert tls.crt --key tls.key --dry-run=client -o yaml`,
     })
   }
 

@@ -98,5 +98,5 @@ describe('select', () => {
 })
 
 test('an unknown word is wrong usage and is told the known ones', () => {
-  expect(() => parseSelectors('ca,expried')).toThrow(/--only "expried" is not known/)
+  expect(() => parseSelectors('ca,expried')).toThrow(/--only "expried" is unknown/)
 })

@@ -32,8 +32,9 @@ export function parseSelectors(text: string): Selector[] {
   return text.split(',').map((word) => {
     const found = selectors.find((selector) => selector === word.trim())
     if (found !== undefined) return found
-    throw new KcertError('KCERT_USAGE', `--only ${JSON.stringify(word.trim())} is not known`, {
-      next: ['take any of', selectors.join(', ')].join(' '),
+    throw new KcertError('KCERT_USAGE', `--only ${JSON.stringify(word.trim())} is unknown`, {
+      why: `the selectors are ${selectors.join(', ')}`,
+      next: '--only problem',
     })
   })
 }

@@ -26,7 +26,7 @@ describe('parseThreshold', () => {
     'refuses %j as wrong usage',
     (text) => {
       expect(() => parseThreshold(text)).toThrow(KcertError)
-      expect(() => parseThreshold(text)).toThrow(/is not understood/)
+      expect(() => parseThreshold(text)).toThrow(/^invalid threshold/)
     },
   )
 })
@@ -37,7 +37,7 @@ describe('parseThresholds', () => {
     ['5%', '20%'],
     ['7d,5%', '30d,20%'],
   ])('refuses warnings that begin after what is critical: %s, %s', (warn, crit) => {
-    expect(() => parseThresholds(warn, crit)).toThrow(`--warn ${warn} comes later than --crit ${crit}`)
+    expect(() => parseThresholds(warn, crit)).toThrow(`--warn ${warn} is less than --crit ${crit}`)
   })
 
   test.each([

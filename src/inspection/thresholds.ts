@@ -57,8 +57,8 @@ export function parseThresholds(warn: string, crit: string): Thresholds {
     return warnAt === undefined || critAt === undefined ? [] : [warnAt < critAt]
   })
   if (shared.length > 0 && shared.every(Boolean)) {
-    throw new KcertError('KCERT_USAGE', `--warn ${warn} comes later than --crit ${crit}`, {
-      why: 'what has so little left is critical already, so nothing would ever be a warning',
+    throw new KcertError('KCERT_USAGE', `--warn ${warn} is less than --crit ${crit}`, {
+      why: 'every certificate below it is critical already, so none could be a warning',
       next: commandLine`--warn ${crit} --crit ${warn}`,
     })
   }
@@ -87,9 +87,9 @@ function parsePart(part: string, text: string): Threshold {
 }
 
 function refusal(text: string, why: string): KcertError {
-  return new KcertError('KCERT_USAGE', `threshold ${JSON.stringify(text)} is not understood`, {
-    why,
-    next: 'write a duration such as 30d, 12h or 1w, or a share of the lifetime such as 20%',
+  return new KcertError('KCERT_USAGE', `invalid threshold ${JSON.stringify(text)}`, {
+    why: `${why}; use a duration such as 30d, 12h or 1w, or a share of the lifetime such as 20%`,
+    next: 'kcert inspect --help',
   })
 }
 

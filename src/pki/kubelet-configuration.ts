@@ -54,8 +54,7 @@ export async function readKubeletConfiguration(text: string): Promise<KubeletCon
 async function configurationOf(text: string): Promise<Node> {
   const root = await readDocumentOfKind(text, 'KubeletConfiguration')
   if (typeof root !== 'string') return root
-  throw new KcertError('KCERT_MANIFEST_MALFORMED', "a kubelet's configuration file that is none", {
-    why: root,
-    next: 'the flag --config of the kubelet names it; kubeadm has it in /var/lib/kubelet/config.yaml',
+  throw new KcertError('KCERT_MANIFEST_MALFORMED', 'not a KubeletConfiguration file', {
+    why: `${root}; the kubelet's flag --config has its path (with kubeadm: /var/lib/kubelet/config.yaml)`,
   })
 }

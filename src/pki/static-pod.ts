@@ -1,4 +1,3 @@
-import { commandLine } from '../errors/command-line.ts'
 import { KcertError } from '../errors/kcert-error.ts'
 import { readDocumentOfKind } from '../kubeconfig/documents.ts'
 import { editYaml, type YamlEdit, type YamlPath } from '../kubeconfig/edit-yaml.ts'
@@ -116,13 +115,12 @@ function annotationEdits(root: Node, changes: Readonly<Record<string, string | n
 async function podOf(text: string): Promise<Node> {
   const root = await readDocumentOfKind(text, 'Pod')
   if (typeof root !== 'string') return root
-  throw new KcertError('KCERT_MANIFEST_MALFORMED', 'a static pod manifest that is none', { why: root })
+  throw new KcertError('KCERT_MANIFEST_MALFORMED', 'not a static pod manifest', { why: root })
 }
 
 function runsNot(program: string, containers: readonly PodContainer[]): KcertError {
   const found = containers.map((container) => container.program || container.image).join(', ')
   return new KcertError('KCERT_EDIT_REFUSED', `no container of the static pod runs ${program} itself`, {
-    why: `it runs: ${found === '' ? 'nothing' : found}; flags behind a shell or an entrypoint cannot be told`,
-    next: commandLine`give the container the command: ["${program}", …]`,
+    why: `it runs: ${found === '' ? 'nothing' : found}. Flags behind a shell or an entrypoint cannot be edited: set the container's command to ["${program}", …]`,
   })
 }

@@ -206,7 +206,6 @@ async function applyFix(node: NodeAccess, backup: Backup, fix: Fix): Promise<voi
 
 function unreadable(node: NodeAccess, path: string): KcertError {
   return new KcertError('KCERT_NODE_REFUSED', `${path} on node "${node.name}" cannot be read`, {
-    why: 'keys are for root alone',
-    next: 'run it as root (sudo kcert …), or write `become: sudo` into the access of the node in kcert.yaml',
+    why: 'only root can read keys: run kcert as root, or set "become: sudo" for the node in kcert.yaml',
   })
 }

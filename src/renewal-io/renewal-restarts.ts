@@ -166,8 +166,8 @@ async function until(
   while (!(await holds())) {
     if (site.clock().getTime() - begun > deadlineMs) {
       throw new KcertError('KCERT_ROTATION_GATE', `not within ${deadlineMs / 1000} s: ${what}`, {
-        why: 'its certificates are renewed; what it lacks is in its log',
-        next: commandLine`correct it and run the same command again; on ${node}: crictl logs "$(crictl ps -aq --name ${program} | head -n 1)"`,
+        why: `its certificates are renewed. Correct the cause that its log on node ${node} shows, and run the same command again`,
+        next: commandLine`crictl logs "$(crictl ps -aq --name ${program} | head -n 1)"`,
       })
     }
     await sleep(pollMs)

@@ -327,7 +327,6 @@ async function makeChange(
 
 function notRoot(node: string): KcertError {
   return new KcertError('KCERT_NODE_REFUSED', `kcert is not root on node "${node}"`, {
-    why: 'keys and static pods are for root alone',
-    next: 'run it as root (sudo kcert …), or write `become: sudo` into the access of the node in kcert.yaml',
+    why: 'only root can change keys and static pods: run kcert as root, or set "become: sudo" for the node in kcert.yaml',
   })
 }

@@ -76,8 +76,8 @@ function checkNodes({ nodes, access: forAll, kubeconfigs = [] }: Inventory, sour
 
 function invalid(place: string, why: string): KcertError {
   return new KcertError('KCERT_INVENTORY_INVALID', place, {
-    why,
-    next: 'check it in an editor with docs/schemas/Inventory.json, or write one: kcert rotate-ca discover',
+    why: `${why}; docs/schemas/Inventory.json describes the file, and this command writes one`,
+    next: 'kcert rotate-ca discover',
   })
 }
 

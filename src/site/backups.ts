@@ -36,8 +36,10 @@ export class Backup {
     }
     if (file.found !== 'file' || file.sha256 === undefined) {
       throw new KcertError('KCERT_NODE_REFUSED', `${path} on node "${this.node.name}" cannot be copied`, {
-        why: file.found === 'unreadable' ? file.reason : 'it is a folder or a device',
-        next: 'only root may read keys: run it as root, or with access `become: sudo`',
+        why:
+          file.found === 'unreadable'
+            ? `${file.reason}; only root can read keys: run kcert as root, or set "become: sudo" for the node`
+            : 'it is a folder or a device',
       })
     }
     const { sha256, mode, uid, gid } = file

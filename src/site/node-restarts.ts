@@ -71,9 +71,9 @@ export async function awaitKubelet(site: Site, name: string): Promise<void> {
     if (observed !== undefined && now - observed.atMs >= livesMs) return
     if (running !== undefined && (await healthStatus(site, name, running)) === 200) return
     if (now - begun > kubeletDeadlineMs) {
-      throw new KcertError('KCERT_ROTATION_GATE', `the kubelet of ${name} does not stay`, {
-        why: running === undefined ? 'no process of it is seen' : 'it ends again and again',
-        next: commandLine`correct it and run the same command again; on ${name}: journalctl -u kubelet -n 50; kcert kubelet doctor`,
+      throw new KcertError('KCERT_ROTATION_GATE', `the kubelet of ${name} does not keep running`, {
+        why: `${running === undefined ? 'it has no process' : 'it exits repeatedly'}. Correct the cause that its log on ${name} shows, and run the same command again`,
+        next: commandLine`journalctl -u kubelet -n 50; kcert kubelet doctor`,
       })
     }
     await sleep(pollMs)

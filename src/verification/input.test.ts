@@ -369,7 +369,7 @@ describe('it is refused', () => {
       kubeconfig('', '', 'none'),
       'roots',
       'KCERT_USAGE',
-      'in: which cluster is meant?',
+      'in: it has several clusters, and no current context selects one',
     ],
     [
       'when a file that a kubeconfig refers to is not there',
@@ -388,12 +388,13 @@ describe('it is refused', () => {
   test('when a kubeconfig has no such context, or does not say which: its contexts are named', async () => {
     expect(await refusal(whole, 'leaf', 'z')).toMatchObject({
       code: 'KCERT_USAGE',
-      message: 'in: there is no context "z"',
+      message: 'in: no context "z"',
       why: 'its contexts: "elsewhere", "x"',
     })
     expect(await refusal(kubeconfig('', '', 'none'), 'leaf')).toMatchObject({
-      message: 'in: which user is meant?',
-      next: 'name one with --context: "elsewhere", "x"',
+      message: 'in: it has several users, and no current context selects one',
+      why: 'select a context with --context: "elsewhere", "x"',
+      next: 'kcert inspect in',
     })
   })
 
@@ -433,13 +434,13 @@ describe('it is refused', () => {
       content: string | Uint8Array,
       options: { role?: InputRole; context?: string; contextFlag?: string },
       why: string,
-      next: string,
+      next: string | undefined,
       message?: string,
     ]
   >([
     ['an empty file', '', {}, 'it is empty', inspect],
     ['a text', 'hello', {}, 'it is neither PEM, DER nor YAML', inspect],
-    ['a key', admin.keyPem, {}, 'there is no CERTIFICATE block in it', inspect],
+    ['a key', admin.keyPem, {}, 'it has no CERTIFICATE block', inspect],
     [
       'a keystore',
       Buffer.of(0x30, 9, 2, 1, 3, 0x30, 4, 5, 0, 5, 0),
@@ -452,40 +453,40 @@ describe('it is refused', () => {
       'a damaged Secret',
       secret({ 'tls.crt': base64(writePem('CERTIFICATE', sequence())) }),
       { role: 'leaf' },
-      'no component reads such a certificate, so none would accept it',
-      'get the file again from its issuer; what is in it: kcert inspect in',
+      'every Kubernetes component rejects such a certificate: get the file again from its issuer',
+      inspect,
       'in: Secret x data[tls.crt]: certificate: tbsCertificate at offset 2: missing',
     ],
     [
       'a Secret with a certificate on a curve that Go refuses',
       secret({ 'tls.crt': base64(writePem('CERTIFICATE', craft({ spki: spkiOf(secp256k1) }))) }),
       { role: 'leaf' },
-      'no component reads such a certificate, so none would accept it',
-      'reissue it with a key on P-256, P-384 or P-521: Go, and so Kubernetes, knows no other curve; what is in it: kcert inspect in',
+      'every Kubernetes component rejects such a certificate: reissue it with a key on P-256, P-384 or P-521: Go, and so Kubernetes, knows no other curve',
+      inspect,
     ],
     [
       'a label in the words of a curve that Go refuses',
       relabelled,
       { role: 'leaf' },
-      'no component reads such a certificate, so none would accept it',
-      'get the file again from its issuer; what is in it: kcert inspect in',
+      'every Kubernetes component rejects such a certificate: get the file again from its issuer',
+      inspect,
       'in: line 1: the END line says unsupported curve',
     ],
     [
       'a Secret with a label in these words',
       secret({ 'tls.crt': base64(relabelled) }),
       { role: 'leaf' },
-      'no component reads such a certificate, so none would accept it',
-      'get the file again from its issuer; what is in it: kcert inspect in',
+      'every Kubernetes component rejects such a certificate: get the file again from its issuer',
+      inspect,
       'in: Secret x data[tls.crt]: line 1: CERTIFICATE: the END line says unsupported curve',
     ],
     [
       'a context of a file without contexts',
       oneUser,
       { context: 'z' },
-      'there is none at all',
+      'it has no contexts',
       inspect,
-      'in: there is no context "z"',
+      'in: no context "z"',
     ],
     [
       'another context than the only one',
@@ -498,29 +499,29 @@ describe('it is refused', () => {
       'two users without a context',
       twoUsers,
       { role: 'leaf', contextFlag: '--context' },
-      'there is no current context with a user of this file',
+      'it has no contexts',
       inspect,
     ],
     [
       'a kubeconfig where no flag names a context',
       kubeconfig('', '', 'none'),
       {},
-      'there is no current context with a cluster of this file',
+      'its contexts: "elsewhere", "x"',
       inspect,
     ],
     [
       'two clusters',
       kubeconfig('', '', 'none'),
       { contextFlag: '--c' },
-      'there is no current context with a cluster of this file',
-      'name one with --c: "elsewhere", "x"',
+      'select a context with --c: "elsewhere", "x"',
+      inspect,
     ],
     ['a user without credentials', kubeconfig('', ''), { role: 'leaf' }, 'it has no credentials', inspect],
     [
       'a cluster without a CA',
       kubeconfig('', ''),
       {},
-      "clients with it trust the system's roots, or nothing",
+      'clients that use it trust only the system roots',
       inspect,
     ],
     [
@@ -534,8 +535,8 @@ describe('it is refused', () => {
       'a relative file of standard input',
       kubeconfig('', 'certificate-authority: ca.crt'),
       {},
-      'the path is relative, and the kubeconfig is not a file',
-      'name the kubeconfig by its path',
+      'the path is relative, and the kubeconfig is not a file: pass the kubeconfig as a file',
+      undefined,
       'in refers to ca.crt, which cannot be read',
     ],
     [

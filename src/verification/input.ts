@@ -24,9 +24,9 @@ export type InputRole = 'leaf' | 'roots' | 'intermediates'
 
 export interface InputOptions {
   readonly readReferencedFile: ReadReferencedFile
-  /** Which context of a kubeconfig is meant; its current-context if not said. */
+  /** Which context of a kubeconfig is meant; default: its current-context. */
   readonly context?: string | undefined
-  /** The flag by which it can be said. */
+  /** The flag that selects a context. */
   readonly contextFlag?: string
 }
 
@@ -113,7 +113,7 @@ function located(
   role: InputRole,
 ): CertificateInput {
   const members = things.filter(isOfCertificate)
-  if (members.length === 0) throw noCertificate(source, 'there is no CERTIFICATE block in it')
+  if (members.length === 0) throw noCertificate(source, 'it has no CERTIFICATE block')
   const certificates: LocatedCertificate[] = []
   const unreadable: UnreadableCertificate[] = []
   const entryOf = labeller(prefix, members)
@@ -142,11 +142,8 @@ function located(
 
 function malformed({ source, entry, reason, next }: UnreadableCertificate): KcertError {
   return new KcertError('KCERT_X509_MALFORMED', `${[source, entry].filter(Boolean).join(': ')}: ${reason}`, {
-    why: 'no component reads such a certificate, so none would accept it',
-    next: [
-      next ?? 'get the file again from its issuer',
-      commandLine`what is in it: kcert inspect ${source}`,
-    ].join('; '),
+    why: `every Kubernetes component rejects such a certificate: ${next ?? 'get the file again from its issuer'}`,
+    next: commandLine`kcert inspect ${source}`,
   })
 }
 
@@ -189,14 +186,17 @@ function materialOf(
   { context: wanted, contextFlag }: InputOptions,
 ): { readonly entry: string; readonly material: Material; readonly key?: Material | undefined } {
   const { contexts, clusters, users } = kubeconfig
-  const refuse = (what: string, why: string, next: string = commandLine`kcert inspect ${source}`): never => {
-    throw new KcertError('KCERT_USAGE', `${source}: ${what}`, { why, next })
+  const refuse = (what: string, why: string): never => {
+    throw new KcertError('KCERT_USAGE', `${source}: ${what}`, {
+      why,
+      next: commandLine`kcert inspect ${source}`,
+    })
   }
   const names = contexts.map(({ name }) => JSON.stringify(name)).join(', ')
   const context = contextOf(kubeconfig, wanted)
   if (context === undefined && wanted !== undefined) {
-    const why = names === '' ? 'there is none at all' : `its contexts: ${names}`
-    return refuse(`there is no context ${JSON.stringify(wanted)}`, why)
+    const why = names === '' ? 'it has no contexts' : `its contexts: ${names}`
+    return refuse(`no context ${JSON.stringify(wanted)}`, why)
   }
   const meant = <Entry extends { readonly name: string }>(
     kind: 'user' | 'cluster',
@@ -205,9 +205,12 @@ function materialOf(
     all.find(({ name }) => name === context?.[kind]) ??
     (all.length === 1 ? all[0] : undefined) ??
     refuse(
-      `which ${kind} is meant?`,
-      `there is no current context with a ${kind} of this file`,
-      contextFlag !== undefined && contexts.length > 0 ? `name one with ${contextFlag}: ${names}` : undefined,
+      `it has several ${kind}s, and no current context selects one`,
+      contexts.length === 0
+        ? 'it has no contexts'
+        : contextFlag === undefined
+          ? `its contexts: ${names}`
+          : `select a context with ${contextFlag}: ${names}`,
     )
   if (role !== 'leaf') {
     const { name, certificateAuthority } = meant('cluster', clusters)
@@ -215,7 +218,7 @@ function materialOf(
       certificateAuthority ??
       refuse(
         `cluster ${name} has no certificate-authority`,
-        "clients with it trust the system's roots, or nothing",
+        'clients that use it trust only the system roots',
       )
     return { entry: `cluster ${name}`, material }
   }
@@ -276,8 +279,9 @@ function bytesOf(
   const read = path === undefined ? undefined : readReferencedFile(path)
   if (read !== undefined && 'bytes' in read) return read.bytes
   throw new KcertError('KCERT_FILE_UNREADABLE', `${source.name} refers to ${file}, which cannot be read`, {
-    why: read?.detail ?? 'the path is relative, and the kubeconfig is not a file',
-    next: path === undefined ? 'name the kubeconfig by its path' : commandLine`ls -l ${path}`,
+    why:
+      read?.detail ?? 'the path is relative, and the kubeconfig is not a file: pass the kubeconfig as a file',
+    ...(path !== undefined && { next: commandLine`ls -l ${path}` }),
   })
 }
 
@@ -325,6 +329,6 @@ async function readManifest(
   }
   throw noCertificate(
     source.name,
-    'it is no kubeconfig, and no Secret, ConfigMap or request with a certificate in it',
+    'it is not a kubeconfig, or a Secret, ConfigMap or request that contains a certificate',
   )
 }

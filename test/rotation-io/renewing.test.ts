@@ -303,7 +303,7 @@ test('a kubelet that stays counts as started while no API server answers; one th
     get: () => [{ ...process('kubelet', '2026-11-21T11:59:59Z'), pid: pid++ }],
   })
   at = now.getTime()
-  await expect(awaitKubelet(hasty, 'cp1')).rejects.toThrow('the kubelet of cp1 does not stay')
+  await expect(awaitKubelet(hasty, 'cp1')).rejects.toThrow('the kubelet of cp1 does not keep running')
 })
 
 test('three control planes: each gets its own, signed by a key that one of them has, and each process in its order', async () => {

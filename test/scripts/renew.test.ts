@@ -13,7 +13,7 @@ const folder = temporaryFolder('renew')
 
 test.each([
   [['renew', '--all', 'apiserver'], 'are mutually exclusive'],
-  [['renew', '--within', 'soon'], 'threshold "soon" is not understood'],
+  [['renew', '--within', 'soon'], 'invalid threshold "soon"'],
   [['renew', '--expiry', '0s'], 'is not a positive duration'],
   [['renew', '--node', 'nobody'], 'no access to node "nobody" is configured'],
   [['renew', '--inventory', 'none.yaml'], 'inventory none.yaml does not exist'],
