@@ -1,3 +1,4 @@
+import { commandLine } from '../errors/command-line.ts'
 import { KcertError } from '../errors/kcert-error.ts'
 import { readDocumentOfKind } from '../kubeconfig/documents.ts'
 import { editYaml, type YamlEdit, type YamlPath } from '../kubeconfig/edit-yaml.ts'
