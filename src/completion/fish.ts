@@ -22,7 +22,7 @@ function __kcert_at
     test "$(__kcert_path)" = "$argv[1]"
 end
 
-# No operand stands there yet: another word of the command may come.
+# Without an operand so far, another word of the command may come.
 function __kcert_goes_on
     __kcert_at $argv[1]; and test (count (commandline -opc)) -eq (math 1 + (count (string split -n ' ' -- $argv[1])))
 end

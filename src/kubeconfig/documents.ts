@@ -151,7 +151,7 @@ function converted(yaml: typeof Yaml, document: Yaml.Document.Parsed): Node | st
   }
 
   const alias = ({ source }: Yaml.Alias): Converted => {
-    if (open.has(source)) throw new Refusal(`alias *${source} stands within what it stands for`)
+    if (open.has(source)) throw new Refusal(`alias *${source} is inside its own anchor`)
     const target = anchors.get(source)
     if (target === undefined) throw new Refusal(`alias *${source} has no anchor before it`)
     return target

@@ -48,19 +48,26 @@ function unseenBy(target: ProbeTarget, error: NodeJS.ErrnoException, options: Di
   const isReached = error.code?.startsWith('ERR_SSL') ?? false
   return {
     isReached,
-    reason: reasonOf(error, options.timeoutMs),
+    reason: lacksServingCertificate(target, error)
+      ? `${reasonOf(error, options.timeoutMs)}; its serving certificate is not issued yet`
+      : reasonOf(error, options.timeoutMs),
     next: nextStep(target, error, options.version),
   }
 }
 
+/** A kubelet answers so while its request waits for an approver. */
+function lacksServingCertificate({ kind }: ProbeTarget, { code = '' }: NodeJS.ErrnoException): boolean {
+  return code.endsWith('ALERT_INTERNAL_ERROR') && kind === 'kubelet'
+}
+
 function nextStep(
-  { kind, from, host, port }: ProbeTarget,
+  target: ProbeTarget,
   error: NodeJS.ErrnoException,
   version: TlsVersion | undefined,
 ): string {
+  const { kind, from, host, port } = target
   const { code = '' } = error
-  if (code.endsWith('ALERT_INTERNAL_ERROR') && kind === 'kubelet')
-    return 'its serving certificate is not issued yet: kcert csr list'
+  if (lacksServingCertificate(target, error)) return 'kcert csr list --signer kubernetes.io/kubelet-serving'
   if (version !== undefined && code.endsWith('PROTOCOL_VERSION'))
     return 'it speaks other versions of TLS: leave out --tls'
   if (from !== undefined) return commandLine`on ${from}: ss -ltnp | grep :${port}`

@@ -149,7 +149,7 @@ test('where kubelets cannot be asked, that is said node by node, and the request
 
 test.each([
   [['nowhere'], 'does not exist'],
-  [['admin.conf'], "nothing of a kubelet's"],
+  [['admin.conf'], 'no files of a kubelet'],
   [['copies', '--node', 'w9'], 'no files of node "w9"'],
   [['copies', '--timeout', 'soon'], 'is not a duration'],
 ])('%j is wrong usage', (args, said) => {

@@ -259,11 +259,11 @@ test('a file where the link belongs is refused, and left as it is', async () => 
 describe('is wrong usage:', () => {
   test.each([
     ['no certificate', ['--pair-name', 'x'], 'no subject or SAN given'],
-    ['no name for the files', ['--user', 'ci'], 'add --pair-name'],
+    ['no name for the files', ['--user', 'ci'], '--pair-name is required'],
     ['a name that leaves the folder', ['--user', 'ci', '--pair-name', '../x'], 'is not a file name'],
-    ['metrics for everybody', [...ci, '--metrics-address', '0.0.0.0:9464'], 'no loopback address'],
+    ['metrics for everybody', [...ci, '--metrics-address', '0.0.0.0:9464'], 'not a loopback address'],
     ['no such signal', [...ci, '--signal', 'LOUD', '--pid-file', 'x'], 'is not a signal'],
-    ['no usages', ['--cn', 'x', '--signer', 'a.b/c', '--pair-name', 'x'], 'add --usage'],
+    ['no usages', ['--cn', 'x', '--signer', 'a.b/c', '--pair-name', 'x'], '--usage is required'],
     [
       'a bootstrap for a server',
       ['--kubelet-serving', 'n', '--bootstrap-kubeconfig', 'bootstrap.conf', '--kubeconfig', 'x.conf'],

@@ -363,7 +363,7 @@ describe('what is written', () => {
     const silent = await run(() => true)
     expect(silent.report.requests.map(({ reason }) => reason)).toEqual([
       ...['no answer', 'no answer', 'no answer'],
-      ...Array(2).fill('not tried, because the API server did not answer for the requests before'),
+      ...Array(2).fill('not tried, because the API server could not be reached for the requests before'),
     ])
     expect([silent.exit, silent.tried()]).toEqual([4, 3])
     expect(silent.report.requests[4]).toMatchObject({

@@ -142,7 +142,7 @@ function silenceOf(limit: number): { note(isUnanswered: boolean): void; isLong()
 }
 
 function untried(planned: Acted): Acted {
-  const reason = 'not tried, because the API server did not answer for the requests before'
+  const reason = 'not tried, because the API server could not be reached for the requests before'
   const error = new KcertError('KCERT_UNREACHABLE', reason, {
     next: 'run the same command again, which is safe',
   })

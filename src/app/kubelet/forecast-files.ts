@@ -74,9 +74,9 @@ export async function factsInFiles(
     ({ certificates, configuration }) => certificates.length > 0 || configuration !== undefined,
   )
   if (found.length === 0)
-    throw new KcertError('KCERT_USAGE', `nothing of a kubelet's is in ${targets.join(', ')}`, {
+    throw new KcertError('KCERT_USAGE', `no files of a kubelet in ${targets.join(', ')}`, {
       why: 'looked for: kubelet-client-current.pem, kubelet-server-current.pem, kubelet.crt, and a KubeletConfiguration',
-      next: 'name /var/lib/kubelet, or a folder with copies of it; without a name the cluster is asked',
+      next: 'kcert kubelet forecast /var/lib/kubelet',
     })
   const asked = requestsOfKubelets(requests)
   return {

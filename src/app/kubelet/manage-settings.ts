@@ -4,7 +4,6 @@ import type { Context } from '../../cli/context.ts'
 import { readTrustedText } from '../../cli/input.ts'
 import type { Cluster } from '../../cluster/cluster.ts'
 import { noAltNames, type RequestSpec } from '../../csr/request-spec.ts'
-import { argumentVector, commandLine } from '../../errors/command-line.ts'
 import { KcertError } from '../../errors/kcert-error.ts'
 import { type NodeAddress, servingNames } from '../../kubelet/node-names.ts'
 import { type Template, templateOf } from '../../kubelet/template.ts'
@@ -53,8 +52,9 @@ export async function manageSettingsOf(flags: ManageFlags, context: Context): Pr
   const wanted = await settingsOf(flags, context)
   const { signerName, keyType, purpose } = wanted
   const usages = wanted.usages ?? (purpose && usagesFor(purpose, keyType.algorithm))
-  if (signerName === undefined) throw missing('--signer', 'which signer the certificate is asked of')
-  if (usages === undefined) throw missing('--usage', 'what the certificate is for')
+  if (signerName === undefined)
+    throw missing('--signer', 'a signer, such as kubernetes.io/kube-apiserver-client')
+  if (usages === undefined) throw missing('--usage', 'the usages of the certificate, such as "client auth"')
   const { folder, prefix } = placeOf(flags, context)
   const source = sourceOf(flags, wanted)
   return {
@@ -69,7 +69,7 @@ export async function manageSettingsOf(flags: ManageFlags, context: Context): Pr
 function placeOf(flags: ManageFlags, { workingFolder }: Context): { folder: string; prefix: string } {
   const isKubelets = flags['kubelet-client'] !== undefined || flags['kubelet-serving'] !== undefined
   const named = flags['cert-dir'] ?? (isKubelets ? kubeletFolder : undefined)
-  if (named === undefined) throw missing('--cert-dir', 'where certificate and key are kept')
+  if (named === undefined) throw missing('--cert-dir', 'a folder for certificate and key')
   const prefix =
     flags['pair-name'] ??
     (flags['kubelet-client'] !== undefined
@@ -77,7 +77,7 @@ function placeOf(flags: ManageFlags, { workingFolder }: Context): { folder: stri
       : flags['kubelet-serving'] !== undefined
         ? 'kubelet-server'
         : undefined)
-  if (prefix === undefined) throw missing('--pair-name', 'what the files of certificate and key are called')
+  if (prefix === undefined) throw missing('--pair-name', 'a name for the files of certificate and key')
   if (!/^[A-Za-z0-9][A-Za-z0-9._-]{0,100}$/.test(prefix))
     throw new KcertError('KCERT_USAGE', `--pair-name ${JSON.stringify(prefix)} is not a file name`, {
       why: 'it may have letters, digits, ".", "_" and "-"',
@@ -127,7 +127,8 @@ export async function templateOfNode(
 }
 
 function missing(flag: string, what: string): KcertError {
-  return new KcertError('KCERT_USAGE', `it is not said ${what}`, {
-    next: commandLine`add ${argumentVector([flag])}`,
+  return new KcertError('KCERT_USAGE', `${flag} is required`, {
+    why: `it gives ${what}`,
+    next: 'kcert kubelet manage --help',
   })
 }

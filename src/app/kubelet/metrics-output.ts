@@ -36,9 +36,9 @@ export async function metricsServer(address: string, text: () => string): Promis
   if (endpoint === undefined || !isLoopback(endpoint.host))
     throw new KcertError(
       'KCERT_USAGE',
-      `--metrics-address ${JSON.stringify(address)} is no loopback address`,
+      `--metrics-address ${JSON.stringify(address)} is not a loopback address`,
       {
-        why: 'it is for a Prometheus agent on this machine; nobody is asked who they are',
+        why: 'the metrics are for a Prometheus agent on this machine, because kcert does not authenticate clients',
         next: '--metrics-address 127.0.0.1:9464',
       },
     )
@@ -52,9 +52,8 @@ export async function metricsServer(address: string, text: () => string): Promis
   await new Promise<void>((listening, failed) => {
     server.once('error', (error) =>
       failed(
-        new KcertError('KCERT_USAGE', `--metrics-address ${address} cannot be listened at`, {
+        new KcertError('KCERT_USAGE', `cannot listen on --metrics-address ${address}`, {
           why: error.message,
-          next: 'name a free port',
           cause: error,
         }),
       ),

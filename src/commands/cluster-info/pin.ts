@@ -12,9 +12,9 @@ export default class ClusterInfoPin extends KcertCommand {
   static override summary = 'Print the discovery hash of each CA, which kubeadm join pins.'
 
   static override description =
-    `A pin is SHA-256 of the public key (SubjectPublicKeyInfo), so a CA that was renewed with its key keeps it. kubeadm join goes on when
-one CA of cluster-info has one of the pins that it was given: while the bundle holds the old CA and the new one, either pin will do.
-With files no cluster is asked.`
+    `A pin is SHA-256 of the public key (SubjectPublicKeyInfo), so a CA that was renewed with its key keeps it. kubeadm join continues if
+one CA of cluster-info has one of the given pins. While the bundle contains the old CA and the new one, either pin works. With files,
+kcert contacts no cluster.`
 
   static override exitCodes = {
     ...clusterExits,

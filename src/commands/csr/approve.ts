@@ -24,7 +24,7 @@ the approval for that version only. On a terminal, kcert asks first. Without a t
     [exitCodes.no]:
       'some were not approved: the policy does not approve them, they are denied or deleted, or you answered no',
     [exitCodes.unreachable]:
-      'the API server did not answer for some or all; it is safe to run the command again',
+      'the API server could not be reached for some or all; it is safe to run the command again',
     [exitCodes.refused]: 'some are refused: they are dangerous, or changed after kcert checked them',
   }
 

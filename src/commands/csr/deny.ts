@@ -21,7 +21,7 @@ Without a terminal, a selection (--selector, --signer) needs --yes.`
     [exitCodes.usage]: 'wrong usage, or a file that cannot be read',
     [exitCodes.no]: 'some were not denied: they are approved, failed or deleted, or you answered no',
     [exitCodes.unreachable]:
-      'the API server did not answer for some or all; it is safe to run the command again',
+      'the API server could not be reached for some or all; it is safe to run the command again',
     [exitCodes.refused]: 'some changed after kcert checked them',
   }
 
