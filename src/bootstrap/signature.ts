@@ -6,7 +6,7 @@ export const signatureKeyPrefix = 'jws-kubeconfig-'
 
 /**
  * Returns the detached JWS (RFC 7515 appendix F, HS256) of a cluster-info kubeconfig by a token, as the bootstrap signer of
- * kube-controller-manager writes it. It covers the exact octets of the text: any edit asks for a new one.
+ * kube-controller-manager writes it. It covers the exact bytes of the text: any edit asks for a new one.
  */
 export function signKubeconfig(kubeconfig: string, { id, secret }: BootstrapToken): string {
   // Field order and spacing are those of Kubernetes: a verifier compares text.

@@ -6,7 +6,7 @@ export interface Progress {
   end(): void
 }
 
-/** Fewer than these are done before anybody has read it. */
+/** Fewer than these are done too soon for a reader. */
 const leastToShow = 100
 
 /**

@@ -70,7 +70,7 @@ export async function terminalAsker(context: Context): Promise<Asker> {
   }
 }
 
-/** Returns the answer; whoever leaves the question without one has said no. */
+/** Returns the answer; no answer means no. */
 export async function answered(ask: () => Promise<boolean>): Promise<boolean> {
   try {
     return await ask()
@@ -88,7 +88,7 @@ export function confirm(context: Context, message: string): Promise<boolean> {
   })
 }
 
-/** True when the operator says yes; whoever leaves the question with Ctrl-C or Ctrl-D has said no. */
+/** True when the operator confirms. Ctrl-C and Ctrl-D mean no. */
 export function choose(context: Context, message: string): Promise<boolean> {
   const choices = [
     { value: 'no', name: 'no' },

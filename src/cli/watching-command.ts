@@ -17,7 +17,7 @@ export function watchFlags(does: string) {
 }
 
 export abstract class WatchingCommand extends KcertCommand {
-  /** Acts again and again until Ctrl-C, or until `isOver` accepts an exit code. What `passes` is gone for a moment: it is said, and looked for again. */
+  /** Calls `act` again and again until Ctrl-C, or until `isOver` accepts an exit code. An error that `passes` accepts is temporary: it is printed, and the next call follows. */
   protected async watch(
     every = '10s',
     act: (frame: Frame) => Promise<ExitCode>,

@@ -9,7 +9,7 @@ import {
 } from './signers.ts'
 import type { SigningRequest } from './signing-request.ts'
 
-/** What stops nobody, and what the owner of a request will want to know. */
+/** A note for the owner of a request, which stops nothing. */
 export interface Advice {
   readonly id: string
   readonly detail: string
@@ -18,7 +18,7 @@ export interface Advice {
 
 type Adviser = (object: SigningRequest, request: CertificateRequest) => Advice | undefined
 
-/** Returns what is worth knowing about a request besides the rules. */
+/** Returns notes about a request besides the rules. */
 export function adviceOn(object: SigningRequest, request: CertificateRequest): Advice[] {
   return advisers.flatMap((adviser) => adviser(object, request) ?? [])
 }

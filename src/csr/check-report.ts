@@ -7,7 +7,7 @@ import { described, header, hexSchema as hex, text, textsSchema as texts } from 
 const questions = ['admission', 'approval', 'signing'] as const
 const duties = ['identity', 'entitlement'] as const
 
-/** What stands in spec.request. */
+/** The content of spec.request. */
 export const requestSchema = v.object({
   subject: v.object({
     text: text('RFC 4514'),

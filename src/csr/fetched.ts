@@ -11,7 +11,7 @@ import { listed, quoted } from './quoting.ts'
 import { requestWord } from './request-name.ts'
 import { readRequestContent, type SigningRequest } from './signing-request.ts'
 
-/** What is held against an issued certificate before anybody relies on it. */
+/** What an issued certificate is compared with before it is used. */
 export interface Expectation {
   /** Of the private key that the certificate is to be used with. */
   readonly key?: { readonly publicKey: PublicKeyInfo; readonly place: string }

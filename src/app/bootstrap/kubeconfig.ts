@@ -7,7 +7,7 @@ import { parseEndpoint } from '../../tls/endpoint.ts'
 import { writeCertificates } from '../../x509/certificate.ts'
 import { clusterInfoOf, clusterInfoPlace } from './objects.ts'
 
-/** What a newcomer brings along. */
+/** What a joining node has. */
 export interface DiscoverySettings {
   readonly token: BootstrapToken
   /** One of them must be that of a CA in cluster-info. */
@@ -17,7 +17,7 @@ export interface DiscoverySettings {
 export interface DiscoveredCluster {
   readonly info: ClusterInfo
   readonly server: string
-  /** Why it is believed. */
+  /** Why it is trusted. */
   readonly proof: string[]
 }
 

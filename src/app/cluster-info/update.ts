@@ -104,7 +104,7 @@ async function planOf(found: FoundClusterInfo, cas: readonly Certificate[]): Pro
   const [fault] = info.faults.filter(
     ({ id }) => !['no-authority', 'authority-by-path', 'authority-malformed'].includes(id),
   )
-  // What else is wrong is not mended by a CA, and must not be signed as if it were right.
+  // A new CA does not repair other problems, and their text must not be signed.
   if (fault !== undefined)
     throw new KcertError('KCERT_EDIT_REFUSED', `joining nodes cannot use ${clusterInfoPlace}`, {
       why: fault.detail,
@@ -198,7 +198,7 @@ async function write(
   }
 }
 
-/** Returns cluster-info once every signature stands. Throws KCERT_CLUSTER_INFO_UNSIGNED after `waitMs`. */
+/** Returns cluster-info once every signature is valid. Throws KCERT_CLUSTER_INFO_UNSIGNED after `waitMs`. */
 async function untilSigned(
   cluster: Cluster,
   waitMs: number,

@@ -16,7 +16,7 @@ import { readCertificates } from '../../x509/certificate.ts'
 import { clusterInfoOf, tokensOf } from '../bootstrap/objects.ts'
 
 export interface VerificationSettings {
-  /** CA files to hold it against. */
+  /** CA files to compare it with. */
   readonly published: readonly PublishedCas[]
   readonly timeoutMs: number
 }
@@ -83,7 +83,7 @@ async function publishedRoot({ objects }: Cluster): Promise<PublishedCas | undef
     const certificates = readCertificates(Buffer.from(pem))
     return { place: 'ConfigMap kube-root-ca.crt of kube-public', certificates }
   } catch {
-    // What is no certificate is said by `kcert inspect`; here it is nothing to compare with.
+    // `kcert inspect` reports what is not a certificate; here there is nothing to compare with.
     return undefined
   }
 }

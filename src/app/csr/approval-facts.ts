@@ -36,7 +36,7 @@ export function approvalFactsOf(cluster: Cluster, clock: Clock): ApprovalFacts {
   )
 }
 
-/** The cluster's CA, as every pod is given it, signs kubelets where nobody set up another one for them. */
+/** The cluster's CA, as in every pod, signs for kubelets unless a CA of their own is configured. */
 async function kubeletCas(cluster: Cluster): Promise<readonly Certificate[] | undefined> {
   const object = await getReadable(cluster.objects, rootCa)
   const data = object === 'absent' ? undefined : (object?.data as Record<string, unknown> | undefined)

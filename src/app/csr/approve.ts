@@ -289,7 +289,7 @@ function answer(report: DecisionReport, settings: DecisionSettings, wasProposed:
   return { report, exit: exitOf(report, settings), wasProposed, wouldSend: [] }
 }
 
-/** What was not named, and no policy is for, is nobody's no. */
+/** A request that was not named and has no policy does not change the exit code. */
 function exitOf({ act, requests }: DecisionReport, settings: DecisionSettings): ExitCode {
   const isNamed = settings.names.length > 0 || (settings.file?.length ?? 0) > 0
   const codes = requests.map(({ outcome, policy, error }): ExitCode => {

@@ -13,7 +13,7 @@ export interface ListSettings {
   readonly states: readonly RequestState[]
 }
 
-/** Returns the requests that the wish is about. Signer and labels are narrowed by the API server, the rest here. */
+/** Returns the selected requests. The API server selects by signer and labels, the rest is selected here. */
 export async function listRequests(
   api: RequestsApi,
   { signer, selector, requester, states }: ListSettings,
@@ -25,7 +25,7 @@ export async function listRequests(
   for await (const object of api.list(selection)) {
     if (requester !== undefined && object.spec.username !== requester) continue
     const request = clusterRequest(signingRequestOfObject(object), now)
-    // A list that is begun again gives an object twice; the later one counts.
+    // A list that is restarted returns an object twice; the later one counts.
     if (wanted.has(request.state)) found.set(request.name, request)
     else found.delete(request.name)
   }

@@ -107,7 +107,7 @@ function isGiven(value: string | number | readonly string[] | undefined): boolea
   return typeof value === 'object' ? value.length > 0 : value !== undefined
 }
 
-/** A flag that would have no effect, which nobody who wrote it expects. */
+/** A flag that would have no effect, although the user expects one. */
 function unfitBeside(kind: (typeof kinds)[number], flags: RequestFlagValues): string | undefined {
   const takesNames = flags.kubeadm === undefined || ['all', 'apiserver'].includes(flags.kubeadm)
   const unfit = [

@@ -34,7 +34,7 @@ export interface Settings {
   readonly spec: RequestSpec
   readonly files: {
     readonly key: string
-    /** False for --key: it must be there. */
+    /** False for --key: the file must exist. */
     readonly makesKey: boolean
     readonly request: string
     readonly certificate: string
@@ -45,7 +45,7 @@ export interface Settings {
   readonly keyByPath: boolean
   readonly namespace: string | undefined
   readonly waitMs: number
-  /** Begin anew, and replace files that are there. */
+  /** Start again, and replace existing files. */
   readonly force: boolean
 }
 

@@ -63,7 +63,7 @@ const kinds: readonly ScannedKind[] = [
   { kind: 'ClusterTrustBundle', resource: resources.clusterTrustBundles },
 ]
 
-/** ConfigMaps that say whom a cluster trusts, for those who may not list all. */
+/** ConfigMaps with the CAs that a cluster trusts, for users who may not list all. */
 const published = [
   { namespace: 'default', name: 'kube-root-ca.crt' },
   { namespace: 'kube-public', name: 'cluster-info' },
@@ -104,7 +104,7 @@ export async function apiServersOf(
       }
     }
   } catch (error) {
-    // Anything else that keeps it from answering is said by the first kind that is read.
+    // The first kind that is read reports any other failure.
     if (!(error instanceof KcertError)) throw error
     return { own, announced, hidden: error.code === 'KCERT_API_FORBIDDEN' }
   }

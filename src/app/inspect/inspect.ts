@@ -43,7 +43,7 @@ export const inspectFormats = [
 ] as const
 export type InspectFormat = (typeof inspectFormats)[number]
 
-/** What to inspect and how to judge it. */
+/** What to inspect and how to evaluate it. */
 export interface InspectJob {
   /** Files, folders, "-" and host:port; none means the usual places of this machine. */
   readonly targets: readonly string[]
@@ -65,7 +65,7 @@ export interface Inspected {
   readonly isPermitted: boolean
   /** How many files of the usual places this user may not read; they are no problem there. */
   readonly closed: number
-  /** What is told beside the report. */
+  /** Notes beside the report. */
   readonly notes: readonly string[]
 }
 
@@ -142,7 +142,7 @@ async function readWithCluster(
     const unseen: string[] = []
     await Promise.all(
       announced.map(async (endpoint) => {
-        // Behind a load balancer they are often not reached from outside, and nobody named them.
+        // Behind a load balancer they are often not reachable from outside, and they are no target of the command line.
         const served = await readServed(endpoint, timeoutMs).catch((error: unknown) => {
           if (error instanceof KcertError) return undefined
           throw error
@@ -169,7 +169,7 @@ async function readWithCluster(
   })
 }
 
-// Nobody named these files: that an ordinary user may not read the node's keys and kubeconfigs is as it should be.
+// These files are defaults. An ordinary user should not be able to read the node's keys and kubeconfigs.
 function withoutClosed(report: InspectionReport, closed: ReadonlySet<string>): InspectionReport {
   const problems = report.problems.filter(
     ({ code, source }) => code !== 'SOURCE_UNREADABLE' || !closed.has(source),

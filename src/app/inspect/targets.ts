@@ -134,7 +134,7 @@ function sortTargets(targets: readonly string[]): SortedTargets {
   return sorted
 }
 
-// Only a first look, so that the network part is loaded for nobody who reads files: parseEndpoint decides.
+// Only a quick check, so that reading files does not load the network code: parseEndpoint decides.
 function looksLikeServer(target: string): boolean {
   return /^https:\/\/|^[^/]+:\d+$/.test(target)
 }

@@ -78,7 +78,7 @@ export class ToldMark {
     this.path = `${folder}/.${prefix}.told`
   }
 
-  /** Undefined when nobody was ever told: this is the first start. */
+  /** Undefined at the first start, before any hook ran. */
   read(): string | undefined {
     return textIfReadable(this.path)?.trim()
   }

@@ -95,7 +95,7 @@ async function kubeletRequests({ requests }: Cluster): Promise<KubeletRequest[] 
   }
 }
 
-/** Returns the requests for certificates of kubelets, whoever sent them. */
+/** Returns the requests for certificates of kubelets, from any requester. */
 export function requestsOfKubelets(objects: readonly RequestObject[]): KubeletRequest[] {
   return objects.flatMap((each): KubeletRequest[] => {
     const object = signingRequestOfObject(each)
@@ -167,11 +167,11 @@ async function factsOf(
 
 function configurationIn(text: string): KubeletFacts['configuration'] {
   const { kubeletconfig } = JSON.parse(text) as { kubeletconfig?: ApiObject }
-  // Something else that answers says nothing of a kubelet, least of all that it does not rotate.
+  // The answer of another program is no evidence about the kubelet, such as that it does not rotate.
   if (kubeletconfig === undefined) throw new Error('the answer is none of a kubelet')
   const { rotateCertificates, serverTLSBootstrap, tlsCertFile } = kubeletconfig
   return {
-    // What stands in it is what the kubelet runs with: absent is off.
+    // It is the configuration that the kubelet runs with: absent is off.
     rotateCertificates: rotateCertificates === true,
     serverTlsBootstrap: serverTLSBootstrap === true,
     tlsCertFile: typeof tlsCertFile === 'string' && tlsCertFile !== '' ? tlsCertFile : undefined,

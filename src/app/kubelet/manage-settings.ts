@@ -28,7 +28,7 @@ export interface ManageSettings {
   readonly notices: readonly string[]
 }
 
-/** Where subject and names come from. Of a Node its addresses are asked for: they may change. */
+/** The source of subject and SANs. The addresses of a Node are read each time, because they may change. */
 export type TemplateSource =
   | { readonly by: 'flags'; readonly template: Template }
   | { readonly by: 'file'; readonly file: string }

@@ -52,7 +52,7 @@ export interface ManageOptions extends AfterRenewal {
   readonly note: (text: string) => void
 }
 
-/** A Node's addresses are asked for this often. */
+/** The interval at which kcert reads a Node's addresses. */
 const nodePollMs = 10_000
 const templatePollMs = 1_000
 
@@ -106,7 +106,7 @@ class Management {
     store.recover()
     store.check()
     await this.readTemplate().catch((error: unknown) => {
-      // Of a Node nothing may be known yet; a file that cannot be read is a mistake of whoever named it.
+      // A Node may not exist yet. A file that cannot be read is a mistake on the command line.
       if (this.settings.source.by !== 'node' || options.once) throw error
       this.lastError = error
       options.note(this.textOf(error))
@@ -157,7 +157,7 @@ class Management {
     )
   }
 
-  /** Comes back when it is told to end; with `once` as soon as there is an outcome. */
+  /** Returns when it is stopped; with `once` as soon as there is an outcome. */
   private async keep(): Promise<void> {
     const { ended, once } = this.options
     const over = new Promise<void>((resolve) => {
@@ -345,7 +345,7 @@ class Management {
     manifestOf(spec, makeRequest(spec, generatePrivateKey({ algorithm: 'ECDSA', curve: 'P-256' })))
   }
 
-  /** A file or a Node that cannot be read leaves the template as it was, and is told of once. */
+  /** A file or Node that cannot be read leaves the template unchanged, and is reported once. */
   private pollTemplate(): NodeJS.Timeout | undefined {
     const { source } = this.settings
     if (source.by === 'flags') return undefined

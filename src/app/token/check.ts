@@ -19,7 +19,7 @@ import { clusterInfoOf, tokenSecrets } from '../bootstrap/objects.ts'
 /** Opens the same API server for the bearer of a token. */
 export type OpenAs = (cluster: Cluster, bearerToken: string) => Cluster
 
-/** Finds out whether a newcomer gets in with a token. `given` is the whole token, where it was handed over. */
+/** Checks whether a node can join with a token. `given` is the whole token, if it is known. */
 export async function checkTokenOn(
   cluster: Cluster,
   { id, given }: { readonly id: string; readonly given: BootstrapToken | undefined },

@@ -6,7 +6,7 @@ import type { Act, Evaluation, Evaluator } from './evaluation.ts'
 // Approving and denying on a cluster. What was judged (and, by hand, looked at) and what is written must be the same request,
 // however quickly somebody else swaps the object behind the name.
 
-/** An object, and what was made of it when it was judged. */
+/** An object, and what was read from it when it was evaluated. */
 export interface Evaluated {
   readonly object: RequestObject
   readonly evaluation: Evaluation
@@ -54,14 +54,14 @@ export async function actOn(api: RequestsApi, evaluated: Evaluated, doing: Doing
         return { ...shown(last), outcome: 'gone', reason: 'deleted after kcert checked it' }
       const swap = differenceOf(evaluated.object, object)
       if (swap !== undefined) return { ...shown(last), outcome: 'changed', reason: swap }
-      // Only what was read and judged at this very version is written to.
+      // Only the version that was read and evaluated is written to.
       if (object.metadata.resourceVersion !== last.object.metadata.resourceVersion)
         last = { object, evaluation: await doing.evaluate(object) }
       const { course, reason } = last.evaluation
       if (written !== undefined && carries(object, written))
         return { ...shown(last), outcome: done[doing.act], reason: seenLater }
       if (course !== 'act') return { ...shown(last), ...unacted(last.evaluation) }
-      // It did not happen, and the adapter has tried for long enough: whoever runs it again finds it waiting.
+      // It did not happen, and the adapter has tried long enough: the next run finds it pending.
       if (failure?.code === 'KCERT_UNREACHABLE') return failed(last, failure)
       written = conditionFor(last.evaluation, doing)
       try {
@@ -137,12 +137,12 @@ export function withCondition(object: RequestObject, condition: ObjectCondition)
   return { ...object, status: { ...status, conditions: [...(status.conditions ?? []), condition] } }
 }
 
-/** Returns why this is not the request that was judged; undefined when it is. */
+/** Returns why this is not the request that was evaluated; undefined when it is. */
 export function differenceOf(evaluated: RequestObject, now: RequestObject): string | undefined {
   if (evaluated.metadata.uid === undefined || evaluated.metadata.uid !== now.metadata.uid)
     return 'another object has this name now'
   if (evaluated.spec.request !== now.spec.request) return 'its request changed after kcert checked it'
-  // The API server never changes a specification: whoever answers so is not to be believed.
+  // The API server never changes a specification, so an answer that does is not trusted.
   const field = specFields.find(
     (key) => JSON.stringify(evaluated.spec[key]) !== JSON.stringify(now.spec[key]),
   )

@@ -11,11 +11,11 @@ import type { Policy } from './policy.ts'
 import { builtinPolicies } from './policy-file.ts'
 import { approvalRule, requestFindings } from './request-rules.ts'
 
-// Whether an object of the cluster is to be approved or denied, by a policy or by hand.
+// Whether an object of the cluster should be approved or denied, by a policy or by hand.
 
 export type Act = 'approve' | 'deny'
 
-/** What is to be done with an object as it is now. */
+/** What to do with an object as it is now. */
 export interface Evaluation {
   /**
    * act: do it; already: it was done before; left-alone: the policy does not say so, or it is settled otherwise;
@@ -29,7 +29,7 @@ export interface Evaluation {
 
 export type Evaluator = (object: RequestObject) => Promise<Evaluation>
 
-/** Returns what judges by policies: what they do not decide is left alone. */
+/** Returns what evaluates by policies: what they do not decide is skipped. */
 export function evaluateByPolicy(act: Act, policies: readonly Policy[], facts: ApprovalFacts): Evaluator {
   return async (object) => {
     const request = signingRequestOfObject(object)
@@ -43,7 +43,7 @@ export function evaluateByPolicy(act: Act, policies: readonly Policy[], facts: A
   }
 }
 
-/** Why what is asked for is not done: the policy decides the opposite, or nothing. */
+/** Why the request is skipped: the policy decides the opposite, or nothing. */
 function unlike({ decision, policy, reason }: Verdict): string {
   if (decision === 'deny') return `policy ${policy} denies it: ${reason}`
   return decision === 'approve' ? `policy ${policy} approves it` : reason
@@ -58,7 +58,7 @@ export function evaluateByHand(act: Act, facts: ApprovalFacts, isForced: boolean
   return async (object) => {
     const request = signingRequestOfObject(object)
     const settled = settledAs(request, act)
-    // Nothing is looked up for what nobody can change any more.
+    // Nothing is looked up for an object that cannot change any more.
     if (settled !== undefined) return { ...settled, verdict: await decide(request, builtinPolicies, noFacts) }
     const verdict = await verdictForPeople(request, facts)
     const danger = act === 'approve' ? verdict.findings.find(isDangerous) : undefined

@@ -9,7 +9,7 @@ export interface PolicyEvaluation {
   readonly policy: string
   /** False when the request is none of its business; it has no findings then. */
   readonly applies: boolean
-  /** `ignore`: leave alone, for a person or for later. */
+  /** `ignore`: skip, for a person or for later. */
   readonly decision: Decision
   /** One fragment for people: why. */
   readonly reason: string
@@ -21,14 +21,14 @@ export interface Policy {
   evaluate(candidate: Candidate, facts: ApprovalFacts): Promise<PolicyEvaluation>
 }
 
-/** What a policy does with a request that certainly breaks its rules. What is merely unknown is always left alone. */
+/** What a policy does with a request that certainly breaks its rules. What is merely unknown is always skipped. */
 export type OnViolation = 'ignore' | 'deny'
 
 export function notMine(policy: string, reason: string): PolicyEvaluation {
   return { policy, applies: false, decision: 'ignore', reason, findings: [] }
 }
 
-/** Approves when all findings are met; otherwise leaves alone, or denies where the policy says so. */
+/** Approves when all findings are met; otherwise skips, or denies where the policy says so. */
 export function evaluated(
   policy: string,
   findings: readonly Finding[],

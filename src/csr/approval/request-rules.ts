@@ -174,7 +174,7 @@ function plainNames({ subject, subjectAltNames: { dns, email, uri, other } }: Ce
 
 const hidden = 'a name with a control or invisible character'
 
-// What is approved and then breaks a rule of the signer ends as Approved, Failed, and its owner must start anew.
+// A request that is approved and breaks a rule of the signer ends as Approved, Failed, and its owner must start again.
 function signable({ signerName, usages }: SigningRequest, request: CertificateRequest): Finding {
   const { met, unmet } = approvalRule('signer-takes-it', 'entitlement')
   const signer = findSigner(signerName)
@@ -187,7 +187,7 @@ function signable({ signerName, usages }: SigningRequest, request: CertificateRe
   return met(`no rule of ${signerName} is broken`)
 }
 
-/** Returns what came of a policy's limit to the number of alternative names; nothing where it has none. */
+/** Returns the findings of a policy's limit to the number of SANs; none without a limit. */
 export function nameCountFindings(
   { subjectAltNames: { dns, ip, email, uri } }: CertificateRequest,
   maxNames: number | undefined,

@@ -12,7 +12,7 @@ import { approvalRule } from './request-rules.ts'
 export type NameSource = 'node' | 'served' | 'node-or-served'
 
 export interface ServingNameOptions {
-  /** What the names are held against: the Node's addresses, the certificate that the kubelet serves now, or either. */
+  /** What the names are compared with: the Node's addresses, the certificate that the kubelet serves now, or either. */
   readonly names: NameSource
   /** Addresses of API servers besides those that the cluster tells: load balancers, virtual addresses. */
   readonly apiServers: readonly string[]
@@ -39,7 +39,7 @@ export async function servingNameFindings(
   ]
 }
 
-/** Stands where nothing was looked up. */
+/** For what was not looked up. */
 export const namesNotCompared: Finding = approvalRule('own-names', 'entitlement').unknown(
   'the names were not compared with a Node',
   'check the request on the cluster (--cluster), or add --nodes nodes.json (kubectl get nodes -o json > nodes.json)',

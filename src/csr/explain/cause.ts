@@ -73,7 +73,7 @@ export function wordOf({ object }: Situation): string {
   return requestWord(object.name ?? '')
 }
 
-/** How a request is made anew once this one is of no use any more. */
+/** How to create the request again once this one is useless. */
 export function anew(situation: Situation): string[] {
   return [commandLine`kubectl delete csr ${wordOf(situation)}`]
 }

@@ -1,6 +1,6 @@
 import type { ApprovalFacts } from '../approval/facts.ts'
 
-// What must be known to say why a request stands still, besides the object itself.
+// The facts that explain why a request is stuck, besides the object itself.
 
 /** kube-controller-manager, which approves kubelets' client requests and signs for the signers of Kubernetes. */
 export interface ControllerManager {
@@ -12,7 +12,7 @@ export interface ControllerManager {
   readonly commandLine?: readonly string[]
 }
 
-/** Somebody to whom RBAC gives a right. */
+/** A subject to which RBAC gives a right. */
 export interface Holder {
   readonly kind: string
   /** A ServiceAccount as NAMESPACE/NAME. */

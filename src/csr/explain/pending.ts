@@ -7,7 +7,7 @@ import { isControllerOff, isManagerAlive, managerText } from './controller-manag
 import type { Holder } from './facts.ts'
 import type { Situation } from './situation.ts'
 
-// Why nobody has approved or denied a request.
+// Why a request is neither approved nor denied.
 
 const nodeRole = 'system:certificates.k8s.io:certificatesigningrequests'
 
@@ -158,7 +158,7 @@ function boundSubject({ object: { username = '', groups }, nodeAccess }: Situati
     : { text: commandLine`the group ${group}`, flag: commandLine`--group=${group}` }
 }
 
-// The names that kubeadm gives them, so that nobody has two.
+// The names that kubeadm gives them, so that they are not created twice.
 function bindingName(subresource: NodeRight | undefined): string {
   return subresource === 'selfnodeclient'
     ? 'kubeadm:node-autoapprove-certificate-rotation'

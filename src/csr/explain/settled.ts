@@ -3,11 +3,11 @@ import { quoted } from '../quoting.ts'
 import { anew, type CauseRow, reasonIn, wordOf } from './cause.ts'
 import type { Situation } from './situation.ts'
 
-// What has come to an end, and what no later step can mend.
+// Requests that are settled, and what no later step can repair.
 
 const isOpen = ({ state }: Situation): boolean => state === 'pending' || state === 'approved'
 
-/** Causes of objects that will not change any more, and of those that nobody can use. */
+/** Causes of objects that will not change any more, and of those that are unusable. */
 export const settledCauses: readonly CauseRow[] = [
   {
     id: 'being-deleted',
