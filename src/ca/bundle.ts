@@ -31,7 +31,7 @@ export interface Bundle {
 /**
  * Returns the CA certificates of several files as one trust bundle: each once by its SHA-256 digest, in the order of the files,
  * without the expired. Throws KCERT_X509_MALFORMED for a damaged certificate, so that no CA is missing unnoticed;
- * KCERT_CA_UNFIT for a certificate that is not a CA, unless allowed (undefined: there is no flag for it), and for an empty bundle.
+ * KCERT_CA_UNFIT for a certificate that is not a CA, unless allowed (undefined: the command has no flag that allows it), and for an empty bundle.
  */
 export function bundle(sources: readonly BundleSource[], now: Date, allowNonCa: boolean | undefined): Bundle {
   const seen = new Set<string>()

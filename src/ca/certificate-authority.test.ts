@@ -81,7 +81,7 @@ test('nothing of what a request asks for gets through but subject, alternative n
 
 test('a request whose signature is not by its own key is refused', () => {
   const der = Buffer.from(createRequest({ subject: { commonName: 'a' } }, requestKey))
-  // The last octets are those of the signature.
+  // The last bytes are those of the signature.
   der[der.length - 5]! ^= 1
   expect(() => readRequest(der, 'a.csr')).toThrow('the signature of a.csr is invalid')
 })

@@ -6,7 +6,7 @@ import { renewRoot } from './root.ts'
 import { reissueLeaf } from './successor.ts'
 
 // A cluster whose CA has expired, from its files alone. The CA keeps name and key and gets a new end, so that pins of join tokens
-// stay what they are and nobody needs a second CA; every leaf that has ended is signed anew for its own names and its own key.
+// stay what they are and no one needs a second CA; every leaf that has expired is signed again for its own names and its own key.
 
 /** A CA that has expired, and what takes its place. */
 export interface RenewedCa {
@@ -42,7 +42,7 @@ interface Issuer {
 export async function recoverFiles(files: readonly ClusterFile[], issuer: Issuer): Promise<Recovery> {
   const read = await Promise.all(files.map(openFile))
   const { renewed, pairs, keyless: withoutKey } = casOf(read, issuer)
-  // A kubelet's own self-signed CA ends too, and nobody minds: the cluster's is the one in kubeconfigs.
+  // A kubelet's own self-signed CA ends too, and no one minds: the cluster's is the one in kubeconfigs.
   const inKubeconfigs = new Set(read.flatMap((file) => file.cas.map((one) => one.publicKey.sha256)))
   const keyless = withoutKey.filter((one) => inKubeconfigs.has(one.publicKey.sha256))
   const replacementOf = replacements(renewed, pairs, issuer)
@@ -91,7 +91,7 @@ function casOf(files: readonly OpenedFile[], { now, serialNumber }: Issuer) {
 
 /**
  * Returns what takes the place of each certificate, the same everywhere: the certificate itself while it is valid, undefined for
- * one that has ended and that nobody here can sign.
+ * one that has expired and that no one here can sign.
  */
 function replacements(
   renewed: readonly RenewedCa[],

@@ -8,7 +8,7 @@ import { isKeyOf, type SigningPair } from './certificate-authority.ts'
 import { type ClusterFile, casAmong, type KnownCa, type OpenedFile, openFile } from './cluster-files.ts'
 import { reissueLeaf } from './successor.ts'
 
-// kubeadm's leaves, and those of kubelets, signed anew by the CA that signed them: from files alone, for the same names.
+// kubeadm's leaves, and those of kubelets, signed again by the CA that signed them: from files alone, for the same names.
 
 /** Where the certificates of a node lie. */
 export interface NodeLayout {
@@ -20,7 +20,7 @@ export interface NodeLayout {
   readonly kubeletFolder: string
 }
 
-/** What must start anew to take a new certificate. */
+/** What must start again to take a new certificate. */
 export type LeafUser = 'etcd' | 'kube-apiserver' | 'kube-controller-manager' | 'kube-scheduler' | 'kubelet'
 
 export interface LeafPlace {
@@ -74,7 +74,7 @@ export const renewableNames: readonly string[] = [
   'kubelet-serving',
 ]
 
-/** Returns every leaf that these nodes have, with the CA that signed it. `isDue` is asked for those that have not ended. */
+/** Returns every leaf that these nodes have, with the CA that signed it. `isDue` decides for those that have not expired. */
 export async function surveyLeaves(
   files: readonly ClusterFile[],
   layouts: readonly NodeLayout[],
@@ -178,7 +178,7 @@ function signerOf(
 }
 
 export type FileChange =
-  /** `mode` of a file that is new; `isDated`: nobody reads it yet, so what a stopped run left there is no loss. */
+  /** `mode` of a file that is new; `isDated`: no one reads it yet, so what a stopped run left there is no loss. */
   | {
       readonly kind: 'write'
       readonly path: string

@@ -12,7 +12,7 @@ import { type OidName, oidOf } from '../x509/oids.ts'
 import type { SigningPair } from './certificate-authority.ts'
 import { type SigningCa, validityOf } from './validity.ts'
 
-// A CA's successor: the new CA, the bridge by which whoever trusts the old one alone believes it, and leaves signed anew.
+// A CA's successor: the new CA, the cross-signed certificate by which clients that trust only the old one trust it, and leaves signed again.
 
 /** What one issue needs from outside. */
 export interface Issuing {
@@ -51,7 +51,7 @@ export function issueSuccessor(
 
 /**
  * Returns the new CA's name and key certified by the old CA, for as long as the old CA lasts: behind a leaf of the new CA it
- * leads whoever trusts the old one alone to a root that they know.
+ * leads clients that trust only the old CA to a root that they know.
  */
 export function issueBridge(
   newCa: Certificate,
@@ -76,7 +76,7 @@ export function issueBridge(
 }
 
 /**
- * Returns a leaf signed anew by a CA: same subject, names, usages and, unless told otherwise, length of life, cut where the CA
+ * Returns a leaf signed again by a CA: same subject, names, usages and, by default, validity, cut where the CA
  * ends; the same key unless one is given.
  */
 export function reissueLeaf(

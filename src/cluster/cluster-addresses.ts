@@ -7,7 +7,7 @@ import type { Cluster } from './cluster.ts'
 import { type PodObject, resources } from './kinds.ts'
 import { getReadable, listReadable } from './readable.ts'
 
-// Which addresses and names belong to API servers and services. No one object says it: each source is asked, what they say is put
+// Which addresses and names belong to API servers and services. No one object says it: kcert reads each source, and what they say is put
 // together, and where a source that could say more may not be read, nothing is known.
 
 const endpoints = { ...resources.endpoints, namespace: 'default', name: 'kubernetes' } as const

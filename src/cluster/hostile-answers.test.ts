@@ -213,7 +213,7 @@ test('bounds an answer that has no end, and a refusal', async () => {
   const watch = cluster.objects.watch(maps, {}, AbortSignal.timeout(60_000))[Symbol.asyncIterator]()
   expect(await watch.next()).toMatchObject({ value: { type: 'ADDED' } })
   server.put(maps, { metadata: { name: 'two' } })
-  // It goes on by lists, as for whoever may not watch.
+  // It goes on by lists, as for clients that may not watch.
   expect(await watch.next()).toMatchObject({ value: { object: { metadata: { name: 'two' } } } })
   expect(performance.now() - began).toBeLessThan(35_000)
   await watch.return?.()

@@ -35,7 +35,7 @@ export interface ObjectsApi {
     resource: Resource,
     preconditions?: { readonly uid?: string; readonly resourceVersion?: string },
   ): Promise<boolean>
-  /** What is there and each change of it until the signal is given. */
+  /** The current objects and each change until the signal is given. */
   watch(resource: Resource, selection: Selection, signal: AbortSignal): AsyncIterable<ObjectChange>
 }
 

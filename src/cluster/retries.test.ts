@@ -5,7 +5,7 @@ import type { FaultKind } from '../../test/fakes/api-server-faults.ts'
 import type { ApiObject } from './malformed.ts'
 import type { Resource } from './resource.ts'
 
-// What is asked again after a failure, and what is not: a write that may have happened never is, unless it can only conflict.
+// Which requests are repeated after a failure, and which are not: a write that may have happened never is, unless it can only conflict.
 
 const maps: Resource = { group: '', version: 'v1', resource: 'configmaps', namespace: 'default' }
 const one: Resource = { ...maps, name: 'one' }

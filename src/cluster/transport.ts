@@ -77,7 +77,7 @@ export class Transport {
   constructor(server: URL, timeoutMs: number, way?: Way) {
     this.#server = server
     this.#timeoutMs = timeoutMs
-    // A path is that of whatever stands before the API servers.
+    // A path is that of the proxy before the API servers.
     this.#basePath = way === undefined ? server.pathname.replace(/\/+$/, '') : ''
     this.#way = way
   }

@@ -50,7 +50,7 @@ test('where the past is forgotten, what differs is told', async () => {
   for (const name of ['gone', 'made-anew', 'same', 'written']) server.put(maps, map(name, '1'))
   const { told, reach, stop } = watching(cluster)
   await reach('ADDED written=1')
-  // All of this happens while the watch is away: the server answers once it is over.
+  // All of this happens while the watch is away: the server responds afterwards.
   server.dropConnections()
   server.remove(maps, 'gone')
   server.remove(maps, 'made-anew')

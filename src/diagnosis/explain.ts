@@ -31,7 +31,7 @@ export function explainError(text: string, source: string): ErrorExplanation {
 
 // Facts of the whole text complete those of a place, and a text that says where and what in one go is short.
 const wholeLength = 64 << 10
-// A line is seldom longer, and what stands further away belongs to something else.
+// A line is seldom longer, and text further away belongs to something else.
 const aroundLength = 1_000
 // In a log what comes after says the same again: it is counted, and its servers and names are not looked for.
 const mostObserved = 500
@@ -91,7 +91,7 @@ function withoutHints(text: string): string {
   )
 }
 
-/** The lines in which a place stands. */
+/** The lines that contain a place. */
 function around(text: string, start: number, end: number): string {
   const from = Math.max(text.lastIndexOf('\n', start - 1) + 1, start - aroundLength)
   const lineEnd = text.indexOf('\n', end)
@@ -130,7 +130,7 @@ function occurrences(group: readonly Match[], text: string): number {
   return count
 }
 
-/** Without the marks before a short word by which it is told from a part of another: `:"EOF"`. */
+/** Without the marks before a short word that distinguish it from a part of another: `:"EOF"`. */
 function shownWords(matched: string): string {
   const words = matched.replaceAll(/\s+/g, ' ')
   return /^[\s":=]+([\w ]+)"?$/.exec(words)?.[1] ?? words

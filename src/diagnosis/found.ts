@@ -135,7 +135,7 @@ export function completedBy(near: Found, whole: Found): Found {
   }
 }
 
-// Programs name their manuals beside an error, and nobody means these servers.
+// Programs name their manuals beside an error, and no one means these servers.
 const manuals = new Set([
   'curl.se',
   'curl.haxx.se',

@@ -49,7 +49,7 @@ const foundSchema = v.object({
   ),
 })
 
-/** What stands around the words of an error. */
+/** Facts in the text around an error. */
 export type Found = v.InferOutput<typeof foundSchema>
 
 const causeSchema = v.object({

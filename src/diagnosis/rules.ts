@@ -31,5 +31,5 @@ const tables = [
   handshakes,
 ]
 
-/** Every error that kcert explains. Where two rules have the same words, the earlier is asked first. */
+/** Every error that kcert explains. Where two rules have the same words, the earlier one comes first. */
 export const rules = readTable(tables.join(''))

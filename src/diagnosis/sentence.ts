@@ -24,7 +24,7 @@ export function conditionOf(text: string): (found: Found) => boolean {
     })
 }
 
-/** Returns a sentence of a table as it is said of a text; undefined where a fact is unknown that it needs. */
+/** Returns a sentence of a table with the facts of a text; undefined where a fact that it needs is unknown. */
 export function sentence(text: string, found: Found): string | undefined {
   return chosen(text, found)
     ?.split(factPattern)

@@ -92,7 +92,7 @@ export class Collection {
     keep(this.problems, ({ source }) => !sources.has(source))
   }
 
-  /** Something could not be read: the error's own words, or, for an error that nobody expected, a defect of kcert. */
+  /** Something could not be read: the error's own words, or, for an error that no one expected, a defect of kcert. */
   addFailure(place: Place, error: unknown, code: ProblemCode, fix: string, where = ''): void {
     const at = where === '' ? '' : `${where}: `
     if (error instanceof KcertError)
@@ -115,7 +115,7 @@ export class Collection {
       return certificate
     }
     if (sameTail.equals(certificate)) return sameTail
-    // Four octets are the same now and then, and always where somebody wants it; signatures differ.
+    // Four bytes are the same now and then, and always where somebody wants it; signatures differ.
     const signature = Buffer.from(certificate.signature).toString('latin1')
     const sameSignature = this.bySignature.get(signature)
     if (sameSignature?.equals(certificate)) return sameSignature

@@ -124,7 +124,7 @@ export interface Role {
   readonly isTrusted: boolean
   /** The kubelet will ask for its successor by itself. */
   readonly kubelet?: KubeletFile['role']
-  /** It is kept but no longer, or not by anybody here, in use: a dated file of the kubelet, a copy in a request object. */
+  /** It is kept but no longer, or not by anyone here, in use: a dated file of the kubelet, a copy in a request object. */
   readonly isRecord: boolean
   /** Of records only the kubelet's dated file. */
   readonly isReplaced?: true

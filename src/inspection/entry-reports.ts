@@ -128,7 +128,7 @@ for (const [name, read] of rows) {
   })
 }
 
-/** The constructor of reports whose fields are read when they are asked for. */
+/** The constructor of reports whose fields are computed on first use. */
 export const ReportOfCertificate = LazyReport as unknown as new (
   of: CertificateEntry,
   context: ReportContext,
@@ -147,7 +147,7 @@ function percentLeft(
 
 const none: string[] = []
 
-/** The list itself: nobody changes a report, and 10,000 copies cost a hundredth of a second. */
+/** The list itself: no one changes a report, and 10,000 copies cost a hundredth of a second. */
 function shared(list: readonly string[] | undefined): string[] {
   return list === undefined || list.length === 0 ? none : (list as string[])
 }

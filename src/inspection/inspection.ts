@@ -31,9 +31,9 @@ import type { Thresholds } from './thresholds.ts'
 import { missingProblem, unreadableProblem } from './unreadable.ts'
 
 export interface InspectionOptions {
-  /** The time that is judged at. */
+  /** The time that is evaluated at. */
   readonly now: Date
-  /** When the report is made; `now` where nothing else is said. */
+  /** When the report is made; default: `now`. */
   readonly generatedAt?: Date
   readonly thresholds: Thresholds
   readonly readReferencedFile: ReadReferencedFile
@@ -123,7 +123,7 @@ export class Inspection {
     return this.collection.certificates
   }
 
-  /** As `found`, with what stands together and what keeps a leaf from being read. */
+  /** As `found`, with groups and what keeps a leaf from being read. */
   get groups(): readonly Group[] {
     return this.collection.groups
   }
@@ -406,7 +406,7 @@ function isForeign({ origin }: Spot): boolean {
   return origin.root !== undefined && !certificateName.test(origin.source)
 }
 
-// "-----BEGIN CERTIFICATE" and its base64, as far as three octets make four letters.
+// "-----BEGIN CERTIFICATE" and its base64, as far as three bytes make four letters.
 const certificateArmour = '-----BEGIN CERTIFICATE'
 const encodedCertificate = Buffer.from(certificateArmour.slice(0, 21)).toString('base64')
 

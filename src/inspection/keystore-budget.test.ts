@@ -12,7 +12,7 @@ const bag = sequence(
   oid(oidOf('certBag')),
   explicit(0, sequence(oid(oidOf('x509Certificate')), explicit(0, octetString(selfSigned({}, keys.p256))))),
 )
-/** Nobody's password is right: its MAC is of zeros. */
+/** No one's password is right: its MAC is of zeros. */
 const keystore = sequence(
   integer(3),
   data(sequence(data(sequence(bag)))),

@@ -19,13 +19,13 @@ type KnownKey = KeyEntry & { readonly publicKey: PublicKeyInfo }
 interface KeyLink {
   readonly key: KeyEntry
   readonly matches: boolean
-  /** Where the key that stands there is another's. */
+  /** Set where the key in that place belongs to another certificate. */
   readonly own?: KeyEntry | undefined
 }
 
 /**
- * Who signed what and which key belongs to which certificate, over all inputs. Everything is found when it is asked for:
- * of 10,000 certificates in a table nobody asks, and a signature check costs as much as reading the certificate ten times.
+ * Who signed what and which key belongs to which certificate, over all inputs. Links are computed on first use:
+ * a table of 10,000 certificates needs none, and a signature check costs as much as reading the certificate ten times.
  */
 export class Links {
   private readonly collection: Collection
@@ -134,7 +134,7 @@ export class Links {
     return issuer
   }
 
-  /** True where it was not found out who signed it, since too many signatures of these inputs are nobody's. */
+  /** True where it was not found out who signed it, since too many signatures of these inputs are no one's. */
   isIssuerUnsought(certificate: Certificate): boolean {
     return this.issuerOf(certificate) === undefined && this.unsought.has(certificate)
   }
@@ -178,7 +178,7 @@ export class Links {
 
   /**
    * True when a chain of signatures leads from the first certificate to one of the anchors, through the others.
-   * Times, usages and constraints are not looked at: what is asked is who signed, not who would be accepted.
+   * Times, usages and constraints are not looked at: the question is who signed, not who would be accepted.
    */
   reaches(chain: readonly Certificate[], anchors: readonly Certificate[]): boolean {
     const [leaf, ...others] = chain.slice(0, longestChain)
@@ -200,7 +200,7 @@ export class Links {
   }
 
   /**
-   * The private key of a certificate: the one that stands where it should be, whether it is the right one or not, and else the
+   * The private key of a certificate: the one in the expected place, whether it is the right one or not, and else the
    * right one wherever it is. Where the one beside it is wrong, `own` is the right one, if it is among the inputs.
    */
   keyOf(entry: CertificateEntry): KeyLink | undefined {

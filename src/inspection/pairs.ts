@@ -2,7 +2,7 @@
 
 const extensions = ['.crt', '.pem', '.cer', '.cert', '.der']
 
-/** Names that a whole file name stands for: Let's Encrypt's and the commonest of all. */
+/** Names that a whole file name represents: Let's Encrypt's and the commonest of all. */
 const wholeNames: Readonly<Record<string, readonly string[]>> = {
   'cert.pem': ['key.pem', 'privkey.pem', 'cert.key'],
   'fullchain.pem': ['privkey.pem'],

@@ -20,7 +20,7 @@ export interface KubeconfigContext {
   readonly collection: Collection
   /** Undefined where its files are somebody else's: within a Secret or ConfigMap they are those of a pod. */
   readonly readReferencedFile: ReadReferencedFile | undefined
-  /** Reads octets that should hold certificates or a key. */
+  /** Reads bytes that should hold certificates or a key. */
   readonly readMaterial: (spot: Spot, bytes: Uint8Array, wanted: 'certificate' | 'key') => Group | undefined
 }
 
@@ -130,7 +130,7 @@ class KubeconfigCollector {
     return this.read({ origin, entry: pathEntry, owner }, outcome.bytes, material.field)
   }
 
-  /** A file whose content is nobody's concern here, and that clients must be able to read. */
+  /** A file whose content is no one's concern here, and that clients must be able to read. */
   private checkFile(at: string, written: string): void {
     const path = mapReference(written, this.origin)
     const outcome = path === undefined ? undefined : this.context.readReferencedFile?.(path)

@@ -12,7 +12,7 @@ export interface ManifestContext {
   readonly collection: Collection
   /** Reads a value that may hold certificates, keys or a whole kubeconfig, and may hold something else altogether. */
   readonly readValue: (spot: Spot, bytes: Uint8Array) => Promise<Group | undefined>
-  /** Reads octets that should be PEM. */
+  /** Reads bytes that should be PEM. */
   readonly readPem: (
     spot: Spot,
     bytes: Uint8Array,
@@ -114,7 +114,7 @@ class ManifestReader {
     return valueAt(this.node, ...path.split('.'))
   }
 
-  /** Reads a field that is PEM as it stands there. */
+  /** Reads a field that contains PEM without base64. */
   plain(path: string, owner: Owner): void {
     const text = this.text(path)
     if (text !== undefined) this.context.readPem(this.spot(path, owner), Buffer.from(text, 'utf8'))
@@ -217,7 +217,7 @@ class ManifestReader {
     return { origin: this.origin, entry: this.place(path).entry, owner }
   }
 
-  /** Octets of a field in base64; undefined when there are none, or it is no base64, which is then said. */
+  /** Bytes of a field in base64; undefined when there are none, or it is no base64, which is then said. */
   private decoded(path: string, value: Node | undefined): Uint8Array | undefined {
     const text = textOf(value)
     if (text === undefined || text === '') return undefined

@@ -24,7 +24,7 @@ import type { Advice, ProblemCode } from './problems.ts'
 
 // Certificates, requests and keys in PEM, DER, PKCS#7 and PKCS#12.
 
-// Nobody reads more, and an error with its stack takes as long as reading a certificate.
+// No one reads more, and an error with its stack takes as long as reading a certificate.
 const mostFaults = 1000
 
 /** What a block of PEM, or a part of DER, holds, or what keeps it from being read. */
@@ -62,15 +62,15 @@ export interface MaterialOptions {
   readonly password?: string | undefined
   /** What is left for passwords in this run. */
   readonly kdf?: RunKdfBudget | undefined
-  /** True where the octets may rightly be something else: then what cannot be read is passed over. */
+  /** True where the bytes may rightly be something else: then what cannot be read is passed over. */
   readonly isGuess?: boolean
   /** Path of the file that is nothing else, for advice. */
   readonly file?: string | undefined
   /** Where only one of the two counts: client-go takes no key from a certificate's field, nor a certificate from a key's. */
   readonly wanted?: 'certificate' | 'key'
-  /** What the octets were wrapped in, where Kubernetes does not unwrap it. */
+  /** What the bytes were wrapped in, where Kubernetes does not unwrap it. */
   readonly form?: UnseenForm
-  /** Where requests go: a request in a CSR object has more to it than its octets. */
+  /** Where requests go: a request in a CSR object has more to it than its bytes. */
   readonly onRequest?: (request: CertificateRequest, entry: string) => void
 }
 
@@ -419,7 +419,7 @@ function isReadable({ kind }: Thing): boolean {
   return kind === 'certificate' || kind === 'request' || kind === 'key'
 }
 
-/** True for a certificate, and for what stands where one should be. */
+/** True for a certificate, and for an unreadable block in its place. */
 export function isOfCertificate(
   thing: Thing,
 ): thing is Exclude<Thing, { readonly kind: 'request' | 'key' | 'locked' }> {

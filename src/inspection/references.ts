@@ -15,7 +15,7 @@ export function mapReference(written: string, { file }: Origin): string | undefi
     : written
 }
 
-/** What stands before /etc/kubernetes/ in the path; empty for /etc/kubernetes itself. */
+/** The part of the path before /etc/kubernetes/; empty for /etc/kubernetes itself. */
 function copyPrefix(path: string | undefined): string {
   return path?.slice(0, Math.max(0, path.lastIndexOf('/etc/kubernetes/'))) ?? ''
 }

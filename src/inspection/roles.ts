@@ -8,7 +8,7 @@ const nothing: Role = { name: undefined, usages: [], isTrusted: false, isRecord:
 const server: readonly Usage[] = ['serverAuth']
 const client: readonly Usage[] = ['clientAuth']
 
-/** Returns the role of a certificate by where it stands. */
+/** Returns the role of a certificate by its place. */
 export function roleOf(entry: CertificateEntry, isReplaced: (group: Group) => boolean): Role {
   const { group, position, certificate } = entry
   const role = roleOfPlace(group, position, isReplaced)
@@ -135,7 +135,7 @@ export function renewalName({ group: { origin } }: CertificateEntry, role: Role)
   return row?.name ?? kubelet
 }
 
-/** Returns the role of a key by where it stands, for the report. */
+/** Returns the role of a key by its place, for the report. */
 export function roleOfKey({ group }: KeyEntry): string | undefined {
   const { owner, origin } = group
   if (owner.kind === 'user') return `client of user ${nameText(owner.name)}`

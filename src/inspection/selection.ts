@@ -40,9 +40,9 @@ export function parseSelectors(text: string): Selector[] {
 }
 
 /**
- * Returns the report with the certificates that are asked for, in the order that is asked for, and what belongs to them.
- * Problems of what is left out are left out, so that the exit code answers the question that was asked; problems of no
- * certificate (a file that could not be read) stay, because nobody knows what was in there.
+ * Returns the report with the selected certificates, in the selected order, and what belongs to them.
+ * Problems of what is left out are left out, so that the exit code answers that question; problems of no
+ * certificate (a file that could not be read) stay, because no one knows what was in there.
  */
 export function select(
   report: InspectionReport,

@@ -31,7 +31,7 @@ export interface UnreadableSource {
     | 'seen-before'
   /** In words, for the report: the system's message, or where a link points. */
   readonly detail: string
-  /** True for a folder: nobody knows what is in it. */
+  /** True for a folder: no one knows what is in it. */
   readonly isFolder?: true
   readonly file?: Pick<FileFacts, 'path' | 'linkTarget'>
   readonly root?: string

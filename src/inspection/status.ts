@@ -6,7 +6,7 @@ import { type Thresholds, thresholdMs } from './thresholds.ts'
 /** Of the lifetime: a kubelet that has not renewed by then is late. */
 const kubeletIsLatePercent = 10
 
-/** Returns how a certificate stands at a time. The last second of notAfter still counts, as it does for Go. */
+/** Returns the status of a certificate at a time. The last second of notAfter still counts, as it does for Go. */
 export function statusAt(
   certificate: Certificate,
   role: Role,

@@ -44,7 +44,7 @@ function addSources(list: readonly { readonly source: string }[], sources: Set<s
   let last: string | undefined
   for (let i = 0; i < list.length; i++) {
     const { source } = list[i]!
-    // What is in one source stands together.
+    // Entries of one source are next to each other.
     if (source !== last) sources.add(source)
     last = source
   }

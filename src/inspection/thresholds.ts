@@ -11,7 +11,7 @@ export interface Threshold {
 export interface Thresholds {
   readonly warn: Threshold
   readonly crit: Threshold
-  /** True when the operator set none: then a kubelet's certificate is left alone until its rotation is overdue. */
+  /** True when the operator set none: then a kubelet's certificate is no problem until its rotation is overdue. */
   readonly areDefault?: boolean
 }
 

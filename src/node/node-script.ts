@@ -3,7 +3,7 @@
 // rmdir, chmod, chown, sync, date, id and uname, each from coreutils or busybox, base64 and sha256sum (or openssl for either),
 // /proc, and where asked for df, systemctl and sudo.
 //
-// A request is one line, `ID LENGTH COMMAND`, and LENGTH octets of base64 behind it. They are kept in a shell variable and
+// A request is one line, `ID LENGTH COMMAND`, and LENGTH bytes of base64 behind it. They are kept in a shell variable and
 // leave it by the builtin echo: what is secret is in no argument, no environment and no file but its own. An answer is framed
 // by lines that carry the session's mark, so whatever a login profile prints is passed over. The line `bye`, or the end of the
 // input (Ctrl-C, a cut connection), ends every process that the session started.
@@ -25,7 +25,7 @@ nl='
 '
 `
 
-/** Digests, and how anything fails. A script that stands alone may define kc_fail anew behind it. */
+/** Digests, and how anything fails. A separate script can define kc_fail again behind it. */
 const tools = `
 if command -v base64 >/dev/null; then
   kc_encode() { base64; }
@@ -175,7 +175,7 @@ kc_run() {
 
 `
 
-/** Each replaces what it is told to expect, or does nothing; content comes from standard input's variable or from another file. */
+/** Each replaces only the expected content, or does nothing; content comes from standard input's variable or from another file. */
 const writing = `
 kc_state() {
   if [ -L "$1" ]; then S="link:$(readlink "$1")"
@@ -309,7 +309,7 @@ kc_rmdir() {
 
 `
 
-/** What is asked of processes. */
+/** Facts about processes. */
 const processes = `
 # NAME..., as /proc/PID/comm has them: the first 15 characters
 kc_processes() {

@@ -4,7 +4,7 @@ import type { Answer } from './protocol.ts'
 import { Session } from './session.ts'
 import type { Transport } from './transport.ts'
 
-// sshd allows ten sessions in a connection unless told otherwise; a node is asked a few things at a time.
+// sshd allows ten sessions in a connection by default; a node gets a few requests at a time.
 const mostSessions = 3
 
 /** The shells of one node: opened when needed, used again, one request each at a time. */
@@ -22,7 +22,7 @@ export class SessionPool {
     this.transport = transport
   }
 
-  /** Returns the answer to a command. `again`: where the connection is lost under it, it is asked once more. */
+  /** Returns the answer to a command. `again`: after a lost connection it is sent once more. */
   async request(
     command: string,
     content: string,

@@ -94,7 +94,7 @@ export class Session {
     return this.ended === undefined
   }
 
-  /** True when it ended though nobody asked for that: what was under way may be asked again elsewhere. */
+  /** True when it ended though no one asked for that: what was under way may be asked again elsewhere. */
   get wasLost(): boolean {
     return this.lost
   }
@@ -131,7 +131,7 @@ export class Session {
     clearTimeout(patience)
   }
 
-  /** Tells the shell to end; some transports do not pass on the end of the input, so it is said in words too. */
+  /** Tells the shell to end; some transports do not pass on the end of the input, so it is also sent as a command. */
   private abandon(): void {
     this.end(new KcertError('KCERT_NODE_UNREACHABLE', `the session to node "${this.node}" was closed`))
     if (this.child.stdin.writable) this.child.stdin.end('bye\n')

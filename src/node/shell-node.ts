@@ -235,7 +235,7 @@ class ShellNode implements NodeAccess {
     }
   }
 
-  /** Reads; where the connection is lost under it, it is asked once more over a new one. */
+  /** Reads; after a lost connection it is sent once more over a new one. */
   private ask([name = '', ...words]: readonly string[], call: NodeCall): Promise<Answer> {
     return this.pool.request(command(name, ...words), '', call, 'again')
   }

@@ -30,7 +30,7 @@ export interface SshConnections {
   close(): Promise<void>
 }
 
-// A socket's path ends at 104 octets on some systems, and ssh appends 17 while it makes one.
+// A socket's path ends at 104 bytes on some systems, and ssh appends 17 while it makes one.
 const longestSocketPath = 104 - 17
 
 // A master that was left behind by a killed kcert ends by itself after this time.
@@ -92,7 +92,7 @@ function sshTransport(target: SshTarget, socket: string, onClose: () => void): T
 }
 
 const options = [
-  // Nothing is asked on a terminal, and nothing of the user's session is lent to the node.
+  // ssh never prompts on a terminal, and the node gets nothing of the user's session (agent, X11).
   ...['-T', '-a', '-x', '-o', 'BatchMode=yes', '-o', 'ClearAllForwardings=yes', '-o', 'RemoteCommand=none'],
   ...['-o', 'RequestTTY=no', '-o', 'LogLevel=ERROR', '-o', 'ConnectTimeout=10'],
   // A node that fell off the network is noticed after 15 s.

@@ -21,7 +21,7 @@ export interface TransportEnd {
   readonly cause?: Error
 }
 
-/** Root by sudo, for those who log in as somebody else. It never asks: whoever needs a password is told so. */
+/** Root by sudo, for those who log in as somebody else. It never prompts: if a password is needed, the error says so. */
 export type Become = 'sudo'
 
 /** The argument vector of a shell that runs the script. */

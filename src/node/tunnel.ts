@@ -24,7 +24,7 @@ const endingMs = 2_000
 
 /**
  * Returns a connection from the node to an address as the node sees it. It is made as soon as something is written; that it
- * cannot be is an `error` event of the stream, with what the node said. Whoever opens it destroys it.
+ * cannot be is an `error` event of the stream, with what the node said. The one who opens it destroys it.
  */
 export function openTunnel(transport: Transport, host: string, port: number): Duplex {
   const [program = '', ...args] = transport.start(`set -- '${checked(host)}' '${port}'; ${script}`)
@@ -58,7 +58,7 @@ export function openTunnel(transport: Transport, host: string, port: number): Du
   return stream
 }
 
-/** A name or an address: it stands between quotes of a shell. */
+/** A name or an address: it is put between quotes of a shell. */
 function checked(host: string): string {
   if (/^[\w.:][\w.:-]*$/.test(host)) return host
   throw new TypeError(`${JSON.stringify(host)} is not a host name or address`)

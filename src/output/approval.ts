@@ -7,7 +7,7 @@ import { printable } from './terminal.ts'
 import type { View } from './view.ts'
 import { padded, wrapped } from './width.ts'
 
-// What `kcert csr approve` and `kcert csr deny` did or would do: a line for each request, the rules of those that need a look,
+// What `kcert csr approve` and `kcert csr deny` did or would do: a line for each request, the rules of those that need review,
 // and the count.
 
 const outcomes: Readonly<Record<Decided['outcome'], Said>> = {
@@ -52,7 +52,7 @@ export function renderActs({ requests }: DecisionReport, { paint }: View): strin
   ])
 }
 
-/** Returns what an operator is asked to agree to. */
+/** Returns what an operator confirms. */
 export function renderProposal(report: DecisionReport, view: View): string {
   const proposed = report.requests.filter(({ outcome }) => outcome.startsWith('would-'))
   const doubtful = proposed.filter(({ duties }) => duties.some(({ outcome }) => outcome !== 'met'))

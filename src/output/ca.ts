@@ -37,7 +37,7 @@ export function renderCa({ action, certificate, caPin, files }: CaReport): strin
   ])
 }
 
-// Enough to look through; whoever signs more reads the JSON.
+// Enough to look through; the JSON has all of them.
 const mostRows = 40
 
 /** Returns a table of what was signed. */

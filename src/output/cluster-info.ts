@@ -27,7 +27,7 @@ export function renderClusterInfo(report: ClusterInfoReport, view: View): string
   ])
 }
 
-/** Returns what was held against what, line by line, and the verdict. */
+/** Returns each comparison on its own line, and the verdict. */
 export function renderVerification(report: ClusterInfoVerification, view: View): string {
   const { verdict, checks, server = '(none)' } = report
   const question = 'Do joining nodes reach and trust this cluster with kube-public/cluster-info?'

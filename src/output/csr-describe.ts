@@ -9,7 +9,7 @@ import { printable } from './terminal.ts'
 import { secondOf, timeLeft } from './time.ts'
 import type { View } from './view.ts'
 
-/** What is shown of a request besides what every list has. */
+/** Fields of a request that no list has. */
 export interface DescribedRequest extends ClusterRequest {
   readonly annotations: Readonly<Record<string, string>>
   readonly decidedBy?: string | undefined

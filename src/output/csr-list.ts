@@ -100,7 +100,7 @@ export const ageColumn: Column<Pick<ClusterRequest, 'ageSeconds'>> = {
   cell: ({ ageSeconds }) => (ageSeconds === undefined ? '' : timeLeft(Math.max(0, ageSeconds))),
 }
 
-/** When kube-controller-manager removes the object; what is over happens at its next look, which is `interval` away at most. */
+/** When kube-controller-manager removes the object; it removes objects at its next check, at most `interval` later. */
 export function removalText(after: string | undefined, now: number, interval = '1h'): string {
   if (after === undefined) return ''
   const seconds = (Date.parse(after) - now) / 1000

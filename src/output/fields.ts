@@ -2,7 +2,7 @@ import { printable } from './terminal.ts'
 import type { View } from './view.ts'
 import { padded, wrapped } from './width.ts'
 
-/** A label and what stands beside it; what is undefined or empty is left out. */
+/** A label and its value. Fields that are undefined or empty are left out. */
 export type Field = readonly [
   label: string,
   value: string | undefined,

@@ -9,7 +9,7 @@ interface Issued {
     | undefined
 }
 
-/** For whom a certificate is, and until when. */
+/** The subject of a certificate, and its expiry. */
 export const issuedColumns: readonly Column<Issued>[] = [
   {
     title: 'SANS',

@@ -8,7 +8,7 @@ import type { View } from './view.ts'
 
 const barWidth = 32
 
-/** Returns the certificates with when each is renewed, on one line of time, and what stands against it. */
+/** Returns the certificates with when each is renewed, on one line of time, and what prevents it. */
 export function renderForecast(report: ForecastReport, view: View): string {
   const nowMs = Date.parse(report.generatedAt)
   const rows = report.nodes.flatMap(({ name, certificates }) =>
@@ -66,7 +66,7 @@ function bar({ notAfter, renewal, state }: ForecastCertificate, nowMs: number, e
   return `${before}${'#'.repeat(to - from)}${'-'.repeat(end - to)}|`
 }
 
-/** What is the same on many nodes is said once. */
+/** What is the same on many nodes is reported once. */
 function findingLines(findings: readonly ForecastFinding[], { status }: Paint): string[] {
   const groups = Map.groupBy(findings, ({ id, detail }) => `${id} ${detail}`)
   return [...groups.values()]

@@ -22,7 +22,7 @@ export function signatureText({ signatureValid, signatureUnchecked }: RequestRep
   return signatureValid ? 'valid' : 'WRONG'
 }
 
-/** Returns all alternative names in one list, each with its kind where that is not plain to see. */
+/** Returns all SANs in one list, each with its kind where that is not plain to see. */
 export function altNameList({ dns, ip, email, uri }: AltNames): string[] {
   return [...dns, ...ip, ...email.map((name) => `email:${name}`), ...uri]
 }

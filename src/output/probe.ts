@@ -155,7 +155,7 @@ function problemSections({ name, problems, verdicts }: EndpointReport, view: Vie
   })
 }
 
-/** What many endpoints have to say is said once. */
+/** What many endpoints have to say is reported once. */
 function noteLines(endpoints: readonly EndpointReport[], notes: readonly string[]): string[] {
   const said = Map.groupBy(
     endpoints.flatMap(({ notes: own }) => own),

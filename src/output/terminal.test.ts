@@ -5,7 +5,7 @@ import { harmlessJson } from '../errors/hidden-text.ts'
 import { harmlessYamlString, printable } from './terminal.ts'
 import '../../test/seeded.ts'
 
-// Named one by one, not by the properties that the code goes by.
+// Named one by one, not by the properties that the code uses.
 const hidden: Record<string, string> = {
   'a terminal escape': '\u001b[31m',
   'a bell': '\u0007',

@@ -1,6 +1,6 @@
 import { hiddenCharacters } from '../errors/hidden-text.ts'
 
-// Names in certificates are written by whoever asked for the certificate. What reaches a terminal goes through here.
+// Names in certificates come from whichever client requested the certificate. What reaches a terminal goes through here.
 
 const harmless = /^[\x20-\x7e]*$/
 
@@ -12,7 +12,7 @@ export function isPlain(text: string): boolean {
 /** Returns the text with every character that could move, hide or recolour what a terminal shows as a visible escape: \u202e, \u{e0041}. */
 export function printable(text: string): string {
   if (harmless.test(text)) return text
-  // A mark without a letter before it would change what stands to its left, and a tall stack of them the lines around.
+  // A mark without a letter before it would change the character to its left, and a tall stack of them the lines around.
   const strayMarks = /^\p{M}+|(?<=\p{M}{4})\p{M}+/gu
   return text
     .replace(strayMarks, (marks) => Array.from(marks, escaped).join(''))

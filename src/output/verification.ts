@@ -62,7 +62,7 @@ function chainLines(
 
 function roleOf(one: VerifiedCertificate, chain: readonly VerifiedCertificate[], trusted: boolean): string {
   if (one === chain[0]) return 'leaf'
-  // Without a verdict in its favour nobody knows whether the last one is a root.
+  // Without a verdict in its favour no one knows whether the last one is a root.
   return trusted && one === chain.at(-1) ? 'root' : 'issuer'
 }
 
@@ -112,7 +112,7 @@ type Difference = VerificationReport['differences'][number]
 
 const titles = { openssl: 'openssl verify', node: 'Node.js 24', python: 'Python 3.13' } as const
 
-/** Verifiers that give the same answer for the same reason are named together. */
+/** Verifiers with the same result for the same reason are named together. */
 function groupedDifferences({ differences }: VerificationReport): Difference[][] {
   return [...Map.groupBy(differences, ({ accepts, reason }) => `${accepts} ${reason}`).values()]
 }

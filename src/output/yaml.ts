@@ -27,7 +27,7 @@ function blockOf(data: Data, indent: string): string {
   return text
 }
 
-// The first member of a list's item stands on the line of its dash.
+// The first member of a list's item is on the line of its dash.
 function afterDash(data: Data, indent: string): string {
   return isBlock(data) ? blockOf(data, indent).slice(indent.length) : `${inline(data)}\n`
 }

@@ -105,7 +105,7 @@ function caSectionOf(ca: Members): CfsslCaSection {
   const backdate = ca.text('backdate')
   const length = ca.number('pathlen') ?? 0
   if (length < 0 || length > 255) throw refuse(`ca: pathlen ${length}`, 'it is 0 to 255')
-  // Zero stands for "no limit" unless pathlenzero says that it is meant.
+  // Zero means "no limit" unless pathlenzero is set.
   const isLimited = length > 0 || ca.isTrue('pathlenzero')
   return {
     ...(expiry ? { expiryMs: durationOf('expiry', expiry) } : {}),
@@ -188,7 +188,7 @@ class Members {
       : this.refuseKind(name, 'text in quotes')
   }
 
-  /** The value; undefined for null, which stands for nothing. */
+  /** The value; undefined for null, which means absent. */
   private given(name: string): Node | undefined {
     const node = this.values.get(name.toLowerCase())
     return node?.kind === 'scalar' && node.type === 'null' ? undefined : node

@@ -1,10 +1,10 @@
 // Flags on a command line as Kubernetes' components read them (pflag; etcd takes one dash for two).
 
-/** One flag as it stands among the words of a command line. */
+/** One flag in a command line. */
 export interface FlagWord {
   /** Without dashes, and with "-" for "_", as the components take them for the same. */
   readonly name: string
-  /** "true" for one that stands alone. */
+  /** "true" for a flag without a value. */
   readonly value: string
   /** Index of its word. */
   readonly at: number
@@ -56,7 +56,7 @@ export function programOf(argv: readonly string[]): string {
   return path.slice(path.lastIndexOf('/') + 1)
 }
 
-/** What is to be done to the words of a command line; `at` counts as in `flagWords`. */
+/** The edits of the words of a command line; `at` counts as in `flagWords`. */
 export type WordEdit =
   | { readonly do: 'replace'; readonly at: number; readonly word: string }
   | { readonly do: 'remove'; readonly at: number }

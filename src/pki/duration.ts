@@ -22,7 +22,7 @@ const part = /(\d+\.?\d*|\.\d+)(ns|us|µs|μs|ms|s|m|h|d)/g
 
 /**
  * Returns the milliseconds of "876000h", "1h30m", "90d" or "-5m"; parts of a millisecond are kept. Throws KCERT_USAGE, which names
- * `by`: the flag or member that it stands in.
+ * `by`: the flag or member that contains it.
  */
 export function parseDuration(text: string, by?: string): number {
   // Longer ones are no durations, and cost time to match.

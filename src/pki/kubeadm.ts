@@ -1,5 +1,5 @@
 // kubeadm's certificates and files as data (Kubernetes 1.36: cmd/kubeadm/app/phases/certs/certlist.go, phases/kubeconfig,
-// constants). Whoever needs to know what a control plane has reads these tables; nothing else in kcert spells these names.
+// constants). The one who needs to know what a control plane has reads these tables; nothing else in kcert spells these names.
 
 export type Usage = 'serverAuth' | 'clientAuth'
 
@@ -32,7 +32,7 @@ export interface KubeadmLeaf {
   readonly organization: readonly string[]
   readonly olderOrganizations?: readonly OlderOrganization[]
   readonly usages: readonly Usage[]
-  /** The static pod that must start anew to take a new one, where it does not read the file again by itself. */
+  /** The static pod that must start again to take a new one, where it does not read the file again by itself. */
   readonly usedBy: string
 }
 
@@ -47,7 +47,7 @@ export interface KubeadmKubeconfig {
   readonly organization: readonly string[]
   readonly olderOrganizations?: readonly OlderOrganization[]
   readonly usages: readonly Usage[]
-  /** What must start anew after a change; undefined where people use it. */
+  /** What must start again after a change; undefined where people use it. */
   readonly usedBy: string | undefined
   /** Only the first control-plane node has super-admin.conf, and none before 1.29. */
   readonly isOptional: boolean

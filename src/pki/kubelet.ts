@@ -7,7 +7,7 @@ export interface KubeletFile {
   /**
    * `current` is the symbolic link that the kubelet reads; `pair` a dated file that it may lead to, never deleted by the
    * kubelet; `updated` the link of a change that was interrupted; `self-signed` what the kubelet makes at its first start
-   * when no serving certificate is asked from the cluster.
+   * when the kubelet requests no serving certificate from the cluster.
    */
   readonly part: 'current' | 'pair' | 'updated' | 'self-signed' | 'self-signed-key' | 'bootstrap-key'
 }
@@ -57,7 +57,7 @@ export function hasServingName(commonName: string | undefined, node: string | un
 }
 
 /**
- * What KEP-4872 makes of another common name. Kubernetes 1.37.2 and apiserver 0.38.0-alpha.2 have neither the flag nor its gate
+ * What KEP-4872 makes of another common name. Kubernetes 1.37.2 and apiserver 0.38.0-alpha.2 have neither the flag nor its feature gate
  * (KubeletCertCNValidation).
  */
 export const servingNameText =
@@ -89,7 +89,7 @@ export function strangerOf(
   return { shown: text || 'an empty name', isOfAnotherNode: isOfNodes }
 }
 
-/** Returns the beginning of what is said of it: "what answers at 192.0.2.7:10250 shows CN=printer, which is …". */
+/** Returns the beginning of a message about it: "what answers at 192.0.2.7:10250 shows CN=printer, which is …". */
 export function strangerText({ shown, isOfAnotherNode }: Stranger, place: string): string {
   const whose = isOfAnotherNode
     ? "of another node's kubelet"
@@ -98,7 +98,7 @@ export function strangerText({ shown, isOfAnotherNode }: Stranger, place: string
 }
 
 /**
- * Returns when a kubelet asks for the successor of a certificate: at a random point of 70–90 % of its life, chosen anew
+ * Returns when a kubelet asks for the successor of a certificate: at a random point of 70–90 % of its life, chosen again
  * at each start of the kubelet, so that nodes made together do not renew together.
  */
 export function kubeletRotationWindow(notBefore: Date, notAfter: Date): { earliest: Date; latest: Date } {

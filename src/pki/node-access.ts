@@ -36,7 +36,7 @@ export interface AbsentFile extends FileName {
   readonly found: 'absent'
 }
 
-/** What is there and could not be looked at: no permission, or larger than asked for. */
+/** Files that exist and could not be read: no permission, or larger than the limit. */
 export interface UnreadableFile extends FileName {
   readonly found: 'unreadable'
   /** A fragment. */
@@ -135,7 +135,7 @@ export interface ProcessFacts {
   readonly startTicks: number
   /** By the node's clock; to 10 ms where its date knows fractions, else to the second. */
   readonly startedAt: Date
-  /** As it stands in /proc: program and arguments. */
+  /** As in /proc: program and arguments. */
   readonly argv: readonly string[]
 }
 
@@ -201,7 +201,7 @@ export interface NodeAccess {
   /** The paths that shell patterns (`*`, `?`, `[…]`) match, sorted within each. Names with a line end in them are left out. */
   matchPaths(patterns: readonly string[], call?: NodeCall): Promise<string[]>
   /**
-   * Replaces a file atomically and durably when what is there is what is expected, or is the new content already. Through a
+   * Replaces a file atomically and durably when the current content is the expected one, or the new one already. Through a
    * symbolic link the file that it leads to is replaced. Between the last look and the rename there is about a millisecond
    * in which somebody else's change is lost; a new file (`absent`) has no such gap.
    */

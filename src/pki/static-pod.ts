@@ -42,7 +42,7 @@ export async function readStaticPod(text: string): Promise<StaticPod> {
 }
 
 /**
- * Returns the manifest with a component's flags and the pod's annotations changed in place; every other octet stays.
+ * Returns the manifest with a component's flags and the pod's annotations changed in place; every other byte stays.
  * What holds already changes nothing. Throws KCERT_EDIT_REFUSED when no container runs that program itself (a shell around it
  * has no flags to edit), KCERT_MANIFEST_MALFORMED when it is no pod.
  */

@@ -11,7 +11,7 @@ export interface UnitFile {
 
 /** A program that a unit starts. */
 export interface UnitCommand {
-  /** The file in which its ExecStart= stands. */
+  /** The file that contains its ExecStart=. */
   readonly path: string
   /** Program and arguments, with what the environment puts in. */
   readonly argv: readonly string[]
@@ -59,7 +59,7 @@ export function unitCommands(
 
 /**
  * Returns the text of a unit file with a program's flags changed where they stand on its ExecStart= line, in the layout of the
- * lines around them; every other octet stays. Throws KCERT_EDIT_REFUSED when this file starts no such program.
+ * lines around them; every other byte stays. Throws KCERT_EDIT_REFUSED when this file starts no such program.
  */
 export function editUnit(text: string, program: string, flags: FlagChanges): string {
   const directive = effective([{ path: '', text }], 'ExecStart')
@@ -211,7 +211,7 @@ function editWords(text: string, placed: readonly PlacedWord[], flags: FlagChang
     }, text)
 }
 
-/** A word goes with the space before it, line end and all; where a comment stands there, with its own line instead. */
+/** A word goes with the space before it, line end and all; where a comment follows, with its own line instead. */
 function removal(
   text: string,
   before: number,
@@ -225,7 +225,7 @@ function removal(
     : [before, end, '']
 }
 
-/** What separates the last word from the one before it, so that one more stands as they do. */
+/** What separates the last word from the one before it, so that another word is separated the same way. */
 function gapBefore(text: string, words: readonly PlacedWord[]): string {
   const [before, last] = words.slice(-2)
   if (before === undefined || last === undefined) return ' '

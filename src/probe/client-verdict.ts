@@ -72,7 +72,7 @@ function verdictOfAnswer(
   const user = userIn(body)
   if (user === anonymous) return { verdict: 'ignored', detail: `it treats the client as ${anonymous}` }
   if (user !== undefined) return { verdict: 'accepted', detail: `as ${user}` }
-  // etcd takes nobody without a certificate, and a kubelet answers 200 to nobody who is not authorized.
+  // etcd takes no one without a certificate, and a kubelet answers 200 to no one who is not authorized.
   const isTaken = kind === 'etcd' || kind === 'etcd-peer' || (kind === 'kubelet' && status === 200)
   return { verdict: isTaken ? 'accepted' : 'let-in', detail: `HTTP ${status}` }
 }

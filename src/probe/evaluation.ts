@@ -202,7 +202,7 @@ function timeProblems({ notBefore, notAfter }: Certificate, address: string, at:
 function trustProblems(verdicts: readonly AnchorVerdict[], isInTime: boolean): ProbeProblem[] {
   return verdicts.flatMap(({ by, source, trusted, code, reason }): ProbeProblem[] => {
     const isOfLeaf = !isInTime && (code === 'CERT_EXPIRED' || code === 'CERT_NOT_YET_VALID')
-    // What ends with the leaf's time is said once, as CERT_EXPIRED.
+    // What ends with the leaf's time is reported once, as CERT_EXPIRED.
     if (trusted !== false || isOfLeaf) return []
     const next = inspection(by, source)
     return [{ code: 'NOT_TRUSTED', message: `by ${by} (${source}): ${reason ?? code}`, next }]
@@ -242,7 +242,7 @@ function strangerNotes(target: Target, served: Certificate): string[] {
   ]
 }
 
-/** Of the kubelet alone: that another node's answers is said already. */
+/** Of the kubelet alone: another node's kubelet at that address is reported elsewhere. */
 function servingNameNotes(target: Target, served: Certificate): string[] {
   const { kind, node } = target
   if (kind !== 'kubelet' || strangerAt(target, served)?.isOfAnotherNode) return []

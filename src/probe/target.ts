@@ -1,7 +1,7 @@
 import type { CertificateInput } from '../verification/input.ts'
 import type { Certificate } from '../x509/certificate.ts'
 
-// What is probed, and what was seen there: the adapter (src/probe-io) fills these in, judging.ts reads them.
+// What is probed, and what was seen there: the adapter (src/probe-io) fills these in, evaluating.ts reads them.
 
 export const endpointKinds = [
   'server',
@@ -18,7 +18,7 @@ export const endpointKinds = [
 
 export type EndpointKind = (typeof endpointKinds)[number]
 
-/** A set of CAs that servers are held against. */
+/** A set of CAs that servers are verified against. */
 export interface Anchor {
   /** "cluster CA", "--kubelet-certificate-authority", "caBundle" */
   readonly by: string
@@ -33,7 +33,7 @@ export interface Anchor {
 export interface GivenCertificate {
   readonly source: string
   readonly certificate?: Certificate
-  /** Others that it was given in the same second: which of them is the last nobody can tell, and each is right. */
+  /** Others that it was given in the same second: which of them is the last no one can tell, and each is right. */
   readonly besides?: readonly Certificate[]
   /** Why it could not be read. */
   readonly fault?: string

@@ -1,6 +1,6 @@
 /** What a restart of etcd's members needs of the nodes. */
 export interface EtcdMembers {
-  /** False too where nobody can ask it. */
+  /** False too where no one can ask it. */
   isHealthy(node: string): Promise<boolean>
   /** Comes back when a new process runs, which need not be well yet. */
   restart(node: string): Promise<void>
@@ -9,8 +9,8 @@ export interface EtcdMembers {
 }
 
 /**
- * Starts members of etcd anew, one after the other, so that a cluster which has its quorum keeps it: who is not well first, and each is
- * waited for while enough others are well for it to become so. Where most are not, nobody can become well before most have started,
+ * Starts members of etcd again, one after the other, so that a cluster which has its quorum keeps it: who is not well first, and each is
+ * waited for while enough others are well for it to become so. Where most are not, no one can become well before most have started,
  * so all are waited for in the end. `all` are the members of the cluster, those that are not to be restarted with them; `unseen`
  * is how many more there may be.
  */

@@ -15,7 +15,7 @@ import { linkedFrom } from '../site/certificate-files.ts'
 import { textOf } from '../site/node-files.ts'
 import type { Clock } from '../system/clock.ts'
 
-/** Where a kubelet's files are, as whoever asks knows it; the rest is found, or kubeadm's. */
+/** Where a kubelet's files are, as given by the caller; the rest is found, or kubeadm's. */
 export interface KubeletPlaces {
   readonly kubeconfig?: string
   readonly folder?: string
@@ -141,10 +141,10 @@ export interface Treatment {
   readonly backup?: string
 }
 
-/** One mended thing may show the next: but a node has only so many files. */
+/** One repaired thing may show the next: but a node has only so many files. */
 const mostRounds = 30
 
-/** Mends what can be mended with what lies on the node, one finding after the other, each file after a copy of it. */
+/** Repairs what can be repaired with what lies on the node, one finding after the other, each file after a copy of it. */
 export async function treatKubelet(
   node: NodeAccess,
   places: KubeletPlaces,

@@ -17,7 +17,7 @@ import { staticPodDefinitions } from '../site/definitions.ts'
 import { absolute, textOf } from '../site/node-files.ts'
 import { readCertificates } from '../x509/certificate.ts'
 
-// What a node's own files say of its kubelet's certificates and of their signer: no API server is asked.
+// What a node's own files say of its kubelet's certificates and of their signer: without any API server.
 
 export interface NodeForecastFacts {
   readonly kubelet: KubeletFacts

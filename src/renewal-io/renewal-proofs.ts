@@ -29,7 +29,7 @@ export interface Proof {
   readonly detail: string
 }
 
-/** Returns what each of the leaves was seen to do. A server or API server that nobody can ask is not ok. */
+/** Returns what each of the leaves was seen to do. A server or API server that no one can ask is not ok. */
 export async function proveLeaves(
   site: Site,
   survey: SiteSurvey,
@@ -94,7 +94,7 @@ async function serverOf(
   return { host: reachable(withoutBrackets(url.hostname)), port: Number(url.port) }
 }
 
-/** A kubeconfig's certificate, sent to an API server: 401 is what it says to those whom it does not know. */
+/** A kubeconfig's certificate, sent to an API server: it responds 401 to clients that it cannot authenticate. */
 async function provedClient(
   site: Site,
   survey: SiteSurvey,

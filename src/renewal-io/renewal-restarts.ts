@@ -28,7 +28,7 @@ const kubeletPatienceMs = 60_000
 const noPhase = 0
 
 /**
- * Starts anew what must be: the kubelets of control planes, then etcd (its quorum is kept where there is one), API servers, controller-managers and schedulers, each on one
+ * Starts again what must be: the kubelets of control planes, then etcd (its quorum is kept where there is one), API servers, controller-managers and schedulers, each on one
  * node after the other, at last the kubelets of workers. Comes back when all are well; throws KCERT_ROTATION_GATE when one is not.
  */
 export async function restartAll(
@@ -63,7 +63,7 @@ async function restartKubelets(site: Site, nodes: readonly SeenNode[], tell: Tel
 
 type RestartPod = (seen: SeenNode, program: LeafUser) => Promise<void>
 
-/** Returns what starts a static pod anew. An etcd runs then, any other is well. */
+/** Returns what starts a static pod again. An etcd runs then, any other is well. */
 function podsOf(
   site: Site,
   restarting: Restarting,
@@ -149,7 +149,7 @@ async function awaitHealthyEtcd(site: Site, name: string): Promise<void> {
   await until(site, `etcd on ${name} is healthy`, name, 'etcd', async () => {
     const running = await processOn(nodeNamed(site, name), 'etcd')
     if (running === undefined) return false
-    // Where it serves no metrics without a client certificate nobody can ask; then what it serves is looked at in the end.
+    // Where it serves no metrics without a client certificate no one can ask; then what it serves is looked at in the end.
     const metrics = running.argv.some((word) => word.startsWith('--listen-metrics-urls'))
     return !metrics || (await healthStatus(site, name, running)) === 200
   })

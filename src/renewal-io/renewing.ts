@@ -28,7 +28,7 @@ import type { Certificate } from '../x509/certificate.ts'
 
 const nodesAtOnce = 24
 
-/** In this order processes start anew: each needs the one before it. */
+/** In this order processes start again: each needs the one before it. */
 export const restartOrder: readonly LeafUser[] = [
   'kubelet',
   'etcd',
@@ -182,7 +182,7 @@ function intentIn(file: Awaited<ReturnType<NodeAccess['readFiles']>>[number] | u
   return restartOrder.filter((user) => Array.isArray(restarts) && restarts.includes(user))
 }
 
-/** A process that must start anew. */
+/** A process that must start again. */
 export interface NeededRestart {
   readonly node: string
   readonly program: LeafUser
@@ -212,7 +212,7 @@ export function neededRestarts(
         needed.set(program, 'older-than-its-files')
       else if (intended.includes(program) && running === undefined) needed.set(program, 'not-running')
     }
-    // Whoever starts the others must run.
+    // The one who starts the others must run.
     const kubelet = processes.some(({ program }) => program === 'kubelet')
     if (needed.size > 0 && !kubelet && !needed.has('kubelet')) needed.set('kubelet', 'not-running')
     return restartOrder.flatMap((program) => {
@@ -246,7 +246,7 @@ export interface WrittenLeaf {
   readonly hasNewKey: boolean
 }
 
-/** Writes new certificates for those that have a signer, node by node, each file after a copy of it. Starts nothing anew. */
+/** Writes new certificates for those that have a signer, node by node, each file after a copy of it. Starts nothing again. */
 export async function writeRenewals(
   site: RenewalSite,
   survey: SiteSurvey,
@@ -286,7 +286,7 @@ export async function writeRenewals(
   return { written, backups }
 }
 
-/** Everything of a node has started anew. */
+/** Everything of a node has started again. */
 export async function clearIntent(site: RenewalSite, { name }: SeenNode): Promise<void> {
   await nodeNamed(site, name).removeFile(intentPath, { holds: 'anything' })
 }

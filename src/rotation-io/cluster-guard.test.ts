@@ -377,7 +377,7 @@ test('does not read the mirror of a finished rotation where the operator names a
   expect(await named.read()).toBeUndefined()
 })
 
-/** Options whose clock goes on only while something sleeps, or when it is told to; nothing sleeps for 5 minutes. */
+/** Options whose clock goes on only while something sleeps, or on command; nothing sleeps for 5 minutes. */
 function aging(objects: ObjectsApi, meanwhile: () => void = () => {}) {
   let time = now.getTime()
   let slept = 0

@@ -370,7 +370,7 @@ function kubeconfig({
 const conf = '/etc/kubernetes/admin.conf'
 const caData = bundle.certificates
 
-/** What stands in a written kubeconfig. */
+/** The content of a written kubeconfig. */
 function partsOf(text: string) {
   const { clusters, users } = JSON.parse(text) as {
     clusters: { cluster: Record<string, string> }[]

@@ -8,7 +8,7 @@ import type { FileReading } from '../site/file-reading.ts'
 import { holdsEncryptedKey, readPrivateKeyFile } from '../x509/keys.ts'
 import { writePem } from '../x509/pem.ts'
 
-// Keys in kcert's own folders on the nodes, and encrypted ones beside CAs, of which only the place is told. A file is overwritten
+// Keys in kcert's own folders on the nodes, and encrypted ones beside CAs, of which only the path is reported. A file is overwritten
 // where it lies before its name goes: a rename alone would leave its bytes on the disk. What disks and file systems keep beside it
 // (journals, snapshots, spare cells) is out of reach from here.
 

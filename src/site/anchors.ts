@@ -3,7 +3,7 @@ import type { Anchor, GivenCertificate } from '../probe/target.ts'
 import { readCertificateInput } from '../verification/input.ts'
 import { readCertificates } from '../x509/certificate.ts'
 
-/** Returns the CAs of a file or object that servers are held against; what cannot be read says why. */
+/** Returns the CAs of a file or object that servers are verified against; what cannot be read says why. */
 export async function anchorOf(by: string, source: string, bytes: Uint8Array): Promise<Anchor> {
   try {
     const readReferencedFile = (name: string) => ({

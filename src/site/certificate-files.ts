@@ -45,7 +45,7 @@ export function folderOf(path: string): string {
   return path.slice(0, path.lastIndexOf('/'))
 }
 
-/** Of a kubelet's store what its links lead to counts; older files beside it are nobody's any more. */
+/** Of a kubelet's store what its links lead to counts; older files beside it are no one's any more. */
 function isDated(path: string): boolean {
   return /\/kubelet-(?:client|server)-\d[^/]*\.pem$/.test(path)
 }

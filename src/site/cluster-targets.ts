@@ -16,7 +16,7 @@ import type { ClientPair, ProbeTarget } from './dialling.ts'
 // Targets as the objects of a cluster tell of them: Nodes, the EndpointSlice of the API servers, and the mirror pods of static
 // pods, in which the flags of a kubeadm cluster stand.
 
-/** What servers are held against, and what they are shown, where the operator says so. */
+/** The CAs that verify servers, and the client certificate sent to them, where the operator gave them. */
 export interface GivenTrust {
   readonly clusterCa?: Anchor
   readonly kubeletCa?: Anchor

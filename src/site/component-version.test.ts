@@ -41,7 +41,7 @@ const api: Pick<Definition, 'name' | 'runsAs' | 'argv' | 'image'> = {
 }
 const scheduler = { ...api, name: 'kube-scheduler', image: 'registry.k8s.io/kube-scheduler:v1.36.3' } as const
 
-/** A node on which nothing is asked of its files or programs. */
+/** A node whose files and programs are never read. */
 const silent = { name: 'cp1' } as NodeAccess
 
 test('an API server runs what it answers, whatever its manifest says by now', async () => {

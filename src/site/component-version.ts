@@ -42,7 +42,7 @@ async function servedVersion(site: Site, node: string, { argv }: ProcessFacts): 
 }
 
 /**
- * Asked of the program that systemd starts, and only where nobody but root can have put it there: kcert runs it as root. Never of
+ * Asked of the program that systemd starts, and only where no one but root can have put it there: kcert runs it as root. Never of
  * /proc/PID/exe, since any user can start a process that has a component's name.
  */
 async function programVersion(node: NodeAccess, program = ''): Promise<string | undefined> {
@@ -59,7 +59,7 @@ async function programVersion(node: NodeAccess, program = ''): Promise<string | 
   }
 }
 
-/** True for what nobody but root, and who is in root's group, can replace. */
+/** True for what no one but root, and who is in root's group, can replace. */
 function isRoots(facts: FileFacts): boolean {
   if (!('uid' in facts) || facts.uid !== 0) return false
   return (facts.mode & 0o002) === 0 && ((facts.mode & 0o020) === 0 || facts.gid === 0)

@@ -23,7 +23,7 @@ export async function processHandshake(
   return handshake(site, `${node}/${running.program}`, node, host, port)
 }
 
-/** Returns what those show whom API servers verify by a caBundle; each distinct chain of a service's endpoints. */
+/** Returns the chains of the servers that API servers verify by a caBundle; each distinct chain of a service's endpoints. */
 export async function serviceHandshakes(
   site: Site,
   bundles: readonly CaBundleSnapshot[],
@@ -51,7 +51,7 @@ export interface ServerAddress {
 }
 
 /**
- * Returns where a presenter behind a caBundle listens. API servers dial the service; its endpoints are dialled here, since each
+ * Returns where the server behind a caBundle listens. API servers dial the service; its endpoints are dialled here, since each
  * has a certificate of its own in memory.
  */
 export async function addressesOf(objects: ObjectsApi, server: string): Promise<ServerAddress[]> {
@@ -96,7 +96,7 @@ async function handshake(
     const chain = site.certificates.addAll(ders.map((der) => Certificate.parse(der)))
     return { presenter, chain, atMs: site.clock().getTime() }
   } catch {
-    // Nobody answers, or no TLS: then nothing is presented.
+    // No one answers, or no TLS: then nothing is presented.
     return undefined
   }
 }

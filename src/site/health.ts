@@ -17,7 +17,7 @@ export async function isHealthy(
 }
 
 /**
- * Returns the status that a process answers on its own node; 0 where nobody does. Who answers is not proven: what counts is that
+ * Returns the status that a process answers on its own node; 0 where no one does. Who answers is not proven: what counts is that
  * somebody does on the node's own loopback.
  */
 export async function healthStatus(

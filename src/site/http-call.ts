@@ -18,7 +18,7 @@ interface HttpCall {
 interface HttpsCall extends HttpCall {
   /** PEM, sent whether the server asks for this CA's or for others. */
   readonly client?: { readonly certificate: string; readonly key: string }
-  /** Whom the server must prove to be; without `name` any certificate of the CAs will do, without `trust` any at all. */
+  /** The identity that the server must prove; without `name` any certificate of the CAs will do, without `trust` any at all. */
   readonly trust?: { readonly ca: string; readonly name?: string }
 }
 

@@ -36,7 +36,7 @@ export function layoutOf({ metadata, status }: NodeObject, said: string | undefi
   return isManaged ? 'managed' : (said ?? 'kubeadm')
 }
 
-/** Returns the address by which a node is reached where none is said. */
+/** Returns the address of a node that has none configured. */
 export function internalAddress({ status }: NodeObject): string | undefined {
   return nodeAddresses(status?.addresses, ['InternalIP'])[0]
 }

@@ -27,7 +27,7 @@ export async function staticPodsIn(node: NodeAccess, folder: string): Promise<Fo
   return found
 }
 
-/** Starts a static pod anew: its kubelet does when the manifest changes, so an annotation counts up. `keep` gets the path first. */
+/** Starts a static pod again: its kubelet does when the manifest changes, so an annotation counts up. `keep` gets the path first. */
 export async function restartStaticPod(
   node: NodeAccess,
   { file, pod, program }: FoundPod,
@@ -40,7 +40,7 @@ export async function restartStaticPod(
   await node.writeFile(file.path, edited, { replaces: { sha256: file.sha256 } })
 }
 
-/** Starts a kubelet anew by its unit, or by the operator's own command. */
+/** Starts a kubelet again by its unit, or by the operator's own command. */
 export async function restartKubelet(site: Site, name: string): Promise<void> {
   const node = nodeNamed(site, name)
   const command = restartCommand(site.inventory, name, 'kubelet')

@@ -20,7 +20,7 @@ import { configurationOf, listeningOf } from './listening.ts'
 import { nodeNamed, type Site } from './site.ts'
 
 // Targets as the processes of the nodes tell of them: where they listen, which file they were given their certificate in, by whose
-// CAs others verify them, and which client certificate they are shown by API servers. No API server is asked.
+// CAs others verify them, and which client certificate API servers send to them. This needs no API server.
 
 const programs = [
   'kube-apiserver',
@@ -230,7 +230,7 @@ async function etcd(site: Site, { node, flags }: Running, trust: Trust): Promise
   )
 }
 
-/** Controller manager and scheduler: unless a file is given, a certificate that each start makes anew and nobody verifies. */
+/** Controller manager and scheduler: unless a file is given, a certificate that each start makes again and no one verifies. */
 async function controller(site: Site, running: Running, trust: Trust): Promise<ProbeTarget> {
   const { node, program, flags, argv } = running
   const file = flags['tls-cert-file']

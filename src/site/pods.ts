@@ -43,7 +43,7 @@ interface Volume {
 
 interface KnownFile {
   readonly modifiedMs: number
-  /** When it came to hold this trust: earlier, where the same was written anew. */
+  /** When it came to hold this trust: earlier, where the same was written again. */
   readonly changedMs: number
   readonly isOriginal: boolean
   readonly trust: Trust
@@ -117,7 +117,7 @@ export class PodWatch {
       const isOriginal = file.linkedAt !== undefined && file.linkedAt.getTime() >= modifiedMs
       const key = `${node.name}:${file.path.slice(root.length)}`
       const before = this.known.get(key)
-      // A kubelet that was restarted writes every volume anew.
+      // A kubelet that was restarted writes every volume again.
       this.known.set(
         key,
         before !== undefined && isSameSet(before.trust, trust)
@@ -216,7 +216,7 @@ export class PodWatch {
 
 /**
  * When the volume came to hold this, as far as it matters to a process that was started then. The API server tells starts in whole
- * seconds; and the kubelet writes the volume anew when it renews the token beside the CA, which is no change of the CA.
+ * seconds; and the kubelet writes the volume again when it renews the token beside the CA, which is no change of the CA.
  */
 function changedAtMs(volume: Volume, startedAtMs: number, isSettled: boolean): number {
   const isNoNews = volume.isOriginal || isSettled

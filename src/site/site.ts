@@ -17,7 +17,7 @@ import { Certificates } from './certificates.ts'
 import { FileReading } from './file-reading.ts'
 import { listeningOf } from './listening.ts'
 
-/** One cluster as this run reaches it: what observer and executor share. Whoever opens it closes it. */
+/** One cluster as this run reaches it: what observer and executor share. The one who opens it closes it. */
 export interface Site {
   readonly inventory: Inventory
   readonly objects: ObjectsApi
@@ -26,7 +26,7 @@ export interface Site {
   readonly reading: FileReading
   /** Returns the node, connected at its first use; undefined when nothing says how it is reached. `address` fills {address} in. */
   node(name: string, address?: string): NodeAccess | undefined
-  /** Returns a TCP connection that begins on the node; errors are events of the stream. Whoever asks destroys it. */
+  /** Returns a TCP connection that begins on the node; errors are events of the stream. The one who asks destroys it. */
   dial(node: string, host: string, port: number): Duplex
   /** Lists objects at the API server of one node alone. Throws as ObjectsApi does, and KCERT_UNREACHABLE where none runs. */
   listAt(node: string, resource: Resource): AsyncIterable<ApiObject>
@@ -52,7 +52,7 @@ export interface SiteOptions {
   readonly through?: Cluster['through']
 }
 
-/** Returns the site. Nothing is connected before it is asked for. */
+/** Returns the site. It connects on first use. */
 export function openSite({ inventory, objects, clock, through }: SiteOptions): Site {
   const connections = sshConnections()
   const open = new Map<string, { readonly access: NodeAccess; readonly transport: Transport }>()
@@ -75,7 +75,7 @@ export function openSite({ inventory, objects, clock, through }: SiteOptions): S
   const clockAheadMs = (name: string): Promise<number> => {
     const asked = ahead.get(name) ?? aheadOf(reach(name)?.access)
     ahead.set(name, asked)
-    // A node that did not answer is asked again.
+    // A node that did not respond is tried again.
     asked.catch(() => ahead.delete(name))
     return asked
   }

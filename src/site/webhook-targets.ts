@@ -42,7 +42,7 @@ export async function webhookTargets(objects: ObjectsApi, origin?: Origin): Prom
       const addresses = await addressesOf(objects, server)
       if (addresses.length === 0) return [nowhere(common, server)]
       return addresses.map(({ host, port, name }): ProbeTarget => {
-        // A URL is dialled as it stands; pods are reached from nodes.
+        // A URL is dialled unchanged; pods are reached from nodes.
         const isPod = isIP(host) !== 0 && host !== name
         return {
           ...common,

@@ -6,7 +6,7 @@ import type { CaBundleSnapshot, Sections, WorkloadSnapshot } from '../rotation/s
 import { contentVersion } from './object-content.ts'
 import type { Site } from './site.ts'
 
-/** Returns the fields by which API servers verify those whom they call. What has no field for a CA is left out. */
+/** Returns the fields by which API servers verify the servers that they call. What has no field for a CA is left out. */
 export async function caBundles({
   objects,
   reading,
@@ -97,14 +97,14 @@ function serverOf(config: ClientConfig | undefined): string | undefined {
   return `service/${service.namespace}/${service.name}${port}`
 }
 
-/** A presenter behind a caBundle, as `serverOf` names it. */
+/** A server behind a caBundle, as `serverOf` names it. */
 export interface ServiceName {
   readonly namespace: string
   readonly name: string
   readonly port: number
 }
 
-/** Returns the service that a presenter's name means; undefined for a URL. */
+/** Returns the service that a server's name means; undefined for a URL. */
 export function serviceNamed(server: string): ServiceName | undefined {
   const [, namespace, name, port = '443'] = /^service\/([^/]+)\/([^/:]+)(?::(\d+))?$/.exec(server) ?? []
   return namespace === undefined || name === undefined ? undefined : { namespace, name, port: Number(port) }

@@ -394,7 +394,7 @@ test.each([
   const write = () => writeFileAtomically(path, 'abc', { mode: 0o644 }, calls)
   if (why === undefined) write()
   else expect(errorOf(write).why).toBe(why)
-  // One byte more than was written is asked for; a read that fills that is the last.
+  // The reader requests one byte more than was written. A read that fills it is the last.
   expect(reads).toBe(atOnce === 1 ? 4 : found.length === 4 ? 1 : 2)
 })
 

@@ -9,7 +9,7 @@ import { largestFileBytes, readFile } from './files.ts'
 import { readFolder } from './folders.ts'
 import { isFifo, readDescriptor, readFifo } from './pipes.ts'
 
-// root may read everything, so these questions are asked as nobody.
+// root may read everything, so these tests run as user nobody (65534).
 const nobody = process.getuid?.() === 0 ? { uid: 65534, gid: 65534 } : {}
 
 function askedByOrdinaryUser(expression: string): unknown {

@@ -43,7 +43,7 @@ export function* readFolder(name: string): Generator<Source | UnreadableSource> 
     } catch (error) {
       const link = linkAt(entry.path)
       const failure = failureOf(error, link)
-      // What was there a moment ago and is gone was replaced or tidied away: its successor is in the list, or nobody misses it.
+      // What was there a moment ago and is gone was replaced or tidied away: its successor is in the list, or no one misses it.
       if (failure.reason !== 'not-found') yield unread(entry, root, failure, link)
     }
   }
@@ -91,7 +91,7 @@ interface Visited {
   readonly devices: Map<bigint, boolean>
 }
 
-// The kernel's own, by the numbers of statfs(2): nobody keeps a certificate there, the files have no end or wait for events, and
+// The kernel's own, by the numbers of statfs(2): no one keeps a certificate there, the files have no end or wait for events, and
 // reading some of them does something.
 const pseudoFileSystems: ReadonlySet<number> = new Set([
   0x9fa0, // proc

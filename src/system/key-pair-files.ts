@@ -54,13 +54,13 @@ export function writeKeyPair(
     if (isRestored) removeQuietly(note, calls)
     throw error
   }
-  // A note that stays is true: a later `finishKeyPair` writes what is there already, or forgets.
+  // A note that stays is true: a later `finishKeyPair` writes the existing content, or forgets.
   removeQuietly(note, calls)
 }
 
 /**
  * Brings a pair to an end whose writing a crash interrupted. Returns what was done: 'finished' when the new certificate was put
- * beside its key, 'forgotten' when the old state stands, undefined when there was nothing to do. Throws KCERT_FILE_UNTRUSTED for a note
+ * beside its key, 'forgotten' when the old state is kept, undefined when there was nothing to do. Throws KCERT_FILE_UNTRUSTED for a note
  * that other users can change.
  */
 export function finishKeyPair(certificatePath: string): 'finished' | 'forgotten' | undefined {

@@ -31,7 +31,7 @@ export function temporaryName(name: string): string {
 
 /**
  * Removes the temporary files that processes of this machine have left in a folder when they died; once for each folder and
- * process. Those of living processes stay, and those of other machines and containers, of which nobody here can tell. Never throws.
+ * process. Those of living processes stay, and those of other machines and containers, of which no one here can tell. Never throws.
  */
 export function removeLeftovers(folder: string): void {
   if (swept.has(folder)) return

@@ -56,7 +56,7 @@ test('the lock of a process that was killed is taken over', async () => {
   await expect(withLock(path, () => 'ours', 100)).rejects.toThrow('in use')
   holder.kill('SIGKILL')
   await new Promise((resolve) => holder.once('exit', resolve))
-  // Whoever waits for nobody does not wait for the dead either.
+  // The one who waits for no one does not wait for the dead either.
   expect(await withLock(path, () => 'ours', 0)).toBe('ours')
 })
 

@@ -100,8 +100,8 @@ function take(lock: string, content: string, path: string): boolean {
 
 /**
  * Removes the lock of a process that has died. Two who see the same dead holder must not both remove it, for the second would take away
- * the lock of whoever came in between. So each first lays down a claim under a name of its own and then looks for others': of two, one at
- * least sees the other and withdraws. A claim of a process that died in this is told by its name, and counts no more.
+ * the lock of a process that came in between. So each first lays down a claim under a name of its own and then looks for others': of two, one at
+ * least sees the other and withdraws. A claim of a process that died in this is recognized by its name, and counts no more.
  */
 function breakIfDead(lock: string, mine: string, path: string): 'broken' | 'withdrawn' | 'alive' {
   // A FIFO, a folder or a symbolic link: no kcert leaves one, so waiting for its end is in vain.

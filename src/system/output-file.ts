@@ -32,7 +32,7 @@ export function checkOutputPath(path: string, { replace }: OutputChoice): void {
   if (found !== undefined) throw exists(path, found)
 }
 
-/** Writes a private key that nobody but this process's user can read, not for one moment. Throws as `checkKeyPath` does. */
+/** Writes a private key that no one but this process's user can read, not for one moment. Throws as `checkKeyPath` does. */
 export function writeKeyFile(path: string, pem: string, choice: OutputChoice, calls?: FileCalls): void {
   checkKeyPath(path, choice)
   writeFileAtomically(path, pem, { mode: 0o600, exclusive: !choice.replace, secret: true }, calls)

@@ -47,7 +47,7 @@ const fifoBuffer = Buffer.allocUnsafeSlow(4096)
 
 /**
  * Returns the first bytes of a FIFO, as a writer hands them over, or what of them came until `timeoutMs` were over. Never waits
- * longer, and never blocks: a FIFO that nobody writes to would otherwise hold the program for ever. Meant for a line or two.
+ * longer, and never blocks: a FIFO that no one writes to would otherwise hold the program for ever. Meant for a line or two.
  */
 export async function readFifo(path: string, timeoutMs: number): Promise<Uint8Array> {
   const descriptor = openSync(path, openFlags)
@@ -64,7 +64,7 @@ export async function readFifo(path: string, timeoutMs: number): Promise<Uint8Ar
   }
 }
 
-/** Takes what is there; true when no writer holds the other end, which is so before the first has come too. */
+/** Reads the available bytes; true when no writer holds the other end, which is so before the first has come too. */
 function readWaiting(descriptor: number, chunks: Buffer[]): boolean {
   for (;;) {
     try {
@@ -79,7 +79,7 @@ function readWaiting(descriptor: number, chunks: Buffer[]): boolean {
   }
 }
 
-/** True for a FIFO, which is opened nowhere but where one is asked for. */
+/** True for a FIFO, which is opened nowhere but where one was requested. */
 export function isFifo(path: string): boolean {
   return statSync(path, { throwIfNoEntry: false })?.isFIFO() ?? false
 }

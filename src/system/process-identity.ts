@@ -11,7 +11,7 @@ export function bootId(): string {
 
 /**
  * Returns this machine's id as a kubelet reports it (cadvisor reads the same files, in this order); undefined where there is none, or
- * what is there is no id: images have an empty file, or the word "uninitialized".
+ * the file has no id: images have an empty file, or the word "uninitialized".
  */
 export function machineId(): string | undefined {
   const [id] = ['/etc/machine-id', '/var/lib/dbus/machine-id'].flatMap(

@@ -22,7 +22,7 @@ const mostLinks = 40
  * Returns where a path leads when root and the caller alone can change the entry and every folder that is traversed, from / on.
  * The last component may be absent. Throws the system's errors.
  *
- * It goes from / down, so no other user can change what was already checked, and nobody can swap an entry between this check and
+ * It goes from / down, so no other user can change what was already checked, and no one can swap an entry between this check and
  * a later open of the returned path: that path has no symbolic links.
  */
 export function pathTrust(path: string): PathTrust {

@@ -13,8 +13,8 @@ const hostAndPort = /^(?:\[([0-9A-Fa-f:.]+(?:%[\w.-]+)?)\]|([^\s/:[\]@]+)):(\d{1
 const url = /^https:\/\/([^/?#@]+)(?:[/?#].*)?$/
 
 /**
- * Returns host and port of `host:6443`, `192.0.2.1:6443`, `[2001:db8::1]:6443` or an https URL as it stands in a kubeconfig;
- * undefined for anything else. A file of that name is older: whoever calls this has looked for one first.
+ * Returns host and port of `host:6443`, `192.0.2.1:6443`, `[2001:db8::1]:6443` or an https URL as in a kubeconfig;
+ * undefined for anything else. A file of that name takes precedence: callers check for one first.
  */
 export function parseEndpoint(text: string): Endpoint | undefined {
   const authority = url.exec(text)?.[1]

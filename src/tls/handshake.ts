@@ -63,7 +63,7 @@ export async function shownChain(connection: Duplex, host: string, timeoutMs: nu
 }
 
 /**
- * Returns what a server shows over a connection and what it says to a client certificate. Trusts nobody: no certificate of a
+ * Returns what a server shows over a connection and what it says to a client certificate. Trusts no one: no certificate of a
  * server is refused here. Throws the error of the connection when no chain was seen within the time; the connection is ended
  * either way.
  */
@@ -203,7 +203,7 @@ async function beginningOf(answer: IncomingMessage): Promise<string> {
   return Buffer.concat(chunks).toString('utf8')
 }
 
-/** Stands between the socket and TLS and keeps a copy of what the server sends. */
+/** Sits between the socket and TLS and keeps a copy of what the server sends. */
 class Tap extends Duplex {
   readonly #socket: Duplex
   readonly #kept: Buffer[] = []

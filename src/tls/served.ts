@@ -9,7 +9,7 @@ import type { Endpoint } from './endpoint.ts'
 import { shownChain } from './handshake.ts'
 
 /**
- * Returns the chain that a server presents, as PEM in the order that it was sent. Trusts nobody and sends nothing: no client
+ * Returns the chain that a server presents, as PEM in the order that it was sent. Trusts no one and sends nothing: no client
  * certificate, no request. A server that insists on a client certificate has shown its own before it hangs up.
  * Throws KCERT_UNREACHABLE when no chain was seen within the time.
  */

@@ -15,7 +15,7 @@ const messageType = {
 const extensionType = { supportedVersions: 43, certificateAuthorities: 47 }
 const tls13 = 0x0304
 const tagBytes = 16
-// RFC 8446, 4.1.3: a ServerHello with this random asks the client to begin anew; the real one follows.
+// RFC 8446, 4.1.3: a ServerHello with this random asks the client to begin again; the real one follows.
 const helloRetryRandom = 'cf21ad74e59a6111be1d8c021e65b891c2a211167abb8c5e079e09e2c8a8339c'
 
 interface Suite {

@@ -89,7 +89,7 @@ const isSeenByGo: IsSeen = ({ form }) => form === undefined
 const isSeenByOpenssl: IsSeen = ({ form }) =>
   form === undefined || form === 'label' || form === 'byte order mark'
 
-/** The leaf itself is the one that is asked about, in whatever form it is; what lies beside it was meant to be sent along. */
+/** The leaf itself is the one to verify, in whatever form it is; what lies beside it was meant to be sent along. */
 function poolsOf(
   { leaf, roots, intermediates }: VerificationInputs,
   isSeen: IsSeen,
@@ -103,7 +103,7 @@ function poolsOf(
   }
 }
 
-/** What stands behind the leaf in its file. */
+/** The certificates after the leaf in its file. */
 function sentAlong(
   { certificates: [first, ...others] }: CertificateInput,
   isSeen: IsSeen,
@@ -179,7 +179,7 @@ function endOf(chains: readonly Chain[]): Date {
 }
 
 /**
- * What TLS makes of the keys in a valid chain: crypto/x509 does not ask whether anybody can use them. crypto/tls refuses a long RSA
+ * What TLS makes of the keys in a valid chain: crypto/x509 does not ask whether anyone can use them. crypto/tls refuses a long RSA
  * key in any certificate that is sent, whether a chain needs it or not (verifyServerCertificate, processCertsFromClient).
  */
 function withTlsKeys(

@@ -20,7 +20,7 @@ export class CertificatePool {
   }
 
   /**
-   * Certificates whose subject has the octets of this one's issuer, the likelier issuers first: those whose key identifier
+   * Certificates whose subject has the bytes of this one's issuer, the likelier issuers first: those whose key identifier
    * is the one asked for, then those where one side has none, then those where they differ. Go tries all of them.
    */
   issuersOf(certificate: Certificate): readonly Certificate[] {

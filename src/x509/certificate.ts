@@ -46,7 +46,7 @@ export class Certificate {
   readonly extendedKeyUsage: readonly string[]
   /** Hexadecimal. */
   readonly authorityKeyId: string | undefined
-  /** True when a DNS name or an IP address is among the subject alternative names. */
+  /** True when a DNS name or an IP address is among the subject SANs. */
   readonly hasHostNames: boolean
   // Everything was read and checked once. What few ask for is read again from its bytes: of 10,000 certificates in a table
   // the places of these fit in memory, the lists and texts do not.

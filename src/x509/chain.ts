@@ -25,7 +25,7 @@ export type ChainVerdict =
   | { readonly trusted: true; readonly chains: readonly Chain[] }
   | { readonly trusted: false; readonly refusal: Refusal }
 
-/** Judges a certificate as Go does; names the certificate at fault and the reason, which Go's error often does not. */
+/** Evaluates a certificate as Go does; names the certificate at fault and the reason, which Go's error often does not. */
 export function verifyChain(question: ChainQuestion): ChainVerdict {
   const { leaf, at, name, roots } = question
   const own = ownDefect(leaf, at)
@@ -37,7 +37,7 @@ export function verifyChain(question: ChainQuestion): ChainVerdict {
     const go = { kind: 'host', certificate: leaf, name } as const
     return refused({ code: 'HOST_NAME_MISMATCH', certificate: leaf, chain: [leaf], go })
   }
-  // What is a root itself needs no path, and nobody asks whether it may sign.
+  // What is a root itself needs no path, and no one asks whether it may sign.
   if (roots.has(leaf)) return evaluatePaths([[leaf]], question)
   const paths = buildPaths(leaf, question)
   if (paths.refusal !== undefined) return refused({ ...explainPaths(leaf, paths), go: paths.refusal })

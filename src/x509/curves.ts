@@ -1,7 +1,7 @@
 // NIST's prime curves (SP 800-186), y² = x³ − 3x + b over p. Only membership of a point is computed here, for a key that
 // is not on its curve makes Go refuse the certificate; everything secret is node:crypto's.
 
-/** Each with the octets of one coordinate. */
+/** Each with the bytes of one coordinate. */
 const curves = {
   'P-224': {
     size: 28,
@@ -31,12 +31,12 @@ export function isCurveName(name: string | undefined): name is CurveName {
   return name !== undefined && Object.hasOwn(curves, name)
 }
 
-/** Octets of a coordinate, and of a private key. */
+/** Bytes of a coordinate, and of a private key. */
 export function coordinateSize(name: CurveName): number {
   return curves[name].size
 }
 
-/** What is wrong with octets that should be an uncompressed point (SEC 1 section 2.3.3) of the curve, or undefined. */
+/** What is wrong with bytes that should be an uncompressed point (SEC 1 section 2.3.3) of the curve, or undefined. */
 export function pointDefect(name: CurveName, bytes: Buffer, start: number, stop: number): string | undefined {
   const { size, p, b } = curves[name]
   if (bytes[start] !== 4) return 'not an uncompressed point'

@@ -4,7 +4,7 @@ import type { Refusal, RefusalCode } from './refusal.ts'
 import { verifySignature } from './signature.ts'
 
 // When no chain reaches a root, Go says "unknown authority" and little else. The search knows more: which candidates it
-// tried and why it gave them up. Of these the one that most likely is the operator's trouble is told.
+// tried and why it gave them up. Of these kcert reports the most likely cause of the operator's problem.
 
 /** The codes of what is wrong with a certificate by itself. */
 export const ownCodes = {

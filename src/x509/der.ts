@@ -12,7 +12,7 @@ export const derLimits = {
   integerBytes: 8192,
   /** The longest identifiers in use have 30 bytes; decimal text of a longer arc costs more than linear time. */
   oidBytes: 256,
-  /** One certificate, request or key. 20,000 alternative names fit; limited so that its members fit in memory. */
+  /** One certificate, request or key. 20,000 SANs fit; limited so that its members fit in memory. */
   documentBytes: 1024 * 1024,
   /** A PKCS#12 store or a PKCS#7 bundle: one of 10,000 certificates is about 10 MB. */
   containerBytes: 16 * 1024 * 1024,
@@ -63,7 +63,7 @@ export function sameBytes(
   return true
 }
 
-/** Where the content of the DER or BER element at this place begins, in bytes that nobody has checked. */
+/** Where the content of the DER or BER element at this place begins, in bytes that no one has checked. */
 export function contentAt(bytes: Uint8Array, at: number): number {
   const length = bytes[at + 1] ?? 0
   return at + 2 + (length > 0x80 ? length & 0x7f : 0)
@@ -210,7 +210,7 @@ export class DerReader {
     })
   }
 
-  /** Goes to what stands between two offsets, and comes back to where it was; returns what `read` makes of it. */
+  /** Reads the bytes between two offsets, and comes back to where it was; returns what `read` makes of it. */
   between<Value>(start: number, stop: number, read: () => Value): Value {
     const { offset, end } = this
     this.offset = start

@@ -4,7 +4,7 @@ import { readName } from './name.ts'
 import { isIa5, latin1, quoted } from './strings.ts'
 import { isValidDomain, parseMailbox, uriDefect } from './syntax.ts'
 
-// GeneralName (RFC 5280 section 4.2.1.6): subject alternative names and name constraints.
+// GeneralName (RFC 5280 section 4.2.1.6): subject SANs and name constraints.
 
 const tagEmail = contextTag(1)
 const tagDns = contextTag(2)
@@ -15,7 +15,7 @@ export interface SubjectAltNames {
   readonly dns: string[]
   /** As Go prints them; RFC 5952 for IPv6. */
   readonly ip: string[]
-  /** The same addresses in 4 or 16 octets. */
+  /** The same addresses in 4 or 16 bytes. */
   readonly ipBytes: Uint8Array[]
   readonly email: string[]
   readonly uri: string[]
@@ -100,7 +100,7 @@ function ia5OfLast(reader: DerReader, field: string): string {
   return textOfLast(reader)
 }
 
-// Only for reading, and nobody reads more; a hostile certificate has 500,000.
+// Only for reading, and no one reads more; a hostile certificate has 500,000.
 const maxOther = 100
 
 function addOther(other: string[], reader: DerReader): void {
@@ -134,7 +134,7 @@ function otherNameText(reader: DerReader): string {
 }
 
 export interface IpRange {
-  /** 4 or 16 octets, as encoded: bits behind the mask may be set. */
+  /** 4 or 16 bytes, as encoded: bits behind the mask may be set. */
   readonly address: Uint8Array
   readonly mask: Uint8Array
   /** "10.0.0.0/8" */

@@ -19,7 +19,7 @@ export interface GoName {
 }
 
 /**
- * Returns a subject as Go would write it anew: by type in its order, values of one type together, and of common name and
+ * Returns a subject as Go would write it again: by type in its order, values of one type together, and of common name and
  * serial number the last one. An empty common name or serial number is left out.
  */
 export function goName(attributes: readonly AttributeDescription[]): GoName {

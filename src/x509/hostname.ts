@@ -1,7 +1,7 @@
 import type { Certificate } from './certificate.ts'
 import { formatIp, parseIp } from './ip.ts'
 
-// RFC 6125 as Go's crypto/x509 applies it: subject alternative names only, never the common name.
+// RFC 6125 as Go's crypto/x509 applies it: subject SANs only, never the common name.
 
 const oidSubjectAltName = '2.5.29.17'
 
@@ -21,7 +21,7 @@ export function isValidForHost(certificate: Certificate, host: string): boolean 
   })
 }
 
-/** True when only the common name says so, which clients stopped to believe years ago (Go with 1.15, in 2020). */
+/** True when only the common name says so, which clients no longer accept (Go with 1.15, in 2020). */
 export function isNamedByCommonNameOnly(certificate: Certificate, host: string): boolean {
   if (certificate.findExtension(oidSubjectAltName) !== undefined) return false
   return matchesPattern(certificate.subject.commonName ?? '', lowerAscii(host))

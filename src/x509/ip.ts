@@ -50,7 +50,7 @@ function parseIpv6(text: string): Uint8Array | undefined {
   const [head, tail] = halves.map((half, i) => groupsOf(half, i === halves.length - 1))
   if (head === undefined || (halves.length === 2 && tail === undefined)) return undefined
   const given = head.length + (tail?.length ?? 0)
-  // "::" stands for at least one group, as in Go.
+  // "::" represents at least one group, as in Go.
   if (tail === undefined ? given !== 8 : given > 7) return undefined
   const groups = [...head, ...Array<number>(8 - given).fill(0), ...(tail ?? [])]
   return Uint8Array.from(groups.flatMap((group) => [group >> 8, group & 0xff]))
@@ -70,7 +70,7 @@ function groupsOf(half: string, mayEndInIpv4: boolean): number[] | undefined {
   return groups
 }
 
-/** Length of the prefix that a mask of 4 or 16 bytes stands for; undefined when its ones are not all in front. */
+/** Length of the prefix of a mask of 4 or 16 bytes; undefined when its ones are not all in front. */
 export function prefixLength(mask: Uint8Array): number | undefined {
   const bits = Array.from(mask, (byte) => byte.toString(2).padStart(8, '0')).join('')
   return /^(1*)0*$/.exec(bits)?.[1]?.length

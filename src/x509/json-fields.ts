@@ -31,7 +31,7 @@ export const header = <Kind extends string>(kind: Kind) => ({
   kind: v.literal(kind),
 })
 
-/** Subject alternative names of the kinds that Kubernetes copies. */
+/** Subject SANs of the kinds that Kubernetes copies. */
 export const altNamesSchema = v.object({
   dns: textsSchema,
   ip: textsSchema,

@@ -240,7 +240,7 @@ function wrongPassword(cause?: unknown): never {
   throw new KcertError('KCERT_PASSWORD_WRONG', 'the password does not open the private key', { cause })
 }
 
-// The ciphers of OpenSSL's old PEM encryption that OpenSSL 3 still opens, and the octets of their blocks.
+// The ciphers of OpenSSL's old PEM encryption that OpenSSL 3 still opens, and the bytes of their blocks.
 const legacyCiphers: Readonly<Record<string, number>> = {
   'AES-128-CBC': 16,
   'AES-192-CBC': 16,

@@ -33,7 +33,7 @@ const infoOf = (one: KeyObject): PublicKeyInfo => publicKeyInfo(spkiOf(one))
 const spkiWith = (bytes: number, ...parameters: Uint8Array[]): Uint8Array =>
   sequence(sequence(oid(oidOf('ML-DSA-65')), ...parameters), bitString(Buffer.alloc(bytes, 1)))
 
-/** What an OpenSSL before 3.5 makes of every public key that is asked for here. */
+/** What an OpenSSL before 3.5 makes of every public key here. */
 function withOldOpenssl<T>(run: () => T): T {
   const refuse = vi.spyOn(PublicKeyInfo.prototype, 'keyObject').mockImplementation(() => {
     throw new KcertError('KCERT_KEY_UNSUPPORTED', 'public key cannot be used')

@@ -50,7 +50,7 @@ interface ConstraintSet {
   readonly excluded: Subtrees
 }
 
-/** A subtree is found by the octets or labels of the name; absent when there is no constraint of that kind. */
+/** A subtree is found by the bytes or labels of the name; absent when there is no constraint of that kind. */
 interface Subtrees {
   readonly dns: DomainSubtrees | undefined
   readonly ip: AddressSubtrees | undefined
@@ -79,7 +79,7 @@ function subtreesOf({ dns, ip, email, uri }: GeneralSubtrees, side: 'permitted' 
   }
 }
 
-/** One kind of name in the form in which subtrees are asked. */
+/** One kind of name in the form in which subtrees match it. */
 interface Names {
   readonly addresses: readonly Uint8Array[]
   readonly dns: readonly string[]

@@ -17,7 +17,7 @@ export interface AttributeDescription {
   readonly value: string
 }
 
-/** A name that was read, whose octets are kept; a description; or relative names in the order of the certificate. */
+/** A name that was read, whose bytes are kept; a description; or relative names in the order of the certificate. */
 export type NameInput = Name | NameDescription | readonly (readonly AttributeDescription[])[]
 
 /** DER of a Name. */

@@ -137,7 +137,7 @@ export function readName(reader: DerReader, field: string, anyValue = false): Na
   return inName(reader, field, () => new Name(reader, anyValue))
 }
 
-/** Returns a name that stands alone, as servers send those of their clients' CAs. Throws KCERT_X509_MALFORMED. */
+/** Returns a single name, as servers send those of their clients' CAs. Throws KCERT_X509_MALFORMED. */
 export function parseName(der: Uint8Array): Name {
   return readName(new DerReader(der, 'name'), 'name', true)
 }

@@ -32,7 +32,7 @@ export const keyTypeNames = [
 export function parseKeyType(name: string): KeyType {
   const plain = name.toUpperCase().replaceAll(/[-_ ]/g, '')
   const rsaBits = /^RSA(\d{3,5})$/.exec(plain)
-  // Whole octets, as every reader expects; 4096 is where signing becomes slow enough to be felt in a handshake.
+  // Whole bytes, as every reader expects; 4096 is where signing becomes slow enough to be felt in a handshake.
   if (rsaBits !== null && isRsaLength(Number(rsaBits[1]), 4096))
     return { algorithm: 'RSA', bits: Number(rsaBits[1]) }
   const curve = /^(?:ECDSA|EC)?P(256|384|521)$/.exec(plain)
@@ -43,7 +43,7 @@ export function parseKeyType(name: string): KeyType {
   })
 }
 
-/** True for an RSA modulus of whole octets, from 2048 bits up to the limit. */
+/** True for an RSA modulus of whole bytes, from 2048 bits up to the limit. */
 export function isRsaLength(bits: number, atMost: number): boolean {
   return Number.isInteger(bits) && bits >= 2048 && bits <= atMost && bits % 8 === 0
 }

@@ -230,7 +230,7 @@ interface EncodedOid {
   readonly content: readonly number[]
 }
 
-/** Content octets of a dotted object identifier; arcs of any size. */
+/** Content bytes of a dotted object identifier; arcs of any size. */
 export function encodeOid(oid: string): number[] {
   const [first = '', second = '', ...rest] = oid.split('.')
   const content: number[] = []
@@ -263,7 +263,7 @@ const noOids: readonly EncodedOid[] = []
 let slots: (readonly EncodedOid[])[] | undefined
 
 /**
- * Known identifiers are found by their length and last octets, so that reading a certificate builds no strings for them: it has
+ * Known identifiers are found by their length and last bytes, so that reading a certificate builds no strings for them: it has
  * a dozen.
  */
 function slotTable(): (readonly EncodedOid[])[] {
@@ -281,7 +281,7 @@ function slotOf(bytes: ArrayLike<number>, start: number, stop: number): number {
   return ((stop - start) * 67 + bytes[stop - 2]! * 31 + bytes[stop - 1]!) & 1023
 }
 
-/** The dotted form of the identifier with these content octets when it is in the table. */
+/** The dotted form of the identifier with these content bytes when it is in the table. */
 export function knownOid(bytes: Uint8Array, start: number, stop: number): string | undefined {
   slots ??= slotTable()
   const slot = slots[slotOf(bytes, start, stop)]!

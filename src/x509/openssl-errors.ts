@@ -1,4 +1,4 @@
-// The words are OpenSSL's own: they are what an operator sees and searches for. A test holds them against `openssl verify`.
+// The words are OpenSSL's own: they are what an operator sees and searches for. A test compares them with `openssl verify`.
 
 /** X509_V_ERR of OpenSSL: number and words. */
 export const opensslErrors = {

@@ -27,7 +27,7 @@ const nsSslServer = 0x40
 const nsSslCa = 0x04
 const nsAnyCa = 0x07
 
-/** Returns the first certificate whose extensions do not let it stand where it stands, and why. */
+/** Returns the first certificate whose extensions do not allow it in its position, and why. */
 export function findExtensionsError(
   chain: OpensslChain,
   purpose: 'server' | 'client' | 'any',

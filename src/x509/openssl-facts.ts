@@ -5,8 +5,8 @@ import { oidOf } from './oids.ts'
 import { oncePer } from './once-per.ts'
 import { areSameName, type CanonicalName, canonicalName, canonicalRdns, isWithin } from './openssl-name.ts'
 
-// A certificate as OpenSSL 3 sees it. What node:crypto (which is OpenSSL) answers itself is asked there: whether it reads the
-// certificate at all, whether a signature holds. The rest it does not tell, and it is derived here as OpenSSL derives it.
+// A certificate as OpenSSL 3 sees it. What node:crypto (which is OpenSSL) answers itself comes from there: whether it reads the
+// certificate at all, whether a signature verifies. The rest it does not tell, and it is derived here as OpenSSL derives it.
 
 const [oidProxyCertInfo, oidNsCertType] = ['1.3.6.1.5.5.7.1.14', oidOf('nsCertType')]
 
@@ -75,7 +75,7 @@ export interface OpensslFacts {
   readonly authorityKeyId: AuthorityKeyId | undefined
   readonly hasUnknownCritical: boolean
   readonly isProxy: boolean
-  /** First octet of Netscape's certificate type. */
+  /** First byte of Netscape's certificate type. */
   readonly nsCertType: number | undefined
   readonly altNames: readonly RawName[] | undefined
   readonly permitted: readonly RawSubtree[]

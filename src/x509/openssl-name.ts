@@ -3,7 +3,7 @@ import type { Name } from './name.ts'
 import { oncePer } from './once-per.ts'
 
 // OpenSSL compares names without regard to case, string type and repeated spaces (RFC 5280 section 7.1, roughly), where Go
-// compares octets.
+// compares bytes.
 
 /** One text for each relative name: equal ones are equal to OpenSSL. */
 export type CanonicalName = readonly string[]
@@ -20,7 +20,7 @@ export function isWithin(base: CanonicalName, name: CanonicalName): boolean {
   return base.length <= name.length && base.every((rdn, i) => rdn === name[i])
 }
 
-/** Relative names of a Name in DER. What cannot be read compares by its octets. */
+/** Relative names of a Name in DER. What cannot be read compares by its bytes. */
 export function canonicalRdns(der: Uint8Array): CanonicalName {
   const reader = new DerReader(der, 'name')
   const rdns: string[] = []

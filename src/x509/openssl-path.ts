@@ -8,7 +8,7 @@ import { securityBitsOfKey, securityBitsOfSignature } from './security-bits.ts'
 
 // What OpenSSL 3 answers to the same question, and with it every client that is built on it: curl, Python, Ruby, Node.
 // It builds one chain only, and takes for each certificate the first issuer that looks right; a signature that does not hold
-// afterwards is the end. Written from its behaviour (3.0 to 3.5) and held against `openssl verify` in tests.
+// afterwards is the end. Written from its behaviour (3.0 to 3.5) and compared with `openssl verify` in tests.
 
 export interface OpensslSettings {
   /** `-auth_level`, which TLS takes from its security level: 0 none, 1 at least 80 bits, 2 at least 112. */
@@ -25,7 +25,7 @@ export interface OpensslQuestion {
   readonly intermediates: readonly Certificate[]
   readonly at: Date
   readonly purpose: 'server' | 'client' | 'any'
-  /** Set when the leaf is not valid for the name that is asked for: how names match differs from client to client. */
+  /** Set when the leaf is not valid for the requested name: how names match differs from client to client. */
   readonly nameError?: 'hostname-mismatch' | 'address-mismatch' | undefined
 }
 
@@ -149,7 +149,7 @@ function bestUntrustedIssuer(
   return bestIssuer(candidates, last, at)
 }
 
-/** Whole seconds; a certificate is over in the second in which it ends, where Go still takes it. */
+/** Whole seconds; a certificate has expired in the second of its notAfter, where Go still takes it. */
 function timeError({ certificate }: OpensslFacts, at: Date): 'not-yet-valid' | 'expired' | undefined {
   const now = Math.floor(at.getTime() / 1000)
   if (certificate.notBefore.getTime() / 1000 > now) return 'not-yet-valid'

@@ -16,7 +16,7 @@ interface Verifier {
   readonly isValidForHost: (question: ChainQuestion, host: string) => boolean
 }
 
-/** Verifiers that kcert can answer for besides Go: `openssl verify`, the TLS of Node.js 24, and that of Python 3.13. */
+/** Verifiers besides Go that kcert knows: `openssl verify`, the TLS of Node.js 24, and that of Python 3.13. */
 const otherVerifiers = {
   openssl: {
     settings: { authLevel: 0, isStrict: false, takesPartialChain: false },

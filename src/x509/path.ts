@@ -54,7 +54,7 @@ interface Extended {
   readonly refusal?: GoRefusal
 }
 
-/** Returns every chain from the leaf to a root, and where the others ended. The leaf itself is not judged here. */
+/** Returns every chain from the leaf to a root, and where the others ended. The leaf itself is not evaluated here. */
 export function buildPaths(leaf: Certificate, question: PathQuestion): BuiltPaths {
   const deadEnds: DeadEnd[] = []
   const orphans: (readonly Certificate[])[] = []
@@ -147,7 +147,7 @@ function areEqual(a: Uint8Array, b: Uint8Array): boolean {
 /** Why this candidate's key cannot have signed the certificate; RFC 5280 section 4.2.1.3 and 4.2.1.9. */
 function signingDefect(issued: Certificate, candidate: Certificate): DeadEnd['reason'] | undefined {
   const { version, basicConstraints, keyUsage } = candidate
-  // Certificates of version 1 cannot say that they are a CA; as roots they are believed.
+  // Certificates of version 1 cannot say that they are a CA; as roots they are trusted.
   if (basicConstraints === undefined ? version === 3 : !basicConstraints.ca) return 'not-a-ca'
   if (keyUsage !== undefined && keyUsage.length > 0 && !keyUsage.includes('keyCertSign'))
     return 'no-cert-sign'
@@ -155,12 +155,12 @@ function signingDefect(issued: Certificate, candidate: Certificate): DeadEnd['re
   return verdict.ok ? undefined : verdict.reason
 }
 
-// An issuer's signature is asked for again for every chain it stands in, and once more for what OpenSSL would say.
+// An issuer's signature is needed again for every chain that contains it, and once more for what OpenSSL would say.
 const checkedSignature = oncePer((issued: Certificate) =>
   oncePer((issuer: Certificate) => verifySignature(issued, issuer.publicKey)),
 )
 
-/** Why a certificate cannot be used at this time, wherever it stands. */
+/** Why a certificate cannot be used at this time, in any position. */
 export function ownDefect(certificate: Certificate, at: Date): OwnDefect | undefined {
   if (certificate.unhandledCriticalExtensions.length > 0) return 'critical-extension'
   if (at < certificate.notBefore) return 'not-yet-valid'

@@ -10,7 +10,7 @@ export interface PemBlock {
   readonly der: Uint8Array
   /** Which of the BEGIN lines of the text this is, from 0; damaged blocks count too. */
   readonly index: number
-  /** Of "-----BEGIN" in the octets of the text. */
+  /** Of "-----BEGIN" in the bytes of the text. */
   readonly offset: number
   /** Of "-----BEGIN", from 1. */
   readonly line: number
@@ -38,7 +38,7 @@ export function isCertificateLabel(label: string): boolean {
   return certificateLabels.has(label)
 }
 
-// Nobody reads more, and a hostile text of "-----BEGIN A-----" lines makes one each.
+// No one reads more, and a hostile text of "-----BEGIN A-----" lines makes one each.
 const maxDefects = 1000
 // However little is in a block, it costs some microseconds: 20 MiB of empty ones took seconds. As many certificates as small as
 // they come are larger than what kcert reads of a file.
@@ -55,9 +55,9 @@ const noHeaders: ReadonlyMap<string, string> = new Map()
 
 const [lf, cr, space, tab, colon, equals] = [0x0a, 0x0d, 0x20, 0x09, 0x3a, 0x3d]
 
-/** True when the octets hold PEM text rather than DER. */
+/** True when the bytes hold PEM text rather than DER. */
 export function looksLikePem(input: Uint8Array): boolean {
-  // DER of anything longer than 127 octets begins so, and text does not.
+  // DER of anything longer than 127 bytes begins so, and text does not.
   if (input[0] === 0x30 && input[1]! >= 0x80) return false
   return utf8Of(input).includes(begin)
 }
@@ -88,7 +88,7 @@ const plainBegin = '-----BEGIN CERTIFICATE-----\n'
 const plainEnd = '\n-----END CERTIFICATE-----\n'
 
 /**
- * Returns the content of a text that is one CERTIFICATE block from its first octet to its last, as every tool writes it and as
+ * Returns the content of a text that is one CERTIFICATE block from its first byte to its last, as every tool writes it and as
  * nearly all files of a large folder are; undefined for any other text, which is for `readPem` to tell.
  */
 export function contentOfPlainCertificate(input: Uint8Array): Uint8Array | undefined {
@@ -104,7 +104,7 @@ export function contentOfPlainCertificate(input: Uint8Array): Uint8Array | undef
 const columns = 64
 
 /**
- * The octets of base64 in lines of 64 characters; undefined for any other text, also for one with characters that do not belong.
+ * The bytes of base64 in lines of 64 characters; undefined for any other text, also for one with characters that do not belong.
  * Node's own decoder is four times as quick as a loop, but passes over what does not belong, and takes "-" and "_" of the other
  * alphabet. What it passes over is missing at the end, for the line breaks that may be passed over are counted before.
  */
@@ -303,7 +303,7 @@ for (const c of 'ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+
   kinds[c.charCodeAt(0)] = digit
 for (const c of [lf, cr, space, tab]) kinds[c] = skip
 
-/** The octets of start…stop, or the place of the first character that does not belong; `stop` when some are missing. */
+/** The bytes of start…stop, or the place of the first character that does not belong; `stop` when some are missing. */
 function decodeBase64(bytes: Buffer, start: number, stop: number): Buffer | number {
   let digits = 0
   let at = start

@@ -28,7 +28,7 @@ export interface Pkcs12Certificate {
 export interface Pkcs12Key {
   /** PKCS#8, for `readPrivateKey`. */
   readonly der: Uint8Array
-  /** True where nobody reads it without the password, which is not empty. */
+  /** True where no one reads it without the password, which is not empty. */
   readonly encrypted: boolean
   readonly friendlyName?: string
   readonly localKeyId?: string
@@ -42,7 +42,7 @@ export interface Pkcs12Contents {
 /**
  * Returns what is in a PKCS#12 keystore (DER or BER). Without a password, stores that were written with none or an empty one open.
  * Throws KCERT_KEY_ENCRYPTED when a password is needed, KCERT_PASSWORD_WRONG when its check value says so,
- * KCERT_KEY_UNSUPPORTED for ciphers that nobody has any more, KCERT_X509_MALFORMED for anything damaged.
+ * KCERT_KEY_UNSUPPORTED for ciphers that no one has any more, KCERT_X509_MALFORMED for anything damaged.
  */
 export async function readPkcs12(
   bytes: Uint8Array,

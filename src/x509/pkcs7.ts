@@ -12,14 +12,14 @@ export function readPkcs7(bytes: Uint8Array): Uint8Array[] {
   try {
     return certificatesOf(bytes)
   } catch (error) {
-    // Rewritten only where it must be, so that certificates keep the octets that their fingerprints are of.
+    // Rewritten only where it must be, so that certificates keep the bytes that their fingerprints are of.
     const der = derFromBer(bytes, 'PKCS#7')
     if (der === bytes) throw error
     return certificatesOf(der)
   }
 }
 
-/** True when the octets look like a PKCS#7 ContentInfo: a SEQUENCE that begins with one of PKCS#7's object identifiers. */
+/** True when the bytes look like a PKCS#7 ContentInfo: a SEQUENCE that begins with one of PKCS#7's object identifiers. */
 export function looksLikePkcs7(bytes: Uint8Array): boolean {
   try {
     // The length of the outer SEQUENCE may be indefinite.
@@ -44,7 +44,7 @@ function certificatesOf(der: Uint8Array): Uint8Array[] {
         reader.read(tags.sequence, 'contentInfo')
         if (!reader.peek(constructedTag(0))) return
         reader.each(constructedTag(0), 'certificates', () => {
-          // Attribute certificates have context tags; they are no X.509 certificates of anybody's TLS.
+          // Attribute certificates have context tags; they are no X.509 certificates of anyone's TLS.
           if (reader.next('certificate') !== tags.sequence) return
           certificates.push(reader.lastElement)
           if (certificates.length > maxCertificates)

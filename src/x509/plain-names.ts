@@ -15,7 +15,7 @@ export function isSubdomain(name: string): boolean {
   return name.length <= longestSubdomain && name.split('.').every((one) => dnsLabel.test(one))
 }
 
-/** True for a lower-case name that DNS can hold: a subdomain whose labels have at most 63 octets (RFC 1035 section 2.3.4). */
+/** True for a lower-case name that DNS can hold: a subdomain whose labels have at most 63 bytes (RFC 1035 section 2.3.4). */
 export function isDnsName(name: string): boolean {
   return isSubdomain(name) && name.split('.').every((one) => one.length <= longestLabel)
 }

@@ -7,7 +7,7 @@ const armour =
   /-----BEGIN [A-Z0-9 ]*PRIVATE KEY|LS0tLS1CRUdJTi(?:BQUklWQVRF|BSU0EgUFJJVkFURS|BFQyBQUklWQVRF|BFTkNSWVBURUQgUFJJVkFURS)/
 
 /**
- * Returns whether a private key stands in the bytes, in the clear or encrypted: PEM, PEM in base64, DER, or a keystore (PKCS#12,
+ * Returns whether the bytes contain a private key, in the clear or encrypted: PEM, PEM in base64, DER, or a keystore (PKCS#12,
  * JKS). Certificates, requests, revocation lists and PKCS#7 hold none.
  */
 export function holdsPrivateKey(bytes: Uint8Array): boolean {

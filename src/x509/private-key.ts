@@ -6,10 +6,10 @@ import { explicit, integer, octetString, oid, sequence } from './der-writer.ts'
 import { mlDsaNames } from './ml-dsa.ts'
 import { nameOfOid } from './oids.ts'
 
-// Private keys in the clear, on their way to node:crypto. What is handed on is checked first: OpenSSL believes a file more than
+// Private keys in the clear, on their way to node:crypto. What is handed on is checked first: OpenSSL trusts a file more than
 // is good, and computes what it asks for.
 
-/** The key of an RSAPrivateKey (RFC 8017 appendix A.1.2). Its numbers must belong together: else it signs what nobody can verify. */
+/** The key of an RSAPrivateKey (RFC 8017 appendix A.1.2). Its numbers must belong together: else it signs what no one can verify. */
 export function rsaKey(reader: DerReader): KeyObject {
   const der = reader.bytes.subarray(reader.offset, reader.end)
   const { n, e, d, p, q } = reader.within(tags.sequence, '', () => {

@@ -11,7 +11,7 @@ interface Seen<Value> {
 }
 
 /**
- * Reads what stands the same in one certificate after the other, such as the name of their CA, once: the same bytes have the
+ * Reads fields that are the same in many certificates, such as the name of their CA, once: the same bytes have the
  * same meaning, so the value of their first reading is shared. Values must never change. What was refused is not kept.
  */
 export class Repeated<Value> {

@@ -29,7 +29,7 @@ export class CertificateRequest {
   readonly signature: Uint8Array
   /** Requested extensions, in order. */
   readonly extensions: readonly Extension[]
-  /** Object identifiers of requested extensions that cannot be read. Go does not look into them, so the request stands. */
+  /** Object identifiers of requested extensions that cannot be read. Go does not look into them, so the request is valid. */
   readonly malformedExtensions: readonly string[]
   /**
    * Attributes that Go does not read and another signer may: of an unknown type, repeated, with several values, malformed, or behind
@@ -139,7 +139,7 @@ class RequestedExtensions {
   }
 
   private decode(reader: DerReader, extension: Extension): void {
-    // Go reads the alternative names of a request and nothing else; a request with other garbage reaches the signer.
+    // Go reads the SANs of a request and nothing else; a request with other garbage reaches the signer.
     if (extension.oid === oidSubjectAltName) {
       decodeExtension(reader, extension, this.decoded)
       return

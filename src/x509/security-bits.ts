@@ -50,7 +50,7 @@ const digestBits: readonly (readonly [RegExp, number])[] = [
   [/sha384/i, 192],
   [/sha512/i, 256],
   [/^Ed25519$/, 128],
-  // RSA-PSS: its hash is in the parameters, and nobody uses it with a weak one.
+  // RSA-PSS: its hash is in the parameters, and no one uses it with a weak one.
   [/PSS/, 128],
 ]
 

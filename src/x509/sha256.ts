@@ -13,7 +13,7 @@ export function sha256Hex(bytes: Uint8Array): string {
   return sha256HexHere(bytes)
 }
 
-/** The same without node:crypto, for few and small ones. Exported for the test that holds it against node:crypto. */
+/** The same without node:crypto, for few and small ones. Exported for the test that compares it with node:crypto. */
 export function sha256HexHere(bytes: Uint8Array): string {
   const padded = pad(bytes)
   const view = new DataView(padded.buffer)
@@ -26,7 +26,7 @@ export function sha256HexHere(bytes: Uint8Array): string {
   return Array.from(state, (word) => (word >>> 0).toString(16).padStart(8, '0')).join('')
 }
 
-// One bit, zeros, and the length in bits at the end of the last 64 octets (section 5.1.1).
+// One bit, zeros, and the length in bits at the end of the last 64 bytes (section 5.1.1).
 function pad(bytes: Uint8Array): Uint8Array<ArrayBuffer> {
   const padded = new Uint8Array(Math.ceil((bytes.length + 9) / 64) * 64)
   padded.set(bytes)

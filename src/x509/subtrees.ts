@@ -6,7 +6,7 @@ import { parseMailbox } from './syntax.ts'
 
 /**
  * Constraints in order, those inside of another one left out, so that one search finds the only one that can hold a name:
- * a certificate with thousands of names under a CA with thousands of constraints is judged in an instant.
+ * a certificate with thousands of names under a CA with thousands of constraints is evaluated in an instant.
  */
 class Nearest<Constraint> {
   private readonly keys: string[]

@@ -105,7 +105,7 @@ function ipLiteralDefect(host: string): string | undefined {
 
 const hostCharacter = /^[A-Za-z0-9!$&'()*+,;=:[\]<>"._~-]$/
 
-/** In a host, only octets above 0x7f may be escaped, and "%" itself, for zones (RFC 6874). */
+/** In a host, only bytes above 0x7f may be escaped, and "%" itself, for zones (RFC 6874). */
 function hostCharactersDefect(host: string): string | undefined {
   const defect = escapesDefect(host)
   if (defect !== undefined) return defect

@@ -1,4 +1,4 @@
-// What stands in a kubeconfig, or fails to: no file at all, half a context, a plugin that should bring a credential.
+// Errors in a kubeconfig: no file at all, half a context, a plugin that should bring a credential.
 
 export const kubeconfigs = `
 # no-kubeconfig: the client found no kubeconfig and used its default address (localhost): no certificate was involved

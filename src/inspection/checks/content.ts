@@ -113,7 +113,7 @@ function isWeakSignature(algorithm: string): boolean {
   return isWeak
 }
 
-/** A serving certificate needs subject alternative names. */
+/** A serving certificate needs subject SANs. */
 export const checkAltNames: CertificateCheck = (entry, role) => {
   const { certificate } = entry
   const serves = role.usages.includes('serverAuth')

@@ -196,7 +196,7 @@ function severityElsewhere(
     case 'issued':
       return isOddBlock(form) ? undefined : 'warning'
     default:
-      // What comes from standard input is no file that anybody else would read.
+      // What comes from standard input is no file that anyone else would read.
       return origin.file !== undefined && origin.treePlace === undefined && isText.has(form)
         ? 'warning'
         : undefined

@@ -12,7 +12,7 @@ export class Markup {
 type Piece = Markup | string | number | undefined | readonly Piece[]
 
 /**
- * Returns the template as HTML. What is put in is text and is escaped, for elements and for attributes in double quotes, whoever
+ * Returns the template as HTML. What is put in is text and is escaped, for elements and for attributes in double quotes, the one who
  * wrote it; markup and lists of it stay as they are. Characters that hide or turn text are shown as escapes, as on a terminal.
  */
 export function html(parts: TemplateStringsArray, ...values: readonly Piece[]): Markup {

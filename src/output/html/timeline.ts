@@ -8,7 +8,7 @@ const pastShare = 14
 const longestPast = 400 * day
 const longestAhead = 3_800 * day
 
-/** Returns where a moment stands, in percent of the width, by its seconds from now. */
+/** Returns the position of a time, in percent of the width, by its seconds from now. */
 export function positionOf(seconds: number): number {
   const share = (of: number, most: number): number =>
     Math.log1p(Math.min(of, most) / day) / Math.log1p(most / day)

@@ -7,8 +7,8 @@ const severities: readonly Severity[] = ['info', 'warning', 'critical']
 
 /**
  * Returns the report in Prometheus' text format, for node_exporter's textfile collector: times in seconds since 1970.
- * A label set stands there once: node_exporter refuses the whole file otherwise. Of two certificates with the
- * same labels the one that expires first stands for both.
+ * A label set is there once: node_exporter refuses the whole file otherwise. Of two certificates with the
+ * same labels the one that expires first is used.
  */
 export function renderPrometheus(report: InspectionReport): string {
   // A file that the kubelet no longer uses must not raise an alarm.
