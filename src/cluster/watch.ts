@@ -17,7 +17,7 @@ import { Unanswered } from './transport.ts'
 // client-node's informers have stalled silently more than once (issues 596, 1496, 1933), so each stretch of a watch is short:
 // the server ends it after half a minute, and what is still silent some seconds later is cut and begun again.
 const stretchSeconds = 30
-const silenceMs = (stretchSeconds + 10) * 1000
+const idleTimeoutMs = (stretchSeconds + 10) * 1000
 const pollMs = 2_000
 const afterStretchMs = 500
 // An API server that restarts is away for a minute; each try lasts some 15 s (api-client.ts), or a timeout.
@@ -132,7 +132,7 @@ async function* stretch(
 ): AsyncGenerator<ObjectChange, boolean> {
   const watchdog = new AbortController()
   const either = AbortSignal.any([signal, watchdog.signal])
-  let timer = setTimeout(() => watchdog.abort(), silenceMs)
+  let timer = setTimeout(() => watchdog.abort(), idleTimeoutMs)
   const purpose = `watch ${describeResource(resource)}`
   const began = performance.now()
   let isFruitful = false
@@ -157,7 +157,7 @@ async function* stretch(
     )
     for await (const line of linesOf(chunks, purpose)) {
       clearTimeout(timer)
-      timer = setTimeout(() => watchdog.abort(), silenceMs)
+      timer = setTimeout(() => watchdog.abort(), idleTimeoutMs)
       const change = taken(line, position, resource, purpose)
       if (position.resourceVersion === undefined) return isFruitful
       if (change === undefined) continue

@@ -464,9 +464,9 @@ export class SimulatedCluster {
     if (process?.name === 'kube-apiserver') this.time.after(12_000, () => this.endOrphans())
     if (process === undefined || lease?.holder !== process.node) return
     // The scheduler gives its Lease back, the controller-manager does not.
-    const silence =
+    const electionDelay =
       process.name === 'kube-scheduler' ? this.time.between(2_000, 4_000) : this.time.between(15_600, 18_600)
-    this.time.after(silence, () => this.elect(process.name, process.node))
+    this.time.after(electionDelay, () => this.elect(process.name, process.node))
   }
 
   /** Without any API server they lose their Leases, end, and are started again: units by systemd, static pods by the kubelet. */

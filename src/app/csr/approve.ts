@@ -111,14 +111,14 @@ export async function decideRequests(
     return answer(report(left, false), settings, asks)
   }
 
-  const silence = silenceOf(Math.max(leastSilent, settings.concurrency))
+  const breaker = circuitBreaker(Math.max(fewestUnanswered, settings.concurrency))
   const acting = progressOn(context, act === 'approve' ? 'approved' : 'denied', todo.length)
   const acted = await pMap(
     evaluated,
     async (one, index) => {
       if ('outcome' in one || one.evaluation.course !== 'act') return planned[index]!
-      const result = silence.isLong() ? untried(planned[index]!) : await actOn(api, one, doing)
-      silence.note(result.error?.code === 'KCERT_UNREACHABLE')
+      const result = breaker.isOpen() ? untried(planned[index]!) : await actOn(api, one, doing)
+      breaker.note(result.error?.code === 'KCERT_UNREACHABLE')
       acting.step()
       return result
     },
@@ -128,16 +128,16 @@ export async function decideRequests(
   return answer(report(acted, false), settings, asks)
 }
 
-const leastSilent = 3
+const fewestUnanswered = 3
 
-/** Tells when so many in a row got no answer that the others need not wait for theirs. */
-function silenceOf(limit: number): { note(isUnanswered: boolean): void; isLong(): boolean } {
+/** Opens after this many requests in a row without an answer, so that the rest do not each wait for a timeout. */
+function circuitBreaker(limit: number): { note(isUnanswered: boolean): void; isOpen(): boolean } {
   let unanswered = 0
   return {
     note(isUnanswered) {
       unanswered = isUnanswered ? unanswered + 1 : 0
     },
-    isLong: () => unanswered >= limit,
+    isOpen: () => unanswered >= limit,
   }
 }
 
