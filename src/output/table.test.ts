@@ -42,7 +42,7 @@ test('a narrow terminal shortens, a narrower one drops the column that says leas
 
 test('a column gives way gladly to its second width, and further only when no other has anything to give', () => {
   const named: Column<Row>[] = columns.map((column) =>
-    column.title === 'NAME' ? { ...column, shrinkGladlyTo: 20 } : column,
+    column.title === 'NAME' ? { ...column, preferredMinWidth: 20 } : column,
   )
   const row = { status: 'ok', name: 'apiserver-kubelet-client', place: 'pki/apiserver-kubelet-client.crt' }
   const cells = (width: number) => tableLines(named, [row], width, noPaint)[1]!

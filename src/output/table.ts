@@ -8,8 +8,8 @@ export interface Column<Row> {
   readonly cell: (row: Row) => string
   /** Cells may be shortened to this width when the terminal is narrow. Absent for names that people copy: never shortened. */
   readonly shrinkTo?: number
-  /** Down to here, and no further while another column still has cells to give. */
-  readonly shrinkGladlyTo?: number
+  /** Not narrower than this while another column can still be shortened. */
+  readonly preferredMinWidth?: number
   /** Where a cell is cut when it is shortened (default end). */
   readonly cut?: Cut
   /** When shortening is not enough, the column with the highest number is dropped first; absent: never dropped. */
@@ -203,5 +203,5 @@ function floorOf<Row>({ shrinkTo = 0, title }: Column<Row>): number {
 }
 
 function gladFloorOf<Row>(column: Column<Row>): number {
-  return Math.max(column.shrinkGladlyTo ?? 0, floorOf(column))
+  return Math.max(column.preferredMinWidth ?? 0, floorOf(column))
 }

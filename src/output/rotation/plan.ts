@@ -140,7 +140,7 @@ function partyLines(title: string, parties: readonly Party[], view: View): strin
       group.slice(0, 1).map((first) => ({ ...first, all: group.map(({ who }) => who) })),
     ),
     [
-      { title, cell: ({ all }) => partiesText(all), shrinkTo: 20, shrinkGladlyTo: 40, cut: 'middle' },
+      { title, cell: ({ all }) => partiesText(all), shrinkTo: 20, preferredMinWidth: 40, cut: 'middle' },
       { title: 'WHERE', cell: ({ where }) => where, shrinkTo: 16, cut: 'middle', dropRank: 2 },
       { title: 'HOLDS', cell: ({ holds }) => holds, shrinkTo: 16 },
       { title: 'SHOWS', cell: ({ shows }) => shows, shrinkTo: 16, dropRank: 1 },
