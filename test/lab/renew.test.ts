@@ -155,11 +155,11 @@ describeOnCluster('renew', () => {
       const observed = await kcert('kubelet', 'doctor', 'w1')
       expect([observed.code, observed.stdout]).toEqual([3, expect.stringContaining(id)])
       const since = Date.now()
-      const mended = await kcert('kubelet', 'doctor', 'w1', '--fix', '--yes', '-o', 'json')
-      expect(mended.code, mended.stdout + mended.stderr).toBe(0)
-      const [node] = (JSON.parse(mended.stdout) as KubeletDiagnosis).nodes
+      const repaired = await kcert('kubelet', 'doctor', 'w1', '--fix', '--yes', '-o', 'json')
+      expect(repaired.code, repaired.stdout + repaired.stderr).toBe(0)
+      const [node] = (JSON.parse(repaired.stdout) as KubeletDiagnosis).nodes
       expect([node!.fixed[0]!.id, node!.kubelet, node!.findings]).toEqual([id, 'restarted', []])
-      expect(mended.stdout).not.toContain('PRIVATE')
+      expect(repaired.stdout).not.toContain('PRIVATE')
       await until(`w1 is heard of after ${id}`, 180_000, async () => {
         const lease = ['get', 'lease', '-n', 'kube-node-lease', 'w1', '-o', 'jsonpath={.spec.renewTime}']
         return Date.parse((await cluster.kubectl(lease)).stdout) > since

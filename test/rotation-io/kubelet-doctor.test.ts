@@ -73,14 +73,14 @@ const found = async (): Promise<readonly Finding[]> =>
 const ids = (findings: readonly Finding[]): string[] => withoutName(findings).map(({ id }) => id)
 
 /** Mends, and expects that nothing is left and the link leads to what is given. */
-async function expectMended(...mended: string[]): Promise<void> {
+async function expectRepaired(...repaired: string[]): Promise<void> {
   const { left, fixed } = await treatKubelet(
     node,
     places,
     () => now,
     () => {},
   )
-  expect([ids(fixed), ids(left)]).toEqual([mended, []])
+  expect([ids(fixed), ids(left)]).toEqual([repaired, []])
 }
 
 function pair(options: {
@@ -127,21 +127,21 @@ test('one user UID in the certificate of a kubelet is in order', async () => {
 test('a missing link leads to the newest usable pair again', async () => {
   unlinkSync(root + current)
   expect((await found())[0]).toMatchObject({ id: 'LINK_MISSING', severity: 'critical', path: current })
-  await expectMended('LINK_MISSING')
+  await expectRepaired('LINK_MISSING')
   expect(readlinkSync(root + current)).toBe(good)
 })
 
 test('a link that leads nowhere does so no more', async () => {
   unlinkSync(root + current)
   symlinkSync(`${pki}/kubelet-client-2020-01-01-00-00-00.pem`, root + current)
-  await expectMended('LINK_DANGLING')
+  await expectRepaired('LINK_DANGLING')
   expect(readlinkSync(root + current)).toBe(good)
 })
 
 test('a plain file becomes a dated one behind a link, bytes and all', async () => {
   renameSync(root + good, root + current)
   const before = readFileSync(root + current)
-  await expectMended('LINK_IS_FILE')
+  await expectRepaired('LINK_IS_FILE')
   const to = readlinkSync(root + current)
   expect(to).toMatch(/\/kubelet-client-\d{4}(-\d\d){5}\.pem$/)
   expect(readFileSync(root + to).equals(before)).toBe(true)
@@ -183,7 +183,7 @@ test.each([
 ])('%s (%s): the link goes back to the pair that can be used', async (id, what, make) => {
   lead(make())
   expect((await found())[0]).toMatchObject({ id, what: expect.stringContaining(what) })
-  await expectMended(id)
+  await expectRepaired(id)
   expect(readlinkSync(root + current)).toBe(good)
 })
 
@@ -212,7 +212,7 @@ test('a kubeconfig with old data of its own names the link again, other lines as
   )
   const [finding] = await found()
   expect(finding).toMatchObject({ id: 'KUBECONFIG_EMBEDS', severity: 'critical' })
-  await expectMended('KUBECONFIG_EMBEDS')
+  await expectRepaired('KUBECONFIG_EMBEDS')
   const sorted = (text: string): string[] => text.split('\n').toSorted()
   expect(sorted(readFileSync(root + kubeletConf, 'utf8'))).toEqual(sorted(before))
 })
@@ -220,13 +220,13 @@ test('a kubeconfig with old data of its own names the link again, other lines as
 test('a kubeconfig that names a dated file, beside a broken link: both are mended, the link first', async () => {
   writeFileSync(root + kubeletConf, readFileSync(root + kubeletConf, 'utf8').replaceAll(current, good))
   unlinkSync(root + current)
-  await expectMended('LINK_MISSING', 'KUBECONFIG_ELSEWHERE')
+  await expectRepaired('LINK_MISSING', 'KUBECONFIG_ELSEWHERE')
   expect(readFileSync(root + kubeletConf, 'utf8')).toContain(`client-certificate: ${current}`)
 })
 
 test('keys that others may read are closed, in the store and in a kubeconfig', async () => {
   chmodSync(root + good, 0o644)
-  await expectMended('KEY_EXPOSED')
+  await expectRepaired('KEY_EXPOSED')
   expect(statSync(root + good).mode & 0o777).toBe(0o600)
 })
 
@@ -234,13 +234,13 @@ test('what an interrupted change left goes, once the current pair is good', asyn
   symlinkSync(good, `${root}${pki}/kubelet-client-updated.pem`)
   writeFileSync(`${root}${pki}/kubelet-client.key.tmp`, keyPem(testKey('kubelet')), { mode: 0o600 })
   expect((await found()).map(({ severity }) => severity)).toEqual(['info', 'info'])
-  await expectMended('LEFTOVER', 'LEFTOVER')
+  await expectRepaired('LEFTOVER', 'LEFTOVER')
   expect(lstatSync(`${root}${pki}/kubelet-client-updated.pem`, { throwIfNoEntry: false })).toBeUndefined()
 })
 
 test("a serving pair of the kubelet's own that is none goes, so that it makes another", async () => {
   writeFileSync(`${root}${pki}/kubelet.key`, keyPem(testKey('another')), { mode: 0o600 })
-  await expectMended('SELF_SIGNED_UNUSABLE')
+  await expectRepaired('SELF_SIGNED_UNUSABLE')
   expect(statSync(`${root}${pki}/kubelet.crt`, { throwIfNoEntry: false })).toBeUndefined()
 })
 
@@ -321,7 +321,7 @@ test.each([
   const text = `{"apiVersion": "v1", "kind": "Config", "current-context": "x", "clusters": [${cluster}], "contexts": [${context}], "users": [{"name": "u", "user": ${user}}]}`
   writeFileSync(root + kubeletConf, text)
   chmodSync(root + kubeletConf, 0o644)
-  await expectMended('KEY_EXPOSED')
+  await expectRepaired('KEY_EXPOSED')
   expect(statSync(root + kubeletConf).mode & 0o777).toBe(0o600)
 })
 

@@ -79,9 +79,9 @@ test('the doctor on a tree of files: told, refused without an answer, mended, an
     exit: 5,
     stderr: expect.stringContaining('KCERT_DOCTOR_UNCONFIRMED'),
   })
-  const mended = doctor('--fix', '--yes', '-o', 'json')
-  const [node] = (JSON.parse(mended.stdout) as KubeletDiagnosis).nodes
-  expect([mended.exit, node!.fixed.map(({ id }) => id), node!.findings.map(({ id }) => id)]).toEqual([
+  const repaired = doctor('--fix', '--yes', '-o', 'json')
+  const [node] = (JSON.parse(repaired.stdout) as KubeletDiagnosis).nodes
+  expect([repaired.exit, node!.fixed.map(({ id }) => id), node!.findings.map(({ id }) => id)]).toEqual([
     0,
     ['LINK_MISSING'],
     // Without serverTLSBootstrap the kubelet signs its own, for another name (KEP-4872).
