@@ -12,13 +12,13 @@ const map = (name: string, value: string) => ({ kind: 'ConfigMap', metadata: { n
 
 function watching(cluster: Cluster) {
   const end = new AbortController()
-  const told: string[] = []
+  const reported: string[] = []
   const done = (async () => {
-    for await (const change of cluster.objects.watch(maps, {}, end.signal)) told.push(textOf(change))
+    for await (const change of cluster.objects.watch(maps, {}, end.signal)) reported.push(textOf(change))
   })()
   return {
-    told,
-    reach: (last: string) => expect.poll(() => told.at(-1), { timeout: 60_000 }).toBe(last),
+    reported,
+    reach: (last: string) => expect.poll(() => reported.at(-1), { timeout: 60_000 }).toBe(last),
     stop: async () => {
       end.abort()
       await done
@@ -34,7 +34,7 @@ function textOf({ type, object }: ObjectChange): string {
 test('a connection that is cut is made anew, and nothing is missed or told twice', async () => {
   const { server, cluster } = await fakeCluster()
   server.put(maps, map('a', '1'))
-  const { told, reach, stop } = watching(cluster)
+  const { reported, reach, stop } = watching(cluster)
   await reach('ADDED a=1')
   for (let value = 2; value < 6; value++) {
     server.dropConnections()
@@ -42,13 +42,13 @@ test('a connection that is cut is made anew, and nothing is missed or told twice
     await reach(`MODIFIED a=${value}`)
   }
   await stop()
-  expect(told).toEqual(['ADDED a=1', 'MODIFIED a=2', 'MODIFIED a=3', 'MODIFIED a=4', 'MODIFIED a=5'])
+  expect(reported).toEqual(['ADDED a=1', 'MODIFIED a=2', 'MODIFIED a=3', 'MODIFIED a=4', 'MODIFIED a=5'])
 })
 
 test('where the past is forgotten, what differs is told', async () => {
   const { server, cluster } = await fakeCluster()
   for (const name of ['gone', 'made-anew', 'same', 'written']) server.put(maps, map(name, '1'))
-  const { told, reach, stop } = watching(cluster)
+  const { reported, reach, stop } = watching(cluster)
   await reach('ADDED written=1')
   // All of this happens while the watch is away: the server responds afterwards.
   server.dropConnections()
@@ -59,7 +59,7 @@ test('where the past is forgotten, what differs is told', async () => {
   server.compact()
   await reach('MODIFIED written=2')
   await stop()
-  expect(told.slice(4).sort()).toEqual([
+  expect(reported.slice(4).sort()).toEqual([
     'ADDED made-anew=2',
     'DELETED gone=1',
     'DELETED made-anew=1',
@@ -70,33 +70,33 @@ test('where the past is forgotten, what differs is told', async () => {
 test('bookmarks are taken, and not told', async () => {
   const { server, cluster } = await fakeCluster({ bookmarkMs: 10 })
   server.put(maps, map('a', '1'))
-  const { told, reach, stop } = watching(cluster)
+  const { reported, reach, stop } = watching(cluster)
   await reach('ADDED a=1')
   await new Promise((resolve) => setTimeout(resolve, 100))
   server.put(maps, map('b', '1'))
   await reach('ADDED b=1')
   await stop()
-  expect(told).toEqual(['ADDED a=1', 'ADDED b=1'])
+  expect(reported).toEqual(['ADDED a=1', 'ADDED b=1'])
 })
 
 test('who may list but not watch sees changes too', async () => {
   const rules = [{ verbs: ['list'], groups: [''], resources: ['configmaps'] }]
   const { server, cluster } = await fakeCluster({ rules }, { user: { username: 'ann' } })
   server.put(maps, map('a', '1'))
-  const { told, reach, stop } = watching(cluster)
+  const { reported, reach, stop } = watching(cluster)
   await reach('ADDED a=1')
   server.put(maps, map('a', '2'))
   await reach('MODIFIED a=2')
   server.remove(maps, 'a')
   await reach('DELETED a=2')
   await stop()
-  expect(told).toEqual(['ADDED a=1', 'MODIFIED a=2', 'DELETED a=2'])
+  expect(reported).toEqual(['ADDED a=1', 'MODIFIED a=2', 'DELETED a=2'])
 })
 
 test('an outage of the server is waited for once the watch has begun', async () => {
   const { server, cluster } = await fakeCluster()
   server.put(maps, map('a', '1'))
-  const { told, reach, stop } = watching(cluster)
+  const { reported, reach, stop } = watching(cluster)
   await reach('ADDED a=1')
   server.faults.add({ kind: 'unavailable', verb: 'watch', times: 20 })
   server.faults.add({ kind: 'unavailable', verb: 'list', times: 20 })
@@ -104,7 +104,7 @@ test('an outage of the server is waited for once the watch has begun', async () 
   server.put(maps, map('a', '2'))
   await reach('MODIFIED a=2')
   await stop()
-  expect(told).toEqual(['ADDED a=1', 'MODIFIED a=2'])
+  expect(reported).toEqual(['ADDED a=1', 'MODIFIED a=2'])
 })
 
 test('ends while the server says to come again in a minute', async () => {
@@ -127,16 +127,16 @@ test('ends while the server says to come again in a minute', async () => {
     })
   }
   const cluster = await open(join(folder, 'kubeconfig'), { pause })
-  const told: string[] = []
-  for await (const change of cluster.objects.watch(maps, {}, end.signal)) told.push(textOf(change))
-  expect(told).toEqual(['ADDED a=1'])
+  const reported: string[] = []
+  for await (const change of cluster.objects.watch(maps, {}, end.signal)) reported.push(textOf(change))
+  expect(reported).toEqual(['ADDED a=1'])
   expect(pauses[0]).toBe(60_000)
 })
 
 test('ends while the server does not answer a list', async () => {
   const { server, cluster } = await fakeCluster({}, { requestTimeoutMs: 0 })
   server.put(maps, map('a', '1'))
-  const { told, reach, stop } = watching(cluster)
+  const { reported, reach, stop } = watching(cluster)
   await reach('ADDED a=1')
   const silent = Promise.withResolvers<void>()
   server.faults.add({ kind: 'hostile', verb: 'watch', times: 1_000, answer: (response) => response.end() })
@@ -144,7 +144,7 @@ test('ends while the server does not answer a list', async () => {
   server.dropConnections()
   await silent.promise
   await stop()
-  expect(told).toEqual(['ADDED a=1'])
+  expect(reported).toEqual(['ADDED a=1'])
 })
 
 test('what cannot be begun fails at once', async () => {

@@ -68,7 +68,7 @@ export class CertificateManager {
   private working: Promise<unknown> = Promise.resolve()
   private endSleep: () => void = () => {}
   private endPolling: () => void = () => {}
-  private toldDeadlineMs: number | undefined
+  private reportedDeadlineMs: number | undefined
 
   constructor(ports: ManagerPorts, { template, present, forceRenewal = false }: ManagerOptions) {
     this.ports = ports
@@ -137,7 +137,7 @@ export class CertificateManager {
         : this.ports.after(Math.min(Math.max(wakes - nowMs, 0), longestSleepMs), () =>
             this.happen({ kind: 'time' }),
           )
-    this.tellDeadline()
+    this.reportDeadline()
   }
 
   private act(effect: Effect): void {
@@ -208,11 +208,11 @@ export class CertificateManager {
     this.happen({ kind: 'stored', attempt, certificate: heldCertificateOf(this.stored.pair) })
   }
 
-  private tellDeadline(): void {
+  private reportDeadline(): void {
     const untilMs = this.nextRenewalMs()
-    if (untilMs !== undefined && untilMs !== this.toldDeadlineMs)
+    if (untilMs !== undefined && untilMs !== this.reportedDeadlineMs)
       this.ports.tell({ kind: 'waiting', untilMs })
-    this.toldDeadlineMs = untilMs
+    this.reportedDeadlineMs = untilMs
   }
 }
 

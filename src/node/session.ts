@@ -190,12 +190,12 @@ export class Session {
 
   private whyEnded(status: number | null, cause: Error | undefined): KcertError {
     const stderr = this.stderr.trim()
-    const told = this.transport.explain({
+    const explained = this.transport.explain({
       ...(status !== null && { status }),
       stderr,
       ...(cause && { cause }),
     })
-    if (told !== undefined) return told
+    if (explained !== undefined) return explained
     const words =
       stderr === '' ? (cause?.message ?? `its exit status was ${status ?? 'none'}`) : lastLines(stderr)
     return new KcertError('KCERT_NODE_UNREACHABLE', `lost the connection to node "${this.node}"`, {

@@ -154,8 +154,8 @@ function explainSsh(
       cause,
     })
   }
-  const told = failures.find(({ words }) => words.test(stderr))
-  if (told !== undefined) return told.tell(host, title)
+  const recognized = failures.find(({ words }) => words.test(stderr))
+  if (recognized !== undefined) return recognized.tell(host, title)
   // 255 is ssh's own failure: no such name, refused, no route, no answer.
   if (status !== 255 || stderr === '') return undefined
   return new KcertError('KCERT_NODE_UNREACHABLE', `cannot connect to ${host} by SSH`, {

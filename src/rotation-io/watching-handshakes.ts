@@ -166,8 +166,8 @@ function withReasons(
   { isLogIncomplete, detail, ...answer }: HandshakeVerdict,
   reasons: readonly (string | undefined)[],
 ): ProbeAnswer {
-  const told = isLogIncomplete ? reasons.filter((reason) => reason !== undefined && reason !== '') : []
-  return { ...answer, detail: [detail, ...told].join('; ') }
+  const given = isLogIncomplete ? reasons.filter((reason) => reason !== undefined && reason !== '') : []
+  return { ...answer, detail: [detail, ...given].join('; ') }
 }
 
 function nodeOf(at: ProcessId): string {

@@ -75,9 +75,9 @@ test.each<[string, (text: string) => string, string]>([
   ['a node that nothing leads to', (whole) => whole.replace(/^access.*\n/m, ''), 'node w1 has no access'],
   ['a kubeconfig on no node', (whole) => whole.replace('{node: w1', '{node: w9'), 'on node "w9"'],
   ['two documents', (whole) => `${whole}---\na: b\n`, 'it has 2 YAML documents'],
-])('%s is refused with its place', async (_, change, told) => {
+])('%s is refused with its place', async (_, change, message) => {
   await expect(readInventory(change(text))).rejects.toMatchObject({ code: 'KCERT_INVENTORY_INVALID' })
   await expect(
     readInventory(change(text)).catch((error) => `${error.message}: ${error.why}`),
-  ).resolves.toContain(told)
+  ).resolves.toContain(message)
 })

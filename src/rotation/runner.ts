@@ -325,13 +325,13 @@ export class Rotation {
     const { until, because, deadlineMs } = action
     const { pace, emit } = this.around
     const deadline = pace.now() + deadlineMs
-    let told = ''
+    let reported = ''
     for (;;) {
       const missing = await this.missing(until)
       if (missing.length === 0) return
       const news = JSON.stringify(missing)
-      if (news !== told) emit({ kind: 'waiting', action, what: because, missing })
-      told = news
+      if (news !== reported) emit({ kind: 'waiting', action, what: because, missing })
+      reported = news
       if (pace.now() >= deadline) throw overdue(because, missing, deadlineMs)
       await pace.sleep(pollMs)
     }

@@ -112,9 +112,9 @@ test('whoever watches a file is told by a nudge, which changes neither content n
   pairFiles().writeNew(at('x.pem'), 'one')
   const before = statSync(at('x.pem'))
   const watcher = fs.watch(at('x.pem'))
-  const told = new Promise((done) => watcher.once('change', done))
+  const changed = new Promise((done) => watcher.once('change', done))
   pairFiles().nudge(at('x.pem'))
-  await told
+  await changed
   watcher.close()
   const after = statSync(at('x.pem'))
   expect(Math.abs(after.mtimeMs - before.mtimeMs)).toBeLessThan(1)

@@ -25,9 +25,9 @@ async function onFake(
   const server = await startApiServer(options)
   const kubeconfig = server.writeKubeconfig(join(folder, 'admin.conf'))
   const cluster = await openBenchCluster(kubeconfig)
-  const told = { tell: () => {}, now: systemClock() }
+  const ports = { tell: () => {}, now: systemClock() }
   try {
-    await work(() => manyRequests({ kubeconfig, cluster, count: 40, folder, ...told }), server)
+    await work(() => manyRequests({ kubeconfig, cluster, count: 40, folder, ...ports }), server)
   } finally {
     cluster.close()
     await server.close()

@@ -63,12 +63,12 @@ export function describeOnCluster(name: string, body: () => void): void {
     describe(name, body)
     return
   }
-  if (!told.has(reason)) process.stderr.write(`${reason}\n`)
-  told.add(reason)
+  if (!reported.has(reason)) process.stderr.write(`${reason}\n`)
+  reported.add(reason)
   describe.skip(name, body)
 }
 
-const told = new Set<string>()
+const reported = new Set<string>()
 
 /**
  * Opens a cluster as a fresh `up` leaves it, and takes it down when `work` ends. The first suite that asks for a kind of

@@ -134,22 +134,22 @@ describe('what is secret', () => {
       stdio: ['pipe', 'pipe', 'inherit'],
     })
     watcher.stdin.end()
-    let told = ''
+    let printed = ''
     watcher.stdout.on('data', (text: Buffer) => {
-      told += text.toString()
+      printed += text.toString()
     })
-    await until(() => told.includes('ready'))
+    await until(() => printed.includes('ready'))
     const node = nodeBy(localTransport())
     // A watcher that hardly gets a turn is written to for longer.
-    for (let round = 0; round < 60 || !told.includes('often'); round++) {
+    for (let round = 0; round < 60 || !printed.includes('often'); round++) {
       await node.writeFile(join(here, 'ca.key'), `${canary}${round}`, { replaces, mode: 0o600 })
       await node.run(['sh', '-c', 'cat >/dev/null'], { stdin: canary })
     }
     await node.close()
     writeFileSync(join(here, 'stop'), '')
-    await until(() => told.includes('done'))
+    await until(() => printed.includes('done'))
     // "done SIGHTINGS": the watcher went through /proc more than twenty times, and saw the key in none of it.
-    const [, ...sightings] = told.trim().split('\n').at(-1)!.split(' ')
+    const [, ...sightings] = printed.trim().split('\n').at(-1)!.split(' ')
     expect(sightings).toEqual([])
   })
 })
@@ -247,13 +247,13 @@ describe('a node that cannot be used', () => {
 
   test('what a shell that stands still had started is ended all the same', async () => {
     const seconds = `9${process.pid}`
-    const told = join(folder, 'standing-still')
-    const node = nodeBy(commandTransport(['sh', '-c', `echo $$ >${told}; exec "$@"`, 'sh']))
+    const printed = join(folder, 'standing-still')
+    const node = nodeBy(commandTransport(['sh', '-c', `echo $$ >${printed}; exec "$@"`, 'sh']))
     const controller = new AbortController()
     const running = node.run(['sh', '-c', `sleep ${seconds} & wait`], { signal: controller.signal })
     const failed = expect(running).rejects.toMatchObject({ name: 'AbortError' })
     await until(() => isRunning(['sleep', seconds]))
-    process.kill(Number(readFileSync(told, 'utf8')), 'SIGSTOP')
+    process.kill(Number(readFileSync(printed, 'utf8')), 'SIGSTOP')
     controller.abort()
     await failed
     await until(() => !isRunning(['sleep', seconds]))

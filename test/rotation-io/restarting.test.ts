@@ -160,9 +160,9 @@ test('the risk of a log that cannot be read is accepted for this process alone',
 }, 60_000)
 
 test('a command without waivers says which log cannot be read', async () => {
-  const told: string[] = []
-  await restartScheduler(() => undefined, { tell: (line) => told.push(line) })
-  expect(told).toEqual([
+  const lines: string[] = []
+  await restartScheduler(() => undefined, { tell: (line) => lines.push(line) })
+  expect(lines).toEqual([
     'cp1/kube-scheduler runs; its log cannot be read (/var/log/pods/x/0.log cannot be read), so certificate errors may be unnoticed',
   ])
 }, 60_000)

@@ -109,14 +109,14 @@ async function verdictOf(seed: number): Promise<'refused' | 'empty' | 'done' | '
   }
   if (phase === 12) scene.clients.expectsBridge = false
   if (settings.withBridge === false) scene.clients.expectsBridge = false
-  const told: string[] = []
+  const reported: string[] = []
   const outcome = await scene.asProcess(async (rotation) => {
     const { observed, target } = await rotation.observe(sectionNames)
     const planned = phaseNumbered(phase).plan(observed, target)
     const apart = dice.roll(2) === 0 ? planned : flat(planned)
     const steps = spoilers[dice.roll(spoilers.length)]!([...apart], dice)
     if (steps.length === 0) return 'empty'
-    told.push(...flat(steps).map(describeAction))
+    reported.push(...flat(steps).map(describeAction))
     if (checkPlan(observed, target, steps) !== undefined) return 'refused'
     scene.clients.failures.length = 0
     try {
@@ -131,7 +131,7 @@ async function verdictOf(seed: number): Promise<'refused' | 'empty' | 'done' | '
     await scene.cluster.time.pass(400_000)
     expect(
       scene.clients.failures,
-      `seed ${seed}, phase ${phase}, without ${skipped}, ${JSON.stringify(settings)}:\n${told.join('\n')}`,
+      `seed ${seed}, phase ${phase}, without ${skipped}, ${JSON.stringify(settings)}:\n${reported.join('\n')}`,
     ).toEqual([])
   }
   return outcome

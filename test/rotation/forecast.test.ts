@@ -33,7 +33,7 @@ const variants: readonly {
   },
 ]
 
-function told(steps: readonly Step[]): string[] {
+function reported(steps: readonly Step[]): string[] {
   return (
     steps
       .flatMap((step) => (step.kind === 'together' ? step.lanes.flatMap((lane) => lane.steps) : [step]))
@@ -59,7 +59,7 @@ test.for(variants)(
       if (number === 12) scene.clients.expectsBridge = false
       await scene.run(number)
       const done = scene.events.flatMap((event) => (event.kind === 'action-begun' ? [event.action] : []))
-      expect([number, ...told(done)]).toEqual([number, ...told(steps)])
+      expect([number, ...reported(done)]).toEqual([number, ...reported(steps)])
     }
     expect(scene.clients.failures).toEqual([])
   },

@@ -219,16 +219,16 @@ describe('Kubernetes versions', () => {
   const phase = (number: number, risk: string) => ({ number, risk }) as never
 
   test.each([
-    { versions: ['v1.36.0', 'v1.36.9-vendor'], accepted: [], told: [] },
-    { versions: ['v1.36.3', 'v1.38.0'], accepted: [], told: [untested] },
-    { versions: ['v1.36.3', 'v1.38.0'], accepted: ['1.38'], told: [] },
-    { versions: ['v1.36.3', 'v1.38.0'], accepted: ['1.39', '38', '1.38.0'], told: [untested] },
-    { versions: ['v2.36.3'], accepted: ['2.36'], told: ['the Kubernetes version of n0 is unknown'] },
-    { versions: ['', '1.36.3'], accepted: [''], told: ['the Kubernetes version of n0, n1 is unknown'] },
-    { versions: ['', 'v1.36.3'], accepted: ['unknown'], told: [] },
-  ])('$versions, of which $accepted are accepted', ({ versions, accepted: minors, told }) => {
+    { versions: ['v1.36.0', 'v1.36.9-vendor'], accepted: [], reported: [] },
+    { versions: ['v1.36.3', 'v1.38.0'], accepted: [], reported: [untested] },
+    { versions: ['v1.36.3', 'v1.38.0'], accepted: ['1.38'], reported: [] },
+    { versions: ['v1.36.3', 'v1.38.0'], accepted: ['1.39', '38', '1.38.0'], reported: [untested] },
+    { versions: ['v2.36.3'], accepted: ['2.36'], reported: ['the Kubernetes version of n0 is unknown'] },
+    { versions: ['', '1.36.3'], accepted: [''], reported: ['the Kubernetes version of n0, n1 is unknown'] },
+    { versions: ['', 'v1.36.3'], accepted: ['unknown'], reported: [] },
+  ])('$versions, of which $accepted are accepted', ({ versions, accepted: minors, reported }) => {
     const found = what(nodes(...versions), { acceptedVersions: new Set(minors) }, phase(2, 'restarts'))
-    expect(found).toEqual(told)
+    expect(found).toEqual(reported)
   })
 
   const withVersions = (versions: Record<string, string | undefined>) => ({

@@ -110,7 +110,7 @@ class Run {
     })
   }
 
-  get told(): string[] {
+  get reported(): string[] {
     return this.events.map((event) => {
       const { kind, phase, what, gaps, missing } = event as Record<string, unknown>
       const open = (missing as { at: string; what: string }[] | undefined)?.map(
@@ -296,7 +296,7 @@ describe('a phase', () => {
     expect(await rotation.run(1)).toBe('held')
     expect(await rotation.run(8)).toBe('held')
     expect(run.said.slice(known)).toEqual(['rotation', 'phase 1 held', 'phase 8 held'])
-    expect(run.told).toEqual(['phase-held 1', 'phase-held 8'])
+    expect(run.reported).toEqual(['phase-held 1', 'phase-held 8'])
     const [, last] = run.events
     expect(last).toMatchObject({ remarks: ['complete: no cloud-controller-manager with --root-ca-file'] })
     expect(run.confirmed).toEqual([])
@@ -312,7 +312,7 @@ describe('a phase', () => {
     const error = await stop(run.open().then((one) => one.run(8)))
     expect(error.message).toBe('no kubelet was found on node cp1')
     expect(run.said).toEqual(['phase 8 stopped no kubelet was found on node cp1'])
-    expect(run.told).toEqual(['phase-stopped 8'])
+    expect(run.reported).toEqual(['phase-stopped 8'])
   })
 
   test('stops as it is told also where the journal cannot be written', async () => {
@@ -328,7 +328,7 @@ describe('a phase', () => {
     run.confirms = false
     expect(await (await run.open()).run(2)).toBe('declined')
     expect([run.said, run.acts, run.confirmed]).toEqual([[], [], [2]])
-    expect(run.told).toEqual(['phase-begun 2 3'])
+    expect(run.reported).toEqual(['phase-begun 2 3'])
   })
 
   test('is waited for, done in rounds, and given up', async () => {
@@ -343,7 +343,7 @@ describe('a phase', () => {
     ])
     expect(error.why).toMatch(/^still pending: ConfigMap default\/kube-root-ca.crt \(unchanged\), /)
     expect(run.nowMs).toBe(300_000)
-    expect(run.told).toEqual([
+    expect(run.reported).toEqual([
       `phase-begun 3 ${open.published.length}`,
       'action-begun wait until kube-controller-manager has published both CAs to every namespace',
       expect.stringMatching(
@@ -360,7 +360,7 @@ describe('a phase', () => {
     const run = new Run((observe) => (observe < 2 ? { ...observed, published } : observed))
     expect(await (await run.open()).run(3)).toBe('held')
     expect(run.said).toEqual(['rotation', 'phase 3 begun', 'phase 3 held'])
-    expect(run.told).toEqual([
+    expect(run.reported).toEqual([
       `phase-begun 3 ${published.length}`,
       'action-begun wait until kube-controller-manager has published both CAs to every namespace',
       'action-done wait until kube-controller-manager has published both CAs to every namespace',
@@ -475,7 +475,7 @@ describe('steps', () => {
       'intent 2 remove n:/x',
       'done 2 remove n:/x',
     ])
-    expect(run.told).toEqual([
+    expect(run.reported).toEqual([
       'action-begun restart a',
       'action-done restart a',
       'action-begun remove n:/x',
@@ -550,7 +550,7 @@ describe('a wait', () => {
     const run = new Run((observe) => until(observe < 3 ? undefined : 'cp1'))
     await (await run.open()).performAll([waiting])
     expect([run.observations, run.nowMs]).toEqual([4, 1_500])
-    expect(run.told).toEqual([
+    expect(run.reported).toEqual([
       'action-begun wait until x has a leader',
       'waiting x has a leader x: no leader',
       'action-done wait until x has a leader',
@@ -600,7 +600,7 @@ describe('a wait', () => {
       })
     const run = failing('KCERT_UNREACHABLE')
     await (await run.open()).performAll([waiting])
-    expect(run.told[1]).toBe('waiting x has a leader API server: cannot connect')
+    expect(run.reported[1]).toBe('waiting x has a leader API server: cannot connect')
     expect(run.nowMs).toBe(1_000)
     const other = await stop(
       failing('KCERT_ROTATION_DRIFT')
@@ -635,7 +635,7 @@ test('a defect of the program is no end of a phase: it is neither told nor writt
     throw defect
   })
   await expect(run.open().then((one) => one.run(2))).rejects.toBe(defect)
-  expect([run.said, run.told]).toEqual([[], []])
+  expect([run.said, run.reported]).toEqual([[], []])
 })
 
 describe('a probe', () => {
@@ -662,7 +662,7 @@ describe('a probe', () => {
     const [entry] = readJournal(run.journal.text)
     expect(entry).toMatchObject({ kind: 'evidence', ok: false })
     expect(entry).not.toHaveProperty('rate')
-    expect(run.told).toEqual(['action-begun check: signer new'])
+    expect(run.reported).toEqual(['action-begun check: signer new'])
     expect(run.sections).toEqual([])
   })
 

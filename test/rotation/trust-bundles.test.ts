@@ -186,12 +186,13 @@ test('in an upgrade a bundle that no pod mounts is not waited for, and named', a
         missingFor(until, snapshot).filter(({ at }) => at.startsWith('ClusterTrustBundle ')),
       ).length,
       waits: waits.length,
-      told: phase.remarks!(snapshot, target).filter((one) => one.startsWith('ClusterTrustBundle ')).length,
+      reported: phase.remarks!(snapshot, target).filter((one) => one.startsWith('ClusterTrustBundle '))
+        .length,
     }
   }
-  expect(asked('v1.36.3', free)).toEqual({ gaps: 0, missing: 0, waits: 1, told: 1 })
-  expect(asked('v1.37.2', free)).toEqual({ gaps: 1, missing: 1, waits: 1, told: 0 })
-  expect(asked('v1.36.3', observed.pods)).toEqual({ gaps: 1, missing: 1, waits: 1, told: 0 })
+  expect(asked('v1.36.3', free)).toEqual({ gaps: 0, missing: 0, waits: 1, reported: 1 })
+  expect(asked('v1.37.2', free)).toEqual({ gaps: 1, missing: 1, waits: 1, reported: 0 })
+  expect(asked('v1.36.3', observed.pods)).toEqual({ gaps: 1, missing: 1, waits: 1, reported: 0 })
   // What cannot be read may be a bundle that pods mount.
   const unread = {
     kind: 'ClusterTrustBundle',

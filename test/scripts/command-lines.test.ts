@@ -57,11 +57,11 @@ test('kcert reads every command line of its own that a message can print', () =>
   expect(commands.length).toBeGreaterThan(150)
   const mistakes = readMistakes(commands.map(({ words }) => words))
   expect(mistakes).toHaveLength(commands.length)
-  const told = commands.flatMap(({ at, words }, index) => {
+  const reported = commands.flatMap(({ at, words }, index) => {
     const mistake = mistakes[index]
     return mistake === null || mistake?.includes('VALUE') ? [] : `${at}: kcert ${words.join(' ')}: ${mistake}`
   })
-  expect(told).toEqual([])
+  expect(reported).toEqual([])
 })
 
 test.each([

@@ -72,9 +72,9 @@ test('renew --root names a folder without certificates', () => {
 test('the doctor on a tree of files: told, refused without an answer, mended, and in order then', () => {
   writeTree(workerTree({ madeAt: new Date() }), join(folder, 'w1'))
   const doctor = (...args: string[]) => kcert(['kubelet', 'doctor', '--root', 'w1', ...args], { cwd: folder })
-  const told = doctor()
-  expect(told.exit).toBe(3)
-  expect(told.stdout).toContain('LINK_MISSING: the link is missing')
+  const reported = doctor()
+  expect(reported.exit).toBe(3)
+  expect(reported.stdout).toContain('LINK_MISSING: the link is missing')
   expect(doctor('--fix')).toMatchObject({
     exit: 5,
     stderr: expect.stringContaining('KCERT_DOCTOR_UNCONFIRMED'),

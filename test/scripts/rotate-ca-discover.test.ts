@@ -62,11 +62,11 @@ test.each([
   ['k3s', 'v1.36.1+k3s1', 'kcert does not rotate k3s clusters'],
   ['rke2', 'v1.36.1+rke2r1', 'kcert does not rotate rke2 clusters'],
   ['managed', 'v1.36.1-eks-1a2b3c', 'kcert does not rotate managed clusters'],
-])('a cluster of %s is refused, and no file is written', async (layout, version, told) => {
+])('a cluster of %s is refused, and no file is written', async (layout, version, message) => {
   putNode('a', version)
   const { stdout } = await run([...nowhere, '--out', `${layout}.yaml`, '-o', 'json'])
   const report = JSON.parse(stdout)
-  expect(report.refusals[0].what).toContain(told)
+  expect(report.refusals[0].what).toContain(message)
   expect(report).not.toHaveProperty('written')
   expect(existsSync(join(folder, `${layout}.yaml`))).toBe(false)
 })
@@ -82,11 +82,11 @@ test.each([
   ['--access', 'telnet', 'invalid --access "telnet"'],
   ['--access', 'command:docker exec -i cp1', 'reaches the same node each time'],
   ['--local', 'z', 'unknown node "z"'],
-])('%s %s is wrong usage', async (flag, value, told) => {
+])('%s %s is wrong usage', async (flag, value, message) => {
   putNode('a', 'v1.36.3')
   const { exit, stderr } = await run(['rotate-ca', 'discover', '--dry-run', flag, value])
   expect(exit).toBe(2)
-  expect(stderr).toContain(told)
+  expect(stderr).toContain(message)
 })
 
 test('an address that a kubelet wrote becomes no option of the command that reaches its node', async () => {

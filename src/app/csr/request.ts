@@ -247,11 +247,11 @@ async function issued({ cluster, settings, tell }: Work, request: SigningRequest
   const sent = signingRequestOfObject(object)
   const name = sent.name ?? ''
   tell(outcome === 'created' ? `submitted as ${name}` : `${name} exists already on the cluster`)
-  const told = new Set<string>()
+  const reported = new Set<string>()
   const onChange = (one: SigningRequest): void => {
     const text = progressText(one)
-    if (text !== undefined && !told.has(text)) tell(text)
-    told.add(text ?? '')
+    if (text !== undefined && !reported.has(text)) tell(text)
+    reported.add(text ?? '')
   }
   const wait = { durationMs: settings.waitMs, onChange }
   const settled = await settledRequest(cluster.requests, name, wait, sent.uid)

@@ -26,7 +26,7 @@ export function signalOf(text: string): NodeJS.Signals {
 }
 
 /** Runs the command, then sends the signal. Throws KCERT_HOOK_FAILED, having tried both. */
-export async function tellOthers(
+export async function runHooks(
   { exec, signal, pidFile }: AfterRenewal,
   env: Readonly<Record<string, string | undefined>>,
   note: (text: string) => void,
@@ -68,10 +68,10 @@ function hookFailure(what: string, why: string): KcertError {
 }
 
 /**
- * Remembers beside the pair for which certificate the others were told, so that a crash between a renewal and the telling is made good at the
- * next start.
+ * The certificate for which the hooks ran last, in a file beside the pair. After a crash between a renewal and its hooks, the next start
+ * runs them.
  */
-export class ToldMark {
+export class PendingNotification {
   private readonly path: string
 
   constructor(folder: string, prefix: string) {

@@ -32,7 +32,7 @@ import { writeCertificates } from '../../x509/certificate.ts'
 import { generatePrivateKey, writePrivateKey } from '../../x509/new-key.ts'
 import { CertificateRequest } from '../../x509/request.ts'
 import { certificateFacts } from '../csr/certificate-facts.ts'
-import { type AfterRenewal, ToldMark, tellOthers } from './after-renewal.ts'
+import { type AfterRenewal, PendingNotification, runHooks } from './after-renewal.ts'
 import { type ManageSettings, specFor, templateIn, templateOfNode } from './manage-settings.ts'
 import type { MetricsOutput } from './metrics-output.ts'
 
@@ -75,7 +75,7 @@ class Management {
   private readonly settings: ManageSettings
   private readonly options: ManageOptions
   private readonly context: Context
-  private readonly mark: ToldMark
+  private readonly notification: PendingNotification
   private readonly counts = { renewals: 0, failures: 0, hooks: 0 }
   private readonly usedSeconds: number[] = []
   private template: Template | undefined
@@ -90,7 +90,7 @@ class Management {
     this.options = options
     this.context = context
     this.store = new PairStore({ folder: settings.folder, prefix: settings.prefix }, pairFiles())
-    this.mark = new ToldMark(settings.folder, settings.prefix)
+    this.notification = new PendingNotification(settings.folder, settings.prefix)
   }
 
   /** What it would do. */
@@ -116,7 +116,7 @@ class Management {
     const present = store.current()
     this.manager = this.makeManager(present)
     this.metrics = await options.metrics(() => renderManagerMetrics(this.metricsNow()))
-    await this.makeGoodTelling(present)
+    await this.retryHook(present)
     const poll = this.pollTemplate()
     try {
       await this.keep()
@@ -214,7 +214,7 @@ class Management {
       try {
         if (bootstrapKubeconfig !== undefined && kubeconfig !== undefined && !existsSync(kubeconfig))
           await this.writeKubeconfig(kubeconfig, stored)
-        await this.tellAll(stored)
+        await this.notifyOthers(stored)
       } catch (error) {
         this.counts.hooks++
         note(this.textOf(error))
@@ -223,27 +223,27 @@ class Management {
     })
   }
 
-  private async tellAll({ pair, path }: StoredPair): Promise<void> {
+  private async notifyOthers({ pair, path }: StoredPair): Promise<void> {
     const { fingerprintSha256, notAfter } = pair.chain[0]
     const { env } = this.context
-    const told = {
+    const hookEnv = {
       ...env,
       KCERT_PAIR: this.store.currentPath,
       KCERT_PAIR_FILE: path,
       KCERT_NOT_AFTER: rfc3339(notAfter),
     }
     this.store.nudgeWatchers()
-    await tellOthers(this.options, told, this.options.note)
-    this.mark.write(fingerprintSha256)
+    await runHooks(this.options, hookEnv, this.options.note)
+    this.notification.write(fingerprintSha256)
   }
 
-  /** A process that was killed between renewing and telling tells now. */
-  private async makeGoodTelling(present: StoredPair | undefined): Promise<void> {
+  /** Runs the hooks that a process did not run because it was killed after a renewal. */
+  private async retryHook(present: StoredPair | undefined): Promise<void> {
     const fingerprint = present?.pair.chain[0].fingerprintSha256 ?? 'none'
-    const told = this.mark.read()
-    if (told === undefined) this.mark.write(fingerprint)
-    if (told === undefined || present === undefined || told === fingerprint) return
-    this.options.note('the last renewal was not told to others yet')
+    const notified = this.notification.read()
+    if (notified === undefined) this.notification.write(fingerprint)
+    if (notified === undefined || present === undefined || notified === fingerprint) return
+    this.options.note('the hooks of the last renewal did not run')
     this.afterRenewal(present)
   }
 
@@ -350,7 +350,7 @@ class Management {
     const { source } = this.settings
     if (source.by === 'flags') return undefined
     let isBusy = false
-    let told = ''
+    let reported = ''
     const observe = async (): Promise<void> => {
       if (isBusy) return
       isBusy = true
@@ -358,14 +358,14 @@ class Management {
       try {
         await this.readTemplate()
         this.checkTemplate()
-        if (told !== '' || !isSameTemplate(before, this.template))
+        if (reported !== '' || !isSameTemplate(before, this.template))
           this.options.note('what to request was read again')
-        told = ''
+        reported = ''
       } catch (error) {
         this.template = before
         const text = this.textOf(error)
-        if (text !== told) this.options.note(text)
-        told = text
+        if (text !== reported) this.options.note(text)
+        reported = text
       }
       isBusy = false
     }

@@ -12,15 +12,15 @@ export interface MetricsOutput {
 
 /** Returns an output that writes the text into a file for node_exporter's textfile collector. What cannot be written is told once. */
 export function metricsFile(path: string, text: () => string, note: (text: string) => void): MetricsOutput {
-  let isTold = false
+  let isReported = false
   return {
     changed() {
       try {
         writePublicFile(path, text(), { replace: true })
-        isTold = false
+        isReported = false
       } catch (error) {
-        if (!isTold) note(`metrics: ${(error as Error).message}`)
-        isTold = true
+        if (!isReported) note(`metrics: ${(error as Error).message}`)
+        isReported = true
       }
     },
     close: async () => {},

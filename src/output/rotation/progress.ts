@@ -36,7 +36,7 @@ interface Doing {
 export function rotationProgress(view: ProgressView): RotationProgress {
   const { write, isTerminal, paint, nowMs } = view
   const doing = new Map<object, Doing>()
-  let lastToldMs = Number.NEGATIVE_INFINITY
+  let lastReportedMs = Number.NEGATIVE_INFINITY
   let hasLastLine = false
 
   const clear = (): void => {
@@ -88,8 +88,8 @@ export function rotationProgress(view: ProgressView): RotationProgress {
         const one = doing.get(event.action)
         if (one !== undefined) one.waitsFor = missing
         if (isTerminal) tick()
-        else if (nowMs() - lastToldMs >= repeatMs) {
-          lastToldMs = nowMs()
+        else if (nowMs() - lastReportedMs >= repeatMs) {
+          lastReportedMs = nowMs()
           line(`  waiting until ${printable(event.what)}; ${printable(missing)}`)
         }
         return
