@@ -34,9 +34,9 @@ test('the same CSR a second time exists already, whatever the order of its usage
 test('a request for the same key and names that was signed anew is the same by key and not by its bytes', async () => {
   const api = requestsInMemory()
   await submitRequest(api, request, bytes)
-  const anew = { ...request, request: Buffer.from(requestPem(clientDescription())) }
-  expect((await submitRequest(api, anew, key)).outcome).toBe('present')
-  await expect(submitRequest(api, anew, bytes)).rejects.toMatchObject({
+  const signedAgain = { ...request, request: Buffer.from(requestPem(clientDescription())) }
+  expect((await submitRequest(api, signedAgain, key)).outcome).toBe('present')
+  await expect(submitRequest(api, signedAgain, bytes)).rejects.toMatchObject({
     code: 'KCERT_API_CONFLICT',
     why: 'it is another request for the same key and names, signed again; use another name (--name NAME), or delete the existing object',
   })

@@ -225,9 +225,11 @@ describe('time', () => {
   test('where subject, SANs or usages are wrong, kubeadm creates the file again: a renewal would copy the fault', async () => {
     const next = async (leaf: Partial<LeafOptions>, code: string) =>
       only(await problemsWith(apiserver, treeLeaf(leaf)), code).next
-    const anew = `old=$(mktemp -d /var/tmp/kubernetes-old-XXXXXX) && mv /etc/kubernetes/pki/apiserver.crt /etc/kubernetes/pki/apiserver.key "$old" && kubeadm init phase certs apiserver && crictl ps -q --name '^kube-apiserver$' | xargs -r crictl stop --timeout 30`
-    expect(await next({ ...apiserverNames, extendedKeyUsage: ['clientAuth'] }, 'ROLE_USAGE_WRONG')).toBe(anew)
-    expect(await next({ extendedKeyUsage: ['serverAuth'] }, 'SAN_MISSING')).toContain(anew)
+    const recreateCommand = `old=$(mktemp -d /var/tmp/kubernetes-old-XXXXXX) && mv /etc/kubernetes/pki/apiserver.crt /etc/kubernetes/pki/apiserver.key "$old" && kubeadm init phase certs apiserver && crictl ps -q --name '^kube-apiserver$' | xargs -r crictl stop --timeout 30`
+    expect(await next({ ...apiserverNames, extendedKeyUsage: ['clientAuth'] }, 'ROLE_USAGE_WRONG')).toBe(
+      recreateCommand,
+    )
+    expect(await next({ extendedKeyUsage: ['serverAuth'] }, 'SAN_MISSING')).toContain(recreateCommand)
     const path = '/etc/kubernetes/scheduler.conf'
     const config = Buffer.from(files.get('/etc/kubernetes/controller-manager.conf')!.bytes).toString()
     expect(only(await problemsWith(path, config), 'ROLE_SUBJECT_WRONG').next).toBe(

@@ -43,7 +43,7 @@ describeOnCluster('bootstrap', () => {
   })
 
   /** A token and a bootstrap kubeconfig by kcert, and a kubelet on w1 that has nothing else. */
-  async function bootstrapAnew(): Promise<string> {
+  async function bootstrapAgain(): Promise<string> {
     await done(['token', 'create', '--ttl', '15m', '-o', 'token', '--out', 'token', '--force'])
     const id = readFileSync(join(folder, 'token'), 'utf8').slice(0, 6)
     await until('the token signs', 180_000, async () => {
@@ -94,13 +94,13 @@ describeOnCluster('bootstrap', () => {
   })
 
   test('a node that was stopped at each step is found there, and arrives when it is mended', async () => {
-    const gone = await bootstrapAnew()
+    const gone = await bootstrapAgain()
     await done(['token', 'delete', gone])
     await isForgotten()
     await startKubelet()
     await stopsAt('token', gone)
 
-    const id = await bootstrapAnew()
+    const id = await bootstrapAgain()
     await cluster.kubectl(['delete', 'clusterrolebinding', 'kubeadm:kubelet-bootstrap'])
     await startKubelet()
     await stopsAt('binding', id)

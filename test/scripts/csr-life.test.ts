@@ -222,8 +222,8 @@ test.each([
   for (const file of lost) rmSync(life.at(file))
   if (!keepsObject) life.server.remove(requestsKey, life.name)
   const again = life.request('--wait', '30s')
-  const isAnew = life.stored === undefined && lost.length > 1
-  const session = await (isAnew ? life.runApproved(...again) : life.run(...again))
+  const isResubmitted = life.stored === undefined && lost.length > 1
+  const session = await (isResubmitted ? life.runApproved(...again) : life.run(...again))
   expect(session).toMatchObject({ exit: 0 })
   expect(readFileSync(life.at('key.pem'), 'utf8')).toBe(key)
   for (const file of lost) expect(existsSync(life.at(file))).toBe(true)

@@ -1,6 +1,6 @@
 import { commandLine, embed } from '../../errors/command-line.ts'
 import { quoted } from '../quoting.ts'
-import { anew, brokenNext, brokenText, type CauseRow, signersText, wordOf } from './cause.ts'
+import { brokenNext, brokenText, type CauseRow, deleteObject, signersText, wordOf } from './cause.ts'
 import { isControllerOff, isManagerAlive, lacksSigningFiles, managerText } from './controller-manager.ts'
 import type { Situation } from './situation.ts'
 
@@ -31,7 +31,7 @@ export const approvedCauses: readonly CauseRow[] = [
     holds: approved(({ broken }) => broken.length > 0),
     detail: (situation) => `the signer will refuse it permanently: ${brokenText(situation)}`,
     next: brokenNext,
-    commands: anew,
+    commands: deleteObject,
   },
   {
     id: 'signer-down',

@@ -74,7 +74,7 @@ export function wordOf({ object }: Situation): string {
 }
 
 /** How to create the request again once this one is useless. */
-export function anew(situation: Situation): string[] {
+export function deleteObject(situation: Situation): string[] {
   return [commandLine`kubectl delete csr ${wordOf(situation)}`]
 }
 

@@ -2,7 +2,7 @@ import { commandLine, embed } from '../../errors/command-line.ts'
 import { accessCommand } from '../approval/node-access.ts'
 import { quoted } from '../quoting.ts'
 import { apiServerClient, kubeletClient, kubeletServing, nodeNameOf, nodesGroup } from '../signers.ts'
-import { anew, brokenNext, brokenText, type CauseRow, wordOf } from './cause.ts'
+import { brokenNext, brokenText, type CauseRow, deleteObject, wordOf } from './cause.ts'
 import { isControllerOff, isManagerAlive, managerText } from './controller-manager.ts'
 import type { Holder } from './facts.ts'
 import type { Situation } from './situation.ts'
@@ -41,7 +41,7 @@ export const pendingCauses: readonly CauseRow[] = [
         ? `kube-controller-manager ignores it, and if you approve it, it fails permanently: ${brokenText(situation)}`
         : `do not approve it: it would fail permanently: ${brokenText(situation)}`,
     next: brokenNext,
-    commands: anew,
+    commands: deleteObject,
   },
   {
     id: 'node-asks-for-another',

@@ -1,6 +1,6 @@
 import { commandLine } from '../../errors/command-line.ts'
 import { quoted } from '../quoting.ts'
-import { anew, type CauseRow, reasonIn, wordOf } from './cause.ts'
+import { type CauseRow, deleteObject, reasonIn, wordOf } from './cause.ts'
 import type { Situation } from './situation.ts'
 
 // Requests that are settled, and what no later step can repair.
@@ -24,7 +24,7 @@ export const settledCauses: readonly CauseRow[] = [
     detail: ({ object, decidedBy }) =>
       `denied${decidedBy === undefined ? '' : ` by ${quoted(decidedBy)}`}${reasonIn(object.conditions, 'Denied')}`,
     next: 'a denial is final: correct the request, delete the object, and submit the request again',
-    commands: anew,
+    commands: deleteObject,
   },
   {
     id: 'signer-refused',
@@ -36,7 +36,7 @@ export const settledCauses: readonly CauseRow[] = [
         rule?.next ?? 'correct what the message names',
         'then delete the object and submit the request again',
       ].join('; '),
-    commands: anew,
+    commands: deleteObject,
   },
   {
     id: 'certificate-unreadable',
@@ -45,7 +45,7 @@ export const settledCauses: readonly CauseRow[] = [
     next: 'inspect it and repair the signer; Kubernetes never replaces an issued certificate',
     commands: (situation) => [
       commandLine`kubectl get csr ${wordOf(situation)} -o jsonpath='{.status.certificate}' | base64 -d | kcert inspect -`,
-      ...anew(situation),
+      ...deleteObject(situation),
     ],
   },
   {
@@ -56,7 +56,7 @@ export const settledCauses: readonly CauseRow[] = [
       certificate.publicKey.sha256 !== request.publicKey.sha256,
     detail: 'the issued certificate is for another key than the request, so it is useless',
     next: 'repair the signer, then delete the object and submit the request again',
-    commands: anew,
+    commands: deleteObject,
   },
   {
     id: 'certificate-expired',
@@ -64,14 +64,14 @@ export const settledCauses: readonly CauseRow[] = [
     detail: ({ certificate }) =>
       `its certificate expired at ${certificate?.notAfter.toISOString().slice(0, 19)}Z; kube-controller-manager will delete the object`,
     next: 'delete the object and submit the request again',
-    commands: anew,
+    commands: deleteObject,
   },
   {
     id: 'request-unreadable',
     holds: ({ fault, state }) => fault !== undefined && state !== 'issued',
     detail: ({ fault }) => `no signer can sign it: ${fault?.detail}`,
     next: ({ fault }) => [fault?.next, 'delete the object first'].join('; '),
-    commands: anew,
+    commands: deleteObject,
   },
   {
     id: 'no-such-signer',
@@ -79,7 +79,7 @@ export const settledCauses: readonly CauseRow[] = [
     detail: ({ object }) =>
       `Kubernetes has no signer ${quoted(object.signerName)}: the request waits forever, even if it is approved`,
     next: 'submit the request again for an existing signer: kubernetes.io/kube-apiserver-client, kubernetes.io/kube-apiserver-client-kubelet, kubernetes.io/kubelet-serving, or a signer in your own domain',
-    commands: anew,
+    commands: deleteObject,
   },
   {
     // The signer of EKS passes over objects whose names begin as those of kubelets do (aws/containers-roadmap#2079).
@@ -90,6 +90,6 @@ export const settledCauses: readonly CauseRow[] = [
       isOpen(situation),
     detail: ({ object }) => `${object.signerName} never signs an object whose name begins with "csr-"`,
     next: 'submit the request again under another name',
-    commands: anew,
+    commands: deleteObject,
   },
 ]

@@ -14,7 +14,8 @@ export function patchObject(world: World, { object, change, phase }: PatchObject
     if (trust !== undefined) world.board.set(world.clusterInfo, [world.board.value(trust)])
     return
   }
-  if (name === 'extension-apiserver-authentication' && change.kind === 'delete') madeAnew(world)
+  if (name === 'extension-apiserver-authentication' && change.kind === 'delete')
+    recreateAuthenticationConfig(world)
   for (const bundle of world.snapshot.caBundles) {
     if (bundle.object.kind !== object.kind || bundle.object.name !== name) continue
     if (change.kind === 'ca-bundle' && change.field !== bundle.field) continue
@@ -49,7 +50,7 @@ function trustAfter(
 }
 
 /** The first API server creates it with its own CAs; the others add theirs. */
-function madeAnew(world: World): void {
+function recreateAuthenticationConfig(world: World): void {
   const { board, extension } = world
   for (const [field, flag] of [
     ['client', 'client-ca-file'],
