@@ -12,7 +12,7 @@ export interface Place {
 }
 
 /** Returns what NAME or NAME.NAMESPACE says. Throws KCERT_USAGE. */
-export function placeOf(text: string, flag: string): Place {
+export function parseObjectName(text: string, flag: string): Place {
   // Names of Secrets may hold dots, and namespaces none: the last part is the namespace.
   const at = text.lastIndexOf('.')
   const name = at === -1 ? text : text.slice(0, at)

@@ -68,13 +68,13 @@ const fields: Fields = {
   caPin: ({ certificate: { isCa, publicKey } }) => (isCa ? `sha256:${publicKey.sha256}` : undefined),
   issuerFound(of, { links }) {
     const found = links.issuerPlace(of)
-    return found && { ...placeOf(found), fingerprintSha256: found.certificate.fingerprintSha256 }
+    return found && { ...sourceAndEntry(found), fingerprintSha256: found.certificate.fingerprintSha256 }
   },
   issuerUnsought: ({ certificate }, { links }) => links.isIssuerUnsought(certificate) || undefined,
   issuerUnchecked: ({ certificate }, { links }) => links.isIssuerUnchecked(certificate) || undefined,
   key(of, { links }) {
     const found = links.keyOf(of)
-    return found && { ...placeOf(found.key), matches: found.matches }
+    return found && { ...sourceAndEntry(found.key), matches: found.matches }
   },
   kubeletRotation: (of, { roleOf }) => kubeletRotation(of, roleOf(of)),
   renewalName: (of, { roleOf }) => renewalName(of, roleOf(of)),
@@ -160,7 +160,7 @@ function subtreesReport({ dns, ip, email, uri }: GeneralSubtrees): CertificateRe
   return { dns, ip: ip.map(({ text }) => text), email, uri }
 }
 
-function placeOf({ source, entry }: Place): Place {
+function sourceAndEntry({ source, entry }: Place): Place {
   return { source, entry }
 }
 
@@ -237,7 +237,7 @@ export function keyReport(key: KeyEntry, links: Links): KeyReport {
     ...{ source, entry, role: roleOfKey(key), kind, format },
     publicKey: publicKey && publicKeyReport(publicKey),
     encrypted,
-    matches: links.matchesOf(key).map(placeOf),
+    matches: links.matchesOf(key).map(sourceAndEntry),
   }
 }
 

@@ -322,7 +322,7 @@ export class Inspection {
     }
     const trees = recogniseTrees(files)
     for (const origin of origins) {
-      if (origin.file !== undefined) origin.treePlace = trees.placeOf(origin.file.path)
+      if (origin.file !== undefined) origin.treePlace = trees.locationOf(origin.file.path)
     }
     return trees
   }
@@ -391,7 +391,7 @@ function isBundle(
 }
 
 function treePlaceOf({ file }: UnreadableSource, trees: RecognisedTrees): TreePlace | undefined {
-  return file && trees.placeOf(file.path)
+  return file && trees.locationOf(file.path)
 }
 
 /** Served chains have an address for a name and come from no file. */

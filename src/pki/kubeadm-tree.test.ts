@@ -18,25 +18,25 @@ const nameOf = (place: TreePlace | undefined) =>
 describe('recogniseTrees', () => {
   test('names every file of a control plane and misses none', () => {
     const trees = recogniseTrees(found(controlPlane, '/'))
-    const unnamed = controlPlane.filter((path) => trees.placeOf(path) === undefined)
+    const unnamed = controlPlane.filter((path) => trees.locationOf(path) === undefined)
     expect(unnamed).toEqual(['/etc/kubernetes/manifests/kube-apiserver.yaml'])
     expect(trees.missing).toEqual([])
-    expect(trees.placeOf('/etc/kubernetes/admin.conf')).toMatchObject({
+    expect(trees.locationOf('/etc/kubernetes/admin.conf')).toMatchObject({
       tree: { node: 'control-plane', hasOwnEtcd: true, isInPlace: true },
     })
   })
 
   test('names every file of a worker and misses none', () => {
     const trees = recogniseTrees(found(worker, '/'))
-    expect(worker.filter((path) => trees.placeOf(path) === undefined)).toEqual([])
+    expect(worker.filter((path) => trees.locationOf(path) === undefined)).toEqual([])
     expect(trees.missing).toEqual([])
-    expect(trees.placeOf('/etc/kubernetes/pki/ca.crt')).toMatchObject({ tree: { node: 'worker' } })
+    expect(trees.locationOf('/etc/kubernetes/pki/ca.crt')).toMatchObject({ tree: { node: 'worker' } })
   })
 
   test('keeps the copies of several nodes apart', () => {
     const paths = [...controlPlane.map((path) => `/b/cp1${path}`), ...worker.map((path) => `/b/w1${path}`)]
     const trees = recogniseTrees(found(paths, '/b'))
-    const at = (path: string) => trees.placeOf(path)!.tree
+    const at = (path: string) => trees.locationOf(path)!.tree
     expect(at('/b/cp1/etc/kubernetes/pki/ca.crt')).toMatchObject({ node: 'control-plane', isInPlace: false })
     expect(at('/b/w1/etc/kubernetes/pki/ca.crt')).toMatchObject({ node: 'worker' })
     expect(at('/b/cp1/etc/kubernetes/pki/ca.crt')).not.toBe(at('/b/w1/etc/kubernetes/pki/ca.crt'))
@@ -54,7 +54,7 @@ describe('recogniseTrees', () => {
     [['/var/lib/kubelet/pki/kubelet.crt'], 'kubelet-serving self-signed'],
   ])('knows a file that was named alone by its place: %j', (paths, expected) => {
     const trees = recogniseTrees(found(paths))
-    expect(nameOf(trees.placeOf(paths[0]!))).toBe(expected)
+    expect(nameOf(trees.locationOf(paths[0]!))).toBe(expected)
     expect(trees.missing).toEqual([])
   })
 
@@ -65,7 +65,7 @@ describe('recogniseTrees', () => {
     ['an etcd folder of anybody', ['/srv/etcd/server.crt', '/srv/etcd/ca.crt']],
   ])('does not take %s for kubeadm’s', (_name, paths) => {
     const trees = recogniseTrees(found(paths, '/'))
-    expect(paths.map((path) => trees.placeOf(path))).toEqual(paths.map(() => undefined))
+    expect(paths.map((path) => trees.locationOf(path))).toEqual(paths.map(() => undefined))
     expect(trees.missing).toEqual([])
   })
 
@@ -86,7 +86,7 @@ describe('recogniseTrees', () => {
   test('the folder beside the kubeconfigs may be called otherwise, as kubespray does', () => {
     const paths = controlPlane.map((path) => path.replace('/kubernetes/pki/', '/kubernetes/ssl/'))
     const trees = recogniseTrees(found(paths, '/etc/kubernetes'))
-    expect(nameOf(trees.placeOf('/etc/kubernetes/ssl/etcd/peer.crt'))).toBe('etcd-peer certificate')
+    expect(nameOf(trees.locationOf('/etc/kubernetes/ssl/etcd/peer.crt'))).toBe('etcd-peer certificate')
     expect(trees.missing).toEqual([])
   })
 

@@ -61,7 +61,7 @@ export interface MissingFile {
 /** What was recognised among the files. */
 export interface RecognisedTrees {
   /** Role of a file by its path; undefined for files of no tree. */
-  placeOf(path: string): TreePlace | undefined
+  locationOf(path: string): TreePlace | undefined
   /** Files that a complete tree would have. Only folders that were walked as a whole can miss anything. */
   readonly missing: readonly MissingFile[]
 }
@@ -114,7 +114,7 @@ export function recogniseTrees(files: Iterable<FoundFile>): RecognisedTrees {
   const isWalked = (folder: string) =>
     [...roots].some((root) => folder === root || folder.startsWith(`${root}/`))
   return {
-    placeOf: (path) => (places.size === 0 ? undefined : places.get(path)),
+    locationOf: (path) => (places.size === 0 ? undefined : places.get(path)),
     missing: [
       ...kubeadmTrees.flatMap((tree) => missingOfKubeadm(tree, folders, isWalked)),
       ...kubeletTrees.flatMap((tree) => missingOfKubelet(tree, folders, isWalked)),

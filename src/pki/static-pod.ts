@@ -85,12 +85,12 @@ function flagEdits(container: Node, path: YamlPath, flags: FlagChanges): YamlEdi
   const args = wordsOf(container, 'args')
   const [, ...words] = [...command, ...args]
   // Counted behind the program's name: word 0 is item 1 of the two lists.
-  const placeOf = (at: number): YamlPath =>
+  const pathOf = (at: number): YamlPath =>
     at + 1 < command.length ? [...path, 'command', at + 1] : [...path, 'args', at + 1 - command.length]
   const list: YamlPath = [...path, args.length > 0 ? 'args' : 'command']
   return wordEdits(words, flags).map((edit): YamlEdit => {
     if (edit.do === 'add') return { do: 'append', path: list, value: edit.word }
-    const place = placeOf(edit.at)
+    const place = pathOf(edit.at)
     return edit.do === 'remove' ? { do: 'remove', path: place } : { do: 'set', path: place, value: edit.word }
   })
 }

@@ -27,7 +27,7 @@ import type { Anchor, GivenCertificate, Observed, Target, Unobserved } from './t
 
 /** Returns what was seen at a target, and what is wrong with it. Throws nothing, whatever the server sent. */
 export function evaluate(target: Target, observed: Observed | Unobserved, at: Date): EndpointReport {
-  const place = placeOf(target, at)
+  const place = targetFields(target, at)
   if ('reason' in observed) return { ...place, ...unseen(observed) }
   const { chain, problem } = parsed(observed.chain, addressOf(target))
   const [served] = chain
@@ -94,7 +94,7 @@ export function probeReport(
 
 const nothingRead = { chain: [], names: [], verdicts: [] }
 
-function placeOf({ name, kind, host, port, from, isVerified, notes }: Target, at: Date) {
+function targetFields({ name, kind, host, port, from, isVerified, notes }: Target, at: Date) {
   return { name, kind, host, port, from, at: timeText(at), isVerified, notes: [...notes] }
 }
 

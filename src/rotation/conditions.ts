@@ -167,7 +167,7 @@ export function missingFor(condition: Condition, observed: Snapshot): readonly G
 }
 
 /** Returns what a condition is about, as plans name it. */
-export function placeOfCondition(condition: Condition): string {
+export function locationOfCondition(condition: Condition): string {
   return rowOf(condition).place?.(condition) ?? 'cluster'
 }
 

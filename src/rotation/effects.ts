@@ -1,5 +1,5 @@
 import { type Action, type ActionOf, evidenceKey } from './action.ts'
-import { placeOfCondition, secondsUntil } from './conditions.ts'
+import { locationOfCondition, secondsUntil } from './conditions.ts'
 import { objectName } from './snapshot.ts'
 
 // What each kind of Action is to plans, journal, runbooks, hooks and the model: one row for each, which they all ask.
@@ -53,7 +53,7 @@ const effects: { readonly [Kind in Action['kind']]: Effects<ActionOf<Kind>> } = 
   wait: {
     changes: 'nothing',
     words: ({ because }) => `wait until ${because}`,
-    place: ({ until }) => placeOfCondition(until),
+    place: ({ until }) => locationOfCondition(until),
     node: ({ until }) => ('node' in until ? until.node : undefined),
     seconds: ({ until }, nowMs) => secondsUntil(until, nowMs),
   },
@@ -99,7 +99,7 @@ export function describeAction(action: Action): string {
 }
 
 /** Returns the node, process, workload or object that an action is about. */
-export function placeOf(action: Action): string {
+export function locationOf(action: Action): string {
   return effectsOf(action).place(action)
 }
 

@@ -2,7 +2,7 @@ import type { Action, Step } from './action.ts'
 import { blastRadiusOf } from './blast-radius.ts'
 import { changeLines } from './change-lines.ts'
 import { durationOf } from './duration.ts'
-import { describeAction, placeOf } from './effects.ts'
+import { describeAction, locationOf } from './effects.ts'
 import { refusalOf } from './model/check.ts'
 import { type ForecastPhase, forecast } from './model/forecast.ts'
 import { presentersOf, verifiersOf } from './parties.ts'
@@ -128,7 +128,12 @@ function stepViews(
   shared: Map<string, string[]>,
 ): StepView[] {
   const viewOf = (action: Action, lane: Pick<StepView, 'lane' | 'group'> = {}): StepView => {
-    const view: StepView = { kind: action.kind, what: describeAction(action), at: placeOf(action), ...lane }
+    const view: StepView = {
+      kind: action.kind,
+      what: describeAction(action),
+      at: locationOf(action),
+      ...lane,
+    }
     const changes = changeLines(action, observed, target)
     if (changes.length > 0) view.changes = sharedLines(shared, changes)
     return view

@@ -20,13 +20,13 @@ export interface Storing extends Gap {
 export function storingOld({ stored }: Observed<'stored'>, { changes }: Target): readonly Storing[] {
   return stored.objects
     .flatMap((one): Storing[] => {
-      const placeOf = (keys: readonly StoredKey[], { spki }: CertificateRecord) =>
+      const fieldOf = (keys: readonly StoredKey[], { spki }: CertificateRecord) =>
         keys.find((key) => key.spki === spki)?.at
-      const old = changes.filter(({ oldCa }) => placeOf(one.authorities, oldCa) !== undefined)
-      const alone = old.find(({ newCa }) => placeOf(one.authorities, newCa) === undefined)
-      const leafAt = changes.flatMap(({ oldCa }) => placeOf(one.signers, oldCa) ?? [])[0]
+      const old = changes.filter(({ oldCa }) => fieldOf(one.authorities, oldCa) !== undefined)
+      const alone = old.find(({ newCa }) => fieldOf(one.authorities, newCa) === undefined)
+      const leafAt = changes.flatMap(({ oldCa }) => fieldOf(one.signers, oldCa) ?? [])[0]
       const change = alone ?? old[0]
-      const caAt = change && placeOf(one.authorities, change.oldCa)
+      const caAt = change && fieldOf(one.authorities, change.oldCa)
       const holds = alone !== undefined ? 'old' : leafAt !== undefined ? 'leaf' : 'both'
       const place = holds === 'leaf' ? leafAt : caAt
       if (place === undefined) return []

@@ -53,7 +53,7 @@ function wordsOf({
     { code, certificate: at, chain, ...refusal } as unknown as Refusal,
     {
       question: asked as unknown as ChainQuestion,
-      placeOf: ({ subject }) => `place of ${subject.commonName}`,
+      locationOf: ({ subject }) => `place of ${subject.commonName}`,
       sourceOf: ({ subject }) => `${subject.commonName}.crt`,
       fileOf: () => file ?? undefined,
     },

@@ -25,7 +25,7 @@ export interface RefusalWords {
 export interface RefusalContext {
   readonly question: ChainQuestion
   /** "ca.crt: certificate 2" */
-  readonly placeOf: (certificate: Certificate) => string
+  readonly locationOf: (certificate: Certificate) => string
   /** "ca.crt", "-" or "10.0.0.1:6443". */
   readonly sourceOf: (certificate: Certificate) => string
   /** "ca.crt"; undefined for certificates from a server or standard input, which must not become roots. */
@@ -76,8 +76,8 @@ const wordings: Readonly<Record<RefusalCode, Wording>> = {
     next: trustNext(certificate, context),
   }),
   ISSUER_UNKNOWN: unknownIssuerWords,
-  ISSUER_KEY_OTHER: ({ certificate, other }, { placeOf, sourceOf }) => ({
-    reason: `${name(certificate)} was not signed with the key of the CA ${name(other)} in ${other && placeOf(other)}: ${keyIdWords(certificate, other)}`,
+  ISSUER_KEY_OTHER: ({ certificate, other }, { locationOf, sourceOf }) => ({
+    reason: `${name(certificate)} was not signed with the key of the CA ${name(other)} in ${other && locationOf(other)}: ${keyIdWords(certificate, other)}`,
     advice: `its CA is usually the one before or after a rotation`,
     next: commandLine`kcert inspect ${[...new Set([sourceOf(certificate), other && sourceOf(other)])].filter((one) => one !== undefined)} -o tree`,
   }),
@@ -200,14 +200,14 @@ function hostWords(certificate: Certificate, host: string, source: string): Refu
 
 function unknownIssuerWords(
   { certificate }: Refusal,
-  { question, placeOf, sourceOf }: RefusalContext,
+  { question, locationOf, sourceOf }: RefusalContext,
 ): RefusalWords {
   const { issuer, authorityKeyId } = certificate
   const all = [...question.roots.certificates, ...question.intermediates.certificates]
   const almost = all.find(({ subject }) => areSameName(subject, issuer))
   if (almost !== undefined) {
     return {
-      reason: `the issuer of ${name(certificate)} is the subject of ${placeOf(almost)}, but with another encoding (case, spaces or string type), and Go compares bytes`,
+      reason: `the issuer of ${name(certificate)} is the subject of ${locationOf(almost)}, but with another encoding (case, spaces or string type), and Go compares bytes`,
       advice: `reissue it with the subject of the CA copied byte for byte`,
       next: inspect(sourceOf(certificate)),
     }
@@ -249,13 +249,13 @@ function usageWords(refusal: Refusal, { question, sourceOf }: RefusalContext): R
   }
 }
 
-function constraintWords(refusal: Refusal, { placeOf, sourceOf }: RefusalContext): RefusalWords {
+function constraintWords(refusal: Refusal, { locationOf, sourceOf }: RefusalContext): RefusalWords {
   const { certificate } = refusal
   const { constrainedBy, kind, name: text, excludedBy, unusable } = refusal.violation ?? {}
   const by =
     constrainedBy === undefined
       ? 'a CA above it'
-      : `the CA ${name(constrainedBy)} (${placeOf(constrainedBy)})`
+      : `the CA ${name(constrainedBy)} (${locationOf(constrainedBy)})`
   const verdict =
     unusable !== undefined
       ? `cannot be compared with the name constraints of ${by}`

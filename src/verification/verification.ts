@@ -147,7 +147,7 @@ function refusalReport(
   const { code, certificate, other, chain } = refusal
   const { reason, advice, next } = refusalWords(refusal, {
     question,
-    placeOf: (one) => places.text(one),
+    locationOf: (one) => places.text(one),
     sourceOf: (one) => places.of(one).source,
     fileOf: (one) => places.fileOf(one),
   })

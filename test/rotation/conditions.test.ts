@@ -1,7 +1,7 @@
 import { describe, expect, test } from 'vitest'
 import type { Condition } from '../../src/rotation/action.ts'
 import type { CertificateRecord } from '../../src/rotation/certificate-record.ts'
-import { missingFor, placeOfCondition, secondsUntil, sectionsOf } from '../../src/rotation/conditions.ts'
+import { locationOfCondition, missingFor, secondsUntil, sectionsOf } from '../../src/rotation/conditions.ts'
 import type { PodSnapshot, Sections, Snapshot } from '../../src/rotation/snapshot.ts'
 
 // Each condition on a snapshot that satisfies it, and on snapshots that differ in one value.
@@ -367,7 +367,7 @@ test.each<[Condition, string]>([
   [{ kind: 'backends-ready', node: 'w1', sinceMs: 0 }, 'w1'],
   [{ kind: 'instant', atMs: 0 }, 'cluster'],
 ])('%j has its place in a plan: %s', (condition, expected) => {
-  expect(placeOfCondition(condition)).toBe(expected)
+  expect(locationOfCondition(condition)).toBe(expected)
 })
 
 test('a plan counts the seconds of a condition; those of an instant until then, and none once it is over', () => {

@@ -55,7 +55,7 @@ export async function manageSettingsOf(flags: ManageFlags, context: Context): Pr
   if (signerName === undefined)
     throw missing('--signer', 'a signer, such as kubernetes.io/kube-apiserver-client')
   if (usages === undefined) throw missing('--usage', 'the usages of the certificate, such as "client auth"')
-  const { folder, prefix } = placeOf(flags, context)
+  const { folder, prefix } = pairLocation(flags, context)
   const source = sourceOf(flags, wanted)
   return {
     spec: { ...wanted, signerName, usages },
@@ -66,7 +66,7 @@ export async function manageSettingsOf(flags: ManageFlags, context: Context): Pr
   }
 }
 
-function placeOf(flags: ManageFlags, { workingFolder }: Context): { folder: string; prefix: string } {
+function pairLocation(flags: ManageFlags, { workingFolder }: Context): { folder: string; prefix: string } {
   const isKubelets = flags['kubelet-client'] !== undefined || flags['kubelet-serving'] !== undefined
   const named = flags['cert-dir'] ?? (isKubelets ? kubeletFolder : undefined)
   if (named === undefined) throw missing('--cert-dir', 'a folder for certificate and key')

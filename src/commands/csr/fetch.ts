@@ -24,7 +24,7 @@ import { readInput } from '../../cli/input.ts'
 import { parseDuration } from '../../cli/instant.ts'
 import { tellChanges, whileStoppable } from '../../cli/interruption.ts'
 import { readKeyFile } from '../../cli/key-file.ts'
-import { placeOf } from '../../csr/certificate-objects.ts'
+import { parseObjectName } from '../../csr/certificate-objects.ts'
 import { type ExitCode, exitCodes } from '../../errors/codes.ts'
 import { KcertError } from '../../errors/kcert-error.ts'
 import { renderFetched } from '../../output/csr-fetch.ts'
@@ -158,8 +158,8 @@ kube-controller-manager deletes an object an hour after it was issued. Fetch the
         ? undefined
         : { certificates: readCertificates(await readInput(flags.ca, context)), place: flags.ca }
     const objects = {
-      secret: flags.secret === undefined ? undefined : placeOf(flags.secret, '--secret'),
-      configMap: flags.configmap === undefined ? undefined : placeOf(flags.configmap, '--configmap'),
+      secret: flags.secret === undefined ? undefined : parseObjectName(flags.secret, '--secret'),
+      configMap: flags.configmap === undefined ? undefined : parseObjectName(flags.configmap, '--configmap'),
     }
     return this.onCluster({ ...flags, user: undefined }, async (cluster) => {
       const wait = waitMs === undefined ? undefined : { durationMs: waitMs }

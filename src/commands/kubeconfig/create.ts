@@ -158,12 +158,14 @@ file has mode 0600.
             const request = csr === undefined ? undefined : await this.ofRequest(cluster, csr, flags)
             return { connection, made: await make(connection, request) }
           })
-        : await this.placeOf(flags.server, flags['certificate-authority']!, flags['cluster-name']).then(
-            async (connection) => ({
-              connection,
-              made: await make(connection),
-            }),
-          )
+        : await this.connectionFromFlags(
+            flags.server,
+            flags['certificate-authority']!,
+            flags['cluster-name'],
+          ).then(async (connection) => ({
+            connection,
+            made: await make(connection),
+          }))
     if (!flags['dry-run']) writeKeyFile(out, made.text, { replace: force })
     const contexts = await verifyContexts(out, flags, context)
     const report: CreatedKubeconfig = {
@@ -196,7 +198,7 @@ file has mode 0600.
     return { chain: fitCertificate(object, expected).chain, key, notices: [] as string[] }
   }
 
-  private async placeOf(server: string, ca: string, clusterName: string): Promise<Connection> {
+  private async connectionFromFlags(server: string, ca: string, clusterName: string): Promise<Connection> {
     const url = URL.parse(server)
     if (url?.protocol !== 'https:')
       throw new KcertError(
