@@ -1,5 +1,5 @@
 import type { Task } from './action.ts'
-import type { Gap } from './phase.ts'
+import type { PendingItem } from './phase.ts'
 import type { Observed, Trust } from './snapshot.ts'
 import { patch, wait } from './tasks.ts'
 
@@ -27,7 +27,7 @@ export function publishing({ clusterInfo }: Observed<'clusterInfo'>, trust: Trus
 }
 
 /** Returns the tokens whose signature of cluster-info is missing or of other content. */
-export function unsignedTokens({ clusterInfo }: Observed<'clusterInfo'>): readonly Gap[] {
+export function unsignedTokens({ clusterInfo }: Observed<'clusterInfo'>): readonly PendingItem[] {
   return (clusterInfo?.signatures ?? [])
     .filter(({ holds }) => !holds)
     .map(({ tokenId }) => ({ at: clusterInfoPlace, what: `not signed for token ${tokenId}` }))

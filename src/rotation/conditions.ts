@@ -1,6 +1,6 @@
 import type { Condition } from './action.ts'
 import { isBundle, podPlace } from './convergence.ts'
-import type { Gap } from './phase.ts'
+import type { PendingItem } from './phase.ts'
 import { type Observed, onNode, type SectionName, type Snapshot, type Trust } from './snapshot.ts'
 
 // The conditions of waits, evaluated on a snapshot: what is still pending, by name, to show progress and to explain a timeout.
@@ -13,7 +13,7 @@ interface Row<One extends Condition = Condition> {
   /** What it is about, where that is not the whole cluster. */
   place?(condition: One): string | undefined
   /** What it still waits for; empty when it holds. */
-  missing(condition: One, observed: Snapshot): readonly Gap[]
+  missing(condition: One, observed: Snapshot): readonly PendingItem[]
 }
 
 const rows: { readonly [Kind in Condition['kind']]: Row<Extract<Condition, { kind: Kind }>> } = {
@@ -26,7 +26,10 @@ const rows: { readonly [Kind in Condition['kind']]: Row<Extract<Condition, { kin
       )
       const what = ({ trust, unread }: (typeof late)[number]): string =>
         trust === undefined ? (unread ?? 'not found') : 'unchanged'
-      return [...nonePublished(observed), ...late.map((one) => gap(`${one.kind} ${one.name}`, what(one)))]
+      return [
+        ...nonePublished(observed),
+        ...late.map((one) => pendingItem(`${one.kind} ${one.name}`, what(one))),
+      ]
     },
   },
   volumes: {
@@ -36,7 +39,7 @@ const rows: { readonly [Kind in Condition['kind']]: Row<Extract<Condition, { kin
     missing: (condition, { pods }) =>
       pods
         .filter(({ volume }) => volume !== undefined && !isTrust(volume.trust, condition))
-        .map((pod) => gap(podPlace(pod), 'its volume is unchanged')),
+        .map((pod) => pendingItem(podPlace(pod), 'its volume is unchanged')),
   },
   'pods-converged': {
     sees: ['pods'],
@@ -45,14 +48,14 @@ const rows: { readonly [Kind in Condition['kind']]: Row<Extract<Condition, { kin
     missing({ workload, holds }, { pods }) {
       const its = pods.filter((pod) => workload === undefined || pod.workload === workload)
       // Between the pod that went and the one that comes there may be none to look at.
-      if (workload !== undefined && its.length === 0) return [gap(workload, 'no pod runs')]
+      if (workload !== undefined && its.length === 0) return [pendingItem(workload, 'no pod runs')]
       return its
         .filter(
           ({ volume, startedAtMs }) =>
             volume !== undefined &&
             (!isTrust(volume.trust, { holds, lacks: [] }) || startedAtMs < volume.changedAtMs),
         )
-        .map((pod) => gap(podPlace(pod), 'not replaced yet'))
+        .map((pod) => pendingItem(podPlace(pod), 'not replaced yet'))
     },
   },
   'pods-started': {
@@ -61,9 +64,9 @@ const rows: { readonly [Kind in Condition['kind']]: Row<Extract<Condition, { kin
     place: ({ workload }) => workload,
     missing({ workload, sinceMs }, { pods }) {
       const its = pods.filter((pod) => pod.workload === workload)
-      if (its.length === 0) return [gap(workload, 'no pod runs')]
+      if (its.length === 0) return [pendingItem(workload, 'no pod runs')]
       const late = its.filter(({ startedAtMs }) => startedAtMs < sinceMs)
-      return late.map(({ id }) => gap(`Pod ${id}`, 'not replaced yet'))
+      return late.map(({ id }) => pendingItem(`Pod ${id}`, 'not replaced yet'))
     },
   },
   serves: {
@@ -72,12 +75,12 @@ const rows: { readonly [Kind in Condition['kind']]: Row<Extract<Condition, { kin
     place: ({ presenter }) => presenter,
     missing({ presenter, signedBy, bridged }, { handshakes, certificates }) {
       const shown = handshakes.find((handshake) => handshake.presenter === presenter)
-      if (shown === undefined) return [gap(presenter, 'does not answer')]
+      if (shown === undefined) return [pendingItem(presenter, 'does not answer')]
       const leaf = certificates.get(shown.chain[0] ?? '')
-      if (leaf?.signedBy !== signedBy) return [gap(presenter, 'serves its previous certificate')]
+      if (leaf?.signedBy !== signedBy) return [pendingItem(presenter, 'serves its previous certificate')]
       if (bridged === undefined || shown.chain.length > 1 === bridged) return []
       return [
-        gap(
+        pendingItem(
           presenter,
           bridged ? 'does not serve the bridge certificate' : 'still serves the bridge certificate',
         ),
@@ -89,9 +92,9 @@ const rows: { readonly [Kind in Condition['kind']]: Row<Extract<Condition, { kin
     seconds: 0.2,
     missing({ trust }, { clusterInfo }) {
       const at = 'ConfigMap kube-public/cluster-info'
-      if (clusterInfo?.trust.join() !== trust.join()) return [gap(at, 'has other content')]
+      if (clusterInfo?.trust.join() !== trust.join()) return [pendingItem(at, 'has other content')]
       const unsigned = clusterInfo.signatures.filter(({ holds }) => !holds)
-      return unsigned.map(({ tokenId }) => gap(at, `not signed for token ${tokenId}`))
+      return unsigned.map(({ tokenId }) => pendingItem(at, `not signed for token ${tokenId}`))
     },
   },
   'extension-authentication': {
@@ -99,11 +102,11 @@ const rows: { readonly [Kind in Condition['kind']]: Row<Extract<Condition, { kin
     seconds: 0.5,
     missing({ client, requestheader, lacks }, { extensionAuthentication: now }) {
       const at = 'ConfigMap kube-system/extension-apiserver-authentication'
-      if (now === undefined) return [gap(at, 'not found')]
+      if (now === undefined) return [pendingItem(at, 'not found')]
       const isSo =
         isTrust(now.client, { holds: client, lacks }) &&
         isTrust(now.requestheader, { holds: requestheader, lacks })
-      return isSo ? [] : [gap(at, 'has other content')]
+      return isSo ? [] : [pendingItem(at, 'has other content')]
     },
   },
   leader: {
@@ -111,7 +114,7 @@ const rows: { readonly [Kind in Condition['kind']]: Row<Extract<Condition, { kin
     seconds: 2,
     missing({ lease }, { leases }) {
       const holder = leases.find(({ name }) => name === lease)?.holder
-      return holder === undefined ? [gap(lease, 'no leader')] : []
+      return holder === undefined ? [pendingItem(lease, 'no leader')] : []
     },
   },
   available: {
@@ -119,8 +122,8 @@ const rows: { readonly [Kind in Condition['kind']]: Row<Extract<Condition, { kin
     seconds: 1,
     missing({ bundle }, { caBundles }) {
       const now = caBundles.find(({ id }) => id === bundle)
-      if (now === undefined) return [gap(bundle, 'not found')]
-      return now.isAvailable ? [] : [gap(bundle, 'not available')]
+      if (now === undefined) return [pendingItem(bundle, 'not found')]
+      return now.isAvailable ? [] : [pendingItem(bundle, 'not available')]
     },
   },
   'node-ready': {
@@ -128,7 +131,7 @@ const rows: { readonly [Kind in Condition['kind']]: Row<Extract<Condition, { kin
     seconds: 2,
     place: ({ node }) => node,
     missing({ node }, { nodes }) {
-      return nodes.find(({ name }) => name === node)?.isReady === true ? [] : [gap(node, 'not Ready')]
+      return nodes.find(({ name }) => name === node)?.isReady === true ? [] : [pendingItem(node, 'not Ready')]
     },
   },
   'backends-ready': {
@@ -139,7 +142,7 @@ const rows: { readonly [Kind in Condition['kind']]: Row<Extract<Condition, { kin
       onNode(backends, node)
         .filter(({ isReady, changedAtMs }) => !isReady && changedAtMs >= sinceMs)
         .map(({ pod, services }) =>
-          gap(`Pod ${pod}`, `not Ready, selected by Service ${services.join(', ')}`),
+          pendingItem(`Pod ${pod}`, `not Ready, selected by Service ${services.join(', ')}`),
         ),
   },
   instant: {
@@ -147,7 +150,7 @@ const rows: { readonly [Kind in Condition['kind']]: Row<Extract<Condition, { kin
     seconds: 0,
     missing({ atMs }, observed) {
       const leftMs = atMs - observed.atMs
-      return leftMs <= 0 ? [] : [gap('clock', `${Math.ceil(leftMs / 1000)} s left`)]
+      return leftMs <= 0 ? [] : [pendingItem('clock', `${Math.ceil(leftMs / 1000)} s left`)]
     },
   },
 }
@@ -162,7 +165,7 @@ export function sectionsOf(condition: Condition): readonly SectionName[] {
 }
 
 /** Returns what a condition still waits for; empty when it holds. */
-export function missingFor(condition: Condition, observed: Snapshot): readonly Gap[] {
+export function missingFor(condition: Condition, observed: Snapshot): readonly PendingItem[] {
   return rowOf(condition).missing(condition, observed)
 }
 
@@ -177,15 +180,15 @@ export function secondsUntil(condition: Condition, nowMs: number): number {
   return rowOf(condition).seconds
 }
 
-function gap(at: string, what: string): Gap {
+function pendingItem(at: string, what: string): PendingItem {
   return { at, what }
 }
 
 /** Every cluster has namespaces: where none is seen, nothing is known of what is published. */
-export function nonePublished({ published }: Observed<'published'>): readonly Gap[] {
+export function nonePublished({ published }: Observed<'published'>): readonly PendingItem[] {
   return published.some(({ isActive }) => isActive)
     ? []
-    : [gap('ConfigMap kube-root-ca.crt', 'not found in any namespace')]
+    : [pendingItem('ConfigMap kube-root-ca.crt', 'not found in any namespace')]
 }
 
 function isTrust(trust: Trust | undefined, { holds, lacks }: { holds: Trust; lacks: Trust }): boolean {

@@ -4,7 +4,7 @@ import { capabilities, hasByDefault } from './capabilities.ts'
 import { isSignedByCa } from './certificate-record.ts'
 import { type CaDataOf, rewritingKubeconfig } from './kubeconfig-files.ts'
 import { isOfOldCa, leafIn, reissuingFile } from './leaves.ts'
-import { clusterPart, type Gap, type Part } from './phase.ts'
+import { clusterPart, type Part, type PendingItem } from './phase.ts'
 import { isProven } from './proof.ts'
 import {
   byNode,
@@ -45,7 +45,7 @@ function kubeletGaps(
   kubelet: KubeletSnapshot,
   change: CaChange,
   caDataOf: CaDataOf,
-): readonly Gap[] {
+): readonly PendingItem[] {
   const { id, node, process } = kubelet
   const { client, serving, kubeconfig } = filesOf(observed, kubelet)
   const holds = kubeconfig?.holds

@@ -5,7 +5,7 @@ import { type CaChange, changeOf, type Target } from './target.ts'
 import { inPhase } from './tasks.ts'
 
 /** One thing that separates the snapshot from the phase being done. */
-export interface Gap {
+export interface PendingItem {
   /** A node, file, object, pod or process. */
   readonly at: string
   /** What is not so yet, as a fragment: "holds the old CA alone". */
@@ -13,7 +13,7 @@ export interface Gap {
 }
 
 /** Returns the first of these gaps, and how many more there are. */
-export function firstOf([first, ...others]: readonly Gap[]): string {
+export function firstOf([first, ...others]: readonly PendingItem[]): string {
   return `${first?.at}: ${first?.what}${others.length > 0 ? ` (and ${others.length} more)` : ''}`
 }
 
@@ -36,7 +36,7 @@ export interface Phase<Section extends SectionName = SectionName> extends PhaseR
   /** What the observer must fetch, and nothing else. */
   readonly sees: readonly Section[]
   /** What separates the cluster from "at least this far"; empty when the phase holds. No later phase opens a gap again. */
-  gaps(observed: Observed<Section>, target: Target): readonly Gap[]
+  gaps(observed: Observed<Section>, target: Target): readonly PendingItem[]
   /** The steps that close the gaps, in order. */
   plan(observed: Observed<Section>, target: Target): readonly Step[]
   /** The steps that bring `now` back to what the copies of the phase say of the time before it, or why there are none. */
@@ -50,7 +50,7 @@ export interface Phase<Section extends SectionName = SectionName> extends PhaseR
 /** A phase as its file says it: steps without its number, and lists in whatever form. */
 interface PhaseDraft<Section extends SectionName> {
   readonly sees: readonly Section[]
-  gaps(observed: Observed<Section>, target: Target): Iterable<Gap>
+  gaps(observed: Observed<Section>, target: Target): Iterable<PendingItem>
   plan(observed: Observed<Section>, target: Target): Iterable<Step<Task>>
   undo(
     copies: readonly CopySnapshot[],
@@ -86,7 +86,7 @@ export function definePhase<const Section extends SectionName>(
 export type Part<Section extends SectionName = SectionName> = (
   observed: Observed<Section>,
   target: Target,
-) => { readonly gaps: Iterable<Gap>; readonly steps: Iterable<Step<Task>> }
+) => { readonly gaps: Iterable<PendingItem>; readonly steps: Iterable<Step<Task>> }
 
 /** Returns a part that has nothing to do unless the cluster's CA is rotated. */
 export function clusterPart<const Section extends SectionName>(

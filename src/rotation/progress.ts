@@ -1,5 +1,5 @@
 import { commandLine } from '../errors/command-line.ts'
-import { firstOf, type Gap, type Phase, type Refusal } from './phase.ts'
+import { firstOf, type PendingItem, type Phase, type Refusal } from './phase.ts'
 import { playbook } from './playbook.ts'
 import { type Position, positionOf } from './position.ts'
 import { preflight } from './refusals.ts'
@@ -11,7 +11,7 @@ import { takenBack } from './upgrades.ts'
 
 export interface PhaseStatus {
   readonly phase: Phase
-  readonly gaps: readonly Gap[]
+  readonly gaps: readonly PendingItem[]
   /** `later`: a phase that must hold before it has gaps. */
   readonly state: 'holds' | 'open' | 'later'
   readonly remarks: readonly string[]

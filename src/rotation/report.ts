@@ -23,7 +23,7 @@ const certificateSchema = v.object({
   sha256: maybe(hex, 'of the DER; absent until the certificate is created'),
 })
 
-const gapSchema = v.object({
+const pendingItemSchema = v.object({
   at: described(text, 'a node, file, object, pod or process'),
   what: described(text, 'what is still missing'),
 })
@@ -96,7 +96,7 @@ export const rotationStatusSchema = v.object({
         v.picklist(['holds', 'open', 'later']),
         'holds: complete; open: incomplete; later: a phase that must be complete first is not',
       ),
-      gaps: v.array(gapSchema),
+      gaps: v.array(pendingItemSchema),
       remarks: texts,
       evidence: described(v.array(evidenceSchema), 'the last result of each check'),
       lastRun: maybe(runSchema, 'from the journal'),
@@ -129,7 +129,7 @@ const phasePlanSchema = v.object({
   number: phaseNumber,
   title: text,
   risk,
-  gaps: v.array(gapSchema),
+  gaps: v.array(pendingItemSchema),
   steps: v.array(stepSchema),
   remarks: texts,
   estimatedSeconds: seconds,
@@ -289,8 +289,8 @@ export const rotationVerificationSchema = v.object({
       what: text,
       ok: v.boolean(),
       checked: described(v.number(), 'number of checked items'),
-      findings: v.array(v.object({ ...gapSchema.entries, next: v.optional(text) })),
-      accepted: maybe(v.array(gapSchema), 'findings accepted with --waive'),
+      findings: v.array(v.object({ ...pendingItemSchema.entries, next: v.optional(text) })),
+      accepted: maybe(v.array(pendingItemSchema), 'findings accepted with --waive'),
     }),
   ),
   handshakes: v.array(v.object({ presenter: text, chain: v.array(certificateSchema), at: time })),

@@ -26,7 +26,7 @@ import {
 import { JournalWriter } from './journal-writer.ts'
 import { isOfCluster } from './kubeconfig-files.ts'
 import { checkPlan, modelSections, refusalOf } from './model/check.ts'
-import type { Gap, Phase, Refusal } from './phase.ts'
+import type { PendingItem, Phase, Refusal } from './phase.ts'
 import { phaseNumbered } from './playbook.ts'
 import type { Executor, JournalFile, Observer, Pace } from './ports.ts'
 import { earliestPhase } from './position.ts'
@@ -49,7 +49,7 @@ export type RotationEvent =
       readonly kind: 'waiting'
       readonly action: Action
       readonly what: string
-      readonly missing: readonly Gap[]
+      readonly missing: readonly PendingItem[]
     }
   | { readonly kind: 'phase-held'; readonly phase: number; readonly remarks: readonly string[] }
   | { readonly kind: 'phase-stopped'; readonly phase: number; readonly error: KcertError }
@@ -58,7 +58,7 @@ export interface PlannedPhase {
   readonly number: number
   readonly title: string
   readonly risk: Phase['risk']
-  readonly gaps: readonly Gap[]
+  readonly gaps: readonly PendingItem[]
   readonly steps: readonly Step[]
   readonly remarks: readonly string[]
 }
@@ -249,7 +249,7 @@ export class Rotation {
   }
 
   /** Waits while the snapshot lags behind what was done; returns what stays open, and the snapshot that says so. */
-  private async settle(phase: Phase): Promise<{ open: readonly Gap[]; on: On }> {
+  private async settle(phase: Phase): Promise<{ open: readonly PendingItem[]; on: On }> {
     const { pace } = this.around
     const deadline = pace.now() + settleMs
     for (;;) {
@@ -311,7 +311,7 @@ export class Rotation {
   }
 
   /** kcert waits for an API server that does not respond, as for any other condition. */
-  private async missing(until: Condition): Promise<readonly Gap[]> {
+  private async missing(until: Condition): Promise<readonly PendingItem[]> {
     try {
       const observed = await this.observations.observe(sectionsOf(until))
       return missingFor(until, observed as Snapshot)
@@ -385,7 +385,7 @@ export function refused([first, ...others]: readonly Refusal[]): KcertError {
   return new KcertError('KCERT_ROTATION_REFUSED', `${what}${more}`, { why, next })
 }
 
-function unclosed({ number }: Phase, open: readonly Gap[]): KcertError {
+function unclosed({ number }: Phase, open: readonly PendingItem[]): KcertError {
   const named = shortList(
     open.map(({ at, what }) => `${at}: ${what}`),
     '; ',
@@ -396,7 +396,7 @@ function unclosed({ number }: Phase, open: readonly Gap[]): KcertError {
   })
 }
 
-function overdue(because: string, missing: readonly Gap[], deadlineMs: number): KcertError {
+function overdue(because: string, missing: readonly PendingItem[], deadlineMs: number): KcertError {
   const named = shortList(missing.map(({ at, what }) => `${at} (${what})`))
   return new KcertError(
     'KCERT_ROTATION_GATE',

@@ -1,6 +1,6 @@
 import { commandLine } from '../errors/command-line.ts'
 import type { CertificateRecord } from './certificate-record.ts'
-import type { Gap, Refusal } from './phase.ts'
+import type { PendingItem, Refusal } from './phase.ts'
 import type { Observed, StoredKey, StoredSnapshot } from './snapshot.ts'
 import type { Target } from './target.ts'
 
@@ -10,7 +10,7 @@ import type { Target } from './target.ts'
 const mostNamed = 20
 
 /** An object that holds something of an old CA. */
-export interface Storing extends Gap {
+export interface Storing extends PendingItem {
   /** `both`: clients that use it trust the new CA as well. */
   readonly holds: 'old' | 'leaf' | 'both'
   readonly stored: StoredSnapshot

@@ -6,7 +6,7 @@ import { convergenceOf, isWaived, podPlace } from './convergence.ts'
 import { evidenceIn, type JournalEntry } from './journal.ts'
 import { kubeconfigFiles } from './kubeconfig-files.ts'
 import { type ApiLeaf, apiLeaves, isOfOldCa } from './leaves.ts'
-import type { Gap } from './phase.ts'
+import type { PendingItem } from './phase.ts'
 import { presentersOfOldCa, silentServers } from './phases/11-verify.ts'
 import type { RotationVerification } from './report.ts'
 import {
@@ -75,14 +75,14 @@ function checksOf(observed: Snapshot, target: Target, counted: readonly Counted[
       'no ConfigMap or Secret of other applications contains only the old CA',
       observed.stored.examined,
       [
-        ...storingOldAlone(observed, target).map((one) => gap(one.at, one.what, cureOfStored(one))),
-        ...unreadKinds(observed).map((what) => gap('API server', what, rightToList)),
+        ...storingOldAlone(observed, target).map((one) => finding(one.at, one.what, cureOfStored(one))),
+        ...unreadKinds(observed).map((what) => finding('API server', what, rightToList)),
       ],
     ),
     check('verifiers', 'every component trusts the new CA', files.length, [
       ...files
         .filter((file) => !holdsNew(observed, file, target))
-        .map(({ process, path }) => gap(process, `${path} without the new CA`)),
+        .map(({ process, path }) => finding(process, `${path} without the new CA`)),
     ]),
     ...(change === undefined ? [] : clusterChecks(observed, target, change)),
     { ...handshakesCheck(counted), ...acceptedAt(counted) },
@@ -90,14 +90,16 @@ function checksOf(observed: Snapshot, target: Target, counted: readonly Counted[
   ]
 }
 
-function silentNodes({ nodes }: Snapshot): readonly Gap[] {
-  return nodes.flatMap(({ name, unreachable }) => (unreachable === undefined ? [] : [gap(name, unreachable)]))
+function silentNodes({ nodes }: Snapshot): readonly PendingItem[] {
+  return nodes.flatMap(({ name, unreachable }) =>
+    unreachable === undefined ? [] : [finding(name, unreachable)],
+  )
 }
 
 function leavesCheck(observed: Snapshot, target: Target): Check {
   const leaves = ownLeaves(observed)
   const old = leaves.filter(({ file, ca }) => isOld(observed, target, file, ca))
-  const findings = old.map(({ file: { node, path } }) => gap(fileKey(node, path), 'signed by the old CA'))
+  const findings = old.map(({ file: { node, path } }) => finding(fileKey(node, path), 'signed by the old CA'))
   return check('leaves', 'no file contains a leaf certificate of the old CA', leaves.length, findings)
 }
 
@@ -116,26 +118,26 @@ function clusterChecks(observed: Snapshot, target: Target, change: CaChange): re
       ...nonePublished(observed),
       ...published
         .filter(({ trust }) => !trust?.includes(digest))
-        .map(({ kind, name, unread }) => gap(`${kind} ${name}`, unread ?? 'without the new CA')),
+        .map(({ kind, name, unread }) => finding(`${kind} ${name}`, unread ?? 'without the new CA')),
     ]),
     check('pods', read, pods.length, lacking.map(unreadGap)),
     check(
       'cluster-info',
       'joining nodes get the new CA, signed for every token',
       observed.clusterInfo === undefined ? 0 : 1,
-      [...(isInInfo ? [] : [gap(clusterInfoPlace, 'without the new CA')]), ...unsignedTokens(observed)],
+      [...(isInInfo ? [] : [finding(clusterInfoPlace, 'without the new CA')]), ...unsignedTokens(observed)],
     ),
   ]
 }
 
 function unreadGap(pod: PodSnapshot): Finding {
   const what = commandLine`may not have read the new CA (to accept the risk: --waive ${pod.id})`
-  return gap(podPlace(pod), what, 'kcert rotate-ca --phase 4')
+  return finding(podPlace(pod), what, 'kcert rotate-ca --phase 4')
 }
 
 function handshakesCheck(counted: readonly Counted[]): Check {
-  const failed = counted.filter(({ ok }) => !ok).map(({ at, detail }) => gap(at, detail))
-  const none = gap('kube-apiserver', 'no API server was found, so no counter was read')
+  const failed = counted.filter(({ ok }) => !ok).map(({ at, detail }) => finding(at, detail))
+  const none = finding('kube-apiserver', 'no API server was found, so no counter was read')
   const what = 'TLS handshakes do not fail more often than before phase 1'
   return check('handshake-errors', what, counted.length, counted.length === 0 ? [none] : failed)
 }
@@ -145,8 +147,8 @@ function oldTrustCheck(observed: Snapshot, target: Target, files: readonly Trust
   return check('old-trust', 'nothing trusts the old CA', files.length + observed.caBundles.length, [
     ...files
       .filter((file) => holdsOld(observed, file, target))
-      .map(({ process, path }) => gap(process, `${path} with the old CA`)),
-    ...(change ? bundlesWithOldCa(observed, change).map(({ id }) => gap(id, 'contains the old CA')) : []),
+      .map(({ process, path }) => finding(process, `${path} with the old CA`)),
+    ...(change ? bundlesWithOldCa(observed, change).map(({ id }) => finding(id, 'contains the old CA')) : []),
   ])
 }
 
@@ -161,7 +163,7 @@ function check(id: string, what: string, checked: number, findings: readonly Rea
   return { id, what, ok: findings.length === 0, checked, findings: findings.map((one) => ({ ...one })) }
 }
 
-function gap(at: string, what: string, next?: string): Finding {
+function finding(at: string, what: string, next?: string): Finding {
   return { at, what, ...(next !== undefined && { next }) }
 }
 

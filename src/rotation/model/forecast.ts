@@ -1,5 +1,5 @@
 import type { Step } from '../action.ts'
-import type { Gap, Phase } from '../phase.ts'
+import type { PendingItem, Phase } from '../phase.ts'
 import { playbook } from '../playbook.ts'
 import { isPast } from '../progress.ts'
 import type { Snapshot } from '../snapshot.ts'
@@ -12,7 +12,7 @@ import { imagine, reissuedByOwners } from './imagined.ts'
 export interface ForecastPhase {
   readonly phase: Phase
   /** What the phase will find open. */
-  readonly gaps: readonly Gap[]
+  readonly gaps: readonly PendingItem[]
   readonly steps: readonly Step[]
   readonly remarks: readonly string[]
   /** What it will see, and what it is to reach. */
@@ -21,7 +21,7 @@ export interface ForecastPhase {
   /** The first connection that its steps would break. */
   readonly broken?: BrokenEdge
   /** What would stay open though all of it went well. */
-  readonly open: readonly Gap[]
+  readonly open: readonly PendingItem[]
   /** How long it takes, by what was measured. */
   readonly durationMs: number
 }

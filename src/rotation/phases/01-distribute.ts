@@ -1,6 +1,6 @@
 import type { Step, Task } from '../action.ts'
 import { folderOn, isLaidOut, materialOf } from '../material.ts'
-import { definePhase, type Gap } from '../phase.ts'
+import { definePhase, type PendingItem } from '../phase.ts'
 import { isProven } from '../proof.ts'
 import { apiServers, type NodeSnapshot, type Observed, onNode } from '../snapshot.ts'
 import { changeOf, type Target } from '../target.ts'
@@ -69,7 +69,7 @@ function measureHandshakes(observed: Observed<Sees>, { soakMs }: Target): readon
 }
 
 /** A certificate is backdated by minutes: a clock that is further behind would find it not yet valid. */
-function clockGaps({ name, clockSkewMs }: NodeSnapshot, { mostClockSkewMs }: Target): readonly Gap[] {
+function clockGaps({ name, clockSkewMs }: NodeSnapshot, { mostClockSkewMs }: Target): readonly PendingItem[] {
   if (clockSkewMs === undefined) return [{ at: name, what: 'clock unknown' }]
   if (Math.abs(clockSkewMs) <= mostClockSkewMs) return []
   const seconds = Math.round(Math.abs(clockSkewMs) / 1000)

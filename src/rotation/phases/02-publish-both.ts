@@ -1,6 +1,6 @@
 import { commandLine } from '../../errors/command-line.ts'
 import { hasLostBundle, isWaived } from '../convergence.ts'
-import { clusterPart, definePhase, type Gap, inParts, type Refusal } from '../phase.ts'
+import { clusterPart, definePhase, inParts, type PendingItem, type Refusal } from '../phase.ts'
 import { isProven } from '../proof.ts'
 import { isAsWanted, latestStart, passOver } from '../restart.ts'
 import { extraArgs, signingGeneration, wantedOfControllerManager } from '../signing.ts'
@@ -81,7 +81,7 @@ function wantedExtraArgs(observed: Observed<'components' | 'kubeadm'>, target: T
   return extraArgs(observed, led).length === 0 ? led : wantedOf(observed, target, component).flags
 }
 
-function manySigners(observed: Observed<'components' | 'files'>): readonly Gap[] {
+function manySigners(observed: Observed<'components' | 'files'>): readonly PendingItem[] {
   return componentsNamed(observed, name).flatMap(({ id, node, flags }) => {
     const count = certificatesIn(fileAt(observed, node, flags['cluster-signing-cert-file'])).length
     return count === 1 ? [] : [{ at: id, what: `signing file with ${count} certificates` }]

@@ -2,7 +2,7 @@ import type { Task } from '../action.ts'
 import { isSignedByCa } from '../certificate-record.ts'
 import { kubeconfigFiles, kubeconfigWrites, withOldBesides } from '../kubeconfig-files.ts'
 import { isOfOldCa } from '../leaves.ts'
-import { clusterPart, definePhase, type Gap, inParts, type Refusal } from '../phase.ts'
+import { clusterPart, definePhase, inParts, type PendingItem, type Refusal } from '../phase.ts'
 import { isProven } from '../proof.ts'
 import { isAsWanted, latestStart, passOver, restartWith, type Wanted } from '../restart.ts'
 import { extraArgs, signingGeneration, wantedOfControllerManager } from '../signing.ts'
@@ -110,7 +110,7 @@ function kubeconfigGaps(
   { id: at, file }: OnNode,
   change: CaChange,
   { isDropping }: Target,
-): readonly Gap[] {
+): readonly PendingItem[] {
   if (file?.holds.kind !== 'kubeconfig') return []
   const open = [
     !file.holds.caData.includes(change.newCa.digest) && 'without the new CA',

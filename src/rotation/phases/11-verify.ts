@@ -3,7 +3,7 @@ import { isSignedByCa } from '../certificate-record.ts'
 import { convergenceOf, isWaived, podPlace, rereadInstant, rereadMs } from '../convergence.ts'
 import { handshakeSubject } from '../handshake-errors.ts'
 import { handshakesWith, leafFile, leafIn } from '../leaves.ts'
-import { definePhase, type Gap } from '../phase.ts'
+import { definePhase, type PendingItem } from '../phase.ts'
 import { isProven } from '../proof.ts'
 import { apiServers, type Observed, servingPathOf } from '../snapshot.ts'
 import { storedRemarks } from '../stored.ts'
@@ -20,7 +20,7 @@ export const verify = definePhase('verify', {
 
   *gaps(observed, target) {
     if (target.isDropping) return
-    yield* gapsOfCluster(observed, target)
+    yield* pendingInCluster(observed, target)
     const what =
       'TLS handshake errors not compared with the rate before phase 1, since phase 9 and within the last hour'
     for (const { id } of unquiet(observed, target)) yield { at: id, what }
@@ -41,7 +41,7 @@ export const verify = definePhase('verify', {
   undo: () => [],
 })
 
-function* gapsOfCluster(observed: Observed<Sees>, target: Target): Iterable<Gap> {
+function* pendingInCluster(observed: Observed<Sees>, target: Target): Iterable<PendingItem> {
   const change = changeOf(target, 'cluster')
   if (change === undefined) return
   yield* presentersOfOldCa(observed, target)
@@ -91,7 +91,7 @@ function keptUntil(observed: Observed<'components' | 'kubelets' | 'files'>, { ne
 }
 
 /** Returns who still shows a leaf of the old CA: ours, or somebody else's, which its owner re-issues or a waiver names. */
-export function presentersOfOldCa(observed: Observed<'handshakes'>, target: Target): readonly Gap[] {
+export function presentersOfOldCa(observed: Observed<'handshakes'>, target: Target): readonly PendingItem[] {
   const change = changeOf(target, 'cluster')
   if (change === undefined) return []
   return handshakesWith(observed, change.oldCa)
@@ -103,7 +103,9 @@ export function presentersOfOldCa(observed: Observed<'handshakes'>, target: Targ
  * Returns API servers, and kubelets that serve a certificate of a CA, whose certificate was not seen: whether it is one of the
  * old CA is not known.
  */
-export function silentServers(observed: Observed<'handshakes' | 'components' | 'kubelets'>): readonly Gap[] {
+export function silentServers(
+  observed: Observed<'handshakes' | 'components' | 'kubelets'>,
+): readonly PendingItem[] {
   const shown = new Set(observed.handshakes.map(({ presenter }) => presenter))
   const kubelets = observed.kubelets.filter((kubelet) => servingPathOf(kubelet) !== undefined)
   return [...apiServers(observed), ...kubelets]

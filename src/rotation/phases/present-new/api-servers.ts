@@ -1,6 +1,6 @@
 import type { Task } from '../../action.ts'
 import { handshakesWith, hasOneLeaf, oldApiLeaves, reissuing } from '../../leaves.ts'
-import type { Gap, Part } from '../../phase.ts'
+import type { Part, PendingItem } from '../../phase.ts'
 import { apiServers, type ComponentSnapshot, type Observed } from '../../snapshot.ts'
 import { changeOf, type Target } from '../../target.ts'
 import { wait } from '../../tasks.ts'
@@ -50,7 +50,7 @@ export function awaitServed(presenter: string, signedBy: string, bridged: boolea
 function stillServing(
   observed: Observed<'handshakes' | 'components' | 'kubelets'>,
   target: Target,
-): readonly Gap[] {
+): readonly PendingItem[] {
   const change = changeOf(target, 'cluster')
   if (change === undefined) return []
   const ours = new Set([...apiServers(observed), ...observed.kubelets].map(({ id }) => id))
