@@ -11,7 +11,7 @@ import type { Certificate } from '../../src/x509/certificate.ts'
 import { fakeCluster } from '../cluster/fake-cluster.ts'
 import { codeOf } from '../contract/errors.ts'
 import type { AccessRule } from '../fakes/api-server-access.ts'
-import { clusterInfoData, clusterInfoText, putClusterInfo, putToken, someToken } from './newcomers.ts'
+import { clusterInfoData, clusterInfoText, putClusterInfo, putToken, someToken } from './joining.ts'
 import { someCa } from './some-ca.ts'
 
 // What `kcert cluster-info update` writes, and when it does not.

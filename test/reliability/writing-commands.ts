@@ -4,7 +4,7 @@ import type { BootstrapToken } from '../../src/bootstrap/token.ts'
 import { commandConfig } from '../../src/cli/oclif-config.ts'
 import { openJournal } from '../../src/rotation-io/journal-file.ts'
 import { newFolder, writeInto } from '../../src/system/new-folder.ts'
-import { putClusterInfo, putToken, someToken } from '../bootstrap/newcomers.ts'
+import { putClusterInfo, putToken, someToken } from '../bootstrap/joining.ts'
 import { type FakeApiServer, startApiServer } from '../fakes/api-server.ts'
 import { putCluster, putServing, requestsKey } from '../scripts/cluster-session.ts'
 

@@ -32,7 +32,7 @@ export async function checkBootstrap(
     tokens: facts,
     tokenId,
     requests,
-    rights: await rightsOfNewcomer(cluster, bearerFor(facts, asked)),
+    rights: await rightsOfJoiningNode(cluster, bearerFor(facts, asked)),
     nodeObject,
     lease,
     csiNode,
@@ -51,7 +51,7 @@ function bearerFor(tokens: readonly TokenFacts[] | undefined, id: string | undef
   return bearerOf(known?.id ?? id ?? 'xxxxxx', known?.groups ?? [kubeadmJoiners])
 }
 
-async function rightsOfNewcomer(
+async function rightsOfJoiningNode(
   cluster: Cluster,
   bearer: ReturnType<typeof bearerOf>,
 ): Promise<ProgressFacts['rights']> {

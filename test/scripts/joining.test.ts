@@ -2,7 +2,7 @@ import { readFileSync, statSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { afterAll, beforeAll, expect, test } from 'vitest'
 import { formatToken, parseToken } from '../../src/bootstrap/token.ts'
-import { clusterInfoData, putClusterInfo, putToken, someToken } from '../bootstrap/newcomers.ts'
+import { clusterInfoData, putClusterInfo, putToken, someToken } from '../bootstrap/joining.ts'
 import { type FakeApiServer, startApiServer } from '../fakes/api-server.ts'
 import type { FakeUser } from '../fakes/api-server-access.ts'
 import { kcertBeside, type Session } from './program.ts'
@@ -11,7 +11,7 @@ import { temporaryFolder } from './temporary-folder.ts'
 
 // Sessions of an operator who lets nodes into a cluster: cluster-info and tokens, by the whole program.
 
-const at = temporaryFolder('newcomers')
+const at = temporaryFolder('joining')
 const tokens: Record<string, FakeUser> = {}
 const token = someToken()
 let server: FakeApiServer

@@ -5,7 +5,7 @@ import { type BootstrapToken, newToken } from '../../src/bootstrap/token.ts'
 import { kubeadmJoiners, secretOfToken, type TokenSettings } from '../../src/bootstrap/token-secret.ts'
 import type { FakeApiServer } from '../fakes/api-server.ts'
 
-// What newcomers of a fake cluster meet: cluster-info with a comment of somebody's, and tokens that kube-controller-manager has signed it for.
+// What joining nodes read from a fake cluster: cluster-info with a comment, signed by kube-controller-manager for the tokens.
 
 const { name: clusterInfoName, ...clusterInfoKey } = clusterInfoResource
 const dayMs = 86_400_000
