@@ -13,7 +13,7 @@ import { readRequestContent, type SigningRequest } from './signing-request.ts'
 
 /** What an issued certificate is compared with before it is used. */
 export interface Expectation {
-  /** Of the private key that the certificate is to be used with. */
+  /** Of the private key of the certificate. */
   readonly key?: { readonly publicKey: PublicKeyInfo; readonly place: string }
   /** The CA that should have signed it. */
   readonly ca?: { readonly certificates: readonly Certificate[]; readonly place: string }
@@ -148,7 +148,7 @@ function requestChecks(certificate: Certificate, request: CertificateRequest): C
   ]
 }
 
-// Kubernetes and cfssl encode the subject anew, in the order of Go, and leave out what Go does not know.
+// Kubernetes and cfssl encode the subject again, in the order of Go, and omit what Go does not know.
 function attributesOf({ rdns }: Name): string {
   return JSON.stringify(
     goName(rdns.flat())

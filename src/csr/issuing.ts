@@ -82,7 +82,7 @@ function settledCourse(asked: SigningRequest): SigningCourse | undefined {
   return leftAlone('it is not approved', commandLine`kcert csr approve ${asked.name ?? 'NAME'}`)
 }
 
-// What no approver of kcert approves is not signed either, whoever has approved it.
+// What no approver of kcert approves is not signed either, even if another approver approved it.
 function contentFault(
   { subject, unreadAttributes }: CertificateRequest,
   { subjectAttributes }: SignerTerms,

@@ -61,7 +61,7 @@ export function fitted(value: unknown, form: Shape, path: string, faults: string
   return Object.fromEntries(
     entries.map(([key, one]) => {
       const inner = 'values' in form ? form.values : Object.hasOwn(form.fields, key) && form.fields[key]
-      // A key of a map is anybody's text.
+      // A key of a map can be any text.
       const place = 'values' in form ? `${path}[${quoted(key)}]` : join(path, key)
       return [key, inner ? fitted(one, inner, place, faults) : one]
     }),

@@ -12,7 +12,7 @@ export const requestStates = ['pending', 'approved', 'failed', 'denied', 'issued
  */
 export type RequestState = (typeof requestStates)[number]
 
-/** Returns where an object stands. A denial beats all, and a certificate beats what came before it. */
+/** Returns the state of an object. A denial takes precedence, then a certificate. */
 export function stateOf(object: SigningRequest): RequestState {
   if (hasCondition(object, 'Denied')) return 'denied'
   if (object.certificate !== undefined) return 'issued'
@@ -92,7 +92,7 @@ export function issuedCertificate({
     const block = certificate && certificateBlocks(certificate)[0]
     return block && certificateOfBlock(block)
   } catch {
-    // Signers may upload what parses in Go alone; whoever shows it says so.
+    // Signers may upload what only Go parses; reports say so.
     return undefined
   }
 }

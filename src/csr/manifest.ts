@@ -71,7 +71,7 @@ function usagesOf(
   throw withoutUsages(signerName)
 }
 
-/** The error where nobody has said what a certificate is for, and it cannot be known. */
+/** The error when no usages are given, and neither signer nor preset implies them. */
 export function withoutUsages(signerName: string): KcertError {
   return new KcertError('KCERT_USAGE', `no usages given for signer ${quoted(signerName)}`, {
     why: 'the signer issues the certificate for the usages in spec.usages; a client needs "client auth" instead of "server auth"',

@@ -6,7 +6,7 @@ import type { requestSchema } from './check-report.ts'
 
 export type RequestFields = InferOutput<typeof requestSchema>
 
-/** Returns what stands in a request as the reports show it. */
+/** Returns the content of a request as reports show it. */
 export function requestFields({
   subject,
   subjectAltNames,

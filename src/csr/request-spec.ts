@@ -10,14 +10,14 @@ import { isDnsName, isNumericName, isSubdomain } from '../x509/plain-names.ts'
 import { parseMailbox, uriDefect } from '../x509/syntax.ts'
 import { quoted } from './quoting.ts'
 
-/** A request before it is made: what it will ask for, and of whom. */
+/** A request before it is created: what it asks for, and its signer. */
 export interface RequestSpec {
   readonly subject: NameInput
   readonly altNames: Required<AltNamesDescription>
   readonly keyType: KeyType
   /** Name of the object on the cluster. */
   readonly objectName: string
-  /** Undefined where nobody has said. */
+  /** Undefined if not given. */
   readonly signerName?: string
   readonly usages?: readonly string[]
   /** What the certificate is for, where usages are not spelled out: they depend on the key. */
@@ -25,7 +25,7 @@ export interface RequestSpec {
   readonly expirationSeconds?: number
   /** Of the signature by an RSA key, where it is not the one that client-go and cfssl would take. */
   readonly rsaHash?: 'sha256'
-  /** What whoever asks should know. */
+  /** Notes for the requester. */
   readonly notices: readonly string[]
 }
 
@@ -45,7 +45,7 @@ function usualRsaHash(key: KeyObject): 'sha256' | 'sha384' | 'sha512' {
   return bits >= 3072 ? 'sha384' : 'sha256'
 }
 
-/** Alternative names as flags give them: all strings, kinds by flag. */
+/** SANs as flags give them: all strings, kinds by flag. */
 export type NamedAltNames = { readonly [Kind in keyof AltNamesDescription]?: readonly string[] | undefined }
 
 /**

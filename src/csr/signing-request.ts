@@ -57,7 +57,7 @@ export function isDecided({ conditions }: SigningRequest): boolean {
   return conditions.some(({ type }) => type === 'Approved' || type === 'Denied')
 }
 
-/** What stands in spec.request, or which of the API server's demands it fails. */
+/** The content of spec.request, or which rule of the API server it breaks. */
 export type RequestContent =
   | { readonly request: CertificateRequest; readonly fault?: undefined }
   | { readonly request?: undefined; readonly fault: RequestFault }

@@ -60,7 +60,7 @@ async function presentAfter(
   { name }: SigningRequest,
 ): Promise<RequestObject | undefined> {
   const isTaken = isConflict(error)
-  // With generateName nobody can tell whose object is whose.
+  // With generateName the objects cannot be told apart.
   if ((!isTaken && !isCutOff(error)) || name === undefined) throw error
   try {
     return await api.get(name)

@@ -3,7 +3,7 @@ import { KcertError } from '../errors/kcert-error.ts'
 import { readDocuments } from './documents.ts'
 import { entriesOf, type ListNode, type MapNode, type Node, plainType, type Range, valueAt } from './node.ts'
 
-// Edits in place: what is changed is spliced into the text, and every other octet stays, comments and order with it. What was
+// Edits in place: what is changed is spliced into the text, and every other byte stays, comments and order with it. What was
 // asked for is then compared with what the edited text says, so an edit does what it says or is refused.
 
 /** Keys and indices from the document down: ['spec', 'containers', 0, 'command', 3]. */
@@ -205,7 +205,7 @@ class Writer {
       const next = this.text.indexOf('\n', stop)
       return next === -1 ? this.put([Math.max(0, from - 1), stop], '') : this.put([from, next + 1], '')
     }
-    // The first entry behind a dash: the dash stays, and what follows stands below it.
+    // The first entry after a dash: the dash stays, and the next entry is below it.
     if (parent.kind === 'list') return this.refuse('a list begins on the line of another')
     return this.put([this.text.slice(0, first).trimEnd().length, stop], '')
   }
@@ -262,7 +262,7 @@ class Writer {
     if (typeof value === 'string' || typeof value === 'boolean')
       return `${name}: ${this.scalar(value, undefined)}`
     if (Object.keys(value).length === 0) return `${name}: ${isItems(value) ? '[]' : '{}'}`
-    // A list stands in the column of its key, as Kubernetes' own writers have it.
+    // A list is in the column of its key, as Kubernetes writes it.
     const inner = isItems(value) ? column : column + 2
     return `${name}:${this.newLine(inner)}${this.block(value, inner)}`
   }

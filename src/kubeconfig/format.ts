@@ -2,7 +2,7 @@
 export interface ClusterEntry {
   readonly name: string
   readonly server: string
-  /** PEM; undefined where the machine's own CAs are asked, or where it is filled in later. */
+  /** PEM; undefined if the system's CAs are used, or if it is filled in later. */
   readonly certificateAuthority?: Uint8Array | string | undefined
   readonly tlsServerName?: string | undefined
   readonly skipsTlsVerify?: boolean

@@ -89,7 +89,7 @@ export function readKubeconfig(root: Node): Kubeconfig {
   }
 }
 
-/** Returns what components go by: cluster and user of the current context, else of the first; else the first of each. */
+/** Returns what components use: cluster and user of the current context, else of the first; else the first of each. */
 export function currentOf({ contexts, clusters, users, currentContext }: Kubeconfig): {
   readonly cluster: KubeconfigCluster | undefined
   readonly user: KubeconfigUser | undefined

@@ -28,7 +28,7 @@ export interface Entry {
   readonly value: Node
 }
 
-/** A piece of a YAML or JSON document, with the place where it stands, so that it can be edited in place. */
+/** A piece of a YAML or JSON document, with its position, so that it can be edited in place. */
 export type Node = ScalarNode | ListNode | MapNode
 
 /** Deeper is no kubeconfig and no manifest: Kubernetes' own objects end at about 20. */
@@ -40,7 +40,7 @@ const booleanPattern =
 const infinityPattern = /^(?:[-+]?\.(?:inf|Inf|INF)|\.(?:nan|NaN|NAN))$/
 const basedPattern = /^[-+]?0(?:[bB][01]+|[oO][0-7]+|[xX][\da-fA-F]+)$/
 const floatPattern = /^[-+]?(?:\.\d+|\d+(?:\.\d*)?)(?:[eE][-+]?\d+)?$/
-/** Longer is no number that anybody writes. */
+/** No real number is longer. */
 const longestNumber = 400
 
 /** Returns what an unquoted scalar is, by the rules of Go's YAML reader (YAML 1.1 where it matters). */

@@ -45,7 +45,7 @@ const tooMany = Symbol('too many nodes')
 
 const [newline, carriageReturn, space, tab] = [10, 13, 32, 9]
 
-// All are sticky: they are asked what stands at one place.
+// All are sticky: they match at one position.
 const spaces = / */y
 const anySpace = /[ \t\r\n]*/y
 /** Nothing more but spaces and a comment. */

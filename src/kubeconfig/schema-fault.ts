@@ -19,7 +19,7 @@ export interface SchemaFault {
   readonly why: string
 }
 
-/** Returns the first fault of a value of the document, which stands at that path; undefined when it fits. */
+/** Returns the first fault of the value at that path of the document; undefined when it fits. */
 export async function schemaFault(
   file: WrittenDocument,
   schema: GenericSchema,
@@ -41,7 +41,7 @@ function issueText(issue: GenericIssue, path: FieldPath, schema: GenericSchema):
     return `unknown field ${JSON.stringify(field)}${near === undefined ? '' : `; did you mean ${JSON.stringify(near)}?`}`
   }
   if (isMissing) return `${JSON.stringify(field)} is missing`
-  // What stands in the place of a whole document is another file, perhaps a key: nothing of it is shown.
+  // A scalar instead of a whole document is another file, perhaps a key: nothing of it is shown.
   if (path.length === 0) return 'expected fields such as apiVersion and kind'
   const received = issue.received.length > longestShown ? 'a long text' : issue.received
   return issue.kind === 'validation'
@@ -60,7 +60,7 @@ function nearest(word: string, known: readonly string[]): string | undefined {
   )
 }
 
-/** Returns where a field stands: "policy.yaml line 7: rules[1].cidrs[0]". */
+/** Returns the place of a field: "policy.yaml line 7: rules[1].cidrs[0]". */
 export function locationOf({ document, text, source }: WrittenDocument, path: FieldPath): string {
   let node: Node | undefined = document
   let found = document

@@ -33,7 +33,7 @@ export interface ManagerPorts {
   /** Makes a new key and sends a request for it. Throws KcertError. */
   request(template: Template, signal: AbortSignal): Promise<SentRequest>
   readonly store: { update(chainPem: Uint8Array | string, keyPem: string, now: Date): StoredPair }
-  /** What has happened, for whoever logs, counts or restarts something. */
+  /** Events for logs, metrics and hooks. */
   tell(news: ManagerNews): void
 }
 
@@ -51,7 +51,7 @@ export interface ManagerOptions {
   readonly forceRenewal?: boolean
 }
 
-/** Timers are set anew this often, so that a machine that slept, or whose clock was set, renews when it is time. */
+/** Timers are set again this often, so that a machine that slept, or whose clock was set, renews when it is time. */
 const longestSleepMs = 60_000
 
 /** Keeps one certificate: what client-go's certificate manager does, behind ports. */

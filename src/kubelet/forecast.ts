@@ -77,7 +77,7 @@ export function seenCertificate(
   return { ...seen, notBeforeMs, notAfterMs, subject: text, commonName, isSelfSigned }
 }
 
-/** Returns when each certificate will be renewed, and what stands against it. */
+/** Returns when each certificate will be renewed, and what prevents it. */
 export function forecastOf(
   kubelets: readonly KubeletFacts[],
   controllerManagers: readonly ControllerManagerFacts[],

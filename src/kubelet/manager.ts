@@ -110,7 +110,7 @@ export function wakesAtMs({ doing }: ManagerState): number | undefined {
   return 'untilMs' in doing ? doing.untilMs : undefined
 }
 
-/** Returns what becomes of the state, and what is to be done. An event that does not fit changes nothing. */
+/** Returns the new state, and the actions to take. An event that does not fit changes nothing. */
 export function step(state: ManagerState, event: ManagerEvent, moment: Moment): Step {
   if ('attempt' in event && event.attempt !== state.attempt) return unchanged(state)
   switch (event.kind) {
@@ -226,7 +226,7 @@ function forced(state: ManagerState, moment: Moment): Step {
   const { doing } = state
   if (doing.at === 'deadline') return request({ ...state, isForced: true }, 0, moment)
   if (doing.at === 'pause') return request(state, doing.failedTries, moment)
-  // What is under way is what was wished for.
+  // The pending request is for the desired certificate.
   return doing.at === 'rest' || doing.at === 'off'
     ? unchanged({ ...state, isForced: true })
     : unchanged(state)

@@ -23,7 +23,7 @@ export interface PairFiles {
   rename(from: string, to: string): void
   /** Names in a folder; none where it cannot be listed. */
   namesIn(folder: string): readonly string[]
-  /** Has whoever watches the file look at it again; its content and its times stay. Never throws. */
+  /** Makes programs that watch the file read it again; its content and times stay. Never throws. */
   nudge(path: string): void
 }
 

@@ -17,7 +17,7 @@ export function rotationDeadlineMs({ notBeforeMs, notAfterMs }: Validity, draw: 
   return earliest.getTime() + (latest.getTime() - earliest.getTime()) * draw()
 }
 
-/** A certificate is waited for so long; then it is asked for anew, with another key. */
+/** The time to wait for a certificate; then kcert requests it again, with another key. */
 export const certificateWaitMs = 15 * 60_000
 
 /** Between two looks at what there is to do. */

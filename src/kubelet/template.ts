@@ -1,7 +1,7 @@
 import { formatIp, parseIp } from '../x509/ip.ts'
 import type { Validity } from './schedule.ts'
 
-/** What a certificate is to be for. */
+/** The purpose of a certificate. */
 export interface Template {
   readonly commonName: string
   readonly organization: readonly string[]

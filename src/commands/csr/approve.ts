@@ -9,7 +9,7 @@ export default class CsrApprove extends DecisionCommand {
     `Without --policy, you decide: kcert prints what it cannot verify and approves. It refuses dangerous requests unless you add --force.
 Dangerous are system:masters, another node's identity, names of the API server, and wildcards.
 
-With --policy, the policy decides: kcert approves what it approves and skips the rest.
+With --policy, kcert approves what the policy approves and skips the rest.
 
 kcert reports on both duties of an approver. Identity: the requester holds the private key and is who the request says. Entitlement:
 the requester may have what the request asks for.

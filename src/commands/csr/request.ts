@@ -32,7 +32,9 @@ Each step is on disk or on the cluster before the next one starts. After Ctrl-C,
 it continues with the existing key, CSR and object. If everything exists already, it does nothing.
 
 With --force, kcert starts again with a new key. If a key exists, the new key and CSR are kept as FILE.new until the certificate is
-issued. Then kcert replaces key and certificate together, so a server never reads a pair that does not match.`
+issued. Then kcert replaces key and certificate together, so a server never reads a pair that does not match.
+
+With --dry-run, kcert writes nothing. If the key file does not exist yet, the printed CSR is signed with a temporary key.`
 
   static override exitCodes = {
     ...clusterExits,
@@ -91,7 +93,7 @@ issued. Then kcert replaces key and certificate together, so a server never read
       default: '15m',
     }),
     'dry-run': booleanFlag(
-      'validate on the API server without creating or writing anything, and print the object that would be sent',
+      'validate on the API server without creating or writing anything, and print the object that would be sent as YAML, or as JSON with -o json',
     ),
     force: booleanFlag('start again with a new key, and overwrite existing files'),
     signer,

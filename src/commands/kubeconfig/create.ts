@@ -80,7 +80,7 @@ file has mode 0600.
     }),
     'password-file': valueFlag('FILE', 'file with the password of --client-key on its first line'),
     'embed-certs': embeddingFlags['embed-certs'],
-    'key-by-path': booleanFlag('store the path of the key, not the key'),
+    'key-by-path': booleanFlag('store the path of the key, and the content of the certificate'),
     'token-file': valueFlag('FILE', 'file with a bearer token; "-" for standard input', {
       exclusive: ['client-key'],
       dependsOn: ['user'],

@@ -33,7 +33,7 @@ export interface KubeletFacts {
   /** Other files that the kubeconfig names, where they could be read. */
   readonly named: ReadonlyMap<string, Uint8Array>
   readonly hasBootstrapKubeconfig: boolean
-  /** As the Node object is called; absent where nobody says it. */
+  /** The name of the Node object; absent if unknown. */
   readonly nodeName?: string
   /** serverTLSBootstrap. */
   readonly asksForServing: boolean
