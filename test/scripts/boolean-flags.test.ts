@@ -74,7 +74,7 @@ const booleans = Object.entries(commands).flatMap(([id, { flags }]) =>
 )
 
 describe.each(booleans)('kcert $id --$name', ({ id, name, shape }) => {
-  test('does nothing where a value is given, whatever it is and wherever it stands', async () => {
+  test('does nothing where a boolean flag has a value, whatever it is and wherever it is', async () => {
     for (const flag of spellings(name, shape))
       for (const value of ['false', 'true', 'x', '']) {
         // --x=false is --no-x where the command has that.

@@ -76,14 +76,14 @@ test('all that wait for a signer are signed, and what is not approved is passed 
   expect(issuanceLogIn(at)).toHaveLength(3)
 })
 
-test('what is named and not approved is left alone, with what to do', async () => {
+test('a named request that is not approved is skipped, with the next command', async () => {
   putServing(server, 'waiting', ours)
   const { exit, stdout } = await sign('--csr', 'waiting')
   expect([exit, stdout]).toEqual([3, expect.stringContaining('kcert csr approve waiting')])
   expect(issuanceLogIn(at)).toHaveLength(1)
 })
 
-test('signers of Kubernetes are left to kube-controller-manager, unless one stands in for it', async () => {
+test('skips the signers of Kubernetes, unless --kubernetes-signers replaces kube-controller-manager', async () => {
   putServing(server, 'node', {}, approved)
   expect((await sign('--csr', 'node')).exit).toBe(5)
   expect(uploaded('node')).toBeUndefined()

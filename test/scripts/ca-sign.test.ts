@@ -85,7 +85,7 @@ test("cfssl's request with names is signed by cfssl's configuration, once its at
   ])
 })
 
-test('usages and duration are those of the flags; requested extensions are left out, and it is said', () => {
+test('takes usages and duration from flags, and notes that requested extensions are left out', () => {
   const at = folderWithCa()
   opensslRequest(at, 'a', '-addext', 'basicConstraints=critical,CA:TRUE', '-addext', 'keyUsage=keyCertSign')
   const usages = ['--usage', 'client auth', '--usage', 'digital signature,key encipherment']
@@ -141,7 +141,7 @@ test('a duration is never above that of a profile, nor below ten minutes', () =>
   expect(minutes('--usage', 'client auth', '--duration', '20000h')).toEqual([1_200_000, ''])
 })
 
-test('many requests, of several files and of one, are signed in their order and stand in the ledger', () => {
+test('signs requests of several files in their order, and records them in the issuance log', () => {
   const at = folderWithCa()
   for (const name of ['a', 'b', 'c']) opensslRequest(at, name)
   writeFileSync(
@@ -174,7 +174,7 @@ test('many requests, of several files and of one, are signed in their order and 
   )
 })
 
-test('serial numbers are positive, of at most 20 octets, and of 128 random bits', () => {
+test('serial numbers are positive, have at most 20 bytes, and 128 random bits', () => {
   const at = folderWithCa()
   opensslRequest(at, 'a')
   writeFileSync(join(at, 'many.pem'), readFileSync(join(at, 'a.csr'), 'utf8').repeat(200))
@@ -322,7 +322,7 @@ test.each([
     2,
     'KCERT_PROFILE_INVALID: a.csr is not a file of signing profiles',
   ],
-])('%s: nothing is signed, and what to do is said', (_, args, exit, stderr) => {
+])('%s: signs nothing, and says what to do', (_, args, exit, stderr) => {
   const at = folderWithCa()
   opensslRequest(at, 'a')
   const before = issuanceLogIn(at).length

@@ -44,7 +44,7 @@ test("the documentation's cfssl request makes its CA, from standard input as the
   ])
 })
 
-test("cfssl's names, ca.expiry and pathlen are followed, and what is not is said", () => {
+test("follows cfssl's names, ca.expiry and pathlen, and notes what it ignores", () => {
   const at = folder()
   const request = {
     CN: 'x',

@@ -63,7 +63,7 @@ test('reason and message are those of the command line', async () => {
   expect(stored('csr-1').status!.conditions![0]).toMatchObject({ reason: 'Batch7', message: 'seen by ann' })
 })
 
-test('a user is approved by name, and what only a person can know is said', async () => {
+test('approves a user by name, and shows what it cannot verify', async () => {
   putServing(server, 'ann', userRequest(['devs']))
   const { stdout, exit } = await kcert(['csr', 'approve', 'ann'])
   expect(exit).toBe(0)
@@ -132,7 +132,7 @@ test('a dry run with -o yaml prints the object that would be sent', async () => 
   expect(conditionsOf(server, 'good')).toEqual([])
 })
 
-test('a policy judges all that wait, approves its own, and leaves the rest alone', async () => {
+test('a policy evaluates all pending requests, approves some, and skips the rest', async () => {
   putServing(server, 'good')
   putServing(server, 'bad', { username: 'system:node:node-2' })
   putServing(server, 'other', { signerName: 'example.com/serving' })
@@ -144,7 +144,7 @@ test('a policy judges all that wait, approves its own, and leaves the rest alone
   expect(stored('good').status!.conditions![0]).toMatchObject({ reason: 'ApprovedByPolicy' })
 })
 
-test('where a policy has nothing against anything, what no policy is for is nobody’s no', async () => {
+test('exits with 0 when policies approve all of their requests and skip the rest', async () => {
   putServing(server, 'good')
   putServing(server, 'other', { signerName: 'example.com/serving' })
   expect((await kcert(['csr', 'approve', '--policy', 'kubelet-serving'])).exit).toBe(0)
@@ -179,7 +179,7 @@ test('without a terminal a selection needs --yes, and takes only what it selects
   expect([conditionsOf(server, 'a'), conditionsOf(server, 'b')]).toEqual([['Approved'], []])
 })
 
-test('nothing named is wrong usage, before any cluster is asked', async () => {
+test('a call without names is wrong usage, before any cluster is contacted', async () => {
   expect((await kcert(['csr', 'approve', ''])).exit).toBe(2)
   const { exit, stderr } = await kcert(['csr', 'approve'])
   expect([exit, server.calls.length]).toEqual([2, 0])
@@ -203,7 +203,7 @@ test('a manifest approves the request that it holds, and no other of that name',
   expect([same.exit, conditionsOf(server, 'csr-1')]).toEqual([0, ['Approved']])
 })
 
-test('what is not there, denied or approved already is told apart', async () => {
+test('tells missing, denied and already approved requests apart', async () => {
   putServing(server, 'denied', {}, { status: { conditions: [{ type: 'Denied', status: 'True' }] } })
   putServing(server, 'approved', {}, { status: { conditions: [{ type: 'Approved', status: 'True' }] } })
   const { stdout, exit } = await kcert(['csr', 'approve', 'approved', 'denied', 'nobody', '-o', 'json'])
@@ -213,7 +213,7 @@ test('what is not there, denied or approved already is told apart', async () => 
   expect((await kcert(['csr', 'approve', 'approved'])).exit).toBe(0)
 })
 
-test('a denial says why to whoever asked', async () => {
+test('a denial says why to the requester', async () => {
   putServing(server, 'eve', userRequest(['system:masters']))
   expect((await kcert(['csr', 'deny', 'eve', '--message', 'not as system:masters'])).exit).toBe(0)
   expect(stored('eve').status!.conditions![0]).toMatchObject({

@@ -76,7 +76,7 @@ describe("cfssl's JSON", () => {
     ).toBe('')
   })
 
-  test('in and out stands in the place of cfssl genkey in a pipeline, the key asked for by name', () => {
+  test('replaces cfssl genkey in a pipeline, if --key-out - allows printing the key', () => {
     const { stdout, stderr, exit } = create(place(), ['--cfssl', '-', '-o', 'cfssl', '--key-out', '-'], seed)
     expect({ stderr, exit }).toEqual({ stderr: '', exit: 0 })
     const document = JSON.parse(stdout) as Record<string, string>
@@ -254,7 +254,7 @@ describe('presets', () => {
     expect(kcert(['csr', 'check', 'csr.yaml'], { cwd: at })).toMatchObject({ stderr: '', exit: 0 })
   })
 
-  test('a kubelet without names is told what its certificate will be for', () => {
+  test('notes the only SAN of a kubelet without names', () => {
     expect(create(place(), ['--kubelet-serving', 'node-1', '--key-out', 'k.pem']).stderr).toMatch(
       /^note: the only SAN is "node-1"/,
     )
@@ -330,7 +330,7 @@ describe('keys', () => {
     expect(Buffer.from(requestIn(join(at, 'r.csr')).publicKey.spki).equals(der)).toBe(true)
   })
 
-  test('a new one is in its file alone, which nobody else can read under any umask', () => {
+  test('a new key is only in its file, with mode 0600 under any umask', () => {
     for (const umask of ['000', '022', '077']) {
       const at = place()
       const command = `umask ${umask}; exec ${process.execPath} ${join(process.cwd(), 'bin/run.js')} csr create --user ann --key-out k.pem --out r.csr -o json`
@@ -418,7 +418,7 @@ describe('keys', () => {
     expect(create(place(), args)).toMatchObject({ stdout: '', stderr: expect.stringMatching(stderr), exit })
   })
 
-  test('to standard output come key and request, when that is asked for', () => {
+  test('prints key and request to standard output if flags say so', () => {
     const { stdout, exit } = create(place(), ['--cn', 'x', '--key-out', '-'])
     expect(exit).toBe(0)
     expect(readPem(stdout).blocks.map(({ label }) => label)).toEqual(['PRIVATE KEY', 'CERTIFICATE REQUEST'])

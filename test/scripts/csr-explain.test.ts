@@ -61,7 +61,7 @@ function putBootstrapping(): void {
   })
 }
 
-test('a bootstrap token without the right: RBAC is asked, and the binding is named', async () => {
+test('a bootstrap token without the right: asks RBAC, and names the binding', async () => {
   putBootstrapping()
   putLease(new Date())
   const { verdict, causes, open } = await explained()
@@ -101,7 +101,7 @@ test('a controller-manager without a CA is seen by its command line', async () =
   expect((await explained()).causes.map(({ id }) => id)).toContain('signer-off')
 })
 
-test('whoever has the right to approve for the signer is named, and who has it for another is not', async () => {
+test('names users who may approve for the signer, and not those who may for another', async () => {
   const rule = (resourceNames: string[]) => ({
     apiGroups: ['certificates.k8s.io'],
     resources: ['signers'],
@@ -135,7 +135,7 @@ test('whoever has the right to approve for the signer is named, and who has it f
   expect(causes[0]?.detail).not.toContain('approvers/other')
 })
 
-test('a reader who may read requests alone is told what could not be found out', async () => {
+test('tells a user who may read only requests what is unknown', async () => {
   putBootstrapping()
   life.server.rules = [
     {

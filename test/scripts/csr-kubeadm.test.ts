@@ -247,7 +247,7 @@ describe('kcert csr create --kubeadm', () => {
     expect(files(at)).toEqual([])
   })
 
-  test('a file that is no configuration of kubeadm is told so', () => {
+  test('refuses a file that is not a kubeadm configuration', () => {
     const run = kcert(['csr', 'create', '--kubeadm', 'all', '--kubeadm-config', '-'], {
       stdin: 'kind: Secret\n',
     })

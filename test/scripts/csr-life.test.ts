@@ -139,7 +139,7 @@ test('a certificate for another key is not taken', async () => {
   expect(existsSync(life.at('a.crt'))).toBe(false)
 })
 
-test('a Secret is printed only when its key may be, and goes to a file that nobody else reads', async () => {
+test('prints a Secret only with --print-key, and writes it to a file with mode 0600', async () => {
   life.makeRequest('--dns', 'my-svc')
   await life.run('csr', 'submit', life.at('a.csr'), ...user)
   life.decide('Approved')
@@ -186,7 +186,7 @@ test('in one go: key, request, object, certificate, and a kubeconfig by which th
   expect(again.stderr).toContain('exists already')
 })
 
-test('when the time is over the same command goes on: same key, same object', async () => {
+test('after --wait timed out, the same command continues with the same key and object', async () => {
   const over = await life.run(...life.request('--wait', '1s'))
   expect(over.exit).toBe(4)
   expect(over.stderr).toContain(`waiting for an approver: kcert csr approve ${life.name}`)
@@ -345,7 +345,7 @@ test('hostile names reach no terminal as they are', async () => {
   life.server.remove(requestsKey, object.metadata.name)
 })
 
-test('a name that is neither a file nor an object is said to be neither', async () => {
+test('a name that is neither a file nor an object is an error that says so', async () => {
   const { exit, stderr } = await life.run('csr', 'check', 'no-such-thing')
   expect(exit).toBe(2)
   expect(stderr).toContain('no-such-thing does not exist, and the cluster has no request of this name')

@@ -21,7 +21,7 @@ test('every question has a flag that answers it beforehand', () => {
     expect(Object.keys(requestFlags)).toContain(value)
 })
 
-test('nothing is asked without a terminal', () => {
+test('asks nothing without a terminal', () => {
   expect(kcert(['csr', 'create'])).toMatchObject({
     stdout: '',
     stderr: expect.stringMatching(/^KCERT_USAGE: /),
@@ -58,7 +58,7 @@ function answering(
 }
 
 describe.skipIf(!hasTerminal)('on a terminal (skipped where there is no script(1))', () => {
-  test('answers make a request, and are told as flags', async () => {
+  test('creates a request from answers, and prints them as flags', async () => {
     const { shown, exit } = await answering([
       ['Who is the certificate for?', enter],
       ['Name of the user', `ann${enter}`],
@@ -77,7 +77,7 @@ describe.skipIf(!hasTerminal)('on a terminal (skipped where there is no script(1
     expect(shown).not.toContain('PRIVATE KEY-----')
   })
 
-  test('a wrong answer is asked for again', async () => {
+  test('repeats the question after a wrong answer', async () => {
     const { shown, exit } = await answering([
       ['Who is the certificate for?', down + down + down + enter],
       ['Name of the Service', `web${enter}`],

@@ -95,7 +95,7 @@ test('each object is a source of its own, and what is wrong in it is named', asy
   expect(stdout).not.toContain('correct horse')
 })
 
-test('what may not be listed is told, and the rest is read', async () => {
+test('reports what may not be listed, and reads the rest', async () => {
   server.rules = [
     {
       user: 'viewer',

@@ -74,7 +74,7 @@ describe('what is read', () => {
     expect(sources).toContain(join(folder, 'other.conf'))
   })
 
-  test('without a target: what this user may not read is no problem, but is told', () => {
+  test('without a target: files that this user may not read are a note, not a problem', () => {
     const folder = folderWith({
       '.kube/config': kubeconfig(healthy.pem),
       'root.conf': kubeconfig(expired.pem),

@@ -110,14 +110,14 @@ test('a dry run asks the API server and makes none', async () => {
   expect((listed as { id: string }[]).map(({ id }) => id)).not.toContain(made.id)
 })
 
-test('a token that lets a newcomer in is said to, by its id and as a whole', async () => {
+test('says that a node can join with a token, given by ID and as a whole', async () => {
   expect(await report(['token', 'check', token.id], 'TokenCheck')).toMatchObject({ verdict: 'ok' })
   const whole = await report(['token', 'check', '--token-file', 'token'], 'TokenCheck')
   expect(whole).toMatchObject({ verdict: 'ok' })
   expect((whole.checks as { id: string }[]).map(({ id }) => id)).toContain('secret')
 })
 
-test('a mistyped token is told apart from one that is not there', async () => {
+test('tells a mistyped token apart from a missing one', async () => {
   const mistyped = formatToken({ ...token, secret: 'aaaaaaaaaaaaaaaa' })
   const { exit, stdout } = await kcert(['token', 'check', '--token-file', '-'], mistyped)
   expect(exit).toBe(3)

@@ -22,7 +22,7 @@ function folder(): string {
 
 const openssl = (...args: string[]) => execFileSync('openssl', args, { encoding: 'utf8', stdio: 'pipe' })
 
-test('a key is made, for its user alone, and what it is is said without it', () => {
+test('generates a key with mode 0600, and reports its type without the key', () => {
   const file = join(folder(), 'key.pem')
   const { stdout, stderr, exit } = kcert(['key', 'generate', '--out', file])
   expect([stderr, exit]).toEqual(['', 0])

@@ -110,7 +110,7 @@ test('the timeline shows each certificate on one line, and what is the same on m
   expect(forecast('copies', '--node', 'w1').exit).toBe(0)
 })
 
-test('where kubelets cannot be asked, that is said node by node, and the requests are shown', async () => {
+test('where kubelets cannot be reached, says so for each node, and shows the requests', async () => {
   putServing(server, 'csr-waits')
   // What listens at the port of the node's kubelet is the API server itself: no kubelet elsewhere is dialled.
   const daemonEndpoints = { kubeletEndpoint: { Port: server.port } }
@@ -169,7 +169,7 @@ test('a damaged certificate is named, and the others are shown', () => {
   expect(findings.find(({ id }) => id === 'not-read')?.detail).toContain('holds no certificate')
 })
 
-test('nodes of an inventory are read themselves; one that does not answer is told, and ends it with 4', () => {
+test('reads the nodes of an inventory; an unreachable one is reported, with exit code 4', () => {
   const nodes = ['here: env', 'gone: "false"'].map((one) => {
     const [name, program] = one.split(': ')
     const access = `access: {by: command, argv: [${program}]}`

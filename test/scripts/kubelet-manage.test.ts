@@ -141,7 +141,7 @@ test('from a bootstrap token on: a pair, and a kubeconfig that names it and asks
   expect(readdirSync(at('pki')).filter((name) => /\d\.pem$/.test(name))).toHaveLength(2)
 })
 
-test('a daemon renews when the file changes and when it is told to, tells others, counts, and ends cleanly', async () => {
+test('a daemon renews when the file changes and on a signal, runs hooks, counts, and ends cleanly', async () => {
   const template = (dns: string): string =>
     `apiVersion: kcert/v1\nkind: CertificateTemplate\nsubject: {commonName: web}\nsubjectAltNames: {dns: [${dns}]}\n`
   writeFileSync(at('web.yaml'), template('web.shop'))
@@ -213,14 +213,14 @@ interface Node {
   readonly status: { readonly addresses: readonly { readonly address: string }[] }
 }
 
-test('what was not told because of a crash is told at the next start', async () => {
+test('runs the hook at the next start if a crash prevented it', async () => {
   await manage(...ci, ...own, '--once')
   writeFileSync(at('pki/.ci.told'), 'another\n')
   const again = await manage(...ci, ...own, '--once', '--exec', `echo told > ${at('made-good')}`)
   expect([again.exit, readFileSync(at('made-good'), 'utf8')]).toEqual([0, 'told\n'])
 })
 
-test('a command that fails after a renewal is told of, and the certificate stays', async () => {
+test('reports a hook that fails after a renewal, and keeps the certificate', async () => {
   const { exit, stderr } = await manage(...ci, ...own, '--once', '--exec', 'echo no such service; exit 5')
   expect(exit).toBe(0)
   expect(stderr).toMatch(/no such service[\s\S]*KCERT_HOOK_FAILED[\s\S]*ended with status 5/)

@@ -83,7 +83,7 @@ const olderNode = ['/usr/bin/node', '/usr/local/bin/node'].find((path) => {
 })
 
 test.skipIf(olderNode === undefined)(
-  'an older Node is told what is needed, before anything is imported',
+  'an older Node prints what it needs, before anything is imported',
   () => {
     const run = spawnSync(olderNode!, ['bin/run.js', 'inspect', 'examples/kubelet.kubeconfig'], {
       encoding: 'utf8',
@@ -181,7 +181,7 @@ test('a cache folder where none can be made stops nothing', () => {
   expect(run.status).toBe(3)
 })
 
-test('help is as wide as the terminal, keeps tables and code as they are, and breaks no command that is to be pasted', () => {
+test('help is as wide as the terminal, keeps tables and code unchanged, and breaks no command', () => {
   const help = kcert(['ca', 'sign', '--help']).stdout
   expect(help).toContain(
     '\n      default:\n        usages: [digital signature, key encipherment, server auth]\n',

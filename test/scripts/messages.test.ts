@@ -214,7 +214,7 @@ test('an expired CA is named with its files, in what is wrong and in what to do 
   expect(renewed.stderr).not.toMatch(/trust it until|before the old one expires/)
 })
 
-test('a request with a key or signature that Kubernetes does not read is told so in words', () => {
+test('says that Kubernetes does not read the key or signature of a request', () => {
   const place = folder()
   openssl(place, 'genpkey', '-algorithm', 'ed448', '-out', 'ed448.key')
   openssl(place, 'req', '-new', '-key', 'ed448.key', '-subj', '/CN=x', '-out', 'ed448.csr')

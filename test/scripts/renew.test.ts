@@ -69,7 +69,7 @@ test('renew --root names a folder without certificates', () => {
   expect([exit, stderr]).toEqual([2, expect.stringContaining('no kubeadm certificates on empty')])
 })
 
-test('the doctor on a tree of files: told, refused without an answer, mended, and in order then', () => {
+test('the doctor on a tree of files: reports, refuses without confirmation, repairs, and is clean then', () => {
   writeTree(workerTree({ madeAt: new Date() }), join(folder, 'w1'))
   const doctor = (...args: string[]) => kcert(['kubelet', 'doctor', '--root', 'w1', ...args], { cwd: folder })
   const reported = doctor()
