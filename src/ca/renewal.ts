@@ -46,13 +46,13 @@ export interface LeafPlace {
  * these nodes signed it; `external-ca`: one did whose key is on none of them.
  */
 export type LeafState = 'valid' | 'due' | 'expired' | 'broken'
-export type Hindrance = 'external-ca' | 'foreign-ca' | 'ca-expired'
+export type RenewalBlocker = 'external-ca' | 'foreign-ca' | 'ca-expired'
 
 export interface SurveyedLeaf {
   readonly place: LeafPlace
   readonly leaf: Certificate
   readonly state: LeafState
-  readonly hindrance?: Hindrance
+  readonly hindrance?: RenewalBlocker
   /** Absent where no CA of these nodes signed it. */
   readonly ca?: Certificate
   readonly signer?: SigningPair

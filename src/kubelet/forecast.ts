@@ -3,12 +3,12 @@ import { given } from '../errors/given.ts'
 import { flagsOf } from '../pki/component-flags.ts'
 import { formatDuration, parseDuration } from '../pki/duration.ts'
 import {
+  type ForeignSubject,
+  foreignSubjectText,
   hasServingName,
   kubeletRotationWindow,
-  type Stranger,
   servingNameRemedy,
   servingNameText,
-  strangerText,
 } from '../pki/kubelet.ts'
 import { rfc3339 } from '../pki/rfc3339.ts'
 import type { Certificate } from '../x509/certificate.ts'
@@ -43,7 +43,7 @@ export interface SeenCertificate {
   readonly commonName?: string
   readonly isSelfSigned: boolean
   /** Of what answered at the node's address and shows no name of its kubelet. */
-  readonly stranger?: Stranger
+  readonly stranger?: ForeignSubject
 }
 
 export interface ControllerManagerFacts {
@@ -120,7 +120,7 @@ function lifeOf(signingDurationMs: number): number {
 
 interface Answered {
   readonly certificate: SeenCertificate
-  readonly stranger: Stranger
+  readonly stranger: ForeignSubject
   /** False where it may be the kubelet all the same, with a file that its operator named. */
   readonly isSure: boolean
 }
@@ -154,7 +154,7 @@ function strangerFinding(name: string, { certificate, stranger, isSure }: Answer
     id: 'not-the-kubelet',
     node: name,
     isProblem: false,
-    detail: `${strangerText(stranger, place)}: ${conclusion}`,
+    detail: `${foreignSubjectText(stranger, place)}: ${conclusion}`,
     next: commandLine`kcert inspect ${place}`,
   }
 }

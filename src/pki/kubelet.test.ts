@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest'
-import { isNodeIdentity, kubeletFile, kubeletRotationWindow, strangerOf } from './kubelet.ts'
+import { foreignSubjectOf, isNodeIdentity, kubeletFile, kubeletRotationWindow } from './kubelet.ts'
 
 describe('kubeletFile', () => {
   test.each([
@@ -50,5 +50,5 @@ test.each([
   ['someone@example.com', { shown: 'CN=someone@example.com', isOfAnotherNode: false }],
   ['system:node:w2', { shown: 'CN=system:node:w2', isOfAnotherNode: true }],
 ])('CN=%s at the address of node w1', (commonName, stranger) => {
-  expect(strangerOf({ commonName, text: `CN=${commonName}` }, 'w1')).toEqual(stranger)
+  expect(foreignSubjectOf({ commonName, text: `CN=${commonName}` }, 'w1')).toEqual(stranger)
 })

@@ -68,7 +68,7 @@ export const servingNameRemedy =
   'before you set that flag: set serverTLSBootstrap: true with an approver, or issue the tlsCertFile with that common name'
 
 /** The subject that something showed at the address of a node's kubelet, and that is none of this kubelet's. */
-export interface Stranger {
+export interface ForeignSubject {
   readonly shown: string
   /** The kubelet of another node; else no certificate that a kubelet makes or asks for, as that of --tls-cert-file may be. */
   readonly isOfAnotherNode: boolean
@@ -79,10 +79,10 @@ export interface Stranger {
  * asks the cluster for CN=system:node:NODE, and names itself HOST@TIMESTAMP in what it signs itself (pkg/kubelet/certificate/kubelet.go,
  * cmd/kubelet/app/server.go). HOST need not be the name of the Node.
  */
-export function strangerOf(
+export function foreignSubjectOf(
   { commonName = '', text }: { readonly commonName?: string | undefined; readonly text: string },
   node: string | undefined,
-): Stranger | undefined {
+): ForeignSubject | undefined {
   const isOfNodes = commonName.startsWith(nodeUserPrefix)
   if (/^[^@]+@\d+$/.test(commonName) || (isOfNodes && (node ?? '') === '')) return undefined
   if (commonName === `${nodeUserPrefix}${node}`) return undefined
@@ -90,7 +90,7 @@ export function strangerOf(
 }
 
 /** Returns the beginning of a message about it: "what answers at 192.0.2.7:10250 shows CN=printer, which is …". */
-export function strangerText({ shown, isOfAnotherNode }: Stranger, place: string): string {
+export function foreignSubjectText({ shown, isOfAnotherNode }: ForeignSubject, place: string): string {
   const whose = isOfAnotherNode
     ? "of another node's kubelet"
     : 'no certificate that a kubelet makes or asks for'

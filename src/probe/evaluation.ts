@@ -2,11 +2,11 @@ import { type CommandLine, commandLine } from '../errors/command-line.ts'
 import { hostPort } from '../errors/host-port.ts'
 import { timeText } from '../inspection/spans.ts'
 import {
+  foreignSubjectOf,
+  foreignSubjectText,
   hasServingName,
   servingNameRemedy,
   servingNameText,
-  strangerOf,
-  strangerText,
 } from '../pki/kubelet.ts'
 import { verify } from '../verification/verification.ts'
 import { Certificate } from '../x509/certificate.ts'
@@ -227,7 +227,7 @@ function nameProblems(target: Target, asked: EndpointReport['names']): ProbeProb
 /** The certificate of another server, unless it has the subject of the one that was issued to the kubelet. */
 function strangerAt({ kind, node, given }: Target, { subject }: Certificate) {
   if (kind !== 'kubelet' || given?.certificate?.subject.text === subject.text) return undefined
-  return strangerOf(subject, node)
+  return foreignSubjectOf(subject, node)
 }
 
 /** Not a problem by itself: with --tls-cert-file, a kubelet serves a certificate with any name. */
@@ -238,7 +238,7 @@ function strangerNotes(target: Target, served: Certificate): string[] {
   const place = from === undefined ? addressOf(target) : `${addressOf(target)} on ${from}`
   const unless = stranger.isOfAnotherNode ? '' : 'if --tls-cert-file is not set there, '
   return [
-    `${strangerText(stranger, place)}: ${unless}another server responds, not the kubelet of ${node}; on that node, run kcert kubelet doctor`,
+    `${foreignSubjectText(stranger, place)}: ${unless}another server responds, not the kubelet of ${node}; on that node, run kcert kubelet doctor`,
   ]
 }
 

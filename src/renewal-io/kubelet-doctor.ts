@@ -135,7 +135,7 @@ async function namedIn(node: NodeAccess, path: string, content: Uint8Array | und
   return { caFiles, named }
 }
 
-export interface Treatment {
+export interface Repair {
   readonly left: readonly Finding[]
   readonly fixed: readonly Finding[]
   readonly backup?: string
@@ -145,12 +145,12 @@ export interface Treatment {
 const mostRounds = 30
 
 /** Repairs what can be repaired with what lies on the node, one finding after the other, each file after a copy of it. */
-export async function treatKubelet(
+export async function repairKubelet(
   node: NodeAccess,
   places: KubeletPlaces,
   clock: Clock,
   tell: Tell,
-): Promise<Treatment> {
+): Promise<Repair> {
   const backup = new Backup(node, 'kubelet-doctor', clock())
   const fixed: Finding[] = []
   for (let round = 0; ; round++) {

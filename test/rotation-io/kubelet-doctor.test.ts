@@ -22,7 +22,7 @@ import { localTransport } from '../../src/node/local.ts'
 import { rootedNode } from '../../src/node/rooted-node.ts'
 import { shellNode } from '../../src/node/shell-node.ts'
 import type { NodeAccess } from '../../src/pki/node-access.ts'
-import { readKubelet, treatKubelet } from '../../src/renewal-io/kubelet-doctor.ts'
+import { readKubelet, repairKubelet } from '../../src/renewal-io/kubelet-doctor.ts'
 import {
   certificatePem,
   keyPem,
@@ -74,7 +74,7 @@ const ids = (findings: readonly Finding[]): string[] => withoutName(findings).ma
 
 /** Mends, and expects that nothing is left and the link leads to what is given. */
 async function expectRepaired(...repaired: string[]): Promise<void> {
-  const { left, fixed } = await treatKubelet(
+  const { left, fixed } = await repairKubelet(
     node,
     places,
     () => now,
@@ -190,7 +190,7 @@ test.each([
 test('where no pair can be used nothing is touched, and who can sign is named', async () => {
   lead(pair({ from: new Date('2025-11-20T00:00:00Z'), to: new Date('2026-11-20T00:00:00Z') }))
   unlinkSync(root + good)
-  const { left, fixed } = await treatKubelet(
+  const { left, fixed } = await repairKubelet(
     node,
     places,
     () => now,

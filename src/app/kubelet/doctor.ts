@@ -7,7 +7,7 @@ import type { Finding } from '../../kubelet/doctor/finding.ts'
 import type { KubeletDiagnosis } from '../../kubelet/doctor/report.ts'
 import { counted } from '../../output/sections.ts'
 import type { NodeAccess } from '../../pki/node-access.ts'
-import type { Treatment } from '../../renewal-io/kubelet-doctor.ts'
+import type { Repair } from '../../renewal-io/kubelet-doctor.ts'
 import type { Site } from '../../site/site.ts'
 import { inTree, inventoryOrThisMachine, withNodes } from '../rotate-ca/node-inventory.ts'
 
@@ -114,9 +114,9 @@ async function treated(
   { fix, yes }: DoctorFlags,
   node: NodeAccess,
   places: { readonly kubeconfig?: string; readonly nodeName?: string },
-): Promise<Treatment> {
+): Promise<Repair> {
   const { clock, stderr } = context
-  const [{ readKubelet, treatKubelet }, { diagnose }] = await Promise.all([
+  const [{ readKubelet, repairKubelet }, { diagnose }] = await Promise.all([
     import('../../renewal-io/kubelet-doctor.ts'),
     import('../../kubelet/doctor/diagnosis.ts'),
   ])
@@ -133,10 +133,10 @@ async function treated(
     advice: { why: 'there is no terminal to confirm on', next: '--yes' },
   })
   if (!isAgreed) return nothing
-  return treatKubelet(node, places, clock, (what) => tellLine(stderr, what))
+  return repairKubelet(node, places, clock, (what) => tellLine(stderr, what))
 }
 
-function viewOf({ left, fixed, backup }: Treatment) {
+function viewOf({ left, fixed, backup }: Repair) {
   const view = (findings: readonly Finding[]): NodeReport['findings'] =>
     findings.map(({ fixes, ...finding }) => ({ ...finding, fixable: fixes !== undefined }))
   return { findings: view(left), fixed: view(fixed), ...(backup !== undefined && { backup }) }

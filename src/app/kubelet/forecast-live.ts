@@ -16,7 +16,7 @@ import {
   seenCertificate,
   signingDurationMs,
 } from '../../kubelet/forecast.ts'
-import { nodeUserPrefix, strangerOf } from '../../pki/kubelet.ts'
+import { foreignSubjectOf, nodeUserPrefix } from '../../pki/kubelet.ts'
 import { nodeHost } from '../../pki/node-address.ts'
 import type { Clock } from '../../system/clock.ts'
 import { readServed } from '../../tls/served.ts'
@@ -219,7 +219,7 @@ async function servedBy(
   const { bytes } = await readServed({ name: `${metadata?.name} at ${place}`, host, port }, timeoutMs)
   const [leaf] = readCertificates(bytes)
   if (leaf === undefined) return undefined
-  const stranger = strangerOf(leaf.subject, metadata?.name)
+  const stranger = foreignSubjectOf(leaf.subject, metadata?.name)
   return {
     ...seenCertificate(leaf, { usage: 'serving', source: 'handshake', place }),
     ...(stranger === undefined ? {} : { stranger }),

@@ -1,4 +1,4 @@
-import type { Hindrance, LeafPlace, SurveyedLeaf } from '../../ca/renewal.ts'
+import type { LeafPlace, RenewalBlocker, SurveyedLeaf } from '../../ca/renewal.ts'
 import type { CertificateRenewal } from '../../ca/renewal-report.ts'
 import { agreed } from '../../cli/consent.ts'
 import type { Context } from '../../cli/context.ts'
@@ -252,7 +252,7 @@ function nextCommand({ node, within, root }: RenewFlags): string {
   return commandLine`kcert renew --all ${argumentVector(words)}`
 }
 
-function hindranceWords({ place, leaf, ca }: SurveyedLeaf, hindrance: Hindrance) {
+function hindranceWords({ place, leaf, ca }: SurveyedLeaf, hindrance: RenewalBlocker) {
   const { name, path } = place
   if (hindrance === 'external-ca') {
     return {
