@@ -199,7 +199,7 @@ type WithoutPhase<One> = One extends Action ? Omit<One, 'phase'> : never
 export type Task<Kind extends Action['kind'] = Action['kind']> = WithoutPhase<ActionOf<Kind>>
 
 /** Lanes that run side by side, so many at once; the steps of one lane one after the other. */
-export interface Together<Of = Action> {
+export interface Parallel<Of = Action> {
   readonly kind: 'together'
   readonly atOnce: number
   readonly lanes: readonly Lane<Of>[]
@@ -210,7 +210,7 @@ export interface Lane<Of = Action> {
   readonly steps: readonly Of[]
 }
 
-export type Step<Of = Action> = Of | Together<Of>
+export type Step<Of = Action> = Of | Parallel<Of>
 
 /** Returns the actions of a step: those of all its lanes, or itself. */
 export function actionsOf<Of extends Action | Task>(step: Step<Of>): readonly Of[] {

@@ -1,20 +1,20 @@
 import * as v from 'valibot'
 import { inventorySchema } from './inventory-schema.ts'
-import { described, maybe, text } from './schema-parts.ts'
+import { described, optionalField, text } from './schema-parts.ts'
 
 // The JSON contract of `kcert rotate-ca discover`; docs/schemas/Discovery.json is generated from it.
 
 const proofSchema = v.object({
   reached: v.boolean(),
   isRoot: v.optional(v.boolean()),
-  reads: maybe(v.boolean(), 'whether kcert could read the files of its kubelet'),
-  writes: maybe(
+  reads: optionalField(v.boolean(), 'whether kcert could read the files of its kubelet'),
+  writes: optionalField(
     v.boolean(),
     'whether kcert could write a file to each folder that a rotation changes; the file was removed',
   ),
-  freeBytes: maybe(v.number(), 'free space where copies of files will be stored'),
+  freeBytes: optionalField(v.number(), 'free space where copies of files will be stored'),
   clockSkewMs: v.optional(v.number()),
-  fault: maybe(text, 'the reason, if reading or writing failed'),
+  fault: optionalField(text, 'the reason, if reading or writing failed'),
 })
 
 const nodeSchema = v.object({
@@ -44,7 +44,7 @@ export const discoverySchema = v.object({
     v.array(v.object({ what: text, why: text, next: text })),
     'why kcert refuses to rotate this cluster; empty if nothing blocks the rotation',
   ),
-  written: maybe(text, 'file that the inventory was written to'),
+  written: optionalField(text, 'file that the inventory was written to'),
 })
 
 export type Discovery = v.InferOutput<typeof discoverySchema>

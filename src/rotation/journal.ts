@@ -121,7 +121,7 @@ function digestOf(text: string): Digest {
 }
 
 /** Returns the entries of the rotation that is under way: what was proven and waived before it was all taken back is of no account. */
-export function sinceTakenBack(entries: readonly JournalEntry[]): readonly JournalEntry[] {
+export function sinceRollback(entries: readonly JournalEntry[]): readonly JournalEntry[] {
   const last = entries.findLastIndex((entry) => entry.kind === 'phase' && isTakenBack(entry))
   return entries.slice(last + 1)
 }

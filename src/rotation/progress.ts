@@ -5,7 +5,7 @@ import { type Position, positionOf } from './position.ts'
 import { preflight } from './refusals.ts'
 import type { Snapshot } from './snapshot.ts'
 import { isPlanned, type Target } from './target.ts'
-import { takenBack } from './upgrades.ts'
+import { revertedPhases } from './upgrades.ts'
 
 // The state of a rotation, phase by phase: read from one snapshot, whatever a journal says.
 
@@ -32,7 +32,7 @@ export interface RotationProgress {
 /** Returns the state of the rotation. */
 export function progressOf(observed: Snapshot, target: Target): RotationProgress {
   const position = positionOf(observed, target)
-  const back = takenBack(observed, target)
+  const back = revertedPhases(observed, target)
   const found = playbook.map((phase) => ({
     phase,
     gaps: isPast(phase, target) ? [] : phase.gaps(observed, target),

@@ -7,7 +7,7 @@ import { changeOf, type Target } from './target.ts'
 import type { TargetSections } from './target-reading.ts'
 import { untestedVersions } from './tested-versions.ts'
 import { movedFlags, movers } from './touched-files.ts'
-import { upgradeUnderWay } from './upgrades.ts'
+import { upgradeInProgress } from './upgrades.ts'
 
 // What kcert does not rotate, said before anything is done.
 
@@ -33,7 +33,7 @@ export function preflight(
     ...sameKeys(target),
     ...filesApart(observed, target),
     ...refusedKubeconfigs(observed, target),
-    ...(number === 1 ? [...keysElsewhere(observed, target), ...upgradeUnderWay(observed, target)] : []),
+    ...(number === 1 ? [...keysElsewhere(observed, target), ...upgradeInProgress(observed, target)] : []),
     ...otherSigners(observed),
     ...anyFrontProxy(observed, target),
     ...unreachable,

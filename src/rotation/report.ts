@@ -1,7 +1,7 @@
 import * as v from 'valibot'
 import { timeSchema as time } from '../x509/json-fields.ts'
 import { phaseTable } from './phase-table.ts'
-import { described, header, maybe, seconds, text, texts } from './schema-parts.ts'
+import { described, header, optionalField, seconds, text, texts } from './schema-parts.ts'
 
 // The JSON contracts of `kcert rotate-ca`. docs/schemas/ is generated from these; the program itself only imports their types.
 
@@ -19,8 +19,8 @@ const certificateSchema = v.object({
     'old CA, new CA, bridge certificate or other; for a leaf certificate, the CA that signed it',
   ),
   subject: described(text, 'RFC 4514'),
-  notAfter: maybe(time, 'absent until the certificate is created'),
-  sha256: maybe(hex, 'of the DER; absent until the certificate is created'),
+  notAfter: optionalField(time, 'absent until the certificate is created'),
+  sha256: optionalField(hex, 'of the DER; absent until the certificate is created'),
 })
 
 const pendingItemSchema = v.object({
@@ -61,13 +61,13 @@ const runSchema = v.object({
 const keyFileSchema = v.object({
   node: text,
   path: text,
-  ca: maybe(text, 'absent if the key is already overwritten'),
+  ca: optionalField(text, 'absent if the key is already overwritten'),
 })
 
 const keptKeysSchema = described(
   v.object({
     files: v.array(keyFileSchema),
-    encrypted: maybe(
+    encrypted: optionalField(
       v.array(v.object({ node: text, path: text })),
       "encrypted keys that may be the old CA's; kcert cannot tell without the password",
     ),
@@ -85,7 +85,7 @@ export const rotationStatusSchema = v.object({
     'read from the cluster. introducing: certificates of the new CA are not used yet; presenting: they are in use; dropping: the old CA is being removed',
   ),
   authorities: v.array(caSchema),
-  next: maybe(nextSchema, 'absent if nothing is left to do'),
+  next: optionalField(nextSchema, 'absent if nothing is left to do'),
   phases: v.array(
     v.object({
       number: phaseNumber,
@@ -99,7 +99,7 @@ export const rotationStatusSchema = v.object({
       gaps: v.array(pendingItemSchema),
       remarks: texts,
       evidence: described(v.array(evidenceSchema), 'the last result of each check'),
-      lastRun: maybe(runSchema, 'from the journal'),
+      lastRun: optionalField(runSchema, 'from the journal'),
     }),
   ),
   nodes: v.array(
@@ -107,7 +107,7 @@ export const rotationStatusSchema = v.object({
       name: text,
       isControlPlane: v.boolean(),
       isReady: v.boolean(),
-      unreachable: maybe(text, 'why the node is unreachable'),
+      unreachable: optionalField(text, 'why the node is unreachable'),
       clockSkewSeconds: v.optional(v.number()),
       openPhases: described(v.array(phaseNumber), 'phases with something pending on this node'),
     }),
@@ -120,9 +120,9 @@ const stepSchema = v.object({
   kind: v.picklist(['write-file', 'patch-object', 'restart', 'roll', 'wait', 'probe', 'ask']),
   what: text,
   at: described(text, 'node or object'),
-  lane: maybe(text, 'lanes of one group run in parallel'),
+  lane: optionalField(text, 'lanes of one group run in parallel'),
   group: v.optional(v.number()),
-  changes: maybe(texts, 'removed ("- ") and added ("+ ") lines; private keys are never shown'),
+  changes: optionalField(texts, 'removed ("- ") and added ("+ ") lines; private keys are never shown'),
 })
 
 const phasePlanSchema = v.object({
@@ -139,7 +139,7 @@ const partySchema = v.object({
   who: described(text, 'a process, kubeconfig or object'),
   where: described(text, 'file or field, and the flag that names it'),
   certificates: described(v.array(certificateSchema), 'certificates on disk or in the object'),
-  loaded: maybe(
+  loaded: optionalField(
     v.array(certificateSchema),
     'certificates served in a TLS handshake; absent if kcert cannot connect',
   ),
@@ -261,7 +261,7 @@ export const rotationRunbookSchema = v.object({
     'empty if no script must run before the next command',
   ),
   next: described(nextSchema, 'command to run after the scripts'),
-  back: maybe(text, 'command that writes scripts to roll back these changes'),
+  back: optionalField(text, 'command that writes scripts to roll back these changes'),
 })
 
 export const rotationRecoverySchema = v.object({
@@ -290,7 +290,7 @@ export const rotationVerificationSchema = v.object({
       ok: v.boolean(),
       checked: described(v.number(), 'number of checked items'),
       findings: v.array(v.object({ ...pendingItemSchema.entries, next: v.optional(text) })),
-      accepted: maybe(v.array(pendingItemSchema), 'findings accepted with --waive'),
+      accepted: optionalField(v.array(pendingItemSchema), 'findings accepted with --waive'),
     }),
   ),
   handshakes: v.array(v.object({ presenter: text, chain: v.array(certificateSchema), at: time })),

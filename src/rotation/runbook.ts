@@ -77,10 +77,10 @@ export function runbookOf(observed: Snapshot, target: Target, steps: readonly St
   )
   for (const end of [groups.length, ...cuts.toReversed()]) {
     const some = groups.slice(0, end)
-    const together = oneScriptEach(some)
+    const inParallel = oneScriptEach(some)
     const ways =
-      restartsKubeletsLast(together, leaves) || !restartsKubeletsLast(some, leaves)
-        ? [together, some]
+      restartsKubeletsLast(inParallel, leaves) || !restartsKubeletsLast(some, leaves)
+        ? [inParallel, some]
         : [some]
     const safe = ways.find((way) => checkPlan(observed, target, way.map(stepOf)) === undefined)
     if (safe !== undefined) return { groups: safe, ...(first && { first }) }

@@ -19,7 +19,7 @@ import {
   evidenceIn,
   intentsIn,
   type JournalEntry,
-  sinceTakenBack,
+  sinceRollback,
   undoing,
   waiversIn,
 } from './journal.ts'
@@ -170,7 +170,7 @@ export class Rotation {
     const wanted = [...new Set([...sections, ...targetSections])]
     const remembered = changesIn(this.history).flatMap(({ oldCa, newCa }) => [oldCa, newCa])
     const read = (await this.around.observer.observe(wanted, remembered)) as Snapshot
-    const entries = sinceTakenBack(this.history)
+    const entries = sinceRollback(this.history)
     const observed: Snapshot = { ...read, evidence: evidenceIn(entries), intents: intentsIn(entries) }
     const { settings } = this.around
     const waivers = new Set([...settings.waivers, ...waiversIn(entries)])
@@ -242,7 +242,7 @@ export class Rotation {
 
   /** Risks accepted when the old CA was dropped stay accepted: `verify` uses them afterwards. */
   private async rememberWaivers(): Promise<void> {
-    const known = waiversIn(sinceTakenBack(this.history))
+    const known = waiversIn(sinceRollback(this.history))
     for (const id of this.around.settings.waivers) {
       if (!known.has(id)) await this.journal.record({ kind: 'waiver', id })
     }

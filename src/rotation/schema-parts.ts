@@ -12,7 +12,7 @@ export const described = <Schema extends v.GenericSchema>(schema: Schema, what: 
   v.pipe(schema, v.description(what))
 
 /** The same for a field that a report may leave out. */
-export const maybe = <Schema extends v.GenericSchema>(schema: Schema, what: string) =>
+export const optionalField = <Schema extends v.GenericSchema>(schema: Schema, what: string) =>
   v.optional(described(schema, what))
 
 /** Returns what every report begins with. */

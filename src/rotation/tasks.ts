@@ -38,7 +38,7 @@ export function ask(id: string, question: string): Task<'ask'> {
 }
 
 /** Returns lanes as a step; an empty one is left out, and one alone needs no company. */
-export function together(atOnce: number, lanes: readonly Lane<Task>[]): readonly Step<Task>[] {
+export function inParallel(atOnce: number, lanes: readonly Lane<Task>[]): readonly Step<Task>[] {
   const busy = lanes.filter(({ steps }) => steps.length > 0)
   if (busy.length < 2 || atOnce < 2) return busy.flatMap(({ steps }) => steps)
   return [{ kind: 'together', atOnce, lanes: busy }]
@@ -51,13 +51,13 @@ export function inLanes<Of extends { readonly id: string } | { readonly name: st
   stepsOf: (one: Of) => readonly Task[],
 ): readonly Step<Task>[] {
   const lanes = all.map((one) => ({ name: 'id' in one ? one.id : one.name, steps: stepsOf(one) }))
-  return together(atOnce, lanes)
+  return inParallel(atOnce, lanes)
 }
 
 /** Returns the first lane that has something to do alone, then the others so many at once. */
 export function firstAlone(atOnce: number, lanes: readonly Lane<Task>[]): readonly Step<Task>[] {
   const [first, ...others] = lanes.filter(({ steps }) => steps.length > 0)
-  return first === undefined ? [] : [...first.steps, ...together(atOnce, others)]
+  return first === undefined ? [] : [...first.steps, ...inParallel(atOnce, others)]
 }
 
 /** Returns the steps of a phase. */

@@ -24,7 +24,7 @@ import { shortList, versioned } from './tested-versions.ts'
 // writes manifests of another version (Kubernetes 1.32 to 1.37: phases/upgrade/staticpods.go).
 
 /** Returns why a rotation is not begun now: an upgrade of the control plane that is under way. */
-export function upgradeUnderWay(
+export function upgradeInProgress(
   observed: Observed<'components'> & Partial<Pick<Snapshot, 'kubeadm'>>,
   { changes, waivers }: Target,
 ): readonly Refusal[] {
@@ -81,7 +81,10 @@ type Sees = 'components' | 'files' | 'kubeconfigs' | 'copies' | 'intents'
  * Returns what somebody took back of a phase since it was begun, in words: certificates of the old CA that were issued again, flags that
  * are gone. What kcert has not done yet is older than the phase's first act.
  */
-export function takenBack(observed: Observed<Sees>, target: Target): ReadonlyMap<number, readonly string[]> {
+export function revertedPhases(
+  observed: Observed<Sees>,
+  target: Target,
+): ReadonlyMap<number, readonly string[]> {
   if (target.isDropping) return new Map()
   const begun = new Map(observed.intents.map(({ phase, atMs }) => [phase, atMs]))
   const all = [withoutFlags, withOldCa, oldLeaves].flatMap((find) => find(observed, target))

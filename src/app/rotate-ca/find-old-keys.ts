@@ -56,7 +56,7 @@ export async function findOldKeys(
         }))
         return { files, encrypted: encrypted.map((path) => ({ node, path })) }
       } catch (error) {
-        unreachable.push({ node, why: whyAway(error) })
+        unreachable.push({ node, why: skipReason(error) })
         return { files: [], encrypted: [] }
       }
     },
@@ -76,7 +76,7 @@ function isAway(error: unknown): boolean {
 }
 
 /** Returns why a node is left for the next run; throws what is wrong with more than one node. */
-export function whyAway(error: unknown): string {
+export function skipReason(error: unknown): string {
   if (!isAway(error)) throw error
   return wordsOf(error)
 }

@@ -17,7 +17,7 @@ import { phaseRow } from '../../rotation/phase-table.ts'
 import type { JournalFile, Observer, Pace } from '../../rotation/ports.ts'
 import type { RotationOldKeys } from '../../rotation/report.ts'
 import { timeOf } from '../../rotation/views.ts'
-import { type FoundFile, findOldKeys, type OldKeys, whyAway } from './find-old-keys.ts'
+import { type FoundFile, findOldKeys, type OldKeys, skipReason } from './find-old-keys.ts'
 import { interruption, type Operator } from './session.ts'
 
 // What `kcert rotate-ca --archive-old-key` and `--destroy-old-key` do, on whatever nodes and journal they are given.
@@ -141,7 +141,7 @@ async function destroyAll(oldKeys: OldKeyFiles, { files, unreachable }: OldKeys,
       await act(`destroy ${node}:${path} (${what})`, () => oldKeys.destroy(node, file))
       file.isRemoved = true
     } catch (error) {
-      unreachable.push({ node, why: whyAway(error) })
+      unreachable.push({ node, why: skipReason(error) })
     }
   }
 }

@@ -3,9 +3,9 @@ import {
   type Action,
   type Condition,
   evidenceKey,
+  type Parallel,
   type PatchObject,
   type Step,
-  type Together,
   type WriteFile,
 } from '../action.ts'
 import { type CertificateRecord, type Digest, isSignedByCa, reissuedRecord } from '../certificate-record.ts'
@@ -118,7 +118,7 @@ class Imagined implements Issuing {
   }
 
   /** So many lanes at once: the next one starts when one finishes. */
-  side({ lanes, atOnce }: Together): void {
+  side({ lanes, atOnce }: Parallel): void {
     const busyUntil = new Array<number>(Math.max(1, Math.min(atOnce, lanes.length))).fill(this.nowMs)
     for (const { steps } of lanes) {
       this.nowMs = Math.min(...busyUntil)

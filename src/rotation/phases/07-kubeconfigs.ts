@@ -15,7 +15,7 @@ import {
   type Observed,
 } from '../snapshot.ts'
 import { type CaChange, type Target, withNew } from '../target.ts'
-import { ask, inLanes, probe, together } from '../tasks.ts'
+import { ask, inLanes, inParallel, probe } from '../tasks.ts'
 import { restoreObjects } from '../undo.ts'
 import { backToFiles } from '../undo-pass.ts'
 
@@ -59,7 +59,7 @@ const kubeconfigsAndSigner = clusterPart<Sees>((observed, target, change) => {
       ...inLanes(target.atOnce, proxies, (one) => restartWith(observed, one, wanted(one))),
       ...(target.isDropping ? [] : extraArgs(observed, wantedExtraArgs(observed, target))),
       // The two know nothing of one another: side by side they take half the time.
-      ...together(2, [
+      ...inParallel(2, [
         { name: manager, steps: signing },
         { name: scheduler, steps: passOver(observed, scheduler, wanted) },
       ]),

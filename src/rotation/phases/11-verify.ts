@@ -8,7 +8,7 @@ import { isProven } from '../proof.ts'
 import { apiServers, type Observed, servingPathOf } from '../snapshot.ts'
 import { storedRemarks } from '../stored.ts'
 import { bundleOf, type CaChange, changeOf, type Target } from '../target.ts'
-import { probe, together, wait } from '../tasks.ts'
+import { inParallel, probe, wait } from '../tasks.ts'
 
 /** Phase 12 has no way back: what was quiet yesterday may not be so today. */
 const freshMs = 3_600_000
@@ -33,7 +33,7 @@ export const verify = definePhase('verify', {
       steps: [probe(handshakeSubject(observed, target, id, target.soakMs), target.soakMs + 60_000)],
     }))
     const waiting = { name: 'pods', steps: podWaits(observed, target) }
-    return together(watching.length + 1, [waiting, ...watching])
+    return inParallel(watching.length + 1, [waiting, ...watching])
   },
 
   remarks: (observed, target) => (target.isDropping ? [] : storedRemarks(observed, target)),

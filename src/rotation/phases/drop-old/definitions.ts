@@ -22,7 +22,7 @@ import {
   type Snapshot,
 } from '../../snapshot.ts'
 import { withoutOld } from '../../target.ts'
-import { inLanes, probe, together, wait } from '../../tasks.ts'
+import { inLanes, inParallel, probe, wait } from '../../tasks.ts'
 import { movedFlags } from '../../touched-files.ts'
 
 const manager = 'kube-controller-manager'
@@ -64,7 +64,7 @@ export const definitions = clusterPart((observed, target, change) => {
     steps: [
       ...ours,
       ...inLanes(target.atOnce, proxies, (one) => restartWith(observed, one, wanted(one))),
-      ...together(names.length, passes),
+      ...inParallel(names.length, passes),
       ...(isUnsigned ? [probe(signer)] : []),
       ...(isRestarting || oldInPublished.length > 0
         ? [wait({ kind: 'published', ...holds, bundles }, because, 300_000)]

@@ -4,7 +4,7 @@ import { folderOn, materialOf } from '../../material.ts'
 import type { Part } from '../../phase.ts'
 import { type FileSnapshot, fileAt, fileKey } from '../../snapshot.ts'
 import { changeOf, type Target } from '../../target.ts'
-import { patch, rewrite, together } from '../../tasks.ts'
+import { inParallel, patch, rewrite } from '../../tasks.ts'
 import { puttingCopiesAside } from '../../undo.ts'
 
 const kubeadmCerts = { kind: 'Secret', namespace: 'kube-system', name: 'kubeadm-certs' } as const
@@ -53,5 +53,5 @@ function removing(files: readonly FileSnapshot[], target: Target): readonly Step
 
 function nodeByNode(writes: readonly Task<'write-file'>[], { atOnce }: Target): readonly Step<Task>[] {
   const lanes = [...Map.groupBy(writes, ({ node }) => node)].map(([name, steps]) => ({ name, steps }))
-  return together(atOnce, lanes)
+  return inParallel(atOnce, lanes)
 }
