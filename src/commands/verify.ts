@@ -7,7 +7,7 @@ import { commandLine } from '../errors/command-line.ts'
 import { KcertError } from '../errors/kcert-error.ts'
 import type { Source } from '../inspection/source.ts'
 import { renderVerification } from '../output/verification.ts'
-import { isMuch, prepareForMuch } from '../system/engine.ts'
+import { isLarge, tuneForManyCertificates } from '../system/engine.ts'
 import { readFile } from '../system/files.ts'
 import { type CertificateInput, type InputRole, readCertificateInput } from '../verification/input.ts'
 import { verify } from '../verification/verification.ts'
@@ -113,7 +113,7 @@ with a byte order mark, kcert ignores it as Go does, and reports that.
   }
 
   private read(source: Source, role: InputRole, context: string | undefined): Promise<CertificateInput> {
-    if (isMuch(source.bytes)) prepareForMuch()
+    if (isLarge(source.bytes)) tuneForManyCertificates()
     const options = { readReferencedFile: readFile, context, contextFlag: '--context' }
     return readCertificateInput(source, role, options)
   }

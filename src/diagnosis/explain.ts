@@ -1,5 +1,5 @@
 import { completedBy, findFacts } from './found.ts'
-import { placesOf, type Span, squeeze, withoutOverlaps } from './matching.ts'
+import { normalize, placesOf, type Span, withoutOverlaps } from './matching.ts'
 import type { ErrorExplanation, Found } from './report.ts'
 import type { CauseRow, Rule } from './rule.ts'
 import { rules } from './rules.ts'
@@ -63,7 +63,7 @@ function placesIn(text: string): Place[] {
   for (let from = 0; from < text.length; ) {
     const lineEnd = text.indexOf('\n', from + pieceLength)
     const end = lineEnd === -1 || lineEnd > from + 2 * pieceLength ? from + pieceLength : lineEnd + 1
-    const piece = squeeze(withoutHints(text.slice(from, end + overlap)))
+    const piece = normalize(withoutHints(text.slice(from, end + overlap)))
     for (const [words, candidates] of rulesByWords) {
       for (const span of placesOf(words, piece)) {
         const start = span.start + from

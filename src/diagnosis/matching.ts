@@ -3,7 +3,7 @@
 // are left out on both sides before they are compared, and so is the case of ASCII letters.
 
 /** The text without what is between words, and where each of its characters stood. */
-export interface Squeezed {
+export interface NormalizedText {
   readonly text: string
   readonly positions: Uint32Array
 }
@@ -19,7 +19,7 @@ const backslash = 0x5c
 const frame = 0x2502
 
 /** Returns a text ready to be searched. */
-export function squeeze(text: string): Squeezed {
+export function normalize(text: string): NormalizedText {
   const codes = new Uint16Array(text.length)
   const positions = new Uint32Array(text.length)
   let length = 0
@@ -34,8 +34,8 @@ export function squeeze(text: string): Squeezed {
 }
 
 /** Returns every place where the words stand, in their order. */
-export function placesOf(words: string, { text, positions }: Squeezed): Span[] {
-  const wanted = squeeze(words).text
+export function placesOf(words: string, { text, positions }: NormalizedText): Span[] {
+  const wanted = normalize(words).text
   const spans: Span[] = []
   for (let at = text.indexOf(wanted); at !== -1; at = text.indexOf(wanted, at + wanted.length))
     spans.push({ start: positions[at] ?? 0, end: (positions[at + wanted.length - 1] ?? 0) + 1 })

@@ -21,7 +21,7 @@ import { collectManifest, type ManifestContext } from './read-manifest.ts'
 import { type MaterialOptions, readDerMaterial, readPemMaterial } from './read-material.ts'
 import type { CertificateReport, InspectionReport } from './report.ts'
 import { roleOf } from './roles.ts'
-import { mayConcernUs, type Shape, shapeOf } from './sniff.ts'
+import { mayBeRelevant, type Shape, shapeOf } from './sniff.ts'
 import type { ReadReferencedFile, Source, UnreadableSource } from './source.ts'
 import { timeText } from './spans.ts'
 import { statusAt } from './status.ts'
@@ -220,7 +220,7 @@ export class Inspection {
   private async readDocuments(spot: Spot, content: Uint8Array, depth: number): Promise<void> {
     // YAML may be UTF-16 too, where its mark is in front, and kubectl reads it.
     const bytes = utf8Of(content)
-    if (!mayConcernUs(bytes)) return
+    if (!mayBeRelevant(bytes)) return
     const { collection } = this
     const { origin } = spot
     const { documents, defects, first } = await documentsOf(content, bytes)

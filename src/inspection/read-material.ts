@@ -28,7 +28,7 @@ import type { Advice, ProblemCode } from './problems.ts'
 const mostFaults = 1000
 
 /** What a block of PEM, or a part of DER, holds, or what keeps it from being read. */
-export type Thing = {
+export type MaterialPart = {
   /** What keeps Kubernetes from reading it. */
   readonly form?: UnseenForm | undefined
 } & (
@@ -84,7 +84,7 @@ export function readPemMaterial(
   const isPlain = options.wanted !== 'key' && options.form === undefined
   const certificate = isPlain ? plainCertificate(bytes) : undefined
   if (certificate === undefined)
-    return addThings(collection, spot, thingsOfPem(bytes, options, mostFaults), options)
+    return addThings(collection, spot, partsOfPem(bytes, options, mostFaults), options)
   const group = collection.group(spot)
   collection.addCertificate(group, spot.entry, certificate)
   return group
@@ -102,13 +102,13 @@ function plainCertificate(bytes: Uint8Array): Certificate | undefined {
 }
 
 /** Returns what a PEM text holds, damaged blocks included, in order; reading ends, with a note, at the `most`th damaged one. */
-export function thingsOfPem(
+export function partsOfPem(
   bytes: Uint8Array,
   options: Unlocking & Pick<MaterialOptions, 'form'> = {},
   most = Number.POSITIVE_INFINITY,
-): Thing[] {
+): MaterialPart[] {
   const { blocks, defects } = readPem(bytes)
-  const things: Thing[] = []
+  const things: MaterialPart[] = []
   let faults = 0
   const parts = defects.length === 0 ? blocks : [...blocks, ...defects].sort((a, b) => a.index - b.index)
   for (const part of parts) {
@@ -143,7 +143,7 @@ export async function readDerMaterial(
   return addThings(collection, spot, things, options)
 }
 
-function thingOfDefect({ label, line, reason, isLayout }: PemDefect): Thing {
+function thingOfDefect({ label, line, reason, isLayout }: PemDefect): MaterialPart {
   return { kind: 'bad-block', of: kindOfLabel(label), label, reason, where: `line ${line}`, isLayout }
 }
 
@@ -157,7 +157,7 @@ function isRequestLabel(label: string): boolean {
   return label === 'CERTIFICATE REQUEST' || label === 'NEW CERTIFICATE REQUEST'
 }
 
-function thingsOfBlock(block: PemBlock, unlocking: Unlocking): Thing[] {
+function thingsOfBlock(block: PemBlock, unlocking: Unlocking): MaterialPart[] {
   const { label, line } = block
   const where = `line ${line}`
   if (isCertificateLabel(label)) {
@@ -168,10 +168,10 @@ function thingsOfBlock(block: PemBlock, unlocking: Unlocking): Thing[] {
   if (isPrivateKeyLabel(label)) return [attempt('key', where, () => privateKey(block, unlocking))]
   if (isPublicKeyLabel(label)) return [attempt('key', where, () => publicKey(block))]
   if (isRequestLabel(label)) return [attempt('request', where, () => signingRequest(block.der))]
-  return label === 'PKCS7' || label === 'CMS' ? thingsOfPkcs7(block.der, where) : []
+  return label === 'PKCS7' || label === 'CMS' ? partsOfPkcs7(block.der, where) : []
 }
 
-function signingRequest(der: Uint8Array): Thing {
+function signingRequest(der: Uint8Array): MaterialPart {
   return { kind: 'request', request: CertificateRequest.parse(der) }
 }
 
@@ -183,11 +183,15 @@ function passedOverReason({ label, headers }: PemBlock): string | undefined {
   return undefined
 }
 
-function certificateThing(where: string, read: () => Certificate): Thing {
+function certificateThing(where: string, read: () => Certificate): MaterialPart {
   return attempt('certificate', where, () => ({ kind: 'certificate', certificate: read() }))
 }
 
-function attempt(of: 'certificate' | 'request' | 'key', where: string, read: () => Thing): Thing {
+function attempt(
+  of: 'certificate' | 'request' | 'key',
+  where: string,
+  read: () => MaterialPart,
+): MaterialPart {
   try {
     return read()
   } catch (error) {
@@ -197,7 +201,7 @@ function attempt(of: 'certificate' | 'request' | 'key', where: string, read: () 
 
 type Unlocking = Pick<MaterialOptions, 'password' | 'kdf' | 'file'>
 
-function privateKey(input: PemBlock | Uint8Array, { password, kdf, file }: Unlocking): Thing {
+function privateKey(input: PemBlock | Uint8Array, { password, kdf, file }: Unlocking): MaterialPart {
   try {
     return privateKeyThing(readPrivateKey(input, password, kdf, file))
   } catch (error) {
@@ -212,20 +216,20 @@ function privateKeyThing({
   encrypted,
   publicKey,
 }: Omit<PrivateKeyInfo, 'publicKey'> & Partial<Pick<KeyEntry, 'publicKey'>>): Extract<
-  Thing,
+  MaterialPart,
   { kind: 'key' }
 > {
   return { kind: 'key', key: { kind: 'private', format, encrypted, publicKey } }
 }
 
-function publicKey(input: PemBlock | Uint8Array): Thing {
+function publicKey(input: PemBlock | Uint8Array): MaterialPart {
   const format =
     input instanceof Uint8Array || input.label === 'PUBLIC KEY' ? 'SubjectPublicKeyInfo' : 'PKCS#1'
   return { kind: 'key', key: { kind: 'public', format, encrypted: false, publicKey: readPublicKey(input) } }
 }
 
 /** Returns the certificates of a PKCS#7 bundle, or what is wrong with it. */
-export function thingsOfPkcs7(bytes: Uint8Array, where: string): Thing[] {
+export function partsOfPkcs7(bytes: Uint8Array, where: string): MaterialPart[] {
   const form = 'PKCS#7'
   try {
     return readPkcs7(bytes).map((der) => ({ ...certificateThing(where, () => Certificate.parse(der)), form }))
@@ -237,7 +241,7 @@ export function thingsOfPkcs7(bytes: Uint8Array, where: string): Thing[] {
 const [tagInteger, tagBitString, tagOid, tagSequence] = [0x02, 0x03, 0x06, 0x30]
 
 /** The first two tags within the outer SEQUENCE tell what it is. */
-async function thingsOfDer(bytes: Uint8Array, unlocking: Unlocking): Promise<Thing[]> {
+async function thingsOfDer(bytes: Uint8Array, unlocking: Unlocking): Promise<MaterialPart[]> {
   const where = 'offset 0'
   const inner = contentOffset(bytes, 0)
   if (bytes[inner] === tagInteger) {
@@ -245,7 +249,7 @@ async function thingsOfDer(bytes: Uint8Array, unlocking: Unlocking): Promise<Thi
     if (looksLikePkcs12(bytes)) return thingsOfPkcs12(bytes, unlocking)
     return [attempt('key', where, () => privateKey(bytes, unlocking))]
   }
-  if (bytes[inner] === tagOid || looksLikePkcs7(bytes)) return thingsOfPkcs7(bytes, where)
+  if (bytes[inner] === tagOid || looksLikePkcs7(bytes)) return partsOfPkcs7(bytes, where)
   const first = contentOffset(bytes, inner)
   if (bytes[first] === tagOid) {
     const isPublic = bytes[endOffset(bytes, inner)] === tagBitString
@@ -263,8 +267,8 @@ function isRequest(bytes: Uint8Array, at: number): boolean {
 }
 
 /** Returns the certificates of a DER text, one behind the other; the last may be damaged. */
-export function certificatesOfDer(bytes: Uint8Array): Thing[] {
-  const things: Thing[] = []
+export function certificatesOfDer(bytes: Uint8Array): MaterialPart[] {
+  const things: MaterialPart[] = []
   for (let at = 0; at < bytes.length; ) {
     try {
       const { certificate, size } = Certificate.parseFirst(at === 0 ? bytes : bytes.subarray(at))
@@ -279,7 +283,7 @@ export function certificatesOfDer(bytes: Uint8Array): Thing[] {
   return things
 }
 
-async function thingsOfPkcs12(bytes: Uint8Array, { password, kdf }: Unlocking): Promise<Thing[]> {
+async function thingsOfPkcs12(bytes: Uint8Array, { password, kdf }: Unlocking): Promise<MaterialPart[]> {
   const { readPkcs12 } = await import('../x509/pkcs12.ts')
   const [where, form] = ['keystore', 'PKCS#12'] as const
   try {
@@ -327,7 +331,7 @@ const failureCodes: Readonly<Record<'certificate' | 'request' | 'key', ProblemCo
 function addThings(
   collection: Collection,
   spot: Spot,
-  things: readonly Thing[],
+  things: readonly MaterialPart[],
   options: MaterialOptions,
 ): Group | undefined {
   if (options.wanted !== undefined) {
@@ -415,26 +419,26 @@ const fixForBroken = {
   },
 } as const
 
-function isReadable({ kind }: Thing): boolean {
+function isReadable({ kind }: MaterialPart): boolean {
   return kind === 'certificate' || kind === 'request' || kind === 'key'
 }
 
 /** True for a certificate, and for an unreadable block in its place. */
 export function isOfCertificate(
-  thing: Thing,
-): thing is Exclude<Thing, { readonly kind: 'request' | 'key' | 'locked' }> {
+  thing: MaterialPart,
+): thing is Exclude<MaterialPart, { readonly kind: 'request' | 'key' | 'locked' }> {
   return kindOf(thing) === 'certificate'
 }
 
 type ThingKind = 'certificate' | 'request' | 'key' | 'block'
 
-function kindOf(thing: Thing): ThingKind {
+function kindOf(thing: MaterialPart): ThingKind {
   if (thing.kind === 'failed' || thing.kind === 'bad-block') return thing.of
   return thing.kind === 'locked' ? 'block' : thing.kind
 }
 
 /** Names places: "certificate 2" in a file, "data[tls.crt] #2" within something; nothing more where there is just one. */
-export function labeller(prefix: string, things: readonly Thing[]): (thing: Thing) => string {
+export function labeller(prefix: string, things: readonly MaterialPart[]): (thing: MaterialPart) => string {
   if (things.length === 1) return () => prefix
   const seen: Record<ThingKind, number> = { certificate: 0, request: 0, key: 0, block: 0 }
   const totals = { ...seen }
@@ -454,6 +458,6 @@ export function labeller(prefix: string, things: readonly Thing[]): (thing: Thin
   }
 }
 
-function keyWord(thing: Thing): string {
+function keyWord(thing: MaterialPart): string {
   return thing.kind === 'key' && thing.key.kind === 'public' ? 'public key' : 'private key'
 }

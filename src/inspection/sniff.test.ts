@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest'
-import { mayConcernUs, shapeOf } from './sniff.ts'
+import { mayBeRelevant, shapeOf } from './sniff.ts'
 
 const pem = '-----BEGIN CERTIFICATE-----\nMIIB\n-----END CERTIFICATE-----\n'
 
@@ -42,7 +42,7 @@ test('documents of no concern are told by their words', () => {
     'kind: Secret',
     '{"kind":"ConfigMapList"}',
     'kind: MutatingWebhookConfiguration',
-  ].map((text) => mayConcernUs(Buffer.from(text)))
+  ].map((text) => mayBeRelevant(Buffer.from(text)))
   expect(concerns).toEqual([true, true, true, true])
-  expect(mayConcernUs(Buffer.from('apiVersion: v1\nkind: Pod\n'))).toBe(false)
+  expect(mayBeRelevant(Buffer.from('apiVersion: v1\nkind: Pod\n'))).toBe(false)
 })

@@ -97,7 +97,7 @@ const words = [
 ]
 
 /** False for a document that surely is neither a kubeconfig nor a manifest that kcert reads. */
-export function mayConcernUs(bytes: Uint8Array): boolean {
+export function mayBeRelevant(bytes: Uint8Array): boolean {
   const buffer = Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength)
   return words.some((word) => buffer.includes(word, 0, 'latin1'))
 }

@@ -5,9 +5,9 @@ import {
   certificatesOfDer,
   isOfCertificate,
   labeller,
-  type Thing,
-  thingsOfPem,
-  thingsOfPkcs7,
+  type MaterialPart,
+  partsOfPem,
+  partsOfPkcs7,
 } from '../inspection/read-material.ts'
 import { mapReference } from '../inspection/references.ts'
 import type { Problem } from '../inspection/report.ts'
@@ -81,7 +81,7 @@ async function readByShape(
   const { name, bytes } = source
   switch (shapeOf(bytes)) {
     case 'pem':
-      return located(name, '', thingsOfPem(bytes), role)
+      return located(name, '', partsOfPem(bytes), role)
     case 'der':
       return located(name, '', await thingsOfDer(name, bytes), role)
     case 'base64': {
@@ -99,8 +99,8 @@ function fromBase64(bytes: Uint8Array): Uint8Array {
   return Buffer.from(Buffer.from(bytes).toString('latin1'), 'base64')
 }
 
-async function thingsOfDer(source: string, bytes: Uint8Array): Promise<Thing[]> {
-  if (looksLikePkcs7(bytes)) return thingsOfPkcs7(bytes, '')
+async function thingsOfDer(source: string, bytes: Uint8Array): Promise<MaterialPart[]> {
+  if (looksLikePkcs7(bytes)) return partsOfPkcs7(bytes, '')
   const { looksLikePkcs12 } = await import('../x509/pkcs12.ts')
   if (looksLikePkcs12(bytes)) throw keystore(source)
   return certificatesOfDer(bytes)
@@ -109,7 +109,7 @@ async function thingsOfDer(source: string, bytes: Uint8Array): Promise<Thing[]> 
 function located(
   source: string,
   prefix: string,
-  things: readonly Thing[],
+  things: readonly MaterialPart[],
   role: InputRole,
 ): CertificateInput {
   const members = things.filter(isOfCertificate)
@@ -172,7 +172,7 @@ async function readDocument(
   if (opened.refusal !== undefined) throw unusableKubeconfig(source.name, opened.refusal)
   const { entry, material, key } = materialOf(opened.kubeconfig, source.name, role, options)
   const pem = bytesOf(material, source, readReferencedFile)
-  const input = located(source.name, `${entry}: ${material.field}`, thingsOfPem(pem), role)
+  const input = located(source.name, `${entry}: ${material.field}`, partsOfPem(pem), role)
   const [leaf] = input.certificates
   if (key !== undefined && leaf !== undefined) checkKey(key, leaf, source, readReferencedFile)
   return { ...input, isKubeconfig: true }

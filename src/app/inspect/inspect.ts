@@ -21,7 +21,7 @@ import { renderJson } from '../../output/json.ts'
 import { type JsonPathTemplate, renderJsonPath } from '../../output/jsonpath.ts'
 import type { View } from '../../output/view.ts'
 import { renderYaml } from '../../output/yaml.ts'
-import { prepareForMuch } from '../../system/engine.ts'
+import { tuneForManyCertificates } from '../../system/engine.ts'
 import { readFile } from '../../system/files.ts'
 import { writePem } from '../../x509/pem.ts'
 import type { ClusterScope } from './cluster.ts'
@@ -125,7 +125,7 @@ async function readWithCluster(
   const { cluster: flags, timeoutMs, targets } = job
   const [{ kubeconfigsOf, withCluster }, { apiServersOf, isScoped, scanCluster }, { readServed }] =
     await Promise.all([import('../../cli/cluster.ts'), import('./cluster.ts'), import('../../tls/served.ts')])
-  prepareForMuch()
+  tuneForManyCertificates()
   return withCluster(context, flags, async (cluster) => {
     const isPart = isScoped(flags)
     const { own, announced, hidden } = isPart

@@ -5,7 +5,7 @@ import { descriptorOf, readPipe } from '../../cli/input.ts'
 import { commandLine } from '../../errors/command-line.ts'
 import { KcertError } from '../../errors/kcert-error.ts'
 import type { Source, UnreadableSource } from '../../inspection/source.ts'
-import { isMuch, prepareForMuch } from '../../system/engine.ts'
+import { isLarge, tuneForManyCertificates } from '../../system/engine.ts'
 import { readFile, tooLargeNext } from '../../system/files.ts'
 import { isFolder, readFolder } from '../../system/folders.ts'
 
@@ -51,7 +51,7 @@ export async function readTargets(
   const mayRepeat = sorted.folders.size + sorted.files.size > 1
   let read = 0
 
-  if (sorted.folders.size > 0) prepareForMuch()
+  if (sorted.folders.size > 0) tuneForManyCertificates()
   // Folders first: what lies in one is read as a part of it, so that its role there is known, even if it is named alone as well.
   for (const folder of sorted.folders) {
     let isClosed = false
@@ -85,7 +85,7 @@ export async function readTargets(
 
   async function one(input: Source | UnreadableSource): Promise<void> {
     // That a link dangles is an answer about the link: the report says what it means.
-    if ('bytes' in input && isMuch(input.bytes)) prepareForMuch()
+    if ('bytes' in input && isLarge(input.bytes)) tuneForManyCertificates()
     const isAnswer = !('reason' in input) || input.reason === 'dangling-link'
     if (isAnswer) read++
     else failed.push(unreadableTarget(input))
