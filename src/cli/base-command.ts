@@ -9,12 +9,12 @@ import { formatError } from '../output/error.ts'
 import type { JsonPathTemplate } from '../output/jsonpath.ts'
 import { printable } from '../output/terminal.ts'
 import type { View } from '../output/view.ts'
+import { closestName } from './closest-name.ts'
 import { type Context, processContext } from './context.ts'
 import type { ClusterFlags, ListFormat } from './flags.ts'
-import { nearWord } from './near-word.ts'
 import { type DryRunBy, type FlagShapes, splitOperands, withoutBooleanValues } from './operands.ts'
 import { withoutTemplate } from './output-template.ts'
-import { surviveFailedWrites, writeOut } from './standard-output.ts'
+import { ignoreFailedWrites, writeOut } from './standard-output.ts'
 import { givenFlags, withRepeatedAdvice, withWholeNext } from './whole-next.ts'
 
 /** What the flags of a command are once they are parsed. */
@@ -63,7 +63,7 @@ export abstract class KcertCommand extends Command {
   protected abstract perform(): Promise<ExitCode>
 
   override async run(): Promise<void> {
-    surviveFailedWrites()
+    ignoreFailedWrites()
     const { dryRunBy } = this.constructor as typeof KcertCommand
     this.argv = withoutBooleanValues(this.argv, this.flagShapes(), dryRunBy)
     this.given = givenFlags({ argv: this.argv, shapes: this.flagShapes() })
@@ -237,7 +237,7 @@ function asKcertError(
     }
     const [unknown] = unknownFlags(error)
     if (unknown !== undefined) {
-      const near = unknown.startsWith('--') ? nearWord(unknown.slice(2), flags) : undefined
+      const near = unknown.startsWith('--') ? closestName(unknown.slice(2), flags) : undefined
       return new KcertError('KCERT_USAGE', `unknown flag: ${unknown}`, {
         ...(near === undefined ? {} : { why: `did you mean "--${near}"?` }),
         next: command,

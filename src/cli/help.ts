@@ -3,16 +3,16 @@ import { Config, Plugin } from '@oclif/core'
 import { commandLine } from '../errors/command-line.ts'
 import { KcertError } from '../errors/kcert-error.ts'
 import { formatError } from '../output/error.ts'
+import { closestName } from './closest-name.ts'
 import { KcertHelp } from './command-help.ts'
 import { processContext } from './context.ts'
-import { nearWord } from './near-word.ts'
 import { print } from './print.ts'
 import type { PackageRoot } from './program-scripts.ts'
-import { surviveFailedWrites } from './standard-output.ts'
+import { ignoreFailedWrites } from './standard-output.ts'
 
 /** Prints help or the version, or says which command was probably meant. Everything that is not a known command ends here. */
 export async function helpOrMistake(argv: readonly string[], root: PackageRoot): Promise<void> {
-  surviveFailedWrites()
+  ignoreFailedWrites()
   const args = argv[0] === 'help' ? [...argv.slice(1), '--help'] : [...argv]
   const config = await configOf(root)
   const mistake = unknownCommand(args, config)
@@ -72,7 +72,7 @@ function unknownCommand(args: readonly string[], config: Config): KcertError | u
   const given = words.slice(0, 2).join(' ').replaceAll(':', ' ')
   const begun = given.includes(' ') ? names.find((name) => name.startsWith(given)) : undefined
   const near =
-    words[0] === undefined ? undefined : (begun ?? nearWord(given, names) ?? nearWord(words[0], names))
+    words[0] === undefined ? undefined : (begun ?? closestName(given, names) ?? closestName(words[0], names))
   const isFlagFirst = first.startsWith('-') && isCommand
   return new KcertError(
     'KCERT_USAGE',

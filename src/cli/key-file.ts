@@ -8,7 +8,7 @@ import type { Context } from './context.ts'
 import { inFile, readInput, readPassword } from './input.ts'
 
 /** A private key that was read, and where it lies. */
-export interface KeyAtHand {
+export interface LocatedKey {
   readonly publicKey: PublicKeyInfo
   readonly keyObject: KeyObject
   readonly file: string
@@ -23,7 +23,7 @@ export async function readKeyFile(
   passwordFile: string | undefined,
   context: Context,
   flag: '--password-file' | '--ca-password-file' = '--password-file',
-): Promise<KeyAtHand> {
+): Promise<LocatedKey> {
   const password = await readPassword(passwordFile, context)
   const bytes = await readInput(file, context)
   if (file !== '-' && bytes[0] !== 0x30 && Buffer.from(bytes).includes('client-key-data:'))

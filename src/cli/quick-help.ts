@@ -3,7 +3,7 @@ import type { CommandEntries } from './command-help.ts'
 import { isTerminal } from './context.ts'
 import { print } from './print.ts'
 import type { ProgramScripts } from './program-scripts.ts'
-import { surviveFailedWrites } from './standard-output.ts'
+import { ignoreFailedWrites } from './standard-output.ts'
 
 // The list of commands as oclif prints it, made by the build for every width (scripts/root-help.ts), because oclif whole takes
 // twice as long to load as an empty Node. Where oclif could print something else, oclif prints it.
@@ -28,7 +28,7 @@ export async function quickHelp(
   const userAgent = `kcert/${version} ${platform}-${arch} node-${process.version}`
   const text = isVersion ? `${userAgent}\n` : rootHelp(scripts, userAgent)
   if (text === undefined) return false
-  surviveFailedWrites()
+  ignoreFailedWrites()
   await print(text)
   return true
 }
@@ -55,7 +55,7 @@ async function quickCommandHelp(entries: string, scripts: ProgramScripts): Promi
   const { commandHelp } = scripts.load('cli/command-help.js') as typeof import('./command-help.ts')
   globalThis.kcertHelpIsStyled = shape.isBold
   const text = await commandHelp(JSON.parse(scripts.text(entries)) as CommandEntries, shape.width)
-  surviveFailedWrites()
+  ignoreFailedWrites()
   await print(text)
   return true
 }

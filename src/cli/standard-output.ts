@@ -48,7 +48,7 @@ export function isReaderGone(): boolean {
  * Lets the process live when a write to its standard streams fails. Of standard output `writeOut` says so; what cannot be said
  * on standard error is said nowhere, and is no reason to leave work half done.
  */
-export function surviveFailedWrites(): void {
+export function ignoreFailedWrites(): void {
   for (const name of ['stdout', 'stderr'] as const) {
     const own = Object.getOwnPropertyDescriptor(process, name) ?? {}
     // The first read of the property creates the stream, and comes through here.

@@ -12,7 +12,7 @@ export interface Identity {
 }
 
 /** Something that one may or may not do, in RBAC's words. */
-export interface Deed {
+export interface ResourceAction {
   readonly verb: string
   readonly group: string
   readonly resource: string
@@ -27,7 +27,7 @@ export interface AccessApi {
   /** Whether the cluster allows it to somebody (SubjectAccessReview); undefined when we may not ask. */
   isAllowed(question: AccessQuestion): Promise<boolean | undefined>
   /** Whether we may do it ourselves (SelfSubjectAccessReview). */
-  mayI(deed: Deed): Promise<boolean>
+  mayI(deed: ResourceAction): Promise<boolean>
 }
 
 /** Returns the questions to authentication and authorization. They change nothing, so they are repeated like reads. */

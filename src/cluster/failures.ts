@@ -142,7 +142,7 @@ export class Failures {
 
   #kindOf(
     status: number,
-    { reason, message = '' }: Said,
+    { reason, message = '' }: StatusText,
     purpose: string,
   ): { code: ErrorCode; what: string; next: string } {
     const { files } = this.#origin
@@ -208,14 +208,14 @@ export class Failures {
   }
 }
 
-interface Said {
+interface StatusText {
   readonly message: string | undefined
   readonly reason: string
   readonly retryAfterSeconds: number | undefined
 }
 
 /** The parts of a Status object; of what is none, its first line when it is short text. */
-function statusOf(body: Buffer): Said {
+function statusOf(body: Buffer): StatusText {
   const said = objectIn(body.toString('utf8'))
   if (said === undefined) {
     const [line = ''] = body.subarray(0, 400).toString('utf8').split('\n')

@@ -117,10 +117,10 @@ function placeIn(description: string): Wanted {
 }
 
 /** Returns an arm of a shell's `case` for each command that has something to say, as `armOf` writes it. */
-export function commandCases<Said extends { readonly length: number }>(
+export function commandCases<StatusText extends { readonly length: number }>(
   tree: readonly CompletedCommand[],
-  saidOf: (command: CompletedCommand) => Said,
-  armOf: (said: Said) => string,
+  saidOf: (command: CompletedCommand) => StatusText,
+  armOf: (said: StatusText) => string,
 ): string {
   return tree
     .map((command) => ({ path: command.path, said: saidOf(command) }))

@@ -2,7 +2,7 @@ import type { Decided, DecisionReport } from '../csr/approval/decision-report.ts
 import { altNameList } from './names.ts'
 import type { Tone } from './paint.ts'
 import { adviceLines, counted, indentedLines, joinSections } from './sections.ts'
-import { countsText, type Said, saidColumn, table } from './table.ts'
+import { countsText, type StatusText, statusColumn, table } from './table.ts'
 import { printable } from './terminal.ts'
 import type { View } from './view.ts'
 import { padded, wrapped } from './width.ts'
@@ -10,7 +10,7 @@ import { padded, wrapped } from './width.ts'
 // What `kcert csr approve` and `kcert csr deny` did or would do: a line for each request, the rules of those that need review,
 // and the count.
 
-const outcomes: Readonly<Record<Decided['outcome'], Said>> = {
+const outcomes: Readonly<Record<Decided['outcome'], StatusText>> = {
   approved: ['approved', 'ok'],
   denied: ['denied', 'warning'],
   'would-approve': ['would approve', 'ok'],
@@ -67,7 +67,7 @@ function requestTable(requests: readonly Decided[], view: View): string[] {
   return table(view, requests, [
     // What an operator compares and copies is never shortened.
     { title: 'NAME', cell: ({ name }) => name },
-    saidColumn('OUTCOME', view.paint, ({ outcome }) => outcomes[outcome]),
+    statusColumn('OUTCOME', view.paint, ({ outcome }) => outcomes[outcome]),
     { title: 'SIGNER', cell: ({ signerName = '' }) => signerName, dropRank: 2 },
     { title: 'SUBJECT', cell: ({ request }) => request?.subject.text ?? '', dropRank: 1 },
     { title: 'REQUESTER', cell: ({ username = '' }) => username },

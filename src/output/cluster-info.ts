@@ -9,7 +9,7 @@ import type {
 import { markedLines, questionLines } from './check-lines.ts'
 import { type Field, fieldLines } from './fields.ts'
 import { diffLines, joinSections } from './sections.ts'
-import { type Said, table } from './table.ts'
+import { type StatusText, table } from './table.ts'
 import { minuteOf } from './time.ts'
 import type { View } from './view.ts'
 
@@ -71,7 +71,7 @@ function caLines(cas: readonly CaFacts[], view: View): string[] {
   ])
 }
 
-const signatureStates: Readonly<Record<SignatureFacts['state'], Said>> = {
+const signatureStates: Readonly<Record<SignatureFacts['state'], StatusText>> = {
   stands: ['valid', 'ok'],
   stale: ['stale: of another text or token', 'critical'],
   missing: ['missing', 'critical'],

@@ -3,7 +3,7 @@ import { markedLines } from './check-lines.ts'
 import { type Field, fieldLines } from './fields.ts'
 import { altNameList, keyText } from './names.ts'
 import { adviceLines, indentedLines, joinSections } from './sections.ts'
-import type { Said } from './table.ts'
+import type { StatusText } from './table.ts'
 import type { View } from './view.ts'
 
 type Question = CheckReport['rules'][number]['question']
@@ -14,7 +14,7 @@ const questionText: Readonly<Record<Question, string>> = {
   signing: 'Will the signer sign it?',
 }
 
-const signingAnswers: Readonly<Record<CheckReport['answers']['signing'], Said>> = {
+const signingAnswers: Readonly<Record<CheckReport['answers']['signing'], StatusText>> = {
   signs: ['yes', 'ok'],
   fails: ['NO: it would set the condition Failed', 'critical'],
   retries: [
@@ -25,7 +25,7 @@ const signingAnswers: Readonly<Record<CheckReport['answers']['signing'], Said>> 
   another: ['unknown: kcert does not know its rules', 'ok'],
 }
 
-const decisions: Readonly<Record<CheckReport['decision'], Said>> = {
+const decisions: Readonly<Record<CheckReport['decision'], StatusText>> = {
   approve: ['yes', 'ok'],
   ignore: ['not decided', 'warning'],
   deny: ['NO: deny it', 'critical'],
@@ -71,7 +71,7 @@ function questionLines(report: CheckReport, question: Question, view: View): str
   return [`${heading(questionText[question])} ${status[tone](answer)}`, ...markedLines(marked, view)]
 }
 
-function answerTo({ answers, decision, isSubmitted }: CheckReport, question: Question): Said {
+function answerTo({ answers, decision, isSubmitted }: CheckReport, question: Question): StatusText {
   if (question === 'signing') return signingAnswers[answers.signing]
   if (question === 'admission') return answers.admission === 'accepted' ? ['yes', 'ok'] : ['NO', 'critical']
   if (decision === 'approve' && !isSubmitted) return ['no objections', 'ok']

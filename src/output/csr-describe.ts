@@ -45,7 +45,7 @@ export function requestLines(
     ['condition', request.condition, view.paint.status[toneOf(request.state)]],
     ...conditions.map((condition): Field => [condition.type.toLowerCase(), conditionWords(condition)]),
     ['decided by', decidedBy && `${decidedBy} (program; the audit log has the user)`],
-    ['created', madeText(request)],
+    ['created', createdText(request)],
     ['requester', username && `${username}${groups.length === 0 ? '' : ` (${groups.join(', ')})`}`],
     ['subject', asked && (asked.subject.text || '(empty)')],
     ['SANs', asked && [...altNameList(asked.subjectAltNames), ...asked.subjectAltNames.other].join(', ')],
@@ -69,7 +69,7 @@ export function conditionWords(condition: ClusterRequest['conditions'][number]):
   return `${status === 'True' ? '' : `(${status}) `}${words || 'without a reason'}${when}`
 }
 
-export function madeText({
+export function createdText({
   creationTimestamp,
   ageSeconds,
 }: Pick<ClusterRequest, 'creationTimestamp' | 'ageSeconds'>): string | undefined {

@@ -1,12 +1,12 @@
 import type { Explanation } from '../csr/explain/report.ts'
 import { requestLines } from './csr-describe.ts'
 import { joinSections } from './sections.ts'
-import type { Said } from './table.ts'
+import type { StatusText } from './table.ts'
 import { printable } from './terminal.ts'
 import type { View } from './view.ts'
 import { wrapped } from './width.ts'
 
-const verdicts: Readonly<Record<Explanation['verdict'], Said>> = {
+const verdicts: Readonly<Record<Explanation['verdict'], StatusText>> = {
   issued: ['ISSUED: the certificate is ready', 'ok'],
   waiting: ['WAITING: it continues without you', 'warning'],
   stuck: ['STUCK: nothing happens until you act', 'critical'],

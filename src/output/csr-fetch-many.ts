@@ -2,11 +2,11 @@ import type { FetchedMany, FetchedOne } from '../csr/fetch-report.ts'
 import { issuedColumns } from './issued-columns.ts'
 import { shortName } from './names.ts'
 import { adviceLines, counted, joinSections } from './sections.ts'
-import { countsText, type Said, saidColumn, table } from './table.ts'
+import { countsText, type StatusText, statusColumn, table } from './table.ts'
 import { printable } from './terminal.ts'
 import type { View } from './view.ts'
 
-const outcomes: Readonly<Record<FetchedOne['outcome'], Said>> = {
+const outcomes: Readonly<Record<FetchedOne['outcome'], StatusText>> = {
   fetched: ['fetched', 'ok'],
   present: ['up to date', 'ok'],
   'not-issued': ['not issued', 'warning'],
@@ -28,7 +28,7 @@ export function renderFetchedMany({ folder, counts, requests }: FetchedMany, vie
       ? ['no requests found']
       : table(view, requests, [
           { title: 'NAME', cell: ({ name }) => name, shrinkTo: 12, cut: 'middle' },
-          saidColumn('OUTCOME', view.paint, ({ outcome }) => outcomes[outcome]),
+          statusColumn('OUTCOME', view.paint, ({ outcome }) => outcomes[outcome]),
           {
             title: 'SUBJECT',
             cell: ({ certificate }) => (certificate ? shortName(certificate.subject) : ''),

@@ -2,7 +2,7 @@ import type { ClusterRequest, RequestList } from '../csr/request-report.ts'
 import { altNameList, keyText, shortName } from './names.ts'
 import type { Paint, Tone } from './paint.ts'
 import { joinSections } from './sections.ts'
-import { type Column, saidColumn, table, tableWidth } from './table.ts'
+import { type Column, statusColumn, table, tableWidth } from './table.ts'
 import { timeLeft } from './time.ts'
 import type { View } from './view.ts'
 
@@ -37,7 +37,7 @@ function columnsAt(now: number, paint: Paint): Column<ClusterRequest>[] {
     ageColumn,
     { title: 'SIGNER', cell: ({ signerName }) => signerName, shrinkTo: 14, cut: 'middle' },
     { title: 'REQUESTER', cell: ({ username }) => username ?? '' },
-    saidColumn('CONDITION', paint, ({ condition, state }) => [condition, toneOf(state)]),
+    statusColumn('CONDITION', paint, ({ condition, state }) => [condition, toneOf(state)]),
     {
       title: 'SUBJECT',
       cell: ({ request, fault = '' }) => (request === undefined ? `(${fault})` : shortName(request.subject)),

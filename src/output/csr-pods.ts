@@ -1,11 +1,11 @@
 import type { PodExplanation, PodRequest, PodRequestList } from '../csr/pods/report.ts'
-import { conditionWords, madeText, removedText } from './csr-describe.ts'
+import { conditionWords, createdText, removedText } from './csr-describe.ts'
 import { verdictLines } from './csr-explain.ts'
 import { ageColumn, expiryText, removalText, renderList, toneOf } from './csr-list.ts'
 import { type Field, titledFields } from './fields.ts'
 import type { Paint } from './paint.ts'
 import { joinSections } from './sections.ts'
-import { type Column, saidColumn } from './table.ts'
+import { type Column, statusColumn } from './table.ts'
 import type { View } from './view.ts'
 
 /** Returns PodCertificateRequests as a table, and a line that counts them. */
@@ -18,7 +18,7 @@ function columnsAt(now: number, paint: Paint): Column<PodRequest>[] {
     { title: 'NAMESPACE', cell: ({ namespace }) => namespace, shrinkTo: 8, cut: 'middle' },
     { title: 'NAME', cell: ({ name }) => name, shrinkTo: 12, cut: 'middle' },
     ageColumn,
-    saidColumn('CONDITION', paint, ({ state }) => [
+    statusColumn('CONDITION', paint, ({ state }) => [
       `${state.slice(0, 1).toUpperCase()}${state.slice(1)}`,
       toneOf(state),
     ]),
@@ -50,7 +50,7 @@ function podRequestLines(request: PodRequest, generatedAt: string, view: View): 
   const fields: Field[] = [
     ['state', request.state, view.paint.status[toneOf(request.state)]],
     ...conditions.map((condition): Field => [condition.type.toLowerCase(), conditionWords(condition)]),
-    ['created', madeText(request)],
+    ['created', createdText(request)],
     ['pod', request.podName],
     ['service account', request.serviceAccountName],
     ['node', request.nodeName],

@@ -1,7 +1,7 @@
 import type { Discovery, NodeProof } from '../rotation/discovery-report.ts'
 import { faultLines, fieldLines } from './fields.ts'
 import { joinSections } from './sections.ts'
-import { saidColumn, table } from './table.ts'
+import { statusColumn, table } from './table.ts'
 import { printable } from './terminal.ts'
 import type { View } from './view.ts'
 import { renderYaml } from './yaml.ts'
@@ -25,7 +25,7 @@ export function renderDiscovery(discovery: Discovery, view: View): string {
       { title: 'LAYOUT', cell: ({ layout }) => layout },
       { title: 'VERSION', cell: ({ kubeletVersion }) => kubeletVersion, dropRank: 2 },
       { title: 'ACCESS', cell: ({ access }) => access, shrinkTo: 16, dropRank: 1 },
-      saidColumn('CHECKED', view.paint, ({ proof }) => [
+      statusColumn('CHECKED', view.paint, ({ proof }) => [
         proofText(proof),
         isProven(proof) ? 'ok' : 'critical',
       ]),

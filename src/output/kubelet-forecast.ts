@@ -1,7 +1,7 @@
 import type { ForecastCertificate, ForecastFinding, ForecastReport } from '../kubelet/forecast-report.ts'
 import type { Paint, Tone } from './paint.ts'
 import { adviceLines, joinSections } from './sections.ts'
-import { saidColumn, table } from './table.ts'
+import { statusColumn, table } from './table.ts'
 import { printable } from './terminal.ts'
 import { minuteOf, timeLeft } from './time.ts'
 import type { View } from './view.ts'
@@ -22,7 +22,7 @@ export function renderForecast(report: ForecastReport, view: View): string {
   const certificates = table(view, rows, [
     { title: 'NODE', cell: ({ node }) => node, shrinkTo: 8 },
     { title: 'CERTIFICATE', cell: ({ usage }) => usage },
-    saidColumn('RENEWED', view.paint, (row) => [renewalText(row, nowMs), toneOf(row)]),
+    statusColumn('RENEWED', view.paint, (row) => [renewalText(row, nowMs), toneOf(row)]),
     { title: 'EXPIRES', cell: ({ notAfter }) => minuteOf(notAfter), dropRank: 1 },
     {
       title: `NOW TO ${minuteOf(new Date(endMs).toISOString()).slice(0, 10)}`,

@@ -4,7 +4,7 @@ import { type Field, fieldLines } from './fields.ts'
 import { shortName } from './names.ts'
 import type { Paint } from './paint.ts'
 import { joinSections } from './sections.ts'
-import { type Column, type Said, saidColumn, table } from './table.ts'
+import { type Column, type StatusText, statusColumn, table } from './table.ts'
 import { printable } from './terminal.ts'
 import { minuteOf, timeLeft } from './time.ts'
 import type { View } from './view.ts'
@@ -22,7 +22,7 @@ export function renderProbe(report: ProbeReport, view: View): string {
   ])
 }
 
-const answers: Readonly<Record<EndpointReport['status'], Said>> = {
+const answers: Readonly<Record<EndpointReport['status'], StatusText>> = {
   ok: ['ok', 'ok'],
   no: ['NO', 'critical'],
   unreachable: ['NOT REACHED', 'critical'],
@@ -32,7 +32,7 @@ function columnsAt(now: number, paint: Paint): Column<EndpointReport>[] {
   return [
     { title: 'ENDPOINT', cell: ({ name }) => name, shrinkTo: 14, cut: 'middle' },
     { title: 'ADDRESS', cell: addressCell, shrinkTo: 14, cut: 'middle', dropRank: 2 },
-    saidColumn('ANSWER', paint, ({ status }) => answers[status]),
+    statusColumn('ANSWER', paint, ({ status }) => answers[status]),
     { title: 'TLS', cell: ({ version }) => version?.replace('TLSv', '') ?? '' },
     {
       title: 'LEAF',

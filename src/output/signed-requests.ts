@@ -1,11 +1,11 @@
 import type { SignedRequest, SignedRequestsReport } from '../ca/cluster-report.ts'
 import { issuedColumns } from './issued-columns.ts'
 import { adviceLines, joinSections } from './sections.ts'
-import { type Said, saidColumn, table } from './table.ts'
+import { type StatusText, statusColumn, table } from './table.ts'
 import { printable } from './terminal.ts'
 import type { View } from './view.ts'
 
-const outcomes: Readonly<Record<SignedRequest['outcome'], Said>> = {
+const outcomes: Readonly<Record<SignedRequest['outcome'], StatusText>> = {
   signed: ['signed', 'ok'],
   'would-sign': ['would sign', 'ok'],
   'marked-failed': ['marked Failed', 'critical'],
@@ -30,7 +30,7 @@ export function renderSignedRequests(
       ? ['no approved request is pending']
       : table(view, requests, [
           { title: 'NAME', cell: ({ name }) => name },
-          saidColumn('OUTCOME', view.paint, ({ outcome }) => outcomes[outcome]),
+          statusColumn('OUTCOME', view.paint, ({ outcome }) => outcomes[outcome]),
           { title: 'SIGNER', cell: ({ signerName = '' }) => signerName, dropRank: 2 },
           { title: 'SUBJECT', cell: ({ certificate }) => certificate?.subject ?? '', shrinkTo: 16 },
           ...issuedColumns,

@@ -18,19 +18,23 @@ export interface Column<Row> {
 }
 
 /** What a state is called, and its colour. */
-export type Said = readonly [word: string, tone: keyof Paint['status']]
+export type StatusText = readonly [word: string, tone: keyof Paint['status']]
 
 export const yesOrNo = { true: ['yes', 'ok'], false: ['no', 'critical'] } as const
 
 /** Returns the column of a state. */
-export function saidColumn<Row>(title: string, { status }: Paint, of: (row: Row) => Said): Column<Row> {
+export function statusColumn<Row>(
+  title: string,
+  { status }: Paint,
+  of: (row: Row) => StatusText,
+): Column<Row> {
   return { title, cell: (row) => of(row)[0], paint: (row, cell) => status[of(row)[1]](cell) }
 }
 
 /** Returns how many rows came to what: ": 3 approved, 1 denied". */
 export function countsText(
   counts: Readonly<Record<string, number>>,
-  said: Readonly<Record<string, Said>>,
+  said: Readonly<Record<string, StatusText>>,
 ): string {
   const parts = Object.entries(counts).map(
     ([outcome, count]) => `${count.toLocaleString('en')} ${said[outcome]?.[0] ?? outcome}`,

@@ -2,7 +2,7 @@ import type { CreatedToken, DeletedTokens, TokenCheck, TokenList } from '../boot
 import { questionLines } from './check-lines.ts'
 import { type Field, fieldLines } from './fields.ts'
 import { joinSections } from './sections.ts'
-import { saidColumn, table } from './table.ts'
+import { statusColumn, table } from './table.ts'
 import { printable } from './terminal.ts'
 import { secondOf, timeLeft } from './time.ts'
 import type { View } from './view.ts'
@@ -14,7 +14,7 @@ export function renderTokenList({ tokens, generatedAt }: TokenList, view: View):
   return joinSections([
     table(view, tokens, [
       { title: 'ID', cell: ({ id }) => id },
-      saidColumn('STATE', view.paint, ({ state }) => [state, state === 'valid' ? 'ok' : 'critical']),
+      statusColumn('STATE', view.paint, ({ state }) => [state, state === 'valid' ? 'ok' : 'critical']),
       { title: 'EXPIRES', cell: ({ expiration }) => expirationText(expiration, now) },
       { title: 'USAGES', cell: ({ usages }) => usages.join(', '), shrinkTo: 10 },
       { title: 'GROUPS', cell: ({ groups }) => groups.join(', '), shrinkTo: 12, cut: 'middle' },

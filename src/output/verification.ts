@@ -2,7 +2,7 @@ import type { VerificationReport, VerificationWarning, VerifiedCertificate } fro
 import { shortName } from './names.ts'
 import { placeText } from './places.ts'
 import { joinSections } from './sections.ts'
-import { saidColumn, table } from './table.ts'
+import { statusColumn, table } from './table.ts'
 import { printable } from './terminal.ts'
 import { minuteOf, secondOf } from './time.ts'
 import type { View } from './view.ts'
@@ -52,7 +52,7 @@ function chainLines(
     { title: 'CHAIN', cell: (one) => roleOf(one, chain, trusted) },
     { title: 'SUBJECT', cell: ({ subject }) => shortName(subject), shrinkTo: 14 },
     { title: 'EXPIRES (UTC)', cell: ({ notAfter }) => minuteOf(notAfter), dropRank: 1 },
-    saidColumn('AT FAULT', view.paint, ({ fingerprintSha256 }) => [
+    statusColumn('AT FAULT', view.paint, ({ fingerprintSha256 }) => [
       fingerprintSha256 === fault?.fingerprintSha256 ? 'at fault' : '',
       'critical',
     ]),

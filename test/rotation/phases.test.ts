@@ -18,8 +18,8 @@ import {
 // Every phase on the state before it and after it, and on both with one thing changed: which gap, step, refusal or remark comes or
 // goes is in test/golden/rotation-phase-*.json. KCERT_GOLDEN=write writes what is said now; read the difference before it is committed.
 
-type Said = Record<string, readonly string[]>
-type Golden = Record<string, Record<string, Said>>
+type StatusText = Record<string, readonly string[]>
+type Golden = Record<string, Record<string, StatusText>>
 
 const isWriting = process.env.KCERT_GOLDEN === 'write'
 const numbers = Array.from({ length: 12 }, (_, index) => index + 1)
@@ -64,8 +64,12 @@ const facts: Readonly<Record<number, readonly string[]>> = {
 const mostLetters = { section: 600, other: 1_500 }
 
 /** What differs from another case in a name or a path alone is told once; long ones are of many things. */
-function distinct(changes: Changes, said: (name: string) => readonly string[], known: Set<string>): Said {
-  const kept: Said = {}
+function distinct(
+  changes: Changes,
+  said: (name: string) => readonly string[],
+  known: Set<string>,
+): StatusText {
+  const kept: StatusText = {}
   for (const name of changes.keys()) {
     const lines = said(name)
     const text = lines.join('\n')
@@ -81,8 +85,8 @@ function distinct(changes: Changes, said: (name: string) => readonly string[], k
 }
 
 /** Of targets and other states each is told: what says the same as one before by its name, and what is long by its digest. */
-function each(changes: Changes, said: (name: string) => readonly string[]): Said {
-  const kept: Said = {}
+function each(changes: Changes, said: (name: string) => readonly string[]): StatusText {
+  const kept: StatusText = {}
   const names = new Map<string, string>()
   for (const name of changes.keys()) {
     const lines = shortened(said(name))

@@ -1,4 +1,4 @@
-import type { KeyAtHand } from '../../cli/key-file.ts'
+import type { LocatedKey } from '../../cli/key-file.ts'
 import type { Cluster } from '../../cluster/cluster.ts'
 import type { Connection } from '../../cluster/connection.ts'
 import { caConfigMap, type Place, tlsSecret } from '../../csr/certificate-objects.ts'
@@ -44,7 +44,7 @@ export async function settledRequest(
 }
 
 export interface Expected {
-  readonly key: KeyAtHand | undefined
+  readonly key: LocatedKey | undefined
   readonly ca: { readonly certificates: readonly Certificate[]; readonly place: string } | undefined
   readonly acceptsNames: boolean
   readonly now: Date
@@ -79,7 +79,7 @@ export interface ManifestSettings {
 export function certificateObjects(
   { secret, configMap }: ManifestSettings,
   { chain }: Fetched,
-  key: KeyAtHand | undefined,
+  key: LocatedKey | undefined,
   caPem: () => string,
 ): object[] {
   if (secret !== undefined && key === undefined)

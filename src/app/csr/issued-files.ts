@@ -1,6 +1,6 @@
 import { isAbsolute, join } from 'node:path'
 import type { Context } from '../../cli/context.ts'
-import type { KeyAtHand } from '../../cli/key-file.ts'
+import type { LocatedKey } from '../../cli/key-file.ts'
 import type { Connection } from '../../cluster/connection.ts'
 import { kubeconfigDocument } from '../../kubeconfig/format.ts'
 import { renderYaml } from '../../output/yaml.ts'
@@ -14,7 +14,7 @@ import { writePrivateKey } from '../../x509/new-key.ts'
 export interface KubeconfigSettings {
   readonly connection: Connection
   readonly chain: readonly Certificate[]
-  readonly key: KeyAtHand
+  readonly key: LocatedKey
   /** True: the kubeconfig has the path of the key file instead of the key. */
   readonly keyByPath: boolean
   /** The kubeconfig has this path instead of the certificate. */

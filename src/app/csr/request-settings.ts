@@ -27,7 +27,7 @@ const kinds = [...presets, 'kubeadm', 'cn'] as const
 const subjectFlags = ['cn', 'org', 'ou', 'dns', 'ip', 'email', 'uri'] as const
 
 /** True when the command line says what to ask for. */
-export function saysWhat(flags: RequestFlagValues): boolean {
+export function hasSubject(flags: RequestFlagValues): boolean {
   return [...presets, ...subjectFlags].some((name) => {
     const value = flags[name]
     return typeof value === 'string' || (value?.length ?? 0) > 0

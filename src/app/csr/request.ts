@@ -1,7 +1,7 @@
 import { existsSync } from 'node:fs'
 import type { Context } from '../../cli/context.ts'
 import { readInput } from '../../cli/input.ts'
-import { type KeyAtHand, readKeyFile } from '../../cli/key-file.ts'
+import { type LocatedKey, readKeyFile } from '../../cli/key-file.ts'
 import type { Cluster } from '../../cluster/cluster.ts'
 import type { FetchReport } from '../../csr/fetch-report.ts'
 import { checkCertificate, notIssued } from '../../csr/fetched.ts'
@@ -175,7 +175,7 @@ async function replacePair(
 }
 
 /** The key that is there, or a new one; it is on the disk before anything is made with it. */
-async function keyOf({ settings, context, tell }: Work): Promise<KeyAtHand> {
+async function keyOf({ settings, context, tell }: Work): Promise<LocatedKey> {
   const { files, spec, keyFormat, passwordFile, force } = settings
   const { key: file, makesKey } = files
   if (!makesKey || (!force && existsSync(file))) {
@@ -192,7 +192,7 @@ async function keyOf({ settings, context, tell }: Work): Promise<KeyAtHand> {
 }
 
 /** The request that is there, where it asks for the same, or a new one. */
-async function requestOf({ settings, context, tell }: Work, key: KeyAtHand): Promise<SigningRequest> {
+async function requestOf({ settings, context, tell }: Work, key: LocatedKey): Promise<SigningRequest> {
   const { files, spec, force } = settings
   const { request: file } = files
   const made = draftOf(spec, makeRequest(spec, key.keyObject))
@@ -218,7 +218,7 @@ function draftOf(spec: RequestSpec, der: Uint8Array): SigningRequest {
 /** What an earlier run has fetched already, as the object that it came from; undefined when there is nothing that will do. */
 async function presentCertificate(
   { settings, context }: Work,
-  key: KeyAtHand,
+  key: LocatedKey,
   request: SigningRequest,
 ): Promise<SigningRequest | undefined> {
   const { certificate: file } = settings.files

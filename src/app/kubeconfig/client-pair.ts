@@ -1,7 +1,7 @@
 import { dirname, resolve } from 'node:path'
 import type { Context } from '../../cli/context.ts'
 import { inFile, readInput, readPassword } from '../../cli/input.ts'
-import { isKubeconfig, type KeyAtHand, readKeyFile } from '../../cli/key-file.ts'
+import { isKubeconfig, type LocatedKey, readKeyFile } from '../../cli/key-file.ts'
 import { commandLine } from '../../errors/command-line.ts'
 import { KcertError } from '../../errors/kcert-error.ts'
 import { sourceName } from '../../errors/source-name.ts'
@@ -12,14 +12,14 @@ import type { KubeconfigFile } from './kubeconfig-file.ts'
 /** A client certificate with its chain, and its key. */
 export interface ClientPair {
   readonly chain: readonly Certificate[]
-  readonly key: KeyAtHand
+  readonly key: LocatedKey
   readonly notices: string[]
 }
 
 /** Returns the client certificate of a file with its key. Throws KCERT_CERTIFICATE_UNFIT if they do not match, or it has expired. */
 export async function readClientPair(
   file: string,
-  readKey: () => Promise<KeyAtHand>,
+  readKey: () => Promise<LocatedKey>,
   context: Context,
 ): Promise<ClientPair> {
   const bytes = await readInput(file, context)
@@ -68,7 +68,7 @@ export async function keyOfUser(
   name: string,
   passwordFile: string | undefined,
   context: Context,
-): Promise<KeyAtHand> {
+): Promise<LocatedKey> {
   const material = kubeconfig.users.find((user) => user.name === name)?.clientKey
   if (material?.data !== undefined) {
     const { data } = material

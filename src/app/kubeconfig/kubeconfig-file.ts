@@ -52,7 +52,7 @@ export async function readKubeconfigFile(file: string, context: Context): Promis
 }
 
 /** Returns the name of the entry to change: the named one, that of the current context, or the only one. */
-export function meantEntry(
+export function targetEntry(
   { file, kubeconfig }: KubeconfigFile,
   kind: 'cluster' | 'user',
   named: string | undefined,

@@ -9,7 +9,7 @@ import { type NodeAddress, servingNames } from '../../kubelet/node-names.ts'
 import { type Template, templateOf } from '../../kubelet/template.ts'
 import { usagesFor } from '../../pki/usages.ts'
 import type { RequestFlagValues } from '../csr/request-flags.ts'
-import { saysWhat, settingsOf } from '../csr/request-settings.ts'
+import { hasSubject, settingsOf } from '../csr/request-settings.ts'
 
 export interface ManageFlags extends RequestFlagValues {
   readonly template?: string | undefined
@@ -40,12 +40,12 @@ const kubeletFolder = '/var/lib/kubelet/pki'
 /** Returns what the flags ask for. Throws KCERT_USAGE. */
 export async function manageSettingsOf(flags: ManageFlags, context: Context): Promise<ManageSettings> {
   const { template: file } = flags
-  if (file === undefined && !saysWhat(flags))
+  if (file === undefined && !hasSubject(flags))
     throw new KcertError('KCERT_USAGE', 'no subject or SAN given', {
       why: 'a certificate needs a subject or SANs, such as those of --kubelet-serving',
       next: 'kcert kubelet manage --help',
     })
-  if (file !== undefined && saysWhat(flags))
+  if (file !== undefined && hasSubject(flags))
     throw new KcertError('KCERT_USAGE', '--template and flags for subject or SANs are mutually exclusive', {
       why: 'the template contains the subject and the SANs, and is read again when it changes',
     })

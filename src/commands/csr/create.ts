@@ -13,9 +13,9 @@ import { askForRequest } from '../../app/csr/request-questions.ts'
 import {
   checkEffect,
   checkTogether,
+  hasSubject,
   inputsOf,
   kubeadmSettingsOf,
-  saysWhat,
   settingsOf,
 } from '../../app/csr/request-settings.ts'
 import { type FlagsOf, KcertCommand } from '../../cli/base-command.ts'
@@ -85,7 +85,7 @@ files go to --cert-dir and --kubeconfig-dir.`
     checkTogether(flags)
     if (flags.kubeadm !== undefined && !asksForOneFile(flags))
       return this.makeKubeadmFiles(flags.kubeadm, flags)
-    if (flags.kubeadm === undefined && !saysWhat(flags)) return this.ask()
+    if (flags.kubeadm === undefined && !hasSubject(flags)) return this.ask()
     return this.makeOne(flags)
   }
 

@@ -1,6 +1,6 @@
 import { plannedRequest, requestCertificate } from '../../app/csr/request.ts'
 import { requestFlags } from '../../app/csr/request-flags.ts'
-import { checkTogether, saysWhat, settingsOf } from '../../app/csr/request-settings.ts'
+import { checkTogether, hasSubject, settingsOf } from '../../app/csr/request-settings.ts'
 import { KcertCommand } from '../../cli/base-command.ts'
 import { checkFiles } from '../../cli/command-files.ts'
 import {
@@ -109,7 +109,7 @@ With --dry-run, kcert writes nothing. If the key file does not exist yet, the pr
     const { flags } = await this.parse(CsrRequest)
     checkTogether(flags)
     const { key: ownKey, 'key-out': keyOut, out, output } = flags
-    if (!saysWhat(flags))
+    if (!hasSubject(flags))
       throw new KcertError('KCERT_USAGE', 'no subject or SAN given', {
         why: 'a CSR needs a subject or SANs',
         next: 'kcert csr request --help',

@@ -4,9 +4,9 @@ import {
   editFile,
   embeddingFlags,
   exitOfContexts,
-  meantEntry,
   readKubeconfigFile,
   storesPaths,
+  targetEntry,
   verifyContexts,
 } from '../../app/kubeconfig/kubeconfig-file.ts'
 import { noticesOfBundle } from '../../ca/notices.ts'
@@ -92,7 +92,7 @@ kubeconfig is replaced atomically and keeps its mode and owner. The previous con
       : { data: Buffer.from(pem) }
     const names = flags['all-clusters']
       ? source.kubeconfig.clusters.map(({ name }) => name)
-      : [meantEntry(source, 'cluster', flags.cluster)]
+      : [targetEntry(source, 'cluster', flags.cluster)]
     const changes = { clusters: names.map((name) => ({ name, certificateAuthority })) }
     const edit = await editFile(source, changes, { dryRun: flags['dry-run'], context })
     const contexts = await verifyContexts(args.file, flags, context)

@@ -4,9 +4,9 @@ import {
   editFile,
   embeddingFlags,
   exitOfContexts,
-  meantEntry,
   readKubeconfigFile,
   storesPaths,
+  targetEntry,
   verifyContexts,
 } from '../../app/kubeconfig/kubeconfig-file.ts'
 import { KcertCommand } from '../../cli/base-command.ts'
@@ -81,7 +81,7 @@ certificate and key match, and that the certificate has not expired.
     const inputs = flagFiles(flags, 'client-certificate', 'client-key', 'password-file')
     checkStandardInput(inputs)
     const source = await readKubeconfigFile(args.file, context)
-    const name = meantEntry(source, 'user', flags.user)
+    const name = targetEntry(source, 'user', flags.user)
     const { 'client-certificate': certificate, 'password-file': passwordFile } = flags
     // The kubeconfig itself as the file of the key: the key in it.
     const keyFile = flags['client-key'] === args.file ? undefined : flags['client-key']

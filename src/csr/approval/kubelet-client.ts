@@ -5,7 +5,7 @@ import { kubeletClient, nodeNameOf } from '../signers.ts'
 import type { Candidate } from './candidate.ts'
 import type { ApprovalFacts } from './facts.ts'
 import { accessCommand, nodeAccessOf } from './node-access.ts'
-import { evaluated, notMine, type OnViolation, type Policy, withLookups } from './policy.ts'
+import { evaluated, type OnViolation, outOfScope, type Policy, withLookups } from './policy.ts'
 import { approvalRule, nodeNameFinding, requestFindings } from './request-rules.ts'
 
 export interface KubeletClientSettings {
@@ -26,7 +26,7 @@ export function kubeletClientPolicy(settings: KubeletClientSettings = {}): Polic
     name,
     async evaluate(candidate, facts) {
       const { signerName } = candidate.object
-      if (signerName !== kubeletClient) return notMine(name, `it is for ${kubeletClient}`)
+      if (signerName !== kubeletClient) return outOfScope(name, `it is for ${kubeletClient}`)
       const own = [...requestFindings(candidate), nodeNameFinding(candidate), requesterFinding(candidate)]
       const findings = await withLookups(own, notAsked, () => lookup(candidate, facts, newNodesOnly))
       return evaluated(name, findings, onViolation)

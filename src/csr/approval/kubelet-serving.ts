@@ -5,7 +5,7 @@ import type { Finding } from '../rule.ts'
 import { kubeletServing, nodeNameOf, nodesGroup } from '../signers.ts'
 import { type Cidr, isInRanges, isSpecialAddress } from './addresses.ts'
 import type { Candidate } from './candidate.ts'
-import { evaluated, notMine, type OnViolation, type Policy, withLookups } from './policy.ts'
+import { evaluated, type OnViolation, outOfScope, type Policy, withLookups } from './policy.ts'
 import { approvalRule, nameCountFindings, nodeNameFinding, requestFindings } from './request-rules.ts'
 import { namesNotCompared, type ServingNameOptions, servingNameFindings } from './serving-names.ts'
 
@@ -50,7 +50,8 @@ export function kubeletServingPolicy(settings: KubeletServingSettings = {}): Pol
   return {
     name,
     async evaluate(candidate, facts) {
-      if (candidate.object.signerName !== kubeletServing) return notMine(name, `it is for ${kubeletServing}`)
+      if (candidate.object.signerName !== kubeletServing)
+        return outOfScope(name, `it is for ${kubeletServing}`)
       const findings = await withLookups(ownFindings(candidate, options), namesNotCompared, () =>
         servingNameFindings(candidate, facts, options),
       )

@@ -24,7 +24,7 @@ export interface Policy {
 /** What a policy does with a request that certainly breaks its rules. What is merely unknown is always skipped. */
 export type OnViolation = 'ignore' | 'deny'
 
-export function notMine(policy: string, reason: string): PolicyEvaluation {
+export function outOfScope(policy: string, reason: string): PolicyEvaluation {
   return { policy, applies: false, decision: 'ignore', reason, findings: [] }
 }
 

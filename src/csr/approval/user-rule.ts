@@ -5,7 +5,7 @@ import type { SigningRequest } from '../signing-request.ts'
 import { type Cidr, isInRanges } from './addresses.ts'
 import type { Candidate } from './candidate.ts'
 import { type Boundary, fits, type Placeholders } from './patterns.ts'
-import { evaluated, notMine, type Policy, type PolicyEvaluation } from './policy.ts'
+import { evaluated, outOfScope, type Policy, type PolicyEvaluation } from './policy.ts'
 import { approvalRule, nameCountFindings, requestFindings } from './request-rules.ts'
 
 /** What a user's rule says. In an approving rule a list is all that is allowed; in a denying one, what is not. */
@@ -44,12 +44,12 @@ export function userRulePolicy(rule: UserRule): Policy {
 function approving(rule: UserRule, candidate: Candidate): PolicyEvaluation {
   const { object } = candidate
   if (!someFits(object.signerName, rule.signerNames, '/'))
-    return notMine(rule.name, 'it is for another signer')
+    return outOfScope(rule.name, 'it is for another signer')
   // A rule is for its requesters: somebody else's request is none of its business, and breaks nothing.
   const { username } = object
-  if (username === undefined) return notMine(rule.name, 'the requester is unknown')
+  if (username === undefined) return outOfScope(rule.name, 'the requester is unknown')
   const who = requesterIn(rule, username, object.groups)
-  if (who === undefined) return notMine(rule.name, `${quoted(username)} is not a user of the rule`)
+  if (who === undefined) return outOfScope(rule.name, `${quoted(username)} is not a user of the rule`)
   return evaluated(
     rule.name,
     [
@@ -177,7 +177,7 @@ function denying(rule: UserRule, { object, request }: Candidate): PolicyEvaluati
     anyOf(rule.uris, uri) &&
     (rule.usages === undefined || rule.usages.some((usage) => usages.includes(usage))) &&
     (rule.maxExpirationSeconds === undefined || (expirationSeconds ?? 0) > rule.maxExpirationSeconds)
-  if (!isMeant) return notMine(rule.name, 'the rule does not match it')
+  if (!isMeant) return outOfScope(rule.name, 'the rule does not match it')
   const next = `change the request, or the rule ${quoted(rule.name)}`
   const findings = [
     approvalRule(`not-${rule.name}`, 'entitlement').unmet(`the rule ${quoted(rule.name)} denies it`, next),

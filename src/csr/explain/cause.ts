@@ -4,7 +4,7 @@ import { requestWord } from '../request-name.ts'
 import type { ClusterRequest } from '../request-report.ts'
 import type { Holder } from './facts.ts'
 import type { Explanation } from './report.ts'
-import type { OpenFact, Situation } from './situation.ts'
+import type { Situation, UnknownFact } from './situation.ts'
 
 /** One row of the tables of what keeps a request where it is, or what became of it: when it holds, and what it says then. */
 export interface CauseRow<Known = Situation> {
@@ -29,7 +29,7 @@ export function explanationOf<Known>(
   causes: readonly CauseRow<Known>[],
   situation: Known,
   state: RequestState,
-  open: readonly OpenFact[],
+  open: readonly UnknownFact[],
 ): Pick<Explanation, 'verdict' | 'causes' | 'open'> {
   const found = causes.filter(({ holds }) => holds(situation))
   const textOf = (text: Text<Known>): string => (typeof text === 'string' ? text : text(situation))

@@ -34,14 +34,14 @@ export interface Situation {
 }
 
 /** A fact that could not be looked up. */
-export interface OpenFact {
+export interface UnknownFact {
   readonly fact: string
   readonly why: string
 }
 
 export interface Gathered {
   readonly situation: Situation
-  readonly open: readonly OpenFact[]
+  readonly open: readonly UnknownFact[]
 }
 
 /** Returns all that is known of an object. Looks up only what its state can depend on; what fails is noted, never thrown. */
@@ -53,7 +53,7 @@ export async function gather(
 ): Promise<Gathered> {
   const own = ownSituation(object, decidedBy, now)
   const { state, signedBy, broken } = own
-  const open: OpenFact[] = []
+  const open: UnknownFact[] = []
   const ask = asking(open)
   const isPending = state === 'pending'
   const isWaiting = isPending || state === 'approved'
@@ -77,7 +77,7 @@ export async function gather(
 }
 
 /** Returns how a fact is looked up, so that what fails is noted in `open`, and never thrown. */
-export function asking(open: OpenFact[]) {
+export function asking(open: UnknownFact[]) {
   return async <Fact>(fact: string, lookup: () => Promise<Fact | undefined>): Promise<Fact | undefined> => {
     try {
       const found = await lookup()

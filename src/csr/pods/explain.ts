@@ -1,7 +1,7 @@
 import { commandLine } from '../../errors/command-line.ts'
 import { type CauseRow, explanationOf, reasonIn, signersText } from '../explain/cause.ts'
 import type { ExplainFacts, Holder } from '../explain/facts.ts'
-import { asking, type OpenFact } from '../explain/situation.ts'
+import { asking, type UnknownFact } from '../explain/situation.ts'
 import { quoted } from '../quoting.ts'
 import { isKubernetesDomain } from '../signer-name.ts'
 import type { PodExplanation, PodRequest } from './report.ts'
@@ -109,7 +109,7 @@ export async function explainPodRequest(
   facts: Pick<ExplainFacts, 'findHolders'>,
   now: Date,
 ): Promise<PodExplanation> {
-  const open: OpenFact[] = []
+  const open: UnknownFact[] = []
   const isNeeded = request.state === 'pending' && !isKubernetesDomain(request.signerName)
   const signers = isNeeded
     ? await asking(open)('who may sign', () => facts.findHolders('sign', request.signerName))

@@ -2,7 +2,7 @@ import type { CertificateReport, InspectionReport, RequestReport } from '../../i
 import { altNameList, keyText, shortName, signatureText } from '../names.ts'
 import { namesakeOf, type ShortPlaces, shortPlaces } from '../places.ts'
 import { indentedLines, joinSections } from '../sections.ts'
-import { type Column, saidColumn, table, tableLines, tableWidth } from '../table.ts'
+import { type Column, statusColumn, table, tableLines, tableWidth } from '../table.ts'
 import { printable } from '../terminal.ts'
 import { minuteOf } from '../time.ts'
 import type { View } from '../view.ts'
@@ -100,7 +100,7 @@ function certificateTable(
   const roles = new Set(rows.map(({ one }) => one.role))
   const areNamed = !roles.has(undefined) && roles.size === rows.length
   return table(view, rows, [
-    saidColumn('STATUS', view.paint, ({ one: { status } }) => [shownStatus[status], status]),
+    statusColumn('STATUS', view.paint, ({ one: { status } }) => [shownStatus[status], status]),
     { title: 'TIME LEFT', cell: ({ one }) => timeLeftOf(one, at) },
     { title: 'EXPIRES (UTC)', cell: ({ one }) => minuteOf(one.notAfter), dropRank: 2 },
     { title, cell: ({ one }) => nameOf(one) },

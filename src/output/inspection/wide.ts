@@ -3,7 +3,7 @@ import { altNameList, keyText } from '../names.ts'
 import type { Paint } from '../paint.ts'
 import { placeText } from '../places.ts'
 import { joinSections } from '../sections.ts'
-import { type Column, saidColumn, table } from '../table.ts'
+import { type Column, statusColumn, table } from '../table.ts'
 import type { View } from '../view.ts'
 import { contextColumns, contextRows } from './contexts.ts'
 import { certificateExtras } from './extras.ts'
@@ -49,7 +49,7 @@ export function renderWide(report: InspectionReport, given: View): string {
 
 function certificateColumns(at: string, paint: Paint): Column<CertificateReport>[] {
   return [
-    saidColumn('STATUS', paint, ({ status }) => [shownStatus[status], status]),
+    statusColumn('STATUS', paint, ({ status }) => [shownStatus[status], status]),
     { title: 'TIME LEFT', cell: (certificate) => timeLeftOf(certificate, at) },
     { title: 'LIFE LEFT', cell: ({ percentLeft }) => `${Math.floor(percentLeft)}%` },
     { title: 'NOT BEFORE', cell: ({ notBefore }) => notBefore },

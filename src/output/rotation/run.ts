@@ -1,6 +1,6 @@
 import type { RotationRun } from '../../rotation/report.ts'
 import { joinSections } from '../sections.ts'
-import { saidColumn, table } from '../table.ts'
+import { statusColumn, table } from '../table.ts'
 import { printable } from '../terminal.ts'
 import type { View } from '../view.ts'
 import { keptKeyLines } from './old-keys.ts'
@@ -13,7 +13,7 @@ export function renderRun({ direction, phases, outcome, next, oldKeys }: Rotatio
   const nothing = direction === 'back' ? 'nothing to roll back' : 'nothing to do'
   const phaseTable = table(view, phases, [
     { title: 'PHASE', cell: ({ number }) => String(number).padStart(5) },
-    saidColumn('OUTCOME', paint, ({ outcome: its }) =>
+    statusColumn('OUTCOME', paint, ({ outcome: its }) =>
       its === 'held' ? [held, 'ok'] : ['declined', 'warning'],
     ),
     { title: 'TOOK', cell: (phase) => durationText(secondsOf(phase)) },

@@ -1,7 +1,7 @@
 import type { RotationStatus } from '../../rotation/report.ts'
 import type { Paint } from '../paint.ts'
 import { adviceLines, joinSections } from '../sections.ts'
-import { saidColumn, table, yesOrNo } from '../table.ts'
+import { statusColumn, table, yesOrNo } from '../table.ts'
 import { printable } from '../terminal.ts'
 import { minuteOf, timeLeft } from '../time.ts'
 import type { View } from '../view.ts'
@@ -166,7 +166,7 @@ function evidenceLines({ phases }: RotationStatus, view: View): string[] {
       shrinkTo: 30,
       cut: 'middle',
     },
-    saidColumn('OK', view.paint, ({ ok }) => yesOrNo[`${ok}`]),
+    statusColumn('OK', view.paint, ({ ok }) => yesOrNo[`${ok}`]),
     { title: 'AGE', cell: ({ oldestSeconds }) => timeLeft(oldestSeconds) },
     { title: 'DETAIL', cell: ({ detail }) => detail, shrinkTo: 12, dropRank: 1 },
   ])

@@ -1,6 +1,6 @@
 import type { RotationVerification } from '../../rotation/report.ts'
 import { joinSections } from '../sections.ts'
-import { saidColumn, table, yesOrNo } from '../table.ts'
+import { statusColumn, table, yesOrNo } from '../table.ts'
 import { printable } from '../terminal.ts'
 import type { View } from '../view.ts'
 import { caLines } from './cas.ts'
@@ -19,7 +19,7 @@ export function renderVerification(
   return joinSections([
     caLines(cas, view),
     table(view, checks, [
-      saidColumn('OK', paint, ({ ok }) => yesOrNo[`${ok}`]),
+      statusColumn('OK', paint, ({ ok }) => yesOrNo[`${ok}`]),
       { title: 'CHECK', cell: ({ what }) => what, shrinkTo: 24 },
       { title: 'CHECKED', cell: ({ checked }) => checked.toLocaleString('en') },
     ]),

@@ -1,5 +1,5 @@
 /** Returns the name that was most likely meant by a mistyped one; undefined when none is near. */
-export function nearWord(asked: string, names: readonly string[]): string | undefined {
+export function closestName(asked: string, names: readonly string[]): string | undefined {
   const ranked = names
     .map((name) => ({ name, distance: editDistance(asked, name) }))
     .sort((a, b) => a.distance - b.distance)
