@@ -108,7 +108,7 @@ describe.each(booleans)('kcert $id --$name', ({ id, name, shape }) => {
 })
 
 const dryRuns = booleans.filter(({ name }) => name === 'dry-run').map(({ id }) => id)
-const asksApiServer = ['csr:submit', 'token:create']
+const asksApiServer = ['csr:request', 'csr:submit', 'token:create']
 
 describe.each(dryRuns)('kcert %s --dry-run=VALUE', (id) => {
   const by = asksApiServer.includes(id) ? 'server' : 'client'
