@@ -44,7 +44,7 @@ async function stage(options: Parameters<typeof fakeCluster>[0] = {}, user?: { u
   return { ...found, token, ca, update, data, writes }
 }
 
-test('only the CAs change: comments, order and other fields stay, and every signature stands', async () => {
+test('changes only the CAs: comments, order, other fields and every signature stay valid', async () => {
   const { server, token, update, data } = await stage()
   const before = data().kubeconfig!
   const { report, exit } = await update()
@@ -76,7 +76,7 @@ test('a dry run shows the change and writes nothing, neither there nor here', as
   expect(report.diff.some((text) => text.startsWith('+ '))).toBe(true)
 })
 
-test('a CA that what is served does not lead to is refused, and --force writes it with a warning', async () => {
+test('rejects a CA that the served chain does not lead to, and --force writes it with a warning', async () => {
   const { update, writes } = await stage()
   expect(await codeOf(update({}, [other.certificate]))).toBe('KCERT_TRUST_LOST')
   expect(writes()).toEqual([])
@@ -164,7 +164,7 @@ test('who may not read tokens takes the signatures out and waits until the signe
   }
 })
 
-test('a signature that does not come in time is said, with what to look at', async () => {
+test('reports a signature that does not arrive in time, with the command to check it', async () => {
   const rules: AccessRule[] = [
     { user: 'ops', verbs: ['get', 'update'], groups: [''], resources: ['configmaps'] },
   ]

@@ -38,7 +38,7 @@ export function approvalFactsContract(name: string, open: () => Promise<FactsSta
       return () => stage.close()
     })
 
-    test('RBAC answers for who asks, and for what', async () => {
+    test('RBAC evaluates the requester and the requested right', async () => {
       const { facts, trustedUser, trustedGroups } = stage
       expect(await facts.isAllowed(question(trustedUser, trustedGroups, 'nodeclient'))).toBe(true)
       expect(await facts.isAllowed(question(trustedUser, trustedGroups, 'something'))).toBe(false)

@@ -126,7 +126,7 @@ function byGo(asked: readonly Asked[], path: string): string[] {
 }
 
 describe.skipIf('missing' in peer)('kcert and Go', () => {
-  test('sign the same request into the same octets', () => {
+  test('sign the same request into identical bytes', () => {
     const { path } = peer as { path: string }
     fc.assert(
       fc.property(fc.array(request, { minLength: 20, maxLength: 20 }), (allSettings) => {

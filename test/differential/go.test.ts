@@ -47,7 +47,7 @@ describe.skipIf('missing' in peer)('kcert and Go on random PKIs', () => {
   )
 
   test(
-    'accept and refuse the same when octets of the certificates are changed, which mostly breaks encodings',
+    'accept and reject the same when bytes of the certificates are changed, which mostly breaks encodings',
     async () => {
       let trusted = 0
       const changed = fc.tuple(

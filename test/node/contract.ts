@@ -168,7 +168,7 @@ export function nodeContract(title: string, open: () => Promise<NodeAccess>): vo
       expect(statSync(at('f')).mode & 0o7777).toBe(0o400)
     })
 
-    test('what is there already is not written again', async () => {
+    test('does not write content again that is already there', async () => {
       await node.writeFile(at('f'), 'new', { replaces: 'absent', mode: 0o644 })
       const { ino } = statSync(at('f'))
       const again = await node.writeFile(at('f'), 'new', { replaces: 'absent', mode: 0o644 })
@@ -354,7 +354,7 @@ export function nodeContract(title: string, open: () => Promise<NodeAccess>): vo
       await ended
     })
 
-    test("the node's clock, space and user are told", async () => {
+    test("reports the node's clock, space and user", async () => {
       const { aheadMs, roundTripMs } = await node.clock()
       expect(aheadMs.atLeast).toBeLessThanOrEqual(0)
       expect(aheadMs.atMost).toBeGreaterThanOrEqual(0)
@@ -367,7 +367,7 @@ export function nodeContract(title: string, open: () => Promise<NodeAccess>): vo
       expect(bootId).toBe(readFileSync('/proc/sys/kernel/random/boot_id', 'utf8').trim())
     })
 
-    test('a path that is not absolute, or holds a zero octet, is refused', async () => {
+    test('rejects a path that is not absolute or contains a NUL byte', async () => {
       await expect(node.readFiles(['etc/hosts'])).rejects.toMatchObject({ code: 'KCERT_USAGE' })
       await expect(node.readFiles(['/etc/\0hosts'])).rejects.toMatchObject({ code: 'KCERT_USAGE' })
     })

@@ -93,7 +93,7 @@ describe('a connection that is cut', () => {
     expect(interrupted).toBeGreaterThan(0)
   })
 
-  test('a read whose connection is lost is asked once more, and a write is not', async () => {
+  test('repeats a read once after a lost connection, and never a write', async () => {
     const marker = join(folder, 'died-once')
     // The first shell dies at its first request.
     const dying = `[ -e ${marker} ] && exec "$@"; : >${marker}; exec sh -c 'IFS= read -r n; s=$(head -c "$n"); eval "kc_end() { :; }; $(printf %s "$s" | sed "s/^while IFS.*/read -r x; exit 7; while false/")"'`
@@ -187,7 +187,7 @@ describe('a node that cannot be used', () => {
     await node.close()
   })
 
-  test('a command that ends before a shell is there is told with its own words', async () => {
+  test('reports the output of a command that exits before the shell starts', async () => {
     const node = nodeBy(commandTransport(['sh', '-c', 'echo "Error: No such container: cp1" >&2; exit 1']))
     await expect(node.identity()).rejects.toMatchObject({
       code: 'KCERT_NODE_UNREACHABLE',
@@ -245,7 +245,7 @@ describe('a node that cannot be used', () => {
     await node.close()
   })
 
-  test('what a shell that stands still had started is ended all the same', async () => {
+  test('ends the processes of a shell that no longer responds', async () => {
     const seconds = `9${process.pid}`
     const printed = join(folder, 'standing-still')
     const node = nodeBy(commandTransport(['sh', '-c', `echo $$ >${printed}; exec "$@"`, 'sh']))
@@ -260,7 +260,7 @@ describe('a node that cannot be used', () => {
     await node.close()
   })
 
-  test('a node without base64 and openssl lacks base64, and is told so', async () => {
+  test('reports base64 as missing on a node without base64 and openssl', async () => {
     const bin = join(folder, 'few-tools')
     mkdirSync(bin)
     for (const tool of 'sh head stat readlink cat mv ln rm mkdir rmdir chmod chown sync date id'.split(' ')) {
@@ -277,7 +277,7 @@ describe('a node that cannot be used', () => {
     await node.close()
   })
 
-  test.skipIf(!isRoot)('who is not root is told so, and what it may not read or write is named', async () => {
+  test.skipIf(!isRoot)('reports that the user is not root, and what it cannot read or write', async () => {
     const here = join(folder, 'private')
     mkdirSync(here, { mode: 0o700 })
     writeFileSync(join(here, 'ca.key'), 'key', { mode: 0o600 })
@@ -435,7 +435,7 @@ describe.skipIf(whyNoSshd !== undefined)('ssh', () => {
     })
   })
 
-  test('a port where nobody listens is unreachable, and so is a name that nobody has', async () => {
+  test('a closed port and an unknown host name are unreachable', async () => {
     await connectTo({ host: '127.0.0.1', port: deadPort, configFile: '/dev/null' }, async (node) => {
       await expect(node.identity()).rejects.toMatchObject({
         code: 'KCERT_NODE_UNREACHABLE',

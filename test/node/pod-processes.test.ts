@@ -90,7 +90,7 @@ describe.each(shells)('%s', (shell) => {
     expect(found.map((one) => one.build?.length)).toEqual([undefined, 2])
   })
 
-  test('gates are read of the environment, of flags and of the configuration, and nothing else of them', () => {
+  test('reads feature gates from environment, flags and configuration, and nothing else', () => {
     const { found, printed } = read(shell, {
       environ: 'PASSWORD=secret\0KUBE_FEATURE_ClientsAllowCARotation=false\0',
       cmdline:

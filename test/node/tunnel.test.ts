@@ -43,7 +43,7 @@ async function readAll(stream: Duplex): Promise<Buffer> {
 
 function tunnelContract(title: string, transport: () => Transport): void {
   describe(title, () => {
-    test('octets of every value go both ways as they are, and the end of the far side is the end', async () => {
+    test('passes all byte values unchanged in both directions, and ends when the far side ends', async () => {
       const stream = openTunnel(transport(), '127.0.0.1', port)
       const bytes = Buffer.from(Array.from({ length: 200_000 }, (_, index) => (index * 7) % 256))
       stream.write(bytes)

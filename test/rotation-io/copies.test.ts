@@ -7,7 +7,7 @@ import { sitesOf } from './memory-site.ts'
 const path = '/etc/kubernetes/pki/ca.crt'
 const index = '/var/lib/kcert/copies/index.jsonl'
 
-test('copies that are put aside stay, and the next rotation copies what is there by then', async () => {
+test('keeps copies that are set aside, and the next rotation copies the files of that time', async () => {
   const file = (text: string) => ({ bytes: Buffer.from(text), mode: 0o644 })
   const node = new MemoryNode('cp1', { files: new Map([[path, file('first')]]) } as never)
   const copies = new Copies(() => node.access)

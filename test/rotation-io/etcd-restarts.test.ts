@@ -64,7 +64,7 @@ test('who is not well starts first, and is waited for before a healthy one is ta
 })
 
 test.each([[['cp1', 'cp2']], [three]])(
-  'where most have ended (%j) nobody is waited for alone, and all are well in the end',
+  'where most have expired (%j) it waits for no single member, and all are healthy at the end',
   async (unfit) => {
     const members = new Members(three, unfit)
     await restartMembers(three, three, members)

@@ -217,7 +217,7 @@ test('a kubeconfig with old data of its own names the link again, other lines as
   expect(sorted(readFileSync(root + kubeletConf, 'utf8'))).toEqual(sorted(before))
 })
 
-test('a kubeconfig that names a dated file, beside a broken link: both are mended, the link first', async () => {
+test('repairs a broken link and then a kubeconfig that names a dated file', async () => {
   writeFileSync(root + kubeletConf, readFileSync(root + kubeletConf, 'utf8').replaceAll(current, good))
   unlinkSync(root + current)
   await expectRepaired('LINK_MISSING', 'KUBECONFIG_ELSEWHERE')
@@ -254,7 +254,7 @@ async function servingFindings(configuration: string): Promise<Finding[]> {
   return findings.filter(({ path }) => !path.includes('client') && !path.includes('/etc/kubernetes'))
 }
 
-test('a serving certificate with another common name than that of the node is told', async () => {
+test("reports a serving certificate whose common name is not the node's", async () => {
   const [finding, ...more] = await servingFindings('')
   expect(more).toEqual([])
   expect(finding).toMatchObject({ id: 'SERVING_NAME', severity: 'info', path: selfSigned.path })
@@ -279,7 +279,7 @@ test.each(['pki/absent.crt', 'config.yaml'])('a tlsCertFile without a certificat
   ])
 })
 
-test('a serving certificate that was asked for and never came is told, and left to an approver', async () => {
+test('reports a serving certificate that was requested and never issued, and leaves it to an approver', async () => {
   mkdirSync(`${root}/var/lib/kubelet`, { recursive: true })
   const kind =
     'apiVersion: kubelet.config.k8s.io/v1beta1\nkind: KubeletConfiguration\nserverTLSBootstrap: true\n'

@@ -106,7 +106,7 @@ test('a kubeconfig that client-go refuses is named, and its certificate does not
   )
 })
 
-test('what is not there, leads nowhere or is none is said, and the rest is told all the same', async () => {
+test('reports missing files, dangling links and malformed files, and forecasts the rest', async () => {
   const node = worker()
   node.files.delete(node.files.get(current)!.linkTarget!)
   put(node, config, 'kind: Something\n')

@@ -122,7 +122,7 @@ test('a node that was born after kcert.yaml was written is reached by its own ad
   ])
 })
 
-test('a kubeconfig is what its current context says, and what others in it go by is told beside', async () => {
+test('reads a kubeconfig by its current context, and reports the CAs of its other contexts', async () => {
   const pem = (name: string) =>
     certificatePem(testCa(name, generatePrivateKey({ algorithm: 'ECDSA', curve: 'P-256' }), now).certificate)
   const [own, other] = [pem('own'), pem('other')]

@@ -66,7 +66,7 @@ test('what any API server serves is all there is: they have one etcd', async () 
   })
 })
 
-test('where the one that answers serves no bundles, each is asked, and one that has them is enough', async () => {
+test('asks every API server for bundles if the first serves none, and one that has them is enough', async () => {
   const found = await publishedBy('unserved', { cp1: 'unserved', cp2: [bundle, other], cp3: 'silent' })
   expect([found.published, found.asked]).toEqual([[metadata.name], ['cp1', 'cp2', 'cp3']])
 })

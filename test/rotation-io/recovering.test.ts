@@ -20,7 +20,7 @@ async function cluster() {
   return { nodes, site: await sitesOf(nodes) }
 }
 
-test('what was planned is written with copies, kubelets start anew, and run again nothing is left', async () => {
+test('writes the planned files with copies, restarts kubelets, and finds nothing to do in the next run', async () => {
   const { nodes, site } = await cluster()
   const plan = await planRecovery(site(), random)
   expect(plan.files.length).toBeGreaterThan(15)

@@ -66,7 +66,7 @@ async function expectAllValid(site: Site): Promise<SiteSurvey> {
   return survey
 }
 
-test('every leaf that has ended is renewed for its subject, names, usages and type of key, with a new key', async () => {
+test('renews every expired leaf with its subject, SANs, usages and key type, and a new key', async () => {
   const { nodes, site } = await cluster()
   const before = new Map(nodes.get('cp1')!.files)
   const { survey, written } = await renewAll(site)
@@ -157,7 +157,7 @@ test('with --keep-keys no key changes', async () => {
   expect(keys.filter((path) => files.get(path) !== before.get(path))).toEqual([])
 })
 
-test('a key that is not on these nodes leaves its leaves alone, and only those', async () => {
+test('skips the leaves of a CA whose key is not on these nodes, and only those', async () => {
   const { nodes, site } = await cluster()
   nodes.get('cp1')!.files.delete(`${pki}/ca.key`)
   const { survey, written } = await renewAll(site)
@@ -247,7 +247,7 @@ const process = (program: ProcessFacts['program'], startedAt: string): ProcessFa
   ...{ program, pid: 1, startTicks: 1, startedAt: new Date(startedAt), argv: [program, '--v=2'] },
 })
 
-test('what is older than its certificates starts anew, whoever renewed them; what is younger does not', async () => {
+test('restarts processes that are older than their certificates, and no others', async () => {
   const { nodes, site } = await cluster({ madeAt: new Date('2026-11-01T00:00:00Z') })
   const node = nodes.get('cp1')!
   for (const program of ['etcd', 'kube-apiserver', 'kube-scheduler', 'kube-controller-manager']) {

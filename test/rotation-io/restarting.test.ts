@@ -101,7 +101,7 @@ test.each([
   },
 )
 
-test('one that started after the plan, and where nothing was written since, is left alone', async () => {
+test('skips a process that started after the plan if nothing was written since', async () => {
   const { restarting, restarted } = siteWith(nowMs - 20_000)
   await restarting.restart(restart)
   expect(restarted).toEqual([])

@@ -69,7 +69,7 @@ test('files of a node are read into what a picture says of them, and no private 
   expect(JSON.stringify([leaf, ca, key, admin, ...certificates.table])).not.toContain('PRIVATE')
 })
 
-test('what a kubeconfig names by path is told, and what cannot be read is other', async () => {
+test('reports the files that a kubeconfig names, and unreadable ones as other', async () => {
   const { reading } = await site()
   const text = `kind: Config
 clusters: [{name: c, cluster: {server: 'https://a', certificate-authority: ca.pem}}]

@@ -162,7 +162,7 @@ test('the server leaves out what never counts, and what is read again gives each
   expect(selectors[1]).toContain('type!=kubernetes.io/service-account-token')
 })
 
-test('a kind that may not be listed is said, and the other is read', async () => {
+test('reports a kind that it may not list, and reads the other', async () => {
   const found = await storedIn({ configmaps: [configMap('ca', { 'ca.crt': oldPem })], secrets: 403 })
   expect(found.unread).toEqual(['Secret'])
   expect(found.objects.map(({ id }) => id)).toEqual(['ConfigMap a/ca'])

@@ -52,7 +52,7 @@ test.for([{ withBridge: true }, { withBridge: false }])(
   },
 )
 
-test("a kubelet's tlsCertFile is copied first, then signed anew for the same name and key, and served", async () => {
+test("copies a kubelet's tlsCertFile, then reissues it for the same name and key, and it is served", async () => {
   const scene = new Scene(byHand)
   const before = leafOf(scene, 'w1', kubeletLeaf)
   await scene.runAll(1, 8)
@@ -143,7 +143,7 @@ test("etcd's certificates and service account keys are neither copied nor change
   expect(scene.remainsOfOldCa()).toEqual([])
 })
 
-test('a scheduler that verifies no client is asked for no proof', async () => {
+test('requires no proof from a scheduler that verifies no clients', async () => {
   const scene = new Scene(byHand)
   await scene.runAll(1, 4)
   const { observed, target } = await observeIn(scene)
@@ -201,7 +201,7 @@ test('connections that carry the old certificate are waited out where no kubelet
   expect(scene.cluster.time.nowMs).toBeGreaterThanOrEqual(changedAtMs + 300_000)
 })
 
-test('both roles of a file, and what stands in a kubeconfig, are named among those who present', async () => {
+test('names both roles of a file, and the credentials in a kubeconfig, as clients', async () => {
   const plan = await new SimulatedOperator(new Scene(byHand)).command((session) => session.plan())
   expect(plan.blockers).toEqual([])
   const places = plan.presenters.flatMap(({ who, where }) =>

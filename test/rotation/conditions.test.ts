@@ -370,7 +370,7 @@ test.each<[Condition, string]>([
   expect(locationOfCondition(condition)).toBe(expected)
 })
 
-test('a plan counts the seconds of a condition; those of an instant until then, and none once it is over', () => {
+test('a plan counts the seconds of a condition, until a point in time, and none after it', () => {
   expect(secondsUntil({ kind: 'volumes', ...both }, 1_000)).toBe(80)
   expect(secondsUntil({ kind: 'instant', atMs: 61_000 }, 1_000)).toBe(60)
   expect(secondsUntil({ kind: 'instant', atMs: 500 }, 1_000)).toBe(0)

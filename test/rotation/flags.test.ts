@@ -91,7 +91,7 @@ test('--pace: no workload is begun before so long after the one before', async (
   expect(least).toBeLessThan(50_000)
 })
 
-test('a workload that a selector takes out is never rolled: its owner is asked, or answers by --waive', async () => {
+test('never rolls a workload that a selector excludes: its owner confirms, or uses --waive', async () => {
   const scene = new Scene(small)
   const id = 'Deployment default/ping'
   scene.cluster.workloads.get(id)!.mayRoll = false

@@ -137,7 +137,7 @@ test('phase 11: a server whose certificate is not seen, a counter that was not w
   expect(leafless.join()).toContain('cp1/kube-apiserver: TLS handshake errors not compared')
 })
 
-test('verify: what nobody counted, published or showed is a finding', async () => {
+test('verify: anything not counted, published or observed is a finding', async () => {
   const { observed, target } = await after(11)
   const emptied = { ...observed, published: [], handshakes: [] }
   const report = verificationReport(emptied, target, [], [])

@@ -86,7 +86,7 @@ test('more clients that hang up than before phase 1 stop phase 11, and are named
   })
 })
 
-test('where the log shows nothing the numbers are compared, and that is said', async () => {
+test('compares the counters if the log shows nothing, and says so', async () => {
   const scene = begunScene(checks)
   scene.clients.hasLogs = false
   await scene.runAll(1, 11)
@@ -201,7 +201,7 @@ test('clients in pods are named, and the advised command starts their workloads 
   })
 })
 
-test('a gate that a pod holds up says which pod, and how it is started again', async () => {
+test('a completion check that waits for a pod names the pod and the command that restarts it', async () => {
   const scene = begunScene(checks)
   await scene.runAll(1, 10)
   scene.clients.failing.push(oldOnly)
@@ -212,7 +212,7 @@ test('a gate that a pod holds up says which pod, and how it is started again', a
   })
 })
 
-test('that pods cannot be read does not stand in the place of what the gate says', async () => {
+test('unreadable pods do not replace the message of the completion check', async () => {
   const scene = begunScene(checks)
   await scene.runAll(1, 10)
   scene.clients.failing.push(oldOnly)

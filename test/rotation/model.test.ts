@@ -36,7 +36,7 @@ function names({ presenter, verifier, after }: BrokenEdge) {
   return { presenter, verifier, after }
 }
 
-test('kube-root-ca.crt that jumps from the old CA to the new one fails whoever starts then', async () => {
+test('pods that start fail if kube-root-ca.crt changes from the old CA to the new one at once', async () => {
   const scene = new Scene(small)
   await scene.run(1)
   const { newCertificate, bundle } = materialPaths(`${pki}/kcert`, 'cluster')
@@ -70,7 +70,7 @@ test('a new CA of the same name without key identifiers is refused as OpenSSL wo
   expect(refusalOf(edge).what).toContain('(as OpenSSL builds paths)')
 })
 
-test('a serving certificate before all pods know both CAs, without a bridge, fails them', async () => {
+test('pods fail if a new serving certificate comes before they trust both CAs, without a bridge certificate', async () => {
   const scene = new Scene(small, { withBridge: false })
   await scene.runAll(1, 3)
   await scene.runAll(5, 8)

@@ -112,7 +112,7 @@ test("what an API server calls for audit is no kubeconfig of the cluster's: it s
   await keptThrough(scene, auditors.digest, client)
 })
 
-test('a kubeconfig of which another context goes by the old CA is asked about, and not changed', async () => {
+test('requires confirmation for a kubeconfig whose other context uses the old CA, and does not change it', async () => {
   const scene = new Scene(small)
   const { cluster } = scene
   const other = cluster.makeCa('another-cluster', true)

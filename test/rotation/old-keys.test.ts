@@ -305,7 +305,7 @@ test("beside a worker's kubelet's CA an encrypted key is named too", async () =>
   ])
 })
 
-test('before phase 12 holds, and without a journal, it is refused', async () => {
+test('is refused before phase 12 is complete, and without a journal', async () => {
   const until11 = ended.journal.slice(0, ended.journal.lastIndexOf('{"time"'))
   const early = new SimulatedJournal()
   early.text = until11
@@ -321,7 +321,7 @@ test('before phase 12 holds, and without a journal, it is refused', async () => 
   expect(holders()).toHaveLength(4)
 })
 
-test('a key in use stays: whoever went back to the old CA keeps it', async () => {
+test('keeps a key in use: a cluster that returned to the old CA', async () => {
   const { cluster } = scene
   cluster.write('cp2', '/etc/kubernetes/pki/ca.crt', { certificates: [cluster.oldCa.digest] })
   await expect(retire()).rejects.toMatchObject({

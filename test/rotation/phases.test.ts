@@ -147,7 +147,7 @@ describe.each(numbers)('phase %i', (number) => {
       }
     }
   }
-  test('its facts, and what it says when it is loaded anew', async () => {
+  test('its facts, and its report when it is loaded again', async () => {
     vi.resetModules()
     const playbook = await import('../../src/rotation/playbook.ts')
     const loaded = playbook.phaseNumbered(number)

@@ -257,7 +257,7 @@ describe('Kubernetes versions', () => {
     expect(what(observed, { acceptedVersions: new Set(['unknown']) }, phase(2, 'restarts'))).toEqual([])
   })
 
-  test('each minor is told once, a node for all that runs on it, and five names at most', () => {
+  test('reports each minor version once, a node for its components, and five names at most', () => {
     const names = ['cp1', 'cp2', 'w1', 'w2', 'w3', 'w4', 'w5']
     const observed = {
       nodes: names.map((name) => ({ ...node, name, kubeletVersion: 'v1.38.1' })),
@@ -269,7 +269,7 @@ describe('Kubernetes versions', () => {
     ])
   })
 
-  test('a cloud-controller-manager and a kube-proxy of a unit have versions that nobody asks for', () => {
+  test('ignores the versions of a cloud-controller-manager and of a kube-proxy run by systemd', () => {
     const { version: _, ...proxy } = component('cp1', 'kube-proxy', {})
     const other = { ...component('cp1', 'cloud-controller-manager', {}), version: 'v0.1.2' }
     const components = [...accepted.components, proxy, other]

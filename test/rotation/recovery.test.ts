@@ -59,7 +59,7 @@ const holdsCertificates = ({ content }: ClusterFile): boolean =>
 
 const namesOf = ({ subjectAltNames: { dns, ip } }: Certificate) => ({ dns, ip })
 
-test('every CA and every leaf that has ended becomes a valid one, for the same names and keys', async () => {
+test('replaces every expired CA and leaf by a valid one, for the same names and keys', async () => {
   const files = cluster()
   const { renewed, files: recovered, keyless, foreign } = await recoverFiles(files, issuer)
   expect([...new Set(renewed.map(({ old }) => old.subject.text))].sort()).toEqual([
@@ -117,7 +117,7 @@ test('run again there is nothing left; stopped anywhere, the same CAs are taken 
   }
 })
 
-test('a CA whose key is nowhere is named, and so is a leaf that nobody here can sign', async () => {
+test('names a CA without a key, and a leaf that no CA here can sign', async () => {
   const files = cluster().filter(({ path }) => path !== `${pki}/ca.key`)
   const { keyless, foreign } = await recoverFiles(files, issuer)
   expect(keyless.map(({ subject }) => subject.text)).toEqual(['CN=kubernetes'])
@@ -182,7 +182,7 @@ test('a bundle with bytes that would not stay as they are is refused, with its n
   })
 })
 
-test('what has not ended is left alone', async () => {
+test('skips what has not expired', async () => {
   const young = filesOf('cp1', controlPlaneTree({ madeAt: new Date('2026-11-01T00:00:00Z') }))
   expect(await recoverFiles(young, issuer)).toEqual({ renewed: [], files: [], keyless: [], foreign: [] })
 })

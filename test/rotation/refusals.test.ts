@@ -118,7 +118,7 @@ test('signers with files of their own are refused', async () => {
   expect(what).toEqual([`signers with separate files: cp2/kube-controller-manager --${flag}`])
 })
 
-test('a front proxy that may be anybody is refused', async () => {
+test('rejects a front proxy that may have any name', async () => {
   const what = await refusedFor(({ observed }) => ({
     observed: { extensionAuthentication: { ...observed.extensionAuthentication!, allowsAnyName: true } },
   }))
@@ -172,7 +172,7 @@ test('the position is read from who presents what, and from what was intended', 
   ])
 })
 
-test('what is waited for is judged on a picture, and what is missing is named', async () => {
+test('evaluates conditions on a snapshot, and names what is missing', async () => {
   const { observed, target } = await observeIn(new Scene(small))
   const { oldCa, newCa } = target.changes[0]!
   const [pod] = observed.pods

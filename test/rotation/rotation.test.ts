@@ -34,7 +34,7 @@ test('a whole rotation fails no client, leaves nothing of the old CA, and kubead
   expect([...scene.clients.tried.values()].reduce((sum, count) => sum + count, 0)).toBeGreaterThan(100_000)
 })
 
-test('a phase that holds asks nothing and does nothing', async () => {
+test('a complete phase asks nothing and does nothing', async () => {
   const scene = new Scene(small)
   await scene.runAll(1, 7)
   const { acts, confirms } = scene
@@ -78,7 +78,7 @@ test('phase 12 cannot be rolled back and says so', async () => {
   expect([code, message]).toEqual(['KCERT_ROTATION_REFUSED', 'phase 12 cannot be rolled back'])
 })
 
-test('an earlier phase that is asked for once the old CA is being dropped is refused', async () => {
+test('rejects an earlier phase once the old CA is being removed', async () => {
   const scene = new Scene(small)
   await scene.runAll(1, 11)
   scene.clients.expectsBridge = false
@@ -154,7 +154,7 @@ test("an operator's edit between plan and act stops the phase, and the next run 
   expect(scene.remainsOfOldCa()).toEqual([])
 })
 
-test('a PodDisruptionBudget that lets nobody go is named, and the phase goes on when it does', async () => {
+test('names a PodDisruptionBudget that allows no eviction, and continues once it does', async () => {
   const scene = new Scene(small)
   await scene.runAll(1, 3)
   const workload = scene.cluster.workloads.get('Deployment default/ping')!

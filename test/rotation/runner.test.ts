@@ -287,7 +287,7 @@ describe('a plan', () => {
 })
 
 describe('a phase', () => {
-  test('that holds is said to hold, with the CAs and the choices, once', async () => {
+  test('that is complete is reported as complete once, with the CAs and the choices', async () => {
     const run = await inState(1)
     run.nowMs = 5
     await run.prove(await state(1))
@@ -315,7 +315,7 @@ describe('a phase', () => {
     expect(run.reported).toEqual(['phase-stopped 8'])
   })
 
-  test('stops as it is told also where the journal cannot be written', async () => {
+  test('stops when requested, also where the journal cannot be written', async () => {
     const { observed } = await state(8)
     const run = new Run(() => ({ ...observed, kubelets: [] }))
     run.journal.isBroken = true

@@ -65,7 +65,7 @@ test('taken back as a whole and begun again: what changed meanwhile is what a se
   expect(scene.files()).toEqual(files)
 })
 
-test('what was proven and waived before all was taken back is asked for again', async () => {
+test('requires proofs and waivers again after a complete rollback', async () => {
   const scene = new Scene(small)
   const { cluster } = scene
   const operator = new SimulatedOperator(scene)

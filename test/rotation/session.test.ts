@@ -41,7 +41,7 @@ test('before anything is done: the phases, and the command that begins', async (
   await expect(renderProgress(status, wide)).toMatchFileSnapshot(golden('not-begun'))
 })
 
-test('the whole plan names verifiers, presenters, changes, restarts and affected, and no secret', async () => {
+test('the whole plan names servers, clients, changes, restarts and affected objects, and no secret', async () => {
   const scene = new Scene(small)
   scene.cluster.startPod(undefined, 'lonely')
   const operator = new SimulatedOperator(scene)
@@ -169,7 +169,7 @@ test('stopped in the middle of a phase and run again, it goes on where it stood'
 test.each([
   [2, /^write-file cp1 .*kube-controller-manager\.yaml$/],
   [9, /^write-file \S+ \/var\/lib\/kubelet\/pki\//],
-])('the page of a rotation that was killed in phase %i says where it stands', async (phase, at) => {
+])('the page of a rotation that was killed in phase %i shows its state', async (phase, at) => {
   const scene = new Scene(small)
   const operator = new SimulatedOperator(scene)
   await operator.command((session) => session.run(upTo(phase - 1)), yes)
@@ -192,7 +192,7 @@ test('a plan that is declined does nothing, writes nothing down, and ends with 3
   expect([scene.files(), scene.journal.text]).toEqual([files, journal])
 })
 
-test('where nobody can be asked and --yes is missing, it is refused with the flag named', async () => {
+test('is refused without a terminal and without --yes, and names the flag', async () => {
   const scene = new Scene(small)
   const operator = new SimulatedOperator(scene)
   const error = await stop(operator.command((session) => session.run([1])))
@@ -276,7 +276,7 @@ test('--pause-between phases asks before each further phase', async () => {
   expect(exit).toBe(exitCodes.no)
 })
 
-test('rolled back the last phase first, down to where it is told, and begun anew with another CA', async () => {
+test('is rolled back phase by phase down to the given one, and started again with another CA', async () => {
   const scene = new Scene(small)
   const operator = new SimulatedOperator(scene)
   const files = scene.files()

@@ -69,7 +69,7 @@ test('phase 12 is refused while an object holds a leaf of the old CA, whose keys
   await scene.runInTurn(12)
 })
 
-test('the operator answers for an object by name, and is told of it after the old CA has gone', async () => {
+test('the operator accepts the risk for an object by name, and kcert reports it after the old CA is removed', async () => {
   const scene = await before12(({ cluster }) => cluster.store(config, { cas: [cluster.oldCa] }))
   scene.settings = waiving('ConfigMap monitoring/other')
   expect((await refusal(scene)).message).toContain(config)

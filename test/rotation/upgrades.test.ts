@@ -132,7 +132,7 @@ test('a phase is not begun behind one that kubeadm took back, and the refusal sa
   expect(why).not.toContain('upgraded')
 })
 
-test('what kcert itself took back is not said to be taken back by kubeadm', async () => {
+test('does not report its own rollback as a change by kubeadm', async () => {
   const scene = new Scene(small)
   await scene.runAll(1, 9)
   for (const phase of [9, 8, 7]) await scene.undo(phase)

@@ -136,7 +136,7 @@ describe.skipIf(truth === undefined)(
       expect(differing.map(({ id, kcert }) => ({ id, kcert }))).toEqual(table)
     })
 
-    test('what the approver without a look at Nodes approved is approved once the Node has these names', async () => {
+    test('approves what an approver that ignores Nodes approved, once the Node has these names', async () => {
       for (const one of truth!.cases.filter(({ id }) => /^alex1989hu\/(valid|dns-only|ip-only)$/.test(id))) {
         const nodeAddresses = [
           { type: 'InternalDNS', address: 'foo.bar' },
@@ -157,7 +157,7 @@ describe.skipIf(truth === undefined)(
       }
     })
 
-    test('without dnsSuffixes, names that do not begin with the node’s are left alone, whoever approved them', async () => {
+    test('without dnsSuffixes, skips names that do not begin with the node’s, also approved ones', async () => {
       const one = truth!.cases.find(({ id }) => id === 'gardener/all-match')!
       const { decision, reason } = await decide(
         objectOf(one),

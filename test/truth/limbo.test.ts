@@ -30,7 +30,7 @@ const cases = isThere ? (JSON.parse(readFileSync(path, 'utf8')) as { testcases: 
 const promised = /^(?:rfc5280::|pathlen::|webpki::(?:eku|nc|san)::)/
 
 describe.skipIf(!isThere)('x509-limbo', () => {
-  test.for(cases.filter(({ id }) => promised.test(id)))('$id is judged as Go judges it', (limbo) => {
+  test.for(cases.filter(({ id }) => promised.test(id)))('$id gets the same decision as in Go', (limbo) => {
     expect(answerTo(limbo)).toEqual(goAnswer(limbo))
   })
 
