@@ -52,11 +52,11 @@ export function dependencyPage(): string {
   return [
     '# Dependencies',
     generatedNote('package-lock.json and scripts/docs/dependencies.ts'),
-    `${installed.length} packages are installed with kcert, ${Object.keys(root.dependencies ?? {}).length} of them named by it; what runs is the bundle in dist/,
-into which esbuild puts what is imported of them. ${locked.length - installed.length} more are locked for development, those of other platforms included. Versions are
+    `${installed.length} packages are installed with kcert, ${Object.keys(root.dependencies ?? {}).length} of them in package.json. The program that runs is the bundle in dist/.
+esbuild puts the imported modules into it. ${locked.length - installed.length} more packages are locked for development, including those of other platforms. Versions are
 exact, and package-lock.json holds the SHA-512 of each. \`npm run sbom\` writes the same as CycloneDX.`,
-    `**Install scripts.** None of the ${installed.length} has one: \`npm install --ignore-scripts\` is enough. In development ${scripts.map((name) => `\`${name}\``).join(' and ')} have: esbuild
-finds its binary without, and \`node\` is of use where the machine's own Node is older than 24.15.`,
+    `**Install scripts.** None of the ${installed.length} has one, so \`npm install --ignore-scripts\` is enough. In development ${scripts.map((name) => `\`${name}\``).join(' and ')} have one.
+esbuild finds its binary without it. \`node\` is for machines whose Node is older than 24.15.`,
     `## Installed with kcert\n\n${table(head, rows(root.dependencies))}`,
     `Licences of all ${installed.length}:\n\n${licenceTable(installed.map(([, one]) => one))}`,
     `## For development\n\n${table(head, rows(root.devDependencies))}`,

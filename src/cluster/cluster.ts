@@ -183,6 +183,7 @@ async function select(options: ClusterOptions): Promise<SelectedContext> {
   if (pod !== undefined) return withOverrides(pod, overrides)
   throw unusable('no cluster configured (set KUBECONFIG or --kubeconfig)', {
     why: files.length === 0 ? 'HOME is not set' : `no cluster in ${files.join(', ')}`,
+    next: '--kubeconfig /etc/kubernetes/admin.conf',
   })
 }
 
