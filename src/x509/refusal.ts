@@ -20,7 +20,7 @@ export const refusalCodes = {
   ISSUER_KEY_UNSUPPORTED:
     'Go does not support the key of an issuer, such as RSA below 1024 bits, or above 8192 bits in a CA that is sent.',
   LEAF_KEY_UNSUPPORTED:
-    "The chain is valid, but TLS in Go does not support the key of the leaf. Examples are RSA below 1024 or above 8192 bits, DSA, and ML-DSA before Kubernetes 1.38.",
+    'The chain is valid, but TLS in Go does not support the key of the leaf. Examples are RSA below 1024 or above 8192 bits, DSA, and ML-DSA before Kubernetes 1.38.',
   ISSUER_NOT_CA: 'A certificate signed another, but it is not a CA by its basic constraints.',
   ISSUER_MAY_NOT_SIGN: 'A CA signed a certificate, but its key usage lacks keyCertSign.',
   PATH_LENGTH_EXCEEDED: 'The path length of a CA allows fewer intermediates than the chain has.',
