@@ -26,7 +26,7 @@ export function errorPage(): string {
   return [
     '# Errors and exit codes',
     generatedNote('src/errors/codes.ts'),
-    'kcert prints each error to standard error: the code and what is wrong, then `why:`, then `next:`. Exit codes are the same for every command.',
+    'kcert prints each error to standard error: the code and what is wrong, then `why:`, `fix:` and `next:`. `next:` is one complete command to paste. `fix:` says what you must decide or change. Exit codes are the same for every command.',
     table(['exit', 'meaning'], exits),
     table(['code', 'exit', 'meaning'], errors),
     '',

@@ -27,6 +27,7 @@ const signedRequestSchema = v.object({
     "signed: the certificate was uploaded; marked-failed: the condition Failed was set; already: it already has a certificate; left-alone: skipped, because it is not approved; breaks-rules: its signer can never sign it; refused: it is for one of Kubernetes' own signers; changed: another object has its name now; gone: deleted meanwhile; not-found: no such object; failed: see error",
   ),
   reason: v.string(),
+  fix: v.optional(v.string()),
   next: v.optional(v.string()),
   uid: v.optional(v.string()),
   signerName: v.optional(v.string()),

@@ -121,7 +121,7 @@ test('the advice of a report is for the same nodes, and nothing else in it chang
     findings: [{ next: 'kcert kubelet doctor', what: 'kcert renew', commands: ['kcert renew', 'ls'] }],
     when: new Date(0),
   }
-  expect(withRepeatedAdvice(report, {})).toBe(report)
+  expect(withRepeatedAdvice(report, {})).toEqual(report)
   expect(withRepeatedAdvice(report, { inventory: 'n.yaml' })).toEqual({
     next: { command: 'kcert renew --inventory n.yaml --all', why: 'kcert renew' },
     name: 'kcert renew',
@@ -133,6 +133,30 @@ test('the advice of a report is for the same nodes, and nothing else in it chang
       },
     ],
     when: new Date(0),
+  })
+})
+
+test('next of a report repeats a fix that has no command', () => {
+  const report = {
+    findings: [{ fix: 'deny it' }, { fix: 'restart it', next: 'ls' }, { fix: 'x', next: undefined }],
+    problem: { fix: 'correct it', next: '' },
+  }
+  expect(withRepeatedAdvice(report, {})).toEqual({
+    findings: [
+      { fix: 'deny it', next: 'deny it' },
+      { fix: 'restart it', next: 'ls' },
+      { fix: 'x', next: 'x' },
+    ],
+    problem: { fix: 'correct it', next: '' },
+  })
+})
+
+test('an error keeps its fix beside the whole command', () => {
+  const error = new KcertError('KCERT_USAGE', 'x', { fix: 'choose another name', next: '--name b' })
+  const given = { id: 'csr:create', argv: [], shapes: {}, takesOperands: false }
+  expect(withWholeNext(error, given)).toMatchObject({
+    fix: 'choose another name',
+    next: 'kcert csr create --name b',
   })
 })
 

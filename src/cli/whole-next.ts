@@ -28,9 +28,9 @@ interface GivenCommand {
  * bootstrap token on the command line is a secret, and is left out with the rest.
  */
 export function withWholeNext(error: KcertError, given: GivenCommand): KcertError {
-  const { code, message, why, next, cause } = error
+  const { code, message, why, fix, next, cause } = error
   const withNext = (whole: string) =>
-    new KcertError(code, message, { ...(why !== undefined && { why }), next: whole, cause })
+    new KcertError(code, message, { ...(why !== undefined && { why }), fix, next: whole, cause })
   if (next === undefined) return error
   if (!next.startsWith('--')) {
     const repeating = withGivenFlags(next, givenFlags(given))
@@ -78,10 +78,12 @@ export function givenFlags(given: Pick<GivenCommand, 'argv' | 'shapes'>): GivenF
   return isAllNodes ? { inventory: defaultInventory, ...found } : found
 }
 
-/** Returns a report in whose advice (`next`, `commands`) these flags are repeated, as they are in that of errors. */
+/**
+ * Returns a report in whose advice (`fix`, `next`, `commands`) these flags are repeated, as they are in that of errors. Where
+ * there is a fix and no command, `next` repeats the fix, for readers of reports who know `next` alone.
+ */
 export function withRepeatedAdvice<Report extends object>(report: Report, given: GivenFlags): Report {
-  const isNothing = Object.keys(given).length === 0
-  return isNothing ? report : (repeatedIn(report, given, false) as Report)
+  return repeatedIn(report, given, false) as Report
 }
 
 function repeatedIn(value: unknown, given: GivenFlags, isAdvice: boolean): unknown {
@@ -89,12 +91,13 @@ function repeatedIn(value: unknown, given: GivenFlags, isAdvice: boolean): unkno
   if (Array.isArray(value)) return value.map((one) => repeatedIn(one, given, isAdvice))
   if (typeof value !== 'object' || value === null || Object.getPrototypeOf(value) !== Object.prototype)
     return value
-  return Object.fromEntries(
-    Object.entries(value).map(([key, member]) => {
-      const advises = key === 'next' || key === 'commands' || (isAdvice && key === 'command')
-      return [key, repeatedIn(member, given, advises)]
-    }),
-  )
+  const entries = Object.entries(value).map(([key, member]) => {
+    const advises = ['fix', 'next', 'commands'].includes(key) || (isAdvice && key === 'command')
+    return [key, repeatedIn(member, given, advises)] as const
+  })
+  const repeated: Record<string, unknown> = Object.fromEntries(entries)
+  const isAlone = typeof repeated.fix === 'string' && repeated.next === undefined
+  return isAlone ? { ...repeated, next: repeated.fix } : repeated
 }
 
 /** The flags that the command has, with their values, and its operands. A word behind an unknown flag may be its value. */

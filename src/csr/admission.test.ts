@@ -79,7 +79,7 @@ test.each<[string, Partial<SigningRequest>, string]>([
 
 const masters = requestPem({ subject: { commonName: 'a', organization: ['system:masters'] } })
 
-test.each<[string, Partial<SigningRequest>, string, next: RegExp]>([
+test.each<[string, Partial<SigningRequest>, string, fix: RegExp]>([
   ['no name', { name: '', generateName: '' }, '-object-name: the object has none', /^write metadata.name$/],
   ['a name with a slash', { name: 'a/b' }, '-object-name: ', /lower-case/],
   ['a generated name with a slash', { name: '', generateName: 'a/b' }, '-object-name: ', /lower-case/],
@@ -151,10 +151,10 @@ test.each<[string, Partial<SigningRequest>, string, next: RegExp]>([
     '-node-restriction: the user "system:node:" is a node without a name',
     /CN=system:node: and its name$/,
   ],
-])('%s: refused', (_, change, expected, next) => {
+])('%s: refused', (_, change, expected, fix) => {
   expect(unmet(change)).toEqual([expect.stringContaining(expected)])
-  expect(admissionFindings({ ...right, ...change }).find(({ outcome }) => outcome === 'unmet')?.next).toMatch(
-    next,
+  expect(admissionFindings({ ...right, ...change }).find(({ outcome }) => outcome === 'unmet')?.fix).toMatch(
+    fix,
   )
 })
 

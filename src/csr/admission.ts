@@ -31,7 +31,7 @@ export function admissionFindings(object: SigningRequest): Finding[] {
   const { request, fault } = readRequestContent(object.request)
   return [
     ...objectFindings(object),
-    ...(fault ? [finding(fault.id, fault.detail, fault.next)] : contentFindings(request)),
+    ...(fault ? [finding(fault.id, fault.detail, fault.fix)] : contentFindings(request)),
     ...usageFindings(object.usages),
     signerNameFinding(object.signerName),
     expirationFinding(object.expirationSeconds),
@@ -41,14 +41,14 @@ export function admissionFindings(object: SigningRequest): Finding[] {
   ]
 }
 
-/** A finding of the API server's: met without `next`, else unmet. */
-function finding(id: string, detail: string, next?: string): Finding {
+/** A finding of the API server's: met without `fix`, else unmet. */
+function finding(id: string, detail: string, fix?: string): Finding {
   const found = { id, question: 'admission', detail } as const
-  return next === undefined ? { ...found, outcome: 'met' } : { ...found, outcome: 'unmet', next }
+  return fix === undefined ? { ...found, outcome: 'met' } : { ...found, outcome: 'unmet', fix }
 }
 
 /** What is found where a rule is broken: what is wrong, and what to change. */
-type Fault = readonly [detail: string, next: string]
+type Fault = readonly [detail: string, fix: string]
 
 /** A finding that says `right` where there is no fault. */
 function ruled(id: string, right: string, fault: Fault | false | undefined): Finding {
@@ -82,8 +82,8 @@ function objectNameFinding(name = '', generateName = ''): Finding {
   const id = 'object-name'
   if (name === '' && generateName === '') return finding(id, 'the object has none', 'write metadata.name')
   const defect = objectNameDefect(name) ?? objectNameDefect(generateName)
-  const next = 'use lower-case letters, digits, "-" and "."'
-  return ruled(id, quoted(name || `${generateName}…`), defect !== undefined && [defect, next])
+  const fix = 'use lower-case letters, digits, "-" and "."'
+  return ruled(id, quoted(name || `${generateName}…`), defect !== undefined && [defect, fix])
 }
 
 function contentFindings(request: CertificateRequest): Finding[] {
@@ -134,12 +134,12 @@ function usageFindings(usages: readonly string[]): Finding[] {
 
 function signerNameFinding(signerName: string): Finding {
   if (signerName === legacyUnknown) {
-    const next = `use ${apiServerClient}, ${kubeletClient}, ${kubeletServing}, or your own signer`
-    return finding('signer-name', `${signerName} was removed with the v1beta1 API`, next)
+    const fix = `use ${apiServerClient}, ${kubeletClient}, ${kubeletServing}, or your own signer`
+    return finding('signer-name', `${signerName} was removed with the v1beta1 API`, fix)
   }
   const defect = signerNameDefect(signerName)
-  const next = 'write a domain, "/" and a path, such as example.com/serving'
-  return ruled('signer-name', signerName, defect !== undefined && [`${quoted(signerName)} ${defect}`, next])
+  const fix = 'write a domain, "/" and a path, such as example.com/serving'
+  return ruled('signer-name', signerName, defect !== undefined && [`${quoted(signerName)} ${defect}`, fix])
 }
 
 function expirationFinding(seconds: number | undefined): Finding {
@@ -147,9 +147,9 @@ function expirationFinding(seconds: number | undefined): Finding {
   if (seconds === undefined) return finding(id, 'not set: the signer decides')
   if (!Number.isInteger(seconds) || seconds > longestExpirationSeconds)
     return finding(id, `${seconds} is not a 32-bit number`, 'write whole seconds, such as 86400 for a day')
-  const next = 'use at least 600 seconds, or leave it out'
+  const fix = 'use at least 600 seconds, or leave it out'
   const isShort = seconds < shortestExpirationSeconds
-  return ruled(id, `${seconds}`, isShort && [`${seconds} is below ${shortestExpirationSeconds}`, next])
+  return ruled(id, `${seconds}`, isShort && [`${seconds} is below ${shortestExpirationSeconds}`, fix])
 }
 
 /** The rule of CertificateSubjectRestriction. */
@@ -174,8 +174,8 @@ function nodeRestrictionFindings(
   const requester = nodeNameOf(username)
   const isNode = requester !== undefined && groups.includes(nodesGroup)
   if (isNode && requester === '') {
-    const next = 'give the node a client certificate with CN=system:node: and its name'
-    return [finding('node-restriction', `the user ${quoted(username ?? '')} is a node without a name`, next)]
+    const fix = 'give the node a client certificate with CN=system:node: and its name'
+    return [finding('node-restriction', `the user ${quoted(username ?? '')} is a node without a name`, fix)]
   }
   if (!isNode || (signerName !== kubeletServing && signerName !== kubeletClient)) return []
   const commonName = request.subject.commonName ?? ''

@@ -13,7 +13,8 @@ import type { SigningRequest } from './signing-request.ts'
 export interface Advice {
   readonly id: string
   readonly detail: string
-  readonly next: string
+  /** What to change. */
+  readonly fix: string
 }
 
 type Adviser = (object: SigningRequest, request: CertificateRequest) => Advice | undefined
@@ -27,7 +28,7 @@ const advisers: readonly Adviser[] = [
   function misspelledFields({ unknownFields = [] }) {
     if (unknownFields.length === 0) return undefined
     const detail = `unknown field ${listed(unknownFields)}: the API server drops it`
-    return { id: 'unknown-fields', detail, next: 'correct the field name, or remove it' }
+    return { id: 'unknown-fields', detail, fix: 'correct the field name, or remove it' }
   },
   function usagesByKey({ usages }, { publicKey: { algorithm } }) {
     const id = 'usages-by-key'
@@ -36,35 +37,35 @@ const advisers: readonly Adviser[] = [
     if (algorithm === 'RSA' && isForTls && !enciphers) {
       const detail =
         'the key is RSA, and usage key encipherment is missing: TLS 1.2 with RSA key exchange will not work'
-      return { id, detail, next: 'add --usage "key encipherment", as kubelets with RSA keys do' }
+      return { id, detail, fix: 'add --usage "key encipherment", as kubelets with RSA keys do' }
     }
     if (algorithm === 'RSA' || !enciphers) return undefined
     const detail = `key encipherment works with RSA keys only, and the key is ${algorithm}`
-    return { id, detail, next: 'remove "key encipherment", as kubelets do since 1.27' }
+    return { id, detail, fix: 'remove "key encipherment", as kubelets do since 1.27' }
   },
   function keyOfKubelets({ signerName }, { publicKey: { algorithm } }) {
     if (algorithm !== 'Ed25519' || (signerName !== kubeletClient && signerName !== kubeletServing))
       return undefined
     const detail = 'kubeadm reads RSA and ECDSA keys only'
-    return { id: 'kubelet-key', detail, next: 'use ECDSA P-256, as the kubelet does' }
+    return { id: 'kubelet-key', detail, fix: 'use ECDSA P-256, as the kubelet does' }
   },
   function droppedExtensions({ signerName }, { extensions }) {
     if (findSigner(signerName) === undefined) return undefined
     const dropped = extensions.filter(({ oid }) => oid !== subjectAltName).map(({ name }) => name)
     if (dropped.length === 0) return undefined
     const detail = `the signer drops the requested extensions ${listed(dropped)}`
-    return { id: 'dropped-extensions', detail, next: 'set the usages in spec.usages' }
+    return { id: 'dropped-extensions', detail, fix: 'set the usages in spec.usages' }
   },
   function droppedNames({ signerName }, { subjectAltNames: { other } }) {
     if (findSigner(signerName) === undefined || other.length === 0) return undefined
     const detail = `the signer drops the names ${listed(other)}`
-    return { id: 'dropped-names', detail, next: 'use DNS names, IP addresses, email addresses or URIs' }
+    return { id: 'dropped-names', detail, fix: 'use DNS names, IP addresses, email addresses or URIs' }
   },
   function serverWithoutNames({ usages }, { subjectAltNames: { dns, ip } }) {
     if (!usages.includes('server auth') || dns.length + ip.length > 0) return undefined
     const detail =
       'clients reject a server certificate without a DNS name or IP address, because they ignore the common name'
-    return { id: 'server-names', detail, next: 'add the SANs of the server with --dns and --ip' }
+    return { id: 'server-names', detail, fix: 'add the SANs of the server with --dns and --ip' }
   },
   function reservedIdentity({ signerName }, { subject }) {
     if (signerName !== apiServerClient) return undefined
@@ -76,7 +77,7 @@ const advisers: readonly Adviser[] = [
     return {
       id: 'reserved-identity',
       detail,
-      next: 'use your own user and group names, and bind roles to them',
+      fix: 'use your own user and group names, and bind roles to them',
     }
   },
   function emptyUser({ signerName }, { subject }) {
@@ -85,7 +86,7 @@ const advisers: readonly Adviser[] = [
     return {
       id: 'empty-user',
       detail,
-      next: 'create a request whose common name is the user',
+      fix: 'create a request whose common name is the user',
     }
   },
   function cappedLifetime({ signerName, expirationSeconds = 0 }) {
@@ -94,7 +95,7 @@ const advisers: readonly Adviser[] = [
     return {
       id: 'lifetime',
       detail,
-      next: 'raise --cluster-signing-duration of kube-controller-manager if you need more',
+      fix: 'raise --cluster-signing-duration of kube-controller-manager if you need more',
     }
   },
   function weakSignature(_object, { signatureAlgorithm }) {
@@ -103,14 +104,14 @@ const advisers: readonly Adviser[] = [
     return {
       id: 'weak-signature',
       detail,
-      next: 'create a new request with a current tool, which signs with SHA-256',
+      fix: 'create a new request with a current tool, which signs with SHA-256',
     }
   },
   function eksNames({ signerName, name }) {
     // The signer of EKS passes over objects whose names begin as those of kubelets do (aws/containers-roadmap#2079).
     if (!signerName.startsWith('beta.eks.amazonaws.com/') || !name?.startsWith('csr-')) return undefined
     const detail = `${signerName} never signs objects whose name begins with "csr-"`
-    return { id: 'object-name', detail, next: 'give the object another name' }
+    return { id: 'object-name', detail, fix: 'give the object another name' }
   },
 ]
 

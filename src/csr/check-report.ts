@@ -42,7 +42,8 @@ const ruleSchema = v.object({
   duty: v.optional(described(v.picklist(duties), "the approver's duty that the rule checks")),
   ok: v.boolean(),
   detail: v.string(),
-  next: v.optional(text('what to change')),
+  fix: v.optional(text('what to change')),
+  next: v.optional(text('a command, or the fix where there is none')),
 })
 
 const openSchema = v.object({
@@ -50,7 +51,8 @@ const openSchema = v.object({
   question: v.picklist(questions),
   duty: v.optional(v.picklist(duties)),
   detail: v.string(),
-  next: text('how to find out'),
+  fix: v.optional(text('how to find out')),
+  next: text('a command, or the fix where there is none'),
 })
 
 export const checkReportSchema = v.object({
@@ -81,7 +83,7 @@ export const checkReportSchema = v.object({
   rules: v.array(ruleSchema),
   open: described(v.array(openSchema), 'what an approver must still verify'),
   advice: described(
-    v.array(v.object({ id: v.string(), detail: v.string(), next: v.string() })),
+    v.array(v.object({ id: v.string(), detail: v.string(), fix: v.optional(v.string()), next: v.string() })),
     'notes that break no rule',
   ),
 })

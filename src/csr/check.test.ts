@@ -90,6 +90,7 @@ describe('a request with a key that Kubernetes does not use', () => {
       question: 'approval',
       duty: 'identity',
       detail: "it cannot be checked: this Node's OpenSSL does not know its algorithm",
+      fix: 'check the signature with OpenSSL 3.5 (openssl req -verify -noout -in FILE)',
       next: 'check the signature with OpenSSL 3.5 (openssl req -verify -noout -in FILE)',
     })
   })
@@ -142,7 +143,7 @@ describe('a request that nobody has sent yet', () => {
       ok: false,
       detail:
         'it requires usage client auth, optionally digital signature and key encipherment, and no other, but "client auth" is missing, "server auth" is not allowed',
-      next: expect.stringContaining('--usage "client auth"'),
+      fix: expect.stringContaining('--usage "client auth"'),
     })
   })
 

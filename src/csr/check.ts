@@ -52,18 +52,19 @@ export async function checkRequest(object: SigningRequest, context: CheckContext
     })),
     rules: findings
       .filter((finding) => !isUnknown(finding))
-      .map(({ id, question, duty, outcome, detail, next }) => ({
+      .map(({ id, question, duty, outcome, detail, fix, next }) => ({
         ...{ id, question, ...given({ duty }), ok: outcome === 'met', detail },
-        ...given({ next }),
+        ...given({ fix, next }),
       })),
-    open: findings.filter(isUnknown).map(({ id, question, duty, detail, next = '' }) => ({
+    open: findings.filter(isUnknown).map(({ id, question, duty, detail, fix, next = fix ?? '' }) => ({
       id,
       question,
       ...given({ duty }),
       detail,
+      ...given({ fix }),
       next,
     })),
-    advice: request === undefined ? [] : adviceOn(object, request),
+    advice: request === undefined ? [] : adviceOn(object, request).map((one) => ({ ...one, next: one.fix })),
   }
 }
 
@@ -94,14 +95,12 @@ function requesterOpen({ username }: SigningRequest): Finding[] {
       ? 'the requester is unknown'
       : `not verified: ${quoted(username)} is who the request says`
   return [
-    approvalRule('requester', 'identity').unknown(
-      who,
-      'ask the person or team named in the request, through another channel',
-    ),
-    approvalRule('permission', 'entitlement').unknown(
-      'no policy says who may request this',
-      'decide, or write a policy rule (docs/policy.md)',
-    ),
+    approvalRule('requester', 'identity').unknown(who, {
+      fix: 'ask the person or team named in the request, through another channel',
+    }),
+    approvalRule('permission', 'entitlement').unknown('no policy says who may request this', {
+      fix: 'decide, or write a policy rule (docs/policy.md)',
+    }),
   ]
 }
 

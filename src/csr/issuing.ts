@@ -1,6 +1,5 @@
 import { commandLine } from '../errors/command-line.ts'
-import { given } from '../errors/given.ts'
-import { KcertError } from '../errors/kcert-error.ts'
+import { type AdviceOrCommand, adviceFields, KcertError } from '../errors/kcert-error.ts'
 import { isUsage, type Usage } from '../pki/usages.ts'
 import { allowAttributes, copiedBesides } from '../x509/go-name.ts'
 import type { CertificateRequest } from '../x509/request.ts'
@@ -27,6 +26,7 @@ export type SigningCourse =
       /** already: it has a certificate; left-alone: nobody has approved it; refused: not this signer's; breaks-rules: never. */
       readonly course: 'already' | 'left-alone' | 'refused' | 'breaks-rules'
       readonly reason: string
+      readonly fix?: string
       readonly next?: string
     }
 
@@ -46,18 +46,20 @@ export function signingCourse(object: RequestObject, terms: SignerTerms): Signin
   if (settled !== undefined) return settled
   const { signerName, usages, expirationSeconds } = asked
   if (isKubernetesDomain(signerName) && !terms.isForKubernetes) {
-    const next = 'let kube-controller-manager sign it, or add --kubernetes-signers to sign in its place'
-    return { course: 'refused', reason: `${signerName} is a built-in signer of Kubernetes`, next }
+    const fix = 'let kube-controller-manager sign it, or add --kubernetes-signers to sign in its place'
+    return { course: 'refused', reason: `${signerName} is a built-in signer of Kubernetes`, fix }
   }
   const { request, fault } = readRequestContent(asked.request)
-  if (request === undefined) return broken(fault.detail, fault.next)
+  if (request === undefined) return broken(fault.detail, fault)
   const verdict = request.verifySignature()
   if (!verdict.ok)
-    return broken(`the signature of the request is invalid: ${verdict.reason}`, 'create a new request')
+    return broken(`the signature of the request is invalid: ${verdict.reason}`, {
+      fix: 'create a new request',
+    })
   const content = contentFault(request, terms)
   if (content !== undefined) return content
   const rule = isKubernetesDomain(signerName) ? signingFindings(asked, request).find(isUnmet) : undefined
-  if (rule !== undefined) return broken(rule.detail, rule.next)
+  if (rule !== undefined) return broken(rule.detail, rule)
   return (
     usageFault(usages, terms) ?? {
       course: 'sign',
@@ -69,17 +71,20 @@ export function signingCourse(object: RequestObject, terms: SignerTerms): Signin
 }
 
 function settledCourse(asked: SigningRequest): SigningCourse | undefined {
-  const leftAlone = (reason: string, next?: string): SigningCourse => ({
+  const leftAlone = (reason: string, advice?: string): SigningCourse => ({
     course: 'left-alone',
     reason,
-    ...given({ next }),
+    ...adviceFields(advice),
   })
   if (asked.certificate !== undefined) return { course: 'already', reason: 'already issued' }
   if (asked.deletionTimestamp !== undefined) return leftAlone('the object is being deleted')
   if (hasCondition(asked, 'Denied')) return leftAlone('it is denied')
   if (hasCondition(asked, 'Failed')) return leftAlone('it failed: the requester must submit a new request')
   if (hasCondition(asked, 'Approved')) return undefined
-  return leftAlone('it is not approved', commandLine`kcert csr approve ${asked.name ?? 'NAME'}`)
+  return leftAlone(
+    'it is not approved',
+    asked.name === undefined ? undefined : commandLine`kcert csr approve ${asked.name}`,
+  )
 }
 
 // What no approver of kcert approves is not signed either, even if another approver approved it.
@@ -88,10 +93,9 @@ function contentFault(
   { subjectAttributes }: SignerTerms,
 ): SigningCourse | undefined {
   if (unreadAttributes.length > 0)
-    return broken(
-      `the request has ${listed(unreadAttributes)}, which Kubernetes does not read`,
-      'create a new request',
-    )
+    return broken(`the request has ${listed(unreadAttributes)}, which Kubernetes does not read`, {
+      fix: 'create a new request',
+    })
   const more = copiedBesides(subject, subjectAttributes)
   if (more.length === 0) return undefined
   return broken(`the profile does not allow ${listed(more)} in the subject`, allowAttributes(more))
@@ -99,20 +103,22 @@ function contentFault(
 
 function usageFault(asked: readonly string[], { usages }: SignerTerms): SigningCourse | undefined {
   if (asked.length === 0)
-    return broken('spec.usages is empty', 'submit it with usages (kcert csr submit --usage "server auth")')
+    return broken('spec.usages is empty', {
+      fix: 'submit it with usages (kcert csr submit --usage "server auth")',
+    })
   const unknown = asked.filter((usage) => !isUsage(usage))
   if (unknown.length > 0)
-    return broken(`Kubernetes has no usage ${listed(unknown)}`, 'spell them as Kubernetes does')
+    return broken(`Kubernetes has no usage ${listed(unknown)}`, { fix: 'spell them as Kubernetes does' })
   if (usages === undefined) return undefined
   const allowed: ReadonlySet<string> = new Set(usages)
   const beyond = asked.filter((usage) => !allowed.has(usage))
   if (beyond.length === 0) return undefined
-  const next = `request at most ${listed(usages)}, or sign with another profile`
-  return broken(`the profile does not allow ${listed(beyond)}`, next)
+  const fix = `request at most ${listed(usages)}, or sign with another profile`
+  return broken(`the profile does not allow ${listed(beyond)}`, { fix })
 }
 
-function broken(reason: string, next: string | undefined): SigningCourse {
-  return { course: 'breaks-rules', reason, ...given({ next }) }
+function broken(reason: string, advice: AdviceOrCommand): SigningCourse {
+  return { course: 'breaks-rules', reason, ...adviceFields(advice) }
 }
 
 /** What came of a write to the status of an object. */

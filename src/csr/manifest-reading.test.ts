@@ -274,16 +274,16 @@ describe('a request that the API server does not see', () => {
     ['with CR before the END line', pem.replace('\n-----END', '\r-----END'), 'CR line ends', 'tr'],
     ['with CR behind the END line', `${pem.trimEnd()}\r`, 'CR line ends', 'tr'],
     ['with blanks and CR behind the END line', `${pem.trimEnd()} \t\rtext`, 'CR line ends', 'tr'],
-  ])('%s is refused, and not sent', async (_name, text, form, next) => {
+  ])('%s is refused, and not sent', async (_name, text, form, fix) => {
     const [read] = await readSigningRequests(JSON.stringify(withSpec({ request: base64(text) })))
     const finding = admissionFindings(read!).find(({ outcome }) => outcome === 'unmet')
     expect(finding).toMatchObject({
       id: 'request-pem',
       detail: `the API server cannot find the PEM block in a text with ${form}`,
-      next: expect.stringContaining(next),
+      fix: expect.stringContaining(fix),
     })
     expect(() => refuseBroken(read!, preflight(read!))).toThrow(
-      expect.objectContaining({ code: 'KCERT_CSR_SIGNER_REFUSED', next: finding!.next }),
+      expect.objectContaining({ code: 'KCERT_CSR_SIGNER_REFUSED', fix: finding!.fix }),
     )
   })
 

@@ -1,5 +1,5 @@
 import { given } from '../errors/given.ts'
-import { KcertError } from '../errors/kcert-error.ts'
+import { adviceFields, KcertError } from '../errors/kcert-error.ts'
 import { readDocuments } from '../kubeconfig/documents.ts'
 import { entriesOf, itemsOf, type Node, plainValue, textOf, valueAt } from '../kubeconfig/node.ts'
 import { type ManifestMetadata, metadataFaults } from './object-metadata.ts'
@@ -20,7 +20,7 @@ export async function readSigningRequests(text: string): Promise<SigningRequest[
     const where = defect.line === undefined ? '' : ` at line ${defect.line}`
     throw new KcertError('KCERT_MANIFEST_MALFORMED', `the manifest cannot be read${where}`, {
       why: defect.reason,
-      ...given({ next: defect.next }),
+      ...adviceFields(defect),
     })
   }
   return documents.flatMap((document) => {

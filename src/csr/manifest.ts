@@ -1,5 +1,5 @@
 import { given } from '../errors/given.ts'
-import { KcertError } from '../errors/kcert-error.ts'
+import { adviceFields, KcertError } from '../errors/kcert-error.ts'
 import { usagesFor } from '../pki/usages.ts'
 import { writePem } from '../x509/pem.ts'
 import { CertificateRequest } from '../x509/request.ts'
@@ -93,7 +93,7 @@ export function refuseHopeless(name: string, signerName: string, findings: reado
         : fault.question === 'signing'
           ? 'the API server accepts the object, but no signer signs it'
           : 'the API server checks this when the object is created',
-      ...given({ next: fault.next }),
+      ...adviceFields(fault),
     },
   )
 }

@@ -23,7 +23,9 @@ export interface Finding {
   readonly outcome: 'met' | 'unmet' | 'unknown'
   /** What was found, as a fragment. */
   readonly detail: string
-  /** What to change or to look up; absent where there is nothing to do. */
+  /** What to change or to look up, in words. */
+  readonly fix?: string
+  /** A command that does it, or that shows what to decide. */
   readonly next?: string
 }
 

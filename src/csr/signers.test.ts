@@ -82,9 +82,9 @@ test.each<[string[], string[]]>([
 
 test('every rule says what it wants and what to change', () => {
   for (const name of [client, kubeletClient, kubeletServing])
-    for (const { wants, next, nextFor } of findSigner(name)!.rules) {
+    for (const { wants, fix, nextFor } of findSigner(name)!.rules) {
       const advice =
-        next ?? nextFor?.('node-1', { dns: [], ip: [], email: [], uri: [], other: [], ipBytes: [] })
+        fix ?? nextFor?.('node-1', { dns: [], ip: [], email: [], uri: [], other: [], ipBytes: [] })
       expect([wants, advice]).toEqual([expect.stringMatching(/.{15}/), expect.stringMatching(/.{20}/)])
     }
   expect(
@@ -110,7 +110,9 @@ test.each<[string, Asked, string | undefined]>([
 ])('%s: the advice on %j names the node: %s', (name, asked, expected) => {
   const input = inputOf({ usages: clientUsages, ...asked })
   const broken = findSigner(name)!.rules.find(({ fault }) => fault(input) !== undefined)!
-  expect(adviceOf(broken, input.request)).toBe(expected && `kcert csr create ${expected}`)
+  expect(adviceOf(broken, input.request)).toEqual(
+    expected === undefined ? {} : { next: `kcert csr create ${expected}` },
+  )
 })
 
 test.each([

@@ -1,4 +1,5 @@
 import { argumentVector, commandLine } from '../errors/command-line.ts'
+import type { Advice } from '../errors/kcert-error.ts'
 import { type Usage, usagesFor } from '../pki/usages.ts'
 import { isSubdomain } from '../x509/plain-names.ts'
 import type { CertificateRequest } from '../x509/request.ts'
@@ -30,8 +31,8 @@ export interface SignerRule {
   /** Returns what the request has instead, as a fragment; undefined when it meets the rule. */
   readonly fault: (input: SignerInput) => string | undefined
   /** What to change. */
-  readonly next?: string
-  /** The same, where a command needs the name of the node and SANs. */
+  readonly fix?: string
+  /** The command that changes it, for a node and SANs. */
   readonly nextFor?: (node: string, names: CertificateRequest['subjectAltNames']) => string
 }
 
@@ -95,16 +96,16 @@ function newRequest(preset: NodePreset): Pick<SignerRule, 'nextFor'> {
 }
 
 /**
- * Returns what to change in a request that breaks a rule; undefined where a command would need the name of a node that the request
+ * Returns what to change in a request that breaks a rule; nothing where a command would need the name of a node that the request
  * does not have. The node is the one of its common name, or that name alone in the nodes' group.
  */
 export function adviceOf(
-  { next, nextFor }: SignerRule,
+  { fix, nextFor }: SignerRule,
   { subject, subjectAltNames }: CertificateRequest,
-): string | undefined {
+): Advice {
   const { commonName = '', organization } = subject
   const node = nodeNameOf(commonName) ?? (organization.includes(nodesGroup) ? commonName : '')
-  return nextFor !== undefined && isSubdomain(node) ? nextFor(node, subjectAltNames) : next
+  return nextFor !== undefined && isSubdomain(node) ? { next: nextFor(node, subjectAltNames) } : { fix }
 }
 
 function without(kind: AltNameKind): SignerRule {
@@ -115,7 +116,7 @@ function without(kind: AltNameKind): SignerRule {
       const names = request.subjectAltNames[kind]
       return names.length === 0 ? undefined : `it has ${listed(names)}`
     },
-    next: commandLine`create a new request without ${kindNames[kind]}`,
+    fix: commandLine`create a new request without ${kindNames[kind]}`,
   }
 }
 
@@ -138,7 +139,7 @@ function exactly(purpose: 'client auth' | 'server auth'): SignerRule {
       const missing = needed.filter((usage) => !rest.delete(usage))
       return usageFault(missing, [...rest])
     },
-    next: commandLine`use --usage "digital signature" --usage "${purpose}", and --usage "key encipherment" for an RSA key`,
+    fix: commandLine`use --usage "digital signature" --usage "${purpose}", and --usage "key encipherment" for an RSA key`,
   }
 }
 
@@ -152,7 +153,7 @@ const clientUsages: SignerRule = {
     rest.delete('key encipherment')
     return usageFault(missing, [...rest])
   },
-  next: 'use --usage "digital signature" --usage "client auth", and --usage "key encipherment" for an RSA key',
+  fix: 'use --usage "digital signature" --usage "client auth", and --usage "key encipherment" for an RSA key',
 }
 
 function usageFault(missing: readonly string[], foreign: readonly string[]): string | undefined {

@@ -65,7 +65,8 @@ export type RequestContent =
 export interface RequestFault {
   readonly id: 'request-pem' | 'request-form'
   readonly detail: string
-  readonly next: string
+  /** What to change. */
+  readonly fix: string
 }
 
 const remake = 'create a new request (kcert csr create)'
@@ -76,24 +77,24 @@ const remake = 'create a new request (kcert csr create)'
  */
 export function readRequestContent(bytes: Uint8Array | undefined): RequestContent {
   if (bytes === undefined)
-    return { fault: { id: 'request-pem', detail: 'spec.request is not base64', next: encode } }
+    return { fault: { id: 'request-pem', detail: 'spec.request is not base64', fix: encode } }
   const { blocks, defects } = readPem(bytes)
   const [block] = blocks
   if (block === undefined) {
     const [defect] = defects
     const detail = defect ? `damaged PEM block at line ${defect.line}: ${defect.reason}` : 'no PEM block'
-    return { fault: { id: 'request-pem', detail, next: encode } }
+    return { fault: { id: 'request-pem', detail, fix: encode } }
   }
   const form = unseenByGo(bytes, block)
   if (form !== undefined && block.label === 'CERTIFICATE REQUEST') {
     const detail = `the API server cannot find the PEM block in a text with ${unseenText[form]}`
-    return { fault: { id: 'request-pem', detail, next: rewrite[form] ?? remake } }
+    return { fault: { id: 'request-pem', detail, fix: rewrite[form] ?? remake } }
   }
   if (block.label !== 'CERTIFICATE REQUEST') return { fault: foreignBlock(block.label) }
   try {
     return { request: CertificateRequest.parse(block.der) }
   } catch (error) {
-    return { fault: { id: 'request-form', detail: messageOf(error), next: remake } }
+    return { fault: { id: 'request-form', detail: messageOf(error), fix: remake } }
   }
 }
 
@@ -121,10 +122,10 @@ function foreignBlock(label: string): RequestFault {
     return {
       id,
       detail,
-      next: 'remove "NEW ", which old OpenSSL versions wrote, from its first and last line',
+      fix: 'remove "NEW ", which old OpenSSL versions wrote, from its first and last line',
     }
-  if (isCertificateLabel(label)) return { id, detail, next: 'send the CSR, not a certificate' }
+  if (isCertificateLabel(label)) return { id, detail, fix: 'send the CSR, not a certificate' }
   if (label.endsWith('PRIVATE KEY'))
-    return { id, detail, next: 'send only the CSR; a private key must not leave its machine' }
-  return { id, detail, next: remake }
+    return { id, detail, fix: 'send only the CSR; a private key must not leave its machine' }
+  return { id, detail, fix: remake }
 }

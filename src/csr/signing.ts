@@ -1,4 +1,4 @@
-import { given } from '../errors/given.ts'
+import { adviceFields } from '../errors/kcert-error.ts'
 import type { CertificateRequest } from '../x509/request.ts'
 import { signatureFault } from '../x509/signature-fault.ts'
 import { quoted } from './quoting.ts'
@@ -30,7 +30,7 @@ export function signingFindings(
         question: 'signing',
         outcome: 'unmet',
         detail: `it requires ${wants}, but ${found}`,
-        ...given({ next: adviceOf(rule, request) }),
+        ...adviceFields(adviceOf(rule, request)),
       }
     }),
   ]
@@ -48,7 +48,7 @@ export function signatureFinding(signerName: string, request: CertificateRequest
     question: 'signing',
     outcome: 'unmet',
     detail: `it requires a signature that it can verify, but ${signatureFault(request, verdict.reason)}`,
-    next: 'create a new request with an ECDSA P-256 key',
+    fix: 'create a new request with an ECDSA P-256 key',
   }
 }
 
@@ -60,7 +60,7 @@ function signerFinding(signerName: string): Finding {
       ...found,
       outcome: 'unmet',
       detail: `${quoted(signerName)} is not a signer of Kubernetes, and its domain is reserved for Kubernetes`,
-      next: ['ask one of', names.join(', '), 'or a signer of your own domain'].join(' '),
+      fix: ['ask one of', names.join(', '), 'or a signer of your own domain'].join(' '),
     }
   }
   if (signerNameDefect(signerName) !== undefined)

@@ -18,6 +18,7 @@ const submissionSchema = v.object({
       code: v.string(),
       message: v.string(),
       why: v.optional(v.string()),
+      fix: v.optional(v.string()),
       next: v.optional(v.string()),
     }),
   ),

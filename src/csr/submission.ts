@@ -72,13 +72,14 @@ async function presentAfter(
 
 function takenAndUnseen(name: string, unseen: unknown): unknown {
   if (!(unseen instanceof KcertError)) return unseen
-  const { code, message, why, next } = unseen
+  const { code, message, why, fix, next } = unseen
   return new KcertError(
     code,
     `the CertificateSigningRequest ${quoted(name)} exists already, and kcert could not compare it with yours`,
     {
       why: [message, why].filter(Boolean).join(': '),
-      ...(next !== undefined && { next }),
+      fix,
+      next,
       cause: unseen,
     },
   )

@@ -5,6 +5,7 @@ export const errorSchema = v.object({
   code: v.string(),
   what: v.string(),
   why: v.optional(v.string()),
+  fix: v.optional(v.string()),
   next: v.optional(v.string()),
 })
 

@@ -1,11 +1,27 @@
 import { type ErrorCode, type ExitCode, errorCodes } from './codes.ts'
+import { given } from './given.ts'
+
+/** What to do: `fix` in words, and `next` as one complete command, ready to paste. Each where there is one. */
+export interface Advice {
+  /** What to decide or change where no command does it: a short imperative clause. */
+  readonly fix?: string | undefined
+  /** A command, or in a usage error the flags that the command line lacks. */
+  readonly next?: string | undefined
+}
+
+/** Advice as functions take it: a command alone, or a fix with or without one. */
+export type AdviceOrCommand = Advice | string | undefined
+
+/** Returns advice without what is absent. */
+export function adviceFields(advice: AdviceOrCommand): { fix?: string; next?: string } {
+  const { fix, next } = typeof advice === 'object' ? advice : { next: advice }
+  return given({ fix, next })
+}
 
 /** What the reader of an error needs besides what went wrong. */
-export interface ErrorAdvice {
+export interface ErrorAdvice extends Advice {
   /** The reason, as a fragment. */
   readonly why?: string
-  /** The next thing to do: a command that can be pasted, where there is one. */
-  readonly next?: string
   readonly cause?: unknown
 }
 
@@ -14,30 +30,34 @@ export interface ErrorFields {
   code: ErrorCode
   what: string
   why?: string
+  fix?: string
   next?: string
 }
 
 /** Returns what a report says of an error. */
-export function errorFields({ code, message, why, next }: KcertError): ErrorFields {
+export function errorFields({ code, message, why, fix, next }: KcertError): ErrorFields {
   return {
     code,
     what: message,
     ...(why === undefined ? {} : { why }),
+    ...(fix === undefined ? {} : { fix }),
     ...(next === undefined ? {} : { next }),
   }
 }
 
-/** An error whose reason is known: what, why, next, and a stable code that decides the exit code. */
+/** An error whose reason is known: what, why, what to do, and a stable code that decides the exit code. */
 export class KcertError extends Error {
   override readonly name = 'KcertError'
   readonly code: ErrorCode
   readonly why: string | undefined
+  readonly fix: string | undefined
   readonly next: string | undefined
 
   constructor(code: ErrorCode, what: string, advice: ErrorAdvice = {}) {
     super(what, advice.cause === undefined ? undefined : { cause: advice.cause })
     this.code = code
     this.why = advice.why
+    this.fix = advice.fix
     this.next = advice.next
   }
 

@@ -1,9 +1,9 @@
 import { type CommandLine, commandLine, embed } from '../errors/command-line.ts'
+import type { Advice } from '../errors/kcert-error.ts'
 import type { KubeadmKubeconfig, KubeadmLeaf, KubeadmRow } from '../pki/kubeadm.ts'
 import { kubeadmFolders, kubeadmKubeconfigs } from '../pki/kubeadm.ts'
 import { kubeletRotationWindow } from '../pki/kubelet.ts'
 import type { CertificateEntry, Role } from './entries.ts'
-import type { Advice } from './problems.ts'
 import { timeText } from './spans.ts'
 
 // What to do about a certificate that expires, by its role. Names from a certificate never get into a command unless they are

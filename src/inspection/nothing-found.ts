@@ -1,6 +1,6 @@
 import { commandLine } from '../errors/command-line.ts'
+import type { Advice } from '../errors/kcert-error.ts'
 import { readPem } from '../x509/pem.ts'
-import type { Advice } from './problems.ts'
 import type { Shape } from './sniff.ts'
 
 const javaKeystore = 0xfeedfeed

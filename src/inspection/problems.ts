@@ -1,3 +1,4 @@
+import type { Advice } from '../errors/kcert-error.ts'
 import type { Problem, Severity } from './report.ts'
 
 /**
@@ -94,12 +95,6 @@ export type ProblemCode = keyof typeof problemCodes
 export interface Place {
   readonly source: string
   readonly entry: string
-}
-
-/** What to do about a problem: `fix` in words, and `next` as one complete command, ready to paste. Each where there is one. */
-export interface Advice {
-  readonly fix?: string | undefined
-  readonly next?: string | undefined
 }
 
 /** Returns a problem at a place, in the usual severity unless another is given. */

@@ -1,10 +1,11 @@
 import { argumentVector, commandLine } from '../errors/command-line.ts'
+import type { Advice } from '../errors/kcert-error.ts'
 import { decodeBase64 } from '../kubeconfig/base64.ts'
 import { entriesOf, itemsOf, type Node, textOf, valueAt } from '../kubeconfig/node.ts'
 import type { CertificateRequest } from '../x509/request.ts'
 import type { Collection, Spot } from './collection.ts'
 import type { Group, ObjectEntry, Origin, Owner, RequestEntry } from './entries.ts'
-import { type Advice, nameText, type Place } from './problems.ts'
+import { nameText, type Place } from './problems.ts'
 import { shapeOf } from './sniff.ts'
 
 /** What reading a manifest needs from the inspection around it. */

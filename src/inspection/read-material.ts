@@ -1,4 +1,4 @@
-import { KcertError } from '../errors/kcert-error.ts'
+import { type Advice, KcertError } from '../errors/kcert-error.ts'
 import { Certificate, certificateOfBlock } from '../x509/certificate.ts'
 import {
   isPrivateKeyLabel,
@@ -20,7 +20,7 @@ import { looksLikePkcs7, readPkcs7 } from '../x509/pkcs7.ts'
 import { CertificateRequest } from '../x509/request.ts'
 import type { Collection, Spot } from './collection.ts'
 import type { Group, KeyEntry, UnseenForm } from './entries.ts'
-import type { Advice, ProblemCode } from './problems.ts'
+import type { ProblemCode } from './problems.ts'
 
 // Certificates, requests and keys in PEM, DER, PKCS#7 and PKCS#12.
 

@@ -1,8 +1,9 @@
 import { commandLine } from '../errors/command-line.ts'
+import type { Advice } from '../errors/kcert-error.ts'
 import { kubeadmFolders } from '../pki/kubeadm.ts'
 import type { MissingFile, TreePlace } from '../pki/kubeadm-tree.ts'
 import { creationCommand, onNodeText } from './advice.ts'
-import { type Advice, problemAt } from './problems.ts'
+import { problemAt } from './problems.ts'
 import type { Problem } from './report.ts'
 import type { UnreadableSource } from './source.ts'
 

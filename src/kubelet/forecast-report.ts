@@ -63,6 +63,7 @@ export const forecastSchema = v.object({
       node: v.optional(v.string()),
       isProblem: described(v.boolean(), 'false for information'),
       detail: v.string(),
+      fix: v.optional(v.string()),
       next: v.optional(v.string()),
     }),
   ),

@@ -1,4 +1,5 @@
 import type { Decided, DecisionReport } from '../csr/approval/decision-report.ts'
+import type { Advice } from '../errors/kcert-error.ts'
 import { altNameList } from './names.ts'
 import type { Tone } from './paint.ts'
 import { adviceLines, counted, indentedLines, joinSections } from './sections.ts'
@@ -92,14 +93,14 @@ function detailLines(decided: Decided, view: View): string[] {
   const marked = rules.filter((rule) => rule.outcome !== 'met' && !isOpen(rule.duty ?? ''))
   const openOf = (duty: string) => rules.filter((rule) => rule.duty === duty && rule.outcome === 'unknown')
   const widest = Math.max(...duties.map((duty) => duty.name.length), ...marked.map(({ id }) => id.length))
-  const entry = (label: string, mark: string, text: string, next?: string): string[] => {
+  const entry = (label: string, mark: string, text: string, advice: Advice = {}): string[] => {
     const indent = ' '.repeat(widest + 13)
     const [first = '', ...rest] = wrapped(printable(text), width - indent.length)
     const tone: Tone = mark === 'met' ? 'ok' : mark === 'unknown' ? 'warning' : 'critical'
     return [
       `  ${padded(label, widest)}  ${paint.status[tone](padded(mark, 7))}  ${first}`,
       ...rest.map((line) => indent + line),
-      ...adviceLines({ next }, indent),
+      ...adviceLines({ fix: advice.fix, next: advice.next }, indent),
     ]
   }
   const [word, tone] = outcomes[outcome]
@@ -111,12 +112,12 @@ function detailLines(decided: Decided, view: View): string[] {
       ? duties.flatMap((duty) => {
           const open = duty.outcome === 'unknown' ? openOf(duty.name) : []
           const text = open.length === 0 ? duty.text : open.map(({ detail }) => detail).join('; ')
-          return entry(duty.name, duty.outcome, text, outcome === 'approved' ? undefined : open[0]?.next)
+          return entry(duty.name, duty.outcome, text, outcome === 'approved' ? undefined : open[0])
         })
       : []),
-    ...marked.flatMap(({ id, outcome: found, detail, next }) => entry(id, found, detail, next)),
+    ...marked.flatMap((rule) => entry(rule.id, rule.outcome, rule.detail, rule)),
     ...(error?.why === undefined ? [] : indentedLines(`why: ${error.why}`, '  ', view)),
-    ...adviceLines({ next: error?.next }),
+    ...adviceLines({ fix: error?.fix, next: error?.next }),
   ]
 }
 

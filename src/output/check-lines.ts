@@ -1,4 +1,5 @@
 import type { Paint } from './paint.ts'
+import { adviceLines } from './sections.ts'
 import { printable } from './terminal.ts'
 import type { View } from './view.ts'
 import { padded, wrapped } from './width.ts'
@@ -10,6 +11,7 @@ export interface MarkedLine {
   readonly mark: Mark
   readonly id: string
   readonly detail: string
+  readonly fix?: string | undefined
   readonly next?: string | undefined
 }
 
@@ -19,12 +21,12 @@ const markOf = { ok: 'ok', no: 'NO', unknown: '?' } as const
 export function markedLines(marked: readonly MarkedLine[], { paint, width }: View): string[] {
   const widest = Math.max(0, ...marked.map(({ id }) => id.length))
   const indent = ' '.repeat(widest + 8)
-  return marked.flatMap(({ mark, id, detail, next }) => {
+  return marked.flatMap(({ mark, id, detail, ...advice }) => {
     const [first = '', ...rest] = wrapped(printable(detail), width - indent.length)
     return [
       `  ${strokeOf(mark, paint)(padded(mark, 2))}  ${padded(id, widest)}  ${first}`,
       ...rest.map((line) => indent + line),
-      ...(mark === 'ok' || mark === '-' || next === undefined ? [] : [`${indent}next: ${printable(next)}`]),
+      ...(mark === 'ok' || mark === '-' ? [] : adviceLines({ fix: advice.fix, next: advice.next }, indent)),
     ]
   })
 }

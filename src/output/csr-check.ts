@@ -82,7 +82,10 @@ function noteLines({ advice }: CheckReport, view: View): string[] {
   if (advice.length === 0) return []
   return [
     view.paint.heading('Notes'),
-    ...advice.flatMap(({ detail, next }) => [...indentedLines(detail, '  ', view), ...adviceLines({ next })]),
+    ...advice.flatMap(({ detail, fix, next }) => [
+      ...indentedLines(detail, '  ', view),
+      ...adviceLines({ fix, next }),
+    ]),
   ]
 }
 

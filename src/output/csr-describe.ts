@@ -93,8 +93,8 @@ function pairs(values: Readonly<Record<string, string>>): string {
 }
 
 function problemLines({ problems }: DescribedRequest, { paint }: View): string[] {
-  return problems.flatMap(({ severity, code, message, next }) => [
+  return problems.flatMap(({ severity, code, message, fix, next }) => [
     `${paint.severity[severity](severity)}  ${code}  ${printable(message)}`,
-    ...adviceLines({ next }),
+    ...adviceLines({ fix, next: next || undefined }),
   ])
 }

@@ -37,13 +37,13 @@ export function verdictLines(
 }
 
 function causeLines(
-  { id, detail, next, commands }: Explanation['causes'][number],
+  { id, detail, fix, commands }: Explanation['causes'][number],
   { paint, width }: View,
 ): string[] {
   return [
     ...wrapped(`${paint.heading(id)}: ${printable(detail)}`, width),
-    ...wrapped(`next: ${printable(next)}`, width),
-    ...commands.map((command) => `  ${printable(command)}`),
+    ...wrapped(`fix: ${printable(fix)}`, width),
+    ...commands.map((command) => `next: ${printable(command)}`),
   ]
 }
 

@@ -35,7 +35,7 @@ export function renderDiscovery(discovery: Discovery, view: View): string {
       nodes.map(({ name, proof }) => [name, proof.fault]),
     ),
     flagLines(discovery, view),
-    refusals.flatMap(({ what, why, next }) => faultLines(view, ['refused', what], { why, next })),
+    refusals.flatMap(({ what, ...advice }) => faultLines(view, ['refused', what], advice)),
     nextLines(discovery),
   ])
 }

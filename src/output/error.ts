@@ -1,10 +1,11 @@
 import type { KcertError } from '../errors/kcert-error.ts'
 import { printable } from './terminal.ts'
 
-/** Returns an error as the operator reads it: code and what, then why, then what to do next. Ends with a newline. */
+/** Returns an error as the operator reads it: code and what, then why, then what to do, then a command. Ends with a newline. */
 export function formatError(error: KcertError, color: 0 | 1 | 2 | 3): string {
   const lines = [`${stroke(color, red, stroke(color, bold, error.code))}: ${printable(error.message)}`]
   if (error.why) lines.push(`${stroke(color, bold, 'why:')} ${printable(error.why)}`)
+  if (error.fix) lines.push(`${stroke(color, bold, 'fix:')} ${printable(error.fix)}`)
   if (error.next) lines.push(`${stroke(color, bold, 'next:')} ${printable(error.next)}`)
   return `${lines.join('\n')}\n`
 }

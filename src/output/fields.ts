@@ -1,3 +1,5 @@
+import type { Advice } from '../errors/kcert-error.ts'
+import { shownAdvice } from './sections.ts'
 import { printable } from './terminal.ts'
 import type { View } from './view.ts'
 import { padded, wrapped } from './width.ts'
@@ -35,11 +37,13 @@ export function titledFields(title: string, fields: readonly Field[], view: View
 export function faultLines(
   view: View,
   [label, what]: readonly [label: string, what: string],
-  { why, next }: { readonly why?: string | undefined; readonly next?: string | undefined },
+  { why, ...advice }: Advice & { readonly why?: string | undefined },
 ): string[] {
+  const { fix, next } = shownAdvice(advice)
   return fieldLines(view, [
     [label, what, view.paint.status.critical],
     ['why', why],
+    ['fix', fix],
     ['next', next],
   ])
 }

@@ -54,6 +54,7 @@ function contextLines(contexts: readonly ContextReport[] | undefined, view: View
           outcome === 'works'
             ? `the API server knows ${username ?? 'it'}${groups.length > 0 ? ` (${groups.join(', ')})` : ''}`
             : [error?.what, error?.why].filter((part) => part !== undefined).join(': '),
+        fix: error?.fix,
         next: error?.next,
       })),
       view,

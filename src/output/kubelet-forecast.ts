@@ -72,12 +72,12 @@ function findingLines(findings: readonly ForecastFinding[], { status }: Paint): 
   return [...groups.values()]
     .sort(([one], [other]) => Number(other?.isProblem) - Number(one?.isProblem))
     .flatMap((group) =>
-      group.slice(0, 1).flatMap(({ id, detail, next, isProblem }) => {
+      group.slice(0, 1).flatMap(({ id, detail, fix, next, isProblem }) => {
         const [first, ...more] = group.flatMap(({ node }) => node ?? [])
         const others = more.length > 0 ? ` and ${more.length} more` : ''
         const text = first === undefined ? `: ${detail}` : ` ${first}${others}: ${detail}`
         const label = isProblem ? status.critical('problem') : status.warning('note')
-        return [`${label} ${id}${printable(text)}`, ...adviceLines({ next })]
+        return [`${label} ${id}${printable(text)}`, ...adviceLines({ fix, next })]
       }),
     )
 }

@@ -1,3 +1,4 @@
+import type { Advice } from '../errors/kcert-error.ts'
 import { printable } from './terminal.ts'
 import type { View } from './view.ts'
 import { wrapped } from './width.ts'
@@ -10,14 +11,19 @@ export function joinSections(sections: readonly (readonly string[])[]): string {
     .join('\n')
 }
 
-/** Returns the reason and the next step of something, a line each where there is one. */
+/** Returns the reason, what to do, and the command of something, a line each where there is one. */
 export function adviceLines(
-  { why, next }: { readonly why?: string | undefined; readonly next?: string | undefined },
+  { why, ...advice }: Advice & { readonly why?: string | undefined },
   indent = '  ',
 ): string[] {
-  return Object.entries({ why, next }).flatMap(([label, text]) =>
+  return Object.entries({ why, ...shownAdvice(advice) }).flatMap(([label, text]) =>
     text === undefined ? [] : [`${indent}${label}: ${printable(text)}`],
   )
+}
+
+/** Returns advice of a report as text shows it: there `next` repeats the fix where there is no command. */
+export function shownAdvice({ fix, next }: Advice): Advice {
+  return { fix, next: next === fix ? undefined : next }
 }
 
 /** Returns a difference between texts with what is added and removed in colour. */

@@ -35,9 +35,9 @@ export function renderSignedRequests(
           { title: 'SUBJECT', cell: ({ certificate }) => certificate?.subject ?? '', shrinkTo: 16 },
           ...issuedColumns,
         ]),
-    unsigned.flatMap(({ name, reason, next, error }) => [
+    unsigned.flatMap(({ name, reason, fix, next, error }) => [
       `${printable(name)}: ${printable(reason)}`,
-      ...adviceLines({ why: error?.why, next: next ?? error?.next }),
+      ...adviceLines({ why: error?.why, fix: fix ?? error?.fix, next: next ?? error?.next }),
     ]),
     [
       `signer ${printable(ca.subject)}${dryRun ? ' (dry run: nothing was signed)' : ''}`,

@@ -73,7 +73,7 @@ describe('kcert csr check', () => {
     expect(stdout).toContain('Should an approver approve it? NO: deny it\n')
     expect(stdout).toContain('Will the signer sign it? NO: it would set the condition Failed\n')
     expect(stdout).toMatch(
-      /NO {2}signer-usages .*but "server auth" is missing, "client auth" is not allowed\n +next: use --usage/,
+      /NO {2}signer-usages .*but "server auth" is missing, "client auth" is not allowed\n +fix: use --usage/,
     )
     expect(stdout).toMatch(
       /^identity +unknown: the requester holds the private key and is who the request says$/m,
@@ -212,7 +212,7 @@ describe('kcert csr check', () => {
   ])('%s: says what is wrong, and why or what comes next', (_name, args, stdin, message, exit) => {
     const run = kcert(['csr', 'check', ...args], { stdin })
     expect(run.stderr).toContain(message)
-    expect(run.stderr).toMatch(/\n(?:why|next): /)
+    expect(run.stderr).toMatch(/\n(?:why|fix|next): /)
     expect(run).toMatchObject({ stdout: '', exit })
   })
 

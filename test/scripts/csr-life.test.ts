@@ -78,7 +78,7 @@ test('what would fail for good is not sent, unless it is sent all the same', asy
   const refused = await life.run('csr', 'submit', life.at('a.csr'), ...user, '--usage', 'server auth')
   expect(refused.exit).toBe(3)
   expect(refused.stderr).toContain('KCERT_CSR_SIGNER_REFUSED')
-  expect(refused.stderr).toContain('next: use --usage "digital signature" --usage "client auth"')
+  expect(refused.stderr).toContain('fix: use --usage "digital signature" --usage "client auth"')
   expect(life.stored).toBeUndefined()
   const forced = await life.run(
     'csr',

@@ -222,7 +222,7 @@ test('says that Kubernetes does not read the key or signature of a request', () 
   expect(exit).toBe(3)
   expect(stdout).toContain('request-form        PKCS#10 request for the key Ed448\n')
   expect(stdout).toContain('request-signature   Kubernetes does not know its algorithm\n')
-  expect(stdout).toContain('next: create a key and a request that Kubernetes supports\n')
+  expect(stdout).toContain('fix: create a key and a request that Kubernetes supports\n')
   expect(stdout).toContain('key-strength       Kubernetes does not support Ed448 keys\n')
 })
 

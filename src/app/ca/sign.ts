@@ -17,7 +17,7 @@ import {
 import { readRequests } from '../../csr/many-requests.ts'
 import type { RequestObject, RequestsApi } from '../../csr/requests-api.ts'
 import { type ExitCode, exitCodeOf, exitCodes, worstExit } from '../../errors/codes.ts'
-import { errorFields } from '../../errors/kcert-error.ts'
+import { adviceFields, errorFields } from '../../errors/kcert-error.ts'
 import { rfc3339 } from '../../pki/rfc3339.ts'
 import { withIssuanceLog } from './ca-files.ts'
 
@@ -171,8 +171,8 @@ async function settle(
       ...(written.outcome === 'written' ? { certificate } : {}),
     }
   }
-  const { reason, next } = course
-  const answer = { ...facts, reason, ...(next === undefined ? {} : { next }) }
+  const { reason } = course
+  const answer = { ...facts, reason, ...adviceFields(course) }
   if (course.course !== 'breaks-rules') return { ...answer, outcome: course.course }
   if (!marksFailed || dryRun) return { ...answer, outcome: 'breaks-rules' }
   return { ...answer, ...outcomeOf(await markFailed(api, object, reason), 'marked-failed', reason) }

@@ -191,13 +191,13 @@ describe('a PodCertificateRequest is explained', () => {
       status: condition('Denied', 'UnsupportedKeyType', 'ECDSAP256 please'),
       verdict: 'denied',
       ids: ['denied'],
-      says: /UnsupportedKeyType: ECDSAP256 please\nnext: set keyType .*create it again/,
+      says: /UnsupportedKeyType: ECDSAP256 please\nfix: set keyType .*create it again/,
     },
     {
       status: condition('Denied', 'constructor', ''),
       verdict: 'denied',
       ids: ['denied'],
-      says: /permanently: constructor\nnext: correct what the message names;/,
+      says: /permanently: constructor\nfix: correct what the message names;/,
     },
     {
       status: condition('Failed', 'Outage', 'no CA'),

@@ -13,7 +13,7 @@ import type { SigningRequest } from '../../csr/signing-request.ts'
 import { submitRequest } from '../../csr/submission.ts'
 import type { SubmissionItem } from '../../csr/submission-report.ts'
 import { commandLine, embed } from '../../errors/command-line.ts'
-import { KcertError } from '../../errors/kcert-error.ts'
+import { adviceFields, KcertError } from '../../errors/kcert-error.ts'
 import { type RequestFlags, readSigningRequestsOf } from './request-input.ts'
 
 /** A request of a file, complete and worth sending. */
@@ -55,7 +55,7 @@ function draftOf(read: SigningRequest, source: string, force: boolean): Draft {
     request,
     notices: [
       ...found.broken.map(({ detail }) => `sent anyway: ${detail}`),
-      ...found.advice.map(({ detail, next }) => `${detail}; ${next}`),
+      ...found.advice.map(({ detail, fix }) => `${detail}; ${fix}`),
     ],
   }
 }
@@ -109,6 +109,6 @@ export function nextCommands({ name, state, signerName }: ClusterRequest): strin
   return [commandLine`kcert csr approve ${word}`, commandLine`${embed(fetch)} --wait 20m`]
 }
 
-function errorFields({ code, message, why, next }: KcertError): NonNullable<SubmissionItem['error']> {
-  return { code, message, ...(why === undefined ? {} : { why }), ...(next === undefined ? {} : { next }) }
+function errorFields({ code, message, why, ...advice }: KcertError): NonNullable<SubmissionItem['error']> {
+  return { code, message, ...(why === undefined ? {} : { why }), ...adviceFields(advice) }
 }

@@ -316,7 +316,7 @@ test('what is not acted on says why, and an incomplete judgment is a failure', (
   expect(unacted({ course: 'incomplete', reason: 'timeout', verdict })).toMatchObject({
     outcome: 'failed',
     reason: 'timeout',
-    error: { code: 'KCERT_UNREACHABLE', message: 'timeout', next: 'run it again' },
+    error: { code: 'KCERT_UNREACHABLE', message: 'timeout', fix: 'run it again' },
   })
 })
 

@@ -111,7 +111,7 @@ export function foreseen({ object, evaluation }: Evaluated, act: Act): Acted {
 /** Returns the outcome of an object that nothing is done to. */
 export function unacted({ course, reason }: Evaluation): Pick<Acted, 'outcome' | 'reason' | 'error'> {
   if (course === 'incomplete') {
-    const error = new KcertError('KCERT_UNREACHABLE', reason, { next: 'run it again' })
+    const error = new KcertError('KCERT_UNREACHABLE', reason, { fix: 'run it again' })
     return { outcome: 'failed', reason, error }
   }
   return { outcome: course === 'act' ? 'left-alone' : course, reason }

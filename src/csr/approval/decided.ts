@@ -32,8 +32,8 @@ function decidedOf({ name, outcome, reason, object, evaluation, error }: Acted):
       text: dutyText[duty],
       outcome: verdict?.duties[duty] ?? 'unknown',
     })),
-    rules: (verdict?.findings ?? []).map(({ id, duty, outcome: found, detail, next }) =>
-      given({ id, duty, outcome: found, detail, next }),
+    rules: (verdict?.findings ?? []).map(({ id, duty, outcome: found, detail, fix, next }) =>
+      given({ id, duty, outcome: found, detail, fix, next }),
     ),
     ...(error && { error: errorFields(error) }),
   }

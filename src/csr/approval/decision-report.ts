@@ -14,6 +14,7 @@ const ruleSchema = v.object({
   duty: v.optional(described(v.picklist(duties), "the approver's duty that the rule checks")),
   outcome: described(v.picklist(outcomes), 'unknown: it needs a fact that kcert could not look up'),
   detail: v.string(),
+  fix: v.optional(v.string()),
   next: v.optional(v.string()),
 })
 

@@ -84,7 +84,7 @@ async function verdictForPeople(object: SigningRequest, facts: ApprovalFacts): P
     : full
   const { request, fault } = readRequestContent(object.request)
   if (request === undefined)
-    return withFindings(verdict, [approvalRule(fault.id, 'identity').unmet(fault.detail, fault.next)])
+    return withFindings(verdict, [approvalRule(fault.id, 'identity').unmet(fault.detail, fault)])
   if (verdict.findings.length > 0) return verdict
   const candidate = { object, request }
   return withFindings(verdict, [...requestFindings(candidate), ...ownFindings(candidate)])
@@ -102,12 +102,11 @@ function ownFindings(candidate: Candidate): Finding[] {
     ...(signerName === apiServerClient ? [reservedIdentity(candidate)] : []),
     approvalRule('requester', 'identity').unknown(
       `not verified: ${quoted(username ?? '')} is who the request says`,
-      'ask the person or team named in the request, through another channel',
+      { fix: 'ask the person or team named in the request, through another channel' },
     ),
-    approvalRule('permission', 'entitlement').unknown(
-      'not verified: no policy says who may request this',
-      'decide, or write a policy rule (docs/policy.md)',
-    ),
+    approvalRule('permission', 'entitlement').unknown('not verified: no policy says who may request this', {
+      fix: 'decide, or write a policy rule (docs/policy.md)',
+    }),
   ]
 }
 
@@ -119,10 +118,9 @@ function reservedIdentity({ request: { subject } }: Candidate): Finding {
   )
   return names.length === 0
     ? met('it requests no name that Kubernetes reserves')
-    : unmet(
-        `the certificate gives the reserved identity ${names.map(quoted).join(', ')}`,
-        'approve it with --force if that is intended',
-      )
+    : unmet(`the certificate gives the reserved identity ${names.map(quoted).join(', ')}`, {
+        fix: 'approve it with --force if that is intended',
+      })
 }
 
 /** Where nothing is left to decide: whether that is what was asked for. */

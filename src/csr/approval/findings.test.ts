@@ -63,7 +63,7 @@ describe('what holds for every approval', () => {
       'signer-takes-it entitlement met: no rule of kubernetes.io/kubelet-serving is broken',
     ])
     expect(new Set(findings.map(({ question }) => question))).toEqual(new Set(['approval']))
-    expect(findings.filter(({ next }) => next !== undefined)).toEqual([])
+    expect(findings.filter(({ fix, next }) => (fix ?? next) !== undefined)).toEqual([])
   })
 
   const keyOf = (kind: 'ec' | 'rsa' | 'ed25519' | 'ed448', options: object = {}) =>
@@ -166,7 +166,7 @@ describe('what holds for every approval', () => {
   ])('%j %j: %s', (description, fields, expected) => {
     const findings = requestFindings(candidateOf(serving(description, { ...own, ...fields })))
     expect(unmetOf(findings).map(line)).toContain(expected)
-    expect(unmetOf(findings)[0]!.next).toMatch(/^(?:create|deny)/)
+    expect(unmetOf(findings)[0]!.fix).toMatch(/^(?:create|deny)/)
   })
 
   test('a CA constraint that says no requests nothing', () => {
@@ -200,7 +200,7 @@ describe('what holds for every approval', () => {
     const broken = `${block[0]}\n${der.toString('base64')}\n${block.at(-2)}\n`
     const [found] = unmetOf(requestFindings(candidateOf(servingRequest(pem(broken)))))
     expect(found).toMatchObject({ id: 'key-possession', duty: 'identity', outcome: 'unmet' })
-    expect(found!.next).toContain('deny it')
+    expect(found!.fix).toContain('deny it')
   })
 })
 
@@ -304,7 +304,7 @@ describe('kubelet-serving', () => {
       'node-name identity unmet: the common name "system:node:A" is not system:node: and the name of a Node',
       /common name is system:node: and the name of the Node$/,
     ],
-  ])('an own rule that is not met, no. %#', async (object, expected, next) => {
+  ])('an own rule that is not met, no. %#', async (object, expected, fix) => {
     const policy = kubeletServingPolicy({
       cidrs: [parseCidr('10.1.0.0/16')!],
       maxNames: 2,
@@ -314,7 +314,7 @@ describe('kubelet-serving', () => {
     expect(found.map(line)).toContain(expected)
     expect(found.find((one) => line(one) === expected)!).toMatchObject({
       question: 'approval',
-      next: expect.stringMatching(next),
+      fix: expect.stringMatching(fix),
     })
   })
 
@@ -417,10 +417,11 @@ describe('kubelet-serving', () => {
       'own-names entitlement unmet: "node-1", "node-1.nodes.example.com", "10.1.0.7", "2001:db8::7" is not an address of Node "node-1", and the kubelet serves no certificate',
       /^kubectl get node/,
     ],
-  ])('a lookup: %s', async (_, around, expected, next) => {
+  ])('a lookup: %s', async (_, around, expected, advice) => {
     const found = unmetOf(await findingsOf(kubeletServingPolicy(), names, around))
     expect(found.map(line)).toContain(expected)
-    expect(found.find((one) => line(one) === expected)!.next).toMatch(next)
+    const { fix, next } = found.find((one) => line(one) === expected)!
+    expect(next ?? fix).toMatch(advice)
   })
 
   test.each<[NameSource, FakeCluster, string, string]>([
@@ -440,7 +441,7 @@ describe('kubelet-serving', () => {
       'served',
       cluster,
       'own-names entitlement unmet: the kubelet serves no certificate',
-      'compare the names with the machine, then approve it by name: kcert csr approve csr-7x2lq',
+      'kcert csr approve csr-7x2lq',
     ],
   ])('names from %s alone', async (source, around, expected, next) => {
     const found = unmetOf(await findingsOf(kubeletServingPolicy({ names: source }), names, around))
@@ -595,7 +596,7 @@ describe('kubelet-client', () => {
   test('what to do: ask RBAC, give the right, look at the Node, delete it', async () => {
     const nextOf = async (object: SigningRequest, around: FakeCluster) =>
       unmetOf(await findingsOf(kubeletClientPolicy({ newNodesOnly: true }), object, around)).map(
-        ({ next }) => next,
+        ({ fix, next }) => next ?? fix,
       )
     const boot = clientRequest(bootstrap)
     expect(await nextOf(boot, { nodes: [] })).toEqual([

@@ -73,7 +73,7 @@ describe('the question to RBAC', () => {
     expect(findings.find(({ outcome }) => outcome === 'unmet')).toMatchObject({
       id: 'access-review',
       duty: 'entitlement',
-      next: expect.stringContaining('system:certificates.k8s.io:certificatesigningrequests:nodeclient'),
+      fix: expect.stringContaining('system:certificates.k8s.io:certificatesigningrequests:nodeclient'),
     })
   })
 

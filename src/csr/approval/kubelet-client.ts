@@ -36,20 +36,20 @@ export function kubeletClientPolicy(settings: KubeletClientSettings = {}): Polic
 
 const notAsked = approvalRule('access-review', 'entitlement').unknown(
   'not checked, because another rule is broken',
-  'correct the broken rule first',
+  { fix: 'correct the broken rule first' },
 )
 
 function requesterFinding({ object: { username }, request }: Candidate): Finding {
   const { met, unmet, unknown } = approvalRule('requester', 'identity')
-  if (username === undefined) return unknown('the requester is unknown', 'check spec.username of the object')
+  if (username === undefined)
+    return unknown('the requester is unknown', { fix: 'check spec.username of the object' })
   const isNode = nodeNameOf(username) !== undefined
   if (!isNode) return met(`${quoted(username)} bootstraps a node`)
   return username === request.subject.commonName
     ? met(`${quoted(username)} requests its own identity`)
-    : unmet(
-        `${quoted(username)} requests the identity of ${quoted(request.subject.commonName ?? '')}`,
-        'deny it: a node must not get the identity of another node',
-      )
+    : unmet(`${quoted(username)} requests the identity of ${quoted(request.subject.commonName ?? '')}`, {
+        fix: 'deny it: a node must not get the identity of another node',
+      })
 }
 
 async function lookup(candidate: Candidate, facts: ApprovalFacts, newNodesOnly: boolean): Promise<Finding[]> {
@@ -78,8 +78,8 @@ async function accessFinding(
   const asked = isRenewal ? 'selfnodeclient or nodeclient' : 'nodeclient'
   const detail = `RBAC does not let ${quoted(user)} create ${asked}`
   const role = `system:certificates.k8s.io:certificatesigningrequests:${subresource}`
-  const next = `bind the requester's group to the ClusterRole ${role} if it should have this right`
-  return unmet(detail, next)
+  const fix = `bind the requester's group to the ClusterRole ${role} if it should have this right`
+  return unmet(detail, { fix })
 }
 
 async function newNodeFinding({ request }: Candidate, facts: ApprovalFacts): Promise<Finding> {

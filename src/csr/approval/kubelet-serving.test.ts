@@ -148,7 +148,7 @@ describe('DNS names', () => {
     expect(verdict.reason).toBe(
       `dns-suffix: "${name}" is not the node's name, alone or followed by a domain of two labels or more`,
     )
-    expect(verdict.findings.find(({ id }) => id === 'dns-suffix')?.next).toMatch(/dnsSuffixes of the policy/)
+    expect(verdict.findings.find(({ id }) => id === 'dns-suffix')?.fix).toMatch(/dnsSuffixes of the policy/)
   })
 
   test.each([

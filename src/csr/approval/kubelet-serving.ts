@@ -97,31 +97,30 @@ function isMapped(bytes: Uint8Array | undefined): boolean {
 function requesterFinding({ object: { username }, request }: Candidate): Finding {
   const { met, unmet, unknown } = approvalRule('requester', 'identity')
   const commonName = request.subject.commonName ?? ''
-  if (username === undefined) return unknown('the requester is unknown', 'check spec.username of the object')
+  if (username === undefined)
+    return unknown('the requester is unknown', { fix: 'check spec.username of the object' })
   return username === commonName
     ? met(`${quoted(username)} requests its own identity`)
-    : unmet(
-        `${quoted(username)} requests the identity of ${quoted(commonName)}`,
-        commandLine`the kubelet itself must submit it, as ${commonName}`,
-      )
+    : unmet(`${quoted(username)} requests the identity of ${quoted(commonName)}`, {
+        fix: commandLine`the kubelet itself must submit it, as ${commonName}`,
+      })
 }
 
 function groupFinding({ object: { username, groups } }: Candidate): Finding {
   const { met, unmet, unknown } = approvalRule('requester-group', 'identity')
   if (username === undefined)
-    return unknown('the groups of the requester are unknown', 'check spec.groups of the object')
+    return unknown('the groups of the requester are unknown', { fix: 'check spec.groups of the object' })
   return groups.includes(nodesGroup)
     ? met(`the requester is in ${nodesGroup}`)
-    : unmet(
-        `the requester is not in ${nodesGroup}`,
-        commandLine`submit it with a kubelet's client certificate, which has O=${nodesGroup}`,
-      )
+    : unmet(`the requester is not in ${nodesGroup}`, {
+        fix: commandLine`submit it with a kubelet's client certificate, which has O=${nodesGroup}`,
+      })
 }
 
 function namesFinding(id: string, wrong: readonly string[], what: string): Finding {
   const { met, unmet } = approvalRule(id, 'entitlement')
-  const next = 'create a new request with only the names of the node'
-  return wrong.length === 0 ? met(`no name is ${what}`) : unmet(`${listed(wrong)} is ${what}`, next)
+  const fix = 'create a new request with only the names of the node'
+  return wrong.length === 0 ? met(`no name is ${what}`) : unmet(`${listed(wrong)} is ${what}`, { fix })
 }
 
 /** True for the names under which clients reach API servers, services, pods and the host of a container. */
@@ -173,8 +172,8 @@ function rangeFindings(ip: readonly string[], { cidrs }: KubeletServingOptions):
 
 function limitFinding(id: string, outside: readonly string[], where: string): Finding {
   const { met, unmet } = approvalRule(id, 'entitlement')
-  const next = `add it to ${id === 'cidr' ? 'cidrs' : 'dnsSuffixes'} of the policy if it belongs to the node; otherwise create a new request without it`
-  return outside.length === 0 ? met(`all are ${where}`) : unmet(`${listed(outside)} is not ${where}`, next)
+  const fix = `add it to ${id === 'cidr' ? 'cidrs' : 'dnsSuffixes'} of the policy if it belongs to the node; otherwise create a new request without it`
+  return outside.length === 0 ? met(`all are ${where}`) : unmet(`${listed(outside)} is not ${where}`, { fix })
 }
 
 function lifetimeFindings(
@@ -187,9 +186,8 @@ function lifetimeFindings(
   return [
     expirationSeconds <= maxExpirationSeconds
       ? met(`${expirationSeconds} s`)
-      : unmet(
-          `${expirationSeconds} s is more than ${maxExpirationSeconds} s`,
-          commandLine`use --expiration-seconds ${maxExpirationSeconds} or less`,
-        ),
+      : unmet(`${expirationSeconds} s is more than ${maxExpirationSeconds} s`, {
+          fix: commandLine`use --expiration-seconds ${maxExpirationSeconds} or less`,
+        }),
   ]
 }

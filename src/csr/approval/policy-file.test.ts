@@ -301,7 +301,7 @@ describe('a faulty policy file', () => {
       code: 'KCERT_POLICY_INVALID',
       message: expect.stringContaining(what),
       why: expect.stringMatching(why),
-      next: expect.stringContaining('docs/policy.md'),
+      fix: expect.stringContaining('docs/policy.md'),
     })
   })
 
@@ -338,6 +338,6 @@ test('a key that was named as a policy is not shown, whole or in a field', async
   for (const text of [pem, inField, secret]) {
     const error = (await readPolicies(text, 'key.pem').catch((thrown: unknown) => thrown)) as KcertError
     expect(error.code).toBe('KCERT_POLICY_INVALID')
-    expect(`${error.message} ${error.why} ${error.next}`).not.toContain(secret.slice(0, 12))
+    expect(`${error.message} ${error.why} ${error.fix}`).not.toContain(secret.slice(0, 12))
   }
 })

@@ -113,6 +113,6 @@ function policyOf(rule: RuleDocument, cluster: PolicyDocument['cluster'] = {}): 
 function invalid(place: string, why: string): KcertError {
   return new KcertError('KCERT_POLICY_INVALID', place, {
     why,
-    next: 'see docs/policy.md for all fields, and docs/schemas/ApprovalPolicy.json for completion in an editor',
+    fix: 'see docs/policy.md for all fields, and docs/schemas/ApprovalPolicy.json for completion in an editor',
   })
 }

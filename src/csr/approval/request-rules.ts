@@ -1,5 +1,5 @@
-import { given } from '../../errors/given.ts'
 import { isVisible } from '../../errors/hidden-text.ts'
+import { type AdviceOrCommand, adviceFields } from '../../errors/kcert-error.ts'
 import { isTooLongForTls, minorsOfKey } from '../../x509/go-keys.ts'
 import { nameOfOid } from '../../x509/oids.ts'
 import {
@@ -28,13 +28,18 @@ export function approvalRule(id: string, duty: Duty) {
   const rule = { id, question: 'approval', duty } as const
   return {
     met: (detail: string): Finding => ({ ...rule, outcome: 'met', detail }),
-    unmet: (detail: string, next?: string): Finding => ({
+    unmet: (detail: string, advice?: AdviceOrCommand): Finding => ({
       ...rule,
       outcome: 'unmet',
       detail,
-      ...given({ next }),
+      ...adviceFields(advice),
     }),
-    unknown: (detail: string, next: string): Finding => ({ ...rule, outcome: 'unknown', detail, next }),
+    unknown: (detail: string, advice: AdviceOrCommand): Finding => ({
+      ...rule,
+      outcome: 'unknown',
+      detail,
+      ...adviceFields(advice),
+    }),
   }
 }
 
@@ -62,8 +67,8 @@ function possession(request: CertificateRequest): Finding {
   if (verdict.ok) return met('the request is signed with its own key')
   const fault = signatureFault(request, verdict.reason)
   return verdict.reason === 'cannot-be-checked'
-    ? unknown(fault, 'check the signature with OpenSSL 3.5 (openssl req -verify -noout -in FILE)')
-    : unmet(fault, 'deny it: the requester may not hold the private key')
+    ? unknown(fault, { fix: 'check the signature with OpenSSL 3.5 (openssl req -verify -noout -in FILE)' })
+    : unmet(fault, { fix: 'deny it: the requester may not hold the private key' })
 }
 
 const strongCurves: ReadonlySet<string> = new Set(['P-256', 'P-384', 'P-521'])
@@ -83,10 +88,9 @@ function keyStrength({ publicKey }: CertificateRequest): Finding {
   const fault = ['RSA', 'ECDSA'].includes(algorithm)
     ? `${text} is too weak`
     : `Kubernetes does not support ${text} keys`
-  return unmet(
-    minors === undefined ? fault : `${text}, ${minors}`,
-    'create a new key: ECDSA P-256, or RSA with 2048 bits',
-  )
+  return unmet(minors === undefined ? fault : `${text}, ${minors}`, {
+    fix: 'create a new key: ECDSA P-256, or RSA with 2048 bits',
+  })
 }
 
 // With two common names, Go takes the last one as the user and others the first.
@@ -95,11 +99,11 @@ function oneSubject({ subject, malformedExtensions }: CertificateRequest): Findi
   const names = subject.rdns.flat().filter(({ type }) => type === 'CN')
   if (names.length > 1) {
     const values = listed(names.map(({ value }) => value))
-    return unmet(`common names ${values}`, 'create a new request with one common name')
+    return unmet(`common names ${values}`, { fix: 'create a new request with one common name' })
   }
   if (malformedExtensions.length > 0) {
     const detail = `extension ${malformedExtensions.join(', ')} cannot be read`
-    return unmet(detail, 'create a new request without it')
+    return unmet(detail, { fix: 'create a new request without it' })
   }
   return met(quoted(subject.text))
 }
@@ -110,10 +114,9 @@ function plainSubject({ subject }: CertificateRequest): Finding {
   const more = moreThanUserAndGroups(subject)
   return more.length === 0
     ? met('only CN and O')
-    : unmet(
-        `the subject has ${listed(more)}, which is not a text value of CN or O`,
-        'create a new request with only CN and O',
-      )
+    : unmet(`the subject has ${listed(more)}, which is not a text value of CN or O`, {
+        fix: 'create a new request with only CN and O',
+      })
 }
 
 function plainRequest(candidate: Candidate): Finding {
@@ -121,14 +124,14 @@ function plainRequest(candidate: Candidate): Finding {
   const fault = hiddenRequest(candidate)
   return fault === undefined
     ? met('one PEM block, without ignored parts')
-    : unmet(fault, 'create a new request with only names and usages')
+    : unmet(fault, { fix: 'create a new request with only names and usages' })
 }
 
 function noMasters({ subject }: CertificateRequest): Finding {
   const { met, unmet } = approvalRule('no-system-masters', 'entitlement')
   if (!subject.organization.includes(mastersGroup)) return met(`it does not request ${mastersGroup}`)
-  const next = `deny it: ${mastersGroup} bypasses RBAC, and the certificate cannot be revoked`
-  return unmet(`it requests O=${mastersGroup}`, next)
+  const fix = `deny it: ${mastersGroup} bypasses RBAC, and the certificate cannot be revoked`
+  return unmet(`it requests O=${mastersGroup}`, { fix })
 }
 
 function noAuthority(
@@ -143,10 +146,9 @@ function noAuthority(
   ]
   return asked.length === 0
     ? met('it does not request a CA certificate')
-    : unmet(
-        `it requests ${listed(asked)}, which only a CA may have`,
-        'create a new request for a leaf certificate',
-      )
+    : unmet(`it requests ${listed(asked)}, which only a CA may have`, {
+        fix: 'create a new request for a leaf certificate',
+      })
 }
 
 // Names that programs read differently: a NUL ends a name for some, two mailboxes with a comma between them are one for others, and
@@ -166,10 +168,9 @@ function plainNames({ subject, subjectAltNames: { dns, email, uri, other } }: Ce
   const [odd, what] = faults.find(([values]) => values.length > 0) ?? []
   return odd === undefined
     ? met('all names are well formed')
-    : unmet(
-        `${listed(odd)} is ${what}`,
-        'create a new request with names that every program reads the same way',
-      )
+    : unmet(`${listed(odd)} is ${what}`, {
+        fix: 'create a new request with names that every program reads the same way',
+      })
 }
 
 const hidden = 'a name with a control or invisible character'
@@ -199,10 +200,9 @@ export function nameCountFindings(
   return [
     count <= maxNames
       ? met(names)
-      : unmet(
-          `${names}, and the policy allows ${maxNames}`,
-          'create a new request with fewer names, or raise maxNames in the policy',
-        ),
+      : unmet(`${names}, and the policy allows ${maxNames}`, {
+          fix: 'create a new request with fewer names, or raise maxNames in the policy',
+        }),
   ]
 }
 
@@ -214,6 +214,6 @@ export function nodeNameFinding({ request: { subject } }: Candidate): Finding {
   const node = nodeNameOf(commonName)
   if (node !== undefined && isSubdomain(node)) return met(quoted(node))
   const what = node === '' ? 'names no node' : 'is not system:node: and the name of a Node'
-  const next = 'create a new request whose common name is system:node: and the name of the Node'
-  return unmet(`the common name ${quoted(commonName)} ${what}`, next)
+  const fix = 'create a new request whose common name is system:node: and the name of the Node'
+  return unmet(`the common name ${quoted(commonName)} ${what}`, { fix })
 }

@@ -42,7 +42,9 @@ export async function servingNameFindings(
 /** For what was not looked up. */
 export const namesNotCompared: Finding = approvalRule('own-names', 'entitlement').unknown(
   'the names were not compared with a Node',
-  'check the request on the cluster (--cluster), or add --nodes nodes.json (kubectl get nodes -o json > nodes.json)',
+  {
+    fix: 'check the request on the cluster (--cluster), or add --nodes nodes.json (kubectl get nodes -o json > nodes.json)',
+  },
 )
 
 function nodeFinding(name: string, node: NodeFacts | 'absent' | undefined): Finding {
@@ -50,10 +52,9 @@ function nodeFinding(name: string, node: NodeFacts | 'absent' | undefined): Find
   const observe = commandLine`kubectl get node ${name} -o yaml`
   if (node === undefined) return unknown(`the addresses of Node ${quoted(name)} are unknown`, observe)
   if (node !== 'absent') return met(`Node ${quoted(name)} exists`)
-  return unmet(
-    `Node ${quoted(name)} does not exist`,
-    'wait until the kubelet registers its Node; it then submits a new request',
-  )
+  return unmet(`Node ${quoted(name)} does not exist`, {
+    fix: 'wait until the kubelet registers its Node; it then submits a new request',
+  })
 }
 
 async function ownNamesFinding(
@@ -97,8 +98,12 @@ async function servedFinding(
   facts: ApprovalFacts,
 ): Promise<Finding> {
   const { met, unmet, unknown } = approvalRule('own-names', 'entitlement')
-  const next = commandLine`compare the names with the machine, then approve it by name: kcert csr approve ${object.name ?? 'NAME'}`
-  const no = (detail: string): Finding => unmet(detail, next)
+  const { name } = object
+  const no = (detail: string): Finding =>
+    unmet(detail, {
+      fix: 'compare the names with the machine, then approve it by name',
+      next: name === undefined ? undefined : commandLine`kcert csr approve ${name}`,
+    })
   const served = await facts.readServedCertificate(node)
   if (served === undefined)
     return unknown(
@@ -156,10 +161,9 @@ async function clusterFinding(
   const wrong = [...dns, ...ip].filter((name) => known.has(spelled(name)) || isInRanges(name, ranges))
   return wrong.length === 0
     ? met('no name belongs to an API server or a Service')
-    : unmet(
-        `${listed(wrong)} belongs to an API server or a Service`,
-        'deny it, and find out why the node claims this address',
-      )
+    : unmet(`${listed(wrong)} belongs to an API server or a Service`, {
+        fix: 'deny it, and find out why the node claims this address',
+      })
 }
 
 async function othersFinding(
@@ -179,9 +183,9 @@ async function othersFinding(
     }
     const others = owners.filter((owner) => owner !== node.name)
     if (others.length > 0) {
-      const next =
+      const fix =
         'deny it, and find out which Node is wrong; if both are right, add the address to sharedAddresses of the policy'
-      return unmet(`Node ${listed(others)} has ${quoted(name)} too`, next)
+      return unmet(`Node ${listed(others)} has ${quoted(name)} too`, { fix })
     }
   }
   return met('no other Node has one of these names')

@@ -128,7 +128,7 @@ describe("a user's rule", () => {
   ])('%j %j is outside of %s', async (description, fields, id, field) => {
     const found = unmetOf(await findingsOf(userRulePolicy(rule), asking(description, fields)))
     expect(found.map((one) => one.id)).toEqual([id])
-    expect(found[0]!.next).toBe(
+    expect(found[0]!.fix).toBe(
       `add allowed values to ${field} of the rule, or create a new request without them`,
     )
   })
@@ -181,7 +181,7 @@ describe("a user's rule", () => {
     const object = { ...asking({ subject: {} }), expirationSeconds: expirationSeconds as number }
     const found = (await findingsOf(userRulePolicy(rule), object)).find(({ id }) => id === 'lifetime')!
     expect(found).toMatchObject({ duty: 'entitlement', outcome, detail })
-    if (outcome === 'unmet') expect(found.next).toContain('--expiration-seconds 3600')
+    if (outcome === 'unmet') expect(found.fix).toContain('--expiration-seconds 3600')
   })
 
   test.each<[Partial<SigningRequest>, string]>([

@@ -128,8 +128,8 @@ function askedFinding({ id, values, isAllowed }: Asked): Finding {
   const outside = values.filter((value) => !isAllowed(value))
   if (outside.length === 0)
     return met(values.length === 0 ? 'none requested' : `the rule allows ${listed(values)}`)
-  const next = `add allowed values to ${ruleFields[id]} of the rule, or create a new request without them`
-  return unmet(`the rule does not allow ${listed(outside)}`, next)
+  const fix = `add allowed values to ${ruleFields[id]} of the rule, or create a new request without them`
+  return unmet(`the rule does not allow ${listed(outside)}`, { fix })
 }
 
 const ruleFields: Readonly<Record<string, string>> = {
@@ -145,12 +145,12 @@ const ruleFields: Readonly<Record<string, string>> = {
 function lifetimeFinding({ maxExpirationSeconds }: UserRule, { expirationSeconds }: SigningRequest): Finding {
   const { met, unmet } = approvalRule('lifetime', 'entitlement')
   if (maxExpirationSeconds === undefined) return met('the rule sets no limit')
-  const next = `use --expiration-seconds ${maxExpirationSeconds}`
+  const fix = `use --expiration-seconds ${maxExpirationSeconds}`
   if (expirationSeconds === undefined)
-    return unmet(`expirationSeconds is not set, and the rule allows ${maxExpirationSeconds} s`, next)
+    return unmet(`expirationSeconds is not set, and the rule allows ${maxExpirationSeconds} s`, { fix })
   return expirationSeconds <= maxExpirationSeconds
     ? met(`${expirationSeconds} s`)
-    : unmet(`${expirationSeconds} s is more than ${maxExpirationSeconds} s`, next)
+    : unmet(`${expirationSeconds} s is more than ${maxExpirationSeconds} s`, { fix })
 }
 
 /** Denies what has one of the values of every list that the rule gives. */
@@ -178,9 +178,9 @@ function denying(rule: UserRule, { object, request }: Candidate): PolicyEvaluati
     (rule.usages === undefined || rule.usages.some((usage) => usages.includes(usage))) &&
     (rule.maxExpirationSeconds === undefined || (expirationSeconds ?? 0) > rule.maxExpirationSeconds)
   if (!isMeant) return outOfScope(rule.name, 'the rule does not match it')
-  const next = `change the request, or the rule ${quoted(rule.name)}`
+  const fix = `change the request, or the rule ${quoted(rule.name)}`
   const findings = [
-    approvalRule(`not-${rule.name}`, 'entitlement').unmet(`the rule ${quoted(rule.name)} denies it`, next),
+    approvalRule(`not-${rule.name}`, 'entitlement').unmet(`the rule ${quoted(rule.name)} denies it`, { fix }),
   ]
   return evaluated(rule.name, findings, 'deny')
 }

@@ -1,6 +1,6 @@
 import { commandLine, embed } from '../../errors/command-line.ts'
 import { quoted } from '../quoting.ts'
-import { brokenNext, brokenText, type CauseRow, deleteObject, signersText, wordOf } from './cause.ts'
+import { brokenFix, brokenText, type CauseRow, deleteObject, signersText, wordOf } from './cause.ts'
 import { isControllerOff, isManagerAlive, lacksSigningFiles, managerText } from './controller-manager.ts'
 import type { Situation } from './situation.ts'
 
@@ -30,7 +30,7 @@ export const approvedCauses: readonly CauseRow[] = [
     id: 'will-fail',
     holds: approved(({ broken }) => broken.length > 0),
     detail: (situation) => `the signer will refuse it permanently: ${brokenText(situation)}`,
-    next: brokenNext,
+    fix: brokenFix,
     commands: deleteObject,
   },
   {
@@ -38,14 +38,14 @@ export const approvedCauses: readonly CauseRow[] = [
     holds: byKubernetes((situation) => isManagerAlive(situation) === false),
     detail: (situation) =>
       `kube-controller-manager, which signs for ${situation.object.signerName}, does not run: ${managerText(situation)}`,
-    next: 'start it and read its logs; it then signs the request',
+    fix: 'start it and read its logs; it then signs the request',
     commands: () => [commandLine`${embed(managerPods)} -o wide`],
   },
   {
     id: 'signer-off',
     holds: byKubernetes((situation) => isControllerOff(situation, 'signing')),
     detail: 'the --controllers flag of kube-controller-manager disables its signers',
-    next: 'enable csrsigning in --controllers',
+    fix: 'enable csrsigning in --controllers',
     commands: () => [commandLine`${embed(managerPods)} -o yaml | grep -e --controllers`],
   },
   {
@@ -53,7 +53,7 @@ export const approvedCauses: readonly CauseRow[] = [
     holds: byKubernetes(lacksSigningFiles),
     detail: ({ object }) =>
       `kube-controller-manager has no CA to sign with for ${object.signerName}: its command line has neither --cluster-signing-cert-file and --cluster-signing-key-file nor the flags of this signer`,
-    next: "give it the cluster CA's certificate and key on the control plane; with an external CA, sign the request there",
+    fix: "give it the cluster CA's certificate and key on the control plane; with an external CA, sign the request there",
     commands: (situation) => [
       commandLine`${embed(managerPods)} -o yaml | grep -e --cluster-signing`,
       commandLine`kcert ca sign --csr ${wordOf(situation)} --ca ca.crt --ca-key ca.key`,
@@ -64,7 +64,7 @@ export const approvedCauses: readonly CauseRow[] = [
     weight: 'waiting',
     holds: byKubernetes(({ waitingSeconds }) => waitingSeconds < signingSeconds),
     detail: 'it was approved a moment ago, and kube-controller-manager signs within seconds',
-    next: 'wait a few seconds',
+    fix: 'wait a few seconds',
     commands: (situation) => [
       commandLine`kcert csr fetch ${wordOf(situation)} --wait 1m --out ${fileOf(situation)}`,
     ],
@@ -74,7 +74,7 @@ export const approvedCauses: readonly CauseRow[] = [
     holds: byKubernetes((situation) => situation.waitingSeconds >= signingSeconds && !isHeld(situation)),
     detail: ({ waitingSeconds }) =>
       `kube-controller-manager should have signed it ${Math.floor(waitingSeconds)} s ago: its CA may have expired, its certificate and key may not match, or a file was deleted after it started`,
-    next: 'read its logs; "refusing to sign a certificate that expired in the past" means that the CA expired',
+    fix: 'read its logs; "refusing to sign a certificate that expired in the past" means that the CA expired',
     commands: () => [
       commandLine`${embed(managerLogs)} | grep -i certificate`,
       'kcert inspect /etc/kubernetes/pki/ca.crt',
@@ -85,7 +85,7 @@ export const approvedCauses: readonly CauseRow[] = [
     holds: approved(({ signedBy, signers }) => signedBy === 'another' && signers?.length === 0),
     detail: ({ object }) =>
       `no program has the RBAC right to sign for ${quoted(object.signerName)}: its signer is not installed, or runs as cluster admin`,
-    next: 'install the signer, or sign the request with your own CA',
+    fix: 'install the signer, or sign the request with your own CA',
     commands: signByHand,
   },
   {
@@ -93,7 +93,7 @@ export const approvedCauses: readonly CauseRow[] = [
     holds: approved(({ signedBy, signers }) => signedBy === 'another' && signers?.length !== 0),
     detail: ({ object, signers }) =>
       `the signer for ${quoted(object.signerName)} has not signed it${signersText(signers)}; kube-controller-manager signs only for kubernetes.io`,
-    next: 'read the logs of that signer, or sign the request with your own CA',
+    fix: 'read the logs of that signer, or sign the request with your own CA',
     commands: signByHand,
   },
 ]

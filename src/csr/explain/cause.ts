@@ -16,8 +16,8 @@ export interface CauseRow<Known = Situation> {
   readonly weight?: 'waiting' | 'note'
   readonly holds: (situation: Known) => boolean
   readonly detail: Text<Known>
-  /** What to do, as a sentence of a runbook. */
-  readonly next: Text<Known>
+  /** What to do, as an imperative clause. */
+  readonly fix: Text<Known>
   /** Commands that can be pasted, in this order. */
   readonly commands?: (situation: Known) => readonly string[]
 }
@@ -38,10 +38,11 @@ export function explanationOf<Known>(
       state,
       found.map(({ weight = 'stuck' }) => weight),
     ),
-    causes: found.map(({ id, detail, next, commands }) => ({
+    causes: found.map(({ id, detail, fix, commands }) => ({
       id,
       detail: textOf(detail),
-      next: textOf(next),
+      fix: textOf(fix),
+      next: textOf(fix),
       commands: [...(commands?.(situation) ?? [])],
     })),
     open: open.map(({ fact, why }) => ({ fact, why })),
@@ -80,5 +81,5 @@ export function deleteObject(situation: Situation): string[] {
 
 /** What is wrong with the first rule of the signer that is broken, and what to do about it before the object is made anew. */
 export const brokenText = ({ broken: [rule] }: Situation): string => rule?.detail ?? ''
-export const brokenNext = ({ broken: [rule] }: Situation): string =>
-  [rule?.next, 'delete this object first'].join('; ')
+export const brokenFix = ({ broken: [rule] }: Situation): string =>
+  [rule?.fix, 'delete this object first'].join('; ')

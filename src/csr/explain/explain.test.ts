@@ -346,7 +346,7 @@ test.each(rows)('$id: $verdict', async ({ id, verdict, object, cluster, says, co
   expect(explanation.causes.map((one) => one.id)).toContain(id)
   expect(cause?.detail).toMatch(says)
   expect(explanation.verdict).toBe(verdict)
-  expect(cause?.next).not.toBe('')
+  expect(cause?.fix).not.toBe('')
   if (command !== undefined) expect(cause?.commands).toContain(command)
 })
 

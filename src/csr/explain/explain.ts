@@ -27,7 +27,7 @@ export const causes: readonly CauseRow[] = [
       const { after, reason } = collectionOf(object, certificate) ?? {}
       return `kube-controller-manager deletes the object ${reason}: at ${after?.toISOString().slice(0, 19)}Z or up to an hour later`
     },
-    next: ({ state }) =>
+    fix: ({ state }) =>
       state === 'issued'
         ? 'fetch the certificate before that'
         : 'act before that, or submit the request again',

@@ -2,7 +2,7 @@ import { commandLine, embed } from '../../errors/command-line.ts'
 import { accessCommand } from '../approval/node-access.ts'
 import { quoted } from '../quoting.ts'
 import { apiServerClient, kubeletClient, kubeletServing, nodeNameOf, nodesGroup } from '../signers.ts'
-import { brokenNext, brokenText, type CauseRow, deleteObject, wordOf } from './cause.ts'
+import { brokenFix, brokenText, type CauseRow, deleteObject, wordOf } from './cause.ts'
 import { isControllerOff, isManagerAlive, managerText } from './controller-manager.ts'
 import type { Holder } from './facts.ts'
 import type { Situation } from './situation.ts'
@@ -40,7 +40,7 @@ export const pendingCauses: readonly CauseRow[] = [
       situation.object.signerName === kubeletClient
         ? `kube-controller-manager ignores it, and if you approve it, it fails permanently: ${brokenText(situation)}`
         : `do not approve it: it would fail permanently: ${brokenText(situation)}`,
-    next: brokenNext,
+    fix: brokenFix,
     commands: deleteObject,
   },
   {
@@ -48,7 +48,7 @@ export const pendingCauses: readonly CauseRow[] = [
     holds: soundFor(kubeletClient, (situation) => foreignNode(situation) !== undefined),
     detail: (situation) =>
       `${quoted(situation.object.username ?? '')} requests the identity of ${quoted(foreignNode(situation) ?? '')}: only a node itself may renew its certificate`,
-    next: 'deny it, unless you know the reason; a renamed node must join again with a bootstrap token',
+    fix: 'deny it, unless you know the reason; a renamed node must join again with a bootstrap token',
     commands: (situation) => [commandLine`kcert csr deny ${wordOf(situation)}`],
   },
   {
@@ -56,7 +56,7 @@ export const pendingCauses: readonly CauseRow[] = [
     holds: soundFor(kubeletClient, ({ nodeAccess }) => nodeAccess?.isAllowed === false),
     detail: ({ nodeAccess, object: { username = '', groups } }) =>
       `kube-controller-manager approves it if RBAC lets the requester create ${nodeAccess?.subresource}, and no binding gives ${quoted(username)} (${groups.join(', ')}) this right`,
-    next: (situation) =>
+    fix: (situation) =>
       commandLine`bind ${embed(boundSubject(situation).text)} to the ClusterRole ${nodeRole}:${situation.nodeAccess?.subresource}; kube-controller-manager then approves the request within ${longestRetrySeconds} s`,
     commands: (situation) => {
       const { subresource } = situation.nodeAccess ?? {}
@@ -71,7 +71,7 @@ export const pendingCauses: readonly CauseRow[] = [
     holds: soundFor(kubeletClient, ({ nodeAccess }) => nodeAccess === undefined),
     detail: (situation) =>
       `kube-controller-manager approves it if RBAC lets the requester create ${neededRight(situation)}; kcert could not check that`,
-    next: 'check it as a user with more rights',
+    fix: 'check it as a user with more rights',
     commands: (situation) => [accessCommand(situation.object, neededRight(situation))],
   },
   {
@@ -79,14 +79,14 @@ export const pendingCauses: readonly CauseRow[] = [
     holds: soundFor(kubeletClient, (situation) => isManagerAlive(situation) === false),
     detail: (situation) =>
       `kube-controller-manager, which approves kubelets' requests, does not run: ${managerText(situation)}`,
-    next: 'start it and read its logs; it then approves the request',
+    fix: 'start it and read its logs; it then approves the request',
     commands: () => ['kubectl -n kube-system get pods -l component=kube-controller-manager -o wide'],
   },
   {
     id: 'approver-off',
     holds: soundFor(kubeletClient, (situation) => isControllerOff(situation, 'approving')),
     detail: "the --controllers flag of kube-controller-manager disables its approver of kubelets' requests",
-    next: 'decide yourself, or enable csrapproving in --controllers',
+    fix: 'decide yourself, or enable csrapproving in --controllers',
     commands: decideByHand,
   },
   {
@@ -101,7 +101,7 @@ export const pendingCauses: readonly CauseRow[] = [
         !isControllerOff(situation, 'approving'),
     ),
     detail: `RBAC allows it, so kube-controller-manager approves it at its next try, at most ${longestRetrySeconds} s from now`,
-    next: 'wait; if it stays pending, read the logs of kube-controller-manager, or approve it yourself',
+    fix: 'wait; if it stays pending, read the logs of kube-controller-manager, or approve it yourself',
     commands: (situation) => [
       commandLine`kcert csr fetch ${wordOf(situation)} --wait 20m --out node.crt`,
       commandLine`kcert csr approve ${wordOf(situation)}`,
@@ -112,7 +112,7 @@ export const pendingCauses: readonly CauseRow[] = [
     holds: soundFor(kubeletServing),
     detail: ({ approvers }) =>
       `Kubernetes has no approver for kubelets' serving certificates: it cannot know whether the names belong to the node${helpers(approvers)}`,
-    next: "compare the names with the Node's addresses and approve it; kcert csr approve --policy does that for all requests, also from cron",
+    fix: "compare the names with the Node's addresses and approve it; kcert csr approve --policy does that for all requests, also from cron",
     commands: decideByHand,
   },
   {
@@ -120,7 +120,7 @@ export const pendingCauses: readonly CauseRow[] = [
     holds: soundFor(apiServerClient),
     detail: ({ approvers }) =>
       `Kubernetes has no approver for API server clients: a person must decide${helpers(approvers)}`,
-    next: 'check what it requests, then approve or deny it',
+    fix: 'check what it requests, then approve or deny it',
     commands: decideByHand,
   },
   {
@@ -128,7 +128,7 @@ export const pendingCauses: readonly CauseRow[] = [
     holds: pending(({ signedBy }) => signedBy === 'another'),
     detail: ({ object, approvers }) =>
       `Kubernetes approves nothing for ${quoted(object.signerName)}: its own approver or a person must${helpers(approvers)}`,
-    next: 'check what it requests, then approve or deny it',
+    fix: 'check what it requests, then approve or deny it',
     commands: decideByHand,
   },
 ]

@@ -8,7 +8,8 @@ import { clusterRequestSchema } from '../request-report.ts'
 const causeSchema = v.object({
   id: v.string(),
   detail: v.string(),
-  next: text('what to do'),
+  fix: text('what to do'),
+  next: text('the same as fix'),
   commands: described(v.array(v.string()), 'shell commands, in this order'),
 })
 

@@ -13,7 +13,7 @@ export const settledCauses: readonly CauseRow[] = [
     id: 'being-deleted',
     holds: ({ object }) => object.deletionTimestamp !== undefined,
     detail: 'the object is being deleted, and a finalizer blocks that',
-    next: 'find the owner of the finalizer, and submit the request again under another name',
+    fix: 'find the owner of the finalizer, and submit the request again under another name',
     commands: (situation) => [
       commandLine`kubectl get csr ${wordOf(situation)} -o jsonpath='{.metadata.finalizers}'`,
     ],
@@ -23,7 +23,7 @@ export const settledCauses: readonly CauseRow[] = [
     holds: ({ state }) => state === 'denied',
     detail: ({ object, decidedBy }) =>
       `denied${decidedBy === undefined ? '' : ` by ${quoted(decidedBy)}`}${reasonIn(object.conditions, 'Denied')}`,
-    next: 'a denial is final: correct the request, delete the object, and submit the request again',
+    fix: 'a denial is final: correct the request, delete the object, and submit the request again',
     commands: deleteObject,
   },
   {
@@ -31,9 +31,9 @@ export const settledCauses: readonly CauseRow[] = [
     holds: ({ state }) => state === 'failed',
     detail: ({ object, broken: [rule] }) =>
       `the signer refused it permanently${reasonIn(object.conditions, 'Failed')}${rule === undefined ? '' : `; ${rule.detail}`}`,
-    next: ({ broken: [rule] }) =>
+    fix: ({ broken: [rule] }) =>
       [
-        rule?.next ?? 'correct what the message names',
+        rule?.fix ?? 'correct what the message names',
         'then delete the object and submit the request again',
       ].join('; '),
     commands: deleteObject,
@@ -42,7 +42,7 @@ export const settledCauses: readonly CauseRow[] = [
     id: 'certificate-unreadable',
     holds: ({ state, certificate }) => state === 'issued' && certificate === undefined,
     detail: 'the certificate that the signer uploaded cannot be read',
-    next: 'inspect it and repair the signer; Kubernetes never replaces an issued certificate',
+    fix: 'inspect it and repair the signer; Kubernetes never replaces an issued certificate',
     commands: (situation) => [
       commandLine`kubectl get csr ${wordOf(situation)} -o jsonpath='{.status.certificate}' | base64 -d | kcert inspect -`,
       ...deleteObject(situation),
@@ -55,7 +55,7 @@ export const settledCauses: readonly CauseRow[] = [
       request !== undefined &&
       certificate.publicKey.sha256 !== request.publicKey.sha256,
     detail: 'the issued certificate is for another key than the request, so it is useless',
-    next: 'repair the signer, then delete the object and submit the request again',
+    fix: 'repair the signer, then delete the object and submit the request again',
     commands: deleteObject,
   },
   {
@@ -63,14 +63,14 @@ export const settledCauses: readonly CauseRow[] = [
     holds: ({ certificate, now }) => certificate !== undefined && certificate.notAfter <= now,
     detail: ({ certificate }) =>
       `its certificate expired at ${certificate?.notAfter.toISOString().slice(0, 19)}Z; kube-controller-manager will delete the object`,
-    next: 'delete the object and submit the request again',
+    fix: 'delete the object and submit the request again',
     commands: deleteObject,
   },
   {
     id: 'request-unreadable',
     holds: ({ fault, state }) => fault !== undefined && state !== 'issued',
     detail: ({ fault }) => `no signer can sign it: ${fault?.detail}`,
-    next: ({ fault }) => [fault?.next, 'delete the object first'].join('; '),
+    fix: ({ fault }) => [fault?.fix, 'delete the object first'].join('; '),
     commands: deleteObject,
   },
   {
@@ -78,7 +78,7 @@ export const settledCauses: readonly CauseRow[] = [
     holds: (situation) => situation.signedBy === 'nobody' && isOpen(situation),
     detail: ({ object }) =>
       `Kubernetes has no signer ${quoted(object.signerName)}: the request waits forever, even if it is approved`,
-    next: 'submit the request again for an existing signer: kubernetes.io/kube-apiserver-client, kubernetes.io/kube-apiserver-client-kubelet, kubernetes.io/kubelet-serving, or a signer in your own domain',
+    fix: 'submit the request again for an existing signer: kubernetes.io/kube-apiserver-client, kubernetes.io/kube-apiserver-client-kubelet, kubernetes.io/kubelet-serving, or a signer in your own domain',
     commands: deleteObject,
   },
   {
@@ -89,7 +89,7 @@ export const settledCauses: readonly CauseRow[] = [
       situation.object.name?.startsWith('csr-') === true &&
       isOpen(situation),
     detail: ({ object }) => `${object.signerName} never signs an object whose name begins with "csr-"`,
-    next: 'submit the request again under another name',
+    fix: 'submit the request again under another name',
     commands: deleteObject,
   },
 ]

@@ -44,21 +44,21 @@ const causes: readonly CauseRow<Situation>[] = [
     id: 'denied',
     holds: ({ request }) => request.state === 'denied',
     detail: ({ request }) => `the signer denied it permanently${reasonIn(request.conditions, 'Denied')}`,
-    next: (situation) => [correctionOf(situation) ?? 'correct what the message names', again].join('; '),
+    fix: (situation) => [correctionOf(situation) ?? 'correct what the message names', again].join('; '),
     commands: podCommands,
   },
   {
     id: 'signer-refused',
     holds: ({ request }) => request.state === 'failed',
     detail: ({ request }) => `the signer failed to issue it${reasonIn(request.conditions, 'Failed')}`,
-    next: ['correct what the message names', again].join('; '),
+    fix: ['correct what the message names', again].join('; '),
     commands: podCommands,
   },
   {
     id: 'certificate-unreadable',
     holds: ({ request }) => request.fault !== undefined,
     detail: ({ request }) => `status.certificateChain cannot be read: ${request.fault}`,
-    next: 'repair the signer; Kubernetes never replaces an issued certificate',
+    fix: 'repair the signer; Kubernetes never replaces an issued certificate',
     commands: ({ request: { namespace, name } }) => [
       commandLine`kubectl -n ${namespace} get podcertificaterequest ${name} -o jsonpath='{.status.certificateChain}'`,
     ],
@@ -67,7 +67,7 @@ const causes: readonly CauseRow<Situation>[] = [
     id: 'certificate-expired',
     holds: ({ request: { notAfter }, now }) => Date.parse(notAfter ?? '') <= now.getTime(),
     detail: ({ request }) => `its certificate expired at ${request.notAfter}`,
-    next: 'read the events of the pod to see why the kubelet has not requested the next one',
+    fix: 'read the events of the pod to see why the kubelet has not requested the next one',
     commands: ({ request: { namespace, podName } }) => [
       commandLine`kubectl -n ${namespace} describe pod ${podName}`,
     ],
@@ -77,7 +77,7 @@ const causes: readonly CauseRow<Situation>[] = [
     holds: (situation) => situation.request.state === 'pending' && isUnsigned(situation),
     detail: ({ request }) =>
       `no signer exists for ${quoted(request.signerName)}: Kubernetes up to 1.37 has no built-in signer for pod certificates`,
-    next: ['set signerName of the podCertificate source in the pod to an installed signer', again].join('; '),
+    fix: ['set signerName of the podCertificate source in the pod to an installed signer', again].join('; '),
     commands: podCommands,
   },
   {
@@ -85,21 +85,21 @@ const causes: readonly CauseRow<Situation>[] = [
     holds: pending(({ signers }) => signers?.length === 0),
     detail: ({ request }) =>
       `no program has the RBAC right to sign for ${quoted(request.signerName)}: its signer is not installed, or runs as cluster admin`,
-    next: 'install the signer; the kubelet submits a new request after this one is deleted',
+    fix: 'install the signer; the kubelet submits a new request after this one is deleted',
   },
   {
     id: 'signer-signs-now',
     weight: 'waiting',
     holds: pending((situation) => situation.signers?.length !== 0 && isNew(situation)),
     detail: ({ signers }) => `it was created a moment ago${signersText(signers)}`,
-    next: 'wait a few seconds',
+    fix: 'wait a few seconds',
   },
   {
     id: 'signer-has-not-signed',
     holds: pending((situation) => situation.signers?.length !== 0 && !isNew(situation)),
     detail: ({ request, signers }) =>
       `the signer for ${quoted(request.signerName)} has not answered${signersText(signers)}`,
-    next: 'read the logs of that signer; the kubelet submits a new request after this one is deleted',
+    fix: 'read the logs of that signer; the kubelet submits a new request after this one is deleted',
   },
 ]
 

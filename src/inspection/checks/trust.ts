@@ -1,4 +1,5 @@
 import { commandLine } from '../../errors/command-line.ts'
+import type { Advice } from '../../errors/kcert-error.ts'
 import { kubeadmFolders } from '../../pki/kubeadm.ts'
 import type { KubeadmTree } from '../../pki/kubeadm-tree.ts'
 import type { Certificate } from '../../x509/certificate.ts'
@@ -12,7 +13,7 @@ import {
   type ObjectEntry,
   type RequestEntry,
 } from '../entries.ts'
-import { type Advice, problemAt } from '../problems.ts'
+import { problemAt } from '../problems.ts'
 import type { Problem } from '../report.ts'
 import type { CertificateCheck, Snapshot, SnapshotCheck } from './check.ts'
 import { placeText } from './time.ts'
