@@ -57,7 +57,8 @@ export const layers: Readonly<Record<string, Layer>> = {
   },
   // The port is declared in pki, the lowest folder that rotation, kubelet and the commands share.
   node: {
-    purpose: 'files and processes of a node: here, by SSH, or through any command that runs a shell there',
+    purpose:
+      'files and processes of a node: on this machine, by SSH, or through any command that runs a shell there',
     may: ['system', 'errors'],
     types: ['pki'],
   },
@@ -73,11 +74,12 @@ export const layers: Readonly<Record<string, Layer>> = {
     may: ['pki', 'kubeconfig', 'x509', 'errors'],
   },
   kubelet: {
-    purpose: "when kubelets renew their certificates; keeping another program's certificate the same way",
+    purpose:
+      'when kubelets renew their certificates; renewing certificates of other programs in the same way',
     may: ['pki', 'kubeconfig', 'x509', 'errors'],
   },
   probe: {
-    purpose: 'what the probed servers showed, as problems and a report',
+    purpose: 'the problems and the report of probed servers',
     may: ['verification', 'inspection', 'pki', 'x509', 'errors'],
   },
   bootstrap: {
@@ -96,7 +98,7 @@ export const layers: Readonly<Record<string, Layer>> = {
   // From the words of an error to its causes: rules over text, and nothing that is looked up.
   diagnosis: { purpose: 'error messages → causes and commands', may: ['inspection', 'errors'] },
   verification: {
-    purpose: '`kcert verify`: one question to the path validation of `src/x509`, and the answer in words',
+    purpose: '`kcert verify`: runs the path validation of `src/x509`, and describes the result',
     may: ['inspection', 'pki', 'kubeconfig', 'x509', 'errors'],
   },
   inspection: {
@@ -129,7 +131,7 @@ export const testFolders: Readonly<Record<string, string>> = {
   bench: 'records of `npm run bench`',
   lab: 'a real cluster',
   truth: 'recorded cases of other projects',
-  differential: 'Go and OpenSSL, asked the same',
+  differential: 'Go and OpenSSL, with the same inputs',
   fuzz: 'generated inputs for the readers',
   reliability: 'the built program, stopped at each write',
   contract: 'one suite for a fake and for the real thing',

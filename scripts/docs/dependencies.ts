@@ -6,25 +6,25 @@ const reasons: Readonly<Record<string, string>> = {
   '@kubernetes/client-node':
     'watches, types and authentication of the API server; in src/cluster/ alone, cut down by the build (scripts/lean-client-node.ts)',
   '@oclif/core': 'commands, flags and help',
-  chalk: 'colours; in src/output/ alone',
+  chalk: 'colors; in src/output/ alone',
   inquirer: 'questions on a terminal; in src/cli/prompts.ts alone',
   'node-forge':
-    'RC2 in old PKCS#12 files, which OpenSSL 3 no longer has; in src/x509/pkcs12.ts alone, and decides no trust',
-  'p-map': 'many things, so many at once',
-  valibot: 'schemas of what is read and of the JSON that is written',
-  yaml: 'YAML beyond its plain part, and edits that keep comments',
+    'RC2 in old PKCS#12 files, which OpenSSL 3 no longer has; in src/x509/pkcs12.ts alone, and makes no trust decision',
+  'p-map': 'runs many asynchronous calls, a limited number at a time',
+  valibot: 'schemas of input files and of the JSON output',
+  yaml: 'YAML that the plain reader does not read (decision 4), and edits that keep comments',
   '@biomejs/biome': 'lint and format',
   '@stryker-mutator/instrumenter': 'the mutants of `npm run mutate`',
   '@types/node': 'types of Node',
   '@types/node-forge': 'types of node-forge',
   '@valibot/to-json-schema': 'docs/schemas/ from the schemas in the source',
   '@vitest/coverage-v8': 'coverage of the tests',
-  ajv: 'holds JSON that commands print against docs/schemas/',
+  ajv: 'validates the JSON output of commands with docs/schemas/',
   'ajv-formats': 'dates and times for ajv',
   esbuild: 'the bundle in dist/',
   'fast-check': 'random inputs for tests',
   knip: 'finds code and dependencies that nothing uses',
-  node: 'Node 24 for the scripts, whatever Node the machine has',
+  node: 'Node 24 for the scripts, instead of the Node of the machine',
   postject: 'puts the program into the single executable',
   typescript: 'types',
   vitest: 'the test runner',
@@ -47,18 +47,18 @@ export function dependencyPage(): string {
         reasonOf(name),
       ]
     })
-  const head = ['package', 'licence', 'packages it brings, itself included', 'why']
+  const head = ['package', 'license', 'packages that it installs, itself included', 'why']
   const scripts = locked.filter(([, { hasInstallScript }]) => hasInstallScript).map(([path]) => nameOf(path))
   return [
     '# Dependencies',
     generatedNote('package-lock.json and scripts/docs/dependencies.ts'),
     `${installed.length} packages are installed with kcert, ${Object.keys(root.dependencies ?? {}).length} of them in package.json. The program that runs is the bundle in dist/.
 esbuild puts the imported modules into it. ${locked.length - installed.length} more packages are locked for development, including those of other platforms. Versions are
-exact, and package-lock.json holds the SHA-512 of each. \`npm run sbom\` writes the same as CycloneDX.`,
+exact, and package-lock.json contains the SHA-512 of each. \`npm run sbom\` writes the same as CycloneDX.`,
     `**Install scripts.** None of the ${installed.length} has one, so \`npm install --ignore-scripts\` is enough. In development ${scripts.map((name) => `\`${name}\``).join(' and ')} have one.
 esbuild finds its binary without it. \`node\` is for machines whose Node is older than 24.15.`,
     `## Installed with kcert\n\n${table(head, rows(root.dependencies))}`,
-    `Licences of all ${installed.length}:\n\n${licenceTable(installed.map(([, one]) => one))}`,
+    `Licenses of all ${installed.length}:\n\n${licenceTable(installed.map(([, one]) => one))}`,
     `## For development\n\n${table(head, rows(root.devDependencies))}`,
   ]
     .join('\n\n')
@@ -81,7 +81,7 @@ function licenceTable(list: readonly Locked[]): string {
     ([a, { length: one }], [b, { length: other }]) => other - one || (a < b ? -1 : 1),
   )
   return table(
-    ['licence', 'packages'],
+    ['license', 'packages'],
     sorted.map(([licence, { length }]) => [licence, String(length)]),
   )
 }

@@ -28,7 +28,7 @@ function nodeSections(report: NodeReport, view: View): string[][] {
     [paint.heading(printable(`${node}  ${folder}  ${state}`))],
     ...fixed.map(({ path, what }) =>
       fieldLines(view, [
-        ['mended', what, paint.status.ok],
+        ['repaired', what, paint.status.ok],
         ['at', path],
       ]),
     ),
@@ -41,6 +41,6 @@ function nodeSections(report: NodeReport, view: View): string[][] {
         ['next', [...repair, next].join(': ')],
       ])
     }),
-    fieldLines(view, [['before it', backup]]),
+    fieldLines(view, [['backup', backup]]),
   ]
 }

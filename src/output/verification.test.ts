@@ -67,7 +67,7 @@ root   kubernetes      2027-12-31 00:00  ca.crt
 
 verified at    2026-11-21 09:00:00 UTC
 trusted until  2027-12-31 00:00:00 UTC
-host name      not looked at; to check one: --name HOST
+host name      not checked; to check one: --name HOST
 `)
 })
 

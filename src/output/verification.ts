@@ -73,7 +73,7 @@ function trustedFields({ at, trustedUntil, name, purpose, user }: VerificationRe
     ['trusted until', trustedUntil && secondOf(trustedUntil)],
     [
       'host name',
-      name === undefined && purpose === 'server' ? 'not looked at; to check one: --name HOST' : undefined,
+      name === undefined && purpose === 'server' ? 'not checked; to check one: --name HOST' : undefined,
     ],
     ['user', user && `${user.name || '(no name)'}${groups}`],
     ['user UID', user?.uid],

@@ -14,11 +14,11 @@ export const refusalCodes = {
   ROOT_NOT_TRUSTED: 'The chain ends in a CA that is not among the given roots.',
   ISSUER_UNKNOWN: 'The certificate of the issuer is neither among the roots nor among the intermediates.',
   ISSUER_KEY_OTHER:
-    'A CA with the right name was found, but the signature is by another key: usually of the CA before or after a rotation.',
+    'A CA with the right name was found, but another key created the signature: usually that of the CA before or after a rotation.',
   SIGNATURE_WEAK: 'A certificate is signed with SHA-1 or MD5, which Go rejects.',
   SIGNATURE_UNSUPPORTED: 'A certificate is signed with an algorithm that Go does not support.',
   ISSUER_KEY_UNSUPPORTED:
-    'Go does not support the key of an issuer, such as RSA below 1024 bits, or above 8192 bits in a CA that is sent.',
+    'Go does not support the key of an issuer, such as RSA below 1024 bits, or above 8192 bits in a CA certificate that a server or client sends.',
   LEAF_KEY_UNSUPPORTED:
     'The chain is valid, but TLS in Go does not support the key of the leaf. Examples are RSA below 1024 or above 8192 bits, DSA, and ML-DSA before Kubernetes 1.38.',
   ISSUER_NOT_CA: 'A certificate signed another, but it is not a CA by its basic constraints.',

@@ -157,7 +157,7 @@ function contenders(kubectl: string, policy: string, folder: string): readonly C
         ]),
     },
     {
-      name: 'kubectl get csr -o json, all in one, in no file and not looked at',
+      name: 'kubectl get csr -o json, one call for all, no files and no checks',
       count: many,
       goesOn: true,
       commands: (_, config) => [[kubectl, '--kubeconfig', config, 'get', 'csr', '-o', 'json']],
@@ -201,9 +201,9 @@ function tableOf(rows: readonly Row[]): { text: string; isMissed: boolean } {
 |---|---|---|---|---|
 ${lines.join('\n')}
 
-kcert lists or reads what is to be judged, reads each request again and then approves it: two calls or three for each. kubectl
-reads and approves, and lets through 5 calls a second by its own choice. What kcert fetches it holds against request and CA, and
-writes into a file of its own. Each row is the better of two.
+kcert lists or reads the requests, reads each one again and then approves it: two or three calls for each. kubectl reads and approves
+each request, and limits itself to 5 calls a second. kcert compares each fetched certificate with its request and CA, and writes it
+to its own file. Each row is the better of two runs.
 
 Target: kcert at least ${leastTimesFaster} × the faster of the two: ${isMissed ? 'missed' : 'met'} (${times.toFixed(1)} ×).`
   return { text, isMissed }

@@ -44,9 +44,9 @@ export function bulkAllSuite(folder: string): Suite {
 /** The same with every field, both digests, and each certificate's issuer found and proved by its signature. */
 export function bulkReportSuite(folder: string): Suite {
   const { root } = certificateFolder(join(folder, 'bulk-report'), count)
-  const baseline = 'Go loop over crypto/x509, every field, issuers proved'
+  const baseline = 'Go loop over crypto/x509, every field, issuers verified'
   return {
-    title: `${count.toLocaleString('en')} certificates in a folder, every field, issuers proved by signature`,
+    title: `${count.toLocaleString('en')} certificates in a folder, every field, issuers verified by signature`,
     baseline,
     targets: {},
     contenders: [

@@ -57,8 +57,8 @@ ${where}
 |---|---|---|---|---|---|---|
 ${rows.join('\n')}
 
-${count.toLocaleString('en')} requests with keys of their own, half for a CA of one's own and half for kube-controller-manager, whose clients let through 20 calls
-a second by their default. Every certificate was then held against the name and key of its request: lost 0.
+${count.toLocaleString('en')} requests, each with its own key: half for a local CA, and half for kube-controller-manager, whose clients send at most 20 calls
+a second by default. Every certificate was then compared with the name and key of its request: lost 0.
 
 Target: at most ${mostConnections} connections at a time: met (${most}).`
 }

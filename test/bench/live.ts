@@ -67,7 +67,7 @@ export function oneRequestSuite(folder: string): Suite {
   const list = '/apis/certificates.k8s.io/v1/certificatesigningrequests?limit=500'
   const baseline = 'kubectl get --raw'
   return {
-    title: 'One request to an API server, by a process of its own',
+    title: 'One request to an API server, one process for each run',
     baseline,
     targets: { 'kcert csr list': 1.5 },
     contenders: [

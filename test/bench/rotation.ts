@@ -46,7 +46,7 @@ export function rotationTable(): { readonly text: string; readonly isMissed: boo
     text: [
       '### Planning a rotation, by the size of the cluster (simulated)',
       '',
-      '| | nodes | pods | s | CPU s | peak MiB | of it before kcert began |',
+      '| | nodes | pods | s | CPU s | peak MiB | of this before kcert starts |',
       '|---|---|---|---|---|---|---|',
       ...lines,
       '',

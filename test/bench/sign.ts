@@ -16,7 +16,7 @@ export function signSuite(folder: string): Suite {
   const at = dirname(requests.ca)
   const goFiles = [requests.ca, requests.caKey, requests.all, join(at, 'go.jsonl'), join(at, 'go.crt')]
   return {
-    title: `${count.toLocaleString('en')} P-256 requests signed by a local CA, a ledger on the disk before they leave`,
+    title: `${count.toLocaleString('en')} P-256 requests signed by a local CA, the issuance log on the disk before the output`,
     baseline: 'Go loop over crypto/x509, signing',
     targets: { 'kcert ca sign FILE': 3 },
     contenders: [

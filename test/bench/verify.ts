@@ -11,7 +11,7 @@ export function verifySuite(folder: string): Suite {
   if (!goLoop) throw new Error('the bench needs its Go loop: npm run bench:peers')
   const baseline = 'openssl verify'
   return {
-    title: 'One chain verified, by a process of its own',
+    title: 'One chain verified, one process for each run',
     baseline,
     targets: {},
     contenders: [

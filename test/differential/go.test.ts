@@ -64,7 +64,7 @@ describe.skipIf('missing' in peer)('kcert and Go on random PKIs', () => {
         }),
         { numRuns: Math.ceil(chains / 3), seed },
       )
-      console.log(`${Math.ceil(chains / 3)} chains with changed octets, seed ${seed}: ${trusted} trusted`)
+      console.log(`${Math.ceil(chains / 3)} chains with changed bytes, seed ${seed}: ${trusted} trusted`)
       expect(trusted).toBeGreaterThan(0)
     },
     timeout,

@@ -74,7 +74,7 @@ const sum = (column: number): number => rows.reduce((all, row) => all + Number(r
 publish(
   'fuzz',
   tableOf(
-    ['reader', 'executions', 'accepted', 'seeds', 'inputs that made something new run', 'findings'],
+    ['reader', 'executions', 'accepted', 'seeds', 'inputs that reached new code', 'findings'],
     [...rows, ['all', ...[1, 2, 3, 4, 5].map(sum)]],
   ),
 )

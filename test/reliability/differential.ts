@@ -33,7 +33,7 @@ for (const peer of named.length > 0 ? named : peers) {
       /chains, seed \d+: (?:.*?)(?:trusted (\d+)|(\d+) × ok)/.exec(output)?.slice(1).find(Boolean) ?? 0,
     )
     const [, changed = 0, accepted = 0] =
-      /(\d+) chains with changed octets, seed \d+: (\d+) trusted/.exec(output) ?? []
+      /(\d+) chains with changed bytes, seed \d+: (\d+) trusted/.exec(output) ?? []
     tally.changed += Number(changed)
     tally.changedAccepted += Number(accepted)
     if (/Tests.*failed/.test(output) || !/Tests.*passed/.test(output)) {
@@ -43,7 +43,7 @@ for (const peer of named.length > 0 ? named : peers) {
     process.stderr.write(`${peer.name}: ${tally.chains} chains, ${tally.failed} parts failed\n`)
   }
   const changed =
-    tally.changed === 0 ? [] : [['changed octets', tally.changed, tally.changedAccepted, tally.failed]]
+    tally.changed === 0 ? [] : [['changed bytes', tally.changed, tally.changedAccepted, tally.failed]]
   const rows = [['as generated', tally.chains, tally.accepted, tally.failed], ...changed]
   const head = [`kcert and ${peer.name}`, 'chains', 'accepted by both', 'seeds with a difference']
   publish(`differential-${peer.suite}`, tableOf(head, rows))
