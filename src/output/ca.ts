@@ -46,7 +46,7 @@ export function renderSigning({ ca, usages, certificates, files }: SigningReport
   const more = certificates.length - rows.length
   const signed = table(wholeWidth, rows, [
     { title: 'SUBJECT', cell: ({ subject }) => subject },
-    { title: 'NAMES', cell: ({ subjectAltNames }) => altNameList(subjectAltNames).join(',') },
+    { title: 'SANS', cell: ({ subjectAltNames }) => altNameList(subjectAltNames).join(',') },
     { title: 'EXPIRES', cell: ({ notAfter }) => minuteOf(notAfter) },
     { title: 'SERIAL', cell: ({ serialNumber }) => serialNumber },
   ])
