@@ -40,6 +40,6 @@ const completes = process.argv0.endsWith('kubectl_complete-kcert')
 const line = [...(completes ? ['completion', 'kubectl'] : []), ...process.argv.slice(2)]
 
 main(line, scripts, (name) => JSON.parse(getAsset(name, 'utf8'))).catch((error: Error) => {
-  process.stderr.write(`KCERT_DEFECT: kcert cannot start: ${error.message}\nnext: fetch it again\n`)
+  process.stderr.write(`KCERT_DEFECT: kcert cannot start: ${error.message}\nfix: fetch it again\n`)
   process.exitCode = 1
 })

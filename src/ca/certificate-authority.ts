@@ -1,6 +1,6 @@
 import { createPublicKey, type KeyObject } from 'node:crypto'
-import { type CommandLine, commandLine } from '../errors/command-line.ts'
-import { KcertError, messageOf } from '../errors/kcert-error.ts'
+import { commandLine } from '../errors/command-line.ts'
+import { type ErrorAdvice, KcertError, messageOf } from '../errors/kcert-error.ts'
 import { certificateUsages } from '../pki/usages.ts'
 import { Certificate } from '../x509/certificate.ts'
 import { allowAttributes, copiedBesides, goName } from '../x509/go-name.ts'
@@ -91,7 +91,7 @@ export function readRequest(
     throw refused(
       `the subject of ${name} has attributes that the profile does not allow: ${more.join(', ')}`,
       'kcert signs CN and O, and other attributes only if --allow-subject-attributes or the profile (subjectAttributes) lists them',
-      { next: allowAttributes(more) },
+      { fix: allowAttributes(more), next: undefined },
     )
   return request
 }
@@ -164,6 +164,6 @@ function unfit(what: string, advice: { why: string; next?: string }): KcertError
 /** The next step for a request that cannot be signed; several of them share one. */
 export const newRequestAdvice = 'kcert csr create --help'
 
-function refused(what: string, why: string, more: { cause?: unknown; next?: CommandLine } = {}): KcertError {
+function refused(what: string, why: string, more: ErrorAdvice = {}): KcertError {
   return new KcertError('KCERT_REQUEST_REFUSED', what, { why, next: newRequestAdvice, ...more })
 }

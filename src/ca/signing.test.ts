@@ -140,11 +140,11 @@ test('attributes of the subject are signed only where the profile allows them', 
       code: 'KCERT_REQUEST_REFUSED',
       message: 'the subject of a.csr has attributes that the profile does not allow: OU',
       why: expect.stringContaining('subjectAttributes'),
-      next: expect.stringContaining('the same command again with --allow-subject-attributes OU'),
+      fix: expect.stringContaining('the same command again with --allow-subject-attributes OU'),
     }),
   )
   expect(() => checkRequests([...entries, ...entries], { subjectAttributes: ['C'] })).toThrow(
-    expect.objectContaining({ next: expect.stringContaining('--allow-subject-attributes OU') }),
+    expect.objectContaining({ fix: expect.stringContaining('--allow-subject-attributes OU') }),
   )
   const other = requestsOf(
     'b.csr',

@@ -53,12 +53,9 @@ export function checkRequests(
         .slice(0, 5)
         .map((refusal) => `${refusal.message} (${refusal.why})`)
         .join('; '),
-      next:
-        first.next !== undefined &&
-        first.next !== newRequestAdvice &&
-        refusals.every(({ next }) => next === first.next)
-          ? first.next
-          : newRequestAdvice,
+      ...(first.fix !== undefined && refusals.every(({ fix }) => fix === first.fix)
+        ? { fix: first.fix }
+        : { next: newRequestAdvice }),
       cause: first,
     },
   )

@@ -107,7 +107,7 @@ export abstract class KcertCommand extends Command {
     const [stray] = parsed.argv
     if (stray !== undefined)
       throw new KcertError('KCERT_USAGE', `unexpected argument "${String(stray)}"`, {
-        next: `put "--" before arguments that begin with "-"`,
+        fix: `put "--" before arguments that begin with "-"`,
       })
     return { ...parsed, operands }
   }
@@ -257,7 +257,7 @@ function asKcertError(
   }
   return new KcertError('KCERT_DEFECT', `unexpected ${error.name}: ${error.message}`, {
     why: firstFrame(error),
-    next: 'this is a bug in kcert; please report it, with the command line and this text, without secrets',
+    fix: 'this is a bug in kcert; please report it, with the command line and this text, without secrets',
     cause: error,
   })
 }

@@ -76,7 +76,7 @@ export function checkStandardInput(inputs: readonly NamedFile[]): void {
   const both = one.by === other.by ? `two of ${other.by}` : `${one.by} and ${other.by}`
   throw new KcertError('KCERT_USAGE', `${both} cannot both be standard input`, {
     why: 'standard input can be read only once',
-    next: 'name a file for one of them',
+    fix: 'name a file for one of them',
   })
 }
 

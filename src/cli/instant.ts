@@ -13,7 +13,7 @@ export function parseInstant(text: string, now: Date): Date {
   const instant = /^[+-]/.test(text) ? fromNow(text, now) : absolute(text)
   if (instant === undefined || Number.isNaN(instant.getTime())) {
     throw new KcertError('KCERT_USAGE', `invalid time ${JSON.stringify(text)}`, {
-      next: 'write it as 2027-01-01, 2027-01-01T12:00:00Z or +90d',
+      fix: 'write it as 2027-01-01, 2027-01-01T12:00:00Z or +90d',
     })
   }
   return instant
@@ -24,7 +24,8 @@ export function parseDuration(text: string, flag: string): number {
   const durationMs = durationOf(text)
   if (durationMs === undefined || durationMs <= 0) {
     throw new KcertError('KCERT_USAGE', `${flag} ${JSON.stringify(text)} is not a duration`, {
-      next: commandLine`write it as ${argumentVector([flag, '5s'])}, ${argumentVector([flag, '1m30s'])} or ${argumentVector([flag, '0.5s'])}`,
+      why: 'a duration is a text such as 5s, 1m30s or 0.5s',
+      next: commandLine`${argumentVector([flag, '5s'])}`,
     })
   }
   return durationMs

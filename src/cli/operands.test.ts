@@ -73,8 +73,8 @@ describe('splitOperands', () => {
     (line) => {
       const [flag, word] = line.replace('-wo', '-o').split(' ')
       expect(() => split(line)).toThrow(`${flag} needs a value, but "${word}" is another flag`)
-      const next = `give the value after ${flag}`
-      expect(() => split(line)).toThrow(expect.objectContaining({ code: 'KCERT_USAGE', next }))
+      const fix = `give the value after ${flag}`
+      expect(() => split(line)).toThrow(expect.objectContaining({ code: 'KCERT_USAGE', fix }))
     },
   )
 })
@@ -155,7 +155,7 @@ describe('withoutBooleanValues', () => {
       expect(refusal(line)).toMatchObject({
         code: 'KCERT_USAGE',
         message: '--dry-run and --dry-run=none are mutually exclusive',
-        next: 'give one of them',
+        fix: 'give one of them',
       })
     },
   )

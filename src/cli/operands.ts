@@ -181,7 +181,7 @@ function dryRunOf(value: string, by: DryRunBy): boolean {
 
 function contradiction(): KcertError {
   return new KcertError('KCERT_USAGE', '--dry-run and --dry-run=none are mutually exclusive', {
-    next: 'give one of them',
+    fix: 'give one of them',
   })
 }
 
@@ -195,6 +195,6 @@ function takesNoValue(flag: string, value: string): KcertError {
 
 function valueIsMissing(flag: string, word: string): KcertError {
   return new KcertError('KCERT_USAGE', `${flag} needs a value, but "${word}" is another flag`, {
-    next: commandLine`give the value after ${argumentVector([flag])}`,
+    fix: commandLine`give the value after ${argumentVector([flag])}`,
   })
 }

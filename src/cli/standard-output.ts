@@ -65,7 +65,8 @@ function notWritten(cause: Error): KcertError {
   const done = changesText()
   return new KcertError('KCERT_FILE_NOT_WRITTEN', 'standard output could not be written', {
     why: [cause.message, ...(done === '' ? [] : [`completed changes stay: ${done}`])].join('; '),
-    next: 'look at where it goes to, and at the space there: df',
+    fix: 'check where it goes to, and the space there',
+    next: 'df',
     cause,
   })
 }

@@ -1,6 +1,6 @@
 import type { ErrorCode } from '../errors/codes.ts'
 import { type CommandLine, commandLine, embed } from '../errors/command-line.ts'
-import { KcertError } from '../errors/kcert-error.ts'
+import { type Advice, KcertError } from '../errors/kcert-error.ts'
 import type { Clock } from '../system/clock.ts'
 import type { Access, Credentials, UserDescription } from './credentials.ts'
 import { commandForRight } from './forbidden.ts'
@@ -17,7 +17,7 @@ export class StatusError extends KcertError {
   constructor(
     code: ErrorCode,
     what: string,
-    advice: { why?: string; next?: string },
+    advice: Advice & { why?: string },
     { status, reason }: { status: number; reason: string },
   ) {
     super(code, what, advice)
@@ -144,7 +144,7 @@ export class Failures {
     status: number,
     { reason, message = '' }: StatusText,
     purpose: string,
-  ): { code: ErrorCode; what: string; next: string } {
+  ): Advice & { code: ErrorCode; what: string } {
     const { files } = this.#origin
     const kubectl = embed(this.#origin.kubectl)
     const code = codeOfStatus(status)
@@ -172,14 +172,14 @@ export class Failures {
           return {
             code,
             what: `changed by another client in the meantime: cannot ${purpose}`,
-            next: 'run the command again',
+            fix: 'run the command again',
           }
         const what = `an object of that name already exists: cannot ${purpose}`
-        return { code, what, next: 'choose another name, or delete it first' }
+        return { code, what, fix: 'choose another name, or delete it first' }
       }
       case 410: {
         const what = `the resource version is too old (410): cannot ${purpose}`
-        return { code, what, next: 'run the command again' }
+        return { code, what, fix: 'run the command again' }
       }
       default:
         break
@@ -188,7 +188,7 @@ export class Failures {
       return {
         code,
         what: `${this.#place} rejects the request: cannot ${purpose}`,
-        next: 'change what the message names',
+        fix: 'change what the message names',
       }
     const what = `${this.#place} could not ${purpose} (HTTP status ${status})`
     return { code, what, next: commandLine`${kubectl} get --raw '/readyz?verbose'` }

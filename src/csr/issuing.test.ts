@@ -143,7 +143,7 @@ test('what no approver of kcert approves is not signed: other attributes of the 
   expect(signingCourse(unit, terms)).toMatchObject({
     course: 'breaks-rules',
     reason: 'the profile does not allow "OU" in the subject',
-    next: expect.stringContaining('--allow-subject-attributes OU'),
+    fix: expect.stringContaining('--allow-subject-attributes OU'),
   })
   expect(signingCourse(unit, { ...terms, subjectAttributes: ['OU'] }).course).toBe('sign')
   // Go's signer leaves these out of the certificate.

@@ -98,7 +98,7 @@ function contentFault(
     })
   const more = copiedBesides(subject, subjectAttributes)
   if (more.length === 0) return undefined
-  return broken(`the profile does not allow ${listed(more)} in the subject`, allowAttributes(more))
+  return broken(`the profile does not allow ${listed(more)} in the subject`, { fix: allowAttributes(more) })
 }
 
 function usageFault(asked: readonly string[], { usages }: SignerTerms): SigningCourse | undefined {

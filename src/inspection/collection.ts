@@ -96,7 +96,11 @@ export class Collection {
   addFailure(place: Place, error: unknown, code: ProblemCode, fix: string, where = ''): void {
     const at = where === '' ? '' : `${where}: `
     if (error instanceof KcertError)
-      this.addProblem(place, code, { message: at + wordsOf(error), fix: error.next ?? fix })
+      this.addProblem(place, code, {
+        message: at + wordsOf(error),
+        fix: error.fix ?? (error.next === undefined ? fix : undefined),
+        next: error.next,
+      })
     else {
       const message = `kcert failed on this input: ${wordsOf(error)}`
       this.addProblem(place, 'KCERT_DEFECT', {

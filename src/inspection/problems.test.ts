@@ -1064,7 +1064,7 @@ describe('files', () => {
     ]
     for (const text of spoilt) {
       const bad = (await problemsOf(named('f', text))).filter(({ code }) => code === 'PEM_BLOCK_BAD')
-      const command = /sed -E .* FILE \| grep \./.exec(bad[0]!.next)![0].replace('FILE', '-')
+      const command = /sed -E .* f \| grep \./.exec(bad[0]!.next)![0].replace(' f ', ' - ')
       const { stdout } = spawnSync('sh', ['-c', command], { input: text, encoding: 'utf8' })
       const { report } = await inspect(now, [named('f', stdout)])
       expect([report.certificates.length, report.problems], text).toEqual([2, []])

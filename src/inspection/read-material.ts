@@ -1,3 +1,4 @@
+import { commandLine } from '../errors/command-line.ts'
 import { type Advice, KcertError } from '../errors/kcert-error.ts'
 import { Certificate, certificateOfBlock } from '../x509/certificate.ts'
 import {
@@ -369,7 +370,7 @@ function addThings(
         else collection.requests.push({ ...place, request: thing.request })
         break
       case 'locked': {
-        const { message, next: fix = ownPassword } = thing.error
+        const { message, next, fix = next ?? ownPassword } = thing.error
         // In a Secret its password lies beside it, for the program that uses it.
         const severity = spot.owner.kind === 'value' ? 'info' : undefined
         collection.addProblem(place, 'KEYSTORE_LOCKED', { message, fix, severity })
@@ -378,7 +379,7 @@ function addThings(
       case 'bad-block':
         collection.addProblem(place, 'PEM_BLOCK_BAD', {
           message: `${thing.where}: ${thing.label ? `${thing.label}: ` : ''}${thing.reason}`,
-          ...adviceForBadBlock(thing.isLayout),
+          ...adviceForBadBlock(spot.owner.kind === 'file' ? group.source : undefined, thing.isLayout),
         })
         break
       default: {
@@ -394,12 +395,15 @@ function addThings(
 }
 
 // What editors, shells and JSON make of PEM: blocks glued together or indented, a block on one line, "\n" spelt out.
-const unglue =
-  "sed -E 's/^ +//; s/\\\\n/\\n/g; s/-----(BEGIN|END) [A-Z0-9 ]+-----/\\n&\\n/g' FILE | grep . > NEW"
+const unglue = (file: string): string =>
+  commandLine`sed -E 's/^ +//; s/\\\\n/\\n/g; s/-----(BEGIN|END) [A-Z0-9 ]+-----/\\n&\\n/g' ${file} | grep . > ${`${file}.new`}`
 
-function adviceForBadBlock(isLayout = false): Advice {
+function adviceForBadBlock(file: string | undefined, isLayout = false): Advice {
   return isLayout
-    ? { fix: 'put BEGIN and END on their own lines: Kubernetes silently ignores such a block', next: unglue }
+    ? {
+        fix: 'put BEGIN and END on their own lines: Kubernetes silently ignores such a block',
+        next: file && unglue(file),
+      }
     : { fix: 'correct or remove the block: Kubernetes silently ignores it' }
 }
 

@@ -168,7 +168,7 @@ function servingNameFinding(facts: KubeletFacts): ForecastFinding | undefined {
     node: facts.name,
     isProblem: false,
     detail: `its serving certificate has another common name: ${servingNameText}`,
-    next: servingNameRemedy,
+    fix: servingNameRemedy,
   }
 }
 
@@ -266,7 +266,7 @@ function durationFindings(controllerManagers: readonly ControllerManagerFacts[])
             id: 'signing-duration-short',
             isProblem: true,
             detail: `--cluster-signing-duration=${formatDuration(shortest)}: certificates begin five minutes back, so kubelets ask for the next ${firstRenewalMs <= 0 ? 'at once, again and again' : `after ${formatDuration(firstRenewalMs)} already`}`,
-            next: 'set --cluster-signing-duration to an hour or more in the manifest of kube-controller-manager',
+            fix: 'set --cluster-signing-duration to an hour or more in the manifest of kube-controller-manager',
           },
         ]
       : []),
@@ -284,7 +284,7 @@ function nodeFindings(node: ForecastNode, now: Date, stranger: Answered | undefi
       isProblem: true,
       detail:
         'rotateCertificates is off: the API server rejects the kubelet once its client certificate has expired',
-      next: 'set rotateCertificates: true in /var/lib/kubelet/config.yaml, and restart the kubelet',
+      fix: 'set rotateCertificates: true in /var/lib/kubelet/config.yaml, and restart the kubelet',
     })
   if (serverTlsBootstrap === true && serving === undefined && stranger === undefined)
     found.push({
@@ -303,7 +303,7 @@ function nodeFindings(node: ForecastNode, now: Date, stranger: Answered | undefi
       isProblem: false,
       detail:
         'its serving certificate is self-signed: clients cannot verify it, and it is not renewed, not even by a restart',
-      next: 'set serverTLSBootstrap: true, with an approver: docs/guides/approve-kubelet-serving.md',
+      fix: 'set serverTLSBootstrap: true, with an approver: docs/guides/approve-kubelet-serving.md',
     })
   for (const request of pending) {
     const ageMs = now.getTime() - Date.parse(request.creationTimestamp ?? '')

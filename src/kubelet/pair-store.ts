@@ -162,6 +162,7 @@ function textOf(bytes: Uint8Array): string {
 function notALink(path: string): KcertError {
   return new KcertError('KCERT_PAIR_STORE', `${path} is not a symbolic link`, {
     why: 'the kubelet, too, refuses to renew into such a folder: a new pair is put in its place by a link',
-    next: commandLine`move it away, or make it a link to the pair that counts: kcert inspect ${path}`,
+    fix: 'move it away, or make it a link to the pair that counts',
+    next: commandLine`kcert inspect ${path}`,
   })
 }

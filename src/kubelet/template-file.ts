@@ -33,6 +33,6 @@ export async function readTemplate(text: string, source: string): Promise<Templa
 function invalid(place: string, why: string): KcertError {
   return new KcertError('KCERT_TEMPLATE_INVALID', place, {
     why,
-    next: 'docs/schemas/CertificateTemplate.json checks it in an editor',
+    fix: 'check it in an editor with docs/schemas/CertificateTemplate.json',
   })
 }

@@ -1,6 +1,6 @@
 import type { KubeletDiagnosis } from '../kubelet/doctor/report.ts'
 import { fieldLines } from './fields.ts'
-import { joinSections } from './sections.ts'
+import { joinSections, shownAdvice } from './sections.ts'
 import { printable } from './terminal.ts'
 import type { View } from './view.ts'
 
@@ -32,13 +32,15 @@ function nodeSections(report: NodeReport, view: View): string[][] {
         ['at', path],
       ]),
     ),
-    ...findings.map(({ id, severity, path, what, why, next, fixable }) => {
-      const repair = fixable && severity !== 'info' ? ['repair it with kcert kubelet doctor --fix, or'] : []
+    ...findings.map(({ id, severity, path, what, why, fixable, ...advice }) => {
+      const { fix, next } = shownAdvice(advice)
+      const isRepairable = fixable && severity !== 'info'
       return fieldLines(view, [
         [severity, `${id}: ${what}`, paint.severity[severity]],
         ['at', path],
         ['why', why],
-        ['next', [...repair, next].join(': ')],
+        ['fix', isRepairable ? 'repair it with kcert kubelet doctor --fix, or run the next command' : fix],
+        ['next', next],
       ])
     }),
     fieldLines(view, [['backup', backup]]),

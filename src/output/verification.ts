@@ -1,7 +1,7 @@
 import type { VerificationReport, VerificationWarning, VerifiedCertificate } from '../verification/report.ts'
 import { shortName } from './names.ts'
 import { placeText } from './places.ts'
-import { joinSections } from './sections.ts'
+import { adviceLines, joinSections, shownAdvice } from './sections.ts'
 import { statusColumn, table } from './table.ts'
 import { printable } from './terminal.ts'
 import { minuteOf, secondOf } from './time.ts'
@@ -81,10 +81,12 @@ function trustedFields({ at, trustedUntil, name, purpose, user }: VerificationRe
 }
 
 function refusedFields(report: VerificationReport): Field[] {
-  const { reason, advice, next, certificate, issuer, goError, at } = report
+  const { reason, advice, certificate, issuer, goError, at } = report
+  const { fix, next } = shownAdvice(report)
   return [
     ['reason', reason],
     ['advice', advice],
+    ['fix', fix],
     ['next', next],
     ['at fault', certificate && `${certificate.subject.text || '(empty subject)'}`],
     ['place', certificate && placeText(certificate)],
@@ -126,9 +128,12 @@ function differenceLines(group: readonly Difference[], view: View): string[] {
 }
 
 function warningLines(warning: VerificationWarning, view: View): string[] {
-  const { code, message, next } = warning
+  const { code, message, fix, next } = warning
   const place = placeText(warning)
-  return [...labelled('warning', `${code} ${place}: ${message}`, view), `         next: ${printable(next)}`]
+  return [
+    ...labelled('warning', `${code} ${place}: ${message}`, view),
+    ...adviceLines({ fix, next }, ' '.repeat(9)),
+  ]
 }
 
 function labelled(label: string, text: string, { width, paint }: View): string[] {

@@ -45,10 +45,10 @@ function unservedLayouts({ nodes }: Observed<'nodes'>): readonly Refusal[] {
   const layouts = [...new Set(unserved.map(({ layout }) => layout))]
   return layouts.map((layout) => ({
     what: `kcert does not rotate ${layout} clusters: ${unserved.map(({ name }) => name).join(', ')}`,
-    why: `${layout === 'managed' ? 'the provider' : layout} creates and rotates the CAs of the cluster`,
+    why: `${layout === 'managed' ? 'the provider' : layout} creates and rotates the CAs of the cluster${layout === 'managed' ? '; use its CA rotation' : ''}`,
     next:
       layout === 'managed'
-        ? "use your provider's CA rotation"
+        ? 'kcert rotate-ca discover --dry-run'
         : commandLine`${layout} certificate rotate-ca --help`,
   }))
 }

@@ -1,6 +1,7 @@
 import { connect as connectTcp } from 'node:net'
 import type { Duplex } from 'node:stream'
 import { commandLine } from '../errors/command-line.ts'
+import { hostPort } from '../errors/host-port.ts'
 import { questionFor } from '../probe/client-verdict.ts'
 import type { Observed, Target, Unobserved } from '../probe/target.ts'
 import { handshake, type TlsVersion } from '../tls/handshake.ts'
@@ -69,9 +70,9 @@ function nextStep(
   const { code = '' } = error
   if (lacksServingCertificate(target, error)) return 'kcert csr list --signer kubernetes.io/kubelet-serving'
   if (version !== undefined && code.endsWith('PROTOCOL_VERSION'))
-    return 'it speaks other versions of TLS: leave out --tls'
-  if (from !== undefined) return commandLine`on ${from}: ss -ltnp | grep :${port}`
+    return commandLine`kcert probe ${hostPort(host, port)}`
+  if (from !== undefined) return commandLine`kcert probe ${hostPort(host, port)}`
   return kind === 'webhook' || kind === 'aggregated-api' || kind === 'conversion-webhook'
-    ? `dial pods from a node: kcert probe --webhooks -i kcert.yaml`
+    ? 'kcert probe --webhooks -i kcert.yaml'
     : nextAfter(error, { host, port })
 }

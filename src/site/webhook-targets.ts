@@ -73,7 +73,7 @@ function nowhere(common: Common, server: string): ProbeTarget {
       reason: 'its Service has no ready endpoint',
       next:
         name === ''
-          ? 'look at the URL'
+          ? 'kubectl get validatingwebhookconfigurations,mutatingwebhookconfigurations -o yaml'
           : commandLine`kubectl get endpointslices -n ${namespace} -l kubernetes.io/service-name=${name}`,
     },
   }

@@ -278,7 +278,7 @@ describe('a private key', () => {
       code: 'KCERT_FILE_EXISTS',
       message: `${link} is a symbolic link, and a private key is not written through it`,
       why: 'the owner of the link controls where the key is written',
-      next: 'name the file that is meant, or remove the link',
+      fix: 'name the file that is meant, or remove the link',
     })
     expect(content()).toBe('old')
   })
@@ -308,7 +308,7 @@ test('a file that an exclusive write finds is refused before anything is written
   ).toMatchObject({
     message: `${path} exists and is not replaced`,
     why: 'it may be the only copy',
-    next: 'name another file, or move this one away',
+    fix: 'name another file, or move this one away',
   })
   expect(names).toEqual(['lstatSync', 'lstatSync'])
 })

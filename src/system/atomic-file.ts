@@ -89,7 +89,7 @@ function targetOf(path: string, secret: boolean, calls: FileCalls): Target {
   }
   throw new KcertError('KCERT_FILE_NOT_WRITTEN', `${path} is not written`, {
     why: 'it exists and is not a regular file; replacing a folder, device or FIFO by a file would break it',
-    next: 'name a file, or leave the flag out and redirect standard output',
+    fix: 'name a file, or leave the flag out and redirect standard output',
   })
 }
 
@@ -185,7 +185,7 @@ export function removeQuietly(path: string, calls: Pick<FileCalls, 'unlinkSync'>
 export function alreadyThere(path: string): KcertError {
   return new KcertError('KCERT_FILE_EXISTS', `${path} exists and is not replaced`, {
     why: 'it may be the only copy',
-    next: 'name another file, or move this one away',
+    fix: 'name another file, or move this one away',
   })
 }
 
@@ -193,7 +193,7 @@ function linked(path: string): KcertError {
   const what = `${path} is a symbolic link, and a private key is not written through it`
   return new KcertError('KCERT_FILE_EXISTS', what, {
     why: 'the owner of the link controls where the key is written',
-    next: 'name the file that is meant, or remove the link',
+    fix: 'name the file that is meant, or remove the link',
   })
 }
 

@@ -26,7 +26,7 @@ const tooLargeDetailFor = (limit: number): string =>
 export const tooLargeDetail = tooLargeDetailFor(largestFileBytes)
 
 /** What to do about it: both ways bring everything to kcert in one call again. */
-export const tooLargeNext =
+export const tooLargeFix =
   "split it, and name DIR; objects one namespace at a time (kubectl get -n NAMESPACE -o json), PEM so: csplit -sz -n 6 -f DIR/part- FILE '/-----BEGIN/' '{*}'"
 
 // Smaller files are read before their type is checked.

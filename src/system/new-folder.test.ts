@@ -50,7 +50,7 @@ test.runIf(isRoot)('refuses a folder of another user, and leaves it as it is', (
     code: 'KCERT_FILE_UNTRUSTED',
     message: `the output folder ${folder} can be changed by other users`,
     why: expect.stringContaining(`the folder ${folder} has owner 65534`),
-    next: 'name a new folder, below one that only you can change',
+    fix: 'name a new folder, below one that only you can change',
   })
   expect(fs.readFileSync(join(folder, 'README.txt'), 'utf8')).toBe('theirs')
   expect(fs.statSync(folder).mode & 0o777).toBe(0o755)

@@ -22,7 +22,7 @@ export function checkKeyPath(path: string, { replace }: OutputChoice): void {
   const what = `${path} is ${kindOf(found)}, and a private key is not written to it`
   throw new KcertError('KCERT_FILE_EXISTS', what, {
     why: 'other users could read the key there',
-    next: 'name a file',
+    fix: 'name a file',
   })
 }
 
@@ -86,6 +86,6 @@ function exists(path: string, found: fs.Stats): KcertError {
   const kind = found.isFile() ? '' : ` (${kindOf(found)})`
   return new KcertError('KCERT_FILE_EXISTS', `${path} exists${kind} and is not replaced`, {
     why: 'it may be the only copy',
-    next: found.isFile() ? 'name another file, or add --force to replace it' : 'name another file',
+    fix: found.isFile() ? 'name another file, or add --force to replace it' : 'name another file',
   })
 }

@@ -2,7 +2,7 @@ import { dirname } from 'node:path'
 import { commandLine } from '../errors/command-line.ts'
 import { KcertError } from '../errors/kcert-error.ts'
 import type { UnreadableSource } from '../inspection/source.ts'
-import { readFile, tooLargeNext } from './files.ts'
+import { readFile, tooLargeFix } from './files.ts'
 
 /** Returns the bytes of a regular file. Throws KCERT_FILE_NOT_FOUND, KCERT_FILE_UNREADABLE or KCERT_FILE_TOO_LARGE. */
 export function requiredFile(path: string, limit?: number): Uint8Array {
@@ -38,6 +38,6 @@ export function fileError({ name, reason, detail }: UnreadableSource): KcertErro
     return new KcertError('KCERT_FILE_UNREADABLE', `${name} cannot be read`, { why: detail, next })
   return new KcertError('KCERT_FILE_TOO_LARGE', `${name} ${detail}`, {
     why: 'it is read into memory',
-    next: tooLargeNext,
+    fix: tooLargeFix,
   })
 }

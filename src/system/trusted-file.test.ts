@@ -64,7 +64,7 @@ test.runIf(isRoot)('advises to copy a file of another user, and shows its mode i
   const path = made('theirs')
   fs.chownSync(path, 65534, 65534)
   fs.chmodSync(path, 0o44)
-  const next = `read it, and if its contents are right, copy it to a folder that only you can change: install -m 600 ${path} ~/theirs`
+  const next = `install -m 600 ${path} ~/theirs`
   expect(errorOf(() => trustedPath('approval policy', path))).toMatchObject({
     ...refusalOf(path, 65534, '0044'),
     next,

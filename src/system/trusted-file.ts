@@ -1,7 +1,7 @@
 import { closeSync, constants, fstatSync, lstatSync, openSync, type Stats } from 'node:fs'
 import { basename } from 'node:path'
-import { commandLine, fixed } from '../errors/command-line.ts'
-import { KcertError } from '../errors/kcert-error.ts'
+import { commandLine } from '../errors/command-line.ts'
+import { type Advice, KcertError } from '../errors/kcert-error.ts'
 import type { Source, UnreadableSource } from '../inspection/source.ts'
 import { failureOf, openedFile, openFlags } from './files.ts'
 import { fileError } from './required-file.ts'
@@ -94,17 +94,17 @@ function refusal(kind: TrustedKind, name: string, entry: UntrustedEntry): KcertE
   const shown = `owner ${uid}, group ${gid}, mode ${mode.toString(8).padStart(4, '0')}`
   return new KcertError('KCERT_FILE_UNTRUSTED', `the ${kind} ${name} can be changed by other users`, {
     why: `the ${entry.kind} ${path} has ${shown}; a file that decides what kcert does, and every folder above it, must belong to root or the caller and be writable by no one else`,
-    next: remedy(kind, name, entry),
+    ...remedy(kind, name, entry),
   })
 }
 
-function remedy(kind: TrustedKind, name: string, { path, uid }: UntrustedEntry): string {
-  if (kind === 'unfinished write') return commandLine`mv ${name} ${name}.stale`
-  if (kind === 'output folder') return 'name a new folder, below one that only you can change'
-  const copying = 'read it, and if its contents are right, copy it to a folder that only you can change'
+function remedy(kind: TrustedKind, name: string, { path, uid }: UntrustedEntry): Advice {
+  if (kind === 'unfinished write') return { next: commandLine`mv ${name} ${name}.stale` }
+  if (kind === 'output folder') return { fix: 'name a new folder, below one that only you can change' }
+  const fix = 'read it, and if its contents are right, copy it to a folder that only you can change'
   // What was redirected has no path here that a command could name.
-  if (name === 'standard input') return `${copying}, and redirect the copy`
+  if (name === 'standard input') return { fix: `${fix}, and redirect the copy` }
   return uid === process.geteuid?.()
-    ? commandLine`chmod go-w ${path}`
-    : commandLine`${fixed(copying)}: install -m 600 ${name} ~/${basename(name)}`
+    ? { next: commandLine`chmod go-w ${path}` }
+    : { fix, next: commandLine`install -m 600 ${name} ~/${basename(name)}` }
 }

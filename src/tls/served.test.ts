@@ -152,7 +152,8 @@ describe('no certificate, exit 4, and why:', () => {
       'it ends the handshake without showing a certificate (TLS alert: protocol version)',
     )
     const error: KcertError = await readServed(endpoint, 5000).catch((cause) => cause)
-    expect(error.next).toContain(`no TLS 1.2 and no TLS 1.3`)
+    expect(error.fix).toContain('TLS 1.2 or TLS 1.3')
+    expect(error.next).toMatch(/^openssl s_client -connect /)
   })
 
   test('it hangs up', async () => {

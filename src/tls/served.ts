@@ -36,6 +36,9 @@ async function servedChain(endpoint: Endpoint, timeoutMs: number): Promise<Buffe
 function unreachable({ name, host, port }: Endpoint, error: Error, timeoutMs: number): KcertError {
   return new KcertError('KCERT_UNREACHABLE', `TLS connection to ${name} failed`, {
     why: reasonOf(error, timeoutMs),
+    ...(alertOf(error.code) === 'protocol version' && {
+      fix: 'enable TLS 1.2 or TLS 1.3 on the server: every client of Kubernetes requires one of them',
+    }),
     next: nextAfter(error, { host, port }),
     cause: error,
   })
@@ -78,10 +81,6 @@ export function nextAfter(
   { host, port }: Pick<Endpoint, 'host' | 'port'>,
 ): string {
   const { code = '' } = error
-  if (alertOf(code) === 'protocol version')
-    return commandLine`it speaks no TLS 1.2 and no TLS 1.3, and no client of Kubernetes gets in: openssl s_client -connect ${hostPort(host, port)}`
-  if (alertOf(code) !== undefined) return commandLine`openssl s_client -connect ${hostPort(host, port)}`
-  if (code.startsWith('ERR_SSL'))
-    return commandLine`is it the right port? on the server: ss -ltnp | grep :${port}`
+  if (code.startsWith('ERR_SSL')) return commandLine`openssl s_client -connect ${hostPort(host, port)}`
   return commandLine`nc -vz ${host} ${port}`
 }

@@ -128,7 +128,12 @@ function located(
       if (!(error instanceof KcertError)) throw error
       // Errors in DER and PKCS#7 name the offset themselves.
       const at = form === 'DER' || form === 'PKCS#7' ? '' : `${where}: `
-      unreadable.push({ ...place, reason: at + error.message, isUnseen: false, next: error.next })
+      unreadable.push({
+        ...place,
+        reason: at + error.message,
+        isUnseen: false,
+        next: error.next ?? error.fix,
+      })
     }
   }
   // The leaf is the first of its file, whatever follows; a bundle may have other members.

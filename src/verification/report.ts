@@ -40,6 +40,7 @@ const warningSchema = v.object({
   ...place,
   code: v.string(),
   message: v.string(),
+  fix: v.optional(v.string()),
   next: v.string(),
 })
 
@@ -86,6 +87,7 @@ export const verificationReportSchema = v.object({
       v.description('chain that was verified, or the longest one found; leaf first'),
     ),
   ),
+  fix: v.optional(v.string()),
   next: v.optional(v.string()),
   goError: v.optional(v.pipe(v.string(), v.description('error message of components in Go'))),
   alsoRefusedBy: v.pipe(v.array(verifierSchema), v.description('other verifiers that reject it')),

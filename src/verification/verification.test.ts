@@ -241,14 +241,14 @@ describe('certificates in forms that Go does not see', () => {
     [
       'a root in DER',
       () => asked(sent, formed(roots, 'DER')),
-      ['ca.crt is DER', 'openssl x509 -inform DER -in ca.crt -out NEW'],
+      ['ca.crt is DER', 'openssl x509 -inform DER -in ca.crt -out ca.crt.new'],
       [],
       [['ca.crt', '', `is DER: ${noRoots}`]],
     ],
     [
       'a root with another label',
       () => asked(sent, formed(roots, 'label')),
-      ['ca.crt has a label other than CERTIFICATE', 'openssl x509 -in ca.crt -out NEW'],
+      ['ca.crt has a label other than CERTIFICATE', 'openssl x509 -in ca.crt -out ca.crt.new'],
       ['openssl', 'node'],
       [['ca.crt', '', `has a label other than CERTIFICATE: ${noRoots}`]],
     ],
@@ -262,7 +262,7 @@ describe('certificates in forms that Go does not see', () => {
     [
       'an intermediate in DER',
       () => asked(leafAlone, roots, formed(between, 'DER')),
-      ['issuing.crt is DER', 'openssl x509 -inform DER -in issuing.crt -out NEW'],
+      ['issuing.crt is DER', 'openssl x509 -inform DER -in issuing.crt -out issuing.crt.new'],
       [],
       [['issuing.crt', '', `is DER: ${nothing}`]],
     ],

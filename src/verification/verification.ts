@@ -142,7 +142,7 @@ function refusalReport(
   hidden: LocatedCertificate | undefined,
 ): Pick<
   VerificationReport,
-  'code' | 'reason' | 'advice' | 'certificate' | 'issuer' | 'path' | 'next' | 'goError'
+  'code' | 'reason' | 'advice' | 'certificate' | 'issuer' | 'path' | 'fix' | 'next' | 'goError'
 > {
   const { code, certificate, other, chain } = refusal
   const { reason, advice, next } = refusalWords(refusal, {
@@ -164,10 +164,15 @@ function refusalReport(
   }
 }
 
-function wordsOfHidden(reason: string, source: string, form: UnseenForm): { reason: string; next: string } {
+function wordsOfHidden(
+  reason: string,
+  source: string,
+  form: UnseenForm,
+): { reason: string; fix: string; next: string } {
   const { what, fix, next } = unseenForms[form]
   return {
     reason: `${reason}: ${source} ${what}, so Go finds no certificate there`,
+    fix,
     next: next?.(source, false) ?? fix,
   }
 }
@@ -253,6 +258,7 @@ function unseenWarnings({ roots, intermediates, leaf }: VerificationInputs): Ver
         entry: areAll ? '' : entry,
         code: 'NOT_PLAIN_PEM',
         message,
+        fix,
         next: next?.(source, false) ?? fix,
       },
     ]

@@ -113,12 +113,12 @@ export class DerReader {
     return fork
   }
 
-  /** @param next what to do where the bytes are whole and only Go refuses them; another copy would be no better */
-  fail(field: string, reason: string, offset: number = this.offset, next?: string): never {
+  /** @param fix what to do where the bytes are whole and only Go refuses them; another copy would be no better */
+  fail(field: string, reason: string, offset: number = this.offset, fix?: string): never {
     const name = field === '' ? this.path.replace(/\.$/, '') : this.path + field
     const where = name === '' ? `offset ${offset}` : `${name} at offset ${offset}`
     throw new KcertError('KCERT_X509_MALFORMED', `${this.document}: ${where}: ${reason}`, {
-      ...(next !== undefined && { next }),
+      fix,
     })
   }
 

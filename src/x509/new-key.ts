@@ -79,7 +79,7 @@ export function writePrivateKey(key: KeyObject, format: KeyFormat, password?: st
     if (format !== 'pkcs8')
       throw new KcertError('KCERT_USAGE', `a key in format ${format} cannot be encrypted`, {
         why: 'only PKCS#8 has an encryption that is still considered safe',
-        next: 'take pkcs8, or leave the password out',
+        fix: 'use pkcs8, or omit the password',
       })
     const plain = key.export({ format: 'der', type: 'pkcs8' })
     const pem = writePem('ENCRYPTED PRIVATE KEY', encryptPkcs8(plain, password))
@@ -122,6 +122,6 @@ function unfitFormat(format: string, key: KeyObject): KcertError {
   const owner = format === 'sec1' ? 'ECDSA' : 'RSA'
   return new KcertError('KCERT_USAGE', `format ${format} does not hold ${key.asymmetricKeyType} keys`, {
     why: `${format} is for ${owner} alone; pkcs8 holds every type`,
-    next: 'take pkcs8, or kubernetes for what its own tools write',
+    fix: 'use pkcs8, or kubernetes for the formats that its own tools write',
   })
 }

@@ -149,7 +149,7 @@ test('refuses layouts that others rotate, each once, with the nodes and the way 
   }))
   expect(refusals({ nodes }).map((one) => [one.what, one.next])).toEqual([
     ['kcert does not rotate k3s clusters: n0, n1, n2', 'k3s certificate rotate-ca --help'],
-    ['kcert does not rotate managed clusters: n0, n1, n2', "use your provider's CA rotation"],
+    ['kcert does not rotate managed clusters: n0, n1, n2', 'kcert rotate-ca discover --dry-run'],
   ])
 })
 

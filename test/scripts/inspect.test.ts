@@ -366,9 +366,7 @@ describe('bad input is told what, why and what next, and exits 2:', () => {
     expect(complaint(['/etc/none.pem'])).toBe(
       'KCERT_FILE_NOT_FOUND: /etc/none.pem does not exist\nwhy: no file or folder has that name\nnext: ls -l /etc\n',
     )
-    expect(complaint(['api.example.com'])).toContain(
-      'next: if it is a server: kcert inspect api.example.com:6443',
-    )
+    expect(complaint(['api.example.com'])).toContain('next: kcert inspect api.example.com:6443')
     expect(complaint(['http://api.example.com:8080/livez'])).toBe(
       'KCERT_FILE_NOT_FOUND: http://api.example.com:8080/livez is neither a file nor a TLS server\nwhy: a server is named as HOST:PORT or https://HOST\nnext: kcert inspect https://api.example.com:8080\n',
     )

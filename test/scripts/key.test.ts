@@ -61,7 +61,7 @@ test('a file that is there is replaced with --force alone, and is then for its u
   writeFileSync(file, 'mine', { mode: 0o644 })
   expect(kcert(['key', 'generate', '--out', file])).toEqual({
     stdout: '',
-    stderr: `KCERT_FILE_EXISTS: ${file} exists and is not replaced\nwhy: it may be the only copy\nnext: name another file, or add --force to replace it\n`,
+    stderr: `KCERT_FILE_EXISTS: ${file} exists and is not replaced\nwhy: it may be the only copy\nfix: name another file, or add --force to replace it\n`,
     exit: 5,
   })
   expect(readFileSync(file, 'utf8')).toBe('mine')

@@ -93,7 +93,7 @@ test.each([
   [
     ['csr', 'create', '--cn', 'x', '--key-out', 'k', '--key-type', 'RSA-2048', '--key-format', 'sec1'],
     2,
-    'next: take pkcs8, or kubernetes for what its own tools write',
+    'fix: use pkcs8, or kubernetes for the formats that its own tools write',
   ],
   [
     ['csr', 'create', '--cn', 'x', '--key', 'koblitz.key'],

@@ -368,7 +368,7 @@ describe('what is written', () => {
     expect([silent.exit, silent.tried()]).toEqual([4, 3])
     expect(silent.report.requests[4]).toMatchObject({
       outcome: 'failed',
-      error: { code: 'KCERT_UNREACHABLE', next: 'run the same command again, which is safe' },
+      error: { code: 'KCERT_UNREACHABLE', fix: 'run the same command again, which is safe' },
     })
     const flaky = await run((write) => write !== 3)
     expect(flaky.outcomes).toEqual(['a failed', 'b failed', 'c approved', 'd failed', 'e failed'])

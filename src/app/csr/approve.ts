@@ -144,7 +144,7 @@ function circuitBreaker(limit: number): { note(isUnanswered: boolean): void; isO
 function untried(planned: Acted): Acted {
   const reason = 'not tried, because the API server could not be reached for the requests before'
   const error = new KcertError('KCERT_UNREACHABLE', reason, {
-    next: 'run the same command again, which is safe',
+    fix: 'run the same command again, which is safe',
   })
   return { ...planned, outcome: 'failed', reason, error }
 }

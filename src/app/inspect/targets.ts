@@ -6,7 +6,7 @@ import { commandLine } from '../../errors/command-line.ts'
 import { KcertError } from '../../errors/kcert-error.ts'
 import type { Source, UnreadableSource } from '../../inspection/source.ts'
 import { isLarge, tuneForManyCertificates } from '../../system/engine.ts'
-import { readFile, tooLargeNext } from '../../system/files.ts'
+import { readFile, tooLargeFix } from '../../system/files.ts'
 import { isFolder, readFolder } from '../../system/folders.ts'
 
 /** What reading the targets came to. */
@@ -184,12 +184,13 @@ function unreadableTarget({ name, reason, detail }: UnreadableSource): KcertErro
     case 'too-large':
       return new KcertError('KCERT_FILE_TOO_LARGE', `${name} ${detail}`, {
         why: 'it is read into memory',
-        next: tooLargeNext,
+        fix: tooLargeFix,
       })
     case 'not-a-file':
       return new KcertError('KCERT_FILE_UNREADABLE', `${name} ${detail}`, {
         why: 'kcert opens no devices, sockets and FIFOs by itself: some have no end, and some wait for ever',
-        next: commandLine`to read what comes out of it: kcert inspect - < ${name}`,
+        fix: 'pass its content on standard input',
+        next: commandLine`kcert inspect - < ${name}`,
       })
     case 'io':
       return new KcertError('KCERT_FILE_UNREADABLE', `${name} cannot be read`, {
@@ -213,8 +214,6 @@ function notFound(name: string): KcertError {
     why: mayBeServer
       ? 'no file has that name, and a server is named with its port'
       : 'no file or folder has that name',
-    next: mayBeServer
-      ? commandLine`if it is a server: kcert inspect ${name}:6443`
-      : commandLine`ls -l ${dirname(name)}`,
+    next: mayBeServer ? commandLine`kcert inspect ${name}:6443` : commandLine`ls -l ${dirname(name)}`,
   })
 }

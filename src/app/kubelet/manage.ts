@@ -130,7 +130,7 @@ class Management {
     if (options.once && store.current() === undefined)
       throw new KcertError('KCERT_CSR_WAIT_OVER', 'it was told to end before there was a certificate', {
         why: 'with --once there has to be one in the end',
-        next: 'run the same command again',
+        fix: 'run the same command again',
       })
     return this.report(store.current())
   }

@@ -88,10 +88,8 @@ async function joiningOf(cluster: Cluster, form: CreationSettings['form']): Prom
       `${clusterInfoPlace} cannot be used by joining nodes`,
       {
         why: fault?.detail ?? 'it has no server',
-        next: [
-          fault?.next ?? 'kcert cluster-info show',
-          'or the token alone: kcert token create -o token',
-        ].join('; '),
+        fix: 'correct it, or create the token alone (kcert token create -o token)',
+        next: fault?.next ?? 'kcert cluster-info show',
       },
     )
   } catch (error) {

@@ -32,40 +32,40 @@ export const unseenForms: Readonly<Record<UnseenForm, Wording>> = {
   'UTF-16': {
     what: 'is UTF-16 text',
     fix: 'save it as UTF-8',
-    next: (file) => commandLine`iconv -f UTF-16 -t UTF-8 ${file} > NEW`,
+    next: (file) => commandLine`iconv -f UTF-16 -t UTF-8 ${file} > ${`${file}.new`}`,
   },
   'CR line ends': {
     what: 'has lines that end with CR only',
     fix: 'convert the line ends to LF',
-    next: (file) => commandLine`tr '\\r' '\\n' < ${file} > NEW`,
+    next: (file) => commandLine`tr '\\r' '\\n' < ${file} > ${`${file}.new`}`,
   },
   base64: {
     what: 'is base64-encoded once more',
     fix: 'decode it',
-    next: (file) => commandLine`base64 -d ${file} > NEW`,
+    next: (file) => commandLine`base64 -d ${file} > ${`${file}.new`}`,
   },
   DER: {
     what: 'is DER',
     fix: 'convert it to PEM',
     next: (file, isKey) =>
       isKey
-        ? commandLine`(umask 077; openssl pkey -inform DER -in ${file} -out NEW)`
-        : commandLine`openssl x509 -inform DER -in ${file} -out NEW`,
+        ? commandLine`(umask 077; openssl pkey -inform DER -in ${file} -out ${`${file}.new`})`
+        : commandLine`openssl x509 -inform DER -in ${file} -out ${`${file}.new`}`,
   },
   'PKCS#7': {
     what: 'is PKCS#7',
     fix: 'convert its certificates to PEM (with -inform DER if it is DER)',
-    next: (file) => commandLine`openssl pkcs7 -print_certs -in ${file} -out NEW`,
+    next: (file) => commandLine`openssl pkcs7 -print_certs -in ${file} -out ${`${file}.new`}`,
   },
   'PKCS#12': {
     what: 'is a PKCS#12 keystore',
     fix: 'convert its content to PEM',
-    next: (file) => commandLine`(umask 077; openssl pkcs12 -nodes -in ${file} -out NEW)`,
+    next: (file) => commandLine`(umask 077; openssl pkcs12 -nodes -in ${file} -out ${`${file}.new`})`,
   },
   label: {
     what: 'has a label other than CERTIFICATE',
     fix: 'write it as PEM again',
-    next: (file) => commandLine`openssl x509 -in ${file} -out NEW`,
+    next: (file) => commandLine`openssl x509 -in ${file} -out ${`${file}.new`}`,
   },
   headers: {
     what: 'has PEM headers',
@@ -74,7 +74,7 @@ export const unseenForms: Readonly<Record<UnseenForm, Wording>> = {
   encrypted: {
     what: 'is encrypted',
     fix: 'store it without encryption, readable only by its owner',
-    next: (file) => commandLine`(umask 077; openssl pkey -in ${file} -out NEW)`,
+    next: (file) => commandLine`(umask 077; openssl pkey -in ${file} -out ${`${file}.new`})`,
   },
 }
 
@@ -85,13 +85,14 @@ function problem(entry: Entry, form: UnseenForm, severity: Problem['severity']):
   const isKey = 'encrypted' in entry
   const thing = isKey ? 'private key' : 'certificate'
   const { file } = entry.group.origin
+  const name = entry.group.owner.kind !== 'value' && file ? pastable(file.path) : undefined
   return problemAt(entry, 'NOT_PLAIN_PEM', {
     message:
       form === 'encrypted'
         ? `the private key ${what}: no Kubernetes component can read it`
         : `${what}: Kubernetes reads only PEM, and finds no ${thing}`,
     fix,
-    next: next?.((entry.group.owner.kind !== 'value' && file && pastable(file.path)) || 'FILE', isKey),
+    next: name && next?.(name, isKey),
     severity,
   })
 }

@@ -228,6 +228,7 @@ function servingNameFinding(
     ...{ id: 'SERVING_NAME', severity: 'info', path },
     what: `the serving certificate is for ${leaf.subject.text || 'an empty name'}`,
     why: servingNameText,
+    fix: servingNameRemedy,
     next: servingNameRemedy,
   }
 }

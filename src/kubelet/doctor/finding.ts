@@ -34,6 +34,8 @@ export interface Finding {
   readonly path: string
   readonly what: string
   readonly why: string
+  /** What to decide or change where no command does it; `next` repeats it then. */
+  readonly fix?: string
   readonly next: string
   /** Absent where it needs somebody who decides, or a CA. */
   readonly fixes?: readonly Fix[]

@@ -9,6 +9,7 @@ const findingSchema = v.object({
   path: v.string(),
   what: v.string(),
   why: v.string(),
+  fix: v.optional(v.string()),
   next: v.string(),
   fixable: described(v.boolean(), '--fix repairs it with the files on the node, after a backup'),
 })
