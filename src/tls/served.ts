@@ -33,7 +33,11 @@ async function servedChain(endpoint: Endpoint, timeoutMs: number): Promise<Buffe
   }
 }
 
-function unreachable({ name, host, port }: Endpoint, error: Error, timeoutMs: number): KcertError {
+function unreachable(
+  { name, host, port }: Endpoint,
+  error: NodeJS.ErrnoException,
+  timeoutMs: number,
+): KcertError {
   return new KcertError('KCERT_UNREACHABLE', `TLS connection to ${name} failed`, {
     why: reasonOf(error, timeoutMs),
     ...(alertOf(error.code) === 'protocol version' && {
