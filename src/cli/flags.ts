@@ -244,7 +244,7 @@ export const requiredInventoryFlag = valueFlag('FILE', 'inventory that says how 
 
 /** Every node of the inventory: `--all-nodes`, as kubectl has `--all-namespaces`. */
 export const allNodesFlag = booleanFlag(
-  `every node of the inventory, which is ${defaultInventory} unless --inventory names another`,
+  `every node of the inventory (default inventory ${defaultInventory})`,
   { helpGroup: 'NODES', exclusive: ['node'] },
 )
 

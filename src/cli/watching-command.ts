@@ -12,7 +12,7 @@ export type Frame = (text: string, now?: Date) => string
 export function watchFlags(does: string) {
   return {
     watch: booleanFlag(`${does} again and again until Ctrl-C`, { char: 'w' }),
-    every: valueFlag('10s', 'interval of --watch (default 10s)', { dependsOn: ['watch'] }),
+    every: valueFlag('DURATION', 'interval of --watch (default 10s)', { dependsOn: ['watch'] }),
   }
 }
 

@@ -8,7 +8,7 @@ export default class Completion extends KcertCommand {
 
   static override description =
     `Completes commands, flags, flag values and file names, with descriptions where the shell shows them. The script contains all of it,
-so pressing Tab starts no program. The line in your shell's start file creates the script again after an update of kcert.
+so pressing Tab starts no program. In bash and zsh, each new shell creates the script again, so it is current after an update of kcert.
 
 For the kubectl plugin (kubectl kcert inspect …), kubectl's own completion calls kubectl_complete-kcert, which npm installs. For the
 single executable, create links with these names: ln -s kcert kubectl-kcert; ln -s kcert kubectl_complete-kcert.`
@@ -20,8 +20,9 @@ single executable, create links with these names: ln -s kcert kubectl-kcert; ln 
 
   static override examples = KcertCommand.examplesOf({
     'bash, in ~/.bashrc': 'source <(kcert completion bash)',
-    'zsh, in ~/.zshrc behind compinit': 'source <(kcert completion zsh)',
-    fish: 'kcert completion fish > ~/.config/fish/completions/kcert.fish',
+    'zsh, in ~/.zshrc after compinit': 'source <(kcert completion zsh)',
+    'fish, once and after each update of kcert':
+      'kcert completion fish > ~/.config/fish/completions/kcert.fish',
     'For all users of a machine, in bash':
       'kcert completion bash | sudo tee /usr/share/bash-completion/completions/kcert',
   })

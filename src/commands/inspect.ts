@@ -62,6 +62,8 @@ With --cluster, kcert also reads the kubeconfig in use, the chains that the API 
 
 The severity of a problem is info, warning or critical. A certificate that expires soon is a warning with less than 30 days or 20 % of its lifetime left, whichever is less. It is critical with less than 7 days or 5 %.
 
+The formats of -o:
+
 text        first what to do now, then tables, then one block for each cause of problems
 short       NAME, DAYS and PATH of each certificate. DAYS is negative once it has expired.
 wide        every field, and the contexts of kubeconfigs, without line breaks
@@ -127,7 +129,7 @@ html        one HTML file with what to do now and a timeline. It needs no networ
       'FILE',
       'file whose first line is the password of PKCS#12 keystores and encrypted keys',
     ),
-    timeout: valueFlag('DURATION', 'time to wait for a server', { default: '5s' }),
+    timeout: valueFlag('DURATION', 'time limit for one server', { default: '5s' }),
     cluster: booleanFlag('read the objects of the cluster that the kubeconfig selects'),
     namespace: valueFlag('NAMESPACE', 'with --cluster: only objects in this namespace', {
       char: 'n',

@@ -29,6 +29,8 @@ cluster. A kubeconfig as leaf provides its client certificate, which must match 
 verified with the CA of the same file. Go reads roots and intermediates only as PEM. If a file of them is DER or PKCS#7, or begins
 with a byte order mark, kcert ignores it as Go does, and reports that.
 
+The purposes of --purpose:
+
   server  as TLS clients verify a server certificate; with --name, also whether it is valid for that name
   client  as an API server verifies a client certificate; shows its user and groups
   any     without checking extended key usages`
@@ -64,12 +66,12 @@ with a byte order mark, kcert ignores it as Go does, and reports that.
       'file with trusted CAs: a bundle or a kubeconfig; required unless LEAF is a kubeconfig',
     ),
     intermediates: repeatedFlag('FILE', 'file with intermediate CAs, which are not trusted by themselves'),
-    context: valueFlag('NAME', 'context of the kubeconfig (default: its current-context)'),
+    context: valueFlag('NAME', 'context of the kubeconfig (default its current-context)'),
     at: valueFlag('TIME', 'verify at this time (default now): 2027-01-01, 2027-01-01T12:00:00Z or +90d'),
     purpose: wordFlag(purposes, 'purpose of the leaf (default server; client if LEAF is a kubeconfig)'),
     name: valueFlag('HOST-OR-IP', 'host name or IP address that the leaf must be valid for'),
     output: reportFormatFlag('output format'),
-    timeout: valueFlag('DURATION', 'maximum time to wait for a server', { default: '5s' }),
+    timeout: valueFlag('DURATION', 'time limit for one server', { default: '5s' }),
   }
 
   protected override async perform(): Promise<ExitCode> {

@@ -19,6 +19,7 @@ import { approvalFactsOf } from './approval-facts.ts'
 import { checkSettings, decideRequests } from './approve.ts'
 import { namesAmong } from './request-names.ts'
 
+const participle = { approve: 'Approved', deny: 'Denied' } as const
 const thirdPerson = { approve: 'approves', deny: 'denies' } as const
 
 /** The flags of `kcert csr approve` and `kcert csr deny`. */
@@ -37,12 +38,20 @@ export function decisionFlags(act: Act) {
       'FILE|builtin',
       `${act} what this policy ${thirdPerson[act]} and skip the rest: a file (docs/policy.md), builtin, kubelet-client or kubelet-serving. Without names, -f, -l or --signer, for all pending requests`,
     ),
-    reason: valueFlag('REASON', 'reason of the condition, in CamelCase, such as NodeOfBatch7'),
-    message: valueFlag('TEXT', 'message of the condition'),
+    reason: valueFlag(
+      'REASON',
+      `reason of the condition, in CamelCase, such as NodeOfBatch7 (default ${participle[act]}ByOperator, with --policy ${participle[act]}ByPolicy)`,
+    ),
+    message: valueFlag(
+      'TEXT',
+      'message of the condition (default the kcert command and, with --policy, the rule)',
+    ),
     'dry-run': booleanFlag(
       'print every decision without changing anything; with -o yaml, the objects that would be sent',
     ),
-    yes: booleanFlag('do not ask for confirmation', { char: 'y' }),
+    yes: booleanFlag('do not ask for confirmation; required for a selection without a terminal', {
+      char: 'y',
+    }),
     concurrency: numberFlag('N', 'how many requests to process at once', {
       default: 16,
       min: 1,

@@ -9,6 +9,17 @@ export const requestFormats = ['pem', 'manifest', 'cfssl', 'json', 'yaml'] as co
 const preset = { helpGroup: 'PRESET' }
 const controlPlane = { helpGroup: 'CONTROL PLANE' }
 
+/** --key-type of a command that creates a key; `others`: the inputs that also set it. */
+export const keyTypeFlag = (others: string) =>
+  valueFlag('TYPE', `type of the new key: ${keyTypeNames.join(', ')} (default ECDSA-P256${others})`)
+
+/** --key-format of a command that creates a key; `others`: the inputs with another default. */
+export const keyFormatFlag = (others: string) =>
+  wordFlag(
+    keyFormats,
+    `format of the new key (default pkcs8, or kubernetes with ${others}); see kcert key generate --help`,
+  )
+
 /** The flags of `kcert csr create`. */
 export const requestFlags = {
   cn: valueFlag('NAME', 'common name (CN) of the subject'),
@@ -18,36 +29,48 @@ export const requestFlags = {
   ip: repeatedFlag('ADDRESS', 'IP address (SAN)'),
   email: repeatedFlag('ADDRESS', 'email address (SAN)'),
   uri: repeatedFlag('URI', 'URI (SAN)'),
-  cfssl: valueFlag('FILE', 'certificate request in the JSON of cfssl; "-" for standard input'),
+  cfssl: valueFlag(
+    'FILE',
+    'cfssl JSON file with the subject, the SANs and the key type; "-" for standard input',
+  ),
   user: valueFlag('NAME', 'client certificate of a user', preset),
   'kubelet-client': valueFlag('NODE', 'client certificate of a kubelet', preset),
   'kubelet-serving': valueFlag('NODE', 'serving certificate of a kubelet', preset),
   service: valueFlag('NAME.NAMESPACE', 'serving certificate of a Service', preset),
   kubeadm: valueFlag('ROW', `one of kubeadm's certificates, or all: ${kubeadmRowNames.join(', ')}`),
-  key: valueFlag('FILE', 'existing private key; "-" for standard input'),
-  'key-out': valueFlag('FILE', 'create a private key and write it to this file; "-" prints it'),
-  'key-type': valueFlag(
-    'TYPE',
-    `type of the new key: ${keyTypeNames.join(', ')} (default ECDSA-P256, or that of --cfssl or --kubeadm-config)`,
+  key: valueFlag('FILE', 'existing private key, instead of --key-out; "-" for standard input'),
+  'key-out': valueFlag(
+    'FILE',
+    'create a private key and write it to this file, instead of --key; "-" prints it',
   ),
-  'key-format': wordFlag(
-    keyFormats,
-    'format of the new key, see kcert key generate --help (default pkcs8, or kubernetes with --cfssl and --kubeadm)',
-  ),
+  'key-type': keyTypeFlag(', or that of --cfssl or --kubeadm-config'),
+  'key-format': keyFormatFlag('--cfssl and --kubeadm'),
   'password-file': valueFlag(
     'FILE',
-    'file with the password of --key, or for the new key, in its first line',
+    'file with the password of --key, or for the new key, on its first line',
   ),
   out: valueFlag('FILE', 'file for the CSR; "-" prints it (default "-")'),
   output: formatFlag(requestFormats, 'output format'),
   force: booleanFlag('overwrite existing files'),
-  signer: valueFlag('NAME', 'spec.signerName', { helpGroup: 'OBJECT' }),
-  usage: repeatedFlag('USAGE', 'spec.usages; separate several with commas', { helpGroup: 'OBJECT' }),
-  'expiration-seconds': numberFlag('SECONDS', 'spec.expirationSeconds', { helpGroup: 'OBJECT' }),
+  signer: valueFlag('NAME', 'spec.signerName (default that of the preset)', { helpGroup: 'OBJECT' }),
+  usage: repeatedFlag(
+    'USAGE',
+    'spec.usages, such as "client auth"; separate several with commas (default that of the preset or the signer)',
+    { helpGroup: 'OBJECT' },
+  ),
+  'expiration-seconds': numberFlag(
+    'SECONDS',
+    'spec.expirationSeconds, at least 600 (default none: the signer decides)',
+    { helpGroup: 'OBJECT' },
+  ),
   name: valueFlag('NAME', 'metadata.name', { helpGroup: 'OBJECT' }),
   'cluster-domain': valueFlag('DOMAIN', 'DNS domain of Services (default cluster.local)', controlPlane),
-  'node-name': valueFlag('NAME', 'name of the node', controlPlane),
-  'advertise-address': valueFlag('ADDRESS', 'address of the API server on the node', controlPlane),
+  'node-name': valueFlag('NAME', 'name of the node (default that in --kubeadm-config)', controlPlane),
+  'advertise-address': valueFlag(
+    'ADDRESS',
+    'address of the API server on the node (default that in --kubeadm-config)',
+    controlPlane,
+  ),
   'control-plane-endpoint': valueFlag(
     'HOST',
     'DNS name or address of the load balancer, with or without port',
@@ -60,8 +83,16 @@ export const requestFlags = {
     controlPlane,
   ),
   'kubeadm-config': valueFlag('FILE', "kubeadm's configuration file; flags override it", controlPlane),
-  'cert-dir': valueFlag('DIR', 'folder for keys and CSRs (kubeadm uses /etc/kubernetes/pki)', controlPlane),
-  'kubeconfig-dir': valueFlag('DIR', 'folder for kubeconfigs (kubeadm uses /etc/kubernetes)', controlPlane),
+  'cert-dir': valueFlag(
+    'DIR',
+    'folder for keys and CSRs, required with --kubeadm all (kubeadm uses /etc/kubernetes/pki)',
+    controlPlane,
+  ),
+  'kubeconfig-dir': valueFlag(
+    'DIR',
+    'folder for kubeconfigs, required with --kubeadm all (kubeadm uses /etc/kubernetes)',
+    controlPlane,
+  ),
   'ca-cert': valueFlag('FILE', "the cluster's CA certificate, for the kubeconfigs", controlPlane),
 }
 

@@ -52,7 +52,7 @@ export const probeFlags = {
     dependsOn: ['client-certificate'],
   }),
   tls: wordFlag(['1.2', '1.3'], 'use only this TLS version'),
-  timeout: valueFlag('DURATION', 'maximum time to wait for a server', { default: '5s' }),
+  timeout: valueFlag('DURATION', 'time limit for one server', { default: '5s' }),
 }
 
 export type ProbeFlags = FlagsOf<typeof probeFlags> & ClusterFlags

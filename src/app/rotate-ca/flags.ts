@@ -33,7 +33,7 @@ export const rotationSettingsFlags = {
   ),
   reason: Flags.option({
     description:
-      'why you rotate; compromise (the old key leaked) means no bridge certificate, new leaf keys, and immediate pod restarts in phase 12',
+      'why you rotate (default routine); compromise (the old key leaked) means no bridge certificate, new leaf keys, and immediate pod restarts in phase 12',
     options: ['routine', 'compromise'] as const,
     helpGroup: 'ROTATION',
   })(),
@@ -66,19 +66,23 @@ export const rotationSettingsFlags = {
     'how many nodes, and how many workloads, change at the same time; the first node always changes alone (default: as in the inventory, or 4)',
     { min: 1, max: 100, helpGroup: 'ROTATION' },
   ),
-  pace: valueFlag('DURATION', 'time between the starts of two workload restarts, for example 30s', {
-    helpGroup: 'ROTATION',
-  }),
+  pace: valueFlag(
+    'DURATION',
+    'time between the starts of two workload restarts, such as 30s (default: as in the inventory, or 0s)',
+    {
+      helpGroup: 'ROTATION',
+    },
+  ),
   'trust-reloading-clients': booleanFlag(
-    'skip the restart of pods whose programs have client-go 0.36 or later, or that rereadingCa in the inventory lists; --no-trust-reloading-clients restarts them too',
+    'skip the restart of pods whose programs have client-go 0.36 or later, or that rereadingCa in the inventory lists (default); --no-trust-reloading-clients restarts them too',
     { allowNo: true, default: true, helpGroup: 'ROTATION' },
   ),
   'accept-outage': booleanFlag('allow a restart of the only API server, if one of its flags must change', {
     helpGroup: 'ROTATION',
   }),
   'accept-untested-version': repeatedFlag(
-    '1.38',
-    'write to a cluster with components of this untested minor version, or of an "unknown" one',
+    'MINOR',
+    'write to a cluster with components of this untested minor version, such as 1.38, or of an "unknown" one',
     { helpGroup: 'ROTATION' },
   ),
   waive: repeatedFlag(

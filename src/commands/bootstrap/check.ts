@@ -13,6 +13,8 @@ export default class BootstrapCheck extends WatchingCommand {
   static override description =
     `Shows how far a node got in joining the cluster, and why it stopped. kcert reads the API server only and needs no access to the node.
 
+The steps are:
+
   1-4     on the node: the kubelet starts, finds no usable kubeconfig, but a bootstrap kubeconfig with a server and a token
   5-7     the token authenticates, RBAC allows the request, the CertificateSigningRequest exists
   8-10    it is approved, signed, and the certificate is in its status

@@ -31,8 +31,8 @@ export default class BootstrapKubeconfig extends KcertCommand {
 
   static override description =
     `Server and CAs come from the cluster-info ConfigMap. kcert uses it only if it is signed with the token. With --pin or --ca it must also
-contain that CA. With a kubeconfig, cluster-info is read over its connection. With --server it is read without credentials, as kubeadm
-join does it. Then --pin or --ca is required. Use this on the new node itself, for example.
+contain that CA. With a kubeconfig, cluster-info is read over its connection. On a new node without a kubeconfig, use --server with --pin
+or --ca: cluster-info is then read without credentials, as kubeadm join does it.
 
 The file contains the token, has mode 0600, and serves as the kubelet's --bootstrap-kubeconfig (kubeadm:
 /etc/kubernetes/bootstrap-kubelet.conf). It works until the token expires.`
@@ -40,8 +40,7 @@ The file contains the token, has mode 0600, and serves as the kubelet's --bootst
   static override exitCodes = {
     ...clusterExits,
     [exitCodes.done]: 'the kubeconfig was written',
-    [exitCodes.usage]:
-      'wrong usage, a malformed token or public key pin, an unreadable file, or no kubeconfig',
+    [exitCodes.usage]: 'wrong usage, a malformed token or hash, an unreadable file, or no kubeconfig',
     [exitCodes.no]: 'cluster-info does not exist, or is not proven to be from this cluster',
     [exitCodes.unreachable]: 'the API server could not be reached, or the file could not be written',
     [exitCodes.refused]: 'the file already exists',
@@ -67,7 +66,7 @@ The file contains the token, has mode 0600, and serves as the kubelet's --bootst
     server: valueFlag('HOST:PORT', 'API server to read cluster-info from, without a kubeconfig', {
       exclusive: [...otherClusterFlags, 'user'],
     }),
-    force: booleanFlag('replace an existing file'),
+    force: booleanFlag('overwrite an existing file'),
     'dry-run': booleanFlag('verify everything, and write nothing'),
     ...clusterFlagsBesideServer,
     output: reportFormatFlag(),

@@ -28,7 +28,8 @@ is missing from the bundle unnoticed. Private keys in the files are ignored.`
   }
 
   static override examples = KcertCommand.examplesOf({
-    'The old and the new CA, during a rotation': 'kcert ca bundle ca-old.crt ca-new.crt --out ca-bundle.crt',
+    'Combine the old and the new CA, during a rotation':
+      'kcert ca bundle ca-old.crt ca-new.crt --out ca-bundle.crt',
     'Remove expired certificates from a bundle': 'kcert ca bundle ca-bundle.crt --out ca-bundle.crt --force',
     'Create a ConfigMap':
       'kcert ca bundle ca.pem partner-ca.pem | kubectl create configmap example-serving-ca --from-file ca.crt=/dev/stdin',

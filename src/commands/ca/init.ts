@@ -61,22 +61,23 @@ both are new or both are unchanged. The serial number is recorded in the CA's is
   }
 
   static override examples = KcertCommand.examplesOf({
-    'From flags': 'kcert ca init --cn "My Example Signer" --out ca.pem --key-out ca-key.pem',
-    'From a cfssl file, unchanged': 'kcert ca init --cfssl ca-csr.json --out ca.pem --key-out ca-key.pem',
-    'RSA as in kubeadm, with an encrypted key':
+    'Create a CA from flags': 'kcert ca init --cn "My Example Signer" --out ca.pem --key-out ca-key.pem',
+    'Create it from an unchanged cfssl file':
+      'kcert ca init --cfssl ca-csr.json --out ca.pem --key-out ca-key.pem',
+    'Create an RSA CA as kubeadm does, but with an encrypted key':
       'kcert ca init --cn example-ca --key-type RSA-2048 --password-file pw.txt --out ca.crt --key-out ca.key',
-    'With an existing key, valid for two years, without intermediate CAs':
+    'Create it with an existing key, valid for two years, without intermediate CAs':
       'kcert ca init --cn signer --key ca-key.pem --days 730 --path-length 0 --out ca.pem',
   })
 
   static override flags = {
     cfssl: valueFlag('FILE', 'cfssl JSON file; "-" for standard input'),
-    cn: valueFlag('NAME', 'common name', { exclusive: ['cfssl'] }),
+    cn: valueFlag('NAME', 'common name; required without --cfssl', { exclusive: ['cfssl'] }),
     org: repeatedFlag('NAME', 'organization', { exclusive: ['cfssl'] }),
     'key-type': valueFlag('TYPE', `type of the key: ${keyTypeNames.join(', ')} (default ECDSA-P256)`, {
       exclusive: ['cfssl', 'key'],
     }),
-    key: valueFlag('FILE', 'existing private key, instead of a new one', { exclusive: ['key-out'] }),
+    key: valueFlag('FILE', 'existing private key, instead of --key-out', { exclusive: ['key-out'] }),
     ...lifetimeFlags('10 years; with --cfssl its ca.expiry, else 5 years'),
     'path-length': numberFlag('N', 'maximum number of intermediate CAs below this CA (default unlimited)', {
       min: 0,

@@ -19,7 +19,7 @@ export default class CaRenew extends KcertCommand {
     `Name, key and extensions stay the same, so certificates that the CA signed before remain valid. This revokes nothing. If the key
 may be compromised, replace the CA with kcert rotate-ca.
 
-By default the certificate is replaced in its file, and the old one is saved as FILE.<time>.bak. With --out, the new certificate
+By default the certificate is replaced in its file, and the old one is saved as FILE.TIME.bak. With --out, the new certificate
 goes to another file. Replace every other copy of the CA (kubeconfigs, clientCAFile, ConfigMaps) before the old one expires.`
 
   static override exitCodes = {
@@ -31,10 +31,10 @@ goes to another file. Replace every other copy of the CA (kubeconfigs, clientCAF
   }
 
   static override examples = KcertCommand.examplesOf({
-    'In place, with the same validity as before': 'kcert ca renew --ca ca.pem --ca-key ca-key.pem',
-    "A cluster's CA, for 10 years, in a new file":
+    'Renew in place, with the same validity as before': 'kcert ca renew --ca ca.pem --ca-key ca-key.pem',
+    "Renew a cluster's CA for 10 years, in a new file":
       'sudo kcert ca renew --ca /etc/kubernetes/pki/ca.crt --ca-key /etc/kubernetes/pki/ca.key --expiry 87600h --out ca-new.crt',
-    'With an encrypted key': 'kcert ca renew --ca ca.pem --ca-key ca-key.pem --ca-password-file pw.txt',
+    'Renew with an encrypted key': 'kcert ca renew --ca ca.pem --ca-key ca-key.pem --ca-password-file pw.txt',
   })
 
   static override flags = {

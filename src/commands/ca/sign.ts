@@ -31,7 +31,7 @@ const notWithKubeadm = [
 ]
 
 export default class CaSign extends KcertCommand {
-  static override summary = 'Sign certificate requests (CSRs) as kube-controller-manager does.'
+  static override summary = 'Sign certificate signing requests (CSRs) as kube-controller-manager does.'
 
   static override description =
     `Common name, organizations, SANs and key come from the request, and its signature must be valid. Other subject attributes are
@@ -73,19 +73,19 @@ The built-in profiles are ${builtInProfileNames.join(', ')}. --config names a fi
   }
 
   static override examples = KcertCommand.examplesOf({
-    'A serving certificate':
+    'Sign a serving certificate':
       'kcert ca sign server.csr --ca ca.pem --ca-key ca-key.pem --usage "digital signature" --usage "server auth" --out server.crt',
-    'A request with cfssl names, with a cfssl configuration':
+    'Sign a request that has C, ST, L and OU, with a cfssl configuration':
       'kcert ca sign server.csr --ca ca.pem --ca-key ca-key.pem --config ca-config.json --profile kubernetes --allow-subject-attributes C,ST,L,OU --out server.crt',
-    'A CSR of the cluster, with an unchanged cfssl configuration':
+    'Sign a CSR of the cluster, with an unchanged cfssl configuration':
       'kcert ca sign --csr my-svc.my-namespace --ca ca.pem --ca-key ca-key.pem --config server-signing-config.json',
-    'All approved CSRs for your own signer':
+    'Sign all approved CSRs for your own signer':
       'kcert ca sign --csr-signer example.com/serving --ca ca.pem --ca-key ca-key.pem --duration 90d --fail',
-    'A short-lived client certificate':
+    'Sign a short-lived client certificate':
       'kcert ca sign user.csr --ca ca.pem --ca-key ca-key.pem --profile client --duration 8h --out user.crt',
-    'All requests of a control plane with an external CA':
+    'Sign all requests of a control plane with an external CA':
       'kcert ca sign --kubeadm --ca-dir /root/external-ca --out-dir signed requests',
-    'Several requests at once':
+    'Sign several requests at once':
       'kcert ca sign requests/*.csr --ca ca.pem --ca-key ca-key.pem --profile server --out all.pem',
   })
 
@@ -102,7 +102,10 @@ The built-in profiles are ${builtInProfileNames.join(', ')}. --config names a fi
       'usage as in spec.usages, such as "server auth"; separate several with commas',
       { exclusive: ['profile', 'config'], delimiter: ',' },
     ),
-    profile: valueFlag('NAME', 'profile for usages and validity'),
+    profile: valueFlag(
+      'NAME',
+      'profile for usages and validity; for a REQUEST, --usage, --profile or --config is required',
+    ),
     config: valueFlag('FILE', 'file with profiles; without --profile, its default profile is used'),
     duration: valueFlag(
       'DURATION',

@@ -9,24 +9,25 @@ import { KcertError } from '../../errors/kcert-error.ts'
 import { renderPins } from '../../output/cluster-info.ts'
 
 export default class ClusterInfoPin extends KcertCommand {
-  static override summary = 'Print the discovery hash of each CA, which kubeadm join pins.'
+  static override summary = 'Print the discovery token CA cert hash of each CA, for kubeadm join.'
 
   static override description =
-    `A pin is SHA-256 of the public key (SubjectPublicKeyInfo), so a CA that was renewed with its key keeps it. kubeadm join continues if
-one CA of cluster-info has one of the given pins. While the bundle contains the old CA and the new one, either pin works. With files,
-kcert contacts no cluster.`
+    `The hash (public key pin) is the SHA-256 of the CA's public key (SubjectPublicKeyInfo), so it stays the same if the CA is renewed with
+its key. kubeadm join continues if one CA of cluster-info has one of the given hashes. While the bundle contains the old CA and the new
+one, either hash works. Without a FILE, kcert reads the CAs of cluster-info. With files, it contacts no cluster.`
 
   static override exitCodes = {
     ...clusterExits,
-    [exitCodes.done]: 'the pins are printed',
+    [exitCodes.done]: 'the hashes are printed',
     [exitCodes.usage]: 'wrong usage, a file that cannot be read, or no kubeconfig',
     [exitCodes.no]: 'a certificate is damaged, or cluster-info has no CA or cannot be read',
   }
 
   static override examples = KcertCommand.examplesOf({
-    'Of the CAs in cluster-info': 'kcert cluster-info pin',
-    'Of a file, on a control-plane node': 'kcert cluster-info pin /etc/kubernetes/pki/ca.crt',
-    'As kubeadm join takes them':
+    'Print the hashes of the CAs in cluster-info': 'kcert cluster-info pin',
+    'Print the hash of a CA file, on a control-plane node':
+      'kcert cluster-info pin /etc/kubernetes/pki/ca.crt',
+    'Pass them to kubeadm join':
       'kubeadm join 192.0.2.1:6443 --token "$(cat token)" $(kcert cluster-info pin -o args)',
   })
 

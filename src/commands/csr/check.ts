@@ -24,7 +24,7 @@ import { KcertError } from '../../errors/kcert-error.ts'
 import { renderCheck } from '../../output/csr-check.ts'
 
 export default class CsrCheck extends KcertCommand {
-  static override summary = 'Check whether a request will be accepted, approved and signed.'
+  static override summary = 'Check whether a CSR will be accepted, approved and signed.'
 
   static override description =
     `Checks a file without a cluster. If there is no such file, kcert checks the object of that name on the cluster. It then also reads

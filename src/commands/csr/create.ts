@@ -45,13 +45,15 @@ export default class CsrCreate extends KcertCommand {
     `The subject and SANs come from flags, a preset, or the JSON that cfssl genkey reads. With --kubeadm, kcert creates the requests of a control
 plane with an external CA, like kubeadm certs generate-csr. Without such flags, kcert asks questions on a terminal.
 
+The formats of -o:
+
   pem         the CSR
   manifest    the CertificateSigningRequest for kubectl apply, with signer and usages. kcert refuses one that would fail on the cluster
   cfssl       {"csr", "key"} for cfssljson -bare. It contains the private key, so it needs --out FILE (mode 0600) or --key-out -.
               With --key or --key-out FILE it has no "key"
   json, yaml  a report of what was created (docs/schemas/CreatedRequests.json), without the key
 
---key-out creates a private key with mode 0600. --key uses an existing one. kcert overwrites files only with --force. With --kubeadm, the
+--key-out creates a private key with mode 0600. --key uses an existing one. One of both is required, except with --kubeadm. kcert overwrites files only with --force. With --kubeadm, the
 files go to --cert-dir and --kubeconfig-dir.`
 
   static override exitCodes = {

@@ -43,7 +43,7 @@ a certificate for another key. It accepts another subject or other SANs only wit
 Without --out, kcert prints the certificate. No output contains the private key, except the Secret of -o manifest --secret. That one
 goes to a file of mode 0600 (--out), or to standard output with --print-key.
 
-With --out-dir, kcert fetches many certificates into FOLDER/NAME.crt: the named ones, or all of a signer or with a label. It skips files that
+With --out-dir, kcert fetches many certificates into DIR/NAME.crt: the named ones, or all of a signer or with a label. It skips files that
 are up to date, so you can run the command again. If you name a request that is not issued, the exit code is 3. If a selection contains
 one, kcert shows it, and that is not an error.
 
@@ -75,17 +75,20 @@ kube-controller-manager deletes an object an hour after it was issued. Fetch the
 
   static override flags = {
     key: valueFlag('FILE', 'private key that the certificate must match'),
-    'password-file': valueFlag('FILE', 'file with the password of --key in its first line'),
+    'password-file': valueFlag('FILE', 'file with the password of --key on its first line'),
     ca: valueFlag('FILE', 'CA certificate that must have signed it'),
     'accept-names': booleanFlag('accept a subject or SANs that differ from the request'),
-    wait: valueFlag('DURATION', 'wait up to this long until it is issued, such as 30s or 20m'),
+    wait: valueFlag(
+      'DURATION',
+      'wait up to this long until it is issued, such as 30s or 20m (default no wait)',
+    ),
     out: valueFlag(
       'FILE',
       'file for the certificate or, with -o manifest, for the objects; "-" prints them (default "-")',
     ),
     force: booleanFlag('overwrite existing files'),
     'out-dir': valueFlag(
-      'FOLDER',
+      'DIR',
       'folder for the certificates, as NAME.crt; kcert creates it if it does not exist',
       { helpGroup: 'MANY' },
     ),

@@ -1,5 +1,5 @@
 import { plannedRequest, requestCertificate } from '../../app/csr/request.ts'
-import { requestFlags } from '../../app/csr/request-flags.ts'
+import { keyFormatFlag, keyTypeFlag, requestFlags } from '../../app/csr/request-flags.ts'
 import { checkTogether, hasSubject, settingsOf } from '../../app/csr/request-settings.ts'
 import { KcertCommand } from '../../cli/base-command.ts'
 import { checkFiles } from '../../cli/command-files.ts'
@@ -76,9 +76,9 @@ With --dry-run, kcert writes nothing. If the key file does not exist yet, the pr
     cfssl,
     key,
     'key-out': valueFlag('FILE', 'file for the private key, created here or by an earlier run'),
-    'key-type': requestFlags['key-type'],
-    'key-format': requestFlags['key-format'],
-    'password-file': valueFlag('FILE', 'file with the password of --key in its first line'),
+    'key-type': keyTypeFlag(', or that of --cfssl'),
+    'key-format': keyFormatFlag('--cfssl'),
+    'password-file': valueFlag('FILE', 'file with the password of --key on its first line'),
     'request-out': valueFlag('FILE', 'file for the CSR (default: name of --out with .csr)'),
     out: valueFlag('FILE', 'file for the certificate', { required: true }),
     'kubeconfig-out': valueFlag(

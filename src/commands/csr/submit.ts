@@ -60,7 +60,10 @@ creates it twice.`
       'USAGE',
       'spec.usages, such as "client auth"; separate several with commas (default: what the signer accepts)',
     ),
-    'expiration-seconds': numberFlag('SECONDS', 'spec.expirationSeconds'),
+    'expiration-seconds': numberFlag(
+      'SECONDS',
+      'spec.expirationSeconds, at least 600 (default none: the signer decides)',
+    ),
     name: valueFlag('NAME', 'name of the object; for a file with several: the one to submit'),
     'dry-run': booleanFlag(
       'validate on the API server without creating anything; with -o yaml, print the objects',

@@ -27,6 +27,8 @@ export default class KeyGenerate extends KcertCommand {
     `The file is created with mode 0600, whatever the umask. An existing file is overwritten only with --force, and a symbolic link or
 FIFO never. The key is printed only with --out -.
 
+The formats of --format:
+
   pkcs8       read by every tool; the only format that can be encrypted (PBES2: PBKDF2 with 600,000 rounds, AES-256)
   sec1        "EC PRIVATE KEY", ECDSA only
   pkcs1       "RSA PRIVATE KEY", RSA only

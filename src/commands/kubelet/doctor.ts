@@ -48,11 +48,11 @@ With --root, nothing is restarted and nothing outside DIR is touched. Symbolic l
     ...nodeFlags,
     root: rootFlag,
     fix: booleanFlag('repair what the files on the node allow'),
-    restart: booleanFlag('restart the kubelet after a repair; --no-restart leaves that to you', {
+    restart: booleanFlag('restart the kubelet after a repair (default); --no-restart leaves that to you', {
       allowNo: true,
       default: true,
     }),
-    yes: booleanFlag('do not ask for confirmation; --fix needs it where there is no terminal', { char: 'y' }),
+    yes: booleanFlag('do not ask for confirmation; with --fix, required without a terminal', { char: 'y' }),
     output: reportFormatFlag(),
   }
 

@@ -29,10 +29,10 @@ requests.
 
 There are three sources:
 
-  the API server   the default. kcert reads each kubelet's configuration and metrics (this needs the right to get nodes/proxy), probes
+  the API server   the default. kcert reads each kubelet's configuration and metrics (this needs permission to get nodes/proxy), probes
                    its port and lists the requests. A metric has the expiry only: the renewal is calculated from
                    --cluster-signing-duration, and marked with "~".
-  files            FILE or folder operands: a node's /var/lib/kubelet and /etc/kubernetes, or one tree with copies of many nodes.
+  files            TARGET arguments: a node's /var/lib/kubelet and /etc/kubernetes, or one tree with copies of many nodes.
   nodes            --all-nodes or --inventory: the files on each node, whether or not the API server is up.`
 
   static override exitCodes = {
@@ -68,7 +68,7 @@ There are three sources:
 
   static override flags = {
     ...nodeFlags,
-    inventory: inventoryFlag('none: ask the API server', {
+    inventory: inventoryFlag('none: read the API server', {
       exclusive: [...otherClusterFlags, 'server', 'user'],
     }),
     timeout: valueFlag('DURATION', 'time limit for the TLS handshake with one kubelet', {

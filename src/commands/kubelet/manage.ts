@@ -1,4 +1,4 @@
-import { requestFlags } from '../../app/csr/request-flags.ts'
+import { keyTypeFlag, requestFlags } from '../../app/csr/request-flags.ts'
 import { checkTogether } from '../../app/csr/request-settings.ts'
 import { signalOf } from '../../app/kubelet/after-renewal.ts'
 import { manageCertificate } from '../../app/kubelet/manage.ts'
@@ -29,7 +29,7 @@ requests a certificate with a new key in these cases: there is none, it has expi
 between 70 and 90 % of its validity has passed. After a failure it tries again after 2, 4, 8 and 16 s, then every 32 s. It waits 15 min
 for a request to be signed.
 
-Certificate and key are in one file with mode 0600, FOLDER/NAME-2026-11-21-22-00-00.pem. The link FOLDER/NAME-current.pem points to the
+Certificate and key are in one file with mode 0600, DIR/NAME-2026-11-21-22-00-00.pem. The link DIR/NAME-current.pem points to the
 current one. This is the kubelet's own layout, so a kubelet can read what kcert wrote, and kcert what a kubelet wrote. The link changes
 atomically: a reader always finds a complete pair. Old pairs are kept.
 
@@ -53,7 +53,7 @@ it is renewed when the file changes. SIGUSR2 renews at once. Do not use this for
       'kcert kubelet manage --kubelet-serving node-1 --pair-name kcert-server --kubeconfig /etc/kubernetes/kubelet.conf',
     'Manage the certificate of a server that reloads on SIGHUP, with metrics for Prometheus':
       'kcert kubelet manage --service web.shop --signer example.com/serving --cert-dir /etc/web/tls --pair-name web --signal HUP --pid-file /run/web.pid --metrics-address 127.0.0.1:9464',
-    'Manage a user, starting from a bootstrap token; its kubeconfig references the link and never changes':
+    "Manage a user's certificate, starting from a bootstrap token; the kubeconfig references the link and never changes":
       'kcert kubelet manage --user ci --cert-dir /var/lib/ci --pair-name ci --bootstrap-kubeconfig bootstrap.conf --kubeconfig /var/lib/ci/kubeconfig',
     'From cron or a systemd timer: renew if it is due, and exit':
       "kcert kubelet manage --template web.yaml --signer example.com/serving --usage 'digital signature,server auth' --cert-dir /etc/web/tls --pair-name web --once --exec 'systemctl reload web'",
@@ -76,12 +76,12 @@ it is renewed when the file changes. SIGUSR2 renews at once. Do not use this for
     ip,
     email,
     uri,
-    'key-type': requestFlags['key-type'],
+    'key-type': keyTypeFlag(''),
     'cluster-domain': requestFlags['cluster-domain'],
     signer,
     usage,
     'expiration-seconds': requestFlags['expiration-seconds'],
-    'cert-dir': valueFlag('FOLDER', 'folder of the pairs (default for a kubelet /var/lib/kubelet/pki)', {
+    'cert-dir': valueFlag('DIR', 'folder of the pairs (default for a kubelet /var/lib/kubelet/pki)', {
       helpGroup: 'PAIR',
     }),
     'pair-name': valueFlag(
@@ -101,10 +101,14 @@ it is renewed when the file changes. SIGUSR2 renews at once. Do not use this for
         helpGroup: 'AFTER A RENEWAL',
       },
     ),
-    signal: valueFlag('SIGNAL', 'signal to send to the process of --pid-file after each renewal', {
-      helpGroup: 'AFTER A RENEWAL',
-      dependsOn: ['pid-file'],
-    }),
+    signal: valueFlag(
+      'SIGNAL',
+      'signal to send to the process of --pid-file after each renewal, such as HUP',
+      {
+        helpGroup: 'AFTER A RENEWAL',
+        dependsOn: ['pid-file'],
+      },
+    ),
     'pid-file': valueFlag('FILE', 'file with the process ID', {
       helpGroup: 'AFTER A RENEWAL',
       dependsOn: ['signal'],

@@ -51,7 +51,7 @@ untested releases, and one CA for several roles.`
     'read-only': booleanFlag(
       'write nothing on nodes; kcert only reads them, and you run its scripts there (see runbook)',
     ),
-    force: booleanFlag('replace an existing file'),
+    force: booleanFlag('overwrite an existing file'),
     'dry-run': booleanFlag('do not write the inventory; still check access to the nodes'),
     access: valueFlag(
       'WAY',
@@ -61,7 +61,7 @@ untested releases, and one CA for several roles.`
         helpGroup: 'NODES',
       },
     ),
-    'ssh-user': valueFlag('USER', 'login user', { helpGroup: 'NODES' }),
+    'ssh-user': valueFlag('USER', 'login user (default that of ssh_config)', { helpGroup: 'NODES' }),
     'ssh-config': valueFlag('FILE', 'ssh_config to use instead of ~/.ssh/config', { helpGroup: 'NODES' }),
     become: wordFlag(['sudo'], 'become root with sudo, without a password', { helpGroup: 'NODES' }),
     local: valueFlag(

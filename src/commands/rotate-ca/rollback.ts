@@ -34,7 +34,10 @@ back: finish it, then rotate to any CA with --ca-cert and --ca-key.`
   })
 
   static override flags = {
-    to: numberFlag('N', 'last phase to keep; 0 keeps none', { min: 0, max: 11 }),
+    to: numberFlag('N', 'last phase to keep; 0 keeps none (default the phase before the last)', {
+      min: 0,
+      max: 11,
+    }),
     ...rotationConsentFlags,
     'by-runbook': booleanFlag(
       'do not change nodes; print which scripts of `rotate-ca runbook --undo` to run next, and do the rest',

@@ -36,7 +36,7 @@ After phase 12, kcert also checks that nothing trusts the old CA. It lists what 
 
   static override flags = {
     evidence: valueFlag('FILE', 'write the report with every handshake and check to this file too, as JSON'),
-    force: booleanFlag('replace an existing evidence file', { dependsOn: ['evidence'] }),
+    force: booleanFlag('overwrite an existing evidence file', { dependsOn: ['evidence'] }),
     soak,
     ca,
     waive,

@@ -75,7 +75,7 @@ RBAC bindings and the signature of cluster-info, run kcert token check.`
       'use the token in this file instead of a new one; "-" for standard input',
     ),
     out: valueFlag('FILE', 'file to write the secret to, instead of standard output'),
-    force: booleanFlag('replace an existing file'),
+    force: booleanFlag('overwrite an existing file'),
     'dry-run': booleanFlag('check with the API server whether it would accept the token; create nothing'),
     ...clusterFlags,
     output: formatFlag(
