@@ -201,10 +201,10 @@ describe('name constraints', () => {
       constraints(element(0x87, Uint8Array.of(1, 2, 3, 4, 255, 0, 255, 0))),
       'invalid mask 255.0.255.0',
     ],
-    ['with an address without mask', constraints(element(0x87, Buffer.alloc(4))), 'constraint of 4 octets'],
+    ['with an address without mask', constraints(element(0x87, Buffer.alloc(4))), 'constraint of 4 bytes'],
     ['with a mailbox that is none', constraints(text(1, 'a b@c')), '"a b@c" is no constraint'],
     ['with an address for URIs', constraints(text(6, '10.0.0.1')), '"10.0.0.1" is no constraint'],
-    ['above 7 bits', constraints(text(2, 'ä')), 'no IA5String'],
+    ['above 7 bits', constraints(text(2, 'ä')), 'not an IA5String'],
   ])('%s are refused', (_, value, reason) => {
     expect(refusalOf('nameConstraints', value)).toContain(reason)
   })

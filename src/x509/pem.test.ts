@@ -129,7 +129,7 @@ describe('a damaged block among good ones', () => {
       block.replace('\n-----END', '=\n-----END'),
       'does not belong in base64',
     ],
-    ['with a control character', block.replace('aGVs', 'aG\x1bVs'), 'octet 0x1b at line 2'],
+    ['with a control character', block.replace('aGVs', 'aG\x1bVs'), 'byte 0x1b at line 2'],
   ])('%s', (_, input, reason) => {
     expect(reasonOf(input)).toContain(reason)
   })

@@ -106,7 +106,7 @@ describe('keys that Go refuses', () => {
     [
       'ECDSA of another length',
       key('id-ecPublicKey', [oid(oidOf('P-384'))], point('p256')),
-      'a point of 65 octets',
+      'a point of 65 bytes',
     ],
     [
       'ECDSA compressed',
@@ -119,7 +119,7 @@ describe('keys that Go refuses', () => {
       'not an uncompressed point',
     ],
     ['Ed25519 with parameters', key('Ed25519', [nullElement], Buffer.alloc(32)), 'not absent for Ed25519'],
-    ['Ed25519 of 31 octets', key('Ed25519', [], Buffer.alloc(31)), 'Ed25519 key is not 32 octets'],
+    ['Ed25519 of 31 bytes', key('Ed25519', [], Buffer.alloc(31)), 'Ed25519 key is not 32 bytes'],
     [
       'DSA with a generator of 0',
       key('id-dsa', [sequence(integer(5), integer(5), integer(0))], integer(1)),

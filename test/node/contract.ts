@@ -204,7 +204,7 @@ export function nodeContract(title: string, open: () => Promise<NodeAccess>): vo
       mkdirSync(at('folder'))
       for (const [path, why] of [
         [at('none/f'), /folder does not exist/],
-        [at('folder'), /not replaced by a file/],
+        [at('folder'), /a folder or a device/],
       ] as const) {
         await expect(node.writeFile(path, 'x', { replaces: 'anything' })).rejects.toMatchObject({
           code: 'KCERT_NODE_FILE_NOT_WRITTEN',
@@ -244,7 +244,7 @@ export function nodeContract(title: string, open: () => Promise<NodeAccess>): vo
       expect(await link('two.pem', { linkTarget: 'one.pem' })).toBe(false)
       await expect(link('three.pem', { linkTarget: 'one.pem' })).rejects.toMatchObject({
         code: 'KCERT_NODE_FILE_CHANGED',
-        why: 'there is now a symbolic link to two.pem',
+        why: 'it is now a symbolic link to two.pem; the next run plans with this content',
       })
       expect(readlinkSync(at('current.pem'))).toBe('two.pem')
       expect(readdirSync(here)).toEqual(['current.pem'])

@@ -56,7 +56,7 @@ test.skipIf(!isHere)(
       'source <(kcert completion bash); COMP_WORDS=(kcert rotate-ca st); COMP_CWORD=2; _kcert; echo "${COMPREPLY[@]}"'
     expect(inShell(tab)).toBe('status\n')
     for (const name of ['kubectl-kcert', 'kubectl_complete-kcert']) symlinkSync('kcert', join(folder, name))
-    expect(inShell('kubectl_complete-kcert inspect -o js')).toBe('json\n:4\n')
+    expect(inShell('kubectl_complete-kcert inspect -o js')).toBe('json\njsonpath\n:4\n')
     expect(inShell('kubectl-kcert --version')).toMatch(/^kcert\/\d/)
     if (labKubectl !== undefined) {
       expect(inShell(`${labKubectl} kcert --version`)).toMatch(/^kcert\/\d/)
