@@ -46,7 +46,11 @@ test('nodes that cannot be reached are named, and the file is there to be comple
   expect(violations('Discovery', report)).toEqual([])
   expect(report.nodes).toMatchObject([
     { name: 'cp-a', role: 'control-plane', layout: 'unknown', proof: { reached: false } },
-    { name: 'w-a', role: 'worker', proof: { reached: false, fault: expect.stringContaining('status was 1') } },
+    {
+      name: 'w-a',
+      role: 'worker',
+      proof: { reached: false, fault: expect.stringContaining('status was 1') },
+    },
   ])
   const text = readFileSync(join(folder, 'a.yaml'), 'utf8')
   expect(text).toContain('name: cp-a')
