@@ -92,6 +92,35 @@ export function unquotedCommands(file: string, source: string): string[] {
   )
 }
 
+const adviceStart = new RegExp(
+  `^(?:\0|--?[a-z\0]|\\w+=|\\(?(?:${[...Object.keys(verbs), 'cd|dmesg|install|mkdir|timedatectl|umask'].join('|')})(?=[ ;]|$))`,
+)
+
+const placeholder = /\b(?:FILE|HOST|NAME|NEW|NODE)\b/
+
+/** Returns "file:line: text" for every text of `next` that does not begin with a program, an assignment or flags, or has a placeholder. */
+export function proseAdvice(file: string, source: string): string[] {
+  return nodesBelow(parseAst(source, { lang: 'ts' }) as unknown as AstNode)
+    .filter(({ type, key }) => type === 'Property' && (key as AstNode).name === 'next')
+    .flatMap(({ value }) => literalsOf(value as AstNode))
+    .filter(({ text }) => text !== '' && (!adviceStart.test(text) || placeholder.test(text)))
+    .map(
+      ({ start, text }) =>
+        `${file}:${source.slice(0, start).split('\n').length}: ${text.replaceAll('\0', '…')}`,
+    )
+}
+
+/** Returns the texts that are written in an expression. What it calls decides for itself. */
+function literalsOf(node: AstNode): { start: number; text: string }[] {
+  const { type, start } = node
+  const branches = [node.consequent, node.alternate, node.left, node.right] as (AstNode | undefined)[]
+  if (type === 'ConditionalExpression' || type === 'LogicalExpression')
+    return branches.flatMap((branch) => (branch === undefined ? [] : literalsOf(branch)))
+  if (type === 'TaggedTemplateExpression') return [{ start, text: textOf(node.quasi as AstNode) }]
+  if (type === 'TemplateLiteral') return [{ start, text: textOf(node) }]
+  return type === 'Literal' && typeof node.value === 'string' ? [{ start, text: node.value }] : []
+}
+
 /** A command that messages can print. */
 interface PrintedCommand {
   /** file:line */
@@ -235,6 +264,14 @@ if (import.meta.main) {
   if (found.length > 0) {
     process.stdout.write(
       `${found.length} commands are not quoted for the shell (build them by commandLine\`…\`) or have a sentence behind them (put it in front)\n`,
+    )
+    process.exitCode = 1
+  }
+  const prose = messageSources().flatMap((file) => proseAdvice(file, readFileSync(file, 'utf8')))
+  process.stdout.write(prose.map((line) => `${line}\n`).join(''))
+  if (prose.length > 0) {
+    process.stdout.write(
+      `${prose.length} values of next are no commands: write what a person must do to fix\n`,
     )
     process.exitCode = 1
   }

@@ -1,6 +1,6 @@
 import { spawnSync } from 'node:child_process'
 import { expect, test } from 'vitest'
-import { printedCommands, unquotedCommands } from '../../scripts/command-lines.ts'
+import { printedCommands, proseAdvice, unquotedCommands } from '../../scripts/command-lines.ts'
 
 // The check that refuses commands of messages that are built without commandLine, and sentences behind a command. And what these
 // commands are: the program of each knows its flags, whether a test prints the message or not (test/lab: kubectl and kubeadm).
@@ -33,6 +33,25 @@ test.each([
   `const a = commandLine\`old=$(mktemp -d) && mv <a> "$old" && crictl ps -q | xargs -r crictl stop\``,
 ])('accepts %s', (source) => {
   expect(unquotedCommands('src/a.ts', withValues(source))).toEqual([])
+})
+
+test.each([
+  "fail('x', { next: 'name another file' })",
+  "fail('x', { next: 'kcert inspect FILE' })",
+  "fail('x', { next: a ? 'wait for it' : 'kcert csr list' })",
+  "fail('x', { next: other ?? commandLine`on the node: ls -l <path>` })",
+])('refuses a next that is no command: %s', (source) => {
+  expect(proseAdvice('src/a.ts', `\n${withValues(source)}\n`)).toHaveLength(1)
+})
+
+test.each([
+  "fail('x', { next: 'kcert csr list', fix: 'name another file' })",
+  "fail('x', { next: '--dry-run' })",
+  "fail('x', { next: commandLine`<title> true` })",
+  "fail('x', { next: 'old=$(mktemp -d) && mv a b' })",
+  "fail('x', { next: '(umask 077; openssl pkey -in a)' })",
+])('accepts a next that is a command: %s', (source) => {
+  expect(proseAdvice('src/a.ts', withValues(source))).toEqual([])
 })
 
 /** A linter takes a placeholder in a string for a mistake, so <value> stands for one here. */
