@@ -358,7 +358,7 @@ describe('bad input is told what, why and what next, and exits 2:', () => {
   function complaint(args: readonly string[], options: Parameters<typeof kcert>[1] = {}): string {
     const { stdout, stderr, exit } = kcert(['inspect', ...args], options)
     expect([stdout, exit]).toEqual(['', 2])
-    expect(stderr).toMatch(/^KCERT_[A-Z_]+: .+\n(?:why: .+\n)?next: .+\n$/)
+    expect(stderr).toMatch(/^KCERT_[A-Z_]+: .+\n(?:why: .+\n)?(?:(?:fix|next): .+\n)+$/)
     return stderr
   }
 
