@@ -228,12 +228,10 @@ export class Inspection {
     const usualFix = isConfig
       ? 'correct it: kubectl and every other client reject the whole file because of it'
       : 'correct the YAML or JSON'
-    for (const { reason, line, next: fix = usualFix } of isForeign(spot) && !isPlainlyKubeconfig(bytes)
-      ? []
-      : defects) {
+    for (const { reason, line, next } of isForeign(spot) && !isPlainlyKubeconfig(bytes) ? [] : defects) {
       collection.addProblem({ source: origin.source, entry: spot.entry }, 'DOCUMENT_MALFORMED', {
         message: line === undefined ? reason : `line ${line}: ${reason}`,
-        fix,
+        ...(next === undefined ? { fix: usualFix } : { next }),
         severity: isConfig ? 'critical' : undefined,
       })
     }
