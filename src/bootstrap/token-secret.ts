@@ -1,4 +1,3 @@
-import { commandLine } from '../errors/command-line.ts'
 import { given } from '../errors/given.ts'
 import { KcertError } from '../errors/kcert-error.ts'
 import { type BootstrapToken, isTokenId } from './token.ts'
@@ -127,7 +126,7 @@ export function checkGroups(
   if (wrong === undefined) return named ?? [kubeadmJoiners]
   throw new KcertError('KCERT_USAGE', `invalid group ${JSON.stringify(wrong)}`, {
     why: 'a group of bootstrap tokens starts with system:bootstrappers: and continues with a-z, 0-9, ":" and "-"',
-    next: commandLine`--groups ${kubeadmJoiners}`,
+    fix: `use a group such as ${kubeadmJoiners}`,
   })
 }
 

@@ -22,12 +22,13 @@ import { commandsOf, simpleCommands, wordOfProse } from '../../scripts/pasted-li
  * the command line of each kcert in it.
  */
 export const notRunHere: readonly (readonly [command: RegExp, reason: string])[] = [
-  [/\b(?:crictl|journalctl|systemctl)\b/, 'needs a node with systemd and a container runtime'],
+  [/\b(?:crictl|journalctl|systemctl|timedatectl)\b/, 'needs a node with systemd and a container runtime'],
   [/\bssh\b/, 'needs a node'],
   [/\bkeytool\b/, 'needs Java'],
   [/\bkubectl\b/, 'needs a real cluster; its flags are checked where kubectl is there'],
   [/\bkubeadm\b/, 'changes /etc/kubernetes; its flags are checked where kubeadm is there'],
-  [/\bopenssl s_client\b/, 'waits for input'],
+  [/\bopenssl (?:pkcs12|s_client)\b/, 'waits for input'],
+  [/ -(?= |$)/, 'reads what is piped into it'],
   [/\bsudo\b/, 'the test is root already, or must not be'],
   [/\bkcert (?:rotate-ca|renew|kubelet)\b/, 'acts on the nodes of an inventory'],
   [

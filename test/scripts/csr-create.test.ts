@@ -397,7 +397,7 @@ describe('keys', () => {
     [['--cn', 'x'], /^KCERT_USAGE: --key-out or --key is required/, 2],
     [['--cn', 'x', '--key-out', '-', '-o', 'json'], /^KCERT_KEY_EXPOSED: /, 5],
     [
-      ['--cn', 'x', '--key-out', '-', '-o', 'manifest', '--signer', 'a.b/c', '--usage', 'any'],
+      ['--cn', 'x', '--key-out', '-', '-o', 'manifest', '--signer', 'a.b/c', '--usage', 'server auth'],
       /^KCERT_USAGE: the key and the manifest/,
       2,
     ],

@@ -161,7 +161,7 @@ test("on standard input a file that others can change is refused, and a pipe is 
   expect(refused.stderr).toContain(
     'KCERT_FILE_UNTRUSTED: the inventory standard input can be changed by other users',
   )
-  expect(refused.stderr).toMatch(/next: read it, .* only you can change, and redirect the copy\n/)
+  expect(refused.stderr).toMatch(/fix: read it, .* only you can change, and redirect the copy\n/)
   expect(refused.status).toBe(5)
   expect(fs.existsSync(mark)).toBe(false)
   expect(shell(`cat ${open} | "$@"`).stderr).toContain('inventory: standard input\n')

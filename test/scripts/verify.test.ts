@@ -283,7 +283,7 @@ describe('bad input is told with what, why and next', () => {
       'a time',
       ['server.crt', '--roots', 'ca.crt', '--at', 'soon'],
       2,
-      /^KCERT_USAGE: invalid time "soon"\nnext: /,
+      /^KCERT_USAGE: invalid time "soon"\nfix: /,
     ],
     [
       'an empty name',

@@ -95,7 +95,8 @@ export async function keyOfUser(
     'KCERT_USAGE',
     `--client-key is required: user ${JSON.stringify(name)} of ${file} has no key`,
     {
-      next: '--client-key client.key',
+      fix: 'name the file with the private key of the certificate',
+      next: 'kcert kubeconfig set-client --help',
     },
   )
 }

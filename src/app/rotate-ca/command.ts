@@ -71,7 +71,7 @@ export abstract class RotationCommand extends KcertCommand {
     const { code, message, why, cause } = error
     if (code !== 'KCERT_API_CERT_EXPIRED' && code !== 'KCERT_API_CLIENT_EXPIRED') return super.fail(error)
     const advice = {
-      fix: 'if the CA itself has expired, use kcert rotate-ca recover --dry-run instead',
+      fix: commandLine`if the CA itself has expired, use kcert rotate-ca recover --dry-run instead`,
       next: commandLine`kcert renew --all`,
     }
     return super.fail(new KcertError(code, message, { ...(why !== undefined && { why }), ...advice, cause }))

@@ -50,7 +50,8 @@ is missing from the bundle unnoticed. Private keys in the files are ignored.`
     const { flags, operands } = await this.parse(CaBundle)
     if (operands.length === 0)
       throw new KcertError('KCERT_USAGE', 'no file given', {
-        next: 'kcert ca bundle ca-new.crt ca-old.crt --out ca.crt',
+        fix: 'name the files with CA certificates',
+        next: 'kcert ca bundle --help',
       })
     const { out, force, output } = flags
     checkStandardInput(operands.map((path) => ({ by: 'FILE', path })))

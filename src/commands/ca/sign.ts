@@ -181,7 +181,8 @@ The built-in profiles are ${builtInProfileNames.join(', ')}. --config names a fi
     }
     if (operands.length === 0)
       throw new KcertError('KCERT_USAGE', 'no request given', {
-        next: 'kcert ca sign server.csr --ca ca.pem --ca-key ca-key.pem --profile server --out server.crt',
+        fix: 'name files with CSRs, or CSRs of the cluster with --csr or --csr-signer',
+        next: 'kcert ca sign --help',
       })
     const out = flags.out ?? missingOut()
     const issuanceLog = issuanceLogPath(flags)
@@ -256,8 +257,8 @@ The built-in profiles are ${builtInProfileNames.join(', ')}. --config names a fi
 type SignFlags = FlagsOf<typeof CaSign.flags>
 
 function missingCa(flag: '--ca' | '--ca-key'): KcertError {
-  const next = flag === '--ca' ? '--ca ca.pem' : '--ca-key ca-key.pem'
-  return new KcertError('KCERT_USAGE', `${flag} is required`, { next })
+  const fix = `name the file with the CA's ${flag === '--ca' ? 'certificate' : 'private key'}`
+  return new KcertError('KCERT_USAGE', `${flag} is required`, { fix, next: 'kcert ca sign --help' })
 }
 
 function missingOut(): never {
