@@ -8,7 +8,7 @@ export default class Version extends KcertCommand {
   static override summary = 'Print the version of kcert.'
 
   static override description =
-    'Prints the version of kcert, the version of Node.js that runs it, and the Git commit that it was built from, if the build recorded one. It contacts no cluster and reads no kubeconfig. For the version of an API server: kubectl version.'
+    'Prints the version of kcert, the version of Node.js that runs it, and the Git commit that it was built from, if the build recorded one. It contacts no cluster and reads no kubeconfig. The version of an API server is printed by kubectl version, not by this command.'
 
   static override exitCodes = {
     [exitCodes.done]: 'the version is printed',
@@ -18,7 +18,7 @@ export default class Version extends KcertCommand {
   static override examples = KcertCommand.examplesOf({
     'Print the version': 'kcert version',
     'Print version, Node.js and platform as JSON': 'kcert version -o json',
-    'Call it as a kubectl plugin': 'kubectl kcert version',
+    'Print the version alone': 'kcert version -o json | jq -r .clientVersion',
   })
 
   static override flags = {

@@ -62,7 +62,7 @@ export function kubeadmKeyType(name: string): KeyType {
   const type = kubeadmKeyTypes.includes(name) ? parseKeyType(name) : undefined
   if (type !== undefined) return type
   throw new KcertError('KCERT_USAGE', `kubeadm does not support the key type "${name}"`, {
-    why: `kubeadm supports ${kubeadmKeyTypes.join(', ')}`,
+    why: `its key types are ${kubeadmKeyTypes.join(', ')}`,
   })
 }
 

@@ -35,7 +35,10 @@ export function manifestOf(spec: RequestSpec, der: Uint8Array): Manifest {
   if (signerName === undefined)
     throw new KcertError('KCERT_USAGE', `no signer for the object ${quoted(name)}`, {
       why: 'Kubernetes has signers for users and kubelets only; servers in the cluster need your own signer',
-      next: '--signer example.com/serving',
+      next:
+        spec.usages === undefined && spec.purpose === undefined
+          ? '--signer example.com/serving --usage "digital signature" --usage "server auth"'
+          : '--signer example.com/serving',
     })
   const usages = usagesOf(spec, signerName, request)
   refuseHopeless(name, signerName, [

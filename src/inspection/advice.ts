@@ -62,10 +62,13 @@ export function kubeadmAdvice(
       }
     return urgency === 'expired'
       ? {
-          fix: 'renew the CA certificate and reissue everything that it signed: kubeadm does neither',
+          fix: 'renew the CA certificate and reissue everything that it signed; no command of kubeadm does either',
           next: 'kcert rotate-ca recover --dry-run',
         }
-      : { fix: 'plan the rotation of this CA now: kubeadm does not renew CAs', next: 'kcert rotate-ca plan' }
+      : {
+          fix: 'plan the rotation of this CA now, because CAs are not renewed by kubeadm',
+          next: 'kcert rotate-ca plan',
+        }
   }
   // A renewal takes subject, SANs and usages from the old certificate.
   if (urgency === 'misissued') return { fix: onNodeText, next: creationCommand(row) }

@@ -261,7 +261,7 @@ describe('time', () => {
       'CERT_EXPIRING_VERY_SOON',
     )
     expect(problem).toMatchObject({
-      fix: 'plan the rotation of this CA now: kubeadm does not renew CAs',
+      fix: 'plan the rotation of this CA now, because CAs are not renewed by kubeadm',
       next: 'kcert rotate-ca plan',
     })
   })
