@@ -86,13 +86,15 @@ export function withRepeatedAdvice<Report extends object>(report: Report, given:
   return repeatedIn(report, given, false) as Report
 }
 
+const adviceKeys: ReadonlySet<string> = new Set(['fix', 'next', 'commands'])
+
 function repeatedIn(value: unknown, given: GivenFlags, isAdvice: boolean): unknown {
   if (typeof value === 'string') return isAdvice ? withGivenFlags(value, given) : value
   if (Array.isArray(value)) return value.map((one) => repeatedIn(one, given, isAdvice))
   if (typeof value !== 'object' || value === null || Object.getPrototypeOf(value) !== Object.prototype)
     return value
   const entries = Object.entries(value).map(([key, member]) => {
-    const advises = ['fix', 'next', 'commands'].includes(key) || (isAdvice && key === 'command')
+    const advises = adviceKeys.has(key) || (isAdvice && key === 'command')
     return [key, repeatedIn(member, given, advises)] as const
   })
   const repeated: Record<string, unknown> = Object.fromEntries(entries)

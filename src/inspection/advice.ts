@@ -2,7 +2,7 @@ import { type CommandLine, commandLine, embed } from '../errors/command-line.ts'
 import type { Advice } from '../errors/kcert-error.ts'
 import type { KubeadmKubeconfig, KubeadmLeaf, KubeadmRow } from '../pki/kubeadm.ts'
 import { kubeadmFolders, kubeadmKubeconfigs } from '../pki/kubeadm.ts'
-import { kubeletRotationWindow } from '../pki/kubelet.ts'
+import { kubeletRotationWindow, recreatedByKubelet } from '../pki/kubelet.ts'
 import type { CertificateEntry, Role } from './entries.ts'
 import { timeText } from './spans.ts'
 
@@ -41,7 +41,7 @@ export function renewalAdvice(entry: CertificateEntry, role: Role, urgency: Urge
 
 const selfSignedAdvice: Advice = {
   fix: 'on that node move kubelet.crt and kubelet.key to another folder and restart the kubelet, which creates new ones; or set serverTLSBootstrap: true',
-  next: 'old=$(mktemp -d /var/tmp/kubelet-old-XXXXXX) && mv /var/lib/kubelet/pki/kubelet.crt /var/lib/kubelet/pki/kubelet.key "$old" && systemctl restart kubelet',
+  next: recreatedByKubelet(['/var/lib/kubelet/pki/kubelet.crt', '/var/lib/kubelet/pki/kubelet.key']),
 }
 
 function recordAdvice({ group }: CertificateEntry): Advice {

@@ -1,3 +1,5 @@
+import { type CommandLine, commandLine } from '../errors/command-line.ts'
+
 // The kubelet's certificates: the names of its files (client-go util/certificate/certificate_store.go) and when it asks for
 // new ones (certificate_manager.go).
 
@@ -108,4 +110,12 @@ export function kubeletRotationWindow(notBefore: Date, notAfter: Date): { earlie
     earliest: new Date(begin + lifetimeMs * 0.7),
     latest: new Date(begin + lifetimeMs * 0.9),
   }
+}
+
+/**
+ * Returns the command after which a kubelet has created these files again. They are moved aside, not deleted, so a command that
+ * fails loses nothing.
+ */
+export function recreatedByKubelet(files: readonly string[]): CommandLine {
+  return commandLine`old=$(mktemp -d /var/tmp/kubelet-old-XXXXXX) && mv ${files} "$old" && systemctl restart kubelet`
 }

@@ -1,4 +1,4 @@
-import { argumentVector, commandLine } from '../../errors/command-line.ts'
+import { commandLine } from '../../errors/command-line.ts'
 import { attempt } from '../../errors/kcert-error.ts'
 import type { Kubeconfig, KubeconfigUser } from '../../kubeconfig/kubeconfig.ts'
 import { type OpenedKubeconfig, openKubeconfig } from '../../kubeconfig/open.ts'
@@ -7,6 +7,7 @@ import {
   datedFileName,
   hasServingName,
   kubeletFile,
+  recreatedByKubelet,
   servingNameRemedy,
   servingNameText,
 } from '../../pki/kubelet.ts'
@@ -160,15 +161,10 @@ function adoptedPath(facts: KubeletFacts, role: Role, { notBefore }: Certificate
 /** The kubelet requests a new certificate at its start; without a bootstrap kubeconfig, the CA's key has to sign one. */
 function withoutPair(facts: KubeletFacts, role: Role): string {
   const { node, hasBootstrapKubeconfig, kubeconfigPath } = facts
-  if (role === 'kubelet-serving') return movedAside([currentPath(facts, role)])
+  if (role === 'kubelet-serving') return recreatedByKubelet([currentPath(facts, role)])
   return hasBootstrapKubeconfig
-    ? movedAside([kubeconfigPath])
+    ? recreatedByKubelet([kubeconfigPath])
     : commandLine`kcert renew kubelet.conf --node ${node} --inventory kcert.yaml`
-}
-
-/** The kubelet creates what it does not find. Nothing is deleted, so a command that fails loses nothing. */
-function movedAside(files: readonly string[]): string {
-  return commandLine`old=$(mktemp -d /var/tmp/kubelet-old-XXXXXX) && mv ${argumentVector(files)} "$old" && systemctl restart kubelet`
 }
 
 function servingFinding(examined: Examined): Finding | undefined {
@@ -201,7 +197,7 @@ function selfSignedFinding({ facts, now }: Examined): Finding | undefined {
       what: `the kubelet's own serving certificate: ${fault.what}`,
     },
     why: fault.id === 'EXPIRED' ? 'the kubelet keeps serving it, and never creates another' : fault.why,
-    next: movedAside(files),
+    next: recreatedByKubelet(files),
     fixes: files.map((path) => ({ kind: 'remove', path })),
   }
 }
