@@ -90,14 +90,21 @@ const adviceKeys: ReadonlySet<string> = new Set(['fix', 'next', 'commands'])
 
 function repeatedIn(value: unknown, given: GivenFlags, isAdvice: boolean): unknown {
   if (typeof value === 'string') return isAdvice ? withGivenFlags(value, given) : value
-  if (Array.isArray(value)) return value.map((one) => repeatedIn(one, given, isAdvice))
+  if (Array.isArray(value)) {
+    const members = value.map((one) => repeatedIn(one, given, isAdvice))
+    return members.some((one, index) => one !== value[index]) ? members : value
+  }
   if (typeof value !== 'object' || value === null || Object.getPrototypeOf(value) !== Object.prototype)
     return value
+  // Most of a large report has no advice, and is not copied.
+  let isChanged = false
   const entries = Object.entries(value).map(([key, member]) => {
     const advises = adviceKeys.has(key) || (isAdvice && key === 'command')
-    return [key, repeatedIn(member, given, advises)] as const
+    const repeated = repeatedIn(member, given, advises)
+    isChanged ||= repeated !== member
+    return [key, repeated] as const
   })
-  const repeated: Record<string, unknown> = Object.fromEntries(entries)
+  const repeated: { fix?: unknown; next?: unknown } = isChanged ? Object.fromEntries(entries) : value
   const isAlone = typeof repeated.fix === 'string' && repeated.next === undefined
   return isAlone ? { ...repeated, next: repeated.fix } : repeated
 }
