@@ -24,7 +24,8 @@ export async function runVitest(plan: Plan, files: readonly string[]): Promise<n
   const child = spawn(...sandboxed('vitest', ...args), {
     stdio,
     detached: true,
-    env: { ...process.env, CI: '1' },
+    // vitest writes a token there at its first start, and the sandbox has no other folder that it may write.
+    env: { ...process.env, CI: '1', XDG_DATA_HOME: process.env.KCERT_MUTATION },
   })
   const ended = new Promise<number>((resolve) => child.once('close', (status) => resolve(status ?? 1)))
   const stop = (): void => stopGroup(child)
