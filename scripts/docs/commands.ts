@@ -74,10 +74,11 @@ function flagName(flag: Flag): string {
 
 /** Returns what a flag means, its values and its default, as Markdown. */
 export function flagMeaning(flag: Flag): string {
+  const text = flag.description ?? flag.summary ?? ''
+  const hasDefault = flag.type === 'option' && flag.default !== undefined
   const facts = [
-    sentence(flag.description ?? flag.summary),
+    hasDefault ? `${text.replace(/\.$/, '')} (default \`${String(flag.default)}\`).` : sentence(text),
     flag.type === 'option' && flag.options ? `One of ${flag.options.join(', ')}.` : '',
-    flag.type === 'option' && flag.default !== undefined ? `Default: \`${String(flag.default)}\`.` : '',
     flag.type === 'option' && flag.multiple && !/may be repeated/.test(flag.description ?? '')
       ? 'May be repeated.'
       : '',

@@ -24,7 +24,7 @@ export const caFlags = {
   ),
   'issuance-log': valueFlag(
     'FILE',
-    'issuance log with the serial numbers of this CA (default: next to its certificate)',
+    'issuance log with the serial numbers of this CA (default next to its certificate)',
     { aliases: ['ledger'] },
   ),
 }

@@ -79,7 +79,7 @@ export const requestFlags = {
   'service-subnet': valueFlag('CIDR', 'IP range of Services (default 10.96.0.0/12)', controlPlane),
   'kubernetes-version': valueFlag(
     'VERSION',
-    'version of the control plane, which decides subjects and keys (default: kubernetesVersion of --kubeadm-config, or the newest)',
+    'version of the control plane, which decides subjects and keys (default kubernetesVersion of --kubeadm-config, or the newest)',
     controlPlane,
   ),
   'kubeadm-config': valueFlag('FILE', "kubeadm's configuration file; flags override it", controlPlane),

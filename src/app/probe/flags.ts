@@ -24,12 +24,12 @@ export const probeFlags = {
   }),
   inventory: inventoryFlag('none: connect from this machine'),
   'all-nodes': allNodesFlag,
-  ca: valueFlag('FILE', 'CAs to verify chains with (default: the cluster CA; for HOST:PORT none)', {
+  ca: valueFlag('FILE', 'CAs to verify chains with (default the cluster CA; for HOST:PORT none)', {
     helpGroup: 'TRUST',
   }),
   'kubelet-certificate-authority': valueFlag(
     'FILE',
-    "CAs with which API servers verify kubelets (default: those of the API servers' flag)",
+    "CAs with which API servers verify kubelets (default those of the API servers' flag)",
     { helpGroup: 'TRUST' },
   ),
   'etcd-ca': valueFlag('FILE', 'CAs to verify etcd with (default with -i: those of --etcd-cafile)', {
@@ -43,7 +43,7 @@ export const probeFlags = {
   'client-certificate': valueFlag('FILE', 'client certificate to present to servers that request one', {
     helpGroup: 'CLIENT',
   }),
-  'client-key': valueFlag('FILE', 'private key of --client-certificate (default: in the same file)', {
+  'client-key': valueFlag('FILE', 'private key of --client-certificate (default in the same file)', {
     helpGroup: 'CLIENT',
     dependsOn: ['client-certificate'],
   }),

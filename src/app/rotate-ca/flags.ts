@@ -24,7 +24,7 @@ export const rotationPlaceFlags = {
 export const rotationSettingsFlags = {
   ca: valueFlag(
     'CAS',
-    'CAs to rotate: cluster, front-proxy or cluster,front-proxy (default: those in the inventory, or both)',
+    'CAs to rotate: cluster, front-proxy or cluster,front-proxy (default those in the inventory, or both)',
     { helpGroup: 'ROTATION' },
   ),
   'no-bridge': booleanFlag(
@@ -63,12 +63,12 @@ export const rotationSettingsFlags = {
   }),
   'max-unavailable': numberFlag(
     'N',
-    'how many nodes, and how many workloads, change at the same time; the first node always changes alone (default: as in the inventory, or 4)',
+    'how many nodes, and how many workloads, change at the same time; the first node always changes alone (default as in the inventory, or 4)',
     { min: 1, max: 100, helpGroup: 'ROTATION' },
   ),
   pace: valueFlag(
     'DURATION',
-    'time between the starts of two workload restarts, such as 30s (default: as in the inventory, or 0s)',
+    'time between the starts of two workload restarts, such as 30s (default as in the inventory, or 0s)',
     {
       helpGroup: 'ROTATION',
     },
