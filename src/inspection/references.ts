@@ -1,3 +1,4 @@
+import { posix } from 'node:path'
 import type { Origin } from './entries.ts'
 
 const nodeFolders = ['/etc/kubernetes/', '/var/lib/kubelet/']
@@ -8,7 +9,7 @@ const nodeFolders = ['/etc/kubernetes/', '/var/lib/kubelet/']
  * machine that kcert runs on. Undefined for a relative path when the kubeconfig came from no file.
  */
 export function mapReference(written: string, { file }: Origin): string | undefined {
-  if (!written.startsWith('/')) return file && normalized(`${folderOf(file.path)}/${written}`)
+  if (!written.startsWith('/')) return file && linkDestination(file.path, written)
   const prefix = copyPrefix(file?.path)
   return prefix !== '' && nodeFolders.some((folder) => written.startsWith(folder))
     ? prefix + written
@@ -20,21 +21,7 @@ function copyPrefix(path: string | undefined): string {
   return path?.slice(0, Math.max(0, path.lastIndexOf('/etc/kubernetes/'))) ?? ''
 }
 
-function folderOf(path: string): string {
-  return path.slice(0, path.lastIndexOf('/'))
-}
-
-/** Returns a path without "." and "..", as Go's filepath.Join does. */
-export function normalized(path: string): string {
-  const parts: string[] = []
-  for (const part of path.split('/')) {
-    if (part === '..') parts.pop()
-    else if (part !== '' && part !== '.') parts.push(part)
-  }
-  return `/${parts.join('/')}`
-}
-
 /** Returns the absolute path that a symbolic link leads to. */
 export function linkDestination(path: string, target: string): string {
-  return normalized(target.startsWith('/') ? target : `${folderOf(path)}/${target}`)
+  return posix.resolve('/', posix.dirname(path), target)
 }

@@ -1,3 +1,4 @@
+import type { ErrorCode } from '../errors/codes.ts'
 import { commandLine } from '../errors/command-line.ts'
 import { KcertError } from '../errors/kcert-error.ts'
 import type { Group, UnseenForm } from '../inspection/entries.ts'
@@ -13,7 +14,7 @@ import { mapReference } from '../inspection/references.ts'
 import type { Problem } from '../inspection/report.ts'
 import { shapeOf } from '../inspection/sniff.ts'
 import type { ReadReferencedFile, Source } from '../inspection/source.ts'
-import type { Kubeconfig, KubeconfigContext, Material } from '../kubeconfig/kubeconfig.ts'
+import type { Kubeconfig, Material } from '../kubeconfig/kubeconfig.ts'
 import { openKubeconfig, unusableKubeconfig } from '../kubeconfig/open.ts'
 import type { Certificate } from '../x509/certificate.ts'
 import { readPrivateKeyFile } from '../x509/keys.ts'
@@ -146,10 +147,8 @@ function located(
 }
 
 function malformed({ source, entry, reason, next }: UnreadableCertificate): KcertError {
-  return new KcertError('KCERT_X509_MALFORMED', `${[source, entry].filter(Boolean).join(': ')}: ${reason}`, {
-    why: `every Kubernetes component rejects such a certificate: ${next ?? 'get the file again from its issuer'}`,
-    next: commandLine`kcert inspect ${source}`,
-  })
+  const why = `every Kubernetes component rejects such a certificate: ${next ?? 'get the file again from its issuer'}`
+  return refusal(source, [source, entry, reason].filter(Boolean).join(': '), why, 'KCERT_X509_MALFORMED')
 }
 
 function keystore(source: string): KcertError {
@@ -160,10 +159,11 @@ function keystore(source: string): KcertError {
 }
 
 function noCertificate(source: string, why: string): KcertError {
-  return new KcertError('KCERT_USAGE', `${source} contains no certificate`, {
-    why,
-    next: commandLine`kcert inspect ${source}`,
-  })
+  return refusal(source, `${source} contains no certificate`, why)
+}
+
+function refusal(source: string, what: string, why: string, code: ErrorCode = 'KCERT_USAGE'): KcertError {
+  return new KcertError(code, what, { why, next: commandLine`kcert inspect ${source}` })
 }
 
 async function readDocument(
@@ -179,7 +179,8 @@ async function readDocument(
   const pem = bytesOf(material, source, readReferencedFile)
   const input = located(source.name, `${entry}: ${material.field}`, partsOfPem(pem), role)
   const [leaf] = input.certificates
-  if (key !== undefined && leaf !== undefined) checkKey(key, leaf, source, readReferencedFile)
+  if (key !== undefined && leaf !== undefined)
+    checkKey(key, leaf, () => bytesOf(key, source, readReferencedFile))
   return { ...input, isKubeconfig: true }
 }
 
@@ -192,13 +193,11 @@ function materialOf(
 ): { readonly entry: string; readonly material: Material; readonly key?: Material | undefined } {
   const { contexts, clusters, users } = kubeconfig
   const refuse = (what: string, why: string): never => {
-    throw new KcertError('KCERT_USAGE', `${source}: ${what}`, {
-      why,
-      next: commandLine`kcert inspect ${source}`,
-    })
+    throw refusal(source, `${source}: ${what}`, why)
   }
   const names = contexts.map(({ name }) => JSON.stringify(name)).join(', ')
-  const context = contextOf(kubeconfig, wanted)
+  const named = contexts.find(({ name }) => name === (wanted ?? kubeconfig.currentContext))
+  const context = named ?? (wanted === undefined && contexts.length === 1 ? contexts[0] : undefined)
   if (context === undefined && wanted !== undefined) {
     const why = names === '' ? 'it has no contexts' : `its contexts: ${names}`
     return refuse(`no context ${JSON.stringify(wanted)}`, why)
@@ -234,44 +233,21 @@ function materialOf(
   return { entry: `user ${name}`, material, key: clientKey }
 }
 
-function contextOf(
-  { contexts, currentContext }: Kubeconfig,
-  wanted: string | undefined,
-): KubeconfigContext | undefined {
-  const named = contexts.find(({ name }) => name === (wanted ?? currentContext))
-  return named ?? (wanted === undefined && contexts.length === 1 ? contexts[0] : undefined)
-}
-
 /** No handshake gets anywhere with the key of another certificate. A key that cannot be read here proves nothing. */
 function checkKey(
-  material: Material,
-  { entry, certificate }: LocatedCertificate,
-  source: Source,
-  readReferencedFile: ReadReferencedFile,
+  { field }: Material,
+  { source, entry, certificate }: LocatedCertificate,
+  read: () => Uint8Array,
 ): void {
-  const key = publicKeyOf(material, source, readReferencedFile)
-  if (key === undefined || key === certificate.publicKey.sha256) return
-  throw new KcertError(
-    'KCERT_PAIR_UNFIT',
-    `${source.name}: ${material.field} does not match the certificate of ${entry}`,
-    {
-      why: 'clients with this file cannot establish a TLS connection',
-      next: commandLine`kcert inspect ${source.name}`,
-    },
-  )
-}
-
-function publicKeyOf(
-  material: Material,
-  source: Source,
-  readReferencedFile: ReadReferencedFile,
-): string | undefined {
   try {
-    return readPrivateKeyFile(bytesOf(material, source, readReferencedFile)).publicKey?.sha256
+    const key = readPrivateKeyFile(read()).publicKey
+    if (key === undefined || key.sha256 === certificate.publicKey.sha256) return
   } catch (error) {
-    if (error instanceof KcertError) return undefined
+    if (error instanceof KcertError) return
     throw error
   }
+  const what = `${source}: ${field} does not match the certificate of ${entry}`
+  throw refusal(source, what, 'clients with this file cannot establish a TLS connection', 'KCERT_PAIR_UNFIT')
 }
 
 function bytesOf(
@@ -327,13 +303,9 @@ async function readManifest(
   const certificates = meant
     .flatMap((group) => group.certificates)
     .map(({ entry, certificate }) => ({ source: source.name, entry, certificate }))
-  if (certificates.length > 0) return { certificates, unreadable, isKubeconfig: false }
-  if (unreadable[0] !== undefined) {
-    if (role === 'intermediates') return { certificates: [], unreadable, isKubeconfig: false }
-    throw malformed(unreadable[0])
-  }
-  throw noCertificate(
-    source.name,
-    'it is not a kubeconfig, or a Secret, ConfigMap or request that contains a certificate',
-  )
+  if (certificates.length > 0 || (role === 'intermediates' && unreadable.length > 0))
+    return { certificates, unreadable, isKubeconfig: false }
+  if (unreadable[0] !== undefined) throw malformed(unreadable[0])
+  const why = 'it is not a kubeconfig, or a Secret, ConfigMap or request that contains a certificate'
+  throw noCertificate(source.name, why)
 }
