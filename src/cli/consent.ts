@@ -4,26 +4,26 @@ import type { Context } from './context.ts'
 import { canAsk, choose } from './prompts.ts'
 import { tellLine } from './tell-line.ts'
 
-/** Why an error has the same command with --dry-run as advice. */
+/** The reason that goes with the advice to run the same command with --dry-run. */
 export const noTerminal = 'no terminal to confirm on: check with --dry-run, then add --yes'
 
 export interface ConsentQuestion {
   /** --yes */
   readonly yes: boolean
-  /** The change, as lines that are printed before the question. */
+  /** The change, as lines printed before the question. */
   readonly proposal: readonly string[]
   readonly question: string
-  /** What stays undone without a yes, as a sentence of an error. */
+  /** What is not done without a confirmation, as a sentence of an error. */
   readonly what: string
-  /** Of that error; default KCERT_UNCONFIRMED. */
+  /** The code of that error; default KCERT_UNCONFIRMED. */
   readonly code?: ErrorCode
-  /** Where it is not the same command with --dry-run. */
+  /** The advice, if it is not the same command with --dry-run. */
   readonly advice?: ErrorAdvice
 }
 
 const withDryRun = { why: noTerminal, next: '--dry-run' }
 
-/** True when the operator agrees, by --yes or at the terminal. Throws `code` without a terminal and --yes. */
+/** Returns true if the operator confirms, by --yes or at the terminal. Throws `code` without a terminal and --yes. */
 export async function agreed(
   context: Context,
   { yes, proposal, question, what, code = 'KCERT_UNCONFIRMED', advice = withDryRun }: ConsentQuestion,

@@ -1,7 +1,7 @@
 import { expect, test } from 'vitest'
 import { descriptionBlocks } from './description.ts'
 
-test('a description is paragraphs of any line length, tables of words, and code', () => {
+test('formats a description as wrapped paragraphs, tables and code', () => {
   const text = `What it does, in lines
 that are broken anywhere.
 

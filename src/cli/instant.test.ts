@@ -29,11 +29,11 @@ test.each([
   '+20%',
   '1735689600',
   '01/02/2027',
-])('"%s" is wrong usage', (text) => {
+])('rejects "%s" as wrong usage', (text) => {
   expect(() => parseInstant(text, now)).toThrow(expect.objectContaining({ code: 'KCERT_USAGE' }))
 })
 
-test('a duration is given in milliseconds; none, a share and nonsense are wrong usage', () => {
+test('returns a duration in milliseconds, and rejects a missing one, a percentage and an invalid one', () => {
   expect(parseDuration('1m30s', '--timeout')).toBe(90_000)
   expect(parseDuration('0.5s', '--timeout')).toBe(500)
   expect(parseDuration('1s500ms', '--timeout')).toBe(1500)

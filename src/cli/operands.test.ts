@@ -31,18 +31,18 @@ describe('splitOperands', () => {
     })
   })
 
-  test('gives an alias of a flag its value', () => {
+  test('assigns a value to an alias of a flag', () => {
     expect(split('--warning 30d a')).toEqual({ flags: ['--warning', '30d'], operands: ['a'] })
   })
 
-  test('takes no operand for a value that is written together with its flag', () => {
+  test('does not take the next operand as a value when the value is attached to its flag', () => {
     expect(split('--output=json a -ojson b -o=json c --warn= d')).toEqual({
       flags: ['--output=json', '-ojson', '-o=json', '--warn='],
       operands: ['a', 'b', 'c', 'd'],
     })
   })
 
-  test('gives the last of several short flags in one word its value', () => {
+  test('assigns a value to the last of several combined short flags', () => {
     expect(split('-wo json a')).toEqual({ flags: ['-wo', 'json'], operands: ['a'] })
     expect(split('-wyo=json a')).toEqual({ flags: ['-wyo=json'], operands: ['a'] })
     expect(split('-ow json a')).toEqual({ flags: ['-ow'], operands: ['json', 'a'] })
@@ -53,7 +53,7 @@ describe('splitOperands', () => {
     expect(split('-w -- -o --warn -- a')).toEqual({ flags: ['-w'], operands: ['-o', '--warn', '--', 'a'] })
   })
 
-  test('leaves unknown flags, and a flag without its value, for oclif to refuse', () => {
+  test('leaves unknown flags, and a flag without its value, for oclif to reject', () => {
     expect(split('--frobnicate a --warn')).toEqual({ flags: ['--frobnicate', '--warn'], operands: ['a'] })
     expect(split('--frobnicate=1 -x=2 -wx3 a -o')).toEqual({
       flags: ['--frobnicate=1', '-x=2', '-wx3', '-o'],
@@ -61,7 +61,7 @@ describe('splitOperands', () => {
     })
   })
 
-  test('takes a word that begins with "-" as a value where one is due', () => {
+  test('takes an argument that begins with "-" as a value where a flag needs one', () => {
     expect(split('-o -w a')).toEqual({ flags: ['-o', '-w'], operands: ['a'] })
     expect(split('--warn --unknown=1 a')).toEqual({ flags: ['--warn', '--unknown=1'], operands: ['a'] })
     expect(split('-o - a')).toEqual({ flags: ['-o', '-'], operands: ['a'] })
@@ -69,7 +69,7 @@ describe('splitOperands', () => {
   })
 
   test.each(['--warn --yes=false', '-o --output=json', '-wo --no-restart='])(
-    'refuses a flag with a value in the place of a value: %s',
+    'refuses a flag with a value in place of a value: %s',
     (line) => {
       const [flag, word] = line.replace('-wo', '-o').split(' ')
       expect(() => split(line)).toThrow(`${flag} needs a value, but "${word}" is another flag`)
@@ -90,7 +90,7 @@ describe('withoutBooleanValues', () => {
     '--no-yes=false',
     '- a',
     '-w -- --yes=false -y=x',
-  ])('leaves the rest of a command line as it is: %s', (line) => {
+  ])('does not change the rest of a command line: %s', (line) => {
     expect(plain(line)).toBe(line)
   })
 
@@ -114,12 +114,12 @@ describe('withoutBooleanValues', () => {
     }
   })
 
-  test('refuses a value of the last of several short flags in one word', () => {
+  test('refuses a value of the last of several combined short flags', () => {
     expect(refusal('-wy=false').message).toBe('-y takes no value, but "false" was given')
     expect(refusal('-yw=').message).toBe('-w takes no value, but "" was given')
   })
 
-  test('writes --dry-run for the value that the command implements, and leaves out "none"', () => {
+  test('writes --dry-run for the value that the command supports, and omits "none"', () => {
     expect(plain('a --dry-run b')).toBe('a --dry-run b')
     expect(plain('a --dry-run=client b')).toBe('a --dry-run b')
     expect(plain('a --dry-run=server b', 'server')).toBe('a --dry-run b')
@@ -127,7 +127,7 @@ describe('withoutBooleanValues', () => {
     expect(plain('-- --dry-run=none')).toBe('-- --dry-run=none')
   })
 
-  test('refuses the kind of dry run that the command does not have, and says which it has', () => {
+  test('refuses the other kind of dry run, and names the supported kind', () => {
     const server = refusal('--dry-run=server')
     expect(server.code).toBe('KCERT_USAGE')
     expect(server.message).toBe('--dry-run=server is not available for this command')
@@ -150,7 +150,7 @@ describe('withoutBooleanValues', () => {
   })
 
   test.each(['--dry-run --dry-run=none', '--dry-run=none a --dry-run=client'])(
-    'refuses a dry run that is also none: %s',
+    'refuses --dry-run together with --dry-run=none: %s',
     (line) => {
       expect(refusal(line)).toMatchObject({
         code: 'KCERT_USAGE',

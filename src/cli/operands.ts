@@ -1,7 +1,7 @@
 import { argumentVector, commandLine } from '../errors/command-line.ts'
 import { KcertError } from '../errors/kcert-error.ts'
 
-/** A flag, as oclif's definitions of a command and its manifest have it. */
+/** A flag, as in oclif's definitions of a command and in its manifest. */
 export interface FlagShape {
   readonly char?: string
   readonly type: 'boolean' | 'option'
@@ -13,17 +13,17 @@ export interface FlagShape {
 
 export type FlagShapes = Readonly<Record<string, FlagShape>>
 
-/** Who evaluates a command's --dry-run: kcert alone, or the API server (dryRun=All). */
+/** What evaluates a command's --dry-run: only kcert, or the API server (dryRun=All). */
 export type DryRunBy = 'client' | 'server'
 
-/** A command line in two: the flags with their values, in order, and the operands. */
+/** A command line in two parts: the flags with their values, in order, and the operands. */
 export interface SplitLine {
   readonly flags: string[]
   readonly operands: string[]
 }
 
 /**
- * Returns the operands of a command line apart from its flags and their values. oclif's own parser takes seconds for ten
+ * Returns the operands of a command line separately from its flags and their values. oclif's parser takes seconds for ten
  * thousand operands (`kcert inspect **`), because its work grows with their square; it still checks every flag.
  */
 export function splitOperands(argv: readonly string[], shapes: FlagShapes): SplitLine {
@@ -34,9 +34,9 @@ export function splitOperands(argv: readonly string[], shapes: FlagShapes): Spli
 }
 
 /**
- * Returns the command line with `--dry-run=VALUE` resolved: as `--dry-run` or, for "none", left out; and `--x=false` as `--no-x`
- * where the command has that, as for kubectl's --embed-certs=false. Throws KCERT_USAGE for a value of any other boolean flag: oclif sets the flag, whatever the value is, and takes the value for an operand, so that
- * `--force=false` would mean --force.
+ * Returns the command line with `--dry-run=VALUE` resolved: as `--dry-run`, or omitted for "none". `--x=false` becomes `--no-x`
+ * if the command has that flag, as for kubectl's --embed-certs=false. Throws KCERT_USAGE for a value of any other boolean flag:
+ * oclif would set the flag for any value and take the value as an operand, so that `--force=false` would mean --force.
  */
 export function withoutBooleanValues(
   argv: readonly string[],
@@ -73,16 +73,16 @@ export function withoutBooleanValues(
 /** An operand, a flag, or a flag and its value. */
 export interface Part {
   readonly isOperand: boolean
-  /** Behind "--", where everything is an operand. */
+  /** After "--", where everything is an operand. */
   readonly isBehindEnd?: boolean
   readonly words: readonly string[]
-  /** The long names of the flags in it. None of a flag that the command does not have, or that lacks its value. */
+  /** The long names of the flags in it. Empty for an unknown flag, or one that lacks its value. */
   readonly names: readonly string[]
-  /** A boolean flag by its long name, or any with a value; `flag` is how it was written. */
+  /** A boolean flag by its long name, or any flag with a value; `flag` is its spelling on the command line. */
   readonly boolean?: { readonly name: string; readonly flag: string; readonly value?: string }
 }
 
-/** Returns the command line flag by flag and operand by operand, as oclif's parser reads it. An unknown flag is left for oclif to refuse. */
+/** Returns the command line flag by flag and operand by operand, as oclif's parser reads it. Unknown flags are left for oclif. */
 export function* partsOf(argv: readonly string[], shapes: FlagShapes): Generator<Part> {
   const known = spellings(shapes)
   for (let i = 0; i < argv.length; i++) {
@@ -102,7 +102,7 @@ export function* partsOf(argv: readonly string[], shapes: FlagShapes): Generator
     else {
       const value = argv[++i] ?? ''
       const [, written = ''] = /^(--[^=]+)=/.exec(value) ?? []
-      // oclif refuses a flag in the place of a value only where it is written without one of its own.
+      // oclif refuses a flag in place of a value only if that flag has no attached value.
       if (known.has(written)) throw valueIsMissing(read.needsValue, value)
       yield { isOperand: false, words: [word, value], names: read.names }
     }
@@ -111,7 +111,7 @@ export function* partsOf(argv: readonly string[], shapes: FlagShapes): Generator
 
 interface ReadFlag {
   readonly names: readonly string[]
-  /** How a flag was written whose value is the next word. */
+  /** The spelling of a flag whose value is the next argument. */
   readonly needsValue?: string
   readonly part?: Pick<Part, 'boolean'>
 }
@@ -127,7 +127,7 @@ function readLong(word: string, known: Spellings): ReadFlag {
   return { names, part: { boolean: { name: found.name, flag, ...value } } }
 }
 
-/** Short flags may share a word, of which the last may have a value: -yo json, -yojson, -yo=json. */
+/** Short flags can be combined in one argument, where the last may have a value: -yo json, -yojson, -yo=json. */
 function readShort(word: string, known: Spellings): ReadFlag {
   const names: string[] = []
   for (let at = 1; at < word.length; at++) {
@@ -145,7 +145,7 @@ function readShort(word: string, known: Spellings): ReadFlag {
 
 type Spellings = ReadonlyMap<string, { readonly name: string; readonly type: FlagShape['type'] }>
 
-/** Every way to write a flag: its name, aliases, character, and --no-NAME. */
+/** Returns every spelling of each flag: its name, aliases, character, and --no-NAME. */
 function spellings(shapes: FlagShapes): Spellings {
   return new Map(
     Object.entries(shapes).flatMap(([name, { type, char, aliases = [], allowNo = false }]) => {
@@ -188,7 +188,7 @@ function contradiction(): KcertError {
 function takesNoValue(flag: string, value: string): KcertError {
   return new KcertError('KCERT_USAGE', `${flag} takes no value, but "${value}" was given`, {
     why: `${flag} is a boolean flag: write it without "=" or leave it out`,
-    // kubectl's --cluster NAME.
+    // In kubectl, --cluster takes a name.
     ...(flag === '--cluster' && { next: commandLine`--cluster --cluster-name ${value}` }),
   })
 }

@@ -1,7 +1,7 @@
 import { expect, test } from 'vitest'
 import { withoutTemplate } from './output-template.ts'
 
-// -o jsonpath=TEMPLATE, in every way to write a flag with a value.
+// -o jsonpath=TEMPLATE, in every spelling of a flag with a value.
 
 const shapes = {
   output: { type: 'option', char: 'o', options: ['text', 'jsonpath'] },
@@ -25,7 +25,7 @@ test.each([
   )
 })
 
-test('leaves operands behind -- where they are', () => {
+test('keeps operands after --', () => {
   const argv = ['-o', 'jsonpath={.a}', '--', '-o', 'jsonpath=x']
   expect(withoutTemplate(argv, shapes).argv).toEqual(['-o', 'jsonpath', '--', '-o', 'jsonpath=x'])
 })
@@ -34,7 +34,7 @@ test.each([[['-o', 'jsonpath']], [['-o', 'jsonpath=']]])('refuses %j, which has 
   expect(() => withoutTemplate(argv, shapes)).toThrow('no jsonpath template given')
 })
 
-test('leaves the command line of a command without the format as it is', () => {
+test('does not change the command line of a command without the format', () => {
   const argv = ['-o', 'jsonpath={.a}']
   const output = { type: 'option', char: 'o', options: ['text'] } as const
   expect(withoutTemplate(argv, { output })).toEqual({ argv })

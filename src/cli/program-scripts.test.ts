@@ -4,12 +4,12 @@ import { expect, test } from 'vitest'
 import { temporaryFolder } from '../../test/scripts/temporary-folder.ts'
 import { scriptsOf } from './program-scripts.ts'
 
-// Compiled code is looked up in a folder, and who owns a folder above it could put another one in its place in between.
+// Compiled code is read from a cache folder. The owner of a parent folder could replace it between the check and the read.
 
 const folder = temporaryFolder('code-cache')
 let count = 0
 
-/** Returns a cache with the code of a script of the same length, as V8 compares nothing else, and one script to run. */
+/** Returns a cache with the code of a script of the same length, because V8 compares only lengths, and a script to run. */
 function swappedCache(prepare: (kept: string) => void): { readonly who: unknown } {
   const at = join(folder, String(++count))
   const scripts = (who: string, cache: string) => {
@@ -26,28 +26,25 @@ function swappedCache(prepare: (kept: string) => void): { readonly who: unknown 
   const [kept = ''] = readdirSync(evil)
   prepare(join(evil, kept))
   const running = scripts('own', 'cache')
-  // The folder was looked at, and no code of it has been read.
+  // The folder was checked, and no code in it has been read.
   renameSync(join(at, 'cache/kcert'), join(at, 'before'))
   renameSync(evil, join(at, 'cache/kcert'))
   return running.load('a.js') as { readonly who: unknown }
 }
 
-test('code of the caller is run without being compiled, so whose it is decides', () => {
+test("the caller's compiled code runs without a comparison with the script, so its owner must be checked", () => {
   expect(swappedCache(() => {}).who).toBe('bad')
 })
 
-test('code that others may write is not run from a folder that was swapped in', () => {
+test('does not run world-writable code from a swapped folder', () => {
   expect(swappedCache((kept) => chmodSync(kept, 0o666)).who).toBe('own')
 })
 
-test.runIf(process.geteuid?.() === 0)(
-  'code of another user is not run from a folder that was swapped in',
-  () => {
-    expect(swappedCache((kept) => chownSync(kept, 65_534, 65_534)).who).toBe('own')
-  },
-)
+test.runIf(process.geteuid?.() === 0)("does not run another user's code from a swapped folder", () => {
+  expect(swappedCache((kept) => chownSync(kept, 65_534, 65_534)).who).toBe('own')
+})
 
-test('a link in the place of the code is not followed', () => {
+test('does not follow a link in place of the code', () => {
   const target = join(folder, 'elsewhere')
   expect(
     swappedCache((kept) => {

@@ -8,26 +8,26 @@ test.each([
   [true, false, false],
   [false, true, false],
   [false, false, false],
-])('questions need a terminal to read from and one to write to: %s, %s', (input, output, expected) => {
+])('can ask only with terminals for input and output: %s, %s', (input, output, expected) => {
   expect(canAsk(terminalContext({ input, output }).context)).toBe(expected)
 })
 
-describe('a question', () => {
-  test('returns what was typed, without spaces around it', async () => {
+describe('question', () => {
+  test('returns the typed text, without surrounding spaces', async () => {
     const { context, typesAt } = terminalContext()
     const answer = (await terminalAsker(context)).text({ flag: 'name', message: 'Who?' })
     await typesAt('Who?', '  ann ', keys.enter)
     expect(await answer).toBe('ann')
   })
 
-  test('returns its default where nothing is typed', async () => {
+  test('returns its default for an empty answer', async () => {
     const { context, typesAt } = terminalContext()
     const answer = (await terminalAsker(context)).text({ flag: 'name', message: 'Who?', default: 'bob' })
     await typesAt('bob', keys.enter)
     expect(await answer).toBe('bob')
   })
 
-  test('says what is wrong with an answer, and takes the next one', async () => {
+  test('reports why an answer is invalid, and accepts the next one', async () => {
     const { context, typesAt } = terminalContext()
     const fault = (text: string) => (text === 'ann' ? undefined : `not ann but [${text}]`)
     const answer = (await terminalAsker(context)).text({ flag: 'name', message: 'Who?', fault })
@@ -36,7 +36,7 @@ describe('a question', () => {
     expect(await answer).toBe('ann')
   })
 
-  test('returns the value of the choice that was taken', async () => {
+  test('returns the value of the selected choice', async () => {
     const { context, typesAt } = terminalContext()
     const choices = [
       { value: 'a', name: 'first' },
@@ -47,7 +47,7 @@ describe('a question', () => {
     expect(await answer).toBe('b')
   })
 
-  test('that is left with Ctrl-C was declined', async () => {
+  test('is declined by Ctrl-C', async () => {
     const { context, typesAt } = terminalContext()
     const answer = (await terminalAsker(context)).text({ flag: 'name', message: 'Who?' })
     const refusal = answer.catch((error: unknown) => error)
@@ -58,7 +58,7 @@ describe('a question', () => {
   })
 })
 
-describe('consent', () => {
+describe('confirmation', () => {
   const asked = {
     yes: false,
     proposal: ['the change'],
@@ -66,7 +66,7 @@ describe('consent', () => {
     what: 'nothing was changed',
   }
 
-  test('with --yes nothing is shown or asked', async () => {
+  test('shows no proposal and no question with --yes', async () => {
     const { context, shown } = terminalContext({ input: false, output: false })
     expect(await agreed(context, { ...asked, yes: true })).toBe(true)
     expect(shown()).toBe('')
@@ -75,7 +75,7 @@ describe('consent', () => {
   test.each([
     { input: false, output: true },
     { input: true, output: false },
-  ])('where nobody can be asked, nothing is done: %j', async (terminals) => {
+  ])('throws an error without a terminal to confirm on: %j', async (terminals) => {
     const { context, shown } = terminalContext(terminals)
     await expect(agreed(context, asked)).rejects.toMatchObject({
       code: 'KCERT_UNCONFIRMED',

@@ -1,7 +1,7 @@
 import { printable } from '../output/terminal.ts'
 import type { Context } from './context.ts'
 
-// Questions on the terminal. Each one has a flag that answers it beforehand, so that nothing hangs where nobody can answer.
+// Questions on the terminal. Each has a flag that answers it in advance, so a script without a terminal never hangs.
 
 interface Question {
   /** The flag that gives the same answer, without dashes. */
@@ -11,7 +11,7 @@ interface Question {
 
 export interface TextQuestion extends Question {
   readonly default?: string
-  /** Returns why the answer cannot be taken, or undefined. */
+  /** Returns why the answer is invalid, or undefined. */
   readonly fault?: (answer: string) => string | undefined
 }
 
@@ -24,19 +24,19 @@ export interface Asker {
   choice(question: ChoiceQuestion): Promise<string>
 }
 
-/** The operator left a question without an answer (Ctrl-C, Ctrl-D): nothing is done, and nothing is wrong. */
+/** The operator cancelled a question (Ctrl-C, Ctrl-D). Nothing is done, and this is not a failure. */
 export class DeclinedError extends Error {
   override readonly name = 'DeclinedError'
 }
 
-/** True where somebody can answer: questions are read from standard input and shown on standard error. */
+/** Returns true if an operator can answer: questions are read from standard input and shown on standard error. */
 export function canAsk({ stdinIsTerminal, stderr }: Context): boolean {
   return stdinIsTerminal && stderr.isTTY === true
 }
 
 type Ask = <Answer>(question: object) => Promise<Answer>
 
-/** Returns what asks one question of inquirer. Questions go to standard error: standard output is the answer's. */
+/** Returns a function that runs one inquirer prompt. Prompts go to standard error: standard output is for the result. */
 async function askOn({ stdin, stderr }: Context): Promise<Ask> {
   const { default: inquirer } = await import('inquirer')
   const prompt = inquirer.createPromptModule({ input: stdin, output: stderr })
@@ -51,7 +51,7 @@ async function askOn({ stdin, stderr }: Context): Promise<Ask> {
   }
 }
 
-/** Returns what asks on this terminal. */
+/** Returns the asker for this terminal. */
 export async function terminalAsker(context: Context): Promise<Asker> {
   const ask: Ask = await askOn(context)
   return {
@@ -70,7 +70,7 @@ export async function terminalAsker(context: Context): Promise<Asker> {
   }
 }
 
-/** Returns the answer; no answer means no. */
+/** Returns the answer; a cancelled question counts as no. */
 export async function answered(ask: () => Promise<boolean>): Promise<boolean> {
   try {
     return await ask()
@@ -88,7 +88,7 @@ export function confirm(context: Context, message: string): Promise<boolean> {
   })
 }
 
-/** True when the operator confirms. Ctrl-C and Ctrl-D mean no. */
+/** Returns true if the operator confirms. Ctrl-C and Ctrl-D mean no. */
 export function choose(context: Context, message: string): Promise<boolean> {
   const choices = [
     { value: 'no', name: 'no' },

@@ -15,21 +15,21 @@ function nextOf(argv: readonly string[], next: string, takesOperands = true): st
   return withWholeNext(error, { id: 'csr:create', argv, shapes, takesOperands }).next
 }
 
-describe('flags alone as advice become the whole command line', () => {
-  test('with the flags and operands that were given', () => {
+describe('advice of flags alone becomes the complete command line', () => {
+  test('with the given flags and operands', () => {
     expect(nextOf(['a.csr', '--cn', 'x', '-y'], '--ip 10.0.0.1')).toBe(
       'kcert csr create a.csr --cn x -y --ip 10.0.0.1',
     )
   })
 
   test.each([[['--out', 'a']], [['--out=a']], [['-o', 'a']], [['-oa']], [['-yo', 'a']], [['--output', 'a']]])(
-    'in the place of those with the same name: %j',
+    'in place of flags with the same name: %j',
     (argv) => {
       expect(nextOf(argv, '--out b')).toBe('kcert csr create --out b')
     },
   )
 
-  test('in the place of the one that has the same value, and not of others with its name', () => {
+  test('in place of the flag with the same value, and not of other flags with its name', () => {
     expect(nextOf(['--dns', 'web', '--dns', '10.0.0.1'], '--ip 10.0.0.1')).toBe(
       'kcert csr create --dns web --ip 10.0.0.1',
     )
@@ -57,7 +57,7 @@ describe('flags alone as advice become the whole command line', () => {
     [['-p', 'hunter2', '--cn', 'x']],
     [['-yp', '--cn', 'x']],
     [['--cn', 'x', '--dns']],
-  ])('without what the command does not know: %j', (argv) => {
+  ])('without unknown flags: %j', (argv) => {
     expect(nextOf(argv, '--yes')).toBe('kcert csr create --cn x --yes')
   })
 
@@ -65,15 +65,15 @@ describe('flags alone as advice become the whole command line', () => {
     expect(nextOf(['hunter2', '--cn', 'x', '--', 'y'], '--yes', false)).toBe('kcert csr create --cn x --yes')
   })
 
-  test('in front of --', () => {
+  test('before --', () => {
     expect(nextOf(['--cn', 'x', '--', '-a'], '--yes')).toBe('kcert csr create --cn x --yes -- -a')
   })
 
-  test('without the rest where a flag has another in the place of its value', () => {
+  test('without the rest when a flag stands where a value is expected', () => {
     expect(nextOf(['--cn', '--out=a'], '--yes')).toBe('kcert csr create --yes')
   })
 
-  test('without the rest where a bootstrap token is in it', () => {
+  test('without the rest when it contains a bootstrap token', () => {
     expect(nextOf(['abcdef.0123456789abcdef', '--cn', 'x'], '--yes')).toBe('kcert csr create --yes')
   })
 })
@@ -83,7 +83,7 @@ test.each([
     { kubeconfig: { type: 'option' }, context: { type: 'option' } },
     'kcert csr list --kubeconfig f --context c',
   ],
-  // The context is one of the file that `verify` reads.
+  // Here, --context names a context of the file that `verify` reads.
   [{ context: { type: 'option' } }, 'kcert csr list'],
 ] as const)('other advice is for the same cluster: %j', (known, expected) => {
   const error = new KcertError('KCERT_USAGE', 'x', { next: 'kcert csr list' })
@@ -93,7 +93,7 @@ test.each([
   )
 })
 
-test('other advice stays as it is', () => {
+test('other advice does not change', () => {
   expect(nextOf(['--cn', 'x'], 'kcert csr list')).toBe('kcert csr list')
 })
 
@@ -101,7 +101,7 @@ test.each([
   [['-i', 'n.yaml', '--journal=j']],
   [['-in.yaml', '--journal', 'j']],
   [['-i=n.yaml', '--journal', 'j']],
-])('inventory and journal count however they are written: %j', (argv) => {
+])('repeats inventory and journal in every spelling: %j', (argv) => {
   const known = { inventory: { type: 'option', char: 'i' }, journal: { type: 'option' } } as const
   expect(givenFlags({ argv, shapes: known })).toEqual({ inventory: 'n.yaml', journal: 'j' })
 })
@@ -114,7 +114,7 @@ test.each([
   expect(givenFlags({ argv, shapes })).toEqual(expected)
 })
 
-test('the advice of a report is for the same nodes, and nothing else in it changes', () => {
+test("a report's advice names the same nodes, and the rest of the report does not change", () => {
   const report = {
     next: { command: 'kcert renew --all', why: 'kcert renew' },
     name: 'kcert renew',
@@ -136,7 +136,7 @@ test('the advice of a report is for the same nodes, and nothing else in it chang
   })
 })
 
-test('next of a report repeats a fix that has no command', () => {
+test('the next field of a report repeats a fix that has no command', () => {
   const report = {
     findings: [{ fix: 'deny it' }, { fix: 'restart it', next: 'ls' }, { fix: 'x', next: undefined }],
     problem: { fix: 'correct it', next: '' },
@@ -151,7 +151,7 @@ test('next of a report repeats a fix that has no command', () => {
   })
 })
 
-test('an error keeps its fix beside the whole command', () => {
+test('an error keeps its fix next to the complete command', () => {
   const error = new KcertError('KCERT_USAGE', 'x', { fix: 'choose another name', next: '--name b' })
   const given = { id: 'csr:create', argv: [], shapes: {}, takesOperands: false }
   expect(withWholeNext(error, given)).toMatchObject({
@@ -168,7 +168,7 @@ const clusterShapes = {
   'as-group': { type: 'option', helpGroup: 'CLUSTER' },
 } as const
 
-test('advice is for the same cluster and user, and never has the token', () => {
+test('advice names the same cluster and user, and never contains the token', () => {
   const argv = ['--cluster', 'c', '--user=u', '--token', 'secret', '--as-group', 'a', '--as-group=b']
   const given = { argv, shapes: clusterShapes }
   expect(givenFlags(given)).toEqual({ cluster: 'c', user: 'u', 'as-group': ['a', 'b'] })
@@ -178,7 +178,7 @@ test('advice is for the same cluster and user, and never has the token', () => {
   )
 })
 
-test('a --user that names no user of the kubeconfig is not repeated, and --cluster-name is the cluster', () => {
+test('does not repeat a --user that is not in the kubeconfig, and takes the cluster from --cluster-name', () => {
   const shapes = {
     ...clusterShapes,
     user: { type: 'option' },

@@ -1,17 +1,17 @@
-// What runs on a node: functions for a POSIX shell, sent once a session and kept in its memory; nothing is installed there.
-// dash, busybox and bash are what it is tested with. Beside the shell it uses stat, readlink, cat, head, mv, ln, rm, mkdir,
-// rmdir, chmod, chown, sync, date, id and uname, each from coreutils or busybox, base64 and sha256sum (or openssl for either),
-// /proc, and where asked for df, systemctl and sudo.
+// The shell functions that run on a node. They are sent once per session and kept in the shell's memory; nothing is installed.
+// They are tested with dash, busybox and bash. They also use stat, readlink, cat, head, mv, ln, rm, mkdir, rmdir, chmod, chown,
+// sync, date, id and uname (coreutils or busybox), base64 and sha256sum (or openssl instead of either), and /proc. Some requests
+// also use df, systemctl or sudo.
 //
-// A request is one line, `ID LENGTH COMMAND`, and LENGTH bytes of base64 behind it. They are kept in a shell variable and
-// leave it by the builtin echo: what is secret is in no argument, no environment and no file but its own. An answer is framed
-// by lines that carry the session's mark, so whatever a login profile prints is passed over. The line `bye`, or the end of the
-// input (Ctrl-C, a cut connection), ends every process that the session started.
+// A request is one line, `ID LENGTH COMMAND`, followed by LENGTH bytes of base64. The bytes stay in a shell variable and are
+// written with the builtin echo, so a secret never appears in an argument, the environment or another file. Lines with the
+// session's mark frame an answer, so output of a login profile is ignored. The line `bye`, or the end of the input (Ctrl-C, a
+// lost connection), ends every process that the session started.
 
-/** Reads the length of the script, then the script, and runs it. Short and plain, since a login shell of any kind reads it. */
+/** Reads the length of the script, then the script, and runs it. It is short and simple because any login shell may read it. */
 export const bootstrap = 'IFS= read -r n && eval "$(head -c "$n")"'
 
-/** Returns the script for a session whose answers carry that mark. */
+/** Returns the script for a session whose answers have this mark. */
 export function nodeScript(mark: string): string {
   return `K=${mark}\n${script}`
 }
@@ -25,7 +25,7 @@ nl='
 '
 `
 
-/** Digests, and how anything fails. A separate script can define kc_fail again behind it. */
+/** Digests and error handling. A separate script can redefine kc_fail after it. */
 const tools = `
 if command -v base64 >/dev/null; then
   kc_encode() { base64; }
@@ -175,7 +175,9 @@ kc_run() {
 
 `
 
-/** Each replaces only the expected content, or does nothing; content comes from standard input's variable or from another file. */
+/**
+ * Each function replaces only the expected content, or does nothing. New content comes from standard input's variable or a file.
+ */
 const writing = `
 kc_state() {
   if [ -L "$1" ]; then S="link:$(readlink "$1")"
@@ -460,11 +462,14 @@ kc_end
 exit 0
 `
 
-/** What a script needs that is run on a node by hand: kc_write, kc_link, kc_remove, kc_mkdir and kc_rmdir, as a session has them. */
+/**
+ * The functions for a script that an operator runs on a node: kc_write, kc_link, kc_remove, kc_mkdir and kc_rmdir, as in a
+ * session.
+ */
 export const fileFunctions = `${prelude}${tools}${writing}`
 
 const script = `${prelude}exec 3>&1 1>&2
 ${tools}${reading}${writing}${processes}${session}`
 
-/** kc_pods, for a test that runs it on files of its own. */
+/** kc_pods, for a test that runs it on its own files. */
 export const processFunctions = `${prelude}${tools}${processes}`

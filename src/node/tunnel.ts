@@ -3,14 +3,15 @@ import { Duplex } from 'node:stream'
 import { lastLines } from './session.ts'
 import type { Transport } from './transport.ts'
 
-// A TCP connection that begins on a node: to what listens on its loopback, and to addresses that only nodes reach. The bytes go
-// through the node as they are, so TLS ends in kcert's own process and no key leaves it.
+// A TCP connection that starts on a node: to its loopback listeners, and to addresses that only nodes can reach. The node
+// forwards
+// the bytes unchanged, so TLS ends in kcert's own process and no key leaves it.
 
-// Copies both ways until one end closes. /dev/tcp is bash's own; one of the others is on most nodes without bash.
+// Copies in both directions until one end closes. /dev/tcp is a bash feature; most nodes without bash have one of the others.
 const inBash =
   'exec 3<>"/dev/tcp/$1/$2" 4<&0 || exit 1; cat <&3 & a=$!; cat <&4 >&3 & b=$!; wait -n; kill $a $b 2>/dev/null; exit 0'
 
-// On one line, as transports pass it on.
+// On one line, because transports pass it on as one line.
 const script = [
   'PATH=$PATH:/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin',
   `if command -v bash >/dev/null; then exec bash -c '${inBash}' bash "$1" "$2"; fi`,
@@ -19,12 +20,12 @@ const script = [
   "echo 'none of bash, nc and socat is there' >&2; exit 127",
 ].join('; ')
 
-// What the shell on the node needs to end by itself when its input ends.
+// The time that the shell on the node needs to exit after its input ends.
 const endingMs = 2_000
 
 /**
- * Returns a connection from the node to an address as the node sees it. It is made as soon as something is written; that it
- * cannot be is an `error` event of the stream, with what the node said. The one who opens it destroys it.
+ * Returns a connection from the node to an address, as the node resolves it. The connection opens on the first write. If it
+ * fails, the stream emits an `error` event with the node's message. The caller destroys the stream.
  */
 export function openTunnel(transport: Transport, host: string, port: number): Duplex {
   const [program = '', ...args] = transport.start(`set -- '${checked(host)}' '${port}'; ${script}`)
@@ -58,7 +59,7 @@ export function openTunnel(transport: Transport, host: string, port: number): Du
   return stream
 }
 
-/** A name or an address: it is put between quotes of a shell. */
+/** Returns a host name or address that is safe inside shell quotes. Throws TypeError for anything else. */
 function checked(host: string): string {
   if (/^[\w.:][\w.:-]*$/.test(host)) return host
   throw new TypeError(`${JSON.stringify(host)} is not a host name or address`)

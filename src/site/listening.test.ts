@@ -24,7 +24,7 @@ function nodeWith(file: Partial<FileContent> | Error): NodeAccess {
   return { readFiles } as unknown as NodeAccess
 }
 
-test('where a component listens is what its command line says', () => {
+test('returns where a component listens from its command line', () => {
   expect(listeningOf(['kube-controller-manager', '--bind-address=127.0.0.1'])).toEqual({
     host: '127.0.0.1',
     port: 10257,
@@ -71,7 +71,7 @@ test.each([
   expect(healthOf({ program, argv: [program, ...flags] })).toEqual(endpoint)
 })
 
-test('where a kubelet listens is what its configuration says, however it is written, and flags go before it', async () => {
+test('returns where a kubelet listens from its configuration in any YAML style, and prefers flags', async () => {
   const configuration = await readKubeletConfiguration(configured)
   expect(listeningOf(kubelet, configuration)).toEqual({ host: '10.0.0.7', port: 10350 })
   expect(listeningOf([...kubelet, '--address=10.0.0.8', '--port=10450'], configuration)).toEqual({
@@ -103,7 +103,7 @@ test('reads the configuration that --config of a kubelet names', async () => {
 test.each([
   ['of another component', { program: 'kube-apiserver', argv: ['kube-apiserver', '--config=/x'] } as const],
   ['of a kubelet without --config', { program: 'kubelet', argv: ['kubelet'] } as const],
-])('a configuration %s is not read', async (_, other) => {
+])('does not read a configuration %s', async (_, other) => {
   const asked: unknown[] = []
   const readFiles = async (paths: readonly string[]) => {
     asked.push(paths)
@@ -113,16 +113,16 @@ test.each([
   expect(asked).toEqual([])
 })
 
-test('the configuration of a kubelet on an unknown node says nothing', async () => {
+test('returns an empty kubelet configuration for an unknown node', async () => {
   expect(await configurationOf(undefined, process)).toEqual({})
 })
 
 test.each([
   ['is not YAML', { found: 'file', content: Buffer.from('port: [') }],
   ['is absent', { found: 'absent' }],
-  // A reader that returns content all the same: only a regular file counts.
-  ['is no regular file', { found: 'special', content: Buffer.from(configured) }],
+  // The reader returns content, but only a regular file counts.
+  ['is not a regular file', { found: 'special', content: Buffer.from(configured) }],
   ['cannot be read', new Error('gone')],
-])('a configuration that %s says nothing', async (_, file) => {
+])('returns no settings for a configuration that %s', async (_, file) => {
   expect(await configurationOf(nodeWith(file as Partial<FileContent> | Error), process)).toEqual({})
 })

@@ -4,15 +4,15 @@ import { type KubeletConfiguration, readKubeletConfiguration } from '../pki/kube
 import type { ComponentName, NodeAccess, ProcessFacts } from '../pki/node-access.ts'
 import { textOf } from './node-files.ts'
 
-// Where components listen on their own node: by their command lines, and kubelets by their configuration too.
+// Where components listen on their own node: from their command lines, and for kubelets also from their configuration.
 
-/** The port that a component listens at, and the address by which its own node reaches it. */
+/** The port that a component listens on, and the address at which its own node reaches it. */
 export interface Listening {
   readonly host: string
   readonly port: number
 }
 
-/** What a kubelet's configuration says of it. Flags go before it. */
+/** The listening settings of a kubelet's configuration. Flags take precedence. */
 export type ListeningConfiguration = Pick<
   KubeletConfiguration,
   'address' | 'port' | 'healthzBindAddress' | 'healthzPort'
@@ -26,7 +26,7 @@ const defaultPorts: Readonly<Partial<Record<ComponentName, number>>> = {
   kubelet: 10250,
 }
 
-/** Returns where a component serves TLS, from its command line and, of a kubelet, its configuration. */
+/** Returns where a component serves TLS, from its command line and, for a kubelet, its configuration. */
 export function listeningOf(
   argv: readonly string[],
   { address, port }: ListeningConfiguration = {},
@@ -39,7 +39,7 @@ export function listeningOf(
   }
 }
 
-/** Returns where a component says that it is well. */
+/** Returns the health endpoint of a component. */
 export function healthOf(
   { program, argv }: Pick<ProcessFacts, 'program' | 'argv'>,
   configuration: ListeningConfiguration = {},
@@ -59,7 +59,7 @@ export function healthOf(
   return { ...listeningOf(argv), path, isTls: true }
 }
 
-/** Where it serves metrics, which asks for no client certificate; kubeadm has it on loopback. */
+/** Returns the metrics endpoint, which needs no client certificate. kubeadm binds it to loopback. */
 function etcdHealth({ 'listen-metrics-urls': metrics, 'listen-client-urls': clients }: Flags) {
   const [first = ''] = (metrics ?? clients ?? 'http://127.0.0.1:2379').split(',')
   const url = URL.parse(first)
@@ -67,7 +67,7 @@ function etcdHealth({ 'listen-metrics-urls': metrics, 'listen-client-urls': clie
   return { host, port: Number(url?.port || 2379), path: '/health', isTls: url?.protocol === 'https:' }
 }
 
-/** Returns the configuration that a kubelet was given; of other components, and where it cannot be read, that it says nothing. */
+/** Returns the configuration file of a kubelet. Returns an empty one for other components, and if the file cannot be read. */
 export async function configurationOf(
   node: NodeAccess | undefined,
   { program, argv }: Pick<ProcessFacts, 'program' | 'argv'>,
@@ -83,7 +83,7 @@ export async function configurationOf(
   }
 }
 
-/** Returns how a node reaches an address of its own: one that means every address by its loopback. */
+/** Returns the address at which a node reaches itself: loopback for an unspecified address. */
 export function reachable(address = ''): string {
   return address === '' || address === '0.0.0.0' || address === '::' ? '127.0.0.1' : address
 }

@@ -13,7 +13,7 @@ function pathIn(): string {
 
 const text = (file: AppendFile) => Buffer.from(file.read()).toString('utf8')
 
-test('a file that is not there is empty, and is made for its user alone', () => {
+test('reads a missing file as empty, and creates it with mode 0600', () => {
   const path = pathIn()
   const file = new AppendFile(path)
   expect(text(file)).toBe('')
@@ -24,14 +24,14 @@ test('a file that is not there is empty, and is made for its user alone', () => 
   expect(fs.statSync(path).mode & 0o777).toBe(0o600)
 })
 
-test('what is behind a length is cut off', () => {
+test('truncates the file to a length', () => {
   const file = new AppendFile(pathIn())
   file.append(Buffer.from('one\ntw'))
   file.cut(4)
   expect(text(file)).toBe('one\n')
 })
 
-test('a FIFO is neither read nor written, and nobody waits for its other end', () => {
+test('neither reads nor writes a FIFO, and does not wait for its other end', () => {
   const path = pathIn()
   execFileSync('mkfifo', [path])
   const file = new AppendFile(path)
@@ -39,7 +39,7 @@ test('a FIFO is neither read nor written, and nobody waits for its other end', (
   expect(() => file.append(Buffer.from('x'))).toThrow(`${path} could not be written`)
 })
 
-test('a folder that is not there is said, and so is a full disk, of which nothing stays behind', () => {
+test('reports a missing folder and a full disk, and leaves no partial write on a full disk', () => {
   const path = pathIn()
   expect(() => new AppendFile(`${path}/x/y`).append(Buffer.from('x'))).toThrow('could not be written')
   const full = new AppendFile('/dev/full')

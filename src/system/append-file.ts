@@ -4,10 +4,10 @@ import { notWritten, syncFolder } from './atomic-file.ts'
 import { noteChange } from './lasting-changes.ts'
 import { fileIfThere } from './required-file.ts'
 
-// A journal of years has some MiB, an issuance log 200 bytes for each certificate.
+// A journal of several years has a few MiB; an issuance log has 200 bytes per certificate.
 const largestLogBytes = 512 * 1024 * 1024
 
-/** A file that grows at its end. The user of this object holds the file's lock. */
+/** A file that grows only at its end. The caller holds the file's lock. */
 export class AppendFile {
   readonly name: string
 
@@ -15,17 +15,17 @@ export class AppendFile {
     this.name = path
   }
 
-  /** All bytes; none when the file does not exist. Throws KCERT_FILE_UNREADABLE or KCERT_FILE_TOO_LARGE. */
+  /** Returns all bytes; none when the file does not exist. Throws KCERT_FILE_UNREADABLE or KCERT_FILE_TOO_LARGE. */
   read(): Uint8Array {
     return fileIfThere(this.name, largestLogBytes) ?? new Uint8Array()
   }
 
-  /** Appends bytes and returns once they are on the disk: all of them, or none and KCERT_FILE_NOT_WRITTEN. */
+  /** Appends all bytes and returns when they are on the disk. Otherwise throws KCERT_FILE_NOT_WRITTEN and appends none. */
   append(bytes: Uint8Array): void {
     let isNew = false
     this.write(fs.constants.O_WRONLY | fs.constants.O_CREAT, (descriptor) => {
       const { size } = fs.fstatSync(descriptor)
-      // An empty one is what a process has left that ended before its folder was durable.
+      // A process that crashed before its folder was durable leaves an empty file.
       isNew = size === 0
       try {
         for (let at = 0; at < bytes.length; )
@@ -57,7 +57,7 @@ export class AppendFile {
   }
 
   private withFile(flags: number, act: (descriptor: number) => void): void {
-    // Without O_NONBLOCK a FIFO in the file's place would wait for its other end.
+    // Without O_NONBLOCK, opening a FIFO would wait for its other end.
     const descriptor = fs.openSync(this.name, flags | fs.constants.O_NONBLOCK, 0o600)
     try {
       if (!fs.fstatSync(descriptor).isFile()) throw new Error('it is not a regular file')

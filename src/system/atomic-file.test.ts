@@ -29,7 +29,7 @@ function errorOf(act: () => void): KcertError {
   throw new Error('it went through')
 }
 
-/** The real calls, each told to `before` by its name, which may throw to make it fail. */
+/** Returns the real calls. `before` receives the name of each call first, and can throw to make it fail. */
 function callsWith(before: (name: keyof FileCalls, args: readonly unknown[]) => unknown): FileCalls {
   return new Proxy(fs as FileCalls, {
     get:
@@ -43,15 +43,15 @@ function failure(code: string): NodeJS.ErrnoException {
   return Object.assign(new Error(`${code}: told to fail`), { code })
 }
 
-describe('a new file', () => {
-  test('has its mode whatever the umask, and nothing else is left in the folder', () => {
+describe('writeFileAtomically, new file', () => {
+  test('sets its mode under any umask, and leaves no other file in the folder', () => {
     const before = process.umask(0o077)
     writeFileAtomically(path, 'new', { mode: 0o644 })
     process.umask(before)
     expect([content(), mode(path), fs.readdirSync(folder)]).toEqual(['new', 0o644, ['metrics.prom']])
   })
 
-  test('has its mode before its first byte, under a name that begins with a dot', () => {
+  test('sets its mode before the first byte, under a name that begins with a dot', () => {
     const seen: [string, number, number][] = []
     const calls = callsWith((name) => {
       if (name !== 'writeSync') return
@@ -63,7 +63,7 @@ describe('a new file', () => {
     expect(isTemporaryName(seen[0]![0])).toBe(true)
   })
 
-  test('is on the disk before it has its name, and so is the name when the write returns', () => {
+  test('syncs the content before the rename, and the folder before it returns', () => {
     const order: string[] = []
     writeFileAtomically(
       path,
@@ -83,14 +83,14 @@ describe('a new file', () => {
     ])
   })
 
-  test('may have a name as long as names can be', () => {
+  test('accepts a name of the maximum length', () => {
     const long = join(folder, `${'証'.repeat(84)}abc`)
     writeFileAtomically(long, 'x', { mode: 0o644 })
     expect(fs.readFileSync(long, 'utf8')).toBe('x')
   })
 })
 
-describe('a file that is there', () => {
+describe('writeFileAtomically, existing file', () => {
   test('keeps its mode', () => {
     fs.writeFileSync(path, 'old', { mode: 0o600 })
     writeFileAtomically(path, 'new', { mode: 0o644 })
@@ -108,7 +108,7 @@ describe('a file that is there', () => {
     },
   )
 
-  test('is replaced behind its link, and the link stays a link', () => {
+  test('replaces the target of a symbolic link, and keeps the link', () => {
     const link = join(folder, 'link.prom')
     fs.writeFileSync(path, 'old')
     fs.symlinkSync('metrics.prom', link)
@@ -116,7 +116,7 @@ describe('a file that is there', () => {
     expect([content(), fs.readlinkSync(link)]).toEqual(['new', 'metrics.prom'])
   })
 
-  test('is not replaced when the write is exclusive, also when it appears at the last moment', () => {
+  test('does not replace it when the write is exclusive, even if it appears just before the write', () => {
     fs.writeFileSync(path, 'old')
     expect(errorOf(() => writeFileAtomically(path, 'new', { mode: 0o600, exclusive: true })).code).toBe(
       'KCERT_FILE_EXISTS',
@@ -131,8 +131,8 @@ describe('a file that is there', () => {
     expect([content(), fs.readdirSync(folder)]).toEqual(['theirs', ['metrics.prom']])
   })
 
-  test('that is a FIFO, a folder or a dangling link is refused, not replaced', () => {
-    // Never a real device: a defect here, run by root, replaces it for the whole machine.
+  test('refuses to replace a FIFO, a folder or a dangling link', () => {
+    // Never use a real device here: as root, a defect would replace it for the whole machine.
     const fifo = join(folder, 'fifo')
     execFileSync('mkfifo', [fifo])
     fs.symlinkSync('nowhere', path)
@@ -145,7 +145,7 @@ describe('a file that is there', () => {
   })
 })
 
-test('what cannot be written says why and what to do', () => {
+test('reports why a file cannot be written, and a fix', () => {
   const error = errorOf(() => writeFileAtomically(join(folder, 'none/x.prom'), 'x', { mode: 0o644 }))
   expect([error.code, error.exitCode]).toEqual(['KCERT_FILE_NOT_WRITTEN', 4])
   expect(error.message).toBe(`${folder}/none/x.prom could not be written and is unchanged`)
@@ -162,7 +162,7 @@ test('what cannot be written says why and what to do', () => {
   expect(other.next).toContain(`df ${folder}`)
 })
 
-describe('whatever fails', () => {
+describe('writeFileAtomically, failures', () => {
   const old = 'old content'
   const fresh = 'new content, which is longer'
 
@@ -179,7 +179,7 @@ describe('whatever fails', () => {
   }
 
   test.each([false, true])(
-    'at any call, by any error: old or new, never neither, nothing left over (exclusive: %s)',
+    'leaves the old or the new content, and no other file, after any error of any call (exclusive: %s)',
     (exclusive) => {
       const names = callNames(exclusive)
       expect(names.length).toBeGreaterThan(10)
@@ -202,9 +202,9 @@ describe('whatever fails', () => {
           else if (reported.message.includes('unchanged'))
             expect(now, where).toBe(exclusive ? undefined : old)
           else expect(now, where).toBe(fresh)
-          // A close that fails has not closed: the descriptor is the test's to lose.
+          // A failing close leaves the descriptor open in this test.
           fs.rmSync(path, { force: true })
-          // Only where removing is what fails does the temporary name stay behind.
+          // The temporary file remains only where its removal is the call that fails.
           const left = fs.readdirSync(folder)
           expect(left, where).toHaveLength(names[at] === 'unlinkSync' ? 1 : 0)
           for (const name of left) fs.unlinkSync(join(folder, name))
@@ -213,7 +213,7 @@ describe('whatever fails', () => {
     },
   )
 
-  test('a stop after any call leaves the old content or the new, and at most a temporary file with the right mode', () => {
+  test('leaves the old or the new content, and at most a temporary file with the right mode, after a crash at any call', () => {
     const names = callNames(false)
     for (let at = 0; at <= names.length; at++) {
       fs.writeFileSync(path, old, { mode: 0o600 })
@@ -224,7 +224,7 @@ describe('whatever fails', () => {
       try {
         writeFileAtomically(path, fresh, { mode: 0o644 }, stopping)
       } catch {
-        // Every call from here on fails, so nothing is tidied up either: as after SIGKILL.
+        // Every later call fails too, so no cleanup runs, as after SIGKILL.
       }
       expect([old, fresh], `stopped before ${names[at]}`).toContain(content())
       for (const name of fs.readdirSync(folder).filter((name) => name !== 'metrics.prom')) {
@@ -235,7 +235,7 @@ describe('whatever fails', () => {
     }
   })
 
-  test('short writes go on where they stopped', () => {
+  test('continues short writes', () => {
     const stingy = callsWith((name, args) => {
       if (name !== 'writeSync') return undefined
       const [descriptor, bytes, from, , position] = args as [number, Uint8Array, number, number, number]
@@ -245,7 +245,7 @@ describe('whatever fails', () => {
     expect(content()).toBe(fresh)
   })
 
-  test('content that comes back otherwise than it was written is not put in place', () => {
+  test('does not put a file in place whose content differs from the bytes written', () => {
     fs.writeFileSync(path, old)
     const lying = callsWith((name, args) => {
       if (name !== 'writeSync') return undefined
@@ -258,7 +258,7 @@ describe('whatever fails', () => {
     expect([content(), fs.readdirSync(folder)]).toEqual([old, ['metrics.prom']])
   })
 
-  test('in making the folder durable does not report an unchanged file', () => {
+  test('does not report the file as unchanged when syncing the folder fails', () => {
     let syncs = 0
     const failing = callsWith((name) => {
       if (name === 'fsyncSync' && ++syncs === 2) throw failure('EIO')
@@ -269,7 +269,7 @@ describe('whatever fails', () => {
   })
 })
 
-describe('a private key', () => {
+describe('writeFileAtomically, private key', () => {
   test('is not written through a symbolic link', () => {
     const link = join(folder, 'link.key')
     fs.writeFileSync(path, 'old')
@@ -283,14 +283,14 @@ describe('a private key', () => {
     expect(content()).toBe('old')
   })
 
-  test('gets its own mode whatever the file before had, and is written again', () => {
+  test('sets its own mode instead of the mode of the old file, and can be written again', () => {
     fs.writeFileSync(path, 'old', { mode: 0o644 })
     writeFileAtomically(path, 'key', { mode: 0o600, secret: true })
     expect([content(), mode(path)]).toEqual(['key', 0o600])
   })
 })
 
-test('bytes are written as they are', () => {
+test('writes bytes unchanged', () => {
   const bytes = Buffer.from([0, 255, 10, 128])
   const calls = callsWith((name, args) => {
     if (name === 'writeSync') expect(args[1]).toBe(bytes)
@@ -299,7 +299,7 @@ test('bytes are written as they are', () => {
   expect(fs.readFileSync(path)).toEqual(bytes)
 })
 
-test('a file that an exclusive write finds is refused before anything is written, with what to do', () => {
+test('an exclusive write refuses an existing file before it writes anything, and reports a fix', () => {
   fs.writeFileSync(path, 'old')
   const names: string[] = []
   const calls = callsWith((name) => void names.push(name))
@@ -316,7 +316,7 @@ test('a file that an exclusive write finds is refused before anything is written
 test.each([
   ['metrics.prom', 1],
   ['.metrics.prom.0123456789abcdef.kcert-tmp', 0],
-])('a file named %s is noted as %i lasting changes', (name, changes) => {
+])('a write of %s is recorded as %i lasting changes', (name, changes) => {
   const notes: string[] = []
   const noted = vi.spyOn(lasting, 'noteChange').mockImplementation((what) => void notes.push(what))
   onTestFinished(() => void noted.mockRestore())
@@ -329,12 +329,12 @@ test.each([
   ['another owner', 1, 0, [[1, 0]]],
   ['another group', 0, 1, [[0, 1]]],
   ['another owner and group', 1, 1, [[1, 1]]],
-])('a new file beside one of %s is given away only where needed', (_, byUid, byGid, given) => {
+])('sets the owner of a file that replaces one of %s only where needed', (_, byUid, byGid, given) => {
   fs.writeFileSync(path, 'old')
   const { uid, gid } = fs.statSync(path)
   const chowned: number[][] = []
   const calls = callsWith((name, args) => {
-    // The file before has the owner that lstat says.
+    // lstat reports the owner of the old file.
     if (name === 'lstatSync') {
       const stats = fs.lstatSync(args[0] as string)
       return Object.assign(stats, { uid: uid + byUid, gid: gid + byGid })
@@ -347,7 +347,7 @@ test.each([
   expect(chowned).toEqual(given)
 })
 
-test('a write asks for no more bytes than are left, and fails when the system takes none', () => {
+test('never writes more bytes than are left, and fails when the system writes none', () => {
   const bytes = Buffer.from('abc')
   const asked: unknown[] = []
   const calls = callsWith((name, args) => {
@@ -376,14 +376,9 @@ test.each([
   ['as it was written, one byte at a time', 'abc', 1, undefined],
   ['shorter', 'ab', 64, 'the file does not contain the bytes that were written'],
   ['longer', 'abcd', 64, 'the file does not contain the bytes that were written'],
-  [
-    'longer by much, one byte at a time',
-    'abcdefgh',
-    1,
-    'the file does not contain the bytes that were written',
-  ],
+  ['much longer, one byte at a time', 'abcdefgh', 1, 'the file does not contain the bytes that were written'],
   ['other', 'abd', 64, 'the file does not contain the bytes that were written'],
-])('content that is read back %s', (_, found, atOnce, why) => {
+])('checks content that is read back %s', (_, found, atOnce, why) => {
   let reads = 0
   const calls = callsWith((name, args) => {
     if (name !== 'readSync') return undefined
@@ -394,11 +389,11 @@ test.each([
   const write = () => writeFileAtomically(path, 'abc', { mode: 0o644 }, calls)
   if (why === undefined) write()
   else expect(errorOf(write).why).toBe(why)
-  // The reader requests one byte more than was written. A read that fills it is the last.
+  // The reader requests one byte more than was written. A read that fills this request is the last.
   expect(reads).toBe(atOnce === 1 ? 4 : found.length === 4 ? 1 : 2)
 })
 
-test('closes what it opened', () => {
+test('closes every descriptor that it opened', () => {
   const open = new Set<unknown>()
   const calls = callsWith((name, args) => {
     if (name === 'closeSync') open.delete(args[0])
@@ -424,7 +419,7 @@ test.each([
     undefined,
     'the folder could not be synced to disk: undefined: told to fail; check the disk, then run the command again',
   ],
-])('a folder that answers %s to fsync', (code, why) => {
+])('handles the error %s of fsync on a folder', (code, why) => {
   let syncs = 0
   const calls = callsWith((name) => {
     if (name === 'fsyncSync' && ++syncs === 2) throw failure(code as string)

@@ -6,7 +6,7 @@ import { KcertError } from '../errors/kcert-error.ts'
 import { noteChange } from './lasting-changes.ts'
 import { isTemporaryName, removeLeftovers, temporaryName } from './leftovers.ts'
 
-/** The system calls of a write, each a place where a test may stop the program. */
+/** The system calls of a write. A test can stop the program at each of them. */
 export type FileCalls = Pick<
   typeof fs,
   | 'closeSync'
@@ -25,25 +25,27 @@ export type FileCalls = Pick<
 >
 
 export interface AtomicWrite {
-  /** Permission bits of a new file. A file that is there keeps its own, and its owner. */
+  /** Permission bits of a new file. An existing file keeps its mode and owner. */
   readonly mode: number
-  /** Refuse to replace a file that is there. */
+  /** Refuse to replace an existing file. */
   readonly exclusive?: boolean
-  /** A private key: it gets `mode` and this process's owner whatever the file before had, and no symbolic link is followed. */
+  /** A private key: it always gets `mode` and this process's owner, and no symbolic link is followed. */
   readonly secret?: boolean
 }
 
 interface Target {
   readonly path: string
-  /** The file that is there now. */
+  /** The existing file. */
   readonly before: fs.Stats | undefined
 }
 
 /**
- * Writes a file so that a reader, at any moment and after any crash, sees the old content or the new, whole. Returns once
- * the new one is on the disk. A symbolic link stays one: the file that it leads to is replaced.
- * Throws KCERT_FILE_EXISTS when exclusive and there is one, else KCERT_FILE_NOT_WRITTEN, and leaves the old content alone.
- * Hard links keep the old content under their other names; ACLs and extended attributes are not carried over.
+ * Writes a file so that a reader sees either the old or the new content, complete, at any moment and after any crash. Returns
+ * when
+ * the new content is on the disk. A symbolic link is kept: its target is replaced.
+ * Throws KCERT_FILE_EXISTS if the write is exclusive and the file exists, otherwise KCERT_FILE_NOT_WRITTEN; the old content
+ * remains.
+ * Other hard links keep the old content. ACLs and extended attributes are not copied.
  */
 export function writeFileAtomically(
   path: string,
@@ -60,7 +62,7 @@ export function writeFileAtomically(
   try {
     writeTemporary(temporary, bytes, mode, secret ? undefined : target.before, calls)
     if (exclusive) {
-      // Unlike a rename, a link fails where somebody else was quicker.
+      // Unlike rename, link fails if another process created the file first.
       calls.linkSync(temporary, target.path)
       removeQuietly(temporary, calls)
     } else {
@@ -111,12 +113,12 @@ function writeTemporary(
   }
 }
 
-/** Returns the descriptor of a new file. No other user can open it before it has its owner and mode, and there is nothing in it until then. */
+/** Returns the descriptor of a new, empty file. No other user can open it before it has its owner and mode. */
 export function openTemporary(path: string, calls: FileCalls): number {
   return calls.openSync(path, fs.constants.O_RDWR | fs.constants.O_CREAT | fs.constants.O_EXCL, 0o600)
 }
 
-/** Gives a new file its mode, then its content. */
+/** Sets the mode of a new file, then writes its content. */
 export function fill(descriptor: number, bytes: Uint8Array, mode: number, calls: FileCalls): void {
   calls.fchmodSync(descriptor, mode)
   writeAll(descriptor, bytes, calls)
@@ -137,9 +139,9 @@ function writeAll(descriptor: number, bytes: Uint8Array, calls: FileCalls): void
   }
 }
 
-/** Throws where a file does not hold what was written. */
+/** Throws if a file does not contain the bytes that were written. */
 export function checkWritten(descriptor: number, bytes: Uint8Array, calls: FileCalls): void {
-  // One byte more than was written, to see that nothing follows.
+  // One byte more than was written, to detect extra content.
   const found = Buffer.alloc(bytes.length + 1)
   let total = 0
   for (;;) {
@@ -161,7 +163,7 @@ export function syncFolder(path: string, folder: string, calls: FileCalls): void
       calls.closeSync(descriptor)
     }
   } catch (error) {
-    // Some file systems (FUSE, SMB) know no such call, and a folder may be writable without being readable.
+    // Some file systems (FUSE, SMB) do not support this call, and a folder can be writable without being readable.
     if (['EINVAL', 'ENOTSUP', 'ENOSYS', 'EACCES'].includes(systemCode(error) ?? '')) return
     const what = `${path} has its new content, but may lose it in a power failure`
     throw new KcertError('KCERT_FILE_NOT_WRITTEN', what, {
@@ -172,16 +174,16 @@ export function syncFolder(path: string, folder: string, calls: FileCalls): void
   }
 }
 
-/** Removes a file that may not be there. */
+/** Removes a file that may not exist. Never throws. */
 export function removeQuietly(path: string, calls: Pick<FileCalls, 'unlinkSync'> = fs): void {
   try {
     calls.unlinkSync(path)
   } catch {
-    // It was never made, or the disk refuses everything: the first error is the one to tell.
+    // The file was never created, or the disk refuses every call. The first error is the one to report.
   }
 }
 
-/** Returns the error of a write that may not replace anything. */
+/** Returns the error for a write that may not replace an existing file. */
 export function alreadyThere(path: string): KcertError {
   return new KcertError('KCERT_FILE_EXISTS', `${path} exists and is not replaced`, {
     why: 'it may be the only copy',
@@ -197,7 +199,7 @@ function linked(path: string): KcertError {
   })
 }
 
-/** Returns the error of a write that failed and changed nothing. */
+/** Returns the error for a write that failed and changed nothing. */
 export function notWritten(path: string, cause: unknown): KcertError {
   const folder = dirname(path)
   const isNowhere = systemCode(cause) === 'ENOENT' && !fs.existsSync(folder)

@@ -1,4 +1,4 @@
-/** Returns the present. The one place that reads the machine's clock, so that everything else can be given a time. */
+/** Returns the current time. Only this type's implementation reads the machine's clock, so tests can set the time elsewhere. */
 export type Clock = () => Date
 
 export const systemClock: Clock = () => new Date()

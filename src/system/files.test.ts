@@ -9,7 +9,7 @@ import { largestFileBytes, readFile } from './files.ts'
 import { readFolder } from './folders.ts'
 import { isFifo, readDescriptor, readFifo } from './pipes.ts'
 
-// root may read everything, so these tests run as user nobody (65534).
+// root can read every file, so these tests run as user nobody (65534).
 const nobody = process.getuid?.() === 0 ? { uid: 65534, gid: 65534 } : {}
 
 function askedByOrdinaryUser(expression: string): unknown {
@@ -43,14 +43,14 @@ function walked(path: string): string[] {
   return [...readFolder(path)].map((read) => `${read.name.replace(`${folder}/`, '')} = ${text(read)}`)
 }
 
-describe('one file', () => {
-  test('comes with its content, its mode and its absolute path', () => {
+describe('readFile', () => {
+  test('returns the content, mode and absolute path of a file', () => {
     const path = made('plain.pem', 'content')
     chmodSync(path, 0o640)
     expect(readFile(path)).toEqual({ name: path, bytes: Buffer.from('content'), file: { path, mode: 0o640 } })
   })
 
-  test('that a link leads to comes with the link as it is written, for -current.pem is judged by it', () => {
+  test('returns the target of a symbolic link as written, because the check of -current.pem needs it', () => {
     made('kubelet-client-2026.pem', 'pair')
     const link = join(folder, 'kubelet-client-current.pem')
     symlinkSync('kubelet-client-2026.pem', link)
@@ -59,17 +59,17 @@ describe('one file', () => {
     expect(read.file?.linkTarget).toBe('kubelet-client-2026.pem')
   })
 
-  test('larger than the read buffer comes whole, and so does one whose size the system does not say', () => {
+  test('reads a file larger than the buffer completely, also when the system does not report its size', () => {
     const large = Buffer.alloc(700_001, 'x')
     expect((readFile(made('large.pem', large)) as Source).bytes).toEqual(large)
     expect(text(readFile('/proc/self/status'))).toMatch(/^Name:/)
   })
 
-  test('that is empty is an empty source', () => {
+  test('returns an empty source for an empty file', () => {
     expect((readFile(made('empty.pem', '')) as Source).bytes).toHaveLength(0)
   })
 
-  test('that does not exist, or whose link dangles or goes in a circle, says which it is', () => {
+  test('reports a missing file, a dangling link and a link loop as such', () => {
     symlinkSync('gone.pem', join(folder, 'dangling.pem'))
     symlinkSync('circle.pem', join(folder, 'circle.pem'))
     made('file.pem')
@@ -81,7 +81,7 @@ describe('one file', () => {
     expect(text(readFile(join(folder, 'circle.pem')))).toMatch(/^dangling-link: .*circle/)
   })
 
-  test('above the limit is not read', () => {
+  test('does not read a file above the limit', () => {
     const path = made('huge.pem', '')
     truncateSync(path, largestFileBytes + 1)
     expect(text(readFile(path))).toBe(
@@ -89,7 +89,7 @@ describe('one file', () => {
     )
   })
 
-  test('a FIFO that is asked for is read until its writer is done, and not waited for beyond the limit', async () => {
+  test('reads a requested FIFO until its writer closes it, and stops waiting at the limit', async () => {
     const fifo = join(folder, 'password')
     execFileSync('mkfifo', [fifo])
     expect([isFifo(fifo), isFifo(folder), isFifo(`${fifo}.none`)]).toEqual([true, false, false])
@@ -98,7 +98,7 @@ describe('one file', () => {
     expect(Buffer.from(await readFifo(fifo, 120_000)).toString()).toBe('one ')
   })
 
-  test('that is a FIFO, a device, a socket or a folder is never opened', async () => {
+  test('never opens a FIFO, a device, a socket or a folder', async () => {
     const fifo = join(folder, 'fifo')
     execFileSync('mkfifo', [fifo])
     const socket = join(folder, 'socket')
@@ -111,7 +111,7 @@ describe('one file', () => {
     server.close()
   })
 
-  test('that this user may not read says so', () => {
+  test('reports a file that this user may not read', () => {
     const path = made('secret.key')
     chmodSync(path, 0)
     expect(askedByOrdinaryUser(`files.readFile('${path}')`)).toMatchObject({
@@ -120,7 +120,7 @@ describe('one file', () => {
     })
   })
 
-  test('given as an open descriptor is read without being opened', async () => {
+  test('reads an open descriptor without opening it again', async () => {
     const script = [
       `import { readDescriptor } from '${join(import.meta.dirname, 'pipes.ts')}'`,
       'process.stdout.write(Buffer.from((await readDescriptor("/dev/fd/5", 5)).bytes))',
@@ -132,8 +132,8 @@ describe('one file', () => {
   })
 })
 
-describe('a folder', () => {
-  test('is walked in order of names, all the way down, each file named as the operator would', () => {
+describe('readFolder', () => {
+  test('walks all levels in order of names, and names each file below the folder as given', () => {
     for (const name of ['walk/b.pem', 'walk/a/2.pem', 'walk/a/1.pem', 'walk/.kube/config']) made(name)
     expect(walked(join(folder, 'walk/'))).toEqual([
       'walk/.kube/config = walk/.kube/config',
@@ -148,7 +148,7 @@ describe('a folder', () => {
     })
   })
 
-  test('that is a mounted ConfigMap counts each file once, and folders in it too', () => {
+  test('lists each file of a mounted ConfigMap once, also in its folders', () => {
     made('volume/..2026_11_21/ca.crt', 'ca')
     made('volume/..2026_11_21/tls/tls.crt', 'leaf')
     symlinkSync('..2026_11_21', join(folder, 'volume/..data'))
@@ -158,7 +158,7 @@ describe('a folder', () => {
     expect(walked(join(folder, 'volume'))).toEqual(['volume/tls/tls.crt = leaf', 'volume/ca.crt = ca'])
   })
 
-  test('is left through links to other folders, each read once, and not walked for ever', () => {
+  test('follows links to other folders, reads each folder once, and terminates', () => {
     made('outside/x.pem')
     made('inside/y.pem')
     made('inside/ssl/ca.crt')
@@ -177,13 +177,13 @@ describe('a folder', () => {
     ])
   })
 
-  test('that is itself a link is walked, for it was named', () => {
+  test('walks a folder that is named through a link', () => {
     made('real/a.pem')
     symlinkSync('real', join(folder, 'named'))
     expect(walked(join(folder, 'named'))).toEqual(['named/a.pem = real/a.pem'])
   })
 
-  test('says of a link to a folder that was read already that it was, so that nobody calls it empty', () => {
+  test('reports a link to a folder that was already read, instead of an empty folder', () => {
     made('twice/data/pki/ca.crt')
     mkdirSync(join(folder, 'twice/etc'))
     symlinkSync('../data/pki', join(folder, 'twice/etc/pki'))
@@ -197,7 +197,7 @@ describe('a folder', () => {
     ])
   })
 
-  test('passes over FIFOs, sockets, and unfinished files of kcert, but says that a link dangles', () => {
+  test('skips FIFOs, sockets, and unfinished files of kcert, but reports a dangling link', () => {
     made('odd/.ca.crt.0123456789ab.kcert-tmp')
     execFileSync('mkfifo', [join(folder, 'odd/fifo')])
     symlinkSync('/dev/zero', join(folder, 'odd/zero'))
@@ -207,12 +207,12 @@ describe('a folder', () => {
     ])
   })
 
-  test('of the kernel is not read, whether it is named or met on the way', () => {
+  test('does not read pseudo file systems of the kernel, whether named or found below a folder', () => {
     expect(walked('/proc')).toEqual([])
     expect(walked('/sys')).toEqual([])
   })
 
-  test('leaves large programs and archives unread, and reads large texts', () => {
+  test('skips large programs and archives, and reads large texts', () => {
     made('mixed/etcd', Buffer.concat([Buffer.from('\x7fELF\0\0'), Buffer.alloc(2_000_000)]))
     made('mixed/secrets.yaml', 'kind: List\n'.repeat(200_000))
     made('mixed/windows.conf', Buffer.from(`\ufeff${'users: []\n'.repeat(2000)}`, 'utf16le'))
@@ -223,16 +223,16 @@ describe('a folder', () => {
     expect((read[0] as Source).bytes).toHaveLength(2_200_000)
   })
 
-  test('names a file above the limit that may well be a certificate store', () => {
+  test('reports a file above the limit that may be a certificate store', () => {
     made('stores/all.yaml', 'kind: Secret\n'.repeat(500))
     truncateSync(join(folder, 'stores/all.der'.replace('der', 'yaml')), largestFileBytes + 1)
-    // The zeros behind the text are beyond the beginning that is looked at.
+    // The zeros after the text are beyond the part that is examined.
     expect(walked(join(folder, 'stores'))).toEqual([
       'stores/all.yaml = too-large: is larger than 20 MiB, the most that kcert reads of one file',
     ])
   })
 
-  test('names what this user may not enter or read, and goes on', () => {
+  test('reports what this user may not enter or read, and continues', () => {
     made('closed/pki/ca.key')
     made('closed/sa.key')
     made('closed/z.pem')
@@ -248,7 +248,7 @@ describe('a folder', () => {
     ])
   })
 
-  test('with a name that is not UTF-8 says so instead of stopping', () => {
+  test('reports a name that is not UTF-8, and continues', () => {
     mkdirSync(join(folder, 'latin'))
     writeFileSync(Buffer.concat([Buffer.from(join(folder, 'latin/caf')), Buffer.from([0xe9])]), 'x')
     expect(walked(join(folder, 'latin'))).toEqual(['latin/caf\ufffd = io: its name is not UTF-8'])

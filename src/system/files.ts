@@ -14,28 +14,29 @@ import { messageOf, systemCode } from '../errors/caught.ts'
 import type { FileFacts, Source, UnreadableSource } from '../inspection/source.ts'
 
 /**
- * Larger files are not read, so that none, whatever is in it, takes more than 2 s or 512 MiB. A Secret has 1 MiB at most, a bundle
- * of 20,000 certificates 15.
+ * The size limit of a file. It keeps the cost of any file below 2 s and 512 MiB of memory. A Secret has at most 1 MiB; a bundle
+ * of
+ * 20,000 certificates has 15 MiB.
  */
 export const largestFileBytes = 20 * 1024 * 1024
 
 const tooLargeDetailFor = (limit: number): string =>
   `is larger than ${limit / 1024 / 1024} MiB, the most that kcert reads of one file`
 
-/** For messages. */
+/** The detail for messages. */
 export const tooLargeDetail = tooLargeDetailFor(largestFileBytes)
 
-/** What to do about it: both ways bring everything to kcert in one call again. */
+/** The fix for messages. Both ways pass all certificates to kcert in one call. */
 export const tooLargeFix =
   "split it, and name DIR; objects one namespace at a time (kubectl get -n NAMESPACE -o json), PEM so: csplit -sz -n 6 -f DIR/part- FILE '/-----BEGIN/' '{*}'"
 
 // Smaller files are read before their type is checked.
 const foreignFromBytes = 16 * 1024
 
-/** A FIFO that takes a file's place between the look and the open must not make kcert wait for a writer. */
+/** If a FIFO replaces a file between the check and the open, kcert must not wait for a writer. */
 export const openFlags = constants.O_RDONLY | constants.O_NONBLOCK | constants.O_NOCTTY
 
-// Holds most files of a PKI at one read; reused, so that a file costs one allocation of its own size.
+// Most PKI files fit in one read. The buffer is reused, so a file costs one allocation of its own size.
 const buffer = Buffer.allocUnsafeSlow(256 * 1024)
 
 type Failure = Pick<UnreadableSource, 'reason' | 'detail'>
@@ -43,8 +44,8 @@ type Link = Pick<FileFacts, 'path' | 'linkTarget'>
 
 /**
  * Returns the regular file that a path leads to, or why it cannot be read. Never throws and never waits. Symbolic links are
- * followed; FIFOs, devices and sockets are never opened: opening one can wait for ever or set something off. What was opened is
- * checked again by its descriptor, since the path may lead elsewhere by then.
+ * followed. FIFOs, devices and sockets are never opened: opening one can block or have side effects. The opened file is
+ * checked again by its descriptor, because the path may lead to another file by then.
  */
 export function readFile(name: string, limit = largestFileBytes): Source | UnreadableSource {
   const link = linkAt(resolve(name))
@@ -59,11 +60,11 @@ export function readFile(name: string, limit = largestFileBytes): Source | Unrea
   }
 }
 
-/** What was opened: the content with the file's facts, or why it is left. `foreign`: large, and plainly nothing that kcert reads. */
+/** An opened file: its content and facts, or why it is not read. `foreign` means large and in no format that kcert reads. */
 export type Opened = { bytes: Uint8Array; file: FileFacts } | Failure
 
 /**
- * Returns the content of a regular file, or undefined when it is large and foreign: then only its beginning was read.
+ * Returns the content of a regular file, or undefined when it is large and foreign; then only its beginning was read.
  * Throws the system's errors.
  */
 export function readUnlessForeign(link: Link): Opened | undefined {
@@ -88,15 +89,15 @@ function readOpened(link: Link, limit: number): Opened {
   }
 }
 
-// Small files are read one behind the other into a page that they share: an allocation and a copy each take as long as the read.
+// Small files are read one after the other into a shared page: an allocation and a copy each take as long as the read.
 const pageBytes = 16 * foreignFromBytes
 let page = Buffer.alloc(0)
 let pageUsed = 0
 
 /**
- * The whole of a small file that ends with its line, as nearly all files of a large folder do, at the price of one read: such a
- * one is not cut off. Undefined for any other file, of which nothing is read then. What is no file has no place to read from,
- * which the system says.
+ * Returns the complete content of a small file that ends with a newline, with a single read. Nearly all files of a large folder
+ * are such files, and the newline shows that the file is not truncated. Returns undefined for any other file and reads nothing
+ * of it. The system reports an error where the descriptor is not a seekable file.
  */
 function smallText(descriptor: number): Uint8Array | undefined {
   if (page.length - pageUsed < foreignFromBytes) {
@@ -111,7 +112,7 @@ function smallText(descriptor: number): Uint8Array | undefined {
   return page.subarray(start, start + count)
 }
 
-/** No one needs the mode of a certificate, and asking for 10,000 takes a hundredth of a second. */
+/** Reads the mode only on request: certificates do not need it, and 10,000 stat calls take 10 ms. */
 class FactsOfText implements FileFacts {
   readonly path: string
   declare readonly linkTarget?: string
@@ -126,7 +127,7 @@ class FactsOfText implements FileFacts {
   }
 }
 
-/** Returns what was opened, when it is a regular file within the limit. */
+/** Returns the opened file if it is a regular file within the limit. */
 export function openedFile(descriptor: number, found: Stats, link: Link, limit = largestFileBytes): Opened {
   if (!found.isFile()) return notAFile(found)
   const bytes = found.size > limit ? undefined : contentOf(descriptor, found.size, limit)
@@ -137,8 +138,8 @@ export function openedFile(descriptor: number, found: Stats, link: Link, limit =
 }
 
 /**
- * Returns what an open regular file holds, or undefined above the limit. Reads to the end rather than to the size: files of /proc
- * say 0, and a log may have grown.
+ * Returns the content of an open regular file, or undefined above the limit. It reads to the end of the file, not to its size:
+ * /proc files report size 0, and a log may have grown.
  */
 export function contentOf(
   descriptor: number,
@@ -152,14 +153,15 @@ export function contentOf(
     total += count
     if (total > limit) return undefined
     if (count > 0) chunks.push(Buffer.from(buffer.subarray(0, count)))
-    // A whole small file at once is by far the most common case, and asking for its end costs as much as the read.
+    // A complete small file in one read is the most common case, and a second read to find the end costs as much as the first.
     if (count === 0 || (total === size && count < buffer.length)) break
   }
   return chunks.length === 1 ? chunks[0] : Buffer.concat(chunks, total)
 }
 
-// Text has no zero bytes but in UTF-16, which has a mark in front, and DER begins with a SEQUENCE: what has zeros and is neither
-// is a program, an archive, a database.
+// Text contains zero bytes only in UTF-16, which starts with a byte order mark, and DER begins with a SEQUENCE. Other content
+// with
+// zero bytes is a program, an archive or a database.
 function beginsForeign(descriptor: number): boolean {
   const count = readSync(descriptor, buffer, 0, 4096, 0)
   const sequence = 0x30
@@ -167,7 +169,7 @@ function beginsForeign(descriptor: number): boolean {
   return buffer[0] !== sequence && !isUtf16 && buffer.subarray(0, count).includes(0)
 }
 
-/** Returns an absolute path and where it points, when it is a symbolic link. */
+/** Returns an absolute path and, for a symbolic link, its target. */
 export function linkAt(path: string): Link {
   try {
     return lstatSync(path).isSymbolicLink() ? { path, linkTarget: readlinkSync(path) } : { path }
@@ -176,12 +178,12 @@ export function linkAt(path: string): Link {
   }
 }
 
-/** Why something other than a regular file is not read. */
+/** Returns why something other than a regular file is not read. */
 export function notAFile(found: Stats): Failure {
   return { reason: 'not-a-file', detail: `is ${kindOf(found)}, which kcert does not read` }
 }
 
-/** Returns what a path leads to, in words. */
+/** Returns the kind of a file system entry, in words. */
 export function kindOf(found: Stats): string {
   if (found.isSymbolicLink()) return 'a symbolic link'
   if (found.isFile()) return 'a file'
@@ -191,7 +193,7 @@ export function kindOf(found: Stats): string {
   return 'a device'
 }
 
-/** Returns what a system error means for the one who named the file. */
+/** Returns the reason and detail to show for a system error. */
 export function failureOf(error: unknown, { path, linkTarget }: Link): Failure {
   const code = systemCode(error)
   switch (code) {
@@ -199,7 +201,7 @@ export function failureOf(error: unknown, { path, linkTarget }: Link): Failure {
     case 'ENOTDIR':
       if (linkTarget !== undefined)
         return { reason: 'dangling-link', detail: `points to ${linkTarget}, which does not exist` }
-      // Node hands out names that are not UTF-8 with this character in the place of their bytes, and cannot open them.
+      // Node replaces the bytes of a name that is not UTF-8 with this character, and cannot open such a file.
       if (path.includes('\ufffd')) return { reason: 'io', detail: 'its name is not UTF-8' }
       return { reason: 'not-found', detail: 'does not exist' }
     case 'ELOOP':

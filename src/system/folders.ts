@@ -6,19 +6,18 @@ import { failureOf, linkAt, readUnlessForeign } from './files.ts'
 import { isTemporaryName } from './leftovers.ts'
 
 interface Entry {
-  /** As the operator would write it: below the folder that was named. */
+  /** The name as the operator would write it: below the folder as it was named. */
   readonly name: string
-  /** Absolute. */
+  /** The absolute path. */
   readonly path: string
   readonly kind: 'folder' | 'linked folder' | 'file' | 'link'
 }
 
 /**
- * Yields every file below a folder, sorted by name, and what cannot be read with its reason. Never throws.
- * Links are followed: many keep /etc/kubernetes/pki on another disk. Each folder is walked once, by the name of the link where
- * one leads to it, and a link to a folder around the one that was named is left, so the walk ends. FIFOs, sockets and devices are
- * passed over, and so are the kernel's pseudo file systems, large files that are plainly foreign, and kcert's own unfinished
- * temporary files.
+ * Yields every file below a folder, sorted by name, and unreadable entries with the reason. Never throws.
+ * Links are followed, because /etc/kubernetes/pki is often on another disk. Each folder is walked once, by the name of the link
+ * if a link leads to it. A link to the root folder or a folder above it is not followed, so the walk terminates. FIFOs, sockets
+ * and devices are skipped, as are pseudo file systems, large files in foreign formats and kcert's own unfinished files.
  */
 export function* readFolder(name: string): Generator<Source | UnreadableSource> {
   const start: Entry = { name: name.replace(/(?<=.)\/+$/, ''), path: resolve(name), kind: 'folder' }
@@ -30,7 +29,7 @@ export function* readFolder(name: string): Generator<Source | UnreadableSource> 
       if (entry.kind === 'folder' || entry.kind === 'linked folder') {
         if (entry.kind === 'linked folder' && holds(entry.path, root)) continue
         const visit = visitOf(entry.path, visited)
-        // What lies there was read by the other name: that is all there is to know of this one, and it is not empty.
+        // Its files were read under the other name. This entry is only noted, so that the folder is not reported as empty.
         if (visit === 'repeated' && entry.kind === 'linked folder') yield seenBefore(entry, root)
         if (visit !== 'first') continue
         for (const child of childrenOf(entry).toReversed()) pending.push(child)
@@ -43,7 +42,7 @@ export function* readFolder(name: string): Generator<Source | UnreadableSource> 
     } catch (error) {
       const link = linkAt(entry.path)
       const failure = failureOf(error, link)
-      // What was there a moment ago and is gone was replaced or tidied away: its successor is in the list, or no one misses it.
+      // A file that disappeared meanwhile was replaced or cleaned up. Its successor is in the list, or it is not needed.
       if (failure.reason !== 'not-found') yield unread(entry, root, failure, link)
     }
   }
@@ -66,7 +65,7 @@ function unread(
   return { name, root, ...failure, file, ...(kind.endsWith('folder') && { isFolder: true }) }
 }
 
-/** Returns whether the path leads to a folder, through links too. */
+/** Returns whether the path leads to a folder, directly or through links. */
 export function isFolder(path: string): boolean {
   return orUndefined(() => statSync(path))?.isDirectory() ?? false
 }
@@ -87,12 +86,13 @@ function visitOf(path: string, visited: Visited): 'first' | 'repeated' | 'pseudo
 
 interface Visited {
   readonly folders: Set<string>
-  /** Whether what is mounted there is pseudo, by device. */
+  /** Whether the mounted file system is a pseudo file system, by device. */
   readonly devices: Map<bigint, boolean>
 }
 
-// The kernel's own, by the numbers of statfs(2): no one keeps a certificate there, the files have no end or wait for events, and
-// reading some of them does something.
+// The kernel's pseudo file systems, by the numbers of statfs(2). They contain no certificates, their files have no end or wait
+// for
+// events, and reading some of them has side effects.
 const pseudoFileSystems: ReadonlySet<number> = new Set([
   0x9fa0, // proc
   0x62656572, // sysfs
@@ -119,23 +119,23 @@ function childrenOf(folder: Entry): Entry[] {
       if (entry !== undefined) others.set(name, entry)
     }
   }
-  // Without a comparison of its own the engine sorts names three times as quickly.
+  // Without a custom comparison, V8 sorts names three times as fast.
   const names = others.size === 0 ? files.sort() : [...files, ...others.keys()].sort()
   const entries = names.map((name) => others.get(name) ?? entryBelow(folder, name, 'file'))
-  // pki -> ssl: the name of the link is the one that means something.
+  // pki -> ssl: operators refer to the folder by the name of the link.
   return others.size === 0
     ? entries
     : entries.sort((a, b) => Number(b.kind === 'linked folder') - Number(a.kind === 'linked folder'))
 }
 
-/** True when the folder that the link leads to is the root, or somewhere above it. */
+/** Returns true when the folder that the link leads to is the root folder or a folder above it. */
 function holds(link: string, root: string): boolean {
   const target = realpathSync(link)
   return target === '/' || `${realpathSync(root)}/`.startsWith(`${target}/`)
 }
 
-// A mounted ConfigMap or Secret keeps its files in ..2026_11_21_…/, points ..data at it, and shows each file as a link
-// through ..data. The links are what people mean; through the other two everything would count three times.
+// A mounted ConfigMap or Secret keeps its files in ..2026_11_21_…/, points ..data to this folder, and exposes each file as a link
+// through ..data. Only these links are read; otherwise every file would be listed three times.
 function isVolumePlumbing(name: string): boolean {
   return name.startsWith('..')
 }
@@ -145,14 +145,14 @@ function linkEntry(folder: Entry, child: Dirent): Entry | undefined {
   const { name } = child
   const link = entryBelow(folder, name, 'link')
   const target = orUndefined(() => statSync(link.path))
-  // A link that leads nowhere stays in the list: reading it says why.
+  // A dangling link stays in the list: reading it reports the reason.
   if (target === undefined || target.isFile()) return link
   return target.isDirectory() ? entryBelow(folder, name, 'linked folder') : undefined
 }
 
 function entryBelow(folder: Entry, name: string, kind: Entry['kind']): Entry {
   const shown = below(folder.name, name)
-  // One string where both are the same, which is where the folder was named by its absolute path.
+  // One shared string where both are equal, which is so when the folder was given by its absolute path.
   return { name: shown, path: folder.name === folder.path ? shown : below(folder.path, name), kind }
 }
 

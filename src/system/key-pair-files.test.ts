@@ -12,7 +12,10 @@ function folder(): string {
   return path
 }
 
-/** Calls of which the given one fails, counted from 1; `dies` fails all later ones as well, as if the machine had stopped. */
+/**
+ * Returns calls of which the given one fails, counted from 1. With `dies`, all later calls fail too, as if the machine had
+ * stopped.
+ */
 function failingCalls(failing: number, dies: boolean): { calls: FileCalls; count: () => number } {
   let count = 0
   const calls = new Proxy(fs as FileCalls, {
@@ -56,7 +59,7 @@ const callsOfOneWrite = (before: boolean): number => {
   return counting.count()
 }
 
-test.each([false, true])('a pair is written, the key for its user alone (a pair was there: %s)', (before) => {
+test.each([false, true])('writes a pair, the key with mode 0600 (existing pair: %s)', (before) => {
   const at = folder()
   const { certificate, key, write, state } = prepare({ at, before })
   write()
@@ -67,7 +70,7 @@ test.each([false, true])('a pair is written, the key for its user alone (a pair 
 })
 
 test.each([false, true])(
-  'whichever call the machine stops at, both files are old or both are new once it is finished (a pair was there: %s)',
+  'leaves both files old or both new after finishing, whichever call the machine stops at (existing pair: %s)',
   (before) => {
     const old = before ? 'old certificate, old key' : 'none, none'
     const seen = new Set<string>()
@@ -96,7 +99,7 @@ test.each([false, true])(
 )
 
 test.each([false, true])(
-  'when one call fails, both files are as they were, or the error came after both were new (a pair was there: %s)',
+  'leaves both files unchanged when a call fails, unless the error came after both were new (existing pair: %s)',
   (before) => {
     const old = before ? 'old certificate, old key' : 'none, none'
     for (let failing = 1; failing <= callsOfOneWrite(before); failing++) {
@@ -116,7 +119,7 @@ test.each([false, true])(
   },
 )
 
-test('when the certificate cannot be written and the new key not be taken away, the pair is finished later', () => {
+test('finishes the pair later when the certificate cannot be written and the new key cannot be removed', () => {
   const { certificate, key, write, state } = prepare({ at: folder(), before: false })
   const calls = new Proxy(fs as FileCalls, {
     get: (target, name: keyof FileCalls) => {
@@ -133,7 +136,7 @@ test('when the certificate cannot be written and the new key not be taken away, 
   expect([finishKeyPair(certificate), state()]).toEqual(['finished', 'new certificate, new key'])
 })
 
-test('without leave to replace, neither file is touched when one is there', () => {
+test('touches neither file when one exists and replacing is not allowed', () => {
   for (const there of ['ca.pem', 'ca-key.pem']) {
     const at = folder()
     fs.writeFileSync(join(at, there), 'mine')
@@ -146,7 +149,7 @@ test('without leave to replace, neither file is touched when one is there', () =
 const nobody = 65534
 const isRoot = process.getuid?.() === 0
 
-/** A note that would put another certificate in place: the digest of any file that can be read fits. */
+/** Writes a note that would put another certificate in place. The digest of any readable file satisfies it. */
 function plant(at: string): { note: string; certificate: string } {
   const [note, certificate, key] = ['.ca.pem.pair.kcert-tmp', 'ca.pem', 'ca-key.pem'].map((name) =>
     join(at, name),
@@ -160,9 +163,9 @@ function plant(at: string): { note: string; certificate: string } {
 
 test.runIf(isRoot).each([
   ['of another user', (note: string) => fs.chownSync(note, nobody, nobody)],
-  ['that others can write to', (note: string) => fs.chmodSync(note, 0o666)],
+  ['that other users can write to', (note: string) => fs.chmodSync(note, 0o666)],
   ['in a folder of another user', (note: string) => fs.chownSync(join(note, '..'), nobody, nobody)],
-])('does not finish a pair by a note %s', (_, spoil) => {
+])('does not finish a pair from a note %s', (_, spoil) => {
   const { note, certificate } = plant(folder())
   spoil(note)
   expect(() => finishKeyPair(certificate)).toThrow(
@@ -189,7 +192,7 @@ test('does not follow a link in place of a note, neither to finish a pair nor to
   expect(fs.readFileSync(target, 'utf8')).toBe(before)
 })
 
-test.runIf(isRoot)('a note of another user gives a new one neither owner nor mode', () => {
+test.runIf(isRoot)("does not take the owner and mode of a new note from another user's note", () => {
   const at = folder()
   const { note } = plant(at)
   fs.chownSync(note, nobody, nobody)
@@ -202,7 +205,7 @@ test.runIf(isRoot)('a note of another user gives a new one neither owner nor mod
   expect(fs.statSync(note)).toMatchObject({ uid: 0, mode: 0o100600 })
 })
 
-test('finishes a pair whose key has a name beyond ASCII', () => {
+test('finishes a pair whose key name is not ASCII', () => {
   const at = folder()
   const [certificate, key] = [join(at, 'ca.pem'), join(at, 'schlüssel.pem')]
   const calls = new Proxy(fs as FileCalls, {
@@ -218,7 +221,7 @@ test('finishes a pair whose key has a name beyond ASCII', () => {
   expect([finishKeyPair(certificate), fs.readFileSync(certificate, 'utf8')]).toEqual(['finished', 'new'])
 })
 
-test('a note that is no note is forgotten', () => {
+test('discards an invalid note', () => {
   const at = folder()
   const certificate = join(at, 'ca.pem')
   for (const note of ['', 'x', '{}', '{"certificate":1,"keyPath":2,"keySha256":3}', 'null']) {

@@ -8,9 +8,9 @@ import { checkKeyPath, checkOutputPath, type OutputChoice, writeKeyFile } from '
 import { fileError } from './required-file.ts'
 import { unfinishedNote } from './trusted-file.ts'
 
-// Two files cannot be put in place at one moment. So the certificate is first put beside its place, with the digest of its
-// key file; then the key, then the certificate. After a crash, the first note shows by the digest how far it came,
-// and finishes or forgets.
+// Two files cannot be replaced in one step. So the certificate is first written to a note next to its place, with the digest of
+// its key file; then the key is written, then the certificate. After a crash, the digest in the note shows how far the write got,
+// and the pair is finished or the note discarded.
 
 interface FileContent {
   readonly path: string
@@ -21,13 +21,13 @@ interface Note {
   readonly certificate: string
   readonly keyPath: string
   readonly keySha256: string
-  /** Of the certificate's file, where there was none. */
+  /** The mode of the certificate's file if there was none. */
   readonly mode: number
 }
 
 /**
- * Writes a certificate, or a request, and its private key so that after any crash, once `finishKeyPair` has run, both are old or both new.
- * When it fails, both are as they were. The caller holds the lock of the certificate's path.
+ * Writes a certificate, or a request, and its private key. After a crash and `finishKeyPair`, both are old or both are new.
+ * When the write fails, both are unchanged. The caller holds the lock of the certificate's path.
  */
 export function writeKeyPair(
   certificate: FileContent,
@@ -40,28 +40,30 @@ export function writeKeyPair(
   checkOutputPath(certificate.path, choice)
   const note = notePath(certificate.path)
   const before = { certificate: contentOf(certificate.path), key: contentOf(key.path) }
-  // It decides what `finishKeyPair` writes, so what others have put there gives it neither owner, mode nor place.
+  // The note decides what `finishKeyPair` writes. So an existing file of another user determines neither owner, mode nor place of
+  // it.
   writeFileAtomically(note, noteOf(certificate, key, mode), { mode: 0o600, secret: true }, calls)
   try {
     writeKeyFile(key.path, key.content, choice, calls)
     const exclusive = !choice.replace
     writeFileAtomically(certificate.path, certificate.content, { mode, exclusive }, calls)
   } catch (error) {
-    // The certificate first: where the key cannot be put back, the note still knows how to finish the pair.
+    // The certificate comes first: if the key cannot be restored, the note can still finish the pair.
     const isRestored =
       restore(certificate.path, before.certificate, { mode }, calls) &&
       restore(key.path, before.key, { mode: 0o600, secret: true }, calls)
     if (isRestored) removeQuietly(note, calls)
     throw error
   }
-  // A note that stays is true: a later `finishKeyPair` writes the existing content, or forgets.
+  // A note that remains is correct: a later `finishKeyPair` writes the same content, or discards it.
   removeQuietly(note, calls)
 }
 
 /**
- * Brings a pair to an end whose writing a crash interrupted. Returns what was done: 'finished' when the new certificate was put
- * beside its key, 'forgotten' when the old state is kept, undefined when there was nothing to do. Throws KCERT_FILE_UNTRUSTED for a note
- * that other users can change.
+ * Finishes a pair whose write was interrupted by a crash. Returns 'finished' when the new certificate was written next to its
+ * key,
+ * 'forgotten' when the old state is kept, and undefined when there was nothing to do. Throws KCERT_FILE_UNTRUSTED for a note that
+ * other users can change.
  */
 export function finishKeyPair(certificatePath: string): 'finished' | 'forgotten' | undefined {
   const path = notePath(certificatePath)
@@ -75,7 +77,7 @@ export function finishKeyPair(certificatePath: string): 'finished' | 'forgotten'
   return isFinished ? 'finished' : 'forgotten'
 }
 
-/** True when a crash left something to finish. */
+/** Returns true when a crash left a pair to finish. */
 export function isKeyPairPending(certificatePath: string): boolean {
   return fs.existsSync(notePath(certificatePath))
 }
@@ -107,22 +109,25 @@ function readNote(text: string): Note | undefined {
 
 function restore(path: string, before: string | undefined, write: AtomicWrite, calls: FileCalls): boolean {
   try {
-    // A failed write may have been done all the same: what failed was to make it durable.
+    // A failed write may have changed the content: the failing step may have been the sync.
     if (contentOf(path) === before) return true
     if (before === undefined) calls.unlinkSync(path)
     else writeFileAtomically(path, before, write, calls)
     return true
   } catch {
-    // The error that led here is the one to tell.
+    // The original error is the one to report.
     return false
   }
 }
 
-/** Throws for a file that is there and cannot be read: a pair is only replaced where it can be put back. */
+/**
+ * Returns the content of a file, undefined if there is none. Throws if it is unreadable: a pair is replaced only if it can be
+ * restored.
+ */
 function contentOf(path: string): string | undefined {
   const read = readFile(path)
   if ('bytes' in read) return Buffer.from(read.bytes).toString('latin1')
-  // The write tells what it thinks of a folder or a device.
+  // For a folder or a device, the write reports the error.
   if (read.reason === 'not-found' || read.reason === 'dangling-link' || read.reason === 'not-a-file')
     return undefined
   throw fileError(read)

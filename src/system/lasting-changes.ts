@@ -1,16 +1,17 @@
-// What this process has changed outside of itself, for when it cannot say so where it should: standard output is full, say.
+// The changes that this process made outside of itself, for when it cannot report them normally, such as when standard output is
+// full.
 
 const changes = new Set<string>()
 
-/** Remembers a change that stays whatever happens next: "ca.pem is written". Never a secret. */
+/** Records a change that persists after a later failure: "ca.pem is written". Never a secret. */
 export function noteChange(what: string): void {
   changes.add(what)
 }
 
-/** More are counted. */
+/** Any further changes are only counted. */
 const mostToName = 10
 
-/** Returns what was changed so far, in its order; empty for nothing. */
+/** Returns the changes so far, in order; empty for none. */
 export function changesText(): string {
   const named = [...changes].slice(0, mostToName)
   const more = changes.size - named.length

@@ -13,7 +13,7 @@ function folder(): string {
   return path
 }
 
-/** Starts a process that makes a temporary file as kcert does, and returns it with the file's name. */
+/** Starts a process that creates a temporary file as kcert does. Returns the process with the file's name. */
 async function writer(at: string) {
   const code = `import { temporaryName } from ${JSON.stringify(join(import.meta.dirname, 'leftovers.ts'))}
 import { writeFileSync } from 'node:fs'
@@ -26,7 +26,7 @@ setInterval(() => {}, 1000)`
   return { child, name: name.toString().trim() }
 }
 
-test('what a killed process has left is removed by the next write in the folder, and what a living one writes stays', async () => {
+test('the next write in a folder removes the files of a killed process, and keeps those of a running process', async () => {
   const at = folder()
   const [dead, living] = [await writer(at), await writer(at)]
   onTestFinished(() => void living.child.kill('SIGKILL'))
@@ -42,11 +42,11 @@ test('what a killed process has left is removed by the next write in the folder,
   expect(readdirSync(at).sort()).toEqual([...others, living.name, 'new'].sort())
 })
 
-test('a folder that cannot be listed stops nothing', () => {
+test('ignores a folder that cannot be listed', () => {
   expect(() => removeLeftovers(join(folder(), 'absent'))).not.toThrow()
 })
 
-test('the longest names have a temporary name that the file system takes', () => {
+test('derives a valid temporary name from a name of the maximum length', () => {
   const at = folder()
   const name = temporaryName('\u{1f511}'.repeat(60))
   writeFileSync(join(at, name), '')

@@ -4,34 +4,37 @@ import { hostname } from 'node:os'
 import { join } from 'node:path'
 import { bootId, processNamespace, startedTicksOf } from './process-identity.ts'
 
-// A process that is killed between writing a temporary file and putting it in place leaves it behind, with the private key that
-// may be in it. Its name says whose it is, so that the next kcert can tell it from the file of a living one.
+// A process that is killed between writing a temporary file and renaming it leaves the file, possibly with a private key in it.
+// The
+// name identifies the process, so the next kcert can tell it from the file of a running process.
 
 const suffix = '.kcert-tmp'
 const owned = /\.([0-9a-f]{8})-([0-9a-f]{8})-(\d+)-(\d*)\.[0-9a-f]{12}\.kcert-tmp$/
 const swept = new Set<string>()
 
-/** Returns whether a file name is one of kcert's own unfinished writes. */
+/** Returns whether a file name is that of an unfinished write of kcert. */
 export function isTemporaryName(name: string): boolean {
   return name.startsWith('.') && name.endsWith(suffix)
 }
 
-/** Returns whether a file name is that of a temporary file whose process is alive, or cannot be asked about from here. */
+/** Returns whether the process of a temporary file is running, or cannot be checked from here. */
 export function isOfLiving(name: string): boolean {
   return isTemporaryName(name) && owned.test(name) && !isLeftover(name)
 }
 
-/** Returns a new name for a temporary file of this process beside the file of that name. */
+/** Returns a new name for a temporary file of this process, next to the named file. */
 export function temporaryName(name: string): string {
   const owner = `${machine()}-${short(bootId())}-${process.pid}-${startedTicksOf(process.pid).replaceAll(/\D/g, '')}`
-  // The dot in front matters: the kubelet runs every file in its manifests folder whose name has none. Names end at 255 bytes,
-  // and a character takes up to 4 in UTF-8.
+  // The leading dot matters: the kubelet runs every file in its manifests folder whose name has none. Names have at most 255
+  // bytes,
+  // and a character has up to 4 in UTF-8.
   return `.${name.slice(0, 40).toWellFormed()}.${owner}.${randomBytes(6).toString('hex')}${suffix}`
 }
 
 /**
- * Removes the temporary files that processes of this machine have left in a folder when they died; once for each folder and
- * process. Those of living processes stay, and those of other machines and containers, of which no one here can tell. Never throws.
+ * Removes the temporary files that dead processes of this machine left in a folder, once per folder and process. It keeps the
+ * files
+ * of running processes, and those of other machines and containers, whose processes cannot be checked from here. Never throws.
  */
 export function removeLeftovers(folder: string): void {
   if (swept.has(folder)) return
@@ -39,7 +42,7 @@ export function removeLeftovers(folder: string): void {
   try {
     for (const name of readdirSync(folder)) if (isLeftover(name)) unlinkSync(join(folder, name))
   } catch {
-    // A folder that may not be listed: what is written in it is written all the same.
+    // The folder cannot be listed. Files can still be written in it.
   }
 }
 
@@ -49,7 +52,7 @@ function isLeftover(name: string): boolean {
   return boot !== short(bootId()) || startedTicksOf(Number(pid)).replaceAll(/\D/g, '') !== ticks
 }
 
-/** Tells the machine, and the container on it, from others: process ids mean something there alone. */
+/** Returns an identifier of the machine and the container: process ids are meaningful only there. */
 function machine(): string {
   return short(`${hostname()} ${processNamespace() ?? ''}`)
 }

@@ -16,7 +16,7 @@ function pathIn(): string {
   return join(folder, 'ca.pem')
 }
 
-test('what is done under the lock is done one after the other, and no file is left', async () => {
+test('runs actions under the lock one after the other, and leaves no file', async () => {
   const path = pathIn()
   let inside = 0
   let most = 0
@@ -30,13 +30,13 @@ test('what is done under the lock is done one after the other, and no file is le
   expect(fs.readdirSync(join(path, '..'))).toEqual([])
 })
 
-test('the lock is given back when what was done under it fails', async () => {
+test('releases the lock when the action fails', async () => {
   const path = pathIn()
   await expect(withLock(path, () => Promise.reject(new Error('no')))).rejects.toThrow('no')
   expect(await withLock(path, () => 'yes', 0)).toBe('yes')
 })
 
-test('a lock that is held is waited for in vain, and its holder is named', async () => {
+test('gives up waiting for a held lock, and names its holder', async () => {
   const path = pathIn()
   const second = withLock(path, () => withLock(path, () => 'never', 100))
   await expect(second).rejects.toThrow(`${path} is in use by another kcert`)
@@ -45,7 +45,7 @@ test('a lock that is held is waited for in vain, and its holder is named', async
   })
 })
 
-test('the lock of a process that was killed is taken over', async () => {
+test('takes over the lock of a killed process', async () => {
   const path = pathIn()
   const script = `import { withLock } from ${JSON.stringify(join(import.meta.dirname, 'lock.ts'))}
     await withLock(${JSON.stringify(path)}, () => { console.log('held'); return new Promise((r) => setTimeout(r, 60_000)) })`
@@ -56,11 +56,11 @@ test('the lock of a process that was killed is taken over', async () => {
   await expect(withLock(path, () => 'ours', 100)).rejects.toThrow('in use')
   holder.kill('SIGKILL')
   await new Promise((resolve) => holder.once('exit', resolve))
-  // The one who waits for no one does not wait for the dead either.
+  // Taking over from a dead process needs no waiting time.
   expect(await withLock(path, () => 'ours', 0)).toBe('ours')
 })
 
-test('a process id that is used again does not keep a dead lock alive', async () => {
+test('takes over a dead lock whose process id is used again', async () => {
   const path = pathIn()
   const bootId = fs.readFileSync('/proc/sys/kernel/random/boot_id', 'utf8').trim()
   const holder = { pid: process.pid, host: hostname(), namespace, bootId, startedTicks: '1', token: 'x' }
@@ -81,8 +81,8 @@ test.each([
       token: '',
     }),
   ],
-  ['nobody who can be read', 'nonsense'],
-])('the lock of %s is left alone, with the command that moves it away', async (_, content) => {
+  ['an unreadable holder', 'nonsense'],
+])('keeps the lock of %s, and shows the command that moves it away', async (_, content) => {
   const path = pathIn()
   fs.writeFileSync(lockPath(path), content)
   await expect(withLock(path, () => 'ours', 100)).rejects.toMatchObject({
@@ -115,14 +115,14 @@ test('many processes that find the same dead lock count to the same number', () 
   expect(fs.readFileSync(counter, 'utf8')).toBe('60')
 })
 
-test('a process that died while it took over from a dead one keeps nobody out', async () => {
+test('takes over the lock when a process died during its own takeover', async () => {
   const path = pathIn()
   const bootId = fs.readFileSync('/proc/sys/kernel/random/boot_id', 'utf8').trim()
   const dead = { pid: 2 ** 30, host: hostname(), namespace, bootId, startedTicks: '1', token: 'x' }
   fs.writeFileSync(lockPath(path), JSON.stringify(dead))
   const script = `import { withLock } from ${JSON.stringify(join(import.meta.dirname, 'lock.ts'))}
     await withLock(${JSON.stringify(path)}, () => {})`
-  // Killed in the call that would take the dead lock away: its claim lies there.
+  // The process is killed in the call that removes the dead lock, so its claim remains.
   const preload = `${path}.cjs`
   fs.writeFileSync(
     preload,
@@ -146,7 +146,7 @@ const dead = {
   token: 'x',
 }
 
-test('a dead lock is left to a living process that claims it, and taken over once that is gone', async () => {
+test('leaves a dead lock to a running process that claims it, and takes over when that process is gone', async () => {
   const path = pathIn()
   const lock = lockPath(path)
   fs.writeFileSync(lock, JSON.stringify(dead))
@@ -155,7 +155,7 @@ test('a dead lock is left to a living process that claims it, and taken over onc
   const other = join(dirname(path), temporaryName('claim-0123456789abcdef'))
   fs.writeFileSync(claim, '')
   fs.writeFileSync(other, '')
-  // Without any waiting: to get in each other's way is not waiting.
+  // No waiting time: withdrawals do not count as waiting.
   const ours = withLock(path, () => 'ours', 0)
   await new Promise((resolve) => setTimeout(resolve, 150))
   expect(fs.readFileSync(lock, 'utf8')).toBe(JSON.stringify(dead))
@@ -164,7 +164,7 @@ test('a dead lock is left to a living process that claims it, and taken over onc
   expect(fs.readdirSync(dirname(path))).toEqual([basename(other)])
 })
 
-test('a claim that stays is not waited for without end', async () => {
+test('does not wait forever for a claim that remains', async () => {
   const path = pathIn()
   const digest = createHash('sha256')
     .update(basename(lockPath(path)))
@@ -176,7 +176,7 @@ test('a claim that stays is not waited for without end', async () => {
   expect(fs.readFileSync(lockPath(path), 'utf8')).toBe(JSON.stringify(dead))
 })
 
-test('the lock of an earlier start of the machine is taken over, and nothing is left', async () => {
+test('takes over a lock of an earlier boot, and leaves no file', async () => {
   const path = pathIn()
   const own = { pid: process.pid, startedTicks: startedTicksOf(process.pid) }
   fs.writeFileSync(lockPath(path), JSON.stringify({ ...dead, ...own, bootId: 'earlier' }))
@@ -185,29 +185,29 @@ test('the lock of an earlier start of the machine is taken over, and nothing is 
 })
 
 test.each([
-  ['another machine, whatever else is as here', { ...dead, host: 'elsewhere' }],
-  ['a process that no machine has', { ...dead, pid: 0 }],
-  ['a process before all others', { ...dead, pid: -1 }],
-  ['a process that is no number', { ...dead, pid: '1073741824' }],
+  ['another machine, with all else equal', { ...dead, host: 'elsewhere' }],
+  ['process id 0', { ...dead, pid: 0 }],
+  ['a negative process id', { ...dead, pid: -1 }],
+  ['a process id that is not a number', { ...dead, pid: '1073741824' }],
   ['nothing', null],
-])('the lock of %s is not taken over', async (_, holder) => {
+])('does not take over the lock of %s', async (_, holder) => {
   const path = pathIn()
   fs.writeFileSync(lockPath(path), JSON.stringify(holder))
   await expect(withLock(path, () => 'ours', 0)).rejects.toMatchObject({ code: 'KCERT_LOCKED' })
   expect(fs.readFileSync(lockPath(path), 'utf8')).toBe(JSON.stringify(holder))
 })
 
-test('a lock that somebody else has put in its place stays', async () => {
+test('keeps a lock that another process put in its place', async () => {
   const path = pathIn()
   await withLock(path, () => fs.writeFileSync(lockPath(path), 'theirs'))
   expect(fs.readFileSync(lockPath(path), 'utf8')).toBe('theirs')
 })
 
-test('a file of the longest name is locked', async () => {
+test('locks a file whose name has the maximum length', async () => {
   expect(await withLock(join(dirname(pathIn()), 'a'.repeat(255)), () => 'ours', 0)).toBe('ours')
 })
 
-test('a folder where no file can be made is said', async () => {
+test('reports a folder in which no file can be created', async () => {
   const path = `${pathIn()}/not/there`
   await expect(withLock(path, () => 'x')).rejects.toMatchObject({
     code: 'KCERT_FILE_NOT_WRITTEN',
@@ -227,8 +227,8 @@ test.each([
     },
   ],
   ['a folder', (lock: string) => fs.mkdirSync(lock)],
-  ['a symbolic link to nothing', (lock: string) => fs.symlinkSync('/nonexistent', lock)],
-])('%s in the place of a lock file is refused at once', async (_, make) => {
+  ['a dangling symbolic link', (lock: string) => fs.symlinkSync('/nonexistent', lock)],
+])('refuses %s in place of a lock file at once', async (_, make) => {
   const path = pathIn()
   make(lockPath(path))
   const before = Date.now()

@@ -21,15 +21,15 @@ import { openedFile, openFlags } from './files.ts'
 import { isOfLiving, temporaryName } from './leftovers.ts'
 import { bootId, processNamespace, startedTicksOf } from './process-identity.ts'
 
-// One kcert at a time on a file: a lock file beside it, that names the process which holds it. It guards one machine only:
-// of a holder on another machine, or in another container, kcert cannot tell whether it still runs.
+// Only one kcert at a time works on a file: a lock file next to it names the process that holds the lock. It works on one machine
+// only: kcert cannot check whether a holder on another machine, or in another container, is still running.
 
 interface Holder {
   readonly pid: number
   readonly host: string
-  /** Of its process id: a container may have the name of its machine. */
+  /** The namespace of its process id: a container may have the host name of its machine. */
   readonly namespace?: string | undefined
-  /** Of this start of the machine, and of the process in it: process ids are used again. */
+  /** Identifies the boot of the machine and the start of the process: process ids are reused. */
   readonly bootId: string
   readonly startedTicks: string
   readonly token: string
@@ -37,10 +37,10 @@ interface Holder {
 
 const retryMs = 25
 
-/** How often those who see the same dead holder at once may get in each other's way before it counts as waiting. */
+/** How often processes that find the same dead holder may withdraw before it counts as waiting. */
 const mostWithdrawals = 200
 
-/** Returns what `act` returns, done while no other kcert works on the file. Throws as `acquireLock` does. */
+/** Returns the result of `act`, which runs while no other kcert works on the file. Throws as `acquireLock` does. */
 export async function withLock<Result>(
   path: string,
   act: () => Promise<Result> | Result,
@@ -51,8 +51,8 @@ export async function withLock<Result>(
 }
 
 /**
- * Returns a lock on the file, which excludes every other kcert until it is disposed of. One whose process has died is taken over.
- * Throws KCERT_LOCKED when it is not free in time, KCERT_FILE_NOT_WRITTEN when the folder takes no lock file.
+ * Returns a lock on the file, which excludes every other kcert until disposal. A lock whose process has died is taken over.
+ * Throws KCERT_LOCKED when it is not free in time, and KCERT_FILE_NOT_WRITTEN when the lock file cannot be created.
  */
 export async function acquireLock(path: string, waitMs: number): Promise<Disposable> {
   const lock = lockPath(path)
@@ -72,18 +72,18 @@ export async function acquireLock(path: string, waitMs: number): Promise<Disposa
   }
   return {
     [Symbol.dispose]() {
-      // What was done is done: where the lock cannot be taken away, it is that of a dead process soon.
+      // The action is complete. A lock that cannot be removed soon counts as that of a dead process.
       if (contentOf(lock) === mine) removeQuietly(lock)
     },
   }
 }
 
-/** Where the lock of a file is. Its name is that of a temporary file, which kcert's own readers of folders pass over. */
+/** Returns the path of a file's lock. Its name is that of a temporary file, which kcert skips when it reads folders. */
 export function lockPath(path: string): string {
   return join(dirname(path), `.${basename(path).slice(0, 50).toWellFormed()}.lock.kcert-tmp`)
 }
 
-/** True when the lock is ours now. Its content is there from the first moment, for it is linked into place. */
+/** Returns true when this process now holds the lock. The lock file is linked into place, so it always has its content. */
 function take(lock: string, content: string, path: string): boolean {
   const prepared = join(dirname(lock), temporaryName('lock'))
   try {
@@ -99,12 +99,15 @@ function take(lock: string, content: string, path: string): boolean {
 }
 
 /**
- * Removes the lock of a process that has died. Two who see the same dead holder must not both remove it, for the second would take away
- * the lock of a process that came in between. So each first lays down a claim under a name of its own and then looks for others': of two, one at
- * least sees the other and withdraws. A claim of a process that died in this is recognized by its name, and counts no more.
+ * Removes the lock of a process that has died. Two processes that find the same dead holder must not both remove it: the second
+ * would remove the lock of a process that acquired it in between. So each one first writes a claim with a unique name and then
+ * looks
+ * for other claims. Of two processes, at least one sees the other and withdraws. The claim of a process that died is recognized
+ * by
+ * its name and ignored.
  */
 function breakIfDead(lock: string, mine: string, path: string): 'broken' | 'withdrawn' | 'alive' {
-  // A FIFO, a folder or a symbolic link: no kcert leaves one, so waiting for its end is in vain.
+  // A FIFO, a folder or a symbolic link: kcert never creates one as a lock, so waiting is pointless.
   if (lstatSync(lock, { throwIfNoEntry: false })?.isFile() === false) throw locked(path, lock)
   if (!isDead(contentOf(lock))) return 'alive'
   const about = `claim-${hash('sha256', basename(lock)).slice(0, 16)}`
@@ -115,7 +118,7 @@ function breakIfDead(lock: string, mine: string, path: string): 'broken' | 'with
       (name) => name.startsWith(`.${about}.`) && name !== claim && isOfLiving(name),
     )
     if (others.length > 0) return 'withdrawn'
-    // Somebody may have been here before this claim was laid down.
+    // Another process may have taken over before this claim was written.
     if (!isDead(contentOf(lock))) return 'alive'
     unlinkSync(lock)
     return 'broken'

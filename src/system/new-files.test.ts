@@ -12,7 +12,7 @@ afterEach(() => rmSync(folder, { recursive: true }))
 
 const fileOf = (name: string, text = `of ${name}`) => ({ path: join(folder, name), text })
 
-test('many files are written whole, readable by all, and nothing else is left', async () => {
+test('writes many files completely, readable by all, and leaves no other file', async () => {
   const names = Array.from({ length: 300 }, (_, index) => `${index}.crt`)
   expect(await writeNewFiles(names.map((name) => fileOf(name)))).toEqual(names.map(() => undefined))
   expect(readdirSync(folder).sort()).toEqual([...names].sort())
@@ -20,7 +20,7 @@ test('many files are written whole, readable by all, and nothing else is left', 
   expect(statSync(join(folder, '7.crt')).mode & 0o777).toBe(0o644)
 })
 
-test('what is there stays, what cannot be written is told, and the others are written', async () => {
+test('keeps existing files, reports those that cannot be written, and writes the others', async () => {
   writeFileSync(join(folder, 'b'), 'mine')
   const failures = await writeNewFiles([fileOf('a'), fileOf('b'), fileOf('no-folder/c'), fileOf('d')])
   const codes = [undefined, 'KCERT_FILE_EXISTS', 'KCERT_FILE_NOT_WRITTEN', undefined]

@@ -17,7 +17,7 @@ import { removeLeftovers, temporaryName } from './leftovers.ts'
 
 const syncFile = promisify(fs.fsync)
 
-/** Few systems let a process open fewer. */
+/** Nearly every system lets a process open more files than this. */
 const openAtOnce = 128
 
 export interface NewFile {
@@ -26,9 +26,9 @@ export interface NewFile {
 }
 
 /**
- * Writes files that everybody may read and that are not there yet, and returns what kept each from being written, in their order:
- * undefined where nothing did. Each is on the disk, whole, before it has its name, as with `writeFileAtomically`; but the disk is
- * waited for once for many, not once for each, which is ten times quicker.
+ * Writes new files that everyone may read. Returns, in order, the error of each file, or undefined where it was written.
+ * Each file is complete on the disk before it gets its name, as with `writeFileAtomically`. One sync covers many files, which is
+ * ten times as fast as one sync each.
  */
 export async function writeNewFiles(files: readonly NewFile[]): Promise<(KcertError | undefined)[]> {
   const failures: (KcertError | undefined)[] = []
@@ -40,7 +40,7 @@ export async function writeNewFiles(files: readonly NewFile[]): Promise<(KcertEr
   return withSyncedFolders(files, failures)
 }
 
-/** A file under its temporary name, and why it is not to get its own. */
+/** A file under its temporary name, and why it must not get its final name. */
 interface Unnamed {
   readonly path: string
   readonly bytes: Uint8Array
@@ -82,7 +82,7 @@ async function toDisk(file: Unnamed): Promise<Unnamed> {
 
 function giveName({ path, temporary, failure }: Unnamed): KcertError | undefined {
   try {
-    // Unlike a rename, a link fails where somebody else was quicker.
+    // Unlike rename, link fails if another process created the file first.
     if (failure === undefined) {
       fs.linkSync(temporary, path)
       noteChange(`${path} is written`)
@@ -95,7 +95,7 @@ function giveName({ path, temporary, failure }: Unnamed): KcertError | undefined
   }
 }
 
-/** Temporary files that are there now. */
+/** The existing temporary files. */
 const unfinished = new Set<string>()
 
 function discard(temporary: string): void {
@@ -103,7 +103,7 @@ function discard(temporary: string): void {
   unfinished.delete(temporary)
 }
 
-/** Removes what has no name yet, for a process that is about to end. Where it cannot, the next writer there does. */
+/** Removes temporary files of a process that is about to exit. If this fails, the next writer in that folder removes them. */
 export function discardUnfinished(): void {
   for (const temporary of unfinished) discard(temporary)
 }

@@ -8,7 +8,7 @@ const nobody = 65534
 const isRoot = process.getuid?.() === 0
 const marker = '.unfinished.kcert-tmp'
 
-/** A folder with an empty one in it, and beside that a file that must stay. */
+/** Creates a folder with an empty folder in it, and next to it a file that must stay. */
 function prepare() {
   const base = fs.realpathSync(fs.mkdtempSync(join(tmpdir(), 'kcert-new-folder-')))
   onTestFinished(() => fs.rmSync(base, { recursive: true }))
@@ -29,7 +29,7 @@ function refusalOf(act: () => unknown): unknown {
   return 'nothing was thrown'
 }
 
-test('removes what an interrupted write has left, and writes there', () => {
+test('removes the files of an interrupted write, and writes there', () => {
   const { folder, mark } = prepare()
   fs.mkdirSync(join(folder, 'cp1'))
   fs.writeFileSync(join(folder, 'cp1', 'ca.key'), 'half')
@@ -41,7 +41,7 @@ test('removes what an interrupted write has left, and writes there', () => {
   expect(fs.readdirSync(folder)).toEqual(['cp1'])
 })
 
-test.runIf(isRoot)('refuses a folder of another user, and leaves it as it is', () => {
+test.runIf(isRoot)('refuses a folder of another user, and leaves it unchanged', () => {
   const { folder, mark } = prepare()
   mark('README.txt')
   fs.writeFileSync(join(folder, 'README.txt'), 'theirs')

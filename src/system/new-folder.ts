@@ -9,11 +9,11 @@ import { trustedPath, unfinishedNote } from './trusted-file.ts'
 import { pathTrust } from './trusted-path.ts'
 
 /**
- * Makes a folder, and those above it that are missing; it is there after a power failure too. Throws KCERT_FILE_NOT_WRITTEN.
- * One level at a time: Node's own way to make folders above a folder never ends in /proc.
+ * Creates a folder and its missing parents, durable across a power failure. Throws KCERT_FILE_NOT_WRITTEN.
+ * It creates one level at a time: Node's recursive mkdir never returns in /proc.
  */
 export function makeFolders(path: string, mode: number): void {
-  // What lies at the path, be it a file, is for the first write into it to tell.
+  // If something else exists at the path, even a file, the first write into it reports the error.
   if (fs.existsSync(path)) return
   const above = dirname(path)
   if (above !== path) makeFolders(above, mode)
@@ -30,18 +30,18 @@ export function makeFolders(path: string, mode: number): void {
   syncFolder(path, above, fs)
 }
 
-// Lies in a folder as long as files are written into it, and names them.
+// Lists the files of an unfinished write. It exists only while the files of a folder are being written.
 const unfinished = '.unfinished.kcert-tmp'
 
 /**
- * Makes a folder that its owner alone can look into; what a run of `writeInto` that was stopped has left there is removed. Throws
- * KCERT_FILE_EXISTS when something is there that is no empty folder, and KCERT_FILE_UNTRUSTED when other users can change it.
+ * Creates a folder with mode 0700, and removes what an interrupted `writeInto` left there. Throws KCERT_FILE_EXISTS if the path
+ * exists and is not an empty folder, and KCERT_FILE_UNTRUSTED if other users can change it.
  */
 export function newFolder(path: string): void {
   try {
     makeFolders(path, 0o700)
     removeUnfinished(trustedPath('output folder', path))
-    // What was killed in its first write is swept up by the next one.
+    // The next write removes the temporary file of a process that was killed during its first write.
     if (fs.readdirSync(path).some((name) => !isTemporaryName(name))) throw exists(path, 'it is not empty')
     fs.chmodSync(path, 0o700)
   } catch (error) {
@@ -53,8 +53,9 @@ export function newFolder(path: string): void {
 }
 
 /**
- * Writes files below a folder of `newFolder`, readable by their owner alone; each is whole or not there, and a folder that lacks one says so
- * by a file of its own, for the next `newFolder`.
+ * Writes files below a folder of `newFolder`, readable by their owner only. Each file is complete or absent. While one is
+ * missing, a
+ * marker file in the folder says so, for the next `newFolder`.
  */
 export function writeInto(
   folder: string,
@@ -71,7 +72,7 @@ export function writeInto(
   removeQuietly(marker)
 }
 
-/** Removes what is named as unfinished, and nothing else. `folder` has no symbolic links on its way. */
+/** Removes only the files that are listed as unfinished. The path of `folder` has no symbolic links. */
 function removeUnfinished(folder: string): void {
   const names = namesIn(join(folder, unfinished))
   if (names === undefined) return
@@ -88,13 +89,13 @@ function removeUnfinished(folder: string): void {
   for (const name of fs.readdirSync(folder).filter(isTemporaryName)) fs.unlinkSync(join(folder, name))
 }
 
-/** False for what others have put there, for what a link leads to, and where a folder on the way is missing. */
+/** Returns false for files of other users, for link targets, and where a parent folder is missing. */
 function isOwn(path: string): boolean {
   const trust = orUndefined(() => pathTrust(path))
   return trust !== undefined && 'path' in trust && trust.path === path
 }
 
-/** Undefined for a file that kcert has not written: it is somebody else's. */
+/** Returns undefined for a file that kcert did not write. */
 function namesIn(marker: string): string[] | undefined {
   const note = unfinishedNote(marker)
   const names = orUndefined((): unknown => JSON.parse(note ?? ''))

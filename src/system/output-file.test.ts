@@ -13,19 +13,22 @@ function folder(): string {
 
 const modeOf = (path: string) => fs.statSync(path).mode & 0o7777
 
-test.each([0o000, 0o077, 0o777])('under umask %o a key has mode 0600 and a certificate 0644', (umask) => {
-  const at = folder()
-  const before = process.umask(umask)
-  try {
-    writeKeyFile(join(at, 'key'), 'k', { replace: false })
-    writePublicFile(join(at, 'crt'), 'c', { replace: false })
-  } finally {
-    process.umask(before)
-  }
-  expect([modeOf(join(at, 'key')), modeOf(join(at, 'crt'))]).toEqual([0o600, 0o644])
-})
+test.each([0o000, 0o077, 0o777])(
+  'creates a key with mode 0600 and a certificate with mode 0644 under umask %o',
+  (umask) => {
+    const at = folder()
+    const before = process.umask(umask)
+    try {
+      writeKeyFile(join(at, 'key'), 'k', { replace: false })
+      writePublicFile(join(at, 'crt'), 'c', { replace: false })
+    } finally {
+      process.umask(before)
+    }
+    expect([modeOf(join(at, 'key')), modeOf(join(at, 'crt'))]).toEqual([0o600, 0o644])
+  },
+)
 
-test('a key has mode 0600 before its first octet is in it, also where a file for all to read is replaced', () => {
+test('sets mode 0600 of a key before its first byte, also when it replaces a world-readable file', () => {
   const path = join(folder(), 'key')
   fs.writeFileSync(path, 'old', { mode: 0o666 })
   fs.chmodSync(path, 0o666)
@@ -48,7 +51,7 @@ const obstacles: readonly [kind: string, make: (path: string) => void][] = [
   ['a folder', (path) => fs.mkdirSync(path)],
 ]
 
-test.each(obstacles)('a key is not written to %s, with or without leave to replace', (kind, make) => {
+test.each(obstacles)('does not write a key to %s, whether or not it may replace files', (kind, make) => {
   const at = folder()
   const path = join(at, 'key')
   make(path)
@@ -63,7 +66,7 @@ test.each(obstacles)('a key is not written to %s, with or without leave to repla
   expect(fs.readdirSync(at)).toEqual(['key'])
 })
 
-test('a link that takes the place of a key file at the last moment is not followed', () => {
+test('does not follow a link that takes the place of a key file just before the write', () => {
   const at = folder()
   const [path, target] = [join(at, 'key'), join(at, 'target')]
   fs.writeFileSync(target, 'theirs', { mode: 0o644 })
@@ -79,7 +82,7 @@ test('a link that takes the place of a key file at the last moment is not follow
   expect(fs.lstatSync(path).isFile()).toBe(true)
 })
 
-test('a file is replaced only with leave, a certificate behind a link in its place', () => {
+test('replaces a file only if allowed, and a certificate behind a link in place', () => {
   const at = folder()
   const [path, link] = [join(at, 'crt'), join(at, 'link')]
   fs.writeFileSync(path, 'old', { mode: 0o640 })
@@ -94,7 +97,7 @@ test('a file is replaced only with leave, a certificate behind a link in its pla
   ])
 })
 
-test('what is replaced is kept beside it, under the time of its replacement', () => {
+test('keeps the replaced content next to the file, named by the time of replacement', () => {
   const path = join(folder(), 'ca.crt')
   fs.writeFileSync(path, 'old')
   const now = new Date('2026-11-21T08:57:31.250Z')
@@ -107,7 +110,7 @@ test('what is replaced is kept beside it, under the time of its replacement', ()
   expect(fs.readFileSync(`${path}.20261121T085731Z.bak`, 'utf8')).toBe('old')
 })
 
-test('a backup is not for more eyes than what it keeps', () => {
+test('creates a backup with no more permissions than the original', () => {
   const path = join(folder(), 'ca.crt')
   fs.writeFileSync(path, 'old', { mode: 0o640 })
   expect(modeOf(replaceKeepingBackup(path, 'new', new Date(0))!)).toBe(0o640)

@@ -6,13 +6,13 @@ import { kindOf } from './files.ts'
 import { requiredFile } from './required-file.ts'
 
 export interface OutputChoice {
-  /** --force: a file that is there is replaced. */
+  /** --force: an existing file is replaced. */
   readonly replace: boolean
 }
 
 /**
- * Throws KCERT_FILE_EXISTS when a private key may not be written to the path: something is there and must not be replaced, or it
- * is a symbolic link, FIFO, device, socket or folder, which a key is never written to.
+ * Throws KCERT_FILE_EXISTS when a private key may not be written to the path: it exists and must not be replaced, or it is
+ * a symbolic link, FIFO, device, socket or folder. A key is never written to one of these.
  */
 export function checkKeyPath(path: string, { replace }: OutputChoice): void {
   const found = statOf(path)
@@ -26,27 +26,28 @@ export function checkKeyPath(path: string, { replace }: OutputChoice): void {
   })
 }
 
-/** Throws KCERT_FILE_EXISTS when something is there and must not be replaced. */
+/** Throws KCERT_FILE_EXISTS when the path exists and must not be replaced. */
 export function checkOutputPath(path: string, { replace }: OutputChoice): void {
   const found = replace ? undefined : statOf(path)
   if (found !== undefined) throw exists(path, found)
 }
 
-/** Writes a private key that no one but this process's user can read, not for one moment. Throws as `checkKeyPath` does. */
+/** Writes a private key that only this process's user can read, from the first byte on. Throws as `checkKeyPath` does. */
 export function writeKeyFile(path: string, pem: string, choice: OutputChoice, calls?: FileCalls): void {
   checkKeyPath(path, choice)
   writeFileAtomically(path, pem, { mode: 0o600, exclusive: !choice.replace, secret: true }, calls)
 }
 
-/** Writes what everybody may read, a certificate or a bundle. Throws as `checkOutputPath` does. */
+/** Writes a file that everyone may read, such as a certificate or a bundle. Throws as `checkOutputPath` does. */
 export function writePublicFile(path: string, text: string, choice: OutputChoice, calls?: FileCalls): void {
   checkOutputPath(path, choice)
   writeFileAtomically(path, text, { mode: 0o644, exclusive: !choice.replace }, calls)
 }
 
 /**
- * Replaces a file that everybody may read and returns where its old content is kept: `FILE.20261121T085731Z.bak` for this time,
- * `FILE.20261121T085731Z.2.bak` for the second of that time, with the mode that the file had. Undefined when there was no file.
+ * Replaces a file that everyone may read. Returns the path of the backup: `FILE.20261121T085731Z.bak` for this time, or
+ * `FILE.20261121T085731Z.2.bak` for the second backup of that time. A backup has the mode of the old file. Undefined if there was
+ * none.
  */
 export function replaceKeepingBackup(
   path: string,
@@ -65,7 +66,7 @@ export function replaceKeepingBackup(
   return backup
 }
 
-/** Returns a time as in the names of copies: 20261121T085731Z. */
+/** Returns a time as used in the names of backups: 20261121T085731Z. */
 export function fileStamp(at: Date): string {
   return at.toISOString().replaceAll(/[-:]|\.\d+/g, '')
 }
@@ -78,7 +79,7 @@ function freeName(stem: string): string {
 }
 
 function statOf(path: string): fs.Stats | undefined {
-  // A folder that is not there or may not be searched: writing says so.
+  // If the folder is missing or may not be searched, the write reports the error.
   return orUndefined(() => fs.lstatSync(path, { throwIfNoEntry: false }))
 }
 

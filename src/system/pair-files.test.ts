@@ -34,7 +34,7 @@ const names = [
 
 const real: Readonly<Record<string, unknown>> = { ...fs }
 
-/** The system's calls, of which the one with this number, and all that follow, fail: as if the machine went down there. */
+/** Returns the system's calls, where the call with this number and all later ones fail, as if the machine had crashed. */
 function failingFrom(number: number) {
   let count = 0
   const calls = { ...real }
@@ -48,13 +48,13 @@ function failingFrom(number: number) {
   return { files: pairFiles(calls as unknown as typeof fs), isReached: () => count >= number }
 }
 
-/** One renewal: what `PairStore.update` does. */
+/** Performs one renewal, as `PairStore.update` does. */
 function renew(files: ReturnType<typeof pairFiles>, text: string, name: string): void {
   files.writeNew(at(name), text)
   files.pointLink(at('a-current.pem'), at(name), at('a-updated.pem'))
 }
 
-test('stopped at any call, the link leads to the old pair or the new one, whole, and the next renewal works', () => {
+test('after a stop at any call, the link leads to the complete old or new pair, and the next renewal works', () => {
   renew(pairFiles(), 'pair 0', 'a-0.pem')
   let current = 'pair 0'
   const seen = new Set<string>()
@@ -64,7 +64,7 @@ test('stopped at any call, the link leads to the old pair or the new one, whole,
     try {
       renew(files, text, `a-${number}.pem`)
     } catch {
-      // That is what a power cut does.
+      // The effect of a power failure.
     }
     const found = readFileSync(at('a-current.pem'), 'utf8')
     expect([current, text]).toContain(found)
@@ -76,11 +76,11 @@ test('stopped at any call, the link leads to the old pair or the new one, whole,
     expect(existsSync(at('a-updated.pem'))).toBe(false)
   }
   expect(seen).toEqual(new Set(['old', 'new']))
-  // Nothing half made is left but what a cut left a name for.
+  // Partial files remain only where a crash left their names.
   expect(readdirSync(folder).filter((name) => name.endsWith('.pem')).length).toBeGreaterThan(10)
 })
 
-test('whoever looks while it is renewed twenty times always finds a pair', () => {
+test('a reader always finds a pair during twenty renewals', () => {
   renew(pairFiles(), 'pair', 'a-0.pem')
   const observing = { ...real }
   let observations = 0
@@ -98,7 +98,7 @@ test('whoever looks while it is renewed twenty times always finds a pair', () =>
   expect(observations).toBeGreaterThan(100)
 })
 
-test('a pair is readable by its owner alone, its folder by all, and the link is absolute', () => {
+test('creates a pair with mode 0600, its folder with mode 0755, and an absolute link', () => {
   const deep = join(folder, 'b', 'c')
   pairFiles().writeNew(join(deep, 'x.pem'), 'text')
   pairFiles().pointLink(join(deep, 'x-current.pem'), join(deep, 'x.pem'), join(deep, 'x-updated.pem'))
@@ -108,7 +108,7 @@ test('a pair is readable by its owner alone, its folder by all, and the link is 
   expect(lstatSync(join(deep, 'x-current.pem')).isSymbolicLink()).toBe(true)
 })
 
-test('whoever watches a file is told by a nudge, which changes neither content nor times', async () => {
+test('nudge notifies watchers of a file, and changes neither content nor times', async () => {
   pairFiles().writeNew(at('x.pem'), 'one')
   const before = statSync(at('x.pem'))
   const watcher = fs.watch(at('x.pem'))
@@ -123,7 +123,7 @@ test('whoever watches a file is told by a nudge, which changes neither content n
   expect(pairFiles().namesIn(at('gone'))).toEqual([])
 })
 
-test('a pair that is there is not written over', () => {
+test('does not overwrite an existing pair', () => {
   pairFiles().writeNew(at('x.pem'), 'one')
   expect(() => pairFiles().writeNew(at('x.pem'), 'two')).toThrow(/exists and is not replaced/)
   expect(readFileSync(at('x.pem'), 'utf8')).toBe('one')

@@ -8,11 +8,11 @@ import { failureOf, linkAt } from './files.ts'
 import { makeFolders } from './new-folder.ts'
 import { requiredFile } from './required-file.ts'
 
-// The files of a store of pairs (src/kubelet/pair-store.ts), on the disk.
+// The files of a pair store (src/kubelet/pair-store.ts), on the disk.
 
 type LinkCalls = FileCalls & Pick<typeof fs, 'symlinkSync'>
 
-/** Returns the files of this machine. `calls` are the system's, each a place where a test may stop the program. */
+/** Returns the files of this machine. `calls` are the system calls; a test can stop the program at each of them. */
 export function pairFiles(calls: LinkCalls = fs) {
   return {
     entryAt(path: string): 'absent' | 'file' | 'link' | 'other' {
@@ -37,10 +37,10 @@ export function pairFiles(calls: LinkCalls = fs) {
 
     pointLink(path: string, target: string, by: string): void {
       try {
-        // What a crash has left; the kubelet takes it away as well.
+        // A leftover of a crash. The kubelet removes it as well.
         if (fs.lstatSync(by, { throwIfNoEntry: false })?.isSymbolicLink()) calls.unlinkSync(by)
         calls.symlinkSync(target, by)
-        // In one step: the kubelet takes the old link away first, and a read in between finds none.
+        // In one step: the kubelet removes the old link first, and a read in between finds no link.
         calls.renameSync(by, path)
       } catch (error) {
         throw notWritten(path, error)
@@ -57,7 +57,7 @@ export function pairFiles(calls: LinkCalls = fs) {
         const { atime, mtime } = fs.statSync(path)
         fs.utimesSync(path, atime, mtime)
       } catch {
-        // It went away in between: then whoever watched it knows.
+        // The file was removed meanwhile, and its watchers were notified of that.
       }
     },
 

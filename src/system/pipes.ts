@@ -5,12 +5,13 @@ import { systemCode } from '../errors/caught.ts'
 import type { Source, UnreadableSource } from '../inspection/source.ts'
 import { contentOf, failureOf, largestFileBytes, notAFile, openFlags, tooLargeDetail } from './files.ts'
 
-// Pipes that somebody named on the command line: bash's `<(command)`, standard input, and FIFOs for passwords. Their size is bounded
-// as that of files; their writers may take their time, so they are read without blocking: signals and timers still work meanwhile.
+// Pipes that are named on the command line: bash's `<(command)`, standard input, and FIFOs for passwords. They have the size
+// limit
+// of files. Their writers may be slow, so reads do not block: signals and timers still work meanwhile.
 
 /**
- * Returns the content of a descriptor that this process was started with, as bash's `<(command)` hands it over.
- * Nothing is opened. Refuses what is neither a pipe nor a file. Never throws.
+ * Returns the content of an inherited descriptor, such as that of bash's `<(command)`.
+ * Nothing is opened. Only pipes and files are accepted. Never throws.
  */
 export async function readDescriptor(name: string, descriptor: number): Promise<Source | UnreadableSource> {
   try {
@@ -26,7 +27,7 @@ export async function readDescriptor(name: string, descriptor: number): Promise<
   }
 }
 
-/** Returns everything that a stream delivers, or undefined when that is more than the limit: as much as kcert reads of a file, unless named. */
+/** Returns all bytes of a stream, or undefined above the limit. The default limit is that of a file. */
 export async function readWhole(
   stream: AsyncIterable<Buffer>,
   limit = largestFileBytes,
@@ -46,8 +47,8 @@ const fifoBytes = 64 * 1024
 const fifoBuffer = Buffer.allocUnsafeSlow(4096)
 
 /**
- * Returns the first bytes of a FIFO, as a writer hands them over, or what of them came until `timeoutMs` were over. Never waits
- * longer, and never blocks: a FIFO that no one writes to would otherwise hold the program for ever. Meant for a line or two.
+ * Returns the first bytes of a FIFO, or those that arrived within `timeoutMs`. It never blocks: a FIFO without a writer would
+ * otherwise hang the program. Meant for a line or two.
  */
 export async function readFifo(path: string, timeoutMs: number): Promise<Uint8Array> {
   const descriptor = openSync(path, openFlags)
@@ -64,7 +65,9 @@ export async function readFifo(path: string, timeoutMs: number): Promise<Uint8Ar
   }
 }
 
-/** Reads the available bytes; true when no writer holds the other end, which is so before the first has come too. */
+/**
+ * Reads the available bytes. Returns true when no writer has the FIFO open, which is also so before the first writer opens it.
+ */
 function readWaiting(descriptor: number, chunks: Buffer[]): boolean {
   for (;;) {
     try {
@@ -79,7 +82,7 @@ function readWaiting(descriptor: number, chunks: Buffer[]): boolean {
   }
 }
 
-/** True for a FIFO, which is opened nowhere but where one was requested. */
+/** Returns true for a FIFO. FIFOs are opened only where one is expected. */
 export function isFifo(path: string): boolean {
   return statSync(path, { throwIfNoEntry: false })?.isFIFO() ?? false
 }

@@ -2,16 +2,17 @@ import { readlinkSync } from 'node:fs'
 import { orUndefined, systemCode } from '../errors/caught.ts'
 import { textIfReadable } from './required-file.ts'
 
-// Which process it was: ids are used again, so they count with the start of the machine and of the process.
+// The identity of a process. Process ids are reused, so the boot id and the start time of the process are part of it.
 
-/** Returns what is another at each start of the machine; empty where the system does not say. */
+/** Returns an identifier that changes with each boot of the machine; empty where the system has none. */
 export function bootId(): string {
   return textIfReadable('/proc/sys/kernel/random/boot_id')?.trim() ?? ''
 }
 
 /**
- * Returns this machine's id as a kubelet reports it (cadvisor reads the same files, in this order); undefined where there is none, or
- * the file has no id: images have an empty file, or the word "uninitialized".
+ * Returns this machine's id as a kubelet reports it (cadvisor reads the same files, in this order). Undefined if no file exists
+ * or
+ * contains an id: images have an empty file, or the word "uninitialized".
  */
 export function machineId(): string | undefined {
   const [id] = ['/etc/machine-id', '/var/lib/dbus/machine-id'].flatMap(
@@ -21,17 +22,18 @@ export function machineId(): string | undefined {
 }
 
 /**
- * Returns what tells this machine's processes, and those of a container on it, from others': process ids mean something there alone, and a
- * container may have the name of its machine. Undefined where there is no /proc.
+ * Returns an identifier of the pid namespace of this machine or container. Process ids are meaningful only there, and a container
+ * may
+ * have the host name of its machine. Undefined where there is no /proc.
  */
 export function processNamespace(): string | undefined {
   return orUndefined(() => readlinkSync('/proc/self/ns/pid'))
 }
 
-/** Returns when the process began; empty when there is none. Where there is no /proc, whether it is there at all. */
+/** Returns the start time of the process; empty when there is no such process. Without /proc, whether the process exists. */
 export function startedTicksOf(pid: number): string {
   const stat = textIfReadable(`/proc/${pid}/stat`)
-  // The second field is the program's name in parentheses, with whatever is in it; the 20th behind it is starttime.
+  // The second field is the program's name in parentheses, which may contain any character. starttime is the 20th field after it.
   if (stat !== undefined) return stat.slice(stat.lastIndexOf(')') + 2).split(' ')[19] ?? ''
   if (process.platform === 'linux') return ''
   try {

@@ -1,6 +1,6 @@
 import { randomBytes } from 'node:crypto'
 
-/** Returns that many random bytes. The one source of what tests fix: serial numbers. Keys and salts are drawn by OpenSSL. */
+/** Returns random bytes. Tests replace this source to fix serial numbers. OpenSSL generates keys and salts. */
 export type RandomBytes = (count: number) => Uint8Array
 
 export const systemRandom: RandomBytes = (count) => randomBytes(count)

@@ -11,7 +11,7 @@ export function requiredFile(path: string, limit?: number): Uint8Array {
   return read.bytes
 }
 
-/** Returns the bytes of a regular file; undefined where there is none. Throws as `requiredFile` does for one that cannot be read. */
+/** Returns the bytes of a regular file; undefined if it does not exist. Throws as `requiredFile` does if it cannot be read. */
 export function fileIfThere(path: string, limit?: number): Uint8Array | undefined {
   const read = readFile(path, limit)
   if ('bytes' in read) return read.bytes
@@ -19,13 +19,13 @@ export function fileIfThere(path: string, limit?: number): Uint8Array | undefine
   throw fileError(read)
 }
 
-/** Returns the text of a regular file; undefined where it cannot be read, for whatever reason. */
+/** Returns the text of a regular file; undefined if it cannot be read for any reason. */
 export function textIfReadable(path: string): string | undefined {
   const read = readFile(path)
   return 'bytes' in read ? Buffer.from(read.bytes).toString('utf8') : undefined
 }
 
-/** Returns the error of a file that was named and cannot be read. */
+/** Returns the error for a named file that cannot be read. */
 export function fileError({ name, reason, detail }: UnreadableSource): KcertError {
   const next = commandLine`ls -l ${dirname(name)}`
   if (reason === 'not-found' && /^[a-z][a-z0-9+.-]*:\/\//i.test(name))

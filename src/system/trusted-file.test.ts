@@ -33,7 +33,7 @@ function errorOf(act: () => unknown): unknown {
   return 'nothing was thrown'
 }
 
-test('returns where a trusted path leads, and the bytes of a trusted file', () => {
+test('returns the target of a trusted path, and the bytes of a trusted file', () => {
   const path = made('policy')
   const link = join(base, 'link')
   fs.symlinkSync('policy', link)
@@ -71,7 +71,7 @@ test.runIf(isRoot)('advises to copy a file of another user, and shows its mode i
   })
 })
 
-test('an open descriptor of a trusted file or of a pipe passes; one that is closed does not', () => {
+test('accepts an open descriptor of a trusted file or a pipe, and refuses a closed one', () => {
   const path = made('open')
   const descriptor = fs.openSync(path, 'r')
   checkTrusted('approval policy', path, descriptor)
@@ -80,7 +80,7 @@ test('an open descriptor of a trusted file or of a pipe passes; one that is clos
   fs.mkdirSync(folder)
   fs.chmodSync(folder, 0o777)
   const other = fs.openSync(folder, 'r')
-  // Not a regular file: a pipe that the shell made for the caller may have any mode.
+  // Not a regular file: a pipe that the shell created for the caller may have any mode.
   checkTrusted('approval policy', folder, other)
   fs.closeSync(other)
   expect(errorOf(() => checkTrusted('approval policy', path, 1_000_000))).toMatchObject({
@@ -89,7 +89,7 @@ test('an open descriptor of a trusted file or of a pipe passes; one that is clos
   })
 })
 
-test('a folder that is missing is an error of the path, and a reason of the file', () => {
+test('reports a missing folder as an error of the path, and as the reason for the file', () => {
   const path = join(base, 'missing/policy')
   expect(errorOf(() => trustedPath('approval policy', path))).toMatchObject({
     code: 'KCERT_FILE_NOT_FOUND',
@@ -102,7 +102,7 @@ test('a folder that is missing is an error of the path, and a reason of the file
   }
 })
 
-test('closes what it opened', () => {
+test('closes every descriptor that it opened', () => {
   const path = made('closed')
   const before = fs.readdirSync('/proc/self/fd').length
   for (let i = 0; i < 20; i++) readTrustedFile('approval policy', path)

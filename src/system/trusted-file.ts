@@ -8,9 +8,9 @@ import { fileError } from './required-file.ts'
 import { isTrusted, type PathTrust, pathTrust, type UntrustedEntry, untrustedEntry } from './trusted-path.ts'
 
 // Files whose contents decide what kcert runs, approves or signs: inventories with their hooks, journals, policies, signing
-// profiles, templates, configurations of ssh. A user who can change one of them acts with the rights of the caller.
+// profiles, templates, ssh configurations. A user who can change one of them acts with the rights of the caller.
 
-/** What such a file is to kcert, for messages. */
+/** The purpose of such a file, for messages. */
 export type TrustedKind =
   | 'inventory'
   | 'journal'
@@ -22,9 +22,9 @@ export type TrustedKind =
   | 'unfinished write'
 
 /**
- * Returns where the path of such a file leads, when root and the caller alone can change it and every folder above it. The file
+ * Returns the target of such a path if only root and the caller can change it and every folder above it. The file
  * itself may be absent. Throws KCERT_FILE_UNTRUSTED with the owner and mode of the first entry that others can change, and
- * KCERT_FILE_NOT_FOUND or KCERT_FILE_UNREADABLE where a folder cannot be examined.
+ * KCERT_FILE_NOT_FOUND or KCERT_FILE_UNREADABLE if a folder cannot be examined.
  */
 export function trustedPath(kind: TrustedKind, path: string): string {
   let trust: PathTrust
@@ -38,14 +38,14 @@ export function trustedPath(kind: TrustedKind, path: string): string {
 }
 
 /**
- * Throws KCERT_FILE_UNTRUSTED for a configuration of ssh that other users can change: ssh itself checks the owner of ~/.ssh/config
- * alone, and ProxyCommand runs a program. To `ssh -F`, "none" is no file (ssh(1)).
+ * Throws KCERT_FILE_UNTRUSTED for an ssh configuration that other users can change: ssh checks only the owner of ~/.ssh/config,
+ * and ProxyCommand runs a program. For `ssh -F`, "none" means no file (ssh(1)).
  */
 export function checkSshConfig(path: string): void {
   if (path !== 'none') trustedPath('ssh configuration', path)
 }
 
-/** Returns such a file, or why it cannot be read. Owner and mode are those of what was opened. Throws KCERT_FILE_UNTRUSTED. */
+/** Returns such a file, or why it cannot be read. Owner and mode are those of the opened file. Throws KCERT_FILE_UNTRUSTED. */
 export function readTrustedFile(kind: TrustedKind, name: string): Source | UnreadableSource {
   try {
     const trust = pathTrust(name)
@@ -65,8 +65,10 @@ export function readTrustedFile(kind: TrustedKind, name: string): Source | Unrea
 }
 
 /**
- * Returns the text of a note that an interrupted write of kcert has left at a path; undefined where there is none. A link is none: kcert
- * creates no links. Throws KCERT_FILE_UNTRUSTED for a note of another user, and as `requiredFile` does for one that cannot be read.
+ * Returns the text of a note that an interrupted write of kcert left at a path; undefined if there is none. A symbolic link does
+ * not
+ * count: kcert creates none. Throws KCERT_FILE_UNTRUSTED for a note of another user, and as `requiredFile` does if it is
+ * unreadable.
  */
 export function unfinishedNote(path: string): string | undefined {
   if (!lstatSync(path, { throwIfNoEntry: false })?.isFile()) return undefined
@@ -75,7 +77,9 @@ export function unfinishedNote(path: string): string | undefined {
   return Buffer.from(read.bytes).toString('utf8')
 }
 
-/** Throws KCERT_FILE_UNTRUSTED when a descriptor is of a regular file that others can change. Pipes are the caller's own. */
+/**
+ * Throws KCERT_FILE_UNTRUSTED when the descriptor refers to a regular file that others can change. Pipes belong to the caller.
+ */
 export function checkTrusted(kind: TrustedKind, name: string, descriptor: number): void {
   const found = statusOf(name, descriptor)
   if (found.isFile() && !isTrusted(found)) throw refusal(kind, name, untrustedEntry(name, found))
@@ -102,7 +106,7 @@ function remedy(kind: TrustedKind, name: string, { path, uid }: UntrustedEntry):
   if (kind === 'unfinished write') return { next: commandLine`mv ${name} ${name}.stale` }
   if (kind === 'output folder') return { fix: 'name a new folder, below one that only you can change' }
   const fix = 'read it, and if its contents are right, copy it to a folder that only you can change'
-  // What was redirected has no path here that a command could name.
+  // Redirected input has no path here that a command could name.
   if (name === 'standard input') return { fix: `${fix}, and redirect the copy` }
   return uid === process.geteuid?.()
     ? { next: commandLine`chmod go-w ${path}` }

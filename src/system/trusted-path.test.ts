@@ -35,19 +35,19 @@ function linked(path: string, target: string, uid = 0): string {
   return whole
 }
 
-/** The name below the test's folder of what is not trusted; undefined when everything is. */
+/** Returns the first untrusted entry, relative to the test's folder; undefined if all are trusted. */
 function untrusted(path: string): string | undefined {
   const trust = pathTrust(path)
   return 'untrusted' in trust ? trust.untrusted.path.replace(`${base}/`, '') : undefined
 }
 
 describe('a path is trusted', () => {
-  test('when the caller owns the file and every folder, and returns where it leads', () => {
+  test('when the caller owns the file and every folder, and returns its target', () => {
     const file = made('a/b/file')
     expect(pathTrust(file)).toEqual({ path: file })
   })
 
-  test('when it is /dev/null, which is empty whatever others write to it', () => {
+  test('when it is /dev/null, which is always empty', () => {
     expect(pathTrust('/dev/null')).toEqual({ path: '/dev/null' })
     linked('config', '/dev/null')
     expect(pathTrust(join(base, 'config'))).toEqual({ path: '/dev/null' })
@@ -58,7 +58,7 @@ describe('a path is trusted', () => {
     expect(pathTrust(join(base, 'a/new'))).toEqual({ path: join(base, 'a/new') })
   })
 
-  test('in a sticky folder that everyone can write to, when the caller owns the entry', () => {
+  test('in a sticky, world-writable folder when the caller owns the entry', () => {
     made('shared/', { mode: 0o1777 })
     const file = made('shared/mine/file')
     expect(pathTrust(file)).toEqual({ path: file })
@@ -71,7 +71,7 @@ describe('a path is trusted', () => {
     linked('absolute', join(base, 'real'))
     expect(pathTrust(join(base, 'relative/file'))).toEqual({ path: file })
     expect(pathTrust(join(base, 'absolute/deep/file'))).toEqual({ path: file })
-    // `..` behind a link is the parent of the link's target.
+    // `..` after a link is the parent of the link's target.
     expect(pathTrust(`${base}/relative/../other`)).toEqual({ path: join(base, 'real/other') })
   })
 
@@ -95,7 +95,7 @@ describe('a path is trusted', () => {
 describe('a path is not trusted', () => {
   test.each([
     ['everyone can write to the file', 'file', 0o646],
-    ['everyone can write to the file, sticky bit or not', 'file', 0o1646],
+    ['everyone can write to the file, even with the sticky bit', 'file', 0o1646],
     ['everyone can write to a folder', 'open/', 0o757],
   ])('when %s', (_, name, mode) => {
     const path = made(name, { mode })
@@ -108,7 +108,7 @@ describe('a path is not trusted', () => {
     expect(pathTrust('/dev/zero')).toMatchObject({ untrusted: { path: '/dev/zero', mode: 0o666 } })
   })
 
-  test('when a folder far above the file can be written to by everyone', () => {
+  test('when a folder far above the file is world-writable', () => {
     const file = made('a/b/c/d/file')
     fs.chmodSync(join(base, 'a'), 0o777)
     expect(untrusted(file)).toBe('a')
@@ -146,17 +146,20 @@ describe('a path is not trusted', () => {
     },
   )
 
-  test.runIf(isRoot)("when a group-writable sticky folder holds another user's link", () => {
+  test.runIf(isRoot)("when a group-writable sticky folder contains another user's link", () => {
     made('shared/', { mode: 0o1775, gid: 1234 })
     linked('shared/link', made('own'), stranger)
     expect(untrusted(join(base, 'shared/link'))).toBe('shared/link')
   })
 
-  test.runIf(isRoot)("but another user's link in a folder of the caller's cannot be changed", () => {
-    const own = made('own')
-    linked('link', own, stranger)
-    expect(pathTrust(join(base, 'link'))).toEqual({ path: own })
-  })
+  test.runIf(isRoot)(
+    "unless the other user's link is in a folder of the caller, where it cannot be changed",
+    () => {
+      const own = made('own')
+      linked('link', own, stranger)
+      expect(pathTrust(join(base, 'link'))).toEqual({ path: own })
+    },
+  )
 
   test('when a symbolic link leads through a folder that others can write to', () => {
     made('open/', { mode: 0o777 })
@@ -165,7 +168,7 @@ describe('a path is not trusted', () => {
     expect(untrusted(join(base, 'link'))).toBe('open')
   })
 
-  test('when it leaves such a folder again by way of ..', () => {
+  test('when it leaves such a folder again through ..', () => {
     made('open/', { mode: 0o777 })
     made('file')
     expect(untrusted(`${base}/open/../file`)).toBe('open')
@@ -236,7 +239,7 @@ test.each([
   expect(isTrusted(entry)).toBe(trusted)
 })
 
-test('an ordinary user trusts its own files and those of root', () => {
+test('an ordinary user trusts files of the user and of root', () => {
   const geteuid = vi.spyOn(process as Required<typeof process>, 'geteuid').mockReturnValue(4321)
   onTestFinished(() => void geteuid.mockRestore())
   expect(isTrusted(stats('file', 0o100600, 4321, 4321))).toBe(true)
@@ -257,7 +260,7 @@ test.each(['file', 'folder', 'link'] as const)(
   },
 )
 
-test('links in a circle, missing folders and files as folders are errors of the system', () => {
+test('reports link loops, missing folders, and files in place of folders as system errors', () => {
   linked('one', 'two')
   linked('two', 'one')
   made('file')
@@ -266,7 +269,7 @@ test('links in a circle, missing folders and files as folders are errors of the 
   expect(() => pathTrust(join(base, 'file/below'))).toThrow(expect.objectContaining({ code: 'ENOTDIR' }))
 })
 
-test.runIf(isRoot)('an ordinary user trusts root and itself, and no third user', () => {
+test.runIf(isRoot)('an ordinary user trusts only root and the user', () => {
   fs.chmodSync(base, 0o755)
   const files = [made('roots'), made('own', { uid: stranger }), made('thirds', { uid: 1234 })]
   const script = `import { pathTrust } from ${JSON.stringify(join(import.meta.dirname, 'trusted-path.ts'))}
@@ -278,9 +281,9 @@ test.runIf(isRoot)('an ordinary user trusts root and itself, and no third user',
   expect(JSON.parse(answer.toString())).toEqual([false, false, true])
 })
 
-// A pod's ConfigMap: a read-only mount of mode 0777, in which links lead to a folder of the version that is current.
+// A pod's ConfigMap: a read-only mount of mode 0777, in which links lead to the folder of the current version.
 test.skipIf(!isRoot)(
-  'trusts a shared folder of root on a read-only mount, as a ConfigMap has in a pod',
+  'trusts a root-owned, world-writable folder on a read-only mount, as for a ConfigMap in a pod',
   () => {
     const mount = made('volume/', { mode: 0o777 })
     const policy = made('volume/..2026/policy.yaml')

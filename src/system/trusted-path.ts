@@ -12,18 +12,18 @@ export interface UntrustedEntry {
   readonly mode: number
 }
 
-/** Where a path leads, symbolic links resolved, or the first entry on the way that is not trusted. */
+/** The target of a path with its symbolic links resolved, or the first untrusted entry on the way. */
 export type PathTrust = { readonly path: string } | { readonly untrusted: UntrustedEntry }
 
-// As many as Linux follows.
+// The same limit as in Linux.
 const mostLinks = 40
 
 /**
- * Returns where a path leads when root and the caller alone can change the entry and every folder that is traversed, from / on.
+ * Returns the target of a path if only root and the caller can change the entry and every traversed folder, starting from /.
  * The last component may be absent. Throws the system's errors.
  *
- * It goes from / down, so no other user can change what was already checked, and no one can swap an entry between this check and
- * a later open of the returned path: that path has no symbolic links.
+ * The walk starts at /, so no other user can change what was already checked. No other user can swap an entry between this check
+ * and a later open of the returned path, because that path has no symbolic links.
  */
 export function pathTrust(path: string): PathTrust {
   const pending = componentsOf(path.startsWith('/') ? path : `${process.cwd()}/${path}`)
@@ -42,7 +42,8 @@ export function pathTrust(path: string): PathTrust {
     const stats = lstatSync(entry, { throwIfNoEntry: pending.length > 0 })
     if (stats === undefined) return { path: entry }
     if (stats.isSymbolicLink()) {
-      // A link cannot be written to; it can be replaced by a user who can write to its folder, or in a sticky folder by its owner.
+      // A link cannot be written to. It can be replaced by a user who can write to its folder, or by its owner in a sticky
+      // folder.
       if (isShared(folder) && !isTrustedOwner(stats)) return { untrusted: untrustedEntry(entry, stats) }
       if (++links > mostLinks) throw Object.assign(new Error('too many symbolic links'), { code: 'ELOOP' })
       const target = readlinkSync(entry)
@@ -61,28 +62,30 @@ export function pathTrust(path: string): PathTrust {
 }
 
 /**
- * True when root or the caller owns a file or folder and no other user can change it. A sticky folder counts as trusted: there,
- * the owner of each entry decides. A group other than root's counts as other users, as for sshd and sudo: who is in it, or comes
- * into it later, cannot be told from here. An ACL that lets somebody write shows in the bits of the group.
+ * Returns true when root or the caller owns an entry and no other user can change it. A sticky folder counts as trusted:
+ * the owner of each entry decides there. A group other than root's counts as other users, as for sshd and sudo: its members, now
+ * or
+ * later, are unknown. An ACL that grants write access is visible in the group bits.
  */
 export function isTrusted(stats: Stats): boolean {
   return isTrustedOwner(stats) && (!isShared(stats) || isSticky(stats))
 }
 
-/** As `ls -l` and `stat` show it. */
+/** Returns the entry as `ls -l` and `stat` show it. */
 export function untrustedEntry(path: string, stats: Stats): UntrustedEntry {
   const kind = stats.isDirectory() ? 'folder' : stats.isSymbolicLink() ? 'symbolic link' : 'file'
   return { path, kind, uid: stats.uid, gid: stats.gid, mode: stats.mode & 0o7777 }
 }
 
-/** /dev/null has mode 0666 and is empty, whatever other users write to it. */
+/** Returns true for /dev/null. It has mode 0666 and is always empty. */
 function isNullDevice(path: string, stats: Stats): boolean {
   return path === '/dev/null' && stats.isCharacterDevice() && isTrustedOwner(stats)
 }
 
 /**
- * A read-only mount refuses everybody's changes, whatever the bits say. In a pod, the folder of a ConfigMap or Secret is such a
- * mount, and its mode is 0777.
+ * Returns true on a read-only mount, which refuses every change whatever the mode. In a pod, the folder of a ConfigMap or Secret
+ * is
+ * such a mount with mode 0777.
  */
 function isReadOnly(path: string, stats: Stats): boolean {
   if (!isTrustedOwner(stats)) return false
@@ -98,7 +101,7 @@ function isTrustedOwner({ uid }: Stats): boolean {
   return uid === 0 || uid === process.geteuid?.()
 }
 
-/** True when more than the owner and root's group can write. */
+/** Returns true when users other than the owner and root's group can write. */
 function isShared({ mode, gid }: Stats): boolean {
   return (mode & 0o002) !== 0 || ((mode & 0o020) !== 0 && gid !== 0)
 }

@@ -20,7 +20,7 @@ const open = async (transport: Transport): Promise<NodeAccess> =>
 
 nodeContract('local', () => open(localTransport()))
 
-// Which shell a node has is decided there; here, by what the name sh leads to.
+// On the node, the target of sh decides which shell runs. Here, each shell is chosen explicitly.
 for (const shell of ['dash', 'bash']) {
   const program = ['/bin', '/usr/bin'].map((bin) => join(bin, shell)).find((path) => existsSync(path))
   describe.skipIf(program === undefined)(`with ${shell}`, () => {

@@ -37,7 +37,7 @@ const nobody = ['setpriv', '--reuid=65534', '--regid=65534', '--clear-groups']
 const nodeBy = (transport: Transport): NodeAccess => shellNode({ name: 'cp1', transport, clock: systemClock })
 const replaces = 'anything'
 
-/** Runs the bare script with that input and returns once its shell has ended. */
+/** Runs the bare script with this input and returns when its shell has exited. */
 async function shell(input: string): Promise<void> {
   const child = spawn('sh', ['-c', bootstrap], { stdio: ['pipe', 'ignore', 'ignore'] })
   const ended = new Promise((resolve) => child.once('exit', resolve))
@@ -46,8 +46,8 @@ async function shell(input: string): Promise<void> {
   await ended
 }
 
-describe('a connection that is cut', () => {
-  test('a write whose bytes stop coming leaves the old file, at any of them', async () => {
+describe('lost connection', () => {
+  test('keeps the old file when a write is cut off at any byte', async () => {
     const here = join(folder, 'cut')
     mkdirSync(here)
     const path = join(here, 'ca.crt')
@@ -66,7 +66,7 @@ describe('a connection that is cut', () => {
     expect(readdirSync(here)).toEqual(['ca.crt'])
   })
 
-  test('a shell that is killed in a write leaves the old file or the new', async () => {
+  test('leaves the old or the new file when the shell is killed during a write', async () => {
     const here = join(folder, 'killed')
     mkdirSync(here)
     const path = join(here, 'ca.crt')
@@ -95,7 +95,7 @@ describe('a connection that is cut', () => {
 
   test('repeats a read once after a lost connection, and never a write', async () => {
     const marker = join(folder, 'died-once')
-    // The first shell dies at its first request.
+    // The first shell exits at its first request.
     const dying = `[ -e ${marker} ] && exec "$@"; : >${marker}; exec sh -c 'IFS= read -r n; s=$(head -c "$n"); eval "kc_end() { :; }; $(printf %s "$s" | sed "s/^while IFS.*/read -r x; exit 7; while false/")"'`
     const node = nodeBy(commandTransport(['sh', '-c', dying, 'sh']))
     expect(await node.statFiles(['/'])).toMatchObject([{ found: 'folder' }])
@@ -109,13 +109,13 @@ describe('a connection that is cut', () => {
     await other.close()
   })
 
-  test('noise in the middle of an answer is no answer', async () => {
+  test('ignores or rejects noise in the middle of an answer', async () => {
     const noisy = `(i=0; while [ $i -lt 300 ]; do echo AAAAAAAA; i=$((i+1)); sleep 0.01; done) & exec "$@"`
     const node = nodeBy(commandTransport(['sh', '-c', noisy, 'sh']))
     const content = randomBytes(500_000)
     writeFileSync(join(folder, 'large'), content)
     for (let round = 0; round < 10; round++) {
-      // Read whole in spite of it, or refused: never something else.
+      // The answer is read completely or rejected, never altered.
       const read = await node.readFiles([join(folder, 'large')]).catch((error: unknown) => error)
       if (Array.isArray(read)) expect(read).toMatchObject([{ sha256: sha256(content) }])
       else expect(read).toMatchObject({ code: 'KCERT_NODE_UNREACHABLE' })
@@ -124,8 +124,8 @@ describe('a connection that is cut', () => {
   })
 })
 
-describe('what is secret', () => {
-  test('a key is in no argument, no environment, and no file that others may read', async () => {
+describe('secrets', () => {
+  test('a key is in no argument, environment or world-readable file', async () => {
     const here = join(folder, 'canary')
     mkdirSync(here, { mode: 0o755 })
     const canary = `canary${randomBytes(12).toString('hex')}`
@@ -140,7 +140,7 @@ describe('what is secret', () => {
     })
     await until(() => printed.includes('ready'))
     const node = nodeBy(localTransport())
-    // A watcher that hardly gets a turn is written to for longer.
+    // If the watcher gets little CPU time, the test writes for longer.
     for (let round = 0; round < 60 || !printed.includes('often'); round++) {
       await node.writeFile(join(here, 'ca.key'), `${canary}${round}`, { replaces, mode: 0o600 })
       await node.run(['sh', '-c', 'cat >/dev/null'], { stdin: canary })
@@ -148,7 +148,7 @@ describe('what is secret', () => {
     await node.close()
     writeFileSync(join(here, 'stop'), '')
     await until(() => printed.includes('done'))
-    // "done SIGHTINGS": the watcher went through /proc more than twenty times, and saw the key in none of it.
+    // "done SIGHTINGS": the watcher scanned /proc more than twenty times and never saw the key.
     const [, ...sightings] = printed.trim().split('\n').at(-1)!.split(' ')
     expect(sightings).toEqual([])
   })
@@ -177,8 +177,8 @@ while not os.path.exists(here + "/stop"):
 print("done", *sorted(seen), flush=True)
 `
 
-describe('a node that cannot be used', () => {
-  test('a program that is not there is named', async () => {
+describe('unusable node', () => {
+  test('names a missing program', async () => {
     const node = nodeBy(commandTransport(['no-such-docker', 'exec', '-i', 'cp1']))
     await expect(node.identity()).rejects.toMatchObject({
       code: 'KCERT_USAGE',
@@ -196,7 +196,7 @@ describe('a node that cannot be used', () => {
     await node.close()
   })
 
-  test('a shell that says nothing is not waited for beyond the time given', async () => {
+  test('stops waiting for a silent shell at the timeout', async () => {
     const seconds = `8${process.pid}`
     const node = nodeBy(commandTransport(['sh', '-c', `exec sleep ${seconds}`]))
     await expect(node.identity({ timeoutMs: 300 })).rejects.toMatchObject({ code: 'KCERT_NODE_UNREACHABLE' })
@@ -205,19 +205,22 @@ describe('a node that cannot be used', () => {
   })
 
   test.each([
-    ['without line ends', 'tr "\\\\0" x </dev/zero', 'it printed a line longer than 1 MiB'],
-    ['of lines', 'yes', 'it printed more than 256 MiB in one response'],
-  ])('a node that floods kcert with output %s is left, with the limit named', async (_, flood, limit) => {
-    const node = nodeBy(commandTransport(['sh', '-c', `exec ${flood}`]))
-    await expect(node.identity({ timeoutMs: 120_000 })).rejects.toMatchObject({
-      code: 'KCERT_NODE_UNREACHABLE',
-      message: 'node "cp1" sent an unreadable response',
-      why: `${limit}: another program, perhaps started by the login shell, writes to the same output`,
-    })
-    await node.close()
-  })
+    ['without newlines', 'tr "\\\\0" x </dev/zero', 'it printed a line longer than 1 MiB'],
+    ['in lines', 'yes', 'it printed more than 256 MiB in one response'],
+  ])(
+    'stops reading from a node that floods kcert with output %s, and names the limit',
+    async (_, flood, limit) => {
+      const node = nodeBy(commandTransport(['sh', '-c', `exec ${flood}`]))
+      await expect(node.identity({ timeoutMs: 120_000 })).rejects.toMatchObject({
+        code: 'KCERT_NODE_UNREACHABLE',
+        message: 'node "cp1" sent an unreadable response',
+        why: `${limit}: another program, perhaps started by the login shell, writes to the same output`,
+      })
+      await node.close()
+    },
+  )
 
-  test('what a failed command left running, and goes on writing, does not keep kcert from ending', async () => {
+  test('kcert exits although a failed command left a process running that keeps writing', async () => {
     const file = join(folder, 'left-running')
     const flood = `(exec tr '\\0' x </dev/zero) & echo $! >${file}; wait`
     await expect(nodeBy(commandTransport(['sh', '-c', flood])).identity()).rejects.toMatchObject({
@@ -227,11 +230,11 @@ describe('a node that cannot be used', () => {
     onTestFinished(() => {
       if (existsSync(`/proc/${pid}`)) process.kill(pid)
     })
-    // Its output is closed, so that it ends with SIGPIPE.
+    // The output is closed, so the process ends with SIGPIPE.
     await vi.waitFor(() => expect(existsSync(`/proc/${pid}`)).toBe(false), { timeout: 5_000 })
   })
 
-  test('a node that floods kcert with lines does not delay its own deadline, nor other work', async () => {
+  test('a node that floods kcert with lines delays neither its own deadline nor other work', async () => {
     const node = nodeBy(commandTransport(['sh', '-c', 'while :; do yes | head -c 1000000; sleep 0.05; done']))
     let ticks = 0
     const timer = setInterval(() => ticks++, 50)
@@ -267,7 +270,7 @@ describe('a node that cannot be used', () => {
       const found = ['/bin', '/usr/bin'].map((path) => join(path, tool)).find((path) => existsSync(path))!
       symlinkSync(found, join(bin, tool))
     }
-    // The script looks in the usual folders too, so they are taken out of it.
+    // The script also searches the usual folders, so the test removes them from it.
     const blind = `exec sh -c "IFS= read -r n; s=\\$(head -c \\"\\$n\\"); eval \\"\\$(echo \\"\\$s\\" | /bin/sed 's/^PATH=.*$/:/')\\""`
     const node = nodeBy(commandTransport(['env', `PATH=${bin}`, 'sh', '-c', blind]))
     await expect(node.identity()).rejects.toMatchObject({
@@ -277,71 +280,77 @@ describe('a node that cannot be used', () => {
     await node.close()
   })
 
-  test.skipIf(!isRoot)('reports that the user is not root, and what it cannot read or write', async () => {
-    const here = join(folder, 'private')
-    mkdirSync(here, { mode: 0o700 })
-    writeFileSync(join(here, 'ca.key'), 'key', { mode: 0o600 })
-    writeFileSync(join(folder, 'ca.key'), 'key', { mode: 0o600 })
-    chmodSync(folder, 0o755)
-    const node = nodeBy(commandTransport(nobody))
-    expect(await node.identity()).toMatchObject({ uid: 65534, isRoot: false, maySudo: false })
-    expect(await node.readFiles([join(here, 'ca.key'), join(folder, 'ca.key')])).toMatchObject([
-      { found: 'unreadable', reason: 'this user may not search its folder' },
-      { found: 'unreadable', reason: 'this user may not read it' },
-    ])
-    expect(await node.listFolder(here)).toMatchObject({ found: 'unreadable' })
-    await expect(node.writeFile(join(folder, 'new'), 'x', { replaces })).rejects.toMatchObject({
-      code: 'KCERT_NODE_REFUSED',
-    })
-    await node.close()
-    expect(existsSync(join(folder, 'new'))).toBe(false)
-  })
-
-  describe.skipIf(!isRoot)('a change that fails is refused for want of rights by what the rights are', () => {
-    // Says what another tool, another language or another cause may say.
-    const saying = (words: string, by: readonly string[] = []) => {
-      const bin = mkdtempSync(join(folder, 'saying-'))
-      chmodSync(bin, 0o755)
+  test.skipIf(!isRoot)(
+    'reports that the user is not root, and what the user cannot read or write',
+    async () => {
+      const here = join(folder, 'private')
+      mkdirSync(here, { mode: 0o700 })
+      writeFileSync(join(here, 'ca.key'), 'key', { mode: 0o600 })
+      writeFileSync(join(folder, 'ca.key'), 'key', { mode: 0o600 })
       chmodSync(folder, 0o755)
-      for (const tool of ['mv', 'rm'])
-        writeFileSync(join(bin, tool), `#!/bin/sh\necho '${words}' >&2; exit 1\n`, { mode: 0o755 })
-      return nodeBy(commandTransport([...by, 'sh', '-c', `PATH=${bin}:$PATH; exec "$@"`, 'sh']))
-    }
-    const folderWith = (mode: number, owner: number) => {
-      const here = mkdtempSync(join(folder, 'rights-'))
-      writeFileSync(join(here, 'f'), 'old', { mode: 0o644 })
-      chmodSync(here, mode)
-      chownSync(here, owner, owner)
-      return join(here, 'f')
-    }
-
-    test.each([
-      ['not to root, who meets an immutable file', 'Operation not permitted', [], 0o755, 0, false],
-      ['not in a folder of its own', 'Permission denied', nobody, 0o755, 65534, false],
-      ["to another user in root's folder", 'verboten', nobody, 0o755, 0, true],
-      ['to another user in a sticky folder', 'verboten', nobody, 0o1777, 0, true],
-    ])('%s', async (_, words, by, mode, owner, isRefused) => {
-      const node = saying(words, by)
-      const path = folderWith(mode, owner)
-      const code = isRefused ? 'KCERT_NODE_REFUSED' : 'KCERT_NODE_FILE_NOT_WRITTEN'
-      await expect(node.removeFile(path, { holds: replaces })).rejects.toMatchObject({
-        code,
-        why: expect.stringContaining(words),
-      })
-      await node.close()
-      expect(readFileSync(path, 'utf8')).toBe('old')
-    })
-
-    test('a file whose owner another user may not give away is refused', async () => {
-      const path = folderWith(0o777, 65534)
       const node = nodeBy(commandTransport(nobody))
-      await expect(node.writeFile(path, 'new', { replaces })).rejects.toMatchObject({
+      expect(await node.identity()).toMatchObject({ uid: 65534, isRoot: false, maySudo: false })
+      expect(await node.readFiles([join(here, 'ca.key'), join(folder, 'ca.key')])).toMatchObject([
+        { found: 'unreadable', reason: 'this user may not search its folder' },
+        { found: 'unreadable', reason: 'this user may not read it' },
+      ])
+      expect(await node.listFolder(here)).toMatchObject({ found: 'unreadable' })
+      await expect(node.writeFile(join(folder, 'new'), 'x', { replaces })).rejects.toMatchObject({
         code: 'KCERT_NODE_REFUSED',
       })
       await node.close()
-      expect(readFileSync(path, 'utf8')).toBe('old')
-    })
-  })
+      expect(existsSync(join(folder, 'new'))).toBe(false)
+    },
+  )
+
+  describe.skipIf(!isRoot)(
+    'reports a failed change as a permission error based on the actual permissions',
+    () => {
+      // Prints a message as another tool, another locale or another cause would.
+      const saying = (words: string, by: readonly string[] = []) => {
+        const bin = mkdtempSync(join(folder, 'saying-'))
+        chmodSync(bin, 0o755)
+        chmodSync(folder, 0o755)
+        for (const tool of ['mv', 'rm'])
+          writeFileSync(join(bin, tool), `#!/bin/sh\necho '${words}' >&2; exit 1\n`, { mode: 0o755 })
+        return nodeBy(commandTransport([...by, 'sh', '-c', `PATH=${bin}:$PATH; exec "$@"`, 'sh']))
+      }
+      const folderWith = (mode: number, owner: number) => {
+        const here = mkdtempSync(join(folder, 'rights-'))
+        writeFileSync(join(here, 'f'), 'old', { mode: 0o644 })
+        chmodSync(here, mode)
+        chownSync(here, owner, owner)
+        return join(here, 'f')
+      }
+
+      test.each([
+        ['not for root and an immutable file', 'Operation not permitted', [], 0o755, 0, false],
+        ['not for a user in its own folder', 'Permission denied', nobody, 0o755, 65534, false],
+        ["for another user in root's folder", 'verboten', nobody, 0o755, 0, true],
+        ['for another user in a sticky folder', 'verboten', nobody, 0o1777, 0, true],
+      ])('%s', async (_, words, by, mode, owner, isRefused) => {
+        const node = saying(words, by)
+        const path = folderWith(mode, owner)
+        const code = isRefused ? 'KCERT_NODE_REFUSED' : 'KCERT_NODE_FILE_NOT_WRITTEN'
+        await expect(node.removeFile(path, { holds: replaces })).rejects.toMatchObject({
+          code,
+          why: expect.stringContaining(words),
+        })
+        await node.close()
+        expect(readFileSync(path, 'utf8')).toBe('old')
+      })
+
+      test('refuses to write a file whose owner this user cannot set', async () => {
+        const path = folderWith(0o777, 65534)
+        const node = nodeBy(commandTransport(nobody))
+        await expect(node.writeFile(path, 'new', { replaces })).rejects.toMatchObject({
+          code: 'KCERT_NODE_REFUSED',
+        })
+        await node.close()
+        expect(readFileSync(path, 'utf8')).toBe('old')
+      })
+    },
+  )
 
   test.skipIf(!isRoot || !existsSync('/usr/bin/sudo'))('who may not use sudo is refused', async () => {
     const refused = nodeBy(commandTransport(nobody, 'sudo'))
@@ -349,7 +358,7 @@ describe('a node that cannot be used', () => {
     await refused.close()
   })
 
-  test.skipIf(!isRoot)('a full disk leaves the old file', async () => {
+  test.skipIf(!isRoot)('keeps the old file on a full disk', async () => {
     const here = join(folder, 'full')
     mkdirSync(here)
     execFileSync('mount', ['-t', 'tmpfs', '-o', 'size=64k', 'kcert-test', here])
@@ -400,7 +409,7 @@ describe.skipIf(whyNoSshd !== undefined)('ssh', () => {
     return path
   }
 
-  test('a host key that is not known is not accepted, and one that changed less so', async () => {
+  test('rejects an unknown host key, and a changed one', async () => {
     const known = join(folder, 'known')
     const lines = [
       ...[`  Port ${sshd.port}`, `  IdentityFile ${sshd.identityFile}`, `  UserKnownHostsFile ${known}`],
@@ -423,7 +432,7 @@ describe.skipIf(whyNoSshd !== undefined)('ssh', () => {
     })
   })
 
-  test('a key that is not accepted is a refused login', async () => {
+  test('reports a rejected key as a refused login', async () => {
     makeKey(join(folder, 'other_id'))
     const configFile = configWith('refused', [
       ...[`  Port ${sshd.port}`, `  IdentityFile ${join(folder, 'other_id')}`, '  IdentitiesOnly yes'],
@@ -435,7 +444,7 @@ describe.skipIf(whyNoSshd !== undefined)('ssh', () => {
     })
   })
 
-  test('a closed port and an unknown host name are unreachable', async () => {
+  test('reports a closed port and an unknown host name as unreachable', async () => {
     await connectTo({ host: '127.0.0.1', port: deadPort, configFile: '/dev/null' }, async (node) => {
       await expect(node.identity()).rejects.toMatchObject({
         code: 'KCERT_NODE_UNREACHABLE',
@@ -447,14 +456,14 @@ describe.skipIf(whyNoSshd !== undefined)('ssh', () => {
     })
   })
 
-  test('a node behind a jump host is reached as ssh_config says', async () => {
+  test('reaches a node behind a jump host as ssh_config defines it', async () => {
     await connectTo({ host: 'behind', configFile: sshd.configFile }, async (node) => {
       expect((await node.run(['echo', 'there'])).status).toBe(0)
     })
   })
 
-  test('the control sockets are private, and neither they nor a master stay behind', async () => {
-    // Other programs of this machine have sockets of their own: this one's are in a place of its own.
+  test('keeps control sockets private, and leaves neither them nor a master process', async () => {
+    // Other programs on this machine have their own sockets, so these are in a separate folder.
     const place = mkdtempSync('/tmp/kc-')
     vi.stubEnv('TMPDIR', place)
     onTestFinished(() => {
@@ -474,7 +483,7 @@ describe.skipIf(whyNoSshd !== undefined)('ssh', () => {
     await until(() => mastersOf(join(place, made)) === 0)
   })
 
-  test('a connection that is cut at any byte leaves the old file or the new', async () => {
+  test('leaves the old or the new file when the connection is cut at any byte', async () => {
     const path = join(folder, 'through-proxy')
     let interrupted = 0
     for (let round = 0; round < 12; round++) {
@@ -509,7 +518,7 @@ function mastersOf(name: string): number {
   }).length
 }
 
-/** Passes a connection on, and cuts it after so many bytes from the client. */
+/** Forwards a connection, and cuts it after this many bytes from the client. */
 async function cuttingProxy(port: number, limit: number): Promise<{ server: Server; port: number }> {
   const server = createServer((client) => {
     const upstream = connect(port, '127.0.0.1')

@@ -7,7 +7,7 @@ import { processFunctions } from '../../src/node/node-script.ts'
 import { readRecords } from '../../src/node/protocol.ts'
 import { temporaryFolder } from '../scripts/temporary-folder.ts'
 
-// What a node's shell reads of pods' processes, on a /proc of files: pods of the test's own would need a kubelet.
+// The part of a node's shell script that reads pods' processes, on a /proc made of files: real pods would need a kubelet.
 
 const folder = temporaryFolder('pod-processes')
 const uid = '0f1e2d3c-0000-4000-8000-000000000001'
@@ -22,7 +22,7 @@ const elf = Buffer.concat([
   Buffer.alloc(64, 0xfd),
 ])
 
-/** Writes a process: started 900 s after boot, of 1,000 s. */
+/** Writes a process that started 900 s after boot; the uptime is 1,000 s. */
 function write(
   root: string,
   pid: number,
@@ -47,7 +47,7 @@ function write(
 
 let count = 0
 
-/** What is read of one process with these files, and all that is printed for it. */
+/** Returns the parsed result for processes with these files, and the complete output. */
 function read(shell: string, ...processes: Readonly<Record<string, string | Buffer | undefined>>[]) {
   const root = join(folder, `${++count}`)
   mkdirSync(root)
@@ -70,7 +70,7 @@ describe.each(shells)('%s', (shell) => {
   test.for([
     ['systemd', systemd],
     ['cgroupfs', cgroupfs],
-  ])('a process of a pod is found by its control group of %s', ([, cgroup]) => {
+  ])("finds a pod's process by its control group of %s", ([, cgroup]) => {
     const { found } = read(shell, { cgroup: cgroup! }, { cgroup: '0::/system.slice/sshd.service\n' })
     expect(found).toEqual([
       {
@@ -84,7 +84,7 @@ describe.each(shells)('%s', (shell) => {
     ])
   })
 
-  test('a program without build info has none, and one that cannot be read is not searched', () => {
+  test('returns no build info for a program without it, and does not search an unreadable program', () => {
     expect(read(shell, { exe: 'no build info' }).found[0]!.build).toEqual([])
     const { found } = read(shell, { exe: undefined }, {})
     expect(found.map((one) => one.build?.length)).toEqual([undefined, 2])
@@ -107,18 +107,18 @@ describe.each(shells)('%s', (shell) => {
     expect(printed).not.toContain('secret')
   })
 
-  test('settings that cannot be read, or are cut off, are unread', () => {
+  test('marks settings that are unreadable or truncated as unread', () => {
     expect(read(shell, { cmdline: 'x\0--config\0/etc/gone.yaml\0' }).found[0]).not.toHaveProperty('settings')
     const long = `--feature-gates=${'A'.repeat(5_000)}=true`
     expect(read(shell, { cmdline: `x\0${long}\0` }).found[0]).not.toHaveProperty('settings')
   })
 
-  test('a process that a container started later is not its first', () => {
+  test('does not count a process that a container started later as its first', () => {
     expect(read(shell, { status: 'NSpid:\t100\t21\n' }).found[0]!.isFirst).toBe(false)
     expect(read(shell, { status: 'NSpid:\t1\n' }).found[0]!.isFirst).toBe(false)
   })
 
-  test('more modules than are read are unread', () => {
+  test('marks modules beyond the limit as unread', () => {
     const many = Array.from({ length: 60 }, () => 'dep\tk8s.io/client-go\tv0.36.3\th1:a=\n').join('')
     expect(read(shell, { exe: `\0\n${many}` }).found[0]).not.toHaveProperty('build')
   })

@@ -57,7 +57,7 @@ test('follows an absolute link inside the folder, and names the link', async () 
   expect(await content('/etc/link')).toBe('inside')
 })
 
-test('follows a link to a folder on the way', async () => {
+test('follows a link to a parent folder', async () => {
   symlinkSync('/data', join(root, 'etc/store'))
   expect(await content('/etc/store/real')).toBe('inside')
   expect(await node.listFolder('/etc/store')).toMatchObject({
@@ -73,7 +73,7 @@ test('follows a link to a folder on the way', async () => {
 test.each([
   ['an absolute link', (name: string) => join(outside, name)],
   ['a link with ".."', (name: string) => `../../../../../../../../../..${join(outside, name)}`],
-])('does not read, list, match or write what %s outside leads to', async (_, target) => {
+])('does not read, list, match or write the outside target of %s', async (_, target) => {
   symlinkSync(target('file'), join(root, 'etc/file'))
   symlinkSync(target('pki'), join(root, 'etc/folder'))
   symlinkSync(target(''), join(root, 'etc/all'))
@@ -93,7 +93,7 @@ test.each([
   ).toBe(secret + secret)
 })
 
-test('creates folders below a link inside the folder only', async () => {
+test('creates folders only below a link inside the folder', async () => {
   symlinkSync(outside, join(root, 'var'))
   await node.makeFolder('/var/lib/kcert', { mode: 0o700 })
   expect(existsSync(join(outside, 'lib'))).toBe(false)
@@ -111,7 +111,7 @@ test('writes through a link inside the folder, and keeps the link', async () => 
   )
 })
 
-test('replaces and removes a link itself, wherever it leads', async () => {
+test('replaces and removes a link itself, regardless of its target', async () => {
   symlinkSync(join(outside, 'file'), join(root, 'etc/link'))
   await node.linkFile('/etc/link', '/data/real', { replaces: 'anything' })
   expect(readlinkSync(join(root, 'etc/link'))).toBe('/data/real')
@@ -119,7 +119,7 @@ test('replaces and removes a link itself, wherever it leads', async () => {
   expect(lstatSync(join(root, 'etc/link'), { throwIfNoEntry: false })).toBeUndefined()
 })
 
-test('treats links in a loop as absent, and refuses to write through them', async () => {
+test('treats link loops as absent, and refuses to write through them', async () => {
   symlinkSync('b', join(root, 'etc/a'))
   symlinkSync('a', join(root, 'etc/b'))
   expect(await content('/etc/a')).toBe('absent')

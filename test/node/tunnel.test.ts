@@ -18,7 +18,7 @@ let server: Server
 let port: number
 
 beforeAll(async () => {
-  // Sends back what it gets, and hangs up when it reads "bye".
+  // Echoes its input, and closes the connection when it reads "bye".
   server = createServer((socket) => {
     socket.on('error', () => {})
     socket.on('data', (bytes) => {
@@ -51,12 +51,12 @@ function tunnelContract(title: string, transport: () => Transport): void {
       expect((await readAll(stream)).equals(Buffer.concat([bytes, Buffer.from('bye')]))).toBe(true)
     })
 
-    test('a port where nothing listens is an error that says so', async () => {
+    test('reports a port without a listener as an error', async () => {
       const stream = openTunnel(transport(), '127.0.0.1', deadPort)
       await expect(readAll(stream)).rejects.toThrow(/refused/i)
     })
 
-    test('what is destroyed hangs up at the far end', async () => {
+    test('closes the connection at the far end when the stream is destroyed', async () => {
       const gone = once(server, 'connection').then(([socket]) => once(socket, 'close'))
       const stream = openTunnel(transport(), '127.0.0.1', port)
       stream.write('hello')
@@ -70,7 +70,7 @@ function tunnelContract(title: string, transport: () => Transport): void {
 tunnelContract('from this machine', () => localTransport())
 tunnelContract('by a command', () => commandTransport(['env', 'LANG=C']))
 
-test('a host that would be more than a word to a shell is refused', () => {
+test('refuses a host that is not a single shell word', () => {
   expect(() => openTunnel(localTransport(), "a'; reboot '", 1)).toThrow(TypeError)
 })
 

@@ -11,7 +11,7 @@ import type { RequestObject } from '../../csr/requests-api.ts'
 import { KcertError } from '../../errors/kcert-error.ts'
 import { checkSettings, type DecisionSettings, decideRequests } from './approve.ts'
 
-// What a command line means, what is done with it, and which exit code says so.
+// The meaning of a command line, its effect, and its exit code.
 
 const folder = mkdtempSync(join(tmpdir(), 'kcert-decide-'))
 afterAll(() => rmSync(folder, { recursive: true }))
@@ -92,7 +92,7 @@ const settled = (name: string, type: string): RequestObject => ({
 })
 const conditionOf = (api: RequestsInMemory, name: string) => api.peek(name)?.status?.conditions?.[0]
 
-describe('what is meant', () => {
+describe('selection', () => {
   const all = () => clusterOf(serving('a'), settled('b', 'Denied'), strange)
 
   test.each<[Partial<DecisionSettings>, string[], number]>([
@@ -111,7 +111,7 @@ describe('what is meant', () => {
     expect(await decided(all(), settings)).toMatchObject({ outcomes, exit })
   })
 
-  test('what is being deleted does not wait', async () => {
+  test('does not count an object that is being deleted as pending', async () => {
     const going = {
       ...serving('going'),
       metadata: { name: 'going', deletionTimestamp: '2026-01-01T00:00:00Z' },
@@ -119,12 +119,12 @@ describe('what is meant', () => {
     expect(await decided(clusterOf(going), { policy: 'builtin' })).toMatchObject({ outcomes: [], exit: 0 })
   })
 
-  test('labels are for the API server to read', async () => {
+  test('passes label selectors to the API server', async () => {
     const api = clusterOf()
     await expect(decided(api, { selector: 'a=b' })).rejects.toThrow('label selectors are not in this fake')
   })
 
-  test('a policy file is read, and says who decided', async () => {
+  test('reads a policy file, and reports the policy that decided', async () => {
     const path = join(folder, 'policy.yaml')
     writeFileSync(
       path,
@@ -146,7 +146,7 @@ describe('what is meant', () => {
   test.each<[Partial<DecisionSettings>, Act, string]>([
     [{}, 'approve', 'kcert csr list --pending'],
     [{ names: [], file: [] }, 'deny', 'kcert csr list --pending'],
-  ])('nothing named is refused: %j', (settings, act, next) => {
+  ])('rejects settings that select nothing: %j', (settings, act, next) => {
     expect(() => checkSettings(act, { ...nothing, ...settings })).toThrow(
       expect.objectContaining({ code: 'KCERT_USAGE', message: 'no request given', next }),
     )
@@ -158,7 +158,7 @@ describe('what is meant', () => {
     { selector: 'a' },
     { signer: 'a' },
     { policy: 'a' },
-  ])('%j is enough', (settings) => {
+  ])('accepts settings with %j', (settings) => {
     checkSettings('approve', { ...nothing, ...settings })
   })
 
@@ -172,7 +172,7 @@ describe('what is meant', () => {
     ['A:', false],
     ['A,', false],
     ['-A', false],
-  ])('--reason %j is one word: %s', (reason, isWord) => {
+  ])('--reason %j is a valid reason: %s', (reason, isWord) => {
     const check = () => checkSettings('approve', { ...nothing, names: ['a'], reason })
     if (isWord) check()
     else
@@ -186,7 +186,7 @@ describe('what is meant', () => {
   })
 })
 
-describe('a manifest', () => {
+describe('manifest', () => {
   let count = 0
   const written = (object: unknown): string => {
     const path = join(folder, `${++count}.json`)
@@ -199,7 +199,7 @@ describe('a manifest', () => {
   }
   const other = Buffer.from(requestPem({ subject: { commonName: 'x' } })).toString('base64')
 
-  test('names a request that is the same', async () => {
+  test('selects an identical request', async () => {
     const settings = { file: [written(serving('a')), written(changed({}, 'u'))] }
     const object = serving('a')
     const api = clusterOf({ ...object, metadata: { name: 'a', uid: 'u' } })
@@ -214,14 +214,14 @@ describe('a manifest', () => {
     [changed({ usages: ['server auth', 'digital signature'] }), 'its usages differ from'],
     [changed({ expirationSeconds: 600 }), 'its expirationSeconds differs from'],
     [changed({}, 'another'), 'its UID differs from'],
-  ])('that says something else is refused, no. %#: %s', async (object, reason) => {
+  ])('is refused if it differs from the request, no. %#: %s', async (object, reason) => {
     const path = written(object)
     const { report, outcomes, exit } = await decided(clusterOf(serving('a')), { file: [path] })
     expect([outcomes, exit]).toEqual([['a changed'], 5])
     expect(report.requests[0]!.reason).toBe(`${reason} ${path}`)
   })
 
-  test('without a request is refused', async () => {
+  test('is refused without a request', async () => {
     const path = written({ kind: 'Secret' })
     await expect(decided(clusterOf(), { file: [path] })).rejects.toMatchObject({
       code: 'KCERT_MANIFEST_MALFORMED',
@@ -230,7 +230,7 @@ describe('a manifest', () => {
     })
   })
 
-  test('without a name is refused', async () => {
+  test('is refused without a name', async () => {
     const path = written({ ...serving('a'), metadata: { generateName: 'a-' } })
     await expect(decided(clusterOf(), { file: [path] })).rejects.toMatchObject({
       code: 'KCERT_USAGE',
@@ -239,7 +239,7 @@ describe('a manifest', () => {
     })
   })
 
-  test('comes from standard input too, and is called so', async () => {
+  test('is also read from standard input, and named so in messages', async () => {
     const { context } = terminalContext({ input: false })
     ;(context.stdin as unknown as { end(text: string): void }).end('kind: Secret\n')
     await expect(decided(clusterOf(), { file: ['-'] }, { context })).rejects.toMatchObject({
@@ -248,8 +248,8 @@ describe('a manifest', () => {
   })
 })
 
-describe('who is asked', () => {
-  test('a dry run asks nobody, and writes nothing', async () => {
+describe('confirmation', () => {
+  test('a dry run does not prompt or write', async () => {
     const api = clusterOf(serving('a'), wrong)
     const { report, outcomes } = await decided(api, { names: ['a', 'wrong'], dryRun: true })
     expect(outcomes).toEqual(['a would-approve', 'wrong refused'])
@@ -262,7 +262,7 @@ describe('who is asked', () => {
   test.each<[Act, string]>([
     ['approve', '2 requests would be approved, and there is no terminal to confirm on'],
     ['deny', '2 requests would be denied, and there is no terminal to confirm on'],
-  ])('a selection needs somebody to ask: %s', async (act, message) => {
+  ])('a selection needs a terminal to confirm on: %s', async (act, message) => {
     const api = clusterOf(serving('a'), serving('b'))
     await expect(decided(api, { signer: 'kubernetes.io/kubelet-serving' }, { act })).rejects.toMatchObject({
       code: 'KCERT_USAGE',
@@ -272,7 +272,7 @@ describe('who is asked', () => {
     expect(api.writes).toEqual([])
   })
 
-  test('a selection that a policy decides does not', async () => {
+  test('a selection decided by a policy does not prompt', async () => {
     const settings = { signer: 'kubernetes.io/kubelet-serving', policy: 'builtin' }
     expect(await decided(clusterOf(serving('a')), settings)).toMatchObject({ outcomes: ['a approved'] })
   })
@@ -295,7 +295,7 @@ describe('who is asked', () => {
     if (exit !== 0) expect([api.writes, report.requests[0]!.reason]).toEqual([[], 'declined'])
   })
 
-  test('at a terminal nobody is asked with --yes, or where nothing would be done', async () => {
+  test('does not prompt at a terminal with --yes, or if there is nothing to do', async () => {
     for (const settings of [{ names: ['a'], yes: true }, { names: ['wrong'] }]) {
       const terminal = terminalContext()
       await decided(clusterOf(serving('a'), wrong), settings, { context: terminal.context })
@@ -304,8 +304,8 @@ describe('who is asked', () => {
   })
 })
 
-describe('what is written', () => {
-  test('returns the objects that a dry run would send, each with its condition, and writes nothing', async () => {
+describe('writes', () => {
+  test('a dry run returns the objects it would send, each with its condition, and writes nothing', async () => {
     const api = clusterOf(serving('a'), settled('b', 'Denied'))
     const { wouldSend } = await decided(api, { names: ['a', 'b'], dryRun: true, message: 'M' })
     expect(wouldSend).toMatchObject([
@@ -329,7 +329,7 @@ describe('what is written', () => {
     expect(conditionOf(api, 'a')).toEqual({ status: 'True', ...condition })
   })
 
-  test('what is dangerous is refused by hand, and done where it is forced', async () => {
+  test('refuses to approve dangerous requests by name, except with --force', async () => {
     const api = clusterOf(wrong)
     expect(await decided(api, { names: ['wrong'] })).toMatchObject({ outcomes: ['wrong refused'], exit: 5 })
     expect(await decided(api, { names: ['wrong'], force: true })).toMatchObject({
@@ -342,7 +342,7 @@ describe('what is written', () => {
     ['wrong', 'approve', 3],
     ['strange', 'approve', 0],
     ['wrong', 'deny', 0],
-  ])('a policy that leaves %s alone: to %s exits with %i', async (name, act, exit) => {
+  ])('with a policy that skips %s, %s exits with %i', async (name, act, exit) => {
     const object = name === 'wrong' ? wrong : strange
     expect(await decided(clusterOf(object), { policy: 'builtin' }, { act })).toMatchObject({
       outcomes: [`${name} left-alone`],
@@ -350,7 +350,7 @@ describe('what is written', () => {
     })
   })
 
-  test('after three in a row without an answer the others are not tried, and one answer starts anew', async () => {
+  test('skips the rest after three unanswered requests in a row, and resets the count after an answer', async () => {
     const names = ['a', 'b', 'c', 'd', 'e']
     const error = new KcertError('KCERT_UNREACHABLE', 'no answer')
     const run = async (isCut: (write: number) => boolean) => {
@@ -375,7 +375,7 @@ describe('what is written', () => {
     expect(flaky.tried()).toBe(5)
   })
 
-  test('of many, progress is told on standard error', async () => {
+  test('reports progress on standard error for many requests', async () => {
     const terminal = terminalContext({ input: false, output: false })
     const names = Array.from({ length: 100 }, (_, at) => `n${at}`)
     const api = clusterOf(...names.map((name) => serving(name)))

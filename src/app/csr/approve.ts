@@ -27,9 +27,9 @@ import { commandLine } from '../../errors/command-line.ts'
 import { given } from '../../errors/given.ts'
 import { KcertError } from '../../errors/kcert-error.ts'
 
-// `kcert csr approve` and `kcert csr deny`: what is meant, what it is, whether it may be, and then it is done, each step for all.
+// `kcert csr approve` and `kcert csr deny`: select the requests, read them, decide, then write. Each step covers all requests.
 
-/** What the command line says. */
+/** The settings from the command line. */
 export interface DecisionSettings {
   readonly names: readonly string[]
   readonly file: readonly string[] | undefined
@@ -48,20 +48,20 @@ export interface DecisionPorts {
   readonly api: RequestsApi
   readonly facts: ApprovalFacts
   readonly context: Context
-  /** Returns what an operator is shown before it is done. */
+  /** Returns the text that the operator reads before confirming. */
   readonly propose: (report: DecisionReport) => Promise<string>
 }
 
 export interface DecisionAnswer {
   readonly report: DecisionReport
   readonly exit: ExitCode
-  /** The operator has seen the requests and their rules before they answered. */
+  /** Whether the operator saw the requests and their rules before confirming. */
   readonly wasProposed: boolean
-  /** Of a dry run: the objects as they would be sent, each with its new condition. */
+  /** For a dry run: the objects that would be sent, each with its new condition. */
   readonly wouldSend: readonly RequestObject[]
 }
 
-/** Approves or denies what the command line means, and returns what came of each. */
+/** Approves or denies the requests that the command line selects. Returns the outcome of each. */
 export async function decideRequests(
   act: Act,
   settings: DecisionSettings,
@@ -149,7 +149,7 @@ function untried(planned: Acted): Acted {
   return { ...planned, outcome: 'failed', reason, error }
 }
 
-/** Throws KCERT_USAGE where nothing is meant, or not what can be done. */
+/** Throws KCERT_USAGE if the settings select nothing, or contradict each other. */
 export function checkSettings(
   act: Act,
   { names, file, selector, signer, policy, reason }: DecisionSettings,
@@ -177,7 +177,7 @@ async function policiesOf(text: string, context: Context): Promise<readonly Poli
   return readPolicies(await readTrustedText('approval policy', text, context), text)
 }
 
-/** The objects that are meant, each once, in the order in which they were named; what is not there has an outcome already. */
+/** Returns the selected objects, each once, in the order of the command line. Missing objects already have an outcome. */
 async function gather(
   { names, file = [], selector, signer, policy, concurrency }: DecisionSettings,
   { api, context }: DecisionPorts,
@@ -235,7 +235,7 @@ async function expectedIn(
   })
 }
 
-/** Returns what is other than in the file; what the file does not say may be anything. */
+/** Returns how the object differs from the file. Fields that the file does not set may have any value. */
 function differenceFromFile(expected: SigningRequest, object: RequestObject): string | undefined {
   const now = signingRequestOfObject(object)
   const isSame = Buffer.compare(expected.request ?? Buffer.of(), now.request ?? Buffer.of()) === 0
@@ -246,7 +246,9 @@ function differenceFromFile(expected: SigningRequest, object: RequestObject): st
   return expected.uid !== undefined && expected.uid !== now.uid ? 'its UID differs from' : undefined
 }
 
-/** True when nobody needs to be asked, or whoever is asked agrees. Throws KCERT_USAGE where nobody can be asked. */
+/**
+ * Returns true if no confirmation is needed, or the operator confirms. Throws KCERT_USAGE if there is no terminal to confirm on.
+ */
 async function isAgreed(
   act: Act,
   settings: DecisionSettings,
@@ -257,7 +259,7 @@ async function isAgreed(
   if (settings.yes) return true
   if (!canAsk(context)) {
     const isSelection = settings.selector !== undefined || settings.signer !== undefined
-    // Named one by one, or for a policy to decide: that is a decision already.
+    // The operator named each request, or a policy decides: that is already a decision.
     if (settings.policy !== undefined || !isSelection) return true
     throw new KcertError(
       'KCERT_USAGE',
@@ -289,7 +291,7 @@ function answer(report: DecisionReport, settings: DecisionSettings, wasProposed:
   return { report, exit: exitOf(report, settings), wasProposed, wouldSend: [] }
 }
 
-/** A request that was not named and has no policy does not change the exit code. */
+/** Returns the exit code. A request that was not named and has no policy does not change it. */
 function exitOf({ act, requests }: DecisionReport, settings: DecisionSettings): ExitCode {
   const isNamed = settings.names.length > 0 || (settings.file?.length ?? 0) > 0
   const codes = requests.map(({ outcome, policy, error }): ExitCode => {

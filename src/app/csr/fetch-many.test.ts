@@ -11,6 +11,6 @@ test.each([
   ['../../etc/x', '%2E.%2F..%2Fetc%2Fx.crt'],
   ['a\nb\u001b[2J', 'a%0Ab%1B[2J.crt'],
   ['\u202egnp', '%E2%80%AEgnp.crt'],
-])('the file of the request %j is %s', (name, file) => {
+])('names the file of request %j %s', (name, file) => {
   expect(fileNameOf(name)).toBe(file)
 })

@@ -17,7 +17,7 @@ import { explainPod, listPodRequests } from './pod-requests.ts'
 
 const resource = 'podcertificaterequests'
 const group = 'certificates.k8s.io'
-// Of this run: the handshake with the fake API server goes by the clock of the machine.
+// Relative to the current time: the TLS connection to the fake API server uses the machine's clock.
 const createdAt = Math.floor(Date.now() / 1000) * 1000
 const later = (seconds: number): Date => new Date(createdAt + seconds * 1000)
 const created = rfc3339(later(0))
@@ -94,8 +94,8 @@ async function scan(cluster: Cluster): Promise<InspectionReport> {
   return (await inspection.finish()).report
 }
 
-describe.each(['v1', 'v1beta1'])('PodCertificateRequests that are served in %s', (version) => {
-  test('are listed, those that wait first', async () => {
+describe.each(['v1', 'v1beta1'])('PodCertificateRequests served in %s', (version) => {
+  test('are listed, pending ones first', async () => {
     const cluster = await open(version)
     put('issued', issued(later(7200)))
     put('denied', condition('Denied', 'UnsupportedKeyType', 'ECDSAP256 please'))
@@ -122,7 +122,7 @@ describe.each(['v1', 'v1beta1'])('PodCertificateRequests that are served in %s',
     expect(narrowed.requests.map(({ name }) => name)).toEqual(['pending'])
   })
 
-  test('give their certificates to inspect --cluster, expiry included', async () => {
+  test('pass their certificates, with expiry, to inspect --cluster', async () => {
     const cluster = await open(version)
     put('web', issued(later(7200)))
     put('pending')
@@ -140,9 +140,9 @@ describe.each(['v1', 'v1beta1'])('PodCertificateRequests that are served in %s',
 })
 
 test.each([
-  ['who may do everything', true],
-  ['who may list them if they were', false],
-])('an API server that does not serve them says so to one %s', async (_, isMaster) => {
+  ['with all permissions', true],
+  ['without permission to list them', false],
+])('reports that the API server does not serve them, to a user %s', async (_, isMaster) => {
   const rules = [{ user: 'viewer', verbs: ['list'], groups: [''], resources: ['secrets', 'configmaps'] }]
   const master = await open(undefined, { rules })
   const cluster = isMaster ? master : await as({ username: 'viewer' })
@@ -153,7 +153,7 @@ test.each([
   expect(problems.filter(({ source }) => source.startsWith(resource))).toEqual([])
 })
 
-test('who may not list what is served is told verb and resource', async () => {
+test('a user who may not list them sees the verb and resource', async () => {
   await open('v1beta1')
   const cluster = await as({ username: 'viewer' })
   await expect(listPodRequests(cluster, { states: [] }, later(0))).rejects.toMatchObject({
@@ -166,7 +166,7 @@ test('who may not list what is served is told verb and resource', async () => {
   )
 })
 
-describe('a PodCertificateRequest is explained', () => {
+describe('csr explain, PodCertificateRequest', () => {
   async function explained(status: object, seconds: number, spec: object = {}, signers: string[] = []) {
     const cluster = await open('v1')
     const rbac = { group: 'rbac.authorization.k8s.io', version: 'v1' } as const
@@ -217,7 +217,7 @@ describe('a PodCertificateRequest is explained', () => {
     expect(found.text).toMatch(says)
   })
 
-  test('an issued one, until its certificate expires', async () => {
+  test('explains an issued request until its certificate expires', async () => {
     await open('v1')
     const status = issued(later(7200))
     await server.close()
@@ -241,14 +241,14 @@ describe('a PodCertificateRequest is explained', () => {
     },
   )
 
-  test('one for a signer of Kubernetes, which has none', async () => {
+  test('explains a request for a Kubernetes signer without a controller', async () => {
     const spec = { signerName: 'kubernetes.io/kube-apiserver-client-pod' }
     const found = await explained({}, 1, spec, ['pods'])
     expect(found).toMatchObject({ verdict: 'stuck', ids: ['no-such-signer'] })
     expect(found.text).toMatch(/no signer exists for "kubernetes.io\/kube-apiserver-client-pod"/)
   })
 
-  test('one whose signers may not be looked up says so', async () => {
+  test('reports that the user may not look up the signers', async () => {
     await open('v1', {
       rules: [{ user: 'viewer', verbs: ['list'], groups: [group], resources: [resource] }],
     })
@@ -257,7 +257,7 @@ describe('a PodCertificateRequest is explained', () => {
     expect(explanation).toMatchObject({ verdict: 'stuck', open: [{ fact: 'who may sign' }] })
   })
 
-  test('a name that no object has', async () => {
+  test('reports a name that no object has', async () => {
     expect(await explainPod(await open('v1'), 'shop', 'web', later(0))).toBeUndefined()
   })
 })

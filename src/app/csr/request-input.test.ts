@@ -4,7 +4,7 @@ import { entriesToSign } from './request-input.ts'
 
 const pem = requestPem(clientDescription())
 
-test('of manifests the requests inside are signed, each by the name of its object', async () => {
+test('signs the requests in manifests, each under the name of its object', async () => {
   const object = (name: string): string =>
     `kind: CertificateSigningRequest\nmetadata: {name: ${name}}\nspec: {request: ${Buffer.from(pem).toString('base64')}}\n`
   const entries = await entriesToSign(Buffer.from(`${object('a')}---\n${object('b')}`), 'two.yaml')
@@ -14,7 +14,7 @@ test('of manifests the requests inside are signed, each by the name of its objec
   ])
 })
 
-test('a manifest whose request is none, and one without a request object, are refused', async () => {
+test('refuses a manifest with an invalid request, and one without a request object', async () => {
   const broken = 'kind: CertificateSigningRequest\nmetadata: {name: a}\nspec: {request: "!"}\n'
   await expect(entriesToSign(Buffer.from(broken), 'f')).rejects.toThrow('f contains no certificate request')
   const other = 'kind: ConfigMap\ndata: {text: CertificateSigningRequest}\n'
