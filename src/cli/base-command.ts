@@ -2,7 +2,7 @@ import { Command } from '@oclif/core/command'
 import * as Flags from '@oclif/core/flags'
 import type { FlagInput, Input, ParserOutput } from '@oclif/core/interfaces'
 import type { Cluster } from '../cluster/cluster.ts'
-import type { ExitCode } from '../errors/codes.ts'
+import { type ExitCode, exitCodes } from '../errors/codes.ts'
 import { type GivenFlags, repeatInAdvice } from '../errors/command-line.ts'
 import { KcertError } from '../errors/kcert-error.ts'
 import { formatError } from '../output/error.ts'
@@ -25,6 +25,16 @@ type Named = Record<string, unknown>
 /** Returns the names of a report, for -o name. */
 type NamesOf<Report> = (report: Report) => readonly string[]
 
+interface ShowOptions<Report> {
+  readonly notices?: readonly string[]
+  readonly namesOf?: NamesOf<Report>
+  /** The exit code; 0 by default. */
+  readonly exit?: ExitCode
+}
+
+/** What the exit codes of a command mean, for its help and its page in docs/. */
+type ExitMeanings = Partial<Record<keyof typeof exitCodes, string>>
+
 /** What every kcert command is: oclif's class, with one way to answer, one way to fail and one set of exit codes. */
 export abstract class KcertCommand extends Command {
   static override baseFlags = {
@@ -36,6 +46,13 @@ export abstract class KcertCommand extends Command {
 
   /** The exit codes that this command uses, for its help and its page in docs/. */
   static exitCodes: Partial<Record<ExitCode, string>> = {}
+
+  /** Returns the exit codes of a command by the names that they have in the program. */
+  static exitsOf(meanings: ExitMeanings): Partial<Record<ExitCode, string>> {
+    return Object.fromEntries(
+      Object.entries(meanings).map(([name, text]) => [exitCodes[name as keyof ExitMeanings], text]),
+    )
+  }
 
   /** Returns the examples of a command's help: what each is for, and its command line, in which oclif names the program. */
   static examplesOf(lines: Readonly<Record<string, string>>): { description: string; command: string }[] {
@@ -131,23 +148,22 @@ export abstract class KcertCommand extends Command {
     return whileStoppable(tell ?? tellChanges, this.context.stderr, () => this.onCluster(flags, act))
   }
 
-  /** Writes the answer to standard output and returns once it is handed over, so that an exit cannot cut it off. */
-  protected async answer(text: string): Promise<void> {
+  /** Writes the answer to standard output and returns the exit code once it is handed over, so that an exit cannot cut it off. */
+  protected async answer(text: string): Promise<ExitCode> {
     await writeOut(text)
+    return exitCodes.done
   }
 
-  /** Answers with a report in the format; notices go to standard error, and only beside a text for people. */
+  /** Answers with a report in the format and returns the exit code; notices go to standard error, and only beside a text for people. */
   protected async show<Report extends object>(
     format: ListFormat | 'name',
     report: Report,
     render: (report: Report, view: View) => string,
-    {
-      notices = [],
-      namesOf,
-    }: { readonly notices?: readonly string[]; readonly namesOf?: NamesOf<Report> } = {},
-  ): Promise<void> {
+    { notices = [], namesOf, exit = exitCodes.done }: ShowOptions<Report> = {},
+  ): Promise<ExitCode> {
     if (format === 'text' || format === 'wide') this.note(notices)
     await this.answer(await this.textOf(format, report, render, namesOf))
+    return exit
   }
 
   /** Returns a report in the format. `namesOf` returns what -o name prints, one name on each line. */

@@ -1,7 +1,6 @@
 import * as Args from '@oclif/core/args'
 import * as Flags from '@oclif/core/flags'
 import type { OptionFlag } from '@oclif/core/interfaces'
-import { exitCodes } from '../errors/codes.ts'
 
 // The flags and operands of all commands, by what they take: nothing, a value, a number, one of a few words.
 
@@ -272,6 +271,6 @@ export function namedInventory(flags: {
 
 /** The exit codes of every command that talks to a cluster, for its help. */
 export const clusterExits = {
-  [exitCodes.unreachable]: 'the API server could not be reached',
-  [exitCodes.notPermitted]: 'the API server rejects your credentials (401) or the request (403)',
+  unreachable: 'the API server could not be reached',
+  notPermitted: 'the API server rejects your credentials (401) or the request (403)',
 }

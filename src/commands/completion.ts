@@ -1,7 +1,6 @@
 import * as Args from '@oclif/core/args'
 import type { Shell } from '../app/completion/completion.ts'
 import { KcertCommand } from '../cli/base-command.ts'
-import { type ExitCode, exitCodes } from '../errors/codes.ts'
 
 export default class Completion extends KcertCommand {
   static override summary = 'Print a shell completion script.'
@@ -13,10 +12,10 @@ so pressing Tab starts no program. In bash and zsh, each new shell creates the s
 For the kubectl plugin (kubectl kcert inspect …), kubectl's own completion calls kubectl_complete-kcert, which npm installs. For the
 single executable, create links with these names: ln -s kcert kubectl-kcert; ln -s kcert kubectl_complete-kcert.`
 
-  static override exitCodes = {
-    [exitCodes.done]: 'the script is printed',
-    [exitCodes.usage]: 'wrong usage, or another shell',
-  }
+  static override exitCodes = KcertCommand.exitsOf({
+    done: 'the script is printed',
+    usage: 'wrong usage, or another shell',
+  })
 
   static override examples = KcertCommand.examplesOf({
     'bash, in ~/.bashrc': 'source <(kcert completion bash)',
@@ -36,16 +35,14 @@ single executable, create links with these names: ln -s kcert kubectl-kcert; ln 
     }),
   }
 
-  protected override async perform(): Promise<ExitCode> {
+  protected override async perform() {
     const [asked, ...line] = this.argv
     const { completionForKubectl, completionScript } = await import('../app/completion/completion.ts')
     // Of bin/kubectl_complete-kcert.js. What follows is no command line of kcert's but one that is being typed.
     if (asked === 'kubectl') {
-      await this.answer(completionForKubectl(line))
-      return exitCodes.done
+      return this.answer(completionForKubectl(line))
     }
     const { args } = await this.parse(Completion)
-    await this.answer(completionScript(args.shell as Shell))
-    return exitCodes.done
+    return this.answer(completionScript(args.shell as Shell))
   }
 }

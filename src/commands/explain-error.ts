@@ -2,7 +2,7 @@ import { readErrorText } from '../app/explain-error/error-text.ts'
 import { KcertCommand } from '../cli/base-command.ts'
 import { operands, reportFormatFlag } from '../cli/flags.ts'
 import { explainError } from '../diagnosis/explain.ts'
-import { type ExitCode, exitCodes } from '../errors/codes.ts'
+import { exitCodes } from '../errors/codes.ts'
 import { renderErrorExplanation } from '../output/error-explanation.ts'
 
 export default class ExplainError extends KcertCommand {
@@ -23,12 +23,11 @@ export default class ExplainError extends KcertCommand {
 
 The order of the causes depends on the server in the message: an API server, a kubelet, etcd, a webhook, a service mesh, or a server outside of the cluster. A cause with evidence in the text comes first, and the evidence is shown. The commands contain the servers, names, times and files of the text. The output repeats nothing else of the text: no token, key or password.`
 
-  static override exitCodes = {
-    [exitCodes.done]: 'at least one error is explained',
-    [exitCodes.usage]: 'wrong usage, no text, or a file that cannot be read',
-    [exitCodes.no]:
-      'kcert knows no message in the text; it shows whether the text is about certificates, TLS or identity, and how to continue',
-  }
+  static override exitCodes = KcertCommand.exitsOf({
+    done: 'at least one error is explained',
+    usage: 'wrong usage, no text, or a file that cannot be read',
+    no: 'kcert knows no message in the text; it shows whether the text is about certificates, TLS or identity, and how to continue',
+  })
 
   static override examples = KcertCommand.examplesOf({
     'Paste the error, then press Ctrl-D': 'kcert explain-error -',
@@ -44,7 +43,7 @@ The order of the causes depends on the server in the message: an API server, a k
 
   static override flags = { output: reportFormatFlag() }
 
-  protected override async perform(): Promise<ExitCode> {
+  protected override async perform() {
     const { flags, operands } = await this.parse(ExplainError)
     const { text, source } = await readErrorText(operands, this.context, (line) => this.notice(line))
     const explanation = explainError(text, source)

@@ -22,7 +22,7 @@ import { readPassword } from '../cli/input.ts'
 import { parseDuration, parseInstant } from '../cli/instant.ts'
 import { tellLine } from '../cli/tell-line.ts'
 import { type Frame, WatchingCommand, watchFlags } from '../cli/watching-command.ts'
-import { type ExitCode, exitCodes } from '../errors/codes.ts'
+import type { ExitCode } from '../errors/codes.ts'
 import { KcertError } from '../errors/kcert-error.ts'
 import { parseSelectors, selectors, sortings } from '../inspection/selection.ts'
 import {
@@ -76,14 +76,13 @@ nagios      one line, with the exit codes of a monitoring plugin
 pem         the certificates themselves
 html        one HTML file with what to do now and a timeline. It needs no network and no script.`
 
-  static override exitCodes = {
+  static override exitCodes = WatchingCommand.exitsOf({
     ...clusterExits,
-    [exitCodes.done]: 'no problem worse than info',
-    [exitCodes.usage]: 'wrong usage, or no target exists or can be read',
-    [exitCodes.no]:
-      'a problem is warning or critical: also a dangling link, or one of several targets that cannot be read (-o nagios: exit codes of a monitoring plugin)',
-    [exitCodes.unreachable]: 'a server was not reached, or the output file could not be written',
-  }
+    done: 'no problem worse than info',
+    usage: 'wrong usage, or no target exists or can be read',
+    no: 'a problem is warning or critical: also a dangling link, or one of several targets that cannot be read (-o nagios: exit codes of a monitoring plugin)',
+    unreachable: 'a server was not reached, or the output file could not be written',
+  })
 
   static override examples = WatchingCommand.examplesOf({
     'Inspect this machine': 'kcert inspect',
@@ -151,7 +150,7 @@ html        one HTML file with what to do now and a timeline. It needs no networ
   /** With --watch, a target that never existed was mistyped, and is an error. */
   private hasSeenAll = false
 
-  protected override async perform(): Promise<ExitCode> {
+  protected override async perform() {
     const { flags, operands } = await this.parse(Inspect)
     const showing: Showing = { format: flags.output, outputFile: flags['output-file'] }
     checkFiles({

@@ -5,7 +5,7 @@ import { clusterExits, clusterFlags, namedInventory, operands, reportFormatFlag 
 import { parseDuration } from '../cli/instant.ts'
 import { renderReport, stdoutView } from '../cli/view.ts'
 import { type Frame, WatchingCommand, watchFlags } from '../cli/watching-command.ts'
-import { type ExitCode, exitCodes } from '../errors/codes.ts'
+import type { ExitCode } from '../errors/codes.ts'
 import { KcertError } from '../errors/kcert-error.ts'
 import { renderProbe } from '../output/probe.ts'
 
@@ -43,15 +43,14 @@ No component verifies the controller manager, the scheduler, or kubelets without
 trust checks are shown but do not affect the exit code. Pods behind Services are often unreachable from outside the cluster. Their
 endpoint is then NOT REACHED, and with -i kcert connects from a control plane.`
 
-  static override exitCodes = {
+  static override exitCodes = WatchingCommand.exitsOf({
     ...clusterExits,
-    [exitCodes.done]: 'all servers were reached, without problems',
-    [exitCodes.usage]: 'wrong usage, or a file cannot be read',
-    [exitCodes.no]:
-      'a server certificate has expired, is not trusted, lacks a name or was replaced on disk; or the client certificate is refused, or it is unknown whether it is accepted',
-    [exitCodes.unreachable]: 'a server or the API server could not be reached',
-    [exitCodes.refused]: 'other users can change the inventory',
-  }
+    done: 'all servers were reached, without problems',
+    usage: 'wrong usage, or a file cannot be read',
+    no: 'a server certificate has expired, is not trusted, lacks a name or was replaced on disk; or the client certificate is refused, or it is unknown whether it is accepted',
+    unreachable: 'a server or the API server could not be reached',
+    refused: 'other users can change the inventory',
+  })
 
   static override examples = WatchingCommand.examplesOf({
     'One server, with the CA and the name that clients use':
@@ -73,7 +72,7 @@ endpoint is then NOT REACHED, and with -i kcert connects from a control plane.`
     output: reportFormatFlag('output format'),
   }
 
-  protected override async perform(): Promise<ExitCode> {
+  protected override async perform() {
     const { flags: parsed, operands: endpoints } = await this.parse(Probe)
     const flags = { ...parsed, inventory: namedInventory(parsed) }
     const sections = sectionsOf(flags)

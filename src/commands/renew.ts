@@ -4,7 +4,6 @@ import { rotationConsentFlags } from '../app/rotate-ca/flags.ts'
 import { renewableNames } from '../ca/renewal.ts'
 import { KcertCommand } from '../cli/base-command.ts'
 import { booleanFlag, listFlags, namedInventory, nodeFlags, rootFlag, valueFlag } from '../cli/flags.ts'
-import { type ExitCode, exitCodes } from '../errors/codes.ts'
 import { KcertError } from '../errors/kcert-error.ts'
 import { renderRenewal } from '../output/renewal.ts'
 
@@ -35,13 +34,13 @@ touches nothing outside DIR. Symbolic links are followed inside DIR, as if DIR w
 
 Names: ${renewableNames.join(', ')}.`
 
-  static override exitCodes = {
-    [exitCodes.done]: 'nothing is due, or everything due is renewed and in use (with --root: renewed)',
-    [exitCodes.usage]: 'wrong usage, no such certificate, or an unreadable inventory',
-    [exitCodes.no]: 'certificates are due (list), or: declined, signed by another CA, or not yet in use',
-    [exitCodes.unreachable]: 'a node could not be reached',
-    [exitCodes.refused]: 'a CA has expired, a file changed meanwhile, or there is no terminal to confirm on',
-  }
+  static override exitCodes = KcertCommand.exitsOf({
+    done: 'nothing is due, or everything due is renewed and in use (with --root: renewed)',
+    usage: 'wrong usage, no such certificate, or an unreadable inventory',
+    no: 'certificates are due (list), or: declined, signed by another CA, or not yet in use',
+    unreachable: 'a node could not be reached',
+    refused: 'a CA has expired, a file changed meanwhile, or there is no terminal to confirm on',
+  })
 
   static override examples = KcertCommand.examplesOf({
     'List the certificates of this control plane and which are due': 'sudo kcert renew',
@@ -71,7 +70,7 @@ Names: ${renewableNames.join(', ')}.`
     ...listFlags(['name'], 'name: only the names of the certificates'),
   }
 
-  protected override async perform(): Promise<ExitCode> {
+  protected override async perform() {
     const { flags, operands: names } = await this.parse(Renew)
     if (flags.all && names.length > 0) {
       throw new KcertError('KCERT_USAGE', `--all and ${names.join(' ')} are mutually exclusive`, {
@@ -85,7 +84,6 @@ Names: ${renewableNames.join(', ')}.`
       ...{ keepKeys: flags['keep-keys'], ttlMs: lifetimeMs(flags), yes: flags.yes, dryRun: flags['dry-run'] },
     })
     const namesOf = (): string[] => [...new Set(report.certificates.map(({ name }) => name))]
-    await this.show(flags.output, report, renderRenewal, { namesOf })
-    return exit
+    return this.show(flags.output, report, renderRenewal, { namesOf, exit })
   }
 }

@@ -2,7 +2,7 @@ import { RotationCommand } from '../app/rotate-ca/command.ts'
 import { rotationConsentFlags, rotationPlaceFlags, rotationSettingsFlags } from '../app/rotate-ca/flags.ts'
 import { booleanFlag, clusterExits, numberFlag, reportFormatFlag, valueFlag } from '../cli/flags.ts'
 import { stdoutView } from '../cli/view.ts'
-import { type ExitCode, exitCodes } from '../errors/codes.ts'
+import type { ExitCode } from '../errors/codes.ts'
 import { phaseTable } from '../rotation/phase-table.ts'
 
 // soak and trust-reloading-clients have defaults, so oclif would report a conflict every time.
@@ -34,17 +34,15 @@ copies, readable only by root. kcert lists encrypted keys and skips them. It ove
 copy-on-write disks may still keep the bytes. Delete backups of nodes, snapshots of disks and etcd, and folders of rotate-ca runbook
 yourself.`
 
-  static override exitCodes = {
+  static override exitCodes = RotationCommand.exitsOf({
     ...clusterExits,
-    [exitCodes.done]: 'the phases are complete, or the state was shown',
-    [exitCodes.usage]: 'wrong usage, or no inventory',
-    [exitCodes.no]:
-      'a phase is incomplete, declined or stopped by Ctrl-C, or an encrypted key may be the old one',
-    [exitCodes.unreachable]:
-      'the cluster or a node did not answer, or another kcert is running; run the command again',
-    [exitCodes.refused]:
+    done: 'the phases are complete, or the state was shown',
+    usage: 'wrong usage, or no inventory',
+    no: 'a phase is incomplete, declined or stopped by Ctrl-C, or an encrypted key may be the old one',
+    unreachable: 'the cluster or a node did not answer, or another kcert is running; run the command again',
+    refused:
       'refused: out of order, drift, a connection would break, or no terminal to confirm on (use --yes)',
-  }
+  })
 
   static override examples = RotationCommand.examplesOf({
     'Show the state and the next command': 'kcert rotate-ca',
@@ -88,7 +86,7 @@ yourself.`
     output: reportFormatFlag('output format'),
   }
 
-  protected override async perform(): Promise<ExitCode> {
+  protected override async perform() {
     const { flags } = await this.parse(RotateCa)
     const { phasesOf } = await import('../app/rotate-ca/settings.ts')
     const { 'archive-old-key': folder, 'destroy-old-key': destroys } = flags
@@ -105,29 +103,25 @@ yourself.`
     const { renderOldKeys } = await import('../output/rotation/old-keys.ts')
     const view = await stdoutView(this.context)
     const { report, exit } = await this.retireKeys(flags, folder, (plan) => renderOldKeys(plan, view))
-    await this.show(flags.output, report, renderOldKeys)
-    return exit
+    return this.show(flags.output, report, renderOldKeys, { exit })
   }
 
   private async progress(flags: Parsed): Promise<ExitCode> {
     const { renderProgress } = await import('../output/rotation/status.ts')
     const status = await this.withSession(flags, 'reads', (session) => session.status())
-    await this.show(flags.output, status, renderProgress)
-    return exitCodes.done
+    return this.show(flags.output, status, renderProgress)
   }
 
   private async dryRun(flags: Parsed, phases: readonly number[]): Promise<ExitCode> {
     const { renderPlan } = await import('../output/rotation/plan.ts')
     const plan = await this.withSession(flags, 'reads', (session) => session.dryRun(phases))
-    await this.show(flags.output, plan, renderPlan)
-    return exitCodes.done
+    return this.show(flags.output, plan, renderPlan)
   }
 
   private async runPhases(flags: Parsed, phases: readonly number[]): Promise<ExitCode> {
     const { renderRun } = await import('../output/rotation/run.ts')
     const { report, exit } = await this.withSession(flags, 'acts', (session) => session.run(phases))
-    await this.show(flags.output, report, renderRun)
-    return exit
+    return this.show(flags.output, report, renderRun, { exit })
   }
 }
 

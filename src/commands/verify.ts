@@ -2,7 +2,7 @@ import { KcertCommand } from '../cli/base-command.ts'
 import { operand, repeatedFlag, reportFormatFlag, valueFlag, wordFlag } from '../cli/flags.ts'
 import { descriptorOf, readInput } from '../cli/input.ts'
 import { parseDuration, parseInstant } from '../cli/instant.ts'
-import { type ExitCode, exitCodes } from '../errors/codes.ts'
+import { exitCodes } from '../errors/codes.ts'
 import { commandLine } from '../errors/command-line.ts'
 import { KcertError } from '../errors/kcert-error.ts'
 import type { Source } from '../inspection/source.ts'
@@ -35,12 +35,12 @@ The purposes of --purpose:
   client  as an API server verifies a client certificate; shows its user and groups
   any     without checking extended key usages`
 
-  static override exitCodes = {
-    [exitCodes.done]: 'trusted',
-    [exitCodes.usage]: 'wrong usage, or an input cannot be read',
-    [exitCodes.no]: 'not trusted, the leaf is malformed, or the key of a kubeconfig does not match',
-    [exitCodes.unreachable]: 'a server could not be reached',
-  }
+  static override exitCodes = KcertCommand.exitsOf({
+    done: 'trusted',
+    usage: 'wrong usage, or an input cannot be read',
+    no: 'not trusted, the leaf is malformed, or the key of a kubeconfig does not match',
+    unreachable: 'a server could not be reached',
+  })
 
   static override examples = KcertCommand.examplesOf({
     'Check whether clients accept the certificate of the API server for a name':
@@ -74,7 +74,7 @@ The purposes of --purpose:
     timeout: valueFlag('DURATION', 'time limit for one server', { default: '5s' }),
   }
 
-  protected override async perform(): Promise<ExitCode> {
+  protected override async perform() {
     const { args, flags } = await this.parse(Verify)
     const now = this.context.clock()
     const at = flags.at === undefined ? now : parseInstant(flags.at, now)

@@ -2,7 +2,6 @@ import { versionReport } from '../app/version.ts'
 import type { VersionReport } from '../app/version-report.ts'
 import { KcertCommand } from '../cli/base-command.ts'
 import { booleanFlag, reportFormatFlag } from '../cli/flags.ts'
-import { type ExitCode, exitCodes } from '../errors/codes.ts'
 
 export default class Version extends KcertCommand {
   static override summary = 'Print the version of kcert.'
@@ -10,10 +9,10 @@ export default class Version extends KcertCommand {
   static override description =
     'Prints the version of kcert, the version of Node.js that runs it, and the Git commit that it was built from, if the build recorded one. It contacts no cluster and reads no kubeconfig. The version of an API server is printed by kubectl version, not by this command.'
 
-  static override exitCodes = {
-    [exitCodes.done]: 'the version is printed',
-    [exitCodes.usage]: 'wrong usage',
-  }
+  static override exitCodes = KcertCommand.exitsOf({
+    done: 'the version is printed',
+    usage: 'wrong usage',
+  })
 
   static override examples = KcertCommand.examplesOf({
     'Print the version': 'kcert version',
@@ -26,10 +25,9 @@ export default class Version extends KcertCommand {
     output: reportFormatFlag(),
   }
 
-  protected override async perform(): Promise<ExitCode> {
+  protected override async perform() {
     const { flags } = await this.parse(Version)
-    await this.show(flags.output, versionReport(this.config.version), render)
-    return exitCodes.done
+    return this.show(flags.output, versionReport(this.config.version), render)
   }
 }
 

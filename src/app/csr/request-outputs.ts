@@ -73,7 +73,7 @@ export function isKeyInside({ output, key, 'key-out': keyOut }: OutputChoices): 
 export async function deliverRequest(
   made: MadeRequest,
   choices: OutputChoices,
-  answer: (text: string) => Promise<void>,
+  answer: (text: string) => Promise<unknown>,
 ): Promise<void> {
   const { keyPem } = made
   const { out, 'key-out': keyOut, output, force } = choices

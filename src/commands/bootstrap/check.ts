@@ -25,12 +25,12 @@ Evidence of a later step proves the steps before it. Steps 1 to 4 are visible on
 incomplete step has a next command. A cluster deletes issued and denied requests after an hour, pending ones after a day. Before
 Kubernetes 1.34 it keeps requests that are approved and never signed.`
 
-  static override exitCodes = {
+  static override exitCodes = WatchingCommand.exitsOf({
     ...clusterExits,
-    [exitCodes.done]: 'the node is registered and its kubelet reports; with --watch: it is Ready',
-    [exitCodes.usage]: 'wrong usage, or no kubeconfig',
-    [exitCodes.no]: 'the bootstrap stopped: the output names the step',
-  }
+    done: 'the node is registered and its kubelet reports; with --watch: it is Ready',
+    usage: 'wrong usage, or no kubeconfig',
+    no: 'the bootstrap stopped: the output names the step',
+  })
 
   static override examples = WatchingCommand.examplesOf({
     'Find out why a node does not join': 'kcert bootstrap check node-7',
@@ -49,7 +49,7 @@ Kubernetes 1.34 it keeps requests that are approved and never signed.`
     output: reportFormatFlag(),
   }
 
-  protected override async perform(): Promise<ExitCode> {
+  protected override async perform() {
     const { args, flags } = await this.parse(BootstrapCheck)
     const { context } = this
     const id = flags['token-id']

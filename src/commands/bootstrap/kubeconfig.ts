@@ -18,7 +18,6 @@ import {
   reportFormatFlag,
   valueFlag,
 } from '../../cli/flags.ts'
-import { type ExitCode, exitCodes } from '../../errors/codes.ts'
 import { KcertError } from '../../errors/kcert-error.ts'
 import { kubeconfigDocument } from '../../kubeconfig/format.ts'
 import { renderBootstrapKubeconfig } from '../../output/bootstrap.ts'
@@ -37,14 +36,14 @@ or --ca: cluster-info is then read without credentials, as kubeadm join does it.
 The file contains the token, has mode 0600, and serves as the kubelet's --bootstrap-kubeconfig (kubeadm:
 /etc/kubernetes/bootstrap-kubelet.conf). It works until the token expires.`
 
-  static override exitCodes = {
+  static override exitCodes = KcertCommand.exitsOf({
     ...clusterExits,
-    [exitCodes.done]: 'the kubeconfig was written',
-    [exitCodes.usage]: 'wrong usage, a malformed token or hash, an unreadable file, or no kubeconfig',
-    [exitCodes.no]: 'cluster-info does not exist, or is not proven to be from this cluster',
-    [exitCodes.unreachable]: 'the API server could not be reached, or the file could not be written',
-    [exitCodes.refused]: 'the file already exists',
-  }
+    done: 'the kubeconfig was written',
+    usage: 'wrong usage, a malformed token or hash, an unreadable file, or no kubeconfig',
+    no: 'cluster-info does not exist, or is not proven to be from this cluster',
+    unreachable: 'the API server could not be reached, or the file could not be written',
+    refused: 'the file already exists',
+  })
 
   static override examples = KcertCommand.examplesOf({
     'Create it with your kubeconfig':
@@ -72,7 +71,7 @@ The file contains the token, has mode 0600, and serves as the kubelet's --bootst
     output: reportFormatFlag(),
   }
 
-  protected override async perform(): Promise<ExitCode> {
+  protected override async perform() {
     const { flags } = await this.parse(BootstrapKubeconfig)
     const { context } = this
     const { out, ca, server, force } = flags
@@ -115,7 +114,6 @@ The file contains the token, has mode 0600, and serves as the kubelet's --bootst
       authorities: cas.map(caFacts).map(({ subject, pin }) => ({ subject, pin })),
       proof: found.proof,
     }
-    await this.show(flags.output, report, renderBootstrapKubeconfig)
-    return exitCodes.done
+    return this.show(flags.output, report, renderBootstrapKubeconfig)
   }
 }

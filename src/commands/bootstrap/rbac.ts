@@ -2,7 +2,6 @@ import { bootstrapRbac } from '../../bootstrap/rbac.ts'
 import { checkGroups, kubeadmJoiners, tokenUsages } from '../../bootstrap/token-secret.ts'
 import { KcertCommand } from '../../cli/base-command.ts'
 import { formatFlag, valueFlag } from '../../cli/flags.ts'
-import { type ExitCode, exitCodes } from '../../errors/codes.ts'
 import { renderJson } from '../../output/json.ts'
 import { renderYaml } from '../../output/yaml.ts'
 
@@ -15,10 +14,10 @@ export default class BootstrapRbac extends KcertCommand {
 automatically (selfnodeclient). Everyone may read cluster-info. The objects have kubeadm's names, so applying them to a kubeadm cluster
 restores what is missing. For another group, they have names of their own. This command does not use the API server.`
 
-  static override exitCodes = {
-    [exitCodes.done]: 'the objects were printed',
-    [exitCodes.usage]: 'wrong usage, or a group that tokens cannot have',
-  }
+  static override exitCodes = KcertCommand.exitsOf({
+    done: 'the objects were printed',
+    usage: 'wrong usage, or a group that tokens cannot have',
+  })
 
   static override examples = KcertCommand.examplesOf({
     'Restore the objects of a cluster': 'kcert bootstrap rbac -o yaml | kubectl apply -f -',
@@ -32,17 +31,16 @@ restores what is missing. For another group, they have names of their own. This 
     output: formatFlag(['yaml', 'json'], 'yaml: documents; json: a List'),
   }
 
-  protected override async perform(): Promise<ExitCode> {
+  protected override async perform() {
     const { flags } = await this.parse(BootstrapRbac)
     const { group, output } = flags
     // The group that every token has is not one that a token is given.
     if (group !== 'system:bootstrappers') checkGroups([group], tokenUsages)
     const objects = bootstrapRbac(group)
-    await this.answer(
+    return this.answer(
       output === 'json'
         ? renderJson({ apiVersion: 'v1', kind: 'List', items: objects })
         : objects.map(renderYaml).join('---\n'),
     )
-    return exitCodes.done
   }
 }

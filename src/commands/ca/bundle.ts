@@ -5,7 +5,6 @@ import type { BundleReport } from '../../ca/report.ts'
 import { KcertCommand } from '../../cli/base-command.ts'
 import { checkFiles, checkStandardInput } from '../../cli/command-files.ts'
 import { booleanFlag, operands, reportFormatFlag, valueFlag } from '../../cli/flags.ts'
-import { type ExitCode, exitCodes } from '../../errors/codes.ts'
 import { KcertError } from '../../errors/kcert-error.ts'
 import { renderBundle } from '../../output/ca.ts'
 import { writePublicFile } from '../../system/output-file.ts'
@@ -19,13 +18,13 @@ export default class CaBundle extends KcertCommand {
 Expired certificates are left out, with a note. Damaged certificates and certificates that are not CAs are errors, so that no CA
 is missing from the bundle unnoticed. Private keys in the files are ignored.`
 
-  static override exitCodes = {
-    [exitCodes.done]: 'the bundle was written',
-    [exitCodes.usage]: 'wrong usage, or a file cannot be read',
-    [exitCodes.no]: 'a certificate is damaged or not a CA, or all have expired',
-    [exitCodes.unreachable]: 'the file cannot be written',
-    [exitCodes.refused]: 'the file already exists',
-  }
+  static override exitCodes = KcertCommand.exitsOf({
+    done: 'the bundle was written',
+    usage: 'wrong usage, or a file cannot be read',
+    no: 'a certificate is damaged or not a CA, or all have expired',
+    unreachable: 'the file cannot be written',
+    refused: 'the file already exists',
+  })
 
   static override examples = KcertCommand.examplesOf({
     'Combine the old and the new CA, during a rotation':
@@ -46,7 +45,7 @@ is missing from the bundle unnoticed. Private keys in the files are ignored.`
     output: reportFormatFlag(),
   }
 
-  protected override async perform(): Promise<ExitCode> {
+  protected override async perform() {
     const { flags, operands } = await this.parse(CaBundle)
     if (operands.length === 0)
       throw new KcertError('KCERT_USAGE', 'no file given', {
@@ -72,7 +71,6 @@ is missing from the bundle unnoticed. Private keys in the files are ignored.`
       pem,
       notices,
     }
-    await this.show(output, report, () => (out === '-' ? pem : renderBundle(report)), { notices })
-    return exitCodes.done
+    return this.show(output, report, () => (out === '-' ? pem : renderBundle(report)), { notices })
   }
 }

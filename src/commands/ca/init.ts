@@ -19,7 +19,6 @@ import {
 } from '../../cli/flags.ts'
 import { readPassword, readText } from '../../cli/input.ts'
 import { readKeyFile } from '../../cli/key-file.ts'
-import { type ExitCode, exitCodes } from '../../errors/codes.ts'
 import { KcertError } from '../../errors/kcert-error.ts'
 import { renderCa } from '../../output/ca.ts'
 import { readCfsslRequest } from '../../pki/cfssl-request.ts'
@@ -52,13 +51,13 @@ export default class CaInit extends KcertCommand {
 ca.pathlen). The certificate may sign certificates and CRLs. Key and certificate are written as a pair: if kcert is interrupted,
 both are new or both are unchanged. The serial number is recorded in the CA's issuance log, next to the certificate.`
 
-  static override exitCodes = {
-    [exitCodes.done]: 'the CA was created',
-    [exitCodes.usage]: 'wrong usage, or an input cannot be read',
-    [exitCodes.no]: 'the key of --key or its password cannot be used',
-    [exitCodes.unreachable]: 'a file cannot be written, or is locked by another kcert process',
-    [exitCodes.refused]: 'a file already exists',
-  }
+  static override exitCodes = KcertCommand.exitsOf({
+    done: 'the CA was created',
+    usage: 'wrong usage, or an input cannot be read',
+    no: 'the key of --key or its password cannot be used',
+    unreachable: 'a file cannot be written, or is locked by another kcert process',
+    refused: 'a file already exists',
+  })
 
   static override examples = KcertCommand.examplesOf({
     'Create a CA from flags': 'kcert ca init --cn "My Example Signer" --out ca.pem --key-out ca-key.pem',
@@ -99,7 +98,7 @@ both are new or both are unchanged. The serial number is recorded in the CA's is
     output: reportFormatFlag(),
   }
 
-  protected override async perform(): Promise<ExitCode> {
+  protected override async perform() {
     const { flags } = await this.parse(CaInit)
     const files = filesOf(flags)
     if (files.certificate !== undefined) await finishInterruptedPair(files.certificate)
@@ -138,8 +137,7 @@ both are new or both are unchanged. The serial number is recorded in the CA's is
     }
     const printed = flags['key-out'] === '-' ? (keyPem ?? '') : ''
     const text = () => (flags.out === '-' ? printed + pem : printed || renderCa(report))
-    await this.show(flags.output, report, text, { notices: settings.notices })
-    return exitCodes.done
+    return this.show(flags.output, report, text, { notices: settings.notices })
   }
 
   private async settings(flags: InitFlags): Promise<Settings> {

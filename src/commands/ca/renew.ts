@@ -7,7 +7,6 @@ import { renewRoot } from '../../ca/root.ts'
 import { type FlagsOf, KcertCommand } from '../../cli/base-command.ts'
 import { type CommandFiles, checkFiles, checkStandardInput } from '../../cli/command-files.ts'
 import { booleanFlag, reportFormatFlag, valueFlag } from '../../cli/flags.ts'
-import { type ExitCode, exitCodes } from '../../errors/codes.ts'
 import { renderCa } from '../../output/ca.ts'
 import { replaceKeepingBackup, writePublicFile } from '../../system/output-file.ts'
 import { writePem } from '../../x509/pem.ts'
@@ -22,13 +21,13 @@ may be compromised, replace the CA with kcert rotate-ca.
 By default the certificate is replaced in its file, and the old one is saved as FILE.TIME.bak. With --out, the new certificate
 goes to another file. Replace every other copy of the CA (kubeconfigs, clientCAFile, ConfigMaps) before the old one expires.`
 
-  static override exitCodes = {
-    [exitCodes.done]: 'the CA certificate was renewed',
-    [exitCodes.usage]: 'wrong usage, or an input cannot be read',
-    [exitCodes.no]: 'the certificate is not a self-signed CA, or the key does not match it',
-    [exitCodes.unreachable]: 'a file cannot be written, or is locked by another kcert process',
-    [exitCodes.refused]: 'the file of --out already exists, or the issuance log is damaged',
-  }
+  static override exitCodes = KcertCommand.exitsOf({
+    done: 'the CA certificate was renewed',
+    usage: 'wrong usage, or an input cannot be read',
+    no: 'the certificate is not a self-signed CA, or the key does not match it',
+    unreachable: 'a file cannot be written, or is locked by another kcert process',
+    refused: 'the file of --out already exists, or the issuance log is damaged',
+  })
 
   static override examples = KcertCommand.examplesOf({
     'Renew in place, with the same validity as before': 'kcert ca renew --ca ca.pem --ca-key ca-key.pem',
@@ -48,7 +47,7 @@ goes to another file. Replace every other copy of the CA (kubeconfigs, clientCAF
     output: reportFormatFlag(),
   }
 
-  protected override async perform(): Promise<ExitCode> {
+  protected override async perform() {
     const { flags } = await this.parse(CaRenew)
     const out = flags.out ?? flags.ca
     const issuanceLog = issuanceLogPath(flags)
@@ -83,8 +82,7 @@ goes to another file. Replace every other copy of the CA (kubeconfigs, clientCAF
       notices,
     }
     const text = () => (out === '-' ? pem : renderCa(report))
-    await this.show(flags.output, report, text, { notices })
-    return exitCodes.done
+    return this.show(flags.output, report, text, { notices })
   }
 
   /** Returns the path of the backup of the previous certificate. */

@@ -17,7 +17,7 @@ import {
   valueFlag,
 } from '../../cli/flags.ts'
 import { readInput } from '../../cli/input.ts'
-import { type ExitCode, exitCodes } from '../../errors/codes.ts'
+import type { ExitCode } from '../../errors/codes.ts'
 import { commandLine } from '../../errors/command-line.ts'
 import { KcertError } from '../../errors/kcert-error.ts'
 import { renderSigning } from '../../output/ca.ts'
@@ -61,16 +61,16 @@ The built-in profiles are ${builtInProfileNames.join(', ')}. --config names a fi
         usages: [digital signature, client auth]
         duration: 24h`
 
-  static override exitCodes = {
+  static override exitCodes = KcertCommand.exitsOf({
     ...clusterExits,
-    [exitCodes.done]: 'all requests were signed',
-    [exitCodes.usage]: 'wrong usage, an unknown profile, or an input cannot be read',
-    [exitCodes.no]: 'a request was refused or is not approved, or the CA cannot sign',
-    [exitCodes.unreachable]:
+    done: 'all requests were signed',
+    usage: 'wrong usage, an unknown profile, or an input cannot be read',
+    no: 'a request was refused or is not approved, or the CA cannot sign',
+    unreachable:
       'a file cannot be written, the issuance log is locked by another kcert process, or the API server could not be reached; it is safe to run the command again',
-    [exitCodes.refused]:
+    refused:
       "the file of --out already exists, the issuance log is damaged, or a request is for one of Kubernetes' own signers",
-  }
+  })
 
   static override examples = KcertCommand.examplesOf({
     'Sign a serving certificate':
@@ -158,7 +158,7 @@ The built-in profiles are ${builtInProfileNames.join(', ')}. --config names a fi
     output: reportFormatFlag(),
   }
 
-  protected override async perform(): Promise<ExitCode> {
+  protected override async perform() {
     const { flags: all, operands } = await this.parse(CaSign)
     const { force, output } = all
     if (all.kubeadm) return this.signKubeadm(operands, all)
@@ -176,8 +176,7 @@ The built-in profiles are ${builtInProfileNames.join(', ')}. --config names a fi
         import('../../output/signed-requests.ts'),
       ])
       const { report, notes, exit } = await signOnCluster(flags, this.context)
-      await this.show(output, report, renderSignedRequests, { notices: notes })
-      return exit
+      return this.show(output, report, renderSignedRequests, { notices: notes, exit })
     }
     if (operands.length === 0)
       throw new KcertError('KCERT_USAGE', 'no request given', {
@@ -229,10 +228,9 @@ The built-in profiles are ${builtInProfileNames.join(', ')}. --config names a fi
       files: { ...(out === '-' ? {} : { certificates: out }), ledger: issuanceLog },
       notices: [...notices],
     }
-    await this.show(output, report, () => (out === '-' ? pem : renderSigning(report)), {
+    return this.show(output, report, () => (out === '-' ? pem : renderSigning(report)), {
       notices: [...notices, ...notes],
     })
-    return exitCodes.done
   }
 
   private async signKubeadm(operands: readonly string[], flags: SignFlags): Promise<ExitCode> {
@@ -249,8 +247,7 @@ The built-in profiles are ${builtInProfileNames.join(', ')}. --config names a fi
       import('../../output/signed-control-plane.ts'),
     ])
     const report = await signKubeadm(operands, { ...flags, caDir, outDir }, this.context)
-    await this.show(output, report, renderSignedControlPlane, { notices: report.notices })
-    return exitCodes.done
+    return this.show(output, report, renderSignedControlPlane, { notices: report.notices })
   }
 }
 

@@ -4,7 +4,6 @@ import { KcertCommand } from '../../cli/base-command.ts'
 import { readCertificateFiles } from '../../cli/certificate-files.ts'
 import { checkStandardInput } from '../../cli/command-files.ts'
 import { type ClusterFlags, clusterExits, clusterFlags, listFlags, operands } from '../../cli/flags.ts'
-import { type ExitCode, exitCodes } from '../../errors/codes.ts'
 import { KcertError } from '../../errors/kcert-error.ts'
 import { renderPins } from '../../output/cluster-info.ts'
 
@@ -16,12 +15,12 @@ export default class ClusterInfoPin extends KcertCommand {
 its key. kubeadm join continues if one CA of cluster-info has one of the given hashes. While the bundle contains the old CA and the new
 one, either hash works. Without a FILE, kcert reads the CAs of cluster-info. With files, it contacts no cluster.`
 
-  static override exitCodes = {
+  static override exitCodes = KcertCommand.exitsOf({
     ...clusterExits,
-    [exitCodes.done]: 'the hashes are printed',
-    [exitCodes.usage]: 'wrong usage, a file that cannot be read, or no kubeconfig',
-    [exitCodes.no]: 'a certificate is damaged, or cluster-info has no CA or cannot be read',
-  }
+    done: 'the hashes are printed',
+    usage: 'wrong usage, a file that cannot be read, or no kubeconfig',
+    no: 'a certificate is damaged, or cluster-info has no CA or cannot be read',
+  })
 
   static override examples = KcertCommand.examplesOf({
     'Print the hashes of the CAs in cluster-info': 'kcert cluster-info pin',
@@ -38,7 +37,7 @@ one, either hash works. Without a FILE, kcert reads the CAs of cluster-info. Wit
     ...listFlags(['pin', 'args'], 'pin: only the hashes; args: `kubeadm join` arguments'),
   }
 
-  protected override async perform(): Promise<ExitCode> {
+  protected override async perform() {
     const { flags, operands } = await this.parse(ClusterInfoPin)
     checkStandardInput(operands.map((path) => ({ by: 'FILE', path })))
     const { source, certificates } =
@@ -53,13 +52,10 @@ one, either hash works. Without a FILE, kcert reads the CAs of cluster-info. Wit
     }
     const pins = [...new Set(report.authorities.map(({ pin }) => pin))]
     const { output } = flags
-    if (output === 'pin') await this.answer(pins.map((pin) => `${pin}\n`).join(''))
-    else if (output === 'args')
-      await this.answer(`${pins.map((pin) => `--discovery-token-ca-cert-hash ${pin}`).join(' ')}\n`)
-    else {
-      await this.show(output, report, renderPins)
-    }
-    return exitCodes.done
+    if (output === 'pin') return this.answer(pins.map((pin) => `${pin}\n`).join(''))
+    if (output === 'args')
+      return this.answer(`${pins.map((pin) => `--discovery-token-ca-cert-hash ${pin}`).join(' ')}\n`)
+    return this.show(output, report, renderPins)
   }
 
   private async ofCluster(flags: ClusterFlags) {

@@ -3,7 +3,6 @@ import { clusterInfoReport } from '../../bootstrap/cluster-info-report.ts'
 import { signatureFacts } from '../../bootstrap/signature-facts.ts'
 import { KcertCommand } from '../../cli/base-command.ts'
 import { clusterExits, clusterFlags, listFlags } from '../../cli/flags.ts'
-import { type ExitCode, exitCodes } from '../../errors/codes.ts'
 import { renderClusterInfo } from '../../output/cluster-info.ts'
 
 export default class ClusterInfoShow extends KcertCommand {
@@ -13,12 +12,12 @@ export default class ClusterInfoShow extends KcertCommand {
     `kubeadm join trusts the server and CAs in the ConfigMap kube-public/cluster-info. Everyone can read it. kube-controller-manager signs it
 with each bootstrap token (JWS, HS256). To verify the signatures, you need permission to list Secrets in kube-system.`
 
-  static override exitCodes = {
+  static override exitCodes = KcertCommand.exitsOf({
     ...clusterExits,
-    [exitCodes.done]: 'cluster-info was printed, even if there are problems with it',
-    [exitCodes.usage]: 'wrong usage, or no kubeconfig',
-    [exitCodes.no]: 'there is no cluster-info',
-  }
+    done: 'cluster-info was printed, even if there are problems with it',
+    usage: 'wrong usage, or no kubeconfig',
+    no: 'there is no cluster-info',
+  })
 
   static override examples = KcertCommand.examplesOf({
     'Show what joining nodes trust': 'kcert cluster-info show',
@@ -28,14 +27,13 @@ with each bootstrap token (JWS, HS256). To verify the signatures, you need permi
 
   static override flags = { ...clusterFlags, ...listFlags([]) }
 
-  protected override async perform(): Promise<ExitCode> {
+  protected override async perform() {
     const { flags } = await this.parse(ClusterInfoShow)
     const report = await this.onCluster(flags, async (cluster) => {
       const { info, version } = await clusterInfoOf(cluster)
       const tokens = await tokensOf(cluster, this.context.clock())
       return clusterInfoReport(info, version, signatureFacts(info, tokens?.signing))
     })
-    await this.show(flags.output, report, renderClusterInfo)
-    return exitCodes.done
+    return this.show(flags.output, report, renderClusterInfo)
   }
 }

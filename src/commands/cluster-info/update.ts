@@ -13,7 +13,6 @@ import {
 } from '../../cli/flags.ts'
 import { parseDuration } from '../../cli/instant.ts'
 import { tellChanges, whileStoppable } from '../../cli/interruption.ts'
-import { type ExitCode, exitCodes } from '../../errors/codes.ts'
 import { renderUpdate } from '../../output/cluster-info.ts'
 import { fileStamp } from '../../system/output-file.ts'
 
@@ -29,16 +28,15 @@ A signature covers the exact text. kcert therefore writes text and signatures to
 waits until every signature is valid. If cluster-info changed since it was read, nothing is written. The old object is first saved to a
 file, for kubectl apply.`
 
-  static override exitCodes = {
+  static override exitCodes = KcertCommand.exitsOf({
     ...clusterExits,
-    [exitCodes.done]: 'cluster-info has these CAs, and every signature is valid',
-    [exitCodes.usage]: 'wrong usage, an unreadable file, or no kubeconfig',
-    [exitCodes.no]:
-      'a certificate is not a CA, cluster-info changed meanwhile, you declined, or the API server denied it',
-    [exitCodes.unreachable]: 'the API server could not be reached, or a signature is missing after --wait',
-    [exitCodes.refused]:
+    done: 'cluster-info has these CAs, and every signature is valid',
+    usage: 'wrong usage, an unreadable file, or no kubeconfig',
+    no: 'a certificate is not a CA, cluster-info changed meanwhile, you declined, or the API server denied it',
+    unreachable: 'the API server could not be reached, or a signature is missing after --wait',
+    refused:
       "an API server's certificate would not be trusted, there is no terminal to confirm on, or the backup already exists",
-  }
+  })
 
   static override examples = KcertCommand.examplesOf({
     'Preview a change': 'kcert cluster-info update --ca ca-old.crt --ca ca-new.crt --dry-run',
@@ -65,7 +63,7 @@ file, for kubectl apply.`
     output: reportFormatFlag(),
   }
 
-  protected override async perform(): Promise<ExitCode> {
+  protected override async perform() {
     const { flags } = await this.parse(ClusterInfoUpdate)
     const { context } = this
     const fallback = `cluster-info.${fileStamp(context.clock())}.yaml`
@@ -91,7 +89,6 @@ file, for kubectl apply.`
     )
     const notices = [...noticesOfBundle(made), ...report.notices]
     const whole = { ...report, notices }
-    await this.show(flags.output, whole, renderUpdate, { notices })
-    return exit
+    return this.show(flags.output, whole, renderUpdate, { notices, exit })
   }
 }

@@ -4,7 +4,7 @@ import { readCertificateFiles } from '../../cli/certificate-files.ts'
 import { checkStandardInput } from '../../cli/command-files.ts'
 import { clusterExits, clusterFlags, repeatedFlag, reportFormatFlag, valueFlag } from '../../cli/flags.ts'
 import { parseDuration } from '../../cli/instant.ts'
-import { type ExitCode, exitCodes } from '../../errors/codes.ts'
+import { exitCodes } from '../../errors/codes.ts'
 import { renderVerification } from '../../output/cluster-info.ts'
 
 export default class ClusterInfoVerify extends KcertCommand {
@@ -20,12 +20,12 @@ export default class ClusterInfoVerify extends KcertCommand {
 
 What cannot be checked from this machine, such as an API server behind a load balancer, is unknown and does not fail the check.`
 
-  static override exitCodes = {
+  static override exitCodes = KcertCommand.exitsOf({
     ...clusterExits,
-    [exitCodes.done]: 'no check failed',
-    [exitCodes.usage]: 'wrong usage, an unreadable file, or no kubeconfig',
-    [exitCodes.no]: 'a check failed, or there is no cluster-info',
-  }
+    done: 'no check failed',
+    usage: 'wrong usage, an unreadable file, or no kubeconfig',
+    no: 'a check failed, or there is no cluster-info',
+  })
 
   static override examples = KcertCommand.examplesOf({
     'Verify it against the cluster': 'kcert cluster-info verify',
@@ -45,7 +45,7 @@ What cannot be checked from this machine, such as an API server behind a load ba
     output: reportFormatFlag(),
   }
 
-  protected override async perform(): Promise<ExitCode> {
+  protected override async perform() {
     const { flags } = await this.parse(ClusterInfoVerify)
     const { context } = this
     const timeoutMs = parseDuration(flags.timeout, '--timeout')

@@ -1,6 +1,5 @@
 import { DecisionCommand, decisionFlags } from '../../app/csr/decision-command.ts'
 import { booleanFlag, clusterExits, clusterFlags, operands } from '../../cli/flags.ts'
-import { type ExitCode, exitCodes } from '../../errors/codes.ts'
 
 export default class CsrApprove extends DecisionCommand {
   static override summary = 'Approve certificate signing requests, by name or by a policy.'
@@ -17,16 +16,14 @@ the requester may have what the request asks for.
 kcert reads each request again right before it approves it. The object must be the same and byte-identical, and the API server accepts
 the approval for that version only. On a terminal, kcert asks first. Without a terminal, a selection (--selector, --signer) needs --yes.`
 
-  static override exitCodes = {
+  static override exitCodes = DecisionCommand.exitsOf({
     ...clusterExits,
-    [exitCodes.done]: 'all requests are approved',
-    [exitCodes.usage]: 'wrong usage, or a file that cannot be read',
-    [exitCodes.no]:
-      'some were not approved: the policy does not approve them, they are denied or deleted, or you answered no',
-    [exitCodes.unreachable]:
-      'the API server could not be reached for some or all; it is safe to run the command again',
-    [exitCodes.refused]: 'some are refused: they are dangerous, or changed after kcert checked them',
-  }
+    done: 'all requests are approved',
+    usage: 'wrong usage, or a file that cannot be read',
+    no: 'some were not approved: the policy does not approve them, they are denied or deleted, or you answered no',
+    unreachable: 'the API server could not be reached for some or all; it is safe to run the command again',
+    refused: 'some are refused: they are dangerous, or changed after kcert checked them',
+  })
 
   static override examples = DecisionCommand.examplesOf({
     'Approve one request': 'kcert csr approve csr-7x2lq',
@@ -47,7 +44,7 @@ the approval for that version only. On a terminal, kcert asks first. Without a t
     force: booleanFlag('approve dangerous requests too'),
   }
 
-  protected override async perform(): Promise<ExitCode> {
+  protected override async perform() {
     const { flags, operands } = await this.parse(CsrApprove)
     return this.decide('approve', operands, flags)
   }

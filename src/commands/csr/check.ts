@@ -19,7 +19,7 @@ import type { Policy } from '../../csr/approval/policy.ts'
 import { builtinPolicies, readPolicies } from '../../csr/approval/policy-file.ts'
 import { checkRequest } from '../../csr/check.ts'
 import type { CheckReport } from '../../csr/check-report.ts'
-import { type ExitCode, exitCodes } from '../../errors/codes.ts'
+import { exitCodes } from '../../errors/codes.ts'
 import { KcertError } from '../../errors/kcert-error.ts'
 import { renderCheck } from '../../output/csr-check.ts'
 
@@ -40,13 +40,13 @@ The decision is approve, deny or ignore (no policy for this signer, or not enoug
 approve means no objections. With a requester (spec.username, or --requester), approve means that a policy would approve: kcert verified
 every rule. With --nodes, kcert compares a kubelet's names with its Node.`
 
-  static override exitCodes = {
+  static override exitCodes = KcertCommand.exitsOf({
     ...clusterExits,
-    [exitCodes.done]: 'no rule is broken and, if the requester is known, the decision is approve',
-    [exitCodes.usage]: 'wrong usage, or a file that cannot be read',
-    [exitCodes.no]: 'a rule is broken, or the decision is not approve',
-    [exitCodes.refused]: 'other users can change the policy file',
-  }
+    done: 'no rule is broken and, if the requester is known, the decision is approve',
+    usage: 'wrong usage, or a file that cannot be read',
+    no: 'a rule is broken, or the decision is not approve',
+    refused: 'other users can change the policy file',
+  })
 
   static override examples = KcertCommand.examplesOf({
     'Check a CSR for a user before you submit it':
@@ -83,7 +83,7 @@ every rule. With --nodes, kcert compares a kubelet's names with its Node.`
     output: reportFormatFlag(),
   }
 
-  protected override async perform(): Promise<ExitCode> {
+  protected override async perform() {
     const { args, flags } = await this.parse(CsrCheck)
     const source = args.request
     if ([source, flags.policy, flags.nodes].filter((file) => file === '-').length > 1)

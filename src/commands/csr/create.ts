@@ -56,13 +56,13 @@ The formats of -o:
 --key-out creates a private key with mode 0600. --key uses an existing one. One of both is required, except with --kubeadm. kcert overwrites files only with --force. With --kubeadm, the
 files go to --cert-dir and --kubeconfig-dir.`
 
-  static override exitCodes = {
-    [exitCodes.done]: 'the CSR is created',
-    [exitCodes.usage]: 'wrong usage, or an input that cannot be read',
-    [exitCodes.no]: 'the cluster would refuse it, the key is not usable, or you did not answer a question',
-    [exitCodes.unreachable]: 'a file could not be written',
-    [exitCodes.refused]: 'a file exists already, or a private key would be printed',
-  }
+  static override exitCodes = KcertCommand.exitsOf({
+    done: 'the CSR is created',
+    usage: 'wrong usage, or an input that cannot be read',
+    no: 'the cluster would refuse it, the key is not usable, or you did not answer a question',
+    unreachable: 'a file could not be written',
+    refused: 'a file exists already, or a private key would be printed',
+  })
 
   static override examples = KcertCommand.examplesOf({
     'For a user, sent with kubectl apply':
@@ -82,7 +82,7 @@ files go to --cert-dir and --kubeconfig-dir.`
 
   static override flags = requestFlags
 
-  protected override async perform(): Promise<ExitCode> {
+  protected override async perform() {
     const { flags } = await this.parse(CsrCreate)
     checkTogether(flags)
     if (flags.kubeadm !== undefined && !asksForOneFile(flags))
@@ -130,8 +130,7 @@ files go to --cert-dir and --kubeconfig-dir.`
     }
     const object = isReport(flags.output) ? objectForReport(spec, made.der) : { manifest, notices: [] }
     const created = createdRequest(made.der, files, { row: flags.kubeadm, manifest: object.manifest })
-    await this.tell([created], [...spec.notices, ...object.notices, ...keyNotices(created)], flags)
-    return exitCodes.done
+    return this.tell([created], [...spec.notices, ...object.notices, ...keyNotices(created)], flags)
   }
 
   private async make(
@@ -179,8 +178,7 @@ files go to --cert-dir and --kubeconfig-dir.`
       { replace: flags.force, inputs: inputsOf(flags) },
     )
     const notices = [...settings.notices, ...requests.flatMap(({ spec }) => spec.notices)]
-    await this.tell(created, notices, { ...flags, out: 'files' })
-    return exitCodes.done
+    return this.tell(created, notices, { ...flags, out: 'files' })
   }
 
   private async kubeadmSpec(row: string, flags: CreateFlags): Promise<RequestSpec> {
@@ -202,7 +200,7 @@ files go to --cert-dir and --kubeconfig-dir.`
     requests: CreatedRequest[],
     notices: readonly string[],
     { output, out }: Pick<CreateFlags, 'output' | 'out'>,
-  ): Promise<void> {
+  ): Promise<ExitCode> {
     const report: CreateReport = {
       apiVersion: 'kcert/v1',
       kind: 'CreatedRequests',
@@ -212,7 +210,7 @@ files go to --cert-dir and --kubeconfig-dir.`
     if (output === 'json') return this.answer(renderJson(report))
     if (output === 'yaml') return this.answer(renderYaml(report))
     this.note(notices)
-    if (isFile(out)) await this.answer(renderCreated(report))
+    return this.answer(isFile(out) ? renderCreated(report) : '')
   }
 }
 

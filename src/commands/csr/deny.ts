@@ -1,6 +1,5 @@
 import { DecisionCommand, decisionFlags } from '../../app/csr/decision-command.ts'
 import { clusterExits, clusterFlags, operands } from '../../cli/flags.ts'
-import { type ExitCode, exitCodes } from '../../errors/codes.ts'
 
 export default class CsrDeny extends DecisionCommand {
   static override summary = 'Deny certificate signing requests, by name or by a policy.'
@@ -15,15 +14,14 @@ built-in policy.
 kcert reads each request again right before it denies it, and denies only the object that it checked. On a terminal, kcert asks first.
 Without a terminal, a selection (--selector, --signer) needs --yes.`
 
-  static override exitCodes = {
+  static override exitCodes = DecisionCommand.exitsOf({
     ...clusterExits,
-    [exitCodes.done]: 'all requests are denied',
-    [exitCodes.usage]: 'wrong usage, or a file that cannot be read',
-    [exitCodes.no]: 'some were not denied: they are approved, failed or deleted, or you answered no',
-    [exitCodes.unreachable]:
-      'the API server could not be reached for some or all; it is safe to run the command again',
-    [exitCodes.refused]: 'some changed after kcert checked them',
-  }
+    done: 'all requests are denied',
+    usage: 'wrong usage, or a file that cannot be read',
+    no: 'some were not denied: they are approved, failed or deleted, or you answered no',
+    unreachable: 'the API server could not be reached for some or all; it is safe to run the command again',
+    refused: 'some changed after kcert checked them',
+  })
 
   static override examples = DecisionCommand.examplesOf({
     'Deny one request, with a message to the requester':
@@ -37,7 +35,7 @@ Without a terminal, a selection (--selector, --signer) needs --yes.`
 
   static override flags = { ...clusterFlags, ...decisionFlags('deny') }
 
-  protected override async perform(): Promise<ExitCode> {
+  protected override async perform() {
     const { flags, operands } = await this.parse(CsrDeny)
     return this.decide('deny', operands, flags)
   }

@@ -2,7 +2,7 @@ import { describeRequests } from '../../app/csr/describe.ts'
 import { namesOf } from '../../app/csr/request-names.ts'
 import { KcertCommand } from '../../cli/base-command.ts'
 import { clusterExits, clusterFlags, operands, reportFormatFlag } from '../../cli/flags.ts'
-import { type ExitCode, exitCodes } from '../../errors/codes.ts'
+import { exitCodes } from '../../errors/codes.ts'
 import { renderDescriptions } from '../../output/csr-describe.ts'
 
 export default class CsrDescribe extends KcertCommand {
@@ -12,12 +12,12 @@ export default class CsrDescribe extends KcertCommand {
     `Shows the request, who created it, which program decided, with reason and message, and when kube-controller-manager will delete the object.
 Shows the issued certificate as kcert inspect does.`
 
-  static override exitCodes = {
+  static override exitCodes = KcertCommand.exitsOf({
     ...clusterExits,
-    [exitCodes.done]: 'all objects are shown',
-    [exitCodes.usage]: 'wrong usage, or no kubeconfig',
-    [exitCodes.no]: 'an object does not exist',
-  }
+    done: 'all objects are shown',
+    usage: 'wrong usage, or no kubeconfig',
+    no: 'an object does not exist',
+  })
 
   static override examples = KcertCommand.examplesOf({
     'Describe one request': 'kcert csr describe ann',
@@ -29,7 +29,7 @@ Shows the issued certificate as kcert inspect does.`
 
   static override flags = { ...clusterFlags, output: reportFormatFlag() }
 
-  protected override async perform(): Promise<ExitCode> {
+  protected override async perform() {
     const { flags, operands } = await this.parse(CsrDescribe)
     const names = namesOf(operands)
     const { context } = this

@@ -27,12 +27,12 @@ kcert lists what your user may not read, because a cause may be missing then.
 
 For a PodCertificateRequest, write podcertificaterequest/NAME.`
 
-  static override exitCodes = {
+  static override exitCodes = KcertCommand.exitsOf({
     ...clusterExits,
-    [exitCodes.done]: 'the certificate is issued',
-    [exitCodes.usage]: 'wrong usage, or no kubeconfig',
-    [exitCodes.no]: 'the request is pending, unsigned, denied or failed, or does not exist',
-  }
+    done: 'the certificate is issued',
+    usage: 'wrong usage, or no kubeconfig',
+    no: 'the request is pending, unsigned, denied or failed, or does not exist',
+  })
 
   static override examples = KcertCommand.examplesOf({
     'Explain why a request is pending': 'kcert csr explain csr-7x2lq',
@@ -54,7 +54,7 @@ For a PodCertificateRequest, write podcertificaterequest/NAME.`
     output: reportFormatFlag(),
   }
 
-  protected override async perform(): Promise<ExitCode> {
+  protected override async perform() {
     const { args, flags } = await this.parse(CsrExplain)
     const podRequest = podRequestNameOf(args.name)
     return podRequest === undefined

@@ -25,7 +25,7 @@ import { parseDuration } from '../../cli/instant.ts'
 import { tellChanges, whileStoppable } from '../../cli/interruption.ts'
 import { readKeyFile } from '../../cli/key-file.ts'
 import { parseObjectName } from '../../csr/certificate-objects.ts'
-import { type ExitCode, exitCodes } from '../../errors/codes.ts'
+import type { ExitCode } from '../../errors/codes.ts'
 import { KcertError } from '../../errors/kcert-error.ts'
 import { renderFetched } from '../../output/csr-fetch.ts'
 import { renderFetchedMany } from '../../output/csr-fetch-many.ts'
@@ -49,15 +49,14 @@ one, kcert shows it, and that is not an error.
 
 kube-controller-manager deletes an object an hour after it was issued. Fetch the certificate before that.`
 
-  static override exitCodes = {
+  static override exitCodes = KcertCommand.exitsOf({
     ...clusterExits,
-    [exitCodes.done]: 'the certificates are fetched and match their requests',
-    [exitCodes.usage]: 'wrong usage, a file that cannot be read, or no kubeconfig',
-    [exitCodes.no]: 'it is not issued, denied or failed, or does not match its request',
-    [exitCodes.unreachable]:
-      '--wait timed out, the API server could not be reached, or a file could not be written',
-    [exitCodes.refused]: 'a file exists already, or a private key would be printed',
-  }
+    done: 'the certificates are fetched and match their requests',
+    usage: 'wrong usage, a file that cannot be read, or no kubeconfig',
+    no: 'it is not issued, denied or failed, or does not match its request',
+    unreachable: '--wait timed out, the API server could not be reached, or a file could not be written',
+    refused: 'a file exists already, or a private key would be printed',
+  })
 
   static override examples = KcertCommand.examplesOf({
     'Fetch a certificate and compare it with its key':
@@ -139,7 +138,7 @@ kube-controller-manager deletes an object an hour after it was issued. Fetch the
     ),
   }
 
-  protected override async perform(): Promise<ExitCode> {
+  protected override async perform() {
     const { flags, operands } = await this.parse(CsrFetch)
     const { signer, selector } = flags
     const isSelection = signer !== undefined || selector !== undefined
@@ -201,16 +200,14 @@ kube-controller-manager deletes an object an hour after it was issued. Fetch the
       }
       if (output === 'manifest') {
         this.note(notices)
-        await this.answer(isFile ? '' : (manifest ?? ''))
-        return exitCodes.done
+        return this.answer(isFile ? '' : (manifest ?? ''))
       }
       const report = fetchReport(
         fetched,
         { ...(isFile ? { certificate: out } : {}), ...(kubeconfig === undefined ? {} : { kubeconfig }) },
         notices,
       )
-      await this.show(output, report, (_, view) => (isFile ? renderFetched(report, view) : pem), { notices })
-      return exitCodes.done
+      return this.show(output, report, (_, view) => (isFile ? renderFetched(report, view) : pem), { notices })
     })
   }
 
@@ -228,8 +225,7 @@ kube-controller-manager deletes an object an hour after it was issued. Fetch the
     const { report, exit } = await whileStoppable(tellChanges, context.stderr, () =>
       this.onCluster({ ...flags, user: undefined }, ({ requests }) => fetchMany(settings, requests, context)),
     )
-    await this.show(output, report, renderFetchedMany)
-    return exit
+    return this.show(output, report, renderFetchedMany, { exit })
   }
 }
 

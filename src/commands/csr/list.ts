@@ -4,7 +4,7 @@ import { booleanFlag, clusterExits, clusterFlags, listFlags, valueFlag } from '.
 import { type Frame, WatchingCommand, watchFlags } from '../../cli/watching-command.ts'
 import { requestStates } from '../../csr/life.ts'
 import { podResourceNameOf, resourceNameOf } from '../../csr/request-name.ts'
-import { type ExitCode, exitCodes } from '../../errors/codes.ts'
+import type { ExitCode } from '../../errors/codes.ts'
 import type { KcertError } from '../../errors/kcert-error.ts'
 import { renderRequestList } from '../../output/csr-list.ts'
 import { renderPodRequestList } from '../../output/csr-pods.ts'
@@ -23,12 +23,12 @@ if it is still pending, and a day after its approval if it is still unsigned. Ku
 With --pods, kcert lists the PodCertificateRequests that kubelets create for pods. Kubernetes 1.37 serves them, and so do 1.35 and 1.36 if
 v1beta1 is enabled. They need no approval. kube-controller-manager deletes each one 15 minutes after its creation.`
 
-  static override exitCodes = {
+  static override exitCodes = WatchingCommand.exitsOf({
     ...clusterExits,
-    [exitCodes.done]: 'the list is printed, even if it is empty',
-    [exitCodes.usage]: 'wrong usage, or no kubeconfig',
-    [exitCodes.no]: "the API server's certificate is not trusted",
-  }
+    done: 'the list is printed, even if it is empty',
+    usage: 'wrong usage, or no kubeconfig',
+    no: "the API server's certificate is not trusted",
+  })
 
   static override examples = WatchingCommand.examplesOf({
     'List all requests': 'kcert csr list',
@@ -60,7 +60,7 @@ v1beta1 is enabled. They need no approval. kube-controller-manager deletes each 
     ...listFlags(['name'], 'name: names for kubectl'),
   }
 
-  protected override async perform(): Promise<ExitCode> {
+  protected override async perform() {
     const { flags } = await this.parse(CsrList)
     const states = requestStates.filter((state) => flags[state])
     const act = async (frame: Frame): Promise<ExitCode> => {
@@ -74,8 +74,7 @@ v1beta1 is enabled. They need no approval. kube-controller-manager deletes each 
         const list = await listRequests(cluster.requests, { ...flags, states }, now)
         return this.textOf(flags.output, list, renderRequestList, namesOf(resourceNameOf))
       })
-      await this.answer(frame(text, now))
-      return exitCodes.done
+      return this.answer(frame(text, now))
     }
     if (!flags.watch) return act((text) => text)
     const isPassing = ({ code }: KcertError): boolean => code === 'KCERT_UNREACHABLE'

@@ -13,7 +13,6 @@ import {
 import { parseDuration } from '../../cli/instant.ts'
 import { whileStoppable } from '../../cli/interruption.ts'
 import { tellLine } from '../../cli/tell-line.ts'
-import { type ExitCode, exitCodes } from '../../errors/codes.ts'
 import { KcertError } from '../../errors/kcert-error.ts'
 import { renderFetched } from '../../output/csr-fetch.ts'
 import { renderJson } from '../../output/json.ts'
@@ -36,15 +35,14 @@ issued. Then kcert replaces key and certificate together, so a server never read
 
 With --dry-run, kcert writes nothing. If the key file does not exist yet, the printed CSR is signed with a temporary key.`
 
-  static override exitCodes = {
+  static override exitCodes = KcertCommand.exitsOf({
     ...clusterExits,
-    [exitCodes.done]: 'the certificate is written',
-    [exitCodes.usage]: 'wrong usage, a file that cannot be read, or no kubeconfig',
-    [exitCodes.no]: 'the CSR would be refused, is denied or failed, or its name is taken',
-    [exitCodes.unreachable]:
-      '--wait timed out, or the API server could not be reached: run the command again',
-    [exitCodes.refused]: 'a file exists already, with other content',
-  }
+    done: 'the certificate is written',
+    usage: 'wrong usage, a file that cannot be read, or no kubeconfig',
+    no: 'the CSR would be refused, is denied or failed, or its name is taken',
+    unreachable: '--wait timed out, or the API server could not be reached: run the command again',
+    refused: 'a file exists already, with other content',
+  })
 
   static override examples = KcertCommand.examplesOf({
     'For a user, with a kubeconfig':
@@ -105,7 +103,7 @@ With --dry-run, kcert writes nothing. If the key file does not exist yet, the pr
     output: reportFormatFlag(),
   }
 
-  protected override async perform(): Promise<ExitCode> {
+  protected override async perform() {
     const { flags } = await this.parse(CsrRequest)
     checkTogether(flags)
     const { key: ownKey, 'key-out': keyOut, out, output } = flags
@@ -160,15 +158,13 @@ With --dry-run, kcert writes nothing. If the key file does not exist yet, the pr
     const work = { context, settings, tell: (text: string) => tellLine(context.stderr, text) }
     if (flags['dry-run']) {
       const object = await this.onCluster(onCluster, (cluster) => plannedRequest({ ...work, cluster }))
-      await this.answer(output === 'json' ? renderJson(object) : renderYaml(object))
-      return exitCodes.done
+      return this.answer(output === 'json' ? renderJson(object) : renderYaml(object))
     }
     const goesOn = () => 'nothing is lost; run the same command to continue'
     const report = await whileStoppable(goesOn, context.stderr, () =>
       this.onCluster(onCluster, (cluster) => requestCertificate({ ...work, cluster })),
     )
-    await this.show(output, report, renderFetched, { notices: report.notices })
-    return exitCodes.done
+    return this.show(output, report, renderFetched, { notices: report.notices })
   }
 }
 

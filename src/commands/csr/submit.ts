@@ -12,7 +12,7 @@ import {
 } from '../../cli/flags.ts'
 import { newRequestObject } from '../../csr/request-object.ts'
 import type { SubmissionReport } from '../../csr/submission-report.ts'
-import { type ExitCode, exitCodes, worstExit } from '../../errors/codes.ts'
+import { exitCodes, worstExit } from '../../errors/codes.ts'
 import { KcertError } from '../../errors/kcert-error.ts'
 import { renderSubmissions } from '../../output/csr-submit.ts'
 import { renderYamlDocuments } from '../../output/yaml.ts'
@@ -29,12 +29,12 @@ You can run the command again at any time. If an object of the same name has the
 already. If it differs, kcert reports a conflict and the differences. If the answer to a write is lost, kcert looks the object up and never
 creates it twice.`
 
-  static override exitCodes = {
+  static override exitCodes = KcertCommand.exitsOf({
     ...clusterExits,
-    [exitCodes.done]: 'all are on the cluster (with --dry-run: all would be accepted)',
-    [exitCodes.usage]: 'wrong usage, a file that cannot be read, or no kubeconfig',
-    [exitCodes.no]: 'a CSR would be refused or fail, is denied or failed, or its name is taken',
-  }
+    done: 'all are on the cluster (with --dry-run: all would be accepted)',
+    usage: 'wrong usage, a file that cannot be read, or no kubeconfig',
+    no: 'a CSR would be refused or fail, is denied or failed, or its name is taken',
+  })
 
   static override examples = KcertCommand.examplesOf({
     'Submit a CSR for a user, with the usages that the signer accepts':
@@ -73,7 +73,7 @@ creates it twice.`
     output: reportFormatFlag(),
   }
 
-  protected override async perform(): Promise<ExitCode> {
+  protected override async perform() {
     const { flags, operands } = await this.parse(CsrSubmit)
     if (operands.length === 0)
       throw new KcertError('KCERT_USAGE', 'no CSR file given', {

@@ -6,7 +6,6 @@ import { checkFiles } from '../../cli/command-files.ts'
 import { keyBesideReport } from '../../cli/exposed-key.ts'
 import { booleanFlag, reportFormatFlag, valueFlag, wordFlag } from '../../cli/flags.ts'
 import { readPassword } from '../../cli/input.ts'
-import { type ExitCode, exitCodes } from '../../errors/codes.ts'
 import { renderKey } from '../../output/ca.ts'
 import { writeKeyFile } from '../../system/output-file.ts'
 import { readPublicKey } from '../../x509/keys.ts'
@@ -34,12 +33,12 @@ The formats of --format:
   pkcs1       "RSA PRIVATE KEY", RSA only
   kubernetes  as Kubernetes' own tools write keys: SEC1 for ECDSA, PKCS#1 for RSA, PKCS#8 for Ed25519`
 
-  static override exitCodes = {
-    [exitCodes.done]: 'the key was written',
-    [exitCodes.usage]: 'wrong usage, or the password file cannot be read',
-    [exitCodes.unreachable]: 'the file cannot be written',
-    [exitCodes.refused]: 'the file already exists, or is not a regular file',
-  }
+  static override exitCodes = KcertCommand.exitsOf({
+    done: 'the key was written',
+    usage: 'wrong usage, or the password file cannot be read',
+    unreachable: 'the file cannot be written',
+    refused: 'the file already exists, or is not a regular file',
+  })
 
   static override examples = KcertCommand.examplesOf({
     "ECDSA P-256, as the kubelet's own keys": 'kcert key generate --out server-key.pem',
@@ -63,7 +62,7 @@ The formats of --format:
     output: reportFormatFlag(),
   }
 
-  protected override async perform(): Promise<ExitCode> {
+  protected override async perform() {
     const { flags } = await this.parse(KeyGenerate)
     const { out, format, force } = flags
     const keyType = parseKeyType(flags['key-type'])
@@ -82,8 +81,7 @@ The formats of --format:
     const notices = password === undefined ? [] : [encryptedNotice]
     if (toStandardOutput) {
       this.note(notices)
-      await this.answer(pem)
-      return exitCodes.done
+      return this.answer(pem)
     }
     writeKeyFile(out, pem, { replace: force })
     const report: KeyReport = {
@@ -96,8 +94,7 @@ The formats of --format:
       publicKey: publicKeyFacts(readPublicKey(createPublicKey(key).export({ format: 'der', type: 'spki' }))),
       notices,
     }
-    await this.show(flags.output, report, renderKey, { notices })
-    return exitCodes.done
+    return this.show(flags.output, report, renderKey, { notices })
   }
 }
 

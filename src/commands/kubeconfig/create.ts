@@ -19,8 +19,6 @@ import { readSecretText } from '../../cli/input.ts'
 import { readKeyFile } from '../../cli/key-file.ts'
 import type { Cluster } from '../../cluster/cluster.ts'
 import type { Connection } from '../../cluster/connection.ts'
-import type { ExitCode } from '../../errors/codes.ts'
-import { exitCodes } from '../../errors/codes.ts'
 import { commandLine } from '../../errors/command-line.ts'
 import { KcertError } from '../../errors/kcert-error.ts'
 import type { CreatedKubeconfig } from '../../kubeconfig/report.ts'
@@ -41,15 +39,14 @@ file has mode 0600.
 
 --verify then connects to the API server and shows how it identifies the user.`
 
-  static override exitCodes = {
+  static override exitCodes = KcertCommand.exitsOf({
     ...clusterExits,
-    [exitCodes.done]: 'the kubeconfig was written; with --verify, it works',
-    [exitCodes.usage]: 'wrong usage, a file cannot be read, or no cluster is configured',
-    [exitCodes.no]:
-      'the key does not match, the certificate has expired or is not issued, or with --verify the kubeconfig does not work',
-    [exitCodes.unreachable]: 'the API server could not be reached, or the file cannot be written',
-    [exitCodes.refused]: 'the file already exists',
-  }
+    done: 'the kubeconfig was written; with --verify, it works',
+    usage: 'wrong usage, a file cannot be read, or no cluster is configured',
+    no: 'the key does not match, the certificate has expired or is not issued, or with --verify the kubeconfig does not work',
+    unreachable: 'the API server could not be reached, or the file cannot be written',
+    refused: 'the file already exists',
+  })
 
   static override examples = KcertCommand.examplesOf({
     'For a user with a certificate and a key':
@@ -105,7 +102,7 @@ file has mode 0600.
     output: reportFormatFlag(),
   }
 
-  protected override async perform(): Promise<ExitCode> {
+  protected override async perform() {
     const { flags } = await this.parse(KubeconfigCreate)
     const { context } = this
     const { out, 'client-certificate': cert, csr, force, 'client-key': keyFile } = flags

@@ -20,8 +20,6 @@ import {
   reportFormatFlag,
   valueFlag,
 } from '../../cli/flags.ts'
-import type { ExitCode } from '../../errors/codes.ts'
-import { exitCodes } from '../../errors/codes.ts'
 import { commandLine } from '../../errors/command-line.ts'
 import { KcertError } from '../../errors/kcert-error.ts'
 import { renderEdit } from '../../output/kubeconfig.ts'
@@ -37,13 +35,13 @@ kubeconfig is replaced atomically and keeps its mode and owner. The previous con
 
 --verify then connects to the API server of every context and shows how it identifies the user.`
 
-  static override exitCodes = {
-    [exitCodes.done]: 'the kubeconfig has these CAs; with --verify, the contexts of the cluster work',
-    [exitCodes.usage]: 'wrong usage, or a file cannot be read or is not a kubeconfig',
-    [exitCodes.no]: 'a certificate is not a CA, or with --verify a context of the cluster does not work',
-    [exitCodes.unreachable]: 'the file cannot be written, or with --verify a server could not be reached',
-    [exitCodes.refused]: 'the YAML cannot be edited in place, or the file changed meanwhile',
-  }
+  static override exitCodes = KcertCommand.exitsOf({
+    done: 'the kubeconfig has these CAs; with --verify, the contexts of the cluster work',
+    usage: 'wrong usage, or a file cannot be read or is not a kubeconfig',
+    no: 'a certificate is not a CA, or with --verify a context of the cluster does not work',
+    unreachable: 'the file cannot be written, or with --verify a server could not be reached',
+    refused: 'the YAML cannot be edited in place, or the file changed meanwhile',
+  })
 
   static override examples = KcertCommand.examplesOf({
     'The old and the new CA, during a rotation':
@@ -76,7 +74,7 @@ kubeconfig is replaced atomically and keeps its mode and owner. The previous con
     output: reportFormatFlag(),
   }
 
-  protected override async perform(): Promise<ExitCode> {
+  protected override async perform() {
     const { args, flags } = await this.parse(KubeconfigSetCa)
     const { context } = this
     const files = flags['certificate-authority']

@@ -13,8 +13,6 @@ import { KcertCommand } from '../../cli/base-command.ts'
 import { checkStandardInput, flagFiles } from '../../cli/command-files.ts'
 import { booleanFlag, clusterFlags, operand, reportFormatFlag, valueFlag } from '../../cli/flags.ts'
 import { readKeyFile } from '../../cli/key-file.ts'
-import type { ExitCode } from '../../errors/codes.ts'
-import { exitCodes } from '../../errors/codes.ts'
 import { renderEdit } from '../../output/kubeconfig.ts'
 import { writeCertificates } from '../../x509/certificate.ts'
 import { writePrivateKey } from '../../x509/new-key.ts'
@@ -33,15 +31,13 @@ certificate and key match, and that the certificate has not expired.
 
 --verify then connects to the API server of every context and shows how it identifies the user.`
 
-  static override exitCodes = {
-    [exitCodes.done]:
-      'the kubeconfig has this certificate and its key; with --verify, the contexts of the user work',
-    [exitCodes.usage]: 'wrong usage, or a file cannot be read or is not a kubeconfig',
-    [exitCodes.no]:
-      'the key does not match, the certificate has expired, or with --verify a context does not work',
-    [exitCodes.unreachable]: 'the file cannot be written, or with --verify a server could not be reached',
-    [exitCodes.refused]: 'the YAML cannot be edited in place, or the file changed meanwhile',
-  }
+  static override exitCodes = KcertCommand.exitsOf({
+    done: 'the kubeconfig has this certificate and its key; with --verify, the contexts of the user work',
+    usage: 'wrong usage, or a file cannot be read or is not a kubeconfig',
+    no: 'the key does not match, the certificate has expired, or with --verify a context does not work',
+    unreachable: 'the file cannot be written, or with --verify a server could not be reached',
+    refused: 'the YAML cannot be edited in place, or the file changed meanwhile',
+  })
 
   static override examples = KcertCommand.examplesOf({
     'A renewed certificate and key, with a check that they work':
@@ -75,7 +71,7 @@ certificate and key match, and that the certificate has not expired.
     output: reportFormatFlag(),
   }
 
-  protected override async perform(): Promise<ExitCode> {
+  protected override async perform() {
     const { args, flags } = await this.parse(KubeconfigSetClient)
     const { context } = this
     const inputs = flagFiles(flags, 'client-certificate', 'client-key', 'password-file')

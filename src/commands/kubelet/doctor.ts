@@ -1,7 +1,6 @@
 import { doctorKubelets } from '../../app/kubelet/doctor.ts'
 import { KcertCommand } from '../../cli/base-command.ts'
 import { booleanFlag, namedInventory, nodeFlags, reportFormatFlag, rootFlag } from '../../cli/flags.ts'
-import { type ExitCode, exitCodes } from '../../errors/codes.ts'
 import { renderDiagnosis } from '../../output/kubelet-doctor.ts'
 
 export default class KubeletDoctor extends KcertCommand {
@@ -24,13 +23,13 @@ kubelet and waits for it. If no usable pair is left, a new one must be signed wi
 
 With --root, nothing is restarted and nothing outside DIR is touched. Symbolic links are followed inside DIR, as if DIR were /.`
 
-  static override exitCodes = {
-    [exitCodes.done]: 'everything is in order, or was repaired',
-    [exitCodes.usage]: 'wrong usage, or an unreadable inventory',
-    [exitCodes.no]: 'a finding remains, or the kubelet did not come back',
-    [exitCodes.unreachable]: 'a node could not be reached',
-    [exitCodes.refused]: 'a file changed meanwhile, or there is no terminal to confirm on',
-  }
+  static override exitCodes = KcertCommand.exitsOf({
+    done: 'everything is in order, or was repaired',
+    usage: 'wrong usage, or an unreadable inventory',
+    no: 'a finding remains, or the kubelet did not come back',
+    unreachable: 'a node could not be reached',
+    refused: 'a file changed meanwhile, or there is no terminal to confirm on',
+  })
 
   static override examples = KcertCommand.examplesOf({
     'Diagnose the kubelet of this machine': 'sudo kcert kubelet doctor',
@@ -56,7 +55,7 @@ With --root, nothing is restarted and nothing outside DIR is touched. Symbolic l
     output: reportFormatFlag(),
   }
 
-  protected override async perform(): Promise<ExitCode> {
+  protected override async perform() {
     const { flags, operands } = await this.parse(KubeletDoctor)
     const { root, fix, restart, yes } = flags
     const nodes = [...operands, ...(flags.node ?? [])]
@@ -64,7 +63,6 @@ With --root, nothing is restarted and nothing outside DIR is touched. Symbolic l
     const { report, exit } = await doctorKubelets(this.context, {
       ...{ nodes, inventory, root, fix, restart, yes },
     })
-    await this.show(flags.output, report, renderDiagnosis)
-    return exit
+    return this.show(flags.output, report, renderDiagnosis, { exit })
   }
 }

@@ -12,7 +12,7 @@ import {
   valueFlag,
 } from '../../cli/flags.ts'
 import { parseDuration } from '../../cli/instant.ts'
-import { type ExitCode, exitCodes } from '../../errors/codes.ts'
+import { exitCodes } from '../../errors/codes.ts'
 import { argumentVector, commandLine } from '../../errors/command-line.ts'
 import { KcertError } from '../../errors/kcert-error.ts'
 import { forecastOf } from '../../kubelet/forecast.ts'
@@ -35,15 +35,14 @@ There are three sources:
   files            TARGET arguments: a node's /var/lib/kubelet and /etc/kubernetes, or one tree with copies of many nodes.
   nodes            --all-nodes or --inventory: the files on each node, whether or not the API server is up.`
 
-  static override exitCodes = {
+  static override exitCodes = KcertCommand.exitsOf({
     ...clusterExits,
-    [exitCodes.done]: 'nothing prevents a renewal',
-    [exitCodes.usage]: 'wrong usage, an unreadable file, or no kubeconfig',
-    [exitCodes.no]:
-      'a certificate has expired, is overdue or will not be renewed, or a request has been pending for 15 min',
-    [exitCodes.unreachable]: 'the API server or a node could not be reached',
-    [exitCodes.refused]: 'other users can change the inventory',
-  }
+    done: 'nothing prevents a renewal',
+    usage: 'wrong usage, an unreadable file, or no kubeconfig',
+    no: 'a certificate has expired, is overdue or will not be renewed, or a request has been pending for 15 min',
+    unreachable: 'the API server or a node could not be reached',
+    refused: 'other users can change the inventory',
+  })
 
   static override examples = KcertCommand.examplesOf({
     'Forecast all nodes of the cluster': 'kcert kubelet forecast',
@@ -78,7 +77,7 @@ There are three sources:
     ...listFlags(['name'], 'name: only the names of the nodes'),
   }
 
-  protected override async perform(): Promise<ExitCode> {
+  protected override async perform() {
     const { flags, operands: targets } = await this.parse(KubeletForecast)
     const { context } = this
     const only = flags.node ?? []

@@ -14,7 +14,6 @@ import {
   valueFlag,
 } from '../../cli/flags.ts'
 import { interruptible } from '../../cli/interruption.ts'
-import { type ExitCode, exitCodes } from '../../errors/codes.ts'
 import { KcertError } from '../../errors/kcert-error.ts'
 import { renderManaged } from '../../output/kubelet-manage.ts'
 
@@ -37,16 +36,15 @@ Without --dns and --ip, a kubelet's serving certificate has the addresses of its
 it is renewed when the file changes. SIGUSR2 renews at once. Do not use this for certificates that the kubelet itself renews
 (rotateCertificates, serverTLSBootstrap): kcert kubelet forecast shows which.`
 
-  static override exitCodes = {
+  static override exitCodes = KcertCommand.exitsOf({
     ...clusterExits,
-    [exitCodes.done]: 'stopped by a signal; with --once: the certificate is not due for renewal',
-    [exitCodes.usage]: 'wrong usage, or an unreadable file',
-    [exitCodes.no]:
-      'the signer would reject the request; with --once: it was denied, has failed, or you may not create it',
-    [exitCodes.unreachable]:
+    done: 'stopped by a signal; with --once: the certificate is not due for renewal',
+    usage: 'wrong usage, or an unreadable file',
+    no: 'the signer would reject the request; with --once: it was denied, has failed, or you may not create it',
+    unreachable:
       'another kcert manages this pair; with --once: the API server was unreachable, or the request was not signed in time',
-    [exitCodes.refused]: 'a file exists where the link to the current pair belongs',
-  }
+    refused: 'a file exists where the link to the current pair belongs',
+  })
 
   static override examples = KcertCommand.examplesOf({
     "Manage a kubelet's serving certificate where serverTLSBootstrap is off (point tlsCertFile and tlsPrivateKeyFile at the link)":
@@ -126,7 +124,7 @@ it is renewed when the file changes. SIGUSR2 renews at once. Do not use this for
     output: reportFormatFlag(),
   }
 
-  protected override async perform(): Promise<ExitCode> {
+  protected override async perform() {
     const { flags } = await this.parse(KubeletManage)
     checkTogether(flags)
     const { context } = this
@@ -172,7 +170,6 @@ it is renewed when the file changes. SIGUSR2 renews at once. Do not use this for
       },
       context,
     )
-    await this.show(flags.output, report, renderManaged)
-    return exitCodes.done
+    return this.show(flags.output, report, renderManaged)
   }
 }

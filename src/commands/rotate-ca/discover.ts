@@ -26,15 +26,14 @@ kcert reaches a node with OpenSSH under the node's name, unless you set --access
 can edit the access of each node in the inventory. kcert refuses clusters that it does not rotate: managed clusters, k3s and RKE2,
 untested releases, and one CA for several roles.`
 
-  static override exitCodes = {
+  static override exitCodes = KcertCommand.exitsOf({
     ...clusterExits,
-    [exitCodes.done]: 'every node is accessible, and nothing blocks a rotation',
-    [exitCodes.usage]: 'wrong usage, or no kubeconfig',
-    [exitCodes.no]: 'kcert reached a node but could not read or write its files',
-    [exitCodes.unreachable]: 'the API server or a node is unreachable',
-    [exitCodes.refused]:
-      'kcert does not rotate this cluster in its present state, or the file already exists',
-  }
+    done: 'every node is accessible, and nothing blocks a rotation',
+    usage: 'wrong usage, or no kubeconfig',
+    no: 'kcert reached a node but could not read or write its files',
+    unreachable: 'the API server or a node is unreachable',
+    refused: 'kcert does not rotate this cluster in its present state, or the file already exists',
+  })
 
   static override examples = KcertCommand.examplesOf({
     'Reach nodes with ssh under their names': 'kcert rotate-ca discover',
@@ -73,7 +72,7 @@ untested releases, and one CA for several roles.`
     output: reportFormatFlag('output format'),
   }
 
-  protected override async perform(): Promise<ExitCode> {
+  protected override async perform() {
     const { flags } = await this.parse(RotateCaDiscover)
     const { context } = this
     const { 'ssh-user': sshUser, 'ssh-config': sshConfig, become, local, out, force } = flags

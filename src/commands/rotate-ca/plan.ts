@@ -1,7 +1,7 @@
 import { RotationCommand } from '../../app/rotate-ca/command.ts'
 import { rotationPlaceFlags, rotationSettingsFlags } from '../../app/rotate-ca/flags.ts'
 import { clusterExits, reportFormatFlag } from '../../cli/flags.ts'
-import { type ExitCode, exitCodes } from '../../errors/codes.ts'
+import { exitCodes } from '../../errors/codes.ts'
 
 export default class RotateCaPlan extends RotationCommand {
   static override summary =
@@ -19,14 +19,14 @@ the old CA signed. It shows what blocks the rotation, what to do about it, and a
 kcert plans each phase on the expected result of the previous phase, and checks it on a model for connections that would break. It plans
 a phase again before it runs it. To see exactly what one phase would do now, run kcert rotate-ca --phase N --dry-run.`
 
-  static override exitCodes = {
+  static override exitCodes = RotationCommand.exitsOf({
     ...clusterExits,
-    [exitCodes.done]: 'nothing blocks the rotation',
-    [exitCodes.usage]: 'wrong usage, or no inventory',
-    [exitCodes.no]: 'something blocks the rotation; the plan says what to do',
-    [exitCodes.unreachable]: 'the cluster did not answer',
-    [exitCodes.refused]: 'other users can change the inventory or the journal',
-  }
+    done: 'nothing blocks the rotation',
+    usage: 'wrong usage, or no inventory',
+    no: 'something blocks the rotation; the plan says what to do',
+    unreachable: 'the cluster did not answer',
+    refused: 'other users can change the inventory or the journal',
+  })
 
   static override examples = RotationCommand.examplesOf({
     'Plan a rotation': 'kcert rotate-ca plan',
@@ -40,7 +40,7 @@ a phase again before it runs it. To see exactly what one phase would do now, run
     output: reportFormatFlag('output format'),
   }
 
-  protected override async perform(): Promise<ExitCode> {
+  protected override async perform() {
     const { flags } = await this.parse(RotateCaPlan)
     const { renderPlan } = await import('../../output/rotation/plan.ts')
     const plan = await this.withSession(flags, 'reads', (session) => session.plan())

@@ -2,7 +2,6 @@ import { rotationConsentFlags, rotationPlaceFlags } from '../../app/rotate-ca/fl
 import { recoverCluster } from '../../app/rotate-ca/recover.ts'
 import { KcertCommand } from '../../cli/base-command.ts'
 import { reportFormatFlag } from '../../cli/flags.ts'
-import { type ExitCode, exitCodes } from '../../errors/codes.ts'
 
 const { inventory } = rotationPlaceFlags
 const { yes, 'dry-run': dryRun } = rotationConsentFlags
@@ -24,14 +23,14 @@ reissue them.
 
 The cluster keeps its CA key. To replace the key without an outage, run kcert rotate-ca afterwards.`
 
-  static override exitCodes = {
-    [exitCodes.done]: 'the cluster is recovered, or nothing has expired',
-    [exitCodes.usage]: 'wrong usage, or no inventory',
-    [exitCodes.no]: 'declined, or a component did not restart in time; run the command again',
-    [exitCodes.unreachable]: 'a node did not answer',
-    [exitCodes.refused]:
+  static override exitCodes = KcertCommand.exitsOf({
+    done: 'the cluster is recovered, or nothing has expired',
+    usage: 'wrong usage, or no inventory',
+    no: 'declined, or a component did not restart in time; run the command again',
+    unreachable: 'a node did not answer',
+    refused:
       'no key of an expired CA on any control-plane node, drift, or no terminal to confirm on (use --yes)',
-  }
+  })
 
   static override examples = KcertCommand.examplesOf({
     'Show what has expired and what kcert would write': 'kcert rotate-ca recover --dry-run',
@@ -46,11 +45,10 @@ The cluster keeps its CA key. To replace the key without an outage, run kcert ro
     output: reportFormatFlag('output format'),
   }
 
-  protected override async perform(): Promise<ExitCode> {
+  protected override async perform() {
     const { flags } = await this.parse(RotateCaRecover)
     const { renderRecovery } = await import('../../output/rotation/recovery.ts')
     const { report, exit } = await recoverCluster(this.context, flags)
-    await this.show(flags.output, report, renderRecovery)
-    return exit
+    return this.show(flags.output, report, renderRecovery, { exit })
   }
 }

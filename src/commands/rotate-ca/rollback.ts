@@ -1,7 +1,6 @@
 import { RotationCommand } from '../../app/rotate-ca/command.ts'
 import { rotationConsentFlags, rotationPlaceFlags, rotationSettingsFlags } from '../../app/rotate-ca/flags.ts'
 import { booleanFlag, clusterExits, numberFlag, reportFormatFlag } from '../../cli/flags.ts'
-import { type ExitCode, exitCodes } from '../../errors/codes.ts'
 
 const { waive, 'max-unavailable': maxUnavailable, pace } = rotationSettingsFlags
 
@@ -16,16 +15,14 @@ whole rotation and deletes the new CA. Restarted pods are not restarted again: t
 kcert does not roll back phase 5 while certificates of the new CA are in use, because nothing would trust them. Phase 12 cannot be rolled
 back: finish it, then rotate to any CA with --ca-cert and --ca-key.`
 
-  static override exitCodes = {
+  static override exitCodes = RotationCommand.exitsOf({
     ...clusterExits,
-    [exitCodes.done]: 'the phases are rolled back, or there was nothing to roll back',
-    [exitCodes.usage]: 'wrong usage, or no inventory',
-    [exitCodes.no]: 'declined, stopped by Ctrl-C, or a step timed out',
-    [exitCodes.unreachable]:
-      'the cluster or a node did not answer, or another kcert is running; run the command again',
-    [exitCodes.refused]:
-      'refused: phase 12, certificates in use, drift, or no terminal to confirm on (use --yes)',
-  }
+    done: 'the phases are rolled back, or there was nothing to roll back',
+    usage: 'wrong usage, or no inventory',
+    no: 'declined, stopped by Ctrl-C, or a step timed out',
+    unreachable: 'the cluster or a node did not answer, or another kcert is running; run the command again',
+    refused: 'refused: phase 12, certificates in use, drift, or no terminal to confirm on (use --yes)',
+  })
 
   static override examples = RotationCommand.examplesOf({
     'Roll back the last phase': 'kcert rotate-ca rollback',
@@ -49,18 +46,16 @@ back: finish it, then rotate to any CA with --ca-cert and --ca-key.`
     output: reportFormatFlag('output format'),
   }
 
-  protected override async perform(): Promise<ExitCode> {
+  protected override async perform() {
     const { flags } = await this.parse(RotateCaRollback)
     const { to, output } = flags
     if (flags['dry-run']) {
       const { renderPlan } = await import('../../output/rotation/plan.ts')
       const plan = await this.withSession(flags, 'reads', (session) => session.dryRollback(to))
-      await this.show(output, plan, (shown, view) => renderPlan(shown, view, true))
-      return exitCodes.done
+      return this.show(output, plan, (shown, view) => renderPlan(shown, view, true))
     }
     const { renderRun } = await import('../../output/rotation/run.ts')
     const { report, exit } = await this.withSession(flags, 'acts', (session) => session.rollback(to))
-    await this.show(output, report, renderRun)
-    return exit
+    return this.show(output, report, renderRun, { exit })
   }
 }

@@ -2,7 +2,6 @@ import { RotationCommand } from '../../app/rotate-ca/command.ts'
 import { rotationPlaceFlags, rotationSettingsFlags } from '../../app/rotate-ca/flags.ts'
 import { booleanFlag, clusterExits, numberFlag, operand, reportFormatFlag } from '../../cli/flags.ts'
 import { stdoutView } from '../../cli/view.ts'
-import { type ExitCode, exitCodes } from '../../errors/codes.ts'
 import { noPaint } from '../../output/paint.ts'
 import { renderRunbook } from '../../output/rotation/runbook.ts'
 import { phaseTable } from '../../rotation/phase-table.ts'
@@ -29,13 +28,13 @@ rotate-ca rollback --by-runbook. kcert refuses them where it would refuse the ro
 kcert creates DIR for its owner only. It contains new CA keys and kubeconfigs with keys (mode 0600) until you copy them to their nodes.
 Keys are never on a command line. A script deletes the keys beside it once they are in place.`
 
-  static override exitCodes = {
+  static override exitCodes = RotationCommand.exitsOf({
     ...clusterExits,
-    [exitCodes.done]: 'the scripts are written, or there is nothing to do on nodes now',
-    [exitCodes.usage]: 'wrong usage, or no inventory',
-    [exitCodes.unreachable]: 'the cluster or a node did not answer',
-    [exitCodes.refused]: 'out of order, a step on the API server comes first, or DIR is not empty',
-  }
+    done: 'the scripts are written, or there is nothing to do on nodes now',
+    usage: 'wrong usage, or no inventory',
+    unreachable: 'the cluster or a node did not answer',
+    refused: 'out of order, a step on the API server comes first, or DIR is not empty',
+  })
 
   static override examples = RotationCommand.examplesOf({
     'Write the scripts of phase 1': 'kcert rotate-ca runbook phase-1 --phase 1',
@@ -55,7 +54,7 @@ Keys are never on a command line. A script deletes the keys beside it once they 
     output: reportFormatFlag('output format'),
   }
 
-  protected override async perform(): Promise<ExitCode> {
+  protected override async perform() {
     const { flags, args } = await this.parse(RotateCaRunbook)
     const folder = args.DIR
     newFolder(folder)
@@ -66,7 +65,6 @@ Keys are never on a command line. A script deletes the keys beside it once they 
       const view = { ...(await stdoutView(this.context)), paint: noPaint }
       writeInto(folder, [...files, { path: 'README.txt', content: renderRunbook(report, view) }])
     }
-    await this.show(flags.output, report, renderRunbook)
-    return exitCodes.done
+    return this.show(flags.output, report, renderRunbook)
   }
 }

@@ -1,7 +1,6 @@
 import { RotationCommand } from '../../app/rotate-ca/command.ts'
 import { rotationPlaceFlags, rotationSettingsFlags } from '../../app/rotate-ca/flags.ts'
 import { clusterExits, listFlags } from '../../cli/flags.ts'
-import { type ExitCode, exitCodes } from '../../errors/codes.ts'
 
 const { waive, ca } = rotationSettingsFlags
 
@@ -13,13 +12,13 @@ export default class RotateCaStatus extends RotationCommand {
     `kcert reads the state from the cluster and its nodes. The journal adds the last run of each phase and the results of its checks, with
 their age. This command writes nothing and does not repeat checks. To repeat them, run kcert rotate-ca verify.`
 
-  static override exitCodes = {
+  static override exitCodes = RotationCommand.exitsOf({
     ...clusterExits,
-    [exitCodes.done]: 'the state was shown',
-    [exitCodes.usage]: 'wrong usage, or no inventory',
-    [exitCodes.unreachable]: 'the cluster did not answer',
-    [exitCodes.refused]: 'other users can change the inventory or the journal',
-  }
+    done: 'the state was shown',
+    usage: 'wrong usage, or no inventory',
+    unreachable: 'the cluster did not answer',
+    refused: 'other users can change the inventory or the journal',
+  })
 
   static override examples = RotationCommand.examplesOf({
     'Show the state': 'kcert rotate-ca status',
@@ -37,17 +36,15 @@ their age. This command writes nothing and does not repeat checks. To repeat the
     ...listFlags(['html'], 'html: one file without scripts or network access'),
   }
 
-  protected override async perform(): Promise<ExitCode> {
+  protected override async perform() {
     const { flags } = await this.parse(RotateCaStatus)
     const { renderStatus } = await import('../../output/rotation/status.ts')
     const status = await this.withSession(flags, 'reads', (session) => session.status())
     if (flags.output === 'html') {
       const { renderStatusHtml } = await import('../../output/rotation/html.ts')
-      await this.answer(renderStatusHtml(status))
-      return exitCodes.done
+      return this.answer(renderStatusHtml(status))
     }
     const { output } = flags
-    await this.show(output, status, renderStatus)
-    return exitCodes.done
+    return this.show(output, status, renderStatus)
   }
 }

@@ -2,7 +2,7 @@ import { RotationCommand } from '../../app/rotate-ca/command.ts'
 import { rotationPlaceFlags, rotationSettingsFlags } from '../../app/rotate-ca/flags.ts'
 import { checkFiles, flagFiles } from '../../cli/command-files.ts'
 import { booleanFlag, clusterExits, reportFormatFlag, valueFlag } from '../../cli/flags.ts'
-import { type ExitCode, exitCodes } from '../../errors/codes.ts'
+import { exitCodes } from '../../errors/codes.ts'
 import { renderJson } from '../../output/json.ts'
 import { writePublicFile } from '../../system/output-file.ts'
 
@@ -19,14 +19,14 @@ log verbosity to 5 during the watch, to find the clients.
 
 After phase 12, kcert also checks that nothing trusts the old CA. It lists what you accepted with --waive.`
 
-  static override exitCodes = {
+  static override exitCodes = RotationCommand.exitsOf({
     ...clusterExits,
-    [exitCodes.done]: 'every check passed',
-    [exitCodes.usage]: 'wrong usage, or no inventory',
-    [exitCodes.no]: 'a check failed',
-    [exitCodes.unreachable]: 'the cluster did not answer',
-    [exitCodes.refused]: 'the evidence file already exists',
-  }
+    done: 'every check passed',
+    usage: 'wrong usage, or no inventory',
+    no: 'a check failed',
+    unreachable: 'the cluster did not answer',
+    refused: 'the evidence file already exists',
+  })
 
   static override examples = RotationCommand.examplesOf({
     'Verify before phase 12': 'kcert rotate-ca verify',
@@ -44,7 +44,7 @@ After phase 12, kcert also checks that nothing trusts the old CA. It lists what 
     output: reportFormatFlag('output format'),
   }
 
-  protected override async perform(): Promise<ExitCode> {
+  protected override async perform() {
     const { flags } = await this.parse(RotateCaVerify)
     const { renderVerification } = await import('../../output/rotation/verification.ts')
     const { evidence, force, output } = flags

@@ -6,7 +6,7 @@ import { KcertCommand } from '../../cli/base-command.ts'
 import { connectionOptions } from '../../cli/cluster.ts'
 import { clusterExits, clusterFlags, reportFormatFlag, valueFlag } from '../../cli/flags.ts'
 import { openPlace } from '../../cluster/cluster.ts'
-import { type ExitCode, exitCodes } from '../../errors/codes.ts'
+import { exitCodes } from '../../errors/codes.ts'
 import { KcertError } from '../../errors/kcert-error.ts'
 import { renderTokenCheck } from '../../output/tokens.ts'
 
@@ -21,12 +21,12 @@ renewals approved. What you have no permission to read is unknown, and does not 
 A complete token, best given with --token-file, is compared with the token in the cluster and never printed. This finds a mistyped token
 and a token of another cluster.`
 
-  static override exitCodes = {
+  static override exitCodes = KcertCommand.exitsOf({
     ...clusterExits,
-    [exitCodes.done]: 'no check failed',
-    [exitCodes.usage]: 'wrong usage, a malformed token, or no kubeconfig',
-    [exitCodes.no]: 'a check failed, or there is no such token',
-  }
+    done: 'no check failed',
+    usage: 'wrong usage, a malformed token, or no kubeconfig',
+    no: 'a check failed, or there is no such token',
+  })
 
   static override examples = KcertCommand.examplesOf({
     'Check a token by its ID': 'kcert token check abcdef',
@@ -45,7 +45,7 @@ and a token of another cluster.`
     output: reportFormatFlag(),
   }
 
-  protected override async perform(): Promise<ExitCode> {
+  protected override async perform() {
     const { args, flags } = await this.parse(TokenCheck)
     const { context } = this
     const file = flags['token-file']

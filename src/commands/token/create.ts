@@ -15,7 +15,6 @@ import {
 } from '../../cli/flags.ts'
 import { parseDuration } from '../../cli/instant.ts'
 import { stdoutView } from '../../cli/view.ts'
-import { type ExitCode, exitCodes } from '../../errors/codes.ts'
 import { renderCreation } from '../../output/tokens.ts'
 
 export default class TokenCreate extends KcertCommand {
@@ -29,14 +28,14 @@ No other kcert command prints a token.
 The flags have kubeadm's names, and the join command is the default output. To check whether a node can join with the token, including
 RBAC bindings and the signature of cluster-info, run kcert token check.`
 
-  static override exitCodes = {
+  static override exitCodes = KcertCommand.exitsOf({
     ...clusterExits,
-    [exitCodes.done]: 'the token was created',
-    [exitCodes.usage]: 'wrong usage, a malformed token or group, or no kubeconfig',
-    [exitCodes.no]: 'a token with this ID exists, or cluster-info cannot be used',
-    [exitCodes.unreachable]: 'the API server could not be reached, or the file could not be written',
-    [exitCodes.refused]: 'the file of --out already exists',
-  }
+    done: 'the token was created',
+    usage: 'wrong usage, a malformed token or group, or no kubeconfig',
+    no: 'a token with this ID exists, or cluster-info cannot be used',
+    unreachable: 'the API server could not be reached, or the file could not be written',
+    refused: 'the file of --out already exists',
+  })
 
   static override examples = KcertCommand.examplesOf({
     'Join a node with a token that is valid for two hours, without leaving it in a shell history':
@@ -84,7 +83,7 @@ RBAC bindings and the signature of cluster-info, run kcert token check.`
     ),
   }
 
-  protected override async perform(): Promise<ExitCode> {
+  protected override async perform() {
     const { flags } = await this.parse(TokenCreate)
     const { context } = this
     const { output, out, force, description } = flags
@@ -112,17 +111,11 @@ RBAC bindings and the signature of cluster-info, run kcert token check.`
       }),
     )
     const view = await stdoutView(context)
-    if (output === 'json' || output === 'yaml') {
-      await this.show(output, report, () => '')
-      return exitCodes.done
-    }
+    if (output === 'json' || output === 'yaml') return this.show(output, report, () => '')
     const secret = output === 'token' ? report.token : report.joinCommand
     this.note(report.notices)
-    if (secret === undefined) await this.answer(renderCreation(report, view))
-    else {
-      this.notice(renderCreation(report, view))
-      await this.answer(`${secret}\n`)
-    }
-    return exitCodes.done
+    if (secret === undefined) return this.answer(renderCreation(report, view))
+    this.notice(renderCreation(report, view))
+    return this.answer(`${secret}\n`)
   }
 }

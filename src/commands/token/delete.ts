@@ -3,7 +3,7 @@ import { tokenIdOf } from '../../app/token/input.ts'
 import { KcertCommand } from '../../cli/base-command.ts'
 import { booleanFlag, clusterExits, clusterFlags, operands, reportFormatFlag } from '../../cli/flags.ts'
 import { tellChanges, whileStoppable } from '../../cli/interruption.ts'
-import { type ExitCode, exitCodes } from '../../errors/codes.ts'
+import { exitCodes } from '../../errors/codes.ts'
 import { KcertError } from '../../errors/kcert-error.ts'
 import { renderDeletion } from '../../output/tokens.ts'
 
@@ -14,12 +14,12 @@ export default class TokenDelete extends KcertCommand {
     `Nodes that have joined keep their certificates. Pending requests can still be approved. An API server may accept a deleted token for ten
 more seconds. A token that changes while this command runs is skipped.`
 
-  static override exitCodes = {
+  static override exitCodes = KcertCommand.exitsOf({
     ...clusterExits,
-    [exitCodes.done]: 'the tokens were deleted',
-    [exitCodes.usage]: 'wrong usage, or no kubeconfig',
-    [exitCodes.no]: 'a token was not found or has changed',
-  }
+    done: 'the tokens were deleted',
+    usage: 'wrong usage, or no kubeconfig',
+    no: 'a token was not found or has changed',
+  })
 
   static override examples = KcertCommand.examplesOf({
     'Delete one token': 'kcert token delete abcdef',
@@ -36,7 +36,7 @@ more seconds. A token that changes while this command runs is skipped.`
     output: reportFormatFlag(),
   }
 
-  protected override async perform(): Promise<ExitCode> {
+  protected override async perform() {
     const { flags, operands } = await this.parse(TokenDelete)
     const named = [...new Set(operands.map(tokenIdOf))]
     if (named.length === 0 && !flags.expired)

@@ -3,7 +3,6 @@ import { forbiddenTokens } from '../../app/token/delete.ts'
 import { type TokenList as Report, tokenReport } from '../../bootstrap/token-report.ts'
 import { KcertCommand } from '../../cli/base-command.ts'
 import { clusterExits, clusterFlags, listFlags } from '../../cli/flags.ts'
-import { type ExitCode, exitCodes } from '../../errors/codes.ts'
 import { renderTokenList } from '../../output/tokens.ts'
 import { rfc3339 } from '../../pki/rfc3339.ts'
 
@@ -13,12 +12,12 @@ export default class TokenList extends KcertCommand {
   static override description =
     "A token has a public part, the ID, and a secret part. This command prints IDs only. A new token's secret is printed once, by kcert token create."
 
-  static override exitCodes = {
+  static override exitCodes = KcertCommand.exitsOf({
     ...clusterExits,
-    [exitCodes.done]: 'the list was printed, even if it is empty',
-    [exitCodes.usage]: 'wrong usage, or no kubeconfig',
-    [exitCodes.no]: "the API server's certificate is not trusted",
-  }
+    done: 'the list was printed, even if it is empty',
+    usage: 'wrong usage, or no kubeconfig',
+    no: "the API server's certificate is not trusted",
+  })
 
   static override examples = KcertCommand.examplesOf({
     'List all tokens': 'kcert token list',
@@ -33,7 +32,7 @@ export default class TokenList extends KcertCommand {
     ...listFlags(['name'], 'name: only the ids'),
   }
 
-  protected override async perform(): Promise<ExitCode> {
+  protected override async perform() {
     const { flags } = await this.parse(TokenList)
     const { context } = this
     const now = context.clock()
@@ -45,9 +44,8 @@ export default class TokenList extends KcertCommand {
       generatedAt: rfc3339(now),
       tokens: tokens.all.map(({ facts }) => tokenReport(facts)),
     }
-    await this.show(flags.output, report, renderTokenList, {
+    return this.show(flags.output, report, renderTokenList, {
       namesOf: ({ tokens }) => tokens.map(({ id }) => id),
     })
-    return exitCodes.done
   }
 }
