@@ -23,7 +23,7 @@ afterEach(() => {
   vi.useRealTimers()
 })
 
-test('creates the Lease with its holder, and gives it back', async () => {
+test('creates the Lease with its holder, and releases it', async () => {
   const { objects, lease } = memory()
   const { given } = aging(objects)
   const guard = await ClusterGuard.acquire(given)
@@ -46,7 +46,7 @@ test('creates the Lease with its holder, and gives it back', async () => {
   expect(lease().spec).toMatchObject({ holderIdentity: '', leaseDurationSeconds: 1, leaseTransitions: 1 })
 })
 
-test('takes over at once a Lease that was given back, and counts the transition', async () => {
+test('takes over a released Lease at once, and counts the transition', async () => {
   const { objects, lease } = memory()
   const { given, slept } = aging(objects)
   await (await ClusterGuard.acquire({ ...given, journalPath: '/b/kcert.jsonl' })).release()
@@ -55,7 +55,7 @@ test('takes over at once a Lease that was given back, and counts the transition'
   expect(lease().spec).toMatchObject({ leaseTransitions: 2 })
 })
 
-test('takes over at once a Lease that this machine left behind for the same journal', async () => {
+test('takes over at once a Lease that this machine abandoned for the same journal', async () => {
   const { objects, holder } = memory()
   const { given, slept } = aging(objects)
   await ClusterGuard.acquire(given)
@@ -68,7 +68,7 @@ test('takes over at once a Lease that this machine left behind for the same jour
 test.each([
   ['for another journal', () => ({ journalPath: '/b/kcert.jsonl' })],
   [
-    'on a machine of the same name',
+    'on a machine with the same name',
     () => {
       machine.boot = 'boot 2'
       return {}
@@ -84,7 +84,7 @@ test.each([
   expect(slept()).toBe(30_000)
 })
 
-test('waits as long as the Lease says, and 30 s where it says nothing', async () => {
+test('waits for the duration in the Lease, or 30 s if the Lease has none', async () => {
   for (const [leaseDurationSeconds, ms] of [
     [7, 7_000],
     [300, 300_000],
@@ -98,7 +98,7 @@ test('waits as long as the Lease says, and 30 s where it says nothing', async ()
   }
 })
 
-test.each([0, -1, Number.NaN])('takes a Lease of %d s only after 30 s', async (leaseDurationSeconds) => {
+test.each([0, -1, Number.NaN])('takes over a Lease of %d s only after 30 s', async (leaseDurationSeconds) => {
   const { objects, put } = memory()
   const { given, slept } = aging(objects)
   put('leases', { spec: { holderIdentity: 'another', leaseDurationSeconds } })
@@ -107,7 +107,7 @@ test.each([0, -1, Number.NaN])('takes a Lease of %d s only after 30 s', async (l
 })
 
 test.each([301, 2 ** 31 - 1, Number.POSITIVE_INFINITY])(
-  'refuses a Lease of %d s at once, and takes it when it was given back',
+  'refuses a Lease of %d s at once, and takes it over once it is released',
   async (leaseDurationSeconds) => {
     const { objects, put, holder } = memory()
     const { given, slept } = aging(objects)
@@ -137,7 +137,7 @@ test('refuses a Lease that its holder renews', async () => {
   })
 })
 
-test('refuses when another run is quicker at an abandoned Lease', async () => {
+test('refuses when another run takes over an abandoned Lease first', async () => {
   const { objects, put } = memory()
   put('leases', { spec: { holderIdentity: 'dead', leaseDurationSeconds: 1 } })
   const { given } = aging(objects)
@@ -152,7 +152,7 @@ test('refuses when another run is quicker at an abandoned Lease', async () => {
   })
 })
 
-test('fails on an API server that cannot create the Lease', async () => {
+test('fails when the API server cannot create the Lease', async () => {
   const { objects } = memory()
   objects.create = async () => {
     throw new KcertError('KCERT_API_FORBIDDEN', 'no')
@@ -166,7 +166,7 @@ test('fails on an API server that cannot create the Lease', async () => {
   await expect(ClusterGuard.acquire(aging(objects).given)).rejects.toThrow('broken')
 })
 
-test('renews the Lease every 10 s, without a transition, until it is given back', async () => {
+test('renews the Lease every 10 s, without a transition, until its release', async () => {
   const { objects, lease } = memory()
   const { given, pass } = aging(objects)
   const guard = await ClusterGuard.acquire(given)
@@ -191,7 +191,7 @@ test('creates a deleted Lease again', async () => {
   expect(() => guard.check()).not.toThrow()
 })
 
-test('stops once another run has the Lease, and leaves Lease and mirror to it', async () => {
+test('stops once another run has the Lease, and does not change Lease or mirror', async () => {
   const { objects, holder, renewBySomebody, mirror } = memory()
   const guard = await ClusterGuard.acquire(aging(objects).given)
   renewBySomebody('another')
@@ -205,7 +205,7 @@ test('stops once another run has the Lease, and leaves Lease and mirror to it', 
   expect([holder(), mirror()]).toEqual(['another', undefined])
 })
 
-test('confirms without a request what was renewed less than its duration ago', async () => {
+test('confirms without a request a Lease renewed less than its duration ago', async () => {
   const { objects, reads } = memory()
   const { given, pass, slept } = aging(objects)
   const guard = await ClusterGuard.acquire(given)
@@ -218,7 +218,7 @@ test('confirms without a request what was renewed less than its duration ago', a
   expect([reads() - before, slept()]).toEqual([1, 0])
 })
 
-test('counts the duration from before the request that renews', async () => {
+test('counts the duration from before the renewal request', async () => {
   const { objects, reads } = memory()
   const { given, pass } = aging(objects)
   const { create } = objects
@@ -233,7 +233,7 @@ test('counts the duration from before the request that renews', async () => {
   expect(reads() - before).toBe(1)
 })
 
-test('after a sleep longer than the Lease renews it, or leaves it to the run that has it', async () => {
+test('after a sleep longer than the Lease, renews it or stops if another run has it', async () => {
   const { objects, holder, renewBySomebody } = memory()
   const { given, pass } = aging(objects)
   const guard = await ClusterGuard.acquire(given)
@@ -265,7 +265,7 @@ test('waits 60 s for an API server to confirm the Lease, then fails', async () =
   await guard.confirm()
 })
 
-test('mirrors the last line after 3 s, and what comes later when the Lease is given back', async () => {
+test('mirrors the last line after 3 s, and later lines at the release of the Lease', async () => {
   const { objects, mirror, stored } = memory()
   let wake = (): void => {}
   const sleeps: number[] = []
@@ -295,7 +295,7 @@ test('mirrors the last line after 3 s, and what comes later when the Lease is gi
   expect(mirror()).toBe('1\n2\n3\n')
 })
 
-test('writes at release a line that could not be mirrored before', async () => {
+test('at release, writes a line that could not be mirrored earlier', async () => {
   const { objects, mirror } = memory()
   const { create } = objects
   let refuses = 0
@@ -309,7 +309,7 @@ test('writes at release a line that could not be mirrored before', async () => {
   expect([refuses, mirror()]).toEqual([2, '1\n'])
 })
 
-test('gives the Lease back though the mirror, or the Lease itself, cannot be written', async () => {
+test('releases the Lease although the mirror, or the Lease itself, cannot be written', async () => {
   const { objects, holder } = memory()
   const guard = await ClusterGuard.acquire(aging(objects).given)
   objects.create = async () => {
@@ -328,7 +328,7 @@ test('gives the Lease back though the mirror, or the Lease itself, cannot be wri
   }
 })
 
-test('mirrors at most the last 900,000 characters, from the beginning of a line', async () => {
+test('mirrors at most the last 900,000 characters, starting at the beginning of a line', async () => {
   const { objects, mirror } = memory()
   const line = `${'x'.repeat(99_999)}\n`
   for (const [lines, kept] of [
@@ -342,7 +342,7 @@ test('mirrors at most the last 900,000 characters, from the beginning of a line'
   }
 })
 
-test('reads the mirror only when its first line begins a journal', async () => {
+test('reads the mirror only when its first line is the first line of a journal', async () => {
   const { objects, put } = memory()
   const guard = await ClusterGuard.acquire(aging(objects).given)
   expect(await guard.read()).toBeUndefined()
@@ -361,7 +361,7 @@ test('reads the mirror only when its first line begins a journal', async () => {
   expect(await guard.read()).toBeUndefined()
 })
 
-test('does not read the mirror of a finished rotation where the operator names another journal', async () => {
+test('does not read the mirror of a finished rotation when the operator names another journal', async () => {
   const { objects, put } = memory()
   const first = journalLine({ kind: 'phase', phase: 12, event: 'begun' }, now.getTime(), undefined)
   const last = journalLine({ kind: 'phase', phase: 12, event: 'held' }, now.getTime(), first)
@@ -377,7 +377,7 @@ test('does not read the mirror of a finished rotation where the operator names a
   expect(await named.read()).toBeUndefined()
 })
 
-/** Options whose clock goes on only while something sleeps, or on command; nothing sleeps for 5 minutes. */
+/** Options with a clock that advances only during a sleep or on command. No sleep lasts 5 minutes or more. */
 function aging(objects: ObjectsApi, meanwhile: () => void = () => {}) {
   let time = now.getTime()
   let slept = 0
@@ -397,7 +397,7 @@ function aging(objects: ObjectsApi, meanwhile: () => void = () => {}) {
   return { given, pass, slept: () => slept }
 }
 
-/** One Lease and one ConfigMap, with versions that count. */
+/** One Lease and one ConfigMap, with increasing resource versions. */
 function memory() {
   const objects = new Map<string, ApiObject>()
   let [version, reads] = [0, 0]

@@ -13,8 +13,8 @@ import { bootId, processNamespace } from '../system/process-identity.ts'
 import type { RandomBytes } from '../system/random.ts'
 import type { JournalMirror } from './journal-file.ts'
 
-// Two rotations at once cannot happen: the machine's lock keeps one apart from another on the same machine, a Lease in the
-// cluster from those on others. The journal's text is mirrored beside it: no private keys are in it.
+// A machine-local lock excludes other runs on the same machine. A Lease in the cluster excludes runs on other machines. A
+// ConfigMap mirrors the text of the journal, which contains no private keys.
 
 const name = 'kcert-rotation'
 const namespace = 'kube-system'
@@ -24,40 +24,42 @@ const configMaps = { ...resources.configMaps, namespace } as const
 const mirror = { ...configMaps, name } as const
 
 const durationSeconds = 30
-// A single API server that is restarted is away for some 40 s.
+// A single API server is unavailable for about 40 s during its restart.
 const patienceMs = 60_000
 const renewMs = 10_000
 const mirrorMs = 3_000
-// An object may have 1.5 MiB in etcd.
+// etcd limits an object to 1.5 MiB.
 const mostMirrored = 900_000
 
 export interface GuardOptions {
   readonly objects: ObjectsApi
   readonly clock: Clock
   readonly random: RandomBytes
-  /** Identity of the journal: a process that has its lock knows that an earlier holder with the same identity is dead. */
+  /**
+   * Identity of the journal. A process that has the journal's lock can treat an earlier holder with the same identity as dead.
+   */
   readonly journalPath: string
-  /** True when the operator named it. */
+  /** True when the operator named the journal. */
   readonly isNamed?: boolean
-  /** Waits so many milliseconds (default: real time). */
+  /** Waits for this number of milliseconds (default: real time). */
   readonly sleep?: (ms: number) => Promise<unknown>
 }
 
 /**
- * Returns the journal as it was mirrored last; undefined when there is none that is whole. One of a rotation that came to its end
- * is passed over where another journal is named: the next rotation begins with it.
+ * Returns the last mirrored journal, or undefined when there is no complete one. If the operator names another journal, the
+ * journal of a finished rotation is ignored: the next rotation starts with the named one.
  */
 export async function mirroredJournal(
   objects: Pick<ObjectsApi, 'get'>,
   isNamed = false,
 ): Promise<string | undefined> {
   const text = (await getOne(objects, mirror))?.data?.['journal.jsonl']
-  // A journal cut at the front cannot be verified with its chain of digests.
+  // A journal without its first lines cannot be verified with its chain of digests.
   if (!text?.match(/^.*"previous":"0{64}"/)) return undefined
   return isNamed && isOfFinished(readJournal(text)) ? undefined : text
 }
 
-/** The Lease kube-system/kcert-rotation, held by this run, and the ConfigMap of the same name with the journal. */
+/** The Lease kube-system/kcert-rotation that this run holds, and the ConfigMap with the same name that contains the journal. */
 export class ClusterGuard implements JournalMirror {
   private readonly options: GuardOptions
   private readonly place: string
@@ -72,7 +74,7 @@ export class ClusterGuard implements JournalMirror {
   private constructor(options: GuardOptions) {
     this.options = options
     this.sleep = options.sleep ?? pause
-    // Of two machines, or containers, that have one name, neither knows of the other's processes.
+    // Two machines or containers with the same name cannot see each other's processes.
     const machine = `${bootId()} ${processNamespace() ?? ''}`
     const digest = hash('sha256', `${machine} ${options.journalPath}`).slice(0, 8)
     this.place = `${hostname()}_${digest}_`
@@ -80,8 +82,8 @@ export class ClusterGuard implements JournalMirror {
   }
 
   /**
-   * Returns the guard once this run holds the Lease. One that was left behind is taken over: at once when it was this machine's
-   * and this journal's, else when its holder has not renewed it for its duration. Throws KCERT_LOCKED.
+   * Returns the guard once this run holds the Lease. An abandoned Lease is taken over at once if it belongs to this machine and
+   * this journal. Otherwise it is taken over once its holder has not renewed it for its duration. Throws KCERT_LOCKED.
    */
   static async acquire(options: GuardOptions): Promise<ClusterGuard> {
     const guard = new ClusterGuard(options)
@@ -91,14 +93,14 @@ export class ClusterGuard implements JournalMirror {
     return guard
   }
 
-  /** Throws KCERT_LOCKED when somebody else has taken the Lease meanwhile: nothing more may be done then. */
+  /** Throws KCERT_LOCKED when another run has taken the Lease. This run must not do anything more then. */
   check(): void {
     if (this.lost !== undefined) throw this.lost
   }
 
   /**
-   * Comes back when this run holds the Lease for certain: where it has not been renewed for its duration, as after a laptop's sleep,
-   * another process may have taken it. Throws KCERT_LOCKED, and KCERT_UNREACHABLE if no API server answers.
+   * Returns when this run certainly holds the Lease. If the Lease was not renewed for its duration, for example after a laptop's
+   * sleep, another process may have taken it. Throws KCERT_LOCKED, or KCERT_UNREACHABLE if no API server responds.
    */
   async confirm(): Promise<void> {
     const begun = this.now()
@@ -120,7 +122,7 @@ export class ClusterGuard implements JournalMirror {
     return mirroredJournal(objects, isNamed)
   }
 
-  /** Gives the Lease back, and waits until the mirror has the last line. */
+  /** Releases the Lease, and waits until the mirror contains the last line. */
   async release(): Promise<void> {
     clearInterval(this.renewing)
     await this.mirroring
@@ -152,10 +154,10 @@ export class ClusterGuard implements JournalMirror {
     }
   }
 
-  /** False when somebody else was quicker. */
+  /** Returns false when another run wrote the Lease first. */
   private async write(object: ObjectOf<'leases'> | undefined): Promise<boolean> {
     const { objects } = this.options
-    // Others count from when they see it, which can be long before the answer is here.
+    // Other runs count from the time they see the Lease, which can be long before this run receives the response.
     const begun = this.options.clock()
     const time = begun.toISOString().replace('Z', '000Z')
     const before = object?.spec ?? {}
@@ -192,7 +194,7 @@ export class ClusterGuard implements JournalMirror {
       }
       await this.write(object)
     } catch {
-      // An API server that restarts: the next one renews it. Until then no act is begun once its time has run out.
+      // The API server may be restarting. The next attempt renews the Lease. No action starts once the Lease has expired.
     }
   }
 
@@ -204,7 +206,7 @@ export class ClusterGuard implements JournalMirror {
 
   private async writeMirror(): Promise<void> {
     const text = this.wanted
-    // Once the Lease is lost, it is the journal of the run that has it.
+    // Once the Lease is lost, the mirror belongs to the run that holds it.
     if (text === undefined || this.lost !== undefined) return
     this.wanted = undefined
     const { objects } = this.options
@@ -219,7 +221,7 @@ export class ClusterGuard implements JournalMirror {
         await objects.create(configMaps, { ...kind, data })
       }
     } catch {
-      // The journal itself is on the disk; the mirror comes with the next line.
+      // The journal is on disk. The next line updates the mirror.
       this.wanted ??= text
     }
   }

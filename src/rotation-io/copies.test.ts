@@ -12,7 +12,7 @@ const caFile = '/etc/kubernetes/pki/ca.crt'
 const digest = (text: string): string => createHash('sha256').update(text).digest('hex')
 const at = (text: string): string => `${folder}/by-digest/${digest(text)}`
 
-/** A node with these files: text, a link, or what a node answers instead. It writes down every change, and when it was asked. */
+/** A node with these files: text, a link, or another answer of the node. It records every change, and when it was called. */
 function nodeWith(files: Readonly<Record<string, string | object>> = {}) {
   const kept = new Map<string, string | object>(Object.entries(files))
   const changes: unknown[] = []
@@ -73,7 +73,7 @@ const folders = [
   ['folder', `${folder}/by-digest`, { mode: 0o700 }],
 ]
 
-test('a file is copied under its digest before the index has its line', async () => {
+test('copies a file under its digest before adding a line to the index', async () => {
   const { copies, changes } = nodeWith({ [caFile]: 'old' })
   await copies.keepFile('cp1', caFile, 5)
   expect(changes).toEqual([
@@ -84,7 +84,7 @@ test('a file is copied under its digest before the index has its line', async ()
   expect(await copies.on('cp1')).toEqual([copyOf('old')])
 })
 
-test('the folders of the copies are made once', async () => {
+test('creates the folders of the copies once', async () => {
   const { copies, changes } = nodeWith({ [caFile]: 'old', '/b': 'b' })
   await copies.keepFile('cp1', caFile, 5)
   await copies.keepFile('cp1', '/b', 5)
@@ -98,11 +98,11 @@ test.each([
     { flags: { v: null }, version: 'v1.36.3' },
   ],
   [
-    'where a link leads',
+    'the target of a link',
     { found: 'file', sha256: digest('old'), mode: 0o640, linkTarget: 'x' },
     { linksTo: 'x' },
   ],
-])('the line of a copy says %s', async (_, file, more) => {
+])('the line of a copy contains %s', async (_, file, more) => {
   const { copies, kept, access } = nodeWith({ [caFile]: file })
   Object.assign(access, { copyFile: async () => {} })
   const said = 'flags' in more ? more : {}
@@ -110,13 +110,13 @@ test.each([
   expect(JSON.parse(String(kept.get(index)))).toEqual(copyOf('old', more))
 })
 
-test('of a file that is not there, the index says so', async () => {
+test('records a missing file in the index', async () => {
   const { copies } = nodeWith()
   await copies.keepFile('cp1', caFile, 5)
   expect(await copies.on('cp1')).toEqual([{ phase: 5, node: 'cp1', of: { path: caFile } }])
 })
 
-test('a node that says nothing of a file counts as one without it', async () => {
+test('treats a file as missing when the node does not report it', async () => {
   const { copies, access } = nodeWith()
   Object.assign(access, { statFiles: async () => [] })
   await copies.keepFile('cp1', caFile, 5)
@@ -127,7 +127,7 @@ test.each([
   ['is unreadable', { found: 'unreadable', reason: 'Permission denied' }, 'Permission denied'],
   ['is a folder', { found: 'folder', sha256: 'x' }, 'it is a directory or a device'],
   ['has no digest', { found: 'file', sha256: undefined }, 'it is a directory or a device'],
-])('what %s cannot be copied, and nothing is written', async (_, file, why) => {
+])('does not copy a path that %s, and writes nothing', async (_, file, why) => {
   const { copies, changes } = nodeWith({ [caFile]: file })
   await expect(copies.keepFile('cp1', caFile, 5)).rejects.toMatchObject({
     code: 'KCERT_NODE_REFUSED',
@@ -155,7 +155,7 @@ test.each([
   }
 })
 
-test('what lies in the folder of the copies is not copied itself', async () => {
+test('does not copy files from the folder of the copies', async () => {
   const { copies, changes, reads } = nodeWith({ [index]: '' })
   await copies.keepFile('cp1', `${folder}/by-digest/x`, 5)
   expect([changes, reads]).toEqual([[], []])
@@ -163,7 +163,7 @@ test('what lies in the folder of the copies is not copied itself', async () => {
   expect(changes).not.toEqual([])
 })
 
-test('many files are copied with one change of the index', async () => {
+test('copies several files with one change to the index', async () => {
   const { copies, changes, kept } = nodeWith({ [caFile]: 'old', '/b': 'b', [index]: line(ofObject) })
   await copies.keepFiles('cp1', [{ path: caFile }, { path: '/b', flags: { v: '2' } }], 5)
   const lines = [ofObject, copyOf('old'), copyOf('b', { of: { path: '/b' }, flags: { v: '2' } })]
@@ -176,7 +176,7 @@ test('many files are copied with one change of the index', async () => {
   expect(changes.filter((change) => (change as string[])[0] === index)).toHaveLength(1)
 })
 
-test('one change of an index waits for the other, also when the other fails', async () => {
+test('changes an index one action at a time, even when one of them fails', async () => {
   const { copies, mostAtOnce } = nodeWith({ '/bad': { found: 'folder' }, '/b': 'b' })
   const outcomes = await Promise.allSettled([
     copies.keepFile('cp1', '/bad', 5),
@@ -188,7 +188,7 @@ test('one change of an index waits for the other, also when the other fails', as
   expect((await copies.on('cp1')).map(({ of }) => of)).toEqual([{ path: '/b' }, { path: '/c' }])
 })
 
-test('an object is copied as JSON; one that is not there as its name', async () => {
+test('copies an object as JSON, and records only the name of a missing object', async () => {
   const { copies, changes } = nodeWith()
   const object = { apiVersion: 'v1', kind: 'Secret', data: {} }
   const text = `${JSON.stringify(object)}\n`
@@ -211,13 +211,13 @@ test.each([
   ['another namespace', { ...ofObject, of: { object: { ...secret, namespace: 'z' } } }, true],
   ['another name', { ...ofObject, of: { object: { ...secret, name: 'z' } } }, true],
   ['a file', ofPath, true],
-])('an object is copied again beside a copy of %s: %j', async (_, copy, isAdded) => {
+])('copies an object again next to a copy of %s: %j', async (_, copy, isAdded) => {
   const { copies } = nodeWith({ [index]: line(copy) })
   await copies.keepObject('cp1', secret as never, undefined, 5)
   expect(await copies.on('cp1')).toEqual(isAdded ? [copy, ofObject] : [copy])
 })
 
-test('an index is put aside under its digest, and only as it was seen', async () => {
+test('renames the index to contain its digest, and only if it has not changed', async () => {
   const { copies, changes } = nodeWith({ [index]: line(ofPath) })
   await copies.putAside('cp1')
   const sha256 = digest(line(ofPath))
@@ -235,22 +235,22 @@ test.each([
   ['absent', []],
   ['a folder', [{ found: 'folder', sha256: 'x' }]],
   ['without a digest', [{ found: 'file' }]],
-  ['not answered', undefined],
-])('an index that is %s is not put aside', async (_, facts) => {
+  ['not reported', undefined],
+])('does not rename an index that is %s', async (_, facts) => {
   const { copies, access, changes } = nodeWith()
   Object.assign(access, { statFiles: async () => facts ?? [] })
   await copies.putAside('cp1')
   expect(changes).toEqual([])
 })
 
-test('the bytes of a copy are returned when they have its digest', async () => {
+test('returns the bytes of a copy when they match its digest', async () => {
   const { copies } = nodeWith({ [at('old')]: 'old' })
   expect(Buffer.from(await copies.bytes('cp1', digest('old'))).toString()).toBe('old')
 })
 
 test.each([
-  ['is not there', {}],
-  ['holds something else', { [at('old')]: 'other' }],
+  ['is missing', {}],
+  ['contains something else', { [at('old')]: 'other' }],
   ['is a folder', { [at('old')]: { found: 'folder', sha256: digest('old') } }],
 ])('a copy that %s is damaged', async (_, files) => {
   await expect(nodeWith(files).copies.bytes('cp1', digest('old'))).rejects.toMatchObject({
@@ -261,13 +261,13 @@ test.each([
   })
 })
 
-test('a node that says nothing of a copy has it damaged', async () => {
+test('treats a copy as damaged when the node does not report it', async () => {
   const { copies, access } = nodeWith()
   Object.assign(access, { readFiles: async () => [] })
   await expect(copies.bytes('cp1', digest('old'))).rejects.toMatchObject({ code: 'KCERT_BACKUP_DAMAGED' })
 })
 
-test('a rehearsal restores each copy once into a scratch folder, and removes it', async () => {
+test('a rehearsal restores each copy once to a scratch folder, and removes the folder', async () => {
   const lines = [copyOf('old'), copyOf('old', { phase: 6 }), copyOf('b'), ofPath]
   const { copies, changes } = nodeWith({
     [index]: lines.map(line).join(''),
@@ -299,7 +299,7 @@ test.each([
   expect(changes.at(-1)).toEqual(['no folder', `${folder}/.scratch`])
 })
 
-test('a rehearsal that the node breaks off is no verdict, and leaves no scratch folder', async () => {
+test('a rehearsal that the node interrupts has no result, and removes the scratch folder', async () => {
   const { copies, access, changes } = nodeWith({ [index]: line(copyOf('old')) })
   Object.assign(access, { copyFile: () => Promise.reject(new TypeError('broken')) })
   await expect(copies.rehearse('cp1')).rejects.toThrow('broken')
@@ -308,14 +308,14 @@ test('a rehearsal that the node breaks off is no verdict, and leaves no scratch 
 
 test.each([
   ['no index', {}],
-  ['no copy of anything that was there', { [index]: line(ofPath) }],
+  ['no copy of an existing file', { [index]: line(ofPath) }],
 ])('a node with %s has nothing to rehearse', async (_, files) => {
   const { copies, changes } = nodeWith(files)
   expect(await copies.rehearse('cp1')).toBe('no copies exist')
   expect(changes).toEqual([])
 })
 
-test('an index is read up to 8 MiB', async () => {
+test('reads an index of up to 8 MiB', async () => {
   const { access, reads } = nodeWith()
   expect(await readIndex(access)).toEqual({ copies: [], text: '', replaces: 'absent' })
   expect(reads).toEqual([[index, { largestBytes: 8 * 1024 * 1024 }]])
@@ -324,7 +324,7 @@ test('an index is read up to 8 MiB', async () => {
 test.each([
   ['unreadable', [{ found: 'unreadable', reason: 'too large' }], 'too large'],
   ['a folder', [{ found: 'folder', reason: 'x' }], 'it is not a regular file'],
-  ['not answered', [], 'it is not a regular file'],
+  ['not reported', [], 'it is not a regular file'],
 ])('an index that is %s is damaged', async (_, files, why) => {
   const { access } = nodeWith()
   Object.assign(access, { readFiles: async () => files })
@@ -362,7 +362,7 @@ test.each([
   [object({ name: 'a' }), false],
   [object({ kind: 5, name: 'a' }), false],
   [file({ of: { object: null } }), false],
-])('a line %j in the index is as kcert writes it: %s', async (copy, isWhole) => {
+])('a line %j in the index has the format that kcert writes: %s', async (copy, isWhole) => {
   const { access } = nodeWith({ [index]: line(copy) })
   const read = readIndex(access)
   if (isWhole) expect((await read).copies).toEqual([JSON.parse(line(copy)) as CopySnapshot])

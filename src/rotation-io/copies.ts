@@ -9,20 +9,21 @@ import { copiesFolder, copiesIndex, copyPath, pastIndex } from '../rotation/mate
 import type { CopySnapshot, ObjectReference } from '../rotation/snapshot.ts'
 import { textOf } from '../site/node-files.ts'
 
-// What a rotation replaces lies on the node that had it: the bytes under their digest, and a line in the index for each phase
-// that touched them first. Bytes come first, so a line always leads to something; keys among them never leave the node.
+// Each node keeps the files that a rotation replaces there: the bytes, named by their digest, and a line in the index for the
+// first change in each phase. The bytes are written first, so every line refers to existing bytes. Private keys never leave the
+// node.
 
-/** The index as it is read. */
+/** The index of the copies on a node. */
 export interface Index {
   readonly copies: readonly CopySnapshot[]
   readonly text: string
   readonly replaces: Expected
 }
 
-/** The copies on the nodes. Only ever added to. */
+/** The copies on the nodes. Copies are only added, never changed. */
 export class Copies {
   private readonly nodeNamed: (name: string) => NodeAccess
-  /** One index is changed by one act at a time. */
+  /** Only one action at a time changes an index. */
   private readonly turns = new Map<string, Promise<unknown>>()
   private readonly made = new Set<string>()
 
@@ -30,12 +31,12 @@ export class Copies {
     this.nodeNamed = nodeNamed
   }
 
-  /** Throws KCERT_BACKUP_DAMAGED. */
+  /** Returns the copies on a node. Throws KCERT_BACKUP_DAMAGED. */
   async on(node: string): Promise<readonly CopySnapshot[]> {
     return (await readIndex(this.nodeNamed(node))).copies
   }
 
-  /** Copies a file as it is now, unless the phase has copied it before: then what it was is kept. */
+  /** Copies the current content of a file. If the phase has already copied the file, the earlier copy is kept. */
   keepFile(node: string, path: string, phase: number): Promise<void> {
     if (path.startsWith(`${copiesFolder}/`)) return Promise.resolve()
     return this.inTurn(node, async () => {
@@ -47,7 +48,7 @@ export class Copies {
     })
   }
 
-  /** Copies many files, with one change of the index. */
+  /** Copies several files with one change to the index. */
   keepFiles(node: string, files: readonly CopiedFile[], phase: number): Promise<void> {
     return this.inTurn(node, async () => {
       const index = await readIndex(this.nodeNamed(node))
@@ -63,7 +64,7 @@ export class Copies {
     })
   }
 
-  /** Copies an object onto a node, in JSON. */
+  /** Copies an object to a node, as JSON. */
   keepObject(
     node: string,
     object: ObjectReference,
@@ -86,7 +87,7 @@ export class Copies {
     })
   }
 
-  /** Gives the index another name: the copies stay, and are no longer what was before a phase. */
+  /** Renames the index. The copies stay, but no longer count as the state before a phase. */
   putAside(node: string): Promise<void> {
     return this.inTurn(node, async () => {
       const access = this.nodeNamed(node)
@@ -98,7 +99,7 @@ export class Copies {
     })
   }
 
-  /** Returns the bytes of a copy. Throws KCERT_BACKUP_DAMAGED when they are not there. */
+  /** Returns the bytes of a copy. Throws KCERT_BACKUP_DAMAGED when they are missing. */
   async bytes(node: string, digest: Sha256): Promise<Uint8Array> {
     const [file] = await this.nodeNamed(node).readFiles([copyPath(digest)])
     if (file?.found === 'file' && file.sha256 === digest) return file.content
@@ -109,7 +110,10 @@ export class Copies {
     })
   }
 
-  /** Returns what is wrong with the copies of a node, restored into a scratch folder and compared; undefined when nothing is. */
+  /**
+   * Returns what is wrong with the copies on a node, or undefined when they are intact. Each copy is restored to a scratch folder
+   * and compared.
+   */
   async rehearse(node: string): Promise<string | undefined> {
     const access = this.nodeNamed(node)
     const copies = (await this.on(node)).flatMap(({ digest, of }) =>
@@ -184,12 +188,12 @@ export class Copies {
   }
 }
 
-/** Larger than any index: a line has some 200 bytes, and there is one for each file and phase. */
+/** Larger than any index: a line has about 200 bytes, and there is one line for each file and phase. */
 const largestIndex = 8 * 1024 * 1024
 
 /**
- * Returns the index of the copies on a node; an empty one where there is none yet. The only reader of it. Throws
- * KCERT_BACKUP_DAMAGED when it cannot be read, or a line of it is not as kcert writes them: it is written as a whole.
+ * Returns the index of the copies on a node, or an empty one if there is none. No other function reads the index. Throws
+ * KCERT_BACKUP_DAMAGED when the index is unreadable or a line has a different format: kcert always writes the whole index.
  */
 export async function readIndex(node: NodeAccess): Promise<Index> {
   const [file] = await node.readFiles([copiesIndex], { largestBytes: largestIndex })

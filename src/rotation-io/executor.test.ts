@@ -1,7 +1,7 @@
 import { expect, test, vi } from 'vitest'
 import { SiteExecutor } from './executor.ts'
 
-// That each action comes to what does it, with the parts that they share.
+// Each action reaches the part that executes it, and the parts share the same objects.
 
 const { made, did, fake } = vi.hoisted(() => {
   const made = new Map<string, { self: object; given: readonly unknown[] }>()
@@ -36,7 +36,7 @@ vi.mock('./restarting.ts', () => fake('Restarting', 'restart', 'wrote'))
 vi.mock('./rolling.ts', () => fake('Rolling', 'roll'))
 vi.mock('./probing.ts', () => fake('Probing', 'probe'))
 
-test('actions are done by parts that share one site, one set of CAs and one set of copies', async () => {
+test('passes each action to its part; the parts share one site, one set of CAs and one set of copies', async () => {
   const site = { objects: {}, clock: () => new Date(5_000) }
   const [random, given, unreadLogs] = [() => new Uint8Array(), {}, {}]
   const executor = new SiteExecutor({ site, random, given, unreadLogs } as never)
@@ -72,7 +72,7 @@ test('actions are done by parts that share one site, one set of CAs and one set 
   expect(did).toEqual([
     ['ControlPlanes', 'node', 'cp1'],
     ['FileWriting', 'write', action],
-    // What was written on a node counts for the restarts behind it.
+    // The restarts that follow take files written on a node into account.
     ['Restarting', 'wrote', 'w1'],
     ['ObjectPatching', 'patch', action],
     ['Restarting', 'restart', action],

@@ -16,12 +16,12 @@ import { type GivenPairs, RotationCas } from './rotation-cas.ts'
 export interface ExecutorOptions {
   readonly site: Site
   readonly random: RandomBytes
-  /** CAs that the operator brings along. */
+  /** CAs that the operator supplies. */
   readonly given?: GivenPairs
   readonly unreadLogs?: UnreadLogs
 }
 
-/** Does to a cluster what actions say. Nothing is connected or read before the first of them. */
+/** Executes actions on a cluster. The first action opens the connections; nothing is read before it. */
 export class SiteExecutor implements Executor {
   private readonly files: FileWriting
   private readonly objects: ObjectPatching

@@ -10,7 +10,7 @@ import { readPrivateKeyFile } from '../x509/keys.ts'
 import { verifySignature } from '../x509/signature.ts'
 import { FileWriting } from './file-writing.ts'
 
-// Nothing is written to a disk here: the node keeps its files in memory and tells which calls it got.
+// These tests write nothing to disk: the node keeps its files in memory and records its calls.
 
 const begun = new Date('2026-11-01T00:00:00Z')
 const now = new Date('2026-11-21T12:00:00Z')
@@ -45,9 +45,9 @@ const timeoutMs = 60_000
 
 interface Scene {
   readonly files?: Readonly<Record<string, Stored>>
-  /** Thrown by every call that changes something. */
+  /** Thrown by every call that makes a change. */
   readonly failure?: Error
-  /** From files that are read elsewhere. */
+  /** Certificates from files that were read elsewhere. */
   readonly alsoKnown?: readonly Certificate[]
 }
 
@@ -92,7 +92,7 @@ function writing({ files = {}, failure, alsoKnown = [] }: Scene) {
         testCas[ca === 'cluster' ? generation : (`front-proxy ${generation}` as const)]
       return { certificate: Certificate.parse(certificate), key }
     },
-    // A leaf is known from the file that holds it alone.
+    // The only source of a leaf certificate is the file that contains it.
     certificate: async (wanted: string) => known.get(wanted) ?? certificates.get(wanted)!,
     issuing: () => ({ now, serialNumber: '0abc' }),
   }
@@ -117,7 +117,7 @@ function writing({ files = {}, failure, alsoKnown = [] }: Scene) {
       ...more,
     })
   }
-  /** What is written, by path. */
+  /** The written content, by path. */
   const texts = (): Record<string, string> =>
     Object.fromEntries(calls.flatMap(([what, path, text]) => (what === 'writeFile' ? [[path, text]] : [])))
   return { write, calls, texts }
@@ -130,7 +130,7 @@ const bundle = {
 const both = pemOf(oldCa!, newCa!)
 const pki = '/etc/kubernetes/pki'
 
-test('copies are kept and put aside as they are asked for', async () => {
+test('keeps copies and renames their index on request', async () => {
   const { write, calls } = writing({})
   const of = [{ path: '/a' }]
   await write('/none', { kind: 'copies', of })
@@ -156,7 +156,7 @@ test.each([
   expect(calls).toEqual([])
 })
 
-test('a new file gets its folder, a file that is replaced is copied first', async () => {
+test('creates the folder of a new file, and copies a file before replacing it', async () => {
   const fresh = writing({})
   await fresh.write(`${pki}/kcert/ca-bundle.crt`, bundle)
   expect(fresh.calls).toEqual([
@@ -180,7 +180,7 @@ const drift = {
   next: 'kcert rotate-ca --phase 9',
 }
 
-test('a file that is another one by now is left as it is', async () => {
+test('does not change a file that differs from the planned one', async () => {
   for (const files of [{ '/a': 'another' }, {}]) {
     const { write, calls } = writing({ files })
     await expect(write('/a', bundle, { replaces: 'f'.repeat(64) })).rejects.toMatchObject(drift)
@@ -188,7 +188,7 @@ test('a file that is another one by now is left as it is', async () => {
   }
 })
 
-test('a file that changes under the hand is left as it is; another failure is told as it is', async () => {
+test('does not change a file that changes during the action, and passes on other failures', async () => {
   const failure = new KcertError('KCERT_NODE_FILE_CHANGED', 'changed')
   const link = { linkTarget: '/b' }
   for (const [content, file] of [
@@ -205,7 +205,7 @@ test('a file that changes under the hand is left as it is; another failure is to
   }
 })
 
-test('a removed file is copied; one of kcert itself is not, and its folders go with it', async () => {
+test('copies a removed file unless it is in the folder of kcert, which is removed with its last file', async () => {
   const theirs = writing({ files: { [`${pki}/ca.crt`]: 'x' } })
   await theirs.write(`${pki}/ca.crt`, { kind: 'nothing' })
   expect(theirs.calls).toEqual([
@@ -238,14 +238,14 @@ test('a removed file is copied; one of kcert itself is not, and its folders go w
   }
 })
 
-test('what is kept from kcert in its own folder is copied when it is replaced', async () => {
+test('copies a file in the folder of kcert before replacing it', async () => {
   const path = `${pki}/kcert/ca-bundle.crt`
   const { write, calls } = writing({ files: { [path]: pemOf(oldCa!) } })
   await write(path, bundle)
   expect(calls[0]).toEqual(['keepFile', 'cp1', path, 9])
 })
 
-test('a link that leads nowhere is removed, and where nothing is nothing is done', async () => {
+test('removes a dangling link, and does nothing when the path does not exist', async () => {
   const { write, calls } = writing({ files: { '/a': { linkTarget: 'gone' } } })
   await write('/a', { kind: 'nothing' })
   await write('/b', { kind: 'nothing' })
@@ -256,7 +256,7 @@ test('a link that leads nowhere is removed, and where nothing is nothing is done
   ])
 })
 
-test('links and copies are made on the node', async () => {
+test('creates links and copies on the node', async () => {
   const { write, calls } = writing({ files: { '/f/a': 'x' } })
   await write('/f/a', { kind: 'link', to: 'b' })
   const sha256 = digest('y')
@@ -284,7 +284,7 @@ test.each([
   expect(texts()['/a']).toBe(keyPem(key))
 })
 
-test('a request of a kubelet is written as it is answered', async () => {
+test('writes the certificate that the cluster issued for a kubelet', async () => {
   const { write, texts } = writing({})
   const content = { kind: 'requested', usage: 'client', replaces: 'x' } as const
   await write('/a', content)
@@ -301,7 +301,7 @@ const reissued = {
   chain: [newCa!.fingerprintSha256],
 } as const
 
-test('a leaf is reissued with its key, its chain behind it', async () => {
+test('reissues a leaf certificate with the same key, followed by its chain', async () => {
   const { write, texts, calls } = writing({ files: { '/a': pemOf(leaf) } })
   await write('/a', reissued)
   const [made, ...chain] = readCertificates(texts()['/a']!)
@@ -315,7 +315,7 @@ test('a leaf is reissued with its key, its chain behind it', async () => {
   expect(calls).toHaveLength(2)
 })
 
-test('with a new key that is copied and written first, for nobody else to read', async () => {
+test('with a new key, copies and writes the key first, with mode 0600', async () => {
   const { write, texts, calls } = writing({ files: { '/a': pemOf(leaf) } })
   await write('/a', { ...reissued, ca: 'front-proxy', newKey: '/a.key' })
   const [made] = readCertificates(texts()['/a']!)
@@ -399,7 +399,7 @@ async function written(text: string, content: object = {}, files: Scene['files']
   return { ...one, parts: partsOf(one.texts()[conf]!) }
 }
 
-test('a kubeconfig gets both CAs and a client certificate of the new one, with its key', async () => {
+test('writes both CAs, and a client certificate of the new CA with the same key, to a kubeconfig', async () => {
   const { parts, calls } = await written(kubeconfig())
   expect(parts.ca).toBe(both)
   const [client] = readCertificates(parts.client!)
@@ -409,13 +409,13 @@ test('a kubeconfig gets both CAs and a client certificate of the new one, with i
   expect(calls).toHaveLength(2)
 })
 
-test('and a new key, where one is asked for', async () => {
+test('writes a new key to a kubeconfig on request', async () => {
   const { parts } = await written(kubeconfig(), { newKey: true })
   expect(keyOf(parts.key!)).toBe(readCertificates(parts.client!)[0]!.publicKey.sha256)
   expect(keyOf(parts.key!)).not.toBe(leaf.publicKey.sha256)
 })
 
-test('CAs alone change where no certificate is to be reissued, or where there is nobody', async () => {
+test('changes only the CAs when no certificate is reissued, or when the kubeconfig has no user', async () => {
   const { parts } = await written(kubeconfig(), { reissue: undefined })
   expect([parts.ca, parts.client]).toEqual([both, pemOf(leaf)])
   const nobody = writing({ files: { [conf]: kubeconfig({ more: { users: [] } }) } })
@@ -426,7 +426,7 @@ test('CAs alone change where no certificate is to be reissued, or where there is
   expect(nowhere.texts()[conf]).toBe(kubeconfig({ more: { clusters: [] } }))
 })
 
-test('where no context is current the first counts, and where there is none the first cluster and user', async () => {
+test('uses the first context without a current one, and the first cluster and user without contexts', async () => {
   const reverse = kubeconfig({
     more: { 'current-context': undefined, contexts: [{ name: 'y', context: { cluster: 'c', user: 'u' } }] },
   })
@@ -441,7 +441,7 @@ test('where no context is current the first counts, and where there is none the 
   expect((await written(lone)).parts.ca).toBe(both)
 })
 
-test('certificate and key in files of their own are written there', async () => {
+test('writes a certificate and key to the files that the kubeconfig references', async () => {
   const user = { 'client-certificate': 'pki/admin.crt', 'client-key': '/keys/admin.key' }
   const { texts, parts, calls } = await written(kubeconfig({ user }), { newKey: true })
   expect(Object.keys(texts())).toEqual(['/keys/admin.key', '/etc/kubernetes/pki/admin.crt', conf])
@@ -457,7 +457,7 @@ test('certificate and key in files of their own are written there', async () => 
   expect(Object.keys(kept.texts())).toEqual(['/etc/kubernetes/pki/admin.crt', conf])
 })
 
-test("the kubelet's store is not written by way of its kubeconfig", async () => {
+test('does not write to the certificate store of the kubelet when changing its kubeconfig', async () => {
   const store = '/var/lib/kubelet/pki/kubelet-client-current.pem'
   const user = { 'client-certificate': store, 'client-key': store }
   const { texts, parts } = await written(kubeconfig({ user }))
@@ -466,7 +466,7 @@ test("the kubelet's store is not written by way of its kubeconfig", async () => 
   expect(Object.keys((await written(kubeconfig({ user: other }))).texts())).toContain(`${store}.crt`)
 })
 
-test('a CA file stays where it has the CAs already, and gives way to data where it has not', async () => {
+test('keeps a CA file that already contains the CAs, and replaces any other with CA data', async () => {
   const cluster = { 'certificate-authority': 'pki/ca.crt' }
   const path = '/etc/kubernetes/pki/ca.crt'
   const stays = await written(kubeconfig({ cluster }), {}, { [path]: both })
@@ -535,23 +535,23 @@ ExecStart=/usr/bin/kube-scheduler --leader-elect=${flag}
         2,
       )}\n`,
   ],
-])('flags change in the definition %s', async (path, text) => {
+])('changes flags in the definition %s', async (path, text) => {
   const { write, texts } = writing({ files: { [path]: text('true') } })
   await write(path, leaderElect)
   expect(texts()[path]).toBe(text('false'))
-  // An act whose answer was lost.
+  // An action whose response was lost.
   const again = writing({ files: { [path]: text('false') } })
   await again.write(path, leaderElect, { replaces: digest(text('true')) })
   expect(again.calls).toEqual([])
 })
 
-test('annotations are set with the flags', async () => {
+test('sets annotations together with the flags', async () => {
   const { write, texts } = writing({ files: { '/m/a.yaml': pod('true') } })
   await write('/m/a.yaml', { ...leaderElect, annotations: { 'ca-rotation': '1' } })
   expect(texts()['/m/a.yaml']).toMatch(/annotations:\s+ca-rotation: "1"/)
 })
 
-test('an empty kubeconfig is refused', async () => {
+test('rejects an empty kubeconfig', async () => {
   await expect(
     writing({ files: { [conf]: '' } }).write(conf, { kind: 'kubeconfig', caData }),
   ).rejects.toMatchObject({
@@ -559,7 +559,7 @@ test('an empty kubeconfig is refused', async () => {
   })
 })
 
-test('a unit file that starts nothing is refused by its path', async () => {
+test('rejects a unit file without a command, with its path', async () => {
   await expect(
     writing({ files: { '/a.service': '[Service]\n' } }).write('/a.service', leaderElect),
   ).rejects.toMatchObject({
@@ -588,7 +588,7 @@ const renewing = { kind: 'kubeconfig', caData, reissue: leaf.fingerprintSha256 }
 
 test.each<[string, Content, Stored | undefined, boolean]>([
   ['a removed file', { kind: 'nothing' }, undefined, true],
-  ['a file that is to be removed', { kind: 'nothing' }, 'x', false],
+  ['a file that must be removed', { kind: 'nothing' }, 'x', false],
   ['the link', { kind: 'link', to: 'b' }, { linkTarget: 'b' }, true],
   ['another link', { kind: 'link', to: 'b' }, { linkTarget: 'c' }, false],
   ['the copy', { kind: 'copy', digest: digest('x') }, 'x', true],
@@ -635,8 +635,8 @@ test.each<[string, Content, Stored | undefined, boolean]>([
   ['no file of a leaf', reissued, undefined, false],
   ['another definition', leaderElect, unit('true'), false],
   ['no definition', leaderElect, undefined, false],
-  ['what a kubelet asked for', { kind: 'requested', usage: 'client', replaces: 'x' }, pemOf(leaf), false],
-])('an act whose answer was lost is known by what is there: %s', async (_, content, file, isDone) => {
+  ['a requested certificate', { kind: 'requested', usage: 'client', replaces: 'x' }, pemOf(leaf), false],
+])('recognizes a completed action by its file: %s', async (_, content, file, isDone) => {
   const { write, calls } = writing({ files: file === undefined ? {} : { '/a': file } })
   const replaces = 'f'.repeat(64)
   if (isDone) await write('/a', content, { replaces })

@@ -54,13 +54,13 @@ export class FileWriting {
         why: now?.found === 'unreadable' ? now.reason : 'it is a directory or a device',
       })
     }
-    // What it is made of may stand nowhere else.
+    // This file may be the only source of the new content.
     if (now.found === 'file') await this.parts.site.reading.read(now.content, now.sha256)
     if (digestOf(now) !== action.replaces) {
       if (await this.isDone(now, content, node)) return
       throw drift(action)
     }
-    // What kcert laid out for itself comes from elsewhere, keys among it: of that no copy is left behind.
+    // A removed file in kcert's own folder is not copied: its content has another source, and it may be a private key.
     if (content.kind !== 'nothing' || ownFolderOf(path) === undefined)
       await this.parts.copies.keepFile(name, path, phase)
     const call = { timeoutMs: 60_000 }
@@ -126,7 +126,9 @@ export class FileWriting {
     return { text, besides: [{ path: newKey, text: writePrivateKey(key, 'kubernetes'), mode: 0o600 }] }
   }
 
-  /** Certificates that stand in files of their own stay there: the kubelet's is its store's to change, others go beside. */
+  /**
+   * Keeps certificates in the files that the kubeconfig references. The kubelet changes its own store; kcert writes other files.
+   */
   private async kubeconfig(
     { caData, reissue, newKey }: Omit<ContentOf<'kubeconfig'>, 'kind'>,
     now: ReadFile,
@@ -185,7 +187,7 @@ export class FileWriting {
     return editStaticPod(text, program?.program ?? name, { flags, annotations }, path)
   }
 
-  /** Finds out from the existing file whether an action whose answer was lost has been done. */
+  /** Returns whether the existing file shows that an action with a lost response was completed. */
   private async isDone(now: FileContent, content: Content, node: NodeAccess): Promise<boolean> {
     switch (content.kind) {
       case 'nothing':
@@ -234,7 +236,7 @@ export class FileWriting {
     return false
   }
 
-  /** kcert's own folder goes with its last file. */
+  /** Removes kcert's own folder once it is empty. */
   private async removeEmptyFolder(node: NodeAccess, path: string): Promise<void> {
     const own = ownFolderOf(path)
     if (own === undefined) return
@@ -244,7 +246,7 @@ export class FileWriting {
   }
 }
 
-/** kcert's own folder that a file lies in, if any. */
+/** Returns kcert's own folder that contains the file, or undefined. */
 function ownFolderOf(path: string): string | undefined {
   return /(.*\/kcert)(?:\/(?:old|new))?\/(?:front-proxy-)?ca[^/]*$/.exec(path)?.[1]
 }
@@ -257,7 +259,7 @@ function bytesOf(file: FileContent): Expected {
   return file.found === 'file' ? { sha256: file.sha256 } : 'absent'
 }
 
-/** A link is what leads there, a file is its bytes. */
+/** Returns the target of a link, or the digest of a file. */
 function linkState(file: FileContent): Expected {
   return file.linkTarget === undefined ? bytesOf(file) : { linkTarget: file.linkTarget }
 }
@@ -276,7 +278,7 @@ async function currentIn({ path, content }: ReadFile, node: string): Promise<Ret
   return currentOf((await usableKubeconfig(content, `${node}:${path}`)).kubeconfig)
 }
 
-/** A file that a kubeconfig names: absolute, or from the kubeconfig's own folder. */
+/** Returns the path of a file that a kubeconfig references: absolute, or relative to the folder of the kubeconfig. */
 export function beside(kubeconfig: string, file: string): string {
   return resolve(dirname(kubeconfig), file)
 }
@@ -288,7 +290,7 @@ function programOfUnit(path: string, text: string): string {
 
 async function makeFolderOf(node: NodeAccess, path: string): Promise<void> {
   const folder = path.slice(0, path.lastIndexOf('/'))
-  // Of the folders of pki/ everybody may see the names; kcert's own holds keys, which have 0600 themselves.
+  // The file names in the pki/ folders may be public. The keys in kcert's own folder have mode 0600.
   await node.makeFolder(folder, { mode: 0o755 })
 }
 

@@ -47,11 +47,11 @@ async function listening(server: Server): Promise<number> {
 
 interface Asked {
   readonly text: string
-  /** Common name of the client's certificate. */
+  /** Common name of the client certificate. */
   readonly client: string | undefined
 }
 
-/** An HTTPS server that answers every request so, and keeps what it was asked. */
+/** An HTTPS server that sends this response to every request, and records the requests. */
 function answering(
   options: TlsOptions,
   answer = 'HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok',
@@ -89,7 +89,7 @@ interface Scene {
   readonly port?: number
   readonly files?: Readonly<Record<string, string>>
   readonly pods?: readonly object[]
-  /** Of the API server, to logs: the first, then the last again and again. */
+  /** Responses of the API server to requests for logs. The last one repeats. */
   readonly logs?: readonly { readonly status: number; readonly body: string }[]
   readonly isNodeGone?: boolean
   readonly isOldCaGone?: boolean
@@ -98,7 +98,7 @@ interface Scene {
   readonly program?: string
   readonly apis?: readonly string[]
   readonly nodes?: readonly { readonly name: string; readonly addresses: readonly string[] }[]
-  /** What a request says after its approval. */
+  /** The request's status after its approval. */
   readonly signed?: object
   readonly named?: object
   readonly copies?: string
@@ -216,7 +216,7 @@ function probing({
 
 const oldTrust = { kind: 'old-trust', at: 'cp1/kube-apiserver', expects: 'refused' } as const
 
-test('a server of the new CA is refused by a client that trusts the old one alone', async () => {
+test('a client that trusts only the old CA rejects a server of the new CA', async () => {
   const { probe } = probing({ port: await answering(leafOf(newCa)) })
   expect(await probe(oldTrust)).toEqual({
     ok: true,
@@ -224,12 +224,12 @@ test('a server of the new CA is refused by a client that trusts the old one alon
   })
 })
 
-test('a server of another CA of the same name is refused too', async () => {
+test('a client that trusts only the old CA rejects a server of another CA with the same name', async () => {
   const { probe } = probing({ port: await answering(leafOf(namesake)) })
   expect(await probe(oldTrust)).toMatchObject({ ok: true })
 })
 
-test('a server of the old CA is trusted still, and that is no proof', async () => {
+test('fails while a client that trusts only the old CA accepts the server', async () => {
   const { probe } = probing({ port: await answering(leafOf(oldCa)) })
   expect(await probe(oldTrust)).toEqual({
     ok: false,
@@ -237,7 +237,7 @@ test('a server of the old CA is trusted still, and that is no proof', async () =
   })
 })
 
-test('a failure for another reason than trust is no proof of distrust', async () => {
+test('does not count a failure for another reason as distrust', async () => {
   const expired = leafOf(oldCa, new Date(begun.getTime() + 3_600_000))
   const closed = await listening(createTcpServer())
   servers.splice(0)[0]!.close()
@@ -256,7 +256,7 @@ test('a failure for another reason than trust is no proof of distrust', async ()
   }
 })
 
-test('without the old CA nothing is proven of it', async () => {
+test('proves nothing about the old CA when it is missing', async () => {
   const { probe } = probing({ port: await answering(leafOf(newCa)), isOldCaGone: true })
   expect(await probe(oldTrust)).toEqual({ ok: false, detail: 'the key of the old CA is on no node' })
 })
@@ -287,7 +287,7 @@ const reviewed = (username: string | undefined) => {
   return `HTTP/1.1 201 Created\r\nContent-Length: ${body.length}\r\n\r\n${body}`
 }
 
-test('a kubeconfig is proven where every API server says whom it is of', async () => {
+test('proves a kubeconfig when every API server returns its user name', async () => {
   const port = await answering(leafOf(newCa), reviewed('ann'))
   expect(
     await probing({ port, files: kubeconfig({ token: 't' }) }).probe({ kind: 'kubeconfig', id }),
@@ -298,10 +298,10 @@ test('a kubeconfig is proven where every API server says whom it is of', async (
 })
 
 test.each([
-  ['nobody', reviewed(undefined), 'the API server returned no user name'],
-  ['the anonymous', reviewed('system:anonymous'), 'the API server returned no user name'],
+  ['no user', reviewed(undefined), 'the API server returned no user name'],
+  ['the anonymous user', reviewed('system:anonymous'), 'the API server returned no user name'],
   [
-    'what is no JSON',
+    'text that is not JSON',
     'HTTP/1.1 201 Created\r\nContent-Length: 2\r\n\r\nok',
     'the API server returned no user name',
   ],
@@ -317,24 +317,24 @@ test.each([
 
 test.each([
   [
-    'whose CA file is not there',
+    'whose CA file is missing',
     kubeconfig({ token: 't' }, { 'certificate-authority': 'ca.crt' }),
     'ca.crt, a file that /etc/kubernetes/x.conf refers to, cannot be read',
   ],
   [
-    'whose client certificate is not there',
+    'whose client certificate is missing',
     kubeconfig({ 'client-certificate': '/no.crt', 'client-key': '/no.key' }),
     '/no.crt, a file that /etc/kubernetes/x.conf refers to, cannot be read',
   ],
   ['whose key is missing', kubeconfig({ 'client-certificate-data': base64(newCa) }), 'without a key'],
-  ['that is not there', {}, 'cannot be read'],
+  ['that is missing', {}, 'cannot be read'],
 ])('a kubeconfig %s is not proven', async (_, files, words) => {
   const port = await answering(leafOf(newCa), reviewed('ann'))
   const answer = await probing({ port, files }).probe({ kind: 'kubeconfig', id })
   expect(answer).toEqual({ ok: false, detail: expect.stringContaining(words) })
 })
 
-test('where a control plane does not answer, neither kubeconfigs nor logs are proven at every API server', async () => {
+test('does not prove kubeconfigs or logs at every API server while a control plane does not respond', async () => {
   const port = await answering(leafOf(newCa), reviewed('ann'))
   const { probe } = probing({ port, files: kubeconfig({ token: 't' }), isNodeGone: true })
   for (const subject of [
@@ -345,7 +345,7 @@ test('where a control plane does not answer, neither kubeconfigs nor logs are pr
   }
 })
 
-test('on a node without pods the health of its kubelet is asked for through the API server', async () => {
+test('reads the health of the kubelet through the API server on a node without pods', async () => {
   const logs = { kind: 'logs', node: 'w1' } as const
   const well = probing({ port: 0 })
   expect(await well.probe(logs)).toMatchObject({ ok: true })
@@ -360,7 +360,7 @@ test('on a node without pods the health of its kubelet is asked for through the 
   })
 })
 
-test('an API server whose client certificate has no rights on kubelets: the binding that is missing is named', async () => {
+test('names the missing binding when the client certificate of an API server has no permissions on kubelets', async () => {
   const body = 'Forbidden (user=kube-apiserver-kubelet-client, verb=get, resource=nodes, subresource=[log])'
   const { probe } = probing({ port: 0, logs: [{ status: 403, body }] })
   const { ok, detail } = await probe({ kind: 'logs', node: 'w1' })
@@ -372,7 +372,7 @@ test('an API server whose client certificate has no rights on kubelets: the bind
   expect((await other.probe({ kind: 'logs', node: 'w1' })).detail).not.toContain('kubectl')
 })
 
-test('a client was believed only when it was refused in its own name', () => {
+test('counts a client as accepted only when the 403 response contains its name', () => {
   expect(verdictOf({ status: 401, body: 'Unauthorized' })).toBe('refused')
   const forbidden = (user: string) => ({
     status: 403,
@@ -383,7 +383,7 @@ test('a client was believed only when it was refused in its own name', () => {
   expect(verdictOf({ status: 500, body: 'kcert-rotation-probe' })).toBeUndefined()
 })
 
-test('a probe that fails is tried again until its deadline', async () => {
+test('repeats a failed probe until its deadline', async () => {
   const refused = { status: 500, body: 'not yet' }
   const logs = { kind: 'logs', node: 'w1' } as const
   const later = probing({ logs: [refused, refused, { status: 200, body: '' }] })
@@ -391,21 +391,21 @@ test('a probe that fails is tried again until its deadline', async () => {
   expect(later.asked).toHaveLength(3)
   const never = probing({ logs: [refused] })
   expect(await never.probe(logs, 1_000)).toMatchObject({ ok: false })
-  // At 500 ms and at 1,000 ms, which is the deadline itself.
+  // At 500 ms and at 1,000 ms, which is the deadline.
   expect(never.asked).toHaveLength(2)
   const once = probing({ logs: [{ status: 200, body: '' }] })
   expect(await once.probe(logs, 10_000)).toMatchObject({ ok: true })
   expect(once.asked).toHaveLength(1)
 })
 
-test.each(['rate', 'errors'] as const)('handshake-%s is watched until the deadline', async (watched) => {
+test.each(['rate', 'errors'] as const)('watches handshake-%s until the deadline', async (watched) => {
   const subject = { kind: `handshake-${watched}`, at: 'cp1/kube-apiserver', forMs: 1 } as never
   const answer = (await probing({}).probe(subject, 60_000)) as unknown as { deadline: number }
   expect(answer).toMatchObject({ watched, subject, given: ['site', 'planes', 'identity'] })
   expect(answer.deadline - Date.now()).toBeGreaterThan(30_000)
 })
 
-test('copies are proven by a rehearsal', async () => {
+test('proves copies by a rehearsal', async () => {
   const copies = { kind: 'copies', node: 'cp1' } as const
   expect(await probing({}).probe(copies)).toEqual({ ok: true, detail: 'restored and compared' })
   expect(await probing({ copies: 'ca.crt differs' }).probe(copies)).toEqual({
@@ -466,7 +466,7 @@ test.each([
 test.each([
   [{}, 'front-proxy-client'],
   [{ 'requestheader-allowed-names': 'aggregator,other' }, 'aggregator'],
-])('a front-proxy client has a name that API servers allow: %j', async (flags, commonName) => {
+])('gives a front-proxy client a name that API servers allow: %j', async (flags, commonName) => {
   const observed: Asked[] = []
   const program = 'kube-scheduler'
   const port = await answering(leafOf(oldCa), forbidden('kcert-rotation-probe'), observed)
@@ -481,7 +481,7 @@ test.each([
   expect(tried('client')).toEqual([['client', 'front-proxy', 'old', { commonName }]])
 })
 
-test('where no API server is known, a front-proxy client has the name that kubeadm gives', async () => {
+test('gives a front-proxy client the default name of kubeadm when no API server is known', async () => {
   const port = await answering(leafOf(oldCa), unauthorized)
   const { probe, tried } = probing({ port, isNodeGone: true })
   await probe({
@@ -494,12 +494,12 @@ test('where no API server is known, a front-proxy client has the name that kubea
   expect(tried('client')[0]).toContainEqual({ commonName: 'front-proxy-client' })
 })
 
-test('of a process that does not run nothing is proven', async () => {
+test('proves nothing about a process that does not run', async () => {
   const { probe } = probing({ isStopped: true })
   expect(await probe(oldTrust)).toEqual({ ok: false, detail: 'cp1/kube-apiserver is not running' })
 })
 
-test('distrust is tried with the old cluster CA, at a path that anybody may read', async () => {
+test('tests distrust with the old cluster CA, at a path that requires no permission', async () => {
   const observed: Asked[] = []
   const { probe, tried } = probing({ port: await answering(leafOf(oldCa), undefined, observed) })
   await probe(oldTrust)
@@ -507,7 +507,7 @@ test('distrust is tried with the old cluster CA, at a path that anybody may read
   expect(tried('pair')).toEqual([['pair', 'cluster', 'old']])
 })
 
-/** A server whose chain a client of the old CA refuses for another reason each. */
+/** Servers whose chains a client of the old CA rejects, each for a different reason. */
 test.each([
   [
     'SELF_SIGNED_CERT_IN_CHAIN',
@@ -546,7 +546,7 @@ test.each([
 const signer = { kind: 'signer', generation: 'new' } as const
 const issued = (ca: typeof oldCa) => ({ certificate: Buffer.from(leafOf(ca).cert).toString('base64') })
 
-test('a signer is proven by a request that it signs, which is deleted again', async () => {
+test('proves a signer with a request that it signs, and deletes the request', async () => {
   const { probe, did } = probing({ signed: issued(newCa) })
   expect(await probe(signer)).toEqual({
     ok: true,
@@ -596,20 +596,20 @@ test('a signer is proven by a request that it signs, which is deleted again', as
 
 test.each([
   ['by the other CA', issued(oldCa), 'a test request was signed by CN=kubernetes, key '],
-  ['by nobody', {}, 'no controller signed a test request within 25 s'],
+  ['by no controller', {}, 'no controller signed a test request within 25 s'],
   [
-    'by nobody, not even conditions are there',
+    'by no controller, without conditions',
     { conditions: [{ type: 'Approved' }] },
     'no controller signed a test request within 25 s',
   ],
   [
-    'in vain',
+    'by a signer that fails',
     { conditions: [{ type: 'Approved' }, { type: 'Failed', message: 'no key' }] },
     'the signer refuses: no key',
   ],
-  ['in vain, without a word', { conditions: [{ type: 'Failed' }] }, 'the signer refuses: '],
-  ['and gone', undefined, 'no controller signed a test request within 25 s'],
-])('a request signed %s proves no signer', async (_, signed, words) => {
+  ['by a signer that fails without a message', { conditions: [{ type: 'Failed' }] }, 'the signer refuses: '],
+  ['and deleted', undefined, 'no controller signed a test request within 25 s'],
+])('proves no signer with a request signed %s', async (_, signed, words) => {
   const { probe, tried } = probing({ ...(signed && { signed }) })
   const answer = await probe(signer)
   expect(answer).toEqual({ ok: false, detail: expect.stringContaining(words) })
@@ -620,7 +620,7 @@ test.each([
   ])
 })
 
-test('a kubeconfig is tried with its own CA, certificate and token', async () => {
+test('tests a kubeconfig with its own CA, certificate and token', async () => {
   const observed: Asked[] = []
   const port = await answering(leafOf(newCa), reviewed('ann'), observed)
   const { certificate, key } = leafOf(newCa, ends, 'ann')
@@ -644,7 +644,7 @@ test('a kubeconfig is tried with its own CA, certificate and token', async () =>
   expect(tried('dial')).toEqual([['dial', 'cp1', '127.0.0.1', 7000]])
 })
 
-test('a kubeconfig with a certificate alone sends no token, and one with a token alone no certificate', async () => {
+test('sends no token for a kubeconfig with only a certificate, and no certificate for one with only a token', async () => {
   const { certificate, key } = leafOf(newCa, ends, 'ann')
   const pair = {
     'client-certificate-data': Buffer.from(certificate).toString('base64'),
@@ -676,10 +676,10 @@ test.each([
 })
 
 test.each([
-  ['without CAs of its own, at a server of any CA', { 'certificate-authority-data': undefined }],
+  ['without its own CAs, at a server of any CA', { 'certificate-authority-data': undefined }],
   ['without a server', { server: undefined }],
   [
-    'with a tls-server-name of the certificate',
+    'with a tls-server-name that is in the certificate',
     { server: 'https://elsewhere', 'tls-server-name': 'kubernetes' },
   ],
 ])('a kubeconfig %s is proven', async (_, cluster) => {
@@ -688,7 +688,7 @@ test.each([
   expect(await probing({ port, files }).probe({ kind: 'kubeconfig', id })).toMatchObject({ ok: true })
 })
 
-test('a kubeconfig with the address of a node is tried with its own address at each other node', async () => {
+test('tests a kubeconfig that contains the address of a node with the own address of each other node', async () => {
   const files = kubeconfig(
     { token: 't' },
     { 'certificate-authority-data': base64(newCa), server: 'https://192.0.2.1:6443' },
@@ -710,7 +710,7 @@ test('a kubeconfig with the address of a node is tried with its own address at e
   expect(await tryAt(['cp2'], [second!])).toContain('192.0.2.1')
 })
 
-test('a kubeconfig that is different people at two API servers says so; with none it is not proven', async () => {
+test('reports a kubeconfig with different users at two API servers; without a user name it is not proven', async () => {
   const port = await answering(leafOf(newCa), reviewed('ann'))
   const files = kubeconfig({ token: 't' })
   const both = probing({ port, files, apis: ['cp1', 'cp2'] })
@@ -723,7 +723,7 @@ test('a kubeconfig that is different people at two API servers says so; with non
   })
 })
 
-test('a kubeconfig without credentials has nothing to try', async () => {
+test('tests nothing for a kubeconfig without credentials', async () => {
   expect(await probing({ files: kubeconfig({}) }).probe({ kind: 'kubeconfig', id })).toEqual({
     ok: true,
     detail: `${id} has neither a client certificate nor a token: nothing to test`,
@@ -740,7 +740,7 @@ test('a kubeconfig without credentials has nothing to try', async () => {
   }
 })
 
-test('a key without its certificate is not proven', async () => {
+test('does not prove a key without its certificate', async () => {
   const files = kubeconfig({ 'client-key-data': Buffer.from(leafOf(newCa).key).toString('base64') })
   expect(await probing({ files }).probe({ kind: 'kubeconfig', id })).toEqual({
     ok: false,
@@ -750,8 +750,8 @@ test('a key without its certificate is not proven', async () => {
 
 test.each([
   ['current', 'second', 'Bearer two'],
-  ['first, where none is current', undefined, 'Bearer one'],
-])('the token tried is that of the %s context', async (_, current, words) => {
+  ['first when none is current', undefined, 'Bearer one'],
+])('tests the token of the %s context', async (_, current, words) => {
   const observed: Asked[] = []
   const port = await answering(leafOf(newCa), reviewed('ann'), observed)
   const files = kubeconfig(
@@ -771,7 +771,7 @@ test.each([
 })
 
 test.each([
-  ['no object', '1'],
+  ['not an object', '1'],
   ['null', 'null'],
   ['without a status', '{}'],
   ['without user information', '{"status":{}}'],
@@ -809,8 +809,8 @@ test.each([
     [gone, { metadata: {} }, pod('x', 'a', { status: {} }), web, dns],
     'kube-system/dns',
   ],
-  ['another pod where there is none', [gone, web, pod('api', 'default')], 'default/web'],
-])('logs are read of %s', async (_, pods, name) => {
+  ['another pod when there is none', [gone, web, pod('api', 'default')], 'default/web'],
+])('reads the logs of %s', async (_, pods, name) => {
   const { probe, asked, did } = probing({ pods, apis: ['cp1', 'cp2'] })
   expect(await probe({ kind: 'logs', node: 'w1' })).toEqual({
     ok: true,
@@ -827,7 +827,7 @@ test.each([
   expect(did).toContainEqual(['call', { method: 'GET', path }])
 })
 
-test('logs are cut to 200 characters, and are not proven without an API server', async () => {
+test('truncates logs to 200 characters, and does not prove them without an API server', async () => {
   const body = `${' '.repeat(5)}${'x'.repeat(300)}`
   const { probe } = probing({ logs: [{ status: 500, body }] })
   expect((await probe({ kind: 'logs', node: 'w1' })).detail).toBe(

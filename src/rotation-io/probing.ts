@@ -31,7 +31,9 @@ const pollMs = 250
 
 type Subject<Kind extends ProbeSubject['kind']> = Extract<ProbeSubject, { readonly kind: Kind }>
 
-/** Tries what a phase must prove, on the real thing: a fresh handshake each time, for what is pooled hides what is wrong. */
+/**
+ * Tests in the cluster what a phase must prove. Each test makes a new TLS handshake, because a pooled connection hides failures.
+ */
 export class Probing {
   private readonly parts: Omit<Parts, 'requests'>
   private readonly handshakes: WatchingHandshakes
@@ -77,7 +79,10 @@ export class Probing {
     }
   }
 
-  /** A client without permissions: 403 with its own name means that the server accepted its certificate, 401 that it did not. */
+  /**
+   * Connects as a client without permissions. HTTP status 403 with the client's name means that the server accepted its
+   * certificate. 401 means that the server rejected it.
+   */
   private async client({ at, ca, generation, expects }: Subject<'client'>) {
     const running = await this.running(at)
     const headers = ca === 'front-proxy' ? { 'X-Remote-User': probeName } : {}
@@ -90,7 +95,7 @@ export class Probing {
     return { ok: verdict === expects, detail: said }
   }
 
-  /** A handshake by a client that trusts the old CA and nothing else must fail, and for that reason. */
+  /** Connects as a client that trusts only the old CA. The handshake must fail because of the missing trust. */
   private async oldTrust({ at }: Subject<'old-trust'>) {
     const running = await this.running(at)
     const { certificate } = await this.parts.cas.pair('cluster', 'old')
@@ -125,7 +130,7 @@ export class Probing {
         expirationSeconds: 600,
       },
     })
-    // A request without one is refused where it is read.
+    // The code that reads the request rejects a request without a name.
     const name = created.metadata.name ?? ''
     try {
       await api.replaceApproval({
@@ -156,7 +161,7 @@ export class Probing {
     }
   }
 
-  /** With its own CAs, its own certificate and its own key, at each API server under the name that clients use. */
+  /** Connects with the CAs, certificate and key of a kubeconfig to each API server, with the server name that clients use. */
   private async kubeconfig({ id }: Subject<'kubeconfig'>) {
     const [name, path] = [id.slice(0, id.indexOf(':')), id.slice(id.indexOf(':') + 1)]
     const own = await this.credentialsIn(name, path)
@@ -169,7 +174,7 @@ export class Probing {
         ...whoAmI,
         ...(own.client && { client: own.client }),
         headers: { ...whoAmI.headers, ...(own.token && { Authorization: `Bearer ${own.token}` }) },
-        // Without its own CAs it uses those of its machine, or none.
+        // A kubeconfig without CA data uses the trust store of its machine, or none.
         ...(own.ca !== undefined && { trust: { ca: own.ca, name: this.nameAt(node, own.serverName) } }),
       })
       if (answer.status !== 201)
@@ -186,8 +191,8 @@ export class Probing {
   }
 
   /**
-   * The server name to verify. kubeadm's kubeconfigs of a control plane have their own node's address, which
-   * is in no other node's certificate: for the other nodes kcert uses their own.
+   * Returns the server name to verify. A kubeadm kubeconfig on a control-plane node contains the address of its own node, which
+   * no other node's certificate contains. For the other nodes, kcert uses their own address.
    */
   private nameAt(node: string, wanted: string): string {
     const { nodes } = this.parts.site.inventory
@@ -196,10 +201,10 @@ export class Probing {
     return nodes.find(({ name }) => name === node)?.addresses[0] ?? 'kubernetes'
   }
 
-  /** The path from API server to kubelet, in both directions of trust. */
+  /** Tests the path from an API server to a kubelet, in both directions of trust. */
   private async logs({ node }: Subject<'logs'>) {
     const pod = await this.runningPod(node)
-    // If no pod runs, kcert reads the kubelet's own health in the same way.
+    // If no pod runs, kcert reads the kubelet's health endpoint through the API server.
     const [what, path] =
       pod === undefined
         ? [`health of the kubelet on ${node}`, `/api/v1/nodes/${node}/proxy/healthz`]
@@ -230,7 +235,7 @@ export class Probing {
       if (running === undefined || deletionTimestamp !== undefined) return []
       return [{ namespace, name, container: running.name }]
     })
-    // Pods of a DaemonSet and static pods are replaced less often in the meantime than those of a Deployment.
+    // DaemonSet pods and static pods are less likely to be replaced during the test than Deployment pods.
     return candidates.find(({ namespace }) => namespace === 'kube-system') ?? candidates[0]
   }
 
@@ -307,10 +312,12 @@ const kubeletClient =
   kubeadmLeaves.find(({ name }) => name === 'apiserver-kubelet-client')?.commonName ??
   'kube-apiserver-kubelet-client'
 
-/** What kubeadm makes since its certificate has no O; where it is missing, API servers may ask nothing of kubelets. */
+/**
+ * kubeadm creates this binding since its client certificate has no O. Without it, API servers have no permissions on kubelets.
+ */
 const binding = commandLine`kubectl create clusterrolebinding kubeadm:apiserver-kubelet-client --clusterrole system:kubelet-api-admin --user ${kubeletClient}`
 
-/** OpenSSL's reasons for not believing a chain. */
+/** OpenSSL's error codes for an untrusted chain. */
 const distrust = new Set([
   'UNABLE_TO_GET_ISSUER_CERT',
   'UNABLE_TO_GET_ISSUER_CERT_LOCALLY',
@@ -324,20 +331,20 @@ function nodeOf(at: ProcessId): string {
   return at.slice(0, at.indexOf('/'))
 }
 
-/** A path that every server of these asks for a permission for. */
+/** Returns a path for which every server of this kind requires a permission. */
 function askedOf({ program }: ProcessFacts): string {
   return program === 'kube-apiserver' ? '/api/v1/namespaces/kube-system/secrets' : '/metrics'
 }
 
-/** Returns what an answer says of the client certificate; undefined when it says nothing. */
+/** Returns the server's decision on the client certificate, or undefined when the response does not show it. */
 export function verdictOf({ status, body }: HttpsAnswer): 'accepted' | 'refused' | undefined {
   if (status === 401) return 'refused'
-  // 403 without the name was said to somebody anonymous.
+  // HTTP status 403 without the name is the response to an anonymous client.
   if (status === 403 && body.includes(probeName)) return 'accepted'
   return undefined
 }
 
-/** Undefined when the answer does not say it. */
+/** Returns the user name from a SelfSubjectReview response, or undefined. */
 function userIn(body: string): string | undefined {
   const { status } = objectIn(body) ?? {}
   const userInfo = isObject(status) ? status.userInfo : undefined
@@ -345,7 +352,7 @@ function userIn(body: string): string | undefined {
   return (typeof username === 'string' && username) || undefined
 }
 
-/** The token of a user, which the reader of kubeconfigs does not keep. */
+/** Returns the token of a user. The kubeconfig reader does not keep tokens. */
 function tokenIn(document: Node, name: string | undefined): string | undefined {
   const user = itemsOf(valueAt(document, 'users')).find((one) => textOf(valueAt(one, 'name')) === name)
   return textOf(valueAt(user, 'user', 'token')) || undefined

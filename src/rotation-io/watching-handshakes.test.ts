@@ -8,18 +8,18 @@ const at = 'cp1/kube-apiserver'
 const subject = { kind: 'handshake-errors', at, forMs: 10_000, waived: [] } as const
 
 interface Server {
-  /** What /metrics says at an instant; the default counts nothing. */
+  /** Response of /metrics at a time. By default, the counter stays at 0. */
   metrics?: (seconds: number) => { status?: number; body: string }
-  /** Lines of the log at an instant. */
+  /** Log lines at a time. */
   log?: (seconds: number, verbosity: number) => string
-  /** Of the node's run. */
+  /** Exit status of the command on the node. */
   status?: number
-  /** Of PUT /debug/flags/v. */
+  /** HTTP status of PUT /debug/flags/v. */
   debugStatus?: number
   argv?: readonly string[]
-  /** By how much the node's clock is ahead. */
+  /** How far the node's clock is ahead. */
   aheadMs?: number
-  /** True once no API server runs any more. */
+  /** Returns true once no API server runs any more. */
   isGone?: (seconds: number) => boolean
 }
 
@@ -30,7 +30,7 @@ const counted = (count: number | string): { status?: number; body: string } => (
 const logged = (seconds: number, address: string, reason: string): string =>
   `${new Date(begunMs + seconds * 1000).toISOString()} stderr F I1121 12:00:00.000000       1 secure_serving.go:1] http: TLS handshake error from ${address}:41234: ${reason}`
 
-/** An API server on a clock that jumps. */
+/** An API server with a simulated clock. */
 function watching({
   metrics,
   log,
@@ -92,7 +92,7 @@ function watching({
   }
 }
 
-test('a counter that stands still is proven, and nothing is changed for that', async () => {
+test('succeeds on an unchanged counter, and does not change the verbosity', async () => {
   const { watch, puts } = watching({ metrics: () => counted(7) })
   expect(await watch()).toMatchObject({
     ok: true,
@@ -113,23 +113,23 @@ test.each([
     'does not export the metric apiserver_tls',
   ],
   ['the metrics are empty', { body: '' }, 'does not export the metric apiserver_tls_handshake_errors_total'],
-  ['the counter is no number', counted('many'), 'is not a number: many'],
+  ['the counter is not a number', counted('many'), 'is not a number: many'],
   ['the counter is NaN', counted('NaN'), 'is not a number: NaN'],
   ['the metrics are forbidden', { status: 403, body: '' }, `${at} answers 403 for /metrics`],
-])('where %s both probes fail, and say so', async (_, answer, words) => {
+])('both probes fail and report the reason when %s', async (_, answer, words) => {
   const { watch, handshakes } = watching({ metrics: () => answer })
   expect(await watch()).toEqual({ ok: false, detail: expect.stringContaining(words) })
   const rate = await handshakes.rate({ kind: 'handshake-rate', at, forMs: 10_000 }, begunMs + 30_000)
   expect(rate).toEqual({ ok: false, detail: expect.stringContaining(words) })
 })
 
-test('the rate is what was counted in the time', async () => {
+test('measures the rate as errors over time', async () => {
   const { handshakes } = watching({ metrics: (seconds) => counted(100 + 2 * Math.floor(seconds)) })
   const rate = await handshakes.rate({ kind: 'handshake-rate', at, forMs: 10_000 }, begunMs + 30_000)
   expect(rate).toMatchObject({ ok: true, rate: { errors: 20, overMs: 10_000 } })
 })
 
-test('a rate is not measured over a restart', async () => {
+test('does not measure a rate across a restart', async () => {
   const { handshakes } = watching({ metrics: (seconds) => counted(seconds < 5 ? 50 : Math.floor(seconds)) })
   const rate = await handshakes.rate({ kind: 'handshake-rate', at, forMs: 10_000 }, begunMs + 30_000)
   expect(rate).toMatchObject({ ok: true, rate: { errors: 10 } })
@@ -145,7 +145,7 @@ const perSecond = (address: string, reason: string) => ({
         ),
 })
 
-test('a client that refuses the certificate blocks though the rate is as before, and is named', async () => {
+test('fails on a client that rejects the certificate, even at an unchanged rate, and names the client', async () => {
   const { watch, puts } = watching(perSecond('10.0.0.7', 'remote error: tls: unknown certificate authority'))
   const answer = await watch({ before: { errors: 60, overMs: 10_000 } })
   expect(answer).toMatchObject({
@@ -157,13 +157,13 @@ test('a client that refuses the certificate blocks though the rate is as before,
   expect(puts).toEqual(['PUT /debug/flags/v 5', 'PUT /debug/flags/v 0'])
 })
 
-test('the verbosity goes back to what the command line says', async () => {
+test('restores the verbosity of the command line', async () => {
   const { watch, puts } = watching({ ...perSecond('10.0.0.7', 'EOF'), argv: ['kube-apiserver', '--v=2'] })
   expect(await watch({ before: { errors: 10, overMs: 10_000 } })).toMatchObject({ ok: true })
   expect(puts).toEqual(['PUT /debug/flags/v 5', 'PUT /debug/flags/v 2'])
 })
 
-test('clients that hang up are let pass up to the rate before phase 1, and not above it', async () => {
+test('accepts clients that close the connection up to the rate before phase 1, but no more', async () => {
   const server = perSecond('fd00::7', 'EOF')
   server.log = (seconds) => perSecond('[fd00::7]', 'EOF').log(seconds, 5)
   const { watch, puts } = watching(server)
@@ -176,19 +176,19 @@ test('clients that hang up are let pass up to the rate before phase 1, and not a
     ok: false,
     detail: expect.stringContaining('the journal has no rate from before phase 1, so 0 is assumed'),
   })
-  // The log showed them by itself.
+  // The log names the clients without a higher verbosity.
   expect(puts).toEqual([])
 })
 
 test.each([
   ['that cannot be read', { status: 3 }, 'its log cannot be read: no such log', []],
   [
-    'whose verbosity is not to be set',
+    'whose verbosity cannot be set',
     { debugStatus: 403 },
     'verbosity cannot be set (HTTP status 403)',
     ['PUT /debug/flags/v 5'],
   ],
-])('with a log %s the numbers alone are compared, and it is said why', async (_, server, words, asked) => {
+])('compares only the numbers with a log %s, and reports why', async (_, server, words, asked) => {
   const { watch, puts } = watching({ metrics: (seconds) => counted(Math.floor(seconds)), ...server })
   const answer = await watch()
   expect(answer.ok).toBe(false)
@@ -197,7 +197,7 @@ test.each([
   expect(puts).toEqual(asked)
 })
 
-test('a waived client goes on failing, and is told of', async () => {
+test('accepts the failures of a waived client, and reports them', async () => {
   const { watch } = watching(perSecond('10.0.0.7', 'remote error: tls: bad certificate'))
   expect(await watch({ waived: ['10.0.0.7'] })).toMatchObject({
     ok: true,
@@ -207,7 +207,7 @@ test('a waived client goes on failing, and is told of', async () => {
 
 const perSecondAlone = (seconds: number) => counted(Math.floor(seconds))
 
-test('asks the node of the API server, and its kube-apiserver alone', async () => {
+test('queries only the node of the API server, and only its kube-apiserver', async () => {
   const { watch, asked } = watching({})
   await watch()
   expect([...asked.nodes]).toEqual(['cp1'])
@@ -222,7 +222,7 @@ test.each([
     { errors: 20, overMs: 10_000 },
     `${at}: 20 TLS handshake errors in 10 s`,
   ],
-])('a rate of %s is measured in one window', async (_, metrics, rate, detail) => {
+])('measures a rate of %s in one window', async (_, metrics, rate, detail) => {
   const { handshakes, seconds } = watching({ metrics })
   expect(await handshakes.rate({ kind: 'handshake-rate', at, forMs: 10_000 }, begunMs + 30_000)).toEqual({
     ok: true,
@@ -232,7 +232,7 @@ test.each([
   expect(seconds()).toBe(10)
 })
 
-test('neither probe reads the metrics again once the deadline has come', async () => {
+test('neither probe reads the metrics again after the deadline', async () => {
   const rate = watching({ metrics: () => ({ status: 503, body: '' }) })
   await rate.handshakes.rate({ kind: 'handshake-rate', at, forMs: 10_000 }, begunMs + 2_000)
   expect(rate.asked.metrics).toBe(1)
@@ -241,7 +241,7 @@ test('neither probe reads the metrics again once the deadline has come', async (
   expect(errors.asked.metrics).toBe(2)
 })
 
-test('a window that the deadline cuts off proves nothing', async () => {
+test('fails when the deadline cuts the window short', async () => {
   const { watch } = watching({})
   expect(await watch({}, 4)).toEqual({
     ok: false,
@@ -249,13 +249,13 @@ test('a window that the deadline cuts off proves nothing', async () => {
   })
 })
 
-test('a watch ends with its first window that is as it should be', async () => {
+test('ends with the first window that meets the requirements', async () => {
   const { watch, seconds } = watching({})
   expect(await watch()).toMatchObject({ ok: true })
   expect(seconds()).toBe(10)
 })
 
-test('a window begins again behind metrics that could not be read', async () => {
+test('restarts the window after unreadable metrics', async () => {
   const { watch, seconds } = watching({
     metrics: (s) => (s === 4 ? { status: 503, body: '' } : counted(0)),
   })
@@ -264,10 +264,10 @@ test('a window begins again behind metrics that could not be read', async () => 
 })
 
 test.each([
-  ['begins again once the log names clients', 200, 14],
-  ['goes on where the log cannot be made to name clients', 403, 10],
+  ['restarts once the log names clients', 200, 14],
+  ['continues when the verbosity cannot be raised', 403, 10],
 ])('a window %s', async (_, debugStatus, ends) => {
-  // The log shows what fails from the moment on that the verbosity is set.
+  // The log shows failures from the moment that the verbosity is set.
   const log = (s: number, verbosity: number) =>
     verbosity < 5
       ? ''
@@ -284,11 +284,11 @@ test.each([
     counted('x'.repeat(60)),
     `apiserver_tls_handshake_errors_total of cp1/kube-apiserver is not a number: ${'x'.repeat(40)}`,
   ],
-])('a counter that is %s is no number', async (_, answer, detail) => {
+])('rejects a counter that is %s', async (_, answer, detail) => {
   expect(await watching({ metrics: () => answer }).watch({}, 0)).toEqual({ ok: false, detail })
 })
 
-test('the log is read from the begin of the watch on, by the clock of the node', async () => {
+test('reads the log from the start of the watch, by the clock of the node', async () => {
   const { watch, asked } = watching({ aheadMs: 5_000 })
   await watch()
   expect(asked.since).toBe(String(begunMs / 1000 + 5 - 1))
@@ -298,7 +298,7 @@ test.each([
   ['more than 2 s before the watch', -2.5, true],
   ['2 s before it, while the counter may have been late', -2, false],
   ['while it runs', 1, false],
-])('a client that was refused %s', async (_, second, ok) => {
+])('evaluates a client that was rejected %s', async (_, second, ok) => {
   const log = () => logged(second, '10.0.0.7', 'remote error: tls: bad certificate')
   expect(await watching({ log }).watch({}, 10)).toMatchObject({ ok })
 })
@@ -308,14 +308,18 @@ const unnamed = `${at}: 10 TLS handshake errors in 10 s (the journal has no rate
 test.each([
   ['cannot be read', { status: 3 }, '; its log cannot be read: no such log'],
   ['has no process', { isGone: () => true }, '; its log cannot be read: no kube-apiserver runs on cp1'],
-  ['names nobody though it was made to', {}, ''],
-  ['is refused its verbosity', { debugStatus: 403 }, '; its log verbosity cannot be set (HTTP status 403)'],
+  ['names no client at the higher verbosity', {}, ''],
   [
-    'gets no answer about its verbosity',
+    'cannot get a higher verbosity',
+    { debugStatus: 403 },
+    '; its log verbosity cannot be set (HTTP status 403)',
+  ],
+  [
+    'gets no response to a verbosity request',
     { debugStatus: 0 },
     '; its log verbosity cannot be set: connection reset',
   ],
-])('where a log %s the answer ends with the reason', async (_, server, reason) => {
+])('the answer ends with the reason when a log %s', async (_, server, reason) => {
   expect(await watching({ metrics: perSecondAlone, ...server }).watch()).toEqual({
     ok: false,
     detail: `${unnamed}${reason}`,
@@ -326,7 +330,7 @@ test.each([
 test.each([
   [at, true],
   ['cp2/kube-apiserver', false],
-])('what the log does not show is accepted for the API server that is waived: %s, %s', async (id, ok) => {
+])('accepts failures missing from the log for a waived API server: %s, %s', async (id, ok) => {
   const { ok: isAccepted, accepted } = await watching({ metrics: perSecondAlone, status: 3 }).watch({
     waived: [id],
   })
@@ -335,9 +339,9 @@ test.each([
 })
 
 test.each([
-  ['runs no more', { isGone: (s: number) => s > 39 }],
+  ['has stopped', { isGone: (s: number) => s > 39 }],
   ['has no number for --v', { argv: ['kube-apiserver', '--v=many'] }],
-])('the verbosity of an API server that %s goes back to 0', async (_, server) => {
+])('resets the verbosity of an API server that %s to 0', async (_, server) => {
   const { watch, puts } = watching({ metrics: perSecondAlone, ...server })
   await watch()
   expect(puts).toEqual(['PUT /debug/flags/v 5', 'PUT /debug/flags/v 0'])

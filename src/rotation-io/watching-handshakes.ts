@@ -19,7 +19,7 @@ import type { OwnIdentity } from './own-identity.ts'
 export const handshakeErrors = 'apiserver_tls_handshake_errors_total'
 const pollMs = 2_000
 
-/** klog's verbosity at which an API server names the clients whose handshakes fail. */
+/** klog verbosity at which an API server logs the address of each client whose handshake fails. */
 const telling = 5
 
 type Subject<Kind extends ProbeSubject['kind']> = Extract<ProbeSubject, { readonly kind: Kind }>
@@ -28,11 +28,13 @@ interface WatchingOptions {
   readonly site: Pick<Site, 'clock' | 'clockAheadMs'>
   readonly planes: Pick<ControlPlanes, 'node'>
   readonly identity: Pick<OwnIdentity, 'call'>
-  /** Waits so many milliseconds; the real time by default. */
+  /** Waits for this number of milliseconds (default: real time). */
   readonly sleep?: (ms: number) => Promise<unknown>
 }
 
-/** Reads what API servers count and log of TLS handshakes that fail. What cannot be read fails the probe, with the reason. */
+/**
+ * Reads the TLS handshake errors that API servers count and log. An unreadable counter or log fails the probe, with the reason.
+ */
 export class WatchingHandshakes {
   private readonly options: WatchingOptions
 
@@ -67,7 +69,7 @@ export class WatchingHandshakes {
     return { ok: false, detail }
   }
 
-  /** Watches until a whole window of `forMs` is as it should be, or the deadline has passed. */
+  /** Watches until a whole window of `forMs` meets the requirements, or until the deadline. */
   async errors(subject: Subject<'handshake-errors'>, deadline: number): Promise<ProbeAnswer> {
     const { sleep = pause } = this.options
     const { at } = subject
@@ -77,7 +79,7 @@ export class WatchingHandshakes {
       ok: false,
       detail: `${handshakeErrors} of ${at} was not watched for the whole time`,
     }
-    /** Why the log was not made to name clients; '' where it was, undefined where nothing was to be named. */
+    /** Why the verbosity could not be raised: '' when it was raised, undefined when this was not necessary. */
     let refusal: string | undefined
     try {
       for (;;) {
@@ -89,7 +91,7 @@ export class WatchingHandshakes {
           if (answer.ok) return answer
           if (log.why === undefined && refusal === undefined && watch.isLogIncomplete()) {
             refusal = await this.setVerbosity(at, telling)
-            // What failed before is in no log: the window begins again.
+            // The log does not contain earlier failures, so the window restarts.
             if (refusal === '') watch.restart()
           }
         } catch (error) {
@@ -104,7 +106,7 @@ export class WatchingHandshakes {
     }
   }
 
-  /** Throws when the counter is not there: a counter that is missing is not one of 0. */
+  /** Returns the counter. Throws when the counter is missing: a missing counter is not 0. */
   private async count(at: ProcessId): Promise<number> {
     const path = '/metrics'
     const { status, body } = await this.options.identity.call(nodeOf(at), {
@@ -138,7 +140,7 @@ export class WatchingHandshakes {
     }
   }
 
-  /** Returns why the API server does not take the verbosity; '' when it does. Needs its --profiling, which is on by default. */
+  /** Returns why the API server rejects the verbosity, or '' on success. Requires --profiling, which is on by default. */
   private async setVerbosity(at: ProcessId, level: number): Promise<string> {
     try {
       const call = { method: 'PUT', path: '/debug/flags/v', text: String(level) }
@@ -149,7 +151,7 @@ export class WatchingHandshakes {
     }
   }
 
-  /** To what its command line says. */
+  /** Restores the verbosity of the command line. */
   private async restoreVerbosity(at: ProcessId): Promise<void> {
     const process = await running(this.options.planes.node(nodeOf(at))).catch(() => undefined)
     const level = Number(flagsOf(process?.argv ?? []).v ?? 0)
@@ -161,7 +163,7 @@ export class WatchingHandshakes {
   }
 }
 
-/** Where the log does not show all that was counted, the answer says why. */
+/** Adds the reasons when the log does not show every counted failure. */
 function withReasons(
   { isLogIncomplete, detail, ...answer }: HandshakeVerdict,
   reasons: readonly (string | undefined)[],

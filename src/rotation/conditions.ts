@@ -3,16 +3,17 @@ import { isBundle, podPlace } from './convergence.ts'
 import type { PendingItem } from './phase.ts'
 import { type Observed, onNode, type SectionName, type Snapshot, type Trust } from './snapshot.ts'
 
-// The conditions of waits, evaluated on a snapshot: what is still pending, by name, to show progress and to explain a timeout.
+// The conditions that waits evaluate on a snapshot. Each one returns the pending items by name, to show progress and to explain a
+// timeout.
 
 interface Row<One extends Condition = Condition> {
-  /** The sections that must be observed to evaluate it. */
+  /** The sections of the snapshot that the condition needs. */
   readonly sees: readonly SectionName[]
-  /** How long it takes, as measured on the lab: for plans, never a deadline. */
+  /** The usual duration as measured in the lab. Plans show it; it is not a deadline. */
   readonly seconds: number
-  /** What it is about, where that is not the whole cluster. */
+  /** The object or process that the condition concerns, if it is not the whole cluster. */
   place?(condition: One): string | undefined
-  /** What it still waits for; empty when it holds. */
+  /** Returns the pending items; empty when the condition is met. */
   missing(condition: One, observed: Snapshot): readonly PendingItem[]
 }
 
@@ -34,7 +35,7 @@ const rows: { readonly [Kind in Condition['kind']]: Row<Extract<Condition, { kin
   },
   volumes: {
     sees: ['pods'],
-    // From a ConfigMap to a pod's volume: 24–79 s.
+    // A ConfigMap change reaches a pod's volume after 24–79 s.
     seconds: 80,
     missing: (condition, { pods }) =>
       pods
@@ -47,7 +48,7 @@ const rows: { readonly [Kind in Condition['kind']]: Row<Extract<Condition, { kin
     place: ({ workload }) => workload ?? 'pods',
     missing({ workload, holds }, { pods }) {
       const its = pods.filter((pod) => workload === undefined || pod.workload === workload)
-      // Between the pod that went and the one that comes there may be none to look at.
+      // No pod may exist between the deletion of a pod and the creation of its replacement.
       if (workload !== undefined && its.length === 0) return [pendingItem(workload, 'no pod runs')]
       return its
         .filter(
@@ -159,22 +160,22 @@ function rowOf({ kind }: Condition): Row {
   return rows[kind]
 }
 
-/** Returns the sections that must be observed to evaluate a condition. */
+/** Returns the sections of the snapshot that a condition needs. */
 export function sectionsOf(condition: Condition): readonly SectionName[] {
   return rowOf(condition).sees
 }
 
-/** Returns what a condition still waits for; empty when it holds. */
+/** Returns the pending items of a condition; empty when the condition is met. */
 export function missingFor(condition: Condition, observed: Snapshot): readonly PendingItem[] {
   return rowOf(condition).missing(condition, observed)
 }
 
-/** Returns what a condition is about, as plans name it. */
+/** Returns the object or process that a condition concerns, as plans name it. */
 export function locationOfCondition(condition: Condition): string {
   return rowOf(condition).place?.(condition) ?? 'cluster'
 }
 
-/** Returns how long it takes usually until a condition holds, in seconds. */
+/** Returns the usual time until a condition is met, in seconds. */
 export function secondsUntil(condition: Condition, nowMs: number): number {
   if (condition.kind === 'instant') return Math.max(0, (condition.atMs - nowMs) / 1000)
   return rowOf(condition).seconds
@@ -184,7 +185,7 @@ function pendingItem(at: string, what: string): PendingItem {
   return { at, what }
 }
 
-/** Every cluster has namespaces: where none is seen, nothing is known of what is published. */
+/** Returns a pending item when no namespace was observed. Every cluster has namespaces, so the published CAs are unknown then. */
 export function nonePublished({ published }: Observed<'published'>): readonly PendingItem[] {
   return published.some(({ isActive }) => isActive)
     ? []

@@ -12,67 +12,67 @@ import {
   onNode,
 } from './snapshot.ts'
 
-// The old CA's key after its rotation. It stays among the copies on the nodes until the operator says what to do
-// with it: kcert by itself neither destroys a key nor carries it away.
+// The old CA's key after its rotation. The key stays in the copies on the nodes until the operator archives or destroys it. kcert
+// never does either without a command.
 
-/** A CA whose key may go. */
+/** A CA whose key can be archived or destroyed. */
 export interface OldCa {
   readonly ca: string
   readonly subject: string
-  /** Of its certificate. */
+  /** Digest of the CA certificate. */
   readonly digest: Digest
   readonly spki: Digest
 }
 
-/** A file of kcert's own folders on a node. */
+/** A file in kcert's own folders on a node. */
 export interface KeyFile {
   readonly path: string
   readonly digest: Digest
   readonly sizeBytes: number
-  /** Of the key; absent where it is overwritten already and only the file is left. */
+  /** Digest of the key; absent if the content is already overwritten and only the file remains. */
   readonly spki?: Digest
 }
 
-/** Where the old CA's key may lie on a node. */
+/** Where a node may store the old CA's key. */
 export interface KeyPlaces {
-  /** kcert's own, with all that is below them. */
+  /** kcert's own folders; their subfolders are searched too. */
   readonly folders: readonly string[]
-  /** Paths of keys beside the CAs of components and kubelets; one of these is in use unless it is encrypted. */
+  /** Paths of keys next to the CAs of components and kubelets. A key there is in use unless it is encrypted. */
   readonly besideCas: readonly string[]
 }
 
 export interface FoundKeys {
-  /** Files below the folders that hold one of the keys, or held one. */
+  /** Files in the folders that contain one of the keys, or contained one before they were overwritten. */
   readonly keys: readonly KeyFile[]
-  /** Paths of keys that only a password tells apart, in all places. */
+  /** Paths of all keys that kcert cannot identify without a password. */
   readonly encrypted: readonly string[]
 }
 
-/** The places on the nodes where an old CA's key may lie. */
+/** Finds, reads and destroys files with an old CA's key on nodes. */
 export interface OldKeyFiles {
-  /** Looks for these keys, and for encrypted ones. Throws KCERT_NODE_UNREACHABLE. */
+  /** Searches for these keys and for encrypted ones. Throws KCERT_NODE_UNREACHABLE. */
   find(node: string, places: KeyPlaces, spkis: ReadonlySet<Digest>): Promise<FoundKeys>
-  /** Returns a key's bytes. Throws KCERT_NODE_FILE_CHANGED when they are not those that were found. */
+  /** Returns the bytes of a key. Throws KCERT_NODE_FILE_CHANGED when the file changed since `find`. */
   read(node: string, file: KeyFile): Promise<Uint8Array>
-  /** Overwrites the file where it lies, then removes it; a file that is gone is done. Throws as `read` does. */
+  /** Overwrites the file in place, then removes it. Succeeds if the file is already gone. Throws the same errors as `read`. */
   destroy(node: string, file: KeyFile): Promise<void>
-  /** Returns the PEM of a certificate that was read on the way; undefined when none had this digest. */
+  /** Returns the PEM of a certificate that was read during the search, or undefined when none has this digest. */
   certificate(digest: Digest): string | undefined
-  /** Returns which key these bytes are; undefined when they are none. */
+  /** Returns the digest of the key in these bytes, or undefined when they contain no key. */
   spkiOf(content: Uint8Array): Digest | undefined
 }
 
-/** A folder of the operator. */
+/** The operator's folder for archived keys. */
 export interface KeyArchive {
   readonly folder: string
-  /** Writes a new file, and returns its content. Never overwrites an existing one. */
+  /** Writes a new file and returns its content. Never overwrites an existing file. */
   keep(name: string, content: Uint8Array | string, mode: number): Promise<Uint8Array>
 }
 
-/** Where kcert keeps what is its own on every node. */
+/** kcert's own folder on every node. */
 const ownFolder = '/var/lib/kcert'
 
-/** Returns the old CAs of the rotation that the journal is of. Throws KCERT_ROTATION_REFUSED before it came to its end. */
+/** Returns the old CAs of the rotation in the journal. Throws KCERT_ROTATION_REFUSED if the rotation is not finished. */
 export function oldCasOf(history: readonly JournalEntry[]): readonly OldCa[] {
   const changes = changesIn(history)
   if (!isOfFinished(history) || changes.length === 0) throw notFinished(history)
@@ -80,7 +80,7 @@ export function oldCasOf(history: readonly JournalEntry[]): readonly OldCa[] {
   return changes.map(({ ca, oldCa: { subject, digest, spki } }) => ({ ca, subject, digest, spki }))
 }
 
-/** Throws KCERT_ROTATION_REFUSED when a component uses one of these keys, or when no API server could be looked at. */
+/** Throws KCERT_ROTATION_REFUSED when a component uses one of these keys, or when no API server was observed. */
 export function checkNotInUse(observed: Observed<'components' | 'files'>, olds: readonly OldCa[]): void {
   const uses = usedKeys(observed)
   if (uses.size === 0) {
@@ -108,7 +108,7 @@ const caFlags = [
   'cluster-signing-cert-file',
 ] as const
 
-/** Where each key of a CA is in use: trusted by a component, or there to sign. */
+/** Returns where each CA key is in use: a component trusts its CA, or signs with it. */
 function usedKeys(observed: Observed<'components' | 'files'>): ReadonlyMap<Digest, string> {
   const uses = new Map<Digest, string>()
   for (const component of observed.components) {
@@ -121,7 +121,7 @@ function usedKeys(observed: Observed<'components' | 'files'>): ReadonlyMap<Diges
   return uses
 }
 
-/** Returns the CA files of a component, and where their keys lie if they lie there. */
+/** Returns the CA files of a component, and the paths where their keys may be. */
 function caPathsOf({ flags }: ComponentSnapshot) {
   const trusted = caFlags.flatMap((flag) => flags[flag] ?? [])
   return { trusted, keys: [flags['cluster-signing-key-file'] ?? [], trusted.map(keyBeside)].flat() }
@@ -133,7 +133,7 @@ function spkisIn(holds: FileHolds | undefined, { certificates }: Observed<'files
   return [...own, ...its.flatMap((digest) => certificates.get(digest)?.spki ?? [])]
 }
 
-/** Returns where an old CA's key may lie on a node. */
+/** Returns where a node may store the old CA's key. */
 export function keyPlaces(observed: Observed<'components' | 'kubelets'>, node: string): KeyPlaces {
   const ofComponents = onNode(observed.components, node).flatMap((component) => caPathsOf(component).keys)
   const ofKubelets = onNode(observed.kubelets, node).map(({ clientCaFile }) => keyBeside(clientCaFile))
@@ -156,7 +156,7 @@ export function whyEncrypted(path: string, olds: readonly OldCa[]) {
   }
 }
 
-/** Returns the names, in the archive, of a CA's key and certificate. */
+/** Returns the file names of a CA's key and certificate in the archive. */
 export function archiveNames({ ca, spki }: OldCa): { readonly key: string; readonly certificate: string } {
   const name = `${ca === 'cluster' ? 'ca' : `${ca}-ca`}-old-${spki.slice(0, 12)}`
   return { key: `${name}.key`, certificate: `${name}.crt` }

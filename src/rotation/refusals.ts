@@ -9,18 +9,18 @@ import { untestedVersions } from './tested-versions.ts'
 import { movedFlags, movers } from './touched-files.ts'
 import { upgradeInProgress } from './upgrades.ts'
 
-// What kcert does not rotate, said before anything is done.
+// Clusters and states that kcert refuses to rotate. Refusals come before any change.
 
 const servedLayouts = new Set(['kubeadm', 'plain'])
 
-/** Returns why this cluster, or its state now, is refused for a phase; empty when it may be begun. */
+/** Returns why a phase is refused for this cluster in its current state; empty when the phase may start. */
 export function preflight(
   observed: Observed<TargetSections> & Partial<Pick<Snapshot, 'extensionAuthentication' | 'kubeadm'>>,
   target: Target,
   { number, risk }: Pick<Phase, 'number' | 'risk'>,
 ): readonly Refusal[] {
   const unreachable = risk === 'reads' ? [] : unreachableNodes(observed)
-  // Half way through, going on is safer than standing still: only what makes the next step impossible counts.
+  // Halfway through phase 12, continuing is safer than stopping. Only what makes the next step impossible is refused.
   if (target.isDropping) return unreachable
   return [
     ...unservedLayouts(observed),
@@ -53,7 +53,7 @@ function unservedLayouts({ nodes }: Observed<'nodes'>): readonly Refusal[] {
   }))
 }
 
-/** What kcert reads in one, and writes into it, is nothing that its client sees. */
+/** Refuses kubeconfigs that client-go rejects: kcert's view of the file would differ from the client's view. */
 function refusedKubeconfigs(observed: Observed<'files'>, { waivers }: Target): readonly Refusal[] {
   return [...observed.files].flatMap(([key, { holds }]) => {
     const why = holds.kind === 'kubeconfig' ? holds.refusal : undefined
@@ -105,7 +105,10 @@ function expiredCas(observed: Observed<never>, { changes }: Target): readonly Re
     }))
 }
 
-/** What trusts the CA above goes on to trust what the rotated one signed; and OpenSSL ends no path at a CA that another one signed. */
+/**
+ * Verifiers that trust the parent CA would still trust certificates that the rotated CA signed. OpenSSL does not end a path at a
+ * CA that another CA signed.
+ */
 function intermediates({ changes }: Target): readonly Refusal[] {
   const isBelow = ({ subject, issuer }: CertificateRecord): boolean => subject !== issuer
   return changes.flatMap(({ ca, oldCa, newCa }) => [
@@ -122,7 +125,7 @@ function intermediates({ changes }: Target): readonly Refusal[] {
   ])
 }
 
-/** Of two CAs of one name OpenSSL takes the first that it finds, unless both say which key they have. */
+/** Given two CAs with the same name, OpenSSL takes the first that it finds unless both have key identifiers. */
 function unlikeNames({ changes }: Target): readonly Refusal[] {
   return changes
     .filter(
@@ -137,7 +140,7 @@ function unlikeNames({ changes }: Target): readonly Refusal[] {
     }))
 }
 
-/** One that the operator brings along: with the old key nothing would be rotated. */
+/** Refuses a CA from the operator that has the key of the old CA: such a rotation would not change the key. */
 function sameKeys({ changes }: Target): readonly Refusal[] {
   return changes
     .filter(({ oldCa, newCa }) => oldCa.spki === newCa.spki)
@@ -149,8 +152,8 @@ function sameKeys({ changes }: Target): readonly Refusal[] {
 }
 
 /**
- * At the end controller-managers get their own flags back, which then must lead to the new CA. Only what API servers know clients by
- * is written there: a file beside it would go on with the old CA, or with others that the bundle of phase 2 does not have.
+ * At the end, controller-managers get their own flags back, and these must refer to the new CA. kcert only updates the API
+ * server's client CA file there. Any other file would keep the old CA, or other CAs that the bundle of phase 2 does not contain.
  */
 function filesApart(observed: Observed<'components'>, target: Target): readonly Refusal[] {
   if (changeOf(target, 'cluster') === undefined) return []
@@ -190,7 +193,7 @@ function keysElsewhere(observed: Observed<'components' | 'files'>, { changes }: 
   })
 }
 
-/** Signers with files of their own have CAs of their own, which this playbook does not know. */
+/** Signers with their own files have their own CAs, which this playbook does not rotate. */
 function otherSigners({ components }: Observed<'components'>): readonly Refusal[] {
   const perSigner = /^cluster-signing-(kubelet|kube-apiserver|legacy)-.*-file$/
   const found = components.flatMap(({ id, flags }) =>
@@ -217,7 +220,10 @@ function anyFrontProxy(
   })
 }
 
-/** Returns why no phase can be said to hold: nodes of which nothing is seen, whose files and processes no gap is about. */
+/**
+ * Returns why no phase can be reported as complete: kcert cannot see these nodes, so no pending item covers their files and
+ * processes.
+ */
 export function unseenNodes(observed: Observed<'nodes' | 'kubelets'>): readonly Refusal[] {
   const bare = observed.nodes.filter(
     ({ name, unreachable }) => unreachable === undefined && onNode(observed.kubelets, name).length === 0,

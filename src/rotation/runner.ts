@@ -38,10 +38,10 @@ import { type Settings, targetOf, targetSections } from './target-reading.ts'
 import { shortList } from './tested-versions.ts'
 import { downgradesIn } from './upgrades.ts'
 
-// observe → plan → confirm → act → observe, until nothing separates the cluster from the phase. Running again is the resume:
-// the position is read from the cluster, and what holds already makes no action.
+// observe → plan → confirm → act → observe, until the phase has no pending items. To resume, run it again: kcert reads the
+// position from the cluster, and completed work produces no action.
 
-/** Events of a run for its observers: terminal, log, test. */
+/** Events of a run, for the terminal, the log and tests. */
 export type RotationEvent =
   | { readonly kind: 'phase-begun'; readonly phase: number; readonly title: string; readonly gaps: number }
   | { readonly kind: 'action-begun' | 'action-done'; readonly action: Action; readonly what: string }
@@ -63,7 +63,7 @@ export interface PlannedPhase {
   readonly remarks: readonly string[]
 }
 
-/** What a phase is planned on. */
+/** The state on which a phase is planned. */
 interface On {
   readonly observed: Snapshot
   readonly target: Target
@@ -76,26 +76,26 @@ export interface Surroundings {
   readonly pace: Pace
   readonly settings: Settings
   readonly emit: (event: RotationEvent) => void
-  /** Shown the plan, and the snapshot that it was made of; false: nothing is done. */
+  /** Receives the plan and its snapshot. When it returns false, kcert does nothing. */
   readonly confirm: (plan: PlannedPhase, on: On) => Promise<boolean>
-  /** True when the operator confirms it now; a waiver of `id` confirms it beforehand. */
+  /** Returns true when the operator confirms now. A waiver of `id` confirms in advance. */
   readonly ask: (question: string, id: string) => Promise<boolean>
-  /** Comes back when the action may begin; what it throws stops the phase, and nothing of the action is done or written down. */
+  /** Returns when the action may start. An error stops the phase before the action is started or recorded. */
   readonly before?: (action: Action) => Promise<void>
 }
 
 export type PhaseOutcome = 'held' | 'declined'
 
-/** How often a phase looks whether what it waits for has come. */
+/** Interval at which a phase evaluates its conditions. */
 const pollMs = 500
 
-/** How long a snapshot may lag behind what was done: a kubelet's Lease, an informer, a mount. */
+/** Longest time by which a snapshot lags behind an action: a kubelet's Lease, an informer, a mount. */
 const settleMs = 90_000
 
-/** A node may be born in the middle of a phase: then there is more to do than was planned. */
+/** A node may join in the middle of a phase, which adds work to the plan. */
 const mostRounds = 4
 
-/** Runs phases on one cluster. It reads all its state from the cluster and the journal, each time again. */
+/** Runs phases on one cluster. It reads its whole state from the cluster and the journal each time. */
 export class Rotation {
   private readonly around: Surroundings
   private readonly journal: JournalWriter
@@ -112,14 +112,14 @@ export class Rotation {
     return new Rotation(around, await JournalWriter.open(around.journal, around.pace))
   }
 
-  /** Observes and plans; nothing is written, not even to the journal. Throws KCERT_ROTATION_REFUSED. */
+  /** Observes and plans. Writes nothing, not even to the journal. Throws KCERT_ROTATION_REFUSED. */
   async plan(number: number): Promise<PlannedPhase> {
     const phase = phaseNumbered(number)
     const { observed, target } = await this.observe([...phase.sees, ...modelSections])
     return this.planOf(phase, observed, target)
   }
 
-  /** Runs one phase until it holds. Throws what stopped it: what, why, next. */
+  /** Runs one phase until it is complete. Throws an error with what stopped it, why, and the next command. */
   async run(number: number): Promise<PhaseOutcome> {
     const phase = phaseNumbered(number)
     try {
@@ -134,12 +134,12 @@ export class Rotation {
     }
   }
 
-  /** What the journal holds, in its order. */
+  /** Returns the entries of the journal, in order. */
   get history(): readonly JournalEntry[] {
     return this.journal.history
   }
 
-  /** Observes and plans how to bring back what a phase changed; nothing is written. Throws KCERT_ROTATION_REFUSED. */
+  /** Observes, and plans how to undo a phase. Writes nothing. Throws KCERT_ROTATION_REFUSED. */
   async planUndo(number: number): Promise<{ plan: PlannedPhase; on: On }> {
     const phase = phaseNumbered(number)
     const { observed, target } = await this.observe(sectionNames)
@@ -153,7 +153,7 @@ export class Rotation {
     return { plan, on: { observed, target } }
   }
 
-  /** Brings back what a phase changed. The phases behind it must have been undone before. */
+  /** Undoes the changes of a phase. Later phases must be undone first. */
   async undo(number: number): Promise<PhaseOutcome> {
     const { plan, on } = await this.planUndo(number)
     if (plan.steps.length > 0) {
@@ -165,7 +165,7 @@ export class Rotation {
     return 'held'
   }
 
-  /** Returns a snapshot of these sections, with what the journal remembers. */
+  /** Returns a snapshot of these sections, with the evidence and choices in the journal. */
   async observe(sections: readonly SectionName[]): Promise<On> {
     const wanted = [...new Set([...sections, ...targetSections])]
     const remembered = changesIn(this.history).flatMap(({ oldCa, newCa }) => [oldCa, newCa])
@@ -193,7 +193,7 @@ export class Rotation {
       if (round === 1) {
         this.around.emit({ kind: 'phase-begun', phase: number, title, gaps: gaps.length })
         if (!(await this.around.confirm(plan, { observed, target }))) return 'declined'
-        // Before phase 12 takes away the files that say it.
+        // Record this before phase 12 removes the files that contain it.
         await this.remember(target)
         await this.journal.record({ kind: 'phase', phase: number, event: 'begun' })
         if (phase.risk === 'no-return') await this.rememberWaivers()
@@ -230,7 +230,7 @@ export class Rotation {
     return 'held'
   }
 
-  /** Writes down which CAs are meant, once they are made: phase 12 needs it when kcert's folder is half gone. */
+  /** Records the CAs in the journal once they exist. Phase 12 needs the record when kcert's folder is partly deleted. */
   private async remember(target: Target): Promise<void> {
     const changes = target.changes.map(({ ca, oldCa, newCa }) => ({ ca, oldCa, newCa }))
     const settings = choicesOf(this.around.settings)
@@ -240,7 +240,7 @@ export class Rotation {
     await this.journal.record({ kind: 'rotation', changes, settings })
   }
 
-  /** Risks accepted when the old CA was dropped stay accepted: `verify` uses them afterwards. */
+  /** Records the waivers: risks that are accepted when the old CA is dropped stay accepted, and `verify` uses them afterwards. */
   private async rememberWaivers(): Promise<void> {
     const known = waiversIn(sinceRollback(this.history))
     for (const id of this.around.settings.waivers) {
@@ -248,7 +248,7 @@ export class Rotation {
     }
   }
 
-  /** Waits while the snapshot lags behind what was done; returns what stays open, and the snapshot that says so. */
+  /** Waits while the snapshot lags behind the actions. Returns the items that stay pending, with their snapshot. */
   private async settle(phase: Phase): Promise<{ open: readonly PendingItem[]; on: On }> {
     const { pace } = this.around
     const deadline = pace.now() + settleMs
@@ -256,16 +256,16 @@ export class Rotation {
       const on = await this.observe(phase.sees)
       const { observed, target } = on
       const open = phase.gaps(observed, target)
-      // What a plan can close is the next round's.
+      // The next round handles items that a plan can complete.
       if (open.length === 0 || pace.now() >= deadline || phase.plan(observed, target).length > 0)
         return { open, on }
       await pace.sleep(pollMs)
     }
   }
 
-  /** Carries out steps as they stand, each announced in the journal before. */
+  /** Performs the steps in order, and writes each to the journal beforehand. */
   async performAll(steps: readonly Step[]): Promise<void> {
-    // Once one lane has failed, the others finish what they are at and begin nothing new.
+    // Once one lane has failed, the others finish their current action and start no other.
     let failure: unknown
     for (const step of steps) {
       if (step.kind !== 'together') {
@@ -310,7 +310,7 @@ export class Rotation {
     return action.kind === 'restart' ? executor.restart(action) : executor.roll(action)
   }
 
-  /** kcert waits for an API server that does not respond, as for any other condition. */
+  /** Returns the pending items. An API server that does not respond is pending too, so kcert waits for it. */
   private async missing(until: Condition): Promise<readonly PendingItem[]> {
     try {
       const observed = await this.observations.observe(sectionsOf(until))
@@ -344,7 +344,7 @@ export class Rotation {
     const said = { ok, atMs: pace.now(), detail, ...(rate && { rate }) }
     await this.journal.record({ kind: 'evidence', phase: action.phase, key, ...said })
     if (ok) return
-    // The names of pods are a help: that they cannot be read does not stand in the place of what failed.
+    // The names of pods are only a help. A failure to read them must not hide the original failure.
     const observing = refusing.length > 0 ? observer.observe(['published', 'pods']) : undefined
     const observed = await observing?.catch(() => undefined)
     const { why, next } = helpFor(refusing, observed?.pods ?? [], action.phase)
@@ -356,7 +356,7 @@ export class Rotation {
   }
 }
 
-/** Returns the snapshot without kubeconfigs on nodes that are of another cluster, or of no cluster. */
+/** Returns the snapshot without the kubeconfigs on nodes that belong to another cluster or to none. */
 function ofThisCluster(observed: Snapshot, target: Target): Snapshot {
   const change = changeOf(target, 'cluster')
   if (change === undefined || observed.kubeconfigs === undefined) return observed
@@ -366,7 +366,7 @@ function ofThisCluster(observed: Snapshot, target: Target): Snapshot {
   return { ...observed, kubeconfigs }
 }
 
-/** Throws KCERT_ROTATION_REFUSED when the steps would break a connection, in whatever order they come to be done or stop. */
+/** Throws KCERT_ROTATION_REFUSED when the steps would break a connection, in any order and wherever they stop. */
 function refuseBroken(observed: Snapshot, target: Target, steps: readonly Step[]): void {
   const edge = checkPlan(observed, target, steps)
   if (edge !== undefined) throw refused([refusalOf(edge)])
@@ -377,7 +377,7 @@ function refuse(refusals: readonly Refusal[]): void {
   if (refusals.length > 0) throw refused(refusals)
 }
 
-/** Returns refusals, of which there is one at least, as an error: the first, and the others named in it. */
+/** Returns an error for one or more refusals: the first one, followed by the names of the others. */
 export function refused([first, ...others]: readonly Refusal[]): KcertError {
   const more =
     others.length === 0 ? '' : ` (and ${others.length} more: ${others.map(({ what }) => what).join('; ')})`

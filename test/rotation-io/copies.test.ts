@@ -7,7 +7,7 @@ import { sitesOf } from './memory-site.ts'
 const path = '/etc/kubernetes/pki/ca.crt'
 const index = '/var/lib/kcert/copies/index.jsonl'
 
-test('keeps copies that are set aside, and the next rotation copies the files of that time', async () => {
+test('keeps copies under a renamed index, and the next rotation copies the files again', async () => {
   const file = (text: string) => ({ bytes: Buffer.from(text), mode: 0o644 })
   const node = new MemoryNode('cp1', { files: new Map([[path, file('first')]]) } as never)
   const copies = new Copies(() => node.access)
@@ -23,7 +23,7 @@ test('keeps copies that are set aside, and the next rotation copies the files of
   await copies.keepFile('cp1', path, 5)
   const [after] = await copies.on('cp1')
   expect(Buffer.from(await copies.bytes('cp1', after!.digest!)).toString()).toBe('second')
-  // Nothing there to put aside is no error: it is what a run that was killed finds.
+  // A missing index is not an error: a run that was killed may find none.
   await copies.putAside('cp1')
   await copies.putAside('cp1')
   expect(node.files.has(index)).toBe(false)
@@ -33,8 +33,8 @@ const digest = 'a'.repeat(64)
 const line = JSON.stringify({ phase: 1, node: 'cp1', of: { path }, digest })
 
 test.each([
-  ['a line that is no JSON', `${line}\n{"phase":\n`, 'line 2 does not have the format that kcert writes'],
-  ['a line that is no object', `null\n`, 'line 1 does not have the format that kcert writes'],
+  ['a line that is not JSON', `${line}\n{"phase":\n`, 'line 2 does not have the format that kcert writes'],
+  ['a line that is not an object', `null\n`, 'line 1 does not have the format that kcert writes'],
   [
     'a line without a phase',
     `${JSON.stringify({ node: 'cp1', of: { path } })}\n`,
@@ -51,7 +51,7 @@ test.each([
     'line 1 does not have the format',
   ],
   ['a last line without its end', line, 'its last line is incomplete'],
-])('an index with %s is damaged, for who acts and for who looks', async (_, text, why) => {
+])('both readers treat an index with %s as damaged', async (_, text, why) => {
   const node = new MemoryNode('cp1', {
     files: new Map([[index, { bytes: Buffer.from(text), mode: 0o600 }]]),
   } as never)
@@ -61,7 +61,7 @@ test.each([
   await expect(new SiteObserver(site).observe(['copies'])).rejects.toMatchObject(damage)
 })
 
-test('an index that cannot be read is damaged, and is not taken for one that is not there', async () => {
+test('treats an unreadable index as damaged, not as missing', async () => {
   const node = new MemoryNode('cp1', { files: new Map() } as never)
   const unreadable = { path: index, found: 'unreadable', reason: 'Permission denied' } as const
   const access = { ...node.access, readFiles: async () => [unreadable] }
@@ -69,7 +69,7 @@ test('an index that cannot be read is damaged, and is not taken for one that is 
   await expect(new Copies(() => access).on('cp1')).rejects.toMatchObject(damage)
 })
 
-test('an index is read by both to its last line', async () => {
+test('both readers read an index to its last line', async () => {
   const node = new MemoryNode('cp1', {
     files: new Map([[index, { bytes: Buffer.from(`${line}\n`), mode: 0o600 }]]),
   } as never)

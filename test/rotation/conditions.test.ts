@@ -4,7 +4,7 @@ import type { CertificateRecord } from '../../src/rotation/certificate-record.ts
 import { locationOfCondition, missingFor, secondsUntil, sectionsOf } from '../../src/rotation/conditions.ts'
 import type { PodSnapshot, Sections, Snapshot } from '../../src/rotation/snapshot.ts'
 
-// Each condition on a snapshot that satisfies it, and on snapshots that differ in one value.
+// Each condition on a snapshot that meets it, and on snapshots that differ in one value.
 
 type Wanted = { holds: string[]; lacks: string[] }
 const both: Wanted = { holds: ['old', 'new'], lacks: [] }
@@ -55,12 +55,12 @@ describe('published', () => {
 
   test.each<[string, readonly string[] | undefined, Wanted, string[]]>([
     ['both CAs', ['old', 'new'], both, []],
-    ['a third CA beside both', ['new', 'x', 'old'], both, []],
-    ['the old CA alone, where both must be', ['old'], both, [`${at}: unchanged`]],
+    ['a third CA in addition to both', ['new', 'x', 'old'], both, []],
+    ['the old CA alone when both are required', ['old'], both, [`${at}: unchanged`]],
     ['no CA', [], both, [`${at}: unchanged`]],
     ['no object', undefined, both, [`${at}: not found`]],
     ['the new CA alone', ['new'], newAlone, []],
-    ['both CAs, where the old one must be gone', ['old', 'new'], newAlone, [`${at}: unchanged`]],
+    ['both CAs when the old one must be gone', ['old', 'new'], newAlone, [`${at}: unchanged`]],
   ])('%s', (_, trust, wanted, expected) => {
     const published = [{ ...object, ...(trust && { trust }) }]
     expect(missing({ kind: 'published', bundles: true, ...wanted }, { published })).toEqual(expected)
@@ -69,7 +69,7 @@ describe('published', () => {
   test.each([
     ['no namespace', []],
     ['a terminating namespace alone', [{ ...object, isActive: false, trust: ['old', 'new'] }]],
-  ])('%s: nothing is known of what is published', (_, published) => {
+  ])('%s: the published CAs are unknown', (_, published) => {
     const nowhere = 'ConfigMap kube-root-ca.crt: not found in any namespace'
     expect(missing({ kind: 'published', bundles: true, ...both }, { published })).toEqual([nowhere])
   })
@@ -77,13 +77,13 @@ describe('published', () => {
   test.each([
     [true, ['ClusterTrustBundle a:b: unchanged']],
     [false, []],
-  ])('a ClusterTrustBundle is waited for where bundles are: %j', (bundles, expected) => {
+  ])('waits for a ClusterTrustBundle where bundles exist: %j', (bundles, expected) => {
     const bundle = { ...object, kind: 'ClusterTrustBundle', name: 'a:b', trust: ['old'] } as const
     const published = [{ ...object, trust: ['old', 'new'] }, bundle]
     expect(missing({ kind: 'published', bundles, ...both }, { published })).toEqual(expected)
   })
 
-  test('a terminating namespace is not waited for', () => {
+  test('does not wait for a terminating namespace', () => {
     const published = [
       { ...object, isActive: false, trust: [] },
       { ...object, trust: ['old', 'new'] },
@@ -100,7 +100,7 @@ describe('volumes', () => {
     expect(missing({ kind: 'volumes', ...both }, { pods: [one] })).toEqual(expected)
   })
 
-  test('a pod on a node that cannot be read is not waited for', () => {
+  test('does not wait for a pod on an unreadable node', () => {
     const { volume: _, ...unread } = pod([])
     expect(missing({ kind: 'volumes', ...both }, { pods: [unread] })).toEqual([])
   })
@@ -122,22 +122,22 @@ describe('pods-converged', () => {
     expect(missing(until, { pods })).toEqual(expected)
   })
 
-  test('without a workload every pod counts, and no pod is no gap', () => {
+  test('without a workload, includes every pod, and nothing is pending without pods', () => {
     const all = { kind: 'pods-converged', holds: ['new'] } as const
     expect(missing(all, { pods: [pod(['old'], { workload }), pod(['new'])] })).toEqual(late)
     expect(missing(all)).toEqual([])
   })
 
-  test('a pod whose volume is unknown is not called late', () => {
+  test('does not report a pod with an unknown volume as late', () => {
     const { volume: _, ...unread } = pod([], { workload })
     expect(missing(until, { pods: [unread] })).toEqual([])
   })
 })
 
 test.each<[string, PodSnapshot[], string[]]>([
-  ['a pod that started then', [pod([], { workload: 'a', startedAtMs: 700 })], []],
+  ['a pod that started at the instant', [pod([], { workload: 'a', startedAtMs: 700 })], []],
   [
-    'a pod that started before',
+    'a pod that started earlier',
     [pod([], { workload: 'a', startedAtMs: 699 })],
     ['Pod default/web-1: not replaced yet'],
   ],
@@ -167,22 +167,22 @@ describe('serves', () => {
     ],
     ['a leaf that was never read', until, shows('unread'), ['serves its previous certificate']],
     ['an empty chain', until, shows(), ['serves its previous certificate']],
-    ['no answer', until, { handshakes: [] }, ['does not answer']],
+    ['no response', until, { handshakes: [] }, ['does not answer']],
     [
-      'a wanted bridge that is missing',
+      'a missing bridge certificate',
       { ...until, bridged: true },
       shows('leaf'),
       ['does not serve the bridge certificate'],
     ],
-    ['a wanted bridge', { ...until, bridged: true }, shows('leaf', 'bridge'), []],
+    ['a required bridge certificate', { ...until, bridged: true }, shows('leaf', 'bridge'), []],
     [
-      'a bridge that must be gone',
+      'a bridge certificate that must be gone',
       { ...until, bridged: false },
       shows('leaf', 'bridge'),
       ['still serves the bridge certificate'],
     ],
-    ['no bridge, where none may be', { ...until, bridged: false }, shows('leaf'), []],
-    ['a bridge of which nothing is said', until, shows('leaf', 'bridge'), []],
+    ['no bridge certificate when none is allowed', { ...until, bridged: false }, shows('leaf'), []],
+    ['an optional bridge certificate', until, shows('leaf', 'bridge'), []],
   ])('%s', (_, condition, observed, expected) => {
     expect(missing(condition, observed)).toEqual(expected.map((what) => `${presenter}: ${what}`))
   })
@@ -301,7 +301,7 @@ test.each<[string, Condition, Partial<Snapshot>, string[]]>([
     },
     ['w1: not Ready'],
   ],
-  ['no such node', { kind: 'node-ready', node: 'w1' }, {}, ['w1: not Ready']],
+  ['an unknown node', { kind: 'node-ready', node: 'w1' }, {}, ['w1: not Ready']],
   [
     'an available API',
     { kind: 'available', bundle: 'x' },
@@ -324,14 +324,14 @@ test.each<[string, Condition, Partial<Snapshot>, string[]]>([
     },
     ['x: not available'],
   ],
-  ['an API that is gone', { kind: 'available', bundle: 'x' }, {}, ['x: not found']],
+  ['a missing API', { kind: 'available', bundle: 'x' }, {}, ['x: not found']],
   [
-    'an API that is gone beside another one',
+    'a missing API next to another one',
     { kind: 'available', bundle: 'x' },
     { caBundles: [{ id: 'y', isAvailable: true }] as never },
     ['x: not found'],
   ],
-  ['an instant that has come', { kind: 'instant', atMs: 1_000 }, {}, []],
+  ['a past instant', { kind: 'instant', atMs: 1_000 }, {}, []],
   ['an instant in the next second', { kind: 'instant', atMs: 1_001 }, {}, ['clock: 1 s left']],
   ['an instant in five seconds', { kind: 'instant', atMs: 6_000 }, {}, ['clock: 5 s left']],
 ])('%s', (_, until, observed, expected) => {
@@ -366,11 +366,11 @@ test.each<[Condition, string]>([
   [{ kind: 'node-ready', node: 'w1' }, 'w1'],
   [{ kind: 'backends-ready', node: 'w1', sinceMs: 0 }, 'w1'],
   [{ kind: 'instant', atMs: 0 }, 'cluster'],
-])('%j has its place in a plan: %s', (condition, expected) => {
+])('returns the location of %j in a plan: %s', (condition, expected) => {
   expect(locationOfCondition(condition)).toBe(expected)
 })
 
-test('a plan counts the seconds of a condition, until a point in time, and none after it', () => {
+test('estimates the seconds of a condition: until an instant, and 0 after it', () => {
   expect(secondsUntil({ kind: 'volumes', ...both }, 1_000)).toBe(80)
   expect(secondsUntil({ kind: 'instant', atMs: 61_000 }, 1_000)).toBe(60)
   expect(secondsUntil({ kind: 'instant', atMs: 500 }, 1_000)).toBe(0)

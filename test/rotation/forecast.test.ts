@@ -7,7 +7,7 @@ import type { Settings } from '../../src/rotation/target-reading.ts'
 import type { ClusterShape } from '../fakes/simulated-cluster.ts'
 import { Scene } from './scene.ts'
 
-// Before anything is done the whole rotation is told, phase by phase, and comes as it was told.
+// The forecast predicts the whole rotation, phase by phase, before any change. The rotation then performs the predicted actions.
 
 const variants: readonly {
   readonly name: string
@@ -37,7 +37,7 @@ function reported(steps: readonly Step[]): string[] {
   return (
     steps
       .flatMap((step) => (step.kind === 'together' ? step.lanes.flatMap((lane) => lane.steps) : [step]))
-      // A wait whose end has come already is left out.
+      // The plan omits a wait that has already finished.
       .filter(({ kind }) => kind !== 'wait')
       .map((action) => describeAction(action).replace(/-20\d\d(-\d\d){5}/g, '-DATE'))
       .sort()
@@ -45,7 +45,7 @@ function reported(steps: readonly Step[]): string[] {
 }
 
 test.for(variants)(
-  '$name: every act of every phase is foreseen, and none breaks a connection',
+  '$name: predicts every action of every phase, and none breaks a connection',
   async ({ shape, settings }) => {
     const scene = new Scene(shape, settings)
     scene.clients.expectsBridge = settings?.withBridge !== false && settings?.reason !== 'compromise'

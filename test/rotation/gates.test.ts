@@ -9,11 +9,11 @@ import type { Target } from '../../src/rotation/target.ts'
 import { verificationReport } from '../../src/rotation/verification-report.ts'
 import { Scene } from './scene.ts'
 
-// A gate that lacks what it is about does not open: on a snapshot from which one thing is taken away.
+// A check fails when the value that it needs is missing: each test removes one value from a snapshot.
 
 const scenes = new Map<number, Promise<{ observed: Snapshot; target: Target }>>()
 
-/** What is seen once these phases hold. */
+/** Returns the snapshot after these phases are complete. */
 function after(phase: number): Promise<{ observed: Snapshot; target: Target }> {
   const made =
     scenes.get(phase) ??
@@ -34,7 +34,7 @@ async function gapsOf(phase: number, change: (observed: Snapshot) => Partial<Sna
     .map(({ at, what }) => `${at}: ${what}`)
 }
 
-test('phase 2: a signing file with two certificates, or with none, is a gap by its controller-manager', async () => {
+test('phase 2: reports a signing file with zero or two certificates for its controller-manager', async () => {
   const holding = (certificates: readonly string[]) => (observed: Snapshot) => {
     const [api] = observed.components.filter(({ name }) => name === 'kube-controller-manager')
     const path = api!.flags['cluster-signing-cert-file']
@@ -69,7 +69,7 @@ test('phase 2: a controller-manager that does not run proves no signature', asyn
   expect(latestStart([])).toBeUndefined()
 })
 
-test('phase 3 and its wait: where no namespace is seen nothing is published', async () => {
+test('phase 3 and its wait: nothing is published when no namespace is observed', async () => {
   const nowhere = 'ConfigMap kube-root-ca.crt: not found in any namespace'
   expect(await gapsOf(3, () => ({ published: [] }))).toEqual([nowhere])
   const { observed } = await after(3)
@@ -80,7 +80,7 @@ test('phase 3 and its wait: where no namespace is seen nothing is published', as
   expect(missing.map(({ at, what }) => `${at}: ${what}`)).toEqual([nowhere])
 })
 
-test('phase 4: a pod whose volume and namespace are not seen is not known to have the new CA', async () => {
+test('phase 4: a pod with an unknown volume and namespace does not count as trusting the new CA', async () => {
   const { observed } = await after(4)
   const [pod] = observed.pods
   const { volume: _, ...blind } = pod!
@@ -92,7 +92,7 @@ test('phase 4: a pod whose volume and namespace are not seen is not known to hav
   expect(gaps.join()).toContain(pod!.id)
 })
 
-test('phase 5: a trust file that is not seen is not proven, however old the answer', async () => {
+test('phase 5: a missing trust file is not proven, regardless of the age of the evidence', async () => {
   const { observed } = await after(5)
   const api = observed.components.find(({ name }) => name === 'kube-apiserver')!
   const gaps = await gapsOf(5, ({ files }) => ({
@@ -101,7 +101,7 @@ test('phase 5: a trust file that is not seen is not proven, however old the answ
   expect(gaps.filter((gap) => gap.includes('cp1/kube-apiserver')).length).toBeGreaterThan(1)
 })
 
-test('phase 7: a component whose kubeconfig is not seen is not known to have read it', async () => {
+test('phase 7: a component with a missing kubeconfig does not count as having read it', async () => {
   const scheduler = (await after(7)).observed.components.find(({ name }) => name === 'kube-scheduler')!
   const gaps = await gapsOf(7, ({ files }) => ({
     files: new Map(
@@ -113,7 +113,7 @@ test('phase 7: a component whose kubeconfig is not seen is not known to have rea
   expect(gaps.join()).toContain(scheduler.id)
 })
 
-test('phase 11: a server whose certificate is not seen, a counter that was not watched, and a leaf that is not seen are gaps', async () => {
+test('phase 11: unobserved serving certificates, unwatched counters and missing leaf certificates are pending', async () => {
   const silent = 'no TLS handshake succeeds, so its certificate is unknown'
   for (const id of ['cp1/kube-apiserver', 'w1/kubelet']) {
     const gaps = await gapsOf(11, ({ handshakes }) => ({
@@ -148,13 +148,13 @@ test('verify: anything not counted, published or observed is a finding', async (
   )
 })
 
-test('a wait for a caBundle that is gone goes on', async () => {
+test('keeps waiting for a missing caBundle', async () => {
   const { observed } = await after(2)
   const gone = { kind: 'available', bundle: 'APIService v1.gone' } as const
   expect(missingFor(gone, observed)).toEqual([{ at: 'APIService v1.gone', what: 'not found' }])
 })
 
-test('evidence proves nothing of what was not seen', async () => {
+test('evidence proves nothing about a missing observation', async () => {
   const { observed } = await after(2)
   const subject = { kind: 'signer', generation: 'old' } as const
   expect(isProven(observed, subject, 0)).toBe(true)
@@ -166,7 +166,7 @@ test.each([
   { errors: 5, overMs: 0 },
   { errors: 'many', overMs: 20_000 },
   { errors: 5 },
-])('a rate of %j in a journal counts as none', (rate) => {
+])('ignores a rate of %j in a journal', (rate) => {
   const entry = { kind: 'evidence', key: 'x', ok: true, atMs: 0, detail: '', phase: 1, rate }
   expect(evidenceIn([entry as never]).get('x')).not.toHaveProperty('rate')
 })
@@ -174,7 +174,7 @@ test.each([
 test.each([
   ['of which a node does not answer', 1],
   ['of which a node does not answer', 9],
-])('a phase %s does not hold, though no gap is about it: phase %i', async (_, phase) => {
+])('a phase %s is incomplete, although nothing is pending: phase %i', async (_, phase) => {
   const scene = new Scene()
   await scene.runAll(1, phase)
   const acts = scene.acts
@@ -186,7 +186,7 @@ test.each([
   expect(scene.acts).toBe(acts)
 })
 
-test('phase 4 says which pods are assumed to read their CA file once, and why', async () => {
+test('phase 4 reports which pods are assumed to read their CA file once, and why', async () => {
   const { observed, target } = await after(3)
   const said = (pods: Snapshot['pods']): readonly string[] =>
     phaseNumbered(4).remarks!({ ...observed, pods }, target)

@@ -8,7 +8,7 @@ import type { Target } from '../../src/rotation/target.ts'
 import { pki } from '../fakes/simulated-cluster.ts'
 import { Scene } from './scene.ts'
 
-// Failures that real rotations had, planted: each is refused for the connection that it breaks.
+// Plans with failures that real rotations had. Each plan is refused because of the connection that it breaks.
 
 const small = { controlPlanes: 2, workers: 1 } as const
 
@@ -16,7 +16,7 @@ async function observeIn(scene: Scene): Promise<{ observed: Snapshot; target: Ta
   return scene.asProcess((rotation) => rotation.observe(sectionNames))
 }
 
-/** The edge that breaks when the plan of a phase, changed by somebody, is done now. */
+/** Returns the connection that breaks if the plan of a phase, after `change`, runs now. */
 async function edgeOf(
   scene: Scene,
   phase: number,
@@ -36,7 +36,7 @@ function names({ presenter, verifier, after }: BrokenEdge) {
   return { presenter, verifier, after }
 }
 
-test('pods that start fail if kube-root-ca.crt changes from the old CA to the new one at once', async () => {
+test('breaks new pods if kube-root-ca.crt changes from the old CA directly to the new one', async () => {
   const scene = new Scene(small)
   await scene.run(1)
   const { newCertificate, bundle } = materialPaths(`${pki}/kcert`, 'cluster')
@@ -52,7 +52,7 @@ test('pods that start fail if kube-root-ca.crt changes from the old CA to the ne
   })
 })
 
-test('a new CA of the same name without key identifiers is refused as OpenSSL would refuse it', async () => {
+test('refuses a new CA with the same name and no key identifiers, as OpenSSL would', async () => {
   const scene = new Scene({ ...small, sameName: true })
   await scene.runAll(1, 6)
   const { observed, target } = await observeIn(scene)
@@ -70,7 +70,7 @@ test('a new CA of the same name without key identifiers is refused as OpenSSL wo
   expect(refusalOf(edge).what).toContain('(as OpenSSL builds paths)')
 })
 
-test('pods fail if a new serving certificate comes before they trust both CAs, without a bridge certificate', async () => {
+test('breaks pods if a new serving certificate comes before they trust both CAs, without a bridge certificate', async () => {
   const scene = new Scene(small, { withBridge: false })
   await scene.runAll(1, 3)
   await scene.runAll(5, 8)
@@ -80,7 +80,7 @@ test('pods fail if a new serving certificate comes before they trust both CAs, w
   expect(after).toBe('write cp1:/etc/kubernetes/pki/apiserver.crt (reissued)')
 })
 
-test('a client certificate before a kubelet trusts it fails the way from API server to kubelet', async () => {
+test('breaks the path from API server to kubelet if a client certificate comes before the kubelet trusts it', async () => {
   const scene = new Scene(small)
   await scene.runAll(1, 8)
   scene.cluster.write('w1', `${pki}/ca.crt`, { certificates: [scene.cluster.oldCa.digest] })
@@ -92,7 +92,7 @@ test('a client certificate before a kubelet trusts it fails the way from API ser
   })
 })
 
-test('kubeconfigs of the new CA before API servers trust them fail', async () => {
+test('breaks kubeconfigs of the new CA that come before API servers trust it', async () => {
   const scene = new Scene(small)
   await scene.runAll(1, 4)
   const edge = (await edgeOf(scene, 7))!
@@ -100,7 +100,7 @@ test('kubeconfigs of the new CA before API servers trust them fail', async () =>
   expect(edge.verifier).toMatch(/kube-apiserver, --client-ca-file$/)
 })
 
-test('the old CA dropped while a kubelet still presents it fails that kubelet', async () => {
+test('breaks a kubelet that still presents the old CA when the old CA is dropped', async () => {
   const scene = new Scene(small)
   await scene.runAll(1, 11)
   const { cluster } = scene
@@ -116,7 +116,7 @@ test('the old CA dropped while a kubelet still presents it fails that kubelet', 
   expect(after).toBe('write cp1:/etc/kubernetes/pki/ca.crt (certificates)')
 })
 
-test('two certificates in a signing file stop the signer', async () => {
+test('a signing file with two certificates stops the signer', async () => {
   const scene = new Scene(small)
   await scene.run(1)
   const edge = (await edgeOf(scene, 5))!
@@ -124,7 +124,7 @@ test('two certificates in a signing file stop the signer', async () => {
   expect(refusalOf(edge).what).toContain('would stop cp1/kube-controller-manager')
 })
 
-test('cluster-info without the new CA fails logs of a node that joins', async () => {
+test('breaks the logs of a joining node if cluster-info does not contain the new CA', async () => {
   const scene = new Scene(small)
   await scene.runAll(1, 8)
   const old = [scene.cluster.oldCa.digest]
@@ -134,10 +134,10 @@ test('cluster-info without the new CA fails logs of a node that joins', async ()
   expect([kind, verifier]).toEqual(['kubelet-client', 'a joining node'])
 })
 
-test('a front-proxy client of the new CA before an aggregated API server has read both fails its requests', async () => {
+test('breaks a front-proxy client of the new CA before an aggregated API server has read both CAs', async () => {
   const scene = new Scene(small)
   await scene.runAll(1, 8)
-  // The wait alone holds the plan back.
+  // The wait alone is enough to delay the plan.
   expect(
     await edgeOf(scene, 9, (steps) => inOrder(steps).filter(({ kind }) => kind !== 'roll')),
   ).toBeUndefined()
@@ -146,7 +146,7 @@ test('a front-proxy client of the new CA before an aggregated API server has rea
   expect(early.presenter).toBe('cp1/kube-apiserver, --proxy-client-cert-file')
 })
 
-test('run, plan and undo refuse what would break a connection, and have done nothing', async () => {
+test('run, plan and undo refuse a broken connection before any change', async () => {
   const scene = new Scene(small)
   await scene.runAll(1, 4)
   const before = scene.files()
@@ -165,7 +165,7 @@ test('run, plan and undo refuse what would break a connection, and have done not
   expect(scene.files()).toEqual(before)
   await scene.runAll(5, 9)
   const presenting = scene.files()
-  // The owner of the handler has not gone back to a certificate of the old CA.
+  // The owner of the handler has not restored a certificate of the old CA.
   await expect(scene.asProcess((rotation) => rotation.undo(9))).rejects.toMatchObject({
     code: 'KCERT_ROTATION_REFUSED',
     message: expect.stringContaining(

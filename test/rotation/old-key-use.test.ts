@@ -11,7 +11,7 @@ import {
 } from '../../src/rotation/old-keys.ts'
 import { type ComponentSnapshot, type FileHolds, fileKey } from '../../src/rotation/snapshot.ts'
 
-// Which key is the old one, and what shows that it is still in use.
+// Which key is the old one, and which findings show that it is still in use.
 
 const old: OldCa = { ca: 'cluster', subject: 'CN=kubernetes', digest: 'old', spki: 'old-key' }
 const record = (digest: string) =>
@@ -34,7 +34,7 @@ function thrown(act: () => unknown): unknown {
 }
 
 describe('the old CAs of a journal', () => {
-  test('of a finished rotation', () => {
+  test('are those of a finished rotation', () => {
     expect(oldCasOf([rotation('new'), phase(12, 'held')])).toEqual([old])
   })
 
@@ -120,8 +120,8 @@ describe('a key in use', () => {
     ['published', { 'root-ca-file': '/a.crt' }, { '/a.crt': certificates('old') }, '/a.crt'],
     ['signing', { 'cluster-signing-cert-file': '/a.crt' }, { '/a.crt': certificates('old') }, '/a.crt'],
     ['signing, by its key', { 'cluster-signing-key-file': '/a.key' }, { '/a.key': oldKey }, '/a.key'],
-    ['beside a trusted CA', { 'client-ca-file': '/a.crt' }, { '/a.key': oldKey }, '/a.key'],
-    ['beside a PEM bundle', { 'root-ca-file': '/a.pem' }, { '/a-key.pem': oldKey }, '/a-key.pem'],
+    ['next to a trusted CA', { 'client-ca-file': '/a.crt' }, { '/a.key': oldKey }, '/a.key'],
+    ['next to a PEM bundle', { 'root-ca-file': '/a.pem' }, { '/a-key.pem': oldKey }, '/a-key.pem'],
     [
       'in a pair, by its key',
       { 'root-ca-file': '/a' },
@@ -144,11 +144,11 @@ describe('a key in use', () => {
   })
 
   test.each<[string, Record<string, string>, Record<string, FileHolds>]>([
-    ['nobody names', {}, { '/a.crt': certificates('old'), '/a.key': oldKey }],
+    ['no flag names', {}, { '/a.crt': certificates('old'), '/a.key': oldKey }],
     ['another flag names', { 'tls-cert-file': '/a.crt' }, { '/a.crt': certificates('old') }],
     ['a kubeconfig has', { 'root-ca-file': '/a' }, { '/a': { kind: 'kubeconfig', caData: ['old'] } }],
     ['an unread certificate may have', { 'root-ca-file': '/a' }, { '/a': certificates('unread') }],
-  ])('one that %s is not', (_, flags, files) => {
+  ])('a key that %s is accepted', (_, flags, files) => {
     expect(() => checkNotInUse(cluster(flags, files), [old])).not.toThrow()
   })
 
@@ -156,7 +156,7 @@ describe('a key in use', () => {
     ['was read', new Map()],
     ['holds a certificate', cluster({}, { '/pki/ca.crt': { kind: 'other' } }).files],
     ['names a certificate that was read', cluster({}, { '/pki/ca.crt': certificates('unread') }).files],
-  ])('cannot be ruled out where no CA file %s', (_, files) => {
+  ])('cannot be excluded when no CA file %s', (_, files) => {
     expect(thrown(() => checkNotInUse({ ...cluster({}, {}), files }, [old]))).toMatchObject({
       code: 'KCERT_NODE_UNREACHABLE',
       message: "no API server's CA could be read",
@@ -166,7 +166,7 @@ describe('a key in use', () => {
   })
 })
 
-test('keys are looked for in the own folders and beside the CAs of components and kubelets, each path once', () => {
+test('searches for keys in the own folders and next to the CAs of components and kubelets, each path once', () => {
   const observed = {
     ...cluster({ 'root-ca-file': '/pki/ca.crt', 'cluster-signing-key-file': '/sign.key' }, {}),
     kubelets: [
@@ -184,7 +184,7 @@ test('keys are looked for in the own folders and beside the CAs of components an
   })
 })
 
-test('a worker with another component has no folder beside an API server', () => {
+test('does not search next to an API server on a worker with another component', () => {
   const observed = {
     ...cluster({}, {}),
     components: [component('w1', 'kube-proxy', {})],
@@ -193,7 +193,7 @@ test('a worker with another component has no folder beside an API server', () =>
   expect(keyPlaces(observed, 'w1').folders).toEqual(['/var/lib/kcert'])
 })
 
-test('an encrypted key is left, with the commands that tell whose it is, quoted for the shell', () => {
+test('skips an encrypted key, and prints the commands that identify it, quoted for the shell', () => {
   const { why, next } = whyEncrypted('/a b.key', [old, { ...old, spki: 'fp-key' }])
   expect(why).toContain('encrypted')
   expect(next).toContain("openssl pkey -in '/a b.key'")

@@ -16,13 +16,13 @@ import { violations } from '../scripts/schemas.ts'
 import { SimulatedOperator, wide } from './operator.ts'
 import { Killed, Scene } from './scene.ts'
 
-// What becomes of the old CA's key once phase 12 holds, on the simulated cluster.
+// Archiving and destroying the old CA's key after phase 12 is complete, on the simulated cluster.
 
 const small = { controlPlanes: 2, workers: 1 } as const
 const folder = mkdtempSync(join(tmpdir(), 'kcert-old-keys-'))
 afterAll(() => rmSync(folder, { recursive: true, force: true }))
 
-/** A rotation takes a second, so each test goes on from a copy of the end of one. */
+/** A rotation takes a second, so each test continues from a copy of one that is finished. */
 let ended: { files: ReturnType<typeof filesOf>; journal: string; scene: Scene }
 let scene: Scene
 let archiveCount = 0
@@ -88,7 +88,7 @@ function archive(name = `archive-${archiveCount++}`): KeyArchive {
   return keyArchive(name, folder)
 }
 
-/** Files, kcert's own among them, that hold an old CA's key. */
+/** Returns the files, including kcert's own, that contain an old CA's key. */
 function holders({ cluster }: Scene = scene): string[] {
   const { oldCa, oldFrontProxyCa } = cluster
   return [...cluster.files].flatMap(([key, { text }]) => {
@@ -99,7 +99,7 @@ function holders({ cluster }: Scene = scene): string[] {
   })
 }
 
-/** What is there now that was not, or was something else, and what is gone. */
+/** Returns added, changed and removed files. */
 function differences(before: ReadonlyMap<string, { text: string; mode: number }>): string[] {
   const now = scene.cluster.files
   return [...new Set([...before.keys(), ...now.keys()])].filter(
@@ -107,7 +107,7 @@ function differences(before: ReadonlyMap<string, { text: string; mode: number }>
   )
 }
 
-test('the end of a rotation says where the old key still lies, and the two commands', async () => {
+test('after a rotation, status reports where the old key is, and the two commands', async () => {
   const operator = new SimulatedOperator(scene)
   const status = await operator.command((session) => session.status())
   expect(violations('RotationStatus', status)).toEqual([])
@@ -118,7 +118,7 @@ test('the end of a rotation says where the old key still lies, and the two comma
   )
 })
 
-test('destroyed: the keys are gone from every node, nothing else is touched, and the journal tells it', async () => {
+test('destroy removes the keys from every node, changes nothing else, and records it in the journal', async () => {
   const old = holders()
   expect(old).toHaveLength(4)
   const { report, exit } = await retire()
@@ -129,12 +129,12 @@ test('destroyed: the keys are gone from every node, nothing else is touched, and
   const entries = readJournal(scene.journal.text).slice(readJournal(ended.journal).length)
   expect(entries.map(({ kind }) => kind)).toEqual(old.flatMap(() => ['intent', 'done']))
   for (const key of old) expect(scene.journal.text).toContain(`"what":"destroy ${key} (key of the old `)
-  // The rotation is still one that has come to its end, and says no more of a key.
+  // The rotation still counts as finished, and its status contains no more keys.
   const status = await new SimulatedOperator(scene).command((session) => session.status())
   expect([status.state, status.oldKeys]).toEqual(['finished', undefined])
 })
 
-test('run again when nothing is left it says so', async () => {
+test('a second run reports that nothing is left', async () => {
   await retire()
   const journal = scene.journal.text
   const { report, exit } = await retire()
@@ -143,7 +143,7 @@ test('run again when nothing is left it says so', async () => {
   expect(scene.journal.text).toBe(journal)
 })
 
-test('archived: key and certificate lie in the folder for their owner alone, and then the nodes have none', async () => {
+test('archive writes key and certificate with mode 0600, then removes them from the nodes', async () => {
   const to = archive()
   const { cluster } = scene
   const { report, exit } = await retire({ archive: to })
@@ -172,7 +172,7 @@ test('archived: key and certificate lie in the folder for their owner alone, and
 })
 
 test.each(['destroy', 'archive'] as const)(
-  'killed before and within each act and run again, to %s ends in the same place',
+  '%s has the same result when killed before and during each action and run again',
   async (way) => {
     const to = way === 'archive' ? { archive: archive() } : {}
     const killed = new Set<string>()
@@ -194,7 +194,7 @@ test.each(['destroy', 'archive'] as const)(
         runs++
       }
     }
-    // Four files, two halves each.
+    // Four files, two steps each.
     expect(runs).toBe(8)
     expect(holders()).toEqual([])
     expect(differences(ended.files)).toHaveLength(4)
@@ -202,7 +202,7 @@ test.each(['destroy', 'archive'] as const)(
   },
 )
 
-test('killed between archive and nodes, the next run takes the file that is there', async () => {
+test('a run after one that was killed before the removal uses the archived file', async () => {
   const to = archive()
   await expect(
     retire({
@@ -220,14 +220,14 @@ test('killed between archive and nodes, the next run takes the file that is ther
   expect(holders()).toEqual([])
 })
 
-test('an archive is never written over, and no key leaves the nodes for one that holds something else', async () => {
+test('never overwrites an archive, and removes no key whose archive file has other content or permissions', async () => {
   const to = archive()
   const name = `ca-old-${scene.cluster.oldCa.spki.slice(0, 12)}.key`
   await to.keep(name, 'not that key', 0o600)
   await expect(retire({ archive: to })).rejects.toMatchObject({ code: 'KCERT_FILE_EXISTS' })
   expect(readFileSync(join(to.folder, name), 'utf8')).toBe('not that key')
   expect(holders()).toHaveLength(4)
-  // The right bytes, open to others.
+  // The right bytes, but readable by other users.
   const key = [...ended.files].find(([at]) => at === holders()[0])![1].text
   const open = archive()
   await open.keep(name, key, 0o600)
@@ -236,7 +236,7 @@ test('an archive is never written over, and no key leaves the nodes for one that
   expect(holders()).toHaveLength(4)
 })
 
-test('a node that is away keeps its files until the next run, and exit 4 names it', async () => {
+test('keeps the files on an unreachable node until the next run, and names it with exit code 4', async () => {
   scene.cluster.nodes.get('cp2')!.isUnreachable = true
   const first = await retire()
   expect([first.report.outcome, first.exit]).toEqual(['incomplete', exitCodes.unreachable])
@@ -249,7 +249,7 @@ test('a node that is away keeps its files until the next run, and exit 4 names i
   expect(holders()).toEqual([])
 })
 
-test('a node that goes away in the middle does not hold the others up', async () => {
+test('a node that becomes unreachable midway does not delay the others', async () => {
   const { report, exit } = await retire({
     kill: (act) => {
       if (act.startsWith('overwrite cp1:')) scene.cluster.nodes.get('cp1')!.isUnreachable = true
@@ -262,7 +262,7 @@ test('a node that goes away in the middle does not hold the others up', async ()
   ])
 })
 
-test("an encrypted key that may be the old CA's is named, left as it is, and exit 3 says that not all is done", async () => {
+test('names and skips an encrypted key that may be the key of the old CA, with exit code 3', async () => {
   const { cluster } = scene
   const sealed = '-----BEGIN ENCRYPTED PRIVATE KEY-----'
   const copy = `/var/lib/kcert/copies/by-digest/${'ab'.repeat(32)}`
@@ -286,7 +286,7 @@ test("an encrypted key that may be the old CA's is named, left as it is, and exi
     `if it prints ${cluster.oldCa.spki} or ${cluster.oldFrontProxyCa.spki}, move the key to a safe place`,
   )
   expect(text).toMatch(/\nincomplete: for you to check: 2 encrypted keys that may be the old CA's\n$/)
-  // Run again, nothing but these is left, and where a rotation stands tells of them.
+  // On a second run, only these are left, and the status names them.
   const again = await retire()
   expect([again.report.outcome, again.exit]).toEqual(['incomplete', exitCodes.no])
   const status = await new SimulatedOperator(scene).command((session) => session.status())
@@ -296,7 +296,7 @@ test("an encrypted key that may be the old CA's is named, left as it is, and exi
   )
 })
 
-test("beside a worker's kubelet's CA an encrypted key is named too", async () => {
+test('names an encrypted key next to the CA of a kubelet on a worker, too', async () => {
   scene.cluster.write('w1', '/etc/kubernetes/pki/ca.key', '-----BEGIN ENCRYPTED PRIVATE KEY-----', 0o600)
   const { report, exit } = await retire()
   expect([report.outcome, exit]).toEqual(['incomplete', exitCodes.no])
@@ -321,7 +321,7 @@ test('is refused before phase 12 is complete, and without a journal', async () =
   expect(holders()).toHaveLength(4)
 })
 
-test('keeps a key in use: a cluster that returned to the old CA', async () => {
+test('keeps a key that is in use: a cluster that returned to the old CA', async () => {
   const { cluster } = scene
   cluster.write('cp2', '/etc/kubernetes/pki/ca.crt', { certificates: [cluster.oldCa.digest] })
   await expect(retire()).rejects.toMatchObject({
@@ -331,7 +331,7 @@ test('keeps a key in use: a cluster that returned to the old CA', async () => {
   expect(holders()).toHaveLength(4)
 })
 
-test('of a rotation of the front-proxy CA alone, that key alone goes', async () => {
+test('removes only the front-proxy key after a rotation of the front-proxy CA alone', async () => {
   const alone = await rotated({ cas: ['front-proxy'] })
   const { cluster } = alone
   const before = holders(alone)
@@ -345,7 +345,7 @@ test('of a rotation of the front-proxy CA alone, that key alone goes', async () 
   )
 })
 
-test('it is shown and asked for; a no, and a dry run, change nothing; without a terminal it needs --yes', async () => {
+test('shows the keys and asks; declining and a dry run change nothing; requires --yes without a terminal', async () => {
   said.length = 0
   const questions: string[] = []
   const declined = await retire({
@@ -367,7 +367,7 @@ test('it is shown and asked for; a no, and a dry run, change nothing; without a 
   expect(scene.journal.text).toBe(ended.journal)
 })
 
-test('where the journal cannot be written, nothing is destroyed', async () => {
+test('destroys nothing when the journal cannot be written', async () => {
   scene.journal.isBroken = true
   await expect(retire()).rejects.toMatchObject({ code: 'KCERT_FILE_NOT_WRITTEN' })
   expect(differences(ended.files)).toEqual([])

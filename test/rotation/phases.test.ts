@@ -15,8 +15,9 @@ import {
   statesOf,
 } from './phase-states.ts'
 
-// Every phase on the state before it and after it, and on both with one thing changed: which gap, step, refusal or remark comes or
-// goes is in test/golden/rotation-phase-*.json. KCERT_GOLDEN=write writes what is said now; read the difference before it is committed.
+// Every phase on the state before and after it, and on both with one change. test/golden/rotation-phase-*.json contains the
+// resulting pending items, steps, refusals and remarks. KCERT_GOLDEN=write writes the current output; review the difference
+// before you commit it.
 
 type StatusText = Record<string, readonly string[]>
 type Golden = Record<string, Record<string, StatusText>>
@@ -34,7 +35,7 @@ const subjects = [...sectionNames, 'target', ...Object.keys(otherStates)]
 
 const everything = sectionNames.join(' ')
 
-/** Id, phases before, risk, and what the observer fetches for it. */
+/** ID, earlier phases, risk, and the sections that the observer fetches. */
 const facts: Readonly<Record<number, readonly string[]>> = {
   1: ['distribute', '', 'writes', 'nodes components kubelets kubeconfigs files copies evidence kubeadm'],
   2: ['publish-both', '1', 'restarts', 'components files leases kubeadm published pods evidence'],
@@ -60,10 +61,10 @@ const facts: Readonly<Record<number, readonly string[]>> = {
   12: ['drop-old', '11', 'no-return', everything],
 }
 
-/** The longest that is read before it is committed. */
+/** Longest text that a person reviews before a commit. */
 const mostLetters = { section: 600, other: 1_500 }
 
-/** What differs from another case in a name or a path alone is told once; long ones are of many things. */
+/** Keeps one of several cases that differ only in a name or a path. Long lists are shortened. */
 function distinct(
   changes: Changes,
   said: (name: string) => readonly string[],
@@ -84,7 +85,7 @@ function distinct(
   return kept
 }
 
-/** Of targets and other states each is told: what says the same as one before by its name, and what is long by its digest. */
+/** Returns the output for each target and state: the name of an earlier one with the same output, or a digest if it is long. */
 function each(changes: Changes, said: (name: string) => readonly string[]): StatusText {
   const kept: StatusText = {}
   const names = new Map<string, string>()
@@ -147,7 +148,7 @@ describe.each(numbers)('phase %i', (number) => {
       }
     }
   }
-  test('its facts, and its report when it is loaded again', async () => {
+  test('has the expected facts, and the same report when loaded again', async () => {
     vi.resetModules()
     const playbook = await import('../../src/rotation/playbook.ts')
     const loaded = playbook.phaseNumbered(number)

@@ -9,7 +9,7 @@ import {
 } from '../../src/rotation/snapshot.ts'
 import type { CaChange, Target } from '../../src/rotation/target.ts'
 
-// Every refusal on a cluster that is accepted but for one value.
+// Every refusal on a cluster that differs from an accepted one in one value.
 
 const pki = '/etc/kubernetes/pki'
 const atMs = Date.parse('2026-06-01T00:00:00Z')
@@ -114,7 +114,7 @@ function what(...given: Parameters<typeof refusals>): string[] {
   return refusals(...given).map((one) => one.what)
 }
 
-/** The components, one of them with other flags. */
+/** The components, with the flags of one of them replaced. */
 function withFlags(id: string, flags: Record<string, string>): { components: ComponentSnapshot[] } {
   const components = accepted.components.map((one) =>
     one.id === id ? { ...one, flags: { ...one.flags, ...flags } } : one,
@@ -137,11 +137,11 @@ test('accepts a kubeadm cluster and a plain one', () => {
   expect(refusals()).toEqual([])
 })
 
-test('accepts it in whatever order its components are observed', () => {
+test('accepts the components in any order', () => {
   expect(what({ components: accepted.components.toReversed() })).toEqual([])
 })
 
-test('refuses layouts that others rotate, each once, with the nodes and the way that is theirs', () => {
+test('refuses layouts that other tools rotate, each once, with the nodes and the procedure of that tool', () => {
   const nodes = ['k3s', 'managed', 'k3s', 'kubeadm'].map((layout, index) => ({
     ...node,
     name: `n${index}`,
@@ -181,7 +181,7 @@ describe('one CA for two purposes', () => {
     expect(what(withFiles(etcd('cp2')))).toEqual(['the cluster and etcd share one CA (on cp2)'])
   })
 
-  test('the front-proxy CA for etcd, which is no concern of a rotation of the front proxy', () => {
+  test('the front-proxy CA for etcd, except in a rotation of the front-proxy CA alone', () => {
     const etcd = file('cp1', `${pki}/etcd/ca.crt`, { kind: 'certificates', certificates: ['unread'] })
     expect(what(withFiles(etcd), { changes: [frontProxy] })).toEqual([])
   })
@@ -194,7 +194,7 @@ describe('one CA for two purposes', () => {
     expect(what(withFiles(file('cp1', `${pki}/etcd/ca.crt`, holds)))).toEqual([])
   })
 
-  test('an etcd CA file that is not there proves nothing', () => {
+  test('a missing etcd CA file proves nothing', () => {
     expect(what(withFlags('cp1/kube-apiserver', { 'etcd-cafile': '/gone' }))).toEqual([])
   })
 })
@@ -239,14 +239,14 @@ describe('Kubernetes versions', () => {
     }),
   })
 
-  test('an API server, a controller-manager or a scheduler counts as a kubelet does', () => {
+  test('checks the version of API servers, controller-managers and schedulers like that of kubelets', () => {
     const untestedOn = (id: string) =>
       what(withVersions({ [id]: 'v1.32.9' }), { acceptedVersions: new Set() }, phase(2, 'restarts'))
     for (const { id } of accepted.components)
       expect(untestedOn(id)).toEqual([`Kubernetes 1.32 is untested: ${id}`])
   })
 
-  test('a component whose version cannot be read is named, and accepted as unknown', () => {
+  test('names a component with an unreadable version, and accepts it as unknown', () => {
     const observed = withVersions({ 'cp2/kube-apiserver': undefined, 'cp1/kube-scheduler': 'latest' })
     const [refusal, ...others] = refusals(observed, { acceptedVersions: new Set() }, phase(2, 'restarts'))
     expect(others).toEqual([])
@@ -257,7 +257,7 @@ describe('Kubernetes versions', () => {
     expect(what(observed, { acceptedVersions: new Set(['unknown']) }, phase(2, 'restarts'))).toEqual([])
   })
 
-  test('reports each minor version once, a node for its components, and five names at most', () => {
+  test('reports each minor version once, the components of a node together, and at most five names', () => {
     const names = ['cp1', 'cp2', 'w1', 'w2', 'w3', 'w4', 'w5']
     const observed = {
       nodes: names.map((name) => ({ ...node, name, kubeletVersion: 'v1.38.1' })),
@@ -276,7 +276,7 @@ describe('Kubernetes versions', () => {
     expect(what({ components }, { acceptedVersions: new Set() }, phase(2, 'restarts'))).toEqual([])
   })
 
-  test('a phase that only reads is open to every version', () => {
+  test('accepts every version in a phase that only reads', () => {
     const settings = { acceptedVersions: new Set<string>() }
     expect(what(nodes('v1.38.0'), settings, phase(3, 'reads'))).toEqual([])
     expect(refusals(nodes('v1.38.0'), settings, phase(12, 'no-return'))[0]?.next).toBe(
@@ -327,7 +327,7 @@ describe('a new CA with the name of the old one', () => {
   })
 })
 
-test('a new name is suggested for a CA with the old one', () => {
+test('suggests a new name for a CA with the old name', () => {
   const { subjectKeyId: _, ...newCa } = ca('new', { subject: 'CN=old', issuer: 'CN=old' })
   expect(
     refusals(
@@ -346,20 +346,20 @@ test('refuses a new CA with the key of the old one', () => {
   ).toEqual(['the new cluster CA has the key of the old one'])
 })
 
-describe('files of their own beside the API server', () => {
+describe('files other than those of the API server', () => {
   const id = 'cp1/kube-controller-manager'
   const refused = (flag: string, path: string, of = id) => [
     `flags that name other files than the API server's --client-ca-file: ${of} --${flag}=${path}`,
   ]
 
   test.each(['root-ca-file', 'cluster-signing-cert-file', 'cluster-signing-key-file'])(
-    '--%s elsewhere',
+    'refuses --%s with another file',
     (flag) => {
       expect(what(withFlags(id, { [flag]: '/own.pem' }))).toEqual(refused(flag, '/own.pem'))
     },
   )
 
-  test('the key where the certificate belongs, and the reverse', () => {
+  test('refuses the key in place of the certificate, and the reverse', () => {
     expect(what(withFlags(id, { 'root-ca-file': `${pki}/ca.key` }))).toEqual(
       refused('root-ca-file', `${pki}/ca.key`),
     )
@@ -368,7 +368,7 @@ describe('files of their own beside the API server', () => {
     )
   })
 
-  test("kcert's own folder is accepted, a folder whose name begins alike is not", () => {
+  test('accepts the folder of kcert, but not a folder with the same prefix', () => {
     expect(what(withFlags(id, { 'root-ca-file': `${pki}/kcert/ca-bundle.crt` }))).toEqual([])
     expect(what(withFlags(id, { 'root-ca-file': `${pki}/kcert2/ca.crt` }))).toEqual(
       refused('root-ca-file', `${pki}/kcert2/ca.crt`),
@@ -378,7 +378,7 @@ describe('files of their own beside the API server', () => {
     )
   })
 
-  test('of a cloud-controller-manager too, and all are named', () => {
+  test('refuses those of a cloud-controller-manager too, and names all', () => {
     const components = [
       ...accepted.components,
       component('cp1', 'cloud-controller-manager', { 'root-ca-file': '/b.crt' }),
@@ -390,7 +390,7 @@ describe('files of their own beside the API server', () => {
     ])
   })
 
-  test('without an API server on the node, or without its flag, there is nothing to compare with', () => {
+  test('compares with nothing when the node has no API server, or its flag is missing', () => {
     const other = component('w1', 'kube-controller-manager', { 'root-ca-file': '/c.crt' })
     expect(what({ components: [...accepted.components, other] })).toEqual([])
     const components = [component('cp2', 'kube-apiserver', { ...apiFlags, 'client-ca-file': '' }), other]
@@ -401,7 +401,7 @@ describe('files of their own beside the API server', () => {
     expect(what({ components: withoutFlag }, { changes: [cluster] })).not.toContain('files of their own')
   })
 
-  test('a rotation of the front-proxy CA alone does not touch them', () => {
+  test('accepts them in a rotation of the front-proxy CA alone', () => {
     expect(what(withFlags(id, { 'root-ca-file': '/own.crt' }), { changes: [frontProxy] })).toEqual([])
   })
 })
@@ -415,7 +415,7 @@ describe('the key of the CA', () => {
       ) as never,
     )
 
-  test('on any control-plane node is enough', () => {
+  test('is enough on any control-plane node', () => {
     expect(what({ files: keyOn('cp2', { kind: 'key', spki: 'old-key' }) })).toEqual([])
   })
 
@@ -428,23 +428,23 @@ describe('the key of the CA', () => {
     expect(what({ components, files: keyOn(on, holds) })).toEqual([missing('cluster')])
   })
 
-  test('is needed for phase 1 alone', () => {
+  test('is required only in phase 1', () => {
     expect(what({ files: new Map() })).toEqual([missing('cluster'), missing('front-proxy')])
     expect(what({ files: new Map() }, {}, { number: 2, risk: 'writes' } as never)).toEqual([])
   })
 
-  test('counts as missing where the API server names no CA file', () => {
+  test('counts as missing when the API server has no CA file', () => {
     const components = accepted.components.map((one) => ({ ...one, flags: {} }))
     expect(what({ components }, { changes: [cluster] })).toEqual([missing('cluster')])
   })
 
-  test('is looked for beside an API server alone', () => {
+  test('is searched for only next to an API server', () => {
     const components = [component('cp1', 'kube-scheduler', apiFlags)]
     expect(what({ components })).toEqual(['no kube-apiserver was found on any node'])
   })
 })
 
-describe('signers with files of their own', () => {
+describe('signers with their own files', () => {
   test.each([
     'kubelet-client-cert',
     'kubelet-serving-key',
@@ -460,11 +460,11 @@ describe('signers with files of their own', () => {
     'cluster-signing-duration',
     'x-cluster-signing-kubelet-a-file',
     'cluster-signing-kubelet-a-file-x',
-  ])('--%s is none', (flag) => {
+  ])('--%s does not count', (flag) => {
     expect(what(withFlags('cp1/kube-controller-manager', { [flag]: '/a' }))).toEqual([])
   })
 
-  test('all are named', () => {
+  test('are all named', () => {
     const flags = {
       'cluster-signing-legacy-unknown-cert-file': '/a',
       'cluster-signing-legacy-unknown-key-file': '/b',
@@ -503,7 +503,7 @@ describe('unreachable nodes', () => {
     expect(what({ nodes: nodes(1) }, {}, { number: 3, risk: 'reads' } as never)).toEqual([])
   })
 
-  test('alone count once the old CA is being dropped', () => {
+  test('are the only refusal once the old CA is being dropped', () => {
     expect(what({ nodes: nodes(1), components: [] }, { isDropping: true })).toEqual([
       '1 node cannot be reached: n0 (no route)',
     ])

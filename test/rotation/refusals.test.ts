@@ -8,7 +8,7 @@ import { type Snapshot, sectionNames } from '../../src/rotation/snapshot.ts'
 import type { CaChange, Target } from '../../src/rotation/target.ts'
 import { Scene } from './scene.ts'
 
-// What is refused, where a rotation stands, and what is waited for: each rule on a snapshot that is changed by one thing.
+// Refusals, positions and conditions: each rule on a snapshot with one change.
 
 const small = { controlPlanes: 2, workers: 1 } as const
 
@@ -39,20 +39,20 @@ function ofCluster(target: Target, change: (of: CaChange) => CaChange): Partial<
   return { changes: target.changes.map((one) => (one.ca === 'cluster' ? change(one) : one)) }
 }
 
-test.for(['managed', 'k3s', 'rke2'])('a cluster of %s is refused', async (layout) => {
+test.for(['managed', 'k3s', 'rke2'])('refuses a cluster of %s', async (layout) => {
   const what = await refusedFor(({ observed }) => ({
     observed: { nodes: observed.nodes.map((one) => ({ ...one, layout })) },
   }))
   expect(what).toEqual([`kcert does not rotate ${layout} clusters: cp1, cp2, w1`])
 })
 
-test('a cluster whose API servers were not found is refused', async () => {
+test('refuses a cluster without an observed API server', async () => {
   expect(await refusedFor(() => ({ observed: { components: [] } }))).toContain(
     'no kube-apiserver was found on any node',
   )
 })
 
-test('one CA for cluster and front proxy is refused', async () => {
+test('refuses one CA for cluster and front proxy', async () => {
   const what = await refusedFor(({ target }) => {
     const { oldCa } = target.changes[1]!
     return { target: ofCluster(target, (one) => ({ ...one, oldCa })) }
@@ -60,7 +60,7 @@ test('one CA for cluster and front proxy is refused', async () => {
   expect(what).toContain('the cluster and the front proxy share one CA')
 })
 
-test('one CA for cluster and etcd is refused', async () => {
+test('refuses one CA for cluster and etcd', async () => {
   const what = await refusedFor(({ observed }) => ({
     observed: {
       components: observed.components.map((one) =>
@@ -73,7 +73,7 @@ test('one CA for cluster and etcd is refused', async () => {
   expect(what).toEqual(['the cluster and etcd share one CA (on cp1)'])
 })
 
-test('an expired CA is refused, and what to do about it is named', async () => {
+test('refuses an expired CA, with the next step', async () => {
   const { observed, target } = await observeIn(new Scene(small))
   const expired = ofCluster(target, (one) => ({ ...one, oldCa: { ...one.oldCa, notAfterMs: observed.atMs } }))
   const [refusal, ...more] = preflight(observed, { ...target, ...expired }, phaseNumbered(1))
@@ -82,7 +82,7 @@ test('an expired CA is refused, and what to do about it is named', async () => {
   expect(refusal?.next).toContain('kcert rotate-ca recover')
 })
 
-test('a new CA of the old name without key identifiers is refused', async () => {
+test('refuses a new CA with the old name and no key identifiers', async () => {
   const what = await refusedFor(({ target }) => ({
     target: ofCluster(target, (one) => {
       const { subjectKeyId: _, ...newCa } = {
@@ -96,7 +96,7 @@ test('a new CA of the old name without key identifiers is refused', async () => 
   expect(what).toEqual(['the new cluster CA has the name of the old one: CN=kubernetes'])
 })
 
-test('a CA whose key lies elsewhere is refused in phase 1 alone', async () => {
+test('refuses a CA without its key on a node only in phase 1', async () => {
   const withoutKeys = ({ observed }: { observed: Snapshot }) => ({
     observed: { files: new Map([...observed.files].filter(([key]) => !key.endsWith('/ca.key'))) },
   })
@@ -104,7 +104,7 @@ test('a CA whose key lies elsewhere is refused in phase 1 alone', async () => {
   expect(await refusedFor(withoutKeys, 5)).toEqual([])
 })
 
-test('signers with files of their own are refused', async () => {
+test('refuses signers with their own files', async () => {
   const flag = 'cluster-signing-kubelet-client-cert-file'
   const what = await refusedFor(({ observed }) => ({
     observed: {
@@ -118,14 +118,14 @@ test('signers with files of their own are refused', async () => {
   expect(what).toEqual([`signers with separate files: cp2/kube-controller-manager --${flag}`])
 })
 
-test('rejects a front proxy that may have any name', async () => {
+test('refuses a front proxy that may use any name', async () => {
   const what = await refusedFor(({ observed }) => ({
     observed: { extensionAuthentication: { ...observed.extensionAuthentication!, allowsAnyName: true } },
   }))
   expect(what[0]).toMatch(/^every certificate of the front-proxy CA is accepted as a front proxy/)
 })
 
-test('a node that does not answer stops what writes, not what reads', async () => {
+test('an unreachable node stops phases that write, not phases that read', async () => {
   const without = ({ observed }: { observed: Snapshot }) => ({
     observed: {
       nodes: observed.nodes.map((one) => (one.name === 'w1' ? { ...one, unreachable: 'no route' } : one)),
@@ -135,7 +135,7 @@ test('a node that does not answer stops what writes, not what reads', async () =
   expect(await refusedFor(without, 3)).toEqual([])
 })
 
-test('while the old CA is being dropped only what makes the next step impossible is refused', async () => {
+test('while the old CA is being dropped, refuses only what makes the next step impossible', async () => {
   expect(
     await refusedFor(
       ({ observed }) => ({
@@ -147,7 +147,7 @@ test('while the old CA is being dropped only what makes the next step impossible
   ).toEqual([])
 })
 
-test('the position is read from who presents what, and from what was intended', async () => {
+test('reads the position from the presented certificates and from the intents in the journal', async () => {
   const scene = new Scene(small)
   const positions: string[] = []
   for (const phase of [8, 9, 11]) {
@@ -172,7 +172,7 @@ test('the position is read from who presents what, and from what was intended', 
   ])
 })
 
-test('evaluates conditions on a snapshot, and names what is missing', async () => {
+test('evaluates conditions on a snapshot, and names the pending items', async () => {
   const { observed, target } = await observeIn(new Scene(small))
   const { oldCa, newCa } = target.changes[0]!
   const [pod] = observed.pods
@@ -191,7 +191,7 @@ test('evaluates conditions on a snapshot, and names what is missing', async () =
   expect(missing({ kind: 'published', bundles: true, ...old }, { published: [absent, ...others] })).toEqual([
     { at: `${first!.kind} ${first!.name}`, what: 'not found' },
   ])
-  // Nobody writes in a namespace that terminates.
+  // Kubernetes creates no objects in a terminating namespace.
   expect(
     missing(
       { kind: 'published', bundles: true, ...old },
@@ -249,7 +249,7 @@ test('evaluates conditions on a snapshot, and names what is missing', async () =
   ])
 })
 
-test('a kubeconfig that client-go refuses is refused by its node and path, unless it is waived', async () => {
+test('refuses a kubeconfig that client-go rejects, by node and path, unless it is waived', async () => {
   const key = 'cp1:/etc/kubernetes/admin.conf'
   const withRefusal = (observed: Snapshot): Partial<Snapshot> => {
     const file = observed.files.get(key)!

@@ -11,15 +11,15 @@ import { defaultSettings, type Settings, targetSections } from '../../src/rotati
 import { SimulatedJournal } from '../fakes/simulated-cluster-ports.ts'
 import { type State, statesOf } from './phase-states.ts'
 
-// What the runner writes down, tells, asks and refuses, on states that were seen once: nothing is carried out.
+// What the runner records, reports, asks and refuses, on recorded states. No action is executed.
 
-/** A runner on what `see` returns, one look after the other. */
+/** A runner on the successive snapshots that `see` returns. */
 class Run {
   readonly journal = new SimulatedJournal()
   readonly events: RotationEvent[] = []
   readonly asked: string[] = []
   readonly acts: string[] = []
-  /** What the executor was told, by its method. */
+  /** Calls to the executor, by method. */
   readonly methods: string[] = []
   readonly confirmed: number[] = []
   readonly sections: string[][] = []
@@ -90,7 +90,7 @@ class Run {
     })
   }
 
-  /** Before it is opened. */
+  /** Call it before the runner is opened. */
   async record(...records: readonly JournalRecord[]): Promise<void> {
     const writer = await JournalWriter.open(this.journal, { now: () => this.nowMs })
     for (const record of records) await writer.record(record)
@@ -102,7 +102,7 @@ class Run {
     )
   }
 
-  /** What the journal says, without times and digests. */
+  /** The entries of the journal, without times and digests. */
   get said(): string[] {
     return readJournal(this.journal.text).map(({ time: _, previous: __, ...entry }) => {
       const { kind, phase, event, what, key, id, detail } = entry as Record<string, unknown>
@@ -162,14 +162,14 @@ async function inState(after: number, now = 0): Promise<Run> {
   return new Run(() => observed, now)
 }
 
-describe('a look', () => {
+describe('an observation', () => {
   test('fetches the sections of the phase and of the target, each once', async () => {
     const run = await inState(2)
     await (await run.open()).observe(phaseNumbered(3).sees)
     expect(run.sections).toEqual([[...new Set([...phaseNumbered(3).sees, ...targetSections])]])
   })
 
-  test('of a plan fetches what the model looks at, too', async () => {
+  test('of a plan also fetches the sections of the model', async () => {
     const run = await inState(2)
     await (await run.open()).plan(3)
     expect(run.sections).toEqual([
@@ -183,7 +183,7 @@ describe('a look', () => {
     expect(new Set(run.sections[0])).toEqual(new Set([...sectionNames, ...targetSections]))
   })
 
-  test('knows evidence, intents, waivers and CAs from the journal, and CAs that are planned', async () => {
+  test('takes evidence, intents, waivers and CAs from the journal, and planned CAs', async () => {
     const run = await inState(0)
     const rotation = await run.open()
     await rotation.performAll([
@@ -200,7 +200,7 @@ describe('a look', () => {
     expect(observed.certificates.has('undefined')).toBe(false)
   })
 
-  test('leaves out kubeconfigs on nodes that are of another cluster', async () => {
+  test('omits kubeconfigs on nodes that belong to another cluster', async () => {
     const { observed } = await state(1)
     const [first, second] = observed.kubeconfigs
     const key = `${first!.at!.node}:${first!.at!.path}`
@@ -226,7 +226,7 @@ describe('a look', () => {
 })
 
 describe('a plan', () => {
-  test('is what the phase says of the state', async () => {
+  test('contains the output of the phase for the state', async () => {
     const run = await inState(2)
     const { observed, target } = await state(1)
     const plan = await (await new Run(() => observed).open()).plan(2)
@@ -240,7 +240,7 @@ describe('a plan', () => {
     expect(run.journal.text).toBe('')
   })
 
-  test('is refused for the cluster, for the position, and by the phase', async () => {
+  test('is refused because of the cluster, the position, or the phase', async () => {
     const { observed } = await state(0)
     const nodes = observed.nodes.map((node) => ({ ...node, layout: 'k3s' }))
     const foreign = await stop(new Run(() => ({ ...observed, nodes })).open().then((one) => one.plan(1)))
@@ -269,7 +269,7 @@ describe('a plan', () => {
     )
   })
 
-  test('that would break a connection is refused', async () => {
+  test('is refused when it would break a connection', async () => {
     const { observed } = await state(4)
     const run = new Run(() => ({ ...observed, certificates: observed.certificates }))
     const error = await stop(run.open().then((one) => one.plan(9)))
@@ -277,7 +277,7 @@ describe('a plan', () => {
     expect(error.message).toMatch(/^the plan of phase 9 breaks a connection: /)
   })
 
-  test('there is none of a number that no phase has', async () => {
+  test('fails for a number without a phase', async () => {
     await expect(
       inState(0)
         .then((run) => run.open())
@@ -287,7 +287,7 @@ describe('a plan', () => {
 })
 
 describe('a phase', () => {
-  test('that is complete is reported as complete once, with the CAs and the choices', async () => {
+  test('is reported as complete once, with the CAs and the choices', async () => {
     const run = await inState(1)
     run.nowMs = 5
     await run.prove(await state(1))
@@ -306,7 +306,7 @@ describe('a phase', () => {
     expect(run.said.slice(known + 3)).toEqual(['rotation', 'phase 8 held'])
   })
 
-  test('does not hold while a node is not seen', async () => {
+  test('is incomplete while a node is not observed', async () => {
     const { observed } = await state(8)
     const run = new Run(() => ({ ...observed, kubelets: observed.kubelets.slice(1) }))
     const error = await stop(run.open().then((one) => one.run(8)))
@@ -315,7 +315,7 @@ describe('a phase', () => {
     expect(run.reported).toEqual(['phase-stopped 8'])
   })
 
-  test('stops when requested, also where the journal cannot be written', async () => {
+  test('stops on request, even if the journal cannot be written', async () => {
     const { observed } = await state(8)
     const run = new Run(() => ({ ...observed, kubelets: [] }))
     run.journal.isBroken = true
@@ -323,7 +323,7 @@ describe('a phase', () => {
     expect(error.message).toContain('no kubelet was found on node cp1')
   })
 
-  test('that is declined is not begun', async () => {
+  test('does not start when declined', async () => {
     const run = await inState(1)
     run.confirms = false
     expect(await (await run.open()).run(2)).toBe('declined')
@@ -331,7 +331,7 @@ describe('a phase', () => {
     expect(run.reported).toEqual(['phase-begun 2 3'])
   })
 
-  test('is waited for, done in rounds, and given up', async () => {
+  test('stops when its wait times out', async () => {
     const { observed } = await state(2)
     const lagging = (await state(1)).observed
     const open = { ...observed, published: lagging.published }
@@ -353,10 +353,10 @@ describe('a phase', () => {
     ])
   })
 
-  test('whose gaps go once its steps are done holds', async () => {
+  test('is complete once its steps leave nothing pending', async () => {
     const { observed } = await state(2)
     const published = (await state(1)).observed.published
-    // The looks of the phase and of its plan; then that of the wait.
+    // The observations for the phase and its plan, then the one for the wait.
     const run = new Run((observe) => (observe < 2 ? { ...observed, published } : observed))
     expect(await (await run.open()).run(3)).toBe('held')
     expect(run.said).toEqual(['rotation', 'phase 3 begun', 'phase 3 held'])
@@ -370,7 +370,7 @@ describe('a phase', () => {
     expect(run.nowMs).toBe(0)
   })
 
-  test('that leaves gaps no plan closes is settled for 90 s, four times', async () => {
+  test('waits 90 s, four times, for pending items without a step', async () => {
     const { observed } = await state(2)
     const silent = { ...observed, leases: observed.leases.map(({ holder: _, ...lease }) => lease) }
     const run = new Run(() => silent)
@@ -386,7 +386,7 @@ describe('a phase', () => {
     expect(run.confirmed).toEqual([2])
   })
 
-  test('12 writes down for what the operator answers, once', async () => {
+  test('12 records each waiver once', async () => {
     const states = await statesOf('kubeadm')
     const run = new Run(() => states[11]!.observed)
     run.settings = { ...defaultSettings, waivers: new Set(['Pod a', 'Pod b']) }
@@ -403,7 +403,7 @@ describe('a phase', () => {
     expect(early.said.filter((line) => line.startsWith('waiver'))).toEqual([])
   })
 
-  test('whose steps change nothing has four rounds; five gaps are named, and the others counted', async () => {
+  test('stops after four rounds without a change, naming five pending items and counting the others', async () => {
     const run = await inState(0)
     const error = await stop(run.open().then((one) => one.run(1)))
     expect([error.code, error.next]).toEqual(['KCERT_ROTATION_GATE', 'kcert rotate-ca --phase 1'])
@@ -414,26 +414,26 @@ describe('a phase', () => {
     expect(begun).toHaveLength(4 * new Set(begun).size)
     expect([run.nowMs, run.confirmed]).toEqual([0, [1]])
     expect(run.said.filter((line) => line === 'phase 1 begun')).toHaveLength(1)
-    // Until phase 1 has made the CAs there is nothing to remember.
+    // Nothing is recorded until phase 1 has created the CAs.
     expect(run.said).not.toContain('rotation')
   })
 })
 
 describe('an undo', () => {
-  test('that is impossible is refused', async () => {
+  test('is refused when it is impossible', async () => {
     const run = await inState(12)
     const error = await stop(run.open().then((one) => one.undo(12)))
     expect([error.code, error.message]).toEqual(['KCERT_ROTATION_REFUSED', 'phase 12 cannot be rolled back'])
     expect(run.said).toEqual([])
   })
 
-  test('of a phase that changed nothing asks nothing', async () => {
+  test('asks nothing for a phase that changed nothing', async () => {
     const run = await inState(3)
     expect(await (await run.open()).undo(3)).toBe('held')
     expect([run.said, run.confirmed]).toEqual([['phase 3 undone'], []])
   })
 
-  test('is confirmed, begun, done and said', async () => {
+  test('is confirmed, started, done and reported', async () => {
     const run = await inState(2)
     const rotation = await run.open()
     const { plan } = await rotation.planUndo(2)
@@ -449,14 +449,14 @@ describe('an undo', () => {
     )
   })
 
-  test('that is declined does nothing', async () => {
+  test('does nothing when declined', async () => {
     const run = await inState(2)
     run.confirms = false
     expect(await (await run.open()).undo(2)).toBe('declined')
     expect([run.said, run.acts]).toEqual([[], []])
   })
 
-  test('that would break a connection is refused', async () => {
+  test('is refused when it would break a connection', async () => {
     const run = await inState(9)
     const error = await stop(run.open().then((one) => one.undo(5)))
     expect(error.message).toMatch(/certificates of the new CA are in use/)
@@ -466,7 +466,7 @@ describe('an undo', () => {
 })
 
 describe('steps', () => {
-  test('are announced, done and told in their order', async () => {
+  test('are announced, done and reported in order', async () => {
     const run = await inState(2)
     await (await run.open()).performAll([restart('a'), write('n')])
     expect(run.said).toEqual([
@@ -484,7 +484,7 @@ describe('steps', () => {
     expect(run.acts).toEqual(['before restart', 'restart at 0', 'before write-file', 'write-file at 0'])
   })
 
-  test('each go to what does them', async () => {
+  test('are executed by the matching part', async () => {
     const run = await inState(2)
     const object = { kind: 'Secret', name: 's' }
     await (await run.open()).performAll([
@@ -494,7 +494,7 @@ describe('steps', () => {
     expect(run.acts.filter((act) => !act.startsWith('before'))).toEqual(['patch-object at 0', 'roll at 0'])
   })
 
-  test('of lanes are done so many at once', async () => {
+  test('in lanes run in parallel up to the limit', async () => {
     for (const atOnce of [1, 2, 3]) {
       const run = await inState(2)
       let now = 0
@@ -509,7 +509,7 @@ describe('steps', () => {
     }
   })
 
-  test('after one that failed are not begun, in no lane', async () => {
+  test('do not start in any lane after one has failed', async () => {
     const run = await inState(2)
     const error = new KcertError('KCERT_UNREACHABLE', 'first', { why: 'w', next: 'n' })
     run.act = async (action) => {
@@ -546,7 +546,7 @@ describe('a wait', () => {
     deadlineMs: 2_000,
   }
 
-  test('looks every half second, says what is missing once, and ends', async () => {
+  test('evaluates its condition every half second, reports pending items once, and ends', async () => {
     const run = new Run((observe) => until(observe < 3 ? undefined : 'cp1'))
     await (await run.open()).performAll([waiting])
     expect([run.observations, run.nowMs]).toEqual([4, 1_500])
@@ -559,7 +559,7 @@ describe('a wait', () => {
     expect(run.said).toEqual([])
   })
 
-  test('is over at its deadline', async () => {
+  test('ends at its deadline', async () => {
     const run = new Run(() => until(undefined))
     const error = await stop(run.open().then((one) => one.performAll([waiting])))
     expect([error.code, error.message, error.why, error.next]).toEqual([
@@ -571,7 +571,7 @@ describe('a wait', () => {
     expect([run.observations, run.nowMs]).toEqual([5, 2_000])
   })
 
-  test('names five that are missing, and counts the others', async () => {
+  test('names five pending items, and counts the others', async () => {
     const named = async (count: number): Promise<string | undefined> => {
       const published = Array.from({ length: count }, (_, index) => ({
         kind: 'ConfigMap',
@@ -592,7 +592,7 @@ describe('a wait', () => {
     expect(await named(7)).toBe(`still pending: ${five} and 2 more; fix the cause first`)
   })
 
-  test('goes on while no API server answers, and stops at any other error', async () => {
+  test('continues while no API server responds, and stops at any other error', async () => {
     const failing = (code: 'KCERT_UNREACHABLE' | 'KCERT_ROTATION_DRIFT') =>
       new Run((observe) => {
         if (observe < 2) throw new KcertError(code, 'cannot connect', { why: 'w', next: 'n' })
@@ -615,7 +615,7 @@ describe('a wait', () => {
   })
 })
 
-test('each kind of action has its method of the executor', async () => {
+test('calls one method of the executor for each kind of action', async () => {
   const run = await inState(2)
   const patch: Action = {
     kind: 'patch-object',
@@ -629,7 +629,7 @@ test('each kind of action has its method of the executor', async () => {
   expect(run.methods).toEqual(['write write-file', 'patch patch-object', 'restart restart', 'roll roll'])
 })
 
-test('a defect of the program is no end of a phase: it is neither told nor written down', async () => {
+test('a bug in kcert does not count as the end of a phase: it is neither reported nor recorded', async () => {
   const defect = new TypeError('odd')
   const run = new Run(() => {
     throw defect
@@ -639,7 +639,7 @@ test('a defect of the program is no end of a phase: it is neither told nor writt
 })
 
 describe('a probe', () => {
-  test('that succeeds is evidence, with what it measured', async () => {
+  test('records evidence with its measurement on success', async () => {
     const run = await inState(2)
     run.nowMs = 7
     run.probe = async () => ({ ok: true, detail: 'fine', rate: { errors: 1, overMs: 2 } })
@@ -649,7 +649,7 @@ describe('a probe', () => {
     expect(entry).toMatchObject({ ok: true, atMs: 7, rate: { errors: 1, overMs: 2 } })
   })
 
-  test('that fails is evidence too, and stops', async () => {
+  test('records evidence and stops on failure', async () => {
     const run = await inState(2)
     run.probe = async () => ({ ok: false, detail: 'refused' })
     const error = await stop(run.open().then((one) => one.performAll([probing])))
@@ -666,7 +666,7 @@ describe('a probe', () => {
     expect(run.sections).toEqual([])
   })
 
-  test('that clients refuse names their pods, where these can be read', async () => {
+  test('names the pods of the clients that reject the server, if pods can be read', async () => {
     const pods = [{ id: 'shop/web-1', address: '10.0.0.5', workload: 'Deployment shop/web' }]
     const observed = { ...(await state(2)).observed, pods } as unknown as Snapshot
     const run = new Run(() => observed)
@@ -686,7 +686,7 @@ describe('a probe', () => {
   })
 })
 
-test('a question that is answered with yes is a waiver; with no it is none', async () => {
+test('a confirmed question is recorded as a waiver, a declined one is not', async () => {
   const ask: Action = { kind: 'ask', phase: 4, id: 'Pod a', question: 'A?' }
   const run = await inState(2)
   await (await run.open()).performAll([ask])
@@ -696,7 +696,7 @@ test('a question that is answered with yes is a waiver; with no it is none', asy
   expect(run.said).toEqual(['waiver Pod a'])
 })
 
-test('several refusals are one error, and all are named', () => {
+test('combines several refusals in one error that names all of them', () => {
   const refusal = (what: string) => ({ what, why: `why ${what}`, next: `next ${what}` })
   const one = refused([refusal('a')])
   expect([one.code, one.message, one.why, one.next]).toEqual([

@@ -10,13 +10,14 @@ import { verificationReport } from '../../src/rotation/verification-report.ts'
 import { wide } from './operator.ts'
 import { Scene } from './scene.ts'
 
-// ConfigMaps and Secrets of others that hold the old CA: kcert names them, and phase 12 is refused until their owners have replaced it.
+// ConfigMaps and Secrets of other owners that contain the old CA. kcert names them, and refuses phase 12 until the owners replace
+// them.
 
 const small = { controlPlanes: 2, workers: 1 } as const
 const config = 'ConfigMap monitoring/ca'
 const secret = 'Secret argocd/cluster-prod'
 
-/** A rotation up to phase 11, with what others store. */
+/** Runs a rotation up to phase 11 with such objects. */
 async function before12(store: (scene: Scene) => void, settings = {}): Promise<Scene> {
   const scene = new Scene(small, settings)
   await scene.runAll(1, 11)
@@ -40,10 +41,10 @@ function waiving(...ids: readonly string[]) {
 }
 
 test.for(['routine', 'compromise'] as const)(
-  'phase 12 is refused while an object contains the old CA without the new CA (%s)',
+  'refuses phase 12 while an object contains the old CA without the new CA (%s)',
   async (reason) => {
     const scene = new Scene(small, { reason })
-    // Without a bridge, who trusts the old CA alone is cut off in phase 9 already.
+    // Without a bridge certificate, clients that trust only the old CA already fail in phase 9.
     scene.clients.expectsBridge = reason === 'routine'
     await scene.runAll(1, 11)
     scene.cluster.store(config, { cas: [scene.cluster.oldCa], owner: 'helm' })
@@ -57,7 +58,7 @@ test.for(['routine', 'compromise'] as const)(
   },
 )
 
-test('phase 12 is refused while an object holds a leaf of the old CA, whose keys no command shows', async () => {
+test('refuses phase 12 while an object contains a leaf certificate of the old CA, without printing its keys', async () => {
   const scene = await before12(({ cluster }) =>
     cluster.store(secret, { leaves: [cluster.issue('web', cluster.oldCa)] }),
   )
@@ -81,7 +82,7 @@ test('the operator accepts the risk for an object by name, and kcert reports it 
   expect(last?.remarks).toContain(`${config} still contains the old CA without the new CA (data[ca.crt])`)
 })
 
-test('an object with both CAs is refused nowhere, and a remark once the old CA has gone', async () => {
+test('accepts an object with both CAs, and reports it once the old CA is removed', async () => {
   const scene = await before12((one) => one.cluster.store(config, { cas: [one.cluster.oldCa, one.newCa()] }))
   await scene.runInTurn(12)
   expect(scene.events.findLast(({ kind }) => kind === 'phase-held')).toMatchObject({
@@ -92,12 +93,12 @@ test('an object with both CAs is refused nowhere, and a remark once the old CA h
   expect(storedCheck(observed, target)?.ok).toBe(true)
 })
 
-test('an old front-proxy CA counts as the cluster CA does', async () => {
+test('checks for an old front-proxy CA like for an old cluster CA', async () => {
   const scene = await before12(({ cluster }) => cluster.store(config, { cas: [cluster.oldFrontProxyCa] }))
   expect((await refusal(scene)).message).toContain(config)
 })
 
-test('what may not be listed is a remark, and no check passes over it', async () => {
+test('reports objects that kcert may not list, and fails the check', async () => {
   const scene = await before12(({ cluster }) => cluster.unlisted.add('Secret'))
   const unknown = 'Secrets were not checked: kcert may not list them'
   const { observed, target } = await observeIn(scene)
@@ -111,7 +112,7 @@ test('what may not be listed is a remark, and no check passes over it', async ()
   await scene.runInTurn(12)
 })
 
-test('plan, status and verify name them with their owners, and no plan is blocked by what owners do before phase 12', async () => {
+test('plan, status and verify name objects and owners; no earlier phase depends on the owners', async () => {
   const scene = new Scene(small)
   const { cluster } = scene
   cluster.store(config, { cas: [cluster.oldCa], owner: 'helm' })
@@ -142,7 +143,7 @@ test('plan, status and verify name them with their owners, and no plan is blocke
   expect(storedCheck(observed, waived)?.ok).toBe(true)
 })
 
-test('of a thousand objects twenty are named in a refusal, and the others counted', async () => {
+test('names twenty of a thousand objects in a refusal, and counts the others', async () => {
   const scene = await before12(({ cluster }) => {
     for (let index = 0; index < 1_000; index++)
       cluster.store(`ConfigMap ns${index}/ca`, { cas: [cluster.oldCa] })

@@ -3,7 +3,7 @@ import type { Action, Step } from '../action.ts'
 import type { Board, Cell } from './board.ts'
 import { type BrokenEdge, checkPlan, refusalOf } from './check.ts'
 
-// The order of a check, on a world whose actions do what a test says. What real actions do is in test/rotation/model.test.ts.
+// The order of a check, on a world whose actions the tests define. test/rotation/model.test.ts tests the real actions.
 
 interface FakeWorld {
   readonly board: Board
@@ -94,7 +94,7 @@ test.each([
   }
 })
 
-test('pods are told apart by the workloads that are rolled or waited for', () => {
+test('distinguishes pods by the workloads that are rolled out or waited for', () => {
   const roll = (workload: string): Action => ({ kind: 'roll', phase: 5, workload }) as never
   const wait = (until: object): Action => ({ kind: 'wait', phase: 5, until }) as never
   check(
@@ -111,13 +111,13 @@ test('pods are told apart by the workloads that are rolled or waited for', () =>
 test.each([
   [12, []],
   [11, [1]],
-])('those who trust the old CA alone are given up in phase 12 alone: phase %i', (phase, values) => {
+])('ignores clients that trust only the old CA from phase 12 on: phase %i', (phase, values) => {
   const observed: (readonly number[])[] = []
   check(write('a', ({ oldAlone }) => observed.push(oldAlone.values), phase))
   expect(observed).toEqual([values])
 })
 
-test('the first connection that breaks is told with the action behind which it breaks', () => {
+test('returns the first connection that breaks, with the action that breaks it', () => {
   state.prepare = (world) => {
     const one = vi.spyOn((world as FakeWorld).board, 'takeBroken')
     one.mockReturnValueOnce(undefined).mockReturnValueOnce(broken)
@@ -130,12 +130,12 @@ test('the first connection that breaks is told with the action behind which it b
   expect(state.done).toEqual(['/a', '/b'])
 })
 
-test('a plan that breaks nothing is done to its end', () => {
+test('runs a plan that breaks nothing to its end', () => {
   expect(check(write('/a'), side([write('/b')], [write('/c')]), write('/d'))).toBeUndefined()
   expect(state.done).toEqual(['/a', '/b', '/c', '/d'])
 })
 
-test('a connection that breaks in a lane stops the lane and those behind it', () => {
+test('a connection that breaks in a lane stops this lane and later lanes', () => {
   state.prepare = (world) => {
     vi.spyOn((world as FakeWorld).board, 'takeBroken').mockReturnValueOnce(broken)
   }
@@ -145,7 +145,7 @@ test('a connection that breaks in a lane stops the lane and those behind it', ()
   expect(state.done).toEqual(['/a'])
 })
 
-test('each lane begins with what was there, all that lanes held meets, and what they end with stays', () => {
+test('starts each lane from the initial state, combines all states of the lanes, and keeps their final states', () => {
   let [one, other, third] = [] as unknown as [Cell, Cell, Cell]
   const observed: (readonly number[])[][] = []
   state.prepare = (world) => {
@@ -172,13 +172,13 @@ test('each lane begins with what was there, all that lanes held meets, and what 
     [[1, 2], [5], [7]],
     [[2], [5], [7]],
     [[3], [6], [7]],
-    // Side by side.
+    // In parallel.
     [[1, 2, 3], [5, 6], [7]],
   ])
   expect([one.values, other.values, third.values]).toEqual([[2, 3], [6], [7]])
 })
 
-test('what a lane takes back is not looked at', () => {
+test('does not check a value while resetting it after a lane', () => {
   let one = undefined as unknown as Cell
   const watched: boolean[] = []
   state.prepare = (world) => {
@@ -192,7 +192,7 @@ test('what a lane takes back is not looked at', () => {
     board.watch()
   }
   check(side([write('/a', ({ board }) => board.set(one, [2]))], [write('/b')]))
-  // By the action, back to where it was, side by side, and what it ends with.
+  // The action, the reset, the parallel state and the final state.
   expect(watched).toEqual([true, false, true, true])
 })
 
@@ -201,7 +201,7 @@ test.each([
   [3, 'w1, w2, w3 in parallel'],
   [4, 'w1, w2, w3 and 1 more in parallel'],
   [6, 'w1, w2, w3 and 3 more in parallel'],
-])('of %i lanes that break a connection together three are named', (count, after) => {
+])('names three of %i lanes that break a connection together', (count, after) => {
   state.prepare = (world) => {
     const one = vi.spyOn((world as FakeWorld).board, 'takeBroken')
     for (let index = 0; index < count; index++) one.mockReturnValueOnce(undefined)
@@ -211,7 +211,7 @@ test.each([
   expect(check(side(...lanes))).toEqual({ ...broken, phase: 9, after })
 })
 
-test('lanes run at the same time: the clock shows when the slowest ended', () => {
+test('runs lanes at the same time: the clock shows the end of the slowest lane', () => {
   let [touched, untouched] = [] as unknown as [Cell, Cell]
   const began: number[] = []
   const lasting = (ms: number) => (world: FakeWorld) => {
@@ -231,7 +231,7 @@ test('lanes run at the same time: the clock shows when the slowest ended', () =>
   const { clockMs, unread } = state.worlds[0] as FakeWorld
   expect([began, clockMs]).toEqual([[100, 100], 5_100])
   expect([...unread.values()]).toEqual([{ sinceMs: 5_100 }, { sinceMs: 1 }])
-  // What was written long enough ago is read by then.
+  // By then, a file that was written long enough ago has been read.
   expect(state.passed).toEqual([0])
 })
 
@@ -248,7 +248,7 @@ test.each([
   )
 })
 
-test('a refusal says what is shown and what is trusted, where that is known', () => {
+test('a refusal contains the presented certificate and the trusted CAs, where they are known', () => {
   expect(refusalOf(edge).why).toBe(
     'after "write cp1:/a" the certificate would be signed by an unknown CA, and the trusted CAs might be none; ' +
       'nothing was changed; all clients must trust both CAs first (to accept the risk: --waive)',
@@ -260,7 +260,7 @@ test('a refusal says what is shown and what is trusted, where that is known', ()
   )
 })
 
-test('a refusal of a plan that stops a signer names it', () => {
+test('a refusal of a plan that stops a signer names the signer', () => {
   expect(refusalOf({ ...edge, flaw: 'two certificates' })).toEqual({
     what: 'the plan of phase 9 would stop a: two certificates',
     why:

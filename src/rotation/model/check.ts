@@ -9,18 +9,18 @@ import { perform } from './effects.ts'
 import { pass } from './passing.ts'
 import { World } from './world.ts'
 
-// Before anything is done the whole plan is done on a model: after every action, and in every order in which lanes may run side
-// by side, each verifier must accept each certificate, as Go builds paths and as OpenSSL does. Where kcert may be killed is between
-// two actions, and what processes do on their own meanwhile is in the values that a cell may have.
+// kcert runs the whole plan on a model before it changes anything. After every action, and in every order in which parallel lanes
+// can run, each verifier must accept each certificate, both as Go builds paths and as OpenSSL does. kcert may be killed between
+// any two actions. The possible values of a cell cover what processes do independently in the meantime.
 
 /** A connection that a plan would break. */
 export interface BrokenEdge extends BrokenPair {
   readonly phase: number
-  /** The action by which it breaks, in words. */
+  /** Description of the action that breaks the connection. */
   readonly after: string
 }
 
-/** What the model looks at. */
+/** The sections of the snapshot that the model needs. */
 export const modelSections = [
   'nodes',
   'components',
@@ -37,14 +37,14 @@ export const modelSections = [
   'copies',
 ] as const satisfies readonly SectionName[]
 
-/** Returns the first connection that the steps would break; undefined: none, wherever they stop. */
+/** Returns the first connection that the steps would break, or undefined if none breaks, wherever the steps stop. */
 export function checkPlan(
   snapshot: Snapshot,
   target: Target,
   steps: readonly Step[],
 ): BrokenEdge | undefined {
   const actions = steps.flatMap(actionsOf)
-  // A plan of waits, probes and questions changes nothing.
+  // A plan that contains only waits, probes and questions changes nothing.
   if (actions.every((action) => changesOf(action) === 'nothing')) return undefined
   const world = new World(snapshot, target, new Set(actions.flatMap(rolledBy)))
   for (const step of steps) {
@@ -56,13 +56,13 @@ export function checkPlan(
 
 function rolledBy(action: Action): readonly string[] {
   if (action.kind === 'roll') return [action.workload]
-  // A wait for pods of a workload speaks of what was rolled before.
+  // A wait for the pods of a workload refers to an earlier rollout.
   const until = action.kind === 'wait' && 'workload' in action.until ? action.until : undefined
   return until?.workload === undefined ? [] : [until.workload]
 }
 
 function runAction(world: World, action: Action): BrokenEdge | undefined {
-  // The bridge certificate is removed on purpose, and was announced.
+  // kcert removes the bridge certificate on purpose, and announces it beforehand.
   if (rowNumbered(action.phase)?.dropsOld) world.board.set(world.oldAlone, [])
   perform(world, action)
   return edgeOf(world, action.phase, describeAction(action))
@@ -73,7 +73,7 @@ function edgeOf(world: World, phase: number, after: string): BrokenEdge | undefi
   return broken && { ...broken, phase, after }
 }
 
-/** Each lane by itself, and then whatever each of them may have come to, all at once. */
+/** Runs each lane alone, then checks every combination of the states that the lanes can reach. */
 function runLanes(world: World, lanes: readonly Lane[]): BrokenEdge | undefined {
   const { board } = world
   const startMs = world.clockMs
@@ -107,13 +107,13 @@ function runLanes(world: World, lanes: readonly Lane[]): BrokenEdge | undefined 
   const broken = edgeOf(world, phase, `${names.join(', ')}${more} in parallel`)
   for (const [cell, { ends }] of all) board.set(cell, [...ends])
   world.clockMs = endMs
-  // The lane that wrote last may finish last.
+  // The lane that wrote last may also be the last to finish.
   for (const [cell, unread] of world.unread) if (all.has(cell)) unread.sinceMs = endMs
   pass(world, 0)
   return broken
 }
 
-/** Returns an edge as the refusal of its plan. */
+/** Returns the refusal of a plan that breaks a connection. */
 export function refusalOf(edge: BrokenEdge): Refusal {
   const { kind, presenter, verifier, shows, trusts, refusing, flaw, after, phase } = edge
   const advice = adviceFor[flaw === undefined ? kind : 'signing']

@@ -8,7 +8,7 @@ import { findOpensslError } from '../../x509/openssl-path.ts'
 import { certificateRecord } from '../certificate-record.ts'
 import { refusingVerifiers } from './trust.ts'
 
-// Every old and new CA of two names, with and without key identifiers, in every bundle and chain that a rotation meets.
+// Every old and new CA of two names, with and without key identifiers, in every bundle and chain of a rotation.
 
 const at = new Date('2026-11-21T12:00:00Z')
 const key = (): KeyObject => generateKeyPairSync('ec', { namedCurve: 'P-256' }).privateKey
@@ -103,7 +103,7 @@ function worlds() {
   return made
 }
 
-test('records answer for Go and for OpenSSL as whole certificates do', () => {
+test('records give the same results for Go and OpenSSL as complete certificates', () => {
   const answers = { accepted: 0, refused: 0, differing: 0 }
   for (const { name, cas, trusts, chains } of worlds()) {
     for (const trust of trusts) {

@@ -15,7 +15,7 @@ export const distribute = definePhase('distribute', {
   sees: ['nodes', 'components', 'kubelets', 'kubeconfigs', 'files', 'copies', 'evidence', 'kubeadm'],
 
   *gaps(observed, target) {
-    // At the end of phase 12 kcert's own folder goes.
+    // kcert's own folder is deleted at the end of phase 12.
     if (target.isDropping) return
     for (const node of observed.nodes) {
       const at = node.name
@@ -35,7 +35,7 @@ export const distribute = definePhase('distribute', {
     if (first === undefined) return
     yield* reachingKubelet(observed, first.name, target)
     yield* measureHandshakes(observed, target)
-    // Alone: here the new CA is made. The others get what lies there.
+    // The first node runs alone because the new CA is created there. The other nodes get copies of it.
     yield* layOut(observed, first, target)
     yield* inLanes(target.atOnce, others, (node) => layOut(observed, node, target))
     yield* inLanes(target.atOnce, observed.nodes, ({ name }) => copy(observed, name))
@@ -46,14 +46,14 @@ export const distribute = definePhase('distribute', {
     return mix !== undefined && waivers.has(mix.id) ? [`accepted version mix: ${mix.words}`] : []
   },
 
-  // Nothing is left of the rotation then: the next one copies the files again.
+  // Undo removes everything from the rotation, so the next rotation copies the files again.
   undo: (copies, now) => [...restoreFiles(copies, now), ...puttingCopiesAside(now)],
 })
 
 /**
- * Phase 9 proves it of every node. A certificate that kcert issues has the subject of the one before, so an API server without rights
- * on kubelets stays so, and phase 9 would stop half way: kubeadm 1.33.12 to 1.37 writes no O into its client certificate, and makes the
- * ClusterRoleBinding of its CN in `init` and `upgrade apply` alone.
+ * Phase 9 runs this probe on every node. A certificate that kcert issues has the same subject as its predecessor. An API server
+ * without permissions on kubelets therefore stays without them, and phase 9 would stop halfway. kubeadm 1.33.12 to 1.37 writes no
+ * O into its client certificate. It creates the ClusterRoleBinding for the CN only in `init` and `upgrade apply`.
  */
 function reachingKubelet(observed: Observed<Sees>, node: string, target: Target): readonly Task[] {
   const subject = { kind: 'logs', node } as const
@@ -61,14 +61,17 @@ function reachingKubelet(observed: Observed<Sees>, node: string, target: Target)
   return isOpen ? [probe(subject, 10_000)] : []
 }
 
-/** Phase 11 compares with it. Nothing is open for want of it: where an older kcert did this phase, it can be measured no more. */
+/**
+ * Phase 11 compares with this rate. A missing rate does not keep a phase incomplete: an older kcert may have run this phase, and
+ * then the rate can no longer be measured.
+ */
 function measureHandshakes(observed: Observed<Sees>, { soakMs }: Target): readonly Step<Task>[] {
   const subject = (at: string) => ({ kind: 'handshake-rate', at, forMs: soakMs }) as const
   const open = apiServers(observed).filter(({ id }) => !isProven(observed, subject(id), 0))
   return inLanes(open.length, open, ({ id }) => [probe(subject(id), soakMs + 60_000)])
 }
 
-/** A certificate is backdated by minutes: a clock that is further behind would find it not yet valid. */
+/** kcert backdates a certificate by minutes. A clock that is further behind would find it not yet valid. */
 function clockGaps({ name, clockSkewMs }: NodeSnapshot, { mostClockSkewMs }: Target): readonly PendingItem[] {
   if (clockSkewMs === undefined) return [{ at: name, what: 'clock unknown' }]
   if (Math.abs(clockSkewMs) <= mostClockSkewMs) return []
@@ -88,7 +91,7 @@ function layOut(observed: Observed<Sees>, node: NodeSnapshot, target: Target): r
   return missing.map(({ path, content, mode }) => write(observed, node.name, path, content, mode))
 }
 
-/** What was copied once is not copied again: later it is no longer what it was. */
+/** An existing copy is not replaced: a later copy would no longer contain the original content. */
 function uncopiedFiles(observed: Observed<Sees>, node: string) {
   const copied = new Set(onNode(observed.copies, node).flatMap(({ of }) => ('path' in of ? [of.path] : [])))
   return touchedFilesOn(observed, node).filter(({ path }) => !copied.has(path))

@@ -58,7 +58,9 @@ export const publishBoth = definePhase('publish-both', {
   ],
 })
 
-/** Phase 7 leads the same flags to the new pair; then they stay there, and who lost them is led where the others are. */
+/**
+ * Phase 7 points the same flags at the new pair. They stay there, and a component that lost them gets the value of the others.
+ */
 function wantedOf(observed: Observed<'components'>, target: Target, component: ComponentSnapshot) {
   const common = isLedToNew(observed) ? 'new' : 'old'
   return wantedOfControllerManager(
@@ -77,7 +79,7 @@ function wantedExtraArgs(observed: Observed<'components' | 'kubeadm'>, target: T
   const [component] = componentsNamed(observed, name)
   if (component === undefined) return undefined
   const led = wantedOfControllerManager(observed, target, component, 'new').flags
-  // Phase 7 writes them here first: stopped behind that, it is phase 7 that goes on.
+  // Phase 7 writes the extra args first. If it stops after that, phase 7 continues, not this one.
   return extraArgs(observed, led).length === 0 ? led : wantedOf(observed, target, component).flags
 }
 
@@ -89,11 +91,14 @@ function manySigners(observed: Observed<'components' | 'files'>): readonly Pendi
 }
 
 function isSigningProven(observed: Observed<'components' | 'evidence'>): boolean {
-  // Once phase 7 leads one of them to the new pair, it is that phase's to prove.
+  // Once phase 7 points one of them at the new pair, phase 7 must prove the signature.
   return isLedToNew(observed) || isProven(observed, signer, latestStart(componentsNamed(observed, name)))
 }
 
-/** The object is named after its content: with another bundle kube-controller-manager creates another, and deletes this one. */
+/**
+ * The object's name depends on its content. For another bundle, kube-controller-manager creates another object and deletes this
+ * one.
+ */
 function bundlesByName(observed: Observed<'published' | 'pods'>, target: Target): readonly Refusal[] {
   if (target.isDropping || changeOf(target, 'cluster') === undefined) return []
   return observed.pods

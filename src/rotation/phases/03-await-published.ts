@@ -21,6 +21,6 @@ const published = clusterPart<'published' | 'components' | 'pods'>((observed, ta
 export const awaitPublished = definePhase('await-published', {
   sees: ['published', 'components', 'pods'],
   ...inParts(published),
-  // What the controller-manager publishes follows its flag: undoing phase 2 undoes this.
+  // kube-controller-manager publishes what its flag names, so undoing phase 2 undoes this phase too.
   undo: () => [],
 })

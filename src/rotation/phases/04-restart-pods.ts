@@ -23,7 +23,7 @@ export const restartPods = definePhase('restart-pods', {
     const { change, states } = open
     for (const [pod, state] of states) {
       const holds = pod.volume?.trust.includes(change.newCa.digest)
-      // A client that reads the file again uses the bridge certificate until then; phase 12 waits for it.
+      // A client that reads the file again relies on the bridge certificate until it has done so. Phase 12 waits for it.
       const isServed = state === 'rereads' && holds && change.bridge !== undefined
       if (state !== 'converged' && !isServed) yield { at: podPlace(pod), what: staleness(holds, state) }
     }
@@ -33,13 +33,13 @@ export const restartPods = definePhase('restart-pods', {
     const open = statesOf(observed, target)
     if (open === undefined) return
     const { change, states } = open
-    // After a key leak kcert does not wait 5 minutes for a client that reads the file again.
+    // After a key leak, kcert does not wait 5 minutes for a client that reads the file again.
     const isUrgent = target.reason === 'compromise'
     const stale = states.filter(([, state]) => state === 'stale' || (isUrgent && state === 'rereads'))
     const its = stale.map(([pod]) => pod)
     const blind = its.filter(({ volume }) => volume === undefined).map((pod) => blindInstant(observed, pod))
     const blindUntil = blind.filter(Number.isFinite).reduce((last, atMs) => Math.max(last, atMs), 0)
-    // If they were restarted earlier, kcert could not tell what they have read.
+    // If these pods restarted earlier, kcert could not tell which CAs they have read.
     if (observed.atMs < blindUntil) {
       const because = 'every new pod gets both CAs, even if kcert cannot see its volume on the node'
       yield wait({ kind: 'instant', atMs: blindUntil }, because, blindUntil - observed.atMs + 30_000)
@@ -65,18 +65,21 @@ export const restartPods = definePhase('restart-pods', {
         yield `${length} pod${length === 1 ? '' : 's'} assumed to read the CA file only at startup: ${why}`
     const rereading = states.filter(([, state]) => state === 'rereads')
     const trusted = new Set(rereading.map(([{ id, workload }]) => workload ?? `Pod ${id}`))
-    // A program may have client-go and read the file once for other connections: only its owner knows.
+    // A program may use client-go and still read the file only once for other connections. Only its owner can tell.
     if (trusted.size > 0)
       yield `not restarted, because they read the CA file again: ${shortList([...trusted].toSorted())}; to restart them too: --no-trust-reloading-clients`
     if (states.some(([pod]) => !pod.rereads && hasOldVolume(pod, change)))
       yield 'kcert checks the programs of pods once both CAs are in their files; until then it assumes that they read the files only once'
   },
 
-  // A pod that knows both CAs is at home in the cluster before as well.
+  // A pod that trusts both CAs also works in the earlier state of the cluster.
   undo: () => [],
 })
 
-/** Returns the state of the pods without a waiver; undefined if no cluster CA is introduced. */
+/**
+ * Returns the state of the pods without a waiver, or undefined if the cluster CA is not being rotated or its old CA is being
+ * dropped.
+ */
 function statesOf(observed: Observed<'published' | 'pods'>, target: Target) {
   const change = changeOf(target, 'cluster')
   if (change === undefined || target.isDropping) return undefined
@@ -88,7 +91,7 @@ function hasOldVolume({ volume }: PodSnapshot, { newCa }: CaChange): boolean {
   return volume !== undefined && !volume.trust.includes(newCa.digest)
 }
 
-/** `holds`: whether its volume has the new CA; undefined where no volume is seen. */
+/** Returns why a pod is stale. `holds`: whether its volume contains the new CA; undefined if kcert cannot see the volume. */
 function staleness(holds: boolean | undefined, state: Convergence): string {
   if (holds === undefined)
     return 'started before every volume had both CAs, and kcert cannot see its volume on the node'

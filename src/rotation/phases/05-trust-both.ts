@@ -13,11 +13,11 @@ import { joiners } from './trust-both/joiners.ts'
 import { proofs, type Sees, verifiers, verifiersOf } from './trust-both/verifiers.ts'
 
 const parts = inParts<Sees | 'clusterInfo'>(
-  // API servers and kubelets add the new CA: one control-plane node after the other, then the workers.
+  // API servers and kubelets add the new CA: one control-plane node after another, then the workers.
   verifiers,
   // cluster-info gets the new CA.
   joiners,
-  // Every verifier has accepted clients of both CAs since.
+  // Every verifier has accepted clients of both CAs since then.
   proofs,
 )
 
@@ -67,7 +67,7 @@ export const trustBoth = definePhase('trust-both', {
     const changed = changedFiles(copies)
     const written = new Set(files.map(({ node, path }) => fileKey(node, path)))
     const extension = now.extensionAuthentication
-    // It was stopped between the files and this: they are as they were, and what API servers published of them is not.
+    // The undo may have stopped after it restored the files. The object that API servers published from them is then still stale.
     const news = target.changes.map(({ newCa }) => newCa.digest)
     const isStale = extension !== undefined && publishes(extension, news)
     const read = verifiersOf(now).filter(({ node, path, reload }) => {
@@ -80,7 +80,7 @@ export const trustBoth = definePhase('trust-both', {
       ),
       ...files,
       ...restarts,
-      // An API server that still holds the new CA would publish it again.
+      // An API server that still trusts the new CA would publish it again.
       ...read.map(({ process: at, ca }) =>
         probe({ kind: 'client', at, ca, generation: 'new', expects: 'refused' }),
       ),
@@ -91,7 +91,7 @@ export const trustBoth = definePhase('trust-both', {
   },
 })
 
-/** Leaves of the new CA that are in use on nodes. */
+/** Returns leaf certificates of the new CA that are in use on nodes. */
 function issuedMeanwhile(now: Observed<'files'>, target: Target): readonly string[] {
   const change = changeOf(target, 'cluster')
   if (change === undefined) return []

@@ -31,7 +31,7 @@ export const schedulerTrustsBoth = definePhase('scheduler-trusts-both', {
   undo: (copies, now) => restoreFiles(copies, now),
 })
 
-/** Files of their own: those that an API server on the same node reads too belong to phase 5. */
+/** Returns the scheduler's own trust files. Phase 5 writes the files that an API server on the same node also reads. */
 function configured(observed: Observed<'components'>, target: Target): readonly TrustFile[] {
   const shared = new Set(
     trustFilesOf(observed, ['kube-apiserver']).map(({ node, path }) => fileKey(node, path)),

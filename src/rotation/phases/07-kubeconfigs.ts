@@ -34,7 +34,7 @@ const kubeconfigsAndSigner = clusterPart<Sees>((observed, target, change) => {
     isAboutToChange: rewritten.has(fileKey(component.node, component.flags.kubeconfig ?? '')),
   })
   const proxies = componentsNamed(observed, 'kube-proxy')
-  // Kubelets are phase 9's.
+  // Phase 9 updates the kubelets.
   const readers = [...componentsNamed(observed, manager), ...componentsNamed(observed, scheduler), ...proxies]
   const signing = passOver(observed, manager, wanted)
   const asked = undelivered(observed, change, target)
@@ -58,7 +58,7 @@ const kubeconfigsAndSigner = clusterPart<Sees>((observed, target, change) => {
       ...unproven(observed, rewritten, target).map((id) => probe({ kind: 'kubeconfig', id })),
       ...inLanes(target.atOnce, proxies, (one) => restartWith(observed, one, wanted(one))),
       ...(target.isDropping ? [] : extraArgs(observed, wantedExtraArgs(observed, target))),
-      // The two know nothing of one another: side by side they take half the time.
+      // The two are independent, so running them in parallel halves the time.
       ...inParallel(2, [
         { name: manager, steps: signing },
         { name: scheduler, steps: passOver(observed, scheduler, wanted) },
@@ -89,7 +89,7 @@ const leaked: Refusal = {
 
 function wantedOf(observed: Observed<'components'>, target: Target, component: ComponentSnapshot): Wanted {
   const files = [component.flags.kubeconfig]
-  // At the end of the rotation kubeadm's own flags lead to the new pair: phase 12 puts them back.
+  // At the end of the rotation, kubeadm's default paths contain the new pair. Phase 12 restores the flags.
   if (component.name !== manager || target.isDropping) return { files }
   const wanted = wantedOfControllerManager(observed, target, component, 'new')
   return { ...wanted, files: [...files, ...wanted.files] }
@@ -124,7 +124,7 @@ function isProvenSince(observed: Observed<'evidence'>, { id, file }: OnNode): bo
   return isProven(observed, { kind: 'kubeconfig', id }, file?.changedAtMs)
 }
 
-/** Returns the ids of kubeconfigs that must be proven: those that are written now too. */
+/** Returns the IDs of kubeconfigs that must be proven, including those that this plan writes. */
 function unproven(observed: Observed<Sees>, rewritten: ReadonlySet<string>, { isDropping }: Target) {
   if (isDropping) return []
   return kubeconfigFiles(observed)

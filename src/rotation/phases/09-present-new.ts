@@ -30,17 +30,18 @@ export const presentNew = definePhase('present-new', {
   sees,
 
   ...inParts<(typeof sees)[number]>(
-    // caBundles of webhooks and aggregated APIs get the new CA as well.
+    // The caBundles of webhooks and aggregated APIs get the new CA too.
     caBundles,
-    // Aggregated API servers and webhook handlers that started before both front-proxy CAs were published restart.
+    // Aggregated API servers and webhook handlers restart if they started before both front-proxy CAs were published.
     handlers,
-    // API servers' certificates, as clients and, where one file is both and a bridge certificate allows it, as servers.
+    // API servers get new client certificates. A file that is both a client and a serving certificate changes here only if a
+    // bridge certificate allows it.
     leaves,
-    // All certificates of kubelets and the CA data of their kubeconfigs; one restart of each.
+    // Kubelets get new certificates and new CA data in their kubeconfigs. Each kubelet restarts once.
     kubeletPart(withNew),
-    // The other API servers' serving certificates.
+    // The other API servers get new serving certificates.
     lateServing,
-    // Pods that did not read the new CA restart.
+    // Pods that have not read the new CA restart.
     pods,
   ),
 
@@ -62,8 +63,8 @@ export const presentNew = definePhase('present-new', {
     const isKubelets = (node: string, path: string): boolean => kubeletFiles.has(fileKey(node, path))
     const change = changeOf(target, 'cluster')
     const changed = changedFiles(copies)
-    // Servers first: afterwards clients that return to the old CA alone get no leaf of the new CA.
-    // Of a new key too the old one comes back, before its certificate: an API server takes the two together or not at all.
+    // Restore servers first. Afterwards, clients that trust only the old CA again get no leaf certificate of the new CA. A new
+    // key is replaced by the old one before its certificate: an API server loads the two together or not at all.
     const servers = restoreFiles(copies, now, (_node, path) => isServing(path))
     for (const write of servers.toSorted((a, b) => Number(keys.has(b.path)) - Number(keys.has(a.path)))) {
       yield write
@@ -82,7 +83,7 @@ export const presentNew = definePhase('present-new', {
       yield* writes
       yield* restarted(now, kubelet, target)
     }
-    // The kubelet's dated files are taken away once no link leads to them.
+    // The kubelet's dated files are removed once no link points to them.
     yield* others.filter(({ content }) => content.kind === 'nothing')
     const bundles = now.caBundles
     yield* restoreObjects(

@@ -10,7 +10,7 @@ import { storedRemarks } from '../stored.ts'
 import { bundleOf, type CaChange, changeOf, type Target } from '../target.ts'
 import { inParallel, probe, wait } from '../tasks.ts'
 
-/** Phase 12 has no way back: what was quiet yesterday may not be so today. */
+/** Maximum age of the evidence. Phase 12 cannot be undone, and a clean result from yesterday may not be true today. */
 const freshMs = 3_600_000
 
 type Sees = 'components' | 'kubelets' | 'files' | 'published' | 'pods' | 'handshakes' | 'evidence'
@@ -58,12 +58,12 @@ function* pendingInCluster(observed: Observed<Sees>, target: Target): Iterable<P
     }
 }
 
-/** Until every volume has held both CAs for as long as the slowest client takes to read it. */
+/** Waits until every volume has contained both CAs for as long as the slowest client takes to read it again. */
 function podWaits(observed: Observed<Sees>, target: Target): readonly Task[] {
   const change = changeOf(target, 'cluster')
   if (change === undefined) return []
   const isLate = observed.pods.some(({ volume }) => volume && !volume.trust.includes(change.newCa.digest))
-  // A volume that is still to change does so now at the earliest.
+  // A volume that has not changed yet changes now at the earliest.
   const instant = Math.max(rereadInstant(observed.pods, target), isLate ? observed.atMs + rereadMs : 0)
   const kept = keptUntil(observed, change)
   const volumes = { kind: 'volumes', holds: bundleOf(change), lacks: [] } as const
@@ -77,7 +77,10 @@ function podWaits(observed: Observed<Sees>, target: Target): readonly Task[] {
   ]
 }
 
-/** API servers keep a connection to a kubelet with the certificate of its beginning, for as long: its restart ends it earlier. */
+/**
+ * Returns when the last connection from an API server to a kubelet with the old client certificate ends. API servers keep such a
+ * connection for `rereadMs`; a restart of the kubelet ends it earlier.
+ */
 function keptUntil(observed: Observed<'components' | 'kubelets' | 'files'>, { newCa }: CaChange): number {
   const first = observed.kubelets.reduce(
     (least, { process }) => Math.min(least, process?.startedAtMs ?? least),
@@ -90,7 +93,10 @@ function keptUntil(observed: Observed<'components' | 'kubelets' | 'files'>, { ne
   }, 0)
 }
 
-/** Returns who still shows a leaf of the old CA: ours, or somebody else's, which its owner re-issues or a waiver names. */
+/**
+ * Returns the servers that still present a leaf certificate of the old CA. kcert reissues its own; the owner reissues any other
+ * one, or a waiver names it.
+ */
 export function presentersOfOldCa(observed: Observed<'handshakes'>, target: Target): readonly PendingItem[] {
   const change = changeOf(target, 'cluster')
   if (change === undefined) return []
@@ -100,8 +106,8 @@ export function presentersOfOldCa(observed: Observed<'handshakes'>, target: Targ
 }
 
 /**
- * Returns API servers, and kubelets that serve a certificate of a CA, whose certificate was not seen: whether it is one of the
- * old CA is not known.
+ * Returns API servers, and kubelets with a CA-signed serving certificate, whose certificate was not observed. Whether the old CA
+ * issued it is unknown.
  */
 export function silentServers(
   observed: Observed<'handshakes' | 'components' | 'kubelets'>,
@@ -113,7 +119,9 @@ export function silentServers(
     .map(({ id }) => ({ at: id, what: 'no TLS handshake succeeds, so its certificate is unknown' }))
 }
 
-/** API servers whose counter of handshake errors was not watched since their leaf changed, or so long ago that it says little of now. */
+/**
+ * Returns API servers whose handshake error counter was not watched since their leaf certificate changed, or not recently enough.
+ */
 function unquiet(observed: Observed<Sees>, target: Target) {
   return apiServers(observed).filter((api) => {
     const changedAtMs = leafFile(observed, api, 'serving')?.changedAtMs

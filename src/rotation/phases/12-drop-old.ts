@@ -15,21 +15,22 @@ import { servers } from './drop-old/servers.ts'
 import { verifiers } from './drop-old/verifiers.ts'
 
 const parts = inParts(
-  // API servers, controller-managers, schedulers and kubelets drop the old CA: one control-plane node, then the others, then the workers.
+  // API servers, controller-managers, schedulers and kubelets drop the old CA: one control-plane node first, then the others,
+  // then the workers.
   verifiers,
-  // extension-apiserver-authentication, which API servers only add to, is deleted and published again.
+  // extension-apiserver-authentication is deleted and published again, because API servers only ever add to it.
   publishedClientCas,
-  // caBundles drop the old CA, and API servers their bridge certificate: one API server at a time.
+  // caBundles drop the old CA. API servers drop their bridge certificate, one API server at a time.
   servers,
-  // cluster-info and kubeconfigs drop the old CA; processes read them at the restart that follows.
+  // cluster-info and kubeconfigs drop the old CA. Processes read them at the restart in the next part.
   holders,
-  // Components restart with the flags that they had before the rotation, and publish the new CA alone.
+  // Components restart with the flags from before the rotation, and publish only the new CA.
   definitions,
-  // The CA data of kubelets' own kubeconfigs; one restart of each.
+  // The kubelets' own kubeconfigs drop the old CA. Each kubelet restarts once.
   kubeletPart(withoutOld),
   // After a compromise, pods that still trust the old CA restart.
   pods,
-  // The kubeadm-certs Secret, superseded certificates, and kcert's own files.
+  // The kubeadm-certs Secret, superseded certificates and kcert's own files are deleted.
   remains,
 )
 
@@ -48,7 +49,7 @@ export const dropOld = definePhase('drop-old', {
         why: commandLine`no client would trust it any more; reissue it, or accept the risk with --waive ${at}`,
         next: 'kcert rotate-ca verify',
       }
-    // Once verifiers have dropped it, stopping does not help the users of such an object.
+    // Once verifiers have dropped the old CA, stopping does not help the users of such an object.
     if (target.isDropping) return
     yield* storedRefusals(observed, target)
     if (change === undefined) return
@@ -70,7 +71,7 @@ export const dropOld = definePhase('drop-old', {
       const count = new Set(holding.map(({ uid }) => uid)).size
       yield `${count} ${count === 1 ? 'pod keeps' : 'pods keep'} both CAs until the next restart; no server uses a certificate of the old CA`
     }
-    // Before that they are refused.
+    // Before that, phase 12 is refused because of such objects.
     yield* target.isDropping ? storedRemarks(observed, target) : unreadRemarks(observed)
     yield* interruptions(observed, change, withoutOld)
     yield* leftBundles(observed, target)
@@ -83,7 +84,7 @@ export const dropOld = definePhase('drop-old', {
   }),
 })
 
-/** Bundles that no phase waits for, and which keep the old CA meanwhile. */
+/** Returns remarks on bundles that still contain the old CA and that no phase waits for. */
 function leftBundles(observed: Snapshot, target: Target): readonly string[] {
   const oldCa = changeOf(target, 'cluster')?.oldCa.digest
   if (oldCa === undefined || awaitsBundles(observed, target)) return []

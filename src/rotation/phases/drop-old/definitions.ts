@@ -26,10 +26,10 @@ import { inLanes, inParallel, probe, wait } from '../../tasks.ts'
 import { movedFlags } from '../../touched-files.ts'
 
 const manager = 'kube-controller-manager'
-/** What phase 5 wrote into manifests goes with the last restart. */
+/** The last restart removes the annotation that phase 5 wrote into manifests. */
 export const withoutRotation = { [rotationAnnotation]: null }
 
-/** The last restart: the flags and names that were there before, which now lead to the new CA. */
+/** The last restart. It restores the flags and names from before the rotation, which now refer to the new CA. */
 export const definitions = clusterPart((observed, target, change) => {
   const writes = kubeconfigWrites(observed, change, target, withoutOld)
   const rewritten = new Set(writes.map(({ node, path }) => fileKey(node, path)))
@@ -73,7 +73,7 @@ export const definitions = clusterPart((observed, target, change) => {
   }
 })
 
-/** As the copies of phase 1 say that it was; without them, as kubeadm writes it. */
+/** Returns the definition in the copies of phase 1, or kubeadm's default if there is no copy. */
 function finalOf(observed: Snapshot, component: ComponentSnapshot): Wanted {
   const { node, definition } = component
   const copy = onNode(observed.copies, node).find(
@@ -94,7 +94,7 @@ function kubeadmFlags(observed: Snapshot, { node, flags }: ComponentSnapshot): F
   return Object.fromEntries(moved.map((flag) => [flag, ownFile(flag)]))
 }
 
-/** Takes out of ClusterConfiguration what leads into kcert's folder. */
+/** Removes the paths in kcert's folder from ClusterConfiguration. */
 function ownExtraArgs(observed: Snapshot): FlagChanges {
   const now = observed.kubeadm?.extraArgs.controllerManager ?? {}
   const first = observed.nodes.find((node) => node.isControlPlane)

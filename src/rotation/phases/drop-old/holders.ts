@@ -4,7 +4,7 @@ import { clusterPart } from '../../phase.ts'
 import { fileKey } from '../../snapshot.ts'
 import { withoutOld } from '../../target.ts'
 
-/** cluster-info and kubeconfigs; processes that read them follow in the next part. */
+/** cluster-info and kubeconfigs. The next part restarts the processes that read them. */
 export const holders = clusterPart((observed, target, change) => {
   const trust = observed.clusterInfo?.trust
   const writes = kubeconfigWrites(observed, change, target, withoutOld)

@@ -2,7 +2,7 @@ import { isWaived, podPlace } from '../../convergence.ts'
 import { clusterPart } from '../../phase.ts'
 import { rollOut } from '../../roll-out.ts'
 
-/** After a key leak, an attacker could still present a leaf that running pods trust. */
+/** After a key leak, an attacker could still present a leaf certificate that running pods trust. */
 export const pods = clusterPart((observed, target, change) => {
   if (target.reason !== 'compromise') return { gaps: [], steps: [] }
   const believers = observed.pods.filter((pod) => {

@@ -10,11 +10,11 @@ import {
 
 const place = 'ConfigMap kube-system/extension-apiserver-authentication'
 
-/** extension-apiserver-authentication never forgets a CA by itself; schedulers and aggregated API servers read it. */
+/** API servers never remove a CA from extension-apiserver-authentication. Schedulers and aggregated API servers read it. */
 export const publishedClientCas: Part = (observed, target) => {
   const extension = observed.extensionAuthentication
   if (extension === undefined) {
-    // Deleted by this phase and not created again yet: components that use it are checked afterwards.
+    // This phase deleted the object and no API server has created it again yet. Components that use it are checked afterwards.
     if (!observed.components.some(knowsByConfigMap)) return { gaps: [], steps: [] }
     return { gaps: [{ at: place, what: 'not found' }], steps: [awaitExtension(target, 'newCa')] }
   }

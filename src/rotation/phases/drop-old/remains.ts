@@ -9,7 +9,7 @@ import { puttingCopiesAside } from '../../undo.ts'
 
 const kubeadmCerts = { kind: 'Secret', namespace: 'kube-system', name: 'kubeadm-certs' } as const
 
-/** What would bring the old CA back, and what kcert laid out for itself. */
+/** Objects and files that could restore the old CA, and kcert's own files. */
 export const remains: Part = (observed, target) => {
   const secret = observed.kubeadm?.certsSecret
   const change = changeOf(target, 'cluster')
@@ -40,7 +40,7 @@ export const remains: Part = (observed, target) => {
       ...(secret ? [patch(kubeadmCerts, secret, { kind: 'delete' })] : []),
       ...removing(superseded, target),
       ...nodeByNode(copies, target),
-      // Last: with these keys kcert reaches the cluster when no earlier kubeconfig does.
+      // Remove these last: kcert uses these keys to connect to the cluster when no earlier kubeconfig works.
       ...removing(laidOut, target),
     ],
   }

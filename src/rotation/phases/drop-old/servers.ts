@@ -9,10 +9,10 @@ import { apiServers, certificatesIn } from '../../snapshot.ts'
 import { withoutOld } from '../../target.ts'
 import { probe, rewrite, wait } from '../../tasks.ts'
 
-/** The first API server without the bridge certificate is watched for --soak, and whatever else is watched here for this long. */
+/** The first API server without the bridge certificate is watched for --soak. Other watches in this phase last this long. */
 export const shortSoakMs = 5_000
 
-/** caBundles, and the bridge certificate after API servers' leaves. */
+/** caBundles, then the bridge certificate in the API servers' serving files. */
 export const servers = clusterPart((observed, target, change) => {
   const bundles = bundlesWithOldCa(observed, change)
   const apis = apiServers(observed).flatMap((api, index) => {
@@ -27,7 +27,7 @@ export const servers = clusterPart((observed, target, change) => {
       ({ phase, node, of }) => phase === 12 && node === file.node && 'path' in of && of.path === file.path,
     )
     if (!isBridged && !isDropped) return []
-    // In this order: kcert's own connection with the old CA alone would be one of the errors that are watched.
+    // The order matters: kcert's own connection that trusts only the old CA would count as one of the watched errors.
     const both: readonly ProbeSubject[] = [
       handshakeSubject(observed, target, at, index === 0 ? target.soakMs : shortSoakMs),
       { kind: 'old-trust', at, expects: 'refused' },
@@ -51,7 +51,8 @@ export const servers = clusterPart((observed, target, change) => {
     ],
     steps: [
       ...bundles.flatMap((bundle) => patchingBundle(bundle, withoutOld(bundle.trust, change))),
-      // A client that trusts the old CA alone fails now for the first time: better at one API server than at all of them.
+      // A client that trusts only the old CA fails now for the first time. It must fail at one API server first, not at all of
+      // them.
       ...apis.flatMap(({ steps }) => steps),
     ],
   }

@@ -12,7 +12,7 @@ import { unprovenAt } from '../../verifying.ts'
 import { withoutRotation } from './definitions.ts'
 import { shortSoakMs } from './servers.ts'
 
-/** One API server with all that is on its node first; when it has held, the others, then the workers. */
+/** One API server and everything else on its node first. After it succeeds, the other API servers, then the workers. */
 export const verifiers: Part = (observed, target) => {
   const files = allTrustFiles(observed)
   const stepsOn = ({ name }: { readonly name: string }): readonly Task[] => {
@@ -50,7 +50,7 @@ export const verifiers: Part = (observed, target) => {
   }
 }
 
-/** No component reads the CA's key beside ca.crt now: controller-managers sign with the pair in kcert's folder. */
+/** No component reads the CA key next to ca.crt at this point: controller-managers sign with the pair in kcert's folder. */
 function keysOf(observed: Snapshot, node: string, target: Target): readonly Task<'write-file'>[] {
   const api = apiServerOn(observed, node)
   if (api === undefined) return []

@@ -13,8 +13,9 @@ export const leaves: Part<Sees> = (observed, target) => ({
     what: `${role} certificate of the old CA`,
   })),
   steps: apiServers(observed).flatMap((api) => [
-    // Before the kubelets' restart, which cuts the connections that still carry the old one. Where the same file serves, only
-    // the bridge certificate makes that possible: without it the kubelets must have read the new CA first, and phase 11 waits longer.
+    // Write client certificates before the kubelets restart, because the restart closes the connections that still use the old
+    // one. If the same file is also the serving certificate, this requires the bridge certificate. Without it, the kubelets must
+    // read the new CA first, and phase 11 waits longer.
     ...(isEarly(api, target) ? serveNew(observed, api, target) : []),
     ...(hasOneLeaf(api) ? [] : reissuing(observed, api, 'kubelet-client', target)),
     ...reissuing(observed, api, 'front-proxy-client', target),
@@ -46,7 +47,7 @@ export function awaitServed(presenter: string, signedBy: string, bridged: boolea
   return wait(until, `${presenter} serves the certificate in its file`, 60_000)
 }
 
-/** Live handshakes with API servers and kubelets in which the old CA's leaf was shown. */
+/** Returns API servers and kubelets that presented a leaf certificate of the old CA in an observed handshake. */
 function stillServing(
   observed: Observed<'handshakes' | 'components' | 'kubelets'>,
   target: Target,

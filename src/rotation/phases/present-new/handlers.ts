@@ -33,9 +33,12 @@ export const handlers: Part<Sees> = (observed, target) => {
   return { gaps, steps }
 }
 
-/** Aggregated API servers and webhook handlers know the front proxy by what API servers publish; many read it once. */
+/**
+ * Returns handlers that may trust only one front-proxy CA. They authenticate the front proxy with the CAs that API servers
+ * publish, and many read these only once.
+ */
 function unawareHandlers(observed: Observed<Sees>, target: Target): readonly PodSnapshot[] {
-  // If the object was not observed, no handler is known to have read it.
+  // If the object was not observed, no handler is certain to have read it.
   const since = observed.extensionAuthentication?.changedAtMs ?? Number.POSITIVE_INFINITY
   const ids = new Set(observed.workloads.filter(({ serves }) => serves.length > 0).map(({ id }) => id))
   return observed.pods.filter(

@@ -53,7 +53,7 @@ export const verifiers: Part<Sees> = (observed, target) => {
   }
 }
 
-/** The steps of `verifiers` have them. */
+/** Returns the missing proofs. The steps of `verifiers` contain the probes. */
 export const proofs: Part<Sees> = (observed, target) => {
   const open = [
     ...unprovenAt(observed, verifiersOf(observed), target),
@@ -66,7 +66,10 @@ export const proofs: Part<Sees> = (observed, target) => {
   return { gaps: target.isDropping ? [] : gaps, steps: [] }
 }
 
-/** Controller-managers read the API servers' files on their nodes: they are written here and proven here. */
+/**
+ * Returns the trust files of API servers and kubelets, and of the controller-managers that read the API server's file on their
+ * node.
+ */
 export function verifiersOf(observed: Observed<'components' | 'kubelets'>): readonly TrustFile[] {
   const apis = trustFilesOf(observed, ['kube-apiserver'])
   const same = new Set(apis.map(({ node, path }) => fileKey(node, path)))
