@@ -38,7 +38,7 @@ single executable, create links with these names: ln -s kcert kubectl-kcert; ln 
   protected override async perform() {
     const [asked, ...line] = this.argv
     const { completionForKubectl, completionScript } = await import('../app/completion/completion.ts')
-    // Of bin/kubectl_complete-kcert.js. What follows is no command line of kcert's but one that is being typed.
+    // For bin/kubectl_complete-kcert.js. The rest is not a kcert command line but one that is being typed.
     if (asked === 'kubectl') {
       return this.answer(completionForKubectl(line))
     }

@@ -113,7 +113,7 @@ function sectionsOf(flags: SectionFlags): ReadonlySet<ProbeSection> {
   return new Set(probeSections.filter((section) => flags.all || flags[section]))
 }
 
-/** With an inventory and no selection: everything that needs no API server. */
+/** With an inventory and no selection: every section that needs no API server. */
 function isUnselected({ inventory, all, ...flags }: SectionFlags): boolean {
   return inventory !== undefined && !all && !probeSections.some((section) => flags[section])
 }

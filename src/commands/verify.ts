@@ -123,7 +123,7 @@ The purposes of --purpose:
   private async source(name: string): Promise<Source> {
     const read = descriptorOf(name) === undefined ? readFile(name) : undefined
     if (read !== undefined && 'bytes' in read) return read
-    // For its errors, and for pipes.
+    // For the errors of readInput, and for pipes.
     return { name, bytes: await readInput(name, this.context) }
   }
 

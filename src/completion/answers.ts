@@ -1,12 +1,12 @@
 import type { CompletedCommand, Wanted } from './tree.ts'
 
-/** What may stand at the end of a command line. */
+/** The possible completions of a command line. */
 export interface Answers {
   readonly words: readonly (readonly [word: string, summary: string])[]
   readonly also: 'file' | 'folder' | 'nothing'
 }
 
-/** Returns what can stand where the last word is being typed; `line` is everything behind "kcert", the last word perhaps empty. */
+/** Returns the completions of the last word; `line` is everything after "kcert", and the last word may be empty. */
 export function answersFor(line: readonly string[], tree: readonly CompletedCommand[]): Answers {
   const typed = line.at(-1) ?? ''
   const before = line.slice(0, -1)
@@ -30,9 +30,9 @@ export function answersFor(line: readonly string[], tree: readonly CompletedComm
   })
 }
 
-/** Returns the answers as kubectl reads them of kubectl_complete-NAME: a line each, and what to do beside them. */
+/** Returns the completions in the format of kubectl_complete-NAME: one per line, then the directive. */
 export function kubectlAnswers({ words, also }: Answers): string {
-  // Of spf13/cobra: 4 offers no files, 0 does, 16 offers folders alone.
+  // Directives of spf13/cobra: 4 offers no files, 0 offers files, 16 offers only folders.
   const directive = { nothing: 4, file: 0, folder: 16 }[also]
   return [
     ...words.map(([word, summary]) => (summary === '' ? word : `${word}\t${summary}`)),
@@ -49,7 +49,7 @@ function commandOf(line: readonly string[], tree: readonly CompletedCommand[]): 
   throw new TypeError('the commands have no root')
 }
 
-/** "--output=js" is a flag and the beginning of its value. */
+/** Splits "--output=js" into the flag and the beginning of its value. */
 function splitFlag(word: string): [string, string | undefined] {
   const at = word.startsWith('--') ? word.indexOf('=') : -1
   return at === -1 ? [word, undefined] : [word.slice(0, at), word.slice(at + 1)]

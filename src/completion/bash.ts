@@ -1,7 +1,7 @@
 import { shellWord } from '../errors/command-line.ts'
 import { type CompletedCommand, commandCases, longFlags, placesBySettings } from './tree.ts'
 
-/** Returns the completion for bash, 3.2 of macOS included: everything is in it, so that no kcert is started by a Tab. */
+/** Returns the completion script for bash, including bash 3.2 of macOS. It is self-contained, so Tab never starts kcert. */
 export function bashCompletion(tree: readonly CompletedCommand[]): string {
   return `# bash completion of kcert: source <(kcert completion bash)
 

@@ -1,6 +1,6 @@
 import type { CompletedCommand, CompletedFlag, Wanted } from './tree.ts'
 
-/** Returns the completion for fish. */
+/** Returns the completion script for fish. */
 export function fishCompletion(tree: readonly CompletedCommand[]): string {
   const paths = tree.map(({ path }) => path).filter((path) => path !== '')
   return `# fish completion of kcert: kcert completion fish | source
@@ -50,7 +50,7 @@ function flagText({ names, summary, value }: CompletedFlag): string {
   )
 }
 
-/** `-x` is: a value, and no files beside it. */
+/** In fish, `-x` means: takes a value, and offers no files. */
 function wantedText(value: Wanted, isValue: boolean): string {
   if (value === 'file') return isValue ? '-r -F' : '-F'
   if (value === 'folder') return `${isValue ? '-x' : '-f'} -a '(__fish_complete_directories)'`

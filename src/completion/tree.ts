@@ -1,25 +1,25 @@
 import { shellWord } from '../errors/command-line.ts'
 
-// What can stand where on kcert's command line: the manifest of the commands, as completion needs it.
+// The valid words of kcert's command line: the command manifest in the form that completion needs.
 
-/** What is offered for a value: its words, files, folders, or nothing. */
+/** What to offer for a value: these words, files, folders, or nothing. */
 export type Wanted = 'file' | 'folder' | 'nothing' | readonly string[]
 
 export interface CompletedFlag {
-  /** "--output", and "-o" where it has a short form. */
+  /** "--output", and "-o" if it has a short form. */
   readonly names: readonly string[]
   readonly summary: string
   /** Undefined for a flag that takes no value. */
   readonly value: Wanted | undefined
 }
 
-/** A command, or the first words of some ("csr"). */
+/** A command, or a prefix of several commands ("csr"). */
 export interface CompletedCommand {
-  /** "csr list", "" for kcert itself. */
+  /** "csr list"; "" for kcert itself. */
   readonly path: string
   readonly summary: string
   readonly isCommand: boolean
-  /** The words that may follow, with what they do. */
+  /** The words that may follow, each with its summary. */
   readonly next: readonly (readonly [word: string, summary: string])[]
   readonly flags: readonly CompletedFlag[]
   readonly operand: Wanted
@@ -36,7 +36,7 @@ interface ManifestFlag {
   readonly helpValue?: string
 }
 
-/** The part of oclif.manifest.json and package.json that completion is made of. */
+/** The parts of oclif.manifest.json and package.json that completion uses. */
 export interface Manifest {
   readonly commands: Readonly<
     Record<
@@ -51,7 +51,7 @@ export interface Manifest {
   >
 }
 
-/** Returns everything that can be completed, kcert itself first. `topics` says what the first words of commands are about. */
+/** Returns everything that can be completed, kcert itself first. `topics` has the summaries of command prefixes. */
 export function completionTree(
   { commands }: Manifest,
   topics: Readonly<Record<string, { readonly description?: string }>>,
@@ -84,7 +84,7 @@ export function completionTree(
   })
 }
 
-/** "csr:list" is reached through "" and "csr". */
+/** Returns the prefixes of a command: "" and "csr" for "csr:list". */
 function prefixesOf(words: readonly string[]): string[] {
   return words.map((_, index) => words.slice(0, index + 1).join(' ')).concat('')
 }
@@ -110,13 +110,13 @@ function settingsOf(helpValue = ''): Wanted {
   return kind === 'DIR' || kind === 'FOLDER' ? 'folder' : 'nothing'
 }
 
-/** Only the description says what an operand is. */
+/** Only the description of an operand shows its kind. */
 function placeIn(description: string): Wanted {
   if (/^(?:the )?folder\b/.test(description)) return 'folder'
   return /\b(?:file|PEM|kubeconfig)\b/.test(description) ? 'file' : 'nothing'
 }
 
-/** Returns an arm of a shell's `case` for each command that has something to say, as `armOf` writes it. */
+/** Returns an arm of a shell's `case` for each command with completions, as `armOf` writes it. */
 export function commandCases<StatusText extends { readonly length: number }>(
   tree: readonly CompletedCommand[],
   saidOf: (command: CompletedCommand) => StatusText,
@@ -129,14 +129,17 @@ export function commandCases<StatusText extends { readonly length: number }>(
     .join('\n')
 }
 
-/** Returns the long names of flags, each with what it does. */
+/** Returns the long names of flags, each with its summary. */
 export function longFlags({ flags }: CompletedCommand): (readonly [name: string, summary: string])[] {
   return flags.flatMap(({ names, summary }) =>
     names.filter((name) => name.startsWith('--')).map((name) => [name, summary] as const),
   )
 }
 
-/** Returns where what is wanted: "csr list --signer", or "inspect" for its operands; those that want the same stand together. */
+/**
+ * Returns the places for each kind of value: "csr list --signer", or "inspect" for its operands. Places of the same kind are
+ * grouped.
+ */
 export function placesBySettings(tree: readonly CompletedCommand[]): Map<string, string[]> {
   const rows = tree.flatMap(({ path, flags, operand, isCommand }): { place: string; settings: Wanted }[] => [
     ...flags.flatMap(({ names, value: settings }) =>

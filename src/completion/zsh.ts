@@ -1,7 +1,7 @@
 import { shellWord } from '../errors/command-line.ts'
 import { type CompletedCommand, commandCases, longFlags, placesBySettings } from './tree.ts'
 
-/** Returns the completion for zsh, with what every word does beside it. */
+/** Returns the completion script for zsh, with a summary next to every word. */
 export function zshCompletion(tree: readonly CompletedCommand[]): string {
   return `#compdef kcert
 # zsh completion of kcert: source <(kcert completion zsh), after compinit; or a file _kcert in a folder of $fpath
@@ -84,7 +84,7 @@ function wantedCases(tree: readonly CompletedCommand[]): string {
     .join('\n')
 }
 
-/** A colon parts a word from what it does. */
+/** Returns a word and its summary, separated by a colon. */
 function described(word: string, summary: string): string {
   return summary === '' ? word : `${word.replaceAll(':', '\\:')}:${summary}`
 }

@@ -11,9 +11,9 @@ import type {
 } from '../pki/node-access.ts'
 import type { Answer, AnswerRecord } from './protocol.ts'
 
-// From the records of an answer to what the port promises.
+// Converts the records of an answer to the types of the port.
 
-/** Returns the files of a `kc_read`, in the order they were asked for. */
+/** Returns the files of a `kc_read`, in the order of the request. */
 export function readFileAnswer({ records }: Answer, paths: readonly string[]): (FileContent | FileFacts)[] {
   const groups: AnswerRecord[][] = []
   for (const record of records) {
@@ -23,7 +23,7 @@ export function readFileAnswer({ records }: Answer, paths: readonly string[]): (
   return paths.map((path, index) => readFileGroup(path, groups[index] ?? []))
 }
 
-/** True for a file that did not have the size that it was said to have. Files of /proc say 0 and have more. */
+/** Returns true for a file whose content does not have its reported size. Files of /proc report size 0 and have more. */
 export function tornFile(file: FileContent): boolean {
   return file.found === 'file' && file.sizeBytes !== 0 && file.sizeBytes !== file.content.length
 }
@@ -42,7 +42,7 @@ function readFileGroup(path: string, records: readonly AnswerRecord[]): FileCont
   const stat = of.get('stat')
   if (stat === undefined) return { ...name, found: 'absent' }
   const { kind, ...attributes } = readStat(stat.rest.split(' '))
-  // With the links followed a path leads to no link.
+  // After links are followed, a path never leads to a link.
   if (kind !== 'file') return { ...name, found: kind === 'folder' ? 'folder' : 'special', ...attributes }
   const content = of.get('data')?.block
   if (content !== undefined)
@@ -70,14 +70,14 @@ export function readListing({ records }: Answer, path: string): FolderListing {
   return { found: 'folder', path, entries: entries.sort((a, b) => (a.name < b.name ? -1 : 1)) }
 }
 
-// The type of a file in st_mode, inode(7), as the number above its twelve permission bits.
+// The file type in st_mode (inode(7)), as the number above its twelve permission bits.
 const kinds: ReadonlyMap<number, FolderEntry['kind']> = new Map([
   [4, 'folder'],
   [8, 'file'],
   [10, 'link'],
 ])
 
-/** Of "81a4 0 0 1234 1700000000.123": st_mode in hexadecimal, owner, group, size, time of the last change. */
+/** Reads "81a4 0 0 1234 1700000000.123": st_mode in hexadecimal, owner, group, size, modification time. */
 function readStat([mode = '', uid, gid, size, modified]: readonly string[]): FileAttributes & {
   kind: FolderEntry['kind']
 } {
@@ -93,11 +93,11 @@ function readStat([mode = '', uid, gid, size, modified]: readonly string[]): Fil
 }
 
 function timeOf(seconds: string | undefined): Date {
-  // Three decimals times a thousand may come out a hair below the whole number that they are.
+  // Three decimals times a thousand may be slightly below the whole number.
   return new Date(Math.floor(Number(seconds) * 1000 + 1e-3))
 }
 
-/** Returns the processes of a `kc_processes` that are one of these programs. */
+/** Returns the processes of a `kc_processes` that run one of these programs. */
 export function readProcesses({ records }: Answer, programs: readonly ComponentName[]): ProcessFacts[] {
   const number = (name: string): number => Number(records.find((record) => record.name === name)?.rest)
   const bootedAt = number('now') - number('uptime')
@@ -106,10 +106,11 @@ export function readProcesses({ records }: Answer, programs: readonly ComponentN
     const argv = records[index + 1]?.name === 'argv' ? records[index + 1]?.block : undefined
     if (name !== 'process' || argv === undefined) continue
     const words = argv.toString('utf8').split('\0').slice(0, -1)
-    // hyperkube and k3s have the component for their first argument; neither is served.
+    // In hyperkube and k3s the component is the first argument; kcert supports neither.
     const program = programs.find((known) => known === baseName(words[0] ?? ''))
     if (program === undefined) continue
-    // The name in parentheses may hold anything; after it the fields count from 3, and 22 is the start in ticks (proc_pid_stat(5)).
+    // The name in parentheses may contain any character. The fields after it count from 3; field 22 is the start in ticks
+    // (proc_pid_stat(5)).
     const startTicks = Number(rest.slice(rest.lastIndexOf(')') + 2).split(' ')[22 - 3])
     found.push({
       program,
@@ -122,11 +123,11 @@ export function readProcesses({ records }: Answer, programs: readonly ComponentN
   return found
 }
 
-// As the script cuts them.
+// The script's limit.
 const mostSettingsBytes = 4_000
 const mostBuildLines = 40
 
-/** Returns the processes of a `kc_pods`. What was cut off counts as unread. */
+/** Returns the processes of a `kc_pods`. Truncated output counts as unread. */
 export function readPodProcesses({ records }: Answer): PodProcess[] {
   const number = (name: string): number => Number(records.find((record) => record.name === name)?.rest)
   const groups: Map<string, AnswerRecord>[] = []
@@ -159,7 +160,7 @@ export function readPodProcesses({ records }: Answer): PodProcess[] {
 
 function buildIn(block: Buffer | undefined): string[] | undefined {
   const lines = linesOf(block)
-  // grep says 0 where it found a line, and 1 where there is none.
+  // grep exits with 0 if it found a line, and 1 if it found none.
   const isWhole = lines.length <= mostBuildLines && /^status [01]$/.test(lines.at(-1) ?? '')
   return isWhole ? lines.slice(0, -1) : undefined
 }

@@ -6,7 +6,8 @@ import { type Become, shellVector, type Transport, type TransportEnd } from './t
 
 /**
  * Returns a transport that uses a command which runs its arguments on the node: `docker exec -i cp1`, `nsenter -t 1 -m --`,
- * `kubectl debug node/cp1 -qi --image=busybox -- chroot /host`. It must pass its input on, and must not allocate a terminal.
+ * `kubectl debug node/cp1 -qi --image=busybox -- chroot /host`. The command must forward its input and must not allocate a
+ * terminal.
  */
 export function commandTransport(argv: readonly string[], become?: Become): Transport {
   const title = commandLine`${argumentVector(argv)}`

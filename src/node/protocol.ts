@@ -1,8 +1,8 @@
 import { KcertError } from '../errors/kcert-error.ts'
 
-// The frames between kcert and the script on a node: requests are shell words, answers are lines of records.
+// The framing between kcert and the script on a node: requests are shell words, answers are lines of records.
 
-/** A line of an answer: its first word, the rest, and the bytes of the block that follows it, where one does. */
+/** A line of an answer: its first word, the rest, and the bytes of the block that follows it, if any. */
 export interface AnswerRecord {
   readonly name: string
   readonly rest: string
@@ -15,7 +15,7 @@ export interface Answer {
   readonly records: readonly AnswerRecord[]
 }
 
-/** Records that a block of base64 follows, up to a line that is a dot. */
+/** Records that are followed by a block of base64, up to a line that contains only a dot. */
 const withBlock = new Set(['data', 'argv', 'stdout', 'stderr', 'fail', 'settings', 'build'])
 
 /** Returns text quoted for every POSIX shell, on one line. Throws for a NUL byte, which no argument can contain. */
@@ -23,27 +23,27 @@ export function shellWord(text: string): string {
   if (text.includes('\0')) {
     throw new KcertError('KCERT_USAGE', `a path or argument contains a NUL byte: ${JSON.stringify(text)}`)
   }
-  // The script has a line end in $nl, since a request is one line.
+  // A request is one line. In the script, $nl contains a newline.
   return `'${text.replaceAll("'", `'\\''`).replaceAll('\n', `'"$nl"'`)}'`
 }
 
-/** Returns base64 in lines that openssl takes too. */
+/** Returns base64 in lines that openssl accepts too. */
 export function encodeContent(content: Uint8Array | string): string {
   const text = Buffer.from(content as Uint8Array).toString('base64')
   return text === '' ? '' : `${text.replace(/.{64}(?=.)/g, '$&\n')}\n`
 }
 
-// An answer has the files that were asked for, in base64: a few MiB on any node.
+// An answer contains the requested files in base64: a few MiB on any node.
 const mostAnswerBytes = 256 * 1024 * 1024
 // Base64 has 76 characters in a line, and a path at most 4096.
 const longestLineBytes = 1024 * 1024
 
-/** Thrown for an answer that is not one: something else wrote between its lines. */
+/** Thrown for a corrupt answer: another program wrote between its lines. */
 export class BrokenAnswer extends Error {}
 
 /**
- * Takes a session's output as it comes and gives back whole answers, one for each id. What is outside the frames is passed
- * over: greetings, whatever a login profile prints.
+ * Reads a session's output in chunks and returns complete answers, one per id. Output outside of the frames is ignored, such as
+ * greetings and other output of a login profile.
  */
 export class AnswerReader {
   private readonly mark: string
@@ -56,18 +56,18 @@ export class AnswerReader {
     this.mark = `@${mark} `
   }
 
-  /** Counts from here what the next answer may come to, with all that something else prints before it. */
+  /** Starts the size limit of the next answer, which includes other output before it. */
   begin(): void {
     this.bytes = 0
   }
 
-  /** Returns the answers that are complete with these bytes. Throws BrokenAnswer for output that has no end. */
+  /** Returns the answers that these bytes complete. Throws BrokenAnswer for unbounded output. */
   take(bytes: Buffer): { id: string; lines: readonly string[]; status: number }[] {
     const answers: { id: string; lines: readonly string[]; status: number }[] = []
     this.bytes += bytes.length
     if (this.bytes > mostAnswerBytes)
       throw new BrokenAnswer(`it printed more than ${mostAnswerBytes >> 20} MiB in one response`)
-    // What has come before is copied once, when its line ends: a line that comes in many pieces costs no more than one that does not.
+    // Earlier chunks are copied once, when the line ends: a line in many chunks costs no more than a line in one.
     this.rest.push(bytes)
     const lineEnd = bytes.lastIndexOf(10)
     if (lineEnd === -1) {
@@ -106,7 +106,7 @@ export class AnswerReader {
   }
 }
 
-/** Returns the records of an answer's lines. Throws BrokenAnswer when a block has anything but base64 in its own line width. */
+/** Returns the records of an answer's lines. Throws BrokenAnswer if a block contains anything but base64 lines. */
 export function readRecords(lines: readonly string[]): AnswerRecord[] {
   const records: AnswerRecord[] = []
   for (let at = 0, line = lines[at]; line !== undefined; line = lines[++at]) {

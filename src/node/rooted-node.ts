@@ -3,30 +3,31 @@ import { KcertError } from '../errors/kcert-error.ts'
 import type { Expected, FileContent, FileFacts, NodeAccess, NodeCall } from '../pki/node-access.ts'
 import { writeFailure } from './write-failure.ts'
 
-/** As in Linux (path_resolution(7)): more symbolic links than this on the way to a file are a loop. */
+/** As in Linux (path_resolution(7)): a path with more symbolic links than this is a loop. */
 const mostLinks = 40
 
-/** Where a path of the tree leads. */
+/** The target of a path in the tree. */
 interface Place {
   readonly asked: string
-  /** Of the name itself, which may be a link; the links in its folders are followed. */
+  /** The facts of the name itself, which may be a link; links in its folders are followed. */
   readonly facts: FileFacts
-  /** The path without any link on the way. Undefined: the links form a loop. */
+  /** The path with all links resolved. Undefined: the links form a loop. */
   readonly real: string | undefined
 }
 
 /**
- * Returns a folder with a node's files as if it were the node: each path is below `root`, and symbolic links are followed as if
- * `root` were /, as after chroot(2). A link of a hostile disk image therefore never leads out of it, neither by an absolute target
- * nor by "..". Programs do not run there, so calls about processes and units throw KCERT_USAGE. The files must not change at the
- * same time: between resolving a path and using it, another program could replace a folder with a link.
+ * Returns access to a folder of a node's files as if it were the node. Each path is below `root`, and symbolic links are followed
+ * as
+ * if `root` were /, as after chroot(2). So a link of a hostile disk image never leads out of it, neither by an absolute target
+ * nor by "..". Programs do not run there, so calls about processes and units throw KCERT_USAGE. The files must not change
+ * meanwhile: between resolving a path and using it, another program could replace a folder with a link.
  */
 export function rootedNode(node: NodeAccess, root: string): NodeAccess {
   const folder = root.replace(/\/+$/, '')
   const inside = (path: string): string => folder + path
   const outside = (path: string): string => path.slice(folder.length) || '/'
 
-  /** Follows the links in the folders of each path; with `last`, the last name too. */
+  /** Follows the links in the folders of each path; with `last`, also a link at the last component. */
   const follow = async (
     paths: readonly string[],
     last: boolean,
@@ -64,7 +65,7 @@ export function rootedNode(node: NodeAccess, root: string): NodeAccess {
     })
   }
 
-  /** Reads what the paths lead to, each under the path that was asked for and with the link that it is itself. */
+  /** Reads the targets of the paths, each under the requested path and with its own link target. */
   const readAt = async <File extends FileFacts | FileContent>(
     paths: readonly string[],
     read: (real: readonly string[]) => Promise<File[]>,
@@ -84,7 +85,7 @@ export function rootedNode(node: NodeAccess, root: string): NodeAccess {
     })
   }
 
-  /** The path with the links in its folders followed; for what acts on the name itself. */
+  /** Returns the path with the links in its folders followed, for calls that act on the name itself. */
   const named = async (path: string, call?: NodeCall): Promise<string> => {
     const [name] = await follow([path], false, call)
     if (name === undefined) throw inLoop(node.name, path)
@@ -97,7 +98,7 @@ export function rootedNode(node: NodeAccess, root: string): NodeAccess {
     return inside(real)
   }
 
-  /** Where a write to the path goes, and what must be there: the link itself is compared here, as the node would follow it. */
+  /** Returns the target of a write and its expected state. The link is compared here, because the node would follow it. */
   const written = async (path: string, replaces: Expected, call?: NodeCall) => {
     const [place] = await placesOf([path], call)
     if (place?.real === undefined) throw inLoop(node.name, path)
@@ -119,7 +120,7 @@ export function rootedNode(node: NodeAccess, root: string): NodeAccess {
     const base = real === '/' ? folder : inside(real)
     const paths = await node.matchPaths([`${base.replace(/[*?[]/g, '[$&]')}/${rest}`], call)
     const found = paths.map((path) => path.slice(base.length + 1))
-    // A folder that a pattern matched may be a link: what the node found behind it may be outside.
+    // A folder that matched a pattern may be a link, so the matches in it may be outside.
     const direct = await follow(
       found.map((name) => posix.join(real, name)),
       false,
@@ -174,14 +175,14 @@ export function rootedNode(node: NodeAccess, root: string): NodeAccess {
   }
 }
 
-/** The folders on the way to a path, from the top, and with `last` the path itself. */
+/** Returns the folders of a path, from the top, and with `last` the path itself. */
 function stepsOf(path: string, last: boolean): string[] {
   const names = path.split('/').filter((name) => name !== '')
   const steps = names.map((_, index) => `/${names.slice(0, index + 1).join('/')}`)
   return last ? steps : steps.slice(0, -1)
 }
 
-/** The limits of a call, without what it says of files. */
+/** Returns the limits of a call, without its file settings. */
 function only(call: NodeCall | undefined): NodeCall {
   const { timeoutMs, signal } = call ?? {}
   return { ...(timeoutMs !== undefined && { timeoutMs }), ...(signal !== undefined && { signal }) }

@@ -4,10 +4,10 @@ import type { Answer } from './protocol.ts'
 import { Session } from './session.ts'
 import type { Transport } from './transport.ts'
 
-// sshd allows ten sessions in a connection by default; a node gets a few requests at a time.
+// By default, sshd allows ten sessions per connection; a node gets only a few requests at a time.
 const mostSessions = 3
 
-/** The shells of one node: opened when needed, used again, one request each at a time. */
+/** The shells of one node: opened on demand, reused, one request each at a time. */
 export class SessionPool {
   private readonly node: string
   private readonly transport: Transport
@@ -80,7 +80,7 @@ export class SessionPool {
 
   private forget(session: Session): void {
     this.count--
-    // It may still be ending what it started; close() waits for that.
+    // The session may still be stopping its processes; close() waits for that.
     void session.close().then(() => this.all.delete(session))
   }
 }

@@ -10,7 +10,7 @@ import type { Transport } from './transport.ts'
 
 export const defaultTimeoutMs = 30_000
 
-// A shell that was told to end kills what it started, and gives it 2 s for that.
+// A shell that must exit kills the processes that it started, and gives them 2 s.
 const endingMs = 4_000
 const lastWordsMs = 200
 const keptOfStderr = 8_192
@@ -22,8 +22,9 @@ interface Pending {
 }
 
 /**
- * One shell on a node, that answers one request at a time. It ends when asked to, when a request takes too long or is called
- * off, or when the connection is cut; whatever it was doing on the node ends with it.
+ * One shell on a node, which handles one request at a time. It exits on request, when a request times out or is aborted, or when
+ * the
+ * connection is lost. The processes that it started on the node end with it.
  */
 export class Session {
   private readonly node: string
@@ -43,20 +44,20 @@ export class Session {
     this.transport = transport
     this.reader = new AnswerReader(this.mark)
     const [program = '', ...args] = transport.start(bootstrap)
-    // A group of its own: Ctrl-C reaches kcert alone, which then ends its sessions in order.
+    // A separate process group: Ctrl-C reaches only kcert, which then closes its sessions in order.
     this.child = spawn(program, args, { stdio: 'pipe', detached: true })
     this.exited = new Promise((resolve) => {
       const end = (status: number | null, cause?: Error): void => {
         this.lost ||= this.ended === undefined
         this.end(this.whyEnded(status, cause))
-        // What the program left running on this machine may hold the pipes, or go on writing: kcert would never end.
+        // Processes that the program left on this machine may keep the pipes open, or keep writing, and kcert would never exit.
         this.child.stdout.destroy()
         this.child.stderr.destroy()
         resolve()
       }
       this.child.once('error', (cause) => end(null, cause))
       this.child.once('close', (status) => end(status))
-      // A master connection of ssh may hold the pipes for much longer than its first client lives.
+      // A master connection of ssh may keep the pipes open for much longer than its first client runs.
       this.child.once('exit', (status) => setTimeout(() => end(status), lastWordsMs))
     })
     this.child.stdin.on('error', () => {})
@@ -66,7 +67,7 @@ export class Session {
     })
   }
 
-  /** Returns a session whose shell has answered. Throws what the transport makes of its failure, or KCERT_NODE_UNFIT. */
+  /** Returns a session whose shell has responded. Throws the transport's explanation of a failure, or KCERT_NODE_UNFIT. */
   static async open(node: string, transport: Transport, call: NodeCall): Promise<Session> {
     const session = new Session(node, transport)
     const script = Buffer.from(nodeScript(session.mark))
@@ -84,7 +85,7 @@ export class Session {
     try {
       return await this.exchange('0', `${script.length}\n`, script, call)
     } catch (error) {
-      // No shell has answered, so there is none that could end by itself.
+      // No shell has responded, so none can exit by itself.
       this.child.kill()
       throw error
     }
@@ -94,7 +95,7 @@ export class Session {
     return this.ended === undefined
   }
 
-  /** True when it ended though no one asked for that: what was under way may be asked again elsewhere. */
+  /** True if the session ended unexpectedly: the current request may be sent again in another session. */
   get wasLost(): boolean {
     return this.lost
   }
@@ -122,16 +123,16 @@ export class Session {
     })
   }
 
-  /** Ends the shell, and waits until it is gone. */
+  /** Ends the shell, and waits until it has exited. */
   async close(): Promise<void> {
     this.abandon()
-    // What it started on this machine is of its group, and is killed with it when it does not end by itself.
+    // Processes that it started on this machine are in its group, and are killed with it if it does not exit by itself.
     const patience = setTimeout(() => killGroup(this.child), endingMs)
     await this.exited
     clearTimeout(patience)
   }
 
-  /** Tells the shell to end; some transports do not pass on the end of the input, so it is also sent as a command. */
+  /** Ends the shell. Some transports do not forward the end of the input, so a command is sent too. */
   private abandon(): void {
     this.end(new KcertError('KCERT_NODE_UNREACHABLE', `the session to node "${this.node}" was closed`))
     if (this.child.stdin.writable) this.child.stdin.end('bye\n')
@@ -162,7 +163,7 @@ export class Session {
     }
   }
 
-  /** Fails what is under way, and ends the shell: in order where it listens, by force where it does not. */
+  /** Fails the current request, and ends the shell: with a command if it responds, otherwise by force. */
   private stop(error: Error): void {
     this.pending?.reject(error)
     this.abandon()
@@ -171,7 +172,7 @@ export class Session {
   }
 
   private read(bytes: Buffer): void {
-    // What a shell prints that was told to end is thrown away.
+    // Output after the end of a session is discarded.
     if (this.ended !== undefined) return
     try {
       for (const { id, lines, status } of this.reader.take(bytes)) {
@@ -215,7 +216,7 @@ export class Session {
   }
 }
 
-/** The last lines of what a program said, as a fragment. */
+/** Returns the last lines of a program's output, as a fragment. */
 export function lastLines(text: string): string {
   return text.trim().split('\n').slice(-3).join('; ')
 }

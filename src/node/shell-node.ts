@@ -30,17 +30,17 @@ import type { Transport } from './transport.ts'
 import { writeFailure } from './write-failure.ts'
 
 export interface ShellNodeOptions {
-  /** As the inventory calls it. */
+  /** The name in the inventory. */
   readonly name: string
   readonly transport: Transport
   readonly clock: Clock
 }
 
 const largestByDefault = 1024 * 1024
-// A manifest, a kubeconfig or a key has some thousand bytes; etcd takes no object above 1.5 MiB.
+// A manifest, a kubeconfig or a key has a few thousand bytes; etcd accepts no object above 1.5 MiB.
 const largestWrite = 4 * 1024 * 1024
 
-/** Returns access to a node through shells that the transport starts there, each when it is first needed. */
+/** Returns access to a node through shells that the transport starts there on demand. */
 export function shellNode({ name, transport, clock }: ShellNodeOptions): NodeAccess {
   return new ShellNode(name, transport, clock)
 }
@@ -86,7 +86,7 @@ class ShellNode implements NodeAccess {
       readFileAnswer(await this.files(`${largestBytes}`, paths, call), paths) as FileContent[]
     const found = await read()
     if (!found.some(tornFile)) return found
-    // Somebody wrote into a file, in place, while it was read. Twice in a row is somebody who does nothing else.
+    // Another process wrote to a file in place during the read. Twice in a row means that it writes continuously.
     const again = await read()
     return again.map((file) =>
       tornFile(file) ? { path: file.path, found: 'unreadable', reason: 'it changes while it is read' } : file,
@@ -180,13 +180,13 @@ class ShellNode implements NodeAccess {
   }
 
   async clock(call: NodeCall = {}): Promise<ClockReading> {
-    // The first answer may have to wait for the connection; only the way there and back should count.
+    // The first answer may have to wait for the connection; only the round trip should count.
     await this.ask([':'], call)
     const sent = this.clockHere().getTime()
     const said = fieldsOf(await this.ask(['kc_clock'], call)).get('now') ?? ''
     const received = this.clockHere().getTime()
     const at = Math.floor(Number(said) * 1000)
-    // A date without fractions was up to a second later than it said.
+    // A time without fractions may be up to a second later than printed.
     const grainMs = said.includes('.') ? 1 : 1000
     return {
       at: new Date(at),
@@ -197,7 +197,7 @@ class ShellNode implements NodeAccess {
 
   async freeSpace(path: string, call: NodeCall = {}): Promise<FreeSpace> {
     const { status, stdout, stderr } = await this.run(['df', '-Pk', checkedPath(path)], call)
-    // "/dev/sda1  41152736 8123456 31155000  21% /", in KiB; a long device name is never on a line of its own with -P.
+    // "/dev/sda1  41152736 8123456 31155000  21% /", in KiB; with -P, a long device name is never on a separate line.
     const numbers = /\s(\d+)\s+\d+\s+(\d+)\s+\d+%\s/.exec(Buffer.from(stdout).toString())
     if (status !== 0 || numbers === null) throw this.failed(commandLine`df`, stderr)
     return { path, totalBytes: Number(numbers[1]) * 1024, availableBytes: Number(numbers[2]) * 1024 }
@@ -235,7 +235,7 @@ class ShellNode implements NodeAccess {
     }
   }
 
-  /** Reads; after a lost connection it is sent once more over a new one. */
+  /** Sends a read request; after a lost connection it is sent once more over a new one. */
   private ask([name = '', ...words]: readonly string[], call: NodeCall): Promise<Answer> {
     return this.pool.request(command(name, ...words), '', call, 'again')
   }

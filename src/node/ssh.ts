@@ -11,32 +11,35 @@ import { lastLines } from './session.ts'
 import { explainSudo } from './sudo.ts'
 import { type Become, shellVector, type Transport, type TransportEnd } from './transport.ts'
 
-/** How a node is reached by OpenSSH. What is not given comes from the user's own ssh_config: user, keys, agents, jump hosts. */
+/** How OpenSSH reaches a node. Other settings come from the user's own ssh_config: user, keys, agents, jump hosts. */
 export interface SshTarget {
   /** A name, an address, or a Host of ssh_config. */
   readonly host: string
   readonly user?: string
   readonly port?: number
   readonly identityFile?: string
-  /** Instead of ~/.ssh/config. */
+  /** Used instead of ~/.ssh/config. */
   readonly configFile?: string
   readonly become?: Become
 }
 
-/** Connections of one run of kcert: a private folder with the control sockets of their masters. */
+/** The connections of one run of kcert: a private folder with the control sockets of their masters. */
 export interface SshConnections {
   transport(target: SshTarget): Transport
-  /** Ends every master that is left, and removes the folder. */
+  /** Ends every remaining master, and removes the folder. */
   close(): Promise<void>
 }
 
-// A socket's path ends at 104 bytes on some systems, and ssh appends 17 while it makes one.
+// A socket's path has at most 104 bytes on some systems, and ssh appends 17 while it creates one.
 const longestSocketPath = 104 - 17
 
-// A master that was left behind by a killed kcert ends by itself after this time.
+// A master that a killed kcert left exits after this time.
 const persistSeconds = 30
 
-/** Returns connections that share nothing with others of this user. The folder is made, with 0700, at the first of them. */
+/**
+ * Returns connections that share nothing with other connections of this user. The first connection creates the folder with mode
+ * 0700.
+ */
 export function sshConnections(): SshConnections {
   let folder: string | undefined
   let count = 0
@@ -68,7 +71,7 @@ function sshTransport(target: SshTarget, socket: string, onClose: () => void): T
     ...(target.identityFile === undefined ? [] : ['-i', target.identityFile]),
   ]
   const title = commandLine`ssh ${argumentVector([...destination, target.host])}`
-  // A host that begins with a dash would be an option.
+  // A host that begins with a dash would be parsed as an option.
   const host = ['--', target.host]
   const multiplexed = socket.length <= longestSocketPath
   return {
@@ -79,7 +82,7 @@ function sshTransport(target: SshTarget, socket: string, onClose: () => void): T
       ...options,
       ...(multiplexed ? [...sharing, '-o', `ControlPath=${socket}`] : []),
       ...host,
-      // The far end's login shell gets one line, and is replaced by sh.
+      // The login shell on the node gets one line, and is replaced by sh.
       `exec ${shellVector(script, target.become).map(shellWord).join(' ')}`,
     ],
     explain: (end) => explainSudo(title, end) ?? explainSsh(target.host, title, end),
@@ -95,7 +98,7 @@ const options = [
   // ssh never prompts on a terminal, and the node gets nothing of the user's session (agent, X11).
   ...['-T', '-a', '-x', '-o', 'BatchMode=yes', '-o', 'ClearAllForwardings=yes', '-o', 'RemoteCommand=none'],
   ...['-o', 'RequestTTY=no', '-o', 'LogLevel=ERROR', '-o', 'ConnectTimeout=10'],
-  // A node that fell off the network is noticed after 15 s.
+  // A node that drops off the network is detected after 15 s.
   ...['-o', 'ServerAliveInterval=5', '-o', 'ServerAliveCountMax=3'],
 ]
 
@@ -115,7 +118,7 @@ interface SshFailure {
   readonly tell: (host: string, title: CommandLine) => KcertError
 }
 
-// OpenSSH's own words; its messages are not translated.
+// OpenSSH's messages, which are not translated.
 const failures: readonly SshFailure[] = [
   {
     words: /REMOTE HOST IDENTIFICATION HAS CHANGED|host key .*has changed|Host key for .* has changed/i,
@@ -156,7 +159,7 @@ function explainSsh(
   }
   const recognized = failures.find(({ words }) => words.test(stderr))
   if (recognized !== undefined) return recognized.tell(host, title)
-  // 255 is ssh's own failure: no such name, refused, no route, no answer.
+  // 255 is a failure of ssh itself: unknown name, refused, no route, no response.
   if (status !== 255 || stderr === '') return undefined
   return new KcertError('KCERT_NODE_UNREACHABLE', `cannot connect to ${host} by SSH`, {
     why: lastLines(stderr),

@@ -5,7 +5,7 @@ import type { TransportEnd } from './transport.ts'
 const refusals =
   /^sudo: .*(?:password is required|not in the sudoers|not allowed|must have a tty|may not run)/m
 
-/** Returns what a refusal by sudo means, or undefined when it is none. */
+/** Returns the error for a refusal by sudo, or undefined if it is not one. */
 export function explainSudo(title: CommandLine, { stderr }: TransportEnd): KcertError | undefined {
   const refusal = refusals.exec(stderr)?.[0] ?? /^.* is not in the sudoers file.*$/m.exec(stderr)?.[0]
   if (refusal === undefined) {

@@ -1,7 +1,7 @@
 import { commandLine } from '../errors/command-line.ts'
 import { KcertError } from '../errors/kcert-error.ts'
 
-/** Returns what a `fail` record of the script means for the caller that requested the change. */
+/** Returns the error for a `fail` record of the script, for the caller that requested the change. */
 export function writeFailure(node: string, path: string, step: string, said: string): KcertError {
   const where = `${path} on node "${node}"`
   if (step === 'changed') {

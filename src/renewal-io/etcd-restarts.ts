@@ -1,18 +1,20 @@
-/** What a restart of etcd's members needs of the nodes. */
+/** The node access that a restart of etcd members needs. */
 export interface EtcdMembers {
-  /** False too where no one can ask it. */
+  /** Also false if the member's health cannot be read. */
   isHealthy(node: string): Promise<boolean>
-  /** Comes back when a new process runs, which need not be well yet. */
+  /** Returns when a new process runs, which need not be healthy yet. */
   restart(node: string): Promise<void>
-  /** Comes back when it is well. Throws when that takes too long. */
+  /** Returns when the member is healthy. Throws after a timeout. */
   awaitHealthy(node: string): Promise<void>
 }
 
 /**
- * Starts members of etcd again, one after the other, so that a cluster which has its quorum keeps it: who is not well first, and each is
- * waited for while enough others are well for it to become so. Where most are not, no one can become well before most have started,
- * so all are waited for in the end. `all` are the members of the cluster, those that are not to be restarted with them; `unseen`
- * is how many more there may be.
+ * Restarts etcd members one after the other, so that a cluster with a quorum keeps it. Unhealthy members come first. Each restart
+ * waits for the member while enough others are healthy for it to recover. If most are unhealthy, none can become healthy before
+ * most
+ * have started, so the wait for all of them comes at the end. `all` are the members of the cluster, restarted or not; `unseen` is
+ * the
+ * number of further members that may exist.
  */
 export async function restartMembers(
   toRestart: readonly string[],
@@ -28,7 +30,8 @@ export async function restartMembers(
   const well = await wellNow(toRestart)
   const ordered = [...toRestart.filter((node) => !well.includes(node)), ...well]
   for (const node of ordered) {
-    // Asked before: where it led them, the others elect a leader right afterwards, and none is well meanwhile.
+    // Checked before the restart: if this member was the leader, the others elect a new one right afterwards and none is healthy
+    // meanwhile.
     const others = await wellNow(all.filter((other) => other !== node))
     await members.restart(node)
     if (others.length + 1 >= quorum) await members.awaitHealthy(node)

@@ -15,7 +15,7 @@ import { linkedFrom } from '../site/certificate-files.ts'
 import { textOf } from '../site/node-files.ts'
 import type { Clock } from '../system/clock.ts'
 
-/** Where a kubelet's files are, as given by the caller; the rest is found, or kubeadm's. */
+/** Where a kubelet's files are, if the caller knows. Other paths are detected, or kubeadm's defaults. */
 export interface KubeletPlaces {
   readonly kubeconfig?: string
   readonly folder?: string
@@ -24,10 +24,10 @@ export interface KubeletPlaces {
 
 const bootstrapKubeconfig = `${kubeadmFolders.kubernetes}/bootstrap-kubelet.conf`
 
-/** Links that lead to links, in a circle perhaps. */
+/** The limit of chained links, which may form a loop. */
 const mostLinks = 8
 
-/** Returns what the doctor must know of a node. Links are followed by name, so that a tree of files is read like a node. */
+/** Returns the facts of a node that the diagnosis needs. Links are followed by name, so a folder of files is read like a node. */
 export async function readKubelet(node: NodeAccess, places: KubeletPlaces = {}): Promise<KubeletFacts> {
   const [running] = await node.processes(['kubelet'])
   const flags = flagsOf(running?.argv ?? [])
@@ -78,7 +78,7 @@ export async function readKubelet(node: NodeAccess, places: KubeletPlaces = {}):
   }
 }
 
-/** A flag counts more than the configuration, and a path in that is relative to its folder. */
+/** A flag takes precedence over the configuration, and a path in the configuration is relative to its folder. */
 async function ownServing(
   node: NodeAccess,
   file: string | undefined,
@@ -109,11 +109,11 @@ async function configurationOf(file: FileContent): Promise<KubeletConfiguration>
   return readKubeletConfiguration(textOf(file)).catch(() => nothing)
 }
 
-/** CAs of a kubeconfig, and the files of certificates and keys that it names beside the store's. */
+/** Returns the CAs of a kubeconfig, and the certificate and key files that it names in addition to the store's. */
 async function namedIn(node: NodeAccess, path: string, content: Uint8Array | undefined) {
   const caFiles: { path: string; content: Uint8Array }[] = []
   const named = new Map<string, Uint8Array>()
-  // One that client-go refuses is a finding; what it names is read all the same.
+  // A kubeconfig that client-go rejects is a finding. The files that it names are still read.
   const opened = content === undefined ? undefined : await openKubeconfig(content)
   if (opened === undefined) return { caFiles, named }
   const { clusters, users } = opened.kubeconfig
@@ -141,10 +141,10 @@ export interface Repair {
   readonly backup?: string
 }
 
-/** One repaired thing may show the next: but a node has only so many files. */
+/** A repair may reveal the next finding. A node has fewer files than this. */
 const mostRounds = 30
 
-/** Repairs what can be repaired with what lies on the node, one finding after the other, each file after a copy of it. */
+/** Repairs the findings that the node's own files can repair, one after the other. Each file is copied before its change. */
 export async function repairKubelet(
   node: NodeAccess,
   places: KubeletPlaces,

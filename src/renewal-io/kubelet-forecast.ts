@@ -17,14 +17,14 @@ import { staticPodDefinitions } from '../site/definitions.ts'
 import { absolute, textOf } from '../site/node-files.ts'
 import { readCertificates } from '../x509/certificate.ts'
 
-// What a node's own files say of its kubelet's certificates and of their signer: without any API server.
+// What a node's own files show about its kubelet's certificates and their signer, without an API server.
 
 export interface NodeForecastFacts {
   readonly kubelet: KubeletFacts
   readonly controllerManagers: readonly ControllerManagerFacts[]
 }
 
-/** Returns what the forecast must know of a node. Throws as the node does where it cannot be reached. */
+/** Returns the facts of a node that the forecast needs. Throws the node's error if it is unreachable. */
 export async function readForecast(node: NodeAccess): Promise<NodeForecastFacts> {
   const processes = await node.processes(['kubelet', 'kube-controller-manager'])
   const flags = flagsOf(processes.find(({ program }) => program === 'kubelet')?.argv ?? [])
@@ -76,7 +76,7 @@ async function configurationOf(
   }
 }
 
-/** A flag counts more than the file. What neither sets is off, where the file was read. */
+/** A flag takes precedence over the file. A setting in neither is off, if the file was read. */
 function settingsOf(
   configured: KubeletConfiguration | undefined,
   flags: Flags,
@@ -91,7 +91,7 @@ function settingsOf(
   }
 }
 
-/** From its store; before it has one, from its kubeconfig. */
+/** Returns the client certificate from the kubelet's store, or before it has one, from its kubeconfig. */
 async function clientOn(
   node: NodeAccess,
   folder: string,
@@ -121,11 +121,11 @@ async function clientIn({ path, content }: ReadFile, unread: string[]) {
 
 interface Asked {
   readonly usage: SeenCertificate['usage']
-  /** Gets what cannot be read. */
+  /** Receives what cannot be read. */
   readonly unread: string[]
 }
 
-/** Of the first of these files that is there. */
+/** Reads the first of these files that exists. */
 async function firstOf(
   node: NodeAccess,
   paths: readonly string[],
@@ -150,7 +150,7 @@ function seenIn(file: FileContent | undefined, { usage, unread }: Asked): SeenCe
   }
 }
 
-/** As manifests say, whether it runs or not; else as what runs was started. */
+/** Read from manifests, whether or not the process runs; otherwise from the command line of the running process. */
 async function controllerManagersOn(
   node: NodeAccess,
   manifests: string,

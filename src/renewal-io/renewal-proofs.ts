@@ -17,19 +17,19 @@ const pollMs = 500
 const deadlineMs = 60_000
 const timeoutMs = 5_000
 
-/** What was seen in the end: a server shows the certificate of its file, an API server knows a client by it. */
+/** The observed result: a server presents the certificate of its file, or an API server authenticates a client with it. */
 export interface Proof {
   readonly node: string
-  /** Row of kubeadm's table. */
+  /** The row of kubeadm's table. */
   readonly name: string
   readonly what: 'served' | 'accepted'
-  /** "127.0.0.1:2379", seen from the node. */
+  /** "127.0.0.1:2379", as seen from the node. */
   readonly at: string
   readonly ok: boolean
   readonly detail: string
 }
 
-/** Returns what each of the leaves was seen to do. A server or API server that no one can ask is not ok. */
+/** Returns the observed result for each leaf. A server or API server that does not respond is not ok. */
 export async function proveLeaves(
   site: Site,
   survey: SiteSurvey,
@@ -67,7 +67,7 @@ async function provedServing(site: Site, seen: SeenNode, { place, leaf }: Survey
   return [{ ...proof, ok: detail === undefined, detail: detail ?? 'as on disk' }]
 }
 
-/** Which program serves a row of kubeadm's table; the other rows are those of clients. */
+/** The program that serves a row of kubeadm's table. All other rows are client certificates. */
 const servers: Readonly<Record<string, string>> = {
   apiserver: 'kube-apiserver',
   'etcd-server': 'etcd',
@@ -75,7 +75,7 @@ const servers: Readonly<Record<string, string>> = {
   'kubelet-serving': 'kubelet',
 }
 
-/** Where a row is served, by the command line of its process; undefined where that does not run or does not serve it. */
+/** Returns where a row is served, by the command line of its process; undefined if that does not run or does not serve it. */
 async function serverOf(
   site: Site,
   node: string,
@@ -94,7 +94,7 @@ async function serverOf(
   return { host: reachable(withoutBrackets(url.hostname)), port: Number(url.port) }
 }
 
-/** A kubeconfig's certificate, sent to an API server: it responds 401 to clients that it cannot authenticate. */
+/** Sends a kubeconfig's certificate to an API server, which responds 401 to clients that it cannot authenticate. */
 async function provedClient(
   site: Site,
   survey: SiteSurvey,
@@ -106,7 +106,7 @@ async function provedClient(
     const argv = processes.find(({ program }) => program === 'kube-apiserver')?.argv
     return argv === undefined ? [] : [{ name, ...listeningOf(argv) }]
   })
-  // Its own node's first.
+  // Prefer the API server on the same node.
   const [api] = hosts.toSorted((a, b) => Number(b.name === place.node) - Number(a.name === place.node))
   if (api === undefined) return [{ ...proof, at: '', ok: false, detail: 'no API server runs on these nodes' }]
   const client = { certificate: writePem('CERTIFICATE', leaf.der), key: writePrivateKey(key, 'kubernetes') }
@@ -120,7 +120,7 @@ async function provedClient(
   return [{ ...proof, at, ok: detail === undefined, detail: detail ?? 'known to the API server' }]
 }
 
-/** Returns what is wrong in the end, or undefined as soon as nothing is. */
+/** Retries until nothing is wrong and returns undefined, or returns the last fault at the deadline. */
 async function persistently(
   site: Site,
   observe: () => Promise<string | undefined>,

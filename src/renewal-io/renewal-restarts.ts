@@ -16,20 +16,23 @@ import { type NeededRestart, restartOrder, type SeenNode, type SiteSurvey } from
 
 const pollMs = 300
 
-// The kubelet deletes the old mirror pod before it starts a changed static pod, and each delete may hang for 34 s while the API server
-// has no etcd: 137 s until etcd ran again were measured on a busy node. kubeadm waits as long as this for a changed manifest.
+// The kubelet deletes the old mirror pod before it starts a changed static pod, and each delete can hang for 34 s while the API
+// server
+// has no etcd. On a busy node, etcd took 137 s to run again. kubeadm waits as long as this for a changed manifest.
 const deadlineMs = 300_000
 
-// A kubelet that was started while no API server answered mounts no volumes for a static pod that changes afterwards (seen on 1.36:
-// "failed to process volumes" for five minutes), and the API server waits for etcd. Restarted, it takes the manifest up as it is.
+// A kubelet that started while no API server responded mounts no volumes for a static pod that changes later (seen on 1.36:
+// "failed to process volumes" for five minutes), and the API server waits for etcd. After a restart it uses the current manifest.
 const kubeletPatienceMs = 60_000
 
-/** Under this number a restart is no phase's of a rotation. */
+/** The phase number of a restart outside of a rotation. */
 const noPhase = 0
 
 /**
- * Starts again what must be: the kubelets of control planes, then etcd (its quorum is kept where there is one), API servers, controller-managers and schedulers, each on one
- * node after the other, at last the kubelets of workers. Comes back when all are well; throws KCERT_ROTATION_GATE when one is not.
+ * Restarts the processes that need it, each on one node after the other: kubelets of control planes, then etcd (keeping its
+ * quorum if
+ * it has one), API servers, controller managers and schedulers, then kubelets of workers. Returns when all are healthy. Throws
+ * KCERT_ROTATION_GATE if one is not.
  */
 export async function restartAll(
   site: Site,
@@ -63,7 +66,7 @@ async function restartKubelets(site: Site, nodes: readonly SeenNode[], tell: Tel
 
 type RestartPod = (seen: SeenNode, program: LeafUser) => Promise<void>
 
-/** Returns what starts a static pod again. An etcd runs then, any other is well. */
+/** Returns a function that restarts a static pod. It waits until etcd runs, or until any other pod is healthy. */
 function podsOf(
   site: Site,
   restarting: Restarting,
@@ -90,7 +93,7 @@ function podsOf(
   }
 }
 
-/** A node that does not answer may have a member too. */
+/** A node that does not respond may have a member too. */
 async function restartEtcd(
   site: Site,
   { nodes, unreachable }: SiteSurvey,
@@ -149,7 +152,8 @@ async function awaitHealthyEtcd(site: Site, name: string): Promise<void> {
   await until(site, `etcd on ${name} is healthy`, name, 'etcd', async () => {
     const running = await processOn(nodeNamed(site, name), 'etcd')
     if (running === undefined) return false
-    // Where it serves no metrics without a client certificate no one can ask; then what it serves is looked at in the end.
+    // Without a metrics endpoint for clients without a certificate, etcd's health cannot be read. The proof of its served
+    // certificate follows.
     const metrics = running.argv.some((word) => word.startsWith('--listen-metrics-urls'))
     return !metrics || (await healthStatus(site, name, running)) === 200
   })

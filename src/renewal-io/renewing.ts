@@ -24,11 +24,11 @@ import { nodeNamed, type Site } from '../site/site.ts'
 import type { RandomBytes } from '../system/random.ts'
 import type { Certificate } from '../x509/certificate.ts'
 
-// Leaves of a cluster's nodes, seen and renewed through the nodes alone: whether an API server answers makes no difference.
+// The leaves of a cluster's nodes, read and renewed only through the nodes, so this works without an API server.
 
 const nodesAtOnce = 24
 
-/** In this order processes start again: each needs the one before it. */
+/** The order in which processes restart: each needs the one before it. */
 export const restartOrder: readonly LeafUser[] = [
   'kubelet',
   'etcd',
@@ -37,7 +37,7 @@ export const restartOrder: readonly LeafUser[] = [
   'kube-scheduler',
 ]
 
-/** What a run wrote down on a node before it changed anything there: a run that comes after it restarts what it did not. */
+/** A note that a run writes on a node before it changes anything. A later run restarts what the earlier one did not. */
 const intentPath = '/var/lib/kcert/renewal.json'
 
 /** What a renewal of files needs: nodes, or one folder with a node's files. */
@@ -50,9 +50,9 @@ export interface SeenNode {
   readonly files: readonly ReadFile[]
   readonly processes: readonly ProcessFacts[]
   readonly pods: readonly FoundPod[]
-  /** Folder of static pods' manifests. */
+  /** The folder of static pod manifests. */
   readonly manifests: string
-  /** Of an earlier run that was stopped. */
+  /** The intended restarts of an earlier run that was interrupted. */
   readonly intended: readonly LeafUser[]
 }
 
@@ -70,8 +70,8 @@ export interface SiteSurvey {
 }
 
 /**
- * Returns what the files of one control plane or worker have: a copy, or a mounted disk. Programs are not looked for. The folder of
- * kubeadm's certificates is that of the API server's manifest, else kubeadm's own.
+ * Returns the leaves in the files of one control plane or worker: a copy, or a mounted disk. It does not look for processes. The
+ * certificate folder is that of the API server's manifest, otherwise kubeadm's default.
  */
 export async function surveyTree(
   site: RenewalSite,
@@ -89,7 +89,7 @@ export async function surveyTree(
   return surveyOf(site, [await seeNode(node, role, components, undefined)], [], isDue)
 }
 
-/** Returns what the nodes of the inventory have. A node that cannot be reached is listed; the others are read all the same. */
+/** Returns the leaves on the nodes of the inventory. An unreachable node is listed, and the others are still read. */
 export async function surveySite(
   site: Site,
   isDue: (leaf: Certificate, place: LeafPlace) => boolean,
@@ -176,20 +176,22 @@ async function seeNode(
 
 function intentIn(file: Awaited<ReturnType<NodeAccess['readFiles']>>[number] | undefined): LeafUser[] {
   if (file?.found !== 'file') return []
-  // Half of one is no JSON: then every file was as it had been before.
+  // A truncated note is not JSON. In that case no file had been changed.
   const intent = orUndefined((): { restarts?: unknown } => JSON.parse(textOf(file)))
   const restarts = intent?.restarts
   return restartOrder.filter((user) => Array.isArray(restarts) && restarts.includes(user))
 }
 
-/** A process that must start again. */
+/** A process that must restart. */
 export interface NeededRestart {
   readonly node: string
   readonly program: LeafUser
   readonly because: 'new-certificate' | 'older-than-its-files' | 'not-running'
 }
 
-/** Returns what must restart once `chosen` are renewed, and what has not since somebody else renewed its certificates. */
+/**
+ * Returns the processes that must restart after `chosen` are renewed, and those that still run with certificates renewed earlier.
+ */
 export function neededRestarts(
   { nodes, leaves }: SiteSurvey,
   chosen: readonly SurveyedLeaf[],
@@ -207,12 +209,12 @@ export function neededRestarts(
         place.node === name && place.usedBy === program ? [place.path, place.keyPath] : [],
       )
       if (users.has(program)) needed.set(program, 'new-certificate')
-      // A kubelet renews its own, and has taken what it wrote.
+      // A kubelet renews its own certificates and already uses them.
       else if (program === 'kubelet' ? intended.includes(program) : isOlder(running, files, paths))
         needed.set(program, 'older-than-its-files')
       else if (intended.includes(program) && running === undefined) needed.set(program, 'not-running')
     }
-    // The one who starts the others must run.
+    // The kubelet starts the static pods, so it must run.
     const kubelet = processes.some(({ program }) => program === 'kubelet')
     if (needed.size > 0 && !kubelet && !needed.has('kubelet')) needed.set('kubelet', 'not-running')
     return restartOrder.flatMap((program) => {
@@ -222,7 +224,7 @@ export function neededRestarts(
   })
 }
 
-/** By the node's clock both. */
+/** Compares two times of the node's clock. */
 function isOlder(
   running: ProcessFacts | undefined,
   files: readonly ReadFile[],
@@ -246,7 +248,9 @@ export interface WrittenLeaf {
   readonly hasNewKey: boolean
 }
 
-/** Writes new certificates for those that have a signer, node by node, each file after a copy of it. Starts nothing again. */
+/**
+ * Writes new certificates for leaves that have a signer, node by node. Each file is copied before its change. Restarts nothing.
+ */
 export async function writeRenewals(
   site: RenewalSite,
   survey: SiteSurvey,
@@ -286,7 +290,7 @@ export async function writeRenewals(
   return { written, backups }
 }
 
-/** Everything of a node has started again. */
+/** Removes the note of a node after all its processes have restarted. */
 export async function clearIntent(site: RenewalSite, { name }: SeenNode): Promise<void> {
   await nodeNamed(site, name).removeFile(intentPath, { holds: 'anything' })
 }

@@ -3,7 +3,7 @@ import type { Anchor, GivenCertificate } from '../probe/target.ts'
 import { readCertificateInput } from '../verification/input.ts'
 import { readCertificates } from '../x509/certificate.ts'
 
-/** Returns the CAs of a file or object that servers are verified against; what cannot be read says why. */
+/** Returns the CAs of a file or object that verify servers, or why it cannot be read. */
 export async function anchorOf(by: string, source: string, bytes: Uint8Array): Promise<Anchor> {
   try {
     const readReferencedFile = (name: string) => ({
@@ -18,7 +18,7 @@ export async function anchorOf(by: string, source: string, bytes: Uint8Array): P
   }
 }
 
-/** Returns the first certificate of a file, which is the one that a server shows as its own. */
+/** Returns the first certificate of a file, which a server presents as its own. */
 export function givenIn(source: string, bytes: Uint8Array): GivenCertificate {
   try {
     const [certificate] = readCertificates(bytes)

@@ -2,10 +2,10 @@ import { KcertError } from '../errors/kcert-error.ts'
 import type { NodeAccess } from '../pki/node-access.ts'
 import { folderOf, linkedFrom } from './certificate-files.ts'
 
-/** Where what a command replaces lies on its node, by its whole path: `cp -a FOLDER/. /` puts everything back. */
+/** The folder on each node for the replaced files, by their complete path: `cp -a FOLDER/. /` restores them all. */
 export const backupsFolder = '/var/lib/kcert/backups'
 
-/** The files of one node as they were before a command. Never beside manifests: a kubelet starts whatever lies there. */
+/** The files of one node before a command. Never next to manifests: a kubelet starts every file in that folder. */
 export class Backup {
   readonly folder: string
   private readonly node: NodeAccess
@@ -21,7 +21,7 @@ export class Backup {
     return this.kept.size === 0
   }
 
-  /** Copies a file as it is now, a link with what it leads to; once. What is not there is no loss. */
+  /** Copies the current file once, including the target of a link. Skips a missing file. */
   async keep(path: string): Promise<void> {
     if (this.kept.has(path)) return
     const [file] = await this.node.statFiles([path], { sha256: true })

@@ -1,7 +1,7 @@
 import { kubeadmFolders } from '../pki/kubeadm.ts'
 import type { NodeAccess, ReadFile } from '../pki/node-access.ts'
 
-/** Returns shell patterns of the files of a node in which certificates and keys lie. */
+/** Returns shell patterns of a node's files that contain certificates and keys. */
 export function certificatePatterns(
   pkiFolder: string = kubeadmFolders.pki,
   kubeletFolder: string = kubeadmFolders.kubeletPki,
@@ -19,7 +19,7 @@ export function certificatePatterns(
   ]
 }
 
-/** Returns the files that the patterns match and those of the paths that are there, each once, whatever links lead to it. */
+/** Returns the files that match the patterns, and the existing files of the paths, each once even if links lead to it. */
 export async function readCertificateFiles(
   node: NodeAccess,
   patterns: readonly string[],
@@ -27,7 +27,7 @@ export async function readCertificateFiles(
 ): Promise<ReadFile[]> {
   const matched = await node.matchPaths(patterns)
   const files = await node.readFiles([...new Set([...matched, ...paths])].sort())
-  // Of a link and the file that it leads to one is enough; the kubelet's links are what it reads.
+  // Either a link or its target is enough. The kubelet reads its links.
   const linked = new Set(
     files.flatMap(({ path, linkTarget }) => (linkTarget === undefined ? [] : [linkedFrom(path, linkTarget)])),
   )
@@ -36,7 +36,7 @@ export async function readCertificateFiles(
   )
 }
 
-/** Returns the absolute path that a link leads to. */
+/** Returns the absolute path of a link's target. */
 export function linkedFrom(path: string, linkTarget: string): string {
   return linkTarget.startsWith('/') ? linkTarget : `${folderOf(path)}/${linkTarget}`
 }
@@ -45,7 +45,7 @@ export function folderOf(path: string): string {
   return path.slice(0, path.lastIndexOf('/'))
 }
 
-/** Of a kubelet's store what its links lead to counts; older files beside it are no one's any more. */
+/** In a kubelet's store only link targets count; the kubelet no longer uses the older files next to them. */
 function isDated(path: string): boolean {
   return /\/kubelet-(?:client|server)-\d[^/]*\.pem$/.test(path)
 }

@@ -2,14 +2,14 @@ import { type CertificateRecord, certificateRecord, type Digest } from '../rotat
 import type { Certificate } from '../x509/certificate.ts'
 import { verifySignature } from '../x509/signature.ts'
 
-/** Every certificate that was read in this run, by digest: snapshots name them, and what is written is made of them. */
+/** Every certificate read in this run, by digest. Snapshots name certificates by digest, and writes take them from here. */
 export class Certificates {
-  /** What snapshots carry. It grows; what is in it stays, but that a signer may become known. */
+  /** The table that snapshots carry. It grows; an entry changes only when its signer becomes known. */
   readonly table = new Map<Digest, CertificateRecord>()
   private readonly known = new Map<Digest, Certificate>()
   private readonly cas: Certificate[] = []
 
-  /** Takes a certificate in and returns its digest. */
+  /** Adds a certificate and returns its digest. */
   add(certificate: Certificate): Digest {
     const digest = certificate.fingerprintSha256
     if (this.known.has(digest)) return digest
@@ -26,7 +26,7 @@ export class Certificates {
     return certificates.map((certificate) => this.add(certificate))
   }
 
-  /** The certificate of a digest, when it was read in this run. */
+  /** Returns the certificate with a digest if it was read in this run. */
   get(digest: Digest): Certificate | undefined {
     return this.known.get(digest)
   }

@@ -13,10 +13,10 @@ import type { Certificate } from '../x509/certificate.ts'
 import { anchorOf, givenIn } from './anchors.ts'
 import type { ClientPair, ProbeTarget } from './dialling.ts'
 
-// Targets as the objects of a cluster tell of them: Nodes, the EndpointSlice of the API servers, and the mirror pods of static
-// pods, in which the flags of a kubeadm cluster stand.
+// Probe targets from the objects of a cluster: Nodes, the EndpointSlice of the API servers, and the mirror pods of static
+// pods, which contain the flags of a kubeadm cluster.
 
-/** The CAs that verify servers, and the client certificate sent to them, where the operator gave them. */
+/** The CAs that verify servers, and the client certificate to present, if the operator gave them. */
 export interface GivenTrust {
   readonly clusterCa?: Anchor
   readonly kubeletCa?: Anchor
@@ -28,12 +28,12 @@ export interface ShownPair extends ShownClient {
   readonly pair: ClientPair
 }
 
-/** A cluster as far as a probe needs it; each part is read at most once. */
+/** The parts of a cluster that a probe needs; each part is read at most once. */
 export class ClusterSight {
   readonly cluster: Cluster
   private readonly given: GivenTrust
   private readonly kept = new Map<string, Promise<unknown>>()
-  /** What could not be found out; of one error once. */
+  /** What could not be read; each error once. */
   readonly notes = new Set<string>()
 
   constructor(cluster: Cluster, given: GivenTrust) {
@@ -41,7 +41,9 @@ export class ClusterSight {
     this.given = given
   }
 
-  /** Returns the CAs that all pods trust, or, where that may not be read, those of the kubeconfig; undefined when there are none. */
+  /**
+   * Returns the CAs that all pods trust or, if reading them is forbidden, those of the kubeconfig; undefined if there are none.
+   */
   clusterCa(): Promise<Anchor | undefined> {
     return this.once('ca', async () => {
       if (this.given.clusterCa !== undefined) return this.given.clusterCa
@@ -58,7 +60,7 @@ export class ClusterSight {
     })
   }
 
-  /** Returns the client certificate to show; undefined for a user who has none. */
+  /** Returns the client certificate to present; undefined for a user who has none. */
   client(): Promise<ShownPair | undefined> {
     return this.once('client', async () => {
       if (this.given.client !== undefined) return this.given.client
@@ -70,7 +72,9 @@ export class ClusterSight {
     })
   }
 
-  /** Returns every API server that announces itself, and the one of the kubeconfig, which alone is left when it does not answer. */
+  /**
+   * Returns the API servers in the EndpointSlice and the one of the kubeconfig. Returns only the latter if it does not respond.
+   */
   async apiServers(): Promise<ProbeTarget[]> {
     const { objects } = this.cluster
     const [ca, client, slices, names] = await Promise.all([
@@ -101,7 +105,7 @@ export class ClusterSight {
     })
   }
 
-  /** Returns the kubelet of every Node, with the certificate that was issued for it last. */
+  /** Returns the kubelet of every Node, with its most recently issued certificate. */
   async kubelets(): Promise<ProbeTarget[]> {
     const [nodes, ca, kubeletCa, client, issued] = await Promise.all([
       this.nodes(),
@@ -132,7 +136,7 @@ export class ClusterSight {
     })
   }
 
-  /** Returns the ports of etcd's members that are reached from other machines; none where etcd is no static pod. */
+  /** Returns the ports of etcd members that other machines can reach; none if etcd is not a static pod. */
   async etcd(): Promise<ProbeTarget[]> {
     const members = (await this.systemPods()).filter(({ metadata }) => metadata.labels?.component === 'etcd')
     return members.flatMap((pod) => {
@@ -162,7 +166,7 @@ export class ClusterSight {
       const by = '--kubelet-certificate-authority'
       const source = `${verifier.node}:${path}`
       const ca = await this.clusterCa()
-      // The file is on the node; where it is the one that clients are verified by, it is the cluster CA's.
+      // The file is on the node. If it is the file that verifies clients, it contains the cluster CA.
       if (path === verifier.flags['client-ca-file'] && ca?.roots !== undefined)
         return { by, source: `${source}, as in ${ca.source}`, roots: ca.roots }
       return { by, source, fault: 'the file is on the node: -i kcert.yaml reads it there' }
@@ -173,7 +177,7 @@ export class ClusterSight {
     const found = await listReadable(this.cluster.objects, resources.requests, {
       fieldSelector: 'spec.signerName=kubernetes.io/kubelet-serving',
     })
-    // The one that was asked for last: what a kubelet asked for before its restart is issued too, perhaps later, and never taken up.
+    // By the latest request: a request from before the kubelet's restart may be issued later, but the kubelet never uses it.
     const newest = new Map<
       string,
       GivenCertificate & { readonly certificate: Certificate; readonly askedAtMs: number }
@@ -188,7 +192,7 @@ export class ClusterSight {
       if (certificate === undefined) continue
       const known = newest.get(node)
       const askedAtMs = Date.parse(creationTimestamp)
-      // A kubelet that learns its addresses while it asks asks twice within a second.
+      // A kubelet whose addresses change during a request sends a second one within a second.
       if (known === undefined || askedAtMs > known.askedAtMs)
         newest.set(node, { source, certificate, askedAtMs })
       else if (askedAtMs === known.askedAtMs)
@@ -208,7 +212,7 @@ export class ClusterSight {
     return this.once('nodes', () => listAll(this.cluster.objects, resources.nodes))
   }
 
-  /** By address; empty where Nodes may not be listed, for names are a comfort. */
+  /** Returns node names by address; empty if listing Nodes is forbidden, because names are optional. */
   private async nodeNames(): Promise<ReadonlyMap<string, string>> {
     const nodes = await this.nodes().catch(onKcertError(() => []))
     return new Map(
@@ -218,7 +222,7 @@ export class ClusterSight {
     )
   }
 
-  /** Static pods of the control plane; none where they may not be listed, or there are none. */
+  /** Returns the static pods of the control plane; none if listing them is forbidden. */
   private systemPods(): Promise<readonly PodObject[]> {
     return this.once('pods', async () => {
       const inSystem = { ...resources.pods, namespace: 'kube-system' } as const
@@ -227,7 +231,7 @@ export class ClusterSight {
     })
   }
 
-  /** Returns what is read, or the other, with a note, where the API server does not answer or does not allow it. */
+  /** Returns the result of a read, or a fallback with a note if the API server does not respond or forbids it. */
   private async noting<Result, Other>(
     read: () => Promise<Result>,
     otherwise: Other,
@@ -256,12 +260,12 @@ const unknownEtcdCa: Anchor = {
   fault: 'the file is on the nodes: -i kcert.yaml reads it there, or --etcd-ca FILE',
 }
 
-/** Returns the anchors of a server that two parties may verify. */
+/** Returns the anchors of a server that two kinds of clients may verify. */
 export function anchorsFor(ca: Anchor | undefined, kubeletCa: Anchor | undefined): Anchor[] {
   return [...(ca === undefined ? [] : [ca]), ...(kubeletCa === undefined ? [] : [kubeletCa])]
 }
 
-/** What a target has where there is a client certificate to show. */
+/** Returns the fields of a target with a client certificate to present. */
 export function shown(client: ShownPair | undefined): Pick<ProbeTarget, 'client' | 'pair'> {
   if (client === undefined) return {}
   const { source, subject, pair } = client
@@ -275,7 +279,7 @@ interface EtcdMember {
   readonly isReachable: (host: string) => boolean
 }
 
-/** Returns the ports that a member of etcd serves TLS at, by its flags: for clients and for the other members. */
+/** Returns the TLS ports of an etcd member from its flags: for clients and for the other members. */
 export function etcdTargets(
   flags: Flags,
   { node, anchorFor, clientFor, isReachable }: EtcdMember,

@@ -17,7 +17,7 @@ beforeEach(() => {
 
 afterEach(() => rmSync(folder, { recursive: true }))
 
-/** The script, run by the shell of this machine, with the pods' logs in a folder of the test. */
+/** Runs the script in the shell of this machine, with the pods' logs in a folder of the test. */
 const node = {
   run: async (argv: readonly string[]) => {
     const [program, ...rest] = argv.map((word) => word.replaceAll('/var/log/pods', folder))
@@ -32,7 +32,7 @@ async function lines(count = 10): Promise<readonly string[]> {
   return text.split('\n').filter((line) => line !== '')
 }
 
-test('lines stay visible after the kubelet has rotated the log, oldest first', async () => {
+test('returns lines from before a log rotation, oldest first', async () => {
   writeFileSync(join(container, '0.log.20261123-070000.gz'), 'not read')
   writeFileSync(join(container, '0.log.20261123-071000'), '1 TLS handshake error\n2 other\n')
   writeFileSync(join(container, '0.log'), '3 TLS handshake error\n')
@@ -40,7 +40,7 @@ test('lines stay visible after the kubelet has rotated the log, oldest first', a
   expect(await lines(1)).toEqual(['3 TLS handshake error'])
 })
 
-test('a log that was not rotated is read alone', async () => {
+test('reads a single log that was not rotated', async () => {
   writeFileSync(join(container, '0.log'), '1 TLS handshake error\n')
   writeFileSync(join(container, '0.log.tmp'), '2 TLS handshake error\n')
   expect(await lines()).toEqual(['1 TLS handshake error'])

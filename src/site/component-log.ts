@@ -1,6 +1,6 @@
 import type { NodeAccess, ProcessFacts } from '../pki/node-access.ts'
 
-// What a component wrote to its log: a static pod's in /var/log/pods, a unit's in the journal.
+// The log of a component: /var/log/pods for a static pod, the journal for a unit.
 
 const script = `
 program=$1 pattern=$2 since=$3 pid=$4 lines=$5
@@ -21,7 +21,7 @@ journal | grep -E -e "$pattern" | tail -n "$lines"
 exit 0
 `
 
-/** What is looked for in a log: the last lines that match an extended regular expression. */
+/** A log query: the last lines that match an extended regular expression. */
 export interface LogQuery {
   readonly pattern: string
   readonly sinceMs: number
@@ -29,8 +29,9 @@ export interface LogQuery {
 }
 
 /**
- * Returns these lines of a running component's log, each behind its time: of a static pod RFC 3339 and as far back as its files go,
- * of a unit seconds of Unix time since `sinceMs`. Throws when there is no log, or it cannot be read.
+ * Returns matching lines of a running component's log, each after its time. For a static pod this is RFC 3339 and covers all its
+ * log
+ * files; for a unit it is Unix time in seconds, from `sinceMs` on. Throws if there is no log, or it cannot be read.
  */
 export async function printedLog(
   node: NodeAccess,

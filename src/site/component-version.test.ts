@@ -13,7 +13,7 @@ afterAll(() => {
   for (const server of servers) server.close()
 })
 
-/** An API server that answers a GET of /version so, and everything else with 404. */
+/** Starts an API server that answers GET /version this way, and everything else with 404. */
 async function apiServer(status: number, body: string): Promise<ProcessFacts> {
   const key = testKey('component version')
   const { certificate } = testCa('kubernetes', key, new Date('2026-01-01T00:00:00Z'))
@@ -44,7 +44,7 @@ const scheduler = { ...api, name: 'kube-scheduler', image: 'registry.k8s.io/kube
 /** A node whose files and programs are never read. */
 const silent = { name: 'cp1' } as NodeAccess
 
-test('an API server runs what it answers, whatever its manifest says by now', async () => {
+test('returns the version that a running API server reports, even if its manifest has another', async () => {
   const running = await apiServer(200, '{"major":"1","minor":"36","gitVersion":"v1.36.3"}')
   expect(await componentVersion(site, silent, api, running)).toBe('v1.36.3')
 })
@@ -55,11 +55,11 @@ test.each([
   [200, '{"gitVersion":"v1.36.3\\u001b[31m"}'],
   [200, 'null'],
   [200, 'v1.36.3'],
-])('an API server that answers %i %s: the tag of its image counts', async (status, body) => {
+])('returns the image tag for an API server that responds %i %s', async (status, body) => {
   expect(await componentVersion(site, silent, api, await apiServer(status, body))).toBe('v1.37.2')
 })
 
-test('one that does not run, and components other than an API server: the tag of the image', async () => {
+test('returns the image tag for a stopped API server and for other components', async () => {
   const running = await apiServer(200, '{"gitVersion":"v1.35.4"}')
   expect(await componentVersion(site, silent, api, undefined)).toBe('v1.37.2')
   expect(await componentVersion(site, silent, scheduler, running)).toBe('v1.36.3')
@@ -74,7 +74,7 @@ test.each([
   ['registry.k8s.io/kube-apiserver:latest', undefined],
   ['registry.k8s.io/kube-apiserver:v1.36', undefined],
   ['', undefined],
-])('the image %s has the version %s', (image, version) => {
+])('reads from the image %s the version %s', (image, version) => {
   expect(imageVersion(image)).toBe(version)
 })
 
@@ -102,7 +102,7 @@ function nodeWith(facts: Record<string, object> = {}, said = 'Kubernetes v1.36.3
   return { node, ran }
 }
 
-test('the program of a unit says its version', async () => {
+test("returns the version that a unit's program prints", async () => {
   const { node, ran } = nodeWith()
   expect(await componentVersion(site, node, unit, undefined)).toBe('v1.36.3')
   expect(ran).toEqual([`${program} --version`])
@@ -111,12 +111,12 @@ test('the program of a unit says its version', async () => {
 test.each([
   ['belongs to another user', { [program]: { uid: 1000 } }],
   ['can be written by others', { [program]: { mode: 0o757 } }],
-  ['lies in a folder of another user', { '/usr/local/bin': { uid: 1000 } }],
-  ['lies below a folder that another group can write', { '/usr/local': { mode: 0o775, gid: 50 } }],
-  ['lies below a folder that everybody can write', { '/usr/local': { mode: 0o1777 } }],
-  ['is not there', { [program]: { found: 'absent', uid: undefined } }],
+  ['is in a folder of another user', { '/usr/local/bin': { uid: 1000 } }],
+  ['is below a folder that another group can write', { '/usr/local': { mode: 0o775, gid: 50 } }],
+  ['is below a folder that everyone can write', { '/usr/local': { mode: 0o1777 } }],
+  ['does not exist', { [program]: { found: 'absent', uid: undefined } }],
   ['is a folder', { [program]: { found: 'folder' } }],
-])('a program that %s is not run: its version is unknown', async (_, facts) => {
+])('does not run a program that %s, and returns no version', async (_, facts) => {
   const { node, ran } = nodeWith(facts)
   expect(await componentVersion(site, node, unit, undefined)).toBeUndefined()
   expect(ran).toEqual([])
@@ -127,7 +127,7 @@ test.each([
   [program, 'v1.36.3\n'],
   [program, 'Kubernetes v1.36.3\nKubernetes v1.37.0\n'],
   [program, ''],
-])('a unit that starts %s, which says %j: unknown', async (path, said) => {
+])('returns no version for a unit that starts %s, which prints %j', async (path, said) => {
   const { node } = nodeWith({}, said)
   expect(await componentVersion(site, node, { ...unit, argv: [path] }, undefined)).toBeUndefined()
 })

@@ -4,13 +4,13 @@ import { callHttps } from './http-call.ts'
 import { listeningOf } from './listening.ts'
 import type { Site } from './site.ts'
 
-// Which version of Kubernetes a component runs. The API server says so; of the others the image's tag does, or the program itself.
+// The Kubernetes version of a component. An API server reports it; for the others it is the image tag or the program's output.
 
 const timeoutMs = 5_000
 
 const version = /^v1\.\d{1,3}\.\d[\w.+-]{0,60}$/
 
-/** Returns "v1.36.3"; undefined where it cannot be read. */
+/** Returns the version, as "v1.36.3"; undefined if it cannot be read. */
 export async function componentVersion(
   site: Site,
   node: NodeAccess,
@@ -22,12 +22,16 @@ export async function componentVersion(
   return served ?? (runsAs === 'unit' ? await programVersion(node, argv[0]) : imageVersion(image))
 }
 
-/** Of "registry.k8s.io/kube-scheduler:v1.36.3@sha256:…" the tag; kubeadm pulls no image whose tag is not the version. */
+/** Returns the tag of "registry.k8s.io/kube-scheduler:v1.36.3@sha256:…". The tags of kubeadm's images are always the version. */
 export function imageVersion(image = ''): string | undefined {
   return known(/:([^:/@]+)(?:@[^@]*)?$/.exec(image)?.[1])
 }
 
-/** Asked of this API server alone: behind a load balancer another one could answer. Anyone may ask, unless anonymous requests are refused. */
+/**
+ * Connects to this API server directly: behind a load balancer another one could respond. No credentials are needed, unless
+ * anonymous
+ * requests are disabled.
+ */
 async function servedVersion(site: Site, node: string, { argv }: ProcessFacts): Promise<string | undefined> {
   const { host, port } = listeningOf(argv)
   try {
@@ -42,8 +46,8 @@ async function servedVersion(site: Site, node: string, { argv }: ProcessFacts): 
 }
 
 /**
- * Asked of the program that systemd starts, and only where no one but root can have put it there: kcert runs it as root. Never of
- * /proc/PID/exe, since any user can start a process that has a component's name.
+ * Runs the program that systemd starts, and only if no one but root can have put it there: kcert runs it as root. It never runs
+ * /proc/PID/exe, since any user can start a process with a component's name.
  */
 async function programVersion(node: NodeAccess, program = ''): Promise<string | undefined> {
   if (!program.startsWith('/')) return undefined
@@ -59,7 +63,7 @@ async function programVersion(node: NodeAccess, program = ''): Promise<string | 
   }
 }
 
-/** True for what no one but root, and who is in root's group, can replace. */
+/** Returns true for an entry that only root, and members of root's group, can replace. */
 function isRoots(facts: FileFacts): boolean {
   if (!('uid' in facts) || facts.uid !== 0) return false
   return (facts.mode & 0o002) === 0 && ((facts.mode & 0o020) === 0 || facts.gid === 0)

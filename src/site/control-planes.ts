@@ -10,16 +10,16 @@ import type { Site } from './site.ts'
 
 const controlPlaneLabel = 'node-role.kubernetes.io/control-plane'
 
-// Nodes are born in the middle of a rotation, but not between two acts.
+// Nodes can be added during a rotation, but not between two acts.
 const keptMs = 10_000
 
-/** An API server as its command line has it. */
+/** An API server as its command line defines it. */
 export interface ApiServer {
   readonly node: string
   readonly flags: Flags
 }
 
-/** Which nodes have an API server, and with which flags: read from the nodes, for the flags say where the CAs are. */
+/** The nodes with an API server, and its flags. They are read from the nodes, because the flags contain the paths of the CAs. */
 export class ControlPlanes {
   private readonly site: Site
   private readonly flags = new Map<string, Flags>()
@@ -29,7 +29,7 @@ export class ControlPlanes {
     this.site = site
   }
 
-  /** Returns the node. Throws KCERT_ROTATION_REFUSED when nothing says how it is reached. */
+  /** Returns the node. Throws KCERT_ROTATION_REFUSED if the inventory does not define how to reach it. */
   node(name: string): NodeAccess {
     const node = this.site.node(name)
     if (node !== undefined) return node
@@ -39,12 +39,15 @@ export class ControlPlanes {
     })
   }
 
-  /** Returns the API servers that can be seen, in the order of the nodes' names. Nodes that do not answer are left out. */
+  /** Returns the reachable API servers, in the order of the nodes' names. Nodes that do not respond are omitted. */
   async apiServers(): Promise<readonly ApiServer[]> {
     return this.find((node) => this.flagsOn(node).catch(() => undefined))
   }
 
-  /** The same for a proof: throws when a control-plane node does not answer, since its API server would go unproven. */
+  /**
+   * Returns every API server, for a proof. Throws if a control-plane node does not respond, since its API server would go
+   * unproven.
+   */
   everyApiServer(): Promise<readonly ApiServer[]> {
     return this.find((node) => this.flagsOn(node))
   }
@@ -58,7 +61,7 @@ export class ControlPlanes {
     return found
   }
 
-  /** Returns the flags of the API server of a node, as it was seen running last; undefined when there is none. */
+  /** Returns the flags of a node's API server when it was last running; undefined if there is none. */
   async flagsOn(name: string): Promise<Flags | undefined> {
     const [running] = await this.node(name).processes(['kube-apiserver'])
     const flags = running === undefined ? await this.flagsOfManifest(name) : flagsOf(running.argv)
@@ -66,7 +69,7 @@ export class ControlPlanes {
     return this.flags.get(name)
   }
 
-  /** Names of control-plane nodes: those that the inventory names, and those that the cluster knows. */
+  /** Returns the names of control-plane nodes, from the inventory and from the cluster. */
   async names(): Promise<readonly string[]> {
     const now = this.site.clock().getTime()
     if (this.listed !== undefined && now < this.listed.untilMs) return this.listed.names
@@ -80,7 +83,7 @@ export class ControlPlanes {
         if (this.site.node(name, internalAddress(object)) !== undefined) names.add(name)
       }
     } catch (error) {
-      // While no API server answers, the inventory has to do.
+      // While no API server responds, only the inventory is used.
       if (!(error instanceof KcertError)) throw error
     }
     this.listed = { names: [...names].sort(), untilMs: now + keptMs }

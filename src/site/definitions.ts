@@ -15,18 +15,18 @@ export const componentNames: readonly ComponentName[] = [
   'kube-proxy',
 ]
 
-/** What starts a component on a node, as its definition says. */
+/** A component on a node, as its definition starts it. */
 export interface Definition {
   readonly name: ComponentName | 'kubelet'
   readonly runsAs: ComponentSnapshot['runsAs']
   readonly path: string
   readonly argv: readonly string[]
-  /** Of a static pod's container. */
+  /** The image of a static pod's container. */
   readonly image?: string
   readonly annotations: Readonly<Record<string, string>>
 }
 
-/** Returns the components that static pods define. What is no pod is passed over, as the kubelet does. */
+/** Returns the components that static pods define. Files that are not pods are skipped, as by the kubelet. */
 export async function staticPodDefinitions(
   files: readonly { readonly snapshot: { readonly path: string }; readonly text?: string }[],
 ): Promise<Definition[]> {
@@ -45,7 +45,7 @@ export async function staticPodDefinitions(
   return found.flat()
 }
 
-/** Returns what a unit starts, if it is that component; `files` are its own file and its drop-ins. */
+/** Returns what a unit starts if it is that component; `files` are its own file and its drop-ins. */
 export function unitDefinition(
   name: Definition['name'],
   files: readonly UnitFile[],
@@ -55,12 +55,12 @@ export function unitDefinition(
   return command && { name, runsAs: 'unit', path: command.path, argv: command.argv, annotations: {} }
 }
 
-/** Returns the environment files that a unit names, patterns left out. */
+/** Returns the environment files that a unit names, without patterns. */
 export function environmentPaths(files: readonly UnitFile[]): string[] {
   return environmentFiles(files).filter((path) => !/[*?[]/.test(path))
 }
 
-/** Returns the process that a definition started: of several the one that is most like it, then the youngest. */
+/** Returns the process that a definition started: of several, the most similar one, then the youngest. */
 export function processOf(
   { name, argv }: Pick<Definition, 'name' | 'argv'>,
   processes: readonly ProcessFacts[],
@@ -73,7 +73,7 @@ export function processOf(
 }
 
 /**
- * Returns the flags of a command line, with the kubeconfig that a configuration file names instead of a flag (kube-proxy,
+ * Returns the flags of a command line, with the kubeconfig that a configuration file sets instead of a flag (kube-proxy,
  * kube-scheduler: clientConnection.kubeconfig).
  */
 export async function flagsWith(argv: readonly string[], configuration: string | undefined): Promise<Flags> {
@@ -84,7 +84,7 @@ export async function flagsWith(argv: readonly string[], configuration: string |
   return kubeconfig === undefined ? flags : { ...flags, kubeconfig }
 }
 
-/** Returns the version of kubeadm's ClusterConfiguration; undefined where it names none. */
+/** Returns the version in kubeadm's ClusterConfiguration; undefined if it has none. */
 export async function kubernetesVersionOf(text: string): Promise<string | undefined> {
   return textOf(valueAt(await clusterConfiguration(text), 'kubernetesVersion')) || undefined
 }
@@ -95,7 +95,7 @@ async function clusterConfiguration(text: string): Promise<Node | undefined> {
   )
 }
 
-/** Returns the extra arguments of kubeadm's ClusterConfiguration by component, in either way of writing them. */
+/** Returns the extra arguments in kubeadm's ClusterConfiguration by component, in either of its two formats. */
 export async function extraArgsOf(text: string): Promise<Record<string, Record<string, string>>> {
   const root = await clusterConfiguration(text)
   const found: Record<string, Record<string, string>> = {}
@@ -112,7 +112,7 @@ export async function extraArgsOf(text: string): Promise<Record<string, Record<s
   return found
 }
 
-/** Returns the texts of files that can be read, by path. */
+/** Returns the text of each readable file, by path. */
 export function textsOf(
   files: ReadonlyMap<string, NodeFile>,
   paths: readonly string[],

@@ -7,15 +7,15 @@ import type { Observed, Target, Unobserved } from '../probe/target.ts'
 import { handshake, type TlsVersion } from '../tls/handshake.ts'
 import { nextAfter, reasonOf } from '../tls/served.ts'
 
-/** A target with what it takes to reach it. */
+/** A target with everything needed to connect to it. */
 export interface ProbeTarget extends Target {
-  /** What SNI says when it is a name. */
+  /** Sent as SNI if it is a DNS name. */
   readonly serverName: string
-  /** Returns a connection that begins somewhere else than here. */
+  /** Returns a connection that does not start on this machine. */
   readonly dial?: () => Duplex
-  /** PEM; shown to a server that asks for one. */
+  /** PEM; presented to a server that requests a certificate. */
   readonly pair?: ClientPair
-  /** What is known before anything is dialled: that there is nothing to dial. */
+  /** Set if it is already known that there is nothing to connect to. */
   readonly unseen?: Unobserved
 }
 
@@ -29,7 +29,7 @@ export interface DialOptions {
   readonly version?: TlsVersion | undefined
 }
 
-/** Returns what was seen at a target, or why nothing was. Never throws. */
+/** Returns what was observed at a target, or why nothing was. Never throws. */
 export async function observe(
   target: ProbeTarget,
   { timeoutMs, version }: DialOptions,
@@ -56,7 +56,7 @@ function unseenBy(target: ProbeTarget, error: NodeJS.ErrnoException, options: Di
   }
 }
 
-/** A kubelet answers so while its request waits for an approver. */
+/** Returns true for the error of a kubelet whose request waits for an approver. */
 function lacksServingCertificate({ kind }: ProbeTarget, { code = '' }: NodeJS.ErrnoException): boolean {
   return code.endsWith('ALERT_INTERNAL_ERROR') && kind === 'kubelet'
 }

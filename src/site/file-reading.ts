@@ -8,7 +8,7 @@ import { isPrivateKeyLabel, readPrivateKeyFile } from '../x509/keys.ts'
 import { looksLikePem, readPem } from '../x509/pem.ts'
 import type { Certificates } from './certificates.ts'
 
-/** What a file holds, with the files that a kubeconfig names instead of holding their content. */
+/** The content of a file, with the files that a kubeconfig references instead of embedding them. */
 export interface ReadContent {
   readonly holds: FileHolds
   /** As written: relative to the kubeconfig's folder, or absolute. */
@@ -17,7 +17,7 @@ export interface ReadContent {
 
 const other: ReadContent = { holds: { kind: 'other' } }
 
-/** Reads files of nodes into what a snapshot says of them. Of a private key its public half is kept, and nothing else. */
+/** Converts files of nodes into their snapshot form. Of a private key, only the public key is kept. */
 export class FileReading {
   private readonly certificates: Certificates
   private readonly known = new Map<Sha256, ReadContent>()
@@ -26,7 +26,7 @@ export class FileReading {
     this.certificates = certificates
   }
 
-  /** Returns what these bytes hold; equal bytes are read once. Never throws: what cannot be read is `other`. */
+  /** Returns the content of these bytes; equal bytes are read once. Never throws: unreadable content is `other`. */
   async read(content: Uint8Array, sha256: Sha256): Promise<ReadContent> {
     const before = this.known.get(sha256)
     if (before !== undefined) return before
@@ -35,7 +35,7 @@ export class FileReading {
     return read
   }
 
-  /** Returns the CAs of a PEM text, as ConfigMaps and caBundles hold them; none where it cannot be read. */
+  /** Returns the CAs of a PEM text, as in ConfigMaps and caBundles; none if it cannot be read. */
   trustOf(pem: Uint8Array | string | undefined): Trust {
     return pem === undefined ? [] : this.certificates.addAll(certificatesIn(Buffer.from(pem as string)))
   }
@@ -55,7 +55,7 @@ export class FileReading {
     return certificates.length === 0 ? { kind: 'key', spki } : { kind: 'pair', certificates, spki }
   }
 
-  /** Of several contexts the current one counts, as for the components that read it. */
+  /** Uses only the current context, as the components that read the file do. */
   private kubeconfig({ kubeconfig, refusal }: OpenedKubeconfig): ReadContent {
     const { clusters, users } = kubeconfig
     const { cluster, user } = currentOf(kubeconfig)

@@ -13,7 +13,7 @@ import { serviceNamed } from './workloads.ts'
 
 const timeoutMs = 5_000
 
-/** Returns what a process of the control plane or a kubelet shows on its node; undefined when it does not answer. */
+/** Returns the chain that a control-plane process or a kubelet presents on its node; undefined if it does not respond. */
 export async function processHandshake(
   site: Site,
   node: string,
@@ -23,7 +23,7 @@ export async function processHandshake(
   return handshake(site, `${node}/${running.program}`, node, host, port)
 }
 
-/** Returns the chains of the servers that API servers verify by a caBundle; each distinct chain of a service's endpoints. */
+/** Returns the chains of the servers that API servers verify with a caBundle; each distinct chain of a service's endpoints. */
 export async function serviceHandshakes(
   site: Site,
   bundles: readonly CaBundleSnapshot[],
@@ -46,13 +46,14 @@ export async function serviceHandshakes(
 export interface ServerAddress {
   readonly host: string
   readonly port: number
-  /** For SNI, as API servers send it. */
+  /** The SNI name, as API servers send it. */
   readonly name: string
 }
 
 /**
- * Returns where the server behind a caBundle listens. API servers dial the service; its endpoints are dialled here, since each
- * has a certificate of its own in memory.
+ * Returns where the server behind a caBundle listens. API servers dial the service. This code dials each endpoint, because each
+ * may
+ * have another certificate in memory.
  */
 export async function addressesOf(objects: ObjectsApi, server: string): Promise<ServerAddress[]> {
   const service = serviceNamed(server)
@@ -96,7 +97,7 @@ async function handshake(
     const chain = site.certificates.addAll(ders.map((der) => Certificate.parse(der)))
     return { presenter, chain, atMs: site.clock().getTime() }
   } catch {
-    // No one answers, or no TLS: then nothing is presented.
+    // No server responds, or it does not use TLS, so it presents no certificate.
     return undefined
   }
 }

@@ -5,7 +5,10 @@ import type { Site } from './site.ts'
 
 const timeoutMs = 3_000
 
-/** True when the process says through its node that it is well. One that asks for credentials answers, and counts as well. */
+/**
+ * Returns true if the process is healthy, as seen from its node. A process that requires credentials responds, and counts as
+ * healthy.
+ */
 export async function isHealthy(
   site: Site,
   node: string,
@@ -17,8 +20,9 @@ export async function isHealthy(
 }
 
 /**
- * Returns the status that a process answers on its own node; 0 where no one does. Who answers is not proven: what counts is that
- * somebody does on the node's own loopback.
+ * Returns the HTTP status of a process on its own node; 0 if none responds. The server is not authenticated: a response on the
+ * node's
+ * own loopback is enough.
  */
 export async function healthStatus(
   site: Site,

@@ -23,7 +23,7 @@ const plain = (listener: RequestListener) => dialled(createServer(listener))
 const secure = (listener: RequestListener) =>
   dialled(createTlsServer({ key: serving.keyPem, cert: serving.certificate }, listener))
 
-test('the status of a plain answer does not wait for its body, and the connection is closed', async () => {
+test('returns the status of an HTTP response before its body arrives, and closes the connection', async () => {
   const stream = await plain((_, answer) => answer.writeHead(503).write('and so on'))
   expect((await callHttp({ stream, path: '/healthz' })).status).toBe(503)
   expect(stream.destroyed).toBe(true)
@@ -38,14 +38,14 @@ test.each([
   expect(stream.destroyed).toBe(true)
 })
 
-test('a redirect is an answer, and is not followed', async () => {
+test('returns a redirect without following it', async () => {
   const stream = await secure((_, answer) =>
     answer.writeHead(302, { Location: 'https://elsewhere/' }).end('no'),
   )
   expect(await callHttps({ stream, path: '/' })).toEqual({ status: 302, body: 'no' })
 })
 
-test('method, headers and body arrive, for the name that the server must prove', async () => {
+test("sends method, headers and body, and verifies the server's name", async () => {
   const stream = await secure(async ({ method, headers }, answer) => {
     answer.end(JSON.stringify([method, headers.host, headers['content-length'], headers['x-own']]))
   })
@@ -64,7 +64,7 @@ test('method, headers and body arrive, for the name that the server must prove',
 test.each([
   ['of another CA', { ca: tlsPair('other').certificate, name: 'cp1' }],
   ['for another name', { ca: ca.certificate, name: 'cp2' }],
-])('a server with a certificate %s gets no request', async (_, trust) => {
+])('sends no request to a server with a certificate %s', async (_, trust) => {
   let asked = false
   const stream = await secure((_, answer) => {
     asked = true
@@ -74,7 +74,7 @@ test.each([
   expect(asked).toBe(false)
 })
 
-test('an answer larger than 64 MiB is refused', async () => {
+test('refuses a response larger than 64 MiB', async () => {
   const stream = await secure((_, answer) => {
     const piece = Buffer.alloc(1024 * 1024)
     const more = (): void => {

@@ -4,9 +4,9 @@ import type { Duplex } from 'node:stream'
 import { type ConnectionOptions, checkServerIdentity, connect, type PeerCertificate } from 'node:tls'
 import { readWhole } from '../system/pipes.ts'
 
-/** One HTTP request over a connection of its own: what a pooled connection would hide, a fresh handshake shows. */
+/** One HTTP request over a new connection: a fresh handshake shows what a pooled connection would hide. */
 interface HttpCall {
-  /** A connection to the server; destroyed in the end. */
+  /** A connection to the server; destroyed at the end. */
   readonly stream: Duplex
   readonly method?: string
   readonly path: string
@@ -16,9 +16,9 @@ interface HttpCall {
 }
 
 interface HttpsCall extends HttpCall {
-  /** PEM, sent whether the server asks for this CA's or for others. */
+  /** PEM, sent whether or not the server requests certificates of this CA. */
   readonly client?: { readonly certificate: string; readonly key: string }
-  /** The identity that the server must prove; without `name` any certificate of the CAs will do, without `trust` any at all. */
+  /** The required server identity. Without `name`, any certificate of the CAs is accepted; without `trust`, any certificate. */
   readonly trust?: { readonly ca: string; readonly name?: string }
 }
 
@@ -29,12 +29,12 @@ export interface HttpsAnswer {
 
 const mostBytes = 64 * 1024 * 1024
 
-/** Returns what the server answered. Throws the error of the socket, of TLS or of HTTP as it came. */
+/** Returns the server's response. Throws the original error of the socket, of TLS or of HTTP. */
 export function callHttps(call: HttpsCall): Promise<HttpsAnswer> {
   return exchange(call, connect(tlsOptions(call)), call.trust?.name, readAll)
 }
 
-/** Returns the status that a server answers to a GET without TLS: kubelet and kube-proxy say so on loopback whether they are well. */
+/** Returns the status of a GET without TLS: kubelet and kube-proxy report their health this way on loopback. */
 export function callHttp(call: Pick<HttpCall, 'stream' | 'path' | 'timeoutMs'>): Promise<{ status: number }> {
   return exchange(call, call.stream, undefined, async () => '')
 }
@@ -49,7 +49,7 @@ function exchange(
     const sent = request({
       method,
       path,
-      // A stream of any kind does for what is written and read.
+      // Any duplex stream works for reads and writes.
       createConnection: () => connection as Socket,
       headers: {
         Host: host,

@@ -7,13 +7,13 @@ import type { FileReading, ReadContent } from './file-reading.ts'
 export interface NodeFile {
   readonly snapshot: FileSnapshot
   readonly refersTo?: ReadContent['refersTo']
-  /** Of definitions and configurations; not of what holds keys or certificates. */
+  /** Set for definitions and configurations; not for files with keys or certificates. */
   readonly text?: string
 }
 
 interface Known {
   readonly facts: FileFacts
-  /** By the node's clock, when it was read. */
+  /** When it was read, by the node's clock. */
   readonly readAtMs: number
   readonly file: NodeFile
 }
@@ -23,12 +23,14 @@ export function textOf({ content }: { readonly content: Uint8Array }): string {
   return Buffer.from(content).toString('utf8')
 }
 
-/** The ticks of a file system's clock are coarser than its fractions say: what changed this lately may change again unseen. */
+/**
+ * File system timestamps are coarser than their fractions suggest: a file that changed this recently may change again unnoticed.
+ */
 const settledMs = 2_000
 
 const largestText = 256 * 1024
 
-/** The files of one node, read again only where they may have changed. */
+/** The files of one node. A file is read again only if it may have changed. */
 export class NodeFiles {
   private readonly node: NodeAccess
   private readonly reading: FileReading
@@ -39,7 +41,7 @@ export class NodeFiles {
     this.reading = reading
   }
 
-  /** Returns those of the paths that are readable files. `nodeNowMs` is the node's clock, `aheadMs` what it is ahead of kcert's. */
+  /** Returns the readable files of these paths. `nodeNowMs` is the node's clock; `aheadMs` is how far it is ahead of kcert's. */
   async read(
     paths: readonly string[],
     { nodeNowMs, aheadMs }: { readonly nodeNowMs: number; readonly aheadMs: number },
@@ -108,7 +110,7 @@ function withoutContent(file: FileContent): FileFacts {
   return facts
 }
 
-/** Returns a path as written in a file or link, from the folder where that lies. */
+/** Returns a path in a file or link as an absolute path, relative to that file's folder. */
 export function absolute(path: string, beside: string): string {
   if (path.startsWith('/')) return path
   return `${beside.slice(0, beside.lastIndexOf('/'))}/${path}`

@@ -3,12 +3,12 @@ import { nodeAddresses } from '../pki/node-address.ts'
 
 const controlPlaneLabels = ['node-role.kubernetes.io/control-plane', 'node-role.kubernetes.io/master']
 
-/** True for a node that carries kubeadm's label of control planes. */
+/** Returns true for a node with kubeadm's control-plane label. */
 export function isControlPlane({ metadata }: NodeObject): boolean {
   return controlPlaneLabels.some((label) => metadata.labels?.[label] !== undefined)
 }
 
-/** Returns the nodes with control planes first, then by name: every run and every report has them in this order. */
+/** Returns the nodes with control planes first, then by name: every run and every report uses this order. */
 export function inOrder(
   nodes: readonly NodeObject[],
   isFirst: (node: NodeObject) => boolean = isControlPlane,
@@ -25,7 +25,7 @@ const managedLabels = [
   'node.openshift.io/os_id',
 ]
 
-/** Returns how a node is laid out: what it says of itself when that is not served, else what the inventory says. */
+/** Returns the layout of a node: the one derived from its Node object if kcert does not support it, otherwise the inventory's. */
 export function layoutOf({ metadata, status }: NodeObject, said: string | undefined): string {
   const version = status?.nodeInfo?.kubeletVersion ?? ''
   if (version.includes('+k3s')) return 'k3s'
@@ -36,7 +36,7 @@ export function layoutOf({ metadata, status }: NodeObject, said: string | undefi
   return isManaged ? 'managed' : (said ?? 'kubeadm')
 }
 
-/** Returns the address of a node that has none configured. */
+/** Returns the InternalIP of a node, for a node without a configured address. */
 export function internalAddress({ status }: NodeObject): string | undefined {
   return nodeAddresses(status?.addresses, ['InternalIP'])[0]
 }

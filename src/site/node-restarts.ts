@@ -12,11 +12,11 @@ import { nodeNamed, type Site } from './site.ts'
 export interface FoundPod {
   readonly file: ReadFile
   readonly pod: StaticPod
-  /** Of its first container. */
+  /** The program of its first container. */
   readonly program: string
 }
 
-/** Returns the static pods that a folder of manifests defines. What is no pod is passed over, as the kubelet does. */
+/** Returns the static pods that a folder of manifests defines. Files that are not pods are skipped, as by the kubelet. */
 export async function staticPodsIn(node: NodeAccess, folder: string): Promise<FoundPod[]> {
   const found: FoundPod[] = []
   for (const file of await node.readFiles(await node.matchPaths([`${folder}/*.yaml`]))) {
@@ -27,7 +27,10 @@ export async function staticPodsIn(node: NodeAccess, folder: string): Promise<Fo
   return found
 }
 
-/** Starts a static pod again: its kubelet does when the manifest changes, so an annotation counts up. `keep` gets the path first. */
+/**
+ * Restarts a static pod by incrementing an annotation: its kubelet restarts it when the manifest changes. `keep` gets the path
+ * first.
+ */
 export async function restartStaticPod(
   node: NodeAccess,
   { file, pod, program }: FoundPod,
@@ -40,7 +43,7 @@ export async function restartStaticPod(
   await node.writeFile(file.path, edited, { replaces: { sha256: file.sha256 } })
 }
 
-/** Starts a kubelet again by its unit, or by the operator's own command. */
+/** Restarts a kubelet by its unit, or by the operator's own command. */
 export async function restartKubelet(site: Site, name: string): Promise<void> {
   const node = nodeNamed(site, name)
   const command = restartCommand(site.inventory, name, 'kubelet')
@@ -52,12 +55,12 @@ export async function restartKubelet(site: Site, name: string): Promise<void> {
 const pollMs = 500
 const kubeletDeadlineMs = 90_000
 
-/** One that cannot use its certificate ends within a second or two, and is started again ten seconds later. */
+/** A kubelet that cannot use its certificate exits within two seconds, and systemd starts it again ten seconds later. */
 const livesMs = 15_000
 
 /**
- * Comes back when a kubelet that was restarted is well, or has lived for 15 s: while no API server answers, it does not call itself
- * healthy and works all the same. Throws KCERT_ROTATION_GATE.
+ * Returns when a restarted kubelet is healthy, or has run for 15 s: while no API server responds, it reports itself as unhealthy
+ * although it works. Throws KCERT_ROTATION_GATE.
  */
 export async function awaitKubelet(site: Site, name: string): Promise<void> {
   const begun = site.clock().getTime()

@@ -96,7 +96,7 @@ function siteOf(
 
 const everything = new Set<EndpointKind>(endpointKinds)
 
-test('processes tell where they listen, what they were given, and by whom they are verified', async () => {
+test('returns from each process where it listens, its certificate, and which CAs verify it', async () => {
   const { targets, faults } = await nodeTargets(
     siteOf({ cp1: [apiServer, etcd, scheduler, kubelet] }),
     everything,
@@ -152,7 +152,7 @@ test('processes tell where they listen, what they were given, and by whom they a
   expect(targets.every(({ from, dial }) => from === 'cp1' && dial !== undefined)).toBe(true)
 })
 
-test('kubelets that no API server verifies are said to be such', async () => {
+test('marks kubelets that no API server verifies', async () => {
   const lax = apiServer.filter((word) => !word.startsWith('--kubelet-certificate-authority'))
   const { targets } = await nodeTargets(siteOf({ cp1: [lax, kubelet] }), new Set(['kubelet']), {})
   expect(targets).toMatchObject([
@@ -164,7 +164,7 @@ test('kubelets that no API server verifies are said to be such', async () => {
   ])
 })
 
-test('a node that is not reached takes nothing from the others', async () => {
+test('returns the targets of the other nodes when one is unreachable', async () => {
   const { targets, faults } = await nodeTargets(
     siteOf({ cp1: [apiServer], cp2: [apiServer] }, ['cp2']),
     everything,
@@ -176,7 +176,7 @@ test('a node that is not reached takes nothing from the others', async () => {
   ])
 })
 
-test('the order is the same whichever process started first', async () => {
+test('returns the same order whichever process started first', async () => {
   const namesOf = async (processes: readonly (readonly string[])[]) =>
     (await nodeTargets(siteOf({ cp1: processes }), everything, {})).targets.map(({ name }) => name)
   const order = ['kube-apiserver cp1', 'kube-scheduler cp1', 'kubelet cp1', 'etcd cp1', 'etcd peer cp1']

@@ -19,8 +19,9 @@ import type { ProbeTarget } from './dialling.ts'
 import { configurationOf, listeningOf } from './listening.ts'
 import { nodeNamed, type Site } from './site.ts'
 
-// Targets as the processes of the nodes tell of them: where they listen, which file they were given their certificate in, by whose
-// CAs others verify them, and which client certificate API servers send to them. This needs no API server.
+// Probe targets from the processes of the nodes: where they listen, the file of their certificate, the CAs that verify them, and
+// the
+// client certificate that API servers present to them. This needs no API server.
 
 const programs = [
   'kube-apiserver',
@@ -37,19 +38,20 @@ interface Running {
   readonly program: Program
   readonly argv: ProcessFacts['argv']
   readonly flags: Flags
-  /** Of a kubelet, as far as it can be read. */
+  /** The readable part of a kubelet's configuration. */
   readonly configuration: Partial<KubeletConfiguration>
 }
 
 export interface NodeTargets {
   readonly targets: readonly ProbeTarget[]
-  /** Nodes that were not reached, and what is not known for it. */
+  /** Nodes that could not be reached, and the resulting gaps. */
   readonly faults: readonly { readonly node: string; readonly error: KcertError }[]
 }
 
 /**
- * Returns what listens on the nodes of the inventory: of control planes everything, of workers the kubelet. The private keys of an
- * API server's client certificates are read, to be shown to kubelets and etcd as API servers show them; they are kept in memory.
+ * Returns the TLS listeners on the nodes of the inventory: all components of control planes, the kubelet of workers. It reads the
+ * private keys of an API server's client certificates, to present them to kubelets and etcd as API servers do. They stay in
+ * memory.
  */
 export async function nodeTargets(
   site: Site,
@@ -77,7 +79,7 @@ export async function nodeTargets(
 async function runningOn(site: Site, name: string): Promise<Running[]> {
   const node = nodeNamed(site, name)
   const processes = await node.processes(programs)
-  // As they are named above, whichever started first: two runs show the same rows in the same order.
+  // In the order of the table above, whichever started first: every run shows the same rows in the same order.
   const inOrder = programs.flatMap((name) => processes.filter(({ program }) => program === name))
   return Promise.all(
     inOrder.map(async (running): Promise<Running> => {
@@ -94,13 +96,13 @@ interface Trust {
   readonly etcd: (node: string, kind: 'etcd' | 'etcd-peer') => Anchor | undefined
   readonly toKubelets: ShownPair | undefined
   readonly toEtcd: ShownPair | undefined
-  /** The operator's own choice. */
+  /** Given by the operator. */
   readonly toApiServers: ShownPair | undefined
 }
 
-/** By whose CAs who is verified, read where API servers and controller managers have it. */
+/** Returns the CAs that verify each component, read from the flags of API servers and controller managers. */
 async function trustOf(site: Site, running: readonly Running[], given: GivenTrust): Promise<Trust> {
-  /** The first process of that program that has the flag, and the flag. */
+  /** Returns the first process of that program that has the flag, and the flag. */
   const having = (program: Program, flag: string) =>
     running.flatMap((one) => {
       const path = one.program === program ? one.flags[flag] : undefined
@@ -217,7 +219,7 @@ async function etcd(site: Site, { node, flags }: Running, trust: Trust): Promise
   const targets = etcdTargets(flags, {
     node,
     anchorFor: (kind) => trust.etcd(node, kind),
-    // Only members show certificates to one another.
+    // Only members present certificates to one another.
     clientFor: (kind) => (kind === 'etcd' ? trust.toEtcd : trust.toApiServers),
     isReachable: () => true,
   })
@@ -230,7 +232,7 @@ async function etcd(site: Site, { node, flags }: Running, trust: Trust): Promise
   )
 }
 
-/** Controller manager and scheduler: unless a file is given, a certificate that each start makes again and no one verifies. */
+/** Controller manager and scheduler: without a certificate file, each start creates a new certificate that no client verifies. */
 async function controller(site: Site, running: Running, trust: Trust): Promise<ProbeTarget> {
   const { node, program, flags, argv } = running
   const file = flags['tls-cert-file']
@@ -251,7 +253,7 @@ function from(site: Site, node: string, { host, port }: { readonly host: string;
   return { host, port, serverName: host, from: node, dial: () => site.dial(node, host, port) }
 }
 
-/** The kubelet's own store: what the cluster issued for it, or else what it made itself. */
+/** The kubelet's own store: the certificate that the cluster issued, otherwise its self-signed one. */
 async function storeFile(site: Site, { node, flags }: Running): Promise<string | undefined> {
   const folder = flags['cert-dir'] ?? kubeadmFolders.kubeletPki
   const paths = [`${folder}/${currentLinkName('kubelet-serving')}`, `${folder}/kubelet.crt`]
@@ -281,7 +283,7 @@ function addressOf(site: Site, name: string): string | undefined {
   return site.inventory.nodes.find((node) => node.name === name)?.addresses[0]
 }
 
-/** The first address of a range of services, which is that of the API servers' own. */
+/** Returns the first address of a service CIDR, which is that of the kubernetes Service. */
 function firstOf(ranges: string | undefined): string | undefined {
   const [range] = (ranges ?? '').split(',')
   const [network = ''] = (range ?? '').split('/')

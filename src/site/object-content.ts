@@ -1,13 +1,17 @@
 import { hash } from 'node:crypto'
 import type { Named } from '../cluster/kinds.ts'
 
-/** Signs what API servers serve. kube-controller-manager publishes its CAs, and deletes every other bundle of this signer. */
+/**
+ * The signer of API server certificates. kube-controller-manager publishes its CAs, and deletes every other bundle of this
+ * signer.
+ */
 export const apiServerSigner = 'kubernetes.io/kube-apiserver-serving'
 
 /**
- * Returns a name of what people and kcert wrote into an object: another one when somebody changed it. What controllers note
- * beside it does not count (status, who owns which field, the signatures of cluster-info, which kube-controller-manager makes
- * and drops with each token): they do so at any moment of a rotation, and none of it is what a plan was made of.
+ * Returns a version of the fields that users and kcert write to an object. It changes when one of them changes. Fields of
+ * controllers
+ * are excluded (status, managed fields, the signatures of cluster-info, which kube-controller-manager adds and removes with each
+ * token): controllers change them at any moment of a rotation, and no plan depends on them.
  */
 export function contentVersion({ metadata, ...fields }: { readonly metadata: object }): string {
   const { uid, labels, annotations } = metadata as Record<string, unknown>
@@ -24,7 +28,7 @@ function sorted(_key: string, value: unknown): unknown {
   return Object.fromEntries(Object.entries(value).sort(([a], [b]) => (a < b ? -1 : 1)))
 }
 
-/** Returns when the content of an object was written last, in milliseconds: by its managed fields, else its creation. */
+/** Returns when the content of an object last changed, in milliseconds: from its managed fields, otherwise its creation time. */
 export function contentChangedAtMs({ metadata }: Named, field: 'data' | 'spec'): number {
   const times = (metadata.managedFields ?? []).flatMap(({ time, subresource, fieldsV1 }) =>
     time !== undefined && subresource === undefined && (fieldsV1 === undefined || `f:${field}` in fieldsV1)

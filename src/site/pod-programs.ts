@@ -1,30 +1,30 @@
 import type { NodeAccess, PodProcess } from '../pki/node-access.ts'
 import { whyReadsOnce } from '../rotation/capabilities.ts'
 
-// To search a program takes a node a second or two: only programs are searched that would have to be started again otherwise, each once.
+// Searching a program takes a node one or two seconds. Only programs that would otherwise need a restart are searched, each once.
 
 const call = { timeoutMs: 120_000 }
 
-/** Younger ones are what a container starts for a moment: a probe, or iptables under kube-proxy. */
+/** Younger processes may be short-lived children of a container: a probe, or iptables under kube-proxy. */
 const lastingMs = 60_000
 
-/** Containers of a pod that have a CA file, as they were started. */
+/** The containers of a pod that have a CA file, as they were started. */
 export interface RunningClient {
   readonly uid: string
   readonly startedAtMs: number
-  /** Their IDs; undefined where the API server does not say all of them. */
+  /** Their IDs; undefined if the API server does not report all of them. */
   readonly containers: readonly string[] | undefined
-  /** Minor version of Kubernetes that the image is of. */
+  /** The Kubernetes minor version of the image. */
   readonly minor?: number
 }
 
-/** Whether a pod's processes read a CA file again; `why` they are assumed not to. */
+/** Whether a pod's processes reload a CA file; `why` is the reason to assume that they do not. */
 export type Rereading = { readonly why?: string } | 'unread'
 
 export class PodPrograms {
   private readonly known = new Map<string, Rereading>()
 
-  /** Returns what is known, by `keyOf`. What cannot be read is not tried again until it is started again. */
+  /** Returns the results by `keyOf`. After a failed read, a container is not read again until it restarts. */
   async read(node: NodeAccess, clients: readonly RunningClient[]): Promise<ReadonlyMap<string, Rereading>> {
     const asked = clients.filter((client) => !this.known.has(keyOf(client)))
     if (asked.length > 0) {
@@ -42,7 +42,7 @@ export function keyOf({ uid, startedAtMs, containers = [] }: RunningClient): str
   return `${uid} ${startedAtMs} ${containers.toSorted().join()}`
 }
 
-/** All that last must read again, in each container. */
+/** All long-running processes of each container must reload the file. */
 function rereadingOf({ containers, minor }: RunningClient, processes: readonly PodProcess[]): Rereading {
   if (containers === undefined || containers.length === 0) return 'unread'
   const lasting = processes.filter(({ isFirst, ageMs }) => isFirst || ageMs >= lastingMs)

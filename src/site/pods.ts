@@ -13,23 +13,23 @@ import type { Site } from './site.ts'
 const rootConfigMap = 'kube-root-ca.crt'
 const call = { timeoutMs: 20_000 }
 
-/** As with pods whose node cannot be read: a volume made this long after the ConfigMap changed holds the change. */
+/** For pods whose node cannot be read: a volume created this long after the change of the ConfigMap contains the change. */
 const blindDelayMs = 120_000
 
-/** A pod that is made gets what its kubelet knows by then, and that is what the API server said a moment ago. */
+/** A new pod gets the content in its kubelet's cache, which lags behind the API server by a moment. */
 const newbornDelayMs = 5_000
 
 /** A pod with the cluster's CA in a file of a volume. */
 interface Mounting extends CaFile {
   readonly pod: PodObject
   readonly node: string
-  /** Names of those that mount it. */
+  /** The names of containers that mount it. */
   readonly containers: ReadonlySet<string>
   readonly startedAtMs: number
 }
 
 interface CaFile {
-  /** Of the file on its node, below the kubelet's --root-dir. */
+  /** The path of the file on its node, below the kubelet's --root-dir. */
   readonly path: string
   readonly trustBundle?: NonNullable<PodSnapshot['trustBundle']>
 }
@@ -37,19 +37,19 @@ interface CaFile {
 interface Volume {
   readonly trust: Trust
   readonly changedAtMs: number
-  /** True while it holds what it was made with: then every process in the pod began after it. */
+  /** True while the file has its original content: then every process in the pod started after it. */
   readonly isOriginal: boolean
 }
 
 interface KnownFile {
   readonly modifiedMs: number
-  /** When it came to hold this trust: earlier, where the same was written again. */
+  /** When it first had this trust; earlier than the last write if the same content was written again. */
   readonly changedMs: number
   readonly isOriginal: boolean
   readonly trust: Trust
 }
 
-/** Reads what pods have in their volumes, again only where it may have changed. */
+/** Reads the contents of pods' volumes. A volume is read again only if it may have changed. */
 export class PodWatch {
   private readonly site: Site
   private readonly known = new Map<string, KnownFile>()
@@ -60,7 +60,7 @@ export class PodWatch {
     this.site = site
   }
 
-  /** Returns the pods that have the cluster's CA in a volume, with what is in it where their node can be read. */
+  /** Returns the pods that have the cluster's CA in a volume, with the content of the volume if their node can be read. */
   async pods(
     nodeNamed: (name: string) => NodeAccess | undefined,
     published: readonly PublishedTrust[],
@@ -101,7 +101,7 @@ export class PodWatch {
   ): Promise<void> {
     const aheadMs = await this.site.clockAheadMs(node.name)
     const root = await this.rootOf(node)
-    // API servers refuse such a path; where one let it through, nothing else on the node is read instead.
+    // API servers refuse such a path. If one allowed it, no other file on the node is read instead.
     const inside = mounting.filter(({ path }) => !path.split('/').includes('..'))
     const paths = inside.map(({ path }) => `${root}${path}`)
     const facts = await node.statFiles(paths, call)
@@ -113,11 +113,11 @@ export class PodWatch {
       if (file.found !== 'file') continue
       const trust = this.site.reading.trustOf(file.content)
       const modifiedMs = file.modifiedAt.getTime()
-      // The kubelet writes the content first and then the name that leads to it; later it changes the content alone.
+      // The kubelet first writes the content and then the link to it. Later it changes only the content.
       const isOriginal = file.linkedAt !== undefined && file.linkedAt.getTime() >= modifiedMs
       const key = `${node.name}:${file.path.slice(root.length)}`
       const before = this.known.get(key)
-      // A kubelet that was restarted writes every volume again.
+      // A restarted kubelet writes every volume again.
       this.known.set(
         key,
         before !== undefined && isSameSet(before.trust, trust)
@@ -133,7 +133,7 @@ export class PodWatch {
     }
   }
 
-  /** Where the kubelet keeps what is of pods, asked once. */
+  /** Returns the folder of the kubelet's pod files, read once. */
   private async rootOf(node: NodeAccess): Promise<string> {
     const known = this.roots.get(node.name)
     if (known !== undefined) return known
@@ -180,7 +180,7 @@ export class PodWatch {
     }
   }
 
-  /** By its program where that was read; kube-proxy otherwise by its image, and others not at all. */
+  /** Decided by the program if it was read; otherwise only for kube-proxy, by its image. */
   private rereading(
     one: Mounting,
     pod: Omit<PodSnapshot, 'rereads'>,
@@ -197,7 +197,7 @@ export class PodWatch {
     return found.why === undefined ? { rereads: true } : { rereads: false, readsOnce: found.why }
   }
 
-  /** What only the operator knows. */
+  /** True for a workload that the operator named as reloading. */
   private isNamed(pod: PodObject, workload: string | undefined): boolean {
     const [kind = '', id = ''] = (workload ?? '').split(' ')
     const [namespace = '', name = ''] = id.split('/')
@@ -215,8 +215,10 @@ export class PodWatch {
 }
 
 /**
- * When the volume came to hold this, as far as it matters to a process that was started then. The API server tells starts in whole
- * seconds; and the kubelet writes the volume again when it renews the token beside the CA, which is no change of the CA.
+ * Returns when the volume got this content, as far as it matters to a process that started at that time. The API server reports
+ * start
+ * times in whole seconds. The kubelet also writes the volume when it renews the token next to the CA, which does not change the
+ * CA.
  */
 function changedAtMs(volume: Volume, startedAtMs: number, isSettled: boolean): number {
   const isNoNews = volume.isOriginal || isSettled
@@ -227,12 +229,14 @@ function keyOf({ node, path }: Mounting): string {
   return `${node}:${path}`
 }
 
-/** True for a pod whose processes began before both CAs were in its volume: they know them only if they read it again. */
+/**
+ * Returns true for a pod whose processes started before both CAs were in its volume: they use them only if they reload the file.
+ */
 function isBehind({ volume, startedAtMs }: Omit<PodSnapshot, 'rereads'>): boolean {
   return volume !== undefined && volume.trust.length > 1 && startedAtMs < volume.changedAtMs
 }
 
-/** Minor version of kube-proxy, by its image; a tag of another form says none. */
+/** Returns the minor version of kube-proxy from its image; undefined for a tag in another format. */
 function proxyMinor({ spec }: PodObject): number | undefined {
   const images = (spec?.containers ?? []).map(({ image = '' }) => image)
   const [, minor] = (images.length === 1 && /\/kube-proxy:v1\.(\d+)\./.exec(images.join())) || []
@@ -254,7 +258,7 @@ function clientOf({ pod, containers, startedAtMs }: Mounting): RunningClient {
   }
 }
 
-/** The files with a CA of the cluster that a pod mounts; none of a pod that is on no node yet. */
+/** Returns the files with a CA of the cluster that a pod mounts; none for a pod that is not scheduled. */
 function mountingsOf(pod: PodObject, tokenSecrets: ReadonlySet<string>, observedAtMs: number): Mounting[] {
   const { nodeName: node, volumes = [], containers = [], initContainers = [] } = pod.spec ?? {}
   const { uid, namespace } = pod.metadata
@@ -281,7 +285,7 @@ function mountingsOf(pod: PodObject, tokenSecrets: ReadonlySet<string>, observed
 
 type PodVolume = NonNullable<NonNullable<PodObject['spec']>['volumes']>[number]
 
-/** Where the kubelet lays them out, below the folder of the pod's volumes. */
+/** Returns the paths that the kubelet uses, below the folder of the pod's volumes. */
 function caFilesIn({ name, projected }: PodVolume, isToken: boolean): CaFile[] {
   const ofSources = (projected?.sources ?? []).flatMap(({ configMap, clusterTrustBundle }): CaFile[] => {
     const file = (path: string): CaFile => ({ path: `kubernetes.io~projected/${name}/${path}` })
@@ -298,20 +302,23 @@ type BundleSource = NonNullable<
   NonNullable<NonNullable<PodVolume['projected']>['sources']>[number]['clusterTrustBundle']
 >
 
-/** By name: a bundle of a signer is named after it. By signer: without a selector it takes none, with an empty one all. */
+/**
+ * By name: a bundle of a signer has the signer's name as prefix. By signer: no selector matches none, an empty one matches all.
+ */
 function isOfApiServers(source: BundleSource | undefined): source is BundleSource {
   if (source?.name !== undefined) return source.name.startsWith(`${apiServerSigner.replaceAll('/', ':')}:`)
   return source?.signerName === apiServerSigner && source.labelSelector !== undefined
 }
 
-/** A kubelet writes the CAs of ClusterTrustBundles in another order after each of its starts. */
+/** A kubelet may write the CAs of ClusterTrustBundles in another order after each start. */
 function isSameSet(one: Trust, other: Trust): boolean {
   return one.toSorted().join() === other.toSorted().join()
 }
 
 /**
- * When the oldest process that has the volume was started. One that waits for its image, or for a Secret that is not there, has read
- * nothing yet: it begins now at the earliest, with what its volume holds by then.
+ * Returns when the oldest process with the volume started. A process that waits for its image, or for a missing Secret, has read
+ * nothing
+ * yet: it starts now at the earliest, with the content of its volume by then.
  */
 function startOf({ status }: PodObject, containers: ReadonlySet<string>, observedAtMs: number): number {
   const all = [...(status?.containerStatuses ?? []), ...(status?.initContainerStatuses ?? [])].filter(
@@ -325,7 +332,7 @@ function startOf({ status }: PodObject, containers: ReadonlySet<string>, observe
   return Math.min(observedAtMs, ...starts.map((time) => Date.parse(time) || 0))
 }
 
-/** "Deployment default/web"; of a ReplicaSet without a Deployment, a Job or another kind the owner itself. */
+/** Returns "Deployment default/web"; for a ReplicaSet without a Deployment, a Job or another kind, the owner itself. */
 function workloadOf({ metadata }: PodObject): string | undefined {
   const owner = metadata.ownerReferences?.find(({ controller }) => controller === true)
   if (owner === undefined) return undefined

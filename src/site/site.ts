@@ -17,27 +17,29 @@ import { Certificates } from './certificates.ts'
 import { FileReading } from './file-reading.ts'
 import { listeningOf } from './listening.ts'
 
-/** One cluster as this run reaches it: what observer and executor share. The one who opens it closes it. */
+/** One cluster as this run reaches it, shared by observer and executor. The opener closes it. */
 export interface Site {
   readonly inventory: Inventory
   readonly objects: ObjectsApi
   readonly clock: Clock
   readonly certificates: Certificates
   readonly reading: FileReading
-  /** Returns the node, connected at its first use; undefined when nothing says how it is reached. `address` fills {address} in. */
+  /**
+   * Returns the node, which connects on first use; undefined if the inventory does not define it. `address` replaces {address}.
+   */
   node(name: string, address?: string): NodeAccess | undefined
-  /** Returns a TCP connection that begins on the node; errors are events of the stream. The one who asks destroys it. */
+  /** Returns a TCP connection that starts on the node. Errors are events of the stream. The caller destroys it. */
   dial(node: string, host: string, port: number): Duplex
-  /** Lists objects at the API server of one node alone. Throws as ObjectsApi does, and KCERT_UNREACHABLE where none runs. */
+  /** Lists objects at the API server of one node only. Throws as ObjectsApi does, and KCERT_UNREACHABLE if none runs. */
   listAt(node: string, resource: Resource): AsyncIterable<ApiObject>
-  /** By how many milliseconds the node's clock is ahead of kcert's; asked once in a run. Throws as the node does. */
+  /** Returns how many milliseconds the node's clock is ahead of kcert's; read once per run. Throws as the node does. */
   clockAheadMs(node: string): Promise<number>
-  /** Returns a process's start on kcert's clock: the same number each time, so that it names the process. */
+  /** Returns a process's start on kcert's clock: the same number each time, so that it identifies the process. */
   startedAtMs(node: string, process: ProcessFacts): Promise<number>
   close(): Promise<void>
 }
 
-/** Returns a node of the inventory. Throws TypeError where nothing says how it is reached. */
+/** Returns a node of the inventory. Throws TypeError if the inventory does not define how to reach it. */
 export function nodeNamed(site: Pick<Site, 'node'>, name: string): NodeAccess {
   const node = site.node(name)
   if (node === undefined) throw new TypeError(`nothing says how node ${name} is reached`)
@@ -48,7 +50,7 @@ export interface SiteOptions {
   readonly inventory: Inventory
   readonly objects: ObjectsApi
   readonly clock: Clock
-  /** How API servers are reached one by one; without it none is. */
+  /** How to reach individual API servers; without it, none can be reached. */
   readonly through?: Cluster['through']
 }
 
@@ -125,7 +127,7 @@ async function aheadOf(node: NodeAccess | undefined): Promise<number> {
   return aheadMsOf(await node.clock())
 }
 
-/** Returns by how much a node's clock is ahead: the middle of what the reading allows. */
+/** Returns how far a node's clock is ahead: the middle of the measured range. */
 export function aheadMsOf({ aheadMs: { atLeast, atMost } }: ClockReading): number {
   return Math.round((atLeast + atMost) / 2)
 }

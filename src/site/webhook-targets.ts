@@ -10,7 +10,7 @@ import { FileReading } from './file-reading.ts'
 import { addressesOf } from './handshakes.ts'
 import { caBundles } from './workloads.ts'
 
-/** Where connections to pods begin. */
+/** Where connections to pods start. */
 export interface Origin {
   readonly node: string
   dial(host: string, port: number): Duplex
@@ -22,8 +22,9 @@ const kinds: Readonly<Record<string, EndpointKind>> = {
 }
 
 /**
- * Returns the servers that API servers verify by a caBundle, each endpoint of their Services: the certificate of each may be
- * another. Throws KCERT_API_FORBIDDEN where one of the kinds may not be listed.
+ * Returns the servers that API servers verify with a caBundle. Each endpoint of their Services is a target, because each may have
+ * a
+ * different certificate. Throws KCERT_API_FORBIDDEN if listing one of the kinds is forbidden.
  */
 export async function webhookTargets(objects: ObjectsApi, origin?: Origin): Promise<ProbeTarget[]> {
   const certificates = new Certificates()
@@ -79,7 +80,7 @@ function nowhere(common: Common, server: string): ProbeTarget {
   }
 }
 
-/** One for each distinct set of CAs, with the fields that hold it. */
+/** Returns one anchor for each distinct set of CAs, with the fields that contain it. */
 function anchorsOf(bundles: readonly CaBundleSnapshot[], certificates: Certificates): Anchor[] {
   const bySet = Map.groupBy(bundles, ({ trust }) => trust.toSorted().join())
   return [...bySet.values()].map((same): Anchor => {

@@ -5,7 +5,7 @@ import { appliedBundles, workloads } from './workloads.ts'
 
 const annotation = 'kubectl.kubernetes.io/last-applied-configuration'
 
-test('every caBundle that kubectl apply wrote down of an object is found, and nothing in what is no JSON', () => {
+test('returns every caBundle in the last-applied annotation of an object, and none if that is not JSON', () => {
   const applied = JSON.stringify({
     webhooks: [
       { name: 'b', clientConfig: { caBundle: 'Ymly' } },
@@ -19,7 +19,7 @@ test('every caBundle that kubectl apply wrote down of an object is found, and no
   expect(appliedBundles({ name: 'guard' })).toEqual([])
 })
 
-test('selectors of the inventory take workloads out by kind, namespace, name and labels; OnDelete takes itself out', async () => {
+test("excludes workloads by the inventory's kind, namespace, name and label selectors, and those with OnDelete", async () => {
   const item = (namespace: string, name: string, labels = {}, spec = {}) => ({
     metadata: { namespace, name, labels },
     spec,

@@ -6,7 +6,10 @@ import type { CaBundleSnapshot, Sections, WorkloadSnapshot } from '../rotation/s
 import { contentVersion } from './object-content.ts'
 import type { Site } from './site.ts'
 
-/** Returns the fields by which API servers verify the servers that they call. What has no field for a CA is left out. */
+/**
+ * Returns the fields with the CAs by which API servers verify the servers that they call. Objects without such a field are
+ * omitted.
+ */
 export async function caBundles({
   objects,
   reading,
@@ -72,7 +75,9 @@ export async function caBundles({
   ]
 }
 
-/** Returns each caBundle in what `kubectl apply` wrote down of an object, wherever in it; webhooks may stand in another order there. */
+/**
+ * Returns each caBundle in the last-applied annotation of `kubectl apply`, at any depth; webhooks may be in another order there.
+ */
 export function appliedBundles({ annotations }: Metadata): readonly string[] {
   const found: string[] = []
   try {
@@ -84,12 +89,12 @@ export function appliedBundles({ annotations }: Metadata): readonly string[] {
       },
     )
   } catch {
-    // Somebody else's text: then nothing is known of it.
+    // The annotation contains other text, so nothing is known.
   }
   return found
 }
 
-/** "service/kube-system/metrics-server", with its port where that is not 443; or the URL. */
+/** Returns "service/kube-system/metrics-server", with its port unless it is 443; or the URL. */
 function serverOf(config: ClientConfig | undefined): string | undefined {
   const { service, url } = config ?? {}
   if (service === undefined) return url
@@ -104,7 +109,7 @@ export interface ServiceName {
   readonly port: number
 }
 
-/** Returns the service that a server's name means; undefined for a URL. */
+/** Returns the service in a server's name; undefined for a URL. */
 export function serviceNamed(server: string): ServiceName | undefined {
   const [, namespace, name, port = '443'] = /^service\/([^/]+)\/([^/:]+)(?::(\d+))?$/.exec(server) ?? []
   return namespace === undefined || name === undefined ? undefined : { namespace, name, port: Number(port) }
@@ -117,7 +122,7 @@ export const rollingKinds = [
   ['StatefulSet', resources.statefulSets],
 ] as const
 
-/** Returns what rolls its own pods, with the aggregated APIs and webhooks that these serve. */
+/** Returns the workloads that roll their own pods, with the aggregated APIs and webhooks that they serve. */
 export async function workloads(
   { objects, inventory }: Site,
   bundles: readonly CaBundleSnapshot[],
@@ -140,7 +145,7 @@ export async function workloads(
         serves: services.flatMap(({ ids, object }) =>
           object.metadata.namespace === namespace && fits(object.spec?.selector, template?.labels) ? ids : [],
         ),
-        // With OnDelete nothing happens until somebody deletes the pods.
+        // With OnDelete, a pod is replaced only when a user deletes it.
         mayRoll: !isExcluded && spec?.updateStrategy?.type !== 'OnDelete',
       }
     }),

@@ -22,7 +22,7 @@ import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest'
 import type { NodeAccess, ReadFile } from '../../src/pki/node-access.ts'
 import { temporaryFolder } from '../scripts/temporary-folder.ts'
 
-// What every adapter promises. The node is this machine, reached in the adapter's way, so the test sees its files directly.
+// The contract of every adapter. The node is this machine, reached through the adapter, so the test can read its files directly.
 
 const folder = temporaryFolder('node')
 let count = 0
@@ -50,7 +50,7 @@ export function nodeContract(title: string, open: () => Promise<NodeAccess>): vo
       await node.close()
     })
 
-    test('files are read with content, mode, owner and digest, in the order asked for', async () => {
+    test('reads files with content, mode, owner and digest, in the requested order', async () => {
       const bytes = Buffer.from(Array.from({ length: 1000 }, (_, index) => index % 256))
       writeFileSync(at('key'), bytes, { mode: 0o600 })
       writeFileSync(at('empty'), '', { mode: 0o644 })
@@ -63,7 +63,7 @@ export function nodeContract(title: string, open: () => Promise<NodeAccess>): vo
       expect(Math.abs((key as ReadFile).modifiedAt.getTime() - mtime.getTime())).toBeLessThan(1000)
     })
 
-    test('a file of a mebibyte comes whole, a larger one is unreadable', async () => {
+    test('reads a file of 1 MiB completely, and reports a larger one as unreadable', async () => {
       const content = Buffer.alloc(1024 * 1024, 'kcert')
       writeFileSync(at('large'), content)
       writeFileSync(at('larger'), Buffer.concat([content, Buffer.from('!')]))
@@ -72,7 +72,7 @@ export function nodeContract(title: string, open: () => Promise<NodeAccess>): vo
       expect(larger).toMatchObject({ found: 'unreadable', reason: 'larger than is read' })
     })
 
-    test('links are followed and named; what dangles is absent; folders and FIFOs are not opened', async () => {
+    test('follows and names links, treats dangling links as absent, and does not open folders and FIFOs', async () => {
       writeFileSync(at('kubelet-client-2026.pem'), 'pair')
       symlinkSync('kubelet-client-2026.pem', at('current'))
       symlinkSync('gone', at('dangling'))
@@ -110,7 +110,7 @@ export function nodeContract(title: string, open: () => Promise<NodeAccess>): vo
       ';&|',
     ]
 
-    test.each(oddNames)('the name %j is a name and nothing else', async (name) => {
+    test.each(oddNames)('treats the name %j only as a name', async (name) => {
       await node.writeFile(at(name), 'content', { replaces: 'absent', mode: 0o640 })
       expect(readFileSync(at(name), 'utf8')).toBe('content')
       expect(readdirSync(here)).toEqual([name])
@@ -119,7 +119,7 @@ export function nodeContract(title: string, open: () => Promise<NodeAccess>): vo
       ])
     })
 
-    test('a folder is listed with hidden names, kinds and link targets', async () => {
+    test('lists a folder with hidden names, kinds and link targets', async () => {
       writeFileSync(at('a b'), '', { mode: 0o600 })
       writeFileSync(at('.hidden'), 'four')
       mkdirSync(at('folder'), { mode: 0o700 })
@@ -139,7 +139,7 @@ export function nodeContract(title: string, open: () => Promise<NodeAccess>): vo
       expect(await node.listFolder(at('folder'))).toMatchObject({ found: 'folder', entries: [] })
     })
 
-    test('patterns match paths, and one that matches nothing gives nothing', async () => {
+    test('matches paths by patterns, and returns nothing for a pattern without a match', async () => {
       for (const pod of ['p1', 'p 2']) {
         mkdirSync(at(pod))
         writeFileSync(join(at(pod), 'ca.crt'), '')
@@ -150,14 +150,14 @@ export function nodeContract(title: string, open: () => Promise<NodeAccess>): vo
       ])
     })
 
-    test('a new file gets its mode and leaves no other name behind', async () => {
+    test('creates a file with its mode, and leaves no other name', async () => {
       const written = await node.writeFile(at('ca.key'), 'key', { replaces: 'absent' })
       expect(written).toEqual({ path: at('ca.key'), sha256: sha256('key'), changed: true, before: 'absent' })
       expect(statSync(at('ca.key')).mode & 0o7777).toBe(0o600)
       expect(readdirSync(here)).toEqual(['ca.key'])
     })
 
-    test('a file that is replaced keeps mode and owner unless told otherwise', async () => {
+    test('keeps mode and owner of a replaced file unless the call sets them', async () => {
       writeFileSync(at('f'), 'old')
       chmodSync(at('f'), 0o4751)
       const { uid, gid } = statSync(at('f'))
@@ -168,7 +168,7 @@ export function nodeContract(title: string, open: () => Promise<NodeAccess>): vo
       expect(statSync(at('f')).mode & 0o7777).toBe(0o400)
     })
 
-    test('does not write content again that is already there', async () => {
+    test('does not write content again that a file already has', async () => {
       await node.writeFile(at('f'), 'new', { replaces: 'absent', mode: 0o644 })
       const { ino } = statSync(at('f'))
       const again = await node.writeFile(at('f'), 'new', { replaces: 'absent', mode: 0o644 })
@@ -190,7 +190,7 @@ export function nodeContract(title: string, open: () => Promise<NodeAccess>): vo
       if (before.length > 0) expect(readFileSync(at('f'), 'utf8')).toBe('edited')
     })
 
-    test('a write through a link replaces the file that it leads to', async () => {
+    test('a write through a link replaces its target', async () => {
       mkdirSync(at('real'))
       writeFileSync(join(at('real'), 'ca.crt'), 'old')
       symlinkSync('real/ca.crt', at('ca.crt'))
@@ -200,7 +200,7 @@ export function nodeContract(title: string, open: () => Promise<NodeAccess>): vo
       expect(readFileSync(at('ca.crt'), 'utf8')).toBe('new')
     })
 
-    test('a write into a missing folder, or over a folder, says so', async () => {
+    test('reports a write into a missing folder, or over a folder', async () => {
       mkdirSync(at('folder'))
       for (const [path, why] of [
         [at('none/f'), /folder does not exist/],
@@ -213,7 +213,7 @@ export function nodeContract(title: string, open: () => Promise<NodeAccess>): vo
       }
     })
 
-    test('what a killed shell left behind goes with the next write, when it is old', async () => {
+    test('the next write removes old leftovers of a killed shell', async () => {
       writeFileSync(at('.kcert.aaaa.kcert-tmp'), 'a key')
       writeFileSync(at('.kcert.bbbb.kcert-tmp'), 'somebody is writing')
       utimesSync(at('.kcert.aaaa.kcert-tmp'), 0, 0)
@@ -221,7 +221,7 @@ export function nodeContract(title: string, open: () => Promise<NodeAccess>): vo
       expect(readdirSync(here)).toEqual(['.kcert.bbbb.kcert-tmp', 'f'])
     })
 
-    test('a copy stays on the node, and is refused when its source is another', async () => {
+    test('copies a file on the node, and refuses if the source has changed', async () => {
       writeFileSync(at('ca.key'), 'key', { mode: 0o600 })
       const copied = await node.copyFile(at('ca.key'), at('copy'), {
         replaces: 'absent',
@@ -236,7 +236,7 @@ export function nodeContract(title: string, open: () => Promise<NodeAccess>): vo
       expect(readdirSync(here)).toEqual(['ca.key', 'copy'])
     })
 
-    test('a link is changed in one step, and only from what it was', async () => {
+    test('replaces a link in one step, and only if it has the expected target', async () => {
       const link = (target: string, replaces: Parameters<NodeAccess['linkFile']>[2]['replaces']) =>
         node.linkFile(at('current.pem'), target, { replaces })
       expect(await link('one.pem', 'absent')).toBe(true)
@@ -250,7 +250,7 @@ export function nodeContract(title: string, open: () => Promise<NodeAccess>): vo
       expect(readdirSync(here)).toEqual(['current.pem'])
     })
 
-    test('files are moved and removed only when they are what they were', async () => {
+    test('moves and removes files only if they are unchanged', async () => {
       writeFileSync(at('a'), 'a')
       const holds = { sha256: sha256('a') }
       renameSync(at('a'), at('b'))
@@ -263,7 +263,7 @@ export function nodeContract(title: string, open: () => Promise<NodeAccess>): vo
       expect(readdirSync(here)).toEqual(['c'])
     })
 
-    test('folders are made with their mode, and removed when empty', async () => {
+    test('creates folders with their mode, and removes empty ones', async () => {
       await node.makeFolder(at('pki/kcert'), { mode: 0o700 })
       await node.makeFolder(at('pki/kcert'), { mode: 0o755 })
       expect(statSync(at('pki/kcert')).mode & 0o777).toBe(0o700)
@@ -275,7 +275,7 @@ export function nodeContract(title: string, open: () => Promise<NodeAccess>): vo
       expect(await node.removeFolder(at('pki/kcert'))).toBe(false)
     })
 
-    test('a program gets its arguments and input exactly, and gives back output, errors and status', async () => {
+    test('passes arguments and input to a program unchanged, and returns output, errors and status', async () => {
       const odd = ['a b', "'", '"$HOME"', '', '*', 'zwei\nZeilen', '\\n', 'ä']
       const printed = await node.run(['printf', '<%s>', ...odd])
       expect(Buffer.from(printed.stdout).toString()).toBe(odd.map((word) => `<${word}>`).join(''))
@@ -290,9 +290,9 @@ export function nodeContract(title: string, open: () => Promise<NodeAccess>): vo
       expect((await node.run(['sh', '-c', 'kill -9 $$'])).status).toBe(137)
     })
 
-    test.each(['a timeout', 'a call-off'])('%s ends what was started, with its children', async (how) => {
+    test.each(['a timeout', 'an abort'])('%s ends the started program and its children', async (how) => {
       let hasBegun = false
-      // Once more with more time, where it ran out before anything had begun.
+      // Repeat with more time if the time ran out before the program started.
       for (let timeoutMs = 1_000; !hasBegun; timeoutMs *= 4) {
         const seconds = `6${process.pid}${++count}`
         const stubborn = `trap '' TERM; sleep ${seconds} & wait`
@@ -320,7 +320,7 @@ export function nodeContract(title: string, open: () => Promise<NodeAccess>): vo
       }
     })
 
-    test('many calls at once are all answered', async () => {
+    test('answers many concurrent calls', async () => {
       writeFileSync(at('f'), 'x')
       const answers = await Promise.all(
         Array.from({ length: 20 }, (_, index) => node.run(['echo', `${index}`])),
@@ -330,7 +330,7 @@ export function nodeContract(title: string, open: () => Promise<NodeAccess>): vo
       )
     })
 
-    test('a process is found by its program, with its arguments and the time of its start', async () => {
+    test('finds a process by its program, with its arguments and start time', async () => {
       copyFileSync('/bin/sleep', at('kube-controller-manager'))
       const seconds = `7${process.pid}${++count}`
       const started = Date.now()

@@ -6,7 +6,7 @@ import { join } from 'node:path'
 const kubeadm = join(import.meta.dirname, '../../.bench/bin/kubeadm')
 const components = ['kube-apiserver', 'kube-controller-manager', 'kube-scheduler', 'etcd']
 
-/** Manifests by component as the real kubeadm writes them, or, where it is not here, one of the same shape. */
+/** Returns manifests by component from the real kubeadm or, if it is not installed, with the same structure. */
 export function kubeadmManifests(): Readonly<Record<string, string>> {
   if (!existsSync(kubeadm)) {
     process.stderr.write('no .bench/bin/kubeadm here: a manifest of its shape is edited, not its own\n')

@@ -1,13 +1,13 @@
 import { createServer } from 'node:net'
 
-/** Nobody but root could listen there, and nobody does: whoever connects is refused. */
+/** A port that refuses connections: only root could listen there, and no program does. */
 export const deadPort = 1
 
 const first = 20_000
 const count = 12_000
 let next = (process.pid * 31) % count
 
-/** A port for a program that must be told its own. The kernel gives none of these away, so that it is still free in a moment. */
+/** Returns a port for a program that needs a fixed one. It is outside of the kernel's ephemeral range, so it stays free. */
 export async function freePort(): Promise<number> {
   for (;;) {
     next = (next + 1) % count

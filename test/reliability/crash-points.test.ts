@@ -15,7 +15,7 @@ import { WritingCommands } from './writing-commands.ts'
 const root = mkdtempSync(join(existsSync('/dev/shm') ? '/dev/shm' : tmpdir(), 'kcert-crash-'))
 afterAll(() => rmSync(root, { recursive: true }))
 
-test('stopped behind any call that changes a file, or with an error in one, every command leaves the old or the new, and its next run ends well', async () => {
+test('stopped after any call that changes a file, or with an error in one, every command leaves old or new files, and its next run succeeds', async () => {
   const template = join(root, 'template')
   const writers = await WritingCommands.in(template)
   let stops = 0
@@ -26,10 +26,10 @@ test('stopped behind any call that changes a file, or with an error in one, ever
   }
   await writers.close()
   expect(stops).toBeGreaterThan(400)
-  // Some nine hundred runs of the program.
+  // About nine hundred runs of the program.
 }, 1_800_000)
 
-// strace counts each of them by itself.
+// strace counts each of these calls separately.
 const calls = ['fchmod', 'pwrite64', 'fsync', 'rename', 'link', 'unlink']
 const killAt = (call: string, at: number): string[] => [
   ...['-f', '-qq', '-o', '/dev/null', '-e', `trace=${calls.join(',')}`],
@@ -72,7 +72,7 @@ test.skipIf(!canTrace).each([
         if (name.endsWith('.pem')) expect(readCertificates(Buffer.from(text))).toHaveLength(1)
       }
       for (const name of old.keys()) expect(existsSync(join(folder, name)), name).toBe(true)
-      // The next run mends what there is, sweeps up, and does what it is told.
+      // The next run repairs the files, removes leftovers, and does its work.
       expect(kcert([...line, '--force'], { cwd: folder }).exit).toBe(0)
       expect(readdirSync(folder).filter(isTemporaryName)).toEqual([])
       if (line[0] === 'ca')

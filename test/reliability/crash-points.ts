@@ -8,29 +8,30 @@ import { CertificateRequest } from '../../src/x509/request.ts'
 import { errorCodes, type Fault, Stopped, withFault } from './faulty-files.ts'
 import { copyOf, said, type WritingCommand } from './writing-commands.ts'
 
-// One command, and a fault at each of its calls that change files, one after the other. After each: every file is the old one or the new
-// one, whole; what holds a private key is its owner's alone; and the same command run once more comes to its end.
+// One command, with a fault at each of its calls that change files, one after the other. After each fault: every file is the
+// complete
+// old or new one; files with private keys have mode 0600; and running the same command again succeeds.
 
 export interface Tally {
   readonly name: string
-  /** Calls that change files, and calls of any kind, in a run without fault. */
+  /** Calls that change files, and calls of any kind, in a run without a fault. */
   calls: number
   all: number
-  /** Stops, one behind each call; and calls that failed or were cut short. */
+  /** Stops, one after each call; and calls that failed or were cut short. */
   stops: number
   faults: number
-  /** What was lost, or is no answer: empty. */
+  /** Lost data and failed checks; empty if there are none. */
   readonly losses: string[]
 }
 
 export interface Rigour {
-  /** Every error at every call, not one of them in turn. */
+  /** Every error at every call, instead of one error per call in turn. */
   readonly everyError: boolean
 }
 
 const pemTypes = /\.(?:pem|crt|key|csr)$/
 
-/** Returns what came of a command with a fault at each of its calls. `template` is the folder that it begins in. */
+/** Returns the result of a command with a fault at each of its calls. `template` is the folder that it starts in. */
 export async function crashPoints(
   command: WritingCommand,
   template: string,
@@ -45,7 +46,7 @@ export async function crashPoints(
     copyOf(template, work)
     command.reset?.(work)
     await run(command, work)
-    // The links of a store of pairs are absolute: the folder must have its name.
+    // The links of a pair store are absolute, so the folder must keep its name.
     fs.renameSync(work, begin)
   }
   fs.rmSync(work, { recursive: true, force: true })
@@ -95,7 +96,7 @@ async function run(command: WritingCommand, folder: string): Promise<number> {
   }
 }
 
-/** Looks at what lies there now. */
+/** Checks the current files. */
 function evaluate(
   { files, pair, mayLeave = [] }: WritingCommand,
   folder: string,
@@ -110,7 +111,7 @@ function evaluate(
       lose(`${name} is readable by others`)
     if (isTemporaryName(name.split('/').at(-1)!) || text === old.get(name)) continue
     if (!isOwn(name)) lose(`${name} is changed or new`)
-    // The line that was being written has no end: the next run cuts it off.
+    // A partial last line has no newline; the next run removes it.
     else if (!isWhole(name, text, name.endsWith('.jsonl') && !isDone)) lose(`${name} is neither old nor new`)
   }
   for (const [name, text] of old) {
@@ -120,7 +121,7 @@ function evaluate(
   if (isDone) complete(files, pair, folder, lose)
 }
 
-/** The same command once more: done, or everything is there and is not written over. */
+/** Runs the same command again: it succeeds, or every file exists and is not overwritten. */
 async function again(command: WritingCommand, folder: string, lose: (what: string) => void): Promise<void> {
   const exit = await run(command, folder)
   const { nextExits = [0, 5] } = command
@@ -133,7 +134,7 @@ async function again(command: WritingCommand, folder: string, lose: (what: strin
       none(`${name} is not whole`)
 }
 
-/** Every file is there, and certificate and key are of one making. */
+/** Checks that every file exists, and that certificate and key match. */
 function complete(
   files: readonly string[],
   pair: WritingCommand['pair'],
@@ -157,12 +158,12 @@ function publicOf(pem: Uint8Array) {
   return createPublicKey(readPrivateKeyFile(pem).keyObject!)
 }
 
-/** Where a private key that lies in the folder now can be seen besides: in what was said, or in a file that is not its own. */
+/** Returns where a private key of the folder is also visible: in the output, or in another file. */
 function leaks(folder: string): string[] {
   const names = filesOf(folder)
   const secrets = names.flatMap((name) => {
     const [, body] = /-----BEGIN [A-Z ]*PRIVATE KEY-----\n([^-]*)-----END/.exec(contentOf(folder, name)) ?? []
-    // The first line of a key of PKCS#8 has much that all keys have.
+    // The first line of a PKCS#8 key has much in common with other keys.
     return body === undefined ? [] : body.trim().split('\n').slice(1, 2)
   })
   const shown = said.stdout + said.stderr
@@ -176,7 +177,7 @@ function leaks(folder: string): string[] {
   ])
 }
 
-/** The process that held a lock is this one, and lives: what it left says so no more. */
+/** The process that held a lock is this running one, so the test marks its leftovers as those of a dead process. */
 function bury(folder: string): void {
   for (const name of filesOf(folder)) {
     if (!name.endsWith('.lock.kcert-tmp')) continue
@@ -188,7 +189,7 @@ function bury(folder: string): void {
   }
 }
 
-/** Names of files below a folder; of links, too. */
+/** Returns the names of files below a folder, including links. */
 function filesOf(folder: string): string[] {
   return fs
     .readdirSync(folder, { recursive: true, withFileTypes: true })
@@ -204,7 +205,7 @@ function holdsKey(text: string): boolean {
   return /PRIVATE KEY-----|client-key-data|^\w{6}\.\w{16}$/m.test(text)
 }
 
-/** True for what is a document of its kind from the first octet to the last. */
+/** Returns true for a complete document of its kind, from the first byte to the last. */
 function isWhole(name: string, text: string, mayBeTorn: boolean): boolean {
   try {
     if (name.endsWith('.jsonl')) {

@@ -5,7 +5,8 @@ import { crashPoints, type Tally } from './crash-points.ts'
 import { publish, tableOf } from './page.ts'
 import { WritingCommands } from './writing-commands.ts'
 
-// `npm run crash-points [-- NAME...] [-- --write]`: every writing command, stopped behind each call and with each error at each call.
+// `npm run crash-points [-- NAME...] [-- --write]`: every writing command, stopped after each call and with each error at each
+// call.
 
 const root = mkdtempSync(join(existsSync('/dev/shm') ? '/dev/shm' : tmpdir(), 'kcert-crash-'))
 const wanted = process.argv.slice(2).filter((word) => !word.startsWith('-'))

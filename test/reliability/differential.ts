@@ -1,11 +1,14 @@
 import { spawnSync } from 'node:child_process'
 import { publish, tableOf } from './page.ts'
 
-// `npm run differential [-- go|openssl] [-- CHAINS] [-- --write]`: the suites of test/differential, each as many random chains as asked for (100,000), a
-// seed for every few thousand, so that no run needs much memory and a machine with other work gets a turn in between.
+// `npm run differential [-- go|openssl] [-- CHAINS] [-- --write]`: the suites of test/differential, each with the given number of
+// random
+// chains (default 100,000). Each few thousand have their own seed, so no run needs much memory and other work on the machine can
+// run
+// in between.
 
 const chains = Number(process.argv.find((word) => /^\d+$/.test(word)) ?? 100_000)
-// CI draws from another, so these are other chains.
+// CI uses another seed, so these are other chains.
 const firstSeed = 1
 
 interface Peer {
@@ -15,7 +18,7 @@ interface Peer {
   readonly chainsOfASeed: number
 }
 
-// Another command of the machine, flock for one, may stand in front of each part.
+// Another command, such as flock, can be put before each part.
 const prefix = process.env.KCERT_BEFORE?.split(' ') ?? []
 const peers: readonly Peer[] = [
   { name: 'Go crypto/x509', suite: 'go', variable: 'KCERT_CHAINS', chainsOfASeed: 5_000 },

@@ -1,9 +1,9 @@
 import fs from 'node:fs'
 import { syncBuiltinESMExports } from 'node:module'
 
-// The file system of this process with a place where it breaks. Every module of kcert sees it, whichever way it imported node:fs.
+// The file system of this process with an injected fault. It applies to every module of kcert, however it imported node:fs.
 
-/** Calls that change what is on the disk, or make it last. */
+/** Calls that change the disk's content, or sync it. */
 const changing = [
   'appendFileSync',
   'chmodSync',
@@ -42,7 +42,7 @@ const observing = [
 type Name = (typeof changing)[number] | (typeof observing)[number]
 type Call = (...args: unknown[]) => unknown
 
-/** What happens at a call: the process ends once it is done, it fails, or it writes a part. */
+/** The fault of a call: the process ends after it, the call fails, or it writes only a part. */
 export type Fault = 'stop' | 'short' | 'ENOSPC' | 'EIO' | 'EROFS' | 'EACCES'
 
 export const errorCodes = ['ENOSPC', 'EIO', 'EROFS', 'EACCES'] as const
@@ -50,18 +50,18 @@ export const errorCodes = ['ENOSPC', 'EIO', 'EROFS', 'EACCES'] as const
 const replaced = [...changing, ...observing, 'fsync'] as const
 const real = Object.fromEntries(replaced.map((name) => [name, fs[name]])) as unknown as Record<Name, Call>
 
-/** Thrown by every call after the process should have ended: whatever it does then reaches no disk. */
+/** Thrown by every call after the process should have ended, so later calls never reach the disk. */
 export class Stopped extends Error {}
 
 export interface Watched {
-  /** Changing calls below the folder, in their order. */
+  /** Changing calls below the folder, in order. */
   readonly calls: readonly Name[]
   /** Calls of any kind below the folder. */
   readonly all: number
   readonly isStopped: boolean
 }
 
-/** Returns what `act` did below the folder, with a fault at the changing call of that number (from 1); 0 for none. */
+/** Returns the calls of `act` below the folder, with a fault at the changing call of that number (from 1); 0 for none. */
 export async function withFault(
   folder: string,
   at: number,
@@ -123,7 +123,7 @@ export async function withFault(
   } finally {
     Object.assign(fs, real)
     syncBuiltinESMExports()
-    // What the dead process had open.
+    // The descriptors that the dead process had open.
     if (isStopped) for (const descriptor of descriptors) real.closeSync(descriptor)
   }
   return { calls, all, isStopped }
@@ -133,7 +133,7 @@ function isChanging(name: Name): boolean {
   return (changing as readonly string[]).includes(name)
 }
 
-/** As a file system does that is nearly full: a part is taken, and the caller is told how much. */
+/** Behaves like a nearly full file system: it writes a part, and returns its length. */
 function shortened(name: Name, args: readonly unknown[], call: Call): unknown {
   if (name !== 'writeSync') return call(...args)
   const [descriptor, bytes, from, length, position] = args as [number, Uint8Array, number, number, number]

@@ -2,11 +2,11 @@ import { execFileSync } from 'node:child_process'
 import { readFileSync, writeFileSync } from 'node:fs'
 import { cpus, loadavg } from 'node:os'
 
-// docs/reliability.md: what stands between `<!-- NAME -->` and `<!-- /NAME -->` is what a command printed.
+// docs/reliability.md: the text between `<!-- NAME -->` and `<!-- /NAME -->` is the output of a command.
 
 const page = 'docs/reliability.md'
 
-/** Prints what a command measured, with date and machine, and puts it into its place on the page with `--write`. */
+/** Prints a command's measurement with date and machine, and with `--write` inserts it into the page. */
 export function publish(name: string, text: string): void {
   const whole = `${text.trim()}\n\n${machine()}`
   process.stdout.write(`${whole}\n`)
@@ -18,7 +18,7 @@ export function publish(name: string, text: string): void {
   writeFileSync(page, `${before.slice(0, from + start.length)}\n\n${whole}\n\n${before.slice(to)}`)
 }
 
-/** Returns a table of Markdown. */
+/** Returns a Markdown table. */
 export function tableOf(head: readonly string[], rows: readonly (readonly (string | number)[])[]): string {
   const lines = [head, head.map(() => '---'), ...rows.map((row) => row.map(formatted))]
   return lines.map((cells) => `| ${cells.join(' | ')} |`).join('\n')

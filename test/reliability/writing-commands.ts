@@ -8,26 +8,26 @@ import { putClusterInfo, putToken, someToken } from '../bootstrap/joining.ts'
 import { type FakeApiServer, startApiServer } from '../fakes/api-server.ts'
 import { putCluster, putServing, requestsKey } from '../scripts/cluster-session.ts'
 
-// Every command that writes files of this machine, with a line that makes it write all that it can. `rotate-ca`, `renew` and
-// `kubelet doctor --fix` write on nodes, by the shell functions that test/node/faults.test.ts kills; their own files are here.
+// Every command that writes files on this machine, with a command line that makes it write all of them. `rotate-ca`, `renew` and
+// `kubelet doctor --fix` write on nodes with the shell functions that test/node/faults.test.ts kills; their local files are here.
 
-/** One command line, and what it leaves. */
+/** One command line, and the files that it writes. */
 export interface WritingCommand {
   readonly name: string
-  /** Puts what the command asks for onto its server, whatever runs before have done there. */
+  /** Resets the server objects that the command needs, whatever earlier runs changed there. */
   readonly reset?: (folder: string) => void
   readonly run: (folder: string) => Promise<number>
-  /** Files of the command, or what their names begin with where they carry a time. */
+  /** The files of the command, or their prefixes if the names contain a time. */
   readonly files: readonly string[]
-  /** How it may end when it is run once more; 0 and 5 (everything is there) if not said. */
+  /** The allowed exit codes of a second run; default 0 and 5 (every file exists). */
   readonly nextExits?: readonly number[]
-  /** Certificate or request, and its key: of one making once the command was run again. */
+  /** The certificate or request, and its key; they match after the command is run again. */
   readonly pair?: readonly [string, string]
-  /** What a stopped run may leave, and the next one takes away. */
+  /** Files that a stopped run may leave, and that the next run removes. */
   readonly mayLeave?: readonly string[]
-  /** A file whose content is kept by the cluster as well. */
+  /** A file whose content is also stored in the cluster. */
   readonly onCluster?: string
-  /** Runs over what it wrote before; otherwise into a folder where it wrote nothing yet. */
+  /** Whether it runs over its own files; otherwise it runs in a folder without them. */
   readonly over: boolean
 }
 
@@ -42,7 +42,7 @@ interface Line {
   readonly mayLeave?: readonly string[]
   readonly onCluster?: string
   readonly nextExits?: readonly number[]
-  /** As it is run over its own files: with --force, unless it does so by nature or never. */
+  /** How it runs over its own files: with --force, unless it always or never replaces them. */
   readonly again?: 'force' | 'same' | 'never'
 }
 
@@ -90,7 +90,7 @@ const lines: readonly Line[] = [
     words: 'ca sign --csr',
     args: ['--csr', 'approved', ...ca, '--out', 'a.pem', ...cluster],
     files: ['a.pem', 'ca.ledger.jsonl'],
-    // The certificate is on the request then, and --out holds those of one run.
+    // By then the certificate is in the request's status, and --out contains those of one run.
     onCluster: 'a.pem',
     again: 'never',
   },
@@ -162,7 +162,7 @@ const lines: readonly Line[] = [
     words: 'kubeconfig set-ca',
     args: ['edited.conf', '--ca', 'ca.pem'],
     files: ['edited.conf'],
-    // It is what it should be then.
+    // After the first run, the file is already as it should be.
     again: 'never',
   },
   {
@@ -170,7 +170,7 @@ const lines: readonly Line[] = [
     words: 'kubeconfig set-client',
     args: ['edited.conf', '--cert', 'ca.pem', '--key', 'ca.key'],
     files: ['edited.conf'],
-    // It is what it should be then.
+    // After the first run, the file is already as it should be.
     again: 'never',
   },
   {
@@ -211,7 +211,7 @@ const lines: readonly Line[] = [
     files: ['ann.key', 'ann.csr', 'ann.pem', 'ann.conf'],
     pair: ['ann.pem', 'ann.key'],
     mayLeave: ['ann.key.new', 'ann.csr.new'],
-    // The object of the first time has its name, and the pair that is there stays.
+    // The object of the first run has its name, and the existing pair is kept.
     nextExits: [0, 3],
   },
   {
@@ -252,13 +252,13 @@ const lines: readonly Line[] = [
       ...['--metrics-file', 'ci.prom', '--exec', 'true', ...cluster],
     ],
     files: ['pairs/ci-current.pem', 'pairs/ci-2', 'ci.prom'],
-    // The link beside the link, by which a kubelet changes it too.
+    // The temporary link next to the link, which a kubelet uses too.
     mayLeave: ['pairs/ci-updated.pem', 'pairs/.ci.told'],
     again: 'same',
   },
 ]
 
-/** The folder that all lines begin with, the server that some ask, and the lines. */
+/** The start folder of all command lines, the server that some of them use, and the command lines. */
 export class WritingCommands {
   readonly commands: readonly WritingCommand[]
   readonly #server: FakeApiServer
@@ -272,7 +272,7 @@ export class WritingCommands {
     this.commands = [...lines.flatMap((line) => this.#both(line)), ...rotationWriters]
   }
 
-  /** Fills the folder with what the lines read. */
+  /** Fills the folder with the input files. */
   static async in(folder: string): Promise<WritingCommands> {
     const server = await startApiServer({ signer: 'controller' })
     putCluster(server)
@@ -354,7 +354,7 @@ function approveAll(server: FakeApiServer): void {
   }
 }
 
-/** What rotate-ca writes on the machine that it runs on. */
+/** The files that rotate-ca writes on the local machine. */
 const rotationWriters: readonly WritingCommand[] = [
   {
     name: 'rotate-ca runbook',
@@ -395,16 +395,16 @@ async function exitOf(act: () => unknown): Promise<number> {
   }
 }
 
-/** Names of files become paths; whatever else stays. */
+/** Replaces file names with paths, and keeps other arguments. */
 function absolute(args: readonly string[], folder: string): string[] {
   const isPath = (arg: string): boolean =>
     /^[\w-]+\.(?:pem|key|csr|conf|yaml|json|prom|sh)$/.test(arg) || plainPaths.has(arg)
-  // "admin.conf" is a row of kubeadm's table there.
+  // After --kubeadm, "admin.conf" is a row of kubeadm's table.
   return args.map((arg, index) => (isPath(arg) && args[index - 1] !== '--kubeadm' ? join(folder, arg) : arg))
 }
 const plainPaths = new Set(['joining', 'pki', 'conf', 'certs', 'pairs'])
 
-/** What the last command said, for whoever looks for the reason of an exit. */
+/** The output of the last command, to find the reason of an exit code. */
 export const said = { stdout: '', stderr: '' }
 
 /** Runs a command in this process and returns its exit code. */
@@ -436,7 +436,7 @@ async function runHere(load: Load, words: string, args: readonly string[]): Prom
   }
 }
 
-/** Makes a folder what another is. */
+/** Makes a folder a copy of another. */
 export function copyOf(template: string, folder: string): void {
   cpSync(template, folder, { recursive: true, verbatimSymlinks: true })
 }

@@ -34,7 +34,7 @@ restores what is missing. For another group, they have names of their own. This 
   protected override async perform() {
     const { flags } = await this.parse(BootstrapRbac)
     const { group, output } = flags
-    // The group that every token has is not one that a token is given.
+    // Tokens cannot name the group that every token has.
     if (group !== 'system:bootstrappers') checkGroups([group], tokenUsages)
     const objects = bootstrapRbac(group)
     return this.answer(

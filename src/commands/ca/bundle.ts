@@ -54,7 +54,7 @@ is missing from the bundle unnoticed. Private keys in the files are ignored.`
       })
     const { out, force, output } = flags
     checkStandardInput(operands.map((path) => ({ by: 'FILE', path })))
-    // A bundle may go where one of its files is: all that was in it is in the bundle.
+    // A bundle may replace one of its files: it contains all certificates of that file.
     checkFiles({ inputs: [], outputs: [{ by: '--out', path: out, holds: 'public' }], replace: force })
 
     const made = await readBundle(operands, this.context, { allowNonCa: flags['allow-non-ca'] ?? false })

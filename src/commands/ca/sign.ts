@@ -110,7 +110,7 @@ The built-in profiles are ${builtInProfileNames.join(', ')}. --config names a fi
     duration: valueFlag(
       'DURATION',
       "validity, such as 8h or 365d (also --expiry); at least 10m, at most the profile's (default the profile's, or 8760h)",
-      // As ca init, ca renew and renew call it.
+      // The name in ca init, ca renew and renew.
       { aliases: ['expiry'] },
     ),
     'allow-subject-attributes': repeatedFlag(
@@ -235,7 +235,7 @@ The built-in profiles are ${builtInProfileNames.join(', ')}. --config names a fi
 
   private async signKubeadm(operands: readonly string[], flags: SignFlags): Promise<ExitCode> {
     const { 'ca-dir': caDir, 'out-dir': outDir, output } = flags
-    // oclif has seen to these.
+    // oclif has already required both.
     if (caDir === undefined || outDir === undefined) throw new RangeError('--ca-dir and --out-dir')
     if (operands.length === 0)
       throw new KcertError('KCERT_USAGE', 'no request given', {

@@ -216,13 +216,13 @@ files go to --cert-dir and --kubeconfig-dir.`
 
 type CreateFlags = FlagsOf<typeof requestFlags>
 
-// One certificate row of kubeadm's table may go to two files, as any other request.
+// One certificate row of kubeadm's table can be written to two files, like any other request.
 function asksForOneFile({ kubeadm, 'cert-dir': certDir, key, 'key-out': keyOut }: CreateFlags): boolean {
   const isOne = kubeadm !== 'all' && !kubeadm?.endsWith('.conf') && certDir === undefined
   return isOne && (keyOut ?? key) !== undefined
 }
 
-/** The object of a request, where there can be one. A report of a request that is for another CA is no mistake. */
+/** Returns the object of a request, if it can have one. A report on a request for another CA is not an error. */
 function objectForReport(spec: RequestSpec, der: Uint8Array): { manifest?: Manifest; notices: string[] } {
   if (spec.signerName === undefined) return { notices: [] }
   try {

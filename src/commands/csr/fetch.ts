@@ -231,7 +231,7 @@ kube-controller-manager deletes an object an hour after it was issued. Fetch the
 
 type FetchFlags = FlagsOf<typeof CsrFetch.flags>
 
-/** What is made of one certificate alone. */
+/** Flags that apply only to a single certificate. */
 const ofOne = [
   'key',
   'password-file',
@@ -246,7 +246,7 @@ const ofOne = [
   'print-key',
 ] as const
 
-/** Returns where many certificates go, and how that is shown. Throws KCERT_USAGE for what is of one alone. */
+/** Returns where many certificates go, and the output format. Throws KCERT_USAGE for flags that apply only to one certificate. */
 function manyOf(flags: FetchFlags) {
   const single = ofOne.find((flag) => flags[flag] !== undefined && flags[flag] !== false)
   const { 'out-dir': folder, output } = flags
@@ -261,7 +261,7 @@ function manyOf(flags: FetchFlags) {
   })
 }
 
-// A file that is there and holds just what is fetched is left alone, so whether another may be replaced is seen when it is written.
+// An existing file with the same content is unchanged, so the check for replacing other files happens at the write.
 function filesOf(flags: FetchFlags, isFile: boolean): CommandFiles {
   const { out, secret } = flags
   return {

@@ -125,7 +125,7 @@ With --dry-run, kcert writes nothing. If the key file does not exist yet, the pr
     const requestFile = flags['request-out'] ?? besideCertificate(out)
     checkFiles({
       inputs: [
-        // It is read where an earlier run made it.
+        // It is read if an earlier run created it.
         { by: ownKey === undefined ? '--key-out' : '--key', path: keyFile },
         { by: '--password-file', path: flags['password-file'] },
       ],
@@ -134,7 +134,7 @@ With --dry-run, kcert writes nothing. If the key file does not exist yet, the pr
         { by: '--request-out', path: requestFile, holds: 'public' },
         { by: '--kubeconfig-out', path: flags['kubeconfig-out'], holds: 'key' },
       ],
-      // What an earlier run has left is gone on with.
+      // A run continues with the files of an earlier one.
       replace: true,
     })
     const { context } = this
@@ -168,7 +168,7 @@ With --dry-run, kcert writes nothing. If the key file does not exist yet, the pr
   }
 }
 
-/** ann.crt → ann.csr */
+/** Returns the request's path next to the certificate: ann.crt → ann.csr. */
 function besideCertificate(out: string): string {
   return `${out.replace(/\.(?:crt|cer|cert|pem)$/i, '')}.csr`
 }

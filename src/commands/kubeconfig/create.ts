@@ -182,7 +182,7 @@ file has mode 0600.
     return exitOfContexts(contexts, () => true)
   }
 
-  /** The certificate of a request, checked against the key. */
+  /** Returns the certificate of a request, checked against the key. */
   private async ofRequest(
     cluster: Cluster,
     name: string,

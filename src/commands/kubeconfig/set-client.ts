@@ -79,7 +79,7 @@ certificate and key match, and that the certificate has not expired.
     const source = await readKubeconfigFile(args.file, context)
     const name = targetEntry(source, 'user', flags.user)
     const { 'client-certificate': certificate, 'password-file': passwordFile } = flags
-    // The kubeconfig itself as the file of the key: the key in it.
+    // If the key file is the kubeconfig itself, its embedded key is used.
     const keyFile = flags['client-key'] === args.file ? undefined : flags['client-key']
     const readKey = () =>
       keyFile === undefined
@@ -88,7 +88,7 @@ certificate and key match, and that the certificate has not expired.
     const { chain, key, notices } = await readClientPair(certificate, readKey, context)
     const absolute = (path: string) => (isAbsolute(path) ? path : join(context.workingFolder, path))
     const isByPath = storesPaths(flags)
-    // A key that the user has stays as it is, but clients cannot decrypt one.
+    // The key of an existing user is kept, but clients cannot decrypt an encrypted one.
     const isKept = keyFile === undefined && passwordFile === undefined
     const newKey =
       isByPath && keyFile !== undefined
