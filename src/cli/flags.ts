@@ -56,6 +56,12 @@ export function repeatedFlag(helpValue: string, description: string, choice: Cho
   return Flags.string({ description, helpValue, multiple: true, multipleNonGreedy: true, ...choice })
 }
 
+/** Returns the same flags under one heading of the help. */
+export function inGroup<Group extends Record<string, object>>(helpGroup: string, flags: Group): Group {
+  const grouped = Object.entries(flags).map(([name, flag]) => [name, { ...flag, helpGroup }])
+  return Object.fromEntries(grouped) as Group
+}
+
 interface Bounds {
   readonly min?: number
   readonly max?: number

@@ -1,13 +1,18 @@
 import type { FlagsOf } from '../../cli/base-command.ts'
-import { booleanFlag, formatFlag, numberFlag, repeatedFlag, valueFlag, wordFlag } from '../../cli/flags.ts'
+import {
+  booleanFlag,
+  formatFlag,
+  inGroup,
+  numberFlag,
+  repeatedFlag,
+  valueFlag,
+  wordFlag,
+} from '../../cli/flags.ts'
 import { kubeadmRowNames } from '../../csr/kubeadm-requests.ts'
 import { keyFormats, keyTypeNames } from '../../x509/new-key.ts'
 
 /** What csr create makes. */
 export const requestFormats = ['pem', 'manifest', 'cfssl', 'json', 'yaml'] as const
-
-const preset = { helpGroup: 'PRESET' }
-const controlPlane = { helpGroup: 'CONTROL PLANE' }
 
 /** --key-type of a command that creates a key; `others`: the inputs that also set it. */
 export const keyTypeFlag = (others: string) =>
@@ -33,10 +38,12 @@ export const requestFlags = {
     'FILE',
     'cfssl JSON file with the subject, the SANs and the key type; "-" for standard input',
   ),
-  user: valueFlag('NAME', 'client certificate of a user', preset),
-  'kubelet-client': valueFlag('NODE', 'client certificate of a kubelet', preset),
-  'kubelet-serving': valueFlag('NODE', 'serving certificate of a kubelet', preset),
-  service: valueFlag('NAME.NAMESPACE', 'serving certificate of a Service', preset),
+  ...inGroup('PRESET', {
+    user: valueFlag('NAME', 'client certificate of a user'),
+    'kubelet-client': valueFlag('NODE', 'client certificate of a kubelet'),
+    'kubelet-serving': valueFlag('NODE', 'serving certificate of a kubelet'),
+    service: valueFlag('NAME.NAMESPACE', 'serving certificate of a Service'),
+  }),
   kubeadm: valueFlag('ROW', `one of kubeadm's certificates, or all: ${kubeadmRowNames.join(', ')}`),
   key: valueFlag('FILE', 'existing private key, instead of --key-out; "-" for standard input'),
   'key-out': valueFlag(
@@ -52,48 +59,45 @@ export const requestFlags = {
   out: valueFlag('FILE', 'file for the CSR; "-" prints it (default "-")'),
   output: formatFlag(requestFormats, 'output format'),
   force: booleanFlag('overwrite existing files'),
-  signer: valueFlag('NAME', 'spec.signerName (default that of the preset)', { helpGroup: 'OBJECT' }),
-  usage: repeatedFlag(
-    'USAGE',
-    'spec.usages, such as "client auth"; separate several with commas (default that of the preset or the signer)',
-    { helpGroup: 'OBJECT' },
-  ),
-  'expiration-seconds': numberFlag(
-    'SECONDS',
-    'spec.expirationSeconds, at least 600 (default none: the signer decides)',
-    { helpGroup: 'OBJECT' },
-  ),
-  name: valueFlag('NAME', 'metadata.name', { helpGroup: 'OBJECT' }),
-  'cluster-domain': valueFlag('DOMAIN', 'DNS domain of Services (default cluster.local)', controlPlane),
-  'node-name': valueFlag('NAME', 'name of the node (default that in --kubeadm-config)', controlPlane),
-  'advertise-address': valueFlag(
-    'ADDRESS',
-    'address of the API server on the node (default that in --kubeadm-config)',
-    controlPlane,
-  ),
-  'control-plane-endpoint': valueFlag(
-    'HOST',
-    'DNS name or address of the load balancer, with or without port',
-    controlPlane,
-  ),
-  'service-subnet': valueFlag('CIDR', 'IP range of Services (default 10.96.0.0/12)', controlPlane),
-  'kubernetes-version': valueFlag(
-    'VERSION',
-    'version of the control plane, which decides subjects and keys (default kubernetesVersion of --kubeadm-config, or the newest)',
-    controlPlane,
-  ),
-  'kubeadm-config': valueFlag('FILE', "kubeadm's configuration file; flags override it", controlPlane),
-  'cert-dir': valueFlag(
-    'DIR',
-    'folder for keys and CSRs, required with --kubeadm all (kubeadm uses /etc/kubernetes/pki)',
-    controlPlane,
-  ),
-  'kubeconfig-dir': valueFlag(
-    'DIR',
-    'folder for kubeconfigs, required with --kubeadm all (kubeadm uses /etc/kubernetes)',
-    controlPlane,
-  ),
-  'ca-cert': valueFlag('FILE', "the cluster's CA certificate, for the kubeconfigs", controlPlane),
+  ...inGroup('OBJECT', {
+    signer: valueFlag('NAME', 'spec.signerName (default that of the preset)'),
+    usage: repeatedFlag(
+      'USAGE',
+      'spec.usages, such as "client auth"; separate several with commas (default that of the preset or the signer)',
+    ),
+    'expiration-seconds': numberFlag(
+      'SECONDS',
+      'spec.expirationSeconds, at least 600 (default none: the signer decides)',
+    ),
+    name: valueFlag('NAME', 'metadata.name'),
+  }),
+  ...inGroup('CONTROL PLANE', {
+    'cluster-domain': valueFlag('DOMAIN', 'DNS domain of Services (default cluster.local)'),
+    'node-name': valueFlag('NAME', 'name of the node (default that in --kubeadm-config)'),
+    'advertise-address': valueFlag(
+      'ADDRESS',
+      'address of the API server on the node (default that in --kubeadm-config)',
+    ),
+    'control-plane-endpoint': valueFlag(
+      'HOST',
+      'DNS name or address of the load balancer, with or without port',
+    ),
+    'service-subnet': valueFlag('CIDR', 'IP range of Services (default 10.96.0.0/12)'),
+    'kubernetes-version': valueFlag(
+      'VERSION',
+      'version of the control plane, which decides subjects and keys (default kubernetesVersion of --kubeadm-config, or the newest)',
+    ),
+    'kubeadm-config': valueFlag('FILE', "kubeadm's configuration file; flags override it"),
+    'cert-dir': valueFlag(
+      'DIR',
+      'folder for keys and CSRs, required with --kubeadm all (kubeadm uses /etc/kubernetes/pki)',
+    ),
+    'kubeconfig-dir': valueFlag(
+      'DIR',
+      'folder for kubeconfigs, required with --kubeadm all (kubeadm uses /etc/kubernetes)',
+    ),
+    'ca-cert': valueFlag('FILE', "the cluster's CA certificate, for the kubeconfigs"),
+  }),
 }
 
 /** What flags say of a request. Commands that take some of these flags say what they say. */

@@ -3,6 +3,7 @@ import {
   allNodesFlag,
   booleanFlag,
   type ClusterFlags,
+  inGroup,
   inventoryFlag,
   repeatedFlag,
   valueFlag,
@@ -24,32 +25,26 @@ export const probeFlags = {
   }),
   inventory: inventoryFlag('none: connect from this machine'),
   'all-nodes': allNodesFlag,
-  ca: valueFlag('FILE', 'CAs to verify chains with (default the cluster CA; for HOST:PORT none)', {
-    helpGroup: 'TRUST',
+  ...inGroup('TRUST', {
+    ca: valueFlag('FILE', 'CAs to verify chains with (default the cluster CA; for HOST:PORT none)'),
+    'kubelet-certificate-authority': valueFlag(
+      'FILE',
+      "CAs with which API servers verify kubelets (default those of the API servers' flag)",
+    ),
+    'etcd-ca': valueFlag('FILE', 'CAs to verify etcd with (default with -i: those of --etcd-cafile)'),
+    name: repeatedFlag(
+      'NAME',
+      'name that clients use for HOST:PORT, instead of HOST; the first one is sent as SNI',
+    ),
   }),
-  'kubelet-certificate-authority': valueFlag(
-    'FILE',
-    "CAs with which API servers verify kubelets (default those of the API servers' flag)",
-    { helpGroup: 'TRUST' },
-  ),
-  'etcd-ca': valueFlag('FILE', 'CAs to verify etcd with (default with -i: those of --etcd-cafile)', {
-    helpGroup: 'TRUST',
-  }),
-  name: repeatedFlag(
-    'NAME',
-    'name that clients use for HOST:PORT, instead of HOST; the first one is sent as SNI',
-    { helpGroup: 'TRUST' },
-  ),
-  'client-certificate': valueFlag('FILE', 'client certificate to present to servers that request one', {
-    helpGroup: 'CLIENT',
-  }),
-  'client-key': valueFlag('FILE', 'private key of --client-certificate (default in the same file)', {
-    helpGroup: 'CLIENT',
-    dependsOn: ['client-certificate'],
-  }),
-  'password-file': valueFlag('FILE', 'file with the password of the key on its first line', {
-    helpGroup: 'CLIENT',
-    dependsOn: ['client-certificate'],
+  ...inGroup('CLIENT', {
+    'client-certificate': valueFlag('FILE', 'client certificate to present to servers that request one'),
+    'client-key': valueFlag('FILE', 'private key of --client-certificate (default in the same file)', {
+      dependsOn: ['client-certificate'],
+    }),
+    'password-file': valueFlag('FILE', 'file with the password of the key on its first line', {
+      dependsOn: ['client-certificate'],
+    }),
   }),
   tls: wordFlag(['1.2', '1.3'], 'use only this TLS version'),
   timeout: valueFlag('DURATION', 'time limit for one server', { default: '5s' }),

@@ -2,6 +2,7 @@ import * as Flags from '@oclif/core/flags'
 import {
   booleanFlag,
   clusterFlags,
+  inGroup,
   numberFlag,
   repeatedFlag,
   requiredInventoryFlag,
@@ -21,81 +22,64 @@ export const rotationPlaceFlags = {
 }
 
 /** Choices of a rotation. The journal keeps them for later commands without these flags. */
-export const rotationSettingsFlags = {
+export const rotationSettingsFlags = inGroup('ROTATION', {
   ca: valueFlag(
     'CAS',
     'CAs to rotate: cluster, front-proxy or cluster,front-proxy (default those in the inventory, or both)',
-    { helpGroup: 'ROTATION' },
   ),
   'no-bridge': booleanFlag(
     'do not issue the bridge certificate (the new CA, cross-signed by the old CA): clients that trust only the old CA fail from phase 9 on',
-    { helpGroup: 'ROTATION' },
   ),
   reason: Flags.option({
     description:
       'why you rotate (default routine); compromise (the old key leaked) means no bridge certificate, new leaf keys, and immediate pod restarts in phase 12',
     options: ['routine', 'compromise'] as const,
-    helpGroup: 'ROTATION',
   })(),
   'new-keys': booleanFlag(
     'generate new keys for leaf certificates; without it the keys stay and only certificate files change',
-    { helpGroup: 'ROTATION' },
   ),
   'ca-cert': valueFlag(
     'FILE',
     'use this certificate as the new cluster CA instead of one created in phase 1',
-    {
-      dependsOn: ['ca-key'],
-      helpGroup: 'ROTATION',
-    },
+    { dependsOn: ['ca-key'] },
   ),
   'ca-key': valueFlag('FILE', 'private key of --ca-cert; copied only to control-plane nodes', {
     dependsOn: ['ca-cert'],
-    helpGroup: 'ROTATION',
   }),
   'front-proxy-ca-cert': valueFlag('FILE', 'use this certificate as the new front-proxy CA', {
     dependsOn: ['front-proxy-ca-key'],
-    helpGroup: 'ROTATION',
   }),
   'front-proxy-ca-key': valueFlag('FILE', 'private key of --front-proxy-ca-cert', {
     dependsOn: ['front-proxy-ca-cert'],
-    helpGroup: 'ROTATION',
   }),
   'max-unavailable': numberFlag(
     'N',
     'how many nodes, and how many workloads, change at the same time; the first node always changes alone (default as in the inventory, or 4)',
-    { min: 1, max: 100, helpGroup: 'ROTATION' },
+    { min: 1, max: 100 },
   ),
   pace: valueFlag(
     'DURATION',
     'time between the starts of two workload restarts, such as 30s (default as in the inventory, or 0s)',
-    {
-      helpGroup: 'ROTATION',
-    },
   ),
   'trust-reloading-clients': booleanFlag(
     'skip the restart of pods whose programs have client-go 0.36 or later, or that rereadingCa in the inventory lists (default); --no-trust-reloading-clients restarts them too',
-    { allowNo: true, default: true, helpGroup: 'ROTATION' },
+    { allowNo: true, default: true },
   ),
-  'accept-outage': booleanFlag('allow a restart of the only API server, if one of its flags must change', {
-    helpGroup: 'ROTATION',
-  }),
+  'accept-outage': booleanFlag('allow a restart of the only API server, if one of its flags must change'),
   'accept-untested-version': repeatedFlag(
     'MINOR',
     'write to a cluster with components of this untested minor version, such as 1.38, or of an "unknown" one',
-    { helpGroup: 'ROTATION' },
   ),
   waive: repeatedFlag(
     'ID',
     'accept the risk for this pod, workload, kubeconfig, server, file, client address or mix of versions, by the name that kcert prints',
-    { helpGroup: 'ROTATION' },
   ),
   soak: valueFlag(
     'DURATION',
     'watch the TLS handshake errors of each API server for this long, in phases 1, 11 and 12',
-    { default: '20s', helpGroup: 'ROTATION' },
+    { default: '20s' },
   ),
-}
+})
 
 /** How a command that changes the cluster asks. */
 export const rotationConsentFlags = {

@@ -11,6 +11,7 @@ import {
   booleanFlag,
   clusterExits,
   clusterFlags,
+  inGroup,
   operands,
   repeatedFlag,
   reportFormatFlag,
@@ -123,37 +124,30 @@ The built-in profiles are ${builtInProfileNames.join(', ')}. --config names a fi
       'file for the certificates, in the order of the requests; "-" for standard output. Optional with --csr',
     ),
     force: booleanFlag('overwrite existing files'),
-    kubeadm: booleanFlag('sign the requests of a kubeadm control plane, each with its own CA', {
-      helpGroup: 'KUBEADM',
-      exclusive: notWithKubeadm,
-      dependsOn: ['ca-dir', 'out-dir'],
+    ...inGroup('KUBEADM', {
+      kubeadm: booleanFlag('sign the requests of a kubeadm control plane, each with its own CA', {
+        exclusive: notWithKubeadm,
+        dependsOn: ['ca-dir', 'out-dir'],
+      }),
+      'ca-dir': valueFlag('DIR', 'folder with ca.crt, front-proxy-ca.crt, etcd/ca.crt and their keys', {
+        dependsOn: ['kubeadm'],
+      }),
+      'out-dir': valueFlag('DIR', 'folder for the certificates; created if missing', {
+        dependsOn: ['kubeadm'],
+      }),
     }),
-    'ca-dir': valueFlag('DIR', 'folder with ca.crt, front-proxy-ca.crt, etcd/ca.crt and their keys', {
-      helpGroup: 'KUBEADM',
-      dependsOn: ['kubeadm'],
+    ...inGroup('CLUSTER', {
+      csr: repeatedFlag('NAME', 'name of a CSR of the cluster; separate several with commas', {
+        delimiter: ',',
+      }),
+      'csr-signer': valueFlag('NAME', 'all approved CSRs of the cluster for this signer'),
+      'csr-selector': valueFlag('LABELS', 'all approved CSRs of the cluster with these labels'),
+      'kubernetes-signers': booleanFlag(
+        'also sign for kubernetes.io/… signers, by the rules of kube-controller-manager',
+      ),
+      fail: booleanFlag('set the condition Failed on CSRs that break a rule of their signer'),
+      'dry-run': booleanFlag('show which CSRs of the cluster would be signed'),
     }),
-    'out-dir': valueFlag('DIR', 'folder for the certificates; created if missing', {
-      helpGroup: 'KUBEADM',
-      dependsOn: ['kubeadm'],
-    }),
-    csr: repeatedFlag('NAME', 'name of a CSR of the cluster; separate several with commas', {
-      helpGroup: 'CLUSTER',
-      delimiter: ',',
-    }),
-    'csr-signer': valueFlag('NAME', 'all approved CSRs of the cluster for this signer', {
-      helpGroup: 'CLUSTER',
-    }),
-    'csr-selector': valueFlag('LABELS', 'all approved CSRs of the cluster with these labels', {
-      helpGroup: 'CLUSTER',
-    }),
-    'kubernetes-signers': booleanFlag(
-      'also sign for kubernetes.io/… signers, by the rules of kube-controller-manager',
-      { helpGroup: 'CLUSTER' },
-    ),
-    fail: booleanFlag('set the condition Failed on CSRs that break a rule of their signer', {
-      helpGroup: 'CLUSTER',
-    }),
-    'dry-run': booleanFlag('show which CSRs of the cluster would be signed', { helpGroup: 'CLUSTER' }),
     ...clusterFlags,
     output: reportFormatFlag(),
   }

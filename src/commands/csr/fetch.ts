@@ -17,6 +17,7 @@ import {
   clusterExits,
   clusterFlagsBesideUser,
   formatFlag,
+  inGroup,
   operands,
   valueFlag,
 } from '../../cli/flags.ts'
@@ -86,51 +87,39 @@ kube-controller-manager deletes an object an hour after it was issued. Fetch the
       'file for the certificate or, with -o manifest, for the objects; "-" prints them (default "-")',
     ),
     force: booleanFlag('overwrite existing files'),
-    'out-dir': valueFlag(
-      'DIR',
-      'folder for the certificates, as NAME.crt; kcert creates it if it does not exist',
-      { helpGroup: 'MANY' },
-    ),
-    signer: valueFlag('NAME', 'fetch all certificates of this signer', { helpGroup: 'MANY' }),
-    selector: valueFlag('LABELS', 'fetch all with these labels, as in kubectl', {
-      char: 'l',
-      helpGroup: 'MANY',
+    ...inGroup('MANY', {
+      'out-dir': valueFlag(
+        'DIR',
+        'folder for the certificates, as NAME.crt; kcert creates it if it does not exist',
+      ),
+      signer: valueFlag('NAME', 'fetch all certificates of this signer'),
+      selector: valueFlag('LABELS', 'fetch all with these labels, as in kubectl', { char: 'l' }),
     }),
-    'kubeconfig-out': valueFlag(
-      'FILE',
-      'file for a kubeconfig of the current cluster, with the certificate and the key of --key',
-      {
-        helpGroup: 'KUBECONFIG',
-        dependsOn: ['key'],
-      },
-    ),
-    'key-by-path': booleanFlag('refer to the key file in the kubeconfig instead of embedding the key', {
-      helpGroup: 'KUBECONFIG',
-      dependsOn: ['kubeconfig-out'],
+    ...inGroup('KUBECONFIG', {
+      'kubeconfig-out': valueFlag(
+        'FILE',
+        'file for a kubeconfig of the current cluster, with the certificate and the key of --key',
+        { dependsOn: ['key'] },
+      ),
+      'key-by-path': booleanFlag('refer to the key file in the kubeconfig instead of embedding the key', {
+        dependsOn: ['kubeconfig-out'],
+      }),
+      user: valueFlag('NAME', 'name of the user in the kubeconfig (default: the common name)'),
+      namespace: valueFlag('NAME', 'namespace of the context in the kubeconfig', { char: 'n' }),
     }),
-    user: valueFlag('NAME', 'name of the user in the kubeconfig (default: the common name)', {
-      helpGroup: 'KUBECONFIG',
+    ...inGroup('MANIFEST', {
+      secret: valueFlag(
+        'NAME[.NAMESPACE]',
+        'with -o manifest: create a Secret of type kubernetes.io/tls with certificate and key',
+      ),
+      configmap: valueFlag(
+        'NAME[.NAMESPACE]',
+        'with -o manifest: create a ConfigMap with the CA certificate as ca.crt, from --ca or, if it signed, from the kubeconfig',
+      ),
+      'print-key': booleanFlag(
+        'allow printing the Secret, which contains the private key, to standard output',
+      ),
     }),
-    namespace: valueFlag('NAME', 'namespace of the context in the kubeconfig', {
-      char: 'n',
-      helpGroup: 'KUBECONFIG',
-    }),
-    secret: valueFlag(
-      'NAME[.NAMESPACE]',
-      'with -o manifest: create a Secret of type kubernetes.io/tls with certificate and key',
-      { helpGroup: 'MANIFEST' },
-    ),
-    configmap: valueFlag(
-      'NAME[.NAMESPACE]',
-      'with -o manifest: create a ConfigMap with the CA certificate as ca.crt, from --ca or, if it signed, from the kubeconfig',
-      { helpGroup: 'MANIFEST' },
-    ),
-    'print-key': booleanFlag(
-      'allow printing the Secret, which contains the private key, to standard output',
-      {
-        helpGroup: 'MANIFEST',
-      },
-    ),
     ...clusterFlagsBesideUser,
     output: formatFlag(
       ['text', 'json', 'yaml', 'manifest'],

@@ -10,6 +10,7 @@ import {
   booleanFlag,
   clusterExits,
   clusterFlagsBesideUser,
+  inGroup,
   reportFormatFlag,
   valueFlag,
 } from '../../cli/flags.ts'
@@ -79,37 +80,29 @@ it is renewed when the file changes. SIGUSR2 renews at once. Do not use this for
     signer,
     usage,
     'expiration-seconds': requestFlags['expiration-seconds'],
-    'cert-dir': valueFlag('DIR', 'folder of the pairs (default for a kubelet /var/lib/kubelet/pki)', {
-      helpGroup: 'PAIR',
+    ...inGroup('PAIR', {
+      'cert-dir': valueFlag('DIR', 'folder of the pairs (default for a kubelet /var/lib/kubelet/pki)'),
+      'pair-name': valueFlag(
+        'NAME',
+        "prefix of the pair's file names (default for a kubelet: kubelet-client, kubelet-server)",
+      ),
     }),
-    'pair-name': valueFlag(
-      'NAME',
-      "prefix of the pair's file names (default for a kubelet: kubelet-client, kubelet-server)",
-      { helpGroup: 'PAIR' },
-    ),
     'bootstrap-kubeconfig': valueFlag(
       'FILE',
       'kubeconfig for the first request; --kubeconfig is then created if it does not exist',
       { helpGroup: 'CLUSTER', dependsOn: ['kubeconfig'] },
     ),
-    exec: valueFlag(
-      'COMMAND',
-      'shell command to run after each renewal; KCERT_PAIR is the path of the link',
-      {
-        helpGroup: 'AFTER A RENEWAL',
-      },
-    ),
-    signal: valueFlag(
-      'SIGNAL',
-      'signal to send to the process of --pid-file after each renewal, such as HUP',
-      {
-        helpGroup: 'AFTER A RENEWAL',
-        dependsOn: ['pid-file'],
-      },
-    ),
-    'pid-file': valueFlag('FILE', 'file with the process ID', {
-      helpGroup: 'AFTER A RENEWAL',
-      dependsOn: ['signal'],
+    ...inGroup('AFTER A RENEWAL', {
+      exec: valueFlag(
+        'COMMAND',
+        'shell command to run after each renewal; KCERT_PAIR is the path of the link',
+      ),
+      signal: valueFlag(
+        'SIGNAL',
+        'signal to send to the process of --pid-file after each renewal, such as HUP',
+        { dependsOn: ['pid-file'] },
+      ),
+      'pid-file': valueFlag('FILE', 'file with the process ID', { dependsOn: ['signal'] }),
     }),
     'metrics-address': valueFlag(
       'ADDRESS',

@@ -4,6 +4,7 @@ import {
   booleanFlag,
   clusterExits,
   clusterFlags,
+  inGroup,
   reportFormatFlag,
   valueFlag,
   wordFlag,
@@ -52,22 +53,20 @@ untested releases, and one CA for several roles.`
     ),
     force: booleanFlag('overwrite an existing file'),
     'dry-run': booleanFlag('do not write the inventory; still check access to the nodes'),
-    access: valueFlag(
-      'WAY',
-      'how to reach nodes: ssh, ssh:HOST or command:WORDS; kcert replaces {node} and {address}',
-      {
-        default: 'ssh',
-        helpGroup: 'NODES',
-      },
-    ),
-    'ssh-user': valueFlag('USER', 'login user (default that of ssh_config)', { helpGroup: 'NODES' }),
-    'ssh-config': valueFlag('FILE', 'ssh_config to use instead of ~/.ssh/config', { helpGroup: 'NODES' }),
-    become: wordFlag(['sudo'], 'become root with sudo, without a password', { helpGroup: 'NODES' }),
-    local: valueFlag(
-      'NODE',
-      'node that kcert runs on (default: the node with the name and machine-id of this machine)',
-      { helpGroup: 'NODES' },
-    ),
+    ...inGroup('NODES', {
+      access: valueFlag(
+        'WAY',
+        'how to reach nodes: ssh, ssh:HOST or command:WORDS; kcert replaces {node} and {address}',
+        { default: 'ssh' },
+      ),
+      'ssh-user': valueFlag('USER', 'login user (default that of ssh_config)'),
+      'ssh-config': valueFlag('FILE', 'ssh_config to use instead of ~/.ssh/config'),
+      become: wordFlag(['sudo'], 'become root with sudo, without a password'),
+      local: valueFlag(
+        'NODE',
+        'node that kcert runs on (default: the node with the name and machine-id of this machine)',
+      ),
+    }),
     ...clusterFlags,
     output: reportFormatFlag('output format'),
   }
