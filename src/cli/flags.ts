@@ -19,7 +19,7 @@ type Ensured<Value> = { readonly required: true } | { readonly default: Value }
 type Either<Value> = OptionFlag<Value> | OptionFlag<Value | undefined>
 
 /** Returns a flag that is given or not. */
-export function booleanFlag(
+export function boolean(
   description: string,
   choice: Choice & { readonly allowNo?: true; readonly default?: true } = {},
 ) {
@@ -27,32 +27,28 @@ export function booleanFlag(
 }
 
 /** Returns a flag with a value, which the help calls `helpValue`. */
-export function valueFlag(
+export function value(
   helpValue: string,
   description: string,
   choice: Choice & Ensured<string>,
 ): OptionFlag<string>
-export function valueFlag(
-  helpValue: string,
-  description: string,
-  choice?: Choice,
-): OptionFlag<string | undefined>
-export function valueFlag(helpValue: string, description: string, choice: Choice = {}): Either<string> {
+export function value(helpValue: string, description: string, choice?: Choice): OptionFlag<string | undefined>
+export function value(helpValue: string, description: string, choice: Choice = {}): Either<string> {
   return Flags.string({ description, helpValue, ...choice })
 }
 
 /** Returns one that may be given again and again; with a delimiter, a value may hold several. */
-export function repeatedFlag(
+export function repeated(
   helpValue: string,
   description: string,
   choice: Choice & { readonly required: true },
 ): OptionFlag<string[]>
-export function repeatedFlag(
+export function repeated(
   helpValue: string,
   description: string,
   choice?: Choice & { readonly delimiter?: ',' },
 ): OptionFlag<string[] | undefined>
-export function repeatedFlag(helpValue: string, description: string, choice: Choice = {}): Either<string[]> {
+export function repeated(helpValue: string, description: string, choice: Choice = {}): Either<string[]> {
   return Flags.string({ description, helpValue, multiple: true, multipleNonGreedy: true, ...choice })
 }
 
@@ -68,50 +64,41 @@ interface Bounds {
 }
 
 /** Returns a flag with a whole number. */
-export function numberFlag(
+export function number(
   helpValue: string,
   description: string,
   choice: Choice & Bounds & Ensured<number>,
 ): OptionFlag<number>
-export function numberFlag(
+export function number(
   helpValue: string,
   description: string,
   choice?: Choice & Bounds,
 ): OptionFlag<number | undefined>
-export function numberFlag(
-  helpValue: string,
-  description: string,
-  choice: Choice & Bounds = {},
-): Either<number> {
+export function number(helpValue: string, description: string, choice: Choice & Bounds = {}): Either<number> {
   return Flags.integer({ description, helpValue, ...choice })
 }
 
 /** Returns a flag with one of these words. */
-export function wordFlag<const Words extends readonly string[]>(
+export function word<const Words extends readonly string[]>(
   options: Words,
   description: string,
   choice: Choice & { readonly default: Words[number] },
 ): OptionFlag<Words[number]>
-export function wordFlag<const Words extends readonly string[]>(
+export function word<const Words extends readonly string[]>(
   options: Words,
   description: string,
   choice?: Choice,
 ): OptionFlag<Words[number] | undefined>
-export function wordFlag(
-  options: readonly string[],
-  description: string,
-  choice: Choice = {},
-): Either<string> {
+export function word(options: readonly string[], description: string, choice: Choice = {}): Either<string> {
   return Flags.string({ description, options: [...options], ...choice })
 }
 
 /** -o; the first of the formats where it is not given. */
-export function formatFlag<const Formats extends readonly [string, ...string[]]>(
+export function format<const Formats extends readonly [string, ...string[]]>(
   formats: Formats,
   description: string,
 ): OptionFlag<Formats[number]> {
-  const format = Flags.option({ char: 'o', options: formats, default: formats[0] })
-  return format({ description })
+  return Flags.option({ char: 'o', options: formats, default: formats[0] })({ description })
 }
 
 export const reportFormats = ['text', 'json', 'yaml'] as const
@@ -124,20 +111,20 @@ export const listFormats = ['text', 'wide', 'json', 'yaml', 'jsonpath'] as const
 export type ListFormat = (typeof listFormats)[number]
 
 /** --no-headers, as in kubectl. */
-export const noHeaders = booleanFlag('print tables without headings')
+export const noHeaders = boolean('print tables without headings')
 
 /** -o and --no-headers of a command that prints a list. `More` are formats of its own, which the description explains. */
 export function listFlags<const More extends readonly string[]>(more: More, description = '') {
   const first =
     "output format; wide: no column is shortened or dropped; jsonpath='{TEMPLATE}': as in kubectl, over the fields of json"
   return {
-    output: formatFlag([...listFormats, ...more], [first, description].filter(Boolean).join('; ')),
+    output: format([...listFormats, ...more], [first, description].filter(Boolean).join('; ')),
     'no-headers': noHeaders,
   }
 }
 
 /** -o of a command that answers with one report. */
-export const reportFormatFlag = (description = 'output format') => formatFlag(reportFormats, description)
+export const reportFormat = (description = 'output format') => format(reportFormats, description)
 
 /** Returns the one operand of a command. */
 export function operand(description: string) {
@@ -153,35 +140,35 @@ const helpGroup = 'CLUSTER'
 
 /** What every command that talks to a cluster takes, as kubectl calls it. */
 export const clusterFlags = {
-  kubeconfig: valueFlag(
+  kubeconfig: value(
     'FILE',
     "kubeconfig (default $KUBECONFIG, ~/.kube/config, or the pod's service account)",
     { helpGroup },
   ),
-  context: valueFlag('NAME', 'context of the kubeconfig (default its current-context)', { helpGroup }),
-  cluster: valueFlag('NAME', "cluster of the kubeconfig (default the context's)", { helpGroup }),
-  user: valueFlag('NAME', "user of the kubeconfig (default the context's)", { helpGroup }),
-  server: valueFlag('URL', "URL of the API server (default the cluster's)", { helpGroup }),
-  'certificate-authority': valueFlag(
+  context: value('NAME', 'context of the kubeconfig (default its current-context)', { helpGroup }),
+  cluster: value('NAME', "cluster of the kubeconfig (default the context's)", { helpGroup }),
+  user: value('NAME', "user of the kubeconfig (default the context's)", { helpGroup }),
+  server: value('URL', "URL of the API server (default the cluster's)", { helpGroup }),
+  'certificate-authority': value(
     'FILE',
     "CA certificates that verify the API server (default the cluster's)",
     { helpGroup },
   ),
-  'insecure-skip-tls-verify': booleanFlag(
+  'insecure-skip-tls-verify': boolean(
     'do not verify the API server: any server that answers receives your credentials',
     { helpGroup, exclusive: ['certificate-authority'] },
   ),
-  token: valueFlag(
+  token: value(
     'TOKEN',
     "bearer token to use instead of the user's credentials; other users of this machine can see it in the process list",
     { helpGroup },
   ),
-  as: valueFlag('USER', 'user or service account to impersonate', { helpGroup }),
-  'as-group': repeatedFlag('GROUP', 'group to impersonate; may be repeated', {
+  as: value('USER', 'user or service account to impersonate', { helpGroup }),
+  'as-group': repeated('GROUP', 'group to impersonate; may be repeated', {
     helpGroup,
     dependsOn: ['as'],
   }),
-  'request-timeout': valueFlag('DURATION', 'timeout of one request, such as 5s or 1m; 0 for none', {
+  'request-timeout': value('DURATION', 'timeout of one request, such as 5s or 1m; 0 for none', {
     default: '30s',
     helpGroup,
   }),
@@ -234,34 +221,34 @@ export const defaultInventory = 'kcert.yaml'
 
 /** --inventory, under one name and one description in every command that reaches nodes. Undefined where it is not given. */
 export const inventoryFlag = (fallback: string, choice: Pick<Choice, 'exclusive'> = {}) =>
-  valueFlag('FILE', `inventory that says how to reach each node (default ${fallback})`, {
+  value('FILE', `inventory that says how to reach each node (default ${fallback})`, {
     ...choice,
     char: 'i',
     helpGroup: 'NODES',
   })
 
 /** --inventory of a command that always reads one. */
-export const requiredInventoryFlag = valueFlag('FILE', 'inventory that says how to reach each node', {
+export const requiredInventoryFlag = value('FILE', 'inventory that says how to reach each node', {
   char: 'i',
   default: defaultInventory,
   helpGroup: 'NODES',
 })
 
 /** Every node of the inventory: `--all-nodes`, as kubectl has `--all-namespaces`. */
-export const allNodesFlag = booleanFlag(
-  `every node of the inventory (default inventory ${defaultInventory})`,
-  { helpGroup: 'NODES', exclusive: ['node'] },
-)
+export const allNodesFlag = boolean(`every node of the inventory (default inventory ${defaultInventory})`, {
+  helpGroup: 'NODES',
+  exclusive: ['node'],
+})
 
 /** Which nodes a command reaches, and how. */
 export const nodeFlags = {
   inventory: inventoryFlag('this machine only'),
   'all-nodes': allNodesFlag,
-  node: repeatedFlag('NAME', 'only this node; may be repeated', { helpGroup: 'NODES' }),
+  node: repeated('NAME', 'only this node; may be repeated', { helpGroup: 'NODES' }),
 }
 
 /** The files of one node below a folder, instead of nodes that run. */
-export const rootFlag = valueFlag(
+export const rootFlag = value(
   'DIR',
   "folder with a node's files: a copy, or the mounted disk of a machine that is off",
   { helpGroup: 'NODES', exclusive: ['inventory', 'all-nodes', 'node'] },

@@ -1,7 +1,7 @@
 import type { ExitCode } from '../errors/codes.ts'
 import { KcertError } from '../errors/kcert-error.ts'
 import { KcertCommand } from './base-command.ts'
-import { booleanFlag, valueFlag } from './flags.ts'
+import * as Flag from './flags.ts'
 import { parseDuration } from './instant.ts'
 import { isReaderGone } from './standard-output.ts'
 
@@ -11,8 +11,8 @@ export type Frame = (text: string, now?: Date) => string
 /** The flags of a command that can be run again and again; `does` is its verb. */
 export function watchFlags(does: string) {
   return {
-    watch: booleanFlag(`${does} again and again until Ctrl-C`, { char: 'w' }),
-    every: valueFlag('DURATION', 'interval of --watch (default 10s)', { dependsOn: ['watch'] }),
+    watch: Flag.boolean(`${does} again and again until Ctrl-C`, { char: 'w' }),
+    every: Flag.value('DURATION', 'interval of --watch (default 10s)', { dependsOn: ['watch'] }),
   }
 }
 

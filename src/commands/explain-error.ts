@@ -1,6 +1,6 @@
 import { readErrorText } from '../app/explain-error/error-text.ts'
 import { KcertCommand } from '../cli/base-command.ts'
-import { operands, reportFormatFlag } from '../cli/flags.ts'
+import * as Flag from '../cli/flags.ts'
 import { explainError } from '../diagnosis/explain.ts'
 import { exitCodes } from '../errors/codes.ts'
 import { renderErrorExplanation } from '../output/error-explanation.ts'
@@ -38,10 +38,10 @@ The order of the causes depends on the server in the message: an API server, a k
   })
 
   static override args = {
-    text: operands('the text, a file with the text, or "-" for standard input (default standard input)'),
+    text: Flag.operands('the text, a file with the text, or "-" for standard input (default standard input)'),
   }
 
-  static override flags = { output: reportFormatFlag() }
+  static override flags = { output: Flag.reportFormat() }
 
   protected override async perform() {
     const { flags, operands } = await this.parse(ExplainError)

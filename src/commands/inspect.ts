@@ -7,17 +7,7 @@ import {
 } from '../app/inspect/inspect.ts'
 import type { FlagsOf } from '../cli/base-command.ts'
 import { checkFiles } from '../cli/command-files.ts'
-import {
-  booleanFlag,
-  clusterExits,
-  clusterFlagsBesideCluster,
-  formatFlag,
-  noHeaders,
-  operands,
-  repeatedFlag,
-  valueFlag,
-  wordFlag,
-} from '../cli/flags.ts'
+import * as Flag from '../cli/flags.ts'
 import { readPassword } from '../cli/input.ts'
 import { parseDuration, parseInstant } from '../cli/instant.ts'
 import { tellLine } from '../cli/tell-line.ts'
@@ -77,7 +67,7 @@ pem         the certificates themselves
 html        one HTML file with what to do now and a timeline. It needs no network and no script.`
 
   static override exitCodes = WatchingCommand.exitsOf({
-    ...clusterExits,
+    ...Flag.clusterExits,
     done: 'no problem worse than info',
     usage: 'wrong usage, or no target exists or can be read',
     no: 'a problem is warning or critical: also a dangling link, or one of several targets that cannot be read (-o nagios: exit codes of a monitoring plugin)',
@@ -101,49 +91,49 @@ html        one HTML file with what to do now and a timeline. It needs no networ
   })
 
   static override args = {
-    target: operands(
+    target: Flag.operands(
       'file, folder, "-" for standard input, or HOST:PORT ([::1]:6443 for IPv6, or https://HOST). If a file has that name, kcert reads the file.',
     ),
   }
 
   static override flags = {
-    output: formatFlag(inspectFormats, 'output format'),
-    'no-headers': noHeaders,
-    'output-file': valueFlag(
+    output: Flag.format(inspectFormats, 'output format'),
+    'no-headers': Flag.noHeaders,
+    'output-file': Flag.value(
       'FILE',
       'write the output to this file atomically (mode 0644; an existing file keeps its mode)',
     ),
-    only: repeatedFlag(
+    only: Flag.repeated(
       'WHICH',
       `show only these certificates and their problems; comma-separated: ${selectors.join(', ')}`,
     ),
-    sort: wordFlag(sortings, 'order of the certificates', { default: 'expiry' }),
-    warn: valueFlag(
+    sort: Flag.word(sortings, 'order of the certificates', { default: 'expiry' }),
+    warn: Flag.value(
       '30d,20%',
       'warn when less than this is left: a duration, a share of the lifetime, or the lesser of both (default 30d,20%)',
     ),
-    crit: valueFlag('7d,5%', 'critical when less than this is left, in the form of --warn (default 7d,5%)'),
-    at: valueFlag('TIME', 'evaluate at this time: 2027-01-01, 2027-01-01T12:00:00Z or +90d (default now)'),
-    'password-file': valueFlag(
+    crit: Flag.value('7d,5%', 'critical when less than this is left, in the form of --warn (default 7d,5%)'),
+    at: Flag.value('TIME', 'evaluate at this time: 2027-01-01, 2027-01-01T12:00:00Z or +90d (default now)'),
+    'password-file': Flag.value(
       'FILE',
       'file whose first line is the password of PKCS#12 keystores and encrypted keys',
     ),
-    timeout: valueFlag('DURATION', 'time limit for one server', { default: '5s' }),
-    cluster: booleanFlag('read the objects of the cluster that the kubeconfig selects'),
-    namespace: valueFlag('NAMESPACE', 'with --cluster: only objects in this namespace', {
+    timeout: Flag.value('DURATION', 'time limit for one server', { default: '5s' }),
+    cluster: Flag.boolean('read the objects of the cluster that the kubeconfig selects'),
+    namespace: Flag.value('NAMESPACE', 'with --cluster: only objects in this namespace', {
       char: 'n',
       dependsOn: ['cluster'],
       exclusive: ['all-namespaces'],
     }),
-    'all-namespaces': booleanFlag('with --cluster: objects in all namespaces (the default)', {
+    'all-namespaces': Flag.boolean('with --cluster: objects in all namespaces (the default)', {
       char: 'A',
       dependsOn: ['cluster'],
     }),
-    selector: valueFlag('LABELS', 'with --cluster: only objects with these labels, as in kubectl', {
+    selector: Flag.value('LABELS', 'with --cluster: only objects with these labels, as in kubectl', {
       char: 'l',
       dependsOn: ['cluster'],
     }),
-    ...clusterFlagsBesideCluster,
+    ...Flag.clusterFlagsBesideCluster,
     ...watchFlags('inspect'),
   }
 
@@ -234,9 +224,9 @@ html        one HTML file with what to do now and a timeline. It needs no networ
 
 /** A kubeconfig to inspect is a target. As a flag it selects the cluster. */
 function refuseClusterFlags(
-  flags: FlagsOf<typeof clusterFlagsBesideCluster> & { readonly cluster: boolean },
+  flags: FlagsOf<typeof Flag.clusterFlagsBesideCluster> & { readonly cluster: boolean },
 ) {
-  const { 'request-timeout': _, ...ofCluster } = clusterFlagsBesideCluster
+  const { 'request-timeout': _, ...ofCluster } = Flag.clusterFlagsBesideCluster
   const given = new Map(Object.entries(flags).filter(([name, value]) => name in ofCluster && value))
   const [flag] = given.keys()
   if (flags.cluster || flag === undefined) return

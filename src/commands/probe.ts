@@ -1,7 +1,7 @@
 import { type ProbeFlags, type ProbeSection, probeFlags, probeSections } from '../app/probe/flags.ts'
 import { probe } from '../app/probe/probe.ts'
 import { checkFiles, flagFiles } from '../cli/command-files.ts'
-import { clusterExits, clusterFlags, namedInventory, operands, reportFormatFlag } from '../cli/flags.ts'
+import * as Flag from '../cli/flags.ts'
 import { parseDuration } from '../cli/instant.ts'
 import { renderReport, stdoutView } from '../cli/view.ts'
 import { type Frame, WatchingCommand, watchFlags } from '../cli/watching-command.ts'
@@ -44,7 +44,7 @@ trust checks are shown but do not affect the exit code. Pods behind Services are
 endpoint is then NOT REACHED, and with -i kcert connects from a control plane.`
 
   static override exitCodes = WatchingCommand.exitsOf({
-    ...clusterExits,
+    ...Flag.clusterExits,
     done: 'all servers were reached, without problems',
     usage: 'wrong usage, or a file cannot be read',
     no: 'a server certificate has expired, is not trusted, lacks a name or was replaced on disk; or the client certificate is refused, or it is unknown whether it is accepted',
@@ -63,18 +63,18 @@ endpoint is then NOT REACHED, and with -i kcert connects from a control plane.`
       'kcert probe --nodes --watch --every 5s',
   })
 
-  static override args = { endpoint: operands('HOST:PORT, [IPv6]:PORT or https://HOST') }
+  static override args = { endpoint: Flag.operands('HOST:PORT, [IPv6]:PORT or https://HOST') }
 
   static override flags = {
     ...probeFlags,
     ...watchFlags('probe'),
-    ...clusterFlags,
-    output: reportFormatFlag('output format'),
+    ...Flag.clusterFlags,
+    output: Flag.reportFormat('output format'),
   }
 
   protected override async perform() {
     const { flags: parsed, operands: endpoints } = await this.parse(Probe)
-    const flags = { ...parsed, inventory: namedInventory(parsed) }
+    const flags = { ...parsed, inventory: Flag.namedInventory(parsed) }
     const sections = sectionsOf(flags)
     checkWanted(endpoints, sections, flags)
     checkFiles({

@@ -3,7 +3,7 @@ import { renewCertificates } from '../app/renew/renew.ts'
 import { rotationConsentFlags } from '../app/rotate-ca/flags.ts'
 import { renewableNames } from '../ca/renewal.ts'
 import { KcertCommand } from '../cli/base-command.ts'
-import { booleanFlag, listFlags, namedInventory, nodeFlags, rootFlag, valueFlag } from '../cli/flags.ts'
+import * as Flag from '../cli/flags.ts'
 import { KcertError } from '../errors/kcert-error.ts'
 import { renderRenewal } from '../output/renewal.ts'
 
@@ -56,18 +56,18 @@ Names: ${renewableNames.join(', ')}.`
   static override usage = 'renew [NAME...] [--all]'
 
   static override flags = {
-    all: booleanFlag('renew every certificate that is due'),
-    within: valueFlag(
+    all: Flag.boolean('renew every certificate that is due'),
+    within: Flag.value(
       'TIME',
       "a certificate is due when less than this is left: 60d, or 20% of its validity (default 30d or 20%, whichever is less; 10% for the kubelet's own)",
     ),
-    ...nodeFlags,
-    root: rootFlag,
-    'keep-keys': booleanFlag('keep the existing private keys'),
+    ...Flag.nodeFlags,
+    root: Flag.rootFlag,
+    'keep-keys': Flag.boolean('keep the existing private keys'),
     ...lifetimeFlags("the old certificate's validity; never longer than its CA's"),
     yes,
     'dry-run': dryRun,
-    ...listFlags(['name'], 'name: only the names of the certificates'),
+    ...Flag.listFlags(['name'], 'name: only the names of the certificates'),
   }
 
   protected override async perform() {
@@ -78,7 +78,7 @@ Names: ${renewableNames.join(', ')}.`
       })
     }
     const { report, exit } = await renewCertificates(this.context, {
-      ...{ names, all: flags.all, within: flags.within, inventory: namedInventory(flags) },
+      ...{ names, all: flags.all, within: flags.within, inventory: Flag.namedInventory(flags) },
       node: flags.node ?? [],
       root: flags.root,
       ...{ keepKeys: flags['keep-keys'], ttlMs: lifetimeMs(flags), yes: flags.yes, dryRun: flags['dry-run'] },

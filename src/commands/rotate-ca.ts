@@ -1,6 +1,6 @@
 import { RotationCommand } from '../app/rotate-ca/command.ts'
 import { rotationConsentFlags, rotationPlaceFlags, rotationSettingsFlags } from '../app/rotate-ca/flags.ts'
-import { booleanFlag, clusterExits, numberFlag, reportFormatFlag, valueFlag } from '../cli/flags.ts'
+import * as Flag from '../cli/flags.ts'
 import { stdoutView } from '../cli/view.ts'
 import type { ExitCode } from '../errors/codes.ts'
 import { phaseTable } from '../rotation/phase-table.ts'
@@ -35,7 +35,7 @@ copy-on-write disks may still keep the bytes. Delete backups of nodes, snapshots
 yourself.`
 
   static override exitCodes = RotationCommand.exitsOf({
-    ...clusterExits,
+    ...Flag.clusterExits,
     done: 'the phases are complete, or the state was shown',
     usage: 'wrong usage, or no inventory',
     no: 'a phase is incomplete, declined or stopped by Ctrl-C, or an encrypted key may be the old one',
@@ -60,30 +60,30 @@ yourself.`
   })
 
   static override flags = {
-    phase: valueFlag('N|N-M', 'phase or range of phases to run, for example 3 or 2-6', {
+    phase: Flag.value('N|N-M', 'phase or range of phases to run, for example 3 or 2-6', {
       exclusive: ['through', 'all'],
     }),
-    through: numberFlag('N', 'run all phases up to this one', {
+    through: Flag.number('N', 'run all phases up to this one', {
       min: 1,
       max: phaseTable.length,
       exclusive: ['phase', 'all'],
     }),
-    all: booleanFlag('run all twelve phases', { exclusive: ['phase', 'through'] }),
-    'archive-old-key': valueFlag(
+    all: Flag.boolean('run all twelve phases', { exclusive: ['phase', 'through'] }),
+    'archive-old-key': Flag.value(
       'DIR',
       "after phase 12: save the old CA's key and certificate in this folder (key mode 0600), read the key back, and delete it from the nodes",
       { exclusive: [...phaseFlags, 'destroy-old-key'] },
     ),
-    'destroy-old-key': booleanFlag("after phase 12: overwrite and delete the old CA's key on every node", {
+    'destroy-old-key': Flag.boolean("after phase 12: overwrite and delete the old CA's key on every node", {
       exclusive: [...phaseFlags, 'archive-old-key'],
     }),
     ...rotationConsentFlags,
-    'by-runbook': booleanFlag(
+    'by-runbook': Flag.boolean(
       'do not change nodes; print which scripts of `rotate-ca runbook` to run next, and do the rest',
     ),
     ...rotationPlaceFlags,
     ...rotationSettingsFlags,
-    output: reportFormatFlag('output format'),
+    output: Flag.reportFormat('output format'),
   }
 
   protected override async perform() {

@@ -1,5 +1,5 @@
 import { KcertCommand } from '../cli/base-command.ts'
-import { operand, repeatedFlag, reportFormatFlag, valueFlag, wordFlag } from '../cli/flags.ts'
+import * as Flag from '../cli/flags.ts'
 import { descriptorOf, readInput } from '../cli/input.ts'
 import { parseDuration, parseInstant } from '../cli/instant.ts'
 import { exitCodes } from '../errors/codes.ts'
@@ -57,21 +57,21 @@ The purposes of --purpose:
   })
 
   static override args = {
-    leaf: operand('file with the certificate, "-" for standard input, a kubeconfig, or HOST:PORT'),
+    leaf: Flag.operand('file with the certificate, "-" for standard input, a kubeconfig, or HOST:PORT'),
   }
 
   static override flags = {
-    roots: repeatedFlag(
+    roots: Flag.repeated(
       'FILE',
       'file with trusted CAs: a bundle or a kubeconfig; required unless LEAF is a kubeconfig',
     ),
-    intermediates: repeatedFlag('FILE', 'file with intermediate CAs, which are not trusted by themselves'),
-    context: valueFlag('NAME', 'context of the kubeconfig (default its current-context)'),
-    at: valueFlag('TIME', 'verify at this time (default now): 2027-01-01, 2027-01-01T12:00:00Z or +90d'),
-    purpose: wordFlag(purposes, 'purpose of the leaf (default server; client if LEAF is a kubeconfig)'),
-    name: valueFlag('HOST-OR-IP', 'host name or IP address that the leaf must be valid for'),
-    output: reportFormatFlag('output format'),
-    timeout: valueFlag('DURATION', 'time limit for one server', { default: '5s' }),
+    intermediates: Flag.repeated('FILE', 'file with intermediate CAs, which are not trusted by themselves'),
+    context: Flag.value('NAME', 'context of the kubeconfig (default its current-context)'),
+    at: Flag.value('TIME', 'verify at this time (default now): 2027-01-01, 2027-01-01T12:00:00Z or +90d'),
+    purpose: Flag.word(purposes, 'purpose of the leaf (default server; client if LEAF is a kubeconfig)'),
+    name: Flag.value('HOST-OR-IP', 'host name or IP address that the leaf must be valid for'),
+    output: Flag.reportFormat('output format'),
+    timeout: Flag.value('DURATION', 'time limit for one server', { default: '5s' }),
   }
 
   protected override async perform() {

@@ -1,7 +1,7 @@
 import { versionReport } from '../app/version.ts'
 import type { VersionReport } from '../app/version-report.ts'
 import { KcertCommand } from '../cli/base-command.ts'
-import { booleanFlag, reportFormatFlag } from '../cli/flags.ts'
+import * as Flag from '../cli/flags.ts'
 
 export default class Version extends KcertCommand {
   static override summary = 'Print the version of kcert.'
@@ -21,8 +21,8 @@ export default class Version extends KcertCommand {
   })
 
   static override flags = {
-    client: booleanFlag('accepted as in kubectl; kcert never prints the version of a server'),
-    output: reportFormatFlag(),
+    client: Flag.boolean('accepted as in kubectl; kcert never prints the version of a server'),
+    output: Flag.reportFormat(),
   }
 
   protected override async perform() {

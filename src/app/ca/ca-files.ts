@@ -3,7 +3,7 @@ import { IssuanceLog } from '../../ca/issuance-log.ts'
 import type { FlagsOf } from '../../cli/base-command.ts'
 import { flagFiles, type NamedFile } from '../../cli/command-files.ts'
 import type { Context } from '../../cli/context.ts'
-import { valueFlag } from '../../cli/flags.ts'
+import * as Flag from '../../cli/flags.ts'
 import { inFile, readInput } from '../../cli/input.ts'
 import { readKeyFile } from '../../cli/key-file.ts'
 import { KcertError } from '../../errors/kcert-error.ts'
@@ -16,13 +16,13 @@ import { readCertificates } from '../../x509/certificate.ts'
 
 /** The flags for the files of a CA. */
 export const caFlags = {
-  ca: valueFlag('FILE', 'certificate of the CA', { required: true }),
-  'ca-key': valueFlag('FILE', 'private key of the CA', { required: true }),
-  'ca-password-file': valueFlag(
+  ca: Flag.value('FILE', 'certificate of the CA', { required: true }),
+  'ca-key': Flag.value('FILE', 'private key of the CA', { required: true }),
+  'ca-password-file': Flag.value(
     'FILE',
     'file with the password of --ca-key on its first line; "-" for standard input',
   ),
-  'issuance-log': valueFlag(
+  'issuance-log': Flag.value(
     'FILE',
     'issuance log with the serial numbers of this CA (default next to its certificate)',
     { aliases: ['ledger'] },

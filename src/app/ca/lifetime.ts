@@ -1,14 +1,14 @@
-import { numberFlag, valueFlag } from '../../cli/flags.ts'
+import * as Flag from '../../cli/flags.ts'
 import { KcertError } from '../../errors/kcert-error.ts'
 import { parseDuration } from '../../pki/duration.ts'
 
 /** --expiry and --days of a CA certificate; `otherwise` is the default, for the help. */
 export function lifetimeFlags(otherwise: string) {
   return {
-    expiry: valueFlag('DURATION', `validity, such as 87600h or 3650d (default ${otherwise})`, {
+    expiry: Flag.value('DURATION', `validity, such as 87600h or 3650d (default ${otherwise})`, {
       exclusive: ['days'],
     }),
-    days: numberFlag('N', 'validity in days, instead of --expiry', { min: 1, max: 100_000 }),
+    days: Flag.number('N', 'validity in days, instead of --expiry', { min: 1, max: 100_000 }),
   }
 }
 

@@ -1,13 +1,6 @@
 import { type FlagsOf, KcertCommand } from '../../cli/base-command.ts'
 import { withCluster } from '../../cli/cluster.ts'
-import {
-  booleanFlag,
-  type ClusterFlags,
-  numberFlag,
-  repeatedFlag,
-  reportFormatFlag,
-  valueFlag,
-} from '../../cli/flags.ts'
+import * as Flag from '../../cli/flags.ts'
 import { tellChanges, whileStoppable } from '../../cli/interruption.ts'
 import { stderrView } from '../../cli/view.ts'
 import type { DecisionReport } from '../../csr/approval/decision-report.ts'
@@ -25,43 +18,44 @@ const thirdPerson = { approve: 'approves', deny: 'denies' } as const
 /** The flags of `kcert csr approve` and `kcert csr deny`. */
 export function decisionFlags(act: Act) {
   return {
-    file: repeatedFlag(
+    file: Flag.repeated(
       'FILE',
       'manifest of the requests, which must be byte-identical on the cluster; "-" for standard input',
       { char: 'f' },
     ),
-    selector: valueFlag('LABELS', 'pending requests with these labels, as in kubectl', {
+    selector: Flag.value('LABELS', 'pending requests with these labels, as in kubectl', {
       char: 'l',
     }),
-    signer: valueFlag('NAME', 'pending requests for this signer'),
-    policy: valueFlag(
+    signer: Flag.value('NAME', 'pending requests for this signer'),
+    policy: Flag.value(
       'FILE|builtin',
       `${act} what this policy ${thirdPerson[act]} and skip the rest: a file (docs/policy.md), builtin, kubelet-client or kubelet-serving. Without names, -f, -l or --signer, for all pending requests`,
     ),
-    reason: valueFlag(
+    reason: Flag.value(
       'REASON',
       `reason of the condition, in CamelCase, such as NodeOfBatch7 (default ${participle[act]}ByOperator, with --policy ${participle[act]}ByPolicy)`,
     ),
-    message: valueFlag(
+    message: Flag.value(
       'TEXT',
       'message of the condition (default the kcert command and, with --policy, the rule)',
     ),
-    'dry-run': booleanFlag(
+    'dry-run': Flag.boolean(
       'print every decision without changing anything; with -o yaml, the objects that would be sent',
     ),
-    yes: booleanFlag('do not ask for confirmation; required for a selection without a terminal', {
+    yes: Flag.boolean('do not ask for confirmation; required for a selection without a terminal', {
       char: 'y',
     }),
-    concurrency: numberFlag('N', 'how many requests to process at once', {
+    concurrency: Flag.number('N', 'how many requests to process at once', {
       default: 16,
       min: 1,
       max: 256,
     }),
-    output: reportFormatFlag(),
+    output: Flag.reportFormat(),
   }
 }
 
-type DecisionFlags = FlagsOf<ReturnType<typeof decisionFlags>> & ClusterFlags & { readonly force?: boolean }
+type DecisionFlags = FlagsOf<ReturnType<typeof decisionFlags>> &
+  Flag.ClusterFlags & { readonly force?: boolean }
 
 /** What `kcert csr approve` and `kcert csr deny` share: all but their words. */
 export abstract class DecisionCommand extends KcertCommand {

@@ -2,7 +2,7 @@ import pMap from 'p-map'
 import type { FlagsOf } from '../../cli/base-command.ts'
 import { connectionOptions } from '../../cli/cluster.ts'
 import type { Context } from '../../cli/context.ts'
-import { booleanFlag, type ClusterFlags } from '../../cli/flags.ts'
+import * as Flag from '../../cli/flags.ts'
 import { readInput, readText } from '../../cli/input.ts'
 import { type Cluster, openCluster } from '../../cluster/cluster.ts'
 import { type ExitCode, exitCodes, worstExit } from '../../errors/codes.ts'
@@ -17,11 +17,11 @@ import { replaceKeepingBackup } from '../../system/output-file.ts'
 
 /** Whether a kubeconfig contains certificates and keys, or their paths; as in kubectl, whose default is the other one. */
 export const embeddingFlags = {
-  'embed-certs': booleanFlag(
+  'embed-certs': Flag.boolean(
     'store the content of the files in the kubeconfig (default); --no-embed-certs stores their paths',
     { allowNo: true, default: true },
   ),
-  'by-path': booleanFlag('same as --no-embed-certs'),
+  'by-path': Flag.boolean('same as --no-embed-certs'),
 }
 
 /** True with --no-embed-certs. */
@@ -110,7 +110,10 @@ async function refuseChanged({ file, text }: KubeconfigFile, context: Context): 
 /** With --verify, returns how the API server of each context identifies the user. Undefined without --verify, or with --dry-run. */
 export async function verifyContexts(
   file: string,
-  flags: Pick<ClusterFlags, 'request-timeout'> & { readonly verify: boolean; readonly 'dry-run': boolean },
+  flags: Pick<Flag.ClusterFlags, 'request-timeout'> & {
+    readonly verify: boolean
+    readonly 'dry-run': boolean
+  },
   context: Context,
 ): Promise<ContextReport[] | undefined> {
   if (!flags.verify || flags['dry-run']) return undefined

@@ -1,33 +1,24 @@
 import * as Flags from '@oclif/core/flags'
-import {
-  booleanFlag,
-  clusterFlags,
-  inGroup,
-  numberFlag,
-  repeatedFlag,
-  requiredInventoryFlag,
-  valueFlag,
-  wordFlag,
-} from '../../cli/flags.ts'
+import * as Flag from '../../cli/flags.ts'
 import { pauses } from './pauses.ts'
 
 /** Where a rotation's cluster, its nodes and its journal are. */
 export const rotationPlaceFlags = {
-  inventory: requiredInventoryFlag,
-  journal: valueFlag(
+  inventory: Flag.requiredInventoryFlag,
+  journal: Flag.value(
     'FILE',
     'journal of this rotation (default kcert-rotation.jsonl beside the inventory); use a new file for the next rotation',
   ),
-  ...clusterFlags,
+  ...Flag.clusterFlags,
 }
 
 /** Choices of a rotation. The journal keeps them for later commands without these flags. */
-export const rotationSettingsFlags = inGroup('ROTATION', {
-  ca: valueFlag(
+export const rotationSettingsFlags = Flag.inGroup('ROTATION', {
+  ca: Flag.value(
     'CAS',
     'CAs to rotate: cluster, front-proxy or cluster,front-proxy (default those in the inventory, or both)',
   ),
-  'no-bridge': booleanFlag(
+  'no-bridge': Flag.boolean(
     'do not issue the bridge certificate (the new CA, cross-signed by the old CA): clients that trust only the old CA fail from phase 9 on',
   ),
   reason: Flags.option({
@@ -35,46 +26,46 @@ export const rotationSettingsFlags = inGroup('ROTATION', {
       'why you rotate (default routine); compromise (the old key leaked) means no bridge certificate, new leaf keys, and immediate pod restarts in phase 12',
     options: ['routine', 'compromise'] as const,
   })(),
-  'new-keys': booleanFlag(
+  'new-keys': Flag.boolean(
     'generate new keys for leaf certificates; without it the keys stay and only certificate files change',
   ),
-  'ca-cert': valueFlag(
+  'ca-cert': Flag.value(
     'FILE',
     'use this certificate as the new cluster CA instead of one created in phase 1',
     { dependsOn: ['ca-key'] },
   ),
-  'ca-key': valueFlag('FILE', 'private key of --ca-cert; copied only to control-plane nodes', {
+  'ca-key': Flag.value('FILE', 'private key of --ca-cert; copied only to control-plane nodes', {
     dependsOn: ['ca-cert'],
   }),
-  'front-proxy-ca-cert': valueFlag('FILE', 'use this certificate as the new front-proxy CA', {
+  'front-proxy-ca-cert': Flag.value('FILE', 'use this certificate as the new front-proxy CA', {
     dependsOn: ['front-proxy-ca-key'],
   }),
-  'front-proxy-ca-key': valueFlag('FILE', 'private key of --front-proxy-ca-cert', {
+  'front-proxy-ca-key': Flag.value('FILE', 'private key of --front-proxy-ca-cert', {
     dependsOn: ['front-proxy-ca-cert'],
   }),
-  'max-unavailable': numberFlag(
+  'max-unavailable': Flag.number(
     'N',
     'how many nodes, and how many workloads, change at the same time; the first node always changes alone (default as in the inventory, or 4)',
     { min: 1, max: 100 },
   ),
-  pace: valueFlag(
+  pace: Flag.value(
     'DURATION',
     'time between the starts of two workload restarts, such as 30s (default as in the inventory, or 0s)',
   ),
-  'trust-reloading-clients': booleanFlag(
+  'trust-reloading-clients': Flag.boolean(
     'skip the restart of pods whose programs have client-go 0.36 or later, or that rereadingCa in the inventory lists (default); --no-trust-reloading-clients restarts them too',
     { allowNo: true, default: true },
   ),
-  'accept-outage': booleanFlag('allow a restart of the only API server, if one of its flags must change'),
-  'accept-untested-version': repeatedFlag(
+  'accept-outage': Flag.boolean('allow a restart of the only API server, if one of its flags must change'),
+  'accept-untested-version': Flag.repeated(
     'MINOR',
     'write to a cluster with components of this untested minor version, such as 1.38, or of an "unknown" one',
   ),
-  waive: repeatedFlag(
+  waive: Flag.repeated(
     'ID',
     'accept the risk for this pod, workload, kubeconfig, server, file, client address or mix of versions, by the name that kcert prints',
   ),
-  soak: valueFlag(
+  soak: Flag.value(
     'DURATION',
     'watch the TLS handshake errors of each API server for this long, in phases 1, 11 and 12',
     { default: '20s' },
@@ -83,7 +74,7 @@ export const rotationSettingsFlags = inGroup('ROTATION', {
 
 /** How a command that changes the cluster asks. */
 export const rotationConsentFlags = {
-  yes: booleanFlag('do not ask for confirmation; required without a terminal', { char: 'y' }),
-  'dry-run': booleanFlag('show the plan and write nothing'),
-  'pause-between': wordFlag(pauses, 'ask before each node or phase after the first, even with --yes'),
+  yes: Flag.boolean('do not ask for confirmation; required without a terminal', { char: 'y' }),
+  'dry-run': Flag.boolean('show the plan and write nothing'),
+  'pause-between': Flag.word(pauses, 'ask before each node or phase after the first, even with --yes'),
 }

@@ -1,6 +1,6 @@
 import { checkBootstrap } from '../../app/bootstrap/check.ts'
 import { tokenIdOf } from '../../app/token/input.ts'
-import { clusterExits, clusterFlags, operand, reportFormatFlag, valueFlag } from '../../cli/flags.ts'
+import * as Flag from '../../cli/flags.ts'
 import { renderReport, stdoutView } from '../../cli/view.ts'
 import { type Frame, WatchingCommand, watchFlags } from '../../cli/watching-command.ts'
 import { type ExitCode, exitCodes } from '../../errors/codes.ts'
@@ -26,7 +26,7 @@ incomplete step has a next command. A cluster deletes issued and denied requests
 Kubernetes 1.34 it keeps requests that are approved and never signed.`
 
   static override exitCodes = WatchingCommand.exitsOf({
-    ...clusterExits,
+    ...Flag.clusterExits,
     done: 'the node is registered and its kubelet reports; with --watch: it is Ready',
     usage: 'wrong usage, or no kubeconfig',
     no: 'the bootstrap stopped: the output names the step',
@@ -40,13 +40,13 @@ Kubernetes 1.34 it keeps requests that are approved and never signed.`
       "kcert bootstrap check node-7 -o json | jq -r '.stoppedAt'",
   })
 
-  static override args = { node: operand('name of the Node') }
+  static override args = { node: Flag.operand('name of the Node') }
 
   static override flags = {
-    'token-id': valueFlag('ID', 'ID of the token that the node was given: its first six characters'),
+    'token-id': Flag.value('ID', 'ID of the token that the node was given: its first six characters'),
     ...watchFlags('check'),
-    ...clusterFlags,
-    output: reportFormatFlag(),
+    ...Flag.clusterFlags,
+    output: Flag.reportFormat(),
   }
 
   protected override async perform() {

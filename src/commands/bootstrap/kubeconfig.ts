@@ -9,15 +9,7 @@ import { readCertificateFiles } from '../../cli/certificate-files.ts'
 import { connectionOptions } from '../../cli/cluster.ts'
 import { checkFiles, flagFiles } from '../../cli/command-files.ts'
 import { wouldBePrinted } from '../../cli/exposed-key.ts'
-import {
-  booleanFlag,
-  clusterExits,
-  clusterFlagsBesideServer,
-  otherClusterFlags,
-  repeatedFlag,
-  reportFormatFlag,
-  valueFlag,
-} from '../../cli/flags.ts'
+import * as Flag from '../../cli/flags.ts'
 import { KcertError } from '../../errors/kcert-error.ts'
 import { kubeconfigDocument } from '../../kubeconfig/format.ts'
 import { renderBootstrapKubeconfig } from '../../output/bootstrap.ts'
@@ -37,7 +29,7 @@ The file contains the token, has mode 0600, and serves as the kubelet's --bootst
 /etc/kubernetes/bootstrap-kubelet.conf). It works until the token expires.`
 
   static override exitCodes = KcertCommand.exitsOf({
-    ...clusterExits,
+    ...Flag.clusterExits,
     done: 'the kubeconfig was written',
     usage: 'wrong usage, a malformed token or hash, an unreadable file, or no kubeconfig',
     no: 'cluster-info does not exist, or is not proven to be from this cluster',
@@ -55,20 +47,20 @@ The file contains the token, has mode 0600, and serves as the kubelet's --bootst
   })
 
   static override flags = {
-    'token-file': valueFlag('FILE', 'file with the token; "-" for standard input', { required: true }),
-    out: valueFlag('FILE', 'file to write the kubeconfig to', { required: true }),
-    pin: repeatedFlag(
+    'token-file': Flag.value('FILE', 'file with the token; "-" for standard input', { required: true }),
+    out: Flag.value('FILE', 'file to write the kubeconfig to', { required: true }),
+    pin: Flag.repeated(
       'PIN',
       'discovery token CA cert hash that a CA of cluster-info must have: sha256:…; may be repeated',
     ),
-    ca: valueFlag('FILE', 'file with CA certificates, one of which must be in cluster-info'),
-    server: valueFlag('HOST:PORT', 'API server to read cluster-info from, without a kubeconfig', {
-      exclusive: [...otherClusterFlags, 'user'],
+    ca: Flag.value('FILE', 'file with CA certificates, one of which must be in cluster-info'),
+    server: Flag.value('HOST:PORT', 'API server to read cluster-info from, without a kubeconfig', {
+      exclusive: [...Flag.otherClusterFlags, 'user'],
     }),
-    force: booleanFlag('overwrite an existing file'),
-    'dry-run': booleanFlag('verify everything, and write nothing'),
-    ...clusterFlagsBesideServer,
-    output: reportFormatFlag(),
+    force: Flag.boolean('overwrite an existing file'),
+    'dry-run': Flag.boolean('verify everything, and write nothing'),
+    ...Flag.clusterFlagsBesideServer,
+    output: Flag.reportFormat(),
   }
 
   protected override async perform() {

@@ -1,7 +1,7 @@
 import { bootstrapRbac } from '../../bootstrap/rbac.ts'
 import { checkGroups, kubeadmJoiners, tokenUsages } from '../../bootstrap/token-secret.ts'
 import { KcertCommand } from '../../cli/base-command.ts'
-import { formatFlag, valueFlag } from '../../cli/flags.ts'
+import * as Flag from '../../cli/flags.ts'
 import { renderJson } from '../../output/json.ts'
 import { renderYaml } from '../../output/yaml.ts'
 
@@ -27,8 +27,8 @@ restores what is missing. For another group, they have names of their own. This 
   })
 
   static override flags = {
-    group: valueFlag('GROUP', 'group of the tokens', { default: kubeadmJoiners }),
-    output: formatFlag(['yaml', 'json'], 'yaml: documents; json: a List'),
+    group: Flag.value('GROUP', 'group of the tokens', { default: kubeadmJoiners }),
+    output: Flag.format(['yaml', 'json'], 'yaml: documents; json: a List'),
   }
 
   protected override async perform() {

@@ -4,7 +4,7 @@ import { noticesOfBundle } from '../../ca/notices.ts'
 import type { BundleReport } from '../../ca/report.ts'
 import { KcertCommand } from '../../cli/base-command.ts'
 import { checkFiles, checkStandardInput } from '../../cli/command-files.ts'
-import { booleanFlag, operands, reportFormatFlag, valueFlag } from '../../cli/flags.ts'
+import * as Flag from '../../cli/flags.ts'
 import { KcertError } from '../../errors/kcert-error.ts'
 import { renderBundle } from '../../output/ca.ts'
 import { writePublicFile } from '../../system/output-file.ts'
@@ -35,14 +35,14 @@ is missing from the bundle unnoticed. Private keys in the files are ignored.`
   })
 
   static override args = {
-    file: operands('PEM or DER with one or more certificates; "-" for standard input'),
+    file: Flag.operands('PEM or DER with one or more certificates; "-" for standard input'),
   }
 
   static override flags = {
-    out: valueFlag('FILE', 'file for the bundle; "-" for standard output', { default: '-' }),
-    'allow-non-ca': booleanFlag('accept certificates that are not CAs'),
-    force: booleanFlag('overwrite an existing file'),
-    output: reportFormatFlag(),
+    out: Flag.value('FILE', 'file for the bundle; "-" for standard output', { default: '-' }),
+    'allow-non-ca': Flag.boolean('accept certificates that are not CAs'),
+    force: Flag.boolean('overwrite an existing file'),
+    output: Flag.reportFormat(),
   }
 
   protected override async perform() {

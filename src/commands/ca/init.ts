@@ -9,14 +9,7 @@ import { drawSerialNumber } from '../../ca/serial.ts'
 import { type FlagsOf, KcertCommand } from '../../cli/base-command.ts'
 import { checkFiles, flagFiles } from '../../cli/command-files.ts'
 import { keyBesideReport } from '../../cli/exposed-key.ts'
-import {
-  booleanFlag,
-  numberFlag,
-  repeatedFlag,
-  reportFormatFlag,
-  valueFlag,
-  wordFlag,
-} from '../../cli/flags.ts'
+import * as Flag from '../../cli/flags.ts'
 import { readPassword, readText } from '../../cli/input.ts'
 import { readKeyFile } from '../../cli/key-file.ts'
 import { KcertError } from '../../errors/kcert-error.ts'
@@ -70,32 +63,32 @@ both are new or both are unchanged. The serial number is recorded in the CA's is
   })
 
   static override flags = {
-    cfssl: valueFlag('FILE', 'cfssl JSON file; "-" for standard input'),
-    cn: valueFlag('NAME', 'common name; required without --cfssl', { exclusive: ['cfssl'] }),
-    org: repeatedFlag('NAME', 'organization', { exclusive: ['cfssl'] }),
-    'key-type': valueFlag('TYPE', `type of the key: ${keyTypeNames.join(', ')} (default ECDSA-P256)`, {
+    cfssl: Flag.value('FILE', 'cfssl JSON file; "-" for standard input'),
+    cn: Flag.value('NAME', 'common name; required without --cfssl', { exclusive: ['cfssl'] }),
+    org: Flag.repeated('NAME', 'organization', { exclusive: ['cfssl'] }),
+    'key-type': Flag.value('TYPE', `type of the key: ${keyTypeNames.join(', ')} (default ECDSA-P256)`, {
       exclusive: ['cfssl', 'key'],
     }),
-    key: valueFlag('FILE', 'existing private key, instead of --key-out', { exclusive: ['key-out'] }),
+    key: Flag.value('FILE', 'existing private key, instead of --key-out', { exclusive: ['key-out'] }),
     ...lifetimeFlags('10 years; with --cfssl its ca.expiry, else 5 years'),
-    'path-length': numberFlag('N', 'maximum number of intermediate CAs below this CA (default unlimited)', {
+    'path-length': Flag.number('N', 'maximum number of intermediate CAs below this CA (default unlimited)', {
       min: 0,
       max: 255,
     }),
-    out: valueFlag('FILE', 'file for the certificate; "-" for standard output', { required: true }),
-    'key-out': valueFlag('FILE', 'file for the private key; "-" for standard output'),
-    'key-format': wordFlag(keyFormats, 'key format: see kcert key generate --help', {
+    out: Flag.value('FILE', 'file for the certificate; "-" for standard output', { required: true }),
+    'key-out': Flag.value('FILE', 'file for the private key; "-" for standard output'),
+    'key-format': Flag.word(keyFormats, 'key format: see kcert key generate --help', {
       default: 'pkcs8',
     }),
-    'password-file': valueFlag(
+    'password-file': Flag.value(
       'FILE',
       'file with the password on its first line: encrypts the new key, or decrypts --key',
     ),
-    'issuance-log': valueFlag('FILE', 'issuance log (default: next to the certificate)', {
+    'issuance-log': Flag.value('FILE', 'issuance log (default: next to the certificate)', {
       aliases: ['ledger'],
     }),
-    force: booleanFlag('overwrite existing files'),
-    output: reportFormatFlag(),
+    force: Flag.boolean('overwrite existing files'),
+    output: Flag.reportFormat(),
   }
 
   protected override async perform() {

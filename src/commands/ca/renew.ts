@@ -6,7 +6,7 @@ import type { CaReport } from '../../ca/report.ts'
 import { renewRoot } from '../../ca/root.ts'
 import { type FlagsOf, KcertCommand } from '../../cli/base-command.ts'
 import { type CommandFiles, checkFiles, checkStandardInput } from '../../cli/command-files.ts'
-import { booleanFlag, reportFormatFlag, valueFlag } from '../../cli/flags.ts'
+import * as Flag from '../../cli/flags.ts'
 import { renderCa } from '../../output/ca.ts'
 import { replaceKeepingBackup, writePublicFile } from '../../system/output-file.ts'
 import { writePem } from '../../x509/pem.ts'
@@ -39,12 +39,12 @@ goes to another file. Replace every other copy of the CA (kubeconfigs, clientCAF
   static override flags = {
     ...caFlags,
     ...lifetimeFlags('as the old certificate'),
-    out: valueFlag(
+    out: Flag.value(
       'FILE',
       'file for the new certificate, instead of the file of --ca; "-" for standard output',
     ),
-    force: booleanFlag('overwrite the file of --out, keeping a backup'),
-    output: reportFormatFlag(),
+    force: Flag.boolean('overwrite the file of --out, keeping a backup'),
+    output: Flag.reportFormat(),
   }
 
   protected override async perform() {

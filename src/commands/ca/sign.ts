@@ -7,16 +7,7 @@ import { requestsOf } from '../../ca/request-file.ts'
 import { checkRequests, locationOf, signAll, signedCertificate } from '../../ca/signing.ts'
 import { type FlagsOf, KcertCommand } from '../../cli/base-command.ts'
 import { checkFiles } from '../../cli/command-files.ts'
-import {
-  booleanFlag,
-  clusterExits,
-  clusterFlags,
-  inGroup,
-  operands,
-  repeatedFlag,
-  reportFormatFlag,
-  valueFlag,
-} from '../../cli/flags.ts'
+import * as Flag from '../../cli/flags.ts'
 import { readInput } from '../../cli/input.ts'
 import type { ExitCode } from '../../errors/codes.ts'
 import { commandLine } from '../../errors/command-line.ts'
@@ -63,7 +54,7 @@ The built-in profiles are ${builtInProfileNames.join(', ')}. --config names a fi
         duration: 24h`
 
   static override exitCodes = KcertCommand.exitsOf({
-    ...clusterExits,
+    ...Flag.clusterExits,
     done: 'all requests were signed',
     usage: 'wrong usage, an unknown profile, or an input cannot be read',
     no: 'a request was refused or is not approved, or the CA cannot sign',
@@ -91,65 +82,65 @@ The built-in profiles are ${builtInProfileNames.join(', ')}. --config names a fi
   })
 
   static override args = {
-    request: operands('PEM with one or more requests, or DER; "-" for standard input'),
+    request: Flag.operands('PEM with one or more requests, or DER; "-" for standard input'),
   }
 
   static override flags = {
     ...caFlags,
-    ca: valueFlag('FILE', 'certificate of the CA; required without --kubeadm'),
-    'ca-key': valueFlag('FILE', 'private key of the CA; required without --kubeadm'),
-    usage: repeatedFlag(
+    ca: Flag.value('FILE', 'certificate of the CA; required without --kubeadm'),
+    'ca-key': Flag.value('FILE', 'private key of the CA; required without --kubeadm'),
+    usage: Flag.repeated(
       'USAGE',
       'usage as in spec.usages, such as "server auth"; separate several with commas',
       { exclusive: ['profile', 'config'], delimiter: ',' },
     ),
-    profile: valueFlag(
+    profile: Flag.value(
       'NAME',
       'profile for usages and validity; for a REQUEST, --usage, --profile or --config is required',
     ),
-    config: valueFlag('FILE', 'file with profiles; without --profile, its default profile is used'),
-    duration: valueFlag(
+    config: Flag.value('FILE', 'file with profiles; without --profile, its default profile is used'),
+    duration: Flag.value(
       'DURATION',
       "validity, such as 8h or 365d (also --expiry); at least 10m, at most the profile's (default the profile's, or 8760h)",
       // The name in ca init, ca renew and renew.
       { aliases: ['expiry'] },
     ),
-    'allow-subject-attributes': repeatedFlag(
+    'allow-subject-attributes': Flag.repeated(
       'TYPE',
       'subject attributes to sign besides CN and O, such as C,ST,L,OU',
       { delimiter: ',' },
     ),
-    out: valueFlag(
+    out: Flag.value(
       'FILE',
       'file for the certificates, in the order of the requests; "-" for standard output. Optional with --csr',
     ),
-    force: booleanFlag('overwrite existing files'),
-    ...inGroup('KUBEADM', {
-      kubeadm: booleanFlag('sign the requests of a kubeadm control plane, each with its own CA', {
+    force: Flag.boolean('overwrite existing files'),
+    ...Flag.inGroup('KUBEADM', {
+      kubeadm: Flag.boolean('sign the requests of a kubeadm control plane, each with its own CA', {
         exclusive: notWithKubeadm,
         dependsOn: ['ca-dir', 'out-dir'],
       }),
-      'ca-dir': valueFlag('DIR', 'folder with ca.crt, front-proxy-ca.crt, etcd/ca.crt and their keys', {
+      'ca-dir': Flag.value('DIR', 'folder with ca.crt, front-proxy-ca.crt, etcd/ca.crt and their keys', {
         dependsOn: ['kubeadm'],
       }),
-      'out-dir': valueFlag('DIR', 'folder for the certificates; created if missing', {
+      'out-dir': Flag.value('DIR', 'folder for the certificates; created if missing', {
         dependsOn: ['kubeadm'],
       }),
     }),
-    ...inGroup('CLUSTER', {
-      csr: repeatedFlag('NAME', 'name of a CSR of the cluster; separate several with commas', {
+    ...Flag.inGroup('CLUSTER', {
+      csr: Flag.repeated('NAME', 'name of a CSR of the cluster; separate several with commas', {
         delimiter: ',',
       }),
-      'csr-signer': valueFlag('NAME', 'all approved CSRs of the cluster for this signer'),
-      'csr-selector': valueFlag('LABELS', 'all approved CSRs of the cluster with these labels'),
-      'kubernetes-signers': booleanFlag(
+      'csr-signer': Flag.value('NAME', 'all approved CSRs of the cluster for this signer'),
+      'csr-selector': Flag.value('LABELS', 'all approved CSRs of the cluster with these labels'),
+      'kubernetes-signers': Flag.boolean(
         'also sign for kubernetes.io/… signers, by the rules of kube-controller-manager',
       ),
-      fail: booleanFlag('set the condition Failed on CSRs that break a rule of their signer'),
-      'dry-run': booleanFlag('show which CSRs of the cluster would be signed'),
+      fail: Flag.boolean('set the condition Failed on CSRs that break a rule of their signer'),
+      'dry-run': Flag.boolean('show which CSRs of the cluster would be signed'),
     }),
-    ...clusterFlags,
-    output: reportFormatFlag(),
+    ...Flag.clusterFlags,
+    output: Flag.reportFormat(),
   }
 
   protected override async perform() {

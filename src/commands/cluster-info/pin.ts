@@ -3,7 +3,7 @@ import { type CaPins, caFacts } from '../../bootstrap/cluster-info-report.ts'
 import { KcertCommand } from '../../cli/base-command.ts'
 import { readCertificateFiles } from '../../cli/certificate-files.ts'
 import { checkStandardInput } from '../../cli/command-files.ts'
-import { type ClusterFlags, clusterExits, clusterFlags, listFlags, operands } from '../../cli/flags.ts'
+import * as Flag from '../../cli/flags.ts'
 import { KcertError } from '../../errors/kcert-error.ts'
 import { renderPins } from '../../output/cluster-info.ts'
 
@@ -16,7 +16,7 @@ its key. kubeadm join continues if one CA of cluster-info has one of the given h
 one, either hash works. Without a FILE, kcert reads the CAs of cluster-info. With files, it contacts no cluster.`
 
   static override exitCodes = KcertCommand.exitsOf({
-    ...clusterExits,
+    ...Flag.clusterExits,
     done: 'the hashes are printed',
     usage: 'wrong usage, a file that cannot be read, or no kubeconfig',
     no: 'a certificate is damaged, or cluster-info has no CA or cannot be read',
@@ -30,11 +30,11 @@ one, either hash works. Without a FILE, kcert reads the CAs of cluster-info. Wit
       'kubeadm join 192.0.2.1:6443 --token "$(cat token)" $(kcert cluster-info pin -o args)',
   })
 
-  static override args = { file: operands('CA certificates in PEM or DER; "-" for standard input') }
+  static override args = { file: Flag.operands('CA certificates in PEM or DER; "-" for standard input') }
 
   static override flags = {
-    ...clusterFlags,
-    ...listFlags(['pin', 'args'], 'pin: only the hashes; args: `kubeadm join` arguments'),
+    ...Flag.clusterFlags,
+    ...Flag.listFlags(['pin', 'args'], 'pin: only the hashes; args: `kubeadm join` arguments'),
   }
 
   protected override async perform() {
@@ -58,7 +58,7 @@ one, either hash works. Without a FILE, kcert reads the CAs of cluster-info. Wit
     return this.show(output, report, renderPins)
   }
 
-  private async ofCluster(flags: ClusterFlags) {
+  private async ofCluster(flags: Flag.ClusterFlags) {
     const { info } = await this.onCluster(flags, clusterInfoOf)
     if (info.cas.length > 0) return { source: clusterInfoPlace, certificates: info.cas }
     const [fault] = info.faults

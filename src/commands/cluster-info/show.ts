@@ -2,7 +2,7 @@ import { clusterInfoOf, tokensOf } from '../../app/bootstrap/objects.ts'
 import { clusterInfoReport } from '../../bootstrap/cluster-info-report.ts'
 import { signatureFacts } from '../../bootstrap/signature-facts.ts'
 import { KcertCommand } from '../../cli/base-command.ts'
-import { clusterExits, clusterFlags, listFlags } from '../../cli/flags.ts'
+import * as Flag from '../../cli/flags.ts'
 import { renderClusterInfo } from '../../output/cluster-info.ts'
 
 export default class ClusterInfoShow extends KcertCommand {
@@ -13,7 +13,7 @@ export default class ClusterInfoShow extends KcertCommand {
 with each bootstrap token (JWS, HS256). To verify the signatures, you need permission to list Secrets in kube-system.`
 
   static override exitCodes = KcertCommand.exitsOf({
-    ...clusterExits,
+    ...Flag.clusterExits,
     done: 'cluster-info was printed, even if there are problems with it',
     usage: 'wrong usage, or no kubeconfig',
     no: 'there is no cluster-info',
@@ -25,7 +25,7 @@ with each bootstrap token (JWS, HS256). To verify the signatures, you need permi
     'Print the server, for a script': "kcert cluster-info show -o json | jq -r '.server'",
   })
 
-  static override flags = { ...clusterFlags, ...listFlags([]) }
+  static override flags = { ...Flag.clusterFlags, ...Flag.listFlags([]) }
 
   protected override async perform() {
     const { flags } = await this.parse(ClusterInfoShow)

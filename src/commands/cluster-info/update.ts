@@ -3,14 +3,7 @@ import { updateClusterInfo } from '../../app/cluster-info/update.ts'
 import { noticesOfBundle } from '../../ca/notices.ts'
 import { KcertCommand } from '../../cli/base-command.ts'
 import { checkFiles, checkStandardInput } from '../../cli/command-files.ts'
-import {
-  booleanFlag,
-  clusterExits,
-  clusterFlags,
-  repeatedFlag,
-  reportFormatFlag,
-  valueFlag,
-} from '../../cli/flags.ts'
+import * as Flag from '../../cli/flags.ts'
 import { parseDuration } from '../../cli/instant.ts'
 import { tellChanges, whileStoppable } from '../../cli/interruption.ts'
 import { renderUpdate } from '../../output/cluster-info.ts'
@@ -29,7 +22,7 @@ waits until every signature is valid. If cluster-info changed since it was read,
 file, for kubectl apply.`
 
   static override exitCodes = KcertCommand.exitsOf({
-    ...clusterExits,
+    ...Flag.clusterExits,
     done: 'cluster-info has these CAs, and every signature is valid',
     usage: 'wrong usage, an unreadable file, or no kubeconfig',
     no: 'a certificate is not a CA, cluster-info changed meanwhile, you declined, or the API server denied it',
@@ -47,20 +40,20 @@ file, for kubectl apply.`
   })
 
   static override flags = {
-    ca: repeatedFlag('FILE', 'file with CA certificates in PEM or DER; may be repeated', {
+    ca: Flag.repeated('FILE', 'file with CA certificates in PEM or DER; may be repeated', {
       required: true,
     }),
-    'dry-run': booleanFlag('show the change and write nothing'),
-    yes: booleanFlag('do not ask for confirmation; required without a terminal', { char: 'y' }),
-    force: booleanFlag("write it even if an API server's certificate would not be trusted"),
-    backup: valueFlag(
+    'dry-run': Flag.boolean('show the change and write nothing'),
+    yes: Flag.boolean('do not ask for confirmation; required without a terminal', { char: 'y' }),
+    force: Flag.boolean("write it even if an API server's certificate would not be trusted"),
+    backup: Flag.value(
       'FILE',
       'file for the old object (default cluster-info.TIME.yaml in the current folder); "none" for no backup',
     ),
-    wait: valueFlag('DURATION', 'time limit for all signatures to become valid', { default: '1m' }),
-    timeout: valueFlag('DURATION', 'time limit for the TLS handshake with one server', { default: '5s' }),
-    ...clusterFlags,
-    output: reportFormatFlag(),
+    wait: Flag.value('DURATION', 'time limit for all signatures to become valid', { default: '1m' }),
+    timeout: Flag.value('DURATION', 'time limit for the TLS handshake with one server', { default: '5s' }),
+    ...Flag.clusterFlags,
+    output: Flag.reportFormat(),
   }
 
   protected override async perform() {

@@ -2,7 +2,7 @@ import { verifyClusterInfoOn } from '../../app/cluster-info/verify.ts'
 import { KcertCommand } from '../../cli/base-command.ts'
 import { readCertificateFiles } from '../../cli/certificate-files.ts'
 import { checkStandardInput } from '../../cli/command-files.ts'
-import { clusterExits, clusterFlags, repeatedFlag, reportFormatFlag, valueFlag } from '../../cli/flags.ts'
+import * as Flag from '../../cli/flags.ts'
 import { parseDuration } from '../../cli/instant.ts'
 import { exitCodes } from '../../errors/codes.ts'
 import { renderVerification } from '../../output/cluster-info.ts'
@@ -21,7 +21,7 @@ export default class ClusterInfoVerify extends KcertCommand {
 What cannot be checked from this machine, such as an API server behind a load balancer, is unknown and does not fail the check.`
 
   static override exitCodes = KcertCommand.exitsOf({
-    ...clusterExits,
+    ...Flag.clusterExits,
     done: 'no check failed',
     usage: 'wrong usage, an unreadable file, or no kubeconfig',
     no: 'a check failed, or there is no cluster-info',
@@ -36,13 +36,13 @@ What cannot be checked from this machine, such as an API server behind a load ba
   })
 
   static override flags = {
-    ca: repeatedFlag(
+    ca: Flag.repeated(
       'FILE',
       'file with the CA certificates that it must contain, no more and no fewer; may be repeated',
     ),
-    timeout: valueFlag('DURATION', 'time limit for the TLS handshake with one server', { default: '5s' }),
-    ...clusterFlags,
-    output: reportFormatFlag(),
+    timeout: Flag.value('DURATION', 'time limit for the TLS handshake with one server', { default: '5s' }),
+    ...Flag.clusterFlags,
+    output: Flag.reportFormat(),
   }
 
   protected override async perform() {

@@ -1,5 +1,5 @@
 import { DecisionCommand, decisionFlags } from '../../app/csr/decision-command.ts'
-import { booleanFlag, clusterExits, clusterFlags, operands } from '../../cli/flags.ts'
+import * as Flag from '../../cli/flags.ts'
 
 export default class CsrApprove extends DecisionCommand {
   static override summary = 'Approve certificate signing requests, by name or by a policy.'
@@ -17,7 +17,7 @@ kcert reads each request again right before it approves it. The object must be t
 the approval for that version only. On a terminal, kcert asks first. Without a terminal, a selection (--selector, --signer) needs --yes.`
 
   static override exitCodes = DecisionCommand.exitsOf({
-    ...clusterExits,
+    ...Flag.clusterExits,
     done: 'all requests are approved',
     usage: 'wrong usage, or a file that cannot be read',
     no: 'some were not approved: the policy does not approve them, they are denied or deleted, or you answered no',
@@ -36,12 +36,12 @@ the approval for that version only. On a terminal, kcert asks first. Without a t
     'Approve a batch by its label': 'kcert csr approve -l batch=7 --signer example.com/serving --yes',
   })
 
-  static override args = { name: operands('names of requests') }
+  static override args = { name: Flag.operands('names of requests') }
 
   static override flags = {
-    ...clusterFlags,
+    ...Flag.clusterFlags,
     ...decisionFlags('approve'),
-    force: booleanFlag('approve dangerous requests too'),
+    force: Flag.boolean('approve dangerous requests too'),
   }
 
   protected override async perform() {

@@ -1,17 +1,7 @@
 import { checkInput, neither } from '../../app/csr/check.ts'
 import { readSigningRequest } from '../../app/csr/request-input.ts'
 import { KcertCommand } from '../../cli/base-command.ts'
-import {
-  booleanFlag,
-  type ClusterFlags,
-  clusterExits,
-  clusterFlagsBesideCluster,
-  numberFlag,
-  operand,
-  repeatedFlag,
-  reportFormatFlag,
-  valueFlag,
-} from '../../cli/flags.ts'
+import * as Flag from '../../cli/flags.ts'
 import { readText, readTrustedText } from '../../cli/input.ts'
 import { type ApprovalFacts, noFacts } from '../../csr/approval/facts.ts'
 import { factsOfNodes, readNodes } from '../../csr/approval/node-list.ts'
@@ -41,7 +31,7 @@ approve means no objections. With a requester (spec.username, or --requester), a
 every rule. With --nodes, kcert compares a kubelet's names with its Node.`
 
   static override exitCodes = KcertCommand.exitsOf({
-    ...clusterExits,
+    ...Flag.clusterExits,
     done: 'no rule is broken and, if the requester is known, the decision is approve',
     usage: 'wrong usage, or a file that cannot be read',
     no: 'a rule is broken, or the decision is not approve',
@@ -62,25 +52,25 @@ every rule. With --nodes, kcert compares a kubelet's names with its Node.`
   })
 
   static override args = {
-    request: operand(
+    request: Flag.operand(
       'CSR in PEM or DER, CertificateSigningRequest in YAML or JSON ("-" for standard input), or name of an object on the cluster',
     ),
   }
 
   static override flags = {
-    signer: valueFlag('NAME', 'spec.signerName'),
-    usage: repeatedFlag('USAGE', 'spec.usages, such as "client auth"; separate several with commas'),
-    'expiration-seconds': numberFlag('SECONDS', 'spec.expirationSeconds'),
-    requester: valueFlag('USER', 'spec.username, the user who created the object'),
-    'requester-group': repeatedFlag('GROUP', 'spec.groups; separate several with commas'),
-    name: valueFlag('NAME', 'name of the object, if the file has several'),
-    policy: valueFlag('FILE', 'policy file (docs/policy.md; default: the built-in policies)'),
-    nodes: valueFlag('FILE', 'all Nodes, as printed by kubectl get nodes -o json'),
-    cluster: booleanFlag('the argument is the name of an object, even if there is a file of that name', {
+    signer: Flag.value('NAME', 'spec.signerName'),
+    usage: Flag.repeated('USAGE', 'spec.usages, such as "client auth"; separate several with commas'),
+    'expiration-seconds': Flag.number('SECONDS', 'spec.expirationSeconds'),
+    requester: Flag.value('USER', 'spec.username, the user who created the object'),
+    'requester-group': Flag.repeated('GROUP', 'spec.groups; separate several with commas'),
+    name: Flag.value('NAME', 'name of the object, if the file has several'),
+    policy: Flag.value('FILE', 'policy file (docs/policy.md; default: the built-in policies)'),
+    nodes: Flag.value('FILE', 'all Nodes, as printed by kubectl get nodes -o json'),
+    cluster: Flag.boolean('the argument is the name of an object, even if there is a file of that name', {
       helpGroup: 'CLUSTER',
     }),
-    ...clusterFlagsBesideCluster,
-    output: reportFormatFlag(),
+    ...Flag.clusterFlagsBesideCluster,
+    output: Flag.reportFormat(),
   }
 
   protected override async perform() {
@@ -120,7 +110,7 @@ every rule. With --nodes, kcert compares a kubelet's names with its Node.`
   private async checkOnCluster(
     { name, noFile }: { readonly name: string; readonly noFile: KcertError | undefined },
     { policies, facts }: { readonly policies: readonly Policy[]; readonly facts: ApprovalFacts | undefined },
-    flags: ClusterFlags,
+    flags: Flag.ClusterFlags,
   ): Promise<CheckReport> {
     const { clock } = this.context
     const { checkOnCluster } = await import('../../app/csr/check-on-cluster.ts')

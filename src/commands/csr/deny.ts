@@ -1,5 +1,5 @@
 import { DecisionCommand, decisionFlags } from '../../app/csr/decision-command.ts'
-import { clusterExits, clusterFlags, operands } from '../../cli/flags.ts'
+import * as Flag from '../../cli/flags.ts'
 
 export default class CsrDeny extends DecisionCommand {
   static override summary = 'Deny certificate signing requests, by name or by a policy.'
@@ -15,7 +15,7 @@ kcert reads each request again right before it denies it, and denies only the ob
 Without a terminal, a selection (--selector, --signer) needs --yes.`
 
   static override exitCodes = DecisionCommand.exitsOf({
-    ...clusterExits,
+    ...Flag.clusterExits,
     done: 'all requests are denied',
     usage: 'wrong usage, or a file that cannot be read',
     no: 'some were not denied: they are approved, failed or deleted, or you answered no',
@@ -31,9 +31,9 @@ Without a terminal, a selection (--selector, --signer) needs --yes.`
       'kcert csr deny --signer old.example.com/serving --yes',
   })
 
-  static override args = { name: operands('names of requests') }
+  static override args = { name: Flag.operands('names of requests') }
 
-  static override flags = { ...clusterFlags, ...decisionFlags('deny') }
+  static override flags = { ...Flag.clusterFlags, ...decisionFlags('deny') }
 
   protected override async perform() {
     const { flags, operands } = await this.parse(CsrDeny)

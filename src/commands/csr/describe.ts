@@ -1,7 +1,7 @@
 import { describeRequests } from '../../app/csr/describe.ts'
 import { namesOf } from '../../app/csr/request-names.ts'
 import { KcertCommand } from '../../cli/base-command.ts'
-import { clusterExits, clusterFlags, operands, reportFormatFlag } from '../../cli/flags.ts'
+import * as Flag from '../../cli/flags.ts'
 import { exitCodes } from '../../errors/codes.ts'
 import { renderDescriptions } from '../../output/csr-describe.ts'
 
@@ -13,7 +13,7 @@ export default class CsrDescribe extends KcertCommand {
 Shows the issued certificate as kcert inspect does.`
 
   static override exitCodes = KcertCommand.exitsOf({
-    ...clusterExits,
+    ...Flag.clusterExits,
     done: 'all objects are shown',
     usage: 'wrong usage, or no kubeconfig',
     no: 'an object does not exist',
@@ -25,9 +25,9 @@ Shows the issued certificate as kcert inspect does.`
     'Print when the issued certificate expires': `kcert csr describe ann -o json | jq -r '.requests[].certificates[].notAfter'`,
   })
 
-  static override args = { name: operands('names of objects, as NAME or csr/NAME') }
+  static override args = { name: Flag.operands('names of objects, as NAME or csr/NAME') }
 
-  static override flags = { ...clusterFlags, output: reportFormatFlag() }
+  static override flags = { ...Flag.clusterFlags, output: Flag.reportFormat() }
 
   protected override async perform() {
     const { flags, operands } = await this.parse(CsrDescribe)

@@ -2,7 +2,7 @@ import { explainRequest } from '../../app/csr/explain.ts'
 import { explainPod } from '../../app/csr/pod-requests.ts'
 import { namesOf, noSuchPodRequest, noSuchRequest } from '../../app/csr/request-names.ts'
 import { type FlagsOf, KcertCommand } from '../../cli/base-command.ts'
-import { clusterExits, clusterFlags, operand, reportFormatFlag, valueFlag } from '../../cli/flags.ts'
+import * as Flag from '../../cli/flags.ts'
 import { podRequestNameOf } from '../../csr/request-name.ts'
 import { type ExitCode, exitCodes } from '../../errors/codes.ts'
 import { renderExplanation } from '../../output/csr-explain.ts'
@@ -28,7 +28,7 @@ kcert lists what your user may not read, because a cause may be missing then.
 For a PodCertificateRequest, write podcertificaterequest/NAME.`
 
   static override exitCodes = KcertCommand.exitsOf({
-    ...clusterExits,
+    ...Flag.clusterExits,
     done: 'the certificate is issued',
     usage: 'wrong usage, or no kubeconfig',
     no: 'the request is pending, unsigned, denied or failed, or does not exist',
@@ -43,15 +43,15 @@ For a PodCertificateRequest, write podcertificaterequest/NAME.`
   })
 
   static override args = {
-    name: operand('object, as NAME, csr/NAME or podcertificaterequest/NAME'),
+    name: Flag.operand('object, as NAME, csr/NAME or podcertificaterequest/NAME'),
   }
 
   static override flags = {
-    namespace: valueFlag('NAMESPACE', "namespace of a PodCertificateRequest (default: the context's)", {
+    namespace: Flag.value('NAMESPACE', "namespace of a PodCertificateRequest (default: the context's)", {
       char: 'n',
     }),
-    ...clusterFlags,
-    output: reportFormatFlag(),
+    ...Flag.clusterFlags,
+    output: Flag.reportFormat(),
   }
 
   protected override async perform() {

@@ -12,15 +12,7 @@ import { namesOf } from '../../app/csr/request-names.ts'
 import { type FlagsOf, KcertCommand } from '../../cli/base-command.ts'
 import { type CommandFiles, checkFiles, flagFiles } from '../../cli/command-files.ts'
 import { printedOnlyByName, wouldBePrinted } from '../../cli/exposed-key.ts'
-import {
-  booleanFlag,
-  clusterExits,
-  clusterFlagsBesideUser,
-  formatFlag,
-  inGroup,
-  operands,
-  valueFlag,
-} from '../../cli/flags.ts'
+import * as Flag from '../../cli/flags.ts'
 import { readInput } from '../../cli/input.ts'
 import { parseDuration } from '../../cli/instant.ts'
 import { tellChanges, whileStoppable } from '../../cli/interruption.ts'
@@ -51,7 +43,7 @@ one, kcert shows it, and that is not an error.
 kube-controller-manager deletes an object an hour after it was issued. Fetch the certificate before that.`
 
   static override exitCodes = KcertCommand.exitsOf({
-    ...clusterExits,
+    ...Flag.clusterExits,
     done: 'the certificates are fetched and match their requests',
     usage: 'wrong usage, a file that cannot be read, or no kubeconfig',
     no: 'it is not issued, denied or failed, or does not match its request',
@@ -71,57 +63,59 @@ kube-controller-manager deletes an object an hour after it was issued. Fetch the
       'kcert csr fetch --signer example.com/serving --ca ca.pem --out-dir certs',
   })
 
-  static override args = { name: operands('name of the object, as NAME or csr/NAME; several with --out-dir') }
+  static override args = {
+    name: Flag.operands('name of the object, as NAME or csr/NAME; several with --out-dir'),
+  }
 
   static override flags = {
-    key: valueFlag('FILE', 'private key that the certificate must match'),
-    'password-file': valueFlag('FILE', 'file with the password of --key on its first line'),
-    ca: valueFlag('FILE', 'CA certificate that must have signed it'),
-    'accept-names': booleanFlag('accept a subject or SANs that differ from the request'),
-    wait: valueFlag(
+    key: Flag.value('FILE', 'private key that the certificate must match'),
+    'password-file': Flag.value('FILE', 'file with the password of --key on its first line'),
+    ca: Flag.value('FILE', 'CA certificate that must have signed it'),
+    'accept-names': Flag.boolean('accept a subject or SANs that differ from the request'),
+    wait: Flag.value(
       'DURATION',
       'wait up to this long until it is issued, such as 30s or 20m (default no wait)',
     ),
-    out: valueFlag(
+    out: Flag.value(
       'FILE',
       'file for the certificate or, with -o manifest, for the objects; "-" prints them (default "-")',
     ),
-    force: booleanFlag('overwrite existing files'),
-    ...inGroup('MANY', {
-      'out-dir': valueFlag(
+    force: Flag.boolean('overwrite existing files'),
+    ...Flag.inGroup('MANY', {
+      'out-dir': Flag.value(
         'DIR',
         'folder for the certificates, as NAME.crt; kcert creates it if it does not exist',
       ),
-      signer: valueFlag('NAME', 'fetch all certificates of this signer'),
-      selector: valueFlag('LABELS', 'fetch all with these labels, as in kubectl', { char: 'l' }),
+      signer: Flag.value('NAME', 'fetch all certificates of this signer'),
+      selector: Flag.value('LABELS', 'fetch all with these labels, as in kubectl', { char: 'l' }),
     }),
-    ...inGroup('KUBECONFIG', {
-      'kubeconfig-out': valueFlag(
+    ...Flag.inGroup('KUBECONFIG', {
+      'kubeconfig-out': Flag.value(
         'FILE',
         'file for a kubeconfig of the current cluster, with the certificate and the key of --key',
         { dependsOn: ['key'] },
       ),
-      'key-by-path': booleanFlag('refer to the key file in the kubeconfig instead of embedding the key', {
+      'key-by-path': Flag.boolean('refer to the key file in the kubeconfig instead of embedding the key', {
         dependsOn: ['kubeconfig-out'],
       }),
-      user: valueFlag('NAME', 'name of the user in the kubeconfig (default: the common name)'),
-      namespace: valueFlag('NAME', 'namespace of the context in the kubeconfig', { char: 'n' }),
+      user: Flag.value('NAME', 'name of the user in the kubeconfig (default: the common name)'),
+      namespace: Flag.value('NAME', 'namespace of the context in the kubeconfig', { char: 'n' }),
     }),
-    ...inGroup('MANIFEST', {
-      secret: valueFlag(
+    ...Flag.inGroup('MANIFEST', {
+      secret: Flag.value(
         'NAME[.NAMESPACE]',
         'with -o manifest: create a Secret of type kubernetes.io/tls with certificate and key',
       ),
-      configmap: valueFlag(
+      configmap: Flag.value(
         'NAME[.NAMESPACE]',
         'with -o manifest: create a ConfigMap with the CA certificate as ca.crt, from --ca or, if it signed, from the kubeconfig',
       ),
-      'print-key': booleanFlag(
+      'print-key': Flag.boolean(
         'allow printing the Secret, which contains the private key, to standard output',
       ),
     }),
-    ...clusterFlagsBesideUser,
-    output: formatFlag(
+    ...Flag.clusterFlagsBesideUser,
+    output: Flag.format(
       ['text', 'json', 'yaml', 'manifest'],
       'output format; manifest: the objects of --secret and --configmap',
     ),

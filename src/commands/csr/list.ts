@@ -1,6 +1,6 @@
 import { listRequests } from '../../app/csr/list.ts'
 import { listPodRequests } from '../../app/csr/pod-requests.ts'
-import { booleanFlag, clusterExits, clusterFlags, listFlags, valueFlag } from '../../cli/flags.ts'
+import * as Flag from '../../cli/flags.ts'
 import { type Frame, WatchingCommand, watchFlags } from '../../cli/watching-command.ts'
 import { requestStates } from '../../csr/life.ts'
 import { podResourceNameOf, resourceNameOf } from '../../csr/request-name.ts'
@@ -24,7 +24,7 @@ With --pods, kcert lists the PodCertificateRequests that kubelets create for pod
 v1beta1 is enabled. They need no approval. kube-controller-manager deletes each one 15 minutes after its creation.`
 
   static override exitCodes = WatchingCommand.exitsOf({
-    ...clusterExits,
+    ...Flag.clusterExits,
     done: 'the list is printed, even if it is empty',
     usage: 'wrong usage, or no kubeconfig',
     no: "the API server's certificate is not trusted",
@@ -42,22 +42,22 @@ v1beta1 is enabled. They need no approval. kube-controller-manager deletes each 
   })
 
   static override flags = {
-    signer: valueFlag('NAME', 'only requests for this signer'),
-    selector: valueFlag('LABELS', 'only requests with these labels, as in kubectl', { char: 'l' }),
-    requester: valueFlag('USER', 'only requests of this user', { exclusive: ['pods'] }),
-    pods: booleanFlag('list PodCertificateRequests instead', { exclusive: ['approved'] }),
-    namespace: valueFlag('NAMESPACE', 'with --pods: only this namespace', {
+    signer: Flag.value('NAME', 'only requests for this signer'),
+    selector: Flag.value('LABELS', 'only requests with these labels, as in kubectl', { char: 'l' }),
+    requester: Flag.value('USER', 'only requests of this user', { exclusive: ['pods'] }),
+    pods: Flag.boolean('list PodCertificateRequests instead', { exclusive: ['approved'] }),
+    namespace: Flag.value('NAMESPACE', 'with --pods: only this namespace', {
       char: 'n',
       dependsOn: ['pods'],
     }),
-    pending: booleanFlag('only requests that are neither approved nor denied'),
-    approved: booleanFlag('only requests that are approved and not yet signed'),
-    failed: booleanFlag('only requests that the signer refused'),
-    denied: booleanFlag('only denied requests'),
-    issued: booleanFlag('only requests with an issued certificate'),
+    pending: Flag.boolean('only requests that are neither approved nor denied'),
+    approved: Flag.boolean('only requests that are approved and not yet signed'),
+    failed: Flag.boolean('only requests that the signer refused'),
+    denied: Flag.boolean('only denied requests'),
+    issued: Flag.boolean('only requests with an issued certificate'),
     ...watchFlags('list'),
-    ...clusterFlags,
-    ...listFlags(['name'], 'name: names for kubectl'),
+    ...Flag.clusterFlags,
+    ...Flag.listFlags(['name'], 'name: names for kubectl'),
   }
 
   protected override async perform() {

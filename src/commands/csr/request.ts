@@ -3,13 +3,7 @@ import { keyFormatFlag, keyTypeFlag, requestFlags } from '../../app/csr/request-
 import { checkTogether, hasSubject, settingsOf } from '../../app/csr/request-settings.ts'
 import { KcertCommand } from '../../cli/base-command.ts'
 import { checkFiles } from '../../cli/command-files.ts'
-import {
-  booleanFlag,
-  clusterExits,
-  clusterFlagsBesideUser,
-  reportFormatFlag,
-  valueFlag,
-} from '../../cli/flags.ts'
+import * as Flag from '../../cli/flags.ts'
 import { parseDuration } from '../../cli/instant.ts'
 import { whileStoppable } from '../../cli/interruption.ts'
 import { tellLine } from '../../cli/tell-line.ts'
@@ -36,7 +30,7 @@ issued. Then kcert replaces key and certificate together, so a server never read
 With --dry-run, kcert writes nothing. If the key file does not exist yet, the printed CSR is signed with a temporary key.`
 
   static override exitCodes = KcertCommand.exitsOf({
-    ...clusterExits,
+    ...Flag.clusterExits,
     done: 'the certificate is written',
     usage: 'wrong usage, a file that cannot be read, or no kubeconfig',
     no: 'the CSR would be refused, is denied or failed, or its name is taken',
@@ -73,34 +67,34 @@ With --dry-run, kcert writes nothing. If the key file does not exist yet, the pr
     uri,
     cfssl,
     key,
-    'key-out': valueFlag('FILE', 'file for the private key, created here or by an earlier run'),
+    'key-out': Flag.value('FILE', 'file for the private key, created here or by an earlier run'),
     'key-type': keyTypeFlag(', or that of --cfssl'),
     'key-format': keyFormatFlag('--cfssl'),
-    'password-file': valueFlag('FILE', 'file with the password of --key on its first line'),
-    'request-out': valueFlag('FILE', 'file for the CSR (default: name of --out with .csr)'),
-    out: valueFlag('FILE', 'file for the certificate', { required: true }),
-    'kubeconfig-out': valueFlag(
+    'password-file': Flag.value('FILE', 'file with the password of --key on its first line'),
+    'request-out': Flag.value('FILE', 'file for the CSR (default: name of --out with .csr)'),
+    out: Flag.value('FILE', 'file for the certificate', { required: true }),
+    'kubeconfig-out': Flag.value(
       'FILE',
       'file for a kubeconfig of the current cluster, with certificate and key',
     ),
-    'key-by-path': booleanFlag('refer to the key file in the kubeconfig instead of embedding the key', {
+    'key-by-path': Flag.boolean('refer to the key file in the kubeconfig instead of embedding the key', {
       dependsOn: ['kubeconfig-out'],
     }),
-    namespace: valueFlag('NAME', 'namespace of the context in the kubeconfig', { char: 'n' }),
-    wait: valueFlag('DURATION', 'wait up to this long until it is approved and signed, such as 30s or 20m', {
+    namespace: Flag.value('NAME', 'namespace of the context in the kubeconfig', { char: 'n' }),
+    wait: Flag.value('DURATION', 'wait up to this long until it is approved and signed, such as 30s or 20m', {
       default: '15m',
     }),
-    'dry-run': booleanFlag(
+    'dry-run': Flag.boolean(
       'validate on the API server without creating or writing anything, and print the object that would be sent as YAML, or as JSON with -o json',
     ),
-    force: booleanFlag('start again with a new key, and overwrite existing files'),
+    force: Flag.boolean('start again with a new key, and overwrite existing files'),
     signer,
     usage,
     'expiration-seconds': requestFlags['expiration-seconds'],
     name,
     'cluster-domain': requestFlags['cluster-domain'],
-    ...clusterFlagsBesideUser,
-    output: reportFormatFlag(),
+    ...Flag.clusterFlagsBesideUser,
+    output: Flag.reportFormat(),
   }
 
   protected override async perform() {

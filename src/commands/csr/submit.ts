@@ -1,15 +1,6 @@
 import { readDrafts, submitDrafts } from '../../app/csr/submit.ts'
 import { KcertCommand } from '../../cli/base-command.ts'
-import {
-  booleanFlag,
-  clusterExits,
-  clusterFlags,
-  numberFlag,
-  operands,
-  repeatedFlag,
-  reportFormatFlag,
-  valueFlag,
-} from '../../cli/flags.ts'
+import * as Flag from '../../cli/flags.ts'
 import { newRequestObject } from '../../csr/request-object.ts'
 import type { SubmissionReport } from '../../csr/submission-report.ts'
 import { exitCodes, worstExit } from '../../errors/codes.ts'
@@ -30,7 +21,7 @@ already. If it differs, kcert reports a conflict and the differences. If the ans
 creates it twice.`
 
   static override exitCodes = KcertCommand.exitsOf({
-    ...clusterExits,
+    ...Flag.clusterExits,
     done: 'all are on the cluster (with --dry-run: all would be accepted)',
     usage: 'wrong usage, a file that cannot be read, or no kubeconfig',
     no: 'a CSR would be refused or fail, is denied or failed, or its name is taken',
@@ -47,7 +38,7 @@ creates it twice.`
   })
 
   static override args = {
-    request: operands(
+    request: Flag.operands(
       'CSRs in PEM or DER, or CertificateSigningRequests in YAML or JSON; "-" for standard input',
     ),
   }
@@ -55,22 +46,22 @@ creates it twice.`
   static override dryRunBy = 'server' as const
 
   static override flags = {
-    signer: valueFlag('NAME', 'spec.signerName'),
-    usage: repeatedFlag(
+    signer: Flag.value('NAME', 'spec.signerName'),
+    usage: Flag.repeated(
       'USAGE',
       'spec.usages, such as "client auth"; separate several with commas (default: what the signer accepts)',
     ),
-    'expiration-seconds': numberFlag(
+    'expiration-seconds': Flag.number(
       'SECONDS',
       'spec.expirationSeconds, at least 600 (default none: the signer decides)',
     ),
-    name: valueFlag('NAME', 'name of the object; for a file with several: the one to submit'),
-    'dry-run': booleanFlag(
+    name: Flag.value('NAME', 'name of the object; for a file with several: the one to submit'),
+    'dry-run': Flag.boolean(
       'validate on the API server without creating anything; with -o yaml, print the objects',
     ),
-    force: booleanFlag('send even what would be refused or fail'),
-    ...clusterFlags,
-    output: reportFormatFlag(),
+    force: Flag.boolean('send even what would be refused or fail'),
+    ...Flag.clusterFlags,
+    output: Flag.reportFormat(),
   }
 
   protected override async perform() {

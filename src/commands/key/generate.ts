@@ -4,7 +4,7 @@ import type { KeyReport } from '../../ca/report.ts'
 import { KcertCommand } from '../../cli/base-command.ts'
 import { checkFiles } from '../../cli/command-files.ts'
 import { keyBesideReport } from '../../cli/exposed-key.ts'
-import { booleanFlag, reportFormatFlag, valueFlag, wordFlag } from '../../cli/flags.ts'
+import * as Flag from '../../cli/flags.ts'
 import { readPassword } from '../../cli/input.ts'
 import { renderKey } from '../../output/ca.ts'
 import { writeKeyFile } from '../../system/output-file.ts'
@@ -51,15 +51,15 @@ The formats of --format:
   })
 
   static override flags = {
-    out: valueFlag('FILE', 'file for the key; "-" for standard output', { required: true }),
-    'key-type': valueFlag('TYPE', `type of the key: ${keyTypeNames.join(', ')}`, { default: 'ECDSA-P256' }),
-    format: wordFlag(keyFormats, 'format of the key', { default: 'pkcs8' }),
-    'password-file': valueFlag(
+    out: Flag.value('FILE', 'file for the key; "-" for standard output', { required: true }),
+    'key-type': Flag.value('TYPE', `type of the key: ${keyTypeNames.join(', ')}`, { default: 'ECDSA-P256' }),
+    format: Flag.word(keyFormats, 'format of the key', { default: 'pkcs8' }),
+    'password-file': Flag.value(
       'FILE',
       'encrypt the key with the first line of this file; "-" for standard input',
     ),
-    force: booleanFlag('overwrite an existing file'),
-    output: reportFormatFlag(),
+    force: Flag.boolean('overwrite an existing file'),
+    output: Flag.reportFormat(),
   }
 
   protected override async perform() {

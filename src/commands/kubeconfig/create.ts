@@ -6,15 +6,7 @@ import { KcertCommand } from '../../cli/base-command.ts'
 import { readCertificateFiles } from '../../cli/certificate-files.ts'
 import { checkFiles, flagFiles } from '../../cli/command-files.ts'
 import { wouldBePrinted } from '../../cli/exposed-key.ts'
-import {
-  booleanFlag,
-  type ClusterFlags,
-  clusterExits,
-  clusterFlagsBesideUserAndServer,
-  otherClusterFlags,
-  reportFormatFlag,
-  valueFlag,
-} from '../../cli/flags.ts'
+import * as Flag from '../../cli/flags.ts'
 import { readSecretText } from '../../cli/input.ts'
 import { readKeyFile } from '../../cli/key-file.ts'
 import type { Cluster } from '../../cluster/cluster.ts'
@@ -40,7 +32,7 @@ file has mode 0600.
 --verify then connects to the API server and shows how it identifies the user.`
 
   static override exitCodes = KcertCommand.exitsOf({
-    ...clusterExits,
+    ...Flag.clusterExits,
     done: 'the kubeconfig was written; with --verify, it works',
     usage: 'wrong usage, a file cannot be read, or no cluster is configured',
     no: 'the key does not match, the certificate has expired or is not issued, or with --verify the kubeconfig does not work',
@@ -61,45 +53,45 @@ file has mode 0600.
   })
 
   static override flags = {
-    out: valueFlag('FILE', 'file for the kubeconfig', { required: true }),
-    user: valueFlag('NAME', 'name of the user in the kubeconfig (default: common name of the certificate)'),
-    'client-certificate': valueFlag('FILE', 'client certificate, with its intermediates (also --cert)', {
+    out: Flag.value('FILE', 'file for the kubeconfig', { required: true }),
+    user: Flag.value('NAME', 'name of the user in the kubeconfig (default: common name of the certificate)'),
+    'client-certificate': Flag.value('FILE', 'client certificate, with its intermediates (also --cert)', {
       exclusive: ['csr', 'token-file'],
       dependsOn: ['client-key'],
       aliases: ['cert'],
     }),
-    csr: valueFlag('NAME', 'issued CSR of the cluster', {
+    csr: Flag.value('NAME', 'issued CSR of the cluster', {
       exclusive: ['token-file', 'server'],
       dependsOn: ['client-key'],
     }),
-    'client-key': valueFlag('FILE', 'private key of the certificate or CSR (also --key)', {
+    'client-key': Flag.value('FILE', 'private key of the certificate or CSR (also --key)', {
       aliases: ['key'],
     }),
-    'password-file': valueFlag('FILE', 'file with the password of --client-key on its first line'),
+    'password-file': Flag.value('FILE', 'file with the password of --client-key on its first line'),
     'embed-certs': embeddingFlags['embed-certs'],
-    'key-by-path': booleanFlag('store the path of the key, and the content of the certificate'),
-    'token-file': valueFlag('FILE', 'file with a bearer token; "-" for standard input', {
+    'key-by-path': Flag.boolean('store the path of the key, and the content of the certificate'),
+    'token-file': Flag.value('FILE', 'file with a bearer token; "-" for standard input', {
       exclusive: ['client-key'],
       dependsOn: ['user'],
     }),
-    namespace: valueFlag('NAME', 'namespace of the context', { char: 'n' }),
-    server: valueFlag('URL', 'URL of the API server, instead of the one in the current kubeconfig', {
-      exclusive: otherClusterFlags.filter((flag) => flag !== 'certificate-authority'),
+    namespace: Flag.value('NAME', 'namespace of the context', { char: 'n' }),
+    server: Flag.value('URL', 'URL of the API server, instead of the one in the current kubeconfig', {
+      exclusive: Flag.otherClusterFlags.filter((flag) => flag !== 'certificate-authority'),
       dependsOn: ['certificate-authority'],
     }),
-    'cluster-name': valueFlag('NAME', 'name of the cluster in the kubeconfig, with --server', {
+    'cluster-name': Flag.value('NAME', 'name of the cluster in the kubeconfig, with --server', {
       default: 'kubernetes',
     }),
-    force: booleanFlag('overwrite an existing file'),
-    'dry-run': booleanFlag('show what would be written, without writing it'),
-    verify: booleanFlag('connect to the API server and show how it identifies the user'),
-    ...clusterFlagsBesideUserAndServer,
-    'certificate-authority': valueFlag(
+    force: Flag.boolean('overwrite an existing file'),
+    'dry-run': Flag.boolean('show what would be written, without writing it'),
+    verify: Flag.boolean('connect to the API server and show how it identifies the user'),
+    ...Flag.clusterFlagsBesideUserAndServer,
+    'certificate-authority': Flag.value(
       'FILE',
       "CA certificates of the API server (also --ca; default the cluster's)",
       { aliases: ['ca'], helpGroup: 'CLUSTER' },
     ),
-    output: reportFormatFlag(),
+    output: Flag.reportFormat(),
   }
 
   protected override async perform() {
@@ -186,7 +178,7 @@ file has mode 0600.
   private async ofRequest(
     cluster: Cluster,
     name: string,
-    flags: ClusterFlags & { 'client-key'?: string | undefined; 'password-file'?: string | undefined },
+    flags: Flag.ClusterFlags & { 'client-key'?: string | undefined; 'password-file'?: string | undefined },
   ) {
     const { context } = this
     const key = await readKeyFile(flags['client-key']!, flags['password-file'], context)

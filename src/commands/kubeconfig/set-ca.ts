@@ -12,14 +12,7 @@ import {
 import { noticesOfBundle } from '../../ca/notices.ts'
 import { KcertCommand } from '../../cli/base-command.ts'
 import { checkStandardInput } from '../../cli/command-files.ts'
-import {
-  booleanFlag,
-  clusterFlags,
-  operand,
-  repeatedFlag,
-  reportFormatFlag,
-  valueFlag,
-} from '../../cli/flags.ts'
+import * as Flag from '../../cli/flags.ts'
 import { commandLine } from '../../errors/command-line.ts'
 import { KcertError } from '../../errors/kcert-error.ts'
 import { renderEdit } from '../../output/kubeconfig.ts'
@@ -54,24 +47,24 @@ kubeconfig is replaced atomically and keeps its mode and owner. The previous con
       'kcert kubeconfig set-ca bootstrap-kubelet.conf --certificate-authority /etc/kubernetes/pki/ca.crt --no-embed-certs',
   })
 
-  static override args = { file: operand('the kubeconfig') }
+  static override args = { file: Flag.operand('the kubeconfig') }
 
   static override flags = {
-    'certificate-authority': repeatedFlag('FILE', 'CA certificates in PEM or DER (also --ca)', {
+    'certificate-authority': Flag.repeated('FILE', 'CA certificates in PEM or DER (also --ca)', {
       required: true,
       aliases: ['ca'],
     }),
-    cluster: valueFlag(
+    cluster: Flag.value(
       'NAME',
       "cluster to change (default: that of the file's current-context, or the only one)",
       { exclusive: ['all-clusters'] },
     ),
-    'all-clusters': booleanFlag('change every cluster of the file'),
+    'all-clusters': Flag.boolean('change every cluster of the file'),
     ...embeddingFlags,
-    'dry-run': booleanFlag('show the change without writing it'),
-    verify: booleanFlag('connect to the API server of every context and show how it identifies the user'),
-    'request-timeout': clusterFlags['request-timeout'],
-    output: reportFormatFlag(),
+    'dry-run': Flag.boolean('show the change without writing it'),
+    verify: Flag.boolean('connect to the API server of every context and show how it identifies the user'),
+    'request-timeout': Flag.clusterFlags['request-timeout'],
+    output: Flag.reportFormat(),
   }
 
   protected override async perform() {

@@ -11,7 +11,7 @@ import {
 } from '../../app/kubeconfig/kubeconfig-file.ts'
 import { KcertCommand } from '../../cli/base-command.ts'
 import { checkStandardInput, flagFiles } from '../../cli/command-files.ts'
-import { booleanFlag, clusterFlags, operand, reportFormatFlag, valueFlag } from '../../cli/flags.ts'
+import * as Flag from '../../cli/flags.ts'
 import { readKeyFile } from '../../cli/key-file.ts'
 import { renderEdit } from '../../output/kubeconfig.ts'
 import { writeCertificates } from '../../x509/certificate.ts'
@@ -50,25 +50,25 @@ certificate and key match, and that the certificate has not expired.
       'kcert kubeconfig set-client /etc/kubernetes/kubelet.conf --client-certificate /var/lib/kubelet/pki/kubelet-client-current.pem --client-key /var/lib/kubelet/pki/kubelet-client-current.pem --no-embed-certs',
   })
 
-  static override args = { file: operand('the kubeconfig') }
+  static override args = { file: Flag.operand('the kubeconfig') }
 
   static override flags = {
-    'client-certificate': valueFlag('FILE', 'client certificate, with its intermediates (also --cert)', {
+    'client-certificate': Flag.value('FILE', 'client certificate, with its intermediates (also --cert)', {
       required: true,
       aliases: ['cert'],
     }),
-    'client-key': valueFlag(
+    'client-key': Flag.value(
       'FILE',
       'private key of the certificate (also --key; default: the key that the user has)',
       { aliases: ['key'] },
     ),
-    'password-file': valueFlag('FILE', 'file with the password of the key on its first line'),
-    user: valueFlag('NAME', "user to change (default: that of the file's current-context, or the only one)"),
+    'password-file': Flag.value('FILE', 'file with the password of the key on its first line'),
+    user: Flag.value('NAME', "user to change (default: that of the file's current-context, or the only one)"),
     ...embeddingFlags,
-    'dry-run': booleanFlag('show the change without writing it'),
-    verify: booleanFlag('connect to the API server of every context and show how it identifies the user'),
-    'request-timeout': clusterFlags['request-timeout'],
-    output: reportFormatFlag(),
+    'dry-run': Flag.boolean('show the change without writing it'),
+    verify: Flag.boolean('connect to the API server of every context and show how it identifies the user'),
+    'request-timeout': Flag.clusterFlags['request-timeout'],
+    output: Flag.reportFormat(),
   }
 
   protected override async perform() {

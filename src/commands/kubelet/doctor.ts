@@ -1,6 +1,6 @@
 import { doctorKubelets } from '../../app/kubelet/doctor.ts'
 import { KcertCommand } from '../../cli/base-command.ts'
-import { booleanFlag, namedInventory, nodeFlags, reportFormatFlag, rootFlag } from '../../cli/flags.ts'
+import * as Flag from '../../cli/flags.ts'
 import { renderDiagnosis } from '../../output/kubelet-doctor.ts'
 
 export default class KubeletDoctor extends KcertCommand {
@@ -44,22 +44,22 @@ With --root, nothing is restarted and nothing outside DIR is touched. Symbolic l
   static override usage = 'kubelet doctor [NODE...]'
 
   static override flags = {
-    ...nodeFlags,
-    root: rootFlag,
-    fix: booleanFlag('repair what the files on the node allow'),
-    restart: booleanFlag('restart the kubelet after a repair (default); --no-restart leaves that to you', {
+    ...Flag.nodeFlags,
+    root: Flag.rootFlag,
+    fix: Flag.boolean('repair what the files on the node allow'),
+    restart: Flag.boolean('restart the kubelet after a repair (default); --no-restart leaves that to you', {
       allowNo: true,
       default: true,
     }),
-    yes: booleanFlag('do not ask for confirmation; with --fix, required without a terminal', { char: 'y' }),
-    output: reportFormatFlag(),
+    yes: Flag.boolean('do not ask for confirmation; with --fix, required without a terminal', { char: 'y' }),
+    output: Flag.reportFormat(),
   }
 
   protected override async perform() {
     const { flags, operands } = await this.parse(KubeletDoctor)
     const { root, fix, restart, yes } = flags
     const nodes = [...operands, ...(flags.node ?? [])]
-    const inventory = namedInventory(flags)
+    const inventory = Flag.namedInventory(flags)
     const { report, exit } = await doctorKubelets(this.context, {
       ...{ nodes, inventory, root, fix, restart, yes },
     })

@@ -1,16 +1,6 @@
 import * as Args from '@oclif/core/args'
 import { KcertCommand } from '../../cli/base-command.ts'
-import {
-  type ClusterFlags,
-  clusterExits,
-  clusterFlags,
-  inventoryFlag,
-  listFlags,
-  namedInventory,
-  nodeFlags,
-  otherClusterFlags,
-  valueFlag,
-} from '../../cli/flags.ts'
+import * as Flag from '../../cli/flags.ts'
 import { parseDuration } from '../../cli/instant.ts'
 import { exitCodes } from '../../errors/codes.ts'
 import { argumentVector, commandLine } from '../../errors/command-line.ts'
@@ -36,7 +26,7 @@ There are three sources:
   nodes            --all-nodes or --inventory: the files on each node, whether or not the API server is up.`
 
   static override exitCodes = KcertCommand.exitsOf({
-    ...clusterExits,
+    ...Flag.clusterExits,
     done: 'nothing prevents a renewal',
     usage: 'wrong usage, an unreadable file, or no kubeconfig',
     no: 'a certificate has expired, is overdue or will not be renewed, or a request has been pending for 15 min',
@@ -66,15 +56,15 @@ There are three sources:
   }
 
   static override flags = {
-    ...nodeFlags,
-    inventory: inventoryFlag('none: read the API server', {
-      exclusive: [...otherClusterFlags, 'server', 'user'],
+    ...Flag.nodeFlags,
+    inventory: Flag.inventoryFlag('none: read the API server', {
+      exclusive: [...Flag.otherClusterFlags, 'server', 'user'],
     }),
-    timeout: valueFlag('DURATION', 'time limit for the TLS handshake with one kubelet', {
+    timeout: Flag.value('DURATION', 'time limit for the TLS handshake with one kubelet', {
       default: '3s',
     }),
-    ...clusterFlags,
-    ...listFlags(['name'], 'name: only the names of the nodes'),
+    ...Flag.clusterFlags,
+    ...Flag.listFlags(['name'], 'name: only the names of the nodes'),
   }
 
   protected override async perform() {
@@ -83,7 +73,7 @@ There are three sources:
     const only = flags.node ?? []
     const timeoutMs = parseDuration(flags.timeout, '--timeout')
     const [target] = targets
-    const inventory = namedInventory(flags)
+    const inventory = Flag.namedInventory(flags)
     if (inventory !== undefined && target !== undefined) throw twoSources(target)
     const facts =
       targets.length > 0
@@ -121,7 +111,7 @@ There are three sources:
     return factsOnNodes(this.context, inventory, only)
   }
 
-  private async live(flags: ClusterFlags, only: readonly string[], timeoutMs: number) {
+  private async live(flags: Flag.ClusterFlags, only: readonly string[], timeoutMs: number) {
     const { context } = this
     const { liveFacts } = await import('../../app/kubelet/forecast-live.ts')
     const facts = await this.onCluster(flags, (cluster) =>

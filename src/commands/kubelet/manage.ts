@@ -6,14 +6,7 @@ import { manageSettingsOf } from '../../app/kubelet/manage-settings.ts'
 import { metricsFile, metricsServer } from '../../app/kubelet/metrics-output.ts'
 import { KcertCommand } from '../../cli/base-command.ts'
 import { checkFiles, flagFiles } from '../../cli/command-files.ts'
-import {
-  booleanFlag,
-  clusterExits,
-  clusterFlagsBesideUser,
-  inGroup,
-  reportFormatFlag,
-  valueFlag,
-} from '../../cli/flags.ts'
+import * as Flag from '../../cli/flags.ts'
 import { interruptible } from '../../cli/interruption.ts'
 import { KcertError } from '../../errors/kcert-error.ts'
 import { renderManaged } from '../../output/kubelet-manage.ts'
@@ -38,7 +31,7 @@ it is renewed when the file changes. SIGUSR2 renews at once. Do not use this for
 (rotateCertificates, serverTLSBootstrap): kcert kubelet forecast shows which.`
 
   static override exitCodes = KcertCommand.exitsOf({
-    ...clusterExits,
+    ...Flag.clusterExits,
     done: 'stopped by a signal; with --once: the certificate is not due for renewal',
     usage: 'wrong usage, or an unreadable file',
     no: 'the signer would reject the request; with --once: it was denied, has failed, or you may not create it',
@@ -64,7 +57,7 @@ it is renewed when the file changes. SIGUSR2 renews at once. Do not use this for
     'kubelet-client': requestFlags['kubelet-client'],
     'kubelet-serving': requestFlags['kubelet-serving'],
     service,
-    template: valueFlag(
+    template: Flag.value(
       'FILE',
       'read subject and SANs from this CertificateTemplate file, again whenever it changes',
     ),
@@ -80,41 +73,41 @@ it is renewed when the file changes. SIGUSR2 renews at once. Do not use this for
     signer,
     usage,
     'expiration-seconds': requestFlags['expiration-seconds'],
-    ...inGroup('PAIR', {
-      'cert-dir': valueFlag('DIR', 'folder of the pairs (default for a kubelet /var/lib/kubelet/pki)'),
-      'pair-name': valueFlag(
+    ...Flag.inGroup('PAIR', {
+      'cert-dir': Flag.value('DIR', 'folder of the pairs (default for a kubelet /var/lib/kubelet/pki)'),
+      'pair-name': Flag.value(
         'NAME',
         "prefix of the pair's file names (default for a kubelet: kubelet-client, kubelet-server)",
       ),
     }),
-    'bootstrap-kubeconfig': valueFlag(
+    'bootstrap-kubeconfig': Flag.value(
       'FILE',
       'kubeconfig for the first request; --kubeconfig is then created if it does not exist',
       { helpGroup: 'CLUSTER', dependsOn: ['kubeconfig'] },
     ),
-    ...inGroup('AFTER A RENEWAL', {
-      exec: valueFlag(
+    ...Flag.inGroup('AFTER A RENEWAL', {
+      exec: Flag.value(
         'COMMAND',
         'shell command to run after each renewal; KCERT_PAIR is the path of the link',
       ),
-      signal: valueFlag(
+      signal: Flag.value(
         'SIGNAL',
         'signal to send to the process of --pid-file after each renewal, such as HUP',
         { dependsOn: ['pid-file'] },
       ),
-      'pid-file': valueFlag('FILE', 'file with the process ID', { dependsOn: ['signal'] }),
+      'pid-file': Flag.value('FILE', 'file with the process ID', { dependsOn: ['signal'] }),
     }),
-    'metrics-address': valueFlag(
+    'metrics-address': Flag.value(
       'ADDRESS',
       'serve http://ADDRESS/metrics for Prometheus; a loopback address, such as 127.0.0.1:9464',
       { exclusive: ['metrics-file'] },
     ),
-    'metrics-file': valueFlag('FILE', "file to write metrics to, for node_exporter's textfile collector"),
-    once: booleanFlag('exit once the certificate is not due for renewal, or after a failure'),
-    'force-renewal': booleanFlag('renew at the start even if it is not due'),
-    'dry-run': booleanFlag('show the request and its time; create and write nothing'),
-    ...clusterFlagsBesideUser,
-    output: reportFormatFlag(),
+    'metrics-file': Flag.value('FILE', "file to write metrics to, for node_exporter's textfile collector"),
+    once: Flag.boolean('exit once the certificate is not due for renewal, or after a failure'),
+    'force-renewal': Flag.boolean('renew at the start even if it is not due'),
+    'dry-run': Flag.boolean('show the request and its time; create and write nothing'),
+    ...Flag.clusterFlagsBesideUser,
+    output: Flag.reportFormat(),
   }
 
   protected override async perform() {

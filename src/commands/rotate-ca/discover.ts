@@ -1,14 +1,6 @@
 import { KcertCommand } from '../../cli/base-command.ts'
 import { checkFiles } from '../../cli/command-files.ts'
-import {
-  booleanFlag,
-  clusterExits,
-  clusterFlags,
-  inGroup,
-  reportFormatFlag,
-  valueFlag,
-  wordFlag,
-} from '../../cli/flags.ts'
+import * as Flag from '../../cli/flags.ts'
 import { type ExitCode, exitCodes } from '../../errors/codes.ts'
 import { renderDiscovery, renderInventory } from '../../output/discovery.ts'
 import { accessFor } from '../../rotation/discovery.ts'
@@ -28,7 +20,7 @@ can edit the access of each node in the inventory. kcert refuses clusters that i
 untested releases, and one CA for several roles.`
 
   static override exitCodes = KcertCommand.exitsOf({
-    ...clusterExits,
+    ...Flag.clusterExits,
     done: 'every node is accessible, and nothing blocks a rotation',
     usage: 'wrong usage, or no kubeconfig',
     no: 'kcert reached a node but could not read or write its files',
@@ -47,28 +39,28 @@ untested releases, and one CA for several roles.`
   })
 
   static override flags = {
-    out: valueFlag('FILE', 'inventory file to write', { default: 'kcert.yaml' }),
-    'read-only': booleanFlag(
+    out: Flag.value('FILE', 'inventory file to write', { default: 'kcert.yaml' }),
+    'read-only': Flag.boolean(
       'write nothing on nodes; kcert only reads them, and you run its scripts there (see runbook)',
     ),
-    force: booleanFlag('overwrite an existing file'),
-    'dry-run': booleanFlag('do not write the inventory; still check access to the nodes'),
-    ...inGroup('NODES', {
-      access: valueFlag(
+    force: Flag.boolean('overwrite an existing file'),
+    'dry-run': Flag.boolean('do not write the inventory; still check access to the nodes'),
+    ...Flag.inGroup('NODES', {
+      access: Flag.value(
         'WAY',
         'how to reach nodes: ssh, ssh:HOST or command:WORDS; kcert replaces {node} and {address}',
         { default: 'ssh' },
       ),
-      'ssh-user': valueFlag('USER', 'login user (default that of ssh_config)'),
-      'ssh-config': valueFlag('FILE', 'ssh_config to use instead of ~/.ssh/config'),
-      become: wordFlag(['sudo'], 'become root with sudo, without a password'),
-      local: valueFlag(
+      'ssh-user': Flag.value('USER', 'login user (default that of ssh_config)'),
+      'ssh-config': Flag.value('FILE', 'ssh_config to use instead of ~/.ssh/config'),
+      become: Flag.word(['sudo'], 'become root with sudo, without a password'),
+      local: Flag.value(
         'NODE',
         'node that kcert runs on (default: the node with the name and machine-id of this machine)',
       ),
     }),
-    ...clusterFlags,
-    output: reportFormatFlag('output format'),
+    ...Flag.clusterFlags,
+    output: Flag.reportFormat('output format'),
   }
 
   protected override async perform() {

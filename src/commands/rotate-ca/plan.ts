@@ -1,6 +1,6 @@
 import { RotationCommand } from '../../app/rotate-ca/command.ts'
 import { rotationPlaceFlags, rotationSettingsFlags } from '../../app/rotate-ca/flags.ts'
-import { clusterExits, reportFormatFlag } from '../../cli/flags.ts'
+import * as Flag from '../../cli/flags.ts'
 import { exitCodes } from '../../errors/codes.ts'
 
 export default class RotateCaPlan extends RotationCommand {
@@ -20,7 +20,7 @@ kcert plans each phase on the expected result of the previous phase, and checks 
 a phase again before it runs it. To see exactly what one phase would do now, run kcert rotate-ca --phase N --dry-run.`
 
   static override exitCodes = RotationCommand.exitsOf({
-    ...clusterExits,
+    ...Flag.clusterExits,
     done: 'nothing blocks the rotation',
     usage: 'wrong usage, or no inventory',
     no: 'something blocks the rotation; the plan says what to do',
@@ -37,7 +37,7 @@ a phase again before it runs it. To see exactly what one phase would do now, run
   static override flags = {
     ...rotationPlaceFlags,
     ...rotationSettingsFlags,
-    output: reportFormatFlag('output format'),
+    output: Flag.reportFormat('output format'),
   }
 
   protected override async perform() {

@@ -1,7 +1,7 @@
 import { rotationConsentFlags, rotationPlaceFlags } from '../../app/rotate-ca/flags.ts'
 import { recoverCluster } from '../../app/rotate-ca/recover.ts'
 import { KcertCommand } from '../../cli/base-command.ts'
-import { reportFormatFlag } from '../../cli/flags.ts'
+import * as Flag from '../../cli/flags.ts'
 
 const { inventory } = rotationPlaceFlags
 const { yes, 'dry-run': dryRun } = rotationConsentFlags
@@ -42,7 +42,7 @@ The cluster keeps its CA key. To replace the key without an outage, run kcert ro
     inventory,
     yes,
     'dry-run': dryRun,
-    output: reportFormatFlag('output format'),
+    output: Flag.reportFormat('output format'),
   }
 
   protected override async perform() {

@@ -1,6 +1,6 @@
 import { RotationCommand } from '../../app/rotate-ca/command.ts'
 import { rotationConsentFlags, rotationPlaceFlags, rotationSettingsFlags } from '../../app/rotate-ca/flags.ts'
-import { booleanFlag, clusterExits, numberFlag, reportFormatFlag } from '../../cli/flags.ts'
+import * as Flag from '../../cli/flags.ts'
 
 const { waive, 'max-unavailable': maxUnavailable, pace } = rotationSettingsFlags
 
@@ -16,7 +16,7 @@ kcert does not roll back phase 5 while certificates of the new CA are in use, be
 back: finish it, then rotate to any CA with --ca-cert and --ca-key.`
 
   static override exitCodes = RotationCommand.exitsOf({
-    ...clusterExits,
+    ...Flag.clusterExits,
     done: 'the phases are rolled back, or there was nothing to roll back',
     usage: 'wrong usage, or no inventory',
     no: 'declined, stopped by Ctrl-C, or a step timed out',
@@ -31,19 +31,19 @@ back: finish it, then rotate to any CA with --ca-cert and --ca-key.`
   })
 
   static override flags = {
-    to: numberFlag('N', 'last phase to keep; 0 keeps none (default the phase before the last)', {
+    to: Flag.number('N', 'last phase to keep; 0 keeps none (default the phase before the last)', {
       min: 0,
       max: 11,
     }),
     ...rotationConsentFlags,
-    'by-runbook': booleanFlag(
+    'by-runbook': Flag.boolean(
       'do not change nodes; print which scripts of `rotate-ca runbook --undo` to run next, and do the rest',
     ),
     'max-unavailable': maxUnavailable,
     pace,
     waive,
     ...rotationPlaceFlags,
-    output: reportFormatFlag('output format'),
+    output: Flag.reportFormat('output format'),
   }
 
   protected override async perform() {

@@ -1,6 +1,6 @@
 import { RotationCommand } from '../../app/rotate-ca/command.ts'
 import { rotationPlaceFlags, rotationSettingsFlags } from '../../app/rotate-ca/flags.ts'
-import { booleanFlag, clusterExits, numberFlag, operand, reportFormatFlag } from '../../cli/flags.ts'
+import * as Flag from '../../cli/flags.ts'
 import { stdoutView } from '../../cli/view.ts'
 import { noPaint } from '../../output/paint.ts'
 import { renderRunbook } from '../../output/rotation/runbook.ts'
@@ -29,7 +29,7 @@ kcert creates DIR for its owner only. It contains new CA keys and kubeconfigs wi
 Keys are never on a command line. A script deletes the keys beside it once they are in place.`
 
   static override exitCodes = RotationCommand.exitsOf({
-    ...clusterExits,
+    ...Flag.clusterExits,
     done: 'the scripts are written, or there is nothing to do on nodes now',
     usage: 'wrong usage, or no inventory',
     unreachable: 'the cluster or a node did not answer',
@@ -44,14 +44,14 @@ Keys are never on a command line. A script deletes the keys beside it once they 
     'List the nodes and their scripts': `kcert rotate-ca runbook phase-5 --phase 5 -o json | jq -r '.scripts[] | "\\(.order) \\(.node) \\(.path)"'`,
   })
 
-  static override args = { DIR: operand('folder to create, or an empty folder') }
+  static override args = { DIR: Flag.operand('folder to create, or an empty folder') }
 
   static override flags = {
-    phase: numberFlag('N', 'phase to write scripts for', { min: 1, max: phaseTable.length, required: true }),
-    undo: booleanFlag('write scripts that roll back the phase'),
+    phase: Flag.number('N', 'phase to write scripts for', { min: 1, max: phaseTable.length, required: true }),
+    undo: Flag.boolean('write scripts that roll back the phase'),
     ...rotationPlaceFlags,
     ...rotationSettingsFlags,
-    output: reportFormatFlag('output format'),
+    output: Flag.reportFormat('output format'),
   }
 
   protected override async perform() {

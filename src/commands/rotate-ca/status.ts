@@ -1,6 +1,6 @@
 import { RotationCommand } from '../../app/rotate-ca/command.ts'
 import { rotationPlaceFlags, rotationSettingsFlags } from '../../app/rotate-ca/flags.ts'
-import { clusterExits, listFlags } from '../../cli/flags.ts'
+import * as Flag from '../../cli/flags.ts'
 
 const { waive, ca } = rotationSettingsFlags
 
@@ -13,7 +13,7 @@ export default class RotateCaStatus extends RotationCommand {
 their age. This command writes nothing and does not repeat checks. To repeat them, run kcert rotate-ca verify.`
 
   static override exitCodes = RotationCommand.exitsOf({
-    ...clusterExits,
+    ...Flag.clusterExits,
     done: 'the state was shown',
     usage: 'wrong usage, or no inventory',
     unreachable: 'the cluster did not answer',
@@ -33,7 +33,7 @@ their age. This command writes nothing and does not repeat checks. To repeat the
     ca,
     waive,
     ...rotationPlaceFlags,
-    ...listFlags(['html'], 'html: one file without scripts or network access'),
+    ...Flag.listFlags(['html'], 'html: one file without scripts or network access'),
   }
 
   protected override async perform() {

@@ -1,7 +1,7 @@
 import { RotationCommand } from '../../app/rotate-ca/command.ts'
 import { rotationPlaceFlags, rotationSettingsFlags } from '../../app/rotate-ca/flags.ts'
 import { checkFiles, flagFiles } from '../../cli/command-files.ts'
-import { booleanFlag, clusterExits, reportFormatFlag, valueFlag } from '../../cli/flags.ts'
+import * as Flag from '../../cli/flags.ts'
 import { exitCodes } from '../../errors/codes.ts'
 import { renderJson } from '../../output/json.ts'
 import { writePublicFile } from '../../system/output-file.ts'
@@ -20,7 +20,7 @@ log verbosity to 5 during the watch, to find the clients.
 After phase 12, kcert also checks that nothing trusts the old CA. It lists what you accepted with --waive.`
 
   static override exitCodes = RotationCommand.exitsOf({
-    ...clusterExits,
+    ...Flag.clusterExits,
     done: 'every check passed',
     usage: 'wrong usage, or no inventory',
     no: 'a check failed',
@@ -35,13 +35,13 @@ After phase 12, kcert also checks that nothing trusts the old CA. It lists what 
   })
 
   static override flags = {
-    evidence: valueFlag('FILE', 'write the report with every handshake and check to this file too, as JSON'),
-    force: booleanFlag('overwrite an existing evidence file', { dependsOn: ['evidence'] }),
+    evidence: Flag.value('FILE', 'write the report with every handshake and check to this file too, as JSON'),
+    force: Flag.boolean('overwrite an existing evidence file', { dependsOn: ['evidence'] }),
     soak,
     ca,
     waive,
     ...rotationPlaceFlags,
-    output: reportFormatFlag('output format'),
+    output: Flag.reportFormat('output format'),
   }
 
   protected override async perform() {

@@ -4,7 +4,7 @@ import { readTokenFile } from '../../app/token/input.ts'
 import { isTokenId, parseToken } from '../../bootstrap/token.ts'
 import { KcertCommand } from '../../cli/base-command.ts'
 import { connectionOptions } from '../../cli/cluster.ts'
-import { clusterExits, clusterFlags, reportFormatFlag, valueFlag } from '../../cli/flags.ts'
+import * as Flag from '../../cli/flags.ts'
 import { openPlace } from '../../cluster/cluster.ts'
 import { exitCodes } from '../../errors/codes.ts'
 import { KcertError } from '../../errors/kcert-error.ts'
@@ -22,7 +22,7 @@ A complete token, best given with --token-file, is compared with the token in th
 and a token of another cluster.`
 
   static override exitCodes = KcertCommand.exitsOf({
-    ...clusterExits,
+    ...Flag.clusterExits,
     done: 'no check failed',
     usage: 'wrong usage, a malformed token, or no kubeconfig',
     no: 'a check failed, or there is no such token',
@@ -40,9 +40,9 @@ and a token of another cluster.`
   }
 
   static override flags = {
-    'token-file': valueFlag('FILE', 'file with the complete token; "-" for standard input'),
-    ...clusterFlags,
-    output: reportFormatFlag(),
+    'token-file': Flag.value('FILE', 'file with the complete token; "-" for standard input'),
+    ...Flag.clusterFlags,
+    output: Flag.reportFormat(),
   }
 
   protected override async perform() {

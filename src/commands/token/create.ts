@@ -5,14 +5,7 @@ import { newToken } from '../../bootstrap/token.ts'
 import { checkGroups, kubeadmJoiners, tokenUsages } from '../../bootstrap/token-secret.ts'
 import { KcertCommand } from '../../cli/base-command.ts'
 import { checkFiles } from '../../cli/command-files.ts'
-import {
-  booleanFlag,
-  clusterExits,
-  clusterFlags,
-  formatFlag,
-  repeatedFlag,
-  valueFlag,
-} from '../../cli/flags.ts'
+import * as Flag from '../../cli/flags.ts'
 import { parseDuration } from '../../cli/instant.ts'
 import { stdoutView } from '../../cli/view.ts'
 import { renderCreation } from '../../output/tokens.ts'
@@ -29,7 +22,7 @@ The flags have kubeadm's names, and the join command is the default output. To c
 RBAC bindings and the signature of cluster-info, run kcert token check.`
 
   static override exitCodes = KcertCommand.exitsOf({
-    ...clusterExits,
+    ...Flag.clusterExits,
     done: 'the token was created',
     usage: 'wrong usage, a malformed token or group, or no kubeconfig',
     no: 'a token with this ID exists, or cluster-info cannot be used',
@@ -49,7 +42,7 @@ RBAC bindings and the signature of cluster-info, run kcert token check.`
   static override dryRunBy = 'server' as const
 
   static override flags = {
-    ttl: valueFlag('DURATION', 'validity of the token, such as 2h or 7d; 0 to never expire', {
+    ttl: Flag.value('DURATION', 'validity of the token, such as 2h or 7d; 0 to never expire', {
       default: '24h',
     }),
     usages: Flags.option({
@@ -60,24 +53,24 @@ RBAC bindings and the signature of cluster-info, run kcert token check.`
       multipleNonGreedy: true,
       delimiter: ',',
     })(),
-    groups: repeatedFlag(
+    groups: Flag.repeated(
       'GROUP',
       `group that the token authenticates as; may be repeated (default ${kubeadmJoiners})`,
       { aliases: ['group'], delimiter: ',' },
     ),
-    description: valueFlag('TEXT', 'description of the token, shown by kcert token list'),
-    'print-join-command': booleanFlag('print the kubeadm join command (the default; as in kubeadm)', {
+    description: Flag.value('TEXT', 'description of the token, shown by kcert token list'),
+    'print-join-command': Flag.boolean('print the kubeadm join command (the default; as in kubeadm)', {
       exclusive: ['output'],
     }),
-    'token-file': valueFlag(
+    'token-file': Flag.value(
       'FILE',
       'use the token in this file instead of a new one; "-" for standard input',
     ),
-    out: valueFlag('FILE', 'file to write the secret to, instead of standard output'),
-    force: booleanFlag('overwrite an existing file'),
-    'dry-run': booleanFlag('check with the API server whether it would accept the token; create nothing'),
-    ...clusterFlags,
-    output: formatFlag(
+    out: Flag.value('FILE', 'file to write the secret to, instead of standard output'),
+    force: Flag.boolean('overwrite an existing file'),
+    'dry-run': Flag.boolean('check with the API server whether it would accept the token; create nothing'),
+    ...Flag.clusterFlags,
+    output: Flag.format(
       ['join', 'token', 'json', 'yaml'],
       'join: the kubeadm join command; token: only the token; json, yaml: everything',
     ),

@@ -1,7 +1,7 @@
 import { deleteTokens, expiredTokens } from '../../app/token/delete.ts'
 import { tokenIdOf } from '../../app/token/input.ts'
 import { KcertCommand } from '../../cli/base-command.ts'
-import { booleanFlag, clusterExits, clusterFlags, operands, reportFormatFlag } from '../../cli/flags.ts'
+import * as Flag from '../../cli/flags.ts'
 import { tellChanges, whileStoppable } from '../../cli/interruption.ts'
 import { exitCodes } from '../../errors/codes.ts'
 import { KcertError } from '../../errors/kcert-error.ts'
@@ -15,7 +15,7 @@ export default class TokenDelete extends KcertCommand {
 more seconds. A token that changes while this command runs is skipped.`
 
   static override exitCodes = KcertCommand.exitsOf({
-    ...clusterExits,
+    ...Flag.clusterExits,
     done: 'the tokens were deleted',
     usage: 'wrong usage, or no kubeconfig',
     no: 'a token was not found or has changed',
@@ -27,13 +27,13 @@ more seconds. A token that changes while this command runs is skipped.`
     'Preview the deletion of all expired tokens': 'kcert token delete --expired --dry-run',
   })
 
-  static override args = { id: operands('token ID: the first six characters of the token') }
+  static override args = { id: Flag.operands('token ID: the first six characters of the token') }
 
   static override flags = {
-    expired: booleanFlag('delete all expired tokens'),
-    'dry-run': booleanFlag('show what would be deleted'),
-    ...clusterFlags,
-    output: reportFormatFlag(),
+    expired: Flag.boolean('delete all expired tokens'),
+    'dry-run': Flag.boolean('show what would be deleted'),
+    ...Flag.clusterFlags,
+    output: Flag.reportFormat(),
   }
 
   protected override async perform() {

@@ -2,7 +2,7 @@ import { tokensOf } from '../../app/bootstrap/objects.ts'
 import { forbiddenTokens } from '../../app/token/delete.ts'
 import { type TokenList as Report, tokenReport } from '../../bootstrap/token-report.ts'
 import { KcertCommand } from '../../cli/base-command.ts'
-import { clusterExits, clusterFlags, listFlags } from '../../cli/flags.ts'
+import * as Flag from '../../cli/flags.ts'
 import { renderTokenList } from '../../output/tokens.ts'
 import { rfc3339 } from '../../pki/rfc3339.ts'
 
@@ -13,7 +13,7 @@ export default class TokenList extends KcertCommand {
     "A token has a public part, the ID, and a secret part. This command prints IDs only. A new token's secret is printed once, by kcert token create."
 
   static override exitCodes = KcertCommand.exitsOf({
-    ...clusterExits,
+    ...Flag.clusterExits,
     done: 'the list was printed, even if it is empty',
     usage: 'wrong usage, or no kubeconfig',
     no: "the API server's certificate is not trusted",
@@ -28,8 +28,8 @@ export default class TokenList extends KcertCommand {
   })
 
   static override flags = {
-    ...clusterFlags,
-    ...listFlags(['name'], 'name: only the ids'),
+    ...Flag.clusterFlags,
+    ...Flag.listFlags(['name'], 'name: only the ids'),
   }
 
   protected override async perform() {
