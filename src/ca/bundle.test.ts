@@ -31,7 +31,7 @@ const source = (name: string, text: string | Uint8Array) => ({ name, bytes: Buff
 const subjects = (members: readonly { certificate: { subject: { text: string } } }[]) =>
   members.map(({ certificate }) => certificate.subject.text)
 
-test('a bundle has each certificate once, in the order in which it was first seen', () => {
+test('contains each certificate once, in the order of its first appearance', () => {
   const made = bundle(
     [source('a', pem(two, one, two)), source('b', one.der), source('c', pem(one))],
     now,
@@ -45,7 +45,7 @@ test('a bundle has each certificate once, in the order in which it was first see
   ])
 })
 
-test('what has expired is left out and named, and what begins later is named', () => {
+test('leaves out and reports expired certificates, and reports those that are not valid yet', () => {
   const made = bundle([source('a', pem(old, one, later))], now, false)
   expect(subjects(made.members)).toEqual(['CN=one', 'CN=later'])
   expect(noticesOfBundle(made)).toEqual([
@@ -54,7 +54,7 @@ test('what has expired is left out and named, and what begins later is named', (
   ])
 })
 
-test('a certificate that is no CA is refused, or named where it is allowed', () => {
+test('refuses a certificate that is not a CA, or reports it where it is allowed', () => {
   const sources = [source('a', pem(one, leaf))]
   const refusal = (allowNonCa: false | undefined) => {
     try {
@@ -67,18 +67,18 @@ test('a certificate that is no CA is refused, or named where it is allowed', () 
     message: 'a: certificate 2 is not a CA: CN=leaf',
     why: expect.stringContaining('use the file of its CA, or add --allow-non-ca'),
   })
-  // Of the commands that take CAs only one has that flag.
+  // Only one of the commands that read CAs has that flag.
   expect(refusal(undefined)).toMatchObject({ why: expect.not.stringContaining('--allow-non-ca') })
   expect(noticesOfBundle(bundle(sources, now, true))).toEqual([
     'not a CA, so clients trust this certificate itself: CN=leaf (a: certificate 2)',
   ])
 })
 
-test('an empty bundle is refused', () => {
+test('refuses an empty bundle', () => {
   expect(() => bundle([source('a', pem(old))], now, false)).toThrow('every certificate has expired')
 })
 
-test('private keys and text around certificates are passed over', () => {
+test('ignores private keys and text around certificates', () => {
   const keyPem = key.export({ format: 'pem', type: 'pkcs8' }) as string
   const made = bundle([source('a', `subject=CN = one\n${keyPem}${pem(one)}`)], now, false)
   expect(subjects(made.members)).toEqual(['CN=one'])
@@ -95,6 +95,6 @@ test.each([
     'a: line',
   ],
   ['octets', Buffer.from([0x30, 0x82, 1, 2, 3]), 'a: certificate'],
-])('%s is refused by its place', (_, content, message) => {
+])('refuses %s, and names its location', (_, content, message) => {
   expect(() => bundle([source('a', content)], now, false)).toThrow(message)
 })

@@ -29,14 +29,14 @@ function certificate(asked: Partial<CertificateDescription>): Certificate {
   return Certificate.parse(issueCertificate(description, caKey))
 }
 
-test('certificates begin 5 minutes ago, in whole seconds, and end a year later, less these 5 minutes', () => {
+test('certificates are valid from 5 minutes ago, in whole seconds, until a year later minus these 5 minutes', () => {
   const request = readRequest(createRequest({ subject: { commonName: 'a' } }, requestKey), 'a.csr')
   const { notBefore, notAfter } = signRequest(signingCa, request, serving, now, '02').certificate
   expect(notBefore).toEqual(new Date('2026-11-21T08:55:00Z'))
   expect(notAfter).toEqual(new Date('2027-11-21T08:55:00Z'))
 })
 
-test('a certificate of less than 8 hours is not cut by the backdating', () => {
+test('backdating does not shorten a certificate of less than 8 hours', () => {
   const request = readRequest(createRequest({ subject: { commonName: 'a' } }, requestKey), 'a.csr')
   const hour = kubernetesProfile(['client auth'], 3_600_000)
   expect(signRequest(signingCa, request, hour, now, '02').certificate.notAfter).toEqual(
@@ -44,7 +44,7 @@ test('a certificate of less than 8 hours is not cut by the backdating', () => {
   )
 })
 
-test('what is signed names its issuer, verifies with its key, and ends with it at the latest', () => {
+test('a signed certificate names its issuer, verifies with its key, and expires no later than the CA', () => {
   const request = readRequest(createRequest({ subject: { commonName: 'a' } }, requestKey), 'a.csr')
   const century = kubernetesProfile(['server auth'], 100 * year)
   const { certificate: leaf, isClamped } = signRequest(signingCa, request, century, now, '02')
@@ -53,7 +53,7 @@ test('what is signed names its issuer, verifies with its key, and ends with it a
   expect([leaf.notAfter, isClamped]).toEqual([root.notAfter, true])
 })
 
-test('nothing of what a request asks for gets through but subject, alternative names and key', () => {
+test('copies only the subject, the SANs and the key of a request', () => {
   const der = createRequest(
     {
       subject: [[{ type: 'CN', value: 'a' }], [{ type: 'emailAddress', value: 'a@example.com' }]],
@@ -79,14 +79,14 @@ test('nothing of what a request asks for gets through but subject, alternative n
   expect(issued.droppedAttributes).toEqual(['emailAddress'])
 })
 
-test('a request whose signature is not by its own key is refused', () => {
+test('refuses a request whose signature is by another key', () => {
   const der = Buffer.from(createRequest({ subject: { commonName: 'a' } }, requestKey))
-  // The last bytes are those of the signature.
+  // The signature is at the end.
   der[der.length - 5]! ^= 1
   expect(() => readRequest(der, 'a.csr')).toThrow('the signature of a.csr is invalid')
 })
 
-test('octets that are no request are refused by the name of their file', () => {
+test('refuses bytes that are not a request, and names their file', () => {
   expect(() => readRequest(Buffer.from('3003020101', 'hex'), 'a.csr')).toThrow('cannot read a.csr as a CSR')
 })
 
@@ -102,15 +102,15 @@ test.each([
     'ca.pem may not sign certificates',
   ],
   ["another's key", [root], otherKey, 'the key ca-key.pem does not match the CA ca.pem'],
-] as const)('%s is not opened as a CA', (_, certificates, key, message) => {
+] as const)('refuses to open %s as a CA', (_, certificates, key, message) => {
   expect(() => openCa(certificates, key, names)).toThrow(message)
 })
 
-test('the certificate of a CA without keyUsage may sign', () => {
+test('accepts a CA certificate without keyUsage', () => {
   expect(openCa([certificate({ basicConstraints: { ca: true } })], caKey, names).certificate.isCa).toBe(true)
 })
 
-test('an expired CA signs nothing', () => {
+test('refuses to sign with an expired CA', () => {
   const request = readRequest(createRequest({ subject: { commonName: 'a' } }, requestKey), 'a.csr')
   const later = new Date(now.getTime() + 11 * year)
   expect(() => signRequest(signingCa, request, serving, later, '02')).toThrow(/^the CA ca.pem has expired/)

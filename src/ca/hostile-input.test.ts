@@ -13,7 +13,7 @@ import { issueRoot } from './root.ts'
 import { checkRequests } from './signing.ts'
 import '../../test/seeded.ts'
 
-// Whatever is in a file, it is read or refused with a reason; nothing else is ever thrown.
+// Every file content is read or refused with a KcertError; nothing else is ever thrown.
 
 const now = new Date('2026-11-21T09:00:00Z')
 const key = generateKeyPairSync('ed25519').privateKey
@@ -88,7 +88,7 @@ function changed(
   }, Buffer.from(sample))
 }
 
-test.each(readers)('%s, damaged in any way, is read or refused with a reason', async (_, sample, read) => {
+test.each(readers)('reads or refuses %s with any damage', async (_, sample, read) => {
   let refused = 0
   await fc.assert(
     fc.asyncProperty(fc.array(change, { minLength: 1, maxLength: 4 }), async (changes) => {

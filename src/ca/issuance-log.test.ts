@@ -31,7 +31,7 @@ class MemoryStore implements IssuanceLogStore {
 
 const counting = (from: number) => (count: number) => new Uint8Array(count).fill(from++)
 
-test('a signed certificate is one line of JSON', () => {
+test('records a signed certificate as one line of JSON', () => {
   const store = new MemoryStore()
   const signed = certificate('0abc')
   new IssuanceLog(store).record([signed], now)
@@ -46,7 +46,7 @@ test('a signed certificate is one line of JSON', () => {
   })
 })
 
-test('a line shows no character as it is that could hide or move text', () => {
+test('escapes every character that could hide or move text', () => {
   const store = new MemoryStore()
   const name = 'a\u0000\u009b31m\u202eb\u200b\u2800\u{e0041}é'
   new IssuanceLog(store).record([certificate('0a', name)], now)
@@ -56,13 +56,13 @@ test('a line shows no character as it is that could hide or move text', () => {
   )
 })
 
-test('a number that is in the issuance log is never drawn again, in whatever form it stands there', () => {
+test('never draws a serial number that is in the log, in any spelling', () => {
   const [upper, padded] = ['0A'.repeat(16), `00${'0b'.repeat(16)}`]
   const store = new MemoryStore(`{"serialNumber":"${upper}"}\n\n{"serialNumber":"${padded}"}\n`)
   expect(new IssuanceLog(store).draw(counting(10))).toBe('0c'.repeat(16))
 })
 
-test('no number is drawn twice before it is recorded, nor the one of the CA itself', () => {
+test('never draws a serial number twice before it is recorded, nor that of the CA', () => {
   const issuanceLog = new IssuanceLog(new MemoryStore())
   const repeating = [1, 1, 2, 3]
   const random = (count: number) => new Uint8Array(count).fill(repeating.shift()!)
@@ -73,7 +73,7 @@ test('no number is drawn twice before it is recorded, nor the one of the CA itse
   ])
 })
 
-test('a last line that a crash cut short is removed, and the others stay', () => {
+test('removes a last line that a crash cut short, and keeps the others', () => {
   const whole = '{"serialNumber":"01"}\n'
   const store = new MemoryStore(`${whole}{"serialNumber":"02","subj`)
   new IssuanceLog(store)
@@ -81,7 +81,7 @@ test('a last line that a crash cut short is removed, and the others stay', () =>
 })
 
 test.each(['{"serialNumber":"02","subj', '{"seri', '{'])(
-  'of "%s", the beginning of an entry, nothing stays',
+  'removes "%s", the beginning of an entry',
   (torn) => {
     const store = new MemoryStore(torn)
     new IssuanceLog(store)
@@ -90,7 +90,7 @@ test.each(['{"serialNumber":"02","subj', '{"seri', '{'])(
 )
 
 test.each(['-----BEGIN CERTIFICATE-----', 'my only copy', '{"other":1}'])(
-  'a file of something else ("%s") is not touched, though its last line has no newline',
+  'does not change a file with other content ("%s"), although its last line has no newline',
   (text) => {
     const store = new MemoryStore(text)
     expect(() => new IssuanceLog(store)).toThrow('line 1 of the issuance log ca.ledger.jsonl is not an entry')
@@ -98,7 +98,7 @@ test.each(['-----BEGIN CERTIFICATE-----', 'my only copy', '{"other":1}'])(
   },
 )
 
-test('a whole last line without its newline counts, and gets one', () => {
+test('accepts a complete last line without a newline, and appends the newline', () => {
   const store = new MemoryStore(`{"serialNumber":"${'07'.repeat(16)}"}`)
   const issuanceLog = new IssuanceLog(store)
   expect(issuanceLog.draw(counting(7))).toBe('08'.repeat(16))
@@ -114,13 +114,13 @@ test.each([
   `{"serialNumber":"${'a'.repeat(41)}"}`,
   '[]',
   'null',
-])('a line that is %s, and not the last, keeps every number from being drawn', (line) => {
+])('draws no serial number when a line other than the last is %s', (line) => {
   const open = () =>
     new IssuanceLog(new MemoryStore(`{"serialNumber":"01"}\n${line}\n{"serialNumber":"02"}\n`))
   expect(open).toThrow('line 2 of the issuance log ca.ledger.jsonl is not an entry')
 })
 
-test('when the issuance log cannot be written, nothing is handed out', () => {
+test('returns no certificate when the log cannot be written', () => {
   const store = new MemoryStore()
   store.append = () => {
     throw new Error('disk full')

@@ -128,7 +128,7 @@ test.each<[string, string, RequestDescription, string]>([
 })
 
 test.each(['server.csr', 'apiserver.crt', 'my-apiserver.csr', 'ca.csr', 'sa.csr'])(
-  'the file %s is the request of no row',
+  '%s is not the request of any row',
   (path) => {
     expect(rowOfRequest(path)).toBeUndefined()
   },

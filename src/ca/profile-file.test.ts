@@ -3,7 +3,7 @@ import { readProfile } from './profile-file.ts'
 
 const hour = 3_600_000
 
-// The example of the Kubernetes documentation (managing-tls-in-a-cluster), by its content.
+// The content of the example in the Kubernetes documentation (managing-tls-in-a-cluster).
 const servingConfig = {
   signing: {
     default: {
@@ -33,7 +33,7 @@ profiles:
 const read = (config: object | string, name?: string) =>
   readProfile(typeof config === 'string' ? config : JSON.stringify(config), 'config', name)
 
-test("cfssl's configuration of the documentation is read unchanged, its hundred years included", async () => {
+test('reads the cfssl configuration of the documentation unchanged, including its hundred years', async () => {
   expect(await read(servingConfig)).toEqual({
     usages: ['digital signature', 'key encipherment', 'server auth'],
     ttlMs: 876_000 * hour,
@@ -45,7 +45,7 @@ test("cfssl's configuration of the documentation is read unchanged, its hundred 
   })
 })
 
-test("a cfssl profile by its name takes the default's URLs where it has none, and its auth_key is of no meaning here", async () => {
+test('a named cfssl profile without URLs takes those of the default, and its auth_key is ignored', async () => {
   const config = {
     signing: {
       default: { expiry: '168h', crl_url: 'http://example.com/crl', ocsp_url: 'http://a' },
@@ -72,7 +72,7 @@ test("a cfssl profile by its name takes the default's URLs where it has none, an
   })
 })
 
-test("kcert's own YAML has a default of 8760h", async () => {
+test('the YAML format of kcert has a default of 8760h', async () => {
   expect((await read(own)).ttlMs).toBe(8760 * hour)
   expect(await read(own, 'client')).toMatchObject({
     usages: ['digital signature', 'client auth'],
@@ -129,7 +129,7 @@ test.each([
     undefined,
     'config is not a file of signing profiles',
   ],
-])('%s is refused', async (_, text, name, message) => {
+])('refuses %s', async (_, text, name, message) => {
   await expect(read(text, name)).rejects.toThrow(message)
 })
 
@@ -142,12 +142,12 @@ test.each([
   [{ ct_log_servers: ['http://x'] }, '"ct_log_servers"'],
   [{ lint_error_level: 3 }, '"lint_error_level"'],
   [{ expiry: '' }, 'has no "expiry"'],
-])('of cfssl, %j is refused and not passed over', async (member, message) => {
+])('refuses the cfssl field %j instead of ignoring it', async (member, message) => {
   const config = { signing: { default: { usages: ['any'], expiry: '1h', ...member } } }
   await expect(read(config)).rejects.toThrow(message)
 })
 
-test('members of cfssl that mean nothing are passed over', async () => {
+test('ignores cfssl fields that have no effect', async () => {
   const unused = {
     copy_extensions: false,
     ct_log_servers: [],
@@ -159,7 +159,7 @@ test('members of cfssl that mean nothing are passed over', async () => {
   expect((await read(config)).ttlMs).toBe(hour)
 })
 
-test('subjectAttributes are those of the profile, or of the default, and such as a certificate can have', async () => {
+test('reads subjectAttributes from the profile or the default, and refuses unsupported attributes', async () => {
   const withAttributes = `${own.replace('default:', 'default:\n  subjectAttributes: [OU, C]')}    subjectAttributes: [L]\n`
   expect((await read(withAttributes)).subjectAttributes).toEqual(['OU', 'C'])
   expect((await read(withAttributes, 'client')).subjectAttributes).toEqual(['L'])

@@ -12,7 +12,7 @@ const key = generateKeyPairSync('rsa', { modulusLength: 2048 }).privateKey
 const subject = { commonName: 'signer', organization: ['Example Ltd'] }
 const names = { ca: 'ca.pem', key: 'ca-key.pem' }
 
-test('a new CA signs itself, may sign certificates and revocation lists, and is named by its key', () => {
+test('a new CA signs itself, may sign certificates and CRLs, and has a key identifier', () => {
   const root = issueRoot({ subject, ttlMs: 365 * day, pathLength: 0 }, key, now, '0a')
   expect(root.isSelfIssued && root.isSignedBy(root)).toBe(true)
   expect(root.subject.text).toBe('CN=signer,O=Example Ltd')
@@ -25,7 +25,7 @@ test('a new CA signs itself, may sign certificates and revocation lists, and is 
   ])
 })
 
-test('a CA that would be expired when it is made is not made', () => {
+test('refuses to create a CA that would already be expired', () => {
   expect(() => issueRoot({ subject, ttlMs: 60_000 }, key, now, '0a')).toThrow(
     'would be expired from the start',
   )
@@ -50,7 +50,7 @@ function oldCa(asked: Partial<CertificateDescription> = {}) {
   return openCa([Certificate.parse(issueCertificate(description, key))], key, names)
 }
 
-test('a renewed CA has the name, key, extensions and hash of the old one, and lives as long again', () => {
+test('a renewed CA has the name, key, extensions and hash of the old one, and the same validity', () => {
   const signingCa = oldCa()
   const renewed = renewRoot(signingCa, now, '0b')
   const { certificate: old } = signingCa
@@ -67,11 +67,11 @@ test('a renewed CA has the name, key, extensions and hash of the old one, and li
   expect(renewed.isSignedBy(old)).toBe(true)
 })
 
-test('a renewed CA lives as long as it is told to', () => {
+test('a renewed CA has the requested validity', () => {
   expect(renewRoot(oldCa(), now, '0b', 30 * day).notAfter).toEqual(new Date('2026-12-21T08:55:00Z'))
 })
 
-test("the old certificate's serial number is not left in the authorityKeyIdentifier", () => {
+test('does not keep the serial number of the old certificate in the authorityKeyIdentifier', () => {
   // SEQUENCE { [0] abcdef, [1] { [4] name }, [2] 0a }, as OpenSSL writes it for "keyid,issuer:always"
   const value = Buffer.from('301b8003abcdefa111a40f300d310b300906035504031302636182010a', 'hex')
   const signingCa = oldCa({ extensions: [{ oid: '2.5.29.35', value }] })
@@ -83,7 +83,7 @@ test("the old certificate's serial number is not left in the authorityKeyIdentif
   expect(noticesOfRenewal(oldCa({ authorityKeyId: 'abcdef' }), renewed, now).join()).not.toContain(words)
 })
 
-test('a CA that another signed is not renewed by itself', () => {
+test('refuses to renew a CA that another CA signed', () => {
   const signingCa = oldCa({ issuer: { commonName: 'root' } })
   expect(() => renewRoot(signingCa, now, '0b')).toThrow(
     'the CA CN=signer,O=Example Ltd is signed by another: CN=root',

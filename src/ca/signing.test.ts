@@ -47,7 +47,7 @@ const sign = (
     random,
   )
 
-test('all requests of a file are signed in their order, each with a number of its own that is in the ledger', () => {
+test('signs all requests of a file in order, each with a separate serial number that is in the issuance log', () => {
   const store = new MemoryStore()
   const text = `# two\n${pem(named('a'))}\n${pem(named('b')).replace(/CERTIFICATE REQUEST/g, 'NEW CERTIFICATE REQUEST')}`
   const signed = sign(requestsOf('all.pem', Buffer.from(text)), ['client auth'], store).map(signedCertificate)
@@ -60,11 +60,11 @@ test('all requests of a file are signed in their order, each with a number of it
   expect(new Set(recorded).size).toBe(2)
 })
 
-test('a request in DER is taken as well', () => {
+test('accepts a request in DER', () => {
   expect(requestsOf('a.der', der(named('a')))).toMatchObject([{ source: 'a.der', entry: '' }])
 })
 
-test('one bad request among good ones keeps all from being signed, and is named', () => {
+test('signs no request when one is invalid, and names it', () => {
   const bad = Buffer.from(der(named('b')))
   bad[bad.length - 5]! ^= 1
   const text = pem(named('a')) + writePem('CERTIFICATE REQUEST', bad)
@@ -88,14 +88,14 @@ test.each([
   ['nothing', '', 'f contains no certificate request'],
   ['text', 'hello', 'f contains no certificate request'],
   ['a request without its end', pem(named('a')).slice(0, -20), 'f: line 1: '],
-])('a file with %s has no requests to sign', (_, text, message) => {
+])('refuses a file with %s', (_, text, message) => {
   expect(() => requestsOf('f', Buffer.from(text))).toThrow(message)
 })
 
 const notices = (asked: RequestDescription, usages: readonly string[], by = key) =>
   signedCertificate(sign(requestsOf('a', der(asked, by)), usages as never)[0]!).notices.join('; ')
 
-test('who signs is told what a certificate can do, or cannot', () => {
+test('reports what a certificate can and cannot be used for', () => {
   const masters = { subject: { commonName: 'a', organization: ['system:masters'] } }
   expect(notices(masters, ['client auth'])).toContain('no RBAC rule can revoke')
   expect(notices(masters, ['server auth'])).toContain('no RBAC rule can revoke')
@@ -120,17 +120,17 @@ test.each([
   ['127.1', 'not a valid DNS name, and clients may interpret it differently: "127.1"'],
   ['*.example.com', 'wildcard, valid for any single label in place of *: "*.example.com"'],
   ['a.example.com', ''],
-])('who signs is told of the DNS name %j', (name, expected) => {
+])('reports the DNS name %j: %s', (name, expected) => {
   expect(notices({ ...named('a'), subjectAltNames: { dns: [name] } }, ['server auth'])).toBe(expected)
 })
 
-test('who signs is told of characters in the subject that are not seen', () => {
+test('reports invisible characters in the subject', () => {
   expect(notices(named('a\u202eb'), ['client auth'])).toBe(
     'its subject has control or invisible characters: "a\\u202eb"',
   )
 })
 
-test('attributes of the subject are signed only where the profile allows them', () => {
+test('signs subject attributes only where the profile allows them', () => {
   const asked = {
     subject: [[{ type: 'C', value: 'US' }], [{ type: 'OU', value: 'x' }], [{ type: 'CN', value: 'a' }]],
   }
@@ -159,7 +159,7 @@ test('attributes of the subject are signed only where the profile allows them', 
   expect(checked!.request.subject.text).toBe('CN=a,OU=x,C=US')
 })
 
-test("a request with Microsoft's extensionRequest is not signed", () => {
+test("refuses a request with Microsoft's extensionRequest", () => {
   const attributes = [
     attribute('1.3.6.1.4.1.311.2.1.14', extensionsFor({ ...named('x'), basicConstraints: { ca: true } })),
   ]
@@ -172,12 +172,12 @@ test("a request with Microsoft's extensionRequest is not signed", () => {
   )
 })
 
-test('a place is the file, and the entry of one that has several', () => {
+test('a location is the file, plus the entry when the file has several', () => {
   expect(locationOf({ source: 'a.csr', entry: '' })).toBe('a.csr')
   expect(locationOf({ source: 'all.pem', entry: 'request 2' })).toBe('all.pem: request 2')
 })
 
-test('one bad request is refused in its own words; of several, five are named', () => {
+test('gives the full reason for a single invalid request, and names five of several', () => {
   const broken = (entry: string) => ({ source: 'all.pem', entry, der: new Uint8Array([0x30, 0]) })
   const refusal = (count: number): unknown => {
     try {
@@ -198,7 +198,7 @@ test('one bad request is refused in its own words; of several, five are named', 
   })
 })
 
-test('an error that is none of kcert is thrown as it is', () => {
+test('rethrows an error that is not a KcertError', () => {
   const entry = {
     source: 'a.csr',
     entry: '',
@@ -211,7 +211,7 @@ test('an error that is none of kcert is thrown as it is', () => {
   expect(() => checkRequests([entry, ...good] as never, kubernetesProfile([]))).toThrow(RangeError)
 })
 
-test('the report of a signed certificate has its PEM and what was left out of it', () => {
+test('the report of a signed certificate has its PEM and what the CA left out', () => {
   const [signed] = sign(requestsOf('a.csr', Buffer.from(pem(named('a')))))
   const dropped = { ...signed!, droppedExtensions: ['1.2.3'], droppedAttributes: ['1.2.4'] }
   expect(signedCertificate(dropped as never)).toMatchObject({

@@ -24,7 +24,7 @@ export interface Signed extends Issued {
   readonly asked: CheckedRequest
 }
 
-/** Returns the requests, read and checked, also by `check`. Throws KCERT_REQUEST_REFUSED for all that cannot be signed. */
+/** Returns the requests, parsed and checked, also by `check`. Throws KCERT_REQUEST_REFUSED for all that cannot be signed. */
 export function checkRequests(
   entries: readonly RequestEntry[],
   { subjectAttributes }: Pick<SigningProfile, 'subjectAttributes'>,
@@ -62,8 +62,8 @@ export function checkRequests(
 }
 
 /**
- * Signs requests and records all of them in the issuance log, all or none. Only returned certificates may be written. The caller
- * holds the lock of the log.
+ * Returns the signed certificates after recording all of them in the issuance log, all or none. Only returned certificates may be
+ * written. The caller holds the lock of the log.
  */
 export function signAll(
   requests: readonly CheckedRequest[],

@@ -40,7 +40,7 @@ const old = signingCa()
 const subject = withCommonName(old.certificate.subject, (name) => `${name}-ca-2`)
 const newCa = issueSuccessor(old.certificate, subject, newKey, issuing)
 
-test('the new CA has another name and key, and the usages and length of life of the old one', () => {
+test('the new CA has another name and key, and the usages and validity of the old one', () => {
   expect(newCa.subject.text).toBe('CN=kubernetes-ca-2')
   expect(newCa.keyUsage).toEqual(old.certificate.keyUsage)
   expect(newCa.isCa).toBe(true)
@@ -50,7 +50,7 @@ test('the new CA has another name and key, and the usages and length of life of 
   expect(verifySignature(newCa, newCa.publicKey)).toEqual({ ok: true })
 })
 
-test('the bridge is the new key under the new name, signed by the old CA for as long as that lasts', () => {
+test('the bridge certificate has the new key and name, is signed by the old CA, and expires with it', () => {
   const bridge = issueBridge(newCa, old, issuing)
   expect(bridge.subject.text).toBe('CN=kubernetes-ca-2')
   expect(bridge.publicKey.sha256).toBe(newCa.publicKey.sha256)
@@ -63,11 +63,11 @@ test('the bridge is the new key under the new name, signed by the old CA for as 
   expect(middle.checkIssued(new X509Certificate(old.certificate.der))).toBe(true)
 })
 
-test('of an old CA without a key identifier the bridge names none', () => {
+test('the bridge certificate has no authority key identifier when the old CA has no key identifier', () => {
   expect(issueBridge(newCa, signingCa(''), issuing).authorityKeyId).toBeUndefined()
 })
 
-test('a leaf signed anew keeps subject, names, usages and key', () => {
+test('a reissued leaf keeps subject, names, usages and key', () => {
   const [before, after] = [leaf(), reissued()]
   expect(after.subject.text).toBe(before.subject.text)
   expect(after.subjectAltNames.dns).toEqual(before.subjectAltNames.dns)
@@ -79,7 +79,7 @@ test('a leaf signed anew keeps subject, names, usages and key', () => {
   expect(verifySignature(after, newCa.publicKey)).toEqual({ ok: true })
 })
 
-test('a leaf with another key has no identifier of the key before', () => {
+test('a leaf with another key does not keep the old key identifier', () => {
   const key = generatePrivateKey(p256)
   const after = reissueLeaf(leaf(), { certificate: newCa, key: newKey }, issuing, key)
   expect(after.subjectKeyId).toBeUndefined()
@@ -87,7 +87,7 @@ test('a leaf with another key has no identifier of the key before', () => {
 })
 
 test.each([[[]], [['kubeadm:cluster-admins']], [['system:masters']]])(
-  'a leaf of kubeadm with the organizations %j keeps its subject, byte for byte',
+  'a kubeadm leaf with the organizations %j keeps its subject, byte for byte',
   (organization) => {
     const before = leaf({ organization, commonName: 'kube-apiserver-kubelet-client' })
     const after = reissueLeaf(before, { certificate: newCa, key: newKey }, issuing)

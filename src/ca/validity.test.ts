@@ -6,7 +6,7 @@ const [minute, hour] = [60_000, 3_600_000]
 const caUntil = (notAfter: Date) => ({ notAfter, ca: 'ca.pem', key: 'ca-key.pem' })
 const policy = { ttlMs: 24 * hour, backdateMs: 5 * minute, shortMs: 8 * hour }
 
-test('a validity is in whole seconds, as it stands in the certificate', () => {
+test('is in whole seconds, as in the certificate', () => {
   expect(validityOf(policy, now)).toEqual({
     notBefore: new Date('2026-11-21T08:55:00Z'),
     notAfter: new Date('2026-11-22T08:55:00Z'),
@@ -14,13 +14,13 @@ test('a validity is in whole seconds, as it stands in the certificate', () => {
   })
 })
 
-test('eight hours are cut by the backdating, a millisecond less is not', () => {
+test('backdating shortens a validity of eight hours, but not one that is a millisecond shorter', () => {
   const endsAt = (ttlMs: number) => validityOf({ ...policy, ttlMs }, now).notAfter.toISOString()
   expect(endsAt(8 * hour)).toBe('2026-11-21T16:55:00.000Z')
   expect(endsAt(8 * hour - 1)).toBe('2026-11-21T17:00:00.000Z')
 })
 
-test('the end of the CA is the end of the certificate, and in that instant the CA signs no more', () => {
+test('ends no later than the CA, and the CA signs nothing from that instant on', () => {
   const end = new Date('2026-11-21T10:00:00Z')
   expect(validityOf(policy, now, caUntil(end))).toMatchObject({ notAfter: end, isClamped: true })
   expect(() => validityOf(policy, end, caUntil(end))).toThrow(
@@ -30,7 +30,7 @@ test('the end of the CA is the end of the certificate, and in that instant the C
   expect(() => validityOf(policy, later, caUntil(end))).toThrow('before the certificate would be valid')
 })
 
-test('what is granted is at most what the signer has, and at least ten minutes', () => {
+test('grants at most the lifetime of the signer, and at least ten minutes', () => {
   expect([undefined, hour, 3 * hour, minute, -minute].map((asked) => grantedTtlMs(asked, 2 * hour))).toEqual([
     2 * hour,
     hour,

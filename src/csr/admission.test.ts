@@ -7,7 +7,7 @@ import type { SigningRequest } from './signing-request.ts'
 
 const right = servingRequest()
 
-/** Returns what came of each rule: "+id: detail" when it is met, "-id: detail" when not. */
+/** Returns one line per rule: "+id: detail" when it is met, "-id: detail" when it is not. */
 function findings(change: Partial<SigningRequest> = {}): string[] {
   return admissionFindings({ ...right, ...change }).map(
     ({ id, detail, outcome, question }) =>
@@ -33,11 +33,11 @@ const met = [
   '+node-restriction: system:node:node-1 requests its own name',
 ]
 
-test('a request that the API server takes meets every rule, in its order', () => {
+test('a request that the API server accepts meets every rule, in order', () => {
   expect(findings()).toEqual(met)
 })
 
-test('a request that is still a file has no object around it', () => {
+test('skips the object rules for a bare PEM or DER request', () => {
   const { apiVersion, ...file } = right
   expect(admissionFindings(file).map(({ id }) => id)).toEqual(
     met.slice(3).map((one) => one.slice(1).split(':')[0]),
@@ -151,7 +151,7 @@ test.each<[string, Partial<SigningRequest>, string, fix: RegExp]>([
     '-node-restriction: the user "system:node:" is a node without a name',
     /CN=system:node: and its name$/,
   ],
-])('%s: refused', (_, change, expected, fix) => {
+])('%s: rejected', (_, change, expected, fix) => {
   expect(unmet(change)).toEqual([expect.stringContaining(expected)])
   expect(admissionFindings({ ...right, ...change }).find(({ outcome }) => outcome === 'unmet')?.fix).toMatch(
     fix,
@@ -162,6 +162,6 @@ test.each<[string, Partial<SigningRequest>]>([
   ['a user', { username: 'ann' }],
   ['a node outside of system:nodes', { groups: [] }],
   ['another signer', { signerName: 'example.com/a', username: 'system:node:b' }],
-])('NodeRestriction passes over %s', (_, change) => {
+])('NodeRestriction ignores %s', (_, change) => {
   expect(findings(change).filter((one) => one.includes('node-restriction'))).toEqual([])
 })

@@ -18,15 +18,15 @@ import {
 } from './signers.ts'
 import { readRequestContent, type SigningRequest } from './signing-request.ts'
 
-// Whether the API server takes a new object: validation (k8s.io/kubernetes pkg/apis/certificates/validation) and the two
-// admission plugins that look into it, CertificateSubjectRestriction and NodeRestriction.
+// Whether the API server accepts a new object: validation (k8s.io/kubernetes pkg/apis/certificates/validation) and the two
+// admission plugins that check CSRs, CertificateSubjectRestriction and NodeRestriction.
 
-/** The shortest lifetime that may be asked for, in seconds. */
+/** The shortest lifetime that a request may ask for, in seconds. */
 const shortestExpirationSeconds = 600
 /** expirationSeconds is an int32. */
 const longestExpirationSeconds = 2 ** 31 - 1
 
-/** Returns what came of each of the API server's rules, in the order in which it checks. */
+/** Returns one finding per rule of the API server, in the order in which it checks. */
 export function admissionFindings(object: SigningRequest): Finding[] {
   const { request, fault } = readRequestContent(object.request)
   return [
@@ -41,16 +41,16 @@ export function admissionFindings(object: SigningRequest): Finding[] {
   ]
 }
 
-/** A finding of the API server's: met without `fix`, else unmet. */
+/** Returns a finding for a rule of the API server: met without `fix`, otherwise unmet. */
 function finding(id: string, detail: string, fix?: string): Finding {
   const found = { id, question: 'admission', detail } as const
   return fix === undefined ? { ...found, outcome: 'met' } : { ...found, outcome: 'unmet', fix }
 }
 
-/** What is found where a rule is broken: what is wrong, and what to change. */
+/** How a rule is broken: what is wrong, and what to change. */
 type Fault = readonly [detail: string, fix: string]
 
-/** A finding that says `right` where there is no fault. */
+/** Returns a finding with the detail `right` when there is no fault. */
 function ruled(id: string, right: string, fault: Fault | false | undefined): Finding {
   return fault ? finding(id, ...fault) : finding(id, right)
 }
@@ -58,7 +58,7 @@ function ruled(id: string, right: string, fault: Fault | false | undefined): Fin
 const mostFaults = 3
 
 function objectFindings({ apiVersion, name, generateName, faults = [] }: SigningRequest): Finding[] {
-  // A request that is still a file has no object around it yet.
+  // A bare PEM or DER request has no object.
   if (apiVersion === undefined) return []
   return [
     ruled(
@@ -166,7 +166,7 @@ export function mastersFinding(signerName: string, request: CertificateRequest):
   )
 }
 
-// NodeRestriction, which kubeadm switches on: a node asks for itself.
+// NodeRestriction, which kubeadm enables: a node may request a certificate only for itself.
 function nodeRestrictionFindings(
   { signerName, username, groups }: SigningRequest,
   request: CertificateRequest,

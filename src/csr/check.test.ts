@@ -22,7 +22,7 @@ async function check(object: SigningRequest): Promise<CheckReport> {
   return checkRequest(object, { source: 'x', policies: builtinPolicies, facts: noFacts })
 }
 
-/** A request that nobody has sent yet. */
+/** Returns a request that is not submitted yet. */
 function draft(
   description: RequestDescription,
   signerName: string,
@@ -44,7 +44,7 @@ function draft(
 const ann: RequestDescription = { subject: { commonName: 'ann', organization: ['dev'] } }
 const broken = ({ rules }: CheckReport): string[] => rules.filter(({ ok }) => !ok).map(({ id }) => id)
 
-describe('a request with a key that Kubernetes does not use', () => {
+describe('a request with a key that Kubernetes does not support', () => {
   const usages = ['digital signature', 'client auth']
   const unknown =
     'ML-DSA-65, which Kubernetes up to 1.37 (Go 1.26) does not know; Kubernetes 1.38 (Go 1.27) is the first that does, in TLS 1.3'
@@ -57,7 +57,7 @@ describe('a request with a key that Kubernetes does not use', () => {
   const faults = ({ rules }: CheckReport) =>
     rules.filter(({ ok }) => !ok).map(({ id, detail }) => [id, detail])
 
-  test('of ML-DSA is refused by the API server and not signed up to 1.37, though its signature is right', async () => {
+  test('of ML-DSA is rejected by the API server and not signed up to 1.37, although its signature is valid', async () => {
     const report = await checkOf(mlDsa)
     expect(report).toMatchObject({
       request: { publicKey: { algorithm: 'ML-DSA-65' }, signatureAlgorithm: 'ML-DSA-65' },
@@ -78,7 +78,7 @@ describe('a request with a key that Kubernetes does not use', () => {
     ])
   })
 
-  test('of ML-DSA is not known to prove possession where OpenSSL is older than 3.5', async () => {
+  test('of ML-DSA has unknown proof of possession with an OpenSSL older than 3.5', async () => {
     const refuse = vi.spyOn(PublicKeyInfo.prototype, 'keyObject').mockImplementation(() => {
       throw new KcertError('KCERT_KEY_UNSUPPORTED', 'public key cannot be used')
     })
@@ -106,8 +106,8 @@ describe('a request with a key that Kubernetes does not use', () => {
   })
 })
 
-describe('a request that nobody has sent yet', () => {
-  test('of a user is accepted, signed, and nothing speaks against it', async () => {
+describe('a request that is not submitted yet', () => {
+  test('of a user is accepted and signed, with no objections', async () => {
     const report = await check(draft(ann, client, ['digital signature', 'client auth']))
     expect(report).toMatchObject({
       isSubmitted: false,
@@ -121,20 +121,20 @@ describe('a request that nobody has sent yet', () => {
     ])
   })
 
-  test('for a signer of somebody else is left to its approvers', async () => {
+  test('for a third-party signer is left to its approvers', async () => {
     expect(await check(draft(ann, 'example.com/serving', ['server auth']))).toMatchObject({
       decision: 'ignore',
       answers: { admission: 'accepted', signing: 'another' },
     })
   })
 
-  test('for a signer that Kubernetes does not have waits for ever', async () => {
+  test('for an unknown Kubernetes signer stays pending forever', async () => {
     const report = await check(draft(ann, 'kubernetes.io/kube-apiserver-serving', ['server auth']))
     expect(report).toMatchObject({ decision: 'ignore', answers: { signing: 'nobody' } })
     expect(broken(report)).toEqual(['signer'])
   })
 
-  test('with the usage of a server for the signer of users would end as Failed (kubernetes#108633)', async () => {
+  test('with server auth for the client signer would end as Failed (kubernetes#108633)', async () => {
     const report = await check(draft(ann, client, ['digital signature', 'server auth']))
     expect(report).toMatchObject({ decision: 'deny', answers: { admission: 'accepted', signing: 'fails' } })
     expect(report.rules.find(({ ok }) => !ok)).toEqual({
@@ -147,7 +147,7 @@ describe('a request that nobody has sent yet', () => {
     })
   })
 
-  test('with system:masters is refused at the door, where the signer is that of users', async () => {
+  test('with system:masters is rejected at admission for the client signer', async () => {
     const masters = { subject: { commonName: 'root', organization: ['system:masters'] } }
     const report = await check(draft(masters, client, ['client auth']))
     expect(report).toMatchObject({ decision: 'deny', answers: { admission: 'refused' } })
@@ -157,7 +157,7 @@ describe('a request that nobody has sent yet', () => {
     ])
   })
 
-  test('for the node with the empty name is signed by Kubernetes, and should not be approved', async () => {
+  test('for a node with an empty name is signed by Kubernetes, and should not be approved', async () => {
     const report = await check(
       draft({ subject: { commonName: 'system:node:', organization: ['system:nodes'] } }, kubeletClient, [
         'digital signature',
@@ -200,11 +200,11 @@ describe('a request that nobody has sent yet', () => {
     [`${'a.'.repeat(127)}b/x`, 'signer-name'],
     [`${'a'.repeat(64)}.com/x`, 'signer-name'],
     ['kubernetes.io/legacy-unknown', 'signer-name'],
-  ])('for a signer called %j breaks %s', async (signerName, id) => {
+  ])('for a signer named %j breaks %s', async (signerName, id) => {
     expect(broken(await check(draft(ann, signerName, ['client auth'])))).toContain(id)
   })
 
-  test('says of usages by key type what kubelets know', async () => {
+  test('lists the usages that kubelets request for each key type', async () => {
     const rsa = generateKeyPairSync('rsa', { modulusLength: 2048 }).privateKey
     const ids = async (usages: string[], key?: KeyObject) =>
       (await check(draft(ann, client, usages, key ? { key } : {}))).advice.map(({ id }) => id)
@@ -214,7 +214,7 @@ describe('a request that nobody has sent yet', () => {
     expect(await ids(['digital signature', 'key encipherment', 'client auth'], rsa)).toEqual([])
   })
 
-  test('says what the signer drops, and what clients will miss', async () => {
+  test('reports what the signer drops, and the effect on clients', async () => {
     const description: RequestDescription = {
       ...ann,
       keyUsage: ['digitalSignature'],
@@ -231,7 +231,7 @@ describe('a request that nobody has sent yet', () => {
     expect(nameless.advice.map(({ id }) => id)).toEqual(['server-names'])
   })
 
-  test('says which fields of a manifest no such object has', async () => {
+  test('reports unknown fields of a manifest', async () => {
     const request = Buffer.from(requestPem(ann)).toString('base64')
     const spec = { request, signerName: client, usages: ['client auth'], expirationSecond: 900 }
     const manifest = { kind: 'CertificateSigningRequest', metadata: { name: 'ann', lables: {} }, spec }
@@ -243,8 +243,8 @@ describe('a request that nobody has sent yet', () => {
   })
 })
 
-describe('an object that somebody has sent', () => {
-  test('is approved only when all is known', async () => {
+describe('a submitted object', () => {
+  test('is approved only when all facts are available', async () => {
     const report = await check(servingRequest())
     expect(report).toMatchObject({ isSubmitted: true, decision: 'ignore' })
     expect(broken(report)).toEqual([])
@@ -255,7 +255,7 @@ describe('an object that somebody has sent', () => {
     ])
   })
 
-  test('is approved from files alone, where they say everything', async () => {
+  test('is approved from files alone, where they contain all facts', async () => {
     const addresses = [
       ...nodeNames.dns.map((address) => ({ type: 'InternalDNS', address })),
       ...nodeNames.ip.map((address) => ({ type: 'InternalIP', address })),
@@ -270,19 +270,19 @@ describe('an object that somebody has sent', () => {
     expect(report.duties.map(({ outcome }) => outcome)).toEqual(['met', 'met'])
   })
 
-  test('by another node breaks the plugin NodeRestriction, and the policy', async () => {
+  test('from another node violates NodeRestriction and the policy', async () => {
     const report = await check(clientRequest({ username: 'system:node:node-2' }))
     expect(report).toMatchObject({ decision: 'ignore', answers: { admission: 'refused' } })
     expect(broken(report)).toEqual(['node-restriction', 'requester'])
   })
 
-  test('that is decided already is left alone', async () => {
+  test('that is already approved or denied is skipped', async () => {
     const conditions = [{ type: 'Approved', status: 'True' }]
     expect((await check(servingRequest({ conditions }))).reason).toBe('already approved')
   })
 })
 
-describe('what is no request', () => {
+describe('input that is not a request', () => {
   test.each<[string, Uint8Array | undefined, string]>([
     ['no base64', undefined, 'request-pem'],
     ['nothing', Buffer.from(''), 'request-pem'],
@@ -307,7 +307,7 @@ describe('what is no request', () => {
       Buffer.from('-----BEGIN CERTIFICATE REQUEST-----\nMAA=\n-----END CERTIFICATE REQUEST-----\n'),
       'request-form',
     ],
-  ])('%s: the API server refuses it, and nothing else is said', async (_name, request, id) => {
+  ])('%s: reports only that the API server rejects it', async (_name, request, id) => {
     const report = await check(draft(ann, client, ['client auth'], { request }))
     expect(report).toMatchObject({ decision: 'deny', answers: { admission: 'refused', signing: 'fails' } })
     expect(broken(report)).toEqual([id])
@@ -326,7 +326,7 @@ interface SignerCase {
 const truth = recorded<{ cases: SignerCase[] }>('signer-validation.json')
 
 test.skipIf(truth === undefined)(
-  'agrees with what kube-controller-manager was recorded to do, once approved',
+  'matches the recorded outcome of kube-controller-manager for approved requests',
   async () => {
     const answers: Record<string, string[]> = {
       sign: ['signs'],

@@ -6,7 +6,7 @@ import { createdRequest, keyNotices } from './created-request.ts'
 test.each([
   [1024, ['the key, RSA 1024, is too weak: approvers deny the request']],
   [2048, []],
-])('what is said of an RSA key of %d bits', (modulusLength, notices) => {
+])('the notices for an RSA key of %d bits', (modulusLength, notices) => {
   const { privateKey } = generateKeyPairSync('rsa', { modulusLength })
   const der = createRequest({ subject: { commonName: 'ann' } }, privateKey)
   expect(keyNotices(createdRequest(der, {}))).toEqual(notices)

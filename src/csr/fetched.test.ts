@@ -37,11 +37,11 @@ function brokenOf(change: Partial<CertificateDescription>, request = servingRequ
   return checkCertificate(certificate(change), request, { now }).filter(({ ok }) => !ok)
 }
 
-test('a certificate with the key, subject and names of the request fits, in whatever order they are', () => {
+test('accepts a certificate with the key, subject and names of the request, in any order', () => {
   expect(brokenOf({})).toEqual([])
 })
 
-test('what a signer changed is told: another key, another subject, names less and more, out of its time', () => {
+test('reports what the signer changed: key, subject, missing and extra names, validity', () => {
   expect(brokenOf({ publicKey: otherKey })[0]).toMatchObject({
     id: 'request-key',
     detail: 'it does not match the key of the request',
@@ -63,7 +63,7 @@ test('what a signer changed is told: another key, another subject, names less an
   expect(brokenOf({ notBefore: new Date('2026-11-21T11:00:00Z') })[0]).toMatchObject({ id: 'validity' })
 })
 
-test('the private key and the CA are held against it where they are given', () => {
+test('compares the certificate with the private key and the CA where they are given', () => {
   const spki = readPublicKey(otherKey.export({ format: 'der', type: 'spki' }))
   const stranger = certificate({ publicKey: otherKey })
   const checks = checkCertificate(certificate(), servingRequest(), {
@@ -90,7 +90,7 @@ test('the private key and the CA are held against it where they are given', () =
   ).not.toThrow()
 })
 
-test('another name is taken when whoever fetches says that it is right', () => {
+test('accepts another name when the user says that it is correct', () => {
   const other = certificate({ subject: { commonName: 'x' } })
   const checks = checkCertificate(other, servingRequest(), { now })
   expect(() => refuseUnfit(checks, servingRequest(), { acceptsNames: true })).not.toThrow()
@@ -99,7 +99,7 @@ test('another name is taken when whoever fetches says that it is right', () => {
   )
 })
 
-test('a chain comes whole, in the order of the signer', () => {
+test('returns the complete chain in the order of the signer', () => {
   const [leaf, issuer] = [certificate(), certificate({ subject: { commonName: 'ca' } })]
   const text = [leaf, issuer].map(({ der }) => writePem('CERTIFICATE', der)).join('')
   const object: SigningRequest = servingRequest({ certificate: Buffer.from(text) })
@@ -110,7 +110,7 @@ test.each([
   ['Denied', /is denied/, 'NotToday: ask Bob'],
   ['Failed', /failed: its signer refused it/, 'NotToday: ask Bob'],
   ['Approved', /waits for its signer/, undefined],
-] as const)('a request that is %s has no certificate, and says why', (type, message, why) => {
+] as const)('explains why a request that is %s has no certificate', (type, message, why) => {
   const conditions = [{ type, status: 'True', reason: 'NotToday', message: 'ask Bob' }]
   const error = thrownBy(() => issuedChain(servingRequest({ conditions })))
   expect(error).toMatchObject({

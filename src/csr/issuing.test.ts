@@ -31,7 +31,7 @@ function object(
   }
 }
 
-test('what is approved is signed for spec.usages and the lifetime that is asked for', () => {
+test('signs an approved request for spec.usages and the requested lifetime', () => {
   expect(signingCourse(object({ expirationSeconds: 3600 }), terms)).toMatchObject({
     course: 'sign',
     usages: ['digital signature', 'server auth'],
@@ -53,11 +53,11 @@ test.each<[string, RequestObject, string]>([
   ['without a request', object({ request: 'AAAA' }), 'breaks-rules'],
   ['without usages', object({ usages: [] }), 'breaks-rules'],
   ['with an unknown usage', object({ usages: ['server auth', 'flying'] }), 'breaks-rules'],
-])('what is %s is not signed', (_, given, course) => {
+])('does not sign this object: %s', (_, given, course) => {
   expect(signingCourse(given, terms).course).toBe(course)
 })
 
-test('in place of kube-controller-manager its rules hold', () => {
+test('applies the rules of kube-controller-manager when it replaces it', () => {
   const inPlace = { ...terms, isForKubernetes: true }
   const serving = { signerName: 'kubernetes.io/kubelet-serving' }
   expect(signingCourse(object(serving), inPlace).course).toBe('sign')
@@ -67,7 +67,7 @@ test('in place of kube-controller-manager its rules hold', () => {
   })
 })
 
-test('a profile allows no more than its usages', () => {
+test('allows only the usages of the profile', () => {
   const narrow: SignerTerms = { ...terms, usages: ['server auth'] }
   expect(signingCourse(object({ usages: ['server auth'] }), narrow).course).toBe('sign')
   expect(signingCourse(object(), narrow)).toMatchObject({
@@ -80,7 +80,7 @@ const pem = '-----BEGIN CERTIFICATE-----\nAAAA\n-----END CERTIFICATE-----\n'
 const cut = new KcertError('KCERT_UNREACHABLE', 'the connection was closed')
 const conflict = new KcertError('KCERT_API_CONFLICT', 'not what it was')
 
-test('a write that never arrived is said to have failed, and nothing is there', async () => {
+test('reports a write that never arrived as failed', async () => {
   const api = requestsInMemory()
   const first = api.put(object())
   api.fault = (_, count) => (count === 1 ? { error: cut, when: 'before' } : undefined)
@@ -92,7 +92,7 @@ test.each([
   ['after', cut],
   ['before', conflict],
   ['after', conflict],
-] as const)('a write that fails %s it happened (%o) leaves one certificate', async (when, error) => {
+] as const)('leaves one certificate when a write fails %s it happened (%o)', async (when, error) => {
   const api = requestsInMemory()
   const first = api.put(object())
   api.fault = (_, count) => (count === 1 ? { error, when } : undefined)
@@ -101,7 +101,7 @@ test.each([
   expect(api.writes).toHaveLength(1)
 })
 
-test('a swapped object gets no certificate, in 200 tries', async () => {
+test('never writes a certificate to a swapped object, in 200 tries', async () => {
   for (let run = 0; run < 200; run++) {
     const api = requestsInMemory()
     const first = api.put(object())
@@ -118,7 +118,7 @@ test('a swapped object gets no certificate, in 200 tries', async () => {
   }
 })
 
-test('a certificate of another signer stays', async () => {
+test('keeps a certificate of another signer', async () => {
   const api = requestsInMemory()
   const first = api.put(object())
   api.put({ ...first, status: { ...first.status, certificate: 'b3RoZXI=' } })
@@ -126,7 +126,7 @@ test('a certificate of another signer stays', async () => {
   expect(api.peek('a')!.status!.certificate).toBe('b3RoZXI=')
 })
 
-test('what broke a rule gets the condition Failed with the rule, once', async () => {
+test('adds the condition Failed once, with the broken rule', async () => {
   const api = requestsInMemory()
   const first = api.put(object())
   api.fault = (_, count) => (count === 1 ? { error: cut, when: 'after' } : undefined)
@@ -137,7 +137,7 @@ test('what broke a rule gets the condition Failed with the rule, once', async ()
   ])
 })
 
-test('what no approver of kcert approves is not signed: other attributes of the subject, and attributes that are not read', () => {
+test('does not sign what no kcert policy approves: other subject attributes, and attributes that Kubernetes does not read', () => {
   const of = (pem: string) => object({ request: Buffer.from(pem).toString('base64') })
   const unit = of(requestPem({ subject: { commonName: 'a', organizationalUnit: ['x'] } }))
   expect(signingCourse(unit, terms)).toMatchObject({
@@ -146,7 +146,7 @@ test('what no approver of kcert approves is not signed: other attributes of the 
     fix: expect.stringContaining('--allow-subject-attributes OU'),
   })
   expect(signingCourse(unit, { ...terms, subjectAttributes: ['OU'] }).course).toBe('sign')
-  // Go's signer leaves these out of the certificate.
+  // Go's signer omits these from the certificate.
   const dropped = of(
     requestPem({ subject: [[{ type: 'CN', value: 'a' }], [{ type: 'emailAddress', value: 'a@b' }]] }),
   )

@@ -7,7 +7,7 @@ import { makeRequest } from './request-spec.ts'
 
 const settings = { ...kubeadmDefaults, nodeName: 'cp1', advertiseAddress: '10.0.0.11' }
 
-test('an RSA key of any length signs with SHA-256, as kubeadm lets it', () => {
+test('signs with SHA-256 for an RSA key of any length, as kubeadm does', () => {
   const key = generateKeyPairSync('rsa', { modulusLength: 3072 }).privateKey
   const [{ spec }] = kubeadmRequests('admin.conf', settings) as [ReturnType<typeof kubeadmRequests>[number]]
   expect(CertificateRequest.parse(makeRequest(spec, key)).signatureAlgorithm).toBe('sha256WithRSAEncryption')
@@ -18,7 +18,7 @@ test.each([
   ['10.100.200.0/24,fd00::/108', '10.100.200.1'],
   ['10.96.7.9/12', '10.96.0.1'],
   ['fd00:100::/108', 'fd00:100::1'],
-])('of the services %s the API server has %s', (serviceSubnet, address) => {
+])('the API server gets the first address of the service subnet %s: %s', (serviceSubnet, address) => {
   const [request] = kubeadmRequests('apiserver', { ...settings, serviceSubnet })
   expect(request!.spec.altNames.ip).toEqual([address, '10.0.0.11'])
 })
@@ -30,7 +30,7 @@ test.each([
   ['[fd00::9]:443', 'https://[fd00::9]:443', { ip: 'fd00::9' }],
   ['fd00::9', 'https://[fd00::9]:6443', { ip: 'fd00::9' }],
 ])(
-  'behind %s people go to %s, and what runs on the node to the node',
+  'with the endpoint %s, users connect to %s, and control plane components to the node',
   (controlPlaneEndpoint, server, name) => {
     const requests = kubeadmRequests('all', { ...settings, controlPlaneEndpoint })
     const servers = Object.fromEntries(
@@ -48,7 +48,7 @@ test.each([
   },
 )
 
-test('a name in certSANs that is none is refused, as kubeadm refuses it', async () => {
+test('refuses an invalid name in certSANs, as kubeadm does', async () => {
   const text = 'kind: ClusterConfiguration\napiServer: {certSANs: ["not a name"]}\n'
   const configured = {
     ...(await readKubeadmSettings(text, 'x')),
@@ -71,11 +71,11 @@ test.each([
   [{ controlPlaneEndpoint: 'foo:99999' }, 'is not HOST or HOST:PORT'],
   [{ controlPlaneEndpoint: 'foo:0' }, 'is not HOST or HOST:PORT'],
   [{ controlPlaneEndpoint: 'FOO:6443' }, 'is not HOST or HOST:PORT'],
-])('%j is refused, as kubeadm refuses it or puts something else in its place', (change, message) => {
+])('refuses %j, which kubeadm refuses or replaces', (change, message) => {
   expect(() => kubeadmRequests('apiserver', { ...settings, ...change })).toThrow(message)
 })
 
-test('the name of a node is in lower case, as kubeadm writes it', () => {
+test('writes the node name in lower case, as kubeadm does', () => {
   const [{ spec }] = kubeadmRequests('etcd-server', { ...settings, nodeName: ' CP-1' }) as [
     ReturnType<typeof kubeadmRequests>[number],
   ]
@@ -83,7 +83,7 @@ test('the name of a node is in lower case, as kubeadm writes it', () => {
 })
 
 test.each(['Ed25519', 'ECDSA-P521', 'rsa-2048', 'RSA-2056'])(
-  'kubeadm makes no %s keys',
+  'refuses %s keys, which kubeadm does not create',
   async (algorithm) => {
     const text = `kind: ClusterConfiguration\nencryptionAlgorithm: ${algorithm}\n`
     await expect(readKubeadmSettings(text, 'x')).rejects.toThrow(
@@ -98,7 +98,7 @@ test.each([
   ['v1.34.0', true],
   ['v1.37.2', true],
   ['stable-1', true],
-])('kubeadm %s makes ECDSA-P384 keys: %s', async (version, isMade) => {
+])('kubeadm %s creates ECDSA-P384 keys: %s', async (version, isMade) => {
   const text = `kind: ClusterConfiguration\nencryptionAlgorithm: ECDSA-P384\nkubernetesVersion: ${version}\n`
   const read = await readKubeadmSettings(text, 'x')
   const keyTypes = () =>
@@ -107,7 +107,7 @@ test.each([
   else expect(keyTypes).toThrow(/^kubeadm 1\.3[23] does not support the key type "ECDSA-P384"/)
 })
 
-test('fields that kubeadm does not know are noted, wherever they stand', async () => {
+test('reports fields that are unknown to kubeadm at any depth', async () => {
   const text = `kind: ClusterConfiguration
 bogus: 1
 apiServer: {certSans: [a], extraArgs: [{name: x, value: y}]}
@@ -142,16 +142,19 @@ test('the subject of apiserver-kubelet-client follows kubernetesVersion', async 
   expect(kubeletClient('v1.37.0')).toMatchObject({ subject: { organization: [] }, notices: [] })
 })
 
-test.each([undefined, 'stable-1'])('with version %s the newest subject is assumed, and said', (version) => {
-  const { subject, notices } = kubeletClient(version)
-  expect(subject).toMatchObject({ organization: [] })
-  expect(notices).toEqual([
-    expect.stringMatching(
-      /^apiserver-kubelet-client: the Kubernetes version is unknown, so the request has no O=kubeadm:cluster-admins.*--kubernetes-version VERSION$/,
-    ),
-  ])
-})
+test.each([undefined, 'stable-1'])(
+  'with version %s, assumes the newest subject and reports it',
+  (version) => {
+    const { subject, notices } = kubeletClient(version)
+    expect(subject).toMatchObject({ organization: [] })
+    expect(notices).toEqual([
+      expect.stringMatching(
+        /^apiserver-kubelet-client: the Kubernetes version is unknown, so the request has no O=kubeadm:cluster-admins.*--kubernetes-version VERSION$/,
+      ),
+    ])
+  },
+)
 
-test('a version that is none is refused', () => {
+test('refuses an invalid version', () => {
   expect(() => kubeletClient('tomorrow')).toThrow('"tomorrow" is not a Kubernetes version')
 })

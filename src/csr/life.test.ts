@@ -33,7 +33,7 @@ function made(fields: Partial<SigningRequest>): SigningRequest {
   return servingRequest({ creationTimestamp: '2026-11-21T09:00:00Z', ...fields })
 }
 
-test('the certificate behind a damaged one is not taken for the one that was issued', () => {
+test('does not take the certificate after a damaged one for the issued one', () => {
   const text = Buffer.from(nextYear).toString()
   const issued = (pem: string) => issuedCertificate(made({ certificate: Buffer.from(pem) }))
   expect(issued(text + text)?.notAfter).toEqual(new Date('2027-11-21T00:00:00Z'))
@@ -60,7 +60,7 @@ const table = [
 ] as const
 
 test.each(table)(
-  'an object that is %s says so, and is removed when the cleaner has it',
+  'reports the state %s, and when the CSR cleaner deletes the object',
   (state, fields, text, after) => {
     const object = made(fields)
     expect(stateOf(object)).toBe(state)
@@ -69,14 +69,14 @@ test.each(table)(
   },
 )
 
-test('of an approved object that nobody signs, the releases that keep it are named', () => {
+test('names the releases that keep an approved object without a certificate', () => {
   const object = made({ conditions: [condition('Approved')] })
   expect(collectionOf(object)?.reason).toBe(
     'a day after the approval, if it is not signed (Kubernetes 1.35 and later; 1.34 and older keep it)',
   )
 })
 
-test('a certificate that expires within the hour takes its object with it', () => {
+test('deletes an object when its certificate expires, if that is within the hour', () => {
   const object = made({
     conditions: [condition('Approved')],
     certificate: certificateUntil('2026-11-21T09:40:00Z'),
@@ -87,17 +87,17 @@ test('a certificate that expires within the hour takes its object with it', () =
   })
 })
 
-test('a condition that is not True counts for nothing', () => {
+test('ignores a condition that is not True', () => {
   const object = made({ conditions: [{ type: 'Approved', status: 'False' }] })
   expect(stateOf(object)).toBe('pending')
 })
 
-test('an object without times is removed at no known time', () => {
+test('returns no deletion time for an object without a creation time', () => {
   const { creationTimestamp: _, ...object } = made({})
   expect(collectionOf(object)).toBeUndefined()
 })
 
-test('a certificate that cannot be read is issued all the same', () => {
+test('treats an unreadable certificate as issued', () => {
   const object = made({ conditions: [condition('Approved')], certificate: Buffer.from('nonsense') })
   expect(stateOf(object)).toBe('issued')
 })

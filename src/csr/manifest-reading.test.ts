@@ -4,7 +4,7 @@ import { admissionFindings } from './admission.ts'
 import { preflight, refuseBroken } from './draft.ts'
 import { readSigningRequests } from './manifest-reading.ts'
 
-// Objects that the API server refuses before it looks into the request.
+// Objects that the API server rejects before it parses the request.
 
 const pem = requestPem({ subject: { commonName: 'ann' } })
 const base64 = (text: string | Buffer): string => Buffer.from(text).toString('base64')
@@ -18,7 +18,7 @@ const spec = {
 }
 const right = { apiVersion, kind, metadata: { name: 'ann' }, spec }
 
-/** Returns the unmet rules of the API server, with what they say. */
+/** Returns the unmet rules of the API server, with their details. */
 async function refusals(object: object): Promise<string[]> {
   const [read] = await readSigningRequests(JSON.stringify(object))
   return unmet(read!)
@@ -36,7 +36,7 @@ const withMetadata = (metadata: object) => ({ ...right, metadata: { name: 'ann',
 const withSpec = (change: object) => ({ ...right, spec: { ...spec, ...change } })
 const owner = { apiVersion: 'apps/v1', kind: 'Deployment', name: 'web', uid: 'u' }
 
-test('a manifest that is right breaks no rule', async () => {
+test('finds no broken rule in a valid manifest', async () => {
   expect(await refusals(right)).toEqual([])
   expect(
     await refusals(
@@ -60,7 +60,7 @@ test('a manifest that is right breaks no rule', async () => {
   ).toEqual([])
 })
 
-test('every field that the API names is read', async () => {
+test('reads every field of the API', async () => {
   const metadata = {
     ...{ name: 'ann', generateName: 'a-', namespace: 'n', selfLink: '/s', uid: 'u-1', resourceVersion: '7' },
     ...{
@@ -105,7 +105,7 @@ test('every field that the API names is read', async () => {
   ])
 })
 
-test('a field that is missing reads as empty, and one that the API does not name is listed', async () => {
+test('reads a missing field as empty, and lists a field that is not in the API', async () => {
   const empty = {
     apiVersion: '',
     labels: {},
@@ -133,12 +133,12 @@ test.each([
   ['YWJjZ', undefined],
   ['Y-Jj', undefined],
   ['YQ===', undefined],
-])('the base64 %j reads as %j, as in Go', async (request, expected) => {
+])('decodes the base64 %j as %j, as Go does', async (request, expected) => {
   const [read] = await readSigningRequests(JSON.stringify(withSpec({ request })))
   expect(read?.request && Buffer.from(read.request).toString()).toBe(expected)
 })
 
-test('other objects are passed over, alone and in lists', async () => {
+test('ignores other objects, alone and in lists', async () => {
   const other = { ...right, kind: 'Secret' }
   const names = async (object: object) =>
     (await readSigningRequests(JSON.stringify(object))).map(({ name }) => name)
@@ -148,7 +148,7 @@ test('other objects are passed over, alone and in lists', async () => {
 })
 
 test.each([['a: [', 'the manifest cannot be read at line 1', /./]])(
-  'a text that is no YAML is refused with the line',
+  'rejects invalid YAML with the line',
   async (text, message, why) => {
     await expect(readSigningRequests(text)).rejects.toMatchObject({
       code: 'KCERT_MANIFEST_MALFORMED',
@@ -165,11 +165,11 @@ test.each<[string, object, string]>([
     { ...right, apiVersion: 'certificates.k8s.io/v1beta1' },
     'api-version: "certificates.k8s.io/v1beta1"',
   ],
-])('%s is refused', async (_name, object, expected) => {
+])('rejects %s', async (_name, object, expected) => {
   expect(await refusals(object)).toEqual([expected])
 })
 
-test('an item of a CertificateSigningRequestList has the apiVersion of its list, and that of a List its own', async () => {
+test('an item of a CertificateSigningRequestList has the apiVersion of its list, and an item of a List has its own', async () => {
   const item = { kind, metadata: right.metadata, spec }
   expect(await refusals({ apiVersion, kind: `${kind}List`, items: [item] })).toEqual([])
   expect(await refusals({ kind: `${kind}List`, items: [item] })).toEqual(['api-version: the object has none'])
@@ -195,7 +195,7 @@ test.each<[string, object]>([
     withMetadata({ ownerReferences: [{ ...owner, controller: 'true' }] }),
   ],
   ['metadata.generation is not a number', withMetadata({ generation: '1' })],
-])('a field of another type is refused: %s', async (expected, object) => {
+])('rejects a field of another type: %s', async (expected, object) => {
   const found = await refusals(object)
   expect(found).toContain(`object-form: ${expected}`)
 })
@@ -247,34 +247,34 @@ test.each<[object, string]>([
     },
     'metadata.ownerReferences: more than one has controller: true',
   ],
-])('metadata %j is refused', async (metadata, expected) => {
+])('rejects metadata %j', async (metadata, expected) => {
   expect(await refusals(withMetadata(metadata))).toEqual([`object-form: ${expected}`])
 })
 
-test('annotations may have 256 KiB together', async () => {
+test('accepts annotations of up to 256 KiB in total', async () => {
   expect(await refusals(withMetadata({ annotations: { a: 'x'.repeat(262_143) } }))).toEqual([])
 })
 
-test('of many faults three are shown', async () => {
+test('shows the first three of many errors', async () => {
   const [found] = await refusals(withMetadata({ finalizers: ['a', 'b', 'c', 'd'] }))
   expect(found?.split('; ')).toHaveLength(3)
 })
 
-describe('a request that the API server does not see', () => {
+describe('PEM that the API server does not find', () => {
   const bytes = Buffer.from(pem)
   const crOnly = pem.replaceAll('\n', '\r')
   const body = pem.indexOf('\n') + 1
 
   test.each<[string, string | Buffer, string, string]>([
-    ['behind a byte order mark', `\ufeff${pem}`, 'a byte order mark', 'tail -c +4 FILE.csr > NEW.csr'],
+    ['after a byte order mark', `\ufeff${pem}`, 'a byte order mark', 'tail -c +4 FILE.csr > NEW.csr'],
     ['in UTF-16', Buffer.from(`\ufeff${pem}`, 'utf16le'), 'UTF-16 characters', 'iconv -f UTF-16 -t ASCII'],
     ['with CR line ends', crOnly, 'CR line ends', "tr '\\r' '\\n' < FILE.csr > NEW.csr"],
-    ['behind a line that ends in CR', `text\r${pem}`, 'CR line ends', 'tr'],
-    ['with CR behind the BEGIN line', `${pem.slice(0, body - 1)}\r${pem.slice(body)}`, 'CR line ends', 'tr'],
+    ['after a line that ends in CR', `text\r${pem}`, 'CR line ends', 'tr'],
+    ['with CR after the BEGIN line', `${pem.slice(0, body - 1)}\r${pem.slice(body)}`, 'CR line ends', 'tr'],
     ['with CR before the END line', pem.replace('\n-----END', '\r-----END'), 'CR line ends', 'tr'],
-    ['with CR behind the END line', `${pem.trimEnd()}\r`, 'CR line ends', 'tr'],
-    ['with blanks and CR behind the END line', `${pem.trimEnd()} \t\rtext`, 'CR line ends', 'tr'],
-  ])('%s is refused, and not sent', async (_name, text, form, fix) => {
+    ['with CR after the END line', `${pem.trimEnd()}\r`, 'CR line ends', 'tr'],
+    ['with blanks and CR after the END line', `${pem.trimEnd()} \t\rtext`, 'CR line ends', 'tr'],
+  ])('is rejected and not sent: %s', async (_name, text, form, fix) => {
     const [read] = await readSigningRequests(JSON.stringify(withSpec({ request: base64(text) })))
     const finding = admissionFindings(read!).find(({ outcome }) => outcome === 'unmet')
     expect(finding).toMatchObject({
@@ -291,16 +291,16 @@ describe('a request that the API server does not see', () => {
     ['CRLF', pem.replaceAll('\n', '\r\n')],
     ['no newline at the end', pem.trimEnd()],
     ['text before it', `text\n${pem}`],
-    ['text behind it', `${pem}text\r`],
-    ['blanks behind the END line', `${pem.trimEnd()} \t\n`],
+    ['text after it', `${pem}text\r`],
+    ['blanks after the END line', `${pem.trimEnd()} \t\n`],
     ['CR within the base64', pem.replace(/\n(?=[^-\n]+\n-----END)/, '\r')],
     ['as it is', bytes],
-  ])('with %s is seen', async (_name, text) => {
+  ])('is found with %s', async (_name, text) => {
     expect(await refusals(withSpec({ request: base64(text) }))).toEqual([])
   })
 })
 
-test('a node user without a name is refused by NodeRestriction, whichever signer it asks', async () => {
+test('NodeRestriction rejects a node user without a name for every signer', async () => {
   const groups = ['system:nodes']
   for (const signerName of [spec.signerName, 'example.com/serving'])
     expect(await refusals(withSpec({ signerName, username: 'system:node:', groups }))).toEqual([

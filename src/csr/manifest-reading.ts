@@ -9,8 +9,8 @@ import type { RequestCondition, SigningRequest } from './signing-request.ts'
 const kind = 'CertificateSigningRequest'
 
 /**
- * Returns all CertificateSigningRequests of a YAML or JSON text, also those in lists, in their order. Others are passed over.
- * It evaluates nothing: a missing or misspelled field reads as empty. Throws KCERT_MANIFEST_MALFORMED when the
+ * Returns all CertificateSigningRequests of a YAML or JSON text, in order, also those in lists. Ignores other objects.
+ * It does not validate: a missing or misspelled field reads as empty. Throws KCERT_MANIFEST_MALFORMED when the
  * text is not YAML.
  */
 export async function readSigningRequests(text: string): Promise<SigningRequest[]> {
@@ -24,7 +24,7 @@ export async function readSigningRequests(text: string): Promise<SigningRequest[
     })
   }
   return documents.flatMap((document) => {
-    // Items of a list of one kind have no apiVersion of their own.
+    // Items of a typed list have no apiVersion; the list has it.
     const isTyped = textOf(valueAt(document, 'kind')) === `${kind}List`
     const apiVersion = isTyped ? textOf(valueAt(document, 'apiVersion')) : undefined
     return objectsOf(document).map((object) => signingRequestOf(object, apiVersion))
@@ -40,7 +40,7 @@ function objectsOf(document: Node): Node[] {
     : []
 }
 
-/** Returns the object of a document; `apiVersion` is that of the list that it is in. */
+/** Returns the signing request of a document; `apiVersion` is that of the enclosing list. */
 export function signingRequestOf(object: Node, apiVersion = ''): SigningRequest {
   const at = (...path: string[]): Node | undefined => valueAt(object, ...path)
   const text = (...path: string[]): string | undefined => textOf(at(...path))
@@ -93,7 +93,7 @@ const fieldsOf: readonly (readonly [path: readonly string[], fields: ReadonlySet
   [['status'], new Set(['conditions', 'certificate'])],
 ]
 
-/** k8s.io/api certificates/v1 and k8s.io/apimachinery meta/v1 name these. */
+/** The fields in k8s.io/api certificates/v1 and k8s.io/apimachinery meta/v1 are the known ones. */
 function unknownFields(object: Node): Pick<SigningRequest, 'unknownFields'> {
   const unknown = fieldsOf.flatMap(([path, fields]) =>
     entriesOf(valueAt(object, ...path))
@@ -106,7 +106,7 @@ function unknownFields(object: Node): Pick<SigningRequest, 'unknownFields'> {
 function faultsOf(object: Node): Pick<SigningRequest, 'faults'> {
   const value = plainValue(object)
   const faults = typeFaults(value)
-  // What has another type is not looked into.
+  // The metadata is checked only when every field has the right type.
   const found = faults.length > 0 ? faults : metadataFaults(value as ManifestMetadata)
   return found.length === 0 ? {} : { faults: found }
 }
@@ -114,7 +114,7 @@ function faultsOf(object: Node): Pick<SigningRequest, 'faults'> {
 function conditionOf(node: Node): RequestCondition {
   return {
     type: textOf(valueAt(node, 'type')) ?? '',
-    // Conditions that were made before Kubernetes 1.18 have no status, and Kubernetes takes them as true.
+    // Conditions that were created before Kubernetes 1.18 have no status, and Kubernetes treats them as true.
     status: textOf(valueAt(node, 'status')) || 'True',
     ...given({
       reason: textOf(valueAt(node, 'reason')),
@@ -132,7 +132,7 @@ function textsByKey(node: Node | undefined): Record<string, string> {
   return Object.fromEntries(entriesOf(node).map(([key, value]) => [key, textOf(value) ?? '']))
 }
 
-/** As Go's JSON reader: the standard alphabet with padding, line ends passed over. */
+/** Decodes like Go's JSON decoder: the standard alphabet with padding; line ends are ignored. */
 function fromBase64(encoded: string): Uint8Array | undefined {
   const plain = encoded.replaceAll(/[\r\n]/g, '')
   return plain.length % 4 === 0 && /^[A-Za-z0-9+/]*={0,2}$/.test(plain)

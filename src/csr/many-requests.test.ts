@@ -6,7 +6,7 @@ import type { RequestObject } from './requests-api.ts'
 const spec = { request: '', signerName: 'example.com/serving' }
 const namesTo = (count: number): string[] => Array.from({ length: count }, (_, index) => `r${index}`)
 
-/** Requests r0, r1 … of a cluster, and the calls that were made. */
+/** Returns a cluster with the requests r0, r1 …, and the recorded calls. */
 function clusterOf(count: number, listError?: KcertError) {
   const calls = { get: [] as string[], listed: 0 }
   const names = new Set(namesTo(count))
@@ -30,14 +30,14 @@ function clusterOf(count: number, listError?: KcertError) {
 const read = (api: Parameters<typeof readRequests>[0], names: readonly string[]) =>
   readRequests(api, names, { concurrency: 8 })
 
-test('few are read one by one, whatever else the cluster holds', async () => {
+test('reads a few objects one by one, regardless of the size of the cluster', async () => {
   const { api, calls } = clusterOf(1_000)
   const found = await read(api, ['r3', 'absent'])
   expect(found.map((object) => object?.metadata.name)).toEqual(['r3', undefined])
   expect(calls).toEqual({ get: ['r3', 'absent'], listed: 0 })
 })
 
-test('many come out of a list, in the order of their names, and what is not in it is asked for', async () => {
+test('reads many objects from a list, in the order of their names, and gets the missing ones', async () => {
   const { api, calls } = clusterOf(200)
   const names = ['absent', ...namesTo(150).reverse()]
   const found = await read(api, names)
@@ -45,7 +45,7 @@ test('many come out of a list, in the order of their names, and what is not in i
   expect(calls.get).toEqual(['absent'])
 })
 
-test('a list that is much longer than what is looked for is left', async () => {
+test('stops reading a list that is much longer than the names', async () => {
   const { api, calls } = clusterOf(100_000)
   const names = namesTo(100_000).slice(-100)
   expect((await read(api, names)).every((object) => object !== undefined)).toBe(true)
@@ -53,7 +53,7 @@ test('a list that is much longer than what is looked for is left', async () => {
   expect(calls.get.length).toBe(100)
 })
 
-test('who may not list reads one by one; any other failure of the list is told', async () => {
+test('reads one by one without the permission to list, and throws any other failure of the list', async () => {
   const { api, calls } = clusterOf(200, new KcertError('KCERT_API_FORBIDDEN', 'no list'))
   expect((await read(api, namesTo(100))).filter(Boolean)).toHaveLength(100)
   expect(calls.get).toHaveLength(100)

@@ -27,7 +27,7 @@ const mostAnnotationBytes = 256 * 1024
 const nameCharacters = /^[A-Za-z0-9](?:[A-Za-z0-9._-]*[A-Za-z0-9])?$/
 const ownFinalizers: ReadonlySet<string> = new Set(['kubernetes', 'orphan', 'foregroundDeletion'])
 
-/** Returns what the API server refuses in the metadata, as fragments. */
+/** Returns the reasons why the API server would reject the metadata, as fragments. */
 export function metadataFaults({ metadata }: ManifestMetadata): string[] {
   const { labels, annotations, finalizers, ownerReferences } = metadata ?? {}
   return [
@@ -43,7 +43,7 @@ export function metadataFaults({ metadata }: ManifestMetadata): string[] {
   ]
 }
 
-/** A name of at most 63 characters, with or without a DNS subdomain and a slash in front. */
+/** True for a name of at most 63 characters, optionally with a DNS subdomain and a slash before it. */
 function isQualifiedName(text: string): boolean {
   const [name = '', domain, ...more] = text.split('/').reverse()
   return more.length === 0 && (domain === undefined || isSubdomain(domain)) && isShortName(name)

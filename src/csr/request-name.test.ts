@@ -12,11 +12,11 @@ test.each([
   expect(requestNameOf(word)).toBe(name)
 })
 
-test('what is printed as a name is read as the same name', () => {
+test('reads a printed name as the same name', () => {
   expect(requestNameOf(resourceNameOf('a.b'))).toBe('a.b')
 })
 
-test('a name that begins as a flag gets its kind in front', () => {
+test('prints the kind before a name that begins like a flag', () => {
   expect(requestWord('--all')).toBe('csr/--all')
   expect(requestWord('a b;c')).toBe('a b;c')
 })

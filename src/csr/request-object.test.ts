@@ -29,7 +29,7 @@ const stored: RequestObject = {
   status: { certificate: 'aGVsbG8=', conditions: [{ type: 'Approved', status: '', reason: 'Ok' }] },
 }
 
-test('an object of the API server is read with its base64 undone, and an old condition without status counts', () => {
+test('decodes the base64 fields of an API object, and treats an old condition without a status as true', () => {
   expect(signingRequestOfObject(stored)).toEqual({
     apiVersion: 'certificates.k8s.io/v1',
     name: 'csr-7x2lq',
@@ -50,7 +50,7 @@ test('an object of the API server is read with its base64 undone, and an old con
   })
 })
 
-test('an object without status, usages and groups is read, and base64 that is none is no request', () => {
+test('reads an object without status, usages and groups, and reads invalid base64 as no request', () => {
   const bare = signingRequestOfObject({
     metadata: { name: 'a' },
     spec: { request: '!', signerName: 'example.com/a' },
@@ -60,7 +60,7 @@ test('an object without status, usages and groups is read, and base64 that is no
   expect(bare.certificate).toBeUndefined()
 })
 
-test('what is sent has what unknown: kcert does not know its rules and nothing of who asked or what came of it', () => {
+test('sends only the name, labels, annotations and spec fields of a new request', () => {
   const { metadata, spec, ...rest } = newRequestObject(signingRequestOfObject(stored))
   expect(metadata).toEqual({ name: 'csr-7x2lq', labels: { team: 'a' }, annotations: { note: 'b' } })
   expect(Object.keys(spec).sort()).toEqual(['expirationSeconds', 'request', 'signerName', 'usages'])

@@ -3,7 +3,7 @@ import { shapedRequest, typeFaults } from './request-shape.ts'
 
 const spec = { request: 'YQ==', signerName: 'example.com/a', usages: ['client auth'] }
 
-test('null is as nothing, and fields that kcert does not name stay', () => {
+test('reads null as absent, and keeps unknown fields', () => {
   const object = {
     metadata: { name: 'a', labels: null, managedFields: [null], selfLink: 5 },
     spec: { ...spec, groups: null },
@@ -36,7 +36,7 @@ test.each<[unknown, string]>([
   expect(shapedRequest(object)).toEqual({ fault })
 })
 
-test('every field that the API server decodes is refused when it has another type', () => {
+test('rejects a wrong type in every field that the API server decodes', () => {
   const [text, number, boolean] = [
     ['text', 5],
     ['number', '5'],
@@ -90,7 +90,7 @@ test('every field that the API server decodes is refused when it has another typ
   }
 })
 
-test('of many faults three are named', () => {
+test('names the first three of many errors', () => {
   expect(shapedRequest({ metadata: { name: 'a' }, spec: { ...spec, usages: [1, 2, 3, 4] } })).toEqual({
     fault: 'spec.usages[0] is not a string, spec.usages[1] is not a string, spec.usages[2] is not a string',
   })

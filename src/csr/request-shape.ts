@@ -1,7 +1,7 @@
 import { fitted, metadataFields, type Shape, texts } from './json-shape.ts'
 import type { RequestObject } from './requests-api.ts'
 
-// What an API server sends is JSON of its schema. Something else that answers at its address may send anything.
+// An API server sends JSON of its schema. Another server at its address may send anything.
 
 const condition: Shape = {
   fields: {
@@ -15,7 +15,7 @@ const condition: Shape = {
   needs: ['type'],
 }
 
-// The API server decodes these of a new object too; of what it answers, kcert takes them as they come.
+// The API server decodes these fields of a new object too. In a response, kcert does not check them.
 const metadataOfManifest: Readonly<Record<string, Shape>> = {
   namespace: 'text',
   selfLink: 'text',
@@ -68,7 +68,10 @@ const manifestShape: Shape = {
   },
 }
 
-/** Returns which fields of a manifest have another type than the API server decodes, as fragments; those missing are none. */
+/**
+ * Returns which fields of a manifest have another type than the API server decodes, as fragments. A missing field is not an
+ * error.
+ */
 export function typeFaults(value: unknown): string[] {
   const faults: string[] = []
   fitted(value, manifestShape, '', faults)
@@ -76,8 +79,8 @@ export function typeFaults(value: unknown): string[] {
 }
 
 /**
- * Returns the object as the rest of kcert takes it: each field that kcert names has its type or is not there (null is as nothing, as
- * Kubernetes reads it); the others are as they came. For anything else, a fragment that says what is wrong.
+ * Returns the object with typed fields: each field that kcert reads has its type or is absent (null counts as absent, as in
+ * Kubernetes). All other fields are unchanged. For invalid input, returns a fragment that describes the error.
  */
 export function shapedRequest(value: unknown): RequestObject | { readonly fault: string } {
   const faults: string[] = []

@@ -3,7 +3,7 @@ import { grantedSeconds, signerAnswer } from '../../test/fakes/kubernetes-signer
 import type { CertificateRequest } from '../x509/request.ts'
 import { adviceOf, defaultSigningDuration, findSigner, nodeNameOf, usagesForSigner } from './signers.ts'
 
-// Which rule each signer of kube-controller-manager breaks off at, and in which words.
+// The first rule that a request breaks for each signer of kube-controller-manager, and its text.
 
 const client = 'kubernetes.io/kube-apiserver-client'
 const kubeletClient = 'kubernetes.io/kube-apiserver-client-kubelet'
@@ -54,8 +54,8 @@ describe('kube-apiserver-client-kubelet', () => {
       { usages: servingUsages },
       ['signer-usages: "client auth" is missing, "server auth" is not allowed'],
     ],
-    ['a usage too few', { usages: ['client auth'] }, ['signer-usages: "digital signature" is missing']],
-    ['a usage too many', { usages: [...clientUsages, 'any'] }, ['signer-usages: "any" is not allowed']],
+    ['a missing usage', { usages: ['client auth'] }, ['signer-usages: "digital signature" is missing']],
+    ['an extra usage', { usages: [...clientUsages, 'any'] }, ['signer-usages: "any" is not allowed']],
   ])('%s', (_, asked, expected) => {
     expect(faults(kubeletClient, { usages: clientUsages, ...asked })).toEqual(expected)
   })
@@ -80,7 +80,7 @@ test.each<[string[], string[]]>([
   expect(faults(client, { usages })).toEqual(expected)
 })
 
-test('every rule says what it wants and what to change', () => {
+test('every rule has its requirement and its advice', () => {
   for (const name of [client, kubeletClient, kubeletServing])
     for (const { wants, fix, nextFor } of findSigner(name)!.rules) {
       const advice =
@@ -104,10 +104,10 @@ test.each<[string, Asked, string | undefined]>([
   [kubeletClient, { commonName: 'node-7' }, '--kubelet-client node-7 --key-out node-7.key'],
   [kubeletServing, { commonName: 'node-7' }, '--kubelet-serving node-7 --dns node-7 --key-out node-7.key'],
   [kubeletServing, {}, '--kubelet-serving a --dns a --key-out a.key'],
-  // The name of the node is not known.
+  // The node name is unknown.
   [kubeletClient, { commonName: 'jane', organization: ['x'] }, undefined],
   [kubeletServing, { commonName: 'Node 7; reboot' }, undefined],
-])('%s: the advice on %j names the node: %s', (name, asked, expected) => {
+])('%s: the advice for %j names the node: %s', (name, asked, expected) => {
   const input = inputOf({ usages: clientUsages, ...asked })
   const broken = findSigner(name)!.rules.find(({ fault }) => fault(input) !== undefined)!
   expect(adviceOf(broken, input.request)).toEqual(
@@ -155,6 +155,6 @@ test.each([
   [31_535_999, 31_535_999],
   [600, 600],
   [599, 600],
-])('%s seconds asked: %i granted', (asked, expected) => {
+])('a request for %s seconds gets %i', (asked, expected) => {
   expect(grantedSeconds(asked, defaultSigningDuration)).toBe(expected)
 })

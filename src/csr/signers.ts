@@ -5,8 +5,8 @@ import { isSubdomain } from '../x509/plain-names.ts'
 import type { CertificateRequest } from '../x509/request.ts'
 import { listed, quoted } from './quoting.ts'
 
-// What each signer of kube-controller-manager (1.36) signs, as data (k8s.io/kubernetes pkg/controller/certificates/signer,
-// pkg/apis/certificates/helpers.go). A request that breaks a rule after its approval gets the condition Failed, for good.
+// The rules of each signer of kube-controller-manager (1.36), as data (k8s.io/kubernetes pkg/controller/certificates/signer,
+// pkg/apis/certificates/helpers.go). A request that breaks a rule after its approval gets the condition Failed permanently.
 
 export const kubeletServing = 'kubernetes.io/kubelet-serving'
 export const kubeletClient = 'kubernetes.io/kube-apiserver-client-kubelet'
@@ -17,29 +17,29 @@ export const nodesGroup = 'system:nodes'
 export const nodePrefix = 'system:node:'
 export const mastersGroup = 'system:masters'
 
-/** What a signer checks. */
+/** The input that a signer checks. */
 export interface SignerInput {
   readonly request: CertificateRequest
   readonly usages: readonly string[]
 }
 
-/** One rule of a signer. A request meets it when `fault` finds nothing. */
+/** One rule of a signer. A request meets it when `fault` returns undefined. */
 export interface SignerRule {
   readonly id: string
-  /** What the signer wants, as a fragment. */
+  /** What the signer requires, as a fragment. */
   readonly wants: string
   /** Returns what the request has instead, as a fragment; undefined when it meets the rule. */
   readonly fault: (input: SignerInput) => string | undefined
-  /** What to change. */
+  /** How to fix the request. */
   readonly fix?: string
-  /** The command that changes it, for a node and SANs. */
+  /** Returns the command that fixes it, for a node and SANs. */
   readonly nextFor?: (node: string, names: CertificateRequest['subjectAltNames']) => string
 }
 
 export interface Signer {
   readonly name: string
   readonly purpose: 'client auth' | 'server auth' | undefined
-  /** In the order in which the signer checks: the first fault becomes the message of the condition Failed. */
+  /** In the order in which the signer checks: the first broken rule becomes the message of the condition Failed. */
   readonly rules: readonly SignerRule[]
 }
 
@@ -79,7 +79,7 @@ function commonNameIsNode(preset: NodePreset): SignerRule {
   }
 }
 
-/** The command that creates a request with the subject of a node, and the SANs that its signer requires. */
+/** Returns the command that creates a request with the subject of a node and the SANs that its signer requires. */
 function newRequest(preset: NodePreset): Pick<SignerRule, 'nextFor'> {
   return {
     nextFor: (node, { dns, ip }) => {
@@ -96,8 +96,9 @@ function newRequest(preset: NodePreset): Pick<SignerRule, 'nextFor'> {
 }
 
 /**
- * Returns what to change in a request that breaks a rule; nothing where a command would need the name of a node that the request
- * does not have. The node is the one of its common name, or that name alone in the nodes' group.
+ * Returns how to fix a request that breaks a rule; no command when it needs a node name that the request does not have. The node
+ * is
+ * the one in the common name, or the bare common name when the organization is system:nodes.
  */
 export function adviceOf(
   { fix, nextFor }: SignerRule,
@@ -192,25 +193,25 @@ export const signers: readonly Signer[] = [
       commonNameIsNode('kubelet-serving'),
     ],
   },
-  // Only for objects that were made by the v1beta1 API, which ended with Kubernetes 1.21.
+  // Only for objects of the v1beta1 API, last served by Kubernetes 1.21.
   { name: legacyUnknown, purpose: undefined, rules: [] },
 ]
 
-/** Returns the signer of kube-controller-manager with this name; undefined for all others. */
+/** Returns the signer of kube-controller-manager with this name; undefined for other names. */
 export function findSigner(name: string): Signer | undefined {
   return signers.find((signer) => signer.name === name)
 }
 
-/** Returns the usages to ask this signer for; undefined where kcert cannot know them. */
+/** Returns the usages to request from this signer; undefined for a signer that is unknown to kcert. */
 export function usagesForSigner(signerName: string, keyAlgorithm: string): readonly Usage[] | undefined {
   const purpose = findSigner(signerName)?.purpose
   return purpose && usagesFor(purpose, keyAlgorithm)
 }
 
-/** Returns the common name's node; undefined when it names none. Upstream lets an empty one through: it is returned as ''. */
+/** Returns the node name in a common name; undefined when it has none. Upstream accepts an empty one: it is returned as ''. */
 export function nodeNameOf(commonName: string | undefined): string | undefined {
   return commonName?.startsWith(nodePrefix) ? commonName.slice(nodePrefix.length) : undefined
 }
 
-/** kube-controller-manager's --cluster-signing-duration when it is not set: a year of 365 days. */
+/** The default of kube-controller-manager's --cluster-signing-duration: a year of 365 days. */
 export const defaultSigningDuration = 365 * 24 * 3600

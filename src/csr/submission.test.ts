@@ -10,7 +10,7 @@ const bytes: SubmissionChoice = { dryRun: false, sameBy: 'bytes' }
 const key: SubmissionChoice = { dryRun: false, sameBy: 'key' }
 const unreachable = new KcertError('KCERT_UNREACHABLE', 'the connection was closed')
 
-test('a request that is not there is created, with what unknown: kcert does not know its rules and nothing else', async () => {
+test('creates a missing request, without the fields that the API server sets', async () => {
   const api = requestsInMemory()
   const { outcome, object } = await submitRequest(api, request, bytes)
   expect(outcome).toBe('created')
@@ -18,20 +18,20 @@ test('a request that is not there is created, with what unknown: kcert does not 
   expect(api.peek('node-1')).toBeDefined()
 })
 
-test('a dry run leaves nothing behind', async () => {
+test('creates nothing in a dry run', async () => {
   const api = requestsInMemory()
   expect((await submitRequest(api, request, { ...bytes, dryRun: true })).outcome).toBe('dry-run')
   expect(api.peek('node-1')).toBeUndefined()
 })
 
-test('the same CSR a second time exists already, whatever the order of its usages', async () => {
+test('reports the same CSR as existing, in any order of its usages', async () => {
   const api = requestsInMemory()
   await submitRequest(api, request, bytes)
   const again = { ...request, usages: request.usages.toReversed() }
   expect((await submitRequest(api, again, bytes)).outcome).toBe('present')
 })
 
-test('a request for the same key and names that was signed anew is the same by key and not by its bytes', async () => {
+test('compares a newly signed request with the same key and names by key, not by bytes', async () => {
   const api = requestsInMemory()
   await submitRequest(api, request, bytes)
   const signedAgain = { ...request, request: Buffer.from(requestPem(clientDescription())) }
@@ -42,7 +42,7 @@ test('a request for the same key and names that was signed anew is the same by k
   })
 })
 
-test('another request under the name is a conflict that says all that differs', async () => {
+test('reports a conflict with all differences when another request has the name', async () => {
   const api = requestsInMemory()
   await submitRequest(api, request, bytes)
   const otherKey = generateKeyPairSync('ec', { namedCurve: 'P-256' }).privateKey
@@ -78,7 +78,7 @@ test.each([
   ['after it was done', [{ error: unreachable, when: 'after' }], 1],
   ['three times before', Array<Fault>(3).fill({ error: unreachable, when: 'before' }), 4],
 ] as const)(
-  'a write whose connection is cut %s is looked up, and made once',
+  'reads the object after a connection that is cut %s, and creates it once',
   async (_when, faults, creates) => {
     const api = requestsInMemory()
     api.fault = faultsOn(...faults)
@@ -88,13 +88,13 @@ test.each([
   },
 )
 
-test('a server that stays away is said to be away', async () => {
+test('reports an unreachable server', async () => {
   const api = requestsInMemory()
   api.fault = () => ({ error: unreachable, when: 'before' })
   await expect(submitRequest(api, request, bytes)).rejects.toBe(unreachable)
 })
 
-test('a name that the server is to make up is never sent twice', async () => {
+test('never sends a request with generateName twice', async () => {
   const api = requestsInMemory()
   const { name: _, ...nameless } = request
   api.fault = faultsOn({ error: unreachable, when: 'after' })
@@ -102,7 +102,7 @@ test('a name that the server is to make up is never sent twice', async () => {
   expect(api.calls).toEqual(['create'])
 })
 
-test('a name that the server made up and finds taken is drawn again, four times at most', async () => {
+test('retries at most four times when a generated name is taken', async () => {
   const { name: _, ...nameless } = request
   const drawn = { ...nameless, generateName: 'csr-' }
   const taken = { error: new KcertError('KCERT_API_CONFLICT', 'the name exists'), when: 'before' } as const
@@ -116,7 +116,7 @@ test('a name that the server made up and finds taken is drawn again, four times 
   expect(crowded.calls).toHaveLength(4)
 })
 
-test('what the API server forbids is told as it is', async () => {
+test('returns a forbidden error of the API server unchanged', async () => {
   const api = requestsInMemory()
   const forbidden = new KcertError('KCERT_API_FORBIDDEN', 'no')
   api.fault = faultsOn({ error: forbidden, when: 'before' })

@@ -25,7 +25,7 @@ function issued(object: RequestObject): RequestObject {
 const forEver = new AbortController().signal
 const soon = () => new Promise((resolve) => setImmediate(resolve))
 
-test('the wait ends with the certificate, and tells of every step on the way', async () => {
+test('waits for the certificate, and reports every step', async () => {
   const { api, object } = stored()
   const seen: string[] = []
   const waiting = waitForCertificate(api, {
@@ -41,7 +41,7 @@ test('the wait ends with the certificate, and tells of every step on the way', a
   expect(seen).toEqual(['pending', 'approved', 'issued'])
 })
 
-test('an object that is issued already needs no wait, and a name that is not there yet is waited for', async () => {
+test('does not wait for an issued object, and waits for a name that does not exist yet', async () => {
   const api = requestsInMemory()
   const waiting = waitForCertificate(api, { name: 'node-1', signal: forEver })
   await soon()
@@ -50,14 +50,14 @@ test('an object that is issued already needs no wait, and a name that is not the
   expect(stateOf((await waitForCertificate(api, { name: 'node-1', signal: forEver }))!)).toBe('issued')
 })
 
-test.each(['Denied', 'Failed'])('the wait ends when the object is %s', async (type) => {
+test.each(['Denied', 'Failed'])('stops waiting when the object is %s', async (type) => {
   const { api, object } = stored()
   api.put({ ...object, status: { conditions: [{ type, status: 'True' }] } })
   const found = await waitForCertificate(api, { name: 'node-1', signal: forEver })
   expect(found?.conditions[0]?.type).toBe(type)
 })
 
-test('when the time is over, the wait returns the object as it is', async () => {
+test('returns the object in its current state after the timeout', async () => {
   const { api } = stored()
   const over = new AbortController()
   const waiting = waitForCertificate(api, { name: 'node-1', signal: over.signal })
@@ -66,7 +66,7 @@ test('when the time is over, the wait returns the object as it is', async () => 
   expect(stateOf((await waiting)!)).toBe('pending')
 })
 
-test('an object that is removed while it is waited for is an error that says so', async () => {
+test('throws when the object is deleted during the wait', async () => {
   const { api } = stored()
   const waiting = waitForCertificate(api, { name: 'node-1', signal: forEver })
   const outcome = expect(waiting).rejects.toMatchObject({ code: 'KCERT_API_NOT_FOUND' })
@@ -75,7 +75,7 @@ test('an object that is removed while it is waited for is an error that says so'
   await outcome
 })
 
-test("another object under the name is not waited for: its certificate is somebody else's", async () => {
+test('throws when another object has the name, because its certificate belongs to another requester', async () => {
   const { api } = stored()
   const waiting = waitForCertificate(api, { name: 'node-1', uid: 'another', signal: forEver })
   await expect(waiting).rejects.toMatchObject({ code: 'KCERT_API_CONFLICT' })

@@ -62,7 +62,7 @@ const conditions = (api: RequestsInMemory, name = 'a') => api.peek(name)?.status
 const conflict = new KcertError('KCERT_API_CONFLICT', 'not what it was')
 const unreachable = new KcertError('KCERT_UNREACHABLE', 'the connection was closed')
 
-test('what the policy approves gets the condition, and keeps the conditions that it had', async () => {
+test('adds the condition to an object that the policy approves, and keeps its other conditions', async () => {
   const api = requestsInMemory()
   api.put({ ...serving('a'), status: { conditions: [{ type: 'Seen', status: 'True' }] } })
   expect(await evaluateAndAct(api, 'a')).toMatchObject({ name: 'a', outcome: 'approved' })
@@ -72,15 +72,15 @@ test('what the policy approves gets the condition, and keeps the conditions that
   ])
 })
 
-test('what the policy does not approve is left alone, and nothing is written', async () => {
+test('skips an object that the policy does not approve, and writes nothing', async () => {
   const api = requestsInMemory()
   api.put(serving('a', { username: 'system:node:node-2' }))
   expect(await evaluateAndAct(api, 'a')).toMatchObject({ outcome: 'left-alone' })
   expect(api.writes).toEqual([])
 })
 
-test('a racing swapper never gets its object approved, in 1,000 tries', async () => {
-  // At a random call of each run, the object is deleted and made again with another key, under the same name.
+test('never approves an object that is swapped during the approval, in 1,000 tries', async () => {
+  // At a random call of each run, the object is deleted and created again with another key, under the same name.
   const outcomes: Record<string, number> = {}
   let seed = 1
   const random = (): number => {
@@ -105,7 +105,7 @@ test('a racing swapper never gets its object approved, in 1,000 tries', async ()
     for (const written of api.writes) expect(written.spec.request).toBe(honest)
     if (api.peek('a')!.spec.request === foreign) expect(conditions(api)).toEqual([])
   }
-  // Both happened: swapped in time, and too late.
+  // Both cases occurred: the swap before the write, and the swap after it.
   expect(outcomes.changed).toBeGreaterThan(400)
   expect(outcomes.approved).toBeGreaterThan(200)
   expect(Object.keys(outcomes).sort()).toEqual(['approved', 'changed'])
@@ -118,7 +118,7 @@ test.each([
   ['username', 'system:node:node-2'],
   ['groups', ['system:masters']],
   ['expirationSeconds', 1],
-] as const)('an object whose %s is suddenly another is not approved', async (field, value) => {
+] as const)('does not approve an object whose %s changed', async (field, value) => {
   const api = requestsInMemory()
   const first = api.put(serving('a'))
   const evaluated = { object: first, evaluation: await policy()(first) }
@@ -127,7 +127,7 @@ test.each([
   expect(api.writes).toEqual([])
 })
 
-test('an object that somebody else labels meanwhile is judged anew and approved', async () => {
+test('evaluates an object again, and approves it, when another client changes its labels', async () => {
   const api = requestsInMemory()
   api.put(serving('a'))
   api.meanwhile = (call) => {
@@ -140,7 +140,7 @@ test('an object that somebody else labels meanwhile is judged anew and approved'
   expect(api.peek('a')!.metadata.labels).toEqual({ seen: 'yes' })
 })
 
-test('an object that somebody else denies meanwhile stays denied', async () => {
+test('does not approve an object that another client denies first', async () => {
   const api = requestsInMemory()
   api.put(serving('a'))
   api.meanwhile = (call) => {
@@ -154,7 +154,7 @@ test('an object that somebody else denies meanwhile stays denied', async () => {
   expect(conditions(api).map(({ type }) => type)).toEqual(['Denied'])
 })
 
-test('an object that never stands still is given up after six tries', async () => {
+test('gives up after six tries when the object keeps changing', async () => {
   const api = requestsInMemory()
   api.put(serving('a'))
   api.fault = (call) => (call === 'replaceApproval' ? { error: conflict, when: 'before' } : undefined)
@@ -176,7 +176,7 @@ test.each(
       (['before', 'after'] as const).map((when) => ({ call, at, error, code: error.code, when })),
     ),
   ),
-)('$code $when $call: the request is approved once, or the report says that it is not', async (given) => {
+)('$code $when $call: approves the request once, or reports that it did not', async (given) => {
   const api = requestsInMemory()
   api.put(serving('a'))
   api.fault = (_, count) => (count === given.at ? given : undefined)
@@ -187,7 +187,7 @@ test.each(
   else expect([outcome, approved]).toEqual(['approved', 1])
 })
 
-/** The outcome where the answer to a write is lost, and the object has this status at the second look. */
+/** Returns the outcome when the response to a write is lost and the object has this status at the next read. */
 async function outcomeAfterLostAnswer(status: NonNullable<RequestObject['status']>): Promise<Acted> {
   const api = requestsInMemory()
   api.put(serving('a'))
@@ -218,13 +218,13 @@ test.each<[RequestObject['status'] & object, Acted['outcome']]>([
   [{}, 'failed'],
   [{ conditions: [ours] }, 'approved'],
   [{ conditions: [{ type: 'Seen', status: 'True' }, ours] }, 'approved'],
-  // The signer was quicker than the second look.
+  // The signer failed the request before the next read.
   [{ conditions: [ours, { type: 'Failed', status: 'True' }] }, 'approved'],
-])('after a lost answer, an object with the status %j: %s', async (status, outcome) => {
+])('after a lost response, an object with the status %j: %s', async (status, outcome) => {
   expect((await outcomeAfterLostAnswer(status)).outcome).toBe(outcome)
 })
 
-test('an object that is as it was judged is not judged again', async () => {
+test('does not evaluate an unchanged object again', async () => {
   const api = requestsInMemory()
   const object = api.put(serving('a'))
   const evaluated = { object, evaluation: await policy()(object) }
@@ -232,7 +232,7 @@ test('an object that is as it was judged is not judged again', async () => {
   expect(await actOn(api, evaluated, doing(evaluate))).toMatchObject({ outcome: 'approved' })
 })
 
-test('a write that the API server refuses for good is not tried again', async () => {
+test('does not retry a write that the API server rejects permanently', async () => {
   const api = requestsInMemory()
   api.put(serving('a'))
   const error = new KcertError('KCERT_API_FORBIDDEN', 'not allowed')
@@ -241,7 +241,7 @@ test('a write that the API server refuses for good is not tried again', async ()
   expect(api.calls.filter((call) => call === 'replaceApproval')).toHaveLength(1)
 })
 
-test('a fault of the program itself is no outcome', async () => {
+test('rethrows a programming error', async () => {
   const api = requestsInMemory()
   const object = api.put(serving('a'))
   const evaluated = { object, evaluation: await policy()(object) }
@@ -249,7 +249,7 @@ test('a fault of the program itself is no outcome', async () => {
   await expect(actOn(api, evaluated, doing(policy()))).rejects.toThrow(TypeError)
 })
 
-test('an object that is gone is reported as gone', async () => {
+test('reports a deleted object as gone', async () => {
   const api = requestsInMemory()
   const object = api.put(serving('a'))
   api.remove('a')
@@ -257,7 +257,7 @@ test('an object that is gone is reported as gone', async () => {
   expect(await actOn(api, evaluated, doing(policy()))).toMatchObject({ outcome: 'gone' })
 })
 
-test('an object that goes at the last moment is gone, and one that takes its place is another', async () => {
+test('reports an object that is deleted before the write as gone, and a replaced one as changed', async () => {
   for (const isReplaced of [false, true]) {
     const api = requestsInMemory()
     api.put(serving('a'))
@@ -270,7 +270,7 @@ test('an object that goes at the last moment is gone, and one that takes its pla
   }
 })
 
-test('a dry run writes nothing and says what would come', async () => {
+test('writes nothing in a dry run, and reports what would happen', async () => {
   const api = requestsInMemory()
   const object = api.put(serving('a'))
   expect(foreseen({ object, evaluation: await policy()(object) }, 'approve')).toMatchObject({
@@ -283,7 +283,7 @@ test('a dry run writes nothing and says what would come', async () => {
   expect(api.writes).toEqual([])
 })
 
-test('denying writes Denied, and what is approved cannot be denied', async () => {
+test('writes the condition Denied, and skips an approved object', async () => {
   const api = requestsInMemory()
   api.put(serving('a'))
   api.put({ ...serving('b'), status: { conditions: [{ type: 'Approved', status: 'True' }] } })
@@ -294,7 +294,7 @@ test('denying writes Denied, and what is approved cannot be denied', async () =>
   expect(conditions(api).map(({ type }) => type)).toEqual(['Denied'])
 })
 
-test('an object without a UID is never the one that was judged', () => {
+test('never treats an object without a UID as the evaluated one', () => {
   const withUid = (uid?: string): RequestObject => ({
     ...serving('a'),
     metadata: { name: 'a', ...(uid && { uid }) },
@@ -306,7 +306,7 @@ test('an object without a UID is never the one that was judged', () => {
   expect(differenceOf(withUid('u'), withUid('u'))).toBeUndefined()
 })
 
-test('what is not acted on says why, and an incomplete judgment is a failure', () => {
+test('reports why it does not act, and reports an incomplete evaluation as a failure', () => {
   const verdict = {} as Awaited<ReturnType<Evaluator>>['verdict']
   expect(unacted({ course: 'already', reason: 'already approved', verdict })).toEqual({
     outcome: 'already',
@@ -326,11 +326,11 @@ test.each([
   [new KcertError('KCERT_API_NOT_FOUND', 'gone'), true],
   [new KcertError('KCERT_USAGE', 'x'), false],
   [Object.assign(new Error('x'), { code: 'KCERT_UNREACHABLE' }), false],
-])('%s is looked at again: %s', (error, expected) => {
+])('reads the object again after %s: %s', (error, expected) => {
   expect(mayPass(error)).toBe(expected)
 })
 
-test('the first condition of an object needs no status before it', () => {
+test('adds the first condition to an object without a status', () => {
   const condition = { type: 'Approved', status: 'True', reason: 'R', message: 'M' }
   expect(withCondition(serving('a'), condition).status).toEqual({ conditions: [condition] })
 })

@@ -3,10 +3,11 @@ import type { ObjectCondition, RequestObject, RequestsApi } from '../requests-ap
 import type { Decided } from './decision-report.ts'
 import type { Act, Evaluation, Evaluator } from './evaluation.ts'
 
-// Approving and denying on a cluster. What was judged (and, by hand, looked at) and what is written must be the same request,
-// however quickly somebody else swaps the object behind the name.
+// Approving and denying on a cluster. The request that kcert evaluates (and that a person inspects) and the request that it
+// writes
+// to must be the same, even when another client swaps the object under the same name.
 
-/** An object, and what was read from it when it was evaluated. */
+/** An object, and the evaluation of it. */
 export interface Evaluated {
   readonly object: RequestObject
   readonly evaluation: Evaluation
@@ -14,13 +15,13 @@ export interface Evaluated {
 
 export type Outcome = Decided['outcome']
 
-/** What came of one object. */
+/** The result for one object. */
 export interface Acted {
   readonly name: string
   readonly outcome: Outcome
-  /** One fragment for people. */
+  /** One fragment for the user. */
   readonly reason: string
-  /** As it was last seen. */
+  /** The object as last read. */
   readonly object?: RequestObject
   readonly evaluation?: Evaluation
   readonly error?: KcertError
@@ -29,18 +30,20 @@ export interface Acted {
 export interface Doing {
   readonly act: Act
   readonly evaluate: Evaluator
-  /** Of the condition that is written. */
+  /** Returns the reason and message of the condition to write. */
   readonly conditionFor: (evaluation: Evaluation) => { readonly reason: string; readonly message: string }
 }
 
-/** How often an object that others write to is read and tried again. */
+/** How often kcert reads and retries an object that other clients write to. */
 const mostAttempts = 6
 
 /**
- * Approves or denies one object that was judged. It is read again before each try, and UID, specification and request octets must
- * be those that were judged; where anything else has changed, it is judged anew. The write names UID and resourceVersion, so that
- * the API server refuses it when the object is swapped after all. A write of which nobody knows whether it happened is followed by
- * another look. Never throws for what comes of one object.
+ * Approves or denies one evaluated object, and returns the result. Reads it again before each try: UID, specification and request
+ * bytes must be the evaluated ones. Evaluates it again when anything else changed. The write names UID and resourceVersion, so
+ * that
+ * the API server rejects it when the object is swapped after the read. Reads the object again when the outcome of a write is
+ * unknown.
+ * Failures for this object are returned, not thrown.
  */
 export async function actOn(api: RequestsApi, evaluated: Evaluated, doing: Doing): Promise<Acted> {
   const name = evaluated.object.metadata.name ?? ''
@@ -54,14 +57,14 @@ export async function actOn(api: RequestsApi, evaluated: Evaluated, doing: Doing
         return { ...shown(last), outcome: 'gone', reason: 'deleted after kcert checked it' }
       const swap = differenceOf(evaluated.object, object)
       if (swap !== undefined) return { ...shown(last), outcome: 'changed', reason: swap }
-      // Only the version that was read and evaluated is written to.
+      // kcert writes only to the version that it read and evaluated.
       if (object.metadata.resourceVersion !== last.object.metadata.resourceVersion)
         last = { object, evaluation: await doing.evaluate(object) }
       const { course, reason } = last.evaluation
       if (written !== undefined && carries(object, written))
         return { ...shown(last), outcome: done[doing.act], reason: seenLater }
       if (course !== 'act') return { ...shown(last), ...unacted(last.evaluation) }
-      // It did not happen, and the adapter has tried long enough: the next run finds it pending.
+      // The write did not happen, and the adapter has used up its retries: the next run finds the object pending.
       if (failure?.code === 'KCERT_UNREACHABLE') return failed(last, failure)
       written = conditionFor(last.evaluation, doing)
       try {
@@ -102,13 +105,13 @@ function carries({ status }: RequestObject, { type, reason, message }: ObjectCon
   )
 }
 
-/** Returns what would come of an object, without doing it. */
+/** Returns what acting on an object would do, without doing it. */
 export function foreseen({ object, evaluation }: Evaluated, act: Act): Acted {
   const would = { outcome: planned[act], reason: evaluation.reason }
   return { ...shown({ object, evaluation }), ...(evaluation.course === 'act' ? would : unacted(evaluation)) }
 }
 
-/** Returns the outcome of an object that nothing is done to. */
+/** Returns the outcome of an object that kcert does not act on. */
 export function unacted({ course, reason }: Evaluation): Pick<Acted, 'outcome' | 'reason' | 'error'> {
   if (course === 'incomplete') {
     const error = new KcertError('KCERT_UNREACHABLE', reason, { fix: 'run it again' })
@@ -124,14 +127,15 @@ const passing: ReadonlySet<string> = new Set([
 ])
 
 /**
- * True for the failure of a write after which the object is looked at again: in a conflict somebody else was first, what is not found
- * was removed or swapped, and of a write that was cut off nobody knows whether it happened.
+ * True for the failure of a write after which kcert reads the object again. After a conflict, another client has changed it.
+ * After
+ * "not found", the object was deleted or swapped. After a lost connection, it is unknown whether the write happened.
  */
 export function mayPass(error: unknown): error is KcertError {
   return error instanceof KcertError && passing.has(error.code)
 }
 
-/** Returns the object with one more condition; all else, also what kcert does not know, as the API server sent it. */
+/** Returns the object with one more condition. Every other field, also one unknown to kcert, stays as the API server sent it. */
 export function withCondition(object: RequestObject, condition: ObjectCondition): RequestObject {
   const { status = {} } = object
   return { ...object, status: { ...status, conditions: [...(status.conditions ?? []), condition] } }
@@ -142,7 +146,7 @@ export function differenceOf(evaluated: RequestObject, now: RequestObject): stri
   if (evaluated.metadata.uid === undefined || evaluated.metadata.uid !== now.metadata.uid)
     return 'another object has this name now'
   if (evaluated.spec.request !== now.spec.request) return 'its request changed after kcert checked it'
-  // The API server never changes a specification, so an answer that does is not trusted.
+  // The API server never changes a specification, so kcert rejects a response with another one.
   const field = specFields.find(
     (key) => JSON.stringify(evaluated.spec[key]) !== JSON.stringify(now.spec[key]),
   )

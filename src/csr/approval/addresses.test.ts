@@ -2,7 +2,7 @@ import { expect, test } from 'vitest'
 import { canonicalIp, isInRanges, isSpecialAddress, parseCidr } from './addresses.ts'
 
 test.each(['10.0.0.0/8', '10.0.0.1', '0.0.0.0/0', 'fd00::/64', '::/0', '2001:db8::1/128'])(
-  '%s is a range',
+  'parses %s as a range',
   (text) => {
     expect(parseCidr(text)).toBeDefined()
   },
@@ -18,7 +18,7 @@ test.each([
   'example.com',
   '',
   '10.0.0.0/-1',
-])('%s is no range', (text) => {
+])('rejects %s as a range', (text) => {
   expect(parseCidr(text)).toBeUndefined()
 })
 
@@ -36,7 +36,7 @@ test.each([
   expect(isInRanges(address, [parseCidr(range)!])).toBe(expected)
 })
 
-test('an address has one spelling for comparisons', () => {
+test('returns one canonical spelling for every spelling of an address', () => {
   expect(canonicalIp('2001:0DB8:0:0:0:0:0:1')).toBe('2001:db8::1')
   expect(canonicalIp('::ffff:192.0.2.1')).toBe('192.0.2.1')
   expect(canonicalIp('node-1')).toBeUndefined()
@@ -51,6 +51,6 @@ test.each([
   '255.255.255.255',
   '224.0.0.1',
   'ff02::1',
-])('%s is no address of a node', (address) => {
+])('%s does not identify a single node', (address) => {
   expect(isSpecialAddress(address)).toBe(true)
 })

@@ -18,9 +18,10 @@ import { decide, type Verdict } from './decide.ts'
 import { evaluateByHand } from './evaluation.ts'
 import { readPolicies } from './policy-file.ts'
 
-// Requests that ask for more than they show. No policy approves one, built-in or own, and by hand it takes --force.
+// Requests that ask for more than they show. No built-in or user policy approves them, and approving one by name requires
+// --force.
 
-/** Rules as wide as their lists can be, so that what is refused is refused by what holds for every rule. */
+/** User rules as permissive as their lists allow, so that only the rules common to all approvals can refuse a request. */
 const policy = `apiVersion: kcert/v1
 kind: ApprovalPolicy
 rules:
@@ -90,7 +91,7 @@ async function refusedByHand(object: SigningRequest): Promise<string | undefined
   return course === 'refused' ? reason : undefined
 }
 
-/** Asserts that a request is approved by no policy and refused by hand, by this rule. */
+/** Asserts that no policy approves a request, and that this rule refuses an approval by name. */
 async function expectRefused(rule: string, object: SigningRequest): Promise<void> {
   const { decision, findings } = await decided(object)
   expect(decision).toBe('ignore')
@@ -98,7 +99,7 @@ async function expectRefused(rule: string, object: SigningRequest): Promise<void
   expect(await refusedByHand(object)).toBeDefined()
 }
 
-/** For each signer, the subject and names that are right. */
+/** A correct subject and correct names for each signer. */
 const honest: Readonly<Record<SignerName, RequestDescription>> = {
   'kubernetes.io/kube-apiserver-client-kubelet': { subject: { commonName: node, organization: nodes } },
   'kubernetes.io/kubelet-serving': {
@@ -110,13 +111,13 @@ const honest: Readonly<Record<SignerName, RequestDescription>> = {
 }
 const signerNames = Object.keys(signers) as SignerName[]
 
-test.each(signerNames)('the request that each attack changes is approved: %s', async (signerName) => {
+test.each(signerNames)('approves the unmodified request for %s', async (signerName) => {
   const object = objectFor(signerName, requestPem(honest[signerName]))
   expect((await decided(object)).decision).toBe('approve')
   expect(await refusedByHand(object)).toBeUndefined()
 })
 
-describe.each(signerNames)('%s: a subject with more than CN and O', (signerName) => {
+describe.each(signerNames)('%s: refuses a subject with attributes other than CN and O', (signerName) => {
   const { commonName = '', organization = [] } = honest[signerName].subject as {
     commonName?: string
     organization?: string[]
@@ -129,7 +130,7 @@ describe.each(signerNames)('%s: a subject with more than CN and O', (signerName)
     { type: 'UID', value: 'root' },
     { type: 'C', value: 'US' },
     { type: 'DC', value: 'example' },
-    // The attribute of a user's UID (Kubernetes 1.33).
+    // The attribute for a user's UID (Kubernetes 1.33).
     { type: '1.3.6.1.4.1.57683.2', value: '00000000-0000-4000-8000-000000000000' },
   ]
 
@@ -146,7 +147,7 @@ describe.each(signerNames)('%s: a subject with more than CN and O', (signerName)
   })
 })
 
-describe.each(signerNames)('%s: attributes that Kubernetes does not read', (signerName) => {
+describe.each(signerNames)('%s: refuses attributes that Kubernetes does not read', (signerName) => {
   const right = honest[signerName]
   const asked = extensionsFor(right)
   const extensionRequest = oidOf('extensionRequest')
@@ -199,7 +200,7 @@ describe.each(signerNames)('%s: attributes that Kubernetes does not read', (sign
     expect(findings.find(({ id }) => id === 'plain-request')?.detail).toContain(found)
   })
 
-  test('a challenge password and an unstructured name change no certificate, and are let through', async () => {
+  test('accepts a challenge password and an unstructured name, which do not change the certificate', async () => {
     const attributes = [
       plain,
       attribute(oidOf('challengePassword'), utf8String('x')),
@@ -216,7 +217,7 @@ const withNames = (subjectAltNames: AltNamesDescription): RequestDescription => 
 })
 const named = (commonName: string): RequestDescription => ({ subject: { commonName } })
 
-describe('names that are read differently by different programs', () => {
+describe('names that programs read differently', () => {
   const hidden = [
     '\0',
     '\n',
@@ -296,7 +297,7 @@ describe('names that are read differently by different programs', () => {
   })
 
   test.each(['https://example.com/\n', 'https://exa%00mple.com/'])(
-    'the URI %j makes a request that cannot be read',
+    'refuses a request with the URI %j, which does not parse',
     async (uri) => {
       const value = sequence(element(contextTag(6), Buffer.from(uri)))
       const pem = requestPem({ subject: { commonName: 'ann' }, extensions: [{ oid: '2.5.29.17', value }] })
@@ -329,7 +330,7 @@ describe('names that are read differently by different programs', () => {
   })
 })
 
-describe('what a "*" of an own rule does not match', () => {
+describe('values that a "*" of a user rule does not match', () => {
   test.each<[string, string, RequestDescription]>([
     ['a wildcard as CN', 'common-name', named('*.apps.example.com')],
     ['a star in a CN', 'common-name', named('a*')],
@@ -359,7 +360,7 @@ rules:
       .decision
   }
 
-  test('is allowed where the rule spells it', async () => {
+  test('allows them where the rule spells them out', async () => {
     const wild = named('*.apps.example.com')
     expect(await decisionBy('commonNames: ["*.apps.example.com"]', wild)).toBe('ignore')
     expect(await decisionBy('commonNames: ["*.apps.example.com"], wildcards: true', wild)).toBe('approve')
@@ -371,7 +372,7 @@ rules:
     expect(await decisionBy('uris: ["https://example.com/*?y=z#w"]', query)).toBe('ignore')
   })
 
-  test('more names than maxNames, of all kinds together', async () => {
+  test('refuses more names than maxNames, counted over all types', async () => {
     const names = {
       dns: ['a.example.com'],
       ip: ['10.0.0.1'],
@@ -387,7 +388,7 @@ rules:
   })
 })
 
-describe.each(signerNames)('%s: a request for a CA', (signerName) => {
+describe.each(signerNames)('%s: refuses a request for a CA certificate', (signerName) => {
   const right = honest[signerName]
 
   test.each<[string, RequestDescription, readonly string[], string]>([
@@ -406,7 +407,7 @@ describe.each(signerNames)('%s: a request for a CA', (signerName) => {
   })
 })
 
-/** PEM text with these extensions besides the names of an honest request. */
+/** Returns a PEM request with these extensions in addition to correct names. */
 function requestWith(description: RequestDescription, ...more: readonly Uint8Array[]): string {
   const extensions = sequence(...encodeExtensions(description, false), ...more)
   return craftedRequestPem(description.subject, [attribute(oidOf('extensionRequest'), extensions)])
@@ -414,7 +415,7 @@ function requestWith(description: RequestDescription, ...more: readonly Uint8Arr
 
 const extension = (type: string, value: Uint8Array): Uint8Array => sequence(oid(type), octetString(value))
 
-describe.each(signerNames)('%s: extensions that another signer may copy', (signerName) => {
+describe.each(signerNames)('%s: refuses extensions that another signer may copy', (signerName) => {
   const right = honest[signerName]
 
   test.each<[string, string, Uint8Array]>([
@@ -442,13 +443,13 @@ describe.each(signerNames)('%s: extensions that another signer may copy', (signe
     expect(findings.find(({ id }) => id === 'plain-request')?.detail).toContain(`"${found}"`)
   })
 
-  test('refuses an extended key usage where spec.usages has one that Kubernetes does not know', async () => {
+  test('refuses an extended key usage where spec.usages has one that is unknown to Kubernetes', async () => {
     const more = extension('2.5.29.37', sequence(oid('1.3.6.1.5.5.7.3.1')))
     const usages = [...signers[signerName], 'server auth', 'fly']
     await expectRefused('plain-request', objectFor(signerName, requestWith(right, more), usages))
   })
 
-  test('approves the usages of spec.usages, basic constraints of a leaf, and the identifier of the key', async () => {
+  test('approves the usages of spec.usages, basic constraints of a leaf, and the key identifier', async () => {
     const usage = { serverAuth: '1.3.6.1.5.5.7.3.1', clientAuth: '1.3.6.1.5.5.7.3.2' }
     const asked = (signers[signerName] as readonly string[]).includes('server auth')
       ? 'serverAuth'
@@ -480,7 +481,7 @@ describe('PEM text that programs read differently', () => {
       'is damaged at line 1',
     ],
     ['a second block', `${pem}${other}`, 'has 2 blocks'],
-    ['a damaged block behind', `${pem}${other.replace('-----END', '----END')}`, 'is damaged at line'],
+    ['a damaged block after it', `${pem}${other.replace('-----END', '----END')}`, 'is damaged at line'],
     ['headers', pem.replace('-----\n', '-----\nProc-Type: 4,ENCRYPTED\n\n'), 'has headers'],
   ])('refuses %s', async (_name, text, found) => {
     const object = objectFor('example.com/serving', text)
@@ -495,7 +496,7 @@ describe('PEM text that programs read differently', () => {
   })
 })
 
-test('a common name that is not a string is refused: Kubernetes does not see it, and others do', async () => {
+test('refuses a common name that is not a string: Kubernetes ignores it, and other programs do not', async () => {
   const universal = Buffer.concat([
     Buffer.from([0x1c, 20]),
     ...[...'admin'].map((c) => Buffer.from([0, 0, 0, c.charCodeAt(0)])),

@@ -42,7 +42,7 @@ test.each<[string, Partial<SigningRequest>, string]>([
   ['issued', { certificate: Buffer.of(1), ...condition('Approved') }, 'already issued'],
   ['approved', condition('Approved'), 'already approved'],
   ['failed', condition('Failed'), 'it failed: the requester must submit a new request'],
-])('what is %s is left alone, and no policy is asked', async (_, fields, reason) => {
+])('skips an object that is %s, and evaluates no policy', async (_, fields, reason) => {
   expect(await verdict([policy('a', 'approve')], fields)).toEqual({
     ...{ decision: 'ignore', reason, findings: [], duties: unknown, isIncomplete: false },
   })

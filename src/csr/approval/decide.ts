@@ -4,24 +4,25 @@ import { hasCondition, isDecided, readRequestContent, type SigningRequest } from
 import type { ApprovalFacts } from './facts.ts'
 import type { Decision, Policy, PolicyEvaluation } from './policy.ts'
 
-/** What an approver does with an object, and why. */
+/** The decision of an approver on an object, and the reason. */
 export interface Verdict {
   readonly decision: Decision
   /** The policy that decided; undefined when none did. */
   readonly policy?: string
-  /** One fragment for people. */
+  /** One fragment for the user. */
   readonly reason: string
-  /** Of the policy that decided, or that the request is for. */
+  /** The findings of the policy that decided, or else of the policy that applies. */
   readonly findings: readonly Finding[]
-  /** The two duties of an approver: fulfilled, not fulfilled, or not known. Empty findings fulfil nothing. */
+  /** The two duties of an approver: met, unmet or unknown. Without findings, neither is met. */
   readonly duties: Readonly<Record<Duty, Finding['outcome']>>
-  /** A lookup failed: worth another try. */
+  /** A lookup failed: a later run may succeed. */
   readonly isIncomplete: boolean
 }
 
 /**
- * Returns the verdict of policies on an object as it is now. A denial beats an approval, whatever the order; where no policy
- * approves, the object is left alone. Never throws for what is in the object; lookups that fail leave it alone too.
+ * Returns the verdict of policies on an object in its current state. A denial overrides an approval, in any order. An object that
+ * no
+ * policy approves, or whose lookups fail, is skipped. The content of the object never makes it throw.
  */
 export async function decide(
   object: SigningRequest,
@@ -44,7 +45,7 @@ export async function decide(
   return conclusion(evaluations, failure)
 }
 
-/** Why nothing is left to decide. */
+/** Returns why the object needs no decision; undefined when it does. */
 function settledReason(object: SigningRequest): string | undefined {
   if (object.deletionTimestamp !== undefined) return 'the object is being deleted'
   if (hasCondition(object, 'Denied')) return 'already denied'
@@ -57,7 +58,7 @@ function conclusion(evaluations: readonly PolicyEvaluation[], failure: string | 
   const applying = evaluations.filter(({ applies }) => applies)
   const denial = applying.find(({ decision }) => decision === 'deny')
   if (denial !== undefined) return verdictOf(denial)
-  // A policy that could not answer might have denied.
+  // A policy that failed might have denied.
   if (failure !== undefined) return { ...leftAlone(failure), isIncomplete: true }
   const approval = applying.find(({ decision }) => decision === 'approve')
   const deciding = approval ?? applying[0]
@@ -88,7 +89,7 @@ function leftAlone(reason: string): Verdict {
   }
 }
 
-/** Met when every rule that serves it is; unmet as soon as one is. */
+/** Met when every rule for the duty is met; unmet when one is unmet. */
 export function dutyOutcome(duty: Duty, findings: readonly Finding[]): Finding['outcome'] {
   const outcomes = findings.filter((finding) => finding.duty === duty).map(({ outcome }) => outcome)
   if (outcomes.includes('unmet')) return 'unmet'

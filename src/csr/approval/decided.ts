@@ -8,7 +8,7 @@ import type { Acted } from './acting.ts'
 import type { Decided, DecisionReport } from './decision-report.ts'
 import type { Act } from './evaluation.ts'
 
-/** Returns the report of what came of requests, in their order. */
+/** Returns the report of the results, in the order of the requests. */
 export function decisionReport(
   acted: readonly Acted[],
   { act, by, dryRun }: { readonly act: Act; readonly by: DecisionReport['by']; readonly dryRun: boolean },

@@ -4,7 +4,7 @@ import { described, header, text, textsSchema as texts } from '../../x509/json-f
 import { requestSchema } from '../check-report.ts'
 
 // The JSON contract of `kcert csr approve` and `kcert csr deny`. docs/schemas/RequestDecisions.json is generated from these
-// schemas; the program itself imports their types alone.
+// schemas; the program itself imports only their types.
 
 const duties = ['identity', 'entitlement'] as const
 const outcomes = ['met', 'unmet', 'unknown'] as const

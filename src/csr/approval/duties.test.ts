@@ -23,7 +23,7 @@ rules:
 `,
   'policy.yaml',
 )
-// Who asks, and whether the names are theirs to ask for.
+// Who sends the request, and whether the requester may have these names.
 const identity = [
   'key-possession',
   'key-strength',
@@ -88,7 +88,7 @@ test.each([
     [...common, 'node-name', 'requester', 'access-review'],
   ],
   ['a rule of a policy', user, rule, facts, [...common, ...ofRule]],
-])('the findings of %s name the duty that each serves', async (_, object, policies, known, ids) => {
+])('each finding for %s names its duty', async (_, object, policies, known, ids) => {
   const { findings } = await decide(object, policies, known)
   expect(findings.map(({ id, duty }) => [id, duty])).toEqual(
     ids.map((id) => [id, identity.includes(id) ? 'identity' : 'entitlement']),

@@ -79,11 +79,15 @@ const dangerous: readonly [string, RequestObject, string][] = [
     }),
     'access-review',
   ],
-  ['what the signer fails', object(servingDescription(), { usages: ['client auth'] }), 'signer-takes-it'],
-  ['what cannot be read', { ...object(servingDescription(), { request: 'AAAA' }) }, 'request-pem'],
+  [
+    'a request that the signer fails',
+    object(servingDescription(), { usages: ['client auth'] }),
+    'signer-takes-it',
+  ],
+  ['an unreadable request', { ...object(servingDescription(), { request: 'AAAA' }) }, 'request-pem'],
 ]
 
-test.each(dangerous)('by hand, %s is refused, and approved where it is forced', async (_, given, rule) => {
+test.each(dangerous)('by name, refuses %s, and approves it with force', async (_, given, rule) => {
   const asked = await evaluateByHand('approve', facts, false)(given)
   expect(asked.course).toBe('refused')
   expect(asked.reason).toMatch(new RegExp(`^${rule}:`))
@@ -95,7 +99,7 @@ test.each(dangerous)('by hand, %s is refused, and approved where it is forced', 
 })
 
 test.each(['no-system-masters', 'reserved-identity'])(
-  'by hand, a user who requests more than a user may: %s breaks the duty of entitlement',
+  'by name, reports entitlement as unmet when a user requests more than a user may: %s',
   async (rule) => {
     const [, given] = dangerous.find(([, , id]) => id === rule)!
     const { verdict } = await evaluateByHand('approve', facts, false)(given)
@@ -104,17 +108,17 @@ test.each(['no-system-masters', 'reserved-identity'])(
   },
 )
 
-test.each(dangerous)('by hand, %s may always be denied', async (_, given) => {
+test.each(dangerous)('by name, always allows to deny %s', async (_, given) => {
   expect(await evaluateByHand('deny', facts, false)(given)).toMatchObject({ course: 'act' })
 })
 
-test('by hand, a user is approved; that a person must know who asks is said as unknown duties', async () => {
+test('by name, approves a user, with the duties that a person must check as unknown', async () => {
   const evaluation = await evaluateByHand('approve', facts, false)(object(subject('ann', 'devs'), user))
   expect(evaluation.course).toBe('act')
   expect(evaluation.verdict.duties).toEqual({ identity: 'unknown', entitlement: 'unknown' })
 })
 
-test('by hand, names that the Node does not have are for the operator to know, and are shown as unmet', async () => {
+test('by name, approves names that the Node does not have, and shows them as unmet', async () => {
   const evaluation = await evaluateByHand(
     'approve',
     facts,
@@ -124,13 +128,13 @@ test('by hand, names that the Node does not have are for the operator to know, a
   expect(evaluation.verdict.duties).toEqual({ identity: 'met', entitlement: 'unmet' })
 })
 
-test('by hand, a Node that has not registered yet is for the operator to know', async () => {
+test('by name, approves a Node that has not registered yet', async () => {
   const evaluate = evaluateByHand('approve', fakeFacts({ ...cluster, nodes: [] }), false)
   const { course, reason, verdict } = await evaluate(object(servingDescription()))
   expect([course, reason, verdict.duties.identity]).toEqual(['act', 'by hand', 'unmet'])
 })
 
-test('where the cluster may not be asked, or does not answer, the text of the request still counts', async () => {
+test('still applies the rules on the text of the request when lookups are forbidden or fail', async () => {
   const failing = fakeFacts({ failing: { findNode: 'timeout' } })
   for (const dark of [noFacts, failing]) {
     const evaluate = evaluateByHand('approve', dark, false)
@@ -142,7 +146,7 @@ test('where the cluster may not be asked, or does not answer, the text of the re
   }
 })
 
-test('by policy, a lookup that fails is worth another run, and what cannot be known is left alone', async () => {
+test('by policy, reports a failed lookup as incomplete, and skips a request whose facts are unavailable', async () => {
   const failing = fakeFacts({ failing: { findNode: 'timeout' } })
   const given = object(servingDescription())
   expect(await evaluateByPolicy('approve', builtinPolicies, failing)(given)).toMatchObject({
@@ -153,7 +157,7 @@ test('by policy, a lookup that fails is worth another run, and what cannot be kn
   })
 })
 
-test('approving does not deny, and denying does not approve: each writes what its policy says of it alone', async () => {
+test('approving never denies, and denying never approves', async () => {
   const text = `apiVersion: kcert/v1
 kind: ApprovalPolicy
 rules:
@@ -180,19 +184,19 @@ rules:
   expect((await approve(stranger)).reason).not.toContain('denies it')
 })
 
-test('what is settled is not done again', async () => {
+test('does not act on an object that is already approved, denied or failed', async () => {
   const given = (type: string): RequestObject => ({
     ...object(servingDescription()),
     status: { conditions: [{ type, status: 'True' }] },
   })
   const evaluate = evaluateByHand('approve', facts, true)
   expect(await evaluate(given('Approved'))).toMatchObject({ course: 'already' })
-  // What would speak for and against it is no news any more.
+  // The findings no longer matter.
   expect(await evaluate(given('Denied'))).toMatchObject({ course: 'left-alone', verdict: { findings: [] } })
   expect(await evaluate(given('Failed'))).toMatchObject({ course: 'left-alone' })
 })
 
-test('what is being deleted is left alone, and what is issued counts as approved', async () => {
+test('skips an object that is being deleted, and treats an issued one as approved', async () => {
   const evaluate = evaluateByHand('approve', facts, true)
   const given = object(servingDescription())
   const deleted = { ...given, metadata: { ...given.metadata, deletionTimestamp: '2026-01-01T00:00:00Z' } }
@@ -205,7 +209,7 @@ test('what is being deleted is left alone, and what is issued counts as approved
   expect(await evaluateByHand('deny', facts, true)(issued)).toMatchObject({ course: 'left-alone' })
 })
 
-test('by hand, the findings of a request that no policy is for name their duties', async () => {
+test('by name, reports the duty of each finding when no policy applies to the request', async () => {
   const { verdict } = await evaluateByHand('approve', facts, false)(object(subject('ann', 'devs'), user))
   const duties = verdict.findings.map(({ id, duty, outcome }) => `${id} ${duty} ${outcome}`)
   expect(duties).toEqual(

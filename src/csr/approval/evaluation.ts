@@ -15,21 +15,21 @@ import { approvalRule, requestFindings } from './request-rules.ts'
 
 export type Act = 'approve' | 'deny'
 
-/** What to do with an object as it is now. */
+/** What to do with an object in its current state. */
 export interface Evaluation {
   /**
-   * act: do it; already: it was done before; left-alone: the policy does not say so, or it is settled otherwise;
-   * refused: done by hand it would be dangerous; incomplete: what must be known could not be looked up.
+   * act: do it. already: nothing to do. left-alone: skipped, because no policy decides it or it is already decided otherwise.
+   * refused: approving it by name would be dangerous. incomplete: a required lookup failed.
    */
   readonly course: 'act' | 'already' | 'left-alone' | 'refused' | 'incomplete'
-  /** One fragment for people. */
+  /** One fragment for the user. */
   readonly reason: string
   readonly verdict: Verdict
 }
 
 export type Evaluator = (object: RequestObject) => Promise<Evaluation>
 
-/** Returns what evaluates by policies: what they do not decide is skipped. */
+/** Returns an evaluator that follows policies: it skips what they do not decide. */
 export function evaluateByPolicy(act: Act, policies: readonly Policy[], facts: ApprovalFacts): Evaluator {
   return async (object) => {
     const request = signingRequestOfObject(object)
@@ -43,22 +43,22 @@ export function evaluateByPolicy(act: Act, policies: readonly Policy[], facts: A
   }
 }
 
-/** Why the request is skipped: the policy decides the opposite, or nothing. */
+/** Returns why the request is skipped: the policy decides the opposite, or does not decide. */
 function unlike({ decision, policy, reason }: Verdict): string {
   if (decision === 'deny') return `policy ${policy} denies it: ${reason}`
   return decision === 'approve' ? `policy ${policy} approves it` : reason
 }
 
 /**
- * Returns what judges for an operator who has named the object: whatever is not settled is done. An approval that would hand out
- * more than the request looks like is refused, unless it is forced; what merely cannot be seen to be right is the operator's to
- * know.
+ * Returns an evaluator for objects that an operator names: it acts on everything that is not decided yet. It refuses an approval
+ * that
+ * would grant more than the request shows, unless forced. The operator decides where kcert has no proof.
  */
 export function evaluateByHand(act: Act, facts: ApprovalFacts, isForced: boolean): Evaluator {
   return async (object) => {
     const request = signingRequestOfObject(object)
     const settled = settledAs(request, act)
-    // Nothing is looked up for an object that cannot change any more.
+    // kcert makes no lookups for an object that cannot change any more.
     if (settled !== undefined) return { ...settled, verdict: await decide(request, builtinPolicies, noFacts) }
     const verdict = await verdictForPeople(request, facts)
     const danger = act === 'approve' ? verdict.findings.find(isDangerous) : undefined
@@ -68,17 +68,17 @@ export function evaluateByHand(act: Act, facts: ApprovalFacts, isForced: boolean
   }
 }
 
-/** What a person may know better than the cluster and the default policy: whose names and addresses these are. */
+/** Facts that an operator may know better than the cluster and the default policy: which node owns these names and addresses. */
 const forPeopleToKnow: ReadonlySet<string> = new Set(['own-names', 'node-exists', 'dns-suffix'])
 
 function isDangerous({ id, outcome }: Finding): boolean {
   return outcome === 'unmet' && !forPeopleToKnow.has(id)
 }
 
-/** The verdict of the built-in policies, and where they have none, of the rules that hold for every approval. */
+/** Returns the verdict of the built-in policies; where none applies, the verdict of the rules common to all approvals. */
 async function verdictForPeople(object: SigningRequest, facts: ApprovalFacts): Promise<Verdict> {
   const full = await decide(object, builtinPolicies, facts)
-  // A lookup that fails leaves what the text of the request tells.
+  // When a lookup fails, the text of the request still counts.
   const verdict = full.isIncomplete
     ? { ...(await decide(object, builtinPolicies, noFacts)), isIncomplete: true }
     : full
@@ -110,7 +110,8 @@ function ownFindings(candidate: Candidate): Finding[] {
   ]
 }
 
-// Such a certificate is one of Kubernetes' own parts to the API server: a node, the scheduler, the controller-manager.
+// The API server takes the holder of such a certificate for a Kubernetes component: a node, the scheduler, the
+// controller-manager.
 function reservedIdentity({ request: { subject } }: Candidate): Finding {
   const { met, unmet } = approvalRule('reserved-identity', 'entitlement')
   const names = [subject.commonName ?? '', ...subject.organization].filter((name) =>
@@ -123,7 +124,7 @@ function reservedIdentity({ request: { subject } }: Candidate): Finding {
       })
 }
 
-/** Where nothing is left to decide: whether that is what was asked for. */
+/** Returns the evaluation of an object that is already decided; undefined for a pending one. */
 function settledAs(object: SigningRequest, act: Act): Omit<Evaluation, 'verdict'> | undefined {
   const leftAlone = (reason: string) => ({ course: 'left-alone', reason }) as const
   if (object.deletionTimestamp !== undefined) return leftAlone('the object is being deleted')

@@ -1,8 +1,8 @@
 import type { Certificate } from '../../x509/certificate.ts'
 
-// What an approver must find out besides reading the request. Adapters answer from the cluster, test/fakes from memory.
+// The facts that an approver needs in addition to the request. Adapters read them from the cluster, test/fakes from memory.
 
-/** A question to the authorizer of the cluster, as kube-controller-manager puts it in a SubjectAccessReview. */
+/** A question to the authorizer of the cluster, as kube-controller-manager sends it in a SubjectAccessReview. */
 export interface AccessQuestion {
   readonly user: string
   readonly uid?: string
@@ -19,28 +19,28 @@ export interface AccessQuestion {
   }
 }
 
-/** A Node, as far as an approver looks at it. */
+/** The fields of a Node that an approver reads. */
 export interface NodeFacts {
   readonly name: string
-  /** status.addresses. The kubelet itself writes them where no cloud provider does. */
+  /** status.addresses. Without a cloud provider, the kubelet writes them. */
   readonly addresses: readonly {
     readonly type: string
     readonly address: string
   }[]
-  /** Has the label node-role.kubernetes.io/control-plane, which NodeRestriction keeps kubelets from setting. */
+  /** The Node has the label node-role.kubernetes.io/control-plane, which NodeRestriction does not let kubelets set. */
   readonly isControlPlane: boolean
 }
 
-/** What a kubelet presents on its port now. */
+/** The certificate that a kubelet currently serves. */
 export interface ServedCertificate {
   readonly certificate: Certificate
-  /** The chain leads to the CA that signs kubelets, and no certificate of it is out of its time. */
+  /** The chain leads to the CA that signs kubelet certificates, and every certificate in it is within its validity. */
   readonly isTrusted: boolean
   /** Why it is not trusted. */
   readonly reason?: string
 }
 
-/** Addresses and names that belong to the cluster and to no node. */
+/** Addresses and names that belong to the cluster and not to a node. */
 export interface ClusterAddresses {
   /** Host names and IP addresses where clients reach API servers. */
   readonly apiServers: readonly string[]
@@ -48,20 +48,21 @@ export interface ClusterAddresses {
 }
 
 /**
- * Lookups of facts. Undefined means: cannot be known here (a file is all there is, or this user may not ask), and what
- * depends on it is not approved. A lookup that fails throws, with the same effect.
+ * Lookups of facts. Undefined means that the fact is unavailable (the input is only a file, or this user lacks the permission),
+ * and
+ * a request that depends on it is not approved. A failed lookup throws, with the same effect.
  */
 export interface ApprovalFacts {
-  /** Whether the cluster allows it. */
+  /** Whether the authorizer of the cluster allows it. */
   isAllowed(question: AccessQuestion): Promise<boolean | undefined>
   findNode(name: string): Promise<NodeFacts | 'absent' | undefined>
-  /** Names of all Nodes with this address; text is compared as addresses are, not as text. */
+  /** Names of all Nodes with this address; IP addresses are compared by value, not by spelling. */
   findNodesAt(address: string): Promise<readonly string[] | undefined>
   readServedCertificate(node: NodeFacts): Promise<ServedCertificate | 'none' | undefined>
   readClusterAddresses(): Promise<ClusterAddresses | undefined>
 }
 
-/** Knows nothing: what a check from files alone has. */
+/** No facts: for checks that read only files. */
 export const noFacts: ApprovalFacts = {
   isAllowed: async () => undefined,
   findNode: async () => undefined,

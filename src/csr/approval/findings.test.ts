@@ -25,7 +25,7 @@ import type { Policy } from './policy.ts'
 import { requestFindings } from './request-rules.ts'
 import type { NameSource } from './serving-names.ts'
 
-// Every rule of every policy: under which name, for which of the two duties, and in which words it is met, unmet or unknown.
+// Every rule of every policy: its name, its duty, and its texts when it is met, unmet or unknown.
 
 const candidateOf = (object: SigningRequest): Candidate => ({
   object,
@@ -48,8 +48,8 @@ const serving = (change: Partial<RequestDescription>, fields: Partial<SigningReq
   servingRequest({ ...pem(requestPem({ ...servingDescription(), ...change })), ...fields })
 const nodeSubject = { commonName: 'system:node:node-1', organization: ['system:nodes'] }
 
-describe('what holds for every approval', () => {
-  test('a request of a node meets it all', () => {
+describe('the rules common to all approvals', () => {
+  test('are all met by a request of a node', () => {
     const findings = requestFindings(candidateOf(servingRequest()))
     expect(findings.map(line)).toEqual([
       'key-possession identity met: the request is signed with its own key',
@@ -92,7 +92,7 @@ describe('what holds for every approval', () => {
     })
   })
 
-  test('a key that Kubernetes does not read is not taken for one by its length', () => {
+  test('do not take a key of an unsupported type for a supported one of the same length', () => {
     const parameters = sequence(integer(Buffer.alloc(256, 0xff)), integer(3), integer(2))
     const dsa = sequence(sequence(oid(oidOf('id-dsa')), parameters), bitString(integer(5)))
     const request = pem(craftedRequestPem(nodeSubject, [], [], dsa))
@@ -169,7 +169,7 @@ describe('what holds for every approval', () => {
     expect(unmetOf(findings)[0]!.fix).toMatch(/^(?:create|deny)/)
   })
 
-  test('a CA constraint that says no requests nothing', () => {
+  test('accept basic constraints with CA: FALSE', () => {
     const findings = requestFindings(candidateOf(serving({ basicConstraints: { ca: false } }, own)))
     expect(unmetOf(findings)).toEqual([])
     expect(line(findings.at(-1)!)).toBe(
@@ -177,14 +177,14 @@ describe('what holds for every approval', () => {
     )
   })
 
-  test('what the signer of Kubernetes would fail is refused', () => {
+  test('refuse a request that the Kubernetes signer would fail', () => {
     const found = unmetOf(requestFindings(candidateOf(servingRequest({ usages: ['client auth'] }))))
     expect(found.map(line)).toEqual([
       'signer-takes-it entitlement unmet: the signer requires usages digital signature and server auth, optionally key encipherment, and no other, but "digital signature", "server auth" is missing, "client auth" is not allowed',
     ])
   })
 
-  test('an attribute that Kubernetes does not read is refused', () => {
+  test('refuse an attribute that Kubernetes does not read', () => {
     const crafted = craftedRequestPem(nodeSubject, [attribute('1.2.3.4', utf8String('x'))])
     expect(
       unmetOf(requestFindings(candidateOf(servingRequest({ ...own, ...pem(crafted) })))).map(line),
@@ -193,7 +193,7 @@ describe('what holds for every approval', () => {
     ])
   })
 
-  test('a signature by another key is refused', () => {
+  test('refuse a signature by another key', () => {
     const block = requestPem(servingDescription()).split('\n')
     const der = Buffer.from(block.slice(1, -2).join(''), 'base64')
     der[der.length - 1]! ^= 1
@@ -221,7 +221,7 @@ const cluster: FakeCluster = {
 }
 
 describe('kubelet-serving', () => {
-  test('says of each rule of its own that it is met', async () => {
+  test('reports each of its rules as met', async () => {
     const cidrs = [parseCidr('10.1.0.0/16')!, parseCidr('2001:db8::/32')!]
     const policy = kubeletServingPolicy({ cidrs, maxNames: 4, maxExpirationSeconds: 3600 })
     const findings = await findingsOf(policy, servingRequest({ expirationSeconds: 3600 }), cluster)
@@ -304,7 +304,7 @@ describe('kubelet-serving', () => {
       'node-name identity unmet: the common name "system:node:A" is not system:node: and the name of a Node',
       /common name is system:node: and the name of the Node$/,
     ],
-  ])('an own rule that is not met, no. %#', async (object, expected, fix) => {
+  ])('reports a rule that is not met (%#)', async (object, expected, fix) => {
     const policy = kubeletServingPolicy({
       cidrs: [parseCidr('10.1.0.0/16')!],
       maxNames: 2,
@@ -318,7 +318,7 @@ describe('kubelet-serving', () => {
     })
   })
 
-  test('a request whose own text breaks a rule is not looked up, and says so', async () => {
+  test('makes no lookups for a request whose text breaks a rule, and reports that', async () => {
     const object = servingRequest({ username: 'ann' })
     const facts = fakeFacts(cluster)
     const { findings, reason } = await kubeletServingPolicy().evaluate(candidateOf(object), facts)
@@ -329,7 +329,7 @@ describe('kubelet-serving', () => {
     expect(facts.lookups).toEqual([])
   })
 
-  test("no lifetime asked for is the signer's, and without a limit no rule", async () => {
+  test('accepts a request without a lifetime, and has no lifetime rule without a limit', async () => {
     const limited = await findingsOf(
       kubeletServingPolicy({ maxExpirationSeconds: 600 }),
       servingRequest(),
@@ -417,7 +417,7 @@ describe('kubelet-serving', () => {
       'own-names entitlement unmet: "node-1", "node-1.nodes.example.com", "10.1.0.7", "2001:db8::7" is not an address of Node "node-1", and the kubelet serves no certificate',
       /^kubectl get node/,
     ],
-  ])('a lookup: %s', async (_, around, expected, advice) => {
+  ])('reports the result of a lookup: %s', async (_, around, expected, advice) => {
     const found = unmetOf(await findingsOf(kubeletServingPolicy(), names, around))
     expect(found.map(line)).toContain(expected)
     const { fix, next } = found.find((one) => line(one) === expected)!
@@ -443,12 +443,12 @@ describe('kubelet-serving', () => {
       'own-names entitlement unmet: the kubelet serves no certificate',
       'kcert csr approve csr-7x2lq',
     ],
-  ])('names from %s alone', async (source, around, expected, next) => {
+  ])('compares names only with %s', async (source, around, expected, next) => {
     const found = unmetOf(await findingsOf(kubeletServingPolicy({ names: source }), names, around))
     expect(found.map((one) => [line(one), one.next])).toEqual([[expected, next]])
   })
 
-  test('Nodes that can be read one by one only leave open whether another has a name', async () => {
+  test('reports as unknown whether another Node has a name when Nodes cannot be listed', async () => {
     const facts = { ...fakeFacts(cluster), findNodesAt: async () => undefined }
     const { decision, findings } = await kubeletServingPolicy().evaluate(candidateOf(names), facts)
     expect(decision).toBe('ignore')
@@ -460,7 +460,7 @@ describe('kubelet-serving', () => {
     ])
   })
 
-  test('what the policy tells of the cluster in full needs no lookup, and half of it does', async () => {
+  test('makes no lookups for the cluster addresses when the policy gives all of them, and does when it gives some', async () => {
     const range = parseCidr('10.96.0.0/12')!
     const outcomeOf = async (settings: Parameters<typeof kubeletServingPolicy>[0]) =>
       (await findingsOf(kubeletServingPolicy(settings), names, { nodes: [node] })).find(
@@ -472,7 +472,7 @@ describe('kubelet-serving', () => {
     expect(await outcomeOf({ apiServers: ['NODE-1'], serviceCidrs: [range] })).toBe('unmet')
   })
 
-  test('is for kubelets alone', async () => {
+  test('applies only to kubelets', async () => {
     expect(
       await kubeletServingPolicy({ name: 'x' }).evaluate(candidateOf(clientRequest()), fakeFacts({})),
     ).toEqual({
@@ -578,7 +578,7 @@ describe('kubelet-client', () => {
     expect(await linesOf(object, around)).toEqual(withNodes)
   })
 
-  test('without a setting, a node that is there already gets a certificate again', async () => {
+  test('without a setting, approves another certificate for an existing node', async () => {
     const around = { ...may, nodes: [node] }
     const { decision } = await kubeletClientPolicy().evaluate(
       candidateOf(clientRequest(bootstrap)),
@@ -587,13 +587,13 @@ describe('kubelet-client', () => {
     expect(decision).toBe('approve')
   })
 
-  test('RBAC that cannot be asked is said of the one who asks', async () => {
+  test('names the requester when the RBAC lookup is unavailable', async () => {
     expect((await linesOf(clientRequest(bootstrap))).at(-1)).toBe(
       'access-review entitlement unknown: kcert could not check whether RBAC lets "system:bootstrap:abcdef" create nodeclient',
     )
   })
 
-  test('what to do: ask RBAC, give the right, look at the Node, delete it', async () => {
+  test('advises to check RBAC, grant the permission, inspect the Node, delete it', async () => {
     const nextOf = async (object: SigningRequest, around: FakeCluster) =>
       unmetOf(await findingsOf(kubeletClientPolicy({ newNodesOnly: true }), object, around)).map(
         ({ fix, next }) => next ?? fix,
@@ -609,7 +609,7 @@ describe('kubelet-client', () => {
     ])
   })
 
-  test('is for the client certificates of kubelets alone', async () => {
+  test('applies only to kubelet client certificates', async () => {
     const { applies, reason, policy } = await kubeletClientPolicy().evaluate(
       candidateOf(servingRequest()),
       fakeFacts({}),
@@ -622,7 +622,7 @@ describe('kubelet-client', () => {
   })
 
   test.each(['ignore', 'deny'] as const)(
-    'onViolation: %s is for what is broken, not for what is unknown',
+    'onViolation: %s applies to broken rules, not to unknown facts',
     async (onViolation) => {
       const policy = kubeletClientPolicy({ onViolation })
       const broken = await policy.evaluate(candidateOf(clientRequest()), fakeFacts({ allowed: [] }))

@@ -22,8 +22,8 @@ async function ask(
   return { ...(await decide(object, [kubeletClientPolicy({ newNodesOnly })], facts)), facts }
 }
 
-describe('the question to RBAC', () => {
-  test('is the one that kube-controller-manager asks, with all that is known of the requester', async () => {
+describe('the RBAC lookup', () => {
+  test('is the one that kube-controller-manager makes, with all attributes of the requester', async () => {
     const { decision, facts } = await ask(clientRequest(bootstrap), mayBootstrap)
     expect(decision).toBe('approve')
     expect(facts.questions).toEqual([
@@ -43,7 +43,7 @@ describe('the question to RBAC', () => {
     ])
   })
 
-  test('that nobody could ask is a command of kubectl, with the subresource apart and all groups', async () => {
+  test('when unavailable, is suggested as a kubectl command with a separate subresource and all groups', async () => {
     const { findings } = await ask(clientRequest(bootstrap), {})
     expect(findings.find(({ id }) => id === 'access-review')?.next).toBe(
       'kubectl auth can-i create certificatesigningrequests.certificates.k8s.io --subresource=nodeclient --as=system:bootstrap:abcdef --as-group=system:bootstrappers --as-group=system:bootstrappers:kubeadm:default-node-token',
@@ -55,7 +55,7 @@ describe('the question to RBAC', () => {
     })
   })
 
-  test('of a node for itself is selfnodeclient first, then nodeclient', async () => {
+  test('of a node for itself asks for selfnodeclient first, then nodeclient', async () => {
     const { decision, facts } = await ask(clientRequest(), { allowed: ['system:node:node-1 nodeclient'] })
     expect(decision).toBe('approve')
     expect(facts.questions.map(({ resource }) => resource.subresource)).toEqual([
@@ -67,7 +67,7 @@ describe('the question to RBAC', () => {
     ).toHaveLength(1)
   })
 
-  test('answered with no leaves the request alone, and names the role that is missing', async () => {
+  test('skips the request when it is not allowed, and names the missing role', async () => {
     const { decision, findings } = await ask(clientRequest(bootstrap), { allowed: [] })
     expect(decision).toBe('ignore')
     expect(findings.find(({ outcome }) => outcome === 'unmet')).toMatchObject({
@@ -77,7 +77,7 @@ describe('the question to RBAC', () => {
     })
   })
 
-  test('that cannot be asked, or fails, leaves the request alone', async () => {
+  test('skips the request when the lookup is unavailable or fails', async () => {
     expect(await ask(clientRequest(bootstrap), {})).toMatchObject({ decision: 'ignore', isIncomplete: false })
     const failing = await ask(clientRequest(bootstrap), {
       ...mayBootstrap,
@@ -94,7 +94,7 @@ describe('the question to RBAC', () => {
 describe('for new nodes only', () => {
   const node = { name: 'node-1', addresses: [], isControlPlane: false }
 
-  test('a bootstrap token makes no certificate for a Node that is there', async () => {
+  test('refuses a certificate for an existing Node to a bootstrap token', async () => {
     expect((await ask(clientRequest(bootstrap), { ...mayBootstrap, nodes: [node] }, true)).decision).toBe(
       'ignore',
     )
@@ -105,13 +105,13 @@ describe('for new nodes only', () => {
     expect((await ask(clientRequest(bootstrap), { ...mayBootstrap, nodes: [node] })).decision).toBe('approve')
   })
 
-  test('a node renews its own certificate all the same', async () => {
+  test('still lets a node renew its certificate', async () => {
     const around = { allowed: ['system:node:node-1 selfnodeclient'], nodes: [node] }
     expect((await ask(clientRequest(), around, true)).decision).toBe('approve')
   })
 })
 
-test('a node requests no other node, even where RBAC would let it', async () => {
+test('refuses a node that requests the name of another node, even where RBAC allows it', async () => {
   const { decision, facts, duties } = await ask(clientRequest({ username: 'system:node:node-2' }), {
     allowed: ['system:node:node-2 nodeclient'],
   })

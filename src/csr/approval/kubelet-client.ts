@@ -11,14 +11,18 @@ import { approvalRule, nodeNameFinding, requestFindings } from './request-rules.
 export interface KubeletClientSettings {
   readonly name?: string
   readonly onViolation?: OnViolation
-  /** Approve a first certificate only while no Node of that name exists: a stolen bootstrap token takes over no node then. */
+  /**
+   * Approve a first certificate only while no Node of that name exists, so that a stolen bootstrap token cannot take over a node.
+   */
   readonly newNodesOnly?: boolean
 }
 
 /**
- * The policy of kube-controller-manager's csrapproving for kubelets' client certificates: the request has the form, and RBAC
- * lets its requester create the subresource selfnodeclient (a node for itself) or nodeclient (whoever may bootstrap).
- * Stricter in one point: a node is never given another node's name, whatever RBAC says.
+ * Returns the policy of kube-controller-manager's csrapproving for kubelet client certificates. The request must have the right
+ * form,
+ * and RBAC must let its requester create the subresource selfnodeclient (a node for itself) or nodeclient (a bootstrapping
+ * client).
+ * Stricter in one point: a node never gets another node's name, whatever RBAC allows.
  */
 export function kubeletClientPolicy(settings: KubeletClientSettings = {}): Policy {
   const { name = 'kubelet-client', onViolation = 'ignore', newNodesOnly = false } = settings

@@ -36,7 +36,7 @@ function verdictOn(
   return decide(object, [kubeletServingPolicy(settings)], fakeFacts({ ...quiet, ...cluster }))
 }
 
-describe('a name that belongs to others is refused also when the Node says that it has it', () => {
+describe('refuses a name that belongs to others even when the Node lists it', () => {
   test.each<[string, AltNamesDescription]>([
     ['no-wildcard', { dns: ['*.nodes.example.com'] }],
     ['no-cluster-name', { dns: ['kubernetes'] }],
@@ -70,7 +70,7 @@ describe('a name that belongs to others is refused also when the Node says that 
     ['plain-names', { dns: ['node 1'] }],
     ['plain-names', { dns: ['node-1,evil'] }],
   ])('%s: %j', async (rule, subjectAltNames) => {
-    // The policy allows every suffix that these names have, so that no other rule refuses them.
+    // The policy allows every suffix of these names, so that no other rule refuses them.
     const dnsSuffixes = ['com', 'default', 'svc', 'local', 'internal', '1', '0x1', '7']
     const around = { nodes: [nodeWith(subjectAltNames)] }
     const verdict = await verdictOn(asking({ subjectAltNames }), around, { dnsSuffixes })
@@ -78,7 +78,7 @@ describe('a name that belongs to others is refused also when the Node says that 
     expect(verdict.reason).toMatch(new RegExp(`^${rule}: `))
   })
 
-  test('a name of a kind that the API does not know is refused', async () => {
+  test('refuses a name of an unsupported type', async () => {
     // GeneralNames: dNSName node-1, registeredID 1.2.3
     const value = Buffer.from('300c82066e6f64652d3188022a03', 'hex')
     const object = asking({ subjectAltNames: {}, extensions: [{ oid: '2.5.29.17', value }] })
@@ -87,7 +87,7 @@ describe('a name that belongs to others is refused also when the Node says that 
     )
   })
 
-  test('a name that only looks like one of the cluster is the node’s own', async () => {
+  test('accepts a name that resembles a cluster name but is the node’s own', async () => {
     const names = {
       dns: [
         'kubernetes-1.example.com',
@@ -107,7 +107,7 @@ describe('a name that belongs to others is refused also when the Node says that 
     expect(verdict.decision).toBe('approve')
   })
 
-  test('an IPv4 address in 16 bytes is refused, for others read it as IPv6', async () => {
+  test('refuses an IPv4 address in 16 bytes, which other programs read as IPv6', async () => {
     // GeneralNames: iPAddress ::ffff:10.1.0.7
     const value = Buffer.from('3012871000000000000000000000ffff0a010007', 'hex')
     const object = asking({ subjectAltNames: {}, extensions: [{ oid: '2.5.29.17', value }] })
@@ -126,7 +126,7 @@ describe('DNS names', () => {
   }
 
   test.each(['node-1', 'NODE-1', 'node-1.example.com', 'node-1.a.b.example.com'])(
-    'without a setting: approves %s, which begins with the name of the node',
+    'without a setting: approves %s, which begins with the node name',
     async (name) => {
       expect((await decisionOn(name)).decision).toBe('approve')
     },
@@ -139,10 +139,10 @@ describe('DNS names', () => {
     'node-10.example.com',
     'anode-1.example.com',
     'x.node-1.example.com',
-    // SERVICE.NAMESPACE, where a Service is called as the node is.
+    // SERVICE.NAMESPACE, where a Service has the node's name.
     'node-1.default',
     'ip-10-1-0-7.ec2.internal',
-  ])('without a setting: refuses %s, also when the Node has it', async (name) => {
+  ])('without a setting: refuses %s, even when the Node has it', async (name) => {
     const verdict = await decisionOn(name)
     expect(verdict).toMatchObject({ decision: 'ignore', duties: { entitlement: 'unmet' } })
     expect(verdict.reason).toBe(
@@ -163,13 +163,13 @@ describe('DNS names', () => {
     expect((await decisionOn(name, { dnsSuffixes })).decision).toBe(expected)
   })
 
-  test('says in which domains names must be', async () => {
+  test('names the domains that are allowed', async () => {
     expect((await decisionOn('node-1.example.com', { dnsSuffixes: ['.lan', '.corp'] })).reason).toBe(
       'dns-suffix: "node-1.example.com" is not in ".lan", ".corp"',
     )
   })
 
-  test('a node named as a Service and its namespace needs its suffix in the policy', async () => {
+  test('requires a suffix in the policy for a node named like a Service and its namespace', async () => {
     const names = { dns: ['metrics-server.kube-system'] }
     const commonName = 'system:node:metrics-server.kube-system'
     const object = servingRequest({
@@ -185,7 +185,7 @@ describe('DNS names', () => {
   })
 })
 
-test('more names than maxNames are refused', async () => {
+test('refuses more names than maxNames', async () => {
   const around = { nodes: [nodeWith(nodeNames)] }
   expect((await verdictOn(servingRequest(), around, { maxNames: 4 })).decision).toBe('approve')
   const verdict = await verdictOn(servingRequest(), around, { maxNames: 3 })
@@ -195,7 +195,7 @@ test('more names than maxNames are refused', async () => {
   ])
 })
 
-test('a Hostname may be an address, and then counts as one', async () => {
+test('treats a Hostname that is an IP address as an address', async () => {
   const node: NodeFacts = {
     name: 'node-1',
     addresses: [{ type: 'Hostname', address: '10.1.0.7' }],
@@ -209,7 +209,7 @@ test('a Hostname may be an address, and then counts as one', async () => {
   ).toBe('ignore')
 })
 
-test('an address that several Nodes have is let through where the policy says so', async () => {
+test('accepts an address that several Nodes have where the policy allows it', async () => {
   const gateway = { ip: ['192.0.2.1'] }
   const nodes = [nodeWith(gateway), { ...nodeWith(gateway), name: 'node-2' }]
   const object = asking({ subjectAltNames: gateway })
@@ -217,7 +217,7 @@ test('an address that several Nodes have is let through where the policy says so
   expect((await verdictOn(object, { nodes }, { sharedAddresses: ['192.0.2.1'] })).decision).toBe('approve')
 })
 
-test('a shared name is compared without case, and U+017F, which is an S in upper case alone, is no s', async () => {
+test('compares a shared name without case, and does not take U+017F, whose upper case is S, for an s', async () => {
   const name = { dns: ['node-1.s.example.com'] }
   const nodes = [nodeWith(name), { ...nodeWith(name), name: 'node-2' }]
   const reasonBy = async (shared: string) =>
@@ -226,7 +226,7 @@ test('a shared name is compared without case, and U+017F, which is an S in upper
   expect(await reasonBy('node-1.\u017f.example.com')).toMatch(/^no-other-node: /)
 })
 
-describe('the certificate that the kubelet serves now', () => {
+describe('the certificate that the kubelet currently serves', () => {
   function serving(commonName: string, subjectAltNames: AltNamesDescription): Certificate {
     const subject = { commonName, organization: ['system:nodes'] }
     return Certificate.parse(
@@ -247,7 +247,7 @@ describe('the certificate that the kubelet serves now', () => {
   const own = serving('system:node:node-1', { dns: [...nodeNames.dns].reverse(), ip: [...nodeNames.ip] })
   const bare = nodeWith({ ip: ['10.1.0.99'] })
 
-  test('with the same names lets the request through, whatever the Node says now', async () => {
+  test('with the same names approves the request, whatever the Node lists', async () => {
     const around = { nodes: [bare], served: { 'node-1': { certificate: own, isTrusted: true } } }
     expect(await verdictOn(servingRequest(), around)).toMatchObject({
       decision: 'approve',
@@ -321,20 +321,20 @@ describe('the certificate that the kubelet serves now', () => {
       'is not trusted: its chain does not verify',
     ],
     ['is not there', {}, 'serves no certificate'],
-  ])('lets nothing through when it %s', async (_name, served, words) => {
+  ])('approves nothing when it %s', async (_name, served, words) => {
     const verdict = await verdictOn(servingRequest(), { nodes: [bare], served: served! }, { names: 'served' })
     expect(verdict.decision).toBe('ignore')
     expect(verdict.reason).toContain(words)
     expect((await verdictOn(servingRequest(), { nodes: [bare], served: served! })).decision).toBe('ignore')
   })
 
-  test('is not set where the Node has all the names', async () => {
+  test('is not needed where the Node has all the names', async () => {
     const facts = fakeFacts({ ...quiet, nodes: [nodeWith(nodeNames)] })
     expect((await decide(servingRequest(), [kubeletServingPolicy()], facts)).decision).toBe('approve')
     expect(facts.lookups).not.toContain('readServedCertificate')
   })
 
-  test('that cannot be asked for leaves the request alone, also by a policy that denies', async () => {
+  test('skips the request when it is unavailable, even with a policy that denies', async () => {
     const { served: _, ...unknown } = quiet
     const facts = fakeFacts({ ...unknown, nodes: [bare] })
     const verdict = await decide(servingRequest(), [kubeletServingPolicy({ onViolation: 'deny' })], facts)

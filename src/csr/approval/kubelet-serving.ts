@@ -14,13 +14,13 @@ export interface KubeletServingSettings extends Partial<ServingNameOptions> {
   readonly onViolation?: OnViolation
   /** DNS names must end in one of these (".nodes.example.com") or be the Node's name; empty: the Node's name, alone or as first labels. */
   readonly dnsSuffixes?: readonly string[]
-  /** IP addresses must be in one of these; empty: any that the Node has. */
+  /** IP addresses must be in one of these ranges; empty: any address of the Node. */
   readonly cidrs?: readonly Cidr[]
-  /** How many names and addresses a request may ask for. */
+  /** The maximum number of names and addresses in a request. */
   readonly maxNames?: number
-  /** The longest lifetime that may be asked for, in seconds. A request that asks for none gets the signer's. */
+  /** The longest lifetime that a request may ask for, in seconds. Without one, the signer's lifetime applies. */
   readonly maxExpirationSeconds?: number
-  /** The domain of the cluster's services. */
+  /** The DNS domain of the cluster. */
   readonly clusterDomain?: string
 }
 
@@ -29,9 +29,10 @@ export type KubeletServingOptions = Required<Omit<KubeletServingSettings, Limits
 type Limits = 'maxExpirationSeconds' | 'maxNames'
 
 /**
- * The policy for kubelets' serving certificates, which Kubernetes itself has none for: a node asks for itself, and for names
- * and addresses that are its own. A kubelet writes the addresses of its Node where no cloud provider does, so names of API
- * servers, services and other nodes are refused also when the Node has them.
+ * Returns the policy for kubelet serving certificates, for which Kubernetes has no approver. A node may request only its own
+ * names and
+ * addresses. Without a cloud provider, the kubelet writes the addresses of its Node. So the policy refuses names of API servers,
+ * Services and other nodes even when the Node lists them.
  */
 export function kubeletServingPolicy(settings: KubeletServingSettings = {}): Policy {
   const options: KubeletServingOptions = {
@@ -89,7 +90,7 @@ function ownFindings(candidate: Candidate, options: KubeletServingOptions): Find
   ]
 }
 
-/** An address whose bytes are not at hand counts as one. */
+/** True for an IPv4-mapped IPv6 address; also true when the bytes are unavailable. */
 function isMapped(bytes: Uint8Array | undefined): boolean {
   return bytes === undefined || isMappedIpv4(bytes)
 }
@@ -123,7 +124,7 @@ function namesFinding(id: string, wrong: readonly string[], what: string): Findi
   return wrong.length === 0 ? met(`no name is ${what}`) : unmet(`${listed(wrong)} is ${what}`, { fix })
 }
 
-/** True for the names under which clients reach API servers, services, pods and the host of a container. */
+/** True for the names under which clients reach API servers, Services, Pods and the host of a container. */
 function isClusterName(name: string, clusterDomain: string): boolean {
   const plain = name.toLowerCase().replace(/\.$/, '')
   const domain = clusterDomain.toLowerCase()
@@ -136,8 +137,8 @@ function isClusterName(name: string, clusterDomain: string): boolean {
   )
 }
 
-// The Node says which names it has, and its kubelet writes the Node: without a word of the policy only what begins with the name
-// that the API server knows the node by is its own.
+// The Node object lists its names, and its kubelet writes the Node object. Without a policy setting, a node owns only names that
+// begin with the node name that the API server has authenticated.
 function dnsNamesFinding({ request }: Candidate, { dnsSuffixes }: KubeletServingOptions): Finding {
   const node = nodeNameOf(request.subject.commonName) ?? ''
   const outside = request.subjectAltNames.dns.filter(

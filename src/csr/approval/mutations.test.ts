@@ -95,8 +95,8 @@ function serving(description: RequestDescription): SigningRequest {
 }
 
 /**
- * Every way to change one field of the serving request, other than those that make another request that is right too:
- * key encipherment added, a name left out while others remain, a group that the requester has besides.
+ * Every way to change one field of the serving request, except changes that yield another correct request: adding key
+ * encipherment, removing a name while others remain, adding a group to the requester.
  */
 const servingMutations: Record<string, fc.Arbitrary<SigningRequest>> = {
   signerName: text.map((signerName) => servingRequest({ signerName })),
@@ -209,7 +209,7 @@ const servingMutations: Record<string, fc.Arbitrary<SigningRequest>> = {
     ),
 }
 
-describe('a serving request that is right', () => {
+describe('a correct serving request', () => {
   test('is approved', async () => {
     expect(await decisionOn(servingRequest())).toBe('approve')
     expect(await decisionOn(servingRequest({ expirationSeconds: 86_400 }))).toBe('approve')
@@ -230,7 +230,7 @@ describe('a serving request that is right', () => {
     },
   )
 
-  test('with any bit of the request turned is not approved', async () => {
+  test('with any bit of the request flipped is not approved', async () => {
     const [block] = readPem(requestPem(servingDescription())).blocks
     for (let bit = 0; bit < block!.der.length * 8; bit++) {
       const der = Buffer.from(block!.der)
@@ -240,13 +240,13 @@ describe('a serving request that is right', () => {
     }
   })
 
-  test('signed by another key than its own is not approved', async () => {
+  test('with a signature by another key is not approved', async () => {
     const [mine, theirs] = [0, 1].map(() => generateKeyPairSync('ec', { namedCurve: 'P-256' }).privateKey)
     const [a, b] = [mine, theirs].map((key) =>
       CertificateRequest.parse(readPem(requestPem(servingDescription(), key)).blocks[0]!.der),
     )
     const der = Buffer.from(a!.der)
-    // both signatures are at the end, in a BIT STRING of nearly the same length
+    // Both signatures are at the end, in a BIT STRING of nearly the same length.
     der.set(b!.signature.subarray(-20), der.length - 20)
     expect(
       await decisionOn(servingRequest({ request: Buffer.from(writePem('CERTIFICATE REQUEST', der)) })),
@@ -261,7 +261,7 @@ describe('a serving request that is right', () => {
   })
 })
 
-describe('the cluster around a serving request', () => {
+describe('the cluster of a serving request', () => {
   const other: NodeFacts = {
     name: 'node-2',
     addresses: [{ type: 'InternalIP', address: '10.1.0.8' }],
@@ -298,7 +298,7 @@ describe('the cluster around a serving request', () => {
     expect(await decisionOn(servingRequest(), around)).toBe('ignore')
   })
 
-  test('a control-plane node may have the address of its API server', async () => {
+  test('lets a control-plane node have the address of its API server', async () => {
     const around = {
       ...cluster,
       nodes: [{ ...node, isControlPlane: true }],
@@ -308,7 +308,7 @@ describe('the cluster around a serving request', () => {
   })
 })
 
-describe("a kubelet's client request that is right", () => {
+describe('a correct kubelet client request', () => {
   const mutations: Record<string, fc.Arbitrary<SigningRequest>> = {
     signerName: text.map((signerName) => clientRequest({ signerName })),
     usages: fc

@@ -2,17 +2,17 @@ import { argumentVector, commandLine } from '../../errors/command-line.ts'
 import type { SigningRequest } from '../signing-request.ts'
 import type { ApprovalFacts } from './facts.ts'
 
-/** What RBAC says of a requester of a kubelet's client certificate. */
+/** The result of the RBAC lookup for a requester of a kubelet client certificate. */
 export interface NodeAccess {
-  /** What was asked last: where it is not allowed, the right that the requester should have. */
+  /** The last subresource that was looked up: where it is not allowed, the permission that the requester lacks. */
   readonly subresource: 'selfnodeclient' | 'nodeclient'
-  /** Undefined when RBAC could not be asked. */
+  /** Undefined when the RBAC lookup was unavailable. */
   readonly isAllowed: boolean | undefined
 }
 
 /**
- * Returns whether RBAC lets a requester have a kubelet's client certificate, as kube-controller-manager's csrapproving asks: a
- * node for itself first, then whoever may bootstrap; the first yes counts.
+ * Returns whether RBAC lets a requester have a kubelet client certificate, as kube-controller-manager's csrapproving checks it:
+ * selfnodeclient first for a node itself, then nodeclient for a bootstrapping client. The first one that is allowed counts.
  */
 export async function nodeAccessOf(
   object: SigningRequest,
@@ -42,8 +42,9 @@ export async function nodeAccessOf(
 }
 
 /**
- * Returns the command that asks RBAC the same. kubectl takes what stands behind a slash for the name of an object, so the
- * subresource has a flag of its own.
+ * Returns the equivalent kubectl command. kubectl takes the part after a slash for the name of an object, so the subresource
+ * needs a
+ * separate flag.
  */
 export function accessCommand(
   { username, groups }: Pick<SigningRequest, 'username' | 'groups'>,

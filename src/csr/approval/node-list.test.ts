@@ -9,7 +9,7 @@ const node = (name: string, addresses: object[] = [], labels: object = {}) => ({
 const read = (object: unknown) => readNodes(JSON.stringify(object), 'nodes.json')
 const controlPlane = { a: '', 'node-role.kubernetes.io/control-plane': '' }
 
-test('reads a Node, or those of a list, and passes over other objects', async () => {
+test('reads a Node, or the Nodes of a list, and ignores other objects', async () => {
   const worker = node('w', [{ type: 'InternalIP', address: '10.0.0.2' }, {}], { a: '' })
   expect(await read(worker)).toEqual([
     {
@@ -29,10 +29,10 @@ test('reads a Node, or those of a list, and passes over other objects', async ()
 })
 
 test.each([
-  ['a list of none', '{"kind":"List","items":[]}', undefined],
+  ['an empty list', '{"kind":"List","items":[]}', undefined],
   ['another object', '{"kind":"Pod"}', undefined],
-  ['a Node before what cannot be read', '{"kind":"Node"}\n---\n: [', expect.stringMatching(/./)],
-])('refuses %s, since it would make every node a stranger', async (_, text, why) => {
+  ['a Node before invalid YAML', '{"kind":"Node"}\n---\n: [', expect.stringMatching(/./)],
+])('refuses %s, since every node would be unknown', async (_, text, why) => {
   const refused = readNodes(text, 'nodes.json').catch((error: unknown) => error)
   expect(await refused).toMatchObject({
     code: 'KCERT_MANIFEST_MALFORMED',
@@ -55,6 +55,6 @@ test('finds a Node by its name, and by any spelling of an address', async () => 
   expect(await facts.findNodesAt('2001:0db8::1')).toEqual(['a', 'b'])
   expect(await facts.findNodesAt('host.EXAMPLE.com')).toEqual(['a'])
   expect(await facts.findNodesAt('10.0.0.1')).toEqual([])
-  // In upper case, U+017F is an S.
+  // The upper case of U+017F is S.
   expect(await facts.findNodesAt('ho\u017ft.example.com')).toEqual([])
 })

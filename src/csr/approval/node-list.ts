@@ -8,7 +8,7 @@ const controlPlaneLabel = 'node-role.kubernetes.io/control-plane'
 
 /**
  * Returns the Nodes of `kubectl get nodes -o yaml` or json. `source` is the name of the file, for messages.
- * Throws KCERT_MANIFEST_MALFORMED when there are none: an empty list would make every node a stranger.
+ * Throws KCERT_MANIFEST_MALFORMED when there are none: with an empty list, every node would be unknown.
  */
 export async function readNodes(text: string, source: string): Promise<NodeFacts[]> {
   const { documents, defects } = await readDocuments(text)
@@ -35,7 +35,7 @@ function nodeOf(object: Node): NodeFacts {
   }
 }
 
-/** Returns what is known when these are all Nodes that there are, and nothing else is known. */
+/** Returns the facts that follow from a complete list of the Nodes; all other facts are unavailable. */
 export function factsOfNodes(nodes: readonly NodeFacts[]): ApprovalFacts {
   const spelled = (address: string): string => canonicalIp(address) ?? address.toLowerCase()
   const owners = Map.groupBy(

@@ -1,24 +1,25 @@
-// Patterns of policies: text with "*" for one or more characters, and {placeholders} that the requester fills in.
+// Patterns of policies: text with "*" for one or more characters, and {placeholders} for facts about the requester.
 
-/** Which character a "*" does not reach over: the dot of names, the colon of users, the slash of URIs; '' for none. */
+/** The character that a "*" does not match: the dot of names, the colon of users, the slash of URIs; '' for none. */
 export type Boundary = '.' | ':' | '/' | ''
 
-/** What {placeholders} stand for: facts of the requester that the API server has established. */
+/** The values of {placeholders}: facts about the requester that the API server has authenticated. */
 export type Placeholders = Readonly<Record<string, string>>
 
 const placeholder = /\{([a-z]+)\}/g
 
-/** The names of placeholders in a pattern. */
+/** Returns the names of the placeholders in a pattern. */
 export function placeholdersOf(pattern: string): string[] {
   return [...pattern.matchAll(placeholder)].map(([, name = '']) => name)
 }
 
 /**
- * True when the whole text fits the pattern. "*" never reaches over the boundary, and a pattern with a placeholder that
- * has no value fits nothing. Takes time in proportion to both lengths: the text is a stranger's.
+ * True when the whole text matches the pattern. "*" never matches the boundary. A pattern with a placeholder that has no value
+ * matches
+ * nothing. Takes time in proportion to both lengths, because the text is untrusted.
  */
 export function fits(text: string, pattern: string, boundary: Boundary, values: Placeholders = {}): boolean {
-  // Filled in piece by piece, so that a "*" in a requester's name is a star and no pattern.
+  // Placeholders are filled in piece by piece, so that a "*" in a requester's name is a literal star.
   const pieces: Piece[] = []
   let at = 0
   for (const match of pattern.matchAll(placeholder)) {
@@ -32,14 +33,14 @@ export function fits(text: string, pattern: string, boundary: Boundary, values: 
   return matches(text, pieces, boundary)
 }
 
-/** Text that must be there, or a star. */
+/** Literal text, or a star. */
 type Piece = { readonly text: string } | 'star'
 
 function piecesOf(pattern: string): Piece[] {
   return pattern.split(/(\*+)/).map((part) => (part.includes('*') ? 'star' : { text: part }))
 }
 
-/** Keeps the set of places that can be reached: a star at each place reaches up to the boundary. */
+/** Tracks the set of reachable positions: a star at each position reaches up to the boundary. */
 function matches(text: string, pieces: readonly Piece[], boundary: Boundary): boolean {
   let reached = new Set([0])
   for (const piece of pieces) {

@@ -4,9 +4,9 @@ import { listed } from '../quoting.ts'
 import type { Candidate } from './candidate.ts'
 
 // Kubernetes signs the names, the key and spec.usages, from the first PEM block that Go reads. A signer built on another library
-// may read another block, and copies what else is requested: `openssl x509 -req -copy_extensions copyall` does.
+// may read another block and copy other extensions: `openssl x509 -req -copy_extensions copyall` does.
 
-/** Subject alternative names, basic constraints and usages, which rules read, and the identifier of the key. */
+/** SANs, basic constraints and usages, which have rules, and the key identifier. */
 const coveredExtensions: ReadonlySet<string> = new Set([
   '2.5.29.17',
   '2.5.29.19',
@@ -15,12 +15,12 @@ const coveredExtensions: ReadonlySet<string> = new Set([
   '2.5.29.14',
 ])
 
-/** Returns what a request holds that Kubernetes ignores and another signer may use. */
+/** Returns the content of a request that Kubernetes ignores and another signer may use; undefined when there is none. */
 export function hiddenRequest(candidate: Candidate): string | undefined {
   return textFault(candidate) ?? contentFault(candidate)
 }
 
-// OpenSSL ends the base64 of a block at a "-" and reads a block that Go skips: two programs, two requests.
+// OpenSSL ends the base64 of a block at a "-" and reads a block that Go skips, so the two programs read two requests.
 function textFault({ object }: Candidate): string | undefined {
   const { blocks, defects } = readPem(object.request ?? new Uint8Array())
   const [defect] = defects

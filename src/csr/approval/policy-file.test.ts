@@ -12,7 +12,7 @@ import { approveSchema, denySchema, kubeletClientSchema, kubeletServingSchema } 
 
 const head = 'apiVersion: kcert/v1\nkind: ApprovalPolicy\n'
 
-/** A request of the service account web in the namespace shop, to a signer of one's own. */
+/** Returns a request of the service account web in the namespace shop, for a signer outside Kubernetes. */
 function shopRequest(description: RequestDescription, fields: Partial<SigningRequest> = {}): SigningRequest {
   return submitted(description, {
     signerName: 'example.com/serving',
@@ -44,7 +44,7 @@ const shopNames = (names: RequestDescription['subjectAltNames']): RequestDescrip
 const day = { expirationSeconds: 86_400 }
 
 describe('an approving rule', () => {
-  test('approves what is within its lists, and says both duties', async () => {
+  test('approves a request within its lists, and reports both duties', async () => {
     const object = shopRequest(shopNames({ dns: ['web.shop.svc.cluster.local'], ip: ['10.3.4.5'] }), day)
     expect(await verdictOf(shopRule, object)).toMatchObject({
       decision: 'approve',
@@ -57,21 +57,25 @@ describe('an approving rule', () => {
     ["a name of another's namespace", shopNames({ dns: ['web.bank.svc.cluster.local'] }), day],
     ['a wildcard where the pattern means one label', shopNames({ dns: ['*.shop.svc.cluster.local'] }), day],
     ['an address outside', shopNames({ ip: ['192.0.2.1'] }), day],
-    ['an email address, of which the rule says nothing', shopNames({ email: ['web@shop.example'] }), day],
-    ['a URI, of which the rule says nothing', shopNames({ uri: ['spiffe://shop/web'] }), day],
-    ['a common name, of which the rule says nothing', { subject: { commonName: 'web' } }, day],
-    ['a group, of which the rule says nothing', { subject: { organization: ['dev'] } }, day],
-    ['a usage more', shopNames({}), { ...day, usages: ['digital signature', 'server auth', 'client auth'] }],
+    ['an email address, which the rule does not list', shopNames({ email: ['web@shop.example'] }), day],
+    ['a URI, which the rule does not list', shopNames({ uri: ['spiffe://shop/web'] }), day],
+    ['a common name, which the rule does not list', { subject: { commonName: 'web' } }, day],
+    ['a group, which the rule does not list', { subject: { organization: ['dev'] } }, day],
+    [
+      'an extra usage',
+      shopNames({}),
+      { ...day, usages: ['digital signature', 'server auth', 'client auth'] },
+    ],
     ['no lifetime, where the rule has a limit', shopNames({}), {}],
     ['a longer lifetime', shopNames({}), { expirationSeconds: 86_401 }],
     ['another signer', shopNames({}), { ...day, signerName: 'example.com/other' }],
     ['another requester', shopNames({}), { ...day, username: 'system:serviceaccount:bank:web' }],
     ['a requester without name', shopNames({}), { ...day, username: '' }],
-  ])('leaves %s alone', async (_name, description, fields) => {
+  ])('skips %s', async (_name, description, fields) => {
     expect((await verdictOf(shopRule, shopRequest(description, fields))).decision).toBe('ignore')
   })
 
-  test('never reaches system: names by a star, and never system:masters at all', async () => {
+  test('never matches system: names with a star, and never system:masters', async () => {
     const rule = (organization: string) => `rules:
 - {name: users, decision: approve, signerNames: [kubernetes.io/kube-apiserver-client], groups: [people], commonNames: ["*"], organizations: ["${organization}"]}
 `
@@ -92,7 +96,7 @@ describe('an approving rule', () => {
     expect((await verdictOf(rule('system:auditors'), asking('system:auditors'))).decision).toBe('approve')
   })
 
-  test('lets a wildcard name through where it is said so', async () => {
+  test('allows a wildcard name where the rule says so', async () => {
     const object = shopRequest(shopNames({ dns: ['*.shop.svc.cluster.local'] }), day)
     expect((await verdictOf(`${shopRule}  wildcards: true\n`, object)).decision).toBe('approve')
   })
@@ -101,7 +105,7 @@ describe('an approving rule', () => {
 describe('a denying rule', () => {
   const noWildcards = `- {name: no-wildcards, decision: deny, signerNames: ["example.com/*"], dnsNames: ["*.*", "*.*.*.*.*"]}\n`
 
-  test('beats an approval, wherever it stands', async () => {
+  test('overrides an approval, wherever it is in the file', async () => {
     const object = shopRequest(shopNames({ dns: ['web.shop.svc.cluster.local'] }), day)
     const denying = `- {name: none-for-web, decision: deny, signerNames: ["example.com/*"], usernames: ["system:serviceaccount:shop:web"]}\n`
     const behind = await verdictOf(shopRule + denying, object)
@@ -110,13 +114,13 @@ describe('a denying rule', () => {
     expect(behind.policy).toBe('none-for-web')
   })
 
-  test('leaves alone what has no value of one of its lists', async () => {
+  test('skips a request without a value of each of its lists', async () => {
     const object = shopRequest(shopNames({ ip: ['10.0.0.1'] }), day)
     expect((await verdictOf(shopRule + noWildcards, object)).decision).toBe('approve')
   })
 })
 
-test('a denying star stops at nothing, and its placeholders are the requester’s', async () => {
+test('matches any character with a star, and fills placeholders from the requester', async () => {
   const object = shopRequest(shopNames({ dns: ['web.shop.svc.cluster.local'] }), day)
   const denying = (fields: string) => `- {name: denied, decision: deny, signerNames: ["*"], ${fields}}\n`
   const decisions = async (...fields: string[]) =>
@@ -127,7 +131,7 @@ test('a denying star stops at nothing, and its placeholders are the requester’
   expect(await decisions('dnsNames: ["*.{node}.*"]', 'groups: [ci]')).toEqual(['approve', 'approve'])
 })
 
-test('the example of the documentation is a policy, and names all there is', async () => {
+test('the example in the documentation is a valid policy with every field', async () => {
   const page = readFileSync('docs/policy.md', 'utf8')
   const example = /```yaml\n([^`]+)```/.exec(page)![1]!
   expect((await readPolicies(example, 'docs/policy.md')).map(({ name }) => name)).toEqual([
@@ -187,12 +191,12 @@ describe('built-in policies in a file', () => {
     ['cluster: {serviceCidrs: [10.96.0.0/12]}\n', 'ignore'],
     ['cluster: {apiServers: [192.0.2.10]}\n', 'ignore'],
     ['cluster: {serviceCidrs: [10.96.0.0/12], apiServers: [192.0.2.10]}\n', 'approve'],
-  ])('where the cluster does not tell its addresses, %j is enough: %s', async (cluster, expected) => {
+  ])('without the addresses of the cluster, %j: %s', async (cluster, expected) => {
     const policies = await readPolicies(`${head}${cluster}rules:\n- builtin: kubelet-serving\n`, 'p')
     expect((await decide(servingRequest(), policies, fakeFacts({ nodes: [node] }))).decision).toBe(expected)
   })
 
-  test('names of cluster.local are the cluster’s where the policy names no domain', async () => {
+  test('treat names under cluster.local as cluster names where the policy names no domain', async () => {
     const names = { dns: ['node-1.cluster.local'] }
     const request = Buffer.from(requestPem({ ...servingDescription(), subjectAltNames: names }))
     const policies = await readPolicies(
@@ -204,7 +208,7 @@ describe('built-in policies in a file', () => {
   })
 })
 
-describe('a faulty policy file', () => {
+describe('an invalid policy file', () => {
   test.each<[string, string, string, RegExp]>([
     [
       'a field misspelled',
@@ -296,7 +300,7 @@ describe('a faulty policy file', () => {
     ],
     ['two documents', 'rules: []\n---\na: b\n', 'policy.yaml', /2 documents/],
     ['broken YAML', 'rules: [\n', 'policy.yaml line', /./],
-  ])('%s: is refused with the place, the fault and what to do', async (_name, policy, what, why) => {
+  ])('is refused with location, reason and advice: %s', async (_name, policy, what, why) => {
     await expect(readPolicies(head + policy, 'policy.yaml')).rejects.toMatchObject({
       code: 'KCERT_POLICY_INVALID',
       message: expect.stringContaining(what),
@@ -309,7 +313,7 @@ describe('a faulty policy file', () => {
     ['', 'policy.yaml', 'it has 0 documents, and a policy file has one'],
     ['null\n', 'policy.yaml', 'it has 0 documents, and a policy file has one'],
     ['kubelet-client\n', 'policy.yaml line 1', 'expected fields such as apiVersion and kind'],
-  ])('the file %j is refused', async (text, message, why) => {
+  ])('refuses the file %j', async (text, message, why) => {
     await expect(readPolicies(text, 'policy.yaml')).rejects.toMatchObject({
       code: 'KCERT_POLICY_INVALID',
       message,
@@ -317,20 +321,20 @@ describe('a faulty policy file', () => {
     })
   })
 
-  test('a file of another kind is refused', async () => {
+  test('refuses a file of another kind', async () => {
     await expect(readPolicies('apiVersion: v1\nkind: Secret\nrules: []\n', 'p')).rejects.toMatchObject({
       message: 'p line 1: apiVersion',
     })
   })
 })
 
-test('a policy sees the request itself, not what its file name or labels say', async () => {
+test('evaluates the request itself, not its file name or labels', async () => {
   const object = shopRequest(shopNames({ dns: ['web.shop.svc.cluster.local'] }), day)
   const swapped = { ...object, request: Buffer.from(requestPem(shopNames({ dns: ['api.bank.example'] }))) }
   expect((await verdictOf(shopRule, swapped)).decision).toBe('ignore')
 })
 
-test('a key that was named as a policy is not shown, whole or in a field', async () => {
+test('does not print a private key that was passed as a policy, whole or in a field', async () => {
   const key = generatePrivateKey({ algorithm: 'ECDSA', curve: 'P-256' })
   const pem = writePrivateKey(key, 'pkcs8')
   const [, secret = ''] = pem.split('\n')

@@ -17,12 +17,13 @@ import type { Policy } from './policy.ts'
 import type { PolicyDocument, RuleDocument } from './policy-schema.ts'
 import { userRulePolicy } from './user-rule.ts'
 
-/** The policies that stand where no file is given: the two built-in ones, with nothing to go by but the cluster. */
+/** The default policies: the two built-in ones, which rely only on the cluster. */
 export const builtinPolicies: readonly Policy[] = [kubeletClientPolicy(), kubeletServingPolicy()]
 
 /**
- * Returns the policies of a policy file. `source` is its name, for messages.
- * Throws KCERT_POLICY_INVALID with the line, what stands there and what may; nothing of a faulty file is used.
+ * Returns the policies of a policy file. `source` is its name, for messages. Throws KCERT_POLICY_INVALID with the line, the
+ * invalid
+ * value and the allowed values; nothing of an invalid file is used.
  */
 export async function readPolicies(text: string, source: string): Promise<Policy[]> {
   const { documents, defects } = await readDocuments(text)
@@ -38,9 +39,9 @@ export async function readPolicies(text: string, source: string): Promise<Policy
 
 async function checked(file: WrittenDocument): Promise<PolicyDocument> {
   const schemas = await import('./policy-schema.ts')
-  // Not yet: it may also be a list or a word. No document is null.
+  // Not checked yet: it may also be a list or a scalar. An empty file yields null.
   const value = plainValue(file.document) as PolicyDocument
-  // Each rule is held against the one schema that it is meant for: the faults of four schemas at once help nobody.
+  // Each rule is checked with the one schema that it is meant for, because the errors of all four schemas at once are unreadable.
   for (const [index, rule] of (Array.isArray(value.rules) ? value.rules : []).entries()) {
     await check(file, schemaFor(rule, schemas, file, index), rule, ['rules', index])
   }
@@ -57,7 +58,7 @@ function schemaFor(
   file: WrittenDocument,
   index: number,
 ): GenericSchema {
-  // The text of a file until it is checked: a rule may also be null, a word or a list.
+  // Not checked yet: a rule may also be null, a scalar or a list.
   const { builtin, decision }: { builtin?: unknown; decision?: unknown } = rule ?? {}
   if (builtin === 'kubelet-client') return schemas.kubeletClientSchema
   if (builtin === 'kubelet-serving') return schemas.kubeletServingSchema

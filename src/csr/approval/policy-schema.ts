@@ -5,8 +5,9 @@ import { parseCidr } from './addresses.ts'
 import { placeholdersOf } from './patterns.ts'
 import { placeholderNames } from './user-rule.ts'
 
-// The approval policy, as users write it. docs/schemas/ApprovalPolicy.json is generated from this; policy-file.ts loads it
-// when there is a policy to read.
+// The approval policy, as users write it. docs/schemas/ApprovalPolicy.json is generated from this schema; policy-file.ts imports
+// it
+// only when there is a policy to read.
 
 const text = v.pipe(v.string(), v.nonEmpty('is empty'))
 

@@ -4,14 +4,14 @@ import type { ApprovalFacts } from './facts.ts'
 
 export type Decision = 'approve' | 'deny' | 'ignore'
 
-/** What one policy makes of one request. */
+/** The evaluation of one request by one policy. */
 export interface PolicyEvaluation {
   readonly policy: string
-  /** False when the request is none of its business; it has no findings then. */
+  /** False when the policy does not apply to the request; it then has no findings. */
   readonly applies: boolean
-  /** `ignore`: skip, for a person or for later. */
+  /** `ignore`: skip, for a person to decide or for a later run. */
   readonly decision: Decision
-  /** One fragment for people: why. */
+  /** One fragment for the user: why. */
   readonly reason: string
   readonly findings: readonly Finding[]
 }
@@ -21,14 +21,14 @@ export interface Policy {
   evaluate(candidate: Candidate, facts: ApprovalFacts): Promise<PolicyEvaluation>
 }
 
-/** What a policy does with a request that certainly breaks its rules. What is merely unknown is always skipped. */
+/** What a policy does with a request that breaks its rules. It always skips requests whose findings are unknown. */
 export type OnViolation = 'ignore' | 'deny'
 
 export function outOfScope(policy: string, reason: string): PolicyEvaluation {
   return { policy, applies: false, decision: 'ignore', reason, findings: [] }
 }
 
-/** Approves when all findings are met; otherwise skips, or denies where the policy says so. */
+/** Returns an approval when all findings are met; otherwise skips, or denies where the policy says so. */
 export function evaluated(
   policy: string,
   findings: readonly Finding[],
@@ -44,8 +44,9 @@ export function evaluated(
 }
 
 /**
- * Looks things up only for requests whose own text breaks no rule: the others are not worth a call. For those, `unasked` is
- * what stays unknown.
+ * Returns the findings, with those of lookups only when the text of the request breaks no rule: a request that breaks one is not
+ * worth
+ * a call, and gets the finding `unasked` instead.
  */
 export async function withLookups(
   findings: readonly Finding[],

@@ -20,10 +20,11 @@ import type { SigningRequest } from '../signing-request.ts'
 import type { Candidate } from './candidate.ts'
 import { hiddenRequest } from './plain-request.ts'
 
-// What no approver should let through, whatever its policy says: each rule closes a way by which an approved request becomes
-// more than it looks like. All of them read the object alone.
+// Rules that no approver may skip, whatever its policy says: each prevents an approved request from becoming more than it shows.
+// All
+// of them read only the object.
 
-/** Returns what makes the findings of one of an approver's rules. */
+/** Returns functions that create the findings of one approval rule. */
 export function approvalRule(id: string, duty: Duty) {
   const rule = { id, question: 'approval', duty } as const
   return {
@@ -43,7 +44,7 @@ export function approvalRule(id: string, duty: Duty) {
   }
 }
 
-/** Returns what came of the rules that hold for every approval. */
+/** Returns the findings of the rules common to all approvals. */
 export function requestFindings(candidate: Candidate): Finding[] {
   const { object, request } = candidate
   return [
@@ -59,8 +60,9 @@ export function requestFindings(candidate: Candidate): Finding[] {
   ]
 }
 
-// The signature is the proof that whoever made the request holds the key. The API server checks it when the object is made;
-// it is checked again because the bytes are what is approved.
+// The signature proves that the requester holds the key. The API server checks it when the object is created; kcert checks it
+// again,
+// because it approves the bytes.
 function possession(request: CertificateRequest): Finding {
   const { met, unmet, unknown } = approvalRule('key-possession', 'identity')
   const verdict = request.verifySignature('possession')
@@ -93,7 +95,7 @@ function keyStrength({ publicKey }: CertificateRequest): Finding {
   })
 }
 
-// With two common names, Go takes the last one as the user and others the first.
+// With two common names, Go takes the last one as the user, and other programs take the first.
 function oneSubject({ subject, malformedExtensions }: CertificateRequest): Finding {
   const { met, unmet } = approvalRule('one-subject', 'identity')
   const names = subject.rdns.flat().filter(({ type }) => type === 'CN')
@@ -108,7 +110,7 @@ function oneSubject({ subject, malformedExtensions }: CertificateRequest): Findi
   return met(quoted(subject.text))
 }
 
-// No rule and no policy says who may have an OU or a user ID: a verifier that reads them takes them from whoever asks.
+// No rule or policy grants an OU or a user ID: a verifier that reads them would accept any value that a requester chooses.
 function plainSubject({ subject }: CertificateRequest): Finding {
   const { met, unmet } = approvalRule('plain-subject', 'entitlement')
   const more = moreThanUserAndGroups(subject)
@@ -151,8 +153,9 @@ function noAuthority(
       })
 }
 
-// Names that programs read differently: a NUL ends a name for some, two mailboxes with a comma between them are one for others, and
-// ".." in a URI is followed by some.
+// Names that programs read differently: for some, a NUL ends a name; for others, two mailboxes with a comma between them are one;
+// and
+// some resolve ".." in a URI.
 function plainNames({ subject, subjectAltNames: { dns, email, uri, other } }: CertificateRequest): Finding {
   const { met, unmet } = approvalRule('plain-names', 'entitlement')
   const faults: readonly (readonly [odd: readonly string[], what: string])[] = [
@@ -175,7 +178,7 @@ function plainNames({ subject, subjectAltNames: { dns, email, uri, other } }: Ce
 
 const hidden = 'a name with a control or invisible character'
 
-// A request that is approved and breaks a rule of the signer ends as Approved, Failed, and its owner must start again.
+// A request that is approved and breaks a rule of the signer ends as Approved, Failed, and the requester must start again.
 function signable({ signerName, usages }: SigningRequest, request: CertificateRequest): Finding {
   const { met, unmet } = approvalRule('signer-takes-it', 'entitlement')
   const signer = findSigner(signerName)
@@ -188,7 +191,7 @@ function signable({ signerName, usages }: SigningRequest, request: CertificateRe
   return met(`no rule of ${signerName} is broken`)
 }
 
-/** Returns the findings of a policy's limit to the number of SANs; none without a limit. */
+/** Returns the findings of a policy's limit on the number of SANs; none without a limit. */
 export function nameCountFindings(
   { subjectAltNames: { dns, ip, email, uri } }: CertificateRequest,
   maxNames: number | undefined,
@@ -206,9 +209,9 @@ export function nameCountFindings(
   ]
 }
 
-/** Returns what came of the rule for every kubelet's request: its common name is that of a node. */
+/** Returns the finding for the rule of every kubelet request: its common name is that of a node. */
 export function nodeNameFinding({ request: { subject } }: Candidate): Finding {
-  // Upstream compares the prefix alone, and so signs for the node with the empty name.
+  // Upstream compares only the prefix, and so signs for a node with an empty name.
   const { met, unmet } = approvalRule('node-name', 'identity')
   const { commonName = '' } = subject
   const node = nodeNameOf(commonName)

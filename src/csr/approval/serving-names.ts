@@ -7,21 +7,21 @@ import type { Candidate } from './candidate.ts'
 import type { ApprovalFacts, ClusterAddresses, NodeFacts } from './facts.ts'
 import { approvalRule } from './request-rules.ts'
 
-// Whether the names in a kubelet's serving request are the node's own: the part of the policy that looks into the cluster.
+// Whether the names in a kubelet serving request belong to the node: the part of the policy that reads the cluster.
 
 export type NameSource = 'node' | 'served' | 'node-or-served'
 
 export interface ServingNameOptions {
-  /** What the names are compared with: the Node's addresses, the certificate that the kubelet serves now, or either. */
+  /** What the names are compared with: the Node's addresses, the certificate that the kubelet currently serves, or either. */
   readonly names: NameSource
-  /** Addresses of API servers besides those that the cluster tells: load balancers, virtual addresses. */
+  /** Addresses of API servers in addition to those that the cluster reports: load balancers, virtual addresses. */
   readonly apiServers: readonly string[]
   readonly serviceCidrs: readonly Cidr[]
   /** Names and addresses that several Nodes may have, such as the address of a NAT gateway. */
   readonly sharedAddresses: readonly string[]
 }
 
-/** Returns what came of holding the names against the Node, the served certificate, and what belongs to others. */
+/** Returns the findings of comparing the names with the Node, the served certificate, and the names of others. */
 export async function servingNameFindings(
   candidate: Candidate,
   facts: ApprovalFacts,
@@ -39,7 +39,7 @@ export async function servingNameFindings(
   ]
 }
 
-/** For what was not looked up. */
+/** The finding when no lookup was made. */
 export const namesNotCompared: Finding = approvalRule('own-names', 'entitlement').unknown(
   'the names were not compared with a Node',
   {
@@ -74,13 +74,17 @@ async function ownNamesFinding(
   return served.outcome === 'met' ? served : { ...served, detail: `${detail}, and ${served.detail}`, next }
 }
 
-/** Kubelets ask for what their Node has: Hostname, InternalDNS and ExternalDNS as names, InternalIP and ExternalIP as addresses. */
+/**
+ * Returns the names that the Node does not have. Kubelets request what their Node has: Hostname, InternalDNS and ExternalDNS as
+ * DNS
+ * names, InternalIP and ExternalIP as addresses.
+ */
 function foreignToNode({ request }: Candidate, { addresses }: NodeFacts): string[] {
   const ownNames = new Set<string>()
   const ownIps = new Set<string>()
   for (const { type, address } of addresses) {
     const ip = canonicalIp(address)
-    // A Hostname may be an address, and then kubelets ask for it as one.
+    // A Hostname may be an IP address, and kubelets then request it as one.
     if (ip !== undefined && (type.endsWith('IP') || type === 'Hostname')) ownIps.add(ip)
     else if (type.endsWith('DNS') || type === 'Hostname') ownNames.add(address.toLowerCase())
   }
@@ -91,7 +95,8 @@ function foreignToNode({ request }: Candidate, { addresses }: NodeFacts): string
   ]
 }
 
-// A renewal: whoever serves on the node's address with a certificate of the cluster's CA already was approved for these names.
+// A renewal: if the server on the node's address presents a certificate of the cluster's CA, it was approved for these names
+// before.
 async function servedFinding(
   { object, request }: Candidate,
   node: NodeFacts,
@@ -135,7 +140,7 @@ function namesOf({
   return new Set([...dns, ...ip].map(spelled))
 }
 
-// What the cluster tells where the policy has told all.
+// The cluster addresses where the policy already gives all of them.
 const nothingMore: ClusterAddresses = { apiServers: [], serviceCidrs: [] }
 
 async function clusterFinding(
@@ -155,7 +160,7 @@ async function clusterFinding(
     )
   }
   const ranges = [...serviceCidrs, ...cluster.serviceCidrs.flatMap((text) => parseCidr(text) ?? [])]
-  // A control-plane node has the address of its own API server. The label that says so is one that kubelets cannot set.
+  // A control-plane node has the address of its own API server. Kubelets cannot set the label that marks such a node.
   const known = new Set([...apiServers, ...(node.isControlPlane ? [] : cluster.apiServers)].map(spelled))
   const { dns, ip } = request.subjectAltNames
   const wrong = [...dns, ...ip].filter((name) => known.has(spelled(name)) || isInRanges(name, ranges))
@@ -191,7 +196,7 @@ async function othersFinding(
   return met('no other Node has one of these names')
 }
 
-/** Returns the one spelling of a name or address by which it is compared. */
+/** Returns the canonical spelling of a name or address, for comparison. */
 function spelled(text: string): string {
   return canonicalIp(text) ?? text.toLowerCase()
 }

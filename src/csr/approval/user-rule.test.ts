@@ -9,7 +9,7 @@ import type { Candidate } from './candidate.ts'
 import type { Policy } from './policy.ts'
 import { placeholdersFor, userRulePolicy } from './user-rule.ts'
 
-// What a rule of a policy file says of each of its lists, and in which words.
+// The findings of a rule in a policy file for each of its lists, with their texts.
 
 const candidateOf = (object: SigningRequest): Candidate => ({
   object,
@@ -59,7 +59,7 @@ describe("a user's rule", () => {
     },
   }
 
-  test('says of each of its lists what it allows', async () => {
+  test('reports for each of its lists what it allows', async () => {
     expect((await findingsOf(userRulePolicy(rule), asking(within))).slice(9).map(line)).toEqual([
       'requester identity met: "ann" is a user of the rule',
       'common-name entitlement met: the rule allows "web.apps"',
@@ -74,7 +74,7 @@ describe("a user's rule", () => {
     ])
   })
 
-  test('a rule of lists that are left out allows nothing, sets no limit, and takes the usages of the signer', async () => {
+  test('without lists allows no names, sets no limit, and takes the usages of the signer', async () => {
     const bare = { name: 'web', decision: 'approve', signerNames: ['*/*'], groups: ['ops'] } as const
     expect((await findingsOf(userRulePolicy(bare), asking({ subject: {} }))).slice(9).map(line)).toEqual([
       'requester identity met: "ann" is in group "ops"',
@@ -90,7 +90,7 @@ describe("a user's rule", () => {
     const known = { signerName: 'kubernetes.io/kube-apiserver-client' }
     const found = await findingsOf(userRulePolicy(bare), asking({ subject: {} }, known))
     expect(found.find(({ id }) => id === 'usages')!.outcome).toBe('met')
-    // The policy does not see the key: an RSA key may have this usage.
+    // The policy does not read the key: an RSA key may have this usage.
     const rsa = asking({ subject: {} }, { ...known, usages: ['client auth', 'key encipherment'] })
     expect(unmetOf(await findingsOf(userRulePolicy(bare), rsa))).toEqual([])
     const all = unmetOf(await findingsOf(userRulePolicy(bare), asking(within, known)))
@@ -138,10 +138,10 @@ describe("a user's rule", () => {
     [subject('user:a'), {}, 'common-name', 'met'],
     [subject('a', 'system:nodes'), {}, 'organization', 'unmet'],
     [subject('a', 'team:a'), {}, 'organization', 'met'],
-    // What the API server has established is no star.
+    // A value that the API server has authenticated is not a star.
     [subject('system:node:a'), { username: 'system:node:a' }, 'common-name', 'met'],
     [subject('system:node:b'), { username: 'system:node:a' }, 'common-name', 'unmet'],
-  ])('patterns as wide as can be, and %j %j: %s is %s', async (description, fields, id, outcome) => {
+  ])('with the widest patterns, %j %j: %s is %s', async (description, fields, id, outcome) => {
     const wide = {
       commonNames: ['*:*', '{username}'],
       organizations: ['*:*'],
@@ -191,7 +191,7 @@ describe("a user's rule", () => {
     [{ username: 'bob', groups: ['x'] }, '"bob" is not a user of the rule'],
     [{ username: '', groups: [] }, '"" is not a user of the rule'],
     [{ username: 'x:ann:b', groups: [] }, '"x:ann:b" is not a user of the rule'],
-  ])('%j is none of its business', async (fields, reason) => {
+  ])('does not apply to %j', async (fields, reason) => {
     const object = { ...asking({ subject: {} }), ...fields }
     expect(await userRulePolicy(rule).evaluate(candidateOf(object), fakeFacts({}))).toEqual({
       policy: 'web',
@@ -202,7 +202,7 @@ describe("a user's rule", () => {
     })
   })
 
-  test('of users alone is not for the groups of others', async () => {
+  test('with usernames and no groups does not apply to other users', async () => {
     const users = { name: 'web', decision: 'approve', signerNames: ['*/*'], usernames: ['ann'] } as const
     const object = asking({ subject: {} }, { username: 'bob' })
     expect(await userRulePolicy(users).evaluate(candidateOf(object), fakeFacts({}))).toMatchObject({
@@ -253,12 +253,12 @@ describe("a user's rule", () => {
       )
     })
 
-    test('denies what has one address of many in its ranges', async () => {
+    test('denies a request with one of its addresses in the ranges', async () => {
       const object = asking({ subject: {}, subjectAltNames: { ip: ['192.0.2.9', '10.1.2.3'] } })
       expect((await evaluate({ ipAddresses: [parseCidr('10.0.0.0/8')!] }, object)).decision).toBe('deny')
     })
 
-    test('does not deny what is not there', async () => {
+    test('does not deny a request without the listed values', async () => {
       const empty = {
         ...asking({ subject: {} }, { groups: [], usages: [] }),
         username: undefined as never,
@@ -288,7 +288,7 @@ test.each([
   ['system:serviceaccount::web', '', '', ''],
   [undefined, '', '', ''],
 ])(
-  'what %s says of itself: namespace %j, service account %j, node %j',
+  'the placeholders of %s: namespace %j, service account %j, node %j',
   (username, namespace, serviceaccount, node) => {
     expect(placeholdersFor(username === undefined ? {} : { username })).toEqual({
       username: username ?? '',

@@ -8,7 +8,7 @@ import { type Boundary, fits, type Placeholders } from './patterns.ts'
 import { evaluated, outOfScope, type Policy, type PolicyEvaluation } from './policy.ts'
 import { approvalRule, nameCountFindings, requestFindings } from './request-rules.ts'
 
-/** What a user's rule says. In an approving rule a list is all that is allowed; in a denying one, what is not. */
+/** A user's rule. An approving rule allows only what its lists contain; a denying rule denies what they contain. */
 export interface UserRule {
   readonly name: string
   readonly decision: 'approve' | 'deny'
@@ -18,9 +18,9 @@ export interface UserRule {
   readonly commonNames?: readonly string[]
   readonly organizations?: readonly string[]
   readonly dnsNames?: readonly string[]
-  /** Let an approving rule's commonNames and dnsNames fit names that are wildcards themselves. */
+  /** Allow commonNames and dnsNames of an approving rule to match names that are wildcards themselves. */
   readonly wildcards?: boolean
-  /** How many DNS names, IP addresses, email addresses and URIs an approving rule allows together. */
+  /** The total number of DNS names, IP addresses, email addresses and URIs that an approving rule allows. */
   readonly maxNames?: number
   readonly ipAddresses?: readonly Cidr[]
   readonly emails?: readonly string[]
@@ -29,10 +29,10 @@ export interface UserRule {
   readonly maxExpirationSeconds?: number
 }
 
-/** Names that a pattern reaches only when it spells their beginning: Kubernetes keeps them for itself. */
+/** A pattern matches these names only when it spells out their beginning, because Kubernetes reserves them. */
 const reservedPrefix = 'system:'
 
-/** Returns the policy that a user's rule is. */
+/** Returns the policy of a user's rule. */
 export function userRulePolicy(rule: UserRule): Policy {
   return {
     name: rule.name,
@@ -45,7 +45,7 @@ function approving(rule: UserRule, candidate: Candidate): PolicyEvaluation {
   const { object } = candidate
   if (!someFits(object.signerName, rule.signerNames, '/'))
     return outOfScope(rule.name, 'it is for another signer')
-  // A rule is for its requesters: somebody else's request is none of its business, and breaks nothing.
+  // A rule applies only to its requesters: it does not apply to the request of another one, and that request breaks nothing.
   const { username } = object
   if (username === undefined) return outOfScope(rule.name, 'the requester is unknown')
   const who = requesterIn(rule, username, object.groups)
@@ -61,14 +61,14 @@ function approving(rule: UserRule, candidate: Candidate): PolicyEvaluation {
   )
 }
 
-/** Returns what makes a requester one of the rule's; undefined when nothing does. */
+/** Returns which entry of the rule matches the requester; undefined when none does. */
 function requesterIn(rule: UserRule, username: string, groups: readonly string[]): string | undefined {
   if (someFits(username, rule.usernames, ':')) return 'a user of the rule'
   const group = groups.find((one) => rule.groups?.includes(one))
   return group === undefined ? undefined : `in group ${quoted(group)}`
 }
 
-/** One list of a rule against one list of the request. */
+/** One list of a rule, and the values of the request to compare with it. */
 interface Asked {
   readonly id: string
   readonly values: readonly string[]
@@ -80,14 +80,14 @@ function askedFindings(rule: UserRule, { object, request }: Candidate): Finding[
   const { dns, ip, email, uri } = request.subjectAltNames
   const pattern = (patterns: readonly string[] | undefined, boundary: Boundary) => (value: string) =>
     someFits(value, patterns, boundary, values)
-  // The pattern *.example.com is meant for one label, and "*" as that label would be all of them.
+  // The pattern *.example.com is meant for one label, and a "*" as that label would cover all of them.
   const isWildcardAllowed = (value: string): boolean =>
     !value.includes('*') || (rule.wildcards === true && /^\*\.[^*]+$/.test(value))
   const hostName = (value: string): boolean =>
     isWildcardAllowed(value) && someFits(value.toLowerCase(), rule.dnsNames?.map(lowerCase), '.', values)
   const withoutStar = (isAllowed: (value: string) => boolean) => (value: string) =>
     !value.includes('*') && isAllowed(value)
-  // A "*" is for path segments: a query or a fragment is allowed by a pattern that spells it, with no "*" before it.
+  // A "*" matches path segments only: a pattern allows a query or a fragment when it spells it out, with no "*" before it.
   const uriAllowed = (value: string): boolean =>
     someFits(
       value,
@@ -101,7 +101,7 @@ function askedFindings(rule: UserRule, { object, request }: Candidate): Finding[
     {
       id: 'common-name',
       values: commonName === undefined ? [] : [commonName],
-      // Common names of servers are DNS names, those of users have colons: "*" stops at either.
+      // Common names of servers are DNS names, and those of users have colons: "*" stops at either.
       isAllowed: (value) =>
         isWildcardAllowed(value) && pattern(rule.commonNames, value.includes(':') ? ':' : '.')(value),
     },
@@ -153,14 +153,14 @@ function lifetimeFinding({ maxExpirationSeconds }: UserRule, { expirationSeconds
     : unmet(`${expirationSeconds} s is more than ${maxExpirationSeconds} s`, { fix })
 }
 
-/** Denies what has one of the values of every list that the rule gives. */
+/** Denies a request that has a value of every list that the rule gives. */
 function denying(rule: UserRule, { object, request }: Candidate): PolicyEvaluation {
   const { dns, ip, email, uri } = request.subjectAltNames
   const { username, groups, usages, expirationSeconds } = object
   const { commonName, organization } = request.subject
   const { ipAddresses } = rule
   const placeholders = placeholdersFor(object)
-  // Where an approving pattern must not reach too far, a denying one must not reach too short: its "*" stops at nothing.
+  // An approving pattern must not match too much, and a denying one must not match too little: its "*" has no boundary.
   const anyOf = (patterns: readonly string[] | undefined, values: readonly string[]): boolean =>
     patterns === undefined ||
     values.some((value) => patterns.some((one) => fits(value, one, '', placeholders)))
@@ -208,7 +208,7 @@ function lowerCase(text: string): string {
 
 const serviceAccount = /^system:serviceaccount:([^:]+):([^:]+)$/
 
-/** {username}, and what it says of a service account or a node. */
+/** Returns {username}, and the service account or node in it. */
 export function placeholdersFor({ username = '' }: Pick<SigningRequest, 'username'>): Placeholders {
   const account = serviceAccount.exec(username)
   return {
@@ -219,5 +219,5 @@ export function placeholdersFor({ username = '' }: Pick<SigningRequest, 'usernam
   }
 }
 
-/** What a pattern may hold in braces. */
+/** The placeholders that a pattern may contain. */
 export const placeholderNames: readonly string[] = Object.keys(placeholdersFor({}))

@@ -350,48 +350,48 @@ test.each(rows)('$id: $verdict', async ({ id, verdict, object, cluster, says, co
   if (command !== undefined) expect(cause?.commands).toContain(command)
 })
 
-test('every cause of the table has a row here', () => {
+test('has a row here for every cause of the table', () => {
   expect(rows.map(({ id }) => id).toSorted()).toEqual(causes.map(({ id }) => id).toSorted())
 })
 
-test('the cause that decides comes first, and only what applies is said', async () => {
+test('puts the deciding cause first, and reports only causes that apply', async () => {
   const { causes: found } = await explained(clientRequest(bootstrapper), { manager: alive, allowed: [] })
   expect(found.map(({ id }) => id)).toEqual(['rbac-missing'])
 })
 
-test('where the controller-manager does not run, nothing is said of its next try', async () => {
+test('does not mention the next retry when the controller-manager does not run', async () => {
   const cluster: Cluster = { manager: 'absent', allowed: ['system:bootstrap:abcdef nodeclient'] }
   const { causes: found } = await explained(clientRequest(bootstrapper), cluster)
   expect(found.map(({ id }) => id)).toEqual(['controller-manager-down'])
 })
 
-test('a renewal of a kubelet without the right names the binding of all nodes', async () => {
+test('names the binding of all nodes when a kubelet lacks the permission to renew', async () => {
   const { causes: found } = await explained(clientRequest(made), { manager: alive, allowed: [] })
   expect(found[0]?.commands[0]).toBe(
     'kubectl create clusterrolebinding kubeadm:node-autoapprove-certificate-rotation --clusterrole=system:certificates.k8s.io:certificatesigningrequests:selfnodeclient --group=system:nodes',
   )
 })
 
-test('a requester in no group of bootstrappers is bound by its name', async () => {
+test('binds a requester that is in no bootstrappers group by its name', async () => {
   const object = clientRequest({ ...made, username: 'ann b', groups: ['system:authenticated'] })
   const { causes: found } = await explained(object, { manager: alive, allowed: [] })
   expect(found[0]?.commands[0]).toMatch(/ --user='ann b'$/)
 })
 
-test('lookups that fail stay open, and the causes that need them are not guessed', async () => {
+test('leaves failed lookups open, and does not guess the causes that need them', async () => {
   const { causes: found, open } = await explained(user(approvedLongAgo), { failing: 'no route to host' })
   expect(open).toEqual([{ fact: 'whether kube-controller-manager runs', why: 'no route to host' }])
   expect(found.map(({ id }) => id)).toEqual(['signer-fails'])
 })
 
-test('a request that breaks a rule costs no lookup', async () => {
+test('makes no lookups for a request that breaks a rule', async () => {
   const { open } = await explained(clientRequest({ ...bootstrapper, usages: ['server auth'] }), {
     failing: 'asked all the same',
   })
   expect(open).toEqual([])
 })
 
-test('a kubelet with a description that RBAC takes is not blamed on RBAC', async () => {
+test("does not blame RBAC when RBAC allows the kubelet's request", async () => {
   const object = submitted(clientDescription(), {
     ...made,
     signerName: 'kubernetes.io/kube-apiserver-client-kubelet',
