@@ -66,13 +66,13 @@ const whole = kubeconfig(
   `certificate-authority-data: ${base64(ca.pem)}`,
 )
 
-describe('certificates are read', () => {
-  test('from PEM, each named by its number, and keys between them passed over', async () => {
+describe('reads certificates', () => {
+  test('from PEM, each with its number, and ignores keys between them', async () => {
     const { found } = await read(`text\n${admin.pem}${admin.keyPem}${ca.pem}`)
     expect(found).toEqual(['certificate 1: admin', 'certificate 2: kubernetes'])
   })
 
-  test('from DER, alone or one behind the other, and from base64 of it', async () => {
+  test('from DER, a single one or concatenated, and from base64 of it', async () => {
     expect((await read(ca.der)).found).toEqual(['all: kubernetes'])
     expect((await read(Buffer.concat([admin.der, ca.der]))).found).toEqual([
       'certificate 1: admin',
@@ -90,7 +90,7 @@ describe('certificates are read', () => {
     expect((await read(whole, 'leaf')).found).toEqual(['user u: client-certificate-data: admin'])
   })
 
-  test('from a bundle in a kubeconfig, each named by its number, and from a file that can be named again', async () => {
+  test('from a bundle in a kubeconfig, each with its number, and from a file that can be named again', async () => {
     const bundle = kubeconfig('', `certificate-authority-data: ${base64(ca.pem + otherCa.pem)}`)
     expect((await read(bundle)).found).toEqual([
       'cluster c: certificate-authority-data #1: kubernetes',
@@ -102,13 +102,13 @@ describe('certificates are read', () => {
     )
   })
 
-  test('from the context of a kubeconfig that is asked for', async () => {
+  test('from the requested context of a kubeconfig', async () => {
     expect((await read(whole, 'roots', noFiles, 'elsewhere')).found).toEqual([
       'cluster elsewhere: certificate-authority-data: other',
     ])
   })
 
-  test('from a kubeconfig with the key of its certificate, or with one that cannot be read', async () => {
+  test('from a kubeconfig whose key matches its certificate, or is unreadable', async () => {
     for (const key of [`client-key-data: ${base64(admin.keyPem)}`, 'client-key: /nowhere.key', '']) {
       const user = [`client-certificate-data: ${base64(admin.pem)}`, key].filter(Boolean).join(', ')
       expect((await read(kubeconfig(user, ''), 'leaf')).found).toEqual([
@@ -163,36 +163,33 @@ describe('certificates are read', () => {
       admin.pem.replace('TE-----\n', 'TE----\n'),
       /data\[tls\.crt\] #1: line 1: CERTIFICATE: /,
     ],
-  ])(
-    'no leaf from a TLS Secret whose first certificate is %s, whatever follows',
-    async (_, damaged, message) => {
-      const chain = damaged + ca.pem
-      const type = 'kubernetes.io/tls'
-      const values = {
-        'tls.crt': base64(chain),
-        'tls.key': base64(admin.keyPem),
-        'other.pem': base64(ca.pem),
-      }
-      const single = { ...JSON.parse(secret(values)), type }
-      const list = {
-        apiVersion: 'v1',
-        kind: 'List',
-        items: [single, JSON.parse(secret({ a: base64(admin.pem) }))],
-      }
-      for (const object of [single, list])
-        expect(await refusal(JSON.stringify(object), 'leaf')).toMatchObject({
-          code: 'KCERT_X509_MALFORMED',
-          message: expect.stringMatching(message),
-        })
-      const user = `client-certificate-data: ${base64(chain)}`
-      for (const content of [chain, kubeconfig(user, '')])
-        expect(await refusal(content, 'leaf')).toMatchObject({ code: 'KCERT_X509_MALFORMED' })
-      // Bundles have no leaf: the other members count.
-      expect((await read(JSON.stringify(single))).found).toContain('Secret x data[tls.crt] #2: kubernetes')
-    },
-  )
+  ])('but takes no leaf from a TLS Secret whose first certificate is %s', async (_, damaged, message) => {
+    const chain = damaged + ca.pem
+    const type = 'kubernetes.io/tls'
+    const values = {
+      'tls.crt': base64(chain),
+      'tls.key': base64(admin.keyPem),
+      'other.pem': base64(ca.pem),
+    }
+    const single = { ...JSON.parse(secret(values)), type }
+    const list = {
+      apiVersion: 'v1',
+      kind: 'List',
+      items: [single, JSON.parse(secret({ a: base64(admin.pem) }))],
+    }
+    for (const object of [single, list])
+      expect(await refusal(JSON.stringify(object), 'leaf')).toMatchObject({
+        code: 'KCERT_X509_MALFORMED',
+        message: expect.stringMatching(message),
+      })
+    const user = `client-certificate-data: ${base64(chain)}`
+    for (const content of [chain, kubeconfig(user, '')])
+      expect(await refusal(content, 'leaf')).toMatchObject({ code: 'KCERT_X509_MALFORMED' })
+    // Bundles have no leaf: their other members are still read.
+    expect((await read(JSON.stringify(single))).found).toContain('Secret x data[tls.crt] #2: kubernetes')
+  })
 
-  test('no leaf from another value of a TLS Secret without one in tls.crt', async () => {
+  test('but takes no leaf from another value of a TLS Secret without a certificate in tls.crt', async () => {
     const object = {
       ...JSON.parse(secret({ 'tls.crt': '', 'other.pem': base64(ca.pem) })),
       type: 'kubernetes.io/tls',
@@ -200,12 +197,12 @@ describe('certificates are read', () => {
     expect(await refusal(JSON.stringify(object), 'leaf')).toMatchObject({ code: 'KCERT_USAGE' })
   })
 
-  test('from a TLS Secret that is named ca.crt: its name does not make the chain a CA', async () => {
+  test('from a TLS Secret that is named ca.crt, without treating its chain as a CA', async () => {
     const named = secret({ 'tls.crt': base64(admin.pem) }, { name: 'ca.crt' })
     expect((await read(named, 'leaf')).found).toEqual(['Secret ca.crt data[tls.crt]: admin'])
   })
 
-  test('from a bundle with a damaged member, which is named', async () => {
+  test('from a bundle with a damaged member, and names that member', async () => {
     const damaged = otherCa.pem.replace(/M/g, '!')
     const { found, unreadable } = await read(ca.pem + damaged + admin.pem)
     expect(found).toEqual(['certificate 1: kubernetes', 'certificate 3: admin'])
@@ -213,7 +210,7 @@ describe('certificates are read', () => {
   })
 })
 
-test('intermediates of which nothing parses are left out with a warning, as Go passes over them; roots and leaves are refused', async () => {
+test('skips intermediates that do not parse with a warning, as Go does, and refuses such roots and leaves', async () => {
   const damaged = otherCa.pem.replace(/M/g, '!')
   expect(await read(damaged, 'intermediates')).toMatchObject({
     found: [],
@@ -223,7 +220,7 @@ test('intermediates of which nothing parses are left out with a warning, as Go p
     await expect(read(damaged, role)).rejects.toMatchObject({ code: 'KCERT_X509_MALFORMED' })
 })
 
-describe('what Go does not see', () => {
+describe('reports certificates that Go does not find', () => {
   const pkcs7 = (...certificates: Uint8Array[]): Uint8Array => {
     const data = sequence(
       integer(1),
@@ -322,7 +319,7 @@ describe('what Go does not see', () => {
   })
 })
 
-describe('it is refused', () => {
+describe('refuses input', () => {
   test.for<
     [rule: string, content: string | Uint8Array, role: InputRole, code: string, message: string | RegExp]
   >([
@@ -385,7 +382,7 @@ describe('it is refused', () => {
     expect([error.why, error.next]).toEqual([expect.any(String), expect.any(String)])
   })
 
-  test('when a kubeconfig has no such context, or does not say which: its contexts are named', async () => {
+  test('when a kubeconfig lacks the context, or has no current-context, and names its contexts', async () => {
     expect(await refusal(whole, 'leaf', 'z')).toMatchObject({
       code: 'KCERT_USAGE',
       message: 'in: no context "z"',
@@ -398,7 +395,7 @@ describe('it is refused', () => {
     })
   })
 
-  test('when the key of a kubeconfig is that of another certificate', async () => {
+  test('when the key of a kubeconfig belongs to another certificate', async () => {
     const other = client('bob', ca)
     const user = `client-certificate-data: ${base64(admin.pem)}, client-key-data: ${base64(other.keyPem)}`
     const error = await refusal(kubeconfig(user, ''), 'leaf')
@@ -409,7 +406,7 @@ describe('it is refused', () => {
     expect(JSON.stringify([error.message, error.why, error.next])).not.toContain(base64(other.keyPem))
   })
 
-  test('a token is never repeated', async () => {
+  test('does not print a token', async () => {
     const error = await refusal(kubeconfig('token: verysecret', ''), 'leaf')
     expect(JSON.stringify([error.message, error.why, error.next])).not.toContain('verysecret')
     expect(error.why).toBe('it has: token')
@@ -547,7 +544,7 @@ describe('it is refused', () => {
       inspect,
     ],
   ])(
-    '%s says why, and what to do',
+    '%s: explains the reason and the fix',
     async ([, content, { role = 'roots', ...options }, why, next, message]) => {
       const source = { name: 'in', bytes: Buffer.from(content) }
       const refused = readCertificateInput(source, role, { readReferencedFile: noFiles, ...options })
@@ -558,19 +555,19 @@ describe('it is refused', () => {
     },
   )
 
-  test('not where a kubeconfig has one user, one cluster or one context, and does not name it', async () => {
+  test('but not where a kubeconfig has one unnamed user, cluster or context', async () => {
     expect((await read(oneUser, 'leaf')).found).toEqual(['user u: client-certificate-data: admin'])
     expect((await read(oneContext, 'leaf')).found).toEqual(['user u: client-certificate-data: admin'])
     expect((await read(oneCluster)).found).toEqual(['cluster c: certificate-authority-data: kubernetes'])
   })
 
-  test('not for a key that is encrypted, which proves nothing', async () => {
+  test('but not for an encrypted key, which proves nothing', async () => {
     const key = admin.key.export({ format: 'pem', type: 'pkcs8', cipher: 'aes-128-cbc', passphrase: 'x' })
     const { found } = await read(kubeconfig(`${leafData}, client-key-data: ${base64(key)}`, ''), 'leaf')
     expect(found).toEqual(['user u: client-certificate-data: admin'])
   })
 
-  test('not by a defect of kcert, which is reported as one', async () => {
+  test('but not for a defect in kcert, which it rethrows', async () => {
     const broken = (): never => {
       throw new TypeError('defect')
     }

@@ -20,12 +20,12 @@ import type { Certificate } from '../x509/certificate.ts'
 import { readPrivateKeyFile } from '../x509/keys.ts'
 import { looksLikePkcs7 } from '../x509/pkcs7.ts'
 
-/** What certificates are read for: it decides which of a kubeconfig or a Secret are meant. */
+/** The role of the certificates: it selects which of those in a kubeconfig or a Secret to read. */
 export type InputRole = 'leaf' | 'roots' | 'intermediates'
 
 export interface InputOptions {
   readonly readReferencedFile: ReadReferencedFile
-  /** Which context of a kubeconfig is meant; default: its current-context. */
+  /** The context of a kubeconfig; default: its current-context. */
   readonly context?: string | undefined
   /** The flag that selects a context. */
   readonly contextFlag?: string
@@ -35,18 +35,18 @@ export interface LocatedCertificate {
   readonly source: string
   readonly entry: string
   readonly certificate: Certificate
-  /** What keeps Go from reading it as PEM. */
+  /** The form that keeps Go from reading it as PEM. */
   readonly form?: UnseenForm | undefined
 }
 
-/** A certificate in a bundle that could not be read. */
+/** An unreadable certificate in a bundle. */
 interface UnreadableCertificate {
   readonly source: string
   readonly entry: string
   readonly reason: string
-  /** True when the PEM around it is damaged: then Go does not even see that something is there. */
+  /** True when the PEM around it is damaged: Go then skips the block without an error. */
   readonly isUnseen: boolean
-  /** What to do about it, where the reader knows. */
+  /** How to fix it, where the parser can tell. */
   readonly next?: string | undefined
 }
 
@@ -56,14 +56,16 @@ export interface CertificateInput {
   readonly unreadable: readonly UnreadableCertificate[]
   /** True when the source is a kubeconfig, from which both a client certificate and a CA can be taken. */
   readonly isKubeconfig: boolean
-  /** True when no path leads to it again: standard input, or what a server presented. */
+  /** True when the source has no path: standard input, or the certificates that a server presented. */
   readonly isNoFile?: true
 }
 
 /**
- * Returns the certificates of a source for one role: PEM, DER, PKCS#7, a Secret or other manifest, or a kubeconfig, of which
- * the context's client certificate is the leaf and its cluster's CA the root. Throws KCERT_USAGE when there is none,
- * KCERT_X509_MALFORMED when the leaf, or everything, is damaged, and KCERT_PAIR_UNFIT when the kubeconfig has another key beside it.
+ * Returns the certificates of a source for one role: PEM, DER, PKCS#7, a Secret or other manifest, or a kubeconfig. In a
+ * kubeconfig,
+ * the context's client certificate is the leaf, and its cluster's CA is the root. Throws KCERT_USAGE when there is none,
+ * KCERT_X509_MALFORMED when the leaf, or everything, is damaged, and KCERT_PAIR_UNFIT when the key of the kubeconfig does not
+ * match.
  */
 export async function readCertificateInput(
   source: Source,
@@ -127,7 +129,7 @@ function located(
     else {
       const { error, where } = member
       if (!(error instanceof KcertError)) throw error
-      // Errors in DER and PKCS#7 name the offset themselves.
+      // Errors in DER and PKCS#7 already contain the offset.
       const at = form === 'DER' || form === 'PKCS#7' ? '' : `${where}: `
       unreadable.push({
         ...place,
@@ -137,8 +139,9 @@ function located(
       })
     }
   }
-  // The leaf is the first of its file, whatever follows; a bundle may have other members.
-  // Go passes over intermediates that it cannot parse, and the leaf may hang under a root; roots of nothing trust nothing.
+  // The leaf is the first certificate of its file; in a bundle, other members may be usable. Go skips intermediates that it
+  // cannot parse,
+  // and the leaf may chain directly to a root. Without any readable root, nothing is trusted.
   const isUseless =
     role === 'leaf' ? members[0]?.kind !== 'certificate' : role === 'roots' && certificates.length === 0
   const [damaged] = unreadable
@@ -184,7 +187,7 @@ async function readDocument(
   return { ...input, isKubeconfig: true }
 }
 
-/** The one certificate of a kubeconfig that a client with this file would use, and the private key beside it. */
+/** Returns the certificate of a kubeconfig that a client with this file would use, and its private key. */
 function materialOf(
   kubeconfig: Kubeconfig,
   source: string,
@@ -233,7 +236,7 @@ function materialOf(
   return { entry: `user ${name}`, material, key: clientKey }
 }
 
-/** No handshake gets anywhere with the key of another certificate. A key that cannot be read here proves nothing. */
+/** Throws when the key belongs to another certificate, because every handshake would fail. An unreadable key proves nothing. */
 function checkKey(
   { field }: Material,
   { source, entry, certificate }: LocatedCertificate,
@@ -271,7 +274,7 @@ function unreadableIn({ name }: Source, { entry, message, code, fix, next }: Pro
   return { source: name, entry, reason: message, isUnseen, ...(!isUnseen && { next: next || fix }) }
 }
 
-/** Secrets, ConfigMaps and CSRs: an inspection finds what is in them. */
+/** Returns the certificates in Secrets, ConfigMaps and CSRs, as an inspection finds them. */
 async function readManifest(
   source: Source,
   role: InputRole,

@@ -35,7 +35,7 @@ interface Case {
   readonly chain?: readonly Certificate[]
   readonly refusal?: Fields
   readonly question?: Fields
-  /** The file that certificates come from; null for a server. */
+  /** The file with the certificates; null for a server. */
   readonly file?: string | null
 }
 

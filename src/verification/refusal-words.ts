@@ -12,16 +12,16 @@ import { areSameName } from '../x509/openssl-name.ts'
 import type { PublicKeyInfo } from '../x509/public-key.ts'
 import type { Refusal, RefusalCode } from '../x509/refusal.ts'
 
-// The reason why a chain is not trusted, with the names and values that decide, and the next command.
+// The reason why a chain is not trusted, with the names and values that matter, and the next command.
 
 export interface RefusalWords {
   readonly reason: string
-  /** How to resolve it. */
+  /** How to fix it. */
   readonly advice: string
   readonly next: string
 }
 
-/** What the texts refer to. */
+/** The names and locations that the texts contain. */
 export interface RefusalContext {
   readonly question: ChainQuestion
   /** "ca.crt: certificate 2" */
@@ -171,7 +171,7 @@ function ownerText(certificate: Certificate, { fileOf }: RefusalContext): string
     : ''
 }
 
-/** The same command with this certificate among the roots. */
+/** Returns the same command with this certificate as a root. */
 function trustNext(certificate: Certificate, { fileOf, sourceOf, question }: RefusalContext): string {
   const file = fileOf(certificate)
   if (file === undefined) return inspect(sourceOf(certificate))

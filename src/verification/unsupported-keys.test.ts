@@ -11,7 +11,7 @@ import { oidOf } from '../x509/oids.ts'
 import type { CertificateInput } from './input.ts'
 import { verify } from './verification.ts'
 
-// Every goError here is what a program that was built with Go 1.26.8 logged for such a certificate.
+// Every goError here was logged by a program built with Go 1.26.8 for such a certificate.
 
 const now = new Date('2026-06-01T00:00:00Z')
 const mlDsa = mlDsaKeys['ML-DSA-65']
@@ -161,13 +161,13 @@ describe('RSA above 8192 bits', () => {
     expect(verify(asked, { now, at: now, purpose: 'any' })).toMatchObject({ trusted: true })
   })
 
-  test('is accepted in a root, which is not sent, and up to 8192 bits', () => {
+  test('is accepted in a root, which is not sent, and accepted up to 8192 bits', () => {
     expect(reportOf(belowLongCa, longCa)).toMatchObject({ trusted: true })
     expect(reportOf(leafWith(rsaSpki(8192)), ecdsaCa)).toMatchObject({ trusted: true })
     expect(reportOf(leafWith(rsaSpki(8200)), ecdsaCa)).toMatchObject({ trusted: false })
   })
 
-  test('is refused in a root that is sent, and in any other certificate behind the leaf', () => {
+  test('is refused in a root that is sent, and in any other certificate after the leaf', () => {
     const sentRoot = Certificate.parse(longCa)
     for (const [leafDer, root] of [
       [belowLongCa, longCa],
@@ -194,7 +194,7 @@ describe('RSA above 8192 bits', () => {
     }
   })
 
-  test('is accepted where another chain goes without it', () => {
+  test('is accepted when another chain does not contain it', () => {
     const other = selfSigned(
       {
         subject: { commonName: 'middle' },
@@ -210,11 +210,11 @@ describe('RSA above 8192 bits', () => {
   })
 })
 
-test('answers as crypto/x509 where the purpose is no use in TLS', () => {
+test('gives the result of crypto/x509 for a purpose that TLS does not use', () => {
   expect(reportOf(mlDsaLeaf, ecdsaCa, 'any')).toMatchObject({ trusted: true })
 })
 
-test('names the verifiers that know ML-DSA', () => {
+test('names the verifiers that support ML-DSA', () => {
   for (const [der, root] of [
     [leafOfMlDsa(mlDsaKeys.other), mlDsaCa],
     [mlDsaLeaf, ecdsaCa],

@@ -43,12 +43,12 @@ function report(
   options: Partial<VerificationOptions> = {},
 ): VerificationReport {
   const made = verify({ leaf, roots, intermediates: [] }, { now, at: now, purpose: 'server', ...options })
-  // Whatever is reported keeps the contract, down to the last field.
+  // Every report matches the contract in every field.
   return v.parse(v.strictObject(verificationReportSchema.entries), made)
 }
 
 describe('a report', () => {
-  test('of a trusted chain names where each certificate was found, and until when it holds', () => {
+  test('of a trusted chain names the location of each certificate, and the end of its validity', () => {
     const { trusted, chains, trustedUntil, user, code } = report(input('server.crt', server, issuing), [
       input('bundle.crt', namesake, ca),
     ])
@@ -71,7 +71,7 @@ describe('a report', () => {
     ])
   })
 
-  test('of a leaf with several chains holds until the last of them ends', () => {
+  test('of a leaf with several chains is valid until the last of them expires', () => {
     const soon = new Date('2027-03-01T00:00:00Z')
     const [shortLived, longLived] = [createCa('short-lived'), createCa('long-lived')]
     const crossSigned = (by: Issued, notAfter: Date): Issued =>
@@ -86,12 +86,12 @@ describe('a report', () => {
     expect([chains.length, trustedUntil]).toEqual([2, '2027-06-01T00:00:00Z'])
   })
 
-  test('of a root that was sent along as well shows it where it is trusted', () => {
+  test('of a root that was also sent shows its location among the roots', () => {
     const { chains } = report(input('server.crt', server, issuing, ca), [input('ca.crt', ca)])
     expect(chains[0]?.at(-1)?.source).toBe('ca.crt')
   })
 
-  test('of a client certificate says whom an API server takes its holder for', () => {
+  test('of a client certificate names the user that an API server authenticates', () => {
     const admin = issued(
       {
         subject: { organization: ['system:masters', 'ops'], commonName: 'admin' },
@@ -103,7 +103,7 @@ describe('a report', () => {
     expect([user, warnings]).toEqual([{ name: 'admin', groups: ['ops', 'system:masters'] }, []])
   })
 
-  test('of a client certificate without a common name warns that the API server will answer 401', () => {
+  test('of a client certificate without a common name warns that the API server will respond with 401', () => {
     const nameless = issued({ subject: { organization: ['ops'] }, extendedKeyUsage: ['clientAuth'] }, ca)
     const { trusted, warnings } = report(input('x.crt', nameless), [input('ca.crt', ca)], {
       purpose: 'client',
@@ -152,11 +152,11 @@ describe('a report', () => {
       goError,
     })
     expect(refused.user).toBeUndefined()
-    // Only an API server looks at users.
+    // Only an API server reads the user.
     expect(verified(withUids(...uids), 'any').trusted).toBe(true)
   })
 
-  test('of a refused chain has the code, the certificate at fault, where it is, and what to do', () => {
+  test('of a refused chain has the code, the certificate at fault, its location, and the fix', () => {
     const { trusted, chains, code, reason, certificate, issuer, path, next, goError } = report(
       input('server.crt', server, issuing),
       [input('old ca.crt', namesake)],
@@ -179,14 +179,14 @@ describe('a report', () => {
     expect(goError).toMatch(/^x509: certificate signed by unknown authority \(possibly because of/)
   })
 
-  test('names a file with a space in it as one word of a command', () => {
+  test('quotes a file name with a space in a command', () => {
     const alone = issued({ subject: { commonName: 'alone' } })
     expect(report(input("it's mine.crt", alone), [input('ca.crt', ca)]).next).toContain(
       "--roots 'it'\\''s mine.crt'",
     )
   })
 
-  test('partitions the other verifiers into those that refuse and those that accept, and explains differences', () => {
+  test('lists the other verifiers by result, and explains differences', () => {
     const { alsoRefusedBy, acceptedBy, differences } = report(input('server.crt', server), [
       input('issuing.crt', issuing),
     ])
@@ -202,7 +202,7 @@ describe('a report', () => {
     })
   })
 
-  test('warns of a member of the roots that could not be read, and what that means to whom', () => {
+  test('warns of an unreadable root, and states the effect on each verifier', () => {
     const message = (purpose: 'server' | 'client', isUnseen: boolean): string | undefined => {
       const member = { source: 'ca.crt', entry: 'certificate 2', reason: 'bad', isUnseen }
       const roots = { ...input('ca.crt', ca), unreadable: [member] }
@@ -215,7 +215,7 @@ describe('a report', () => {
   })
 })
 
-describe('certificates in forms that Go does not see', () => {
+describe('certificates in forms that Go does not find', () => {
   const formed = (one: CertificateInput, ...forms: (UnseenForm | undefined)[]): CertificateInput => ({
     ...one,
     certificates: one.certificates.map((located, i) => ({ ...located, form: forms[i] })),
@@ -331,12 +331,12 @@ describe('certificates in forms that Go does not see', () => {
     )
   })
 
-  test('a leaf is asked about in whatever form it is: what is hidden is the CA', () => {
+  test('verifies a leaf in any form, and reports only a CA as hidden', () => {
     const { reason } = asked(formed(leafAlone, 'DER'), roots, formed(between, 'DER'))
     expect(reason).toContain(': issuing.crt is DER, so Go finds no certificate there')
   })
 
-  test('one of two chains that Go does not see is named', () => {
+  test('names one of two chains that Go does not find', () => {
     const others = [createCa('other 1'), createCa('other 2')]
     const crossSigned = others.map((by) =>
       issued({ subject: issuing.subject, publicKey: issuing.key, basicConstraints: { ca: true } }, by),
@@ -348,7 +348,7 @@ describe('certificates in forms that Go does not see', () => {
     expect(reason).toContain(': roots.crt is DER, so Go finds no certificate there')
   })
 
-  test('the differences name what OpenSSL and Python say, and not what Node says last', () => {
+  test('gives the errors of OpenSSL and Python as differences, and not the last error of Node', () => {
     const { differences } = asked(input('leaf.crt', server), input('issuing.crt', issuing))
     expect(differences.map(({ verifier, error }) => [verifier, error])).toEqual([
       ['openssl', 'unable to get issuer certificate'],
@@ -358,14 +358,14 @@ describe('certificates in forms that Go does not see', () => {
   })
 })
 
-test('a report names the host that was asked for', () => {
+test('a report names the requested host', () => {
   expect(report(input('s.crt', server, issuing), [input('ca.crt', ca)], { name: 'kubernetes' }).name).toBe(
     'kubernetes',
   )
   expect(report(input('s.crt', server, issuing), [input('ca.crt', ca)])).not.toHaveProperty('name')
 })
 
-test('a report names the first place of a certificate that is at two, the roots for a root alone', () => {
+test('a report names the first of two locations of a certificate, and the one among the roots only for a root', () => {
   const twice = report(input('s.crt', server, issuing, issuing), [input('a.crt', ca), input('b.crt', ca)])
   expect(twice.chains[0]?.map(({ source, entry }) => `${source} ${entry}`)).toEqual([
     's.crt certificate 1',
@@ -376,20 +376,20 @@ test('a report names the first place of a certificate that is at two, the roots 
   expect([trustedLeaf.leaf.source, trustedLeaf.chains[0]?.[0]?.source]).toEqual(['s.crt', 'r.crt'])
 })
 
-test('a certificate that was sent is shown where it was sent, also when it is among the roots', () => {
+test('a report shows a sent certificate at its location in the sent chain, also when it is among the roots', () => {
   const { chains } = report(input('s.crt', server, issuing), [input('r.crt', issuing, ca)])
   const whole = chains.find((chain) => chain.length === 3)
   expect(whole?.map(({ source }) => source)).toEqual(['s.crt', 's.crt', 'r.crt'])
 })
 
-test('a reason names the certificate within its file', () => {
+test('a reason names the certificate in its file', () => {
   const { reason } = report(input('s.crt', server, issuing), [
     input('r.crt', issued({ subject: { commonName: 'x' } }), namesake),
   ])
   expect(reason).toContain('the CA "kubernetes" in r.crt: certificate 2:')
 })
 
-test('what a server presented is no file to trust', () => {
+test('does not suggest the certificates that a server presented as a file to trust', () => {
   const alone = input('10.0.0.1:6443', issued({ subject: { commonName: 'alone' } }))
   const { advice, next } = report({ ...alone, isNoFile: true }, [input('ca.crt', ca)])
   expect([advice, next]).toEqual([
@@ -398,7 +398,7 @@ test('what a server presented is no file to trust', () => {
   ])
 })
 
-test('unreadable certificates beside the leaf are left out with a warning', () => {
+test('skips unreadable certificates after the leaf with a warning', () => {
   const member = { source: 's.crt', entry: 'certificate 3', reason: 'bad', isUnseen: false }
   const { warnings } = report({ ...input('s.crt', server, issuing), unreadable: [member] }, [
     input('ca.crt', ca),
@@ -414,7 +414,7 @@ test('unreadable certificates beside the leaf are left out with a warning', () =
   ])
 })
 
-describe('the words of a refusal', () => {
+describe('the texts of a refusal', () => {
   const words = (
     leaf: Issued,
     roots: readonly Issued[],

@@ -28,7 +28,9 @@ export interface VerificationOptions {
   readonly name?: string | undefined
 }
 
-/** Verifies a chain as Kubernetes components do, and reports the result, the reason, and which other verifiers differ. */
+/**
+ * Returns the report on a chain, verified as Kubernetes components do: the result, the reason, and which other verifiers differ.
+ */
 export function verify(inputs: VerificationInputs, options: VerificationOptions): VerificationReport {
   const { now, at, purpose, name: host } = options
   const places = new Places(inputs)
@@ -83,13 +85,16 @@ export function verify(inputs: VerificationInputs, options: VerificationOptions)
 
 type IsSeen = (one: LocatedCertificate) => boolean
 
-/** Nothing of a file of roots that Go cannot read comes into its pool, whatever others find there. */
+/** Go adds none of the certificates of a roots file that it cannot read to its pool, whatever other programs find in it. */
 const isSeenByGo: IsSeen = ({ form }) => form === undefined
-/** OpenSSL, and with it Node and Python, passes over a byte order mark and takes blocks of its older labels too. */
+/** OpenSSL, and therefore Node and Python, ignores a byte order mark and also accepts its older PEM labels. */
 const isSeenByOpenssl: IsSeen = ({ form }) =>
   form === undefined || form === 'label' || form === 'byte order mark'
 
-/** The leaf itself is the one to verify, in whatever form it is; what lies beside it was meant to be sent along. */
+/**
+ * Returns the pools that a verifier finds. The leaf itself counts in any form; the other certificates of its file are sent with
+ * it.
+ */
 function poolsOf(
   { leaf, roots, intermediates }: VerificationInputs,
   isSeen: IsSeen,
@@ -111,7 +116,7 @@ function sentAlong(
   return first?.form === undefined ? others.filter(isSeen) : others
 }
 
-/** A certificate that Go does not see, where the chain would hold if it did. */
+/** Returns a certificate that Go does not find, when the chain would be valid with it. */
 function hiddenIn(
   inputs: VerificationInputs,
   asked: Omit<ChainQuestion, 'roots' | 'intermediates'>,
@@ -151,7 +156,7 @@ function refusalReport(
     sourceOf: (one) => places.of(one).source,
     fileOf: (one) => places.fileOf(one),
   })
-  // Where the issuer is at fault, the other one is the certificate below it, which the path shows.
+  // When the issuer is at fault, the other certificate is the one below it, which the path already shows.
   const isIssuer = other !== undefined && !chain.includes(other)
   return {
     code,
@@ -177,15 +182,16 @@ function wordsOfHidden(
   }
 }
 
-/** A chain ends with the first of its certificates; trust ends with the last chain. */
+/** Returns when trust ends: a chain expires with the first of its certificates, and trust ends with the last chain. */
 function endOf(chains: readonly Chain[]): Date {
   const ends = chains.map((chain) => Math.min(...chain.map(({ notAfter }) => notAfter.getTime())))
   return new Date(Math.max(...ends))
 }
 
 /**
- * What TLS makes of the keys in a valid chain: crypto/x509 does not ask whether anyone can use them. crypto/tls refuses a long RSA
- * key in any certificate that is sent, whether a chain needs it or not (verifyServerCertificate, processCertsFromClient).
+ * Returns the verdict of TLS on the keys in a valid chain; crypto/x509 does not check whether TLS can use them. crypto/tls
+ * refuses a
+ * long RSA key in any sent certificate, even one that no chain needs (verifyServerCertificate, processCertsFromClient).
  */
 function withTlsKeys(
   verdict: ChainVerdict,
@@ -199,7 +205,7 @@ function withTlsKeys(
     return { trusted: false, refusal: { ...ofLeaf, go: { kind: 'leaf-key', certificate: leaf } } }
   const isTooLong = ({ publicKey }: Certificate): boolean => isTooLongForTls(publicKey)
   const sent = [leaf, ...beside.map(({ certificate }) => certificate)].find(isTooLong)
-  // Of each chain all but the root is sent as well.
+  // Every certificate of a chain except the root is also sent.
   const inChains = verdict.chains.map((one) => one.slice(0, -1).find(isTooLong))
   const certificate = sent ?? (inChains.includes(undefined) ? undefined : inChains[0])
   if (certificate === undefined) return verdict
@@ -209,10 +215,10 @@ function withTlsKeys(
   return { trusted: false, refusal }
 }
 
-/** What an API server makes of a client whose chain is valid: it refuses two user UIDs, and an empty one. */
+/** Returns the verdict of an API server on a client whose chain is valid: it refuses two user UIDs, and an empty one. */
 function withUser(verdict: ChainVerdict, { leaf, purpose }: ChainQuestion): ChainVerdict {
   const { commonName, userUids: uids = [] } = leaf.subject
-  // Without a name there is no user, whatever its UID.
+  // Without a common name there is no user, with or without a UID.
   if (!verdict.trusted || purpose !== 'client' || !commonName) return verdict
   if (userUidFault(leaf.subject) === undefined) return verdict
   const [chain = []] = verdict.chains
@@ -220,7 +226,10 @@ function withUser(verdict: ChainVerdict, { leaf, purpose }: ChainQuestion): Chai
   return { trusted: false, refusal: { code: 'USER_UID_INVALID', certificate: leaf, chain, go } }
 }
 
-/** As the API server's x509 authenticator reads it: the last common name, all organizations, and the UID since 1.33. */
+/**
+ * Returns the user as the API server's x509 authenticator reads it: the last common name, all organizations, and the UID since
+ * 1.33.
+ */
 function userOf({ subject }: Certificate): { name: string; groups: string[]; uid?: string } {
   const [uid] = subject.userUids ?? []
   return { name: subject.commonName ?? '', groups: [...subject.organization], ...(uid && { uid }) }
@@ -239,7 +248,9 @@ function userWarnings(leaf: Certificate, places: Places): VerificationWarning[] 
   ]
 }
 
-/** What this verdict rests on and Go, which finds certificates with pem.Decode, would not even see. */
+/**
+ * Returns warnings for certificates that this verdict needs and that Go, which finds certificates with pem.Decode, does not find.
+ */
 function unseenWarnings({ roots, intermediates, leaf }: VerificationInputs): VerificationWarning[] {
   return [...roots, leaf, ...intermediates].flatMap(({ certificates }, index) => {
     const first = certificates.find(({ form }) => form !== undefined)
@@ -271,8 +282,9 @@ function unreadableWarnings(
 ): VerificationWarning[] {
   return [...roots, leaf, ...intermediates].flatMap(({ unreadable }, index) =>
     unreadable.map(({ source, entry, reason, isUnseen }) => {
-      // client-go's ParseCertsPEM, with which servers read their client CAs, gives up at the first certificate that it cannot
-      // parse; a CertPool, with which clients read their roots, goes on.
+      // client-go's ParseCertsPEM, with which servers read their client CAs, fails at the first certificate that it cannot parse.
+      // A
+      // CertPool, with which clients read their roots, skips it.
       const consequence =
         purpose === 'client' && !isUnseen
           ? ', and API servers reject the whole file because of it'
@@ -288,7 +300,10 @@ function unreadableWarnings(
   )
 }
 
-/** Where each certificate was found. One may be at several places: a root among the roots first, any other where it was sent. */
+/**
+ * The location of each certificate. One may have several: for a root, the one among the roots is first; for others, where it was
+ * sent.
+ */
 class Places {
   private readonly byFingerprint: ReadonlyMap<string, LocatedCertificate>
   private readonly roots: ReadonlyMap<string, LocatedCertificate>
