@@ -56,7 +56,7 @@ const caUntil = (notAfter: Date) => ({ notAfter, ca: 'ca.pem', key: 'ca-key.pem'
 const caKey = generateKeyPairSync('ec', { namedCurve: 'P-256' }).privateKey
 const requestKey = generateKeyPairSync('ec', { namedCurve: 'P-256' }).privateKey
 
-/** The CA of the recorded cases: it began a day ago and ends in a day. */
+/** Returns the CA of the recorded cases: valid since a day ago, for another day. */
 function signingCa(caNotAfter = day) {
   const name = { commonName: 'test-ca' }
   const der = issueCertificate(
@@ -75,8 +75,8 @@ function signingCa(caNotAfter = day) {
   return openCa([Certificate.parse(der)], caKey, { ca: 'ca', key: 'key' })
 }
 
-describe.skipIf(truth === undefined)("kcert's CA, as kube-controller-manager 1.36 recorded", () => {
-  test('signs for the recorded times: 7 of 7', () => {
+describe.skipIf(truth === undefined)("kcert's CA, compared with kube-controller-manager 1.36", () => {
+  test('signs with the recorded validity: 7 of 7', () => {
     const { cases } = truth!.ca_sign
     const found = cases.map(({ id, ttl, backdate, short = 0 }) => {
       const policy = { ttlMs: ttl * 1000, backdateMs: backdate * 1000, shortMs: short * 1000 }
@@ -87,7 +87,7 @@ describe.skipIf(truth === undefined)("kcert's CA, as kube-controller-manager 1.3
     expect(found).toHaveLength(7)
   })
 
-  test('refuses with an expired CA, and says which of the two it is: 2 of 2', () => {
+  test('refuses to sign with an expired CA, and names the expired certificate: 2 of 2', () => {
     const words: Readonly<Record<string, RegExp>> = {
       'signer has expired': /^the CA ca.pem has expired, before the certificate would be valid$/,
       'refusing to sign a certificate that expired in the past':
@@ -116,9 +116,9 @@ describe.skipIf(truth === undefined)("kcert's CA, as kube-controller-manager 1.3
     expect(granted).toHaveLength(7)
   })
 
-  test('puts the recorded usages into certificates that it signs: 6 of 6', () => {
+  test('adds the recorded usages to certificates: 6 of 6', () => {
     const request = readRequest(createRequest({ subject: { commonName: 'x' } }, requestKey), 'x.csr')
-    // X.509's name of the bit that RFC 5280 calls contentCommitment.
+    // X.509 calls this bit nonRepudiation, RFC 5280 contentCommitment.
     const named = (bit: string) => (bit === 'nonRepudiation' ? 'contentCommitment' : bit)
     const { cases } = truth!.key_usages
     const found = cases.map(({ usages }) => {

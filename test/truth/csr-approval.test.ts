@@ -35,7 +35,7 @@ interface ApprovalCase {
 const truth = recorded<{ cases: ApprovalCase[] }>('csr-approval.json')
 
 /**
- * Where kcert's policies come to another answer than the recorded approver, and why. Nothing here is an approval that the
+ * The cases where kcert's policies differ from the recorded approver, with the reason. None of them is an approval that the
  * recorded approver did not give.
  */
 const disagreements: Readonly<Record<string, { kcert: string; why: string }>> = {
@@ -71,7 +71,7 @@ function objectOf({ signerName, usages, username, groups, request, context }: Ap
   }
 }
 
-/** The cluster around a case. Where the case says nothing about RBAC, whoever is recognised is also allowed. */
+/** Returns the cluster of a case. Where the case has no RBAC result, every recognized requester is allowed. */
 function clusterOf({ policy, username, context }: ApprovalCase): FakeCluster {
   const subresources = {
     'kcm-nodeclient': ['nodeclient'],
@@ -92,15 +92,16 @@ function clusterOf({ policy, username, context }: ApprovalCase): FakeCluster {
   }
 }
 
-// gardener's approver denies what breaks its rules; the others leave it alone. Both approve names that do not begin with the node's,
-// which kcert's policy does for the suffixes that it names.
+// gardener's approver denies a request that breaks its rules; the others skip it. Both approve names that do not begin with the
+// node's,
+// which kcert's policy does only for the suffixes in its settings.
 function policiesFor({ policy }: ApprovalCase): Policy[] {
   const onViolation = policy === 'node-object-match' ? 'deny' : 'ignore'
   const dnsSuffixes = ['bar', 'baz', 'foo']
   return [kubeletClientPolicy({ onViolation }), kubeletServingPolicy({ onViolation, dnsSuffixes })]
 }
 
-/** The recorded words in kcert's: an error leaves the object alone, and who is recognised and allowed is approved. */
+/** The recorded outcomes as kcert decisions: an error skips the object, and a recognized and allowed requester is approved. */
 const inOurWords = {
   approve: 'approve',
   recognise: 'approve',
@@ -122,13 +123,13 @@ async function decisions(): Promise<{ id: string; kcert: string; recorded: strin
 describe.skipIf(truth === undefined)(
   'the recorded approvers: kube-controller-manager, gardener, kubelet-serving-cert-approver',
   () => {
-    test('nothing is approved that they did not approve', async () => {
+    test('approves nothing that they did not approve', async () => {
       const approved = (await decisions()).filter(({ kcert }) => kcert === 'approve')
       expect(approved.filter(({ recorded }) => recorded !== 'approve')).toEqual([])
       expect(approved.length).toBeGreaterThan(0)
     })
 
-    test('all 74 come out as recorded, but for the ones in the table', async () => {
+    test('decides all 74 cases as recorded, except those in the table', async () => {
       const all = await decisions()
       expect(all).toHaveLength(74)
       const differing = all.filter(({ kcert, recorded }) => kcert !== recorded)
@@ -148,7 +149,7 @@ describe.skipIf(truth === undefined)(
       }
     })
 
-    test('a lookup that fails, and a review that says no, approve nothing', async () => {
+    test('approves nothing after a failed lookup or a negative review', async () => {
       for (const one of truth!.cases.filter(({ policy }) => policy === 'kcm-nodeclient')) {
         const failing = fakeFacts({ ...clusterOf(one), failing: { isAllowed: 'timeout' } })
         const refusing = fakeFacts({ ...clusterOf(one), allowed: [] })
@@ -157,7 +158,7 @@ describe.skipIf(truth === undefined)(
       }
     })
 
-    test('without dnsSuffixes, skips names that do not begin with the node’s, also approved ones', async () => {
+    test('without dnsSuffixes, skips names that do not begin with the node’s, including approved ones', async () => {
       const one = truth!.cases.find(({ id }) => id === 'gardener/all-match')!
       const { decision, reason } = await decide(
         objectOf(one),
@@ -170,7 +171,7 @@ describe.skipIf(truth === undefined)(
       )
     })
 
-    test('what is not recognised costs no lookup', async () => {
+    test('makes no lookups for a request that is not recognized', async () => {
       const one = truth!.cases.find(({ id }) => id === 'kcm/handle/recognised-0-allowed-1')!
       const facts = fakeFacts(clusterOf(one))
       await decide(objectOf(one), policiesFor(one), facts)

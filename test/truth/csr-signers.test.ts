@@ -58,12 +58,12 @@ describe.skipIf(truth === undefined)('kube-controller-manager 1.36', () => {
 
   test('turns usages into extensions as recorded: 6 of 6', () => {
     const { cases } = truth!.key_usages
-    // X.509's name of the bit that RFC 5280 calls contentCommitment
+    // X.509 calls this bit nonRepudiation, RFC 5280 contentCommitment.
     const named = (bit: string) => (bit === 'nonRepudiation' ? 'contentCommitment' : bit)
     const found = cases.map(({ usages }) => {
       const made = certificateUsages(usages)
       return {
-        // bits of one field: without order
+        // The bits of one field have no order.
         keyUsage: (made?.keyUsage.map(named) ?? []).sort(),
         extKeyUsage: made?.extendedKeyUsage ?? [],
         error: made === undefined,
