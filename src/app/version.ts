@@ -1,6 +1,6 @@
 import type { VersionReport } from './version-report.ts'
 
-// Set by scripts/build.ts; absent where the sources run.
+// Set by scripts/build.ts; absent when the sources run directly.
 declare const KCERT_COMMIT: string | undefined
 
 /** Returns what `kcert version` prints. */

@@ -17,12 +17,12 @@ import { withoutTemplate } from './output-template.ts'
 import { ignoreFailedWrites, writeOut } from './standard-output.ts'
 import { givenFlags, withRepeatedAdvice, withWholeNext } from './whole-next.ts'
 
-/** What the flags of a command are once they are parsed. */
+/** The parsed flags of a command. */
 export type FlagsOf<Flags extends FlagInput> = Flags extends FlagInput<infer Values> ? Values : never
 
 type Named = Record<string, unknown>
 
-/** Returns the names of a report, for -o name. */
+/** Returns the names in a report, for -o name. */
 type NamesOf<Report> = (report: Report) => readonly string[]
 
 interface ShowOptions<Report> {
@@ -35,7 +35,7 @@ interface ShowOptions<Report> {
 /** What the exit codes of a command mean, for its help and its page in docs/. */
 type ExitMeanings = Partial<Record<keyof typeof exitCodes, string>>
 
-/** What every kcert command is: oclif's class, with one way to answer, one way to fail and one set of exit codes. */
+/** The base class of every kcert command: oclif's class, with common output, errors and exit codes. */
 export abstract class KcertCommand extends Command {
   static override baseFlags = {
     'no-color': Flags.boolean({
@@ -54,29 +54,32 @@ export abstract class KcertCommand extends Command {
     )
   }
 
-  /** Returns the examples of a command's help: what each is for, and its command line, in which oclif names the program. */
+  /**
+   * Returns the examples of a command's help: each with its purpose and its command line, in which oclif inserts the program's
+   * name.
+   */
   static examplesOf(lines: Readonly<Record<string, string>>): { description: string; command: string }[] {
     return Object.entries(lines).map(([description, line]) => {
       return { description, command: line.replaceAll(/(?<![\w./-])kcert(?= [a-z])/g, '<%= config.bin %>') }
     })
   }
 
-  /** What --dry-run means, so that --dry-run=client and --dry-run=server are never taken for each other. */
+  /** The meaning of --dry-run, so that --dry-run=client and --dry-run=server are never confused. */
   static dryRunBy: DryRunBy = 'client'
 
   private processContext: Context | undefined
   private given: GivenFlags = {}
-  /** Of -o jsonpath. */
+  /** The template of -o jsonpath. */
   protected template: JsonPathTemplate | undefined
   protected hasHeadings = true
 
-  /** The process around this command. `--no-color` is already taken into account. */
+  /** The context of this process, with `--no-color` applied. */
   protected get context(): Context {
     this.processContext ??= withColorChoice(processContext(), this.argv)
     return this.processContext
   }
 
-  /** Does the work and returns the exit code. */
+  /** Runs the command and returns the exit code. */
   protected abstract perform(): Promise<ExitCode>
 
   override async run(): Promise<void> {
@@ -94,8 +97,8 @@ export abstract class KcertCommand extends Command {
   }
 
   /**
-   * Returns the flags, arguments and operands of the command line. A command that takes any number of operands has them in
-   * `operands` alone: oclif gets nothing but the flags, and what it then finds beside them is refused.
+   * Returns the flags, arguments and operands of the command line. A command that takes any number of operands gets them only in
+   * `operands`: oclif parses only the flags, and rejects any other argument that it finds.
    */
   protected override async parse<F extends Named, B extends Named, A extends Named>(
     command: Input<F, B, A>,
@@ -117,7 +120,7 @@ export abstract class KcertCommand extends Command {
     }
     const { flags, operands } = splitOperands(line, this.flagShapes())
     const parsed = await super.parse(command, flags).finally(() => {
-      // oclif keeps what it was given, without the operands that an error repeats.
+      // oclif stores its input in argv, without the operands that an error repeats.
       this.argv = argv
     })
     this.hasHeadings = parsed.flags['no-headers'] !== true
@@ -129,7 +132,7 @@ export abstract class KcertCommand extends Command {
     return { ...parsed, operands }
   }
 
-  /** Returns what `act` returns on the cluster that the flags lead to; its connections are ended then. */
+  /** Returns the result of `act` on the cluster that the flags select, then closes its connections. */
   protected async onCluster<Result>(
     flags: ClusterFlags,
     act: (cluster: Cluster) => Promise<Result>,
@@ -138,7 +141,7 @@ export abstract class KcertCommand extends Command {
     return withCluster(this.context, flags, act)
   }
 
-  /** The same where `act` does many things one by one: interrupted, `tell` says what was done. */
+  /** Does the same for an `act` with many steps: on an interruption, `tell` reports the completed steps. */
   protected async changeOnCluster<Result>(
     flags: ClusterFlags,
     act: (cluster: Cluster) => Promise<Result>,
@@ -166,7 +169,7 @@ export abstract class KcertCommand extends Command {
     return exit
   }
 
-  /** Returns a report in the format. `namesOf` returns what -o name prints, one name on each line. */
+  /** Returns a report in the selected format. `namesOf` returns the names for -o name, one per line. */
   protected async textOf<Report extends object>(
     format: ListFormat | 'name',
     report: Report,
@@ -193,12 +196,12 @@ export abstract class KcertCommand extends Command {
     return renderReport(format === 'wide' ? 'text' : format, whole, () => render(whole, view))
   }
 
-  /** Returns a report whose advice is for the cluster and the nodes of this command line. */
+  /** Returns a report whose advice names the cluster and the nodes of this command line. */
   protected advising<Report extends object>(report: Report): Report {
     return withRepeatedAdvice(report, this.given)
   }
 
-  /** Writes progress or a warning to standard error, where it never mixes with the answer. */
+  /** Writes progress or a warning to standard error, separate from the result. */
   protected notice(text: string): void {
     this.context.stderr.write(text)
   }
@@ -208,7 +211,7 @@ export abstract class KcertCommand extends Command {
     this.notice(notices.map((notice) => `note: ${printable(notice)}\n`).join(''))
   }
 
-  /** Prints an error and returns the exit code. A command whose format has a way of its own to say it overrides this. */
+  /** Prints an error and returns the exit code. A command with its own error format overrides this. */
   protected async fail(error: KcertError): Promise<ExitCode> {
     this.notice(formatError(error, this.context.stderrColor))
     return error.exitCode
@@ -226,14 +229,14 @@ export abstract class KcertCommand extends Command {
     try {
       process.exitCode = await this.fail(known)
     } catch {
-      // It was to be said on standard output, which takes nothing.
+      // The error belongs on standard output, which cannot be written.
       this.notice(formatError(known, this.context.stderrColor))
       process.exitCode = known.exitCode
     }
   }
 }
 
-/** Returns the error as one that kcert names: its own unchanged, oclif's parse errors as wrong usage, the rest as a defect. */
+/** Returns a KcertError: kcert's own errors unchanged, oclif's parse errors as wrong usage, and all others as a defect. */
 function asKcertError(
   error: Error & { oclif?: { exit?: number } },
   id: string | undefined,
@@ -278,7 +281,7 @@ function asKcertError(
   })
 }
 
-// oclif's words, with the value in them, which may be a secret: "--all=true cannot also be provided when using --phase".
+// oclif's message, with a value that may be a secret: "--all=true cannot also be provided when using --phase".
 const exclusive = /(--[\w-]+)=.*? cannot also be provided when using (--[\w-]+)/gs
 const required = /All of the following must be provided when using (--[\w-]+): (.+)/g
 
@@ -287,12 +290,14 @@ interface NamedArgument {
   readonly description?: string
 }
 
-/** What oclif's NonExistentFlagsError is about. */
+/** Returns the flags that oclif's NonExistentFlagsError names. */
 function unknownFlags(error: Error & { flags?: unknown }): readonly string[] {
   return error.message.startsWith('Nonexistent flag') && Array.isArray(error.flags) ? error.flags : []
 }
 
-/** What oclif's RequiredArgsError says is missing; its own text goes on about the order of flags, which is free here. */
+/**
+ * Returns the missing arguments of oclif's RequiredArgsError. Its message also explains the order of flags, which is free here.
+ */
 function missingArguments(error: Error & { args?: readonly NamedArgument[] }): readonly NamedArgument[] {
   return error.name === 'RequiredArgsError' || error.constructor.name === 'RequiredArgsError'
     ? (error.args ?? [])

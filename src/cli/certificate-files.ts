@@ -2,7 +2,7 @@ import { type Certificate, readCertificates } from '../x509/certificate.ts'
 import type { Context } from './context.ts'
 import { inFile, readInput } from './input.ts'
 
-/** Returns the certificates of these files, "-" for standard input; whatever is wrong with one of them, it is named. */
+/** Returns the certificates of these files, "-" for standard input. Every error names its file. */
 export async function readCertificateFiles(
   files: readonly string[],
   context: Context,

@@ -1,4 +1,4 @@
-/** Returns the name that was most likely meant by a mistyped one; undefined when none is near. */
+/** Returns the name that a mistyped one most likely means; undefined if none is similar. */
 export function closestName(asked: string, names: readonly string[]): string | undefined {
   const ranked = names
     .map((name) => ({ name, distance: editDistance(asked, name) }))

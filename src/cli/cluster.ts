@@ -6,7 +6,7 @@ import { parseDuration } from './instant.ts'
 import { tellLine } from './tell-line.ts'
 
 /**
- * Returns the cluster that the flags and the environment lead to, by kubectl's precedence: --kubeconfig, the files in
+ * Returns the cluster that the flags and the environment select, by kubectl's precedence: --kubeconfig, the files in
  * $KUBECONFIG merged, ~/.kube/config, the service account of the pod. The caller closes it. Nothing is sent to the server yet.
  * Throws KCERT_USAGE, KCERT_KUBECONFIG_UNUSABLE, KCERT_FILE_NOT_FOUND or KCERT_FILE_UNREADABLE.
  */
@@ -30,7 +30,9 @@ export async function openClusterOf(context: Context, flags: ClusterFlags): Prom
   })
 }
 
-/** Returns what `act` returns on the cluster that the flags lead to; its connections are ended then. Throws as `openClusterOf` does. */
+/**
+ * Returns the result of `act` on the cluster that the flags select, then closes its connections. Throws as `openClusterOf` does.
+ */
 export async function withCluster<Result>(
   context: Context,
   flags: ClusterFlags,
@@ -44,7 +46,7 @@ export async function withCluster<Result>(
   }
 }
 
-/** Returns how a cluster is talked to, whichever it is. Throws KCERT_USAGE. */
+/** Returns the connection options for any cluster. Throws KCERT_USAGE. */
 export function connectionOptions(
   context: Context,
   flags: Pick<ClusterFlags, 'request-timeout'>,
@@ -53,7 +55,7 @@ export function connectionOptions(
   const { clock, random, env } = context
   const surroundings = {
     env,
-    // Of interest to plugins alone, and costly to find out.
+    // Only plugins need it, and it is expensive to determine.
     get stdinIsTerminal() {
       return context.stdinIsTerminal
     },
@@ -61,7 +63,7 @@ export function connectionOptions(
   return { requestTimeoutMs, surroundings, clock, random, warn: (text) => warnOnce(text, context) }
 }
 
-/** Returns the kubeconfigs that are meant, as kubectl finds them. */
+/** Returns the selected kubeconfigs, found as kubectl finds them. */
 export function kubeconfigsOf({ env, home }: Context, named: string | undefined) {
   if (named !== undefined) return { files: [named], filesMustExist: true }
   const listed = (env.KUBECONFIG ?? '').split(delimiter).filter((file) => file !== '')
@@ -71,14 +73,14 @@ export function kubeconfigsOf({ env, home }: Context, named: string | undefined)
 
 const warned = new Set<string>()
 
-/** A command that opens its cluster again and again says it once. */
+/** Warns once, even if a command opens its cluster repeatedly. */
 function warnOnce(text: string, { stderr }: Pick<Context, 'stderr'>): void {
   if (warned.has(text)) return
   warned.add(text)
   tellLine(stderr, `warning: ${text}`)
 }
 
-/** As kubectl: 0 is for ever, and a number alone is seconds. */
+/** As in kubectl: 0 means no timeout, and a number without a unit is seconds. */
 function timeoutOf(text: string): number {
   if (/^0+(?:\.0+)?[a-z]*$/.test(text)) return 0
   return parseDuration(/^\d+$/.test(text) ? `${text}s` : text, '--request-timeout')

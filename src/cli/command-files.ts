@@ -5,14 +5,14 @@ import { readFile } from '../system/files.ts'
 import { checkKeyPath, checkOutputPath } from '../system/output-file.ts'
 import { holdsPrivateKey } from '../x509/private-key-traces.ts'
 
-// One rule for all commands that write: what a command reads it does not write over, and what it writes are different files,
-// whatever they are called and whether or not --force is there.
+// One rule for all commands that write files: a command never overwrites its input, and its outputs are different files,
+// under any name and with or without --force.
 
 /** A file as the command line names it. */
 export interface NamedFile {
-  /** "--ca-key"; of an operand its name in the help: "REQUEST". */
+  /** "--ca-key"; for an operand, its name in the help: "REQUEST". */
   readonly by: string
-  /** "-" is standard input or output; undefined where the flag is absent. */
+  /** "-" is standard input or output; undefined if the flag is absent. */
   readonly path: string | undefined
 }
 
@@ -25,7 +25,7 @@ export function flagFiles<Name extends string>(
 }
 
 export interface OutputFile extends NamedFile {
-  /** `key`: a private key goes into it. `log`: it grows at its end, and is never replaced. */
+  /** `key`: a private key is written to it. `log`: lines are appended to it, and it is never replaced. */
   readonly holds: 'key' | 'public' | 'log'
 }
 
@@ -41,9 +41,11 @@ interface Named extends NamedFile {
 }
 
 /**
- * Refuses a command line whose files would destroy each other, before anything is read or made. Throws KCERT_USAGE for a file
- * without a name, two inputs that are both standard input, and two outputs that are one file; KCERT_FILE_EXISTS for an output that
- * is an input, for one that is there and must not be replaced, and where a certificate would replace a private key.
+ * Refuses a command line whose files would overwrite each other, before anything is read or created. Throws KCERT_USAGE for an
+ * empty
+ * file name, two inputs from standard input, and two outputs to one file. Throws KCERT_FILE_EXISTS for an output that is an input
+ * or
+ * an existing file that must not be replaced, and for a certificate that would replace a private key.
  */
 export function checkFiles({ inputs, outputs, replace }: CommandFiles): void {
   const [reads, writes] = [inputs.filter(isNamed), outputs.filter(isNamed)]
@@ -52,7 +54,7 @@ export function checkFiles({ inputs, outputs, replace }: CommandFiles): void {
   const printed = writes.find(({ path, holds }) => path === '-' && holds === 'log')
   if (printed !== undefined) throw unwritable(printed)
   const files = writes.filter(isOnDisk)
-  // Ten thousand inputs of `kcert inspect` are looked at only where there is something that they could lose.
+  // The up to ten thousand inputs of `kcert inspect` are checked only if the command writes a file.
   if (files.length > 0) checkApart(reads.filter(isOnDisk), files)
   for (const file of files) checkPlace(file, replace)
 }
@@ -69,7 +71,7 @@ function checkApart(inputs: readonly Named[], outputs: readonly Named[]): void {
   }
 }
 
-/** Throws KCERT_USAGE when more than one of these is standard input: the second would find it empty. */
+/** Throws KCERT_USAGE if more than one of these is standard input: the second one would be empty. */
 export function checkStandardInput(inputs: readonly NamedFile[]): void {
   const [one, other] = inputs.filter(({ path }) => path === '-')
   if (one === undefined || other === undefined) return
@@ -97,7 +99,7 @@ function isNamed<File extends NamedFile>(file: File): file is File & Named {
   return file.path !== undefined
 }
 
-/** The same for all names of one file, whether or not it is there yet. */
+/** Returns an identity that is the same for all names of one file, whether or not it exists. */
 function identityOf(path: string): string {
   try {
     const { dev, ino } = statSync(path, { bigint: true })

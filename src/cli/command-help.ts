@@ -2,10 +2,11 @@ import type { Command, Config } from '@oclif/core'
 import { CommandHelp, Help } from '@oclif/core/help'
 import { type Block, descriptionBlocks } from './description.ts'
 
-// The help of one command, as oclif lays it out. oclif whole takes twice as long to load as an empty Node, so the build puts
-// short modules in the place of all of it that no help needs (scripts/lean-oclif.ts).
+// The help of one command in oclif's layout. Loading all of oclif takes twice as long as starting an empty Node process, so the
+// build
+// replaces the modules that help does not need with short ones (scripts/lean-oclif.ts).
 
-/** A command and those below it, as the manifest has them. */
+/** A command and its subcommands, as in the manifest. */
 export interface CommandEntries {
   readonly command: Command.Loadable
   readonly below: readonly Command.Loadable[]
@@ -18,13 +19,16 @@ export async function commandHelp({ command, below }: CommandEntries, maxWidth: 
   return help.text
 }
 
-/** The little of oclif's Config that help reads. */
+/** Returns the parts of oclif's Config that help reads. */
 function helpConfig(commands: readonly Command.Loadable[]): Config {
   const config = { bin: 'kcert', topicSeparator: ' ', topics: [], commands, plugins: new Map() }
   return config as unknown as Config
 }
 
-/** oclif's help of a command with kcert's exit codes behind the flags, and nothing cut where it could not be pasted. */
+/**
+ * oclif's help of a command, with kcert's exit codes after the flags. Command lines are not wrapped where that would break
+ * pasting.
+ */
 class KcertCommandHelp extends CommandHelp {
   protected override sections() {
     const sections = super.sections()
@@ -33,7 +37,7 @@ class KcertCommandHelp extends CommandHelp {
     return sections
   }
 
-  // oclif's own has a word for every flag, and what excludes what in brackets that it leaves half empty.
+  // oclif's default lists every flag, with exclusive flags in brackets that may be half empty.
   protected override defaultUsage(): string {
     const { id, args, flags } = this.command
     const operands = Object.values(args).map(({ name, required, multiple }) => {
@@ -47,12 +51,12 @@ class KcertCommandHelp extends CommandHelp {
   }
 
   protected override description(): string {
-    // The summary is above all sections.
+    // The summary comes before all sections.
     const blocks = descriptionBlocks(this.command.description ?? '')
     return blocks.map((block) => this.blockText(block)).join('\n\n')
   }
 
-  // A shell command with line ends in its quotes is another one, so it is left to the terminal to break it.
+  // A newline inside quotes changes a shell command, so only the terminal wraps examples.
   protected override examples(examples: Command.Example[] | string | undefined): string {
     const each = typeof examples === 'string' ? [examples] : (examples ?? [])
     return each
@@ -87,7 +91,7 @@ export class KcertHelp extends Help {
   protected override CommandHelpClass = KcertCommandHelp
   private readonly texts: string[] = []
 
-  /** All that `showHelp` has shown. */
+  /** The complete output of `showHelp`. */
   get text(): string {
     return this.texts.join('')
   }

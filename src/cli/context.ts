@@ -2,10 +2,10 @@ import { fstatSync } from 'node:fs'
 import { type Clock, systemClock } from '../system/clock.ts'
 import { type RandomBytes, systemRandom } from '../system/random.ts'
 
-/** How much colour a stream gets: chalk's levels, 0 for none. */
+/** The color level of a stream: chalk's levels, 0 for none. */
 export type ColorLevel = 0 | 1 | 2 | 3
 
-/** What a command may know of the process around it. Built once here; nothing else reads process, env or the terminal. */
+/** The process context of a command. It is created only here; other code does not read process, env or the terminal. */
 export interface Context {
   readonly clock: Clock
   readonly random: RandomBytes
@@ -15,7 +15,7 @@ export interface Context {
   readonly stdout: NodeJS.WriteStream
   readonly stderr: NodeJS.WriteStream
   readonly stdin: NodeJS.ReadStream
-  /** Columns of the terminal on stdout; 80 where there is none, COLUMNS where that is set. */
+  /** Columns of the terminal on stdout; 80 without a terminal, or COLUMNS if it is set. */
   readonly width: number
   readonly stdoutIsTerminal: boolean
   readonly stdinIsTerminal: boolean
@@ -33,8 +33,8 @@ export function processContext(): Context {
     env,
     home: env.HOME,
     workingFolder: process.cwd(),
-    // Node makes each stream when it is first asked for, and loads its modules for terminals and sockets for that: a fifth of what
-    // an empty program takes. What is asked of none is not made.
+    // Node creates each stream on first use, and loads its modules for terminals and sockets: a fifth of the run time of an empty
+    // program. Unused streams are not created.
     get stdout() {
       return process.stdout
     },
@@ -56,17 +56,17 @@ export function processContext(): Context {
   }
 }
 
-// On Linux the first major number is that of /dev/null and its like.
+// On Linux, major device number 1 is that of /dev/null and similar devices.
 const memoryDevices = 1
 
-/** True for a terminal. Most streams are seen not to be one without Node's part for terminals. */
+/** Returns true for a terminal. Most other streams are recognized without Node's terminal modules. */
 export function isTerminal(name: 'stdin' | 'stdout' | 'stderr'): boolean {
   try {
     const stats = fstatSync(['stdin', 'stdout', 'stderr'].indexOf(name))
     if (!stats.isCharacterDevice() || (process.platform === 'linux' && stats.rdev >> 8 === memoryDevices))
       return false
   } catch {
-    // Closed, or of a kind that only Node knows.
+    // The descriptor is closed, or of a kind that only Node recognizes.
   }
   return process[name].isTTY === true
 }
@@ -78,8 +78,8 @@ function terminalWidth(columns: number | undefined, fromEnv: string | undefined)
 }
 
 /**
- * Returns how much colour to write to a stream. NO_COLOR (no-color.org) switches it off whenever it is set and not
- * empty, also where FORCE_COLOR is set: who says no means no. Pipes and TERM=dumb get none.
+ * Returns the color level of a stream. A non-empty NO_COLOR (no-color.org) disables color, even if FORCE_COLOR is set. Pipes and
+ * TERM=dumb get none.
  */
 export function colorLevel(
   stream: { isTTY?: boolean },

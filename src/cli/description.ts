@@ -1,5 +1,5 @@
-// The text of a command's description, as it is in the class: paragraphs with lines of any length, tables of words and what
-// they mean, and code that begins four spaces in. --help and docs/commands are made of it.
+// The text of a command's description, as in its class: paragraphs with lines of any length, tables of terms and their
+// meanings, and code with an indentation of four spaces. --help and docs/commands are generated from it.
 
 export type Block =
   | { readonly kind: 'text'; readonly text: string }
@@ -8,7 +8,7 @@ export type Block =
 
 const row = /^ {0,2}(\S+(?: \S+)*) {2,}(\S.*)$/
 
-/** Returns the blocks of a description in their order. */
+/** Returns the blocks of a description in order. */
 export function descriptionBlocks(description: string): Block[] {
   return description
     .split(/\n{2,}/)

@@ -1,8 +1,8 @@
 import { KcertError } from '../errors/kcert-error.ts'
 
-// Private keys and tokens go into files, and to standard output only where that was asked for by name.
+// Private keys and tokens are written to files, and to standard output only if the command line requests that explicitly.
 
-/** Returns the refusal of what would print a secret: "a kubeconfig with a token". */
+/** Returns the error for output that would print a secret: "a kubeconfig with a token". */
 export function wouldBePrinted(what: string, next: string): KcertError {
   return new KcertError('KCERT_KEY_EXPOSED', `${what} would go to standard output`, {
     why: 'output ends up in logs and shell histories',
@@ -10,7 +10,7 @@ export function wouldBePrinted(what: string, next: string): KcertError {
   })
 }
 
-/** The same where a flag allows it. */
+/** Returns the same error for a secret that a flag allows to print. */
 export function printedOnlyByName(what: string, next: string): KcertError {
   return new KcertError('KCERT_KEY_EXPOSED', `${what}, and would go to standard output`, {
     why: 'output ends up in logs and shell histories, so printing a key needs a flag',
@@ -18,7 +18,7 @@ export function printedOnlyByName(what: string, next: string): KcertError {
   })
 }
 
-/** Returns the refusal of a key and a report on one standard output: `flag` asks for the key, `format` for the report. */
+/** Returns the error for a key and a report that both go to standard output: `flag` requests the key, `format` the report. */
 export function keyBesideReport(flag: string, format: string, next: string): KcertError {
   return new KcertError(
     'KCERT_KEY_EXPOSED',

@@ -2,7 +2,7 @@ import * as Args from '@oclif/core/args'
 import * as Flags from '@oclif/core/flags'
 import type { OptionFlag } from '@oclif/core/interfaces'
 
-// The flags and operands of all commands, by what they take: nothing, a value, a number, one of a few words.
+// Builders for the flags and operands of all commands, by their value: none, text, a number, one of a list.
 
 interface Choice {
   readonly char?: 'A' | 'f' | 'i' | 'l' | 'n' | 'w' | 'y'
@@ -12,13 +12,13 @@ interface Choice {
   readonly aliases?: string[]
 }
 
-/** What makes sure that there is a value. */
+/** Options that ensure a value. */
 type Ensured<Value> = { readonly required: true } | { readonly default: Value }
 
-/** Of a flag that may be ensured or not. */
+/** The type of a flag with or without an ensured value. */
 type Either<Value> = OptionFlag<Value> | OptionFlag<Value | undefined>
 
-/** Returns a flag that is given or not. */
+/** Returns a flag without a value. */
 export function boolean(
   description: string,
   choice: Choice & { readonly allowNo?: true; readonly default?: true } = {},
@@ -26,7 +26,7 @@ export function boolean(
   return Flags.boolean({ description, ...choice })
 }
 
-/** Returns a flag with a value, which the help calls `helpValue`. */
+/** Returns a flag with a value; `helpValue` is the value's name in the help. */
 export function value(
   helpValue: string,
   description: string,
@@ -37,7 +37,7 @@ export function value(helpValue: string, description: string, choice: Choice = {
   return Flags.string({ description, helpValue, ...choice })
 }
 
-/** Returns one that may be given again and again; with a delimiter, a value may hold several. */
+/** Returns a flag that can be repeated; with a delimiter, one value may contain several. */
 export function repeated(
   helpValue: string,
   description: string,
@@ -78,7 +78,7 @@ export function number(helpValue: string, description: string, choice: Choice & 
   return Flags.integer({ description, helpValue, ...choice })
 }
 
-/** Returns a flag with one of these words. */
+/** Returns a flag that accepts one of these words. */
 export function word<const Words extends readonly string[]>(
   options: Words,
   description: string,
@@ -93,7 +93,7 @@ export function word(options: readonly string[], description: string, choice: Ch
   return Flags.string({ description, options: [...options], ...choice })
 }
 
-/** -o; the first of the formats where it is not given. */
+/** -o; default is the first of the formats. */
 export function format<const Formats extends readonly [string, ...string[]]>(
   formats: Formats,
   description: string,
@@ -105,7 +105,7 @@ export const reportFormats = ['text', 'json', 'yaml'] as const
 
 export type ReportFormat = (typeof reportFormats)[number]
 
-/** The formats of a command that prints a list: wide shortens and drops nothing, jsonpath=TEMPLATE is kubectl's. */
+/** The formats of a command that prints a list: wide does not shorten or omit columns, jsonpath=TEMPLATE is kubectl's. */
 export const listFormats = ['text', 'wide', 'json', 'yaml', 'jsonpath'] as const
 
 export type ListFormat = (typeof listFormats)[number]
@@ -113,7 +113,7 @@ export type ListFormat = (typeof listFormats)[number]
 /** --no-headers, as in kubectl. */
 export const noHeaders = boolean('print tables without headings')
 
-/** -o and --no-headers of a command that prints a list. `More` are formats of its own, which the description explains. */
+/** -o and --no-headers of a command that prints a list. `More` are additional formats, which the description explains. */
 export function listFlags<const More extends readonly string[]>(more: More, description = '') {
   const first =
     "output format; wide: no column is shortened or dropped; jsonpath='{TEMPLATE}': as in kubectl, over the fields of json"
@@ -123,10 +123,10 @@ export function listFlags<const More extends readonly string[]>(more: More, desc
   }
 }
 
-/** -o of a command that answers with one report. */
+/** -o of a command that prints one report. */
 export const reportFormat = (description = 'output format') => format(reportFormats, description)
 
-/** Returns the one operand of a command. */
+/** Returns the only operand of a command. */
 export function operand(description: string) {
   return Args.string({ description, required: true, ignoreStdin: true })
 }
@@ -138,7 +138,7 @@ export function operands(description: string) {
 
 const helpGroup = 'CLUSTER'
 
-/** What every command that talks to a cluster takes, as kubectl calls it. */
+/** The flags of every command that connects to a cluster, with kubectl's names. */
 export const clusterFlags = {
   kubeconfig: value(
     'FILE',
@@ -191,7 +191,7 @@ export const clusterFlagsBesideServer = besideServer
 /** Both. */
 export const clusterFlagsBesideUserAndServer = besideBoth
 
-/** What goes with no --server of another meaning. */
+/** The flags that exclude a --server of another meaning. */
 export const otherClusterFlags = [
   'kubeconfig',
   'context',
@@ -219,7 +219,7 @@ export interface ClusterFlags {
 /** The inventory that `kcert rotate-ca discover` writes, and that --all-nodes and `kcert rotate-ca` read by default. */
 export const defaultInventory = 'kcert.yaml'
 
-/** --inventory, under one name and one description in every command that reaches nodes. Undefined where it is not given. */
+/** --inventory, with one name and one description in every command that reaches nodes. Undefined if it is not given. */
 export const inventoryFlag = (fallback: string, choice: Pick<Choice, 'exclusive'> = {}) =>
   value('FILE', `inventory that says how to reach each node (default ${fallback})`, {
     ...choice,
@@ -234,27 +234,27 @@ export const requiredInventoryFlag = value('FILE', 'inventory that says how to r
   helpGroup: 'NODES',
 })
 
-/** Every node of the inventory: `--all-nodes`, as kubectl has `--all-namespaces`. */
+/** Every node of the inventory: `--all-nodes`, in the style of kubectl's `--all-namespaces`. */
 export const allNodesFlag = boolean(`every node of the inventory (default inventory ${defaultInventory})`, {
   helpGroup: 'NODES',
   exclusive: ['node'],
 })
 
-/** Which nodes a command reaches, and how. */
+/** The flags that select nodes and how to reach them. */
 export const nodeFlags = {
   inventory: inventoryFlag('this machine only'),
   'all-nodes': allNodesFlag,
   node: repeated('NAME', 'only this node; may be repeated', { helpGroup: 'NODES' }),
 }
 
-/** The files of one node below a folder, instead of nodes that run. */
+/** A folder with the files of one node, instead of running nodes. */
 export const rootFlag = value(
   'DIR',
   "folder with a node's files: a copy, or the mounted disk of a machine that is off",
   { helpGroup: 'NODES', exclusive: ['inventory', 'all-nodes', 'node'] },
 )
 
-/** Returns the inventory that the flags name. Undefined: none, so the command's own default applies. */
+/** Returns the inventory that the flags name. Undefined: none, so the command's default applies. */
 export function namedInventory(flags: {
   readonly inventory?: string | undefined
   readonly 'all-nodes'?: boolean | undefined
@@ -262,7 +262,7 @@ export function namedInventory(flags: {
   return flags.inventory ?? (flags['all-nodes'] ? defaultInventory : undefined)
 }
 
-/** The exit codes of every command that talks to a cluster, for its help. */
+/** The exit codes of every command that connects to a cluster, for its help. */
 export const clusterExits = {
   unreachable: 'the API server could not be reached',
   notPermitted: 'the API server rejects your credentials (401) or the request (403)',

@@ -10,7 +10,7 @@ import { print } from './print.ts'
 import type { PackageRoot } from './program-scripts.ts'
 import { ignoreFailedWrites } from './standard-output.ts'
 
-/** Prints help or the version, or says which command was probably meant. Everything that is not a known command ends here. */
+/** Prints help or the version, or suggests the closest command. Every command line without a known command ends here. */
 export async function helpOrMistake(argv: readonly string[], root: PackageRoot): Promise<void> {
   ignoreFailedWrites()
   const args = argv[0] === 'help' ? [...argv.slice(1), '--help'] : [...argv]
@@ -30,20 +30,24 @@ export async function helpOrMistake(argv: readonly string[], root: PackageRoot):
   await print(help.text)
 }
 
-/** oclif's Config: as it reads a package from its folder, or of one that lies in no folder. */
+/** Returns oclif's Config, for a package in a folder or one without a folder. */
 async function configOf(root: PackageRoot): Promise<Config> {
   if (typeof root === 'string') return Config.load(root)
   const pjson = root('package.json') as Plugin['pjson']
   const manifest = root('oclif.manifest.json') as Plugin['manifest']
   const plugin = new Plugin({ isRoot: true, pjson, root: '/' })
-  // Not public, and so checked by test/scripts/executable.test.ts: the one place where a plugin reads its manifest.
+  // This property is not public, so test/scripts/executable.test.ts checks it: it is the only place where a plugin reads its
+  // manifest.
   Object.assign(plugin, { _manifest: async () => manifest })
   await plugin.load()
   plugin.commandIDs = Object.keys(manifest.commands)
   return Config.load({ root: '/', pjson, plugins: new Map([[plugin.name, plugin]]) })
 }
 
-/** Returns the help of a command, or without one the list of all, without colours; `userAgent` stands for the versions in it. */
+/**
+ * Returns the help of a command or, without one, the list of all commands, without color. `userAgent` replaces the versions in
+ * it.
+ */
 export async function plainHelp(
   root: string,
   words: readonly string[],
@@ -62,7 +66,7 @@ function unknownCommand(args: readonly string[], config: Config): KcertError | u
   if (first === undefined || first === '--version' || first === '--help' || first === '-h') return undefined
   const words = args.filter((arg) => !arg.startsWith('-'))
   const topics = config.topics.map((topic) => topic.name)
-  // Words behind a command are its arguments; behind a topic there can only be a command.
+  // Words after a command are its arguments; a word after a topic can only be a command.
   const isCommand = config.commandIDs.some((id) =>
     id.split(':').every((word, index) => word === words[index]),
   )

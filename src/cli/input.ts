@@ -12,7 +12,7 @@ import type { Context } from './context.ts'
 import { tellLine } from './tell-line.ts'
 
 /**
- * Returns what a file holds, or a pipe: "-" and /dev/stdin for standard input, /dev/fd/N as the shell's `<(command)` names it. Throws
+ * Returns the content of a file or a pipe: "-" and /dev/stdin for standard input, /dev/fd/N for the shell's `<(command)`. Throws
  * KCERT_FILE_NOT_FOUND, KCERT_FILE_UNREADABLE or KCERT_FILE_TOO_LARGE; FIFOs and devices are never opened.
  */
 export async function readInput(name: string, context: Context): Promise<Uint8Array> {
@@ -30,8 +30,9 @@ export async function readText(name: string, context: Context): Promise<string> 
 }
 
 /**
- * Returns the text of a file whose contents decide what kcert runs, approves or signs: the one way in which such files are read.
- * Pipes are the caller's own. Throws KCERT_FILE_UNTRUSTED when other users can change the file, and as `readInput`.
+ * Returns the text of a file whose contents decide what kcert runs, approves or signs. All such files are read with this
+ * function.
+ * Pipes belong to the caller. Throws KCERT_FILE_UNTRUSTED when other users can change the file, and as `readInput`.
  */
 export async function readTrustedText(kind: TrustedKind, name: string, context: Context): Promise<string> {
   const descriptor = descriptorOf(name)
@@ -44,7 +45,7 @@ export async function readTrustedText(kind: TrustedKind, name: string, context: 
   return Buffer.from(read.bytes).toString('utf8')
 }
 
-/** Returns the descriptor that an operand means, of those that this process was started with; undefined for a file. */
+/** Returns the inherited descriptor that an operand names; undefined for a file. */
 export function descriptorOf(name: string): number | undefined {
   if (name === '-' || name === '/dev/stdin') return 0
   const [, digits] = /^\/(?:dev|proc\/self)\/fd\/(\d{1,9})$/.exec(name) ?? []
@@ -53,7 +54,7 @@ export function descriptorOf(name: string): number | undefined {
 
 const noticeAfterMs = 3_000
 
-/** Returns what a descriptor delivers; tells on standard error that it waits where that takes a while. Never throws. */
+/** Returns the content of a descriptor. If it takes a while, standard error shows that kcert waits for it. Never throws. */
 export async function readPipe(
   name: string,
   descriptor: number,
@@ -84,7 +85,7 @@ async function noticingWait<Result>(
   }
 }
 
-/** Returns the first line of a password file, or undefined where none is named. Throws KCERT_USAGE when that line is empty. */
+/** Returns the first line of a password file, or undefined if none is named. Throws KCERT_USAGE if that line is empty. */
 export async function readPassword(name: string | undefined, context: Context): Promise<string | undefined> {
   if (name === undefined) return undefined
   const text = await readSecretText(name, context)
@@ -95,7 +96,7 @@ export async function readPassword(name: string | undefined, context: Context): 
   })
 }
 
-// Long enough for a password manager that asks its owner.
+// Long enough for a password manager that prompts its user.
 const patienceMs = 30_000
 
 /** Returns a secret as text, from a file, a FIFO, a pipe of the shell, or standard input ("-"). */
@@ -103,7 +104,9 @@ export async function readSecretText(name: string, context: Context): Promise<st
   return Buffer.from(await readSecret(name, context)).toString('utf8')
 }
 
-/** A password may come from a pipe, as bash's `<(command)` hands it over, or from a FIFO, so that it lies in no file. */
+/**
+ * Reads a password from a file, a pipe such as bash's `<(command)`, or a FIFO; with the latter two it is never stored in a file.
+ */
 async function readSecret(name: string, context: Context): Promise<Uint8Array> {
   if (descriptorOf(name) !== undefined || !isFifo(name)) return readInput(name, context)
   const bytes = await noticingWait(name, context, () => readFifo(name, patienceMs))
@@ -116,7 +119,7 @@ async function readSecret(name: string, context: Context): Promise<Uint8Array> {
 
 const passwordWhere = 'the password is the first line of the password file'
 
-/** Returns what `read` returns; an error of it names the file. */
+/** Returns the result of `read`; its errors name the file. */
 export function inFile<Result>(path: string, read: () => Result): Result {
   try {
     return read()

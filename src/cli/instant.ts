@@ -6,7 +6,7 @@ const dateTime =
   /^(\d{4}-\d{2}-\d{2})(?:[Tt ](\d{2}:\d{2}(?::\d{2}(?:\.\d{1,9})?)?)([Zz]|[+-]\d{2}:\d{2})?)?$/
 
 /**
- * Returns the instant that an operator writes: RFC 3339 ("2027-01-01T00:00:00Z"), a date or a time without a zone (UTC),
+ * Returns the time that an operator gives: RFC 3339 ("2027-01-01T00:00:00Z"), a date or a time without a zone (UTC),
  * or a span from now ("+90d", "-1h"). Throws KCERT_USAGE.
  */
 export function parseInstant(text: string, now: Date): Date {
@@ -35,7 +35,7 @@ function absolute(text: string): Date | undefined {
   const [, date, time = '00:00:00', zone = 'Z'] = dateTime.exec(text) ?? []
   if (date === undefined) return undefined
   const instant = new Date(`${date}T${time.length === 5 ? `${time}:00` : time}${zone.toUpperCase()}`)
-  // Date rolls 30 February over into March; an operator who wrote it meant something else.
+  // Date turns 30 February into a day in March, which is not what the operator meant.
   const rolled = new Date(`${date}T00:00:00Z`)
   const stays = !Number.isNaN(rolled.getTime()) && rolled.toISOString().startsWith(date)
   return stays ? instant : undefined

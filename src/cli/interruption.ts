@@ -3,8 +3,8 @@ import { discardUnfinished } from '../system/new-files.ts'
 import { tellLine } from './tell-line.ts'
 
 /**
- * Returns a signal for when the operator presses Ctrl-C or the process receives SIGTERM, so that work stops where it loses nothing; a
- * second Ctrl-C ends the process at once. Once it is disposed of, the first does.
+ * Returns a signal that aborts when the operator presses Ctrl-C or the process receives SIGTERM, so that work can stop safely. A
+ * second Ctrl-C ends the process at once. After disposal, the first one does.
  */
 export function interruptible(): Disposable & { readonly signal: AbortSignal } {
   const controller = new AbortController()
@@ -21,8 +21,9 @@ export function interruptible(): Disposable & { readonly signal: AbortSignal } {
 }
 
 /**
- * Returns what `act` returns. Ctrl-C, or being told to end, meanwhile writes what `tell` says to standard error and ends the process as
- * that signal does, 130 and 143 to a shell: between two steps of the program, so that no file is half written.
+ * Returns the result of `act`. Ctrl-C or SIGTERM meanwhile writes the text of `tell` to standard error and ends the process with
+ * that
+ * signal (exit code 130 or 143 in a shell). This happens between two steps of the program, so no file is half written.
  */
 export async function whileStoppable<Result>(
   tell: () => string,
@@ -35,7 +36,7 @@ export async function whileStoppable<Result>(
   const stop = (signal: NodeJS.Signals): void => {
     tellLine(stderr, `interrupted: ${tell()}`)
     discardUnfinished()
-    // A handler of our own would keep what waits for this process from seeing that a signal ended it.
+    // With our own handler, the parent process could not see that a signal ended this process.
     forget()
     process.kill(process.pid, signal)
   }
@@ -48,7 +49,7 @@ export async function whileStoppable<Result>(
   }
 }
 
-/** What to say where many things are done one by one, and each counts. */
+/** Returns the text for an interruption of many separate changes: the changes so far. */
 export function tellChanges(): string {
   const done = changesText()
   return `${done === '' ? 'nothing was changed' : `the completed changes stay (${done})`}; run the same command again to continue`

@@ -7,7 +7,7 @@ import type { PublicKeyInfo } from '../x509/public-key.ts'
 import type { Context } from './context.ts'
 import { inFile, readInput, readPassword } from './input.ts'
 
-/** A private key that was read, and where it lies. */
+/** A private key and the path of its file. */
 export interface LocatedKey {
   readonly publicKey: PublicKeyInfo
   readonly keyObject: KeyObject
@@ -15,8 +15,8 @@ export interface LocatedKey {
 }
 
 /**
- * Returns the private key of a file, opened with the first line of the password file, which `flag` names, where it is encrypted. Throws
- * KCERT_KEY_ENCRYPTED when it is, and nobody says the password; whatever is wrong with it, the file is named.
+ * Returns the private key of a file. An encrypted key is decrypted with the first line of the password file, which `flag` names.
+ * Throws KCERT_KEY_ENCRYPTED if it is encrypted and there is no password. Every error names the file.
  */
 export async function readKeyFile(
   file: string,
@@ -39,7 +39,7 @@ export async function readKeyFile(
   )
 }
 
-/** Returns the refusal of a kubeconfig where a key or certificate in a file of its own is expected. */
+/** Returns the error for a kubeconfig in place of a separate key or certificate file. */
 export function isKubeconfig(file: string, expected: 'private key' | 'certificate'): KcertError {
   const part = expected === 'certificate' ? 'certificate' : 'key'
   const path = `jsonpath={.users[0].user.client-${part}-data}`

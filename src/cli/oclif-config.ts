@@ -1,9 +1,9 @@
 import type { Config } from '@oclif/core'
 
 /**
- * Returns the little of oclif's Config that a command reads while it runs. oclif's own loading reads package.json and
- * the manifest and looks for plugins, which costs more time than most commands; kcert has no plugins. Help, version
- * and unknown commands take oclif's way. test/scripts/starts.test.ts holds both ways against each other.
+ * Returns the parts of oclif's Config that a command reads while it runs. oclif's own loading reads package.json and
+ * the manifest and searches plugins, which takes longer than most commands; kcert has no plugins. Help, version
+ * and unknown commands use oclif's loading. test/scripts/starts.test.ts compares both.
  */
 export function commandConfig(version: string): Config {
   const config = {
@@ -14,8 +14,9 @@ export function commandConfig(version: string): Config {
     root: '',
     pjson: { name: 'kcert', version, oclif: {} },
     plugins: new Map(),
-    // oclif looks for the command among the words again, to warn of old names, in time that grows with their square. The words
-    // are no command here: the command is found, and this separator makes the second search none.
+    // oclif searches the command among the words again, to warn of old names, in quadratic time. The command is already found,
+    // and this
+    // separator ends the second search early.
     topicSeparator: ':',
     commandIDs: [],
     flexibleTaxonomy: false,

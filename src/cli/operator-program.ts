@@ -2,15 +2,15 @@ import { spawn } from 'node:child_process'
 
 interface Surroundings {
   readonly env: Readonly<Record<string, string | undefined>>
-  /** A program that takes longer is ended. */
+  /** A program that takes longer is killed. */
   readonly timeoutMs: number
-  /** True where Ctrl-C is not for the program. */
+  /** True if Ctrl-C must not reach the program. */
   readonly detached?: boolean
-  /** Before each line that it prints. */
+  /** The prefix of each line that it prints. */
   readonly indent: string
 }
 
-/** Runs a program of the operator's to its end and notes what it prints. Returns why it failed; undefined where it did not. Never throws. */
+/** Runs a program of the operator and records its output. Returns why it failed; undefined if it succeeded. Never throws. */
 export function whyFailed(
   [program = '', ...words]: readonly string[],
   { env, timeoutMs, detached = false, indent }: Surroundings,

@@ -2,14 +2,15 @@ import { KcertError } from '../errors/kcert-error.ts'
 import { type FlagShapes, partsOf } from './operands.ts'
 
 /**
- * Returns the command line with `-o jsonpath=TEMPLATE` as `-o jsonpath`, which oclif knows as a format, and the template apart.
+ * Returns the command line with `-o jsonpath=TEMPLATE` as `-o jsonpath`, which oclif accepts as a format, and the template
+ * separately.
  * Throws KCERT_USAGE for the format without a template.
  */
 export function withoutTemplate(
   argv: readonly string[],
   shapes: FlagShapes,
 ): { readonly argv: string[]; readonly template?: string } {
-  // Few command lines have it, and this is on the way of all.
+  // Few command lines use it, and this runs for each command line.
   if (!argv.some((word) => word.includes('jsonpath')) || !shapes.output?.options?.includes('jsonpath'))
     return { argv: [...argv] }
   const plain: string[] = []

@@ -3,7 +3,7 @@ import { formatError } from '../output/error.ts'
 import { processContext } from './context.ts'
 import { writeOut } from './standard-output.ts'
 
-/** Writes what was asked for where no command runs, help and versions; says so and sets the exit code where that cannot be. */
+/** Writes help and versions, for which no command runs. If that fails, it reports the error and sets the exit code. */
 export async function print(text: string): Promise<void> {
   try {
     await writeOut(text)

@@ -17,25 +17,25 @@ import {
 import { Script } from 'node:vm'
 import { isTrusted, pathTrust } from '../system/trusted-path.ts'
 
-/** The scripts of the program (scripts/link.ts), wherever they lie: in dist/, or within the single executable. */
+/** The scripts of the program (scripts/link.ts), in dist/ or in the single executable. */
 export interface ProgramScripts {
   has(name: string): boolean
-  /** What a script exports. It is evaluated once. */
+  /** Returns the exports of a script, which is evaluated once. */
   load(name: string): unknown
-  /** Of a script, or of what the build put beside them. */
+  /** Returns the text of a script, or of another file of the build next to it. */
   text(name: string): string
 }
 
-/** The folder of package.json and the manifest of the commands, or what reads these where there is no folder. */
+/** The folder of package.json and the command manifest, or a function that reads these if there is no folder. */
 export type PackageRoot = string | ((name: 'package.json' | 'oclif.manifest.json') => unknown)
 
 interface ScriptSource {
   has(name: string): boolean
-  /** Of a script; they are ASCII: esbuild escapes the rest. */
+  /** Returns a script's bytes; scripts are ASCII, because esbuild escapes other characters. */
   bytes(name: string): Buffer
-  /** What V8 compiled of it in an earlier run, if that is known. */
+  /** Returns V8's compiled code from an earlier run, if available. */
   code(name: string): Uint8Array | undefined
-  /** How the script is called in a stack trace. */
+  /** Returns the script's name for stack traces. */
   path(name: string): string
 }
 
@@ -46,9 +46,11 @@ interface LoadedScript {
 }
 
 /**
- * Returns the scripts of a folder, and `keepCode`, which is for the end of a run: it stores what V8 compiled, functions that were
- * needed included, so that the next run compiles nothing. Node's own compile cache keeps the outermost function alone, and
- * compiling the rest takes half as long as an empty Node.
+ * Returns the scripts of a folder, and `keepCode`, which is called at the end of a run. It stores V8's compiled code, including
+ * the
+ * functions that were used, so that the next run compiles nothing. Node's own compile cache stores only the outermost function,
+ * and
+ * compiling the rest takes half as long as starting an empty Node process.
  */
 export function scriptsOf(
   dist: string,
@@ -72,11 +74,11 @@ export function scriptsOf(
 }
 
 declare global {
-  /** V8 was given other flags: what it compiled would be refused by a run that starts without them. */
+  /** V8 runs with other flags: a run that starts without them would reject its compiled code. */
   var kcertEngineIsTuned: boolean | undefined
 }
 
-// Put around a script before it becomes a string: a string of two would be copied on V8's heap, and its garbage collected.
+// Added to a script before it becomes a string: V8 would copy a concatenated string on its heap, and collect the garbage.
 const head = Buffer.from('(function(exports,require,module,__filename){')
 const tail = Buffer.from('\n})')
 
@@ -95,7 +97,7 @@ export function loadScripts(
     const module = { exports: {} }
     loaded.set(name, { script, module, hadCode: script.cachedDataRejected === false })
     const evaluate = script.runInThisContext() as (...names: unknown[]) => void
-    // One script requires another by a path that leads to dist/ first; all else is in them but Node itself.
+    // A script requires another one by a path that resolves to dist/. They contain all other modules except Node's own.
     const take = (path: string): unknown =>
       path.startsWith('.') ? load(path.replace(/^(?:\.\.?\/)+/, '')) : process.getBuiltinModule(path)
     evaluate(module.exports, take, module, source.path(name))
@@ -105,15 +107,16 @@ export function loadScripts(
 }
 
 /**
- * The caller's own cache folder. Compiled code runs as what it was compiled from, so no other user may be able to replace it:
+ * The caller's own cache folder. Compiled code runs without a comparison with its source, so no other user may be able to replace
+ * it:
  * every folder from / down belongs to root or the caller, and nothing is created in the home of another user.
  */
 function ownCacheFolder(env: Readonly<Record<string, string | undefined>>): string | undefined {
   const base = env.XDG_CACHE_HOME || (env.HOME && `${env.HOME}/.cache`)
   if (!base?.startsWith('/') || !process.geteuid) return undefined
   try {
-    // One level at a time: mkdir's own recursion never ends on /proc, where nothing can be made. And a home that is not there
-    // (/nonexistent of Debian's service accounts) is not made.
+    // One level at a time: mkdir's own recursion never returns in /proc, where nothing can be created. And a missing home
+    // (/nonexistent for Debian's service accounts) is not created.
     const parent = env.XDG_CACHE_HOME ? base : ownFolder(base)
     return parent === undefined ? undefined : ownFolder(`${parent}/kcert`)
   } catch {
@@ -121,7 +124,7 @@ function ownCacheFolder(env: Readonly<Record<string, string | undefined>>): stri
   }
 }
 
-/** Returns where a folder is that others cannot change, and that is the caller's own; it is created when absent. */
+/** Returns the path of a folder that the caller owns and no other user can change; it is created if absent. */
 function ownFolder(path: string): string | undefined {
   const trust = pathTrust(path)
   if ('untrusted' in trust) return undefined
@@ -129,7 +132,7 @@ function ownFolder(path: string): string | undefined {
   return lstatSync(trust.path).uid === process.geteuid?.() ? trust.path : undefined
 }
 
-/** Owner and mode are those of what was opened. */
+/** Owner and mode are those of the opened file. */
 function readIfOwn(path: string): Uint8Array | undefined {
   try {
     const file = openSync(path, constants.O_RDONLY | constants.O_NOFOLLOW | constants.O_NONBLOCK)
@@ -146,15 +149,15 @@ function readIfOwn(path: string): Uint8Array | undefined {
 }
 
 /**
- * Returns the code that is kept there twice, one copy behind the other, or undefined where they differ: what a disk has damaged
- * V8 would take for code, and crash. A checksum in JavaScript would take as long as V8 takes to read the code.
+ * Returns the code, which is stored twice in a row, or undefined if the copies differ: V8 would run damaged code, and
+ * crash. A checksum in JavaScript would take as long as V8 takes to read the code.
  */
 export function onlyCopy(kept: Buffer): Buffer | undefined {
   const code = kept.subarray(0, kept.length >> 1)
   return code.length > 0 && code.equals(kept.subarray(code.length)) ? code : undefined
 }
 
-/** Whole or not at all, for V8 does not look whether code is complete. That it cannot be kept is no reason to say anything. */
+/** Writes a file completely or not at all, because V8 does not check that code is complete. A failed write is ignored. */
 function keep(folder: string, name: string, code: Uint8Array): void {
   const temporary = `${folder}/.${name}.${process.pid}`
   try {
@@ -173,10 +176,10 @@ function keep(folder: string, name: string, code: Uint8Array): void {
   }
 }
 
-// Long enough for two versions side by side to keep theirs.
+// Long enough for two installed versions to each keep their code.
 const keptForMs = 7 * 24 * 60 * 60_000
 
-/** What other builds or other Nodes left. */
+/** Removes the code of other builds or other Node versions. */
 function removeOlder(folder: string, name: string): void {
   const [build = ''] = /-[^-]*-[^-]*$/.exec(name) ?? []
   const since = statSync(`${folder}/${name}`).mtimeMs - keptForMs

@@ -1,17 +1,16 @@
 import type { Context } from './context.ts'
 
-/** Counts what is done of many things; on standard error, where it never mixes with the answer. */
+/** Counts completed items, on standard error, separate from the result. */
 export interface Progress {
   step(): void
   end(): void
 }
 
-/** Fewer than these are done too soon for a reader. */
+/** Fewer items complete too quickly to show progress. */
 const leastToShow = 100
 
 /**
- * Returns a counter. On a terminal one line is written over and over; elsewhere a line for each tenth, so that a log shows that
- * it goes on.
+ * Returns a counter. On a terminal it rewrites one line; elsewhere it writes a line for each tenth, so that a log shows progress.
  */
 export function progressOn({ stderr }: Pick<Context, 'stderr'>, what: string, total: number): Progress {
   if (total < leastToShow) return { step: () => undefined, end: () => undefined }

@@ -2,10 +2,13 @@ import { setTimeout as pauseFor } from 'node:timers/promises'
 import type { Context } from './context.ts'
 import { interruptible } from './interruption.ts'
 
-// The cursor goes home and what was there is erased: less flicker than an empty screen in between.
+// Moves the cursor home and erases the old text, which flickers less than clearing the screen first.
 const clearScreen = '\x1b[H\x1b[J'
 
-/** Returns what --watch shows: on a terminal in place of what was there, with how often and when; elsewhere the text alone. */
+/**
+ * Returns the output of --watch: on a terminal it replaces the old text and shows interval and time; elsewhere it is the text
+ * only.
+ */
 export function watchFrame(
   { stdoutIsTerminal }: Pick<Context, 'stdoutIsTerminal'>,
   text: string,
@@ -18,8 +21,8 @@ export function watchFrame(
 }
 
 /**
- * Calls `act` at once and then every so often, one call after the other, until the operator presses Ctrl-C or the process is
- * told to end, or `isOver` says so after a call. Returns what the last call returned.
+ * Calls `act` at once and then at an interval, one call after the other, until the operator presses Ctrl-C, the process receives
+ * SIGTERM, or `isOver` accepts the result of a call. Returns the result of the last call.
  */
 export async function repeatUntilInterrupted<Result>(
   intervalMs: number,

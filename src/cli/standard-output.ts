@@ -2,15 +2,16 @@ import { writeSync } from 'node:fs'
 import { KcertError } from '../errors/kcert-error.ts'
 import { changesText } from '../system/lasting-changes.ts'
 
-// Node forgets it: standard streams cannot be destroyed, so the next write is tried as if nothing had been.
+// Node does not keep this state: standard streams cannot be destroyed, so it would try the next write as usual.
 let isDeserted = false
 
-// Until somebody wants the stream itself, what is written goes straight to the descriptor.
+// Until the stream itself is used, output goes directly to the descriptor.
 const made = { stdout: false, stderr: false }
 
 /**
- * Writes to standard output and returns once it is handed over, so that an exit cannot cut it off. A reader that went away
- * (`| head`) is no error: it has what it wanted. Throws KCERT_FILE_NOT_WRITTEN for all else, and says what stands all the same.
+ * Writes to standard output and returns after the write, so that an exit cannot truncate it. A closed pipe (`| head`) is not an
+ * error:
+ * the reader has what it needs. Throws KCERT_FILE_NOT_WRITTEN for all other errors, with the changes that persist.
  */
 export async function writeOut(text: string): Promise<void> {
   try {
@@ -22,7 +23,7 @@ export async function writeOut(text: string): Promise<void> {
   }
 }
 
-/** Writes as Node does to files, pipes and terminals, and returns what a descriptor that does not block leaves for later. */
+/** Writes as Node does to files, pipes and terminals. Returns the rest that a non-blocking descriptor did not accept. */
 function writeAtOnce(bytes: Uint8Array): Uint8Array {
   let written = 0
   try {
@@ -39,19 +40,20 @@ function writeToStream(content: string | Uint8Array): Promise<void> {
   })
 }
 
-/** True once a write has shown that standard output has no reader any more. */
+/** Returns true after a write has shown that standard output has no reader. */
 export function isReaderGone(): boolean {
   return isDeserted
 }
 
 /**
- * Lets the process live when a write to its standard streams fails. Of standard output `writeOut` says so; what cannot be said
- * on standard error is said nowhere, and is no reason to leave work half done.
+ * Keeps the process running when a write to its standard streams fails. `writeOut` reports such errors of standard output. Errors
+ * of
+ * standard error cannot be reported, and are not a reason to stop in the middle of the work.
  */
 export function ignoreFailedWrites(): void {
   for (const name of ['stdout', 'stderr'] as const) {
     const own = Object.getOwnPropertyDescriptor(process, name) ?? {}
-    // The first read of the property creates the stream, and comes through here.
+    // The first read of the property creates the stream in this getter.
     const get = (): NodeJS.WriteStream => {
       Object.defineProperty(process, name, own)
       made[name] = true

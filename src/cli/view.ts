@@ -5,13 +5,13 @@ import { renderYaml } from '../output/yaml.ts'
 import type { Context } from './context.ts'
 import type { ReportFormat } from './flags.ts'
 
-/** Returns the report as JSON or YAML, or the text for people. */
+/** Returns the report as JSON or YAML, or as text. */
 export function renderReport(format: ReportFormat, report: object, text: () => string): string {
   if (format === 'json') return renderJson(report)
   return format === 'yaml' ? renderYaml(report) : text()
 }
 
-/** Returns how to write for standard output: as wide as the terminal; nothing is shortened in a pipe unless COLUMNS says so. */
+/** Returns the view for standard output: as wide as the terminal. In a pipe nothing is shortened unless COLUMNS is set. */
 export async function stdoutView({ stdoutIsTerminal, stdoutColor, width, env }: Context): Promise<View> {
   return {
     width: stdoutIsTerminal || env.COLUMNS !== undefined ? width : Number.POSITIVE_INFINITY,
@@ -19,7 +19,7 @@ export async function stdoutView({ stdoutIsTerminal, stdoutColor, width, env }: 
   }
 }
 
-/** Returns how to write for standard error, where questions appear. */
+/** Returns the view for standard error, where prompts appear. */
 export async function stderrView({ stderr, stderrColor, width }: Context): Promise<View> {
   return { width: stderr.columns ?? width, paint: await createPaint(stderrColor) }
 }

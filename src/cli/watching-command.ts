@@ -5,10 +5,10 @@ import * as Flag from './flags.ts'
 import { parseDuration } from './instant.ts'
 import { isReaderGone } from './standard-output.ts'
 
-/** Returns what --watch shows of a text that was found at this time. */
+/** Returns the output of --watch for a text and the time of the call. */
 export type Frame = (text: string, now?: Date) => string
 
-/** The flags of a command that can be run again and again; `does` is its verb. */
+/** The flags of a command that can run repeatedly; `does` is its verb. */
 export function watchFlags(does: string) {
   return {
     watch: Flag.boolean(`${does} again and again until Ctrl-C`, { char: 'w' }),
@@ -17,7 +17,11 @@ export function watchFlags(does: string) {
 }
 
 export abstract class WatchingCommand extends KcertCommand {
-  /** Calls `act` again and again until Ctrl-C, or until `isOver` accepts an exit code. An error that `passes` accepts is temporary: it is printed, and the next call follows. */
+  /**
+   * Calls `act` repeatedly until Ctrl-C, or until `isOver` accepts an exit code. An error that `passes` accepts is temporary: it
+   * is
+   * printed, and the next call follows.
+   */
   protected async watch(
     every = '10s',
     act: (frame: Frame) => Promise<ExitCode>,
@@ -41,7 +45,7 @@ export abstract class WatchingCommand extends KcertCommand {
       once,
       (last) => isReaderGone() || isOver(last),
     )
-    // The terminal has echoed ^C: what comes next begins a line of its own.
+    // The terminal has echoed ^C, so the next output starts on a new line.
     if (context.stdoutIsTerminal && !isOver(exit)) await this.answer('\n')
     return exit
   }

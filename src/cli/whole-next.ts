@@ -10,7 +10,7 @@ import { KcertError } from '../errors/kcert-error.ts'
 import { defaultInventory } from './flags.ts'
 import { type FlagShapes, type Part, partsOf } from './operands.ts'
 
-// What throws an error about a flag does not know the command line that has it.
+// The code that throws an error about a flag does not have the complete command line; this module adds it.
 
 const token = /\b[a-z0-9]{6}\.[a-z0-9]{16}\b/
 
@@ -23,9 +23,9 @@ interface GivenCommand {
 }
 
 /**
- * Returns the error with a complete command where `next` is flags alone: the command line as it was given, with these flags in
- * the place of those with the same names or values. What the command does not know is left out, as it may be anything. A
- * bootstrap token on the command line is a secret, and is left out with the rest.
+ * Returns the error with a complete command if `next` is only flags: the given command line, where these flags replace
+ * those with the same names or values. Unknown flags are omitted, since their values may be anything. A command line with a
+ * bootstrap token, which is a secret, is omitted completely.
  */
 export function withWholeNext(error: KcertError, given: GivenCommand): KcertError {
   const { code, message, why, fix, next, cause } = error
@@ -39,7 +39,7 @@ export function withWholeNext(error: KcertError, given: GivenCommand): KcertErro
   const names = Array.from(next.matchAll(/(?:^|\s)--([\w-]+)/g), ([, name = '']) => name)
   const values = next.split(' ')
   const isSecret = given.argv.some((word) => token.test(word))
-  // "--dns 10.0.0.1" goes where the advice is "--ip 10.0.0.1": the value belongs to the other flag.
+  // "--dns 10.0.0.1" is removed if the advice is "--ip 10.0.0.1": the value belongs to the other flag.
   const kept = (isSecret ? [] : knownParts(given)).filter(
     (part) =>
       !part.names.includes('token') &&
@@ -58,9 +58,9 @@ export function withWholeNext(error: KcertError, given: GivenCommand): KcertErro
   return withNext(whole)
 }
 
-/** Returns which cluster and nodes the command line names, for other commands of the advice. */
+/** Returns the cluster and nodes that the command line names, for other commands of the advice. */
 export function givenFlags(given: Pick<GivenCommand, 'argv' | 'shapes'>): GivenFlags {
-  // The --context of `verify` is one of the file that it reads.
+  // The --context of `verify` is a context of the file that it reads.
   const shapes = 'kubeconfig' in given.shapes || 'inventory' in given.shapes ? given.shapes : {}
   const parts = knownParts({ ...given, shapes, id: '', takesOperands: false })
   const found: Record<string, string | string[]> = {}
@@ -69,7 +69,7 @@ export function givenFlags(given: Pick<GivenCommand, 'argv' | 'shapes'>): GivenF
     const [flag = '', value = flag.replace(/^(?:--[^=]*=|-\w=?)/, '')] = words
     const name = written === 'cluster-name' ? 'cluster' : written
     if (!repeatedFlags.some((one) => one === name)) continue
-    // The --user of `csr fetch` is one of the kubeconfig that it writes.
+    // The --user of `csr fetch` is a user of the kubeconfig that it writes.
     const isOther = ['cluster', 'user', 'server'].includes(name) && shapes[written]?.helpGroup !== 'CLUSTER'
     if (isOther || shapes[written]?.type === 'boolean') continue
     found[name] = name === 'as-group' ? [...[found[name] ?? []].flat(), value] : value
@@ -79,8 +79,8 @@ export function givenFlags(given: Pick<GivenCommand, 'argv' | 'shapes'>): GivenF
 }
 
 /**
- * Returns a report in whose advice (`fix`, `next`, `commands`) these flags are repeated, as they are in that of errors. Where
- * there is a fix and no command, `next` repeats the fix, for readers of reports who know `next` alone.
+ * Returns a report whose advice (`fix`, `next`, `commands`) repeats these flags, as the advice of errors does. If there
+ * is a fix without a command, `next` repeats the fix, for programs that read only `next`.
  */
 export function withRepeatedAdvice<Report extends object>(report: Report, given: GivenFlags): Report {
   return repeatedIn(report, given, false) as Report
@@ -109,7 +109,7 @@ function repeatedIn(value: unknown, given: GivenFlags, isAdvice: boolean): unkno
   return isAlone ? { ...repeated, next: repeated.fix } : repeated
 }
 
-/** The flags that the command has, with their values, and its operands. A word behind an unknown flag may be its value. */
+/** Returns the known flags with their values, and the operands. A word after an unknown flag may be its value. */
 function knownParts({ argv, shapes, takesOperands }: GivenCommand): Part[] {
   try {
     const parts = [...partsOf(argv, shapes)]
@@ -118,7 +118,7 @@ function knownParts({ argv, shapes, takesOperands }: GivenCommand): Part[] {
       part.isOperand ? takesOperands && (part.isBehindEnd || !isUnknown(parts[index - 1])) : !isUnknown(part),
     )
   } catch {
-    // A flag without its value: another error than this one.
+    // A flag without its value is reported as another error.
     return []
   }
 }

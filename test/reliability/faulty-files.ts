@@ -50,7 +50,7 @@ export const errorCodes = ['ENOSPC', 'EIO', 'EROFS', 'EACCES'] as const
 const replaced = [...changing, ...observing, 'fsync'] as const
 const real = Object.fromEntries(replaced.map((name) => [name, fs[name]])) as unknown as Record<Name, Call>
 
-/** Thrown by every call after the process should have ended, so later calls never reach the disk. */
+/** Thrown by every call after the process should have exited, so later calls never reach the disk. */
 export class Stopped extends Error {}
 
 export interface Watched {

@@ -11,7 +11,7 @@ import { listRequests } from '../csr/list.ts'
 import { rightsOf } from '../token/check.ts'
 import { tokensOf } from './objects.ts'
 
-/** Reads what the cluster has about a joining node, and evaluates it. */
+/** Reads the cluster's facts about a joining node, and evaluates them. */
 export async function checkBootstrap(
   cluster: Cluster,
   { node, tokenId }: { readonly node: string; readonly tokenId: string | undefined },
@@ -45,7 +45,7 @@ function idIn(requests: readonly NodeRequest[], node: string): string | undefine
   return /^system:bootstrap:(.+)$/.exec(first?.username ?? '')?.[1]
 }
 
-/** Who is asked for: the bearer of the token that is known, or of one that is valid, or of one as kubeadm would make it. */
+/** Returns the user to check: the bearer of the known token, or of a valid one, or of one as kubeadm would create it. */
 function bearerFor(tokens: readonly TokenFacts[] | undefined, id: string | undefined) {
   const known = tokens?.find((one) => (id === undefined ? one.faults.length === 0 : one.id === id))
   return bearerOf(known?.id ?? id ?? 'xxxxxx', known?.groups ?? [kubeadmJoiners])

@@ -7,10 +7,10 @@ import { parseEndpoint } from '../../tls/endpoint.ts'
 import { writeCertificates } from '../../x509/certificate.ts'
 import { clusterInfoOf, clusterInfoPlace } from './objects.ts'
 
-/** What a joining node has. */
+/** The information that a joining node has. */
 export interface DiscoverySettings {
   readonly token: BootstrapToken
-  /** One of them must be that of a CA in cluster-info. */
+  /** One of them must match a CA in cluster-info. */
   readonly pins: readonly string[]
 }
 
@@ -21,7 +21,10 @@ export interface DiscoveredCluster {
   readonly proof: string[]
 }
 
-/** Returns what cluster-info says, read by a kubeconfig and proven by the token's signature, and by a pin where there is one. */
+/**
+ * Returns the content of cluster-info, read with a kubeconfig and verified by the token's signature and, if given, a public key
+ * pin.
+ */
 export async function discoverBy(cluster: Cluster, settings: DiscoverySettings): Promise<DiscoveredCluster> {
   const { info } = await clusterInfoOf(cluster)
   const proof = proofOf(info, settings)
@@ -36,8 +39,9 @@ export async function discoverBy(cluster: Cluster, settings: DiscoverySettings):
 }
 
 /**
- * Returns the same where nothing is known but a place, a token and a pin, as kubeadm join does: read from whoever answers, proven by
- * signature and pin, and read again from a server that these CAs verify. Both must say the same, octet by octet.
+ * Returns the same from only an address, a token and a pin, as kubeadm join does. It reads cluster-info from an unverified
+ * server,
+ * verifies signature and pin, and reads it again from a server that these CAs verify. Both must be byte-identical.
  */
 export async function discoverAt(
   place: string,
@@ -117,7 +121,7 @@ function proofOf(info: ClusterInfo, { token, pins }: DiscoverySettings): string[
   )
 }
 
-/** Newcomers are nobody yet; nothing more than this one object is to be opened to them. */
+/** Joining nodes are not authenticated yet; they may read only this one object. */
 function hidden(cause: KcertError): KcertError {
   return new KcertError('KCERT_API_FORBIDDEN', `joining nodes may not read ${clusterInfoPlace}`, {
     why: 'unauthenticated clients (system:anonymous) have no permission to read it; an administrator can grant it',

@@ -15,7 +15,7 @@ import { listReadable } from '../../cluster/readable.ts'
 import type { Resource } from '../../cluster/resource.ts'
 import { KcertError } from '../../errors/kcert-error.ts'
 
-// What of a cluster the joining of nodes hangs on, as the commands of cluster-info, token and bootstrap read it.
+// The objects of a cluster that nodes need to join, as the commands of cluster-info, token and bootstrap read them.
 
 export const clusterInfoPlace = 'kube-public/cluster-info'
 
@@ -54,7 +54,7 @@ export async function clusterInfoOf({ objects }: Pick<Cluster, 'objects'>): Prom
   return { object, version: resourceVersion, data, info: await readClusterInfo(data) }
 }
 
-/** A token of the cluster; `token` holds its secret half, and goes nowhere. */
+/** A token of the cluster; `token` includes its secret half, which is never printed. */
 export interface FoundToken {
   readonly facts: TokenFacts
   readonly token: BootstrapToken | undefined
@@ -64,11 +64,11 @@ export interface FoundToken {
 
 export interface FoundTokens {
   readonly all: readonly FoundToken[]
-  /** Those that kube-controller-manager signs cluster-info with. */
+  /** The tokens with which kube-controller-manager signs cluster-info. */
   readonly signing: readonly BootstrapToken[]
 }
 
-/** Returns the bootstrap tokens of the cluster; undefined where their Secrets may not be listed. */
+/** Returns the bootstrap tokens of the cluster; undefined if listing their Secrets is forbidden. */
 export async function tokensOf(
   { objects }: Pick<Cluster, 'objects'>,
   now: Date,

@@ -2,7 +2,10 @@ import { bundle } from '../../ca/bundle.ts'
 import type { Context } from '../../cli/context.ts'
 import { readInput } from '../../cli/input.ts'
 
-/** Returns the bundle of these files, "-" for standard input. Throws as `bundle` does for certificates that are no CA, unless they are allowed. */
+/**
+ * Returns the bundle of these files, "-" for standard input. Throws as `bundle` does for certificates that are not CAs, unless
+ * allowed.
+ */
 export async function readBundle(
   files: readonly string[],
   context: Context,

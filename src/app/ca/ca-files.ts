@@ -29,7 +29,7 @@ export const caFlags = {
   ),
 }
 
-/** Their values. */
+/** The values of these flags. */
 export type CaFlags = FlagsOf<typeof caFlags>
 
 /** Returns the CA in the files of the flags. Throws as `openCa` does, and KCERT_KEY_ENCRYPTED if the password is missing. */

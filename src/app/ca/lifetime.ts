@@ -12,7 +12,7 @@ export function lifetimeFlags(otherwise: string) {
   }
 }
 
-/** Returns the lifetime that the flags ask for, or undefined. Throws KCERT_USAGE for one that is not above zero. */
+/** Returns the lifetime from the flags, or undefined. Throws KCERT_USAGE unless it is above zero. */
 export function lifetimeMs({
   expiry,
   days,

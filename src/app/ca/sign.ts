@@ -54,7 +54,7 @@ interface Absent {
   readonly absent: string
 }
 
-/** Signs what the wish names, uploads the certificates, and returns what came of each request. */
+/** Signs the selected requests, uploads the certificates, and returns the outcome of each request. */
 export async function signRequests(
   settings: SigningSettings,
   ports: SigningPorts,

@@ -38,7 +38,7 @@ export async function termsOf(flags: ProfileFlags, context: Context): Promise<Te
   return { profile: withSubjectAttributes({ ...profile, ttlMs }, flags), notices }
 }
 
-/** Returns the profile with the subject attributes of --allow-subject-attributes besides its own. Throws KCERT_USAGE. */
+/** Returns the profile with the subject attributes of --allow-subject-attributes added. Throws KCERT_USAGE. */
 export function withSubjectAttributes(
   profile: SigningProfile,
   { 'allow-subject-attributes': allowed = [] }: Pick<ProfileFlags, 'allow-subject-attributes'>,
@@ -73,7 +73,7 @@ function profileOfUsages(asked: readonly string[], ttlMs: number | undefined): S
   })
 }
 
-/** Returns --duration in milliseconds. Throws KCERT_USAGE for one that is not above zero. */
+/** Returns --duration in milliseconds. Throws KCERT_USAGE unless it is above zero. */
 export function durationMs(text: string): number {
   const ms = parseDuration(text, '--duration')
   if (ms > 0) return ms

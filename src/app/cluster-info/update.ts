@@ -27,13 +27,13 @@ import {
 import { readServedAt } from './verify.ts'
 
 export interface UpdateSettings {
-  /** In their order. */
+  /** In order. */
   readonly cas: readonly Certificate[]
   readonly dryRun: boolean
   readonly yes: boolean
   /** Write it even if the certificate of an API server would not be trusted. */
   readonly force: boolean
-  /** Where the object as it was goes; undefined for nowhere. */
+  /** The file for a backup of the object; undefined for no backup. */
   readonly backup: string | undefined
   readonly waitMs: number
   readonly timeoutMs: number
@@ -50,8 +50,8 @@ const mostConflicts = 8
 const pollMs = 1_000
 
 /**
- * Puts these CAs into cluster-info and returns once every token's signature stands. Other fields, comments and order stay. Written under
- * the version that was read: where somebody else changes the kubeconfig meanwhile nothing is written (KCERT_API_CONFLICT).
+ * Writes these CAs to cluster-info and returns when every token's signature is valid. Other fields, comments and order are kept.
+ * The write requires the version that was read: if the kubeconfig changes meanwhile, nothing is written (KCERT_API_CONFLICT).
  */
 export async function updateClusterInfo(
   cluster: Cluster,
@@ -116,7 +116,7 @@ async function planOf(found: FoundClusterInfo, cas: readonly Certificate[]): Pro
   return { found, kubeconfig, after, diff: lineDiff(info.kubeconfig, kubeconfig) }
 }
 
-/** The same CAs in the same order, written in another way, are no change. */
+/** The same CAs in the same order, in another encoding, are not a change. */
 async function withCas(info: ClusterInfo, cas: readonly Certificate[], pem: string): Promise<string> {
   const digests = (list: readonly Certificate[]) =>
     list.map(({ fingerprintSha256 }) => fingerprintSha256).join()
@@ -126,7 +126,10 @@ async function withCas(info: ClusterInfo, cas: readonly Certificate[], pem: stri
   })
 }
 
-/** What a newcomer would meet at the server of cluster-info. Throws KCERT_TRUST_LOST where it would turn away. */
+/**
+ * Returns notices about the server in cluster-info, as a joining node would see it. Throws KCERT_TRUST_LOST if the node would
+ * reject it.
+ */
 async function trustNotices(
   after: ClusterInfo,
   { force, timeoutMs }: UpdateSettings,
@@ -159,9 +162,10 @@ function keepBackup({ object }: FoundClusterInfo, file: string | undefined): str
 }
 
 /**
- * Writes text and signatures at once, so that there is no moment at which a newcomer finds the one without the other. The bootstrap
- * signer computes the same signatures, and finds nothing to do. Where the tokens may not be read the old signatures are taken out:
- * a newcomer waits for one that is missing, and gives up at one that is wrong.
+ * Writes text and signatures in one step, so that a joining node never finds one without the other. The bootstrap signer computes
+ * the
+ * same signatures and changes nothing. If the tokens cannot be read, the old signatures are removed: a joining node waits for a
+ * missing signature, but fails at a wrong one.
  */
 async function write(
   { objects }: Cluster,
@@ -188,9 +192,9 @@ async function write(
       const isConflict = error instanceof KcertError && error.code === 'KCERT_API_CONFLICT'
       if (!isConflict || attempt >= mostConflicts) throw error
       const now = await clusterInfoOf({ objects })
-      // An answer that was lost: it is written.
+      // Only the response was lost: the object is written.
       if (now.info.kubeconfig === plan.kubeconfig) return
-      // The signer writes here at any time; a change of the text is somebody else's, and was not shown.
+      // The signer may write here at any time. A change of the text is by another user, and was not shown.
       if (now.info.kubeconfig !== plan.found.info.kubeconfig) throw changedMeanwhile(error)
       object = now.object
       data = now.data

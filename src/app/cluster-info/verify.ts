@@ -46,7 +46,7 @@ export async function verifyClusterInfoOn(
   })
 }
 
-/** Returns the chains that servers at these places (URLs, or HOST:PORT) serve, each endpoint once. */
+/** Returns the chains that servers at these addresses (URLs, or HOST:PORT) present, each endpoint once. */
 export async function readServedAt(places: readonly string[], timeoutMs: number): Promise<ServedFacts[]> {
   const endpoints = new Map(
     places.flatMap((place) => {
@@ -83,7 +83,7 @@ async function publishedRoot({ objects }: Cluster): Promise<PublishedCas | undef
     const certificates = readCertificates(Buffer.from(pem))
     return { place: 'ConfigMap kube-root-ca.crt of kube-public', certificates }
   } catch {
-    // `kcert inspect` reports what is not a certificate; here there is nothing to compare with.
+    // `kcert inspect` reports content that is not a certificate; here there is nothing to compare.
     return undefined
   }
 }
@@ -105,7 +105,7 @@ function mayAnybodyRead({ access }: Cluster): Promise<boolean | undefined> {
   })
 }
 
-/** Where each API server announces itself; none where that may not be read. */
+/** Returns the address of each API server in the EndpointSlice; none if reading it is forbidden. */
 async function apiServerPlaces({ objects }: Cluster): Promise<string[]> {
   const slices = await listReadable(objects, announcements, announcedBy)
   return (slices ?? []).flatMap(announcedIn).map(({ host, port }) => hostPort(host, port))

@@ -15,7 +15,7 @@ export function completionScript(shell: Shell): string {
   return scripts[shell](tree())
 }
 
-/** Returns what kubectl is answered that completes `kubectl kcert LINE...`. */
+/** Returns the completions of `kubectl kcert LINE...` for kubectl. */
 export function completionForKubectl(line: readonly string[]): string {
   return kubectlAnswers(answersFor(line, tree()))
 }

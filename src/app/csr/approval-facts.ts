@@ -10,7 +10,7 @@ import { type Certificate, readCertificates } from '../../x509/certificate.ts'
 import { CertificatePool } from '../../x509/certificate-pool.ts'
 import { verifyChain } from '../../x509/chain.ts'
 
-// What approvers want to know of a cluster: the API server's part is src/cluster's, the kubelets' ports are dialled by src/tls.
+// The cluster facts that approval policies need: src/cluster reads the API server, src/tls connects to the kubelets' ports.
 
 const kubeletTimeoutMs = 3000
 
@@ -36,7 +36,7 @@ export function approvalFactsOf(cluster: Cluster, clock: Clock): ApprovalFacts {
   )
 }
 
-/** The cluster's CA, as in every pod, signs for kubelets unless a CA of their own is configured. */
+/** Returns the cluster's CA, as in every pod, which signs for kubelets unless they have a separate CA. */
 async function kubeletCas(cluster: Cluster): Promise<readonly Certificate[] | undefined> {
   const object = await getReadable(cluster.objects, rootCa)
   const data = object === 'absent' ? undefined : (object?.data as Record<string, unknown> | undefined)
@@ -44,7 +44,7 @@ async function kubeletCas(cluster: Cluster): Promise<readonly Certificate[] | un
   return typeof pem === 'string' ? readCertificates(Buffer.from(pem)) : undefined
 }
 
-/** What the kubelet of a node shows on its port; undefined when it cannot be reached from here. */
+/** Returns the certificate that a node's kubelet presents; undefined if it cannot be reached from here. */
 async function servedBy(
   node: NodeFacts,
   port: number,
@@ -78,7 +78,7 @@ async function chainAt(
     return readCertificates((await readServed({ name, host, port }, kubeletTimeoutMs)).bytes)
   } catch (error) {
     if (!(error instanceof KcertError)) throw error
-    // A kubelet without a serving certificate answers the handshake with "internal error".
+    // A kubelet without a serving certificate aborts the handshake with "internal error".
     const { code = '' } = (error.cause ?? {}) as NodeJS.ErrnoException
     return code.includes('ALERT_INTERNAL_ERROR') ? 'none' : undefined
   }

@@ -2,7 +2,7 @@ import { rfc3339 } from '../../pki/rfc3339.ts'
 import type { Certificate } from '../../x509/certificate.ts'
 import { nameFields } from '../../x509/name.ts'
 
-/** Returns what the reports of fetched and of managed certificates both show. */
+/** Returns the facts that the reports of both fetched and managed certificates show. */
 export function certificateFacts(certificate: Certificate) {
   const { subject, subjectAltNames, serialNumber, notBefore, notAfter, fingerprintSha256 } = certificate
   const { dns, ip, email, uri } = subjectAltNames

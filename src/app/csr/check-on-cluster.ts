@@ -8,7 +8,7 @@ import type { Clock } from '../../system/clock.ts'
 import { approvalFactsOf } from './approval-facts.ts'
 import { noSuchRequest } from './request-names.ts'
 
-/** Returns the check of an object of the cluster, with the facts that the cluster gives, unless others are to be taken. */
+/** Returns the check of a cluster object, with the cluster's facts unless others are given. */
 export async function checkOnCluster(
   cluster: Cluster,
   name: string,

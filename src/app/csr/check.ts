@@ -4,14 +4,14 @@ import { requestNameOf } from '../../csr/request-name.ts'
 import { exitCodes } from '../../errors/codes.ts'
 import { KcertError } from '../../errors/kcert-error.ts'
 
-/** What an operand turned out to be. */
+/** The meaning of an operand. */
 export type CheckInput =
   | { readonly bytes: Uint8Array }
   | { readonly name: string; readonly noFile: KcertError | undefined }
 
 /**
- * Returns the content of a file, or the name of an object on the cluster where there is no such file, or the cluster is asked for.
- * Throws as `readInput` does for what cannot be the name of an object.
+ * Returns the content of a file, or the name of a cluster object if there is no such file or the flags select the cluster.
+ * Throws as `readInput` does for an operand that cannot be the name of an object.
  */
 export async function checkInput(
   operand: string,
@@ -24,13 +24,13 @@ export async function checkInput(
     return { bytes: await readInput(operand, context) }
   } catch (error) {
     const isMissing = error instanceof KcertError && error.code === 'KCERT_FILE_NOT_FOUND'
-    // Names of objects have no slash.
+    // Names of objects contain no slash.
     if (!isMissing || name.includes('/')) throw error
     return { name, noFile: name === operand ? error : undefined }
   }
 }
 
-/** Returns the error for an operand that is no file, and that the cluster gives no object for. */
+/** Returns the error for an operand that is neither a file nor a cluster object. */
 export function neither(noFile: KcertError, onCluster: KcertError): KcertError {
   const isAbsent = onCluster.code === 'KCERT_API_NOT_FOUND'
   const isAnswered = isAbsent || onCluster.exitCode === exitCodes.usage

@@ -57,7 +57,7 @@ export function decisionFlags(act: Act) {
 type DecisionFlags = FlagsOf<ReturnType<typeof decisionFlags>> &
   Flag.ClusterFlags & { readonly force?: boolean }
 
-/** What `kcert csr approve` and `kcert csr deny` share: all but their words. */
+/** The common part of `kcert csr approve` and `kcert csr deny`: everything but their texts. */
 export abstract class DecisionCommand extends KcertCommand {
   protected async decide(act: Act, names: readonly string[], flags: DecisionFlags): Promise<ExitCode> {
     const { context } = this

@@ -6,7 +6,7 @@ import type { RequestObject, RequestsApi } from '../../csr/requests-api.ts'
 import { rfc3339 } from '../../pki/rfc3339.ts'
 import type { RequestDescription, RequestDescriptions } from './description-report.ts'
 
-/** Returns all that is known of the requests of these names, in their order. */
+/** Returns the descriptions of the named requests, in order. */
 export async function describeRequests(
   api: RequestsApi,
   names: readonly string[],
@@ -51,7 +51,7 @@ async function inspected(
   const inspection = new Inspection({
     now,
     thresholds: defaultThresholds,
-    // A certificate refers to no file.
+    // A certificate references no file.
     readReferencedFile: (path) => ({ name: path, reason: 'not-found', detail: '' }),
   })
   await inspection.add({ name: `csr/${name}`, bytes: certificate })

@@ -4,7 +4,7 @@ import { certificateReportSchema, problemSchema } from '../../inspection/report.
 import { timeSchema as time } from '../../x509/json-fields.ts'
 
 // The JSON contract of `kcert csr describe`. docs/schemas/RequestDescriptions.json is generated from these schemas; the program
-// itself imports their types alone.
+// itself imports only their types.
 
 const descriptionSchema = v.object({
   ...clusterRequestSchema.entries,

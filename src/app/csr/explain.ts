@@ -6,7 +6,7 @@ import { gather } from '../../csr/explain/situation.ts'
 import { decidedBy } from '../../csr/managers.ts'
 import { signingRequestOfObject } from '../../csr/request-object.ts'
 
-/** Returns why the request of this name is where it is; undefined when there is none. */
+/** Returns why the named request is in its current state; undefined if it does not exist. */
 export async function explainRequest(
   cluster: Cluster,
   name: string,

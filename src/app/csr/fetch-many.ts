@@ -17,13 +17,13 @@ import { type Expected, fetchedFacts, fitCertificate } from './fetch.ts'
 import { writeIssued } from './issued-files.ts'
 import { noSuchRequest } from './request-names.ts'
 
-// `kcert csr fetch --out-dir`: the certificates of many requests, read in one pass, each into a file of its own.
+// `kcert csr fetch --out-dir`: reads the certificates of many requests in one pass, and writes each to a separate file.
 
 export interface FetchManySettings {
   readonly names: readonly string[]
   readonly signer: string | undefined
   readonly selector: string | undefined
-  /** Is made where it is not there. */
+  /** Created if missing. */
   readonly folder: string
   readonly ca: Expected['ca']
   readonly acceptsNames: boolean
@@ -35,12 +35,12 @@ export interface FetchManyAnswer {
   readonly exit: ExitCode
 }
 
-/** Calls side by side; each reads one object of some kilobytes. */
+/** Concurrent calls; each reads one object of a few kilobytes. */
 const readAtOnce = 32
 
 /**
- * Fetches what the wish names, and returns what came of each. Throws what keeps the API server from answering: nothing is written
- * then. What one certificate or its file has against it stops no other.
+ * Fetches the selected certificates, and returns the outcome of each. Throws an error of the API server, and then writes nothing.
+ * A problem with one certificate or its file does not stop the others.
  */
 export async function fetchMany(
   settings: FetchManySettings,
@@ -74,7 +74,7 @@ interface Gathered {
   readonly object: RequestObject | undefined
 }
 
-/** The objects that are meant, each once: those that are named, then those of the selection in the order of the API server. */
+/** Returns the selected objects, each once: the named ones, then those of the selection in the order of the API server. */
 async function gather(
   { names, signer, selector }: FetchManySettings,
   api: RequestsApi,
@@ -96,7 +96,7 @@ async function gather(
 
 type Result = Omit<FetchedOne, 'error'> & { readonly error?: KcertError }
 
-/** What comes of a request once its file is written; `text` goes into a file that is not there yet. */
+/** The result of a request after its file is written; `text` is the content of a file that does not exist yet. */
 type Planned = Result & { readonly text?: string }
 
 function fetchOne(
@@ -109,7 +109,7 @@ function fetchOne(
     if (object === undefined) throw noSuchRequest(name)
     const fetched = fitCertificate(signingRequestOfObject(object), { key: undefined, ca, acceptsNames, now })
     const file = join(folder, fileNameOf(name))
-    // A file that is there is compared first, and refused by the write where it must stay.
+    // An existing file is first compared. If it differs and must stay, the write refuses it.
     checkFiles({
       inputs: [{ by: '--ca', path: ca?.place }],
       outputs: [{ by: '--out-dir', path: file, holds: 'public' }],
@@ -126,7 +126,7 @@ function fetchOne(
   }
 }
 
-/** Writes what is not there yet. */
+/** Writes the files that do not exist yet. */
 async function written(planned: readonly Planned[]): Promise<Result[]> {
   const files = planned.flatMap(({ file, text }) =>
     file && text !== undefined ? [{ path: file, text }] : [],
@@ -143,11 +143,11 @@ function failed(name: string, error: KcertError): Result {
   return { name, outcome: outcomes[error.code] ?? 'failed', error }
 }
 
-// Requesters choose these names. None is to lie elsewhere, to be hidden, to be taken for a flag (`openssl x509 -in *.crt`), or to write
-// to the terminal that lists it. The API server lets no "%" into a name, so that two names never become one.
+// Requesters choose these names. No file may be elsewhere, be hidden, be parsed as a flag (`openssl x509 -in *.crt`), or control
+// the terminal that lists it. The API server allows no "%" in a name, so two names never become one.
 const odd = /^[-.]|[/%\p{Cc}\p{Cf}\p{Cs}\p{Zl}\p{Zp}]/gu
 
-/** Returns the name of the file for the certificate of an object: NAME.crt, with what is no part of a harmless name as %0A is in a URL. */
+/** Returns the file name for an object's certificate: NAME.crt, with unsafe characters percent-encoded (%0A) as in a URL. */
 export function fileNameOf(name: string): string {
   const bytes = (character: string): string =>
     Buffer.from(character).toString('hex').toUpperCase().replace(/../g, '%$&')
@@ -161,7 +161,7 @@ const outcomes: Partial<Record<ErrorCode, FetchedOne['outcome']>> = {
   KCERT_FILE_EXISTS: 'refused',
 }
 
-/** What could not be done beats what is refused beats no. What a selection holds besides certificates is nobody's no. */
+/** Returns the worst exit code of the results. An unissued request that was only selected, not named, does not count. */
 function exitOf(results: readonly Result[], named: ReadonlySet<string>): ExitCode {
   const codes = results.map(({ name, outcome, error }) =>
     outcome === 'not-issued' && !named.has(name) ? exitCodes.done : (error?.exitCode ?? exitCodes.done),

@@ -18,7 +18,7 @@ import { writePrivateKey } from '../../x509/new-key.ts'
 import { certificateFacts } from './certificate-facts.ts'
 import { noSuchRequest } from './request-names.ts'
 
-/** Returns the object of this name once it is issued, denied or failed; at once where nothing is to be waited for. */
+/** Returns the named object when it is issued, denied or failed; immediately if the command does not wait. */
 export async function settledRequest(
   api: RequestsApi,
   name: string,
@@ -50,14 +50,17 @@ export interface Expected {
   readonly now: Date
 }
 
-/** A certificate that is what it should be. */
+/** A certificate that passed all checks. */
 export interface Fetched {
   readonly object: SigningRequest
   readonly chain: readonly Certificate[]
   readonly checks: FetchReport['checks']
 }
 
-/** Returns the certificate of an object. Throws KCERT_CSR_NOT_ISSUED, and KCERT_CERTIFICATE_UNFIT for one that is not what was asked for. */
+/**
+ * Returns the certificate of an object. Throws KCERT_CSR_NOT_ISSUED, and KCERT_CERTIFICATE_UNFIT for one that does not match the
+ * request.
+ */
 export function fitCertificate(object: SigningRequest, { key, ca, acceptsNames, now }: Expected): Fetched {
   if (object.certificate === undefined || stateOf(object) === 'denied') throw notIssued(object)
   const chain = issuedChain(object)
@@ -75,7 +78,7 @@ export interface ManifestSettings {
   readonly configMap: Place | undefined
 }
 
-/** Returns the Secret and the ConfigMap that are wished for. Throws KCERT_USAGE where a key or a CA is missing. */
+/** Returns the requested Secret and ConfigMap. Throws KCERT_USAGE if a key or a CA is missing. */
 export function certificateObjects(
   { secret, configMap }: ManifestSettings,
   { chain }: Fetched,
@@ -96,8 +99,9 @@ export function certificateObjects(
 }
 
 /**
- * Returns the CA that signed a certificate, as PEM: the one that is named, or that of the kubeconfig where it did. What a signer
- * of one's own signs with is nowhere on the cluster.
+ * Returns the CA that signed a certificate, as PEM: the named one, or that of the kubeconfig if it signed. The CA of a custom
+ * signer
+ * is not in the cluster.
  */
 export function caPemOf(
   { chain, object }: Fetched,
@@ -115,7 +119,7 @@ export function caPemOf(
   })
 }
 
-/** Returns what was fetched, for a report. */
+/** Returns the report of the fetched certificate. */
 export function fetchReport(
   fetched: Fetched,
   files: FetchReport['files'],
@@ -132,7 +136,7 @@ export function fetchReport(
   }
 }
 
-/** Returns what is in a certificate that was fetched, and what it was held against. */
+/** Returns the facts of a fetched certificate, and what it was compared with. */
 export function fetchedFacts({ object, chain, checks }: Fetched): NonNullable<FetchedOne['certificate']> {
   const [leaf] = chain as [Certificate]
   const { fingerprintSha256, ...facts } = certificateFacts(leaf)
@@ -145,7 +149,7 @@ export function fetchedFacts({ object, chain, checks }: Fetched): NonNullable<Fe
   }
 }
 
-/** The connection of a cluster, for kubeconfigs of others. A kubeconfig without a CA trusts those of the machine. */
+/** Returns notices about the connection that new kubeconfigs get. A kubeconfig without a CA trusts the system's CAs. */
 export function connectionNotices({
   certificateAuthority,
   skipsTlsVerify,

@@ -57,8 +57,9 @@ export function tokenKubeconfig(
 }
 
 /**
- * Writes a file, unless it holds just this already: a run that was cut off is run again. Returns whether it was written. Throws
- * KCERT_FILE_EXISTS where another file is there and must not be replaced. A secret one gets mode 0600.
+ * Writes a file unless it already has this content, so that an interrupted run can be repeated. Returns whether it was written.
+ * Throws
+ * KCERT_FILE_EXISTS if another file exists and must not be replaced. A secret file gets mode 0600.
  */
 export function writeIssued(
   path: string,

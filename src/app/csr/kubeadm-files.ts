@@ -16,17 +16,18 @@ import { generatePrivateKey, writePrivateKey } from '../../x509/new-key.ts'
 import { writePem } from '../../x509/pem.ts'
 import { finishInterruptedPair } from '../ca/ca-files.ts'
 
-/** Where kubeadm's files go. */
+/** The folders of kubeadm's files. */
 export interface KubeadmFolders {
   readonly certDir: string | undefined
   readonly kubeconfigDir: string | undefined
-  /** PEM of the cluster's CA, for the kubeconfigs; they can be completed later, as those of kubeadm must be. */
+  /** PEM of the cluster's CA, for the kubeconfigs. Without it they can be completed later, as those of kubeadm must be. */
   readonly caPem: string | undefined
 }
 
 /**
- * Writes key and request of each, and the kubeconfigs with the key in them, as `kubeadm certs generate-csr` does: 0600, in folders
- * that are made 0700. Nothing is written when one of the files is there already and must not be replaced.
+ * Writes key and request of each row, and kubeconfigs with the embedded key, as `kubeadm certs generate-csr` does: mode 0600, in
+ * new
+ * folders with mode 0700. Writes nothing if one of the files exists and must not be replaced.
  */
 export async function writeKubeadmRequests(
   requests: readonly KubeadmRequest[],
@@ -60,7 +61,7 @@ function filesOf(
   return { key: `${base}.key`, request: `${base}.csr` }
 }
 
-// All of them are written as keys are, for kubeadm leaves them so.
+// All of them are written with the mode of keys, as by kubeadm.
 function outputsOf(files: Files): OutputFile[] {
   const by = 'kubeconfig' in files ? '--kubeconfig-dir' : '--cert-dir'
   return Object.values(files).map((path) => ({ by, path, holds: 'key' }))
@@ -88,7 +89,7 @@ async function writeOne(
       ? { path: files.key, content: keyPem }
       : { path: files.kubeconfig, content: kubeconfigText(kubeconfig!, keyPem, caPem) }
   const wanted = { path: files.request, content: writePem('CERTIFICATE REQUEST', der) }
-  // The request is no secret, but 0600 as kubeadm leaves it.
+  // The request is not secret, but has mode 0600 as with kubeadm.
   await withLock(files.request, () => writeKeyPair(wanted, secret, { ...choice, mode: 0o600 }))
   return createdRequest(der, files, { row })
 }

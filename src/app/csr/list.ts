@@ -9,11 +9,11 @@ export interface ListSettings {
   readonly signer?: string | undefined
   readonly selector?: string | undefined
   readonly requester?: string | undefined
-  /** None means all. */
+  /** Empty means all. */
   readonly states: readonly RequestState[]
 }
 
-/** Returns the selected requests. The API server selects by signer and labels, the rest is selected here. */
+/** Returns the selected requests. The API server selects by signer and labels; the rest is selected here. */
 export async function listRequests(
   api: RequestsApi,
   { signer, selector, requester, states }: ListSettings,

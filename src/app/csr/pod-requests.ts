@@ -12,11 +12,11 @@ interface PodListOptions {
   readonly namespace?: string | undefined
   readonly signer?: string | undefined
   readonly selector?: string | undefined
-  /** None means all. */
+  /** Empty means all. */
   readonly states: readonly PodRequestState[]
 }
 
-/** Returns the PodCertificateRequests of a cluster. Throws KCERT_API_NOT_FOUND where the API server does not serve them. */
+/** Returns the PodCertificateRequests of a cluster. Throws KCERT_API_NOT_FOUND if the API server does not serve them. */
 export async function listPodRequests(
   cluster: Cluster,
   { namespace, signer, selector, states }: PodListOptions,
@@ -35,14 +35,14 @@ export async function listPodRequests(
   )
 }
 
-/** Returns why the PodCertificateRequest of this name is where it is; undefined when there is none. */
+/** Returns why the named PodCertificateRequest is in its current state; undefined if it does not exist. */
 export async function explainPod(
   cluster: Cluster,
   namespace: string,
   name: string,
   now: Date,
 ): Promise<PodExplanation | undefined> {
-  // A list, since its right is enough, and a list finds the version that is served.
+  // A list, because the list permission is enough, and a list finds the served version.
   const found = await readPodRequests(cluster, namespace, now, { fieldSelector: `metadata.name=${name}` })
   const request = found.find((one) => one.name === name)
   return request && explainPodRequest(request, explainFactsOf(cluster), now)
@@ -58,7 +58,7 @@ async function readPodRequests(
     ...resources.podCertificateRequests,
     ...given({ namespace }),
   }
-  // A list that is begun again gives an object twice; the later one counts.
+  // A list that is restarted returns an object twice; the later one counts.
   const found = new Map<string, PodRequest>()
   for await (const object of listEach(objects, resource, selection)) {
     const request = podRequest(object, now)

@@ -3,7 +3,7 @@ import * as Flag from '../../cli/flags.ts'
 import { kubeadmRowNames } from '../../csr/kubeadm-requests.ts'
 import { keyFormats, keyTypeNames } from '../../x509/new-key.ts'
 
-/** What csr create makes. */
+/** The outputs of csr create. */
 export const requestFormats = ['pem', 'manifest', 'cfssl', 'json', 'yaml'] as const
 
 /** --key-type of a command that creates a key; `others`: the inputs that also set it. */
@@ -92,5 +92,5 @@ export const requestFlags = {
   }),
 }
 
-/** What flags say of a request. Commands that take some of these flags say what they say. */
+/** The values of these flags. Commands with some of these flags give them the same meaning. */
 export type RequestFlagValues = Partial<Omit<FlagsOf<typeof requestFlags>, 'output' | 'force'>>

@@ -6,7 +6,7 @@ import { KcertError } from '../../errors/kcert-error.ts'
 import { sourceName } from '../../errors/source-name.ts'
 import { looksLikePem, readPem, writePem } from '../../x509/pem.ts'
 
-/** What a command line says about the request, over what the file says. */
+/** The flags about the request, which override the file. */
 export interface RequestFlags {
   readonly name?: string | undefined
   readonly signer?: string | undefined
@@ -17,8 +17,9 @@ export interface RequestFlags {
 }
 
 /**
- * Returns the one request of a file: a CertificateSigningRequest in YAML or JSON, or a request in PEM or DER, which flags make
- * an object of. Throws KCERT_USAGE where something must be named, KCERT_MANIFEST_MALFORMED where there is nothing to read.
+ * Returns the only request of a file: a CertificateSigningRequest in YAML or JSON, or a request in PEM or DER, which the flags
+ * turn
+ * into an object. Throws KCERT_USAGE if a name is missing, and KCERT_MANIFEST_MALFORMED if there is no request.
  */
 export async function readSigningRequest(
   bytes: Uint8Array,
@@ -34,8 +35,8 @@ export async function readSigningRequest(
 }
 
 /**
- * Returns all requests of a file of manifests, or of these the one that is named; or the one request in PEM or DER, which flags
- * make an object of. Throws as `readSigningRequest` does.
+ * Returns all requests of a file of manifests, or the named one; or the only request in PEM or DER, which the flags turn into an
+ * object. Throws as `readSigningRequest` does.
  */
 export async function readSigningRequestsOf(
   bytes: Uint8Array,
@@ -57,7 +58,7 @@ export async function entriesToSign(bytes: Uint8Array, source: string): Promise<
   const text = manifestText(bytes)
   if (text === undefined) return requestsOf(source, bytes)
   const objects = await readSigningRequests(text)
-  // Says that there is none.
+  // This throws the error for a file without a request.
   if (objects.length === 0) chosen(objects, source, undefined)
   return objects.flatMap(({ name, request = Buffer.of() }) =>
     requestsOf(source, request).map((one) => (name === undefined ? one : { ...one, entry: name })),
@@ -83,7 +84,7 @@ function withFlags(object: SigningRequest, flags: RequestFlags): SigningRequest 
   }
 }
 
-/** Values of a flag that may be repeated, and may hold several with commas between them. */
+/** Returns the values of a flag that can be repeated, and can have several comma-separated values. */
 function wordsOf(values: readonly string[]): string[] {
   return values.flatMap((value) => value.split(',')).map((word) => word.trim())
 }

@@ -1,14 +1,14 @@
 import { requestNameOf } from '../../csr/request-name.ts'
 import { KcertError } from '../../errors/kcert-error.ts'
 
-/** Returns the names of objects that operands give, each once. Throws KCERT_USAGE for one that is empty. */
+/** Returns the object names in the operands, each once. Throws KCERT_USAGE for an empty name. */
 export function namesAmong(operands: readonly string[]): string[] {
   const names = [...new Set(operands.map(requestNameOf))]
   if (names.includes('')) throw nothingNamed()
   return names
 }
 
-/** The same; throws KCERT_USAGE where there is none. */
+/** Returns the same; throws KCERT_USAGE if there are no names. */
 export function namesOf(operands: readonly string[]): string[] {
   const names = namesAmong(operands)
   if (names.length === 0) throw nothingNamed()

@@ -10,33 +10,33 @@ import { writePem } from '../../x509/pem.ts'
 import type { RequestFlagValues, requestFormats } from './request-flags.ts'
 import { inputsOf } from './request-settings.ts'
 
-// Where a request and its key go. The rule for private keys: into a file that was named, or onto standard output when
-// `--key-out -` asks for it there. docs/decisions/ says why also for cfssl's JSON, which holds a key by its nature.
+// The outputs of a request and its key. A private key is written only to a named file, or to standard output with `--key-out -`.
+// docs/decisions/ explains why this also applies to cfssl's JSON, which always includes a key.
 
 export interface OutputChoices extends RequestFlagValues {
   readonly output: (typeof requestFormats)[number]
   readonly force: boolean
 }
 
-/** What was made. */
+/** The created request. */
 export interface MadeRequest {
   readonly der: Uint8Array
   readonly manifest: Manifest | undefined
-  /** Of a key that was made here. */
+  /** Set if this run created the key. */
   readonly keyPem: string | undefined
 }
 
-/** True for a path; "-" is standard output, and so is nothing. */
+/** Returns true for a path; "-" or undefined means standard output. */
 export function isFile(path: string | undefined): path is string {
   return path !== undefined && path !== '-'
 }
 
-/** True for formats that say what was made, and hold no key. */
+/** Returns true for formats that describe the request and contain no key. */
 export function isReport(format: OutputChoices['output']): boolean {
   return format === 'json' || format === 'yaml'
 }
 
-/** Throws KCERT_USAGE or KCERT_KEY_EXPOSED for places that do not go together. */
+/** Throws KCERT_USAGE or KCERT_KEY_EXPOSED for outputs that exclude one another. */
 export function checkOutputs({ output, out, key, 'key-out': keyOut }: OutputChoices): void {
   if (key === undefined && keyOut === undefined && !(output === 'cfssl' && isFile(out)))
     throw output === 'cfssl'
@@ -64,12 +64,12 @@ export function filesOf(choices: OutputChoices): CommandFiles {
   }
 }
 
-/** True for cfssl's JSON with the key in it: where a key is made, and no file of its own is named for it. */
+/** Returns true for cfssl's JSON that includes the key: if a key is created without a separate file. */
 export function isKeyInside({ output, key, 'key-out': keyOut }: OutputChoices): boolean {
   return output === 'cfssl' && key === undefined && !isFile(keyOut)
 }
 
-/** Writes the request and its key, both or neither where both are files; `answer` writes to standard output. */
+/** Writes the request and its key, both or neither if both are files; `answer` writes to standard output. */
 export async function deliverRequest(
   made: MadeRequest,
   choices: OutputChoices,
@@ -86,7 +86,7 @@ export async function deliverRequest(
     )
     return
   }
-  // The key first: a request without its key is of no use.
+  // The key comes first: a request without its key is useless.
   if (keyPem !== undefined && isFile(keyOut)) writeKeyFile(keyOut, keyPem, choice)
   if (keyPem !== undefined && keyOut === '-' && !holdsKey) await answer(keyPem)
   if (!isFile(out)) {

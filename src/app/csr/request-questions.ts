@@ -3,7 +3,7 @@ import { altNamesOf } from '../../csr/request-spec.ts'
 import { signerNameDefect } from '../../csr/signer-name.ts'
 import { isSubdomain } from '../../x509/plain-names.ts'
 
-// The questions of `kcert csr create`. Their answers are the words of a command line, which then runs as if it had been typed.
+// The prompts of `kcert csr create`. The answers become a command line, which then runs as if it had been typed.
 
 const purpose: ChoiceQuestion = {
   flag: 'user',
@@ -71,7 +71,7 @@ const outFile: TextQuestion = {
   fault: required,
 }
 
-/** Every question, for the test that each has its flag. */
+/** All questions, for the test that each one has a flag. */
 export const requestQuestions: readonly (TextQuestion | ChoiceQuestion)[] = [
   purpose,
   ...Object.values(nameQuestions),
@@ -85,7 +85,7 @@ export const requestQuestions: readonly (TextQuestion | ChoiceQuestion)[] = [
   outFile,
 ]
 
-/** Asks what to make, and returns the flags that say the same. */
+/** Asks for the settings of a request, and returns the equivalent flags. */
 export async function askForRequest(asker: Asker): Promise<string[]> {
   const kind = await asker.choice(purpose)
   const name = await asker.text(nameQuestions[kind]!)

@@ -26,7 +26,7 @@ const presets = ['cfssl', 'user', 'kubelet-client', 'kubelet-serving', 'service'
 const kinds = [...presets, 'kubeadm', 'cn'] as const
 const subjectFlags = ['cn', 'org', 'ou', 'dns', 'ip', 'email', 'uri'] as const
 
-/** True when the command line says what to ask for. */
+/** Returns true if the command line sets a subject or SANs. */
 export function hasSubject(flags: RequestFlagValues): boolean {
   return [...presets, ...subjectFlags].some((name) => {
     const value = flags[name]
@@ -39,7 +39,7 @@ export function inputsOf(flags: RequestFlagValues): NamedFile[] {
   return flagFiles(flags, 'cfssl', 'key', 'password-file', 'kubeadm-config', 'ca-cert')
 }
 
-/** Throws KCERT_USAGE for flags that do not go together: each kind of request has a subject of its own. */
+/** Throws KCERT_USAGE for flags that exclude one another: each kind of request sets its subject in a different way. */
 export function checkTogether(flags: RequestFlagValues): void {
   const [one, other] = kinds.filter((name) => flags[name] !== undefined)
   if (other !== undefined)
@@ -78,7 +78,8 @@ const controlPlaneFlags = [
 ] as const
 
 /**
- * Throws KCERT_USAGE for a flag of something that is not made: its author expects that it has an effect. A report shows the
+ * Throws KCERT_USAGE for a flag that does not apply to the output, because the user expects it to have an effect. A report shows
+ * the
  * object, too.
  */
 export function checkEffect(flags: RequestFlagValues & { readonly output: string }): void {
@@ -107,7 +108,7 @@ function isGiven(value: string | number | readonly string[] | undefined): boolea
   return typeof value === 'object' ? value.length > 0 : value !== undefined
 }
 
-/** A flag that would have no effect, although the user expects one. */
+/** Returns a flag that would have no effect, although the user expects one. */
 function unfitBeside(kind: (typeof kinds)[number], flags: RequestFlagValues): string | undefined {
   const takesNames = flags.kubeadm === undefined || ['all', 'apiserver'].includes(flags.kubeadm)
   const unfit = [
@@ -119,7 +120,9 @@ function unfitBeside(kind: (typeof kinds)[number], flags: RequestFlagValues): st
   return unfit.find((name) => (flags[name]?.length ?? 0) > 0)
 }
 
-/** Returns the request that flags describe. Throws KCERT_USAGE for names that cannot be, KCERT_CFSSL_INVALID for cfssl's file. */
+/**
+ * Returns the request that the flags describe. Throws KCERT_USAGE for invalid names, and KCERT_CFSSL_INVALID for cfssl's file.
+ */
 export async function settingsOf(flags: RequestFlagValues, context: Context): Promise<RequestSpec> {
   const spec = flags.cfssl === undefined ? specOfFlags(flags) : await specOfCfssl(flags.cfssl, flags, context)
   const { name, signer, usage = [], 'key-type': keyType, 'expiration-seconds': expirationSeconds } = flags
@@ -164,7 +167,7 @@ function present(flag: string, value: string): string {
 async function specOfCfssl(file: string, flags: RequestFlagValues, context: Context): Promise<RequestSpec> {
   const request = await readCfsslRequest(await readText(file, context))
   const { subject, altNames, keyType, leftOut, ca } = request
-  // As cfssl genkey does: a CA is made by another command.
+  // As in cfssl genkey: another command creates a CA.
   if (ca !== undefined) {
     throw new KcertError('KCERT_CFSSL_INVALID', `${sourceName(file)} requests a CA certificate`, {
       why: 'it has a "ca" section, which kcert csr create does not support',
@@ -181,7 +184,7 @@ async function specOfCfssl(file: string, flags: RequestFlagValues, context: Cont
   }
 }
 
-/** Returns the settings of kubeadm's configuration file, and over them what flags say. */
+/** Returns the settings of kubeadm's configuration file, overridden by the flags. */
 export async function kubeadmSettingsOf(
   flags: RequestFlagValues,
   context: Context,

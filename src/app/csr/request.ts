@@ -27,8 +27,8 @@ import { finishInterruptedPair } from '../ca/ca-files.ts'
 import { connectionNotices, fetchReport, fitCertificate, settledRequest } from './fetch.ts'
 import { kubeconfigOf, writeIssued } from './issued-files.ts'
 
-// `kcert csr request`: key, request, object, certificate, kubeconfig, each on the disk or on the cluster before the next is begun,
-// so that the same command goes on wherever it was stopped.
+// `kcert csr request`: key, request, object, certificate, kubeconfig. Each is on the disk or on the cluster before the next step
+// starts, so the same command continues after an interruption.
 
 export interface Settings {
   readonly spec: RequestSpec
@@ -53,13 +53,14 @@ interface Work {
   readonly cluster: Cluster
   readonly context: Context
   readonly settings: Settings
-  /** Tells how far it is. */
+  /** Reports the progress. */
   readonly tell: (text: string) => void
 }
 
 /**
- * Does what is not done yet, and returns the certificate. Throws as the steps do; whatever is there stays there: what --force makes anew
- * lies beside it under names of its own until it is issued, and takes its place then, certificate and key as one.
+ * Does the remaining steps and returns the certificate. Throws as the steps do; existing files are kept. With --force, the new
+ * files
+ * have other names until the certificate is issued. Then certificate and key are replaced together.
  */
 export async function requestCertificate(work: Work): Promise<FetchReport> {
   const { files } = work.settings
@@ -67,20 +68,21 @@ export async function requestCertificate(work: Work): Promise<FetchReport> {
   const isRenewal = work.settings.force && files.makesKey && existsSync(files.key)
   if (!isRenewal) return obtain(work, files)
   const waiting = { ...files, key: `${files.key}.new`, request: `${files.request}.new` }
-  // Without its key, it is what an earlier run could not remove.
+  // A request without its key is a leftover that an earlier run could not remove.
   if (!existsSync(waiting.key)) removeQuietly(waiting.request)
   const report = await obtain(
     { ...work, settings: { ...work.settings, files: waiting, force: false } },
     files,
   )
-  // The key last: with it, the same command finds its way again.
+  // The key is removed last: with it, the same command can continue.
   for (const file of [waiting.request, waiting.key]) removeQuietly(file)
   return report
 }
 
 /**
- * Returns the object that would be sent, after the API server has accepted it in a dry run. Nothing is written. Without a key file it
- * is signed with a key that is then forgotten. Throws as submitRequest does.
+ * Returns the object that would be sent, after the API server has accepted it in a dry run. Nothing is written. Without a key
+ * file it
+ * is signed with a temporary key. Throws as submitRequest does.
  */
 export async function plannedRequest(work: Work): Promise<RequestObject> {
   const { settings, context, cluster } = work
@@ -102,7 +104,7 @@ export async function plannedRequest(work: Work): Promise<RequestObject> {
   return newRequestObject(request)
 }
 
-/** Goes through the steps with the work's own files; what is made of them goes to `places`, which are others where it replaces a pair. */
+/** Runs the steps with the existing files; results are written to `places`, which differ from them if a pair is replaced. */
 async function obtain(work: Work, places: Settings['files']): Promise<FetchReport> {
   const { settings, context, cluster, tell } = work
   const isRenewal = settings.files !== places
@@ -153,7 +155,7 @@ async function obtain(work: Work, places: Settings['files']): Promise<FetchRepor
   return fetchReport(fetched, written, notices)
 }
 
-/** Puts certificate and key in their places as one, and the request after them. */
+/** Replaces certificate and key together, and then the request. */
 async function replacePair(
   waiting: Settings['files'],
   { certificate, key, request }: Settings['files'],
@@ -174,12 +176,12 @@ async function replacePair(
   writePublicFile(request, Buffer.from(requestPem).toString('utf8'), { replace: true })
 }
 
-/** The key that is there, or a new one; it is on the disk before anything is made with it. */
+/** Returns the existing key, or a new one; it is on the disk before it is used. */
 async function keyOf({ settings, context, tell }: Work): Promise<LocatedKey> {
   const { files, spec, keyFormat, passwordFile, force } = settings
   const { key: file, makesKey } = files
   if (!makesKey || (!force && existsSync(file))) {
-    // A FIFO or a link is no key of an earlier run.
+    // A FIFO or a link is never the key of an earlier run.
     if (makesKey) checkKeyPath(file, { replace: true })
     const key = await readKeyFile(file, passwordFile, context)
     if (makesKey) tell(`private key ${file} exists already`)
@@ -191,7 +193,7 @@ async function keyOf({ settings, context, tell }: Work): Promise<LocatedKey> {
   return readKeyFile(file, undefined, context)
 }
 
-/** The request that is there, where it asks for the same, or a new one. */
+/** Returns the existing request if it has the same content, or a new one. */
 async function requestOf({ settings, context, tell }: Work, key: LocatedKey): Promise<SigningRequest> {
   const { files, spec, force } = settings
   const { request: file } = files
@@ -210,12 +212,15 @@ async function requestOf({ settings, context, tell }: Work, key: LocatedKey): Pr
   return made
 }
 
-/** The object of a request. Throws KCERT_CSR_SIGNER_REFUSED for one that would be refused or fail, before anything is sent. */
+/**
+ * Returns the object of a request. Throws KCERT_CSR_SIGNER_REFUSED for one that would be refused or fail, before anything is
+ * sent.
+ */
 function draftOf(spec: RequestSpec, der: Uint8Array): SigningRequest {
   return signingRequestOfObject(manifestOf(spec, der))
 }
 
-/** What an earlier run has fetched already, as the object that it came from; undefined when there is nothing that will do. */
+/** Returns a certificate that an earlier run fetched, as the object that it came from; undefined if there is no usable one. */
 async function presentCertificate(
   { settings, context }: Work,
   key: LocatedKey,
@@ -241,7 +246,7 @@ async function presentCertificate(
   })
 }
 
-/** Sends the request, unless it is there, and waits until it is decided and signed. */
+/** Sends the request unless it exists, and waits until it is decided and signed. */
 async function issued({ cluster, settings, tell }: Work, request: SigningRequest): Promise<SigningRequest> {
   const { outcome, object } = await submitRequest(cluster.requests, request, { dryRun: false, sameBy: 'key' })
   const sent = signingRequestOfObject(object)

@@ -16,7 +16,7 @@ import { commandLine, embed } from '../../errors/command-line.ts'
 import { adviceFields, KcertError } from '../../errors/kcert-error.ts'
 import { type RequestFlags, readSigningRequestsOf } from './request-input.ts'
 
-/** A request of a file, complete and worth sending. */
+/** A request from a file, complete and valid. */
 export interface Draft {
   readonly source: string
   readonly request: SigningRequest
@@ -24,8 +24,9 @@ export interface Draft {
 }
 
 /**
- * Returns the requests of all files, before anything is sent. Throws KCERT_CSR_SIGNER_REFUSED for the first that would be refused
- * or fail, unless it is to be sent all the same; KCERT_USAGE for two of one name.
+ * Returns the requests of all files, before anything is sent. Throws KCERT_CSR_SIGNER_REFUSED for the first one that would be
+ * refused
+ * or fail, unless it is forced; KCERT_USAGE for two with the same name.
  */
 export async function readDrafts(
   sources: readonly string[],
@@ -65,7 +66,7 @@ export interface SubmitSettings {
   readonly now: () => Date
 }
 
-/** Sends all requests and returns what became of each; what fails stops none of the others. */
+/** Sends all requests and returns the outcome of each; a failure does not stop the others. */
 export async function submitDrafts(
   api: RequestsApi,
   drafts: readonly Draft[],
@@ -99,7 +100,7 @@ export async function submitDrafts(
   return { items, errors }
 }
 
-/** Returns what to do with a request that is on the cluster now. */
+/** Returns the next commands for a request that is on the cluster. */
 export function nextCommands({ name, state, signerName }: ClusterRequest): string[] {
   const word = requestWord(name)
   if (state === 'denied' || state === 'failed') return [commandLine`kcert csr explain ${word}`]

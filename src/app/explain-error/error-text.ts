@@ -5,7 +5,7 @@ import { KcertError } from '../../errors/kcert-error.ts'
 import { largestFileBytes } from '../../system/files.ts'
 import { readWhole } from '../../system/pipes.ts'
 
-/** A text to explain, and where it is from: a file, "-", or "argument". */
+/** A text to explain, and its source: a file, "-", or "argument". */
 export interface ErrorText {
   readonly text: string
   readonly source: string
@@ -15,8 +15,9 @@ const oneFile = (source: string): string =>
   commandLine`a log can be searched first: grep -iE "x509|tls|ssl|certificate|unauthorized" ${source === 'standard input' ? 'FILE' : source} | kcert explain-error -`
 
 /**
- * Returns the text that the operands mean: "-" (or none, in a pipe) is standard input, one word that is a file is that file, and
- * everything else is the text itself. On a terminal it waits for what is pasted, until Ctrl-D.
+ * Returns the text that the operands select: "-" (or none, in a pipe) is standard input, a single word that names a file is that
+ * file,
+ * and everything else is the text itself. On a terminal it reads pasted text until Ctrl-D.
  */
 export async function readErrorText(
   operands: readonly string[],
@@ -42,7 +43,7 @@ export async function readErrorText(
   return checked(operands.join(' '), 'argument')
 }
 
-/** What is said of other large files is how certificates are split. */
+/** The usual advice for large files is to split certificates, which does not apply to logs. */
 async function readLog(name: string, context: Context): Promise<Uint8Array> {
   try {
     return await readInput(name, context)
@@ -53,7 +54,7 @@ async function readLog(name: string, context: Context): Promise<Uint8Array> {
 }
 
 function decoded(bytes: Uint8Array, source: string): ErrorText {
-  // What PowerShell and some editors write.
+  // The byte order mark of PowerShell and some editors.
   const mark = (bytes[0] ?? 0) * 256 + (bytes[1] ?? 0)
   const encoding = mark === 0xfffe ? 'utf-16le' : mark === 0xfeff ? 'utf-16be' : 'utf-8'
   return checked(new TextDecoder(encoding).decode(bytes), source)

@@ -10,15 +10,16 @@ import type { Inspection } from '../../inspection/inspection.ts'
 import { passedOverTypes } from '../../inspection/read-manifest.ts'
 import type { Endpoint } from '../../tls/endpoint.ts'
 
-// `kcert inspect --cluster`: what a cluster holds, object by object, page by page. Of an object nothing is kept but what was found
-// in it; of a private key its public half.
+// `kcert inspect --cluster`: reads a cluster object by object, page by page. Of an object, only its findings are kept; of a
+// private
+// key, only the public key.
 
-/** What reading a cluster came to besides the report. */
+/** The result of reading a cluster, in addition to the report. */
 export interface Scan {
-  /** What keeps it from being read at all; what was read until then is in the report. */
+  /** Why reading stopped; earlier results are in the report. */
   readonly failure: KcertError | undefined
   readonly notes: readonly string[]
-  /** False when the API server did not allow a part to be read. */
+  /** False if the API server forbade reading a part. */
   readonly isPermitted: boolean
 }
 
@@ -34,14 +35,14 @@ export function isScoped({ namespace, selector }: ClusterScope): boolean {
 
 interface ScannedKind {
   readonly kind: string
-  /** Before the name, as kubectl takes it: "secret shop/web-tls"; the kind in small letters where it is not said. */
+  /** The prefix of the name, as kubectl accepts it: "secret shop/web-tls"; default is the kind in lower case. */
   readonly word?: string
   readonly resource: Resource
   readonly selection?: Selection
   readonly isNamespaced?: true
 }
 
-// The server leaves out what never holds a certificate: packed releases alone are most of the octets of many clusters.
+// The server omits Secrets that never contain a certificate: packed Helm releases alone are most of the bytes in many clusters.
 const secretTypes = [...passedOverTypes].map((type) => `type!=${type}`).join(',')
 
 const requests = { group: 'certificates.k8s.io', version: 'v1', resource: 'certificatesigningrequests' }
@@ -63,7 +64,7 @@ const kinds: readonly ScannedKind[] = [
   { kind: 'ClusterTrustBundle', resource: resources.clusterTrustBundles },
 ]
 
-/** ConfigMaps with the CAs that a cluster trusts, for users who may not list all. */
+/** ConfigMaps with the CAs that a cluster trusts, for users who may not list all ConfigMaps. */
 const published = [
   { namespace: 'default', name: 'kube-root-ca.crt' },
   { namespace: 'kube-public', name: 'cluster-info' },
@@ -72,7 +73,7 @@ const published = [
 
 const rootCa = 'kube-root-ca.crt'
 
-/** Reads what a cluster holds into an inspection. What may not be read is a problem of the report, and the rest goes on. */
+/** Reads a cluster into an inspection. A forbidden part is a problem in the report, and reading continues. */
 export async function scanCluster(
   cluster: Cluster,
   inspection: Inspection,
@@ -89,7 +90,9 @@ export async function scanCluster(
   }
 }
 
-/** Returns where API servers are: the one of the kubeconfig, and those that announce themselves; `hidden` when that may not be read. */
+/**
+ * Returns the addresses of API servers: from the kubeconfig, and from the EndpointSlice; `hidden` if reading that is forbidden.
+ */
 export async function apiServersOf(
   cluster: Cluster,
 ): Promise<{ own: string; announced: readonly Endpoint[]; hidden: boolean }> {
@@ -104,7 +107,7 @@ export async function apiServersOf(
       }
     }
   } catch (error) {
-    // The first kind that is read reports any other failure.
+    // The first kind of object that is read reports any other failure.
     if (!(error instanceof KcertError)) throw error
     return { own, announced, hidden: error.code === 'KCERT_API_FORBIDDEN' }
   }
@@ -116,7 +119,7 @@ class Scanner {
   private readonly cluster: Cluster
   private readonly inspection: Inspection
   private readonly scope: ClusterScope
-  /** Content of kube-root-ca.crt → how many namespaces have it. */
+  /** Content of kube-root-ca.crt → number of namespaces with it. */
   private readonly rootCas = new Map<string, number>()
 
   constructor(cluster: Cluster, inspection: Inspection, scope: ClusterScope) {
@@ -139,7 +142,7 @@ class Scanner {
     const { kind } = scanned
     const resource = { ...scanned.resource, ...(namespace !== undefined && { namespace }) }
     const selection = { ...scanned.selection, ...(selector !== undefined && { labelSelector: selector }) }
-    // A list that was begun again gives objects twice.
+    // A list that is restarted returns objects twice.
     const seen = new Set<string>()
     try {
       for await (const object of this.cluster.objects.list(resource, selection)) {

@@ -45,34 +45,31 @@ export type InspectFormat = (typeof inspectFormats)[number]
 
 /** What to inspect and how to evaluate it. */
 export interface InspectJob {
-  /** Files, folders, "-" and host:port; none means the usual places of this machine. */
+  /** Files, folders, "-" and host:port; empty means the default places on this machine. */
   readonly targets: readonly string[]
   readonly now: Date
   readonly thresholds: Thresholds
   readonly selection: Selection
   readonly password?: string
   readonly timeoutMs: number
-  /** Read what this cluster holds besides; then no target means no file but the kubeconfig. */
+  /** Also read this cluster; then, without targets, the only file is the kubeconfig. */
   readonly cluster?: ClusterFlags & ClusterScope
 }
 
-/** What was found, and which servers did not answer: files that cannot be read are problems in the report. */
+/** The findings, and the servers that did not respond. Files that cannot be read are problems in the report. */
 export interface Inspected {
   readonly report: InspectionReport
   readonly certificateOf: InspectionOutcome['certificateOf']
   readonly unreachable: readonly KcertError[]
-  /** False when the API server did not allow a part of the cluster to be read. */
+  /** False if the API server forbade reading a part of the cluster. */
   readonly isPermitted: boolean
-  /** How many files of the usual places this user may not read; they are no problem there. */
+  /** The number of files in the default places that this user may not read; they are not a problem there. */
   readonly closed: number
-  /** Notes beside the report. */
+  /** Notes in addition to the report. */
   readonly notes: readonly string[]
 }
 
-/**
- * Returns the report on the job's targets. Throws the first failure when nothing at all could be read, for then there is
- * nothing to report on.
- */
+/** Returns the report on the job's targets. Throws the first failure if nothing at all could be read. */
 export async function inspectTargets(job: InspectJob, context: Context): Promise<Inspected> {
   const { now, thresholds, password, cluster } = job
   const isDefault = job.targets.length === 0 && cluster === undefined
@@ -115,7 +112,7 @@ export async function inspectTargets(job: InspectJob, context: Context): Promise
   }
 }
 
-/** The kubeconfig in use, what API servers serve, the targets that were named besides, then object by object. */
+/** Reads the kubeconfig in use, the API servers' served certificates, the other named targets, and then the cluster's objects. */
 async function readWithCluster(
   job: InspectJob & { readonly cluster: ClusterFlags & ClusterScope },
   context: Context,
@@ -142,7 +139,7 @@ async function readWithCluster(
     const unseen: string[] = []
     await Promise.all(
       announced.map(async (endpoint) => {
-        // Behind a load balancer they are often not reachable from outside, and they are no target of the command line.
+        // Behind a load balancer they are often unreachable from outside, and they are not targets of the command line.
         const served = await readServed(endpoint, timeoutMs).catch((error: unknown) => {
           if (error instanceof KcertError) return undefined
           throw error
@@ -181,7 +178,7 @@ function withoutClosed(report: InspectionReport, closed: ReadonlySet<string>): I
   }
 }
 
-// A file without anything in it is a problem of the report. A whole folder without is a path that somebody mistyped.
+// A file without content is a problem in the report. A folder without any is probably a mistyped path.
 function isBlank(report: InspectionReport): boolean {
   const { certificates, requests, keys, kubeconfigs, withoutCertificate, missing, problems } = report
   return [certificates, requests, keys, kubeconfigs, withoutCertificate, missing, problems].every(
@@ -204,7 +201,7 @@ function nothingSelected({ namespace, selector }: ClusterScope): KcertError {
   })
 }
 
-/** Returns the report in a format, and the exit code that goes with it. */
+/** Returns the report in a format, and its exit code. */
 export async function renderInspected(
   { report, certificateOf, unreachable, isPermitted }: Inspected,
   format: InspectFormat,

@@ -9,11 +9,11 @@ import { isLarge, tuneForManyCertificates } from '../../system/engine.ts'
 import { readFile, tooLargeFix } from '../../system/files.ts'
 import { isFolder, readFolder } from '../../system/folders.ts'
 
-/** What reading the targets came to. */
+/** The result of reading the targets. */
 export interface TargetReading {
-  /** Targets that nothing could be read of, each with what to tell the operator. */
+  /** The error of each target that could not be read at all. */
   readonly failed: readonly KcertError[]
-  /** How many targets were read, at least in part. */
+  /** The number of targets that were read, at least in part. */
   readonly read: number
 }
 
@@ -24,20 +24,20 @@ interface TargetOptions {
 
 type Visit = (input: Source | UnreadableSource) => Promise<void> | void
 
-// Enough to wait for many slow servers at once, few enough for any network.
+// Enough to wait for many slow servers at once, and few enough for any network.
 const mostDialsAtOnce = 16
 
 interface SortedTargets {
   readonly folders: Set<string>
   readonly files: Set<string>
-  /** Standard input and what bash's `<(command)` hands over, by descriptor. */
+  /** Standard input and the pipes of bash's `<(command)`, by descriptor. */
   readonly descriptors: Map<number, string>
   readonly servers: Set<string>
 }
 
 /**
- * Reads everything that the targets name and hands each piece to `visit`: files, folders (walked), "-" for standard input, and
- * host:port for the chain that is served there. A file wins over a host:port of the same name. What is named twice is read once.
+ * Reads all targets and passes each piece to `visit`: files, folders (walked), "-" for standard input, and
+ * host:port for the served chain. A file takes precedence over a host:port of the same name. A target named twice is read once.
  */
 export async function readTargets(
   targets: readonly string[],
@@ -47,12 +47,12 @@ export async function readTargets(
   const sorted = sortTargets(targets)
   const failed: KcertError[] = []
   const seen = new Set<string>()
-  // A walk visits nothing twice by itself.
+  // A single walk visits nothing twice.
   const mayRepeat = sorted.folders.size + sorted.files.size > 1
   let read = 0
 
   if (sorted.folders.size > 0) tuneForManyCertificates()
-  // Folders first: what lies in one is read as a part of it, so that its role there is known, even if it is named alone as well.
+  // Folders come first: a file in one is read as a part of it, so that its role there is known, even if the file is also named.
   for (const folder of sorted.folders) {
     let isClosed = false
     for (const input of readFolder(folder)) {
@@ -65,7 +65,7 @@ export async function readTargets(
         if (seen.has(path)) continue
         seen.add(path)
       }
-      // Only where there is something to wait for: 10,000 turns of the event loop cost more than the walk.
+      // Await only promises: 10,000 turns of the event loop cost more than the walk.
       const visited = visit(input)
       if (visited !== undefined) await visited
     }
@@ -84,7 +84,7 @@ export async function readTargets(
   return { failed, read }
 
   async function one(input: Source | UnreadableSource): Promise<void> {
-    // That a link dangles is an answer about the link: the report says what it means.
+    // A dangling link is a valid result: the report explains it.
     if ('bytes' in input && isLarge(input.bytes)) tuneForManyCertificates()
     const isAnswer = !('reason' in input) || input.reason === 'dangling-link'
     if (isAnswer) read++
@@ -93,12 +93,12 @@ export async function readTargets(
   }
 }
 
-/** Returns the files of $KUBECONFIG, in their order. */
+/** Returns the files of $KUBECONFIG, in order. */
 export function listedKubeconfigs({ env }: Context): string[] {
   return (env.KUBECONFIG ?? '').split(':').filter((path) => path !== '')
 }
 
-/** Returns the places that kcert looks at when nothing is named and that are there: kubeconfigs, kubeadm's folder, the kubelet's. */
+/** Returns the existing default targets: kubeconfigs, kubeadm's folder, the kubelet's folder. */
 export function defaultTargets(context: Context): string[] {
   const { home } = context
   const listed = listedKubeconfigs(context)
@@ -143,7 +143,7 @@ function exists(path: string): boolean {
   try {
     return lstatSync(path, { throwIfNoEntry: false }) !== undefined
   } catch {
-    // Somewhere on the way there this user may not look: reading it will say so.
+    // This user may not search a folder of the path. Reading it reports the error.
     return true
   }
 }

@@ -15,7 +15,9 @@ import type { ContextReport, KubeconfigEdit } from '../../kubeconfig/report.ts'
 import { lineDiff } from '../../output/line-diff.ts'
 import { replaceKeepingBackup } from '../../system/output-file.ts'
 
-/** Whether a kubeconfig contains certificates and keys, or their paths; as in kubectl, whose default is the other one. */
+/**
+ * Whether a kubeconfig contains certificates and keys, or their paths. The flags are kubectl's, which has the opposite default.
+ */
 export const embeddingFlags = {
   'embed-certs': Flag.boolean(
     'store the content of the files in the kubeconfig (default); --no-embed-certs stores their paths',
@@ -44,7 +46,7 @@ export async function readKubeconfigFile(file: string, context: Context): Promis
     })
   const bytes = await readInput(file, context)
   const text = Buffer.from(bytes).toString('utf8')
-  // A field that client-go refuses may be the one that is edited.
+  // The edited field may be one that client-go rejects.
   const opened = await openKubeconfig(bytes)
   if (opened === undefined || opened.malformed !== undefined)
     throw unusableKubeconfig(file, opened?.malformed?.reason)
@@ -98,7 +100,7 @@ export async function editFile(
   }
 }
 
-/** Detects a change between reading and writing, up to the moment of this check. */
+/** Throws if the file changed since it was read, up to the moment of this check. */
 async function refuseChanged({ file, text }: KubeconfigFile, context: Context): Promise<void> {
   const now = await readText(file, context)
   if (now === text) return

@@ -4,19 +4,19 @@ import { KcertError } from '../../errors/kcert-error.ts'
 import { writeFileAtomically } from '../../system/atomic-file.ts'
 import { requiredFile, textIfReadable } from '../../system/required-file.ts'
 
-/** What is done when a new certificate is in its place. */
+/** The actions after a new certificate is in place. */
 export interface AfterRenewal {
-  /** For a shell. */
+  /** A shell command. */
   readonly exec?: string | undefined
   /** "HUP" */
   readonly signal?: string | undefined
   readonly pidFile?: string | undefined
 }
 
-/** A command that takes longer is ended. */
+/** A command that takes longer is killed. */
 const patienceMs = 60_000
 
-/** Returns a signal's name as Node knows it. Throws KCERT_USAGE. */
+/** Returns a signal's name in Node's spelling. Throws KCERT_USAGE. */
 export function signalOf(text: string): NodeJS.Signals {
   const name = `SIG${text.toUpperCase().replace(/^SIG/, '')}`
   if (Object.hasOwn(constants.signals, name)) return name as NodeJS.Signals
@@ -25,7 +25,7 @@ export function signalOf(text: string): NodeJS.Signals {
   })
 }
 
-/** Runs the command, then sends the signal. Throws KCERT_HOOK_FAILED, having tried both. */
+/** Runs the command, then sends the signal. Throws KCERT_HOOK_FAILED after trying both. */
 export async function runHooks(
   { exec, signal, pidFile }: AfterRenewal,
   env: Readonly<Record<string, string | undefined>>,
@@ -54,7 +54,7 @@ function send(signal: NodeJS.Signals, pidFile: string): void {
   } catch (error) {
     throw hookFailure(what, (error as Error).message)
   }
-  // 0 and below mean whole groups of processes.
+  // 0 and negative numbers mean process groups.
   if (!/^[1-9]\d{0,9}$/.test(text)) throw hookFailure(what, 'the file holds no process id')
   try {
     process.kill(Number(text), signal)
@@ -68,8 +68,9 @@ function hookFailure(what: string, why: string): KcertError {
 }
 
 /**
- * The certificate for which the hooks ran last, in a file beside the pair. After a crash between a renewal and its hooks, the next start
- * runs them.
+ * Records the certificate for which the hooks last ran, in a file next to the pair. After a crash between a renewal and its
+ * hooks, the
+ * next start runs them.
  */
 export class PendingNotification {
   private readonly path: string
@@ -78,7 +79,7 @@ export class PendingNotification {
     this.path = `${folder}/.${prefix}.told`
   }
 
-  /** Undefined at the first start, before any hook ran. */
+  /** Returns undefined at the first start, before any hook ran. */
   read(): string | undefined {
     return textIfReadable(this.path)?.trim()
   }

@@ -24,7 +24,10 @@ type NodeReport = KubeletDiagnosis['nodes'][number]
 
 const nodesAtOnce = 24
 
-/** Does what `kcert kubelet doctor` says. With one node, throws as it does; KCERT_DOCTOR_UNCONFIRMED where there is no terminal to confirm on. */
+/**
+ * Runs `kcert kubelet doctor`. With a single node, throws the node's error; KCERT_DOCTOR_UNCONFIRMED without a terminal to
+ * confirm on.
+ */
 export async function doctorKubelets(
   context: Context,
   flags: DoctorFlags,
@@ -42,7 +45,7 @@ export async function doctorKubelets(
   return { report, exit: isOut ? exitCodes.unreachable : isIll ? exitCodes.no : exitCodes.done }
 }
 
-/** A copy of a node's files, or the disk of a machine that is off. */
+/** Examines a copy of a node's files, or the disk of a machine that is off. */
 async function onTree(context: Context, flags: DoctorFlags, root: string): Promise<NodeReport> {
   const { readKubelet } = await import('../../renewal-io/kubelet-doctor.ts')
   return inTree(root, context, async (node) => {
@@ -77,7 +80,7 @@ async function onNodes(context: Context, flags: DoctorFlags): Promise<NodeReport
         return { node: name, folder: '', findings: [], fixed: [], kubelet: 'unknown', unreachable }
       }
     }
-    // Each node has its own confirmation, so one after the other.
+    // Each node needs a separate confirmation, so they run one after the other.
     return pMap(names, examine, { concurrency: flags.fix ? 1 : nodesAtOnce })
   })
 }

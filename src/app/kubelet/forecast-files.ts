@@ -19,11 +19,11 @@ import { isFolder } from '../../system/folders.ts'
 import { type Certificate, readCertificates } from '../../x509/certificate.ts'
 import { pendingOf, requestsOfKubelets } from './forecast-live.ts'
 
-// What `kcert kubelet forecast` finds in files: a node's own, or copies of many nodes' in one tree.
+// What `kcert kubelet forecast` finds in files: those of the node, or copies from many nodes in one folder.
 
 /** Deep enough for NODE/var/lib/kubelet/pki below a folder of copies. */
 const deepest = 10
-/** Where pods' volumes are: nothing of a kubelet's own is in them, and much else. */
+/** Folders of pods' volumes: they contain many files, but none of the kubelet. */
 const passedOver = new Set(['pods', 'plugins', 'plugins_registry', 'device-plugins', 'containers'])
 
 interface Kubelet {
@@ -34,7 +34,7 @@ interface Kubelet {
   readonly unread: string[]
 }
 
-/** Returns what is known from these files and folders. Throws KCERT_FILE_NOT_FOUND, and KCERT_USAGE where there is nothing of a kubelet's. */
+/** Returns the facts in these files and folders. Throws KCERT_FILE_NOT_FOUND, and KCERT_USAGE if there are no kubelet files. */
 export async function factsInFiles(
   targets: readonly string[],
 ): Promise<{ kubelets: KubeletFacts[]; controllerManagers: ControllerManagerFacts[] }> {
@@ -91,7 +91,7 @@ export async function factsInFiles(
   }
 }
 
-/** Files below a folder, or the file itself. */
+/** Returns the files below a folder, or the file itself. */
 function filesBelow(target: string): string[] {
   const path = resolve(target)
   if (!isFolder(path)) {
@@ -131,7 +131,7 @@ function isOfInterest(name: string): boolean {
   return part === 'current' || part === 'self-signed' || /\.(?:ya?ml|json)$/.test(name)
 }
 
-/** /var/lib/kubelet of /var/lib/kubelet/pki/kubelet-client-current.pem. */
+/** Returns /var/lib/kubelet for /var/lib/kubelet/pki/kubelet-client-current.pem. */
 function rootOf(path: string): string {
   const folder = dirname(path)
   return basename(folder) === 'pki' ? dirname(folder) : folder
@@ -147,11 +147,11 @@ function addCertificate(kubelet: Kubelet, path: string, role: 'kubelet-client' |
   kubelet.certificates.push(seenCertificate(leaf, { usage, source: 'file', place: path }))
   const { commonName = '' } = leaf.subject
   if (commonName.startsWith(nodeUserPrefix)) kubelet.name = commonName.slice(nodeUserPrefix.length)
-  // "w1@1795298400", which a kubelet gives itself.
+  // "w1@1795298400" is the common name of a kubelet's self-signed certificate.
   else if (/@\d+$/.test(commonName)) kubelet.name ??= commonName.replace(/@\d+$/, '')
 }
 
-/** A copied folder's link names the path of the node it came from; the file lies beside it all the same. */
+/** The link in a copied folder has the path on its original node, but the file is next to it. */
 function leafAt(path: string): Certificate | string {
   const read = readFile(path)
   const { linkTarget } = linkAt(path)
@@ -165,7 +165,7 @@ function leafAt(path: string): Certificate | string {
   }
 }
 
-/** What a kubelet made for itself counts no longer once the cluster has given it one. */
+/** A kubelet's self-signed certificate no longer counts after the cluster has issued one. */
 function inUse(certificates: readonly SeenCertificate[]): SeenCertificate[] {
   const isGiven = certificates.some(({ usage, isSelfSigned }) => usage === 'serving' && !isSelfSigned)
   return certificates.filter(({ usage, isSelfSigned }) => !(isGiven && usage === 'serving' && isSelfSigned))
@@ -176,7 +176,7 @@ function textAt(path: string): string | undefined {
   return 'reason' in read ? undefined : Buffer.from(read.bytes).toString('utf8')
 }
 
-/** Requests as `kubectl get csr -o json` writes them; nothing of any other file. */
+/** Returns requests in the format of `kubectl get csr -o json`; none from any other file. */
 function requestsIn(text: string): RequestObject[] {
   if (!text.includes('CertificateSigningRequest')) return []
   try {

@@ -5,7 +5,7 @@ import { liveFacts } from './forecast-live.ts'
 const now = new Date('2026-11-23T12:00:00Z')
 const live = { clock: () => now, timeoutMs: 1_000, only: [] }
 
-/** A cluster of one node without an address, so that nothing is dialled, and without requests. */
+/** Returns a cluster with one node without an address, so that nothing is dialed, and without requests. */
 function clusterWith(metrics: string, configuration: object): Cluster {
   async function* nothing(): AsyncGenerator<never> {}
   return {
@@ -29,7 +29,7 @@ const both = { rotateCertificates: true, serverTLSBootstrap: true }
 const client = 'kubelet_certificate_manager_client_ttl_seconds'
 const server = 'kubelet_certificate_manager_server_ttl_seconds'
 
-test('a kubelet tells by its metrics how long its certificates have left', async () => {
+test("reads the remaining lifetime of a kubelet's certificates from its metrics", async () => {
   const { certificates, unread } = await factsOf(`${client} 3600\n${server} 7.2e+03\n`, both)
   expect(certificates).toMatchObject([
     { usage: 'client', source: 'metric', notAfterMs: now.getTime() + 3_600_000 },
@@ -38,14 +38,14 @@ test('a kubelet tells by its metrics how long its certificates have left', async
   expect(unread).toEqual([])
 })
 
-test('+Inf is no certificate, and was read', async () => {
+test('reads +Inf as no certificate', async () => {
   expect(await factsOf(`${client} +Inf\n${server} +Inf\n`, both)).toMatchObject({
     certificates: [],
     unread: [],
   })
 })
 
-test('a metric that a kubelet of this configuration must have, and has not, was not read', async () => {
+test('marks a missing metric as unread if a kubelet with this configuration must have it', async () => {
   const others = `${client}_count 3600\n# HELP ${server} Gauge\n`
   expect((await factsOf(others, both)).unread).toEqual([
     `its metrics have no ${client}`,

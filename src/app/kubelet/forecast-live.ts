@@ -22,15 +22,15 @@ import type { Clock } from '../../system/clock.ts'
 import { readServed } from '../../tls/served.ts'
 import { type Certificate, readCertificates } from '../../x509/certificate.ts'
 
-// What `kcert kubelet forecast` asks a live cluster.
+// What `kcert kubelet forecast` reads from a live cluster.
 
 const nodesAtOnce = 16
-/** Metrics of kubelets: how long a certificate has left. */
+/** Kubelet metrics: the remaining lifetime of a certificate. */
 export const ttlMetrics = {
   client: 'kubelet_certificate_manager_client_ttl_seconds',
   server: 'kubelet_certificate_manager_server_ttl_seconds',
 } as const
-/** Nobody asks for a certificate of a kubelet's that ends by chance in the same seconds. */
+/** Certificates that expire within this time of one another are treated as the same. */
 const sameEndMs = 10_000
 
 interface NodeObject {
@@ -43,13 +43,13 @@ interface NodeObject {
 
 export interface LiveOptions {
   readonly clock: Clock
-  /** Of a handshake. */
+  /** The timeout of a handshake. */
   readonly timeoutMs: number
-  /** These nodes alone; all when there are none. */
+  /** Only these nodes; empty means all. */
   readonly only: readonly string[]
 }
 
-/** Returns what is known of the cluster's kubelets. Throws when the Nodes cannot be listed. */
+/** Returns the facts of the cluster's kubelets. Throws if the Nodes cannot be listed. */
 export async function liveFacts(
   cluster: Cluster,
   options: LiveOptions,
@@ -82,7 +82,7 @@ interface KubeletRequest {
   readonly issued: Certificate | undefined
 }
 
-/** Undefined where we may not list them. */
+/** Returns undefined if listing them is forbidden. */
 async function kubeletRequests({ requests }: Cluster): Promise<KubeletRequest[] | undefined> {
   try {
     const found: RequestObject[] = []
@@ -108,7 +108,7 @@ export function requestsOfKubelets(objects: readonly RequestObject[]): KubeletRe
   })
 }
 
-/** Returns the requests that wait. */
+/** Returns the pending requests. */
 export function pendingOf(requests: readonly KubeletRequest[], node: string): KubeletFacts['pending'] {
   return requests.flatMap(({ node: of, usage, object }) => {
     const state = stateOf(object)
@@ -144,7 +144,10 @@ async function factsOf(
     read('what it serves', () => servedBy(node, timeoutMs)),
   ])
   const own = (requests ?? []).filter((one) => one.node === name)
-  /** By the kubelet's own metric, which it has where it renews such a certificate. +Inf is: it has none. */
+  /**
+   * Reads the expiry from the kubelet's own metric, which exists if the kubelet renews such a certificate. +Inf means no
+   * certificate.
+   */
   const endOf = (which: keyof typeof ttlMetrics, isRenewed = false): number | undefined => {
     if (metrics === undefined) return undefined
     const ttl = new RegExp(`^${ttlMetrics[which]} (\\S+)$`, 'm').exec(metrics.text)?.[1]
@@ -167,18 +170,20 @@ async function factsOf(
 
 function configurationIn(text: string): KubeletFacts['configuration'] {
   const { kubeletconfig } = JSON.parse(text) as { kubeletconfig?: ApiObject }
-  // The answer of another program is no evidence about the kubelet, such as that it does not rotate.
+  // A response of another program is not evidence about the kubelet, such as that it does not rotate.
   if (kubeletconfig === undefined) throw new Error('the answer is none of a kubelet')
   const { rotateCertificates, serverTLSBootstrap, tlsCertFile } = kubeletconfig
   return {
-    // It is the configuration that the kubelet runs with: absent is off.
+    // This is the kubelet's running configuration: an absent field means off.
     rotateCertificates: rotateCertificates === true,
     serverTlsBootstrap: serverTLSBootstrap === true,
     tlsCertFile: typeof tlsCertFile === 'string' && tlsCertFile !== '' ? tlsCertFile : undefined,
   }
 }
 
-/** From the object that it came by, where it is still there; that is gone an hour after it was issued. */
+/**
+ * Returns the certificate from its CertificateSigningRequest, if that still exists; it is deleted one hour after it was issued.
+ */
 function clientCertificate(
   requests: readonly KubeletRequest[],
   endMs: number | undefined,

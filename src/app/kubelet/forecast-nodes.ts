@@ -6,11 +6,11 @@ import { readForecast } from '../../renewal-io/kubelet-forecast.ts'
 import type { Site } from '../../site/site.ts'
 import { inventoryOrThisMachine, withNodes } from '../rotate-ca/node-inventory.ts'
 
-// What `kcert kubelet forecast --inventory` reads on the nodes themselves.
+// What `kcert kubelet forecast --inventory` reads on the nodes.
 
 const nodesAtOnce = 24
 
-/** Returns what is known on these nodes of the inventory, on all of them when none is named. Throws as a node does that is alone. */
+/** Returns the facts of these nodes of the inventory, or of all if none is named. With a single node, throws the node's error. */
 export async function factsOnNodes(
   context: Context,
   inventoryName: string,
@@ -18,7 +18,7 @@ export async function factsOnNodes(
 ): Promise<{
   kubelets: KubeletFacts[]
   controllerManagers: ControllerManagerFacts[]
-  /** How many nodes did not answer. */
+  /** The number of nodes that did not respond. */
   unreachable: number
 }> {
   const inventory = await inventoryOrThisMachine(inventoryName, only, context)

@@ -17,11 +17,11 @@ export interface ManageFlags extends RequestFlagValues {
   readonly 'pair-name'?: string | undefined
 }
 
-/** What `kcert kubelet manage` keeps. */
+/** The settings of `kcert kubelet manage`. */
 export interface ManageSettings {
-  /** Of a request, but for subject and names. */
+  /** The request without subject and names. */
   readonly spec: RequestSpec & { readonly signerName: string; readonly usages: readonly string[] }
-  /** Absolute. */
+  /** An absolute path. */
   readonly folder: string
   readonly prefix: string
   readonly source: TemplateSource
@@ -34,10 +34,10 @@ export type TemplateSource =
   | { readonly by: 'file'; readonly file: string }
   | { readonly by: 'node'; readonly node: string; readonly template: Template }
 
-/** Where the kubelet keeps its own. */
+/** The folder of the kubelet's own certificates. */
 const kubeletFolder = '/var/lib/kubelet/pki'
 
-/** Returns what the flags ask for. Throws KCERT_USAGE. */
+/** Returns the settings from the flags. Throws KCERT_USAGE. */
 export async function manageSettingsOf(flags: ManageFlags, context: Context): Promise<ManageSettings> {
   const { template: file } = flags
   if (file === undefined && !hasSubject(flags))
@@ -109,13 +109,13 @@ export function specFor(spec: ManageSettings['spec'], template: Template): Manag
   }
 }
 
-/** Returns what a file asks for now. Throws KCERT_TEMPLATE_INVALID and as files do. */
+/** Returns the template in a file. Throws KCERT_TEMPLATE_INVALID and file errors. */
 export async function templateIn(file: string, context: Context): Promise<Template> {
   const { readTemplate } = await import('../../kubelet/template-file.ts')
   return readTemplate(await readTrustedText('certificate template', file, context), file)
 }
 
-/** Returns the template with the names of the Node's addresses, undefined while it has none. Throws as the API server's answers do. */
+/** Returns the template with the names of the Node's addresses; undefined while it has none. Throws the API server's errors. */
 export async function templateOfNode(
   { objects }: Pick<Cluster, 'objects'>,
   { node, template }: Extract<TemplateSource, { by: 'node' }>,

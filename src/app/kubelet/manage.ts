@@ -42,12 +42,12 @@ export interface ManageOptions extends AfterRenewal {
   readonly cluster: ClusterFlags
   readonly bootstrapKubeconfig: string | undefined
   readonly dryRun: boolean
-  /** End as soon as there is a certificate that need not be renewed, or one try has failed. */
+  /** Exit as soon as there is a certificate that need not be renewed, or an attempt has failed. */
   readonly once: boolean
   readonly forceRenewal: boolean
-  /** Is given the text to show. */
+  /** Receives a function that returns the text to publish. */
   readonly metrics: (text: () => string) => Promise<MetricsOutput | undefined>
-  /** Given when it is to end. */
+  /** Aborted when the manager must stop. */
   readonly ended: AbortSignal
   readonly note: (text: string) => void
 }
@@ -56,7 +56,7 @@ export interface ManageOptions extends AfterRenewal {
 const nodePollMs = 10_000
 const templatePollMs = 1_000
 
-/** Keeps the certificate until it is told to end, and returns what there is then. Throws what stopped it. */
+/** Keeps the certificate renewed until it must stop, and returns the current one. Throws the error that stopped it. */
 export async function manageCertificate(
   settings: ManageSettings,
   options: ManageOptions,
@@ -65,7 +65,7 @@ export async function manageCertificate(
   const work = new Management(settings, options, context)
   if (options.dryRun) return work.observe()
   makeFolders(settings.folder, 0o755)
-  // One owner: two would renew one behind the other, and each would think that the other's certificate is its own.
+  // One manager per pair: two would both renew it, and each would treat the other's certificate as its own.
   using _lock = await acquireLock(work.store.currentPath, 0)
   return await work.run()
 }
@@ -93,7 +93,7 @@ class Management {
     this.notification = new PendingNotification(settings.folder, settings.prefix)
   }
 
-  /** What it would do. */
+  /** Returns what the manager would do. */
   async observe(): Promise<ManagedCertificate> {
     this.store.check()
     await this.readTemplate()
@@ -106,7 +106,7 @@ class Management {
     store.recover()
     store.check()
     await this.readTemplate().catch((error: unknown) => {
-      // A Node may not exist yet. A file that cannot be read is a mistake on the command line.
+      // A Node may not exist yet. An unreadable file is a mistake on the command line.
       if (this.settings.source.by !== 'node' || options.once) throw error
       this.lastError = error
       options.note(this.textOf(error))
@@ -237,7 +237,7 @@ class Management {
     this.notification.write(fingerprintSha256)
   }
 
-  /** Runs the hooks that a process did not run because it was killed after a renewal. */
+  /** Runs the hooks that were missed because the process was killed after a renewal. */
   private async retryHook(present: StoredPair | undefined): Promise<void> {
     const fingerprint = present?.pair.chain[0].fingerprintSha256 ?? 'none'
     const notified = this.notification.read()
@@ -247,7 +247,7 @@ class Management {
     this.afterRenewal(present)
   }
 
-  /** As a kubelet's: it names the link, so that it need not change with the certificate. */
+  /** Writes a kubeconfig like a kubelet's: it names the link, so it need not change with the certificate. */
   private async writeKubeconfig(path: string, { pair }: StoredPair): Promise<void> {
     const cluster = await openClusterOf(this.context, this.clusterFlags())
     const { clusterName, ...connection } = cluster.connection()
@@ -262,7 +262,7 @@ class Management {
     this.options.note(`${path} written: it names ${file}`)
   }
 
-  /** By the bootstrap kubeconfig until there is a certificate, and a kubeconfig that names it. */
+  /** Returns the bootstrap kubeconfig until there is a certificate, and a kubeconfig that names it. */
   private clusterFlags(): ClusterFlags {
     const { cluster, bootstrapKubeconfig } = this.options
     if (bootstrapKubeconfig === undefined) return cluster
@@ -338,14 +338,14 @@ class Management {
     }
   }
 
-  /** Throws KCERT_CSR_SIGNER_REFUSED for what its signer would never sign. */
+  /** Throws KCERT_CSR_SIGNER_REFUSED for a template that its signer would never sign. */
   private checkTemplate(): void {
     if (this.template === undefined) return
     const spec = specFor(this.settings.spec, this.template)
     manifestOf(spec, makeRequest(spec, generatePrivateKey({ algorithm: 'ECDSA', curve: 'P-256' })))
   }
 
-  /** A file or Node that cannot be read leaves the template unchanged, and is reported once. */
+  /** An unreadable file or Node leaves the template unchanged, and is reported once. */
   private pollTemplate(): NodeJS.Timeout | undefined {
     const { source } = this.settings
     if (source.by === 'flags') return undefined

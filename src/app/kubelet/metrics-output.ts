@@ -4,13 +4,13 @@ import { KcertError } from '../../errors/kcert-error.ts'
 import { writePublicFile } from '../../system/output-file.ts'
 import { parseEndpoint } from '../../tls/endpoint.ts'
 
-/** Where metrics go; `changed` is called when they are others. */
+/** An output for metrics; call `changed` when they change. */
 export interface MetricsOutput {
   changed(): void
   close(): Promise<void>
 }
 
-/** Returns an output that writes the text into a file for node_exporter's textfile collector. What cannot be written is told once. */
+/** Returns an output that writes to a file for node_exporter's textfile collector. A failed write is reported once. */
 export function metricsFile(path: string, text: () => string, note: (text: string) => void): MetricsOutput {
   let isReported = false
   return {
@@ -28,8 +28,9 @@ export function metricsFile(path: string, text: () => string, note: (text: strin
 }
 
 /**
- * Returns an output that answers GET /metrics on a loopback address. Throws KCERT_USAGE for any other address: the answers are for everybody who
- * reaches it.
+ * Returns an output that serves GET /metrics on a loopback address. Throws KCERT_USAGE for any other address, because every
+ * client that
+ * can connect may read the metrics.
  */
 export async function metricsServer(address: string, text: () => string): Promise<MetricsOutput> {
   const endpoint = parseEndpoint(address)

@@ -16,7 +16,7 @@ import type { Site } from '../../site/site.ts'
 import { type Endpoint, parseEndpoint } from '../../tls/endpoint.ts'
 import { type ProbeFlags, type ProbeSection, probeSections } from './flags.ts'
 
-/** With an inventory, also the servers that only their node reaches. */
+/** With an inventory, also the servers that only their node can reach. */
 const kindsOf: Readonly<Record<ProbeSection, readonly EndpointKind[]>> = {
   'api-servers': ['api-server'],
   nodes: ['kubelet'],
@@ -29,18 +29,18 @@ const localKinds: readonly EndpointKind[] = ['controller-manager', 'scheduler']
 export interface ProbeJob extends ProbeFlags {
   readonly endpoints: readonly string[]
   readonly sections: ReadonlySet<ProbeSection>
-  /** True when everything is probed, so also what only its node reaches. */
+  /** True if everything is probed, including servers that only their node can reach. */
   readonly isAll: boolean
 }
 
-// Sockets are cheap; each connection through a node is a process here and one there.
+// Sockets are cheap; each connection through a node needs a process here and one on the node.
 const directAtOnce = 128
 const tunnelsAtOnce = 12
 
 interface Found {
   readonly targets: readonly ProbeTarget[]
   readonly notes: readonly string[]
-  /** Why targets could not be found; the notes say which. */
+  /** Why targets could not be found; the notes name them. */
   readonly errors: readonly KcertError[]
 }
 
@@ -58,7 +58,7 @@ export async function probe(
   })
 }
 
-/** A server that refuses the client certificate is an answer; an API server that refuses kcert leaves the report incomplete. */
+/** A server that rejects the client certificate is a result; an API server that rejects kcert leaves the report incomplete. */
 function exitOf({ endpoints }: ProbeReport, errors: readonly KcertError[]): ExitCode {
   const codes = { ok: exitCodes.done, no: exitCodes.no, unreachable: exitCodes.unreachable } as const
   const isPermitted = errors.every(({ exitCode }) => exitCode !== exitCodes.notPermitted)
@@ -156,7 +156,7 @@ async function givenTrust(job: ProbeJob, context: Context): Promise<GivenTrust> 
   }
 }
 
-/** As in kubectl, but certificate and key may be in one file, as the kubelet's are. */
+/** As in kubectl, but certificate and key may be in one file, as a kubelet's are. */
 async function clientIn(
   { 'client-certificate': file, 'client-key': clientKey, 'password-file': passwordFile }: ProbeJob,
   context: Context,
@@ -266,7 +266,7 @@ async function onNodes<Result>(
   })
 }
 
-/** Connections to pods start on a control plane, as those of its API server do; the API says where they are. */
+/** Connections to pods start on a control plane, as those of its API server do; the API has their addresses. */
 async function webhooksFrom(site: Site, job: ProbeJob, context: Context): Promise<Found> {
   const [{ withCluster }, { webhookTargets }] = await Promise.all([
     import('../../cli/cluster.ts'),
@@ -278,7 +278,7 @@ async function webhooksFrom(site: Site, job: ProbeJob, context: Context): Promis
     const targets = await withCluster(context, job, ({ objects }) => webhookTargets(objects, origin))
     return { targets, notes: targets.length === 0 ? [emptyNotes.webhooks] : [], errors: [] }
   } catch (error) {
-    // The nodes were reached without an API server.
+    // The nodes were still reached, without an API server.
     if (!(error instanceof KcertError)) throw error
     return { targets: [], notes: [`webhooks: ${wordsOf(error)}`], errors: [error] }
   }

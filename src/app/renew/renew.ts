@@ -37,7 +37,11 @@ interface Answer {
   readonly exit: ExitCode
 }
 
-/** Does what `kcert renew` says, or shows it. Throws as the nodes do, KCERT_RENEWAL_REFUSED where a CA has expired or there is no terminal to confirm on. */
+/**
+ * Runs `kcert renew`, or shows its plan. Throws node errors, and KCERT_RENEWAL_REFUSED if a CA has expired or there is no
+ * terminal
+ * to confirm on.
+ */
 export async function renewCertificates(context: Context, flags: RenewFlags): Promise<Answer> {
   const { clock, random, stderr } = context
   const isDue = duePolicy(flags.within, () => clock().getTime())
@@ -95,7 +99,7 @@ export async function renewCertificates(context: Context, flags: RenewFlags): Pr
   })
 }
 
-/** Where certificates are renewed; `live` where programs run that use them. */
+/** Where certificates are renewed; `live` if running programs use them. */
 interface Place {
   readonly site: RenewalSite
   readonly live?: Site
@@ -115,7 +119,7 @@ function treeSite(node: NodeAccess, { clock }: Context): RenewalSite {
   return { node: () => node, clock }
 }
 
-/** The keys of CAs are on control planes, so these are always read; of workers those that are named, or all. */
+/** Returns the control planes, which are always read because they have the CA keys, and the named workers, or all. */
 async function chosenNodes({ inventory: name, node }: RenewFlags, context: Context): Promise<Inventory> {
   const inventory = await inventoryOrThisMachine(name, node, context)
   const nodes = inventory.nodes.filter(
@@ -124,7 +128,7 @@ async function chosenNodes({ inventory: name, node }: RenewFlags, context: Conte
   return { ...inventory, nodes }
 }
 
-/** An empty list would look as if everything were in order. */
+/** Throws if no certificate was read: an empty list would suggest that everything is in order. */
 function checkSeen({ nodes, unreachable, leaves, missing }: SiteSurvey, { root }: RenewFlags): void {
   const [first] = unreachable
   if (nodes.length === 0 && first !== undefined) throw first.error
@@ -139,7 +143,10 @@ function checkSeen({ nodes, unreachable, leaves, missing }: SiteSurvey, { root }
   )
 }
 
-/** The warning threshold of kcert inspect. A kubelet renews its own certificate at 70 to 90 % of its validity, so that is due later. */
+/**
+ * The warning threshold of kcert inspect. A kubelet renews its own certificate at 70 to 90 % of its validity, so that is due
+ * later.
+ */
 function duePolicy(
   within: string | undefined,
   nowMs: () => number,
@@ -153,7 +160,7 @@ function duePolicy(
   }
 }
 
-/** Named certificates, due or not; without names all that are due. */
+/** Returns the named certificates, due or not; without names, all that are due. */
 function wantedOf({ leaves, missing }: SiteSurvey, { names, node }: RenewFlags): SurveyedLeaf[] {
   const isHere = ({ place }: SurveyedLeaf): boolean => node.length === 0 || node.includes(place.node)
   const unknown = names.find(
@@ -196,7 +203,7 @@ function settled(plan: Plan, now: Date): Answer {
   return { report: reportOf(plan, exit === exitCodes.done ? 'nothing-due' : 'incomplete', now), exit }
 }
 
-/** What is left: a node that cannot be reached, a certificate whose CA key is elsewhere. */
+/** Returns the exit code for the rest: an unreachable node, or a certificate whose CA key is elsewhere. */
 function exitOf({ survey, wanted }: Plan): ExitCode {
   if (survey.unreachable.length > 0) return exitCodes.unreachable
   return wanted.some(({ signer }) => signer === undefined) || survey.missing.length > 0

@@ -15,9 +15,9 @@ interface SessionFlags extends RotationPlaceFlags, RotationSettingsFlags {
   readonly 'by-runbook'?: boolean
 }
 
-/** What the commands of rotate-ca share: flags → a session on the cluster that they name. */
+/** The base class of rotate-ca commands: opens a session on the cluster that the flags select. */
 export abstract class RotationCommand extends KcertCommand {
-  /** Returns what `act` returns, given a session. */
+  /** Returns the result of `act` with a session. */
   protected async withSession<Result>(
     flags: SessionFlags,
     manner: Manner['manner'],
@@ -45,7 +45,7 @@ export abstract class RotationCommand extends KcertCommand {
     return await act(await RotationSession.open(ports, options, operator))
   }
 
-  /** Returns what became of the old CA's key: archived in a folder, or destroyed where none is given. */
+  /** Returns the outcome for the old CA's key: archived in a folder, or destroyed if none is given. */
   protected async retireKeys(
     flags: RotationPlaceFlags & { readonly yes: boolean; readonly 'dry-run': boolean },
     folder: string | undefined,

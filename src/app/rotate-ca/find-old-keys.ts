@@ -2,37 +2,37 @@ import { KcertError, wordsOf } from '../../errors/kcert-error.ts'
 import { type KeyFile, keyPlaces, type OldKeyFiles } from '../../rotation/old-keys.ts'
 import type { Observed } from '../../rotation/snapshot.ts'
 
-/** A file of a node with an old key, or with what was one. */
+/** A file of a node with an old key, or with an overwritten one. */
 export interface FoundFile extends KeyFile {
   readonly node: string
-  /** Absent where it is overwritten already. */
+  /** Absent if it is already overwritten. */
   readonly ca?: string
   isRemoved: boolean
 }
 
-/** A key that only its password tells apart. */
+/** A key that can be identified only with its password. */
 interface EncryptedKey {
   readonly node: string
   readonly path: string
 }
 
-/** What was found on the nodes; what becomes of it is noted in it. */
+/** The keys found on the nodes; their outcome is recorded here. */
 export interface OldKeys {
   readonly files: FoundFile[]
   readonly encrypted: readonly EncryptedKey[]
   readonly unreachable: Unreachable[]
 }
 
-/** A node that is left for the next run. */
+/** A node that remains for the next run. */
 interface Unreachable {
   readonly node: string
   readonly why: string
 }
 
-/** Nodes that are looked at side by side. */
+/** The number of nodes that are searched concurrently. */
 const nodesAtOnce = 16
 
-/** Returns the files with keys of these CAs on these nodes, the encrypted keys, and which nodes could not be asked. */
+/** Returns the files with keys of these CAs on these nodes, the encrypted keys, and the nodes that could not be reached. */
 export async function findOldKeys(
   oldKeys: OldKeyFiles,
   observed: Observed<'components' | 'kubelets'>,
@@ -69,13 +69,13 @@ export async function findOldKeys(
   }
 }
 
-/** True for what is wrong with one node, and may not be when the command is run again. */
+/** Returns true for an error of a single node, which may be gone when the command runs again. */
 function isAway(error: unknown): boolean {
   if (!(error instanceof KcertError)) return false
   return error.code === 'KCERT_NODE_UNREACHABLE' || error.code === 'KCERT_NODE_FILE_NOT_WRITTEN'
 }
 
-/** Returns why a node is left for the next run; throws what is wrong with more than one node. */
+/** Returns why a node remains for the next run. Rethrows errors that affect more than one node. */
 export function skipReason(error: unknown): string {
   if (!isAway(error)) throw error
   return wordsOf(error)

@@ -2,7 +2,7 @@ import * as Flags from '@oclif/core/flags'
 import * as Flag from '../../cli/flags.ts'
 import { pauses } from './pauses.ts'
 
-/** Where a rotation's cluster, its nodes and its journal are. */
+/** Select a rotation's cluster, nodes and journal. */
 export const rotationPlaceFlags = {
   inventory: Flag.requiredInventoryFlag,
   journal: Flag.value(
@@ -72,7 +72,7 @@ export const rotationSettingsFlags = Flag.inGroup('ROTATION', {
   ),
 })
 
-/** How a command that changes the cluster asks. */
+/** How a command that changes the cluster asks for confirmation. */
 export const rotationConsentFlags = {
   yes: Flag.boolean('do not ask for confirmation; required without a terminal', { char: 'y' }),
   'dry-run': Flag.boolean('show the plan and write nothing'),

@@ -5,22 +5,22 @@ import type { Action, Step } from '../../rotation/action.ts'
 import { nodeOf } from '../../rotation/effects.ts'
 import type { Inventory } from '../../rotation/inventory.ts'
 
-// The operator's own commands before and after a phase and each node of it: to drain a load balancer, to silence an alert.
+// The operator's own commands before and after a phase and each of its nodes: to drain a load balancer, or to silence an alert.
 
 export type Hook = NonNullable<Inventory['hooks']>[number]
 
-/** Runs one command of the inventory. Throws KCERT_ROTATION_HOOK when it fails, or takes longer than it may. */
+/** Runs one command of the inventory. Throws KCERT_ROTATION_HOOK if it fails or times out. */
 export type RunHook = (
   hook: Hook,
   around: { readonly phase: number; readonly node?: string },
 ) => Promise<void>
 
-/** The hooks of one phase as it goes. What was begun before a node or phase is ended after it, also when the phase stops. */
+/** The hooks of one running phase. After each before hook, the matching after hook also runs if the phase stops. */
 export class PhaseHooks {
   private readonly hooks: readonly Hook[]
   private readonly run: RunHook
   private readonly phase: number
-  /** Actions that are left for each node; a node's own hooks end with the last. */
+  /** The number of remaining actions of each node; a node's after hooks run after the last one. */
   private readonly left = new Map<string, number>()
   private readonly begun = new Set<string>()
   private readonly ended: string[] = []
@@ -32,7 +32,7 @@ export class PhaseHooks {
     this.phase = phase
   }
 
-  /** The plan was agreed to and is about to be carried out. */
+  /** Runs after the plan was confirmed, before its first action. */
   async beforePhase(steps: readonly Step[]): Promise<void> {
     for (const step of steps) {
       for (const action of step.kind === 'together' ? step.lanes.flatMap((lane) => lane.steps) : [step]) {
@@ -60,7 +60,7 @@ export class PhaseHooks {
     if (left === 1) this.ended.push(node)
   }
 
-  /** Ends what was begun: nodes first. */
+  /** Runs the remaining after hooks, those of nodes first. */
   async afterPhase(): Promise<void> {
     await this.endNodes()
     for (const node of this.begun) await this.all('after-node', node)
@@ -83,7 +83,7 @@ export class PhaseHooks {
   }
 }
 
-/** Returns what runs hooks on this machine; what they print is on standard error. */
+/** Returns a function that runs hooks on this machine; their output goes to standard error. */
 export function hookRunner(
   env: Readonly<Record<string, string | undefined>>,
   note: (text: string) => void,

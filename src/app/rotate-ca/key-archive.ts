@@ -7,7 +7,7 @@ import { readFile } from '../../system/files.ts'
 import { makeFolders } from '../../system/new-folder.ts'
 import { requiredFile } from '../../system/required-file.ts'
 
-/** Returns the folder of this machine into which old keys go; it is made, for its owner alone, when the first one does. */
+/** Returns the folder on this machine for old keys. The first key creates it, with mode 0700. */
 export function keyArchive(folder: string, workingFolder: string): KeyArchive {
   const whole = isAbsolute(folder) ? folder : resolve(workingFolder, folder)
   return {
@@ -18,7 +18,7 @@ export function keyArchive(folder: string, workingFolder: string): KeyArchive {
       try {
         writeFileAtomically(path, content, { mode, exclusive: true, secret: true })
       } catch (error) {
-        // What an earlier run has written is looked at as if this one had.
+        // A file of an earlier run is checked like one of this run.
         if (!(error instanceof KcertError) || error.code !== 'KCERT_FILE_EXISTS') throw error
         checkOwn(path, mode, error)
       }
@@ -27,7 +27,7 @@ export function keyArchive(folder: string, workingFolder: string): KeyArchive {
   }
 }
 
-/** Throws where a link leads elsewhere, and where others may read a key. */
+/** Throws for a symbolic link, and for a key that others may read. */
 function checkOwn(path: string, mode: number, error: KcertError): void {
   const read = readFile(path)
   if (!('bytes' in read) || read.file === undefined || read.file.linkTarget !== undefined) throw error

@@ -8,8 +8,8 @@ import type { Site } from '../../site/site.ts'
 import { inventoryIn } from './site.ts'
 
 /**
- * Returns the named inventory; without a name, this machine only, as a control plane. A kcert.yaml in the current folder is not
- * picked up unless --all-nodes or --inventory is given: it has commands that kcert runs. Throws KCERT_USAGE for a node that is not in the inventory.
+ * Returns the named inventory; without a name, only this machine, as a control plane. A kcert.yaml in the current folder is
+ * used only with --all-nodes or --inventory, because kcert runs its commands. Throws KCERT_USAGE for a node that is not in it.
  */
 export async function inventoryOrThisMachine(
   name: string | undefined,
@@ -25,7 +25,7 @@ export async function inventoryOrThisMachine(
   })
 }
 
-/** Returns what `act` returns on the nodes of an inventory, which are reached without an API server; the ways to them are closed then. */
+/** Returns the result of `act` on the nodes of an inventory, reached without an API server, then closes their connections. */
 export async function withNodes<Result>(
   inventory: Inventory,
   { clock }: Context,
@@ -43,7 +43,7 @@ export async function withNodes<Result>(
   }
 }
 
-/** Returns what `act` returns on a folder with a node's files, which stands for that node and has the folder's name. */
+/** Returns the result of `act` on a folder with a node's files, which represents that node and has the folder's name. */
 export async function inTree<Result>(
   root: string,
   { clock, workingFolder }: Context,

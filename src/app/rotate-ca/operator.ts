@@ -7,7 +7,10 @@ import { rotationProgress } from '../../output/rotation/progress.ts'
 import { printable } from '../../output/terminal.ts'
 import type { Operator } from './session.ts'
 
-/** Returns the operator at this terminal; progress and questions are on standard error until it is disposed of, and Ctrl-C stops between two acts. */
+/**
+ * Returns the operator at this terminal. Until disposal, progress and prompts go to standard error, and Ctrl-C stops between two
+ * acts.
+ */
 export async function operatorAt(context: Context): Promise<Operator & Disposable> {
   const { stderr } = context
   const isTerminal = stderr.isTTY === true

@@ -11,17 +11,17 @@ interface Pauses {
   readonly between: PauseBetween | undefined
   readonly rollEveryMs: number
   readonly pace: Pace
-  /** Asks whether to go on with a node. */
+  /** Asks whether to continue with a node. */
   readonly goesOn: (node: string) => Promise<boolean>
-  /** Throws when the operator has pressed Ctrl-C. */
+  /** Throws if the operator has pressed Ctrl-C. */
   readonly stop: () => void
-  /** What else comes before an action, when nothing speaks against it. */
+  /** The last step before an action, after all checks. */
   readonly begin: (action: Action) => Promise<void>
 }
 
 /**
- * Returns what the runner waits for before each action: the operator's word before another node is begun, and the time between
- * two workloads. Lanes side by side come here one after the other.
+ * Returns the wait before each action: for the operator's confirmation before another node, and for the interval between
+ * two workloads. Concurrent lanes wait one after the other.
  */
 export function pausing({ between, rollEveryMs, pace, goesOn, stop, begin }: Pauses) {
   let lastNode: string | undefined

@@ -7,7 +7,7 @@ import type { RotationRecovery } from '../../rotation/report.ts'
 import { withNodes } from './node-inventory.ts'
 import { inventoryIn } from './site.ts'
 
-/** Runs `kcert rotate-ca recover`, or shows its plan. Throws as the nodes do, and without a terminal to ask on. */
+/** Runs `kcert rotate-ca recover`, or shows its plan. Throws node errors, and an error without a terminal to confirm on. */
 export async function recoverCluster(
   context: Context,
   flags: { readonly inventory: string; readonly yes: boolean; readonly 'dry-run': boolean },

@@ -20,7 +20,7 @@ import { timeOf } from '../../rotation/views.ts'
 import { type FoundFile, findOldKeys, type OldKeys, skipReason } from './find-old-keys.ts'
 import { interruption, type Operator } from './session.ts'
 
-// What `kcert rotate-ca --archive-old-key` and `--destroy-old-key` do, on whatever nodes and journal they are given.
+// The work of `kcert rotate-ca --archive-old-key` and `--destroy-old-key`, on any nodes and journal.
 
 export interface OldKeyPorts {
   readonly observer: Observer
@@ -38,12 +38,12 @@ export interface Retirement {
   readonly render: (report: RotationOldKeys) => string
 }
 
-/** Does one act, in words announced in the journal before and closed there behind it. */
+/** Performs one act. The journal has an entry before it and one after it. */
 type Act = (what: string, perform: () => Promise<void>) => Promise<void>
 
 /**
- * Archives or destroys the keys of the rotation's old CAs, node by node, each act announced in the journal before. Run again it
- * goes on. Throws KCERT_ROTATION_REFUSED before the rotation's end and for a key in use, KCERT_ROTATION_UNCONFIRMED.
+ * Archives or destroys the keys of the rotation's old CAs, node by node, each act with a journal entry before it. A repeated run
+ * continues. Throws KCERT_ROTATION_REFUSED before the rotation is complete and for a key in use, KCERT_ROTATION_UNCONFIRMED.
  */
 export async function retireOldKeys(
   { observer, oldKeys, journal: file, pace }: OldKeyPorts,
@@ -109,7 +109,7 @@ export async function retireOldKeys(
   return atEnd()
 }
 
-/** Puts each old CA's key, with its certificate where that was found, into the archive; returns what lies there now. */
+/** Archives each old CA's key, with its certificate if that was found. Returns the content of the archive. */
 async function archiveAll(
   oldKeys: OldKeyFiles,
   archive: KeyArchive,
@@ -131,7 +131,10 @@ async function archiveAll(
   return archived
 }
 
-/** Destroys what was found, and marks it removed; a node that goes away meanwhile is added to those, and the others do not wait. */
+/**
+ * Destroys the found keys, and marks them as removed. A node that becomes unreachable meanwhile is recorded, and the others
+ * continue.
+ */
 async function destroyAll(oldKeys: OldKeyFiles, { files, unreachable }: OldKeys, act: Act): Promise<void> {
   for (const file of files) {
     const { node, path, ca } = file
@@ -146,7 +149,7 @@ async function destroyAll(oldKeys: OldKeyFiles, { files, unreachable }: OldKeys,
   }
 }
 
-/** Nothing leaves the nodes before the archive was read and holds the very key. */
+/** Deletes no key from a node before the archive was read back and contains that key. */
 async function archiveOne(
   oldKeys: OldKeyFiles,
   archive: KeyArchive,

@@ -39,46 +39,46 @@ import { timeOf } from '../../rotation/views.ts'
 import { type Hook, PhaseHooks, type RunHook } from './hooks.ts'
 import { type PauseBetween, pausing } from './pauses.ts'
 
-// What the commands of rotate-ca do, on whatever observer, executor and journal they are given: the real ones, or the simulated
-// cluster of a test. The commands themselves turn flags into this and its answers into text.
+// The work of the rotate-ca commands, on any observer, executor and journal: the real ones, or the simulated
+// cluster of a test. The commands only convert flags to arguments, and results to text.
 
 export interface RotationPorts {
   readonly observer: Observer
   readonly executor: Executor
   readonly journal: JournalFile
   readonly pace: Pace
-  /** Absent where there are no nodes to read, as in some tests. */
+  /** Absent if there are no nodes to read, as in some tests. */
   readonly prepareRunbook?: PrepareRunbook
-  /** Absent where there are no nodes to read. */
+  /** Absent if there are no nodes to read. */
   readonly oldKeys?: OldKeyFiles
 }
 
-/** The person at the terminal, or what stands in for one: gets questions and progress. */
+/** The person at the terminal, or a replacement in tests: receives prompts and progress. */
 export interface Operator {
   /** Undefined without a terminal. */
   readonly choose: ((message: string) => Promise<boolean>) | undefined
-  /** Asked for the word itself: what is agreed to here cannot be taken back. */
+  /** Asks the operator to type the word, because this confirmation cannot be undone. */
   readonly type: ((message: string, word: string) => Promise<boolean>) | undefined
   readonly showPlan: (plan: PhasePlanView, isUndo: boolean) => void
   readonly tell: (event: RotationEvent) => void
-  /** A line for the operator, on standard error. */
+  /** Prints a line for the operator, on standard error. */
   readonly note: (text: string) => void
   readonly interrupted: AbortSignal
 }
 
 export interface SessionOptions {
-  /** What the command line says; the rest is as the journal has it, or the default. */
+  /** The settings of the command line; other settings come from the journal, or are defaults. */
   readonly settings: Partial<Settings>
-  /** What holds where neither the command line nor the journal says otherwise. */
+  /** Defaults for settings that neither the command line nor the journal has. */
   readonly presets?: Partial<Settings>
   readonly yes: boolean
   readonly pauseBetween: PauseBetween | undefined
-  /** Least time between the beginnings of two rolls of workloads, in milliseconds. */
+  /** The minimum interval between two rollouts of workloads, in milliseconds. */
   readonly rollEveryMs: number
-  /** Commands of the inventory, and what runs them. */
+  /** The commands of the inventory. */
   readonly hooks?: readonly Hook[]
   readonly runHook?: RunHook
-  /** Acts on nodes are not done but named: scripts that people run there do them. */
+  /** Acts on nodes are not performed but written as scripts, which operators run there. */
   readonly byRunbook?: boolean
 }
 
@@ -89,16 +89,16 @@ export interface RunAnswer {
 
 export interface RunbookAnswer {
   readonly report: RotationRunbook
-  /** Below the runbook's folder; keys may be in them. */
+  /** Files below the runbook's folder; they may contain keys. */
   readonly files: readonly { readonly path: string; readonly content: Uint8Array | string }[]
 }
 
 type PhaseRun = RotationRun['phases'][number]
 
-/** A Lease of one who is gone lasts 15 to 18 s. */
+/** A Lease of a stopped process expires after 15 to 18 s. */
 const passingMs = 25_000
 
-/** True when an earlier phase has a gap that no act of its plan closes, though it was run before. */
+/** Returns true if an earlier phase, which has run before, has a difference that no act of its plan resolves. */
 function isPassing(
   { phase, gaps, state }: PhaseStatus,
   numbers: readonly number[],
@@ -111,14 +111,14 @@ function isPassing(
   return steps.every((step) => step.kind === 'wait' || step.kind === 'probe')
 }
 
-/** One command's work on one rotation. */
+/** The work of one command on one rotation. */
 export class RotationSession {
   private readonly rotation: Rotation
   private readonly ports: RotationPorts
   private readonly options: SessionOptions
   private readonly operator: Operator
   private readonly settings: Settings
-  /** Of the phase that runs. */
+  /** The number of actions of the running phase. */
   private actions = 0
   private remarks: readonly string[] = []
   private isUndoing = false
@@ -184,15 +184,16 @@ export class RotationSession {
     return { ...status, ...(await this.keptKeys(observed, status.state)) }
   }
 
-  /** The plan of all phases, and what speaks against beginning. Nothing is written. */
+  /** Returns the plan of all phases, and what prevents a start. Writes nothing. */
   async plan(): Promise<RotationPlan> {
     const { observed, target } = await this.observeAll()
     return wholePlan(observed, target, this.options.rollEveryMs)
   }
 
   /**
-   * The plan of these phases: of the first one with something open exactly what a run would do, of the others what can be told
-   * from the cluster as it is now. Throws what a run would refuse.
+   * Returns the plan of these phases. For the first incomplete one it is exact; for the others it is derived from the cluster's
+   * current
+   * state. Throws the refusals of a run.
    */
   async dryRun(numbers: readonly number[]): Promise<RotationPlan> {
     const { observed, target, progress, todo } = await this.beginning(numbers)
@@ -210,7 +211,7 @@ export class RotationSession {
   }
 
   /**
-   * What a phase does next on nodes, as scripts to be run there. Nothing is changed. Throws what a run would refuse, and where an
+   * Returns the next acts of a phase on nodes, as scripts to run there. Changes nothing. Throws the refusals of a run, and if an
    * act on the cluster itself comes first.
    */
   async runbook(number: number, folder: string): Promise<RunbookAnswer> {
@@ -224,12 +225,12 @@ export class RotationSession {
     })
   }
 
-  /** The same of what takes a phase back: the last one that was begun. Throws what a rollback would refuse. */
+  /** Returns the same for the rollback of the last phase that was started. Throws the refusals of a rollback. */
   async runbookBack(number: number, folder: string): Promise<RunbookAnswer> {
     const [last] = await this.begun()
     if (last !== number) throw notLast(number, last, folder)
     const { plan, on } = await this.rotation.planUndo(number)
-    // What kcert has done of it through the API server is not done again before every round of scripts.
+    // kcert does not repeat its acts through the API server before each round of scripts.
     const done = undoneIn(this.rotation.history, number)
     const steps = plan.steps.filter((step) => step.kind !== 'patch-object' || !done.has(describeAction(step)))
     return this.scripts({ ...plan, steps }, on, folder, {
@@ -283,7 +284,7 @@ export class RotationSession {
     return { report, files }
   }
 
-  /** Runs these phases one after the other, until one is declined. Throws what stopped one. */
+  /** Runs these phases one after the other, until one is declined. Throws the error that stopped one. */
   async run(numbers: readonly number[]): Promise<RunAnswer> {
     const { todo } = await this.beginning(numbers)
     return this.inTurn(todo, 'forward', (number) => this.rotation.run(number))
@@ -298,7 +299,7 @@ export class RotationSession {
     return this.inTurn(numbers, 'back', (number) => this.rotation.undo(number))
   }
 
-  /** What a rollback would do first, exactly; the phases after it are planned when their turn comes. */
+  /** Returns the exact first steps of a rollback; later phases are planned when they are reached. */
   async dryRollback(to: number | undefined): Promise<RotationPlan> {
     const begun = await this.begun()
     const [last] = begun
@@ -310,7 +311,7 @@ export class RotationSession {
     return phasePlan([plan], on.observed, on.target)
   }
 
-  /** Phase 11's questions at any time, with the counters of handshake errors watched for the soak time. Changes nothing. */
+  /** Runs the checks of phase 11 at any time, and watches the counters of handshake errors for the soak time. Changes nothing. */
   async verify(): Promise<RotationVerification> {
     const { observed, target } = await this.observeAll()
     const { executor, pace } = this.ports
@@ -374,7 +375,7 @@ export class RotationSession {
     return { report, exit: isDone ? exitCodes.done : exitCodes.no }
   }
 
-  /** Where the old CA's key is after the rotation: operators should know that they still have it. */
+  /** Returns where the old CA's key is after the rotation: operators should know that they still have it. */
   private async keptKeys(
     observed: Snapshot,
     state: RotationProgress['state'],
@@ -384,7 +385,7 @@ export class RotationSession {
     const { findOldKeys } = await import('./find-old-keys.ts')
     const names = observed.nodes.filter(({ isControlPlane }) => isControlPlane).map(({ name }) => name)
     const olds = changesIn(rotation.history).map(({ ca, oldCa }) => ({ ca, ...oldCa }))
-    // Who may not read these folders learns all the rest all the same.
+    // A user who may not read these folders still gets the other results.
     const found = await findOldKeys(ports.oldKeys, observed, names, olds).catch(withoutRefusal)
     const { files, encrypted } = found ?? { files: [], encrypted: [] }
     if (files.length + encrypted.length === 0) return {}
@@ -398,7 +399,7 @@ export class RotationSession {
     }
   }
 
-  /** What hooks began is ended also when the phase stops; then its own error is the one that counts. */
+  /** The after hooks also run if the phase stops; then the phase's own error is thrown. */
   private async withHooks<Outcome>(
     number: number,
     act: (number: number) => Promise<Outcome>,
@@ -422,7 +423,7 @@ export class RotationSession {
     const deadlineMs = pace.now() + passingMs
     let { observed, target } = await this.observeAll()
     let progress = progressOf(observed, target)
-    // A leader that was just restarted is not yet followed by another: what no act would close, time does.
+    // After a leader restarted, no other process may have taken over yet. Such a difference resolves without an act.
     while (
       pace.now() < deadlineMs &&
       progress.phases.some((one) => isPassing(one, numbers, observed, target))
@@ -433,7 +434,7 @@ export class RotationSession {
     }
     const refusals = outOfOrder(progress, numbers)
     if (refusals.length > 0) throw refused(refusals)
-    // Once the old CA is being dropped there is only one way.
+    // While the old CA is being dropped, only that phase can run.
     const dropping = phaseRow('drop-old').number
     const todo = target.isDropping && numbers.includes(dropping) ? [dropping] : numbers
     return { observed, target, progress, todo }
@@ -443,7 +444,10 @@ export class RotationSession {
     return this.rotation.observe(sectionNames)
   }
 
-  /** Phases that changed something and were not taken back, the last one first; by the journal, and by the copies on the nodes. */
+  /**
+   * Returns the phases that changed something and were not rolled back, the last one first: from the journal and the copies on
+   * nodes.
+   */
   private async begun(): Promise<readonly number[]> {
     const { observed } = await this.observeAll()
     return begunPhases(
@@ -473,7 +477,7 @@ export class RotationSession {
 
   private async ask(question: string, id: string): Promise<boolean> {
     const { choose, note } = this.operator
-    // --yes agrees to the plan; what somebody else must have done is answered one by one.
+    // --yes confirms only the plan. Each manual step needs a separate confirmation or --waive.
     if (choose === undefined || this.options.yes) {
       note([`not confirmed: ${question}`, commandLine`  to accept the risk: --waive ${id}`].join('\n'))
       return false
@@ -528,21 +532,21 @@ function clusterFirst(what: string, next: string): KcertError {
   })
 }
 
-/** Returns the phases that were begun and not taken back since, the last one first. */
+/** Returns the phases that were started and not rolled back since, the last one first. */
 export function begunPhases(history: readonly JournalEntry[], copied: readonly number[]): readonly number[] {
-  // 0 is the number of a recovery: no phase, and nothing to take back.
+  // 0 is the number of a recovery, which is not a phase and cannot be rolled back.
   const begun = new Set(copied.filter((phase) => phase > 0))
   for (const entry of history) {
     if (entry.kind === 'intent') begun.add(entry.phase)
     if (entry.kind !== 'phase') continue
     if (entry.event === 'undone') begun.delete(entry.phase)
-    // Started again, by scripts that do not write to the journal.
+    // Started again by scripts, which do not write to the journal.
     else if (entry.event === 'begun' && copied.includes(entry.phase)) begun.add(entry.phase)
   }
   return [...begun].sort((a, b) => b - a)
 }
 
-/** A sleep that ends when the operator presses Ctrl-C: waiting is no act that must be brought to its end. */
+/** Returns a sleep that Ctrl-C ends: a wait need not be finished, unlike an act. */
 function interruptible(pace: Pace, interrupted: AbortSignal): Pace {
   return {
     now: () => pace.now(),
@@ -554,7 +558,7 @@ function interruptible(pace: Pace, interrupted: AbortSignal): Pace {
   }
 }
 
-/** Throws KCERT_ROTATION_INTERRUPTED when the operator has pressed Ctrl-C. */
+/** Throws KCERT_ROTATION_INTERRUPTED if the operator has pressed Ctrl-C. */
 export function interruption(interrupted: AbortSignal, command = commandLine`kcert rotate-ca`): void {
   if (!interrupted.aborted) return
   throw new KcertError('KCERT_ROTATION_INTERRUPTED', 'stopped by the operator', {

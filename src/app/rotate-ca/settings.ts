@@ -11,10 +11,10 @@ import { caNames } from '../../rotation/target.ts'
 import type { Settings } from '../../rotation/target-reading.ts'
 import type { rotationSettingsFlags } from './flags.ts'
 
-/** What the flags that choose a rotation say; commands that take some of them say some. */
+/** The values of the flags that configure a rotation; some commands have only some of them. */
 export type RotationSettingsFlags = Partial<FlagsOf<typeof rotationSettingsFlags>>
 
-/** Returns what the flags say, and nothing of what they leave open. Throws KCERT_USAGE. */
+/** Returns the settings of the given flags only. Throws KCERT_USAGE. */
 export function settingsOf(flags: RotationSettingsFlags, given: GivenCas): Partial<Settings> {
   const { ca, reason, waive = [], soak } = flags
   const records = Object.fromEntries(
@@ -48,10 +48,10 @@ function casOf(text: string): CaName[] {
   return caNames.filter((name) => names.includes(name))
 }
 
-/** CAs that the operator brings along. */
+/** CAs that the operator provides. */
 export type GivenCas = Readonly<Partial<Record<CaName, CertificateAuthority>>>
 
-/** Returns the CAs whose files the flags name. Throws KCERT_CA_UNFIT for one that could not take over, KCERT_FILE_… */
+/** Returns the CAs in the files of the flags. Throws KCERT_CA_UNFIT for one that could not replace the old CA, KCERT_FILE_… */
 export async function givenCas(flags: RotationSettingsFlags, context: Context): Promise<GivenCas> {
   const pairs = [
     ['cluster', flags['ca-cert'], flags['ca-key']],
@@ -80,7 +80,7 @@ function checkValidity(file: string, { certificate }: CertificateAuthority, now:
   })
 }
 
-/** Returns the phases that --phase, --through and --all name; undefined when none does. Throws KCERT_USAGE. */
+/** Returns the phases that --phase, --through and --all select; undefined without these flags. Throws KCERT_USAGE. */
 export function phasesOf(flags: {
   readonly phase?: string | undefined
   readonly through?: number | undefined

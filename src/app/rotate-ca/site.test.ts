@@ -2,7 +2,7 @@ import { expect, test } from 'vitest'
 import type { Executor } from '../../rotation/ports.ts'
 import { guardedBy, guardedKeys } from './site.ts'
 
-// The Lease is confirmed before each act: one that was lost stops what comes next.
+// The Lease is confirmed before each act: if it is lost, the next act does not run.
 
 const acts = ['write', 'patch', 'restart', 'roll', 'probe'] as const
 
@@ -14,7 +14,7 @@ function recording(calls: string[]): Executor {
   return Object.fromEntries(acts.map((name) => [name, perform(name)])) as unknown as Executor
 }
 
-test.each(acts)('%s is done after the Lease was confirmed, and its answer comes back', async (name) => {
+test.each(acts)('%s runs after the Lease was confirmed, and returns its result', async (name) => {
   const calls: string[] = []
   const confirm = async () => {
     await Promise.resolve()
@@ -25,7 +25,7 @@ test.each(acts)('%s is done after the Lease was confirmed, and its answer comes 
   expect(calls).toEqual(['confirm', name])
 })
 
-test.each(acts)('%s is not done once the Lease is lost', async (name) => {
+test.each(acts)('%s does not run after the Lease is lost', async (name) => {
   const calls: string[] = []
   const lost = new Error('another rotation of this cluster is in progress')
   const guarded = guardedBy({ confirm: () => Promise.reject(lost) }, recording(calls))
@@ -33,7 +33,7 @@ test.each(acts)('%s is not done once the Lease is lost', async (name) => {
   expect(calls).toEqual([])
 })
 
-test('no key is destroyed once the Lease is lost', async () => {
+test('destroys no key after the Lease is lost', async () => {
   const calls: string[] = []
   const lost = new Error('lost')
   const files = { destroy: async () => void calls.push('destroy') }

@@ -20,26 +20,26 @@ export interface RotationPlaceFlags extends ClusterFlags {
   readonly journal?: string | undefined
 }
 
-/** A rotation's cluster, as its inventory leads there, until it is disposed of. */
+/** A rotation's cluster as its inventory defines it, open until disposal. */
 export interface OpenedRotation extends AsyncDisposable {
   readonly ports: RotationPorts & { readonly oldKeys: OldKeyFiles }
-  /** The settings of the rotation that the inventory has. */
+  /** The rotation settings of the inventory. */
   readonly presets: Partial<Settings>
   readonly rollEveryMs: number
   readonly hooks: readonly Hook[]
 }
 
 export interface Manner {
-  /** `acts`: the journal's lock and the Lease in the cluster are held meanwhile; `reads`: nothing is written anywhere. */
+  /** `acts` holds the journal's lock and the Lease in the cluster; `reads` writes nothing. */
   readonly manner: 'acts' | 'reads'
   readonly given: GivenCas
-  /** For what the operator accepts the risk; nothing by default. */
+  /** The risks that the operator accepts; default none. */
   readonly waivers?: ReadonlySet<string> | undefined
-  /** True where the mirror of a finished rotation counts as its journal also when that was named and is lost. */
+  /** True if the mirror of a finished rotation may replace a named journal that is lost. */
   readonly takesFinished?: boolean
 }
 
-/** Returns the rotation on the cluster of the inventory. Throws as inventory, cluster and journal do. */
+/** Returns the rotation on the cluster of the inventory. Throws errors of inventory, cluster and journal. */
 export async function openRotation(
   context: Context,
   flags: RotationPlaceFlags,
@@ -73,7 +73,7 @@ export async function openRotation(
   ])
   const { clock, random } = context
   const { cas, workloads } = inventory
-  // What is opened last ends first: the journal, the Lease, the nodes, the cluster.
+  // Closed in reverse order of opening: the journal, the Lease, the nodes, the cluster.
   await using opening = new AsyncDisposableStack()
   const cluster = await openClusterOf(context, flags)
   opening.defer(() => cluster.close())
@@ -117,7 +117,10 @@ export async function openRotation(
   }
 }
 
-/** Returns the inventory of that name, and names it on stderr: it says what kcert runs. Throws KCERT_FILE_UNTRUSTED, and KCERT_FILE_NOT_FOUND with what writes one. */
+/**
+ * Returns the named inventory, and prints its path to stderr, because kcert runs its commands. Throws KCERT_FILE_UNTRUSTED, and
+ * KCERT_FILE_NOT_FOUND with the command that creates one.
+ */
 export async function inventoryIn(name: string, context: Context) {
   const [{ descriptorOf, readTrustedText }, { readInventory }] = await Promise.all([
     import('../../cli/input.ts'),
@@ -138,7 +141,7 @@ export async function inventoryIn(name: string, context: Context) {
   }
 }
 
-/** Returns the executor that confirms the Lease before each act: nothing is done once another kcert has taken it. */
+/** Returns an executor that confirms the Lease before each act: nothing is done after another kcert has taken it. */
 export function guardedBy(guard: Pick<ClusterGuard, 'confirm'>, executor: Executor): Executor {
   const held =
     <Action, Result>(perform: (action: Action) => Promise<Result>) =>
@@ -168,7 +171,7 @@ export function guardedKeys(guard: Pick<ClusterGuard, 'confirm'>, files: OldKeyF
   }
 }
 
-/** What is mirrored of a later rotation stays when the journal of an earlier one is written on. */
+/** A write to the journal of an earlier rotation does not replace the mirror of a later one. */
 async function ofSameRotation(guard: ClusterGuard, text: string): Promise<JournalMirror | undefined> {
   const mirrored = await guard.read()
   const first = (journal: string): string | undefined => journal.split('\n', 1)[0]
@@ -180,7 +183,7 @@ function journalText(path: string): string {
   return Buffer.from(new AppendFile(path).read()).toString('utf8')
 }
 
-/** Where the journal is not on this machine, what the cluster has of it; nothing where that cannot be read. */
+/** Returns the cluster's mirror of a journal that is not on this machine; empty if it cannot be read. */
 async function mirrored(read: () => Promise<string | undefined>): Promise<string> {
   try {
     return (await read()) ?? ''

@@ -19,7 +19,7 @@ import { clusterInfoOf, tokenSecrets } from '../bootstrap/objects.ts'
 /** Opens the same API server for the bearer of a token. */
 export type OpenAs = (cluster: Cluster, bearerToken: string) => Cluster
 
-/** Checks whether a node can join with a token. `given` is the whole token, if it is known. */
+/** Checks whether a node can join with a token. `given` is the complete token, if it is known. */
 export async function checkTokenOn(
   cluster: Cluster,
   { id, given }: { readonly id: string; readonly given: BootstrapToken | undefined },
@@ -72,7 +72,7 @@ async function recognitionOf(bearer: Cluster): Promise<Recognition> {
   }
 }
 
-/** Returns for each right whether all of it is given; undefined where we may not ask. */
+/** Returns for each permission whether it is granted completely; undefined if checking is forbidden. */
 export async function rightsOf(
   { access }: Cluster,
   rights: readonly JoiningRight[],

@@ -11,18 +11,18 @@ import { noteChange } from '../../system/lasting-changes.ts'
 import { checkKeyPath, writeKeyFile } from '../../system/output-file.ts'
 import { clusterInfoOf, clusterInfoPlace, tokenSecrets } from '../bootstrap/objects.ts'
 
-// The one place of kcert where a whole token goes to somebody: docs/decisions/0020-tokens-that-are-created.md.
+// The only place where kcert outputs a complete token: docs/decisions/0020-tokens-that-are-created.md.
 
 export interface CreationSettings extends TokenSettings {
   readonly dryRun: boolean
-  /** Where the secret goes instead of the report; mode 0600. */
+  /** The file for the secret, instead of the report; mode 0600. */
   readonly file: string | undefined
-  /** What goes there. */
+  /** The content of that file. */
   readonly form: 'join' | 'token'
   readonly replace: boolean
 }
 
-/** Makes a token on the cluster and returns it, with the command that joins a node by it. */
+/** Creates a token on the cluster and returns it, with the command that joins a node with it. */
 export async function createToken(cluster: Cluster, settings: CreationSettings): Promise<CreatedToken> {
   const { token, file, form, dryRun } = settings
   const joining = await joiningOf(cluster, form)
@@ -52,7 +52,9 @@ export async function createToken(cluster: Cluster, settings: CreationSettings):
   }
 }
 
-/** Writes the secret. A token that nobody has would lie open until it ends, so where it cannot be written it is deleted again. */
+/**
+ * Writes the secret. If that fails, the token is deleted again: otherwise an unused token would remain valid until it expires.
+ */
 async function handOver(
   { objects }: Cluster,
   { token, file, replace }: CreationSettings,
@@ -76,7 +78,7 @@ interface Joining {
   readonly pins: string[]
 }
 
-/** Where and by which pins a node joins; undefined where that is not needed and cluster-info does not say it. */
+/** Returns the server and pins to join with; undefined if they are not needed or not in cluster-info. */
 async function joiningOf(cluster: Cluster, form: CreationSettings['form']): Promise<Joining | undefined> {
   try {
     const { info } = await clusterInfoOf(cluster)

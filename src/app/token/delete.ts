@@ -9,7 +9,7 @@ import { tokenSecrets, tokensOf } from '../bootstrap/objects.ts'
 
 type Outcome = DeletedTokens['tokens'][number]
 
-/** Deletes tokens by their ids, each only as it was seen. */
+/** Deletes tokens by their ids, each only in the version that was read. */
 export async function deleteTokens(
   cluster: Cluster,
   ids: readonly string[],
@@ -37,7 +37,7 @@ async function deleteOne({ objects }: Cluster, id: string, dryRun: boolean): Pro
   return 'deleted'
 }
 
-/** Returns the ids of the tokens that have expired. Throws KCERT_API_FORBIDDEN where they may not be listed. */
+/** Returns the ids of the expired tokens. Throws KCERT_API_FORBIDDEN if listing them is forbidden. */
 export async function expiredTokens(cluster: Cluster, clock: Clock): Promise<string[]> {
   const tokens = await tokensOf(cluster, clock())
   if (tokens === undefined) throw forbiddenTokens()
@@ -46,7 +46,7 @@ export async function expiredTokens(cluster: Cluster, clock: Clock): Promise<str
     .map(({ secretName }) => secretName.slice(secretPrefix.length))
 }
 
-/** The error for who may not list the Secrets of tokens. */
+/** Returns the error for a user who may not list the Secrets of tokens. */
 export function forbiddenTokens(): KcertError {
   return new KcertError('KCERT_API_FORBIDDEN', 'not allowed to list secrets in namespace kube-system', {
     why: 'bootstrap tokens are Secrets there',

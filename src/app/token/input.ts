@@ -2,7 +2,7 @@ import { type BootstrapToken, isTokenId, parseToken } from '../../bootstrap/toke
 import type { Context } from '../../cli/context.ts'
 import { readSecretText } from '../../cli/input.ts'
 
-/** Returns the id that an operand names: six characters, or a whole token, of which the rest is forgotten. */
+/** Returns the id in an operand: six characters, or a complete token, whose secret is discarded. */
 export function tokenIdOf(operand: string): string {
   return isTokenId(operand) ? operand : parseToken(operand).id
 }
