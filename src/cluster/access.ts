@@ -3,7 +3,7 @@ import type { ApiClient } from './api-client.ts'
 import { statusIn } from './failures.ts'
 import type { ApiObject } from './malformed.ts'
 
-/** Who one is to the API server. */
+/** The user that the API server authenticated. */
 export interface Identity {
   readonly username: string
   readonly uid?: string
@@ -11,7 +11,7 @@ export interface Identity {
   readonly extra: Readonly<Record<string, readonly string[]>>
 }
 
-/** Something that one may or may not do, in RBAC's words. */
+/** An action on a resource, in RBAC's terms. */
 export interface ResourceAction {
   readonly verb: string
   readonly group: string
@@ -22,15 +22,18 @@ export interface ResourceAction {
 }
 
 export interface AccessApi {
-  /** Who asks (SelfSubjectReview); undefined where the API server does not say it. */
+  /** Returns the authenticated user (SelfSubjectReview); undefined where the API server does not report it. */
   whoAmI(): Promise<Identity | undefined>
-  /** Whether the cluster allows it to somebody (SubjectAccessReview); undefined when we may not ask. */
+  /**
+   * Returns whether the cluster allows the action to another user (SubjectAccessReview); undefined when kcert may not create the
+   * review.
+   */
   isAllowed(question: AccessQuestion): Promise<boolean | undefined>
-  /** Whether we may do it ourselves (SelfSubjectAccessReview). */
+  /** Returns whether the current user may do it (SelfSubjectAccessReview). */
   mayI(deed: ResourceAction): Promise<boolean>
 }
 
-/** Returns the questions to authentication and authorization. They change nothing, so they are repeated like reads. */
+/** Returns the client of the authentication and authorization reviews. Reviews change nothing, so they are retried like reads. */
 export function accessOf(client: ApiClient): AccessApi {
   const review = async (group: string, resource: string, kind: string, spec?: object): Promise<ApiObject> => {
     const answer = await client.call({

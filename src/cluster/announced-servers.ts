@@ -1,14 +1,14 @@
 import { type ObjectOf, resources } from './kinds.ts'
 import type { Selection } from './objects.ts'
 
-// Where API servers announce themselves: the endpoints of the Service "kubernetes".
+// API servers publish their addresses as endpoints of the Service "kubernetes".
 
-/** To be listed with `announcedBy`; the caller handles a user who may not read it. */
+/** The slices to list with `announcedBy`. The caller handles a user who may not read them. */
 export const announcements = { ...resources.endpointSlices, namespace: 'default' } as const
 
 export const announcedBy: Selection = { labelSelector: 'kubernetes.io/service-name=kubernetes' }
 
-/** Returns the API servers of such a slice; 6443 is the port where it names none. */
+/** Returns the API servers of such a slice. The port defaults to 6443. */
 export function announcedIn({
   endpoints = [],
   ports = [],

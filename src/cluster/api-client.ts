@@ -7,26 +7,26 @@ import { type Answer, type StreamedAnswer, type Transport, Unanswered } from './
 
 export interface ApiCall {
   readonly method: 'GET' | 'POST' | 'PUT' | 'PATCH' | 'DELETE'
-  /** Without the server's own path and the query. */
+  /** The path without the base path of the server and without the query. */
   readonly path: string
   readonly query?: Readonly<Record<string, string | undefined>>
   readonly body?: object
   readonly contentType?: string
   /**
-   * True when the call does no harm if it is done twice: reading, asking, and writing under a resourceVersion, which at worst
-   * conflicts with itself. Others are repeated only when they cannot have reached the server.
+   * True when repeating the call is harmless: reads, reviews, and writes with a resourceVersion, which at worst conflict with
+   * themselves. Other calls are retried only when they cannot have reached the server.
    */
   readonly isRepeatable: boolean
-  /** Ends the call, and the waiting for its next try. */
+  /** Aborts the call and the pause before its next attempt. */
   readonly signal?: AbortSignal | undefined
-  /** "read certificatesigningrequests "web"", for messages. */
+  /** For messages, for example `read certificatesigningrequests "web"`. */
   readonly purpose: string
 }
 
-/** Waits; tests do not. */
+/** Waits for a time. Tests do not wait. */
 export type Pause = (milliseconds: number, signal?: AbortSignal) => Promise<void>
 
-// With the pauses below a call is tried for some 15 s; a server that says itself when to come again may take longer.
+// With the pauses below, a call is retried for about 15 s. A server that sends Retry-After can extend this.
 const mostAttempts = 8
 const mostTimeouts = 3
 const mostRefusals = 4
@@ -47,7 +47,7 @@ interface Surroundings {
   readonly pause: Pause
 }
 
-/** Calls to one API server: authentication, repetition of what may be repeated, and errors in kcert's words. */
+/** Calls to one API server: authentication, retries of repeatable calls, and errors as KcertErrors. */
 export class ApiClient {
   readonly #to: Surroundings
 
@@ -55,7 +55,7 @@ export class ApiClient {
     this.#to = to
   }
 
-  /** Returns the answer's JSON. Throws StatusError for what the server refuses, and KcertErrors for the rest. */
+  /** Returns the JSON of the response. Throws StatusError when the server refuses the call, and KcertErrors otherwise. */
   async call(call: ApiCall): Promise<ApiObject> {
     const { body } = await this.#attempts(call, async (access) => {
       const answer = await this.#to.transport.exchange(exchangeOf(call), access, call.signal)
@@ -64,7 +64,7 @@ export class ApiClient {
     return this.#to.failures.parse(body, call.purpose)
   }
 
-  /** Returns the answer as it comes in, until `signal` ends it. */
+  /** Returns the response body as a stream, until `signal` aborts it. */
   async open(call: ApiCall, signal: AbortSignal): Promise<AsyncIterable<Buffer>> {
     const { chunks } = await this.#attempts(call, async (access) => {
       const answer = await this.#to.transport.stream(exchangeOf(call), access, signal)
@@ -107,7 +107,7 @@ export class ApiClient {
     }
   }
 
-  /** Waits; false when the signal was given meanwhile. */
+  /** Waits. Returns false when the signal aborted meanwhile. */
   async #rest(milliseconds: number, signal: AbortSignal | undefined): Promise<boolean> {
     await this.#to.pause(milliseconds, signal).catch((error: unknown) => {
       if (!signal?.aborted) throw error
@@ -115,7 +115,7 @@ export class ApiClient {
     return !signal?.aborted
   }
 
-  /** Doubles, and is spread by half, so that many who were turned away together do not come back together. */
+  /** The pause doubles each time, with 50 % jitter, so that clients rejected together do not retry together. */
   #pauseMs(count: number): number {
     const pause = Math.min(firstPauseMs * 2 ** (count - 1), longestPauseMs)
     return pause * (0.5 + (this.#to.random(1)[0] ?? 0) / 256)
@@ -134,14 +134,14 @@ function isWorthAnother({ code }: Unanswered, counts: { timeouts: number; refusa
   return cut.has(code) || code.startsWith('HPE_')
 }
 
-/** 429 comes before anything was done; what else is temporary may come after. */
+/** A 429 is sent before the server acts. Other temporary errors can follow an action. */
 function mayComeAgain({ status, retryAfterMs }: Refusal, { isRepeatable }: ApiCall): boolean {
   if (retryAfterMs !== undefined && retryAfterMs > longestRetryAfterMs) return false
   if (status === 429) return true
   return isRepeatable && [500, 502, 503, 504].includes(status)
 }
 
-/** Returns the path of a call with the parameters that have a value. */
+/** Returns the path of a call with the query parameters that are defined. */
 export function pathWithQuery({ path, query = {} }: Pick<ApiCall, 'path' | 'query'>): string {
   const parameters = new URLSearchParams()
   for (const [name, value] of Object.entries(query)) if (value !== undefined) parameters.set(name, value)
@@ -163,7 +163,7 @@ function exchangeOf(call: ApiCall) {
 }
 
 async function gathered({ status, retryAfter, chunks }: StreamedAnswer): Promise<Answer> {
-  // Of a refusal that has no end, or is cut, the status counts.
+  // If the body of a refusal is endless or cut, the HTTP status decides.
   const body = await readWhole(chunks, mostRefusalBytes).catch(() => undefined)
   return { status, retryAfter, body: body ?? Buffer.alloc(0) }
 }

@@ -6,7 +6,7 @@ import { readClusterAddresses } from './cluster-addresses.ts'
 import { type NodeObject, resources } from './kinds.ts'
 import { getOne, listReadable } from './readable.ts'
 
-// One list of Nodes serves thousands of requests; changed addresses of a kubelet count a minute later.
+// One list of Nodes serves thousands of requests. A changed kubelet address takes effect a minute later.
 const nodesKeptMs = 60_000
 // These change when an operator rebuilds the control plane.
 const addressesKeptMs = 300_000
@@ -20,8 +20,8 @@ export type ServedReader = (
 const kubeletPort = 10_250
 
 /**
- * Returns the facts that approval policies ask for, looked up in the cluster. What may not be read is undefined; `readServed` dials
- * kubelets, which is no business of the API server's.
+ * Returns the facts that approval policies need, read from the cluster. Facts that kcert may not read are undefined. `readServed`
+ * connects to kubelets directly, not through the API server.
  */
 export function approvalFactsOf(cluster: Cluster, readServed: ServedReader, clock: Clock): ApprovalFacts {
   const ports = new Map<string, number>()
@@ -37,7 +37,7 @@ export function approvalFactsOf(cluster: Cluster, readServed: ServedReader, cloc
     async findNode(name) {
       const found = await (await known())?.findNode(name)
       if (found !== 'absent') return found
-      // It may have come since the list was made, and whether there is one decides.
+      // The Node may have been created after the list, and its existence decides.
       const node = await getOne(cluster.objects, { ...resources.nodes, name })
       if (node === undefined) return 'absent'
       ports.set(name, portOf(node))
@@ -49,7 +49,7 @@ export function approvalFactsOf(cluster: Cluster, readServed: ServedReader, cloc
   }
 }
 
-/** Returns what `look` found, for so long; who asks meanwhile waits for the same answer. What failed is looked up again. */
+/** Caches the result of `observe` for `keptMs`. Concurrent callers share one lookup. Failures are not cached. */
 function kept<Result>(keptMs: number, clock: Clock, observe: () => Promise<Result>): () => Promise<Result> {
   let held: { result: Promise<Result>; until: number } | undefined
   return () => {
@@ -65,7 +65,7 @@ function kept<Result>(keptMs: number, clock: Clock, observe: () => Promise<Resul
   }
 }
 
-/** Returns what approval policies know of a node. */
+/** Returns the facts of a Node that approval policies use. */
 export function nodeOf({ metadata, status }: NodeObject): NodeFacts {
   return {
     name: metadata.name,

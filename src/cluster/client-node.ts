@@ -7,8 +7,8 @@ export interface SelectedKubeconfig {
 }
 
 /**
- * Returns client-node's KubeConfig of what was selected. The lean bundle (scripts/lean-client-node.ts) holds what nearly all
- * use; identity providers and SOCKS proxies take the package itself, which loads eight times slower.
+ * Returns client-node's KubeConfig of the selection. The lean bundle (scripts/lean-client-node.ts) serves nearly all users.
+ * Identity providers and SOCKS proxies need the full package, which loads eight times slower.
  */
 export async function loadKubeConfig({ cluster, user }: SelectedKubeconfig): Promise<KubeConfig> {
   const usesSocks = String(cluster['proxy-url'] ?? '').startsWith('socks')
@@ -17,7 +17,7 @@ export async function loadKubeConfig({ cluster, user }: SelectedKubeconfig): Pro
       ? await import('@kubernetes/client-node')
       : await import('@kubernetes/client-node/dist/config.js')
   const config = new KubeConfig()
-  // JSON is YAML too; in the lean bundle it is read as JSON.
+  // JSON is valid YAML. The lean bundle parses it as JSON.
   config.loadFromString(
     JSON.stringify({
       clusters: [{ name: 'cluster', cluster }],

@@ -7,8 +7,8 @@ import type { Cluster } from './cluster.ts'
 import { type PodObject, resources } from './kinds.ts'
 import { getReadable, listReadable } from './readable.ts'
 
-// Which addresses and names belong to API servers and services. No one object says it: kcert reads each source, and what they say is put
-// together, and where a source that could say more may not be read, nothing is known.
+// Which addresses and names belong to API servers and services. No single object has them all, so kcert reads and combines
+// several sources. If kcert may not read a source that could add more, the result is undefined.
 
 const endpoints = { ...resources.endpoints, namespace: 'default', name: 'kubernetes' } as const
 const kubeadmConfig = { ...resources.configMaps, namespace: 'kube-system', name: 'kubeadm-config' } as const
@@ -17,7 +17,9 @@ const systemPods = { ...resources.pods, namespace: 'kube-system' } as const
 
 const serviceNames = ['kubernetes', 'kubernetes.default', 'kubernetes.default.svc']
 
-/** Returns where clients reach API servers and services; undefined when that cannot be known with the rights that we have. */
+/**
+ * Returns the addresses at which clients reach API servers and services; undefined when the current user's rights do not suffice.
+ */
 export async function readClusterAddresses(cluster: Cluster): Promise<ClusterAddresses | undefined> {
   const { objects } = cluster
   const [servers, kubeadm, info] = await Promise.all([
@@ -25,7 +27,8 @@ export async function readClusterAddresses(cluster: Cluster): Promise<ClusterAdd
     configMapDocument(cluster, kubeadmConfig, 'ClusterConfiguration'),
     configMapDocument(cluster, clusterInfo, 'kubeconfig'),
   ])
-  // What we ourselves use, and cluster-info, name a load balancer; without the right to read the latter the former has to do.
+  // kcert's own server URL and cluster-info name a load balancer. Without the right to read cluster-info, kcert's own URL has to
+  // do.
   if (servers === undefined || kubeadm === undefined) return undefined
   const ranges = await serviceRanges(objects, kubeadm)
   if (ranges === undefined) return undefined
@@ -45,7 +48,7 @@ export async function readClusterAddresses(cluster: Cluster): Promise<ClusterAdd
   return { apiServers: [...new Set([...servers, ...named])], serviceCidrs: ranges }
 }
 
-/** Where the Service "kubernetes" leads to: every API server announces itself there. */
+/** The endpoints of the Service "kubernetes": every API server publishes its address there. */
 async function endpointAddresses({ objects }: Cluster): Promise<string[] | undefined> {
   const found = await listReadable(objects, announcements, announcedBy)
   const addresses = (found ?? []).flatMap(announcedIn).map(({ host }) => host)
@@ -56,7 +59,7 @@ async function endpointAddresses({ objects }: Cluster): Promise<string[] | undef
   return ips.length > 0 ? ips : undefined
 }
 
-/** ServiceCIDRs since Kubernetes 1.33; before, what kubeadm or the API servers' own flags say. */
+/** ServiceCIDRs since Kubernetes 1.33. In older releases, kubeadm's configuration or the flags of the API servers. */
 async function serviceRanges(
   objects: Cluster['objects'],
   kubeadm: Node | 'absent',
@@ -77,7 +80,7 @@ function rangesInFlags({ spec }: PodObject): string[] {
   return words.filter((word) => word.startsWith(flag)).flatMap((word) => word.slice(flag.length).split(','))
 }
 
-/** The YAML in a key of a ConfigMap; undefined where we may not read it, or it cannot be read. */
+/** Returns the YAML in a key of a ConfigMap; undefined when kcert may not read or cannot parse it. */
 async function configMapDocument(
   { objects }: Cluster,
   resource: typeof kubeadmConfig | typeof clusterInfo,
@@ -95,7 +98,7 @@ function valuesOf(document: Node | 'absent' | undefined): Node | undefined {
   return document === 'absent' ? undefined : document
 }
 
-/** Returns the host of a URL, of HOST:PORT, or of HOST; undefined when it is none. */
+/** Returns the host of a URL, of HOST:PORT, or of HOST; undefined for other text. */
 export function hostOf(text: string | undefined): string | undefined {
   if (text === undefined || text === '') return undefined
   const isUrl = /^[a-z]+:\/\//i.test(text)

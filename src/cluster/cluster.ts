@@ -22,55 +22,55 @@ import { watchOf } from './watch.ts'
 export interface ClusterOptions extends ConnectionOptions {
   /** Kubeconfigs, merged as kubectl does. */
   readonly files: readonly string[]
-  /** False for default places. Without any file, a pod's service account is taken. */
+  /** False for default paths. Without any file, kcert uses the pod's service account. */
   readonly filesMustExist: boolean
   readonly context?: string
-  /** Names in the kubeconfig, instead of those of the context. */
+  /** Names in the kubeconfig that replace those of the context. */
   readonly cluster?: string
   readonly user?: string
   readonly overrides?: Overrides
 }
 
 export interface ConnectionOptions {
-  /** For one request; 0 for no end. */
+  /** Timeout of one request; 0 for none. */
   readonly requestTimeoutMs: number
   readonly surroundings: Surroundings
   readonly clock: Clock
   readonly random: RandomBytes
-  /** Told of a kubeconfig that leads to a server which is not verified. */
+  /** Receives a warning about a kubeconfig that disables verification of the server. */
   readonly warn?: (text: string) => void
-  /** Instead of waiting; for tests. */
+  /** Replaces waiting in tests. */
   readonly pause?: Pause
 }
 
-/** A cluster that is reached over its API server. Nothing is sent before the first call. */
+/** A cluster reached through its API server. Nothing is sent before the first call. */
 export interface Cluster {
   /** The URL of the API server. */
   readonly server: string
   readonly contextName: string
-  /** Of the context, as kubectl would take it. */
+  /** The namespace of the context, as kubectl uses it. */
   readonly namespace: string
-  /** Who asks, without anything secret; of a client certificate more is known once a request was made. */
+  /** The user, without secrets. Details of a client certificate are available after the first request. */
   readonly user: UserDescription
-  /** How others reach it; reads the CA's file where it is one. Throws KCERT_KUBECONFIG_UNUSABLE. */
+  /** Returns how other clients reach the cluster. Reads the CA file if there is one. Throws KCERT_KUBECONFIG_UNUSABLE. */
   connection(): Connection
-  /** Returns the client certificate with its key, to show it to other servers; undefined for a user who has none. */
+  /** Returns the client certificate and its key, to present to other servers; undefined for a user without one. */
   clientPair(): Promise<ClientPair | undefined>
   readonly requests: RequestsApi
   readonly objects: ObjectsApi
   readonly access: AccessApi
   readonly nodeProxy: NodeProxy
-  /** Returns the objects as another API server of the cluster tells of them, to the same user. */
+  /** Returns the objects as another API server of the cluster serves them, for the same user. */
   through(way: Way): Pick<ObjectsApi, 'list'>
-  /** Ends all connections. */
+  /** Closes all connections. */
   close(): void
 }
 
 const serviceAccount = '/var/run/secrets/kubernetes.io/serviceaccount'
 
 /**
- * Returns the cluster that the kubeconfigs lead to, or the one that this pod runs in. Throws KCERT_KUBECONFIG_UNUSABLE,
- * KCERT_FILE_NOT_FOUND and KCERT_FILE_UNREADABLE. The server is not asked yet.
+ * Returns the cluster that the kubeconfigs select, or the one that this pod runs in. Throws KCERT_KUBECONFIG_UNUSABLE,
+ * KCERT_FILE_NOT_FOUND and KCERT_FILE_UNREADABLE. Sends no request yet.
  */
 export async function openCluster(options: ClusterOptions): Promise<Cluster> {
   const selected = await select(options)
@@ -81,7 +81,7 @@ export async function openCluster(options: ClusterOptions): Promise<Cluster> {
   return cluster
 }
 
-/** client-go refuses both together: which of the two counts would be a guess. */
+/** client-go refuses a CA together with insecure-skip-tls-verify. Choosing one of the two would be a guess. */
 function refuseInsecureBesideCa({ cluster, contextName, files, source }: SelectedContext): void {
   const ca = ['certificate-authority-data', 'certificate-authority'].find((field) => cluster[field])
   if (ca === undefined || cluster['insecure-skip-tls-verify'] !== true) return
@@ -95,7 +95,7 @@ function refuseInsecureBesideCa({ cluster, contextName, files, source }: Selecte
 function unverifiedWarning({ cluster, contextName }: SelectedContext, server: URL): string | undefined {
   const of = `context ${JSON.stringify(contextName)}`
   if (server.protocol === 'http:') {
-    // kubectl proxy listens there.
+    // kubectl proxy listens on loopback addresses.
     if (isLoopback(bareHost(server))) return undefined
     return `${server.origin} is not verified: ${of} uses plain HTTP, so any server can answer; no credentials are sent`
   }
@@ -107,7 +107,7 @@ function unverifiedWarning({ cluster, contextName }: SelectedContext, server: UR
 export type Place = Pick<Connection, 'server' | 'certificateAuthority' | 'skipsTlsVerify'> &
   Partial<Pick<Connection, 'tlsServerName' | 'proxyUrl'>>
 
-/** Returns a cluster that no kubeconfig leads to, with the bearer token, or anonymously without one. */
+/** Returns a cluster without a kubeconfig, for a bearer token or for an anonymous user. */
 export function openPlace(
   place: Place,
   bearerToken: string | undefined,
@@ -187,7 +187,7 @@ async function select(options: ClusterOptions): Promise<SelectedContext> {
   })
 }
 
-/** Returns what a kubeconfig for the service account of the pod would say that this runs in; undefined outside of pods. */
+/** Returns the equivalent of a kubeconfig for the pod's service account; undefined outside of pods. */
 function podContext({
   KUBERNETES_SERVICE_HOST: host,
   KUBERNETES_SERVICE_PORT: port,
@@ -211,7 +211,7 @@ function podContext({
 
 function serverOf(selected: SelectedContext): URL {
   const text = String(selected.cluster.server)
-  // client-go takes "host:port" for https as well.
+  // client-go also accepts "host:port" and assumes https.
   const url = URL.parse(/^[a-z]+:\/\//i.test(text) ? text : `https://${text}`)
   if (url?.username || url?.password) {
     const what = `the server of context ${JSON.stringify(selected.contextName)} contains a password in its URL`

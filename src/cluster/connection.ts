@@ -2,7 +2,7 @@ import { commandLine } from '../errors/command-line.ts'
 import { decodeBase64 } from '../kubeconfig/base64.ts'
 import { namedFile, type SelectedContext, unusable } from './kubeconfig-files.ts'
 
-/** How the API server is reached and known, for a kubeconfig of somebody else: nothing of who asks is in it. */
+/** How clients reach and verify the API server, for another user's kubeconfig. It contains nothing about the current user. */
 export interface Connection {
   /** The cluster's name in the kubeconfig. */
   readonly clusterName: string
@@ -14,7 +14,7 @@ export interface Connection {
   readonly proxyUrl: string | undefined
 }
 
-/** Returns how the cluster of a context is reached. Throws KCERT_KUBECONFIG_UNUSABLE when its CA cannot be read. */
+/** Returns the connection of a context's cluster. Throws KCERT_KUBECONFIG_UNUSABLE when its CA cannot be read. */
 export function connectionOf(selected: SelectedContext): Connection {
   const { cluster, clusterName } = selected
   return {
@@ -27,7 +27,7 @@ export function connectionOf(selected: SelectedContext): Connection {
   }
 }
 
-/** Where both are given the data counts, as for client-go. */
+/** Inline data takes precedence over a file, as in client-go. */
 function caOf({ cluster, contextName, files, source }: SelectedContext): Uint8Array | undefined {
   const data = textOf(cluster['certificate-authority-data'])
   if (data !== undefined) {

@@ -8,7 +8,7 @@ import { expect, onTestFinished, test } from 'vitest'
 import { type FakeCluster, fakeCluster, writeKubeconfig } from '../../test/cluster/fake-cluster.ts'
 import type { Cluster, ClusterOptions } from './cluster.ts'
 
-// How one is known to the API server: certificates, tokens, files, programs and proxies.
+// Credentials for the API server: certificates, tokens, files, programs and proxies.
 
 const ann = { username: 'ann', groups: ['shop'] }
 const path = process.env.PATH
@@ -20,7 +20,7 @@ function addressed({ server }: FakeCluster): Record<string, unknown> {
   }
 }
 
-/** A credential program: `script` is its body, and the file `said` gets what it was told. */
+/** A credential program with the body `script`. The file `said` records its input. */
 function program({ folder }: FakeCluster, script: string): Record<string, unknown> {
   const command = join(folder, 'login')
   const said = join(folder, 'said')
@@ -44,7 +44,7 @@ async function openWithUser(
 const nameOf = async (cluster: Cluster): Promise<string | undefined> =>
   (await cluster.access.whoAmI())?.username
 
-test('a client certificate, inline or in files beside the kubeconfig', async () => {
+test('presents a client certificate, inline or in files next to the kubeconfig', async () => {
   const fake = await fakeCluster()
   const { certificate, key } = fake.server.issue('ann', ['shop'], { usage: 'clientAuth' })
   writeFileSync(join(fake.folder, 'ann.crt'), certificate)
@@ -58,7 +58,7 @@ test('a client certificate, inline or in files beside the kubeconfig', async () 
   })
 })
 
-test('data counts where a file is named too', async () => {
+test('prefers inline data to a named file', async () => {
   const fake = await fakeCluster()
   const { certificate, key } = fake.server.issue('ann', [], { usage: 'clientAuth' })
   const encoded = (text: string): string => Buffer.from(text).toString('base64')
@@ -71,7 +71,7 @@ test('data counts where a file is named too', async () => {
   expect(await nameOf(await openWithUser(fake, user))).toBe('ann')
 })
 
-test('a token file with a newline, read again when the server does not know its token any more', async () => {
+test('reads a token file with a newline, and reads it again when the server rejects its token', async () => {
   const fake = await fakeCluster({ tokens: { second: ann } })
   const file = join(fake.folder, 'token')
   writeFileSync(file, 'first\n')
@@ -81,13 +81,13 @@ test('a token file with a newline, read again when the server does not know its 
   expect(await nameOf(cluster)).toBe('ann')
 })
 
-test('a token counts before a token file and a program', async () => {
+test('prefers a token to a token file and a program', async () => {
   const fake = await fakeCluster({ tokens: { known: ann } })
   const user = { token: 'known', tokenFile: 'absent', exec: program(fake, 'exit 1') }
   expect(await nameOf(await openWithUser(fake, user))).toBe('ann')
 })
 
-test('a program is told what is asked of it, and where', async () => {
+test('passes the exec information and the server to a credential program', async () => {
   const fake = await fakeCluster({ tokens: { known: ann } })
   const exec = { ...program(fake, credential({ token: 'known' })), provideClusterInfo: true }
   expect(await nameOf(await openWithUser(fake, { exec }))).toBe('ann')
@@ -98,14 +98,14 @@ test('a program is told what is asked of it, and where', async () => {
   })
 })
 
-test('a program gets its arguments and its environment', async () => {
+test('runs a credential program with its arguments and environment', async () => {
   const fake = await fakeCluster({ tokens: { 'known-by-flag': ann } })
   const answer = credential({ token: 'TOKEN' }).replace('TOKEN', `'"$A"-by-"$1"'`)
   const exec = { ...program(fake, answer), args: ['flag'], env: [{ name: 'A', value: 'known' }] }
   expect(await nameOf(await openWithUser(fake, { exec }))).toBe('ann')
 })
 
-test('a program may answer with a certificate', async () => {
+test('accepts a client certificate from a credential program', async () => {
   const fake = await fakeCluster()
   const issued = fake.server.issue('ann', [], { usage: 'clientAuth' })
   const status = { clientCertificateData: issued.certificate, clientKeyData: issued.key }
@@ -117,7 +117,7 @@ test('a program may answer with a certificate', async () => {
   expect(await nameOf(await openWithUser(fake, { exec }))).toBe('ann')
 })
 
-test('a program runs once, again when its answer has expired, and again when the server does not know it', async () => {
+test('runs a program once, again when its credential expires, and again when the server rejects it', async () => {
   const fake = await fakeCluster({ tokens: { known: ann } })
   let now = new Date('2026-11-21T12:00:00Z')
   const answer = credential({ token: 'known', expirationTimestamp: '2026-11-21T12:00:30Z' })
@@ -156,7 +156,7 @@ test.each([
   expect(inspect(failure, { depth: 9 })).not.toContain('canary')
 })
 
-test('groups, UID and extra of an impersonated user are sent', async () => {
+test('sends groups, UID and extra of an impersonated user', async () => {
   const fake = await fakeCluster()
   const { certificate, key } = fake.server.issue('root', ['system:masters'], { usage: 'clientAuth' })
   const encoded = (text: string): string => Buffer.from(text).toString('base64')
@@ -176,9 +176,9 @@ test('groups, UID and extra of an impersonated user are sent', async () => {
   })
 })
 
-// Each is read within the limits of size and kind, and at once: no deadline of the network ends a read of a file.
+// Each file is read at once, with limits on size and type. No network deadline ends the read of a file.
 test.each(['certificate-authority', 'client-certificate', 'client-key', 'tokenFile'])(
-  'refuses what is no regular file in %s, without waiting',
+  'refuses a %s that is not a regular file, without waiting',
   async (field) => {
     const fake = await fakeCluster({ tokens: { known: ann } })
     execFileSync('mkfifo', [join(fake.folder, 'fifo')])
@@ -211,7 +211,7 @@ test.each(['certificate-authority', 'client-certificate', 'client-key', 'tokenFi
   },
 )
 
-test('warns of a server that is not verified, and refuses a CA beside insecure-skip-tls-verify', async () => {
+test('warns of a server that is not verified, and refuses a CA together with insecure-skip-tls-verify', async () => {
   const fake = await fakeCluster({ tokens: { known: ann } })
   const said: string[] = []
   const opening = (cluster: object): Promise<Cluster> =>
@@ -235,7 +235,7 @@ test('warns of a server that is not verified, and refuses a CA beside insecure-s
     })
 })
 
-test('plain HTTP gets no credential', async () => {
+test('sends no credential over plain HTTP', async () => {
   const seen: unknown[] = []
   const plain = createServer((request, response) => {
     seen.push(request.headers.authorization)
@@ -249,13 +249,13 @@ test('plain HTTP gets no credential', async () => {
 })
 
 test.each(['proxy-url', 'HTTPS_PROXY'])(
-  'the proxy of %s is used, and the server is still verified',
+  'uses the proxy of %s and still verifies the server',
   async (kind) => {
     const tunnels: (string | undefined)[] = []
     const proxy = createServer()
     proxy.on('connect', (request, socket) => {
       tunnels.push(request.url)
-      // The name stands for the fake server, as a proxy's own name service would have it.
+      // The proxy resolves the name to the fake server, as a proxy with its own DNS does.
       const target = connect(Number(request.url?.split(':')[1]), '127.0.0.1', () => {
         socket.write('HTTP/1.1 200 OK\r\n\r\n')
         target.pipe(socket).pipe(target)

@@ -15,17 +15,17 @@ import { namedFile, type SelectedContext, unusable } from './kubeconfig-files.ts
 
 type Fields = Readonly<Record<string, unknown>>
 
-/** What a request is sent with: who asks, and how the server is known. */
+/** The credentials of a request, and how the server is verified. */
 export interface Access {
   readonly headers: Readonly<Record<string, string | readonly string[]>>
-  /** Undefined where the server speaks plain HTTP; then nothing secret is sent either. */
+  /** Undefined where the server uses plain HTTP. Then kcert sends no secret either. */
   readonly tls: TlsAccess | undefined
-  /** client-node's agent, where a proxy is in between. */
+  /** client-node's agent, if a proxy is used. */
   readonly proxyAgent: HttpAgent | undefined
 }
 
 export interface TlsAccess {
-  /** How many CAs are trusted. */
+  /** The number of trusted CAs. */
   readonly caCount: number
   readonly secureContext: SecureContext
   readonly verifies: boolean
@@ -33,17 +33,17 @@ export interface TlsAccess {
   readonly serverName: string
 }
 
-/** Who asks, as far as it can be told without a secret. */
+/** Describes the user without secrets. */
 export interface UserDescription {
   /** The user's name in the kubeconfig. */
   readonly name: string
   /** "client certificate", "token", "token file", "credential program aws" … */
   readonly credential: string
-  /** Of a client certificate. */
+  /** The client certificate, if the user has one. */
   readonly certificate?: { readonly subject: string; readonly notAfter: Date; readonly file?: string }
 }
 
-// client-go reads token files again after a minute, and what a program printed when it says that it expires.
+// client-go reads token files again after a minute. It keeps a program's credential until it expires.
 const keptMs = 60_000
 
 /** A client certificate and its key, as PEM. */
@@ -52,7 +52,7 @@ export interface ClientPair {
   readonly key: string
 }
 
-/** The server, and who one is to it. Files are read again and programs run again when what they gave may be stale. */
+/** The server and the credentials of the user. Files are read again and programs run again when their result may be stale. */
 export class Credentials {
   readonly server: URL
   readonly #selected: SelectedContext
@@ -71,7 +71,7 @@ export class Credentials {
     this.#clock = clock
   }
 
-  /** Returns what to send a request with. */
+  /** Returns the credentials for a request. */
   async access(): Promise<Access> {
     const held = this.#held
     if (held !== undefined && this.#clock().getTime() < held.goodUntil) return held.access
@@ -81,7 +81,9 @@ export class Credentials {
     return this.#pending
   }
 
-  /** True when something else may be sent next time: the server did not know who asked, and a file or program says who that is. */
+  /**
+   * Returns true when the next request may use other credentials: the server rejected them, and a file or program supplies them.
+   */
   renew(used: Access): boolean {
     if (!isRenewable(this.#selected.user)) return false
     if (this.#held?.access === used) this.#held = undefined
@@ -89,8 +91,8 @@ export class Credentials {
   }
 
   /**
-   * True when another order of the same CAs may be tried. OpenSSL takes the first CA of the issuer's name, and fails on its
-   * signature: of an old and a new CA of one name, where the certificate does not say which key signed it.
+   * Returns true when another order of the same CAs may be tried. OpenSSL takes the first CA with the issuer's name and fails on
+   * its signature. This happens with an old and a new CA of the same name if the certificate has no authority key identifier.
    */
   reorder(used: Access): boolean {
     if (this.#held?.access !== used) return true
@@ -100,13 +102,13 @@ export class Credentials {
     return true
   }
 
-  /** Returns the client certificate with its key, to show it to another server; undefined for those who have none. */
+  /** Returns the client certificate and its key, to present to another server; undefined for users without one. */
   async clientPair(): Promise<ClientPair | undefined> {
     await this.access()
     return this.#pair
   }
 
-  /** The client certificate of the last request, for messages. */
+  /** Returns the client certificate of the last request, for messages. */
   get certificate(): X509Certificate | undefined {
     const pem = this.#certificate
     return pem === undefined ? undefined : orUndefined(() => new X509Certificate(pem))
@@ -166,9 +168,9 @@ export class Credentials {
     }
   }
 
-  /** The CAs of the kubeconfig, of which another one comes first when `reorder` was asked for. */
+  /** The CAs of the kubeconfig. After `reorder`, another CA is first. */
   #caBundle(ca: RequestOptions['ca']): string[] | undefined {
-    // Without a CA Go asks the machine's own, not the ones that Node brings along.
+    // Without a CA, Go uses the system's CAs, not those that Node ships.
     if (ca === undefined) {
       const roots = getCACertificates('system')
       return roots.length > 0 ? roots : undefined
@@ -218,7 +220,7 @@ export class Credentials {
   }
 }
 
-/** Returns who asks, without anything secret. */
+/** Returns a description of the user without secrets. */
 export function describeUser(selected: SelectedContext, certificate?: X509Certificate): UserDescription {
   const { user, userName } = selected
   const file = user['client-certificate']
@@ -248,7 +250,7 @@ function isRenewable(user: Fields): boolean {
   return !user.token && Boolean(user.exec || user.tokenFile || user['auth-provider'])
 }
 
-/** Returns the fields with the content of the files that they name, as client-go reads them: where both are given the data counts. */
+/** Returns the fields with the content of the files that they name, as client-go reads them. Inline data takes precedence. */
 function withFilesRead(fields: Fields, names: readonly string[]): Fields {
   const read = names.map((name) => {
     const [file, data] = [fields[name], fields[`${name}-data`]]
@@ -258,7 +260,7 @@ function withFilesRead(fields: Fields, names: readonly string[]): Fields {
   return Object.assign({}, fields, ...read) as Fields
 }
 
-/** client-node would read files of any kind and size, does not know tokenFile, and is not to run programs itself. */
+/** client-node would read files of any type and size, does not support tokenFile, and must not run programs itself. */
 function asClientNodeReadsUser(user: Fields, credential: ExecCredential | undefined): Fields {
   const { exec: _, tokenFile, ...rest } = user
   const provider = rest['auth-provider'] as Fields | undefined
@@ -287,13 +289,13 @@ function asClientNodeReadsUser(user: Fields, credential: ExecCredential | undefi
 function headersOf(options: RequestOptions, user: Fields): Access['headers'] {
   const given = (options.headers ?? {}) as Record<string, unknown>
   const headers: Record<string, string | readonly string[]> = {}
-  // A token that was read from a file ends with a newline, which no header may hold.
+  // A token from a file ends with a newline, which is not allowed in a header.
   for (const [name, value] of Object.entries(given)) headers[name] = String(value).trim()
   if (options.auth) headers.Authorization = `Basic ${Buffer.from(options.auth).toString('base64')}`
   return { ...headers, ...impersonationOf(user) }
 }
 
-/** What client-node leaves out of impersonation: as-uid, as-groups and as-user-extra. */
+/** The impersonation fields that client-node ignores: as-uid, as-groups and as-user-extra. */
 function impersonationOf(user: Fields): Access['headers'] {
   if (!user.as) return {}
   const groups = Array.isArray(user['as-groups']) ? user['as-groups'].map(String) : []

@@ -4,8 +4,8 @@ import { isLoopback, withoutBrackets } from '../errors/host-port.ts'
 type Env = Readonly<Record<string, string | undefined>>
 
 /**
- * Returns the proxy that HTTPS_PROXY and NO_PROXY ask for, as Go's clients read them (golang.org/x/net/http/httpproxy);
- * undefined for none. The machine itself is never reached through a proxy.
+ * Returns the proxy that HTTPS_PROXY and NO_PROXY select, as Go's clients read them (golang.org/x/net/http/httpproxy); undefined
+ * for none. Loopback addresses never use a proxy.
  */
 export function proxyFor(server: URL, env: Env): string | undefined {
   const name = server.protocol === 'https:' ? 'https_proxy' : 'http_proxy'
@@ -27,7 +27,7 @@ function covers(exception: string, host: string, server: URL): boolean {
     return false
   const bare = withoutBrackets(name).replace(/^\*(?=\.)/, '')
   if (isIP(bare)) return bare === host
-  // "example.com" covers itself and what is below it, ".example.com" only what is below it.
+  // "example.com" matches itself and its subdomains, ".example.com" only its subdomains.
   return bare.startsWith('.') ? host.endsWith(bare) : host === bare || host.endsWith(`.${bare}`)
 }
 

@@ -3,12 +3,12 @@ import { argumentVector, type CommandLine, commandLine, embed } from '../errors/
 import { unusable } from './kubeconfig-files.ts'
 import { isObject, objectIn } from './malformed.ts'
 
-// client.authentication.k8s.io: a program prints who one is. client-node runs it without telling it anything
-// (KUBERNETES_EXEC_INFO) and without a terminal to ask at, so kcert runs it and hands client-node what came of it.
+// client.authentication.k8s.io: a program prints the credential of the user. client-node runs it without KUBERNETES_EXEC_INFO and
+// without a terminal for prompts, so kcert runs it and passes the result to client-node.
 
 type Fields = Readonly<Record<string, unknown>>
 
-/** What a credential program needs to know of the process that runs it. */
+/** The parts of the calling process that a credential program needs. */
 export interface Surroundings {
   readonly env: Readonly<Record<string, string | undefined>>
   readonly stdinIsTerminal: boolean
@@ -27,8 +27,8 @@ const versions = ['client.authentication.k8s.io/v1', 'client.authentication.k8s.
 const mostOutputBytes = 1024 * 1024
 
 /**
- * Returns what the credential program of a user answers. Its standard error goes to the terminal, as with kubectl; its output
- * is secret and shows in no message. Throws KCERT_KUBECONFIG_UNUSABLE.
+ * Returns the credential that the program of a user prints. Its standard error goes to the terminal, as with kubectl. Its output
+ * is secret and appears in no message. Throws KCERT_KUBECONFIG_UNUSABLE.
  */
 export async function runCredentialProgram(
   exec: Fields,
@@ -63,7 +63,7 @@ export async function runCredentialProgram(
 }
 
 function takesTerminal(exec: Fields, command: string, { stdinIsTerminal }: Surroundings): boolean {
-  // v1 requires the field; v1beta1 means IfAvailable where it is not there.
+  // v1 requires the field. In v1beta1 the default is IfAvailable.
   const mode = exec.interactiveMode ?? 'IfAvailable'
   if (mode === 'Never') return false
   if (mode === 'IfAvailable') return stdinIsTerminal
@@ -76,7 +76,7 @@ function takesTerminal(exec: Fields, command: string, { stdinIsTerminal }: Surro
   })
 }
 
-/** ExecCredential spec.cluster, of which the extension is the program's own configuration. */
+/** ExecCredential spec.cluster. Its extension is the program's own configuration. */
 function clusterInfo(cluster: Fields): Fields {
   const extensions = Array.isArray(cluster.extensions) ? cluster.extensions : []
   const own = extensions.find((one) => one?.name === 'client.authentication.k8s.io/exec')
@@ -139,7 +139,9 @@ function outputOf({ command, args, env, isInteractive, hint }: Program): Promise
   })
 }
 
-/** Long words of base64, base64url or hexadecimal digits may be tokens, keys or passwords, and what follows a word for one is. */
+/**
+ * Long base64, base64url or hexadecimal strings may be tokens, keys or passwords. So may the value after a word such as "token".
+ */
 function withoutSecret(text: string): string {
   return text
     .replace(/((?:token|secret|password|passwd|key|bearer|authorization)\S*?[=:\s]\s*)\S+/gi, '$1…')
@@ -151,7 +153,7 @@ function shownArgument(argument: string, index: number, all: readonly string[]):
 }
 
 function credentialOf(output: string, command: string, apiVersion: string): ExecCredential {
-  // JSON.parse quotes its input in its message, and the input is a secret.
+  // JSON.parse quotes its input in its error message, and the input is a secret.
   const answer = objectIn(output)
   const status = isObject(answer?.status) ? answer.status : {}
   const text = (field: string): string | undefined => {

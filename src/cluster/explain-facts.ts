@@ -9,7 +9,10 @@ const pods = { ...resources.pods, namespace: 'kube-system' } as const
 
 type Rule = NonNullable<ObjectOf<'clusterroles'>['rules']>[number]
 
-/** Returns the facts of a cluster that say why a request makes no progress. A lookup that is not allowed throws KCERT_API_FORBIDDEN. */
+/**
+ * Returns the facts of a cluster that explain why a request makes no progress. Throws KCERT_API_FORBIDDEN when a lookup is not
+ * allowed.
+ */
 export function explainFactsOf({ objects, access }: Pick<Cluster, 'objects' | 'access'>): ExplainFacts {
   return {
     isAllowed: (question) => access.isAllowed(question),
@@ -48,7 +51,7 @@ function leaseFacts(lease: ObjectOf<'leases'> | undefined): Pick<ControllerManag
   }
 }
 
-/** Of kubeadm's static pod; undefined where there is none, or where pods may not be read. */
+/** The flags of kubeadm's static pod; undefined where there is none, or where pods may not be read. */
 async function commandLineOf(objects: ObjectsApi): Promise<readonly string[] | undefined> {
   try {
     for await (const { spec } of listEach(objects, pods, { labelSelector: `component=${component}` })) {
@@ -56,12 +59,12 @@ async function commandLineOf(objects: ObjectsApi): Promise<readonly string[] | u
       if (container !== undefined) return [...(container.command ?? []), ...(container.args ?? [])]
     }
   } catch {
-    // The Lease alone says whether it runs; its flags are a help where they can be seen.
+    // The Lease alone shows whether it runs. Its flags help where they are readable.
   }
   return undefined
 }
 
-/** Rules about all resources are passed over: a user who may do everything is not an approver or signer for that. */
+/** Rules for all resources are ignored: a cluster administrator is not an approver or signer. */
 function gives(
   { apiGroups = [], resources: kinds = [], resourceNames = [], verbs = [] }: Rule,
   verb: string,

@@ -14,7 +14,7 @@ import type { Resource } from './resource.ts'
 const nodes: Resource = { group: '', version: 'v1', resource: 'nodes', name: 'n1' }
 const base64 = (text: string): string => Buffer.from(text).toString('base64')
 
-/** What comes of reading a Node. */
+/** Returns the error of reading a Node. */
 async function failureOf(cluster: Cluster): Promise<KcertError> {
   const failure = await cluster.objects.get(nodes).then(
     (found) => new Error(`nothing failed: ${JSON.stringify(found)}`),
@@ -23,7 +23,7 @@ async function failureOf(cluster: Cluster): Promise<KcertError> {
   return failure as KcertError
 }
 
-test('a server of another CA: which certificate, whose, and what to look at', async () => {
+test('reports a server certificate from another CA, with its issuer and the command to inspect it', async () => {
   const { server, folder, open } = await fakeCluster()
   const other = await startApiServer()
   await other.close()
@@ -44,7 +44,7 @@ test('a server of another CA: which certificate, whose, and what to look at', as
   expect(server.calls).toEqual([])
 })
 
-test('an expired serving certificate, with its end', async () => {
+test('reports an expired serving certificate with its notAfter', async () => {
   const { cluster } = await fakeCluster({ servingNotAfter: new Date('2026-01-02T00:00:00Z') })
   expect(await failureOf(cluster)).toMatchObject({
     code: 'KCERT_API_CERT_EXPIRED',
@@ -52,7 +52,7 @@ test('an expired serving certificate, with its end', async () => {
   })
 })
 
-test('a certificate for another name, with the names that it has', async () => {
+test('reports a certificate for another name, with its SANs', async () => {
   const { cluster } = await fakeCluster({ servingNames: { dns: ['elsewhere.example.com'], ip: [] } })
   expect(await failureOf(cluster)).toMatchObject({
     code: 'KCERT_API_UNTRUSTED',
@@ -60,7 +60,7 @@ test('a certificate for another name, with the names that it has', async () => {
   })
 })
 
-test('tls-server-name is the name that counts', async () => {
+test('verifies the name of tls-server-name', async () => {
   const { server, folder, open } = await fakeCluster({
     servingNames: { dns: ['api.example.com'], ip: ['192.0.2.7'] },
   })
@@ -70,14 +70,14 @@ test('tls-server-name is the name that counts', async () => {
   }
 })
 
-test('insecure-skip-tls-verify takes any certificate', async () => {
+test('accepts any certificate with insecure-skip-tls-verify', async () => {
   const { server, folder, open } = await fakeCluster({ servingNotAfter: new Date('2026-01-02T00:00:00Z') })
   const insecure = { 'insecure-skip-tls-verify': true, 'certificate-authority-data': undefined }
   const cluster = await open(server.writeKubeconfig(join(folder, 'k'), undefined, insecure))
   expect(await cluster.objects.get(nodes)).toBeUndefined()
 })
 
-test('NODE_TLS_REJECT_UNAUTHORIZED=0 switches nothing off', async () => {
+test('ignores NODE_TLS_REJECT_UNAUTHORIZED=0', async () => {
   const { cluster } = await fakeCluster({ servingNames: { dns: ['elsewhere'], ip: [] } })
   const before = process.env.NODE_TLS_REJECT_UNAUTHORIZED
   process.env.NODE_TLS_REJECT_UNAUTHORIZED = '0'
@@ -87,7 +87,7 @@ test('NODE_TLS_REJECT_UNAUTHORIZED=0 switches nothing off', async () => {
   expect(await failureOf(cluster)).toMatchObject({ code: 'KCERT_API_UNTRUSTED' })
 })
 
-test('a bundle of old and new CA is trusted either way', async () => {
+test('trusts a bundle of the old and new CA in either order', async () => {
   const { server, folder, open } = await fakeCluster()
   const other = await startApiServer()
   await other.close()
@@ -99,7 +99,7 @@ test('a bundle of old and new CA is trusted either way', async () => {
   }
 })
 
-test('an expired client certificate is named as the reason, with its end', async () => {
+test('reports an expired client certificate as the reason, with its notAfter', async () => {
   const { server, folder, open } = await fakeCluster()
   const user = { username: 'ann', notAfter: new Date('2026-02-03T04:05:06Z') }
   const file = server.writeKubeconfig(join(folder, 'k'), user)
@@ -110,7 +110,7 @@ test('an expired client certificate is named as the reason, with its end', async
   })
 })
 
-test('a token that nobody knows', async () => {
+test('reports a token that the server rejects', async () => {
   const { server, folder, open } = await fakeCluster()
   const cluster = await open(server.writeKubeconfig(join(folder, 'k'), { token: 'unknown' }))
   expect(await failureOf(cluster)).toMatchObject({
@@ -119,7 +119,7 @@ test('a token that nobody knows', async () => {
   })
 })
 
-test('what is not allowed, in the server’s words', async () => {
+test('reports what is forbidden in the server’s words', async () => {
   const { server, folder, open } = await fakeCluster()
   const cluster = await open(server.writeKubeconfig(join(folder, 'k'), { username: 'ann' }))
   expect(await failureOf(cluster)).toMatchObject({
@@ -130,7 +130,7 @@ test('what is not allowed, in the server’s words', async () => {
   })
 })
 
-test('what answers with a web page is no API server', async () => {
+test('reports that a server which returns a web page is not an API server', async () => {
   const page = createHttpServer((_, response) => response.end('<html>please log in</html>'))
   await new Promise<void>((resolve) => page.listen(0, '127.0.0.1', resolve))
   onTestFinished(() => void page.close())
@@ -143,7 +143,7 @@ test('what answers with a web page is no API server', async () => {
   })
 })
 
-test('what does not speak TLS says so, at once', async () => {
+test('reports at once that a server does not use TLS', async () => {
   const plain = createTcpServer((socket) =>
     socket.on('error', () => {}).end('HTTP/1.1 400 Bad Request\r\n\r\n'),
   )
@@ -156,14 +156,14 @@ test('what does not speak TLS says so, at once', async () => {
   expect(pauses).toEqual([])
 })
 
-test('a name that nobody knows is not tried again', async () => {
+test('does not retry a name that DNS cannot resolve', async () => {
   const { folder, open, pauses } = await fakeCluster()
   const file = writeKubeconfig(join(folder, 'k'), { server: 'https://no-such-host.invalid:6443' }, {})
   expect((await failureOf(await open(file))).code).toBe('KCERT_UNREACHABLE')
   expect(pauses.length).toBeLessThan(4)
 })
 
-test('no token, password or key is in any error, at any depth', async () => {
+test('contains no token, password or key in any error, at any depth', async () => {
   const canary = `canary${randomBytes(12).toString('hex')}`
   const { server, folder, open } = await fakeCluster()
   const good = { server: server.url, 'certificate-authority-data': base64(server.caPem) }

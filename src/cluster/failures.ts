@@ -8,7 +8,7 @@ import { type ApiObject, isObject, MalformedAnswer, objectIn } from './malformed
 import type { Answer, Unanswered } from './transport.ts'
 import { describeUntrusted } from './untrusted.ts'
 
-/** What the API server said instead of yes: a Status object. */
+/** A Status object with which the API server refused a call. */
 export class StatusError extends KcertError {
   readonly status: number
   /** "AlreadyExists", "Conflict", "Expired" … */
@@ -26,12 +26,12 @@ export class StatusError extends KcertError {
   }
 }
 
-/** Returns the HTTP status with which the API server refused; undefined for any other error. */
+/** Returns the HTTP status of the API server's refusal; undefined for other errors. */
 export function statusIn(error: unknown): number | undefined {
   return error instanceof StatusError ? error.status : undefined
 }
 
-/** Returns the code of what an API server refuses. */
+/** Returns the error code for an HTTP status of the API server. */
 export function codeOfStatus(status: number): ErrorCode {
   const isOfRequest = status >= 400 && status < 500 && status !== 429
   return codes[status] ?? (isOfRequest ? 'KCERT_API_INVALID' : 'KCERT_UNREACHABLE')
@@ -45,7 +45,7 @@ const codes: Readonly<Record<number, ErrorCode>> = {
   410: 'KCERT_API_CONFLICT',
 }
 
-/** A refusal, and when the server wants to be asked again. */
+/** A refusal, with the server's Retry-After. */
 export interface Refusal {
   readonly status: number
   readonly retryAfterMs: number | undefined
@@ -58,18 +58,18 @@ interface Origin {
   readonly clock: Clock
   readonly kubectl: CommandLine
   readonly user: () => UserDescription
-  /** The kubeconfigs. */
+  /** The paths of the kubeconfigs. */
   readonly files: readonly string[]
   readonly timeoutMs: number
 }
 
 interface Circumstances {
-  /** With what it is for, in a message. */
+  /** The call, with its purpose for messages. */
   readonly call: { readonly purpose: string }
   readonly access: Access
 }
 
-/** What goes wrong between kcert and an API server, in kcert's words. No token, key or password is ever among them. */
+/** Failures between kcert and an API server, as KcertErrors. They never contain a token, key or password. */
 export class Failures {
   readonly #origin: Origin
 
@@ -77,7 +77,7 @@ export class Failures {
     this.#origin = origin
   }
 
-  /** Returns the answer's JSON. */
+  /** Returns the JSON of the response. */
   parse(body: Buffer, purpose: string): ApiObject {
     const object = objectIn(body.toString('utf8'))
     if (object !== undefined) return object
@@ -214,7 +214,7 @@ interface StatusText {
   readonly retryAfterSeconds: number | undefined
 }
 
-/** The parts of a Status object; of what is none, its first line when it is short text. */
+/** Returns the parts of a Status object. For other bodies, returns the first line if it is short text. */
 function statusOf(body: Buffer): StatusText {
   const said = objectIn(body.toString('utf8'))
   if (said === undefined) {

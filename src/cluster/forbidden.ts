@@ -1,12 +1,15 @@
 import { type CommandLine, commandLine, embed } from '../errors/command-line.ts'
 
-// What the API server says where RBAC allows nothing, and where a right on a signer is missing (k8s.io/apiserver
+// The API server's message when RBAC denies a request, and when a right on a signer is missing (k8s.io/apiserver
 // .../handlers/responsewriters, k8s.io/kubernetes plugin/pkg/admission/certificates).
 const byRbac =
   /\bUser "([^"]*)" cannot (\S+) resource "([^"]+)" in API group "([^"]*)"(?: in the namespace "([^"]+)")?/
 const bySigner = /\buser not permitted to (approve|sign) requests with signerName "([^"]+)"/
 
-/** Returns the command by which somebody who may gives the right whose lack the API server speaks of; undefined when it names none. */
+/**
+ * Returns the command with which an administrator grants the right that the API server's message names; undefined when it names
+ * none.
+ */
 export function commandForRight(message: string): CommandLine | undefined {
   const [, user, verb, resource, group, namespace] = byRbac.exec(message) ?? []
   if (user !== undefined && verb !== undefined && resource !== undefined) {
@@ -20,7 +23,7 @@ export function commandForRight(message: string): CommandLine | undefined {
   const [, deed, signerName] = bySigner.exec(message) ?? []
   if (deed === undefined || signerName === undefined) return undefined
   const name = `${deed}-${signerName.replaceAll('/', ':')}`
-  // kubectl create clusterrole takes no signers: they are no resource that the API server serves.
+  // kubectl create clusterrole does not accept signers, because the API server does not serve them as a resource.
   const clusterRole = {
     apiVersion: 'rbac.authorization.k8s.io/v1',
     kind: 'ClusterRole',

@@ -8,7 +8,8 @@ import type { ApiObject } from './malformed.ts'
 import { objectsOf } from './objects.ts'
 import type { Resource } from './resource.ts'
 
-// Answers that no API server sends: each ends soon, says which limit it broke, and is not quoted, since it may be a Secret.
+// Responses that no API server sends. Each fails soon with the limit that it exceeds, and is not quoted, since it may be a
+// Secret.
 
 const maps: Resource = { group: '', version: 'v1', resource: 'configmaps', namespace: 'default' }
 const one: Resource = { ...maps, name: 'one' }
@@ -29,7 +30,7 @@ async function all(list: AsyncIterable<unknown>): Promise<unknown[]> {
   return found
 }
 
-/** Lists from a server that answers so, and tells how often it was asked and how long it would have been waited for. */
+/** Lists from a server with these responses. Returns the number of calls and the total of the pauses. */
 async function listing(answer: (count: number, call: ApiCall) => ApiObject) {
   const pauses: number[] = []
   let calls = 0
@@ -47,7 +48,7 @@ const broken = (why: string | RegExp) => ({
 const listFault = (fault: string) =>
   broken(`cannot list configmaps in namespace default: the server sent ${fault}`)
 
-test('refuses a list that goes on with the same continue token', async () => {
+test('refuses a list that repeats the same continue token', async () => {
   const { failure, calls } = await listing(() => ({ items, metadata: { continue: 'same' } }))
   expect(failure).toMatchObject(listFault('the same continue token twice'))
   expect(calls).toBe(2)
@@ -62,7 +63,7 @@ test.each(['continue', 'resourceVersion'])('refuses a list whose %s is not text'
   expect((await listing(() => ({ items, metadata: { [field]: null } }))).failure).toBe('no failure')
 })
 
-test('refuses a list whose continue tokens go round in a circle', async () => {
+test('refuses a list whose continue tokens form a cycle', async () => {
   const { failure, calls } = await listing((count) => ({ items, metadata: { continue: `${count % 3}` } }))
   expect(failure).toMatchObject(listFault('the same continue token twice'))
   expect(calls).toBe(4)
@@ -78,7 +79,7 @@ test.each([
   expect(calls).toBe(most)
 })
 
-test('begins a list that is too old on each page again three times, with pauses', async () => {
+test('restarts a list that expires on each page three times, with pauses', async () => {
   const gone = new StatusError('KCERT_API_CONFLICT', 'too old', {}, { status: 410, reason: 'Expired' })
   const { failure, calls, pauses } = await listing((count, { query }) => {
     if (query?.continue !== undefined) throw gone
@@ -105,12 +106,12 @@ test.each([
   expect((await listing(() => list)).failure).toMatchObject(listFault(fault))
 })
 
-test('takes null for an empty list, as Go writes it', async () => {
+test('accepts null for an empty list, as Go encodes it', async () => {
   expect((await listing(() => ({ items: null, metadata: null }))).failure).toBe('no failure')
 })
 
 test.each(['null', '[]', '"canary"', '7', 'canary', '', '{"metadata":[]}', '{"metadata":{"name":7}}'])(
-  'refuses %s for an object',
+  'refuses %s instead of an object',
   async (body) => {
     const { server, cluster } = await fakeCluster()
     server.put(maps, items[0]!)
@@ -123,7 +124,7 @@ test.each(['null', '[]', '"canary"', '7', 'canary', '', '{"metadata":[]}', '{"me
   },
 )
 
-/** The failure of a watch whose first stretch is answered so. */
+/** Returns the error of a watch whose first connection gets this response. */
 async function watchFailure(answer: (response: ServerResponse) => void): Promise<unknown> {
   const { server, cluster } = await fakeCluster()
   server.faults.add({ kind: 'hostile', verb: 'watch', times: 1_000, answer })
@@ -156,7 +157,7 @@ test.each([
   expect(await watchFailure((response) => response.write(line))).toMatchObject(watchFault(fault))
 })
 
-test('refuses a watch line without an end', async () => {
+test('refuses a watch line of unlimited length', async () => {
   const piece = Buffer.alloc(1024 * 1024, 'x')
   const flood = (response: ServerResponse): void => {
     if (!response.destroyed) response.write(piece, () => flood(response))
@@ -191,7 +192,7 @@ test.each<[string, (response: ServerResponse) => void]>([
   expect(pauses.slice(0, 36)).toEqual([...Array(5).fill(500), ...Array(30).fill(2_000), 500])
 })
 
-test('bounds an answer that has no end, and a refusal', async () => {
+test('limits the size of an endless response and of an endless refusal', async () => {
   const { server, cluster } = await fakeCluster({}, { requestTimeoutMs: 60_000 })
   const piece = Buffer.alloc(4 * 1024 * 1024, 'x')
   const flood = (status: number) => (response: ServerResponse) => {
@@ -213,13 +214,13 @@ test('bounds an answer that has no end, and a refusal', async () => {
   const watch = cluster.objects.watch(maps, {}, AbortSignal.timeout(60_000))[Symbol.asyncIterator]()
   expect(await watch.next()).toMatchObject({ value: { type: 'ADDED' } })
   server.put(maps, { metadata: { name: 'two' } })
-  // It goes on by lists, as for clients that may not watch.
+  // The watch continues with lists, as for clients that may not watch.
   expect(await watch.next()).toMatchObject({ value: { object: { metadata: { name: 'two' } } } })
   expect(performance.now() - began).toBeLessThan(35_000)
   await watch.return?.()
 })
 
-test('follows no redirect, so that no credential goes elsewhere', async () => {
+test('follows no redirect, so that no credential reaches another server', async () => {
   const other = await fakeCluster()
   const { server, cluster } = await fakeCluster()
   server.put(maps, items[0]!)

@@ -2,12 +2,12 @@ import { type Fitted, fitted, metadataFields, pairs, type Shape, texts } from '.
 import type { ApiObject } from './malformed.ts'
 import type { Resource } from './resource.ts'
 
-// The kinds of objects that kcert reads: where the API server has them, and the fields that are read as typed. Those are checked once,
-// where an answer comes in, and taken for granted by all that follows. What a server leaves out is absent, not an error.
+// The kinds of objects that kcert reads: their API paths, and the fields that kcert reads with types. Fields are checked once,
+// when a response arrives. All other code relies on their types. A field that a server omits is absent, which is not an error.
 
 type Fields = Readonly<Record<string, Shape>>
 
-/** Fields, of which those named behind them must be there. The names are not inferred from what is expected of the result. */
+/** Fields, with the names of the required ones. The names are not inferred from the expected result type. */
 const fieldsOf = <const Own extends Fields, Needed extends keyof Own & string = never>(
   fields: Own,
   ...needs: readonly Needed[]
@@ -45,7 +45,7 @@ const state = fieldsOf({ running: startedAt, terminated: startedAt })
 /** A containerID is "containerd://0123…". */
 const containerStatuses = each({ name: 'text', containerID: 'text', state, lastState: state }, 'name')
 const ports = each({ name: 'text', port: 'number' })
-/** caBundle, and who is verified by it. */
+/** caBundle, and the server that it verifies. */
 const clientConfig = fieldsOf({
   caBundle: 'text',
   url: 'text',
@@ -163,7 +163,7 @@ const shapes = {
 
 const shapeOf: Readonly<Record<string, Shape | undefined>> = shapes
 
-/** Returns the object with what kcert reads of it in its types, null left out; or the first field that has another. */
+/** Returns the object with the fields that kcert reads, without nulls; or the first field of a wrong type. */
 export function shaped(
   value: ApiObject,
   resource: string,
@@ -181,7 +181,7 @@ export interface Named {
   readonly metadata: Metadata
 }
 
-/** An object that an API server sent, of the kind whose plural this is. */
+/** An object from an API server, of the kind with this plural name. */
 export type ObjectOf<Plural extends string> = ApiObject &
   Named &
   (Plural extends keyof typeof shapes ? Fitted<(typeof shapes)[Plural]> : unknown)
@@ -217,12 +217,12 @@ export const resources = {
   clusterRoles: { ...rbac, resource: 'clusterroles' },
   clusterRoleBindings: { ...rbac, resource: 'clusterrolebindings' },
   requests: { ...certificates, resource: 'certificatesigningrequests' },
-  /** v1 since 1.37; before, only where an administrator turned v1beta1 (1.33) or v1alpha1 (1.32) on. */
+  /** v1 since 1.37. Before, only where an administrator enabled v1beta1 (1.33) or v1alpha1 (1.32). */
   clusterTrustBundles: {
     ...certificates,
     olderVersions: ['v1beta1', 'v1alpha1'],
     resource: 'clustertrustbundles',
   },
-  /** v1 since 1.37; v1beta1 where an administrator turned it on in 1.35 and 1.36. */
+  /** v1 since 1.37. v1beta1 where an administrator enabled it in 1.35 and 1.36. */
   podCertificateRequests: { ...certificates, olderVersions: ['v1beta1'], resource: 'podcertificaterequests' },
 } as const satisfies Record<string, Resource>

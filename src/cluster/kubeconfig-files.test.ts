@@ -4,7 +4,7 @@ import { join } from 'node:path'
 import { afterAll, beforeAll, expect, test } from 'vitest'
 import { type AskedNames, readKubeconfigs, selectContext } from './kubeconfig-files.ts'
 
-// Which cluster and user a set of kubeconfigs leads to: kubectl's precedence, and what client-go would not read.
+// Which cluster and user a set of kubeconfigs selects: kubectl's precedence, and input that client-go rejects.
 
 let folder: string
 beforeAll(() => {
@@ -36,7 +36,7 @@ current-context: x
 const select = async (files: string[], context?: string, asked: AskedNames = {}) =>
   selectContext(await readKubeconfigs(files, { mustExist: true }), { context, ...asked })
 
-test('of what has one name in several files the first counts, and so does the first current-context', async () => {
+test('uses the first of several entries with one name, and the first current-context', async () => {
   const first = write('first', oneCluster('https://first:6443'))
   const second = write(
     'second',
@@ -55,7 +55,7 @@ test('of what has one name in several files the first counts, and so does the fi
   expect(other.source).toBe([second, first, extra].join(', '))
 })
 
-test('paths are those of the file that they stand in', async () => {
+test('resolves paths relative to the file that contains them', async () => {
   const file = write('paths', oneCluster('https://c', 'tokenFile: tokens/u\n    client-key: /etc/u.key'))
   expect(await select([file])).toMatchObject({
     cluster: { 'certificate-authority': join(folder, 'ca.crt') },
@@ -64,7 +64,7 @@ test('paths are those of the file that they stand in', async () => {
   })
 })
 
-test('a credential program beside the kubeconfig is found there, one without a slash in PATH', async () => {
+test('finds a credential program next to the kubeconfig, and one without a slash in PATH', async () => {
   const commandOf = async (command: string): Promise<unknown> => {
     const file = write('exec', oneCluster('https://c', `exec: {apiVersion: v1, command: ${command}}`))
     return ((await select([file])).user.exec as { command: string }).command
@@ -73,7 +73,7 @@ test('a credential program beside the kubeconfig is found there, one without a s
   expect(await commandOf('aws')).toBe('aws')
 })
 
-test('files that need not be there are passed over', async () => {
+test('skips default files that do not exist', async () => {
   const file = write('there', oneCluster('https://c'))
   const merged = await readKubeconfigs([join(folder, 'absent'), file, write('empty', '')], {
     mustExist: false,
@@ -81,7 +81,7 @@ test('files that need not be there are passed over', async () => {
   expect(selectContext(merged, {}).source).toBe(`${file}, ${join(folder, 'empty')}`)
 })
 
-test('a file that was named must be there', async () => {
+test('requires a named file to exist', async () => {
   await expect(select([join(folder, 'absent')])).rejects.toMatchObject({
     code: 'KCERT_FILE_NOT_FOUND',
     next: `ls -l ${join(folder, 'absent')}`,
@@ -128,7 +128,7 @@ test.each([
   expect((failure as { why: string }).why).toMatch(why)
 })
 
-test('takes cluster and user by the names of the command line', async () => {
+test('uses the cluster and user named on the command line', async () => {
   const file = write(
     'named',
     `${oneCluster('https://c')}`.replace(
@@ -154,7 +154,7 @@ test('takes cluster and user by the names of the command line', async () => {
   })
 })
 
-test('needs no context and no kubeconfig where the command line names a server', () => {
+test('needs no context and no kubeconfig when the command line names a server', () => {
   const none = {
     files: [],
     clusters: new Map(),

@@ -8,9 +8,9 @@ import { readFile } from '../system/files.ts'
 
 type Fields = Readonly<Record<string, unknown>>
 
-/** Kubeconfigs merged into one: of what has the same name in several the first counts, as for kubectl. */
+/** Kubeconfigs merged into one. The first of several entries with the same name is used, as in kubectl. */
 export interface MergedKubeconfig {
-  /** The files that were there, for messages. */
+  /** The files that exist, for messages. */
   readonly files: readonly string[]
   readonly clusters: ReadonlyMap<string, Fields>
   readonly users: ReadonlyMap<string, Fields>
@@ -18,7 +18,7 @@ export interface MergedKubeconfig {
   readonly currentContext: string | undefined
 }
 
-/** The cluster and user that a context names, with paths made absolute. */
+/** The cluster and user of a context, with absolute paths. */
 export interface SelectedContext {
   readonly contextName: string
   readonly userName: string
@@ -26,19 +26,19 @@ export interface SelectedContext {
   readonly cluster: Fields
   readonly user: Fields
   readonly namespace?: string
-  /** The files that it was read from, for commands. */
+  /** The files that it comes from, for commands. */
   readonly files: readonly string[]
   /** The same for messages. */
   readonly source: string
-  /** kubectl with the flags that lead to the same context, for commands of messages. */
+  /** kubectl with the flags that select the same context, for commands in messages. */
   readonly kubectl: CommandLine
 }
 
 const pathFields = ['certificate-authority', 'client-certificate', 'client-key', 'tokenFile']
 
 /**
- * Returns the kubeconfigs merged as kubectl does. Files that are not there are passed over unless they must exist.
- * Throws KCERT_FILE_NOT_FOUND and the like, and KCERT_KUBECONFIG_UNUSABLE for what client-go would not read.
+ * Returns the kubeconfigs merged as kubectl does. Files that do not exist are skipped unless they are required. Throws
+ * KCERT_FILE_NOT_FOUND and the like, and KCERT_KUBECONFIG_UNUSABLE for input that client-go rejects.
  */
 export async function readKubeconfigs(
   files: readonly string[],
@@ -64,16 +64,16 @@ export async function readKubeconfigs(
   return { files: found, clusters, users, contexts, currentContext }
 }
 
-/** Names on the command line, each instead of what the kubeconfig has. */
+/** Names on the command line, which replace those of the kubeconfig. */
 export interface AskedNames {
   readonly context?: string | undefined
   readonly cluster?: string | undefined
   readonly user?: string | undefined
-  /** With it the kubeconfig needs neither a context nor a cluster. */
+  /** With a server, the kubeconfig needs neither a context nor a cluster. */
   readonly server?: string | undefined
 }
 
-/** Returns the cluster and user of a context. Throws KCERT_KUBECONFIG_UNUSABLE, naming what is missing. */
+/** Returns the cluster and user of a context. Throws KCERT_KUBECONFIG_UNUSABLE with the missing name. */
 export function selectContext(merged: MergedKubeconfig, asked: AskedNames): SelectedContext {
   const { files } = merged
   const source = files.join(', ')
@@ -148,8 +148,8 @@ function kubectlFor(files: readonly string[], contextName: string | undefined): 
 }
 
 /**
- * Returns the bytes of a file that a field of a kubeconfig names. Throws KCERT_KUBECONFIG_UNUSABLE for what is no regular file, is
- * larger than kcert reads, or cannot be read; never waits.
+ * Returns the bytes of a file that a kubeconfig field names. Throws KCERT_KUBECONFIG_UNUSABLE for a file that is not regular,
+ * exceeds kcert's size limit, or cannot be read. Never waits.
  */
 export function namedFile(file: string, field: string): Uint8Array {
   const read = readFile(file)
@@ -164,7 +164,7 @@ export function unusable(what: string, advice: { why?: string; next?: string; ca
   return new KcertError('KCERT_KUBECONFIG_UNUSABLE', what, advice)
 }
 
-/** The first document; undefined for an empty one, which client-go takes for an empty kubeconfig. */
+/** Returns the first document; undefined for an empty file, which client-go reads as an empty kubeconfig. */
 async function documentOf(file: string, mustExist: boolean): Promise<Node | 'absent' | undefined> {
   const read = readFile(file)
   if ('reason' in read) {
@@ -214,7 +214,7 @@ function withAbsolutePaths(fields: Fields, folder: string): Fields {
   return { ...fields, ...Object.fromEntries(paths), ...absoluteCommand(fields, folder) }
 }
 
-/** A program that is named by a relative path with a slash lies beside the kubeconfig; without one it is looked for in PATH. */
+/** A relative path with a slash is relative to the kubeconfig. A name without a slash is searched in PATH. */
 function absoluteCommand({ exec }: Fields, folder: string): Fields {
   if (typeof exec !== 'object' || exec === null || !('command' in exec)) return {}
   const { command } = exec

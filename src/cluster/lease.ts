@@ -1,7 +1,10 @@
-/** A user who may write a Lease can write up to 2^31 - 1 s into it, which is 68 years. */
+/** A user who may write a Lease can set it to 2^31 - 1 s, which is 68 years. */
 export const longestLeaseSeconds = 300
 
-/** Returns for how long a Lease is held. One of 0 s or less, which client-go takes at once and the API server never stores, says nothing. */
+/**
+ * Returns how long a Lease is held. A duration of 0 s or less is ignored: the API server never stores it, and client-go acquires
+ * such a Lease at once.
+ */
 export function leaseSeconds(said: number | undefined, otherwise: number): number {
   const seconds = Number(said)
   return seconds >= 1 ? seconds : otherwise

@@ -1,15 +1,15 @@
 import { orUndefined } from '../errors/caught.ts'
 import { KcertError } from '../errors/kcert-error.ts'
 
-// What an API server sends is JSON of a known shape and size. What it says instead is never quoted: it may be a Secret.
+// An API server sends JSON of a known shape and size. Anything else is never quoted: it may be a Secret.
 
-/** JSON of the API server. */
+/** JSON from the API server. */
 export type ApiObject = Readonly<Record<string, unknown>>
 
-/** Lists and watches that are larger than any cluster end: the largest that Kubernetes supports has 150,000 Pods. */
+/** Lists and watches larger than any cluster are stopped. The largest cluster that Kubernetes supports has 150,000 Pods. */
 export const mostObjects = 500_000
 
-/** An answer that no API server sends. The same call would get it again, so it is not repeated. */
+/** A response that no API server sends. A retry would get the same response, so the call is not retried. */
 export class MalformedAnswer extends KcertError {
   constructor(purpose: string, fault: string, next?: string) {
     super('KCERT_UNREACHABLE', 'invalid response from the API server', {

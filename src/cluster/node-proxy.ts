@@ -4,14 +4,14 @@ import { readWhole } from '../system/pipes.ts'
 import type { ApiClient } from './api-client.ts'
 import { MalformedAnswer } from './malformed.ts'
 
-/** What kubelets answer, through the API server's proxy. */
+/** Requests to kubelets through the API server's proxy. */
 export interface NodeProxy {
-  /** Returns the text of a path ("configz", "metrics"). Throws as the API server's answers do. */
+  /** Returns the text at a path ("configz", "metrics"). Throws the same errors as calls to the API server. */
   get(node: string, path: string): Promise<string>
 }
 
 const patienceMs = 20_000
-// A kubelet's metrics are some hundred KiB.
+// A kubelet's metrics take a few hundred KiB.
 const mostBytes = 16 * 1024 * 1024
 
 export function nodeProxyOf(client: Pick<ApiClient, 'open'>): NodeProxy {
@@ -20,7 +20,7 @@ export function nodeProxyOf(client: Pick<ApiClient, 'open'>): NodeProxy {
       const call = {
         method: 'GET',
         path: `/api/v1/nodes/${encodeURIComponent(node)}/proxy/${path}`,
-        // What a kubelet that is away answers does not change by asking eight times.
+        // Eight attempts do not help when a kubelet is down.
         isRepeatable: false,
         purpose: `read ${path} of node ${JSON.stringify(node)}`,
       } as const

@@ -12,7 +12,9 @@ const bundles: Resource = {
   resource: 'clustertrustbundles',
 }
 
-/** The answers of an API server that serves bundles in these versions, and requests in v1, to somebody with or without the right. */
+/**
+ * The responses of an API server that serves bundles in these versions and requests in v1, to a user with or without the right.
+ */
 function answersOf(served: readonly string[], isAllowed: boolean, asked: string[]) {
   const refusal = (purpose: string, status: number): StatusError =>
     new StatusError(
@@ -62,7 +64,7 @@ test.each([
 })
 
 test.each([true, false])(
-  'a list that no version serves fails as not found, allowed: %s',
+  'fails with NotFound for a list that no version serves, allowed: %s',
   async (isAllowed) => {
     const { asked, found } = await listing([], isAllowed)
     expect(asked).toEqual([list('v1'), '', '/v1'])
@@ -70,7 +72,7 @@ test.each([true, false])(
   },
 )
 
-test('who may not list what is served is told so, in the version that is served', async () => {
+test('reports a forbidden list in the version that the server serves', async () => {
   expect((await listing(['v1'], false)).found).toMatchObject({ status: 403 })
   expect(await listing(['v1beta1'], false)).toMatchObject({
     found: { status: 403 },
@@ -79,7 +81,7 @@ test('who may not list what is served is told so, in the version that is served'
 })
 
 test.each([{}, { versions: 'v1' }, { versions: [{}] }, { versions: [null] }])(
-  'discovery that is none says nothing about what is served: %j',
+  'fails as unreachable when the discovery document is malformed: %j',
   async (answer) => {
     const call = async ({ path, purpose }: ApiCall): Promise<ApiObject> => {
       if (path.endsWith('.io')) return answer

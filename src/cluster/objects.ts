@@ -6,7 +6,7 @@ import { isObject, MalformedAnswer, mostObjects } from './malformed.ts'
 import { describeResource, pathOf, type Resource } from './resource.ts'
 import { servedVersion } from './served-version.ts'
 
-/** What narrows a list or a watch; the API server does the narrowing. */
+/** Selectors of a list or a watch. The API server applies them. */
 export interface Selection {
   readonly labelSelector?: string
   readonly fieldSelector?: string
@@ -19,29 +19,29 @@ export interface ObjectChange {
 
 export type PatchType = 'merge' | 'strategic-merge' | 'json'
 
-/** Objects of any kind, as JSON. Errors are as with RequestsApi (src/csr/requests-api.ts). */
+/** Objects of any kind, as JSON. Errors are the same as those of RequestsApi (src/csr/requests-api.ts). */
 export interface ObjectsApi {
-  /** Undefined when there is none of this name. */
+  /** Returns the object; undefined when it does not exist. */
   get(resource: Resource): Promise<ApiObject | undefined>
-  /** All that match, page by page; a list that grew too old in between is begun again, so that one may come twice. */
+  /** Yields all matching objects, page by page. A list that expires is restarted, so an object may appear twice. */
   list(resource: Resource, selection?: Selection): AsyncIterable<ApiObject>
-  /** With `dryRun` the API server does all but keep the object (dryRun=All). */
+  /** With `dryRun` the API server does everything except persist the object (dryRun=All). */
   create(resource: Resource, object: ApiObject, choice?: { readonly dryRun: boolean }): Promise<ApiObject>
-  /** With metadata.resourceVersion and uid in it, these are preconditions. */
+  /** metadata.resourceVersion and uid in the object are preconditions. */
   replace(resource: Resource, object: ApiObject): Promise<ApiObject>
   patch(resource: Resource, patch: object, type: PatchType): Promise<ApiObject>
-  /** False when there was none, or it is not this one any more. */
+  /** Returns false when the object does not exist, or has another UID or resourceVersion. */
   delete(
     resource: Resource,
     preconditions?: { readonly uid?: string; readonly resourceVersion?: string },
   ): Promise<boolean>
-  /** The current objects and each change until the signal is given. */
+  /** Yields the current objects and each change until the signal aborts. */
   watch(resource: Resource, selection: Selection, signal: AbortSignal): AsyncIterable<ObjectChange>
 }
 
-// As kubectl asks for them; also what keeps an API server's memory small.
+// kubectl's page size. It also limits the memory that the API server uses.
 const pageSize = 500
-// Ten times as many as half a million objects have, since a server may send pages that are not full.
+// Ten times the pages of half a million objects, since a server may send partly filled pages.
 const mostPages = 10_000
 const mostRestarts = 3
 const restartPauseMs = 1_000
@@ -60,7 +60,7 @@ export interface Page {
   readonly next: string | undefined
 }
 
-/** Returns the objects of a cluster, watching excepted (watch.ts). */
+/** Returns the objects of a cluster, without watches (watch.ts). */
 export function objectsOf(client: Pick<ApiClient, 'call'>, pause: Pause): Omit<ObjectsApi, 'watch'> {
   const callForObject = async (
     method: ApiCall['method'],
@@ -80,7 +80,7 @@ export function objectsOf(client: Pick<ApiClient, 'call'>, pause: Pause): Omit<O
       try {
         return await callForObject('GET', 'read', resource, { isRepeatable: true })
       } catch (error) {
-        // A server that does not know the kind answers 404 in plain text.
+        // A server that does not serve the kind returns 404 in plain text.
         if (error instanceof StatusError && error.reason === 'NotFound') return undefined
         throw error
       }
@@ -99,7 +99,7 @@ export function objectsOf(client: Pick<ApiClient, 'call'>, pause: Pause): Omit<O
       }
     },
 
-    // An answer without a name is right here: reviews and evictions have none.
+    // A response without a name is valid here: reviews and evictions have none.
     create(resource, object, { dryRun } = { dryRun: false }) {
       return client.call({
         method: 'POST',
@@ -145,8 +145,8 @@ export function objectsOf(client: Pick<ApiClient, 'call'>, pause: Pause): Omit<O
 }
 
 /**
- * Yields the pages of a list. One that grew too old in between is begun again, with a page that `isFirst`, a few times. Throws
- * MalformedAnswer for a list without an end.
+ * Yields the pages of a list. A list that expires is restarted a few times, with a page that `isFirst`. Throws MalformedAnswer
+ * for an endless list.
  */
 export async function* pagesOf(
   client: Pick<ApiClient, 'call'>,
@@ -202,17 +202,18 @@ async function readPage(
     purpose,
   })
   const { resourceVersion, continue: more } = metadataOf(list)
-  // Read as absent, a token of another type would end the list, and a resourceVersion would end the watch.
+  // Treated as absent, a continue token of another type would end the list, and a resourceVersion of another type would end the
+  // watch.
   for (const [field, value] of Object.entries({ continue: more, resourceVersion }))
     if (typeof (value ?? '') !== 'string')
       throw new MalformedAnswer(purpose, `a metadata.${field} that is not text`)
-  // Go writes an empty list as null.
+  // Go encodes an empty list as null.
   if (!Array.isArray(list.items) && list.items !== null) throw new MalformedAnswer(purpose, 'no list')
   const items = ((list.items ?? []) as unknown[]).map((item) => checkedObject(item, resource, purpose))
   return { items: withKinds(list, items), resourceVersion: textOf(resourceVersion), next: textOf(more) }
 }
 
-/** Returns an object as every API server sends it: with a name, and fields of their types. Throws MalformedAnswer. */
+/** Returns an object with a name and fields of the right types, as every API server sends it. Throws MalformedAnswer. */
 export function checkedObject(value: unknown, { resource }: Resource, purpose: string): ApiObject {
   if (!isObject(value)) throw new MalformedAnswer(purpose, 'an item that is not an object')
   if (!isObject(value.metadata) || textOf(value.metadata.name) === undefined)
@@ -222,7 +223,7 @@ export function checkedObject(value: unknown, { resource }: Resource, purpose: s
   throw new MalformedAnswer(purpose, `an object whose ${read.fault}`)
 }
 
-/** Items of a list do not say what they are; the list does. */
+/** Items of a list have no kind and apiVersion. The list has them. */
 function withKinds({ apiVersion, kind }: ApiObject, items: readonly ApiObject[]): ApiObject[] {
   const itemKind = typeof kind === 'string' ? kind.replace(/List$/, '') : undefined
   return items.map((item) => ({

@@ -1,7 +1,7 @@
 import { expect, test } from 'vitest'
 import { withOverrides } from './overrides.ts'
 
-// Flags of the command line that replace parts of a kubeconfig, as in client-go's overrides.
+// Command-line flags that override parts of a kubeconfig, as in client-go.
 
 const selected = {
   contextName: 'x',
@@ -19,7 +19,7 @@ const selected = {
   kubectl: 'kubectl' as never,
 }
 
-test('leaves a context without overrides as it is', () => {
+test('keeps a context without overrides unchanged', () => {
   expect(withOverrides(selected, {})).toEqual(selected)
 })
 

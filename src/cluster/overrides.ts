@@ -1,6 +1,6 @@
 import type { SelectedContext } from './kubeconfig-files.ts'
 
-/** Flags that replace parts of a kubeconfig's cluster and user, as kubectl has them. */
+/** Flags that override parts of a kubeconfig's cluster and user, as in kubectl. */
 export interface Overrides {
   /** URL of the API server. */
   readonly server?: string | undefined
@@ -15,7 +15,7 @@ export interface Overrides {
 
 type Fields = SelectedContext['cluster']
 
-/** Returns the context with the overrides in it. */
+/** Returns the context with the overrides applied. */
 export function withOverrides(selected: SelectedContext, overrides: Overrides): SelectedContext {
   return {
     ...selected,
@@ -24,8 +24,8 @@ export function withOverrides(selected: SelectedContext, overrides: Overrides): 
   }
 }
 
-// As client-go (tools/clientcmd, getCluster): a server of the command line does not have the TLS server name of the kubeconfig, and
-// either way to verify it replaces both of the kubeconfig.
+// As in client-go (tools/clientcmd, getCluster): a server on the command line drops the TLS server name of the kubeconfig. A CA
+// or skipsTlsVerify on the command line replaces both settings of the kubeconfig.
 function clusterWith(cluster: Fields, { server, certificateAuthority, skipsTlsVerify }: Overrides): Fields {
   const verifies = certificateAuthority !== undefined || skipsTlsVerify === true
   return {
@@ -39,8 +39,8 @@ function clusterWith(cluster: Fields, { server, certificateAuthority, skipsTlsVe
   }
 }
 
-// kubectl presents the client certificate of the kubeconfig beside the token, and the API server then ignores the token. Here the token
-// replaces all credentials of the user.
+// kubectl presents the client certificate of the kubeconfig together with the token, and the API server then ignores the token.
+// Here the token replaces all credentials of the user.
 function userWith(user: Fields, { token, as, asGroups }: Overrides): Fields {
   const credentials = token === undefined ? user : { token }
   if (as === undefined) return credentials

@@ -3,11 +3,11 @@ import type { ObjectOf } from './kinds.ts'
 import type { ObjectsApi, Selection } from './objects.ts'
 import type { Resource } from './resource.ts'
 
-// Objects with the types of their kind, which src/cluster/objects.ts has checked.
+// Objects with the types of their kind, as checked in src/cluster/objects.ts.
 
 type ResourceOf<Plural> = Resource & { readonly resource: Plural }
 
-/** Yields the objects of a kind as `ObjectsApi.list` does. */
+/** Yields the objects of a kind, like `ObjectsApi.list`. */
 export function listEach<Plural extends string>(
   objects: Pick<ObjectsApi, 'list'>,
   resource: ResourceOf<Plural>,
@@ -16,13 +16,16 @@ export function listEach<Plural extends string>(
   return objects.list(resource, selection) as AsyncIterable<ObjectOf<Plural>>
 }
 
-/** Returns all objects of a kind; none where the cluster has no such kind. Throws KCERT_API_FORBIDDEN and KCERT_UNREACHABLE. */
+/**
+ * Returns all objects of a kind; none where the cluster does not serve the kind. Throws KCERT_API_FORBIDDEN and
+ * KCERT_UNREACHABLE.
+ */
 export async function listAll<Plural extends string>(
   objects: Pick<ObjectsApi, 'list'>,
   resource: ResourceOf<Plural>,
   selection?: Selection,
 ): Promise<ObjectOf<Plural>[]> {
-  // A list that was begun again may give an object twice; the later one counts.
+  // A restarted list may contain an object twice. The later copy is used.
   const found = new Map<string, ObjectOf<Plural>>()
   try {
     for await (const object of listEach(objects, resource, selection)) {
@@ -35,7 +38,7 @@ export async function listAll<Plural extends string>(
   return [...found.values()]
 }
 
-/** The same; undefined where we may not list them. */
+/** Returns all objects of a kind; undefined when listing them is forbidden. */
 export async function listReadable<Plural extends string>(
   objects: Pick<ObjectsApi, 'list'>,
   resource: ResourceOf<Plural>,
@@ -49,7 +52,7 @@ export async function listReadable<Plural extends string>(
   }
 }
 
-/** Returns one object; undefined when there is none. */
+/** Returns one object; undefined when it does not exist. */
 export async function getOne<Plural extends string>(
   objects: Pick<ObjectsApi, 'get'>,
   resource: ResourceOf<Plural>,
@@ -57,7 +60,7 @@ export async function getOne<Plural extends string>(
   return (await objects.get(resource)) as ObjectOf<Plural> | undefined
 }
 
-/** Returns an object; undefined where we may not read it, `absent` where there is none. */
+/** Returns an object; undefined when reading it is forbidden, `absent` when it does not exist. */
 export async function getReadable<Plural extends string>(
   objects: Pick<ObjectsApi, 'get'>,
   resource: ResourceOf<Plural>,

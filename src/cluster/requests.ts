@@ -48,7 +48,10 @@ export function requestsOf(objects: ObjectsApi): RequestsApi {
   }
 }
 
-/** Where a request's subresource is written. Without UID and resourceVersion it would be written over whatever is there. */
+/**
+ * The path to which a request's subresource is written. Without UID and resourceVersion the write would replace any other object
+ * of this name.
+ */
 function subresource({ metadata }: RequestObject, name: 'approval' | 'status'): Resource {
   if (metadata.name && metadata.uid && metadata.resourceVersion)
     return { ...requests, name: metadata.name, subresource: name }
@@ -64,7 +67,7 @@ function changed(object: ApiObject): RequestObject {
   return request
 }
 
-/** Throws KCERT_UNREACHABLE for what no API server sends. */
+/** Throws KCERT_UNREACHABLE for an object that no API server sends. */
 function asRequest(object: ApiObject): RequestObject {
   const request = shapedRequest(object)
   if (!('fault' in request)) return request

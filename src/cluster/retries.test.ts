@@ -5,7 +5,8 @@ import type { FaultKind } from '../../test/fakes/api-server-faults.ts'
 import type { ApiObject } from './malformed.ts'
 import type { Resource } from './resource.ts'
 
-// Which requests are repeated after a failure, and which are not: a write that may have happened never is, unless it can only conflict.
+// Which requests are retried after a failure. A write that may have happened is never retried, unless a repetition can only
+// conflict.
 
 const maps: Resource = { group: '', version: 'v1', resource: 'configmaps', namespace: 'default' }
 const one: Resource = { ...maps, name: 'one' }
@@ -20,7 +21,7 @@ const temporary: FaultKind[] = [
   'cut',
 ]
 
-test.each(temporary)('reading survives %s, twice', async (kind) => {
+test.each(temporary)('retries a read twice after %s', async (kind) => {
   const { server, cluster } = await fakeCluster()
   server.put(maps, object)
   await cluster.objects.get(one)
@@ -29,13 +30,13 @@ test.each(temporary)('reading survives %s, twice', async (kind) => {
   expect(server.calls.filter(({ verb }) => verb === 'get').length).toBe(4)
 })
 
-test.each(temporary)('asking for access survives %s', async (kind) => {
+test.each(temporary)('retries an access review after %s', async (kind) => {
   const { server, cluster } = await fakeCluster()
   server.faults.add({ kind, resource: 'selfsubjectaccessreviews' })
   expect(await cluster.access.mayI({ verb: 'get', group: '', resource: 'nodes' })).toBe(true)
 })
 
-test('a server that is silent is asked three times', async () => {
+test('retries twice when a server does not respond', async () => {
   const { server, cluster } = await fakeCluster({}, { requestTimeoutMs: 1_000 })
   server.faults.add({ kind: 'hang', verb: 'get', times: 9 })
   const error = await cluster.objects.get(one).catch((thrown: unknown) => thrown)
@@ -46,7 +47,7 @@ test('a server that is silent is asked three times', async () => {
   expect(server.calls.length).toBe(3)
 })
 
-test('a server that says when to come again is asked then', async () => {
+test('retries after the time in Retry-After', async () => {
   const { server, cluster, pauses } = await fakeCluster()
   server.put(maps, object)
   server.faults.add({ kind: 'too-many-requests', retryAfterSeconds: 7 })
@@ -54,14 +55,14 @@ test('a server that says when to come again is asked then', async () => {
   expect(pauses).toEqual([7000])
 })
 
-test('a server that wants to be left alone for an hour is', async () => {
+test('does not wait for a Retry-After of an hour', async () => {
   const { server, cluster, pauses } = await fakeCluster()
   server.faults.add({ kind: 'too-many-requests', retryAfterSeconds: 3600, times: 9 })
   expect(await codeOf(cluster.objects.get(one))).toBe('KCERT_UNREACHABLE')
   expect(pauses).toEqual([])
 })
 
-test('a server that never gets better is left after eight tries, with growing pauses', async () => {
+test('gives up after eight attempts, with growing pauses', async () => {
   const { server, cluster, pauses } = await fakeCluster()
   server.faults.add({ kind: 'unavailable', times: 100 })
   const error = await cluster.objects.get(one).catch((thrown: unknown) => thrown)
@@ -74,7 +75,7 @@ test('a server that never gets better is left after eight tries, with growing pa
   }
 })
 
-test('creating survives what is refused before it was done', async () => {
+test('retries a create that the server refused before acting', async () => {
   const { server, cluster } = await fakeCluster()
   server.faults.add({ kind: 'too-many-requests', verb: 'create', times: 3 })
   await cluster.objects.create(maps, object)
@@ -82,7 +83,7 @@ test('creating survives what is refused before it was done', async () => {
 })
 
 test.each<FaultKind>(['reset-before', 'reset-after', 'cut', 'internal', 'internal-after', 'unavailable'])(
-  'creating is not repeated after %s: it may have happened',
+  'does not retry a create after %s, which may have happened',
   async (kind) => {
     const { server, cluster } = await fakeCluster()
     await cluster.objects.get(one)
@@ -92,7 +93,7 @@ test.each<FaultKind>(['reset-before', 'reset-after', 'cut', 'internal', 'interna
   },
 )
 
-test('what was cut off says that it may have happened', async () => {
+test('reports that an interrupted write may have happened', async () => {
   const { server, cluster } = await fakeCluster()
   server.faults.add({ kind: 'reset-after', verb: 'create' })
   await expect(cluster.objects.create(maps, object)).rejects.toMatchObject({
@@ -102,7 +103,7 @@ test('what was cut off says that it may have happened', async () => {
   expect(server.peek(maps, 'one')).toBeDefined()
 })
 
-test('a write under a resourceVersion is repeated, and at worst conflicts with itself', async () => {
+test('retries a write with a resourceVersion, which at worst conflicts with itself', async () => {
   const { server, cluster } = await fakeCluster()
   const created = await cluster.objects.create(maps, object)
   server.faults.add({ kind: 'reset-before', verb: 'update' })
@@ -115,7 +116,7 @@ test('a write under a resourceVersion is repeated, and at worst conflicts with i
   expect(server.peek(maps, 'one')).toMatchObject({ data: { a: '3' } })
 })
 
-test('a write without a resourceVersion is not repeated', async () => {
+test('does not retry a write without a resourceVersion', async () => {
   const { server, cluster } = await fakeCluster()
   server.put(maps, object)
   server.faults.add({ kind: 'reset-before', verb: 'update' })
@@ -125,7 +126,7 @@ test('a write without a resourceVersion is not repeated', async () => {
   expect(server.calls.length).toBe(2)
 })
 
-test('a request that cannot have left is repeated, whatever it is', async () => {
+test('retries any request that cannot have reached the server', async () => {
   const { server, cluster } = await fakeCluster()
   await server.close()
   const error = await cluster.objects.create(maps, object).catch((thrown: unknown) => thrown)
@@ -136,7 +137,7 @@ test('a request that cannot have left is repeated, whatever it is', async () => 
   expect((error as Error).message).toMatch(/is unreachable: cannot create configmaps "one"/)
 })
 
-test('a list that grows too old between its pages is begun again', async () => {
+test('restarts a list that expires between its pages', async () => {
   const { server, cluster } = await fakeCluster()
   for (let count = 0; count < 600; count++) server.put(maps, { metadata: { name: `map-${count}` } })
   server.faults.add({ kind: 'expired', verb: 'list', at: 2 })
@@ -146,7 +147,7 @@ test('a list that grows too old between its pages is begun again', async () => {
   expect(names.length).toBe(1100)
 })
 
-test('five hundred calls at once take at most 64 connections, and these are kept', async () => {
+test('uses at most 64 connections for five hundred concurrent calls, and keeps them open', async () => {
   const { server, cluster } = await fakeCluster()
   server.put(maps, object)
   for (let round = 0; round < 2; round++)

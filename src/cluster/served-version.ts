@@ -5,8 +5,8 @@ import { type ApiObject, isObject, MalformedAnswer } from './malformed.ts'
 import { describeResource, type Resource } from './resource.ts'
 
 /**
- * Returns the newest version in which the API server serves a resource, by discovery: RBAC answers 403 before anything looks whether
- * the resource is served. Throws a StatusError of 404 where no version is.
+ * Returns the newest version in which the API server serves a resource, by discovery. RBAC returns 403 before the server checks
+ * whether it serves the resource. Throws a StatusError of 404 where it serves no version.
  */
 export async function servedVersion(
   client: Pick<ApiClient, 'call'>,

@@ -12,19 +12,19 @@ import { type ConnectionOptions, checkServerIdentity, connect, type PeerCertific
 import { readWhole } from '../system/pipes.ts'
 import { type Access, bareHost } from './credentials.ts'
 
-// One HTTP/1.1 request and its answer. client-node's own clients open a connection for each request; here they are kept, at
-// most 64, in an agent of Node's own, which also starts quicker than the HTTP client that client-node brings along.
+// One HTTP/1.1 request and its response. client-node opens a connection for each request. Here at most 64 connections are kept
+// open, in a Node agent, which also starts faster than client-node's HTTP client.
 
 const mostConnections = 64
-// Shorter than the 90 s after which an API server closes what is idle, so that a request seldom meets a connection just closed.
+// Less than the 90 s after which an API server closes idle connections, so that a request rarely uses one that was just closed.
 const idleMs = 30_000
 const lingerMs = 100
-// A page of 500 objects with half a MiB each; V8 has no strings of 512 MiB.
+// A page of 500 objects of half a MiB each. V8 does not support strings of 512 MiB.
 const mostBodyBytes = 256 * 1024 * 1024
 
 export interface Exchange {
   readonly method: string
-  /** With the query. */
+  /** The path with the query. */
   readonly path: string
   readonly headers: Readonly<Record<string, string>>
   readonly body?: string
@@ -42,18 +42,18 @@ export interface StreamedAnswer {
   readonly chunks: AsyncIterable<Buffer>
 }
 
-/** A way to a server other than the kubeconfig's: a load balancer hides which of the API servers behind it answers. */
+/** A route to a server other than the kubeconfig's: behind a load balancer, any of the API servers may respond. */
 export interface Way {
-  /** Returns a connection to the server, before TLS; errors are events of the stream. */
+  /** Returns a connection to the server, before TLS. Errors are events of the stream. */
   dial(): Duplex
-  /** Beside the kubeconfig's own name of the server: its certificate must have one of all these. */
+  /** Names of the server in addition to the kubeconfig's. Its certificate must have one of them. */
   readonly names: readonly string[]
 }
 
-/** A request to which no whole answer came. */
+/** A request without a complete response. */
 export class Unanswered extends Error {
   readonly code: string | undefined
-  /** False when the request cannot have reached the server: it was not connected yet. */
+  /** False when the request cannot have reached the server, because the connection was not established. */
   readonly mayHaveArrived: boolean
 
   constructor(error: NodeJS.ErrnoException, mayHaveArrived: boolean) {
@@ -69,20 +69,20 @@ export class Transport {
   readonly #timeoutMs: number
   readonly #basePath: string
   readonly #way: Way | undefined
-  /** Connections that have come about. */
+  /** Established connections. */
   readonly #ready = new WeakSet<Socket>()
   readonly #agents = new Map<Access['tls'] | Access['proxyAgent'], HttpAgent>()
 
-  /** `timeoutMs` is for one request; 0 for none. */
+  /** `timeoutMs` is the timeout of one request; 0 for none. */
   constructor(server: URL, timeoutMs: number, way?: Way) {
     this.#server = server
     this.#timeoutMs = timeoutMs
-    // A path is that of the proxy before the API servers.
+    // A path in the URL belongs to a proxy in front of the API servers.
     this.#basePath = way === undefined ? server.pathname.replace(/\/+$/, '') : ''
     this.#way = way
   }
 
-  /** Returns the whole answer. Throws Unanswered. */
+  /** Returns the complete response. Throws Unanswered. */
   async exchange(exchange: Exchange, access: Access, signal?: AbortSignal): Promise<Answer> {
     const { request, answered } = this.#send(exchange, access, signal)
     let isLate = false
@@ -105,7 +105,7 @@ export class Transport {
     }
   }
 
-  /** Returns the answer once its head is there; its body ends with the connection, or with the signal. Throws Unanswered. */
+  /** Returns the response after its headers arrive. Its body ends with the connection or the signal. Throws Unanswered. */
   stream(exchange: Exchange, access: Access, signal: AbortSignal): Promise<StreamedAnswer> {
     return this.#send(exchange, access, signal).answered
   }
@@ -124,7 +124,7 @@ export class Transport {
       path: this.#basePath + path,
       headers: {
         ...headers,
-        // For DELETE Node would send a body without saying how long it is.
+        // For DELETE, Node would send the body without a Content-Length.
         ...(body !== undefined && { 'Content-Length': Buffer.byteLength(body) }),
         ...access.headers,
       } as Record<string, string>,
@@ -140,7 +140,7 @@ export class Transport {
       })
     })
     request.on('socket', (socket) => {
-      // request.reusedSocket stays false for a connection that is handed from one request to the next in the queue.
+      // request.reusedSocket stays false for a connection that passes from one request to the next in the queue.
       if (this.#ready.has(socket)) mayHaveArrived = true
       else
         socket.once(isTls ? 'secureConnect' : 'connect', () => {
@@ -153,11 +153,11 @@ export class Transport {
     return { request, answered: promise }
   }
 
-  /** Ends all connections: those in use at once, idle ones soon. */
+  /** Closes all connections: those in use at once, idle ones soon. */
   close(): void {
     for (const agent of this.#agents.values()) {
       const isIdle = Object.keys(agent.sockets).length === 0
-      // Idle ones keep no process alive: where it ends now the system closes them, which takes Node much longer.
+      // Idle connections do not keep the process alive. If it exits now, the system closes them, which takes Node much longer.
       if (isIdle) setTimeout(() => agent.destroy(), lingerMs).unref()
       else agent.destroy()
     }
@@ -169,7 +169,7 @@ export class Transport {
     const known = this.#agents.get(key)
     if (known !== undefined) return known
     if (this.#way !== undefined) return dialling(this.#way, tls)
-    // What a renewed credential replaced ends when its requests do.
+    // The connections of a replaced credential close when their requests end.
     const agent = proxyAgent === undefined ? this.#newAgent(tls) : keepingAlive(proxyAgent, tls)
     this.#agents.set(key, agent)
     return agent
@@ -181,7 +181,10 @@ export class Transport {
   }
 }
 
-/** For one request, since such a connection takes a process on a node. Plain HTTP proves no server, so nothing is sent by it. */
+/**
+ * One connection for each request, since such a connection uses a process on a node. Plain HTTP does not authenticate the server,
+ * so no credential is sent over it.
+ */
 function dialling({ dial, names }: Way, tls: Access['tls']): HttpAgent {
   if (tls === undefined) throw new TypeError('a server behind a tunnel is spoken to over TLS alone')
   const agent = new HttpsAgent(tlsOptions(tls, names))
@@ -190,8 +193,8 @@ function dialling({ dial, names }: Way, tls: Access['tls']): HttpAgent {
 }
 
 /**
- * client-node makes agents that open a connection for each request. What is verified goes into the agent's own options: Node keeps
- * no connection whose request brought a checkServerIdentity of its own.
+ * client-node creates agents that open a connection for each request. The verification goes into the agent's options, because
+ * Node keeps no connection whose request has its own checkServerIdentity.
  */
 function keepingAlive(agent: HttpAgent, tls: Access['tls']): HttpAgent {
   const { options } = agent as HttpAgent & { readonly options: object }
@@ -205,9 +208,9 @@ function tlsOptions(
 ) {
   return {
     secureContext,
-    // Said aloud, so that NODE_TLS_REJECT_UNAUTHORIZED changes nothing.
+    // Set explicitly, so that NODE_TLS_REJECT_UNAUTHORIZED has no effect.
     rejectUnauthorized: verifies,
-    // An address is no server name (RFC 6066 section 3), but the certificate has to name it.
+    // An IP address is not a server name (RFC 6066 section 3), but the certificate must contain it.
     ...(isIP(serverName) ? {} : { servername: serverName }),
     checkServerIdentity: (_: string, certificate: PeerCertificate) => {
       const faults = [serverName, ...otherNames].map((name) => checkServerIdentity(name, certificate))

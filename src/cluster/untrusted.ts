@@ -25,8 +25,8 @@ const trustErrors = new Set([
 ])
 
 /**
- * Returns which certificate of the server is at fault and why; undefined when the failure is none of trust. Looks at the
- * chain over a connection of its own, on which no request and no client certificate is sent.
+ * Returns the untrusted certificate of the server and the reason; undefined when the failure is not about trust. Reads the chain
+ * over a separate connection, without a request or client certificate.
  */
 export async function describeUntrusted(
   { code }: Unanswered,

@@ -5,7 +5,7 @@ import type { Cluster } from './cluster.ts'
 import type { ObjectChange } from './objects.ts'
 import type { Resource } from './resource.ts'
 
-// A watch tells of every change that is still there to be seen, whatever happens to its connection.
+// A watch reports every change that is still visible, whatever happens to its connection.
 
 const maps: Resource = { group: '', version: 'v1', resource: 'configmaps', namespace: 'default' }
 const map = (name: string, value: string) => ({ kind: 'ConfigMap', metadata: { name }, data: { value } })
@@ -31,7 +31,7 @@ function textOf({ type, object }: ObjectChange): string {
   return `${type} ${metadata.name}=${data.value}`
 }
 
-test('a connection that is cut is made anew, and nothing is missed or told twice', async () => {
+test('reconnects after the connection is cut, and misses and repeats nothing', async () => {
   const { server, cluster } = await fakeCluster()
   server.put(maps, map('a', '1'))
   const { reported, reach, stop } = watching(cluster)
@@ -45,12 +45,12 @@ test('a connection that is cut is made anew, and nothing is missed or told twice
   expect(reported).toEqual(['ADDED a=1', 'MODIFIED a=2', 'MODIFIED a=3', 'MODIFIED a=4', 'MODIFIED a=5'])
 })
 
-test('where the past is forgotten, what differs is told', async () => {
+test('reports the differences when the resourceVersion expires', async () => {
   const { server, cluster } = await fakeCluster()
   for (const name of ['gone', 'made-anew', 'same', 'written']) server.put(maps, map(name, '1'))
   const { reported, reach, stop } = watching(cluster)
   await reach('ADDED written=1')
-  // All of this happens while the watch is away: the server responds afterwards.
+  // All of this happens while the watch is disconnected. The server responds afterwards.
   server.dropConnections()
   server.remove(maps, 'gone')
   server.remove(maps, 'made-anew')
@@ -67,7 +67,7 @@ test('where the past is forgotten, what differs is told', async () => {
   ])
 })
 
-test('bookmarks are taken, and not told', async () => {
+test('accepts bookmarks and does not report them', async () => {
   const { server, cluster } = await fakeCluster({ bookmarkMs: 10 })
   server.put(maps, map('a', '1'))
   const { reported, reach, stop } = watching(cluster)
@@ -79,7 +79,7 @@ test('bookmarks are taken, and not told', async () => {
   expect(reported).toEqual(['ADDED a=1', 'ADDED b=1'])
 })
 
-test('who may list but not watch sees changes too', async () => {
+test('reports changes to users who may list but not watch', async () => {
   const rules = [{ verbs: ['list'], groups: [''], resources: ['configmaps'] }]
   const { server, cluster } = await fakeCluster({ rules }, { user: { username: 'ann' } })
   server.put(maps, map('a', '1'))
@@ -93,7 +93,7 @@ test('who may list but not watch sees changes too', async () => {
   expect(reported).toEqual(['ADDED a=1', 'MODIFIED a=2', 'DELETED a=2'])
 })
 
-test('an outage of the server is waited for once the watch has begun', async () => {
+test('waits for the end of an outage after the watch has started', async () => {
   const { server, cluster } = await fakeCluster()
   server.put(maps, map('a', '1'))
   const { reported, reach, stop } = watching(cluster)
@@ -107,7 +107,7 @@ test('an outage of the server is waited for once the watch has begun', async () 
   expect(reported).toEqual(['ADDED a=1', 'MODIFIED a=2'])
 })
 
-test('ends while the server says to come again in a minute', async () => {
+test('ends on abort while the server sends Retry-After of a minute', async () => {
   const { server, open, folder } = await fakeCluster()
   server.put(maps, map('a', '1'))
   server.faults.add({
@@ -133,7 +133,7 @@ test('ends while the server says to come again in a minute', async () => {
   expect(pauses[0]).toBe(60_000)
 })
 
-test('ends while the server does not answer a list', async () => {
+test('ends on abort while the server does not respond to a list', async () => {
   const { server, cluster } = await fakeCluster({}, { requestTimeoutMs: 0 })
   server.put(maps, map('a', '1'))
   const { reported, reach, stop } = watching(cluster)
@@ -147,7 +147,7 @@ test('ends while the server does not answer a list', async () => {
   expect(reported).toEqual(['ADDED a=1'])
 })
 
-test('what cannot be begun fails at once', async () => {
+test('fails at once when the first list fails', async () => {
   const { cluster } = await fakeCluster({}, { user: { username: 'ann' } })
   const watch = cluster.objects.watch(maps, {}, AbortSignal.timeout(60_000))
   await expect(watch[Symbol.asyncIterator]().next()).rejects.toMatchObject({ code: 'KCERT_API_FORBIDDEN' })

@@ -14,23 +14,23 @@ import {
 import { describeResource, pathOf, type Resource } from './resource.ts'
 import { Unanswered } from './transport.ts'
 
-// client-node's informers have stalled silently more than once (issues 596, 1496, 1933), so each stretch of a watch is short:
-// the server ends it after half a minute, and what is still silent some seconds later is cut and begun again.
+// client-node's informers have stalled silently more than once (issues 596, 1496, 1933), so each connection of a watch is short.
+// The server ends it after half a minute. If it is silent for some seconds longer, kcert closes it and connects again.
 const stretchSeconds = 30
 const idleTimeoutMs = (stretchSeconds + 10) * 1000
 const pollMs = 2_000
 const afterStretchMs = 500
-// An API server that restarts is away for a minute; each try lasts some 15 s (api-client.ts), or a timeout.
+// A restarting API server is down for a minute. Each attempt lasts about 15 s (api-client.ts), or a timeout.
 const mostOutages = 8
-// A server, or a proxy before it, that ends each watch before its first event is polled with lists for a minute instead.
+// If a server or proxy ends each watch before its first event, kcert polls with lists for a minute instead.
 const mostFruitless = 5
 const fruitfulAfterMs = 5_000
 const pollsInstead = 30
-// An object has at most 1.5 MiB in etcd, unless an operator raised that.
+// An object has at most 1.5 MiB in etcd, unless an administrator raised the limit.
 const longestLineBytes = 16 * 1024 * 1024
 
 interface Position {
-  /** uid → object, as last told. */
+  /** uid → the object as last reported. */
   readonly known: Map<string, ApiObject>
   resourceVersion: string | undefined
 }
@@ -46,7 +46,7 @@ interface Stretch extends Listing {
   readonly signal: AbortSignal
 }
 
-/** Returns the watch of ObjectsApi. Who may list but not watch is served by listing every two seconds. */
+/** Returns the watch of ObjectsApi. For users who may list but not watch, it lists every two seconds. */
 export function watchOf(client: ApiClient, pause: Pause): ObjectsApi['watch'] {
   return async function* watch(resource, selection, signal) {
     const position: Position = { known: new Map(), resourceVersion: undefined }
@@ -56,7 +56,7 @@ export function watchOf(client: ApiClient, pause: Pause): ObjectsApi['watch'] {
     let isBegun = false
     while (!signal.aborted) {
       try {
-        // The first list has the time of any other call: without its answer nothing is known.
+        // The first list has the timeout of any other call: without its response there is no state.
         const listing = { resource, selection, position, signal: isBegun ? signal : undefined }
         yield* await relist(client, pause, listing)
         isBegun = true
@@ -71,7 +71,7 @@ export function watchOf(client: ApiClient, pause: Pause): ObjectsApi['watch'] {
         polls--
         await rest(pause, pollMs, signal)
       }
-      // Each stretch goes on where the last one ended, until the server does not remember that place.
+      // Each connection continues where the last one ended, until that resourceVersion expires.
       while (polls === 0 && !signal.aborted && position.resourceVersion !== undefined) {
         let isFruitful = false
         try {
@@ -95,7 +95,7 @@ function isOutage(error: unknown): boolean {
   )
 }
 
-/** Lists again, and returns what differs from the known objects. */
+/** Lists again and returns the differences from the known objects. */
 async function relist(client: ApiClient, pause: Pause, listing: Listing): Promise<ObjectChange[]> {
   const { position } = listing
   const { items, resourceVersion } = await listWhole(client, pause, listing)
@@ -125,7 +125,10 @@ async function listWhole(client: ApiClient, pause: Pause, { resource, selection,
   return { items, resourceVersion }
 }
 
-/** Tells of changes until the connection ends. Returns whether a change was told in it, or it lasted; a bookmark alone is neither. */
+/**
+ * Yields changes until the connection ends. Returns whether it reported a change or lasted long enough. A bookmark alone does not
+ * count.
+ */
 async function* stretch(
   client: ApiClient,
   { resource, selection, position, signal }: Stretch,
@@ -173,7 +176,7 @@ async function* stretch(
   return isFruitful || performance.now() - began >= fruitfulAfterMs
 }
 
-/** Takes one event of the server over into the position. Returns the change to tell of. Throws MalformedAnswer. */
+/** Applies an event of the server to the position. Returns the change to report. Throws MalformedAnswer. */
 function taken(
   line: string,
   position: Position,
@@ -183,7 +186,7 @@ function taken(
   const { type, object } = objectIn(line) ?? {}
   switch (type) {
     case 'ERROR':
-      // Nearly always 410: the place is forgotten. Listing again is right for the others too.
+      // Nearly always 410: the resourceVersion expired. Another list is right for other errors too.
       position.resourceVersion = undefined
       return undefined
     case 'BOOKMARK':

@@ -6,11 +6,11 @@ import { codeOf } from '../../test/contract/errors.ts'
 import { gather } from '../../test/contract/stage.ts'
 import type { Resource } from './resource.ts'
 
-// An API server that is reached by another way than the kubeconfig's, by the same user.
+// An API server reached by another route than the kubeconfig's, as the same user.
 
 const maps: Resource = { group: '', version: 'v1', resource: 'configmaps', namespace: 'default' }
 
-/** A kubeconfig that leads to a load balancer, behind which this API server is. */
+/** A kubeconfig whose server is a load balancer in front of this API server. */
 async function behindBalancer(servingNames: { dns?: string[]; ip?: string[] }) {
   const { server, folder, open } = await fakeCluster({ servingNames })
   server.put(maps, { apiVersion: 'v1', kind: 'ConfigMap', metadata: { name: 'one' } })
@@ -24,7 +24,7 @@ async function behindBalancer(servingNames: { dns?: string[]; ip?: string[] }) {
   return { server, listed: (...given: string[]) => gather(names(given).list(maps)) }
 }
 
-test('the user of the kubeconfig lists at an API server behind its load balancer', async () => {
+test('lists at an API server behind the load balancer as the user of the kubeconfig', async () => {
   const { server, listed } = await behindBalancer({ dns: ['kubernetes'], ip: ['192.0.2.1'] })
   for (const names of [['kubernetes'], ['192.0.2.9', '192.0.2.1']]) {
     expect(await listed(...names)).toMatchObject([{ metadata: { name: 'one' } }])
@@ -32,12 +32,12 @@ test('the user of the kubeconfig lists at an API server behind its load balancer
   expect(server.calls.map(({ username }) => username)).toEqual(['admin', 'admin'])
 })
 
-test('the name of the load balancer in the certificate is as good as any', async () => {
+test('accepts a certificate that has the name of the load balancer', async () => {
   const { listed } = await behindBalancer({ dns: ['balancer.example'] })
   expect(await listed('192.0.2.1')).toHaveLength(1)
 })
 
-test('a server whose certificate has none of the names is told nothing', async () => {
+test('sends nothing to a server whose certificate has none of the names', async () => {
   const { server, listed } = await behindBalancer({ dns: ['web.example'] })
   expect(await codeOf(listed('192.0.2.1', 'kubernetes'))).toBe('KCERT_API_UNTRUSTED')
   expect(server.calls).toEqual([])
