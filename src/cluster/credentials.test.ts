@@ -147,7 +147,7 @@ test.each([
     'it needs a terminal (interactiveMode: Always), and standard input is not a terminal',
   ],
   ['of an old API', { apiVersion: 'client.authentication.k8s.io/v1alpha1' }, '', /clients support/],
-])('a program %s is said to be, without what it printed', async (_, fields, script, why) => {
+])('reports a program %s without its output', async (_, fields, script, why) => {
   const fake = await fakeCluster()
   const cluster = await openWithUser(fake, { exec: { ...program(fake, script), ...fields } })
   const failure = await nameOf(cluster).catch((error: unknown) => error)

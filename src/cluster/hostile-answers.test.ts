@@ -174,7 +174,7 @@ test.each<[string, (response: ServerResponse) => void]>([
   ['ends after a bookmark', (response) => response.end(bookmark)],
   ['is forgotten after a bookmark', (response) => response.end(bookmark + forgotten)],
   ['is refused with status 410', (response) => response.writeHead(410).end('{"code":410}')],
-])('lists instead, at its pace, where each watch %s', async (_, answer) => {
+])('polls with lists where each watch %s', async (_, answer) => {
   const { server, cluster, pauses } = await fakeCluster()
   server.put(maps, items[0]!)
   server.faults.add({

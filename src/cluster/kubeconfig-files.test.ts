@@ -120,7 +120,7 @@ test.each([
     /users\[u\]\.token/,
   ],
   ['broken YAML', 'clusters: [', undefined, /is not YAML/, /./],
-])('refuses %s, and says why', async (_, text, context, message, why) => {
+])('refuses %s with the reason', async (_, text, context, message, why) => {
   const file = write('wrong', text)
   const failure = await select([file], context).catch((error: unknown) => error as Error & { why: string })
   expect(failure).toMatchObject({ code: 'KCERT_KUBECONFIG_UNUSABLE' })

@@ -59,7 +59,7 @@ test.each([
     asked: [list('v1'), '', '/v1', '/v1alpha1', list('v1alpha1')],
     name: 'of-v1alpha1',
   },
-])('a list is asked for in the newest version of $served', async ({ served, asked, name }) => {
+])('lists in the newest version of $served', async ({ served, asked, name }) => {
   expect(await listing(served)).toMatchObject({ asked, found: [{ metadata: { name } }] })
 })
 

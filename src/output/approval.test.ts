@@ -56,7 +56,7 @@ test('shows NAME, SANs and REQUESTER of a request whole at 80 columns', () => {
     expect(shown).toContain(text)
 })
 
-test('shows one line for each duty that is not verified, and after the approval no advice', () => {
+test('shows one line for each duty that is not verified, and no advice after the approval', () => {
   const lines = renderDecisions(report(decided({})), at80).split('\n')
   expect(lines.filter((line) => /unknown|next:/.test(line))).toEqual([
     '  identity     unknown  not verified: who',

@@ -8,7 +8,7 @@ import { printable } from './terminal.ts'
 import type { View } from './view.ts'
 import { padded, wrapped } from './width.ts'
 
-// What `kcert csr approve` and `kcert csr deny` did or would do: a line for each request, the rules of those that need review,
+// What `kcert csr approve` and `kcert csr deny` did or would do: a line for each request, the rules of requests that need review,
 // and the count.
 
 const outcomes: Readonly<Record<Decided['outcome'], StatusText>> = {
@@ -25,10 +25,10 @@ const outcomes: Readonly<Record<Decided['outcome'], StatusText>> = {
   failed: ['FAILED', 'critical'],
 }
 
-/** Rules of more requests than these are in the JSON. */
+/** The rules of further requests are in the JSON only. */
 const mostDetailed = 40
 
-/** Returns the answer of a run. */
+/** Returns the decisions of a run as text. */
 export function renderDecisions(report: DecisionReport, view: View): string {
   const { requests, dryRun } = report
   const detailed = requests.filter((decided) => dryRun || needsObservation(decided))
@@ -41,7 +41,7 @@ export function renderDecisions(report: DecisionReport, view: View): string {
   ])
 }
 
-/** Returns a line for each request of a run whose table the operator has seen, and why some were not approved or denied. */
+/** Returns a line for each request of a run whose table the operator has confirmed, and why some were not approved or denied. */
 export function renderActs({ requests }: DecisionReport, { paint }: View): string {
   return joinSections([
     requests.flatMap(({ name, outcome, reason, error }) => {
@@ -53,7 +53,7 @@ export function renderActs({ requests }: DecisionReport, { paint }: View): strin
   ])
 }
 
-/** Returns what an operator confirms. */
+/** Returns the table that an operator confirms. */
 export function renderProposal(report: DecisionReport, view: View): string {
   const proposed = report.requests.filter(({ outcome }) => outcome.startsWith('would-'))
   const doubtful = proposed.filter(({ duties }) => duties.some(({ outcome }) => outcome !== 'met'))
@@ -66,7 +66,7 @@ export function renderProposal(report: DecisionReport, view: View): string {
 function requestTable(requests: readonly Decided[], view: View): string[] {
   if (requests.length === 0) return ['no pending requests']
   return table(view, requests, [
-    // What an operator compares and copies is never shortened.
+    // Values that an operator compares and copies are never shortened.
     { title: 'NAME', cell: ({ name }) => name },
     statusColumn('OUTCOME', view.paint, ({ outcome }) => outcomes[outcome]),
     { title: 'SIGNER', cell: ({ signerName = '' }) => signerName, dropRank: 2 },
@@ -89,7 +89,7 @@ function detailLines(decided: Decided, view: View): string[] {
   const { name, outcome, reason, duties, rules, error, groups, usages } = decided
   const isOpen = (duty: string): boolean =>
     duties.some((one) => one.name === duty && one.outcome === 'unknown')
-  // A duty that could not be verified is shown by its open rules, in one entry.
+  // For a duty that could not be verified, its open rules are one entry.
   const marked = rules.filter((rule) => rule.outcome !== 'met' && !isOpen(rule.duty ?? ''))
   const openOf = (duty: string) => rules.filter((rule) => rule.duty === duty && rule.outcome === 'unknown')
   const widest = Math.max(...duties.map((duty) => duty.name.length), ...marked.map(({ id }) => id.length))

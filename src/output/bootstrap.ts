@@ -26,7 +26,7 @@ export function renderProgress(report: BootstrapProgress, view: View): string {
   ])
 }
 
-/** Returns the file, and how its cluster was verified. Never the token. */
+/** Returns the path of the file and how its cluster was verified. Never the token. */
 export function renderBootstrapKubeconfig(report: BootstrapKubeconfig, view: View): string {
   const { outcome, file, server, tokenId, authorities: cas, proof } = report
   return joinSections([

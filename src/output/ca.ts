@@ -7,9 +7,9 @@ import { printable } from './terminal.ts'
 import { minuteOf } from './time.ts'
 import { wholeWidth } from './view.ts'
 
-// What `kcert key` and `kcert ca` did, for people. Never a private key: the reports have none.
+// Text for the reports of `kcert key` and `kcert ca`. The reports contain no private key.
 
-/** Returns where the new key is and what it is. */
+/** Returns the path and the parameters of the new key. */
 export function renderKey({ file, publicKey, format, encrypted }: KeyReport): string {
   const form = { pkcs8: 'PKCS#8', sec1: 'SEC1', pkcs1: 'PKCS#1' }[format]
   return renderFacts([
@@ -20,7 +20,7 @@ export function renderKey({ file, publicKey, format, encrypted }: KeyReport): st
   ])
 }
 
-/** Returns what the CA is, and where its files are. */
+/** Returns the CA and the paths of its files. */
 export function renderCa({ action, certificate, caPin, files }: CaReport): string {
   const limit = certificate.pathLength
   return renderFacts([
@@ -37,10 +37,10 @@ export function renderCa({ action, certificate, caPin, files }: CaReport): strin
   ])
 }
 
-// Enough to look through; the JSON has all of them.
+// A readable number of rows; the JSON has all of them.
 const mostRows = 40
 
-/** Returns a table of what was signed. */
+/** Returns a table of the signed certificates. */
 export function renderSigning({ ca, usages, certificates, files }: SigningReport): string {
   const rows = certificates.slice(0, mostRows)
   const more = certificates.length - rows.length
@@ -61,7 +61,7 @@ export function renderSigning({ ca, usages, certificates, files }: SigningReport
   ])
 }
 
-/** Returns what is in the bundle and what is not. */
+/** Returns the certificates in the bundle and those left out. */
 export function renderBundle({ members, leftOut, file }: BundleReport): string {
   const rows = [
     ...members.map((member) => ({ ...member, state: 'in' })),

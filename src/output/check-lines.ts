@@ -6,7 +6,7 @@ import { padded, wrapped } from './width.ts'
 
 export type Mark = 'ok' | 'NO' | '?' | '-'
 
-/** A thing that was looked at: how it is, which one, what was found, and what to do where it is not ok. */
+/** A checked item: its state, its name, the finding, and what to do where it is not ok. */
 export interface MarkedLine {
   readonly mark: Mark
   readonly id: string
@@ -17,7 +17,7 @@ export interface MarkedLine {
 
 const markOf = { ok: 'ok', no: 'NO', unknown: '?' } as const
 
-/** Returns checks as lines, one below the other; long ones are wrapped under their beginning. */
+/** Returns checks as lines. Long lines are wrapped with a hanging indent. */
 export function markedLines(marked: readonly MarkedLine[], { paint, width }: View): string[] {
   const widest = Math.max(0, ...marked.map(({ id }) => id.length))
   const indent = ' '.repeat(widest + 8)
@@ -31,7 +31,7 @@ export function markedLines(marked: readonly MarkedLine[], { paint, width }: Vie
   })
 }
 
-/** The same for checks of a report. */
+/** Returns the checks of a report as lines. */
 export function checkLines(
   checks: readonly (Omit<MarkedLine, 'mark'> & { readonly outcome: keyof typeof markOf })[],
   view: View,
@@ -48,7 +48,7 @@ function strokeOf(mark: Mark, { status, severity, faint }: Paint): (text: string
   return mark === '?' ? status.warning : severity.critical
 }
 
-/** A question, the answer to it, and the checks that lead there. */
+/** Returns a question, its answer, and the checks that lead to the answer. */
 export function questionLines(
   question: string,
   verdict: 'ok' | 'no' | 'unknown',

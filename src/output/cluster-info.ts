@@ -13,7 +13,7 @@ import { type StatusText, table } from './table.ts'
 import { minuteOf } from './time.ts'
 import type { View } from './view.ts'
 
-/** Returns what cluster-info says: the server, its CAs with their pins, the signatures, and what is wrong. */
+/** Returns the content of cluster-info: the server, its CAs with their hashes, the signatures, and the problems. */
 export function renderClusterInfo(report: ClusterInfoReport, view: View): string {
   const { server = '(none)', authorities: cas, signatures, faults } = report
   return joinSections([
@@ -27,7 +27,7 @@ export function renderClusterInfo(report: ClusterInfoReport, view: View): string
   ])
 }
 
-/** Returns each comparison on its own line, and the verdict. */
+/** Returns a line for each comparison, and the verdict. */
 export function renderVerification(report: ClusterInfoVerification, view: View): string {
   const { verdict, checks, server = '(none)' } = report
   const question = 'Do joining nodes reach and trust this cluster with kube-public/cluster-info?'
@@ -37,7 +37,7 @@ export function renderVerification(report: ClusterInfoVerification, view: View):
   ])
 }
 
-/** Returns what was or would be written, and how the signatures are now. */
+/** Returns the written or planned changes, and the current state of the signatures. */
 export function renderUpdate(report: ClusterInfoUpdate, view: View): string {
   const { outcome, diff, after, signatures, backup } = report
   const words = {
@@ -57,13 +57,13 @@ export function renderUpdate(report: ClusterInfoUpdate, view: View): string {
   ])
 }
 
-/** Returns the pins, one in a line. */
+/** Returns the discovery token CA cert hashes, one for each line. */
 export function renderPins({ authorities: cas }: CaPins, view: View): string {
   return joinSections([caLines(cas, view)])
 }
 
 function caLines(cas: readonly CaFacts[], view: View): string[] {
-  // A hash that is cut cannot be copied.
+  // A shortened hash cannot be copied.
   return table({ ...view, width: Math.max(view.width, 110) }, cas, [
     { title: 'CA', cell: ({ subject }) => subject || '(empty)', shrinkTo: 12 },
     { title: 'EXPIRES', cell: ({ notAfter }) => minuteOf(notAfter) },

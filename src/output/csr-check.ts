@@ -31,7 +31,7 @@ const decisions: Readonly<Record<CheckReport['decision'], StatusText>> = {
   deny: ['NO: deny it', 'critical'],
 }
 
-/** Returns the check as people read it: the request, the three questions with all rules, what is open, and the decision. */
+/** Returns the check as text: the request, the three questions with all rules, the open rules, and the decision. */
 export function renderCheck(report: CheckReport, view: View): string {
   return joinSections([
     fieldLines(view, requestFields(report)),

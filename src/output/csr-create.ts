@@ -5,9 +5,9 @@ import { joinSections } from './sections.ts'
 import { table } from './table.ts'
 import { wholeWidth } from './view.ts'
 
-// What `kcert csr create` did, for people. Never a private key: the report has none.
+// Text for the report of `kcert csr create`. The report contains no private key.
 
-/** Returns what was made and where it is: fields of one request, or a table of several. */
+/** Returns the created requests and their files: fields for one request, a table for several. */
 export function renderCreated({ requests }: CreateReport): string {
   const [only, second] = requests
   if (only === undefined) return ''

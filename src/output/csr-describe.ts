@@ -9,7 +9,7 @@ import { printable } from './terminal.ts'
 import { secondOf, timeLeft } from './time.ts'
 import type { View } from './view.ts'
 
-/** Fields of a request that no list has. */
+/** Fields of a request that lists do not show. */
 export interface DescribedRequest extends ClusterRequest {
   readonly annotations: Readonly<Record<string, string>>
   readonly decidedBy?: string | undefined
@@ -17,7 +17,7 @@ export interface DescribedRequest extends ClusterRequest {
   readonly problems: InspectionReport['problems']
 }
 
-/** Returns requests with all that is known of them, one after the other. */
+/** Returns all known fields of the requests, one request after the other. */
 export function renderDescriptions(
   requests: readonly DescribedRequest[],
   missing: readonly string[],
@@ -33,7 +33,7 @@ export function renderDescriptions(
   return joinSections([...sections, absent])
 }
 
-/** Returns the fields of a request of a cluster. */
+/** Returns the fields of a request in a cluster. */
 export function requestLines(
   request: ClusterRequest & Partial<DescribedRequest>,
   generatedAt: string,

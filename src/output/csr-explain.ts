@@ -14,7 +14,7 @@ const verdicts: Readonly<Record<Explanation['verdict'], StatusText>> = {
   denied: ['DENIED: permanently', 'critical'],
 }
 
-/** Returns the request, why it is where it is, and the commands to go on with. */
+/** Returns the request, the reason for its state, and the next commands. */
 export function renderExplanation(explanation: Explanation, generatedAt: string, view: View): string {
   const { request, decidedBy } = explanation
   return joinSections([
@@ -23,7 +23,7 @@ export function renderExplanation(explanation: Explanation, generatedAt: string,
   ])
 }
 
-/** Returns why a request of any kind is where it is, section by section. */
+/** Returns the reason for the state of a request of any kind, by section. */
 export function verdictLines(
   { verdict, causes, open }: Pick<Explanation, 'verdict' | 'causes' | 'open'>,
   view: View,

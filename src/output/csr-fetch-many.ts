@@ -16,7 +16,7 @@ const outcomes: Readonly<Record<FetchedOne['outcome'], StatusText>> = {
   failed: ['FAILED', 'critical'],
 }
 
-/** What is against more than these is in the JSON. */
+/** The problems of further requests are in the JSON only. */
 const mostDetailed = 40
 
 /** Returns a line for each request, why some have no file, and the count. */

@@ -5,7 +5,7 @@ import { joinSections } from './sections.ts'
 import { secondOf } from './time.ts'
 import type { View } from './view.ts'
 
-/** Returns where a certificate went, what is in it, and what it was compared with. Never a private key: the report has none. */
+/** Returns the path of the certificate, its content, and the comparisons. The report contains no private key. */
 export function renderFetched(report: FetchReport, view: View): string {
   const { files, subject, subjectAltNames, checks } = report
   const fields: Field[] = [

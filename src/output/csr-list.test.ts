@@ -21,7 +21,7 @@ const list: RequestList = {
 const headingAt = (width: number) =>
   renderRequestList(list, { width, paint: noPaint }).split('\n')[0]?.split(/ {2,}/)
 
-test('has the columns of kubectl at 80 columns, with NAME and REQUESTER whole', () => {
+test('has the columns of kubectl at 80 columns, with NAME and REQUESTER in full', () => {
   expect(headingAt(80)).toEqual(['NAME', 'AGE', 'SIGNER', 'REQUESTER', 'CONDITION'])
   const [, row] = renderRequestList(list, { width: 80, paint: noPaint }).split('\n')
   expect(row).toMatch(/^csr-payments-7x2lq .* system:node:worker-1 +Pending$/)

@@ -18,7 +18,7 @@ interface Summarized<Request> {
   readonly summary: Partial<RequestList['summary']>
 }
 
-/** Returns requests of a kind as a table, and a line that counts them; without headings, the rows alone. */
+/** Returns requests of a kind as a table, and a line that counts them. Without headings, returns the rows only. */
 export function renderList<Request>(
   kind: string,
   list: Summarized<Request>,
@@ -30,7 +30,7 @@ export function renderList<Request>(
   return rows.length === 0 ? `no ${kind}\n` : joinSections([rows, [summaryText(list)]])
 }
 
-/** The columns of `kubectl get csr`, which always stay, then those for wider terminals. */
+/** The columns of `kubectl get csr`, which are always shown, then those for wider terminals. */
 function columnsAt(now: number, paint: Paint): Column<ClusterRequest>[] {
   return [
     { title: 'NAME', cell: ({ name }) => name },
@@ -46,7 +46,7 @@ function columnsAt(now: number, paint: Paint): Column<ClusterRequest>[] {
     { title: 'SANS', cell: namesCell, dropRank: 2 },
     { title: 'DELETED IN', cell: ({ collected }) => removalText(collected?.after, now), dropRank: 3 },
     { title: 'USAGES', cell: ({ usages }) => usages.join(', '), dropRank: 4 },
-    // As in kubectl, of spec.expirationSeconds.
+    // From spec.expirationSeconds, as in kubectl.
     {
       title: 'REQUESTEDDURATION',
       cell: ({ expirationSeconds }) => (expirationSeconds === undefined ? '' : timeLeft(expirationSeconds)),
@@ -55,7 +55,7 @@ function columnsAt(now: number, paint: Paint): Column<ClusterRequest>[] {
   ]
 }
 
-/** The columns that only -o wide has. */
+/** The columns that only -o wide shows. */
 function wideColumnsAt(now: number): Column<ClusterRequest>[] {
   return [
     { title: 'EXPIRES IN', cell: ({ notAfter }) => expiryText(notAfter, now) },
@@ -71,7 +71,9 @@ export function expiryText(notAfter: string | undefined, now: number): string {
   return seconds <= 0 ? 'expired' : timeLeft(seconds)
 }
 
-/** Returns the columns without those that would have others shortened; the one with the highest rank goes first. */
+/**
+ * Returns the columns without those that would cause others to be shortened. The column with the highest rank is dropped first.
+ */
 function columnsThatFit<Request>(
   columns: readonly Column<Request>[],
   requests: readonly Request[],
@@ -96,18 +98,21 @@ function namesCell({ request }: ClusterRequest): string {
 
 export const ageColumn: Column<Pick<ClusterRequest, 'ageSeconds'>> = {
   title: 'AGE',
-  // A clock that runs behind the server's makes no request younger than new.
+  // If the local clock is behind the server's, the age is 0 and not negative.
   cell: ({ ageSeconds }) => (ageSeconds === undefined ? '' : timeLeft(Math.max(0, ageSeconds))),
 }
 
-/** When kube-controller-manager removes the object; it removes objects at its next check, at most `interval` later. */
+/**
+ * Returns the time until kube-controller-manager deletes the object. It deletes objects at its next check, at most `interval`
+ * later.
+ */
 export function removalText(after: string | undefined, now: number, interval = '1h'): string {
   if (after === undefined) return ''
   const seconds = (Date.parse(after) - now) / 1000
   return seconds <= 0 ? `within ${interval}` : timeLeft(seconds)
 }
 
-/** Returns how a state is coloured. */
+/** Returns the colour of a state. */
 export function toneOf(state: ClusterRequest['state']): Tone {
   if (state === 'issued') return 'ok'
   return state === 'pending' || state === 'approved' ? 'warning' : 'critical'

@@ -37,7 +37,7 @@ function columnsAt(now: number, paint: Paint): Column<PodRequest>[] {
   ]
 }
 
-/** Returns the request, why it is where it is, and what to do. */
+/** Returns the request, the reason for its state, and what to do. */
 export function renderPodExplanation(explanation: PodExplanation, generatedAt: string, view: View): string {
   return joinSections([
     podRequestLines(explanation.request, generatedAt, view),

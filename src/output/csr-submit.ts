@@ -13,7 +13,7 @@ const outcomeText: Readonly<Record<SubmissionItem['outcome'], string>> = {
   failed: 'NOT SENT',
 }
 
-/** Returns what became of requests that were sent: fields and the next commands of one, a table of several. */
+/** Returns the state of submitted requests: fields and the next commands for one, a table for several. */
 export function renderSubmissions({ submissions }: SubmissionReport, view: View): string {
   const [only, second] = submissions
   if (only === undefined) return ''

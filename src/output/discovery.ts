@@ -6,7 +6,7 @@ import { printable } from './terminal.ts'
 import type { View } from './view.ts'
 import { renderYaml } from './yaml.ts'
 
-/** Returns kcert.yaml as discover writes it: a comment on what to add, then the inventory. */
+/** Returns kcert.yaml as discover writes it: a comment on the entries to add, then the inventory. */
 export function renderInventory({ inventory }: Discovery): string {
   return `# Inventory for kcert rotate-ca: how kcert reaches the nodes of this cluster. docs/schemas/Inventory.json describes all
 # fields. The access of a node overrides the common access: {by: local}, {by: ssh, host: …, user: …, become: sudo} or
@@ -15,7 +15,7 @@ export function renderInventory({ inventory }: Discovery): string {
 ${renderYaml(inventory)}`
 }
 
-/** Returns what was found: nodes and whether they can be read and written, components, what is refused, what to do next. */
+/** Returns the discovered nodes with their read and write access, the components, refused access, and the next steps. */
 export function renderDiscovery(discovery: Discovery, view: View): string {
   const { nodes, refusals } = discovery
   return joinSections([
@@ -53,7 +53,7 @@ function proofText({ reached, reads, writes, clockSkewMs }: NodeProof): string {
   return skew < 1_000 ? proven : `${proven}, clock off by ${Math.round(skew / 1000)} s`
 }
 
-/** Flags that kubeadm leaves out and that make a difference: most clusters have none. */
+/** Flags that kubeadm does not set and that affect kcert. Most clusters have none. */
 function flagLines({ components }: Discovery, view: View): string[] {
   const unusual = ['kubelet-certificate-authority', 'shutdown-delay-duration']
   const found = components.flatMap(({ id, flags }) =>

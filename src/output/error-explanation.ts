@@ -8,7 +8,7 @@ type ExplainedError = ErrorExplanation['errors'][number]
 type Cause = ExplainedError['causes'][number]
 type Check = Cause['checks'][number]
 
-/** Returns each error with its meaning, and its causes with the commands that tell them apart. */
+/** Returns each error with its meaning, its causes, and the commands that distinguish them. */
 export function renderErrorExplanation({ errors, subject, next }: ErrorExplanation, view: View): string {
   if (errors.length === 0) return joinSections([unknownLines(subject, view), checkLines(next, '  ', view)])
   return joinSections(errors.flatMap((error) => errorSections(error, view)))
@@ -44,7 +44,7 @@ function causeLines({ id, detail, evidence, checks }: Cause, number: number, vie
 
 function checkLines(checks: readonly Check[], indent: string, view: View): string[] {
   return checks.flatMap(({ command, shows }) => [
-    // A command is left whole, so that it can be pasted.
+    // A command is not wrapped, so that it can be pasted.
     `${indent}$ ${printable(command)}`,
     ...indentedLines(shows, `${indent}    `, view).map((line) => view.paint.faint(line)),
   ])

@@ -1,7 +1,7 @@
 import type { KcertError } from '../errors/kcert-error.ts'
 import { printable } from './terminal.ts'
 
-/** Returns an error as the operator reads it: code and what, then why, then what to do, then a command. Ends with a newline. */
+/** Returns an error as text: its code and message, then why, then the fix, then a command. Ends with a newline. */
 export function formatError(error: KcertError, color: 0 | 1 | 2 | 3): string {
   const lines = [`${stroke(color, red, stroke(color, bold, error.code))}: ${printable(error.message)}`]
   if (error.why) lines.push(`${stroke(color, bold, 'why:')} ${printable(error.why)}`)
@@ -10,7 +10,7 @@ export function formatError(error: KcertError, color: 0 | 1 | 2 | 3): string {
   return `${lines.join('\n')}\n`
 }
 
-// Every command loads this, and hardly any needs it: two of ECMA-48's SGR codes, as chalk writes them, in the place of chalk.
+// Every command loads this file, but few need colour. Two SGR codes of ECMA-48, the same that chalk writes, avoid loading chalk.
 const bold = [1, 22] as const
 const red = [31, 39] as const
 

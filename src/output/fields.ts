@@ -11,7 +11,10 @@ export type Field = readonly [
   stroke?: ((text: string) => string) | undefined,
 ]
 
-/** Returns labelled values, one below the other, long ones wrapped under their beginning. Both are made printable here. */
+/**
+ * Returns labelled values, one for each line. Long values are wrapped with a hanging indent. Labels and values are made printable
+ * here.
+ */
 export function fieldLines({ width, paint }: View, fields: readonly Field[]): string[] {
   const shown = fields
     .filter(([, value]) => value !== undefined && value !== '')
@@ -33,7 +36,7 @@ export function titledFields(title: string, fields: readonly Field[], view: View
   return [view.paint.heading(printable(title)), ...lines.map((line) => `  ${line}`)]
 }
 
-/** Returns what is wrong with something, why, and what to do about it. */
+/** Returns a problem, its reason, and what to do about it. */
 export function faultLines(
   view: View,
   [label, what]: readonly [label: string, what: string],

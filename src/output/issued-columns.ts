@@ -2,7 +2,7 @@ import { altNameList } from './names.ts'
 import type { Column } from './table.ts'
 import { minuteOf } from './time.ts'
 
-/** A row that has a certificate once there is one. */
+/** A row with a certificate, if one is issued. */
 interface Issued {
   readonly certificate?:
     | { readonly subjectAltNames: Parameters<typeof altNameList>[0]; readonly notAfter: string }

@@ -1,7 +1,7 @@
 import { expect, test } from 'vitest'
 import { parseJsonPath, renderJsonPath } from './jsonpath.ts'
 
-// The examples of https://kubernetes.io/docs/reference/kubectl/jsonpath/, and what a template must not do.
+// The examples of https://kubernetes.io/docs/reference/kubectl/jsonpath/, and forbidden templates.
 
 const list = {
   kind: 'List',
@@ -75,6 +75,6 @@ test('reads no inherited property', () => {
   expect(print('{.constructor}{.__proto__}{..toString}')).toBe('')
 })
 
-test('escapes control characters of values, and keeps line ends', () => {
+test('escapes control characters of values and keeps line ends', () => {
   expect(print('{.a}', { a: 'x\u001b[2J\ny' })).toBe('x\\u001b[2J\ny')
 })

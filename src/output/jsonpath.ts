@@ -1,8 +1,8 @@
 import { KcertError } from '../errors/kcert-error.ts'
 import { printable } from './terminal.ts'
 
-// kubectl's JSONPath templates (https://kubernetes.io/docs/reference/kubectl/jsonpath/). Paths are parsed into steps, and no part of
-// a template is ever evaluated as code: libraries of JSONPath run filters as JavaScript.
+// kubectl's JSONPath templates (https://kubernetes.io/docs/reference/kubectl/jsonpath/). Paths are parsed into steps. No part of
+// a template is evaluated as code, unlike in JSONPath libraries, which run filters as JavaScript.
 
 type Step =
   | { readonly kind: 'name' | 'descendants'; readonly name: string }
@@ -26,7 +26,7 @@ export type JsonPathTemplate = readonly Part[]
 
 /** Returns a template as kubectl writes it: `{.items[*].metadata.name}`, `{range .items[*]}{.name}{"\n"}{end}`. Throws KCERT_USAGE. */
 export function parseJsonPath(text: string): JsonPathTemplate {
-  // kubectl takes a path alone, too.
+  // kubectl also accepts a path without braces.
   const whole = text.includes('{') ? text : `{${text}}`
   const stack: { range: readonly Step[]; body: Part[] }[] = [{ range: [], body: [] }]
   const add = (part: Part): void => {
@@ -52,7 +52,10 @@ export function parseJsonPath(text: string): JsonPathTemplate {
   return body
 }
 
-/** Returns what kubectl prints for the report as JSON: the values of a path with spaces between them, objects and lists as JSON. */
+/**
+ * Returns what kubectl prints for the JSON of the report: the values of a path, separated by spaces, with objects and lists as
+ * JSON.
+ */
 export function renderJsonPath(template: JsonPathTemplate, report: object): string {
   return textAt(template, JSON.parse(JSON.stringify(report)))
 }
@@ -100,7 +103,7 @@ const stepPattern = new RegExp(
 
 function stepsOf(path: string, template: string): Step[] {
   const text = path.replace(/^[$@]/, '')
-  // kubectl takes "items" for ".items".
+  // kubectl reads "items" as ".items".
   const whole = /^[\w\\]/.test(text) ? `.${text}` : text
   const steps: Step[] = []
   let at = 0
@@ -195,7 +198,7 @@ function isObject(value: unknown): value is Record<string, unknown> {
   return typeof value === 'object' && value !== null && !Array.isArray(value)
 }
 
-/** Strings as they are, each line made printable: names come from other people. */
+/** Strings unchanged, except that each line is made printable: names may come from an attacker. */
 function shown(value: unknown): string {
   const text = typeof value === 'string' ? value : (JSON.stringify(value) ?? '')
   return text.split('\n').map(printable).join('\n')

@@ -6,7 +6,7 @@ import { printable } from './terminal.ts'
 import { secondOf } from './time.ts'
 import type { View } from './view.ts'
 
-/** Returns what was edited, and which contexts work now. */
+/** Returns the edits, and the contexts that work now. */
 export function renderEdit(report: KubeconfigEdit, view: View): string {
   const { outcome, file, clusters, users, diff, backup, contexts } = report
   const words = {
@@ -26,7 +26,7 @@ export function renderEdit(report: KubeconfigEdit, view: View): string {
   ])
 }
 
-/** Returns where the kubeconfig went, who it is for, and whether it works. */
+/** Returns the path of the kubeconfig, its user, and whether it works. */
 export function renderCreated(report: CreatedKubeconfig, view: View): string {
   const { outcome, file, server, cluster, user, credential, notAfter, contexts } = report
   return joinSections([

@@ -6,7 +6,7 @@ import type { View } from './view.ts'
 
 type NodeReport = KubeletDiagnosis['nodes'][number]
 
-/** Returns for each node what is wrong with its kubelet's certificates, why that matters and what to do. */
+/** Returns the problems of each node's kubelet certificates, why they matter, and what to do. */
 export function renderDiagnosis({ nodes }: KubeletDiagnosis, view: View): string {
   return joinSections(nodes.flatMap((node) => nodeSections(node, view)))
 }

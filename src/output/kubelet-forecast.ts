@@ -8,7 +8,7 @@ import type { View } from './view.ts'
 
 const barWidth = 32
 
-/** Returns the certificates with when each is renewed, on one line of time, and what prevents it. */
+/** Returns the renewal time of each certificate, on one timeline, and the obstacles to it. */
 export function renderForecast(report: ForecastReport, view: View): string {
   const nowMs = Date.parse(report.generatedAt)
   const rows = report.nodes.flatMap(({ name, certificates }) =>
@@ -54,7 +54,7 @@ function toneOf({ state }: ForecastCertificate): Tone {
   return state === 'waiting' ? 'ok' : 'warning'
 }
 
-/** The time from now to the last end, in columns. */
+/** The time from now to the last expiry, in columns. */
 function bar({ notAfter, renewal, state }: ForecastCertificate, nowMs: number, endMs: number): string {
   if (state === 'expired') return '|'
   const column = (time: string): number =>
@@ -66,7 +66,7 @@ function bar({ notAfter, renewal, state }: ForecastCertificate, nowMs: number, e
   return `${before}${'#'.repeat(to - from)}${'-'.repeat(end - to)}|`
 }
 
-/** What is the same on many nodes is reported once. */
+/** A finding that is the same on many nodes is reported once. */
 function findingLines(findings: readonly ForecastFinding[], { status }: Paint): string[] {
   const groups = Map.groupBy(findings, ({ id, detail }) => `${id} ${detail}`)
   return [...groups.values()]

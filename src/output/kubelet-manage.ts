@@ -5,7 +5,7 @@ import { joinSections } from './sections.ts'
 import { minuteOf } from './time.ts'
 import type { View } from './view.ts'
 
-/** Returns what is held, what would be asked for, and when. */
+/** Returns the current certificate, the next request, and its time. */
 export function renderManaged(report: ManagedCertificate, view: View): string {
   const { template, certificate, renewal, usages } = report
   const groups = template?.organization.map((name) => `O=${name}`).join(', ') ?? ''

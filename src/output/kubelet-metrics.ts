@@ -1,4 +1,4 @@
-/** What is counted of a certificate that is kept. Times in seconds since 1970. */
+/** Metrics of a managed certificate. Times are in seconds since 1970. */
 export interface ManagerMetrics {
   /** The label `pair`: the prefix of its files. */
   readonly pair: string
@@ -8,14 +8,14 @@ export interface ManagerMetrics {
   readonly renewals: number
   readonly renewFailures: number
   readonly hookFailures: number
-  /** Of each certificate that was replaced: how old it was. */
+  /** The age of each certificate when it was replaced. */
   readonly usedSeconds: readonly number[]
 }
 
-// As the kubelet counts: a minute, an hour, four, a day, a week, 1, 3, 6 and 12 months, 4 years.
+// The kubelet's buckets: a minute, an hour, four, a day, a week, 1, 3, 6 and 12 months, 4 years.
 const ages = [60, 3600, 14400, 86400, 604800, 2592000, 7776000, 15552000, 31104000, 124416000]
 
-/** Returns the metrics in Prometheus' text format. What is not known has no sample. */
+/** Returns the metrics in Prometheus' text format. Unknown values have no sample. */
 export function renderManagerMetrics(metrics: ManagerMetrics): string {
   const { pair, usedSeconds, notAfterSeconds, nextRenewalSeconds, isServerHealthy } = metrics
   const labels = `{pair="${pair}"}`

@@ -1,14 +1,16 @@
 import { createHash } from 'node:crypto'
 import { diff } from 'node:util'
 
-// What changes in a short text, line by line. Long values are shortened, and credentials are never shown.
+// The line-by-line difference of a short text. Long values are shortened, and credentials are never shown.
 
 const context = 2
 const longest = 60
-/** By what util.diff calls them, from -1. */
+/** util.diff's operation codes, from -1. */
 const marks = ['+', ' ', '-']
 
-/** Returns what separates two texts: "- " and "+ " lines between lines that stay, far ones left out. None where they are equal. */
+/**
+ * Returns the difference of two texts: "- " and "+ " lines between unchanged lines, without distant ones. Empty for equal texts.
+ */
 export function lineDiff(before: string, after: string): string[] {
   const marked = diff(linesOf(before), linesOf(after)).map(
     ([operation, line]) => [marks[operation + 1] ?? ' ', line] as const,
@@ -32,7 +34,7 @@ const secretField =
 
 function shown(line: string): string {
   const hidden = line.replace(secretField, '$1$2(hidden)')
-  // What follows a credential on its line is hidden with it.
+  // The rest of the line after a credential is hidden with it.
   return hidden.replace(/[A-Za-z0-9+/=_-]{60,}/g, (value) => {
     if (value.length <= longest) return value
     const digest = createHash('sha256').update(value).digest('hex').slice(0, 8)

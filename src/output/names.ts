@@ -3,7 +3,7 @@ import type { CertificateReport, NameReport, RequestReport } from '../inspection
 type KeyFields = CertificateReport['publicKey']
 type AltNames = CertificateReport['subjectAltNames']
 
-/** Returns what a column has room for: the common name, and the organizations, which are the groups of a Kubernetes user. */
+/** Returns the short name for a column: the common name, and the organizations, which are the groups of a Kubernetes user. */
 export function shortName(name: NameReport): string {
   if (name.commonName === undefined || name.commonName === '') return name.text === '' ? '(empty)' : name.text
   const { commonName, organization } = name
@@ -16,13 +16,13 @@ export function keyText({ algorithm, bits, curve }: KeyFields): string {
   return [algorithm, curve ?? bits].filter((part) => part !== undefined).join(' ')
 }
 
-/** Returns whether the key in a request signed it. */
+/** Returns whether the request is signed by its own key. */
 export function signatureText({ signatureValid, signatureUnchecked }: RequestReport): string {
   if (signatureUnchecked) return 'unknown'
   return signatureValid ? 'valid' : 'WRONG'
 }
 
-/** Returns all SANs in one list, each with its kind where that is not plain to see. */
+/** Returns all SANs in one list, each with its type where that is not obvious. */
 export function altNameList({ dns, ip, email, uri }: AltNames): string[] {
   return [...dns, ...ip, ...email.map((name) => `email:${name}`), ...uri]
 }

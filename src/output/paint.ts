@@ -2,7 +2,7 @@ import type { CertificateStatus, Severity } from '../inspection/report.ts'
 
 type Stroke = (text: string) => string
 
-/** How a word is coloured. Colour repeats what the word says and never says more: many read without it. */
+/** The colours of words. Colour only repeats the meaning of the word, because many users do not see it. */
 export interface Paint {
   readonly status: Readonly<Record<CertificateStatus, Stroke>>
   readonly severity: Readonly<Record<Severity, Stroke>>
@@ -10,10 +10,10 @@ export interface Paint {
   readonly faint: Stroke
 }
 
-/** How a state is: nothing to do, worth looking at, wrong. */
+/** The severity of a state: nothing to do, worth checking, wrong. */
 export type Tone = 'ok' | 'warning' | 'critical'
 
-/** 0 none, 1 sixteen colours, 2 of 256, 3 of 16 million: what the terminal can do, decided by src/cli. */
+/** 0 none, 1 16 colours, 2 256 colours, 3 16 million colours: the capability of the terminal, as src/cli detects it. */
 export type ColorLevel = 0 | 1 | 2 | 3
 
 const plain: Stroke = (text) => text
@@ -25,12 +25,12 @@ export const noPaint: Paint = {
   faint: plain,
 }
 
-/** Returns the paint of a colour level. chalk is loaded only where there is colour. */
+/** Returns the paint of a colour level. Loads chalk only for a level with colour. */
 export async function createPaint(level: ColorLevel): Promise<Paint> {
   if (level === 0) return noPaint
   const { Chalk } = await import('chalk')
   const chalk = new Chalk({ level })
-  // The sixteen named colours follow the user's theme, so they can be read on light and on dark.
+  // The sixteen named colours follow the user's theme, so they are readable on light and dark backgrounds.
   return {
     status: {
       ok: chalk.green,

@@ -1,4 +1,4 @@
-/** Where something was found: a source, and the place in it. */
+/** A location: a source, and the entry in it. */
 export interface Place {
   readonly source: string
   readonly entry: string
@@ -9,19 +9,19 @@ export function placeText({ source, entry }: Place): string {
   return entry === '' ? source : `${source}: ${entry}`
 }
 
-/** Returns the one of several copies that says best what they are: that in a file of its own, or the first. */
+/** Returns the most descriptive of several copies: the one in its own file, or the first. */
 export function namesakeOf<Copy extends Place>(copies: readonly Copy[]): Copy | undefined {
   return copies.find(({ entry }) => entry === '') ?? copies[0]
 }
 
-/** What the places of a report share, said once above the tables, and each place without it. */
+/** The common part of a report's locations, shown once above the tables, and each location without it. */
 export interface ShortPlaces {
-  /** The folder or the one source of all; empty when there is nothing to share. */
+  /** The common folder or the only source; empty when there is none. */
   readonly heading: string
   readonly of: (place: Place) => string
 }
 
-/** Returns the places of a report without what they share: the one source, or the folder that all sources lie in. */
+/** Returns the locations of a report without their common part: the only source, or the common folder of all sources. */
 export function shortPlaces(sources: readonly string[]): ShortPlaces {
   const [only] = sources
   if (only !== undefined && sources.every((source) => source === only)) {
@@ -41,7 +41,7 @@ export function shortPlaces(sources: readonly string[]): ShortPlaces {
   }
 }
 
-// The deepest folder that holds all of them. Not "/" and not one like /etc or tmp/: those say nothing and cost a line.
+// Returns the deepest common folder. "/" and folders like /etc or tmp/ are left out: they carry no information and take a line.
 function sharedFolder(sources: readonly string[]): string {
   const parts = sources[0]?.split('/').slice(0, -1)
   if (parts === undefined) return ''

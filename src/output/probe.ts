@@ -9,7 +9,9 @@ import { printable } from './terminal.ts'
 import { minuteOf, timeLeft } from './time.ts'
 import type { View } from './view.ts'
 
-/** Returns a table of the endpoints, then what is wrong with each and what to do next; of a single one everything that was seen. */
+/**
+ * Returns a table of the endpoints, then the problems of each and what to do next. For a single endpoint, returns all details.
+ */
 export function renderProbe(report: ProbeReport, view: View): string {
   const { endpoints, notes, generatedAt } = report
   const [only, second] = endpoints
@@ -103,7 +105,7 @@ function timeCell({ connectMs, handshakeMs }: EndpointReport): string {
   return handshakeMs === undefined ? '' : `${Math.round((connectMs ?? 0) + handshakeMs)} ms`
 }
 
-/** All that was seen of one endpoint. */
+/** All details of one endpoint. */
 function detailLines(endpoint: EndpointReport, view: View): string[] {
   const { version, cipher, chain, names, verdicts, clientAuthorities, client, given } = endpoint
   const { connectMs, handshakeMs } = endpoint
@@ -155,7 +157,7 @@ function problemSections({ name, problems, verdicts }: EndpointReport, view: Vie
   })
 }
 
-/** What many endpoints have to say is reported once. */
+/** A note that applies to many endpoints is reported once. */
 function noteLines(endpoints: readonly EndpointReport[], notes: readonly string[]): string[] {
   const said = Map.groupBy(
     endpoints.flatMap(({ notes: own }) => own),

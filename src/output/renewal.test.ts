@@ -39,7 +39,7 @@ const rendered = (parts: Partial<CertificateRenewal>): string =>
   )
 const lastLine = (parts: Partial<CertificateRenewal>) => rendered(parts).trimEnd().split('\n').at(-1)
 
-test('claims of renewed certificates no more than was seen', () => {
+test('reports only confirmed certificates as in use', () => {
   const [apiserver, client] = [row('apiserver'), row('apiserver-kubelet-client')]
   expect(lastLine({ certificates: [apiserver], proofs: [proof('apiserver')] })).toBe(
     'done: 1 certificate renewed and in use',
@@ -55,7 +55,7 @@ test('claims of renewed certificates no more than was seen', () => {
   )
 })
 
-test('a proof of another node or one that failed is none', () => {
+test('ignores proofs of other nodes and failed proofs', () => {
   const elsewhere = { ...proof('apiserver'), node: 'cp2' }
   for (const proofs of [[elsewhere], [proof('apiserver', false)]])
     expect(lastLine({ certificates: [row('apiserver')], proofs })).toContain('0 of them confirmed in use')

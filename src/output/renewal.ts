@@ -17,7 +17,7 @@ const outcomes: Readonly<Record<CertificateRenewal['outcome'], string>> = {
   incomplete: 'incomplete: the lines above name what is left',
 }
 
-/** Returns every certificate with its time left, what was or would be done, and what cannot be done here. */
+/** Returns every certificate with its time left, the planned or completed action, and what kcert cannot do here. */
 export function renderRenewal(report: CertificateRenewal, view: View): string {
   const { outcome, certificates, restarts, proofs, backups, unreachable, missing, next } = report
   const { status } = view.paint
@@ -94,7 +94,9 @@ function lastLines(report: CertificateRenewal, said: string, next: string | unde
   return [first, `next: ${next}`]
 }
 
-/** Claims only what was checked: clients that read a certificate from a file present it to no server that kcert could ask. */
+/**
+ * Reports only what was checked. A client that reads a certificate from a file presents it to no server that kcert could query.
+ */
 function doneLine({ certificates, restarts, proofs, root }: CertificateRenewal): string {
   const renewed = certificates.filter(({ action }) => action === 'renewed')
   if (root !== undefined)

@@ -3,7 +3,7 @@ import { printable } from './terminal.ts'
 import type { View } from './view.ts'
 import { wrapped } from './width.ts'
 
-/** Returns sections of lines as one text, an empty line between them; those without lines leave no trace. */
+/** Returns sections of lines as one text, separated by empty lines. Empty sections are left out. */
 export function joinSections(sections: readonly (readonly string[])[]): string {
   return sections
     .filter((lines) => lines.length > 0)
@@ -11,7 +11,7 @@ export function joinSections(sections: readonly (readonly string[])[]): string {
     .join('\n')
 }
 
-/** Returns the reason, what to do, and the command of something, a line each where there is one. */
+/** Returns the reason, the fix and the command, a line for each that is defined. */
 export function adviceLines(
   { why, ...advice }: Advice & { readonly why?: string | undefined },
   indent = '  ',
@@ -21,18 +21,18 @@ export function adviceLines(
   )
 }
 
-/** Returns advice of a report as text shows it: there `next` repeats the fix where there is no command. */
+/** Returns the advice of a report for text. In reports, `next` repeats the fix if there is no command. */
 export function shownAdvice({ fix, next }: Advice): Advice {
   return { fix, next: next === fix ? undefined : next }
 }
 
-/** Returns a difference between texts with what is added and removed in colour. */
+/** Returns a difference between texts, with added and removed lines in colour. */
 export function diffLines(diff: readonly string[], { paint: { status } }: View): string[] {
   const strokes: Readonly<Record<string, (text: string) => string>> = { '+': status.ok, '-': status.critical }
   return diff.map((line) => (strokes[line.slice(0, 1)] ?? String)(printable(line)))
 }
 
-/** Returns a text wrapped below an indent. */
+/** Returns a text wrapped with an indent. */
 export function indentedLines(text: string, indent: string, { width }: Pick<View, 'width'>): string[] {
   return wrapped(printable(text), width - indent.length).map((line) => indent + line)
 }

@@ -19,7 +19,7 @@ const outcomes: Readonly<Record<SignedRequest['outcome'], StatusText>> = {
   failed: ['FAILED', 'critical'],
 }
 
-/** Returns what a signer did: a line for each request, and for those without a certificate why. */
+/** Returns a line for each request that the signer processed, and the reason for those without a certificate. */
 export function renderSignedRequests(
   { ca, requests, files, dryRun }: SignedRequestsReport,
   view: View,

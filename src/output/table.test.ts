@@ -23,7 +23,7 @@ const rows: Row[] = [
 ]
 const lines = (width: number) => tableLines(columns, rows, width, noPaint)
 
-test('without a limit nothing is shortened, columns are aligned by cells, and no line ends with spaces', () => {
+test('without a limit, shortens nothing, aligns columns by cells, and ends no line with spaces', () => {
   expect(lines(Infinity)).toEqual([
     'STATUS   NAME                      PLACE',
     'ok       東京                      pki/ca.crt',
@@ -31,7 +31,7 @@ test('without a limit nothing is shortened, columns are aligned by cells, and no
   ])
 })
 
-test('a narrow terminal shortens, a narrower one drops the column that says least', () => {
+test('shortens columns on a narrow terminal, and drops the least important one on a narrower terminal', () => {
   expect(lines(30)).toEqual([
     'STATUS   NAME       PLACE',
     'ok       東京       pki/ca.crt',
@@ -40,7 +40,7 @@ test('a narrow terminal shortens, a narrower one drops the column that says leas
   expect(lines(22)).toEqual(['STATUS   NAME', 'ok       東京', 'expired  apiserver-ku…'])
 })
 
-test('a column gives way gladly to its second width, and further only when no other has anything to give', () => {
+test('shrinks a column to its preferred minimum, and further only when no other column can shrink', () => {
   const named: Column<Row>[] = columns.map((column) =>
     column.title === 'NAME' ? { ...column, preferredMinWidth: 20 } : column,
   )
@@ -51,21 +51,21 @@ test('a column gives way gladly to its second width, and further only when no ot
   expect(cells(32)).toBe('ok      apiserver-kub…  pki….crt')
 })
 
-test('columns that nobody has anything for are left out', () => {
+test('leaves out columns without content', () => {
   expect(tableLines(columns, [{ status: 'ok', name: '', place: '' }], Infinity, noPaint)).toEqual([
     'STATUS',
     'ok',
   ])
 })
 
-test('a monstrous cell overflows alone: it does not push the other rows apart', () => {
+test('lets a huge cell overflow without moving the other rows', () => {
   const monster = { status: 'ok', name: 'x'.repeat(5000), place: 'p' }
   const [, first, second] = tableLines(columns, [monster, rows[0]!], Infinity, noPaint)
   expect(first).toHaveLength(8 + 5000 + 2 + 1)
   expect(displayWidth(second!)).toBeLessThan(150)
 })
 
-test('no line is wider than the terminal, however hostile the cells, and the unshortened column stays whole', () => {
+test('keeps lines within the width of the terminal for hostile cells, and the unshortened column in full', () => {
   const cell = fc.string({ unit: 'binary', maxLength: 80 })
   fc.assert(
     fc.property(

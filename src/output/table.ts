@@ -6,18 +6,21 @@ import { type Cut, displayWidth, padded, shortened } from './width.ts'
 export interface Column<Row> {
   readonly title: string
   readonly cell: (row: Row) => string
-  /** Cells may be shortened to this width when the terminal is narrow. Absent for names that people copy: never shortened. */
+  /**
+   * Cells may be shortened to this width when the terminal is narrow. Absent for names that users copy, which are never
+   * shortened.
+   */
   readonly shrinkTo?: number
-  /** Not narrower than this while another column can still be shortened. */
+  /** The minimum width while another column can still be shortened. */
   readonly preferredMinWidth?: number
-  /** Where a cell is cut when it is shortened (default end). */
+  /** Where a shortened cell is cut (default end). */
   readonly cut?: Cut
-  /** When shortening is not enough, the column with the highest number is dropped first; absent: never dropped. */
+  /** When shortening is not enough, the column with the highest number is dropped first. Absent: never dropped. */
   readonly dropRank?: number
   readonly paint?: (row: Row, cell: string) => string
 }
 
-/** What a state is called, and its colour. */
+/** The name of a state, and its colour. */
 export type StatusText = readonly [word: string, tone: keyof Paint['status']]
 
 export const yesOrNo = { true: ['yes', 'ok'], false: ['no', 'critical'] } as const
@@ -31,7 +34,7 @@ export function statusColumn<Row>(
   return { title, cell: (row) => of(row)[0], paint: (row, cell) => status[of(row)[1]](cell) }
 }
 
-/** Returns how many rows came to what: ": 3 approved, 1 denied". */
+/** Returns the number of rows in each state: ": 3 approved, 1 denied". */
 export function countsText(
   counts: Readonly<Record<string, number>>,
   said: Readonly<Record<string, StatusText>>,
@@ -42,7 +45,7 @@ export function countsText(
   return parts.length === 0 ? '' : `: ${parts.join(', ')}`
 }
 
-/** Returns the lines of a table in a view; none where there are no rows. */
+/** Returns the lines of a table in a view; empty for no rows. */
 export function table<Row>(
   { width, paint, hasHeadings = true }: View,
   rows: readonly Row[],
@@ -52,15 +55,15 @@ export function table<Row>(
 }
 
 const gap = '  '
-// Before a cell that is on a line of its own.
+// Precedes a cell on a separate line.
 const below = '    '
-// One huge name must not push every other row out of sight, nor make 10,000 rows of padding as long as itself.
+// One huge name must not move every other row out of view, or add padding of its own length to 10,000 rows.
 const widestPadding = 120
 
 interface Fitted<Row> {
   readonly column: Column<Row>
   readonly cells: readonly string[]
-  /** Of each cell, measured once: telling wide characters apart takes longer than putting the row together. */
+  /** The width of each cell, measured once: detecting wide characters takes longer than joining the row. */
   readonly widths: readonly number[]
   readonly longest: number
   width: number
@@ -68,7 +71,7 @@ interface Fitted<Row> {
 
 /**
  * Returns the lines of a table: a heading, then a line for each row. Until the rows fit, columns are shortened, then dropped by
- * rank. A row that still does not fit has its last cell on a line of its own. Without a limit (Infinity, for pipes) nothing is
+ * rank. A row that still does not fit has its last cell on a separate line. Without a limit (Infinity, for pipes) nothing is
  * shortened. Columns without content are left out. Every cell is made printable here.
  */
 export function tableLines<Row>(
@@ -91,24 +94,24 @@ export function tableLines<Row>(
   return lines
 }
 
-/** The last title is below the others where its cells are below theirs. */
+/** The last title is on a separate line if its cells are. */
 function headingLines(titles: readonly string[], limit: number): string[] {
   const whole = titles.join(gap)
   if (titles.length < 2 || displayWidth(whole) <= limit) return [whole]
   return [titles.slice(0, -1).join(gap).trimEnd(), `${below}${titles.at(-1)}`]
 }
 
-/** Returns the cells that the longest line of a table takes when nothing is shortened. */
+/** Returns the width in cells of a table's longest line when nothing is shortened. */
 export function tableWidth<Row>(columns: readonly Column<Row>[], rows: readonly Row[]): number {
   return columns.reduce((sum, column) => sum + measured(column, rows).longest + gap.length, -gap.length)
 }
 
 function line<Row>(fitted: readonly Fitted<Row>[], row: Row, index: number, limit: number): string {
   let text = ''
-  // The width of the text, and of the space before the next cell.
+  // The width of the text and of the space before the next cell.
   let at = 0
   let spaces = 0
-  // Not for…of, which makes an object for each cell until the loop is compiled.
+  // Not for…of, which creates an object for each cell until the loop is compiled.
   for (let i = 0; i < fitted.length; i++) {
     const { column, cells, widths, width } = fitted[i]!
     let shown = cells[index]!
@@ -117,7 +120,7 @@ function line<Row>(fitted: readonly Fitted<Row>[], row: Row, index: number, limi
       shown = shortened(shown, width, column.cut)
       taken = displayWidth(shown)
     }
-    // The path of the row, whole: a terminal that broke it would break the columns too.
+    // The path is not shortened. If the terminal wrapped it, the columns would break too.
     if (i > 0 && i === fitted.length - 1 && at + spaces + taken > limit) {
       return `${text}\n${below}${column.paint === undefined ? shown : column.paint(row, shown)}`
     }
@@ -133,7 +136,7 @@ function line<Row>(fitted: readonly Fitted<Row>[], row: Row, index: number, limi
 
 const blanks: string[] = ['']
 
-/** So many spaces; the same string each time, for there is one between any two cells. */
+/** Returns a string of spaces. Cached, because one is used between every two cells. */
 function blank(count: number): string {
   const known = blanks[count]
   if (known !== undefined) return known
@@ -150,7 +153,7 @@ function measured<Row>(column: Column<Row>, rows: readonly Row[]): Fitted<Row> {
   let width = 0
   for (let r = 0; r < rows.length; r++) {
     const cell = column.cell(rows[r]!)
-    // In a sorted table neighbours often say the same.
+    // In a sorted table, adjacent rows often have equal cells.
     if (cell !== last) {
       last = cell
       const isShownAsItIs = isPlain(cell)
@@ -180,7 +183,7 @@ function rankOf<Row>({ column: { dropRank = Number.NEGATIVE_INFINITY } }: Fitted
   return dropRank
 }
 
-// Takes cells from the widest shrinkable column until all fit; says whether they do.
+// Takes cells from the widest shrinkable column until all fit. Returns whether they do.
 function shrink<Row>(
   kept: readonly Fitted<Row>[],
   limit: number,
@@ -193,7 +196,7 @@ function shrink<Row>(
       .sort((a, b) => b.width - a.width)
     const widest = flexible[0]
     if (widest === undefined) return false
-    // down to the next widest, or to its own floor, whichever comes first: a step each, not a cell each
+    // down to the next widest or to the column's minimum, in one step instead of one for each cell
     const next = Math.max(floor(widest.column), flexible[1]?.width ?? 0)
     const step = Math.min(excess, Math.max(1, widest.width - next))
     widest.width -= step

@@ -5,7 +5,7 @@ import { harmlessJson } from '../errors/hidden-text.ts'
 import { harmlessYamlString, printable } from './terminal.ts'
 import '../../test/seeded.ts'
 
-// Named one by one, not by the properties that the code uses.
+// Listed individually, not by the Unicode properties that the code uses.
 const hidden: Record<string, string> = {
   'a terminal escape': '\u001b[31m',
   'a bell': '\u0007',
@@ -40,20 +40,20 @@ describe.each(Object.entries(hidden))('%s', (_name, text) => {
     expect(shown).toContain('\\u')
   })
 
-  test('is an escape in JSON, and the same text to who reads it', () => {
+  test('is an escape in JSON that parses to the original text', () => {
     const json = harmlessJson(JSON.stringify(`admin${text}x`))
     expect(json).toMatch(/^[\x20-\x7e]+$/)
     expect(JSON.parse(json)).toBe(`admin${text}x`)
   })
 
-  test('is an escape in YAML, and the same text to who reads it', () => {
+  test('is an escape in YAML that parses to the original text', () => {
     const yaml = harmlessYamlString(`admin${text}x`)
     expect(yaml).toMatch(/^"[\x20-\x7e\ufffd]+"$/)
     expect(parse(yaml)).toBe(`admin${text}x`.toWellFormed())
   })
 })
 
-test('what people write stays as it is', () => {
+test('keeps ordinary text unchanged', () => {
   for (const text of [
     '',
     'CN=system:node:cp1,O=system:nodes',
@@ -69,12 +69,12 @@ test('what people write stays as it is', () => {
   }
 })
 
-test('a mark with no letter of its own, and marks piled up on one, are shown as escapes', () => {
+test('shows a mark without a letter, and marks stacked on one letter, as escapes', () => {
   expect(printable('\u0301admin')).toBe('\\u0301admin')
   expect(printable(`a${'\u0301'.repeat(6)}b`)).toBe(`a${'\u0301'.repeat(4)}\\u0301\\u0301b`)
 })
 
-test('what is printable stays as it is, so that escaping twice does no harm', () => {
+test('keeps printable text unchanged, so that escaping twice is harmless', () => {
   fc.assert(
     fc.property(fc.string({ unit: 'binary' }), (text) => {
       expect(printable(text)).toBe(printable(printable(text)))

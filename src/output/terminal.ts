@@ -1,25 +1,28 @@
 import { hiddenCharacters } from '../errors/hidden-text.ts'
 
-// Names in certificates come from whichever client requested the certificate. What reaches a terminal goes through here.
+// Names in certificates come from any client that requested a certificate. All text for a terminal passes through here.
 
 const harmless = /^[\x20-\x7e]*$/
 
-/** True for text that is shown as it is, each character in one cell: nearly all there is. */
+/** Returns true for text that is shown unchanged, with each character in one cell. This is nearly all text. */
 export function isPlain(text: string): boolean {
   return harmless.test(text)
 }
 
-/** Returns the text with every character that could move, hide or recolour what a terminal shows as a visible escape: \u202e, \u{e0041}. */
+/**
+ * Returns the text with every character that could move, hide or recolour terminal output as a visible escape: \u202e, \u{e0041}.
+ */
 export function printable(text: string): string {
   if (harmless.test(text)) return text
-  // A mark without a letter before it would change the character to its left, and a tall stack of them the lines around.
+  // A mark without a letter before it would change the character to its left, and a tall stack of marks would cover adjacent
+  // lines.
   const strayMarks = /^\p{M}+|(?<=\p{M}{4})\p{M}+/gu
   return text
     .replace(strayMarks, (marks) => Array.from(marks, escaped).join(''))
     .replace(hiddenCharacters(), escaped)
 }
 
-/** Returns the double-quoted YAML scalar of the text. Astral characters need \U there: YAML knows no surrogate pairs. */
+/** Returns the double-quoted YAML scalar of the text. Astral characters need \U, because YAML has no surrogate pairs. */
 export function harmlessYamlString(text: string): string {
   return JSON.stringify(text.toWellFormed()).replace(hiddenCharacters(), (character) => {
     const point = character.codePointAt(0) ?? 0

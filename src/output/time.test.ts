@@ -24,7 +24,7 @@ test.each([
   expect(timeLeft(seconds)).toBe(text)
 })
 
-test('a time is cut to minutes for columns, and whole for a card', () => {
+test('shortens a time to minutes for columns and shows it in full on a card', () => {
   expect(minuteOf('2027-11-20T08:57:31Z')).toBe('2027-11-20 08:57')
   expect(minuteOf('2027-11-20T08:57:31.000Z')).toBe('2027-11-20 08:57')
   expect(secondOf('2027-11-20T08:57:31.000Z')).toBe('2027-11-20 08:57:31 UTC')

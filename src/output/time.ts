@@ -1,10 +1,10 @@
 const minute = 60
 const hour = 60 * minute
 const day = 24 * hour
-// kubeadm's and kubectl's year of an age
+// the length of a year in the ages of kubeadm and kubectl
 const year = 365 * day
 
-/** Returns a span in at most two units, rounded down: `9y`, `364d`, `2d 3h`, `5h 12m`, `40s`; `3d ago` when it is past. */
+/** Returns a duration in at most two units, rounded down: `9y`, `364d`, `2d 3h`, `5h 12m`, `40s`; `3d ago` when it is past. */
 export function timeLeft(seconds: number): string {
   return seconds < 0 ? `${span(-seconds)} ago` : span(seconds)
 }
@@ -25,9 +25,9 @@ function twoUnits(seconds: number, big: number, bigUnit: string, small: number, 
     : `${Math.floor(seconds / big)}${bigUnit} ${rest}${smallUnit}`
 }
 
-/** Returns `2027-11-20 08:57` of an RFC 3339 time in UTC: what fits a column and still sorts. */
+/** Returns `2027-11-20 08:57` for an RFC 3339 time in UTC: short enough for a column, and sortable. */
 export function minuteOf(rfc3339: string): string {
-  // A year of four digits, and whole seconds: nearly all there are.
+  // A year of four digits and whole seconds: nearly all times.
   if (rfc3339.length === '2027-11-20T08:57:31Z'.length)
     return `${rfc3339.slice(0, 10)} ${rfc3339.slice(11, 16)}`
   const end = rfc3339.lastIndexOf(':')

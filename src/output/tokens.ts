@@ -49,7 +49,7 @@ function tokenFields({
   ]
 }
 
-/** Returns what was created, without the secret, which is on standard output or in the file. */
+/** Returns the created token without the secret, which is on standard output or in the file. */
 export function renderCreation(report: CreatedToken, view: View): string {
   const { outcome, id, file, server } = report
   return joinSections([

@@ -58,7 +58,7 @@ const refused: VerificationReport = {
   goError: 'x509: certificate has expired or is not yet valid',
 }
 
-test('a trusted chain begins with the verdict and shows leaf and root, and what was not looked at', () => {
+test('begins with the verdict for a trusted chain and shows leaf, root and skipped checks', () => {
   expect(renderVerification(trusted, wide)).toBe(`TRUSTED as a server certificate
 
 CHAIN  SUBJECT         EXPIRES (UTC)     PLACE
@@ -71,7 +71,7 @@ host name      not checked; to check one: --name HOST
 `)
 })
 
-test('a refused chain marks the certificate at fault, then says why and what to do', () => {
+test('marks the untrusted certificate of a refused chain, then shows why and what to do', () => {
   expect(
     renderVerification(refused, wide),
   ).toBe(`NOT TRUSTED as a server certificate for api.example.com: CERT_EXPIRED
@@ -90,7 +90,7 @@ verified at  2026-11-21 09:00:00 UTC
 `)
 })
 
-test('verifiers that differ for the same reason are named together, and warnings come last', () => {
+test('groups verifiers that differ for the same reason, and shows warnings last', () => {
   const reason = 'it wants a self-signed root'
   const text = renderVerification(
     {
@@ -121,7 +121,7 @@ test('verifiers that differ for the same reason are named together, and warnings
   ])
 })
 
-test('the user and the groups of a client certificate are shown', () => {
+test('shows the user and the groups of a client certificate', () => {
   const text = renderVerification(
     { ...trusted, purpose: 'client', user: { name: 'admin', groups: ['system:masters', 'ops'] } },
     wide,
@@ -130,7 +130,7 @@ test('the user and the groups of a client certificate are shown', () => {
   expect(text).toContain('\nuser           admin, groups system:masters, ops\n')
 })
 
-test('no name in a certificate, and none that was asked for, reaches the terminal as it is', () => {
+test('escapes names in certificates and requested names', () => {
   const evil = '\u001b[2J\u202eevil\u200b\n'
   const one = certificate(evil, evil)
   const text = renderVerification(
@@ -154,13 +154,13 @@ test('no name in a certificate, and none that was asked for, reaches the termina
   expect(text).toContain('\\u202eevil\\u200b')
 })
 
-test('on a narrow terminal no line but a command is longer than it', () => {
+test('keeps lines other than commands within the width of a narrow terminal', () => {
   const long = { ...refused, reason: 'because '.repeat(30), next: `kcert inspect ${'x'.repeat(80)}` }
   const lines = renderVerification(long, { width: 60, paint: noPaint }).split('\n')
   expect(lines.filter((line) => line.length > 60)).toEqual([expect.stringContaining('kcert inspect xxx')])
 })
 
-test('colour only repeats what the words say', async () => {
+test('uses colour only to repeat words', async () => {
   const colour = renderVerification(refused, { ...wide, paint: await createPaint(1) })
   expect(colour.replaceAll(/\u001b\[\d+m/g, '')).toBe(renderVerification(refused, wide))
   expect(colour).not.toBe(renderVerification(refused, wide))

@@ -11,8 +11,7 @@ import { padded, wrapped } from './width.ts'
 type Field = readonly [label: string, value: string | undefined]
 
 /**
- * Returns the verdict as the operator reads it: yes or no first, then the chain, then the reason and what to do, then who
- * would answer otherwise.
+ * Returns the verdict: yes or no first, then the chain, then the reason and what to do, then the verifiers with another result.
  */
 export function renderVerification(report: VerificationReport, view: View): string {
   return joinSections([
@@ -62,7 +61,7 @@ function chainLines(
 
 function roleOf(one: VerifiedCertificate, chain: readonly VerifiedCertificate[], trusted: boolean): string {
   if (one === chain[0]) return 'leaf'
-  // Without a verdict in its favour no one knows whether the last one is a root.
+  // If the chain is not trusted, the last certificate is not known to be a root.
   return trusted && one === chain.at(-1) ? 'root' : 'issuer'
 }
 
@@ -97,7 +96,7 @@ function refusedFields(report: VerificationReport): Field[] {
   ]
 }
 
-// What to do next is not wrapped: it may be a command, and a terminal's own wrapping copies right.
+// The next step is not wrapped: it may be a command, and text that the terminal wraps is copied as one line.
 function fieldLines(fields: readonly Field[], { width, paint }: View): string[] {
   const shown = fields.filter(([, value]) => value !== undefined)
   const labelWidth = Math.max(...shown.map(([label]) => label.length))
@@ -114,7 +113,7 @@ type Difference = VerificationReport['differences'][number]
 
 const titles = { openssl: 'openssl verify', node: 'Node.js 24', python: 'Python 3.13' } as const
 
-/** Verifiers with the same result for the same reason are named together. */
+/** Groups verifiers with the same result for the same reason. */
 function groupedDifferences({ differences }: VerificationReport): Difference[][] {
   return [...Map.groupBy(differences, ({ accepts, reason }) => `${accepts} ${reason}`).values()]
 }

@@ -1,8 +1,8 @@
 import { noPaint, type Paint } from './paint.ts'
 
-/** What a renderer knows of the place that it writes for. */
+/** The properties of the output device that a renderer needs. */
 export interface View {
-  /** Columns; Infinity where nothing must be shortened, as in a pipe. */
+  /** The width in columns; Infinity where nothing must be shortened, as in a pipe. */
   readonly width: number
   readonly paint: Paint
   /** Headings of tables; false with --no-headers. */
@@ -11,5 +11,5 @@ export interface View {
   readonly isWide?: boolean
 }
 
-/** For what is read in files and logs as often as on a terminal: nothing is cut, wrapped or coloured. */
+/** For output that is also read in files and logs: nothing is cut, wrapped or coloured. */
 export const wholeWidth: View = { width: Number.POSITIVE_INFINITY, paint: noPaint }

@@ -25,8 +25,8 @@ test.each([
   expect(displayWidth(shown)).toBe(cells)
 })
 
-test('agrees with what Node itself counts for its console, character by character', () => {
-  // Node composes first and counts conjoining vowels and marks of Hangul and kana as letters: those are left out.
+test('agrees with the widths that Node uses for its console, character by character', () => {
+  // Node composes text first, and counts conjoining vowels and marks of Hangul and kana as letters. Those are left out.
   const program = `
     const { getStringWidth } = require('internal/util/inspect')
     const widths = []
@@ -50,14 +50,14 @@ test('agrees with what Node itself counts for its console, character by characte
 })
 
 describe('shortened', () => {
-  test('cuts at the end, or in the middle where both ends say something', () => {
+  test('cuts at the end, or in the middle where both ends matter', () => {
     expect(shortened('kube-apiserver', 9)).toBe('kube-api…')
     expect(shortened('pki/etcd/healthcheck-client.crt', 15, 'middle')).toBe('pki/etc…ent.crt')
     expect(shortened('pki/apiserver-etcd-client.crt', 16, 'start')).toBe('…etcd-client.crt')
     expect(shortened('東京支社', 6)).toBe('東京…')
   })
 
-  test('never takes more cells than it is given, and leaves alone what fits', () => {
+  test('never exceeds the given width, and keeps text that fits', () => {
     fc.assert(
       fc.property(
         text,

@@ -1,6 +1,7 @@
-// How many cells a text takes on a terminal. Expects printable text (terminal.ts): no controls, nothing invisible.
+// The number of terminal cells of a text. Expects printable text (terminal.ts), without control or invisible characters.
 
-// East_Asian_Width W and F of Unicode 16, neighbours joined over unassigned gaps; emoji come by their own property.
+// East_Asian_Width W and F of Unicode 16, with adjacent ranges joined over unassigned gaps. Emoji are covered by their own
+// property.
 const wide: readonly (readonly [first: number, last: number])[] = [
   [0x1100, 0x115f],
   [0x2329, 0x232a],
@@ -45,21 +46,24 @@ function characterWidth(character: string): 0 | 1 | 2 {
   return /\p{Emoji_Presentation}/u.test(character) ? 2 : 1
 }
 
-// Within a function, for V8 reads such a class when it comes to it, and texts of ASCII never do.
+// In a function, because V8 compiles such a class on first use, and ASCII text never uses it.
 function isOnTop(character: string): boolean {
   return /[\p{Mn}\p{Me}]/u.test(character)
 }
 
-/** Returns the text filled with spaces up to the width; longer text comes back as it is. */
+/** Returns the text padded with spaces to the width. Longer text is returned unchanged. */
 export function padded(text: string, width: number): string {
   const missing = width - displayWidth(text)
   return missing > 0 ? text + ' '.repeat(missing) : text
 }
 
-/** Where a text that is too long loses what does not fit. */
+/** The part of a too long text that is cut. */
 export type Cut = 'end' | 'middle' | 'start'
 
-/** Returns at most `width` cells of the text, with "…" for what is cut: at the end, at the start where the end says more, as in a path, or in the middle. */
+/**
+ * Returns at most `width` cells of the text, with "…" for the part that is cut: the end, the start (for paths, whose end matters
+ * more), or the middle.
+ */
 export function shortened(text: string, width: number, cut: Cut = 'end'): string {
   if (displayWidth(text) <= width) return text
   if (width < 1) return ''
@@ -88,7 +92,7 @@ function tail(characters: string[], width: number): string {
     if (cells > width) break
     kept.push(character)
   }
-  // a mark that lost its letter would sit on the "…"
+  // a mark without its letter would combine with the "…"
   const first = kept.findLastIndex((character) => !isOnTop(character))
   return kept
     .slice(0, first + 1)
@@ -97,8 +101,8 @@ function tail(characters: string[], width: number): string {
 }
 
 /**
- * Returns the text in lines of at most `width` cells, broken at spaces only: a word that is longer stays whole,
- * so that a fingerprint or a command can still be copied.
+ * Returns the text in lines of at most `width` cells, broken at spaces only. A longer word stays whole, so that a fingerprint or
+ * a command can still be copied.
  */
 export function wrapped(text: string, width: number): string[] {
   if (displayWidth(text) <= width) return [text]

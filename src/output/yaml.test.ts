@@ -4,7 +4,7 @@ import { parse } from 'yaml'
 import { renderYaml } from './yaml.ts'
 import '../../test/seeded.ts'
 
-test('what is plain stays plain, and what some reader takes for something else is quoted', () => {
+test('leaves plain text unquoted, and quotes text that some parser reads as another type', () => {
   const document = {
     kind: 'Report',
     serialNumber: '12e4',
@@ -30,7 +30,7 @@ test('what is plain stays plain, and what some reader takes for something else i
   )
 })
 
-test('whatever the data, YAML 1.1 and 1.2 read it back as it was', () => {
+test('parses back to the same data with YAML 1.1 and 1.2', () => {
   const string = fc.oneof(
     fc.string({ unit: 'binary' }).map((text) => text.toWellFormed()),
     fc.constantFrom(
@@ -68,7 +68,7 @@ test('whatever the data, YAML 1.1 and 1.2 read it back as it was', () => {
   fc.assert(
     fc.property(fc.dictionary(string, tree, { minKeys: 1, noNullPrototype: true }), (document) => {
       const yaml = renderYaml(document)
-      // merge keys are a matter of YAML 1.1 that the reader applies to quoted keys too
+      // merge keys are a feature of YAML 1.1 that the parser also applies to quoted keys
       expect(parse(yaml, { merge: false })).toEqual(document)
       expect(parse(yaml, { version: '1.1', merge: false })).toEqual(document)
     }),

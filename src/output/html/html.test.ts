@@ -38,12 +38,15 @@ const pages: readonly (readonly [name: string, page: string])[] = [
 const attribute = (page: Element, name: string, key: string): string[] =>
   elementsOf(page).flatMap((element) => (element.name === name ? [element.attributes[key] ?? ''] : []))
 
-test.each(pages)('%s: well formed, loads nothing, runs nothing, and its policy allows nothing', (_, text) => {
-  expectSelfContained(text)
-  expect(text).not.toMatch(/https?:\/\/(?!192\.0\.2\.)/)
-})
+test.each(pages)(
+  '%s: is well formed, loads nothing, runs nothing, and has a policy that allows nothing',
+  (_, text) => {
+    expectSelfContained(text)
+    expect(text).not.toMatch(/https?:\/\/(?!192\.0\.2\.)/)
+  },
+)
 
-test.each(pages)('%s: for whoever cannot see it', (_, text) => {
+test.each(pages)('%s: is accessible to screen readers', (_, text) => {
   const page = readHtml(text)
   const elements = elementsOf(page)
   expect(page.attributes.lang).toBe('en')
@@ -56,26 +59,26 @@ test.each(pages)('%s: for whoever cannot see it', (_, text) => {
     expect(
       inside.filter(({ name, attributes }) => name === 'th' && attributes.scope === 'col').length,
     ).toBeGreaterThan(1)
-    // A table that is laid out in blocks is one no more for readers, unless its parts say so.
+    // With CSS block layout, screen readers recognize a table only by the roles of its parts.
     for (const { name, attributes } of inside)
       if (/^(?:table|tr|td|th)$/.test(name)) expect(attributes.role).toMatch(/\w/)
   }
   expect(attribute(page, 'meta', 'name')).toContain('viewport')
 })
 
-test('a hostile name is shown, and is text', () => {
+test('shows a hostile name as text', () => {
   const page = readHtml(renderHtml(hostileReport))
   expect(textOf(page)).toContain(`<script>alert(1)</script>`)
   expect(textOf(page)).toContain('\\u202eevil\\u001b[2J')
 })
 
-test('everything that is put into a template is escaped, but markup', () => {
+test('escapes every value in a template except markup', () => {
   expect(html`<p title="${'"<&\'`'}">${['a<b', html`<b>${'&'}</b>`]}</p>`.text).toBe(
     '<p title="&quot;&lt;&amp;&#39;&#96;">a&lt;b<b>&amp;</b></p>',
   )
 })
 
-test('every certificate of the report is there with its state in words, and every problem with what to do next', () => {
+test('shows every certificate with its state in words, and every problem with what to do next', () => {
   const text = textOf(readHtml(renderHtml(goldenReport)))
   for (const { source, status, fingerprintSha256 } of goldenReport.certificates) {
     expect(text).toContain(source)
@@ -88,7 +91,7 @@ test('every certificate of the report is there with its state in words, and ever
     for (const words of [message, fix, next, code]) expect(text).toContain(words)
 })
 
-test('every phase is there with its gate', () => {
+test('shows every phase with its pending items', () => {
   const text = textOf(readHtml(renderStatusHtml(sampleStatus)))
   for (const { number, title, gaps, state } of sampleStatus.phases) {
     expect(text).toContain(`Phase ${number}: ${title}`)
@@ -96,7 +99,7 @@ test('every phase is there with its gate', () => {
   }
 })
 
-test('on the timeline later is further right, and what is past stands left of now', () => {
+test('places later times further right on the timeline, and past times left of now', () => {
   const day = 86_400
   const places = [-800 * day, -10 * day, 0, day, 30 * day, 365 * day, 3_650 * day, 100_000 * day].map(
     positionOf,
@@ -106,20 +109,17 @@ test('on the timeline later is further right, and what is past stands left of no
   expect(places.at(-1)).toBe(100)
 })
 
-test.each(['light', 'dark'] as const)(
-  '%s: words stand out from what is behind them, 4.5 to 1 at least',
-  (scheme) => {
-    const [light = '', dark = ''] = [...style.matchAll(/:root\{([^}]+)\}/g)].map(([, rules]) => rules)
-    const colours = Object.fromEntries(
-      (scheme === 'light' ? light : dark)
-        .split(';')
-        .map((rule) => rule.slice(2).split(':') as [string, string]),
-    )
-    for (const name of ['text', 'faint', 'good', 'warning', 'bad', 'quiet', 'accent'])
-      for (const behind of ['back', 'card'])
-        expect(contrast(colours[name]!, colours[behind]!), `${name} on ${behind}`).toBeGreaterThanOrEqual(4.5)
-  },
-)
+test.each(['light', 'dark'] as const)('%s: text has a contrast of at least 4.5 to 1', (scheme) => {
+  const [light = '', dark = ''] = [...style.matchAll(/:root\{([^}]+)\}/g)].map(([, rules]) => rules)
+  const colours = Object.fromEntries(
+    (scheme === 'light' ? light : dark)
+      .split(';')
+      .map((rule) => rule.slice(2).split(':') as [string, string]),
+  )
+  for (const name of ['text', 'faint', 'good', 'warning', 'bad', 'quiet', 'accent'])
+    for (const behind of ['back', 'card'])
+      expect(contrast(colours[name]!, colours[behind]!), `${name} on ${behind}`).toBeGreaterThanOrEqual(4.5)
+})
 
 /** WCAG 2, 1.4.3. */
 function contrast(one: string, other: string): number {

@@ -1,6 +1,6 @@
 import { printable } from '../terminal.ts'
 
-/** Text that is HTML already. Only `html` makes it, so that whatever else gets into a page is escaped. */
+/** Text that is already HTML. Only `html` creates it, so all other text in a page is escaped. */
 export class Markup {
   readonly text: string
 
@@ -12,8 +12,8 @@ export class Markup {
 type Piece = Markup | string | number | undefined | readonly Piece[]
 
 /**
- * Returns the template as HTML. What is put in is text and is escaped, for elements and for attributes in double quotes, the one who
- * wrote it; markup and lists of it stay as they are. Characters that hide or turn text are shown as escapes, as on a terminal.
+ * Returns the template as HTML. Inserted text is escaped for elements and for attributes in double quotes. Markup and lists of
+ * markup stay unchanged. Characters that hide or reorder text are shown as escapes, as on a terminal.
  */
 export function html(parts: TemplateStringsArray, ...values: readonly Piece[]): Markup {
   return new Markup(parts.map((part, index) => part + pieceText(values[index])).join(''))

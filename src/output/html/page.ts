@@ -3,7 +3,7 @@ import { minuteOf } from '../time.ts'
 import { html, Markup } from './markup.ts'
 import { style } from './style.ts'
 
-/** What a page says of itself. */
+/** The title and the time of a page. */
 export interface PageHead {
   readonly title: string
   /** RFC 3339. */
@@ -13,8 +13,8 @@ export interface PageHead {
 const styleDigest = createHash('sha256').update(style).digest('base64')
 
 /**
- * Returns a whole page in one file: it loads nothing, runs nothing, sends nothing, and its own policy forbids browsers to. It can be
- * mailed, kept as evidence, and opened from a disk.
+ * Returns a page in one file. It loads nothing, runs nothing and sends nothing, and its content security policy enforces this.
+ * The file can be mailed, archived as evidence, and opened from a disk.
  */
 export function page({ title, generatedAt }: PageHead, body: readonly Markup[]): string {
   return html`<!doctype html>
@@ -39,7 +39,7 @@ ${body}
 `.text
 }
 
-/** A part of a page under a heading of its own. */
+/** Returns a section of a page with a heading. */
 export function section(heading: string, body: Markup): Markup {
   return html`<section>
 <h2>${heading}</h2>
@@ -52,11 +52,11 @@ ${body}
 export interface HtmlColumn<Row> {
   readonly title: string
   readonly cell: (row: Row) => Markup | string
-  /** name: what the row is about; short: a word or a time that is not broken. */
+  /** name: the name of the row's item. short: a word or a time that is not wrapped. */
   readonly kind?: 'name' | 'short' | 'bar'
 }
 
-/** A table that becomes a list of cards where there is no room for columns. */
+/** Returns a table that becomes a list of cards on narrow screens. */
 export function table<Row>(
   caption: string,
   columns: readonly HtmlColumn<Row>[],
@@ -80,12 +80,12 @@ function cellOf<Row>({ title, cell, kind }: HtmlColumn<Row>, row: Row): Markup {
     : html`<td role="cell"${classOf} data-title="${title}">${content}</td>`
 }
 
-/** A time, to the minute. */
+/** Returns a time, to the minute. */
 export function time(rfc3339: string): Markup {
   return html`<time datetime="${rfc3339}">${minuteOf(rfc3339)}</time>`
 }
 
-/** A state as a word with its colour. */
+/** Returns a state as a coloured word. */
 export function badge(word: string, tone: Tone): Markup {
   return html`<span class="badge ${tone}">${word}</span>`
 }

@@ -1,4 +1,4 @@
-/** The style of every page. Colours repeat what words say; both sets keep a contrast of 4.5 to 1 at least. */
+/** The style of every page. Colours repeat the text. Both colour schemes have a contrast of at least 4.5 to 1. */
 export const style = `
 :root{--back:#fff;--card:#f6f7f9;--text:#1b1f24;--faint:#57606a;--line:#d0d7de;--good:#116329;--warning:#7d4e00;--bad:#a40e26;--quiet:#57606a;--accent:#0550ae}
 @media (prefers-color-scheme:dark){:root{--back:#0d1117;--card:#161b22;--text:#e6edf3;--faint:#9da7b3;--line:#3d444d;--good:#56d364;--warning:#e3b341;--bad:#ff8b84;--quiet:#9da7b3;--accent:#79c0ff}}

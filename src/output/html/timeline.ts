@@ -1,14 +1,14 @@
 import { html, type Markup } from './markup.ts'
 import type { Tone } from './page.ts'
 
-// Certificates end in days or in ten years: a line on which both can be seen has a scale that grows with the distance from now.
+// Certificates expire in days or in ten years. To show both, the scale of the timeline grows with the distance from now.
 
 const day = 86_400
 const pastShare = 14
 const longestPast = 400 * day
 const longestAhead = 3_800 * day
 
-/** Returns the position of a time, in percent of the width, by its seconds from now. */
+/** Returns the position of a time, in percent of the width, from its seconds relative to now. */
 export function positionOf(seconds: number): number {
   const share = (of: number, most: number): number =>
     Math.log1p(Math.min(of, most) / day) / Math.log1p(most / day)
@@ -29,7 +29,7 @@ const ticks: readonly (readonly [label: string, seconds: number])[] = [
   ['10y', 3_650 * day],
 ]
 
-/** The scale, to stand above bars. */
+/** Returns the scale above the bars. */
 export function axis(): Markup {
   return html`<svg role="img" aria-label="scale: now, 7 days, 30 days, 90 days, 1 year, 3 years, 10 years">${ticks.map(
     ([label, seconds]) =>
@@ -37,7 +37,7 @@ export function axis(): Markup {
   )}</svg>`
 }
 
-/** The time between now and an end, as a bar; `says` is the same in words, for who cannot see it. */
+/** Returns the time between now and an expiry as a bar. `says` is the same in words, for screen readers. */
 export function bar(secondsLeft: number, tone: Tone, says: string): Markup {
   const now = positionOf(0)
   const end = positionOf(secondsLeft)

@@ -8,7 +8,7 @@ import { certificateExtras } from './extras.ts'
 import { shownStatus } from './status.ts'
 import { timeLeftOf } from './time-left.ts'
 
-/** Returns the lines of one certificate with all its fields; what it does not have is left out. */
+/** Returns the lines of one certificate with all its fields. Absent fields are left out. */
 export function certificateCard(certificate: CertificateReport, at: string, view: View): string[] {
   const { status, percentLeft, subject, issuer, subjectAltNames } = certificate
   const fields: Field[] = [
@@ -70,7 +70,7 @@ function altNameFields({ dns, ip, email, uri }: CertificateReport['subjectAltNam
   ]
 }
 
-/** In quotes, because an empty one is what an API server refuses. */
+/** In quotes, because an API server refuses an empty UID. */
 function uidText({ userUids }: CertificateReport['subject']): string | undefined {
   return userUids?.map((uid) => JSON.stringify(uid)).join(', ')
 }

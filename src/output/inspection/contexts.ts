@@ -2,7 +2,7 @@ import type { InspectionReport, KubeconfigReport } from '../../inspection/report
 import type { Place } from '../places.ts'
 import type { Column } from '../table.ts'
 
-/** A context with what it leads to, or a cluster that no context leads to. */
+/** A context with its server, or a cluster without a context. */
 export interface ContextRow extends Place {
   readonly context: string
   readonly isCurrent: boolean
@@ -12,9 +12,9 @@ export interface ContextRow extends Place {
   readonly namespace: string
 }
 
-/** Returns each context of each kubeconfig with its server, and then each cluster that none of them names. */
+/** Returns each context of each kubeconfig with its server, and then each cluster that no context names. */
 export function contextRows({ kubeconfigs }: InspectionReport): ContextRow[] {
-  // Of several files of $KUBECONFIG one may have the context and another the cluster.
+  // With several files in $KUBECONFIG, the context and its cluster may be in different files.
   const servers = new Map<string, string>()
   for (const { clusters } of kubeconfigs)
     for (const { name, server = '' } of clusters) if (!servers.has(name)) servers.set(name, server)
@@ -22,7 +22,7 @@ export function contextRows({ kubeconfigs }: InspectionReport): ContextRow[] {
   return kubeconfigs.flatMap((one) => rowsOf(one, servers, wanted))
 }
 
-/** Clusters that the contexts of a file name and the file does not have. */
+/** Returns the clusters that the contexts of a file name but the file does not contain. */
 function wantedElsewhere({ clusters, contexts }: KubeconfigReport): string[] {
   const own = new Set(clusters.map(({ name }) => name))
   return contexts.map(({ cluster }) => cluster).filter((cluster) => !own.has(cluster))

@@ -3,7 +3,9 @@ import { altNameList } from '../names.ts'
 
 type Subtrees = NonNullable<CertificateReport['nameConstraints']>['permitted']
 
-/** Returns what few certificates have, each with its label: name constraints, CRLs, AIA, policies, unknown critical extensions. */
+/**
+ * Returns rare fields of a certificate, each with its label: name constraints, CRLs, AIA, policies, unknown critical extensions.
+ */
 export function certificateExtras(certificate: CertificateReport): [label: string, text: string][] {
   const { nameConstraints, crlDistributionPoints, authorityInfoAccess } = certificate
   const found: [string, string | undefined][] = [

@@ -12,8 +12,8 @@ import { renderText } from './text.ts'
 import { renderTree } from './tree.ts'
 import { renderWide } from './wide.ts'
 
-// The files in test/golden/ are what a reader sees: look at their diff as you would at a screen.
-// `vitest run src/output -u` writes them again.
+// The files in test/golden/ contain the output as users see it. Review their diff like a screen. `vitest run src/output -u`
+// updates them.
 
 const golden = (name: string) => `../../../test/golden/${name}`
 const [server, , , , , signingCa] = goldenReport.certificates
@@ -21,19 +21,19 @@ const [server, , , , , signingCa] = goldenReport.certificates
 describe.each([60, 80, 120, 200])('at %i columns', (width) => {
   const view = { width, paint: noPaint }
 
-  test('text', async () => {
+  test('renders text', async () => {
     await expect(renderText(goldenReport, view)).toMatchFileSnapshot(golden(`inspect-text-${width}.txt`))
   })
 
-  test('a card', async () => {
+  test('renders a card', async () => {
     await expect(renderText(reportOf(server!), view)).toMatchFileSnapshot(golden(`inspect-card-${width}.txt`))
   })
 
-  test('a tree', async () => {
+  test('renders a tree', async () => {
     await expect(renderTree(goldenReport, view)).toMatchFileSnapshot(golden(`inspect-tree-${width}.txt`))
   })
 
-  test('no line of a view is wider, but for names and paths, which stay whole, and commands', () => {
+  test('keeps lines within the width, except names, paths and commands', () => {
     const texts = [
       renderText(goldenReport, view),
       renderText(reportOf(signingCa!), view),
@@ -48,7 +48,7 @@ describe.each([60, 80, 120, 200])('at %i columns', (width) => {
     }
   })
 
-  test('status and time left are whole in every row', () => {
+  test('shows status and time left in full in every row', () => {
     const text = renderText(goldenReport, view)
     for (const state of [
       'expired        3d 1h ago ',
@@ -60,24 +60,24 @@ describe.each([60, 80, 120, 200])('at %i columns', (width) => {
   })
 })
 
-test('without a limit, for a pipe, nothing is shortened', async () => {
+test('shortens nothing without a width limit, as for a pipe', async () => {
   const text = renderText(goldenReport, { width: Infinity, paint: noPaint })
   expect(text).not.toContain('…')
   await expect(text).toMatchFileSnapshot(golden('inspect-text-pipe.txt'))
 })
 
-test('in colour: the same text, and colour only where a word says the same', async () => {
+test('renders the same text in colour, with colour only where a word has the same meaning', async () => {
   const text = renderText(goldenReport, { width: 120, paint: await createPaint(1) })
   await expect(text).toMatchFileSnapshot(golden('inspect-text-120-colour.txt'))
   expect(text.replace(/\x1b\[\d+m/g, '')).toBe(renderText(goldenReport, { width: 120, paint: noPaint }))
 })
 
-test('a certificate authority alone', async () => {
+test('renders a single CA', async () => {
   const text = renderText(reportOf(signingCa!), { width: 80, paint: noPaint })
   await expect(text).toMatchFileSnapshot(golden('inspect-card-ca.txt'))
 })
 
-test('a request alone', async () => {
+test('renders a single request', async () => {
   const report = { ...reportOf(server!), certificates: [], requests: goldenReport.requests }
   const text = renderText(
     { ...report, summary: { ...report.summary, certificates: 0, requests: 1, ok: 0 } },
@@ -86,27 +86,27 @@ test('a request alone', async () => {
   await expect(text).toMatchFileSnapshot(golden('inspect-card-request.txt'))
 })
 
-test('wide', async () => {
+test('renders wide output', async () => {
   await expect(renderWide(goldenReport, wholeWidth)).toMatchFileSnapshot(golden('inspect-wide.txt'))
 })
 
-test('json', async () => {
+test('renders JSON', async () => {
   await expect(renderJson(goldenReport)).toMatchFileSnapshot(golden('inspect.json'))
 })
 
-test('yaml', async () => {
+test('renders YAML', async () => {
   await expect(renderYaml(goldenReport)).toMatchFileSnapshot(golden('inspect.yaml'))
 })
 
-test('prometheus', async () => {
+test('renders Prometheus metrics', async () => {
   await expect(renderPrometheus(goldenReport)).toMatchFileSnapshot(golden('inspect.prom'))
 })
 
-test('nagios', async () => {
+test('renders Nagios output', async () => {
   await expect(renderNagios(goldenReport).line).toMatchFileSnapshot(golden('inspect-nagios.txt'))
 })
 
-test('pem', async () => {
+test('renders PEM', async () => {
   const pem = '-----BEGIN CERTIFICATE-----\nAAAA\n-----END CERTIFICATE-----\n'
   const armoured = certificateReport({
     source: 'x.pem',

@@ -28,7 +28,7 @@ const toneOfSeverity: Readonly<Record<Problem['severity'], Tone>> = {
   critical: 'bad',
 }
 
-/** Returns the report as one page: what to do now, the problems by cause, and a timeline with all fields behind a click. */
+/** Returns the report as one page: the next actions, the problems by cause, and a timeline with expandable details. */
 export function renderHtml(report: InspectionReport): string {
   const { verdicts, others } = verdictsOf(report)
   return page({ title: 'Certificates', generatedAt: report.generatedAt }, [
@@ -78,7 +78,7 @@ function causeItem([first, ...rest]: readonly [Problem, ...Problem[]]): Markup {
 `
 }
 
-/** A path breaks after a slash, and within a name only where the name alone is wider than its column. */
+/** A path wraps after a slash. It wraps within a name only if the name alone is wider than its column. */
 function pathText(path: string): Markup {
   const [first = '', ...rest] = path.split('/')
   return html`${first}${rest.map((part) => html`/<wbr>${part}`)}`
@@ -155,7 +155,7 @@ function requestSection({ requests }: InspectionReport): Markup {
   )
 }
 
-/** Contexts, keys and files without a certificate. */
+/** Contexts, keys, and files without a certificate. */
 function otherSection({ kubeconfigs, withoutCertificate, missing, keys }: InspectionReport): Markup {
   const lines = [
     ...kubeconfigs.flatMap(({ contexts, currentContext, clusters, ...place }) =>

@@ -2,8 +2,8 @@ import type { InspectionReport, KeyReport } from '../../inspection/report.ts'
 import { some } from './summary.ts'
 
 /**
- * Returns the keys without a certificate in the inputs, or all keys where there is nothing else. The row of a certificate
- * is enough for its key.
+ * Returns the keys without a certificate in the inputs, or all keys if the inputs contain only keys. A certificate's row also
+ * covers its key.
  */
 export function shownKeys({ certificates, requests, keys }: InspectionReport): KeyReport[] {
   return certificates.length + requests.length === 0
@@ -11,7 +11,7 @@ export function shownKeys({ certificates, requests, keys }: InspectionReport): K
     : keys.filter(({ matches }) => matches.length === 0)
 }
 
-/** Returns what a view of certificates alone does not show, or undefined where that is nothing. */
+/** Returns what a view of certificates alone does not show; undefined if it shows everything. */
 export function leftOutText(report: InspectionReport): string | undefined {
   const keys = report.certificates.length === 0 ? report.keys : shownKeys(report)
   const named = [some(report.requests.length, 'request'), some(keys.length, 'key')].filter(Boolean)

@@ -4,7 +4,7 @@ import { printable } from '../terminal.ts'
 import { shortened } from '../width.ts'
 import { nextToExpire, plural, summaryLine } from './summary.ts'
 
-/** What a monitoring plugin says: one line, and the exit code that decides. */
+/** The output of a monitoring plugin: one line, and the exit code that determines the state. */
 export interface NagiosVerdict {
   readonly line: string
   readonly exit: 0 | 1 | 2 | 3
@@ -12,10 +12,12 @@ export interface NagiosVerdict {
 
 const exits = { OK: 0, WARNING: 1, CRITICAL: 2, UNKNOWN: 3 } as const
 
-// Old Nagios cuts a plugin's output at 4 KiB, and the performance data behind the text must not be lost.
+// Old Nagios versions cut a plugin's output at 4 KiB, which must not cut the performance data after the text.
 const longestProblem = 1000
 
-/** Returns the verdict by the rules for monitoring plugins: 0 OK, 1 WARNING, 2 CRITICAL, 3 UNKNOWN when nothing was found. */
+/**
+ * Returns the verdict by the rules for monitoring plugins: 0 OK, 1 WARNING, 2 CRITICAL, 3 UNKNOWN when no certificate was found.
+ */
 export function renderNagios(report: InspectionReport): NagiosVerdict {
   const { summary } = report
   const inspected =
@@ -27,7 +29,7 @@ export function renderNagios(report: InspectionReport): NagiosVerdict {
   return { line: `${verdict} - ${withoutBar(said)}|${performanceData(report)}\n`, exit: exits[verdict] }
 }
 
-/** Returns the verdict when there is no report: the plugin could not look. */
+/** Returns the verdict without a report, when the inspection failed. */
 export function nagiosUnknown(what: string, why?: string): NagiosVerdict {
   const said = why === undefined ? what : `${what}: ${why}`
   return { line: `UNKNOWN - ${withoutBar(printable(said))}\n`, exit: 3 }
@@ -46,7 +48,7 @@ function problemText({ problems }: InspectionReport, worst: Problem): string {
   return shortened(`${printable(placeText(worst))}: ${printable(worst.message)}`, longestProblem) + more
 }
 
-// The bar begins the performance data: one that a certificate brought along would end the text.
+// The bar starts the performance data. A bar in a certificate's name would end the text.
 function withoutBar(text: string): string {
   return text.replaceAll('|', '\\u007c')
 }

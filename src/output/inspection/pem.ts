@@ -4,7 +4,7 @@ import { printable } from '../terminal.ts'
 import { secondOf } from '../time.ts'
 import { leftOutText } from './left-out.ts'
 
-/** Returns the certificates as PEM blocks, each below lines that say what it is and where it came from. */
+/** Returns the certificates as PEM blocks, each after lines with its description and source. */
 export function renderPem(
   certificates: readonly { report: CertificateReport; pem: string }[],
   whole: InspectionReport,
@@ -24,7 +24,7 @@ function remarks(report: CertificateReport): string {
     .join('')
 }
 
-// Some readers look for the dashes anywhere in a line: a subject that spells them must not begin a block.
+// Some parsers search for the dashes anywhere in a line, so a subject that contains them must not begin a block.
 function withoutArmour(line: string): string {
   return line.replace(/-{4,}/g, (dashes) => '\\u002d'.repeat(dashes.length))
 }

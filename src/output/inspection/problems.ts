@@ -9,7 +9,7 @@ import { plural } from './summary.ts'
 const worstFirst: readonly Severity[] = ['critical', 'warning', 'info']
 const indent = ' '.repeat('critical  '.length)
 
-/** Returns the problems by cause, the worst first. A cause is one code with one way to repair it. */
+/** Returns the problems by cause, the most severe first. A cause is one code with one fix. */
 export function causesOf(problems: readonly Problem[]): (readonly [Problem, ...Problem[]])[] {
   const groups = Map.groupBy(problems, ({ severity, code, fix, next }) =>
     JSON.stringify([severity, code, fix, next]),
@@ -21,8 +21,8 @@ export function causesOf(problems: readonly Problem[]): (readonly [Problem, ...P
 }
 
 /**
- * Returns the lines about problems: a block for each cause with the places under it. Sentences are wrapped. What to do next is
- * not, because what a terminal wraps by itself is copied as one line.
+ * Returns the lines about problems: a block for each cause with its locations. Sentences are wrapped. Commands are not wrapped,
+ * because a terminal copies its own wrapped lines as one line.
  */
 export function problemLines(problems: readonly Problem[], view: View, placesShown = 5): string[] {
   return causesOf(problems).flatMap((group) => groupLines(group, view, placesShown))

@@ -6,12 +6,12 @@ type Labels = Readonly<Record<string, string>>
 const severities: readonly Severity[] = ['info', 'warning', 'critical']
 
 /**
- * Returns the report in Prometheus' text format, for node_exporter's textfile collector: times in seconds since 1970.
- * A label set is there once: node_exporter refuses the whole file otherwise. Of two certificates with the
- * same labels the one that expires first is used.
+ * Returns the report in Prometheus' text format, for node_exporter's textfile collector, with times in seconds since 1970. Each
+ * label set appears once: node_exporter refuses the whole file otherwise. Of two certificates with the same labels, the one that
+ * expires first is used.
  */
 export function renderPrometheus(report: InspectionReport): string {
-  // A file that the kubelet no longer uses must not raise an alarm.
+  // A file that the kubelet no longer uses must not trigger an alert.
   const certificates = soonestFirst(report.certificates.filter(({ isReplaced }) => !isReplaced))
   const { problems, summary, generatedAt } = report
   const one = (): number => 1
@@ -58,7 +58,7 @@ export function renderPrometheus(report: InspectionReport): string {
   ].join('')
 }
 
-// The status metric has one more label, so the order decides there too which of two equal ones is kept.
+// The status metric has one more label, so the order also decides there which of two equal label sets is kept.
 function soonestFirst(certificates: readonly CertificateReport[]): CertificateReport[] {
   return [...certificates].sort((a, b) => a.secondsLeft - b.secondsLeft)
 }
@@ -74,7 +74,7 @@ function certificateLabels({
   return { source, entry, role: role ?? '', subject: subject.text, issuer: issuer.text, serial: serialNumber }
 }
 
-/** By the text of their labels, so that no label set comes twice. */
+/** Keyed by the text of the labels, so that each label set appears once. */
 function samples<Item>(
   items: readonly Item[],
   labels: (item: Item) => Labels,

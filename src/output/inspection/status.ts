@@ -1,6 +1,6 @@
 import type { CertificateStatus } from '../../inspection/report.ts'
 
-/** What a status is called where people read it. In JSON it is as it is in the contract. */
+/** The status as shown in text. JSON has the value of the contract. */
 export const shownStatus: Readonly<Record<CertificateStatus, string>> = {
   ok: 'valid',
   warning: 'warning',

@@ -3,15 +3,15 @@ import { printable } from '../terminal.ts'
 import { minuteOf, timeLeft } from '../time.ts'
 import { displayWidth, shortened, wrapped } from '../width.ts'
 
-// The rest of the sentence must stay in sight.
+// Leaves room for the rest of the sentence.
 const longestName = 60
 
-/** Returns the report in one sentence: how many of what, how they are, and what expires next. */
+/** Returns the report in one sentence: the counts, the states, and the next expiry. */
 export function summaryLine(report: InspectionReport): string {
   return summaryParts(report).join('; ')
 }
 
-/** Returns the summary in one line where it fits, and else in one for each part. */
+/** Returns the summary in one line if it fits, and else in one line for each part. */
 export function summaryLines(report: InspectionReport, width: number): string[] {
   const line = summaryLine(report)
   return displayWidth(line) <= width ? [line] : summaryParts(report).flatMap((part) => wrapped(part, width))
@@ -23,7 +23,7 @@ function summaryParts(report: InspectionReport): string[] {
   return [counts(report), ...(next ? [nextText(next)] : []), problemCounts(report)]
 }
 
-/** True where --only problem shows no certificate, and yet there are problems: of files that are missing or cannot be read. */
+/** Returns true when --only problem shows no certificate, but files are missing or cannot be read. */
 function isAboutFilesOnly({ summary, selection }: InspectionReport): boolean {
   const { certificates, requests, keys, problems } = summary
   const isEmpty = certificates + requests + keys === 0
@@ -48,7 +48,7 @@ function problemCounts({ summary, selection }: InspectionReport): string {
     Boolean,
   )
   if (found.length === 0) return 'no problems'
-  // Problems of what --only leaves out are left out, so these are of files without certificates.
+  // Problems of certificates that --only excludes are left out, so these concern files without certificates.
   const isElsewhere =
     selection !== undefined && !selection.only.includes('problem') && summary.certificates === 0
   return `${isElsewhere ? 'other problems' : 'problems'}: ${found.join(', ')}`
@@ -98,7 +98,7 @@ function states(summary: InspectionReport['summary']): string {
   return `: ${states.filter(Boolean).join(', ')}`
 }
 
-/** Returns the certificate that expires first among those that have not. */
+/** Returns the unexpired certificate that expires first. */
 export function nextToExpire(certificates: readonly CertificateReport[]): CertificateReport | undefined {
   let next: CertificateReport | undefined
   for (const certificate of certificates) {
@@ -109,7 +109,7 @@ export function nextToExpire(certificates: readonly CertificateReport[]): Certif
   return next
 }
 
-/** Returns what a certificate is called in a sentence: its role, or else its subject. */
+/** Returns the name of a certificate in a sentence: its role, or else its subject. */
 export function shortRole({ role, subject, source }: CertificateReport): string {
   return role ?? subject.commonName ?? source
 }
@@ -118,7 +118,7 @@ export function plural(count: number, noun: string): string {
   return count === 1 ? noun : `${noun}s`
 }
 
-/** Returns `1 key`, `12 keys`, and nothing of none. */
+/** Returns `1 key` or `12 keys`; empty for 0. */
 export function some(count: number, noun: string): string {
   return count === 0 ? '' : `${count} ${plural(count, noun)}`
 }

@@ -17,15 +17,14 @@ import { verdictLines, verdictsOf } from './verdict.ts'
 type WithoutCertificate = InspectionReport['withoutCertificate'][number]
 
 /**
- * Returns the report as the operator reads it first: the verdict with the command that repairs most, a summary, tables in the
- * order of the report, and the problems that are left. A certificate or request alone gets all its fields instead of a table
- * of one row.
+ * Returns the report as text: the verdict with the command that repairs most, a summary, tables in the order of the report, and
+ * the remaining problems. A single certificate or request gets all its fields instead of a table.
  */
 export function renderText(report: InspectionReport, view: View): string {
   const single = cardOfOne(report, view)
   const { verdicts, others } = verdictsOf(report)
   const sources = sourcesOf(report)
-  // The path of a lone missing file is in its row: a heading above it would be that path alone.
+  // The row of a single missing file has its path, so it needs no heading.
   const isAlone = single !== undefined || (sources.length === 1 && report.missing.length === 1)
   const places = shortPlaces(isAlone ? [] : sources)
   return joinSections([
@@ -55,7 +54,7 @@ function sourcesOf(report: InspectionReport): string[] {
   )
 }
 
-/** A file of the kubelet that a newer one replaced says nothing here; -o wide has it. */
+/** A kubelet file that a newer one replaced is left out here. -o wide shows it. */
 function shownCertificates({ certificates }: InspectionReport): readonly CertificateReport[] {
   const shown = certificates.filter(({ isReplaced }) => !isReplaced)
   return shown.length === 0 ? certificates : shown
@@ -74,12 +73,12 @@ function tables(report: InspectionReport, places: ShortPlaces, view: View): stri
 
 interface CertificateRow {
   readonly one: CertificateReport
-  /** How many other places have the same certificate. */
+  /** The number of other places with the same certificate. */
   readonly copies: number
 }
 
-// Every kubeconfig has a copy of its cluster's CA. One row is shown for all copies: that of a file with nothing else in it. A CA
-// that differs in one of the kubeconfigs gets a row of its own.
+// Every kubeconfig has a copy of its cluster's CA. All copies share one row: that of a file with no other content. A CA that
+// differs in one of the kubeconfigs gets its own row.
 function withoutCopies(cas: readonly CertificateReport[]): CertificateRow[] {
   const groups = Map.groupBy(cas, ({ fingerprintSha256 }) => fingerprintSha256)
   return [...groups.values()].flatMap((group) => {
@@ -96,7 +95,7 @@ function certificateTable(
   view: View,
 ): string[] {
   const pathOf = pathCell(rows, places)
-  // kubeadm's own table has no paths: the names of its certificates are enough.
+  // kubeadm's own table has no paths: the names of its certificates suffice.
   const roles = new Set(rows.map(({ one }) => one.role))
   const areNamed = !roles.has(undefined) && roles.size === rows.length
   return table(view, rows, [
@@ -106,7 +105,7 @@ function certificateTable(
     { title, cell: ({ one }) => nameOf(one) },
     {
       title: 'SUBJECT',
-      // Without a role the subject is the name.
+      // Without a role, the row shows the subject.
       cell: ({ one }) => (one.role === undefined ? '' : shortName(one.subject)),
       shrinkTo: 14,
       dropRank: 4,
@@ -119,7 +118,7 @@ function nameOf({ role, subject }: CertificateReport): string {
   return role ?? shortName(subject)
 }
 
-/** The path alone where it and the name are of one row only, as nearly always. */
+/** Shows only the path where the path and the name occur in a single row, which is nearly always. */
 function pathCell(rows: readonly CertificateRow[], places: ShortPlaces): (row: CertificateRow) => string {
   const keyOf = ({ source, role }: CertificateReport) => `${source}\0${role ?? ''}`
   const counts = new Map<string, number>()
@@ -135,12 +134,12 @@ function pathCell(rows: readonly CertificateRow[], places: ShortPlaces): (row: C
   }
 }
 
-/** Where all rows are of one source its path is the heading, and the entry is all there is to show. */
+/** If all rows have one source, its path is the heading and only the entry is shown. */
 function isInside(source: string, { heading }: ShortPlaces): boolean {
   return source === heading
 }
 
-// Most data of a kubeconfig is inline, so that needs no mention; a file that a kubeconfig names does.
+// Most kubeconfig data is inline and needs no note. A file that a kubeconfig names does.
 function shortEntry(entry: string): string {
   return entry.replace(/: (?:client-certificate|certificate-authority)-data$/, '')
 }
@@ -167,12 +166,12 @@ function keyTable(report: InspectionReport, places: ShortPlaces, view: View): st
       cell: ({ matches }) => (matches.length === 0 ? 'none' : matches.map(places.of).join(', ')),
     },
     { title: 'ROLE', cell: ({ role }) => role ?? '', shrinkTo: 10, dropRank: 3 },
-    // Several keys of one kind differ in nothing else.
+    // Several keys of one type differ only in their path.
     { title: 'PATH', cell: places.of },
   ])
 }
 
-// Users without a certificate, each with the reason: a row each where rows fit, else the whole reason below the path.
+// Users without a certificate, each with the reason: one row for each if the rows fit, else the full reason below the path.
 function withoutCertificateLines(
   { withoutCertificate }: InspectionReport,
   places: ShortPlaces,

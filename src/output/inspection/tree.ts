@@ -12,17 +12,20 @@ import { summaryLines } from './summary.ts'
 import { timeLeftOf } from './time-left.ts'
 import { verdictLines, verdictsOf } from './verdict.ts'
 
-/** One certificate, wherever it was found: copies in several files are one node. */
+/** One certificate. Copies in several files are one node. */
 interface Node {
   readonly certificate: CertificateReport
   readonly places: readonly string[]
   readonly issued: Node[]
 }
 
-// No real chain is deeper. Without a limit the lines of a forged chain of thousands would be mostly indentation.
+// No real chain is deeper. Without a limit, the lines of a forged chain of thousands would be mostly indentation.
 const deepestIndent = 24
 
-/** Returns the issuers of all inputs as trees: roots with what they signed, then certificates whose issuer is not in the inputs. */
+/**
+ * Returns the issuers of all inputs as trees: roots with the certificates that they signed, then certificates whose issuer is not
+ * in the inputs.
+ */
 export function renderTree(report: InspectionReport, view: View): string {
   const nodes = nodesOf(report.certificates)
   const leftOut = leftOutText(report)
@@ -49,8 +52,8 @@ function nodesOf(certificates: readonly CertificateReport[]): Map<string, Node> 
   return nodes
 }
 
-// Puts every node below its issuer. Cross-signed CAs may be each other's issuers. Such a ring is cut at its first node, which
-// becomes a root, so that every certificate is shown once.
+// Puts every node below its issuer. Cross-signed CAs may be each other's issuers. Such a cycle is cut at its first node, which
+// becomes a root, so that every certificate appears once.
 function arranged(nodes: Map<string, Node>): { roots: Node[]; orphans: Map<string, Node[]> } {
   const roots: Node[] = []
   const orphans: Node[] = []
@@ -82,7 +85,7 @@ function cutsOfRings(nodes: Map<string, Node>): Set<Node> {
   return cuts
 }
 
-// With a stack of its own, for a chain may be longer than the call stack is deep.
+// Uses an explicit stack, because a chain may be longer than the call stack is deep.
 function treeLines(roots: readonly Node[], depth: number, at: string, view: View): string[] {
   const lines: string[] = []
   const open = branches(roots, '', depth)
@@ -122,7 +125,7 @@ function nodeLines({ node, stem, below }: Branch, at: string, view: View): strin
   const { paint } = view
   const state = `${shownStatus[status]}, ${timeLeftOf(certificate, at)}`
   const name = printable(role === undefined ? shortName(subject) : `${role}: ${shortName(subject)}`)
-  // The name is shortened so that the status stays in sight.
+  // The name is shortened so that the status remains visible.
   const room = Math.max(view.width - stem.length - state.length - 2, 8)
   const barred = node.issued.length > 0 ? `${below}│  ` : `${below}   `
   return [

@@ -34,12 +34,12 @@ describe('the verdict', () => {
     ])
   })
 
-  test('counts a certificate once that is found at two places', () => {
+  test('counts a certificate found in two places once', () => {
     const again = { ...etcd, source: '/etc/kubernetes/kubelet.conf' }
     expect(of(etcd, again)[0]?.[0]).toBe("1 of this node's kubeadm certificates expired (1 day ago)")
   })
 
-  test('counts those that expire soon apart', () => {
+  test('counts certificates that expire soon separately', () => {
     const soon = leaf('admin.conf', '2026-12-01T09:00:00Z')
     expect(of(soon)[0]?.[0]).toBe("1 of this node's kubeadm certificates expire soon (in 10 days)")
     expect(of(apiserver, soon)[0]?.[0]).toBe(
@@ -52,21 +52,21 @@ describe('the verdict', () => {
     expect(of(apiserver, later)[0]?.[1]).toBe('sudo kcert renew apiserver etcd-peer')
   })
 
-  test('sends the operator of a copy to the node', () => {
+  test('directs the operator of a copy to the node', () => {
     const copied = [apiserver, etcd].map((one) => ({ ...one, source: `/backup/cp1${one.source}` }))
     expect(of(...copied)[0]?.[0]).toBe(
       '2 of the kubeadm certificates in /backup/cp1/etc/kubernetes/pki expired (oldest 3 days ago); renew them on the node itself',
     )
   })
 
-  test('leaves certificates of an expired CA to its own problem', () => {
+  test('leaves certificates of an expired CA to the problem of that CA', () => {
     const ca = leaf('ca', '2026-11-01T08:00:00Z', { isCa: true, fingerprintSha256: 'ca' })
     const { renewalName: _, ...expiredCa } = ca
     const issuerFound = { source: ca.source, entry: '', fingerprintSha256: 'ca' }
     expect(of(expiredCa, { ...apiserver, issuerFound })).toEqual([])
   })
 
-  test('takes over the problems that its command repairs, and no others', () => {
+  test('absorbs only the problems that its command repairs', () => {
     const { others } = verdictsOf(reportWith([apiserver], ['CERT_EXPIRED', 'KEY_MISMATCH']))
     expect(others.map(({ code }) => code)).toEqual(['KEY_MISMATCH'])
   })

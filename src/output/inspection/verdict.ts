@@ -7,7 +7,7 @@ import type { View } from '../view.ts'
 
 // The certificates of a control plane are created together and expire together: one cause, one command.
 
-/** What one command repairs, whatever the number of certificates. */
+/** The problems that one command repairs, for any number of certificates. */
 export interface Verdict {
   readonly text: string
   /** One command, ready to paste. */
@@ -21,11 +21,14 @@ export interface Verdicts {
   readonly others: readonly Problem[]
 }
 
-/** What a renewal repairs: a wrong subject or key pair is not among them. */
+/** The problems that a renewal repairs. A wrong subject or key pair is not among them. */
 const codes: ReadonlySet<string> = new Set(['CERT_EXPIRED', 'CERT_EXPIRING', 'CERT_EXPIRING_VERY_SOON'])
 const nodeFolders = ['/etc/kubernetes/', '/var/lib/kubelet/pki/']
 
-/** Returns what `kcert renew` repairs, on this node and on nodes of which a copy was inspected, and the problems besides. */
+/**
+ * Returns the problems that `kcert renew` repairs, on this node and on nodes of which a copy was inspected, and the other
+ * problems.
+ */
 export function verdictsOf(report: InspectionReport): Verdicts {
   const due = dueCertificates(report)
   if (due.length === 0) return { verdicts: [], others: report.problems }
@@ -69,13 +72,13 @@ function dueCertificates({ certificates }: InspectionReport): CertificateReport[
     if (one.renewalName !== undefined) due.push(one)
     else if (status === 'expired' && one.isCa) expiredCas.add(one.fingerprintSha256)
   }
-  // A worker has no CA to sign with.
+  // A worker has no CA key to sign with.
   if (
     due.length === 0 ||
     !certificates.some(({ renewalName: name }) => name !== undefined && !name.startsWith('kubelet'))
   )
     return []
-  // Renewal signs with the CA that is there. One that has expired is replaced first.
+  // Renewal signs with the existing CA. An expired CA is replaced first.
   return expiredCas.size === 0
     ? due
     : due.filter(
@@ -107,7 +110,7 @@ function verdictOf(
   }
 }
 
-/** Of kubelet.conf the same certificate is found twice: in the kubelet's folder, and by the path in the kubeconfig. */
+/** The certificate of kubelet.conf is found twice: in the kubelet's folder, and by the path in the kubeconfig. */
 function countOf(certificates: readonly CertificateReport[]): number {
   return new Set(certificates.map(({ fingerprintSha256 }) => fingerprintSha256)).size
 }
@@ -127,7 +130,10 @@ function daysText(seconds: number): string {
   return days === 0 ? timeLeft(seconds) : `${days} ${days === 1 ? 'day' : 'days'}`
 }
 
-/** `--all` where `kcert renew` by itself takes all of them now (30 days or 20 % of the lifetime; of a kubelet 10 %), else their names. */
+/**
+ * `--all` if plain `kcert renew` would take all of them now (30 days or 20 % of the lifetime; of a kubelet 10 %), else their
+ * names.
+ */
 function renewCommand(due: readonly CertificateReport[], { at, generatedAt }: InspectionReport): string {
   const laterBy = (Date.parse(at) - Date.parse(generatedAt)) / 1000
   const isDueNow = ({ notBefore, notAfter, secondsLeft, role }: CertificateReport): boolean => {

@@ -36,11 +36,11 @@ const views: Record<string, (report: InspectionReport) => string> = {
     ),
 }
 
-// C0 without the newlines of the layout, DEL, C1, marks of direction, zero-width and tag characters, lone surrogates.
+// C0 without the newlines of the layout, DEL, C1, bidirectional marks, zero-width and tag characters, lone surrogates.
 const dangerous =
   /[\x00-\x09\x0b-\x1f\x7f-\x9f\u00ad\u061c\u180e\u200b-\u200f\u2028-\u202e\u2060-\u206f\ufeff\ufff9-\ufffb\u{e0000}-\u{e007f}\p{Cs}]/u
 
-/** The golden report with a text put into every string that an attacker, a file name or a server could have written. */
+/** The golden report with a text in every string that an attacker, a file name or a server controls. */
 function poisoned(text: string): InspectionReport {
   const poison = (value: unknown, key = ''): unknown => {
     const keptAsTheyAre = [
@@ -64,7 +64,7 @@ function poisoned(text: string): InspectionReport {
 }
 
 describe.each(Object.entries(views))('%s', (_name, render) => {
-  test('lets no control, bidirectional, zero-width or tag character of a name through', () => {
+  test('escapes control, bidirectional, zero-width and tag characters of names', () => {
     const hostile = fc.oneof(
       fc.string({ unit: 'binary', minLength: 1, maxLength: 8 }),
       fc.constantFrom(
@@ -85,7 +85,7 @@ describe.each(Object.entries(views))('%s', (_name, render) => {
     )
   })
 
-  test('says every line of its own: a name adds none', () => {
+  test('adds no line for a name', () => {
     const lines = (report: InspectionReport) => render(report).split('\n').length
     if (_name !== 'text' && !_name.startsWith('card') && _name !== 'tree') {
       expect(lines(poisoned('\nforged: line'))).toBe(lines(poisoned('')))
@@ -94,7 +94,7 @@ describe.each(Object.entries(views))('%s', (_name, render) => {
     }
   })
 
-  test('of an empty report is an answer too', () => {
+  test('renders an empty report', () => {
     const empty = { ...reportOf(goldenReport.certificates[0]!), certificates: [], kubeconfigs: [] }
     const none = { ...empty, summary: { ...empty.summary, certificates: 0, ok: 0 } }
     expect(render(none)).toBeTypeOf('string')
@@ -108,7 +108,7 @@ describe('text', () => {
   const text = (certificates: CertificateReport[]) =>
     renderText({ ...reportOf(signingCa), certificates }, { width: 120, paint: noPaint })
 
-  test('shows a CA once, by the file with nothing else in it, and the number of copies', () => {
+  test('shows a CA once, in the file with no other content, with the number of copies', () => {
     const copy = {
       ...signingCa,
       source: 'admin.conf',
@@ -121,7 +121,7 @@ describe('text', () => {
     ])
   })
 
-  test('does not hide one of two CAs that share a name', () => {
+  test('shows both of two CAs that share a name', () => {
     const other = {
       ...signingCa,
       source: 'admin.conf',
@@ -133,7 +133,7 @@ describe('text', () => {
 })
 
 describe('json and yaml', () => {
-  test('keep the data: what was escaped reads back as it was', async () => {
+  test('keep the data: escaped text parses to the original', async () => {
     const { parse } = await import('yaml')
     const report = poisoned('\u202e\u{e0041}\x1b\u009b\u200b"\\')
     expect(JSON.parse(renderJson(report))).toEqual(report)
@@ -149,7 +149,7 @@ describe('the summary', () => {
     return renderText({ ...report, certificates, summary }, { width: 200, paint: noPaint })
   }
 
-  test('counts valid certificates, whatever the problems', () => {
+  test('counts valid certificates regardless of problems', () => {
     const problems = { info: 0, warning: 0, critical: 1 }
     expect(of({ certificates: 3, ok: 3 })).toContain('3 certificates in 1 source: all valid; ')
     expect(of({ certificates: 3, ok: 3, problems })).toContain('; problems: 1 critical')
@@ -167,7 +167,7 @@ describe('keys and requests', () => {
     requests: goldenReport.requests,
   }
 
-  test('are said to be left out where a view has certificates alone', () => {
+  test('are reported as left out in a view of certificates alone', () => {
     expect(renderPem([], report)).toBe('# not shown: 1 request, 2 keys (-o text shows them)\n')
     expect(renderTree(report, { width: 80, paint: noPaint })).toContain(
       'not shown: 1 request, 2 keys (-o text shows them)\n',
@@ -193,7 +193,7 @@ describe('tree', () => {
       .trimEnd()
       .split('\n')
 
-  test('calls a CA by the file of its own, as the tables do, and never shortens a path', () => {
+  test('names a CA by its own file, as the tables do, and never shortens a path', () => {
     const own = { ...named('root', 'root'), role: 'ca', source: '/etc/kubernetes/pki/ca.crt' }
     const copy = {
       ...own,
@@ -210,7 +210,7 @@ describe('tree', () => {
     )
   })
 
-  test('shows every certificate once, below its issuer, with all places where it lies', () => {
+  test('shows every certificate once, below its issuer, with all its locations', () => {
     const copy = { ...named('leaf', 'middle'), source: 'copy.crt' }
     expect(tree([named('leaf', 'middle'), named('root', 'root'), named('middle', 'root'), copy])).toEqual([
       'root  valid, 40d',
@@ -223,7 +223,7 @@ describe('tree', () => {
     ])
   })
 
-  test('opens a ring of cross-signed authorities at one of them and loses none', () => {
+  test('cuts a cycle of cross-signed CAs at one of them and loses none', () => {
     expect(tree([named('a', 'b'), named('b', 'a'), named('leaf', 'a')])).toEqual([
       'a  valid, 40d',
       '│  a.crt',
@@ -234,7 +234,7 @@ describe('tree', () => {
     ])
   })
 
-  test('of a chain of 20,000 fits the terminal and the time', () => {
+  test('renders a chain of 20,000 within the terminal width and the time limit', () => {
     const chain = Array.from({ length: 20_000 }, (_, i) => named(`c${i}`, i === 0 ? 'c0' : `c${i - 1}`))
     const lines = tree(chain, 100)
     expect(lines).toHaveLength(40_000)
@@ -246,7 +246,7 @@ describe('prometheus', () => {
   const line =
     /^(?:# (?:HELP|TYPE) [a-z_]+ .+|[a-z_]+(?:\{(?:[a-z]+="(?:[^"\\\n]|\\[\\"n])*",?)+\})? -?\d+(?:\.\d+)?)$/
 
-  test('is in the text format, whatever stands in names', () => {
+  test('is valid text format for any name', () => {
     fc.assert(
       fc.property(fc.string({ unit: 'binary' }), (text) => {
         const lines = renderPrometheus(poisoned(text)).split('\n')
@@ -286,7 +286,7 @@ describe('nagios', () => {
     expect([verdict.line.slice(0, begin.length), verdict.exit]).toEqual([begin, exit])
   })
 
-  test('nothing of what was asked for among many is OK, and says among how many', () => {
+  test('reports OK and the total when --only selects nothing', () => {
     const none = {
       ...goldenReport,
       certificates: [],
@@ -311,7 +311,7 @@ describe('nagios', () => {
     )
   })
 
-  test('--only problem does not call certificates healthy beside problems of other files, and a lone missing file is a whole row', () => {
+  test('--only problem does not report healthy certificates when other files have problems, and shows the full row of a single missing file', () => {
     const [missing] = goldenReport.missing
     const lone = {
       ...goldenReport,
@@ -341,7 +341,7 @@ describe('nagios', () => {
     ])
   })
 
-  test('nothing found is UNKNOWN, and so is what could not be looked at', () => {
+  test('reports UNKNOWN when nothing is found or the inspection fails', () => {
     const report = reportOf(goldenReport.certificates[0]!)
     const verdict = renderNagios({
       ...report,
@@ -352,7 +352,7 @@ describe('nagios', () => {
     expect(nagiosUnknown('x|y', 'no\x1b')).toEqual({ line: 'UNKNOWN - x\\u007cy: no\\u001b\n', exit: 3 })
   })
 
-  test('is one line with one bar, and short enough to keep its performance data, whatever stands in names', () => {
+  test('is one line with one bar, short enough to keep its performance data, for any name', () => {
     const { line } = renderNagios(poisoned(`|\n${'x'.repeat(10_000)}`))
     expect(line.match(/\|/g)).toHaveLength(1)
     expect(line.indexOf('\n')).toBe(line.length - 1)
@@ -360,10 +360,10 @@ describe('nagios', () => {
   })
 })
 
-test('pem is read by OpenSSL, remarks and all', () => {
+test('pem is readable by OpenSSL, including comments', () => {
   const pem = `-----BEGIN CERTIFICATE-----\n${'A'.repeat(64)}\n-----END CERTIFICATE-----\n`
   const text = renderPem([{ report: goldenReport.certificates[0]!, pem }], goldenReport)
-  // The block is found: what fails is its content, not the armour.
+  // The block is found. The error comes from its content, not from its armour.
   expect(() => new X509Certificate(text)).toThrow(/asn1|ASN1/)
   expect(text.match(/-----BEGIN/g)).toHaveLength(1)
 })

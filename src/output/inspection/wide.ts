@@ -13,7 +13,7 @@ import { summaryLine } from './summary.ts'
 import { timeLeftOf } from './time-left.ts'
 import { verdictLines, verdictsOf } from './verdict.ts'
 
-/** Returns every field of everything, a row for each, however wide that gets: for a wide screen, a pager or grep. */
+/** Returns every field of every item, a row for each, in full width: for a wide screen, a pager or grep. */
 export function renderWide(report: InspectionReport, given: View): string {
   const view = { ...given, width: Infinity }
   return joinSections([

@@ -2,7 +2,7 @@ import type { CaView, CertificateView } from '../../rotation/report.ts'
 import { fieldLines } from '../fields.ts'
 import type { View } from '../view.ts'
 
-/** Returns the CAs that are rotated, one line each. */
+/** Returns the CAs in rotation, one line each. */
 export function caLines(cas: readonly CaView[], view: View): string[] {
   return fieldLines(
     view,
@@ -19,13 +19,13 @@ function caText({ subject, notAfter }: CertificateView): string {
     : `${subject} (expires ${notAfter.slice(0, 10)})`
 }
 
-/** Returns certificates by what they are to the rotation: `old CN=kubernetes, new CN=kubernetes-ca-2`. */
+/** Returns certificates with their part in the rotation: `old CN=kubernetes, new CN=kubernetes-ca-2`. */
 export function certificatesText(certificates: readonly CertificateView[]): string {
   if (certificates.length === 0) return 'none'
   return certificates.map(({ generation, subject }) => `${generation} ${subject}`).join(', ')
 }
 
-/** Returns names, so many of them, and how many more there are. */
+/** Returns at most `most` names, and the number of the others. */
 export function someOf(names: readonly string[], most: number): string {
   const shown = names.slice(0, most).join(', ')
   const more = names.length - most

@@ -71,7 +71,7 @@ ${state === 'open' ? gateDetails(phase) : undefined}${remarks.map((remark) => ht
 `
 }
 
-/** The pending items of a phase, by place. */
+/** The pending items of a phase, by location. */
 function gateDetails({ gaps }: PhaseView): Markup {
   return html`<details open><summary>Pending</summary>${table(
     'The phase is complete when this list is empty.',

@@ -7,7 +7,7 @@ import { someOf } from './cas.ts'
 
 type OldKeyFile = RotationOldKeys['files'][number]
 
-/** Returns where the old CA's key lies, or may lie, and what ends that; nothing where it lies nowhere. */
+/** Returns where the old CA's key is or may be stored, and the command that deletes it; empty when it is stored nowhere. */
 export function keptKeyLines(kept: KeptKeys | undefined): string[] {
   if (kept === undefined) return []
   const { files, encrypted = [], archive, destroy } = kept
@@ -24,7 +24,7 @@ function nodesText(files: readonly { readonly node: string }[]): string {
   return printable(someOf([...new Set(files.map(({ node }) => node))], 4))
 }
 
-/** Returns what becomes, or became, of the old CA's key, by node and path. */
+/** Returns what happens or happened to the old CA's key, by node and path. */
 export function renderOldKeys(report: RotationOldKeys, view: View): string {
   const { paint } = view
   const { oldCas, files, archived, encrypted, unreachable } = report
@@ -56,7 +56,7 @@ function heldText({ ca, state }: OldKeyFile): string {
   return ca === undefined ? 'overwritten, not yet removed' : `key of the ${ca} CA`
 }
 
-/** Copies have their digest for a name: twelve digits tell them apart. */
+/** Copies are named by their digest. Twelve digits distinguish them. */
 function shortDigest(path: string): string {
   return path.replace(/(\/[0-9a-f]{12})[0-9a-f]{52}$/, '$1…')
 }

@@ -15,7 +15,7 @@ const risks = {
   'no-return': 'CANNOT BE UNDONE',
 } as const
 
-/** Returns one phase's plan, as it is shown before it is agreed to. */
+/** Returns one phase's plan, for confirmation. */
 export function renderPhasePlan(
   plan: PhasePlanView,
   view: View,
@@ -34,7 +34,7 @@ export function renderPhasePlan(
   return `${[...head, ...holds, ...nothing, ...stepLines(steps, view), ...notes].join('\n')}\n`
 }
 
-/** Returns a whole plan: CAs, trust and credential holders, phases, what is affected, and what blocks the rotation. */
+/** Returns a complete plan: CAs, trust and credential holders, phases, impact, and blockers of the rotation. */
 export function renderPlan(plan: RotationPlan, view: View, isUndo = false): string {
   const whenDone = plan.scope === 'whole' ? 'will be complete by then: nothing to do' : undefined
   const phases = plan.phases.map((phase) =>
@@ -58,7 +58,7 @@ export function renderPlan(plan: RotationPlan, view: View, isUndo = false): stri
   ])
 }
 
-/** Steps that do the same on several nodes are one line. */
+/** Steps that do the same on several nodes share one line. */
 function stepLines(steps: readonly StepView[], view: View): string[] {
   const groups = Map.groupBy(steps, (step) => {
     const { node } = nodeAndWhat(step)
@@ -74,7 +74,7 @@ function stepLines(steps: readonly StepView[], view: View): string[] {
 function groupLines(step: StepView, nodes: readonly string[], { paint }: View): string[] {
   const places = new Set(nodes)
   const what = places.size < 2 ? step.what : `${withoutNode(step)} on ${placesText(nodes, 6)}`
-  // Of the CAs the digest is the same everywhere.
+  // The digest of a CA is the same on all nodes.
   const changes = (step.changes ?? []).map((line) =>
     places.size < 2 || !withoutDigest(line).includes('…') ? line : withoutDigest(line),
   )
@@ -90,13 +90,13 @@ function groupLines(step: StepView, nodes: readonly string[], { paint }: View): 
 
 const mostChangeLines = 12
 
-/** What concerns an object, a workload or the cluster is named as it is. */
+/** Objects, workloads and the cluster are named unchanged. */
 function nodeAndWhat({ kind, at }: StepView): { readonly node?: string; readonly what?: string } {
   const isOnNode = kind === 'write-file' || kind === 'restart' || kind === 'probe' || kind === 'wait'
   return isOnNode && at !== 'cluster' ? splitPlace(at) : {}
 }
 
-/** What a step does, without where: `write /etc/kubernetes/admin.conf (kubeconfig)`. */
+/** The step without its node: `write /etc/kubernetes/admin.conf (kubeconfig)`. */
 function withoutNode(step: StepView): string {
   const { node = '', what = '' } = nodeAndWhat(step)
   return step.what
@@ -108,7 +108,7 @@ function withoutNode(step: StepView): string {
     .trim()
 }
 
-/** Each node's own certificate has a digest, a name and a date of its own: for the rest the line is the same on all. */
+/** Each node's own certificate has a different digest, name and date. The rest of the line is the same on all nodes. */
 function withoutDigest(line: string): string {
   return withoutNodeName(line)
     .replace(/ \(sha256 [0-9a-f]+\)/g, '')
@@ -121,7 +121,7 @@ function withoutNodeName(text: string): string {
 
 type Party = RotationPlan['presenters'][number]
 
-/** Who holds the same in the same place is one line, with how many they are. */
+/** Holders of the same credential in the same place share one line, with their number. */
 function partyLines(title: string, parties: readonly Party[], view: View): string[] {
   const rows = parties.map(({ who, where, certificates, loaded }) => {
     const slash = who.indexOf('/')

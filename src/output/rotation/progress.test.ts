@@ -3,7 +3,7 @@ import type { Action } from '../../rotation/action.ts'
 import { noPaint } from '../paint.ts'
 import { rotationProgress } from './progress.ts'
 
-test('what is missing is said of the wait that it is for, and not of another whose words end the same', () => {
+test('reports pending items for their own wait, not for another wait whose text ends the same', () => {
   let text = ''
   const progress = rotationProgress({
     write: (more) => {

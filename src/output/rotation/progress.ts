@@ -4,8 +4,8 @@ import { printable } from '../terminal.ts'
 import { displayWidth, shortened } from '../width.ts'
 import { someOf } from './cas.ts'
 
-// A rotation as it goes, on standard error. On a terminal each thing that is done becomes a line, and the last line says what
-// is being done or waited for, over and over; elsewhere there are only lines, so that a log can be read.
+// The progress of a rotation, on standard error. On a terminal, each finished action becomes a line, and the last line is updated
+// with the current action or wait. Elsewhere all output is lines, for logs.
 
 export interface ProgressView {
   readonly write: (text: string) => void
@@ -17,13 +17,13 @@ export interface ProgressView {
 
 export interface RotationProgress {
   readonly tell: (event: RotationEvent) => void
-  /** Writes the last line again: called every second on a terminal, to show how long an action takes. */
+  /** Redraws the last line. Called every second on a terminal, to show how long an action takes. */
   readonly tick: () => void
-  /** Takes the last line away, so that something else can be written; the next event brings it back. */
+  /** Clears the last line so that other text can be written. The next event restores it. */
   readonly clear: () => void
 }
 
-/** How long a log says nothing new of the same wait. */
+/** The interval between two log lines about the same wait. */
 const repeatMs = 15_000
 
 interface Doing {
@@ -32,7 +32,7 @@ interface Doing {
   waitsFor?: string
 }
 
-/** Returns what turns a rotation's events into lines. */
+/** Returns the handler that turns a rotation's events into lines. */
 export function rotationProgress(view: ProgressView): RotationProgress {
   const { write, isTerminal, paint, nowMs } = view
   const doing = new Map<object, Doing>()
@@ -66,7 +66,7 @@ export function rotationProgress(view: ProgressView): RotationProgress {
 
   const tell = (event: RotationEvent): void => {
     switch (event.kind) {
-      // Its plan is shown before, with its title.
+      // The plan with its title is shown before.
       case 'phase-begun':
         return
       case 'action-begun':

@@ -10,7 +10,7 @@ const outcomes = {
   recovered: 'done: the components of these nodes have valid certificates',
 } as const
 
-/** Returns what a recovery did or would do, and what it leaves to others. */
+/** Returns what a recovery did or would do, and the steps that remain for the operator. */
 export function renderRecovery(report: RotationRecovery, { paint }: View): string {
   const { outcome, renewed, files, restarts, foreign } = report
   const byNode = Map.groupBy(files, ({ node }) => node)

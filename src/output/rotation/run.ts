@@ -6,7 +6,7 @@ import type { View } from '../view.ts'
 import { keptKeyLines } from './old-keys.ts'
 import { durationText } from './plan.ts'
 
-/** Returns what came of a run: each phase with its time, and the next command. */
+/** Returns the result of a run: each phase with its duration, and the next command. */
 export function renderRun({ direction, phases, outcome, next, oldKeys }: RotationRun, view: View): string {
   const { paint } = view
   const held = direction === 'forward' ? 'complete' : 'rolled back'

@@ -3,7 +3,7 @@ import { counted } from '../sections.ts'
 import { printable } from '../terminal.ts'
 import type { View } from '../view.ts'
 
-/** Returns which scripts to run on which nodes, in which order, and the next command. */
+/** Returns which scripts to run on which nodes, in order, and the next command. */
 export function renderRunbook(runbook: RotationRunbook, { paint }: View): string {
   const { phase, title, folder, scripts, next, back } = runbook
   const order = Map.groupBy(scripts, (script) => script.order)

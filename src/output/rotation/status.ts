@@ -28,7 +28,7 @@ export function renderProgress(status: RotationStatus, view: View): string {
   return joinSections([headLines(status, view), phaseLines(status, view), nextLines(status, view)])
 }
 
-/** Returns the same with everything that is open, each proof with its age, and the nodes. */
+/** Returns the state with all pending items, each proof with its age, and the nodes. */
 export function renderStatus(status: RotationStatus, view: View): string {
   return joinSections([
     headLines(status, view),
@@ -85,7 +85,7 @@ export function lastRunText({ event, at }: NonNullable<PhaseView['lastRun']>): s
   return `${events[event]} ${minuteOf(at)}`
 }
 
-/** Returns the state of a phase as a reader calls it: complete, how many items are pending, or waiting for an earlier phase. */
+/** Returns the state of a phase in words: complete, the number of pending items, or waiting for an earlier phase. */
 export function stateText({ state, gaps }: PhaseView): string {
   if (state === 'open') return `${gaps.length.toLocaleString('en')} pending`
   return state === 'holds' ? 'complete' : 'waiting'
@@ -98,7 +98,7 @@ function strokeOf({ state }: PhaseView, { status, faint }: Paint) {
 
 const mostGaps = 50
 
-/** Returns what is open at one place as one line, and so what is open alike on many nodes. */
+/** Returns the pending items with one line for each location. Equal items on many nodes share one line. */
 export function groupsOf(gaps: PhaseView['gaps']): readonly { at: string; what: string }[] {
   const places = [...Map.groupBy(gaps, ({ at }) => at)].map(([at, all]) => ({
     at,
@@ -134,7 +134,7 @@ function openLines({ number, state, gaps, remarks }: PhaseView, view: View): str
   ]
 }
 
-/** What was asked in many places with one answer is one line, with the age of the oldest. */
+/** A check with the same result in many places is one line, with the age of the oldest. */
 function evidenceLines({ phases }: RotationStatus, view: View): string[] {
   const proofs = phases.flatMap(({ number, evidence }) =>
     evidence.map((one) => {
@@ -195,7 +195,7 @@ function nodeLines({ nodes }: RotationStatus, view: View): string[] {
   ])
 }
 
-/** Returns what blocks the rotation, why, and what to do about it. */
+/** Returns the blockers of the rotation, why, and what to do about them. */
 export function blockerLines(blockers: RotationStatus['blockers'], { paint }: View): string[] {
   return blockers.flatMap((blocker) => [
     `${paint.status.critical('blocked:')} ${printable(blocker.what)}`,

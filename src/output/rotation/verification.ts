@@ -7,7 +7,7 @@ import { caLines } from './cas.ts'
 
 const mostFindings = 50
 
-/** Returns every question with its answer, and what speaks against it by name. */
+/** Returns every question with its answer, and the objections by name. */
 export function renderVerification(
   { holds, authorities: cas, checks }: RotationVerification,
   view: View,
