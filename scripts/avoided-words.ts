@@ -1,12 +1,12 @@
-// Words that kcert's texts avoid, and what to write instead. The words to use are those of kubernetes.io, RFC 5280, Go's crypto/x509
-// and kubeadm, because readers search for them. scripts/prose.ts applies the list to the hand-written pages; it has nothing that is
-// special to Markdown, so it serves for messages and help as well.
+// Words to avoid in kcert's texts, and their replacements. The replacements are the terms of kubernetes.io, RFC 5280, Go's
+// crypto/x509 and kubeadm, because readers search for them. scripts/prose.ts applies the list to the hand-written pages. The list
+// is independent of Markdown, so it also applies to messages and help.
 
 export interface AvoidedWord {
-  /** What is searched for, in any case, as whole words. A regular expression without flags. */
+  /** The pattern to find, in any case, as whole words. A regular expression without flags. */
   readonly pattern: string
   readonly instead: string
-  /** A text that the pattern finds, for the test and for readers of this list. */
+  /** A text that the pattern matches, for the test and as documentation. */
   readonly example: string
 }
 
@@ -96,7 +96,7 @@ export const avoidedWords: readonly AvoidedWord[] = [
 export interface FoundWord {
   readonly text: string
   readonly instead: string
-  /** Where in the text it begins. */
+  /** The index in the text at which it begins. */
   readonly index: number
 }
 
@@ -105,7 +105,7 @@ const list = avoidedWords.map(({ pattern, instead }) => ({
   instead,
 }))
 
-/** Returns every avoided word in a text, in its order. */
+/** Returns every avoided word in a text, in order. */
 export function avoidedIn(text: string): FoundWord[] {
   return list
     .flatMap(({ pattern, instead }) =>

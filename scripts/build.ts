@@ -9,9 +9,9 @@ import { leanOclif, quietOclif } from './lean-oclif.ts'
 import { link } from './link.ts'
 import { nodeBuiltins } from './node-builtins.ts'
 
-// Bundles src/ into dist/: a build for each command, so that what it always needs is in few files and what it seldom needs is
-// in chunks of their own. oclif and the other packages are taken in, because reading one file is several times quicker than
-// reading the hundreds they consist of.
+// Bundles src/ into dist/: one build for each command. Code that a command always needs is in few files, and rarely needed code
+// is in separate chunks. oclif and the other packages are bundled, because reading one file is several times faster than reading
+// their hundreds of files.
 
 const { version } = JSON.parse(readFileSync('package.json', 'utf8')) as { version: string }
 const commands = globSync('src/commands/**/*.ts', { exclude: (path) => path.endsWith('.test.ts') })
@@ -20,14 +20,15 @@ const shared = {
   outbase: 'src',
   outdir: 'dist',
   bundle: true,
-  // For Node yaml offers CommonJS alone, of which a bundled import() has no named exports. This is the same code as modules.
+  // yaml's Node entry point is CommonJS, of which a bundled import() has no named exports. This entry point has the same code as
+  // ES modules.
   alias: { yaml: resolve('node_modules/yaml/browser/index.js') },
-  // Whole, it is 6 MB in each command's build, for identity providers and SOCKS proxies alone: those load a script of its own.
+  // Bundled completely, it would add 6 MB to each command for identity providers and SOCKS proxies. Those load a separate script.
   external: ['@kubernetes/client-node'],
   format: 'esm' as const,
   platform: 'node' as const,
   target: 'node24',
-  // Names stay: a function of another name would be given its own again at each start and, within functions, at each call.
+  // Names stay: esbuild would set the name of a renamed function again at each start and, within functions, at each call.
   minifySyntax: true,
   minifyWhitespace: true,
   legalComments: 'inline' as const,
@@ -35,7 +36,7 @@ const shared = {
   logLevel: 'warning' as const,
   define: {
     KCERT_VERSION: JSON.stringify(version),
-    // Of a release: `KCERT_COMMIT=$(git rev-parse HEAD) npm run build`.
+    // Set for a release: `KCERT_COMMIT=$(git rev-parse HEAD) npm run build`.
     KCERT_COMMIT: JSON.stringify(process.env.KCERT_COMMIT ?? ''),
     'process.env.NODE_ENV': '"production"',
   },
@@ -48,7 +49,7 @@ const program = await build({
   splitting: true,
   plugins: [leanOclif(), quietOclif(), leanClientNode(), nodeBuiltins()],
 })
-// Help is oclif whole, in a bundle of its own that nothing else loads.
+// Help needs all of oclif, in a separate bundle that nothing else loads.
 const help = await build({
   ...shared,
   entryPoints: ['src/cli/help.ts'],
@@ -74,12 +75,12 @@ const quickHelp = await build({
 const linked = [...link([program, help, commandHelp, quickHelp, packages], 'dist')]
 const digest = hash('sha256', JSON.stringify(linked)).slice(0, 12)
 const scripts = linked.map(([path, text]) => [path, text.replaceAll('KCERT_BUILD', `"${digest}"`)] as const)
-// What kcert consists of are scripts, whatever the package around them says of its modules.
+// All files of kcert are CommonJS scripts, whatever module type the surrounding package declares.
 writeDist(new Map([...scripts, ...commandEntries(), ['package.json', '{"type":"commonjs"}\n']]))
 writeFileSync('dist/root-help.json', asciiJson(await rootHelps()))
 if (process.argv.includes('--sizes')) for (const { metafile } of [program, help]) printSizes(metafile)
 
-/** The list of commands, from each width on that changes it. */
+/** Returns the root help for each terminal width at which it changes. */
 async function rootHelps(): Promise<RootHelp> {
   const { plainHelp } = createRequire(import.meta.url)(
     '../dist/cli/help.js',
@@ -94,7 +95,7 @@ async function rootHelps(): Promise<RootHelp> {
   return helps
 }
 
-/** Of each command in a file of its own what its help is made of: the manifest whole takes longer to read than that takes to write. */
+/** Writes the help data of each command to its own file: reading the whole manifest takes longer than printing the help. */
 function commandEntries(): [string, string][] {
   const { commands } = JSON.parse(readFileSync('oclif.manifest.json', 'utf8')) as {
     commands: Record<string, object>
@@ -107,7 +108,7 @@ function commandEntries(): [string, string][] {
   })
 }
 
-/** Scripts and what lies beside them are read octet by octet. */
+/** Node reads ASCII scripts and their data byte by byte, without decoding. */
 function asciiJson(value: unknown): string {
   return JSON.stringify(value).replaceAll(
     /[^\x20-\x7e]/g,
@@ -115,7 +116,7 @@ function asciiJson(value: unknown): string {
   )
 }
 
-// Files of an earlier build go last, so that a kcert that is running meanwhile finds what it needs.
+// Files of an earlier build are deleted last, so that a running kcert still finds its files.
 function writeDist(files: ReadonlyMap<string, string>): void {
   for (const [path, text] of files) {
     mkdirSync(dirname(`dist/${path}`), { recursive: true })

@@ -1,6 +1,6 @@
 import { spawnSync } from 'node:child_process'
 
-// `npm run check`: everything about the source that can be told without running it.
+// `npm run check`: all static checks of the source.
 
 export interface Check {
   readonly name: string
@@ -18,7 +18,7 @@ export const checks: readonly Check[] = [
   { name: 'generated manifest and docs', command: ['node', 'scripts/docs.ts'] },
 ]
 
-/** Runs every check, also after one failed, and returns how many passed and failed. */
+/** Runs every check, even after a failure, and returns the numbers of passed and failed checks. */
 export function runChecks(): { passed: number; failed: number } {
   let failed = 0
   for (const { name, command } of checks) {

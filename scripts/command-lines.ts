@@ -3,8 +3,9 @@ import { parseAst } from 'vitest/node'
 import { commandsOf, simpleCommands, wordOfProse } from './pasted-line.ts'
 
 // Refuses a command in a message that is built without `commandLine` (src/errors/command-line.ts), which quotes each value for
-// the shell: a template with a value in it, or a string joined by +, that holds a command, and any template with a value in `next`.
-// Refuses a sentence behind the first command of a line of advice, which becomes arguments when the line is pasted.
+// the shell. This covers a command in a template with a value or in a concatenation with +, and any template with a value in
+// `next`. Refuses a sentence after the first command of a line of advice, because the sentence becomes arguments when the line is
+// pasted.
 
 const verbs: Readonly<Record<string, string>> = {
   kcert:
@@ -18,21 +19,21 @@ const verbs: Readonly<Record<string, string>> = {
   'journalctl|crictl|ssh|ssh-keygen|scp|shred|chmod|chown|iconv|base64|keytool|grep|sed': '[\\w/~*.\0-]',
   'rm|mv|cp|ln|ls|cat|df|ss|nc|tr|kill|tail|date|command': '-|/|~|\0',
 }
-// A value after the program or its first words, and not a program in the middle of a sentence.
+// A value after the program or its first words, but not after a program in the middle of a sentence.
 const command = new RegExp(
   `(?:^|[\\s;&|(\`])(?:${Object.entries(verbs)
     .map(([programs, words]) => `(?:${programs}) (?:${words})`)
     .join('|')})`,
 )
 
-/** Where commands are run or written for a shell, and not shown to anybody: each quotes by itself. */
+/** Code that runs commands or writes scripts, and shows them to no user. Each quotes its values itself. */
 const ownQuoting: readonly string[] = [
   'src/completion/fish.ts',
   'src/node/tunnel.ts',
   'src/rotation-io/runbook-script.ts',
 ]
 
-/** Functions that take advice by its place, and the place. */
+/** Functions that take advice as a positional argument, with its position. */
 const adviceArguments: Readonly<Record<string, number>> = {
   finding: 2,
   unmet: 1,
@@ -49,7 +50,7 @@ interface AstNode {
   readonly [member: string]: unknown
 }
 
-/** Returns "file:line: text" for every command that is built without the tag, or that has a sentence behind it. */
+/** Returns "file:line: text" for every command that is built without the tag, or is followed by a sentence. */
 export function unquotedCommands(file: string, source: string): string[] {
   const found = new Map<number, string>()
   const visit = (node: AstNode, isNext: boolean, isTagged: boolean): void => {
@@ -73,7 +74,7 @@ export function unquotedCommands(file: string, source: string): string[] {
     for (const [member, value] of Object.entries(node)) {
       for (const [index, child] of (Array.isArray(value) ? value : [value]).entries()) {
         if (typeof child !== 'object' || child === null || typeof child.type !== 'string') continue
-        // What is called decides for itself; a value inside the tag is quoted, so it may be built freely.
+        // Function calls are checked at the called function. Values in the tag are quoted, so they may be built freely.
         const staysNext =
           (isNext && !isTag && node.type !== 'CallExpression' && node.type !== 'BinaryExpression') ||
           (isAdvice && member === 'value') ||
@@ -98,7 +99,10 @@ const adviceStart = new RegExp(
 
 const placeholder = /\b(?:FILE|HOST|NAME|NEW|NODE)\b/
 
-/** Returns "file:line: text" for every text of `next` that does not begin with a program, an assignment or flags, or has a placeholder. */
+/**
+ * Returns "file:line: text" for every text of `next` that does not begin with a program, an assignment or flags, or contains a
+ * placeholder.
+ */
 export function proseAdvice(file: string, source: string): string[] {
   return nodesBelow(parseAst(source, { lang: 'ts' }) as unknown as AstNode)
     .filter(({ type, key }) => type === 'Property' && (key as AstNode).name === 'next')
@@ -110,7 +114,7 @@ export function proseAdvice(file: string, source: string): string[] {
     )
 }
 
-/** Returns the texts that are written in an expression. What it calls decides for itself. */
+/** Returns the string literals in an expression. Function calls are checked at the called function. */
 function literalsOf(node: AstNode): { start: number; text: string }[] {
   const { type, start } = node
   const branches = [node.consequent, node.alternate, node.left, node.right] as (AstNode | undefined)[]
@@ -125,11 +129,11 @@ function literalsOf(node: AstNode): { start: number; text: string }[] {
 interface PrintedCommand {
   /** file:line */
   readonly at: string
-  /** The words behind the program. What is not known before a run is VALUE. */
+  /** The words after the program. Values that are unknown before a run are VALUE. */
   readonly words: readonly string[]
 }
 
-/** Returns every command of a program that the messages of kcert can print, each once. */
+/** Returns every command of a program that kcert's messages can print, without duplicates. */
 export function printedCommands(program: string): PrintedCommand[] {
   const all = messageSources().flatMap((file) => {
     const source = readFileSync(file, 'utf8')
@@ -146,7 +150,7 @@ function plainWord(word: string): string {
   return word.replaceAll(/['"]/g, '').replaceAll('\0', 'VALUE')
 }
 
-/** Returns a command line with a value for each `$(command)`, and the commands in them. */
+/** Returns a command line with each `$(command)` replaced by a value, and the commands in the substitutions. */
 function apartFromSubstitutions(text: string): string[] {
   const substitution = /\$\(([^()]*)\)/g
   return [
@@ -155,14 +159,14 @@ function apartFromSubstitutions(text: string): string[] {
   ]
 }
 
-/** Returns the commands in the strings of a source, and where each string is. A word alone is no command. */
+/** Returns the commands in the strings of a source, with the position of each string. A single word is not a command. */
 function commandsIn(source: string): { start: number; words: string[] }[] {
   const nodes = nodesBelow(parseAst(source, { lang: 'ts' }) as unknown as AstNode)
   const known = new Map<string, readonly string[]>()
   for (const { type, id, init } of nodes) {
     if (type !== 'VariableDeclarator' || !init) continue
     const name = String((id as AstNode).name)
-    // One name of two values is none that is known here.
+    // A name with two values is treated as unknown.
     known.set(name, known.has(name) ? [unknownValue] : textsOf(init as AstNode, known))
   }
   return nodes.flatMap((node) =>
@@ -178,7 +182,7 @@ function commandsIn(source: string): { start: number; words: string[] }[] {
   )
 }
 
-/** Returns the commands in the language of src/diagnosis/sentence.ts, of a text alone or of a table, without the facts in them. */
+/** Returns the commands in the syntax of src/diagnosis/sentence.ts, from a text or a table, without the facts in them. */
 function withoutFacts(text: string): string[] {
   const rows = Array.from(text.matchAll(/^ {2}\$ (.+?)\s# /gms), ([, row]) => row!)
   return (rows.length > 0 ? rows.flatMap((row) => row.split(' || ')) : [text]).map((one) =>
@@ -186,7 +190,7 @@ function withoutFacts(text: string): string[] {
   )
 }
 
-/** All nodes but the template of a tag, which is a text with it. */
+/** All nodes except the template of a tag, which counts together with its tag. */
 function nodesBelow(node: AstNode): AstNode[] {
   const isTagged = node.type === 'TaggedTemplateExpression'
   const parts = (isTagged ? (node.quasi as AstNode).expressions : Object.values(node)) as unknown[]
@@ -198,7 +202,7 @@ function nodesBelow(node: AstNode): AstNode[] {
 
 const unknownValue = '\0'
 
-/** Returns what an expression may be as a text. */
+/** Returns the possible texts of an expression. */
 function textsOf(node: AstNode, known: ReadonlyMap<string, readonly string[]>): readonly string[] {
   switch (node.type) {
     case 'Literal':
@@ -218,7 +222,7 @@ function textsOf(node: AstNode, known: ReadonlyMap<string, readonly string[]>): 
         ({ value }) => value.cooked,
       )
       const expressions = node.expressions as AstNode[]
-      // A name has one value, however often it is in the text.
+      // A name has one value for all its occurrences in the text.
       type Built = { readonly text: string; readonly named: Readonly<Record<string, string>> }
       const grown = (built: readonly Built[], after: string, index: number): Built[] =>
         built.flatMap(({ text, named }) => {
@@ -240,13 +244,13 @@ function messageSources(): string[] {
   return globSync('src/**/*.ts').filter((file) => !file.endsWith('.test.ts') && !ownQuoting.includes(file))
 }
 
-/** A command with a value in it. Text of several lines is help or a script. */
+/** Returns true for a command with a value in it. Text of several lines is help or a script. */
 function holdsCommand(text: string): boolean {
   const { index } = command.exec(text) ?? { index: text.length }
   return text.includes('\0', index) && !/\n./.test(text)
 }
 
-/** Elsewhere than in advice, "kubeadm join does not believe it" is a sentence, and help has placeholders of oclif. */
+/** Outside advice, "kubeadm join fails" is a sentence, and help has placeholders of oclif. */
 function hasProseBehind(text: string, isAdvice: boolean): boolean {
   const commands = commandsOf(text)
   if (commands === undefined || text.includes('<%') || /\n./.test(text)) return false

@@ -1,8 +1,8 @@
 import { readFileSync, writeFileSync } from 'node:fs'
 
-// `node scripts/complete-lock.ts`, after every `npm install`: a registry mirror may lack the builds of a package for other
-// platforms. npm then leaves them out of the lock, and `npm ci` refuses that lock everywhere. What was left out is added by
-// name and version, which is all that npm asks of a package that it will not install here.
+// `node scripts/complete-lock.ts`, after every `npm install`. A registry mirror may lack the builds of a package for other
+// platforms. npm then omits them from the lock, and `npm ci` refuses that lock everywhere. This script adds the missing entries
+// by name and version, which is all that npm needs for a package that it does not install here.
 
 const path = 'package-lock.json'
 
@@ -38,7 +38,7 @@ lock.packages = {
 writeFileSync(path, `${JSON.stringify(lock, null, 2)}\n`)
 process.stdout.write(`${added} packages of other platforms added to ${path}\n`)
 
-/** "@scope/cli-linux-x64-musl" says for what it is built. */
+/** A name such as "@scope/cli-linux-x64-musl" contains the platform. */
 function platformBuild(name: string, version: string): Entry {
   const words = name.replace(/^.*\/(?:cli-|binding-)?/, '').split('-')
   const [os = '', cpu = '', abi] = words

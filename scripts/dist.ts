@@ -1,6 +1,7 @@
 import { buildExecutable } from './release/executable.ts'
 
-// `npm run dist [-- FILE]`: release/kcert-linux-x64, kcert and Node in one file, for this machine. `npm run release` builds all files of a release.
+// `npm run dist [-- FILE]`: builds release/kcert-linux-x64, kcert and Node in one file, for this machine. `npm run release`
+// builds all files of a release.
 
 if (process.platform !== 'linux' || process.arch !== 'x64')
   throw new Error(

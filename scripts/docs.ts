@@ -9,8 +9,8 @@ import { problemPage } from './docs/problems.ts'
 import { refusalPage } from './docs/refusals.ts'
 import { schemaFiles } from './docs/schemas.ts'
 
-// Generates oclif.manifest.json and the reference part of docs/ from the source. Without --write it compares and fails
-// when a committed file is not what the source says.
+// Generates oclif.manifest.json and the reference part of docs/ from the source. Without --write, it compares, and fails when a
+// committed file differs from the generated one.
 
 const write = process.argv.includes('--write')
 const manifest = await readManifest()
@@ -58,7 +58,7 @@ async function readManifest(): Promise<Plugin['manifest']> {
     errorOnManifestCreate: true,
   })
   await plugin.load()
-  // Flags may have defaults that are functions of the config; loading one proves that the classes stand on their own.
+  // Defaults of flags may be functions of the config. Loading a config proves that the classes work with oclif's own.
   await Config.load({ root: process.cwd() })
   const commands = Object.fromEntries(
     Object.entries(plugin.manifest.commands).sort(([a], [b]) => (a < b ? -1 : 1)),

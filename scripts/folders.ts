@@ -1,15 +1,15 @@
-// The map of the source: what each folder is for, and which folders it may import. ARCHITECTURE.md's tables are written from it,
-// and scripts/import-graph.ts refuses what it does not allow, or allows for nothing.
+// The map of the source: the purpose of each folder, and the folders that it may import. It generates the tables of
+// ARCHITECTURE.md. scripts/import-graph.ts refuses imports that it does not allow, and permissions that no file uses.
 
 export interface Layer {
   readonly purpose: string
-  /** The folders that it may import besides itself; `everything below`: all that follow it here. */
+  /** The folders that it may import besides itself. `everything below`: all folders after it in this table. */
   readonly may: readonly string[] | 'everything below'
-  /** Those of which it may import types alone. */
+  /** The folders of which it may import only types. */
   readonly types?: readonly string[]
 }
 
-/** src/NAME → its rule; composition comes first, what everything stands on last. */
+/** src/NAME → its rule, from the composition root down to the folders on which all others depend. */
 export const layers: Readonly<Record<string, Layer>> = {
   commands: { purpose: 'oclif classes; the path is the command line', may: 'everything below' },
   app: {
@@ -51,11 +51,11 @@ export const layers: Readonly<Record<string, Layer>> = {
   },
   cluster: {
     purpose: 'the API server: connection, credentials, retries, objects, watches',
-    // One reader of kubeconfigs: client-node's own has no bounds on aliases and takes what client-go refuses.
-    // Of csr the port's own words: what a Node is known by, and which spellings of an address are one.
+    // kcert has its own kubeconfig parser, because client-node's does not limit aliases and accepts input that client-go refuses.
+    // From csr it uses the types of the port: the identity of a Node, and which spellings of an address are equal.
     may: ['csr', 'kubeconfig', 'system', 'errors'],
   },
-  // The port is declared in pki, the lowest folder that rotation, kubelet and the commands share.
+  // The port is declared in pki, the lowest folder common to rotation, kubelet and the commands.
   node: {
     purpose:
       'files and processes of a node: on this machine, by SSH, or through any command that runs a shell there',
@@ -95,7 +95,7 @@ export const layers: Readonly<Record<string, Layer>> = {
       'what the API server, approvers and signers require of a request; requests on a cluster through a port',
     may: ['pki', 'kubeconfig', 'x509', 'errors'],
   },
-  // From the words of an error to its causes: rules over text, and nothing that is looked up.
+  // From the text of an error to its causes: rules on text, without lookups.
   diagnosis: { purpose: 'error messages → causes and commands', may: ['inspection', 'errors'] },
   verification: {
     purpose: '`kcert verify`: runs the path validation of `src/x509`, and describes the result',
@@ -122,7 +122,7 @@ export const layers: Readonly<Record<string, Layer>> = {
   errors: { purpose: 'error codes → exit code and summary; `KcertError`: what, why, next', may: [] },
 }
 
-/** test/NAME → what its tests need that a test beside one source file does not. Folders without tests are not here. */
+/** test/NAME → what its tests need beyond a test next to a source file. Folders without tests are not listed. */
 export const testFolders: Readonly<Record<string, string>> = {
   scripts: 'the built program: whole commands',
   guides: 'the built program: the commands of docs/guides',

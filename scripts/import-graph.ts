@@ -3,9 +3,9 @@ import { dirname, join, normalize } from 'node:path'
 import { layers, testFolders } from './folders.ts'
 
 // Walks every import of src/ and prints the chain that breaks a rule: which folder may import which (scripts/folders.ts), and
-// which package or piece of the outside world lives where.
+// where each package and each system interface may be used.
 
-/** What may stand only in one place. */
+/** Code that is allowed only in certain places. */
 const confined: readonly { what: RegExp; where: RegExp; name: string }[] = [
   { what: /from 'node-forge'|import\('node-forge'\)/, where: /^src\/x509\/pkcs12\.ts$/, name: 'node-forge' },
   {
@@ -33,7 +33,7 @@ const confined: readonly { what: RegExp; where: RegExp; name: string }[] = [
   },
   {
     what: /\b(?:writeFile|appendFile|rename|copyFile|cp|link|symlink|unlink|rm|rmdir|mkdir|truncate|ftruncate|chmod|fchmod|chown|utimes)Sync\(|\bcreateWriteStream\(|from 'node:fs\/promises'/,
-    // The control sockets of ssh lie in a temporary folder of their own; compiled code is a cache.
+    // The control sockets of ssh are in a separate temporary folder. Compiled code is a cache.
     where: /^src\/(system\/|node\/ssh\.ts$|cli\/program-scripts\.ts$)/,
     name: 'changing a file',
   },
@@ -43,15 +43,16 @@ const confined: readonly { what: RegExp; where: RegExp; name: string }[] = [
     name: 'filling in {node} and {address}',
   },
   {
-    // What client-go refuses is told by openKubeconfig (src/kubeconfig/open.ts) alone; inspect and the merged kubeconfig tell it by themselves.
+    // Only openKubeconfig (src/kubeconfig/open.ts) reports what client-go refuses. inspect and the merged kubeconfig report it
+    // themselves.
     what: /\breadKubeconfig\(/,
     where: /^src\/(kubeconfig\/|inspection\/read-kubeconfig\.ts$|cluster\/kubeconfig-files\.ts$)/,
     name: 'reading a kubeconfig by another way than openKubeconfig',
   },
   {
     what: /\b(?:readFile|read|readv|open)Sync\b|\b(?:createReadStream|openAsBlob)\b|\breadFile\b.*from 'node:fs/,
-    // All other reading goes through readFile (src/system/files.ts), which takes regular files up to a limit. What writes reads back by its
-    // own descriptor; locks and compiled code have their own rules.
+    // All other code reads through readFile (src/system/files.ts), which accepts regular files up to a size limit. Code that
+    // writes reads back through its own descriptor. Locks and compiled code have their own rules.
     where:
       /^src\/(system\/(files|pipes|trusted-file|atomic-file|append-file|lock)\.ts$|cli\/program-scripts\.ts$)/,
     name: 'opening a file to read it',
@@ -100,7 +101,7 @@ function layerOffences(file: string): string[] {
   if (!rule) return [`${file}: folder src/${from} has no rule in scripts/folders.ts`]
   return imports.get(file)!.flatMap(({ target, typeOnly }) => {
     const to = folderOf(target)
-    // The manifest and package.json are data, and taken in by the build.
+    // The manifest and package.json are data that the build bundles.
     const isData = target.endsWith('.json')
     const allowed =
       isData || to === from || mayOf(from).includes(to) || (typeOnly && rule.types?.includes(to))
@@ -114,7 +115,7 @@ function mayOf(folder: string): readonly string[] {
   return may === 'everything below' ? folders.slice(folders.indexOf(folder) + 1) : may
 }
 
-/** Returns what the rules allow and no file does: the map shows what is, not what once was. */
+/** Returns the permissions that no file uses, so that the map shows the current state. */
 function idleRules(): string[] {
   const used = new Map<string, boolean>()
   for (const [file, its] of imports) {
@@ -137,7 +138,7 @@ function idleRules(): string[] {
   ])
 }
 
-/** Returns tests in folders of which scripts/folders.ts does not say what they need, and folders there without tests. */
+/** Returns tests in folders that are missing in scripts/folders.ts, and folders there without tests. */
 function strayTests(): string[] {
   const tests = globSync('test/**/*.test.ts')
   const folderOfTest = (file: string) => file.split('/')[1] ?? ''
@@ -151,7 +152,7 @@ function strayTests(): string[] {
   ]
 }
 
-/** Returns how a file is reached from a command, so that the offence can be understood. */
+/** Returns the import chain from a command to a file, to explain the violation. */
 function chainTo(file: string): string[] {
   const queue: string[][] = files.filter((path) => path.startsWith('src/commands/')).map((path) => [path])
   const seen = new Set<string>()
@@ -178,7 +179,7 @@ function confinementOffences(file: string): string[] {
   })
 }
 
-/** Returns import cycles, of type-only imports too: files that know each other are read, and moved, only together. */
+/** Returns import cycles, including type-only imports: files in a cycle can only be read and moved together. */
 function cycles(): string[] {
   const found: string[] = []
   const state = new Map<string, 'open' | 'done'>()

@@ -2,10 +2,11 @@ import { readFileSync } from 'node:fs'
 import { dirname, resolve } from 'node:path'
 import type { Plugin } from 'esbuild'
 
-// Of @kubernetes/client-node kcert needs KubeConfig: what a kubeconfig means, and how one authenticates with it. The module that
-// holds it also imports the models of every Kubernetes API, an HTTP client, and clients of identity providers: 1.3 MB, which take
-// longer to load than a request takes. src/cluster/client-node.ts imports this module for what is common (certificates, tokens,
-// files, programs, HTTP proxies) and the package itself for what is not, so for the first these short modules stand in.
+// kcert needs only KubeConfig of @kubernetes/client-node: the meaning of a kubeconfig, and authentication with it. Its module
+// also imports the models of every Kubernetes API, an HTTP client, and clients of identity providers: 1.3 MB, which take longer
+// to load than a request takes. src/cluster/client-node.ts imports this bundle for common credentials (certificates, tokens,
+// files, programs, HTTP proxies) and the full package for the others. In this bundle, the short modules below replace the unused
+// imports.
 
 const module = '@kubernetes/client-node/dist/config.js'
 const namespace = 'lean-client-node'
@@ -15,23 +16,23 @@ const absent = (name: string): string =>
 
 const unreachable = 'throw new Error("not in this bundle: see scripts/lean-client-node.ts")'
 
-/** What client-node's config.js imports → what stands for it. */
+/** Import in client-node's config.js → its replacement. */
 const standIns: Readonly<Record<string, string>> = {
   './gen/index.js': `export function createConfiguration() { ${unreachable} } export class ServerConfiguration {}`,
   './middleware.js': `export function setHeaderMiddleware() { ${unreachable} }`,
-  // src/cluster/exec-credential.ts runs these programs, and client-node's way loads node:child_process for everybody.
+  // src/cluster/exec-credential.ts runs these programs. client-node's module would load node:child_process for every user.
   './exec_auth.js': absent('ExecAuth'),
   './oidc_auth.js': absent('OpenIDConnectAuth'),
   './azure_auth.js': absent('AzureAuth'),
   './gcp_auth.js': absent('GoogleCloudPlatformAuth'),
-  // kcert hands over JSON, which src/kubeconfig made of the YAML.
+  // kcert passes JSON, which src/kubeconfig converts from YAML.
   'js-yaml': 'export const load = JSON.parse',
   undici: 'export class Agent {} export class ProxyAgent {}',
   socks: 'export class SocksClient {}',
   'socks-proxy-agent': `export class SocksProxyAgent { constructor() { ${unreachable} } }`,
 }
 
-/** Returns the esbuild plugin that takes KubeConfig out of @kubernetes/client-node without the rest of it. */
+/** Returns the esbuild plugin that bundles KubeConfig of @kubernetes/client-node without the rest of it. */
 export function leanClientNode(): Plugin {
   return {
     name: namespace,

@@ -2,11 +2,11 @@ import { readFileSync } from 'node:fs'
 import { dirname, join, sep } from 'node:path'
 import type { Plugin } from 'esbuild'
 
-// A command that runs needs oclif's Command class and its parser, which are small; what they import is ten times larger:
-// plugin loading, help, spinners, colours for debug output. None of it is reached on the way that src/main.ts takes, so the
-// build puts these short modules in its place. test/scripts/starts.test.ts runs the same command lines both ways.
+// A running command needs oclif's Command class and its parser, which are small. Their imports are ten times larger: plugin
+// loading, help, spinners, colours for debug output. src/main.ts uses none of these, so the build replaces them with these short
+// modules. test/scripts/starts.test.ts runs the same command lines with both.
 
-/** The same for the help of one command, which takes more of oclif and, of colours, only bold and underlined. */
+/** Replacements for the help of one command, which uses more of oclif and, of colours, only bold and underlined. */
 const helpStandIns: Readonly<Record<string, string>> = {
   ansis: 'exports.strip = require("node:util").stripVTControlCharacters',
   'config/ts-path': '',
@@ -22,26 +22,26 @@ exports.colorize = (style, text) => style && globalThis.kcertHelpIsStyled ? "\\x
 
 const library = `${sep}@oclif${sep}core${sep}lib`
 
-/** Module of @oclif/core, or a package that it imports → what stands for it in the bundles of the commands. */
+/** Module of @oclif/core, or a package that it imports → its replacement in the bundles of the commands. */
 const commandStandIns: Readonly<Record<string, string>> = {
-  // What is given is taken: the small config of src/cli/oclif-config.ts, or oclif's own.
+  // The passed config is used unchanged: the small config of src/cli/oclif-config.ts, or oclif's own.
   config: 'exports.Config = class Config { static async load(config) { return config } }',
-  // Deprecated commands and --help are the business of src/cli/help.ts.
+  // src/cli/help.ts handles deprecated commands and --help.
   help: 'exports.Help = class Help {}; exports.loadHelpClass = async () => exports.Help',
   'help/index': 'exports.Help = class Help {}; exports.getHelpFlagAdditions = () => []',
   'help/util':
     'exports.normalizeArgv = () => []; exports.formatCommandDeprecationWarning = exports.formatFlagDeprecationWarning = () => ""',
   ux: 'exports.colorize = (_, text) => text; exports.ux = { action: { stop() {} }, colorize: exports.colorize, stdout() {}, stderr() {} }',
   'ux/theme': 'exports.colorize = (_, text) => text',
-  // Errors are formatted by src/output/error.ts.
+  // src/output/error.ts formats errors.
   'errors/handle': 'exports.handle = (error) => { throw error }',
   'errors/errors/pretty-print':
     'exports.default = () => undefined; exports.applyPrettyPrintOptions = (error) => error',
-  // Of its version oclif tells nobody, and Args.file and Args.directory are not used: node:fs/promises stays unloaded.
+  // oclif's version is not shown, and Args.file and Args.directory are not used, so node:fs/promises stays unloaded.
   cache:
     'const one = new Map([["@oclif/core", { name: "@oclif/core", version: "" }]]); exports.__esModule = true; exports.default = { getInstance: () => one }',
   'util/fs': 'exports.dirExists = exports.fileExists = async (input) => input',
-  // A look at the streams makes them, which costs a fifth of an empty Node.
+  // Accessing the streams creates them, which takes a fifth of the start of an empty Node.
   screen: 'exports.stdtermwidth = exports.errtermwidth = 80',
   logger:
     'const silent = () => {}; exports.makeDebug = () => silent; exports.getLogger = () => ({ debug: silent }); exports.setLogger = silent',
@@ -51,10 +51,10 @@ const commandStandIns: Readonly<Record<string, string>> = {
   'indent-string': 'module.exports = (text) => text',
 }
 
-// oclif ends the process with a stack trace when standard output takes no more, once for each copy of this module.
+// On a write error of standard output, oclif ends the process with a stack trace, once for each copy of this module.
 const listener = /^process\.stdout\.on\('error', \(err\) => \{[\s\S]*?^\}\);$/m
 
-/** Returns the esbuild plugin that leaves failed writes to kcert's own src/cli/standard-output.ts. */
+/** Returns the esbuild plugin that leaves write errors to kcert's src/cli/standard-output.ts. */
 export function quietOclif(): Plugin {
   return {
     name: 'quiet-oclif',
@@ -68,13 +68,13 @@ export function quietOclif(): Plugin {
   }
 }
 
-/** Returns the esbuild plugin that leaves oclif's start-up machinery out of a bundle, or all but its help of commands. */
+/** Returns the esbuild plugin that excludes oclif's start-up code from a bundle. For help, it keeps oclif's help of commands. */
 export function leanOclif(kind: 'command' | 'help' = 'command'): Plugin {
   const standIns = kind === 'help' ? helpStandIns : commandStandIns
   return {
     name: 'lean-oclif',
     setup(build) {
-      // Whether there is colour is said to chalk each time: it need not look at the streams, for which it loads node:tty.
+      // chalk gets the colour level explicitly each time, so it does not inspect the streams, for which it loads node:tty.
       build.onResolve({ filter: /^#supports-color$/ }, ({ path }) => ({ path, namespace: 'lean-oclif' }))
       build.onResolve({ filter: /./ }, ({ path, importer }) => {
         if (!importer.includes(library)) return undefined

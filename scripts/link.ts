@@ -3,22 +3,22 @@ import { dirname, posix, relative } from 'node:path'
 import { compileFunction } from 'node:vm'
 import type { Metafile, OutputFile } from 'esbuild'
 
-// esbuild splits a program only into ES modules, each of which costs its own way through Node's module loader, and each builtin
-// that is imported is loaded before the first line runs. So what esbuild wrote is made into scripts: one for each command, with
-// all that it always needs, and one for each chunk that it seldom needs. Builtins are loaded where they are first used.
+// esbuild splits a program only into ES modules. Each passes through Node's module loader separately, and each imported builtin
+// is loaded before the first line runs. This script converts esbuild's output into CommonJS scripts: one for each command, with
+// all that it always needs, and one for each rarely needed chunk. Builtins are loaded at their first use.
 
-/** What esbuild wrote of one module: its text, and what it imports. */
+/** esbuild's output for one module: its text and its imports. */
 interface Chunk {
   readonly text: string
-  /** Loaded before it, in this order. */
+  /** Static imports, loaded before the module in this order. */
   readonly needs: readonly string[]
-  /** Loaded when it comes to it. */
+  /** Dynamic imports, loaded when they run. */
   readonly mayNeed: readonly string[]
 }
 
 /**
- * Returns the scripts, by path below `root`: the entry points, each with what it statically needs, and those chunks that
- * some entry point may come to need. A chunk is evaluated once in a process, in whichever script it stands.
+ * Returns the scripts, by path below `root`: the entry points, each with its static imports, and the chunks that an entry point
+ * may load later. A chunk is evaluated once in a process, in any script that contains it.
  */
 export function link(
   builds: readonly { readonly metafile: Metafile; readonly outputFiles: readonly OutputFile[] }[],
@@ -58,7 +58,7 @@ export function link(
   return scripts
 }
 
-// To find and open a file takes longer than to read so much more of another.
+// Finding and opening a file takes longer than reading this many additional bytes.
 const leastFile = 4096
 
 function closure(
@@ -76,7 +76,7 @@ function closure(
   return [...found]
 }
 
-/** Defines its modules for the whole process, unless another script has, and is the last one's exports. */
+/** Defines its modules for the whole process, unless another script already has. Exports the last module. */
 function script(name: string, modules: readonly string[], chunks: ReadonlyMap<string, Chunk>): string {
   const root = posix.relative(dirname(name), '.') || '.'
   const definitions = modules.map(
@@ -84,22 +84,22 @@ function script(name: string, modules: readonly string[], chunks: ReadonlyMap<st
   )
   const text = [
     '"use strict";',
-    // A module is its exports once it was evaluated, and until then how to do that. What no script has defined is a file.
+    // A module is a function until it is evaluated, and then its exports. A module that no script defines is a file.
     'const $builtin=name=>{let m;return()=>m??=process.getBuiltinModule(name)},',
     '$modules=globalThis.kcertModules??=new Map,',
     '$define=(name,evaluate)=>{$modules.has(name)||$modules.set(name,{evaluate})},',
     `$take=name=>{let m=$modules.get(name);if(m===void 0){require(${JSON.stringify(`${root}/`)}+name);m=$modules.get(name)}`,
     'if(m.exports===void 0){m.exports={};m.evaluate(m.exports)}return m.exports};\n',
     ...definitions,
-    // A command is its class, as oclif expects of a script.
+    // oclif expects a script to export the command class.
     `const $all=$take(${JSON.stringify(name)});module.exports=$all.default??$all;\n`,
   ].join('')
-  // Throws for an import or export of a kind that is not known below.
+  // Throws for a kind of import or export that the code below does not handle.
   compileFunction(text)
   return text
 }
 
-/** The module's code with requires and plain properties in the place of imports and exports. */
+/** Returns the module's code with requires and plain properties instead of imports and exports. */
 function body(name: string, text: string): string {
   const folder = dirname(name)
   const taken = (path: string): string => `$take(${JSON.stringify(posix.join(folder, path))})`
@@ -118,7 +118,7 @@ function body(name: string, text: string): string {
     .replace(/export\{[^}]*\};\s*$/, '')
     .replace(/export default (require_\w+\(\));\s*$/, '$exports.default=$1;')
     .replaceAll(/\bimport\("(\.[^"]*)"\)/g, (_, path: string) => `Promise.resolve().then(()=>${taken(path)})`)
-    // A package that is built apart.
+    // A package that is built separately.
     .replaceAll(/\bimport\("([^".][^"]*)"\)/g, (_, name: string) => {
       return `Promise.resolve().then(()=>$take(${JSON.stringify(`packages/${posix.basename(name)}.js`)}))`
     })
@@ -136,7 +136,7 @@ function exported(names: string | undefined): string {
     .join('')
 }
 
-/** `hash()` of an import becomes `builtin().hash()`: node:crypto alone takes as long to load as all of a command. */
+/** Replaces `hash()` of an import by `builtin().hash()`: node:crypto alone takes as long to load as a whole command. */
 function lazyBuiltins(code: string): string {
   const declared = code.replaceAll(
     /\b(import_node_\w+)=__toESM\(require_(node_\w+)\(\)(?:,1)?\)/g,
@@ -145,13 +145,13 @@ function lazyBuiltins(code: string): string {
   return lazyRequires(declared.replaceAll(/\b(import_node_\w+)(?:\.default\b|(?=\.))/g, '($1())'))
 }
 
-/** The same for what TypeScript makes of `import { hash }` for require(): `node_crypto_1=require_node_crypto()`. */
+/** The same for TypeScript's output of `import { hash }` with require(): `node_crypto_1=require_node_crypto()`. */
 function lazyRequires(code: string): string {
   const declaration = /\b(node_\w+_\d+)=require_(node_\w+)\(\)/g
   const modules = new Map<string, string[]>()
   for (const [, name = '', module = ''] of code.matchAll(declaration))
     modules.set(name, [...(modules.get(name) ?? []), builtinOf(module)])
-  // In two modules of one chunk the same name may stand for two things: those are left as they are.
+  // In two modules of one chunk, the same name may have two meanings. Such names are not changed.
   const one = new Set(
     [...modules.keys()].filter((name) => {
       const found = modules.get(name)
@@ -166,7 +166,7 @@ function lazyRequires(code: string): string {
     .replaceAll(/\b(node_\w+_\d+)(?=\.)/g, (name) => (one.has(name) ? `(${name}())` : name))
 }
 
-/** esbuild's name for what stands for node:fs/promises is node_fs_promises, and node_fs_promises2 where it has that already. */
+/** esbuild names the import of node:fs/promises node_fs_promises, or node_fs_promises2 where the first name is taken. */
 function builtinOf(name: string): string {
   const nameOf = (path: string): string => `node_${path.replace('node:', '').replaceAll('/', '_')}`
   const path =

@@ -1,6 +1,6 @@
 import { readFileSync } from 'node:fs'
 
-/** What package-lock.json says of a package. */
+/** An entry of package-lock.json. */
 export interface Locked {
   readonly version: string
   readonly license?: string
@@ -18,12 +18,14 @@ export interface Locked {
 
 type Packages = Readonly<Record<string, Locked>>
 
-/** Returns the packages of package-lock.json by their path; the project's own is that of the empty path. */
+/** Returns the packages of package-lock.json by path. The empty path is the project itself. */
 export function readLock(): Packages {
   return (JSON.parse(readFileSync('package-lock.json', 'utf8')) as { packages: Packages }).packages
 }
 
-/** Returns the paths of what is installed with kcert. npm's own marks count what development wants of it as well. */
+/**
+ * Returns the paths of the packages that are installed with kcert. npm's own marks also count packages that development needs.
+ */
 export function installedPaths(packages: Packages): Set<string> {
   const paths = new Set<string>()
   for (const name of Object.keys(packages['']!.dependencies ?? {}))
@@ -31,7 +33,7 @@ export function installedPaths(packages: Packages): Set<string> {
   return paths
 }
 
-/** Returns the paths of a package and of everything that it needs, as npm finds it: in the nearest node_modules above. */
+/** Returns the paths of a package and of its dependencies, resolved as by npm: in the nearest node_modules above. */
 export function closure(packages: Packages, path: string, seen = new Set<string>()): Set<string> {
   if (seen.has(path)) return seen
   seen.add(path)
@@ -49,7 +51,7 @@ export function closure(packages: Packages, path: string, seen = new Set<string>
   return seen
 }
 
-/** Returns "@scope/name" of "node_modules/a/node_modules/@scope/name". */
+/** Returns "@scope/name" for "node_modules/a/node_modules/@scope/name". */
 export function nameOf(path: string): string {
   return path.slice(path.lastIndexOf('node_modules/') + 'node_modules/'.length)
 }

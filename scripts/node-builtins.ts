@@ -2,8 +2,8 @@ import { isBuiltin } from 'node:module'
 import type { Plugin } from 'esbuild'
 
 /**
- * Returns the esbuild plugin that takes Node's own modules by process.getBuiltinModule. An `import` of them reads every
- * export once, and so loads whatever stands behind a lazy one: `import 'node:fs'` brings all of node:stream.
+ * Returns the esbuild plugin that loads Node's builtin modules with process.getBuiltinModule. An `import` reads every export
+ * once, and so loads the modules behind lazy exports: `import 'node:fs'` loads all of node:stream.
  */
 export function nodeBuiltins(): Plugin {
   return {

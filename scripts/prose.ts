@@ -3,16 +3,16 @@ import { dirname, join, normalize } from 'node:path'
 import { avoidedIn } from './avoided-words.ts'
 import { avoidedForUsers } from './source-words.ts'
 
-// Refuses, in hand-written Markdown, the words of scripts/avoided-words.ts and links to what does not exist, and in README.md and the
-// guides long sentences. Code, quoted output and generated parts are not prose: code and output are the program's, and generated text
-// has its source elsewhere. Refuses the same words in what users see of the program (scripts/source-words.ts), but for the files in
-// scripts/avoided-words-left.json, which may have as many as it says. `node scripts/prose.ts --lower` lowers these numbers.
+// Refuses the words of scripts/avoided-words.ts and broken links in hand-written Markdown, and long sentences in README.md and
+// the guides. Code, quoted output and generated parts are not prose: they come from the program or from another source. Refuses
+// the same words in the user-visible text of the program (scripts/source-words.ts). scripts/avoided-words-left.json has the
+// number of exceptions of each file. `node scripts/prose.ts --lower` lowers these numbers.
 
 const pages = ['*.md', 'docs/*.md', 'docs/guides/*.md', 'docs/decisions/*.md']
 const longestSentence = 25
 const longestReadme = 150
 
-/** Returns the text of a page with everything that is not prose blanked, so that each line keeps its number. */
+/** Returns the text of a page with all non-prose parts blanked. Line numbers stay the same. */
 export function proseOf(markdown: string): string {
   return withoutCode(onlyUnreleased(markdown))
     .replaceAll(/`[^`\n]+`/g, 'CODE')
@@ -29,7 +29,7 @@ function withoutCode(markdown: string): string {
   return markdown.replaceAll(generated, blank).replaceAll(code, blank)
 }
 
-/** What was released keeps its words. */
+/** The changelog of past releases keeps its words. */
 function onlyUnreleased(markdown: string): string {
   return /^# Changelog\n/.test(markdown) ? markdown.replace(/^## \[\d[\s\S]*/m, '') : markdown
 }
@@ -43,7 +43,7 @@ export function avoidedWordsOf(file: string, markdown: string): string[] {
     )
 }
 
-/** Returns the sentences of a page that have more words than a reader takes in at once. A command counts as one word. */
+/** Returns the sentences of a page that have too many words. A command counts as one word. */
 export function longSentencesOf(file: string, markdown: string, limit = longestSentence): string[] {
   return proseOf(markdown)
     .split(/\n(?=\s*(?:[-*|#]|\d+\.) )|\n{2,}|(?<=\|) /)
@@ -85,15 +85,15 @@ function isHandWritten(markdown: string): boolean {
 
 const leftFile = 'scripts/avoided-words-left.json'
 
-/** File → how many avoided words it may still have. */
+/** File → the number of avoided words that it may still have. */
 type Left = Readonly<Record<string, number>>
 
-/** Returns what users see with more avoided words than its file may still have. */
+/** Returns the user-visible words of files that exceed their number of exceptions. */
 export function beyond(left: Left, found: ReadonlyMap<string, readonly string[]>): string[] {
   return [...found].flatMap(([file, words]) => (words.length > (left[file] ?? 0) ? words : []))
 }
 
-/** Returns the numbers, none of them raised. */
+/** Returns the lowered numbers. No number increases. */
 export function lowered(left: Left, found: ReadonlyMap<string, readonly string[]>): Left {
   return Object.fromEntries(
     Object.entries(left).flatMap(([file, count]) => {

@@ -27,10 +27,10 @@ import {
   trySignature,
 } from './release/trials.ts'
 
-// `npm run rehearse-release [-- --write] [--out DIR | --files DIR]`: RELEASING.md as far as a machine without an account can do it. It builds all files of a release,
-// and uses each as a new user would. What needs a program that is not installed is skipped by name. The machine is not changed:
-// packages are installed in a new Debian in a temporary folder. --write writes the table of files into RELEASING.md,
-// and --out keeps the files. --files takes the files of an earlier build instead of building them.
+// `npm run rehearse-release [-- --write] [--out DIR | --files DIR]`: follows RELEASING.md as far as possible without an account.
+// It builds all files of a release and uses each as a new user would. Steps that need a missing program are skipped by name. The
+// machine is not changed: packages are installed in a new Debian in a temporary folder. --write writes the table of files into
+// RELEASING.md, and --out keeps the files. --files uses the files of an earlier build instead of building them.
 
 const folder = mkdtempSync(join(tmpdir(), 'kcert-rehearsal-'))
 const { values } = parseArgs({

@@ -12,9 +12,9 @@ import { buildNpmPackage } from './release/npm-package.ts'
 import { buildRpm } from './release/rpm.ts'
 import { softwareBill } from './sbom.ts'
 
-// `npm run release`: every file of a release in release/VERSION, without an account. RELEASING.md lists them. Flags: --url URL, the folder
-// from which users download them (without it there is no krew manifest and no formula); --arch x64, one architecture alone;
-// --without rpm, for machines that have no rpmbuild; --quick, for tests: fast compression, so the files are larger; --out DIR.
+// `npm run release`: builds every file of a release in release/VERSION, without an account. RELEASING.md lists them. Flags: --url
+// URL, the folder from which users download them (required for the krew manifest and the formula); --arch x64, one architecture
+// only; --without rpm, for machines without rpmbuild; --quick, for tests: fast compression, so the files are larger; --out DIR.
 
 const { values } = parseArgs({
   options: {
@@ -44,7 +44,7 @@ try {
   for (const arch of archs) {
     const executable = join(temporary, `kcert-${arch}`)
     await buildExecutable(arch, executable)
-    // One dist/ for all that follows.
+    // All later steps use the same dist/.
     process.env.KCERT_TEST_BUILT ??= '1'
     const { size } = statSync(executable)
     const code = launcherOf(arch) === undefined ? ', without compiled code: no qemu-aarch64-static' : ''

@@ -2,7 +2,8 @@ import { execFileSync } from 'node:child_process'
 import { mkdirSync, writeFileSync } from 'node:fs'
 import { installedPaths, nameOf, readLock } from './lock.ts'
 
-// `npm run sbom`: dist/kcert.cdx.json, what is installed with kcert as CycloneDX 1.5, from the lock alone and without a network.
+// `npm run sbom`: writes dist/kcert.cdx.json, the packages installed with kcert as CycloneDX 1.5, from the lock alone and without
+// a network.
 
 interface Bom {
   readonly bomFormat: string
@@ -17,7 +18,7 @@ interface Bom {
   readonly dependencies: readonly { readonly ref: string; readonly dependsOn?: readonly string[] }[]
 }
 
-/** Returns npm's SBOM of everything, without what development alone needs: npm's own `--omit dev` leaves out more than that. */
+/** Returns npm's SBOM of all packages, without those that only development needs: npm's own `--omit dev` omits more than that. */
 export function softwareBill(): Bom {
   const text = execFileSync('npm', ['sbom', '--package-lock-only', '--sbom-format', 'cyclonedx'], {
     encoding: 'utf8',

@@ -2,8 +2,8 @@ import { globSync, readFileSync } from 'node:fs'
 import { parseAst } from 'vitest/node'
 import { avoidedIn } from './avoided-words.ts'
 
-// The words of scripts/avoided-words.ts in what the program prints and in what is generated from it: strings of src/, the pages that
-// `npm run docs` writes, and descriptions in docs/schemas and package.json. scripts/prose.ts refuses them.
+// Finds the words of scripts/avoided-words.ts in the program's output and in text generated from it: strings of src/, the pages
+// that `npm run docs` writes, and descriptions in docs/schemas and package.json. scripts/prose.ts refuses them.
 
 const generatedPages = ['docs/commands/*.md', 'docs/errors.md', 'docs/problems.md', 'docs/refusals.md']
 const described = ['docs/schemas/*.json', 'package.json']
@@ -21,7 +21,7 @@ export function avoidedInSource(file: string, source: string): string[] {
   )
 }
 
-/** Returns the same for the descriptions in JSON, at any depth. */
+/** Returns the avoided words in the descriptions in JSON, at any depth. */
 export function avoidedInDescriptions(file: string, json: string): string[] {
   return descriptionsIn(JSON.parse(json)).flatMap((text) =>
     avoidedIn(text).map(({ text: word, instead }) =>
@@ -30,7 +30,7 @@ export function avoidedInDescriptions(file: string, json: string): string[] {
   )
 }
 
-/** Returns the same for a generated page. What is code there has its source elsewhere. */
+/** Returns the avoided words in a generated page. Code in it has its source elsewhere. */
 function avoidedInPage(file: string, markdown: string): string[] {
   return markdown
     .replaceAll(/^```[\s\S]*?^```$|`[^`\n]+`/gm, (code) => code.replaceAll(/[^\n]/g, ''))

@@ -5,9 +5,9 @@ import { join } from 'node:path'
 import { leftOutOn } from '../test/lab/today.ts'
 import { runChecks } from './check.ts'
 
-// `npm test`: the checks, then every test; `npm run test:unit` leaves out what needs a cluster. In CI suites on a cluster are chosen
-// by the day and by what changed; `npm test -- --whole` runs all of them.
-// Its last line, "N passed, N failed", is counted from what ran.
+// `npm test`: the checks, then every test. `npm run test:unit` leaves out tests that need a cluster. In CI, cluster suites are
+// selected by the day and by the changed files; `npm test -- --whole` runs all of them. The last line, "N passed, N failed",
+// counts the tests that ran.
 
 const unitOnly = process.argv.includes('--unit')
 const folder = mkdtempSync(join(tmpdir(), 'kcert-test-'))
@@ -15,7 +15,7 @@ const report = join(folder, 'report.json')
 
 const checked = runChecks()
 if (process.argv.includes('--whole')) process.env.KCERT_WHOLE = '1'
-// The day of a run that passes midnight is the one on which it began.
+// A run that passes midnight belongs to the day on which it began.
 process.env.KCERT_LAB_DAY ??= new Date().toISOString()
 const leftOut = unitOnly ? [] : leftOutOn()
 const projects = unitOnly ? ['--project', 'unit'] : []
@@ -28,7 +28,7 @@ const counted = countTests(report)
 rmSync(folder, { recursive: true })
 
 const passed = checked.passed + counted.passed
-// A run that broke outside its tests (a suite that does not load, a crash) fails even where no test did.
+// A run that fails outside its tests (a suite that does not load, a crash) counts as a failure even if no test failed.
 const broken = status !== 0 && counted.failed === 0 ? 1 : 0
 const failed = checked.failed + counted.failed + broken
 const skipped = counted.skipped > 0 ? `, ${counted.skipped} skipped` : ''

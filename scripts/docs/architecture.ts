@@ -2,7 +2,7 @@ import { readFileSync } from 'node:fs'
 import { type Layer, layers, testFolders } from '../folders.ts'
 import { table } from './page.ts'
 
-/** Returns ARCHITECTURE.md with its tables as scripts/folders.ts has them; the rest is as people wrote it. */
+/** Returns ARCHITECTURE.md with its tables generated from scripts/folders.ts. The rest is hand-written. */
 export function architecturePage(): string {
   const folders = Object.entries(layers).map(([folder, { purpose, may, types = [] }]) => [
     `\`${folder}\``,

@@ -61,7 +61,7 @@ function flagsPart(command: Command.Cached): string {
   return rows.length === 0 ? '' : `## Flags\n\n${table(['flag', 'meaning'], rows)}`
 }
 
-/** Returns the text with a period, so that a sentence can follow. */
+/** Returns the text with a period, so that another sentence can follow. */
 export function sentence(text = ''): string {
   return text === '' || /[.?!]$/.test(text) ? text : `${text}.`
 }
@@ -72,7 +72,7 @@ function flagName(flag: Flag): string {
   return `\`${flag.char ? `-${flag.char}, ` : ''}--${flag.name}${value}\``
 }
 
-/** Returns what a flag means, its values and its default, as Markdown. */
+/** Returns the description of a flag, its values and its default, as Markdown. */
 export function flagMeaning(flag: Flag): string {
   const text = flag.description ?? flag.summary ?? ''
   const hasDefault = flag.type === 'option' && flag.default !== undefined
@@ -100,7 +100,7 @@ function examplesPart(command: Command.Cached): string {
   return blocks.length === 0 ? '' : `## Examples\n\n${blocks.join('\n\n')}`
 }
 
-/** Returns the examples of a command: what each does, if that is said, and the command lines. */
+/** Returns the examples of a command: the description of each, if it has one, and the command lines. */
 export function exampleParts(command: Command.Cached): { title: string; code: string }[] {
   const texts = (command.examples ?? []).map((example) =>
     typeof example === 'string' ? example : `${example.description}\n\n${example.command}`,
@@ -117,7 +117,7 @@ function fenced(text: string): string {
   return `\`\`\`sh\n${text}\n\`\`\``
 }
 
-/** Returns "csr list" of "csr:list". */
+/** Returns "csr list" for "csr:list". */
 export function spoken(id: string): string {
   return id.replaceAll(':', ' ')
 }

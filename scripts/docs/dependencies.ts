@@ -1,7 +1,7 @@
 import { closure, installedPaths, type Locked, nameOf, readLock } from '../lock.ts'
 import { generatedNote, table } from './page.ts'
 
-/** Why each direct dependency is there, and where it is allowed. One without a reason fails `npm run check`. */
+/** The reason for each direct dependency, and where it may be used. `npm run check` fails for a dependency without a reason. */
 const reasons: Readonly<Record<string, string>> = {
   '@kubernetes/client-node':
     'watches, types and authentication of the API server; in src/cluster/ alone, cut down by the build (scripts/lean-client-node.ts)',
@@ -30,7 +30,7 @@ const reasons: Readonly<Record<string, string>> = {
   vitest: 'the test runner',
 }
 
-/** Returns docs/dependencies.md: every direct dependency with its reason and what it brings, counted from the lock. */
+/** Returns docs/dependencies.md: every direct dependency with its reason and the packages that it adds, counted from the lock. */
 export function dependencyPage(): string {
   const packages = readLock()
   const root = packages['']!

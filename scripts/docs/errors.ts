@@ -1,7 +1,7 @@
 import { errorCodes, exitCodes } from '../../src/errors/codes.ts'
 import { generatedNote, table } from './page.ts'
 
-/** What each exit code means, for every command. */
+/** The meaning of each exit code, for every command. */
 export const exitMeanings: Record<keyof typeof exitCodes, string> = {
   done: 'success',
   defect: 'a bug in kcert',
@@ -12,7 +12,7 @@ export const exitMeanings: Record<keyof typeof exitCodes, string> = {
   notPermitted: 'not permitted: the API server rejects your credentials (401) or the request (403)',
 }
 
-/** Returns docs/errors.md: the exit codes, and every error code with the exit code it leads to. */
+/** Returns docs/errors.md: the exit codes, and every error code with its exit code. */
 export function errorPage(): string {
   const exits = Object.entries(exitCodes).map(([name, code]) => [
     String(code),

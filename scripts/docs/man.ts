@@ -4,14 +4,14 @@ import { errorCodes, exitCodes } from '../../src/errors/codes.ts'
 import { exampleParts, flagMeaning, type Manifest, sentence, spoken } from './commands.ts'
 import { exitMeanings } from './errors.ts'
 
-// Man pages in mdoc(7), from the manifest that docs/commands and --help come from: kcert(1), a page for each command, and one for each
-// topic, which lists its commands.
+// Man pages in mdoc(7), from the manifest that also generates docs/commands and --help: kcert(1), a page for each command, and a
+// page for each topic, which lists its commands.
 
 interface Topics {
   readonly [name: string]: { readonly description: string }
 }
 
-/** Returns the man pages, by file name. `date` is that of the release. */
+/** Returns the man pages, by file name. `date` is the date of the release. */
 export function manPages(
   commands: Manifest,
   topics: Topics,
@@ -168,7 +168,7 @@ function commandPage(command: Command.Cached, all: readonly Command.Cached[]): s
   )
 }
 
-/** Arguments that a command takes any number of are in its usage, for example `renew [NAME...]`, or it is not strict. */
+/** Repeatable arguments are marked in the usage of a command, for example `renew [NAME...]`, or the command is not strict. */
 function synopsisArguments({ args, usage, strict }: Command.Cached): string[] {
   const repeated = [...String(usage ?? '').matchAll(/\[([A-Z]+)\.\.\.\]/g)].map(
     ([, name]) => `.Op Ar ${name} ...`,
@@ -196,7 +196,7 @@ function flagItem(flag: Command.Cached['flags'][string]): string {
 function valueName(flag: Command.Cached['flags'][string] & { type: 'option' }): string {
   const values = flag.options?.join('|') ?? ''
   if (typeof flag.helpValue === 'string') return flag.helpValue
-  // Longer ones do not fit on the line of the flag; the text below it has them.
+  // Longer values do not fit on the line of the flag. The text below it lists them.
   return values !== '' && values.length <= 40 ? values : flag.name.toUpperCase()
 }
 
@@ -208,7 +208,7 @@ function literal(code: readonly string[]): string[] {
   return ['.Bd -literal -offset indent', ...code.map(textLine), '.Ed']
 }
 
-/** Each sentence on a line of its own, as mdoc(7) asks, and lines of at most 80 bytes. */
+/** Each sentence is on a separate line, as mdoc(7) requires, with lines of at most 80 bytes. */
 function prose(text: string): string[] {
   return text
     .replaceAll(/\s+/g, ' ')
@@ -220,11 +220,13 @@ function prose(text: string): string[] {
     )
 }
 
-// Flags, file names and names of Kubernetes are not hyphenated, so that they can be copied and searched.
+// Flags, file names and Kubernetes names are not hyphenated, so that they can be copied and searched.
 const unbroken = '\u0001'
 const unbrokenWord = /(?<![^ ("])[^ ("]*(?:-|[./=]\w|[a-z][A-Z])[^ ]*/g
 
-/** Text in which nothing is a request or an escape. Hyphens stay ASCII, so that commands can be copied from the page. */
+/**
+ * Escapes text so that nothing in it is a request or an escape. Hyphens stay ASCII, so that commands can be copied from the page.
+ */
 function textLine(text: string): string {
   const line = text
     .replaceAll('\\', '\\e')
@@ -235,7 +237,7 @@ function textLine(text: string): string {
   return /^[.']/.test(line) ? `\\&${line}` : line
 }
 
-/** Arguments of a macro: what would be a macro or a delimiter is text. */
+/** Escapes arguments of a macro, so that macro names and delimiters in them are text. */
 function escaped(text: string): string {
   return textLine(text)
     .replaceAll('"', '\\(dq')
@@ -249,7 +251,7 @@ function plain(markdown: string): string {
   return markdown.replaceAll(/`([^`]*)`/g, '$1')
 }
 
-/** A summary as the NAME section has it: no capital at the start and no period. */
+/** Returns a summary for the NAME section: without an initial capital and without a period. */
 function clause(summary: string): string {
   const [first = ''] = summary.split(/(?<=[.:]) /)
   const text = first.replace(/[.:]$/, '')

@@ -1,4 +1,4 @@
-/** Returns the line that keeps people from editing a generated page. */
+/** Returns the note that a page is generated and must not be edited. */
 export function generatedNote(source: string): string {
   return `<!-- Generated from ${source} by \`npm run docs\`; edit that instead. -->`
 }

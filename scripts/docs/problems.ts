@@ -1,7 +1,7 @@
 import { problemCodes } from '../../src/inspection/problems.ts'
 import { generatedNote, table } from './page.ts'
 
-/** Returns docs/problems.md: everything that `kcert inspect` can find wrong. */
+/** Returns docs/problems.md: every problem that `kcert inspect` can report. */
 export function problemPage(): string {
   const rows = Object.entries(problemCodes).map(([code, row]) => {
     const [severity = '', ...summary] = row.split(': ')

@@ -1,7 +1,7 @@
 import { refusalCodes } from '../../src/x509/refusal.ts'
 import { generatedNote, table } from './page.ts'
 
-/** Returns docs/refusals.md: every reason for which `kcert verify` says no. */
+/** Returns docs/refusals.md: every reason for which `kcert verify` refuses a certificate. */
 export function refusalPage(): string {
   const rows = Object.entries(refusalCodes).map(([code, summary]) => [`\`${code}\``, summary])
   return [

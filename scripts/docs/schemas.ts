@@ -107,7 +107,7 @@ const kinds: Record<string, GenericSchema> = {
   Version: versionSchema,
 }
 
-// What a check of the program demands beyond the shape cannot be said in a schema; its error says it.
+// A schema cannot express checks beyond the shape. Their error messages describe them.
 /** Returns docs/schemas/<kind>.json for every kind of JSON document. */
 export function schemaFiles(): [path: string, text: string][] {
   return Object.entries(kinds).map(([kind, schema]) => {

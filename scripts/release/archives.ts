@@ -4,7 +4,7 @@ import { join } from 'node:path'
 import { clampTimes, type Release, thirdPartyLicenses, writeContents } from './contents.ts'
 import { type Arch, archNames } from './node.ts'
 
-/** Levels of xz, and of gzip and zip. */
+/** Compression levels of xz, and of gzip and zip. */
 export interface Compression {
   readonly xz: number
   readonly gzip: number

@@ -4,8 +4,9 @@ import { basename, join } from 'node:path'
 import { type Arch, archNames, nodeFolder } from './node.ts'
 import { answers, fileIn, must } from './trials.ts'
 
-// README.md's lines in a new Debian 12: each installs kcert from a local server, kcert answers, its man pages open, and the line that removes
-// it leaves the files that were there before. The system is a folder for chroot, so the machine is not changed. It needs root.
+// Runs the install commands of README.md in a new Debian 12. Each installs kcert from a local server, kcert runs, and its man
+// pages open. The uninstall command leaves only the files that existed before. The system is a chroot folder, so the machine is
+// not changed. Needs root.
 
 /** A Debian 12 in a folder, and the address of a server with the files of the release. */
 export interface CleanDebian {
@@ -14,10 +15,10 @@ export interface CleanDebian {
   readonly files: string
 }
 
-/** What README.md's lines need: man-db, curl and sudo, and the libraries of the executable. */
+/** The packages that README.md's commands need: man-db, curl and sudo, and the libraries of the executable. */
 const packages = ['man-db', 'curl', 'sudo', 'ca-certificates', 'libstdc++6']
 
-/** Creates a Debian 12 in `root`, which may not exist. */
+/** Creates a Debian 12 in `root`, which must not exist. */
 export function createDebian(root: string): void {
   execFileSync('debootstrap', ['--variant=minbase', `--include=${packages.join()}`, 'bookworm', root], {
     stdio: 'ignore',
@@ -34,7 +35,7 @@ interface Way {
   readonly completions?: boolean
 }
 
-/** The .deb of an architecture, by apt. Debian has the libraries of both architectures at once. */
+/** Tests the .deb of an architecture with apt. Debian can have the libraries of both architectures installed. */
 export async function tryDebInstalled(debian: CleanDebian, arch: Arch): Promise<string> {
   if (arch === 'arm64')
     await inside(
@@ -50,7 +51,7 @@ export async function tryDebInstalled(debian: CleanDebian, arch: Arch): Promise<
   })
 }
 
-/** The .rpm of an architecture, by dnf, which removes the package that stands for the libraries too. */
+/** Tests the .rpm of an architecture with dnf, which also removes the package that represents the libraries. */
 export async function tryRpmInstalled(debian: CleanDebian, arch: Arch): Promise<string> {
   const { rpm } = archNames[arch]
   await prepareDnf(debian, fileIn(debian.files, `kcert-*.${rpm}.rpm`))
@@ -64,7 +65,7 @@ export async function tryRpmInstalled(debian: CleanDebian, arch: Arch): Promise<
   })
 }
 
-/** The archive, by install.sh. */
+/** Tests the archive with install.sh. */
 export function tryScriptInstalled(debian: CleanDebian): Promise<string> {
   return installedAndRemoved(debian, {
     what: 'install.sh',
@@ -74,7 +75,10 @@ export function tryScriptInstalled(debian: CleanDebian): Promise<string> {
   })
 }
 
-/** The npm package, with the npm of this machine and the Node.js that kcert is built with. man1 and ~/.cache are for all programs, so they may stay. */
+/**
+ * Tests the npm package with the npm of this machine and the Node.js that kcert is built with. man1 and ~/.cache are shared by
+ * all programs, so they may stay.
+ */
 export async function tryNpmInstalled(debian: CleanDebian): Promise<string> {
   const local = join(debian.root, 'usr/local')
   copyFileSync(join(nodeFolder('x64'), 'bin/node'), join(local, 'bin/node'))
@@ -121,7 +125,7 @@ async function installedAndRemoved(debian: CleanDebian, way: Way): Promise<strin
   return `${what}: README.md's line, ${version}, inspect, man, removed: ${installed.size - before.size} files and folders came, none is left`
 }
 
-/** An empty folder for downloads in the system's /tmp, with the input of `kcert inspect` and the emulator beside it. */
+/** Creates an empty folder for downloads in the system's /tmp, with the input of `kcert inspect` and the emulator next to it. */
 async function sharedFolder({ root }: CleanDebian): Promise<string> {
   cpSync('examples/kubelet.kubeconfig', join(root, 'tmp/kubelet.kubeconfig'))
   for (const emulator of globSync('/usr/bin/qemu-aarch64-static'))
@@ -138,7 +142,7 @@ function inside({ root }: CleanDebian, script: string): Promise<string> {
   ])
 }
 
-// Caches, logs and databases of apt, dpkg, rpm, dnf, man and npm are theirs.
+// Caches, logs and databases that belong to apt, dpkg, rpm, dnf, man and npm.
 const others =
   /^\/(?:proc|sys|dev|tmp|run|root\/\.(?:npm|rpmdb)|var\/(?:cache|log|lib\/(?:apt|dpkg|rpm|dnf|sudo))|etc\/ld\.so\.cache)(?:\/|$)|\/__pycache__(?:\/|$)/
 
@@ -147,7 +151,9 @@ async function list({ root }: CleanDebian): Promise<Set<string>> {
   return new Set(paths.filter((path) => path !== '' && !others.test(path)))
 }
 
-/** Gives dnf a repository with one package, which stands for the libraries that the .rpm requires. The system has them already. */
+/**
+ * Gives dnf a repository with one package, which represents the libraries that the .rpm requires. The system has them already.
+ */
 async function prepareDnf(debian: CleanDebian, rpm: string): Promise<void> {
   const required = (await must('rpm', ['-qpR', rpm])).trim().split('\n')
   const libraries = required.filter((one) => !one.startsWith('rpmlib('))
@@ -172,7 +178,7 @@ async function prepareDnf(debian: CleanDebian, rpm: string): Promise<void> {
   )
 }
 
-/** Returns README.md's line that downloads, checks and installs, and that contains `text`. */
+/** Returns README.md's command that downloads, checks and installs, and that contains `text`. */
 function readmeLine(text: string): string {
   const lines = readFileSync('README.md', 'utf8').split('\n')
   const line = lines.find((one) => one.startsWith('curl ') && one.includes(text))

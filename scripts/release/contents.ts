@@ -14,17 +14,17 @@ import { manPages } from '../docs/man.ts'
 import { installedPaths, nameOf, readLock } from '../lock.ts'
 import { nodeFolder } from './node.ts'
 
-// What every package of kcert contains, below its prefix: the executable, the links by which kubectl finds it, man pages, completions
-// and licenses.
+// The content of every package of kcert, below its prefix: the executable, the links by which kubectl finds it, man pages,
+// completions and licenses.
 
-/** What is released: the version of package.json, and the time of the last commit, so that two builds of it are alike. */
+/** A release: the version of package.json, and the time of the last commit, so that two builds are identical. */
 export interface Release {
   readonly version: string
   readonly date: Date
   readonly summary: string
 }
 
-/** Returns what this checkout releases. */
+/** Returns the release of this checkout. */
 export function readRelease(): Release {
   const { version, description } = JSON.parse(readFileSync('package.json', 'utf8')) as {
     version: string
@@ -47,10 +47,10 @@ const completions = {
   fish: 'share/fish/vendor_completions.d/kcert.fish',
 }
 
-// By these names kubectl finds its plugin, and the plugin's completion.
+// kubectl finds its plugin and the plugin's completion by these names.
 const links = ['kubectl-kcert', 'kubectl_complete-kcert']
 
-/** Writes what a package contains below `prefix`. Man pages are not compressed yet. */
+/** Writes the content of a package below `prefix`. Man pages are not compressed yet. */
 export function writeContents(executable: string, prefix: string, release: Release): void {
   const write = (name: string, text: string): void => {
     mkdirSync(dirname(join(prefix, name)), { recursive: true })

@@ -19,12 +19,16 @@ import { onlyCopy } from '../../src/cli/program-scripts.ts'
 import { nodeBuiltins } from '../node-builtins.ts'
 import { type Arch, launcherOf, neededGlibc, newestGlibc, nodeFolder, strippedNode } from './node.ts'
 
-// The single executable: Node.js with the scripts of dist/ as assets (https://nodejs.org/api/single-executable-applications.html), and
-// with what V8 compiles of them when each command runs. It has no start snapshot, because a snapshot would freeze the terminal's colors.
+// The single executable: Node.js with the scripts of dist/ as assets
+// (https://nodejs.org/api/single-executable-applications.html), and with the code that V8 compiles when each command runs. It has
+// no startup snapshot, because a snapshot would freeze the terminal's colors.
 
 const fuse = 'NODE_SEA_FUSE_fce680ab2cc467b6e072b8b5df1996b2'
 
-/** Builds dist/, and from it the executable of an architecture. Without a way to start Node.js of that architecture it has no compiled code. */
+/**
+ * Builds dist/, and from it the executable of an architecture. If this machine cannot run Node.js of that architecture, the
+ * executable has no compiled code.
+ */
 export async function buildExecutable(arch: Arch, target: string): Promise<void> {
   // As in test/build-once.ts.
   if (process.env.KCERT_TEST_BUILT === undefined)
@@ -50,8 +54,8 @@ export async function buildExecutable(arch: Arch, target: string): Promise<void>
 }
 
 /**
- * Each module once: the scripts of dist/ repeat them, so that a command is one file. Of each script there is an asset with the places
- * of its parts in "parts". Scripts of whole packages are seldom needed, and compressed.
+ * Stores each module once, because the scripts of dist/ repeat modules so that a command is one file. Each script has an asset
+ * with the positions of its parts in "parts". Scripts of whole packages are rarely needed and are compressed.
  */
 function scriptAssets(folder: string): Record<string, string> {
   const assets: Record<string, string> = {}
@@ -88,7 +92,7 @@ function scriptAssets(folder: string): Record<string, string> {
   return assets
 }
 
-/** Runs every command in ways that need no cluster, and returns the code that the program stored. */
+/** Runs every command in ways that need no cluster, and returns the code cache that the program stored. */
 async function compiledCode(node: readonly string[], folder: string): Promise<Record<string, string>> {
   const [program = '', ...words] = node
   const { commands } = JSON.parse(readFileSync('oclif.manifest.json', 'utf8')) as { commands: object }
@@ -115,7 +119,7 @@ async function compiledCode(node: readonly string[], folder: string): Promise<Re
   const kept = join(folder, 'kcert')
   const assets = readdirSync(kept).map((file) => {
     const path = join(kept, file)
-    // commands.csr.list.js-BUILD-VERSION is of commands/csr/list.js.
+    // commands.csr.list.js-BUILD-VERSION belongs to commands/csr/list.js.
     const name = `${file.replace(/\.js-.*/s, '').replaceAll('.', '/')}.js`
     const code = onlyCopy(readFileSync(path))
     if (code === undefined) throw new Error(`the code of ${name} is damaged`)
@@ -126,7 +130,7 @@ async function compiledCode(node: readonly string[], folder: string): Promise<Re
   return Object.fromEntries(assets)
 }
 
-// The starts that docs/benchmarks.md measures. To decompress costs others a few milliseconds, and saves 10 MB on disk.
+// The starts that docs/benchmarks.md measures. For other scripts, decompression takes a few milliseconds and saves 10 MB on disk.
 const plainCode = /^(?:commands\/inspect|cli\/[a-z-]+)\.js$/
 
 function compressed(bytes: Uint8Array): Uint8Array {
@@ -155,7 +159,7 @@ async function writeExecutable(
   const output = join(folder, 'kcert.blob')
   const config = join(folder, 'sea.json')
   const launcher = launcherOf(arch)
-  // Code that another architecture compiled is rejected, with a line on standard error.
+  // V8 rejects code that another architecture compiled, with a line on standard error.
   const useCodeCache = launcher !== undefined
   writeFileSync(
     config,
@@ -179,7 +183,7 @@ async function writeExecutable(
   renameSync(`${target}.new`, target)
 }
 
-/** The values of the constants that scripts/build.ts defines too. */
+/** The values of the constants that scripts/build.ts also defines. */
 function constants(): Record<string, string> {
   const { version } = JSON.parse(readFileSync('package.json', 'utf8')) as { version: string }
   return { KCERT_VERSION: JSON.stringify(version), KCERT_BUILD: '""' }

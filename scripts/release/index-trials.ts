@@ -5,11 +5,11 @@ import { parse } from 'yaml'
 import { sha256 } from './indexes.ts'
 import { answers, fileIn, must } from './trials.ts'
 
-// The manifest for krew and the formula for Homebrew, as far as they can be used without krew and Homebrew.
+// Tests of krew's manifest and Homebrew's formula, as far as possible without krew and Homebrew.
 
 const text = v.pipe(v.string(), v.nonEmpty())
 
-// What krew itself validates: https://github.com/kubernetes-sigs/krew/blob/master/internal/index/validation/validate.go
+// krew's own validation: https://github.com/kubernetes-sigs/krew/blob/master/internal/index/validation/validate.go
 const krewManifest = v.strictObject({
   apiVersion: v.literal('krew.googlecontainertools.github.com/v1alpha2'),
   kind: v.literal('Plugin'),
@@ -34,7 +34,10 @@ const krewManifest = v.strictObject({
   }),
 })
 
-/** The manifest is as krew requires it. Each archive has its SHA-256 and the files of the manifest. As kubectl-kcert, the one for this machine answers. */
+/**
+ * Checks that the manifest has krew's format, and that each archive has its SHA-256 and the files of the manifest. The archive
+ * for this machine runs as kubectl-kcert.
+ */
 export async function tryKrewManifest(files: string, folder: string): Promise<string> {
   const manifest = v.parse(krewManifest, parse(readFileSync(join(files, 'krew.yaml'), 'utf8')))
   let version = ''
@@ -59,7 +62,7 @@ export async function tryKrewManifest(files: string, folder: string): Promise<st
   return `krew.yaml: valid, ${manifest.spec.platforms.length} archives as it says, ${version}`
 }
 
-/** Ruby loads the formula. Its `install` puts every file in its place, and its `test` passes. */
+/** Checks that Ruby loads the formula, that its `install` puts every file in its place, and that its `test` passes. */
 export async function tryFormula(files: string, folder: string): Promise<string> {
   let version = ''
   const archs = { intel: 'amd64', arm: 'arm64' }

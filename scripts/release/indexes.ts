@@ -16,14 +16,14 @@ interface Published {
   readonly archs: readonly Arch[]
   /** The folder of the release's files. */
   readonly target: string
-  /** Where users download them, or undefined if that is not known. */
+  /** The URL from which users download them; undefined if it is not known. */
   readonly url: string | undefined
 }
 
 const archiveOf = ({ release }: Published, arch: Arch, extension: string): string =>
   `kcert-${release.version}-linux-${archNames[arch].deb}.${extension}`
 
-/** Writes install.sh, with the checksums of the archives in it. `contents` is an archive's folder, unpacked. */
+/** Writes install.sh with the checksums of the archives. `contents` is an archive's unpacked folder. */
 export function writeInstallScript(published: Published, contents: string): string {
   const { release, archs, target, url = '' } = published
   const installed = globSync(['bin/*', 'share/**/*'], { cwd: contents, withFileTypes: true })

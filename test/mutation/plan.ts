@@ -1,7 +1,7 @@
 import { readFileSync } from 'node:fs'
 import { join } from 'node:path'
 
-// What test/mutation/mutate.ts tells the workers of vitest, by files in one folder.
+// Files in one folder, through which test/mutation/mutate.ts passes its plan to the workers of vitest.
 
 /** Folder of the plan, the mutated sources and the outcomes. */
 export function planFolder(): string {
@@ -11,14 +11,17 @@ export function planFolder(): string {
 }
 
 export interface Plan {
-  /** Tell which mutants each test reaches; or run the tests with mutants switched on. */
+  /** Find the mutants that each test covers, or run the tests with mutants activated. */
   readonly mode: 'coverage' | 'mutants'
-  /** Test → mutants to try in it and how often the test reaches each of them; absent: this mutant, from the first import on. */
+  /**
+   * Test → the mutants to run in it, and how often the test covers each of them. With `fresh`, that mutant is active from the
+   * first import on.
+   */
   readonly tests: Readonly<Record<string, Readonly<Record<string, number>>>>
   readonly fresh?: string
 }
 
-/** What one test reached. A mutant's count says how often. */
+/** The mutants that one test covers. The count of a mutant is the number of executions. */
 export interface Reached {
   readonly test: string
   readonly file: string
@@ -29,7 +32,7 @@ export interface Reached {
 /** One line of outcomes.jsonl. */
 export type Outcome =
   | { readonly kind: 'reached'; readonly of: Reached }
-  /** Reached by a file of tests outside its tests: on import, or in a hook. */
+  /** Covered by a test file outside its tests: on import, or in a hook. */
   | {
       readonly kind: 'loaded'
       readonly file: string
@@ -37,10 +40,10 @@ export type Outcome =
       readonly mutants: readonly string[]
     }
   | { readonly kind: 'killed' | 'survived'; readonly mutant: string; readonly test: string }
-  /** The test fails without a mutant once mutants ran: what it says about them does not count. */
+  /** The test fails without a mutant after mutants ran. Its results for mutants are ignored. */
   | { readonly kind: 'unclean'; readonly test: string }
 
-/** Returns the file that a part of the plan is in. */
+/** Returns the path of a file of the plan. */
 export function planFile(name: 'plan.json' | 'outcomes.jsonl' | 'current.json' | 'sources.json'): string {
   return join(planFolder(), name)
 }
@@ -50,7 +53,7 @@ export function readPlan(): Plan {
   return JSON.parse(readFileSync(planFile('plan.json'), 'utf8')) as Plan
 }
 
-/** Returns what was found out until now; a line that a kill cut off counts for nothing. */
+/** Returns the outcomes so far. A line that was cut by a kill is ignored. */
 export function readOutcomes(): Outcome[] {
   let text = ''
   try {
@@ -70,7 +73,7 @@ export function readOutcomes(): Outcome[] {
     })
 }
 
-/** Returns mutant → the test that killed it. What an unclean test says does not count. */
+/** Returns mutant → the test that killed it. Results of unclean tests are ignored. */
 export function killsIn(outcomes: readonly Outcome[]): Map<string, string> {
   const unclean = uncleanIn(outcomes)
   const kills = outcomes.filter((one) => one.kind === 'killed' && !unclean.has(one.test))

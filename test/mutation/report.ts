@@ -4,7 +4,7 @@ import { readLastRun, type Survivor } from './last-run.ts'
 import { digestOf } from './mutants.ts'
 import type { Target } from './targets.ts'
 
-/** A mutant that changes nothing that anyone could notice. */
+/** A mutant with the same behaviour as the original. */
 interface Equivalent {
   readonly file: string
   readonly original: string
@@ -12,18 +12,23 @@ interface Equivalent {
   readonly why: string
 }
 
-/** Per cent of the mutants that the tests are to kill. */
-const wantedScore = 95
+/** The percentage of mutants that the tests must kill. */
+const requiredScore = 95
 
-/** Prints score and survivors of the wanted sources. Returns the exit status: 3 when too few are killed, or none was measured. */
-export function report(targets: readonly Target[], isWanted: (file: string) => boolean): number {
+/**
+ * Prints score and survivors of the selected sources. Returns the exit status: 3 when the score is too low, or nothing was
+ * measured.
+ */
+export function report(targets: readonly Target[], isSelected: (file: string) => boolean): number {
   const last = readLastRun()
   const equivalents = JSON.parse(readFileSync('test/mutation/equivalent.json', 'utf8')) as Equivalent[]
   const reasonOf = (file: string, { original, replacement }: Survivor): string | undefined =>
     equivalents.find(
       (one) => one.file === file && one.original === original && one.replacement === replacement,
     )?.why
-  const files = [...new Set(targets.flatMap(({ sources }) => globSync([...sources])))].filter(isWanted).sort()
+  const files = [...new Set(targets.flatMap(({ sources }) => globSync([...sources])))]
+    .filter(isSelected)
+    .sort()
   const measured = files.filter((file) => last[file]?.digest === digestOf(file))
   const rows = measured.map((file) => {
     const { mutants, survivors } = last[file]!
@@ -57,10 +62,10 @@ export function report(targets: readonly Target[], isWanted: (file: string) => b
   const open = files.filter((file) => !measured.includes(file))
   const missing = open.length === 0 ? '' : `\n\nNot measured: ${open.join(', ')}.`
   publish('mutation', `${table}${missing}`)
-  return scoreOf(all) >= wantedScore ? 0 : 3
+  return scoreOf(all) >= requiredScore ? 0 : 3
 }
 
-/** Of no mutants: 0, since nothing was shown. */
+/** The score of no mutants is 0, because nothing was measured. */
 function scoreOf({ mutants, killed }: { mutants: number; killed: number }): number {
   return (100 * killed) / Math.max(mutants, 1)
 }

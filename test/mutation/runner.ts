@@ -2,10 +2,10 @@ import { appendFileSync, writeFileSync } from 'node:fs'
 import { type RunnerTask, type RunnerTestCase, type RunnerTestFile, TestRunner } from 'vitest'
 import { killsIn, type Outcome, type Plan, planFile, readOutcomes, readPlan } from './plan.ts'
 
-// Runs a test once for every mutant that it reaches, in one process and on modules that were imported once: a repetition of the
-// test is a mutant, the first and the last are without one. What only a fresh import can show is run by `fresh`.
+// Runs a test once for every mutant that it covers, in one process, with modules imported once. Each repetition of the test
+// activates one mutant. The first and the last run without a mutant. `fresh` runs mutants whose effect requires a fresh import.
 
-/** What Stryker's instrumented sources look at. */
+/** The state that Stryker's instrumented sources read. */
 interface Switch {
   activeMutant?: string | undefined
   currentTestId?: string | undefined
@@ -14,16 +14,16 @@ interface Switch {
   mutantCoverage?: { static: Record<string, number>; perTest: Record<string, Record<string, number>> }
 }
 
-const place = globalThis as { __stryker__?: Switch }
-place.__stryker__ ??= {}
-const mutants = place.__stryker__
+const globals = globalThis as { __stryker__?: Switch }
+globals.__stryker__ ??= {}
+const mutants = globals.__stryker__
 
-/** A loop that reaches its mutant so much more often than without it goes on for ever. */
-const moreOften = 100
+/** A loop that executes its mutant this many times more often than without it is infinite. */
+const hitLimitFactor = 100
 
-/** A mutant that makes a test so much slower hangs. */
-const slowerMs = 5_000
-const slower = 10
+/** A mutant that slows a test down this much hangs. */
+const timeoutMs = 5_000
+const timeoutFactor = 10
 
 export default class MutantRunner extends TestRunner {
   private readonly plan: Plan = readPlan()
@@ -50,15 +50,15 @@ export default class MutantRunner extends TestRunner {
   override onBeforeTryTask(test: RunnerTask, options: { retry: number; repeats: number }): void {
     super.onBeforeTryTask(test, options)
     if (this.plan.mode === 'coverage') mutants.currentTestId = keyOf(test)
-    else if (this.plan.fresh === undefined) this.switchOn(this.queue[options.repeats - 1], keyOf(test))
+    else if (this.plan.fresh === undefined) this.activate(this.queue[options.repeats - 1], keyOf(test))
   }
 
-  private switchOn(mutant: string | undefined, test: string): void {
+  private activate(mutant: string | undefined, test: string): void {
     mutants.activeMutant = this.isClean ? mutant : undefined
     if (mutant === undefined) return
     mutants.hitCount = 0
-    mutants.hitLimit = moreOften * (this.plan.tests[test]![mutant]! + 10)
-    const deadline = Date.now() + slowerMs + slower * this.cleanMs
+    mutants.hitLimit = hitLimitFactor * (this.plan.tests[test]![mutant]! + 10)
+    const deadline = Date.now() + timeoutMs + timeoutFactor * this.cleanMs
     writeFileSync(planFile('current.json'), JSON.stringify({ mutant, test, deadline }))
   }
 
@@ -72,11 +72,11 @@ export default class MutantRunner extends TestRunner {
       await run()
     } catch (error) {
       if (mutant === undefined) throw error
-      this.note({ kind: 'killed', mutant, test: keyOf(test) })
+      this.recordOutcome({ kind: 'killed', mutant, test: keyOf(test) })
       return
     }
     if (test.result?.repeatCount === 0) this.cleanMs = performance.now() - started
-    else if (mutant !== undefined) this.note({ kind: 'survived', mutant, test: keyOf(test) })
+    else if (mutant !== undefined) this.recordOutcome({ kind: 'survived', mutant, test: keyOf(test) })
   }
 
   override async onAfterRetryTask(
@@ -88,15 +88,15 @@ export default class MutantRunner extends TestRunner {
     if (this.plan.mode === 'coverage') return
     if (this.plan.fresh !== undefined) {
       if (test.result?.state === 'fail')
-        this.note({ kind: 'killed', mutant: this.plan.fresh, test: `${keyOf(test)} (fresh)` })
+        this.recordOutcome({ kind: 'killed', mutant: this.plan.fresh, test: `${keyOf(test)} (fresh)` })
       return
     }
     if (test.result?.state === 'fail' && this.isClean) {
       const mutant = mutants.activeMutant
-      if (mutant !== undefined) this.note({ kind: 'killed', mutant, test: keyOf(test) })
+      if (mutant !== undefined) this.recordOutcome({ kind: 'killed', mutant, test: keyOf(test) })
       else {
         this.isClean = false
-        this.note({ kind: 'unclean', test: keyOf(test) })
+        this.recordOutcome({ kind: 'unclean', test: keyOf(test) })
       }
     }
     mutants.activeMutant = undefined
@@ -113,16 +113,16 @@ export default class MutantRunner extends TestRunner {
     const { perTest = {}, static: loaded = {} } = mutants.mutantCoverage ?? {}
     const [file] = files
     const ms = performance.now() - this.startedMs
-    this.note({ kind: 'loaded', file: file!.name, ms, mutants: Object.keys(loaded) })
+    this.recordOutcome({ kind: 'loaded', file: file!.name, ms, mutants: Object.keys(loaded) })
     for (const test of testsOf(files)) {
       const reached = perTest[keyOf(test)]
       if (reached === undefined || test.result?.state !== 'pass') continue
       const of = { test: keyOf(test), file: file!.name, ms: test.result.duration ?? 0, mutants: reached }
-      this.note({ kind: 'reached', of })
+      this.recordOutcome({ kind: 'reached', of })
     }
   }
 
-  private note(outcome: Outcome): void {
+  private recordOutcome(outcome: Outcome): void {
     if (outcome.kind === 'killed') this.killed.add(outcome.mutant)
     appendFileSync(planFile('outcomes.jsonl'), `${JSON.stringify(outcome)}\n`)
   }

@@ -1,12 +1,12 @@
 import { spawnSync } from 'node:child_process'
 
-// A mutant of the code that writes files, run as root, once replaced /dev/null. So root's tests run where every file system is
-// read-only but an empty /tmp and the folder of the plan, and where no process outside can be named. Others have no more than their own
-// rights.
+// A mutant of the code that writes files, run as root, once replaced /dev/null. So for root, the tests run in a sandbox: every
+// file system is read-only except an empty /tmp and the folder of the plan, and processes outside are not visible. Other users
+// have only their own rights.
 
 const isRoot = process.geteuid?.() === 0
 
-/** Exit status of a sandbox that cannot be set up: no mutant was tried in it. */
+/** Exit status when the sandbox cannot be set up and no mutant was run. */
 export const noSandbox = 125
 
 const script = `set -e
@@ -22,16 +22,16 @@ set +e
 trap - EXIT
 TMPDIR=/tmp "$@"`
 
-/** Returns the argument vector that runs a command where it can change nothing of the machine. */
+/** Returns the argument vector that runs a command in the sandbox. */
 export function sandboxed(...command: readonly string[]): [string, string[]] {
   const namespaces = ['--mount', '--pid', '--fork', '--kill-child', '--mount-proc']
-  // The shell stays, since process 1 has to wait for orphans.
+  // The shell stays, because process 1 must wait for orphans.
   return isRoot
     ? ['unshare', [...namespaces, 'sh', '-c', script, 'sh', ...command]]
     : [command[0]!, command.slice(1)]
 }
 
-/** Throws where the sandbox cannot be had. */
+/** Throws where the sandbox is not available. */
 export function checkSandbox(): void {
   if (!isRoot) return
   const [program, args] = sandboxed(

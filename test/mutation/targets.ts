@@ -1,10 +1,10 @@
-/** Sources that say no, and the tests that run them in their own process. */
+/** Sources that make decisions, and the tests that run them in their own process. */
 export interface Target {
   readonly sources: readonly string[]
   readonly tests: readonly string[]
 }
 
-/** Globs. Tests that start the built program cannot see a mutant, and are left out. */
+/** Globs. Tests that start the built program do not run the mutants and are left out. */
 export const targets: readonly Target[] = [
   {
     sources: ['src/rotation/{refusals,conditions,old-keys}.ts'],
@@ -18,7 +18,7 @@ export const targets: readonly Target[] = [
     sources: ['src/rotation/runner.ts'],
     tests: ['test/rotation/runner.test.ts'],
   },
-  // On snapshots: a whole rotation for each mutant takes too long.
+  // Tested on snapshots: a whole rotation for each mutant takes too long.
   { sources: ['src/rotation/phases/**/*.ts'], tests: ['test/rotation/{phases,gates}.test.ts'] },
   ...[
     'executor',
@@ -35,7 +35,7 @@ export const targets: readonly Target[] = [
   {
     sources: [
       'src/csr/{admission,manifest-reading,object-metadata,request-shape,signers}.ts',
-      // decided.ts and decision-report.ts write the report of what was decided.
+      // decided.ts and decision-report.ts write the report of the decisions.
       'src/csr/approval/!(*.test|decided|decision-report).ts',
       'src/x509/plain-names.ts',
     ],

@@ -4,9 +4,9 @@ import { setTimeout as sleep } from 'node:timers/promises'
 import { type Outcome, type Plan, planFile } from './plan.ts'
 import { noSandbox, sandboxed } from './sandbox.ts'
 
-const longestFreshMs = 120_000
+const freshTimeoutMs = 120_000
 
-/** Runs vitest once on these files of tests, until it ends or a mutant hangs, which is killed then. Returns its exit status. */
+/** Runs vitest once on these test files, until it ends. A hanging mutant is killed. Returns the exit status. */
 export async function runVitest(plan: Plan, files: readonly string[]): Promise<number> {
   writeFileSync(planFile('plan.json'), JSON.stringify(plan))
   rmSync(planFile('current.json'), { force: true })
@@ -20,11 +20,11 @@ export async function runVitest(plan: Plan, files: readonly string[]): Promise<n
     ...files,
   ]
   const stdio = process.env.KCERT_MUTATION_LOUD === undefined ? 'ignore' : 'inherit'
-  // In a group of its own, so that its workers end with it.
+  // In a separate process group, so that its workers end with it.
   const child = spawn(...sandboxed('vitest', ...args), {
     stdio,
     detached: true,
-    // vitest writes a token there at its first start, and the sandbox has no other folder that it may write.
+    // vitest writes a token there at its first start, and the sandbox has no other writable folder for it.
     env: { ...process.env, CI: '1', XDG_DATA_HOME: process.env.KCERT_MUTATION },
   })
   const ended = new Promise<number>((resolve) => child.once('close', (status) => resolve(status ?? 1)))
@@ -36,15 +36,15 @@ export async function runVitest(plan: Plan, files: readonly string[]): Promise<n
       const status = await Promise.race([ended, sleep(500)])
       if (status === noSandbox) throw new Error('the sandbox cannot be set up: see KCERT_MUTATION_LOUD=1')
       if (status !== undefined) return status
-      if (plan.fresh !== undefined && Date.now() - startedMs > longestFreshMs) {
+      if (plan.fresh !== undefined && Date.now() - startedMs > freshTimeoutMs) {
         stop()
-        note({ kind: 'killed', mutant: plan.fresh, test: `${files[0]} > (it hangs)` })
+        recordOutcome({ kind: 'killed', mutant: plan.fresh, test: `${files[0]} > (it hangs)` })
         return ended
       }
       const hanging = currentOf()
       if (hanging === undefined || Date.now() < hanging.deadline) continue
       stop()
-      note({ kind: 'killed', mutant: hanging.mutant, test: hanging.test })
+      recordOutcome({ kind: 'killed', mutant: hanging.mutant, test: hanging.test })
       return ended
     }
   } finally {
@@ -52,8 +52,8 @@ export async function runVitest(plan: Plan, files: readonly string[]): Promise<n
   }
 }
 
-/** Adds a line to what was found out. */
-export function note(outcome: Outcome): void {
+/** Appends an outcome to the results. */
+export function recordOutcome(outcome: Outcome): void {
   appendFileSync(planFile('outcomes.jsonl'), `${JSON.stringify(outcome)}\n`)
 }
 

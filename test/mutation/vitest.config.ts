@@ -3,7 +3,7 @@ import { fileURLToPath } from 'node:url'
 import { defineConfig } from 'vitest/config'
 import { planFile } from './plan.ts'
 
-// The unit tests on sources that hold all their mutants, each switched off: `npm run mutate`.
+// The unit tests on sources that contain all their mutants, each inactive: `npm run mutate`.
 
 const sources = JSON.parse(readFileSync(planFile('sources.json'), 'utf8')) as Record<string, string>
 
@@ -14,7 +14,7 @@ export default defineConfig({
     include: ['src/**/*.test.ts', 'test/**/*.test.ts'],
     exclude: ['test/lab/**'],
     runner: 'test/mutation/runner.ts',
-    // It would hand out a source without mutants, or with those of another run.
+    // The cache would supply a source without mutants, or with those of another run.
     fsModuleCache: false,
     pool: 'forks',
     maxWorkers: 1,
