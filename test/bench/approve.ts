@@ -13,12 +13,12 @@ import { openBenchCluster, removeRequests } from './on-cluster.ts'
 import { peer } from './peers.ts'
 import { requestFolder } from './requests.ts'
 
-// Approving and fetching on the API server of a running lab, by kcert and by kubectl. What is approved once cannot be approved
-// again, so that each row has requests of its own: the rows are rates, not times. All are measured in turn, and then all once more,
-// and the better of two counts: what the neighbours of a shared machine did to one of them says nothing of the program.
+// Approval and download on the API server of a running lab, with kcert and with kubectl. An approved request cannot be approved
+// again, so each row has its own requests: rows are rates, not times. All rows are measured twice, and the better rate counts,
+// because other load on a shared machine says nothing about the program.
 
 const many = 2_000
-/** kubectl takes minutes for thousands: it lets through 5 calls a second after the first 10, by its own choice. */
+/** kubectl takes minutes for thousands: its client limits itself to 5 calls a second after the first 10. */
 const someAtOnce = 100
 const rounds = 2
 const someInALoop = 60
@@ -34,13 +34,13 @@ interface Row {
 interface Contender {
   readonly name: string
   readonly count: number
-  /** Returns the commands to run one after the other. */
+  /** Returns the commands to run in sequence. */
   readonly commands: (names: readonly string[], kubeconfig: string) => string[][]
-  /** Works on what the one before it has left. */
+  /** Continues with the results of the previous row. */
   readonly goesOn?: boolean
 }
 
-/** Returns the table, and whether the target is missed; undefined, with one line why, where no lab is up. */
+/** Returns the table, and whether the target is missed. Without a running lab, prints the reason and returns undefined. */
 export async function approveTable(folder: string): Promise<{ text: string; isMissed: boolean } | undefined> {
   const kubectl = peer('kubectl')
   if (readRecord()?.phase !== 'ready' || kubectl === undefined) {
@@ -209,7 +209,7 @@ Target: kcert at least ${leastTimesFaster} × the faster of the two: ${isMissed 
   return { text, isMissed }
 }
 
-/** Of the table, in docs/benchmarks.md. */
+/** Title of the table in docs/benchmarks.md. */
 export const clusterTitle = '### Requests approved, signed and fetched on a real API server'
 
 let made = 0

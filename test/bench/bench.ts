@@ -14,9 +14,9 @@ import { signOneProcessAFileSuite, signSuite } from './sign.ts'
 import type { Suite } from './suite.ts'
 import { verifySuite } from './verify.ts'
 
-// `npm run bench`: kcert beside its peers, in one run, as ratios. With --write the tables go into docs/benchmarks.md; --cluster
-// measures what needs a cluster, and nothing else; --only 'cold|verify' those suites, of which 'fleet' needs a cluster. Ratios are
-// held against those of the last run that was written down (test/bench/last-run.json), and a loss above 15 % is told.
+// `npm run bench`: compares kcert with its peers in one run, as ratios. --write updates the tables in docs/benchmarks.md.
+// --cluster measures only suites that need a cluster. --only 'cold|verify' selects suites, of which 'fleet' needs a cluster.
+// Ratios are compared with the last recorded run (test/bench/last-run.json), and a loss above 15 % is reported.
 
 const page = 'docs/benchmarks.md'
 const marker = '<!-- tables: written by `npm run bench -- --write` -->'
@@ -37,7 +37,7 @@ const suites: readonly ((folder: string) => Suite)[] = [
 const folder = mkdtempSync(join(tmpdir(), 'kcert-bench-'))
 try {
   const isDistributed = process.platform === 'linux' && process.arch === 'x64'
-  // As in test/build-once.ts: a run at real-time priority should not build at that.
+  // As in test/build-once.ts: a run at real-time priority should not build at that priority.
   if (process.env.KCERT_TEST_BUILT === undefined)
     execFileSync(process.execPath, [isDistributed ? 'scripts/dist.ts' : 'scripts/build.ts'])
   const parts = [machine()]
@@ -49,7 +49,7 @@ try {
   const isPart = isClusterAlone || only !== undefined
   const ratiosNow: Record<string, Record<string, number>> = {}
   for (const makeSuite of isClusterAlone ? [] : suites) {
-    // A suite is known by its function, for to make one is to make its files and servers.
+    // A suite is selected by the name of its function, because calling the function creates its files and servers.
     if (only?.every((word) => !makeSuite.name.toLowerCase().startsWith(word))) continue
     const suite = makeSuite(folder)
     const measurements = measure(suite.contenders, suite.runs)
@@ -119,7 +119,7 @@ function ratios(suite: Suite, measurements: readonly Measurement[], row: Measure
   return { byMin: row.min / base.min, byMedian: row.median / base.median }
 }
 
-// The machines are shared: the smallest of many runs says what the program costs, the median what the neighbours did.
+// The machines are shared: the minimum of many runs shows the cost of the program, the median the load of other users.
 function missedTargets(suite: Suite, measurements: readonly Measurement[]): string[] {
   return measurements.flatMap((row) => {
     const { byMin } = ratios(suite, measurements, row)
@@ -142,14 +142,14 @@ function machine(): string {
   return `Measured ${date} on ${cpus().length} cores (${cpus()[0]?.model.trim()}), ${versions.join(', ')}.`
 }
 
-/** The tables that need a cluster, as the page has them from an earlier run; a run without a lab leaves them as they are. */
+/** The tables that need a cluster, from an earlier run on the page. A run without a lab keeps them. */
 function clusterSections(): string[] {
   return sections().filter((section) =>
     [clusterTitle, manyRequestsTitle].some((title) => section.startsWith(title)),
   )
 }
 
-/** Puts a table into the place of an earlier one of its title, or at the end of the page. */
+/** Replaces the earlier table with the same title, or appends the table to the page. */
 function writeSection(text: string): void {
   const titleOf = (section: string): string => section.split('\n', 1)[0]!
   const before = sections()

@@ -5,7 +5,7 @@ import type { Suite } from './suite.ts'
 
 const count = 10_000
 
-/** A folder of 10,000 certificates and their CA: read, judged, sorted and printed as a table by expiry. */
+/** A folder of 10,000 certificates and their CA: read, checked, sorted and printed as a table by expiry. */
 export function bulkTableSuite(folder: string): Suite {
   const { root } = certificateFolder(join(folder, 'bulk-table'), count)
   const baseline = 'Go loop over crypto/x509, a table'
@@ -22,7 +22,7 @@ export function bulkTableSuite(folder: string): Suite {
   }
 }
 
-/** Ten times as many, by both processors where the peer can use them. */
+/** Ten times as many, on both processors where the peer supports that. */
 export function bulkAllSuite(folder: string): Suite {
   const many = 10 * count
   const { root } = certificateFolder(join(folder, 'bulk-all'), many)
@@ -41,7 +41,7 @@ export function bulkAllSuite(folder: string): Suite {
   }
 }
 
-/** The same with every field, both digests, and each certificate's issuer found and proved by its signature. */
+/** The same with every field, both digests, and each certificate's issuer found and verified by its signature. */
 export function bulkReportSuite(folder: string): Suite {
   const { root } = certificateFolder(join(folder, 'bulk-report'), count)
   const baseline = 'Go loop over crypto/x509, every field, issuers verified'
@@ -67,7 +67,7 @@ function kcertInspect(...args: readonly string[]): string[] {
   return [process.execPath, 'bin/run.js', 'inspect', ...args]
 }
 
-/** A tenth of the folder by the tools that take one file each: a process a file, in a shell loop as people write it. */
+/** A tenth of the folder, for tools that take one file each: a process for each file, in a shell loop. */
 export function oneProcessAFileSuite(folder: string): Suite {
   const { root } = certificateFolder(join(folder, 'tenth'), count / 10)
   const loop = (command: string) => [

@@ -14,8 +14,8 @@ const notBefore = new Date('2026-01-01T00:00:00Z')
 const ca = { commonName: 'bench-ca', notAfter: new Date('2046-01-01T00:00:00Z') }
 
 /**
- * Writes a P-256 CA and `count` serving certificates that it signed, each its own file, and returns where they are.
- * Every leaf has its own key, names and notAfter, as in a real folder.
+ * Writes a P-256 CA and `count` serving certificates signed by it, each in its own file. Returns their paths. Every leaf has its
+ * own key, SANs and notAfter, as in a real folder.
  */
 export function certificateFolder(root: string, count: number): CertificateFolder {
   mkdirSync(root, { recursive: true })
@@ -45,7 +45,8 @@ export function certificateFolder(root: string, count: number): CertificateFolde
         subject: { organization: ['bench'], commonName: name },
         issuer,
         notBefore,
-        // Ten years from the start on, a minute apart, so that the folder is healthy for as long as the bench is of use.
+        // Ten years from the start, a minute apart, so that no certificate in the folder expires during the life of the
+        // benchmark.
         notAfter: new Date(notBefore.getTime() + (10 * 365 * 24 * 60 + index) * 60_000),
         publicKey: generateKeyPairSync('ec', { namedCurve: 'P-256' }).publicKey,
         keyUsage: ['digitalSignature'],

@@ -6,10 +6,10 @@ import type { Contender } from './measure.ts'
 import { peer } from './peers.ts'
 import type { Suite } from './suite.ts'
 
-// Made by `npm run dist`, which the bench runs first where it can.
+// Built by `npm run dist`, which the benchmark runs first where possible.
 const executable = 'release/kcert-linux-x64'
 
-/** One certificate, one process, nothing warm but the page cache: what an operator feels. */
+/** One certificate, one process, only the page cache warm: what an operator experiences. */
 export function coldSuite(folder: string): Suite {
   const { leaf } = certificateFolder(join(folder, 'one'), 1)
   const pki = kubeadmPki(folder)

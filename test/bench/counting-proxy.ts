@@ -3,18 +3,18 @@ import { type AddressInfo, connect, createServer } from 'node:net'
 import { join } from 'node:path'
 import { parse } from 'yaml'
 
-/** Stands before an API server and passes connections on as they are. */
+/** A proxy in front of an API server that forwards connections unchanged. */
 export interface CountingProxy {
-  /** Leads through the proxy, for whom the given kubeconfig is for. */
+  /** A kubeconfig for the same user, through the proxy. */
   readonly kubeconfig: string
-  /** How many there have been. */
+  /** The total number of connections. */
   connections(): number
-  /** The most that were open at a time since it was last asked. */
+  /** The maximum number of concurrent connections since the last call. */
   mostAtOnce(): number
   close(): void
 }
 
-/** Starts a proxy before the API server of a kubeconfig, on loopback. */
+/** Starts a proxy in front of a kubeconfig's API server, on loopback. */
 export async function countingProxy(kubeconfig: string, folder: string): Promise<CountingProxy> {
   const config = parse(readFileSync(kubeconfig, 'utf8')) as {
     clusters: { cluster: { server: string; 'tls-server-name'?: string } }[]
@@ -39,7 +39,7 @@ export async function countingProxy(kubeconfig: string, folder: string): Promise
   })
   await new Promise<void>((listening) => server.listen(0, '127.0.0.1', listening))
   cluster.server = `https://127.0.0.1:${(server.address() as AddressInfo).port}`
-  // Every API server of kubeadm has this name.
+  // Every API server of kubeadm has this name in its certificate.
   cluster['tls-server-name'] ??= 'kubernetes'
   const path = join(folder, 'counted.conf')
   writeFileSync(path, JSON.stringify(config), { mode: 0o600 })

@@ -7,7 +7,7 @@ import { openBenchCluster } from './on-cluster.ts'
 
 const fleetOf = 5_000
 
-/** Returns the table of a fleet on the lab that is up; undefined, with one line why, where none is. */
+/** Returns the table of a fleet on the running lab. Without a lab, prints the reason and returns undefined. */
 export async function fleetTable(folder: string, machine: string): Promise<string | undefined> {
   const record = readRecord()
   if (record?.phase !== 'ready') {
@@ -37,7 +37,7 @@ export async function fleetTable(folder: string, machine: string): Promise<strin
   }
 }
 
-/** Of the table, in docs/benchmarks.md. */
+/** Title of the table in docs/benchmarks.md. */
 export const manyRequestsTitle =
   '### A fleet of requests sent, approved, signed and fetched on a real API server'
 

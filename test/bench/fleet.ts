@@ -5,7 +5,7 @@ import { createRequest } from '../../src/x509/issuing.ts'
 import { generatePrivateKey } from '../../src/x509/new-key.ts'
 import { writePem } from '../../src/x509/pem.ts'
 
-// A fleet: many requests with keys of their own, half of them for each of two signers.
+// A fleet: many requests with separate keys, half of them for each of two signers.
 
 export const ownSigner = 'example.com/fleet'
 export const kubernetesSigner = 'kubernetes.io/kube-apiserver-client'
@@ -15,7 +15,7 @@ interface Member {
   readonly signer: string
 }
 
-/** Returns the requests by name, in turn for either signer. */
+/** Returns the requests by name, alternating between the signers. */
 export function membersOf(fleet: string, count: number): Map<string, Member> {
   const p256 = { algorithm: 'ECDSA', curve: 'P-256' } as const
   return new Map(
@@ -43,7 +43,7 @@ spec:
 `
 }
 
-/** Returns the policy that approves the fleet when this user has sent it. */
+/** Returns the policy that approves requests of the fleet from this user. */
 export function policyText(username: string): string {
   return `apiVersion: kcert/v1
 kind: ApprovalPolicy
@@ -57,7 +57,7 @@ rules:
 `
 }
 
-/** Throws unless each has its file in the folder, and in it a certificate of its own name and key. */
+/** Throws unless each request has its file in the folder, with a certificate for its name and key. */
 export function refuseLoss(members: ReadonlyMap<string, Member>, folder: string): void {
   const files = new Set(readdirSync(folder))
   if (files.size !== members.size)

@@ -6,7 +6,7 @@ export type Ratios = Readonly<Record<string, Readonly<Record<string, number>>>>
 const path = 'test/bench/last-run.json'
 const tolerated = 1.15
 
-/** Returns a line for each contender of kcert's that lost more than 15 % against the last run that was written down. */
+/** Returns a line for each kcert contender that lost more than 15 % against the last recorded run. */
 export function warnOfLosses(now: Ratios, before: Ratios = lastRun()): string[] {
   return Object.entries(now).flatMap(([title, rows]) =>
     Object.entries(rows).flatMap(([name, ratio]) => {
@@ -19,7 +19,7 @@ export function warnOfLosses(now: Ratios, before: Ratios = lastRun()): string[] 
   )
 }
 
-/** Keeps the ratios for later runs; of suites that were not measured the earlier ones stay. */
+/** Records the ratios for later runs. Suites that were not measured keep their earlier ratios. */
 export function noteRatios(now: Ratios): void {
   const rounded = Object.entries(now).map(([title, rows]) => [
     title,

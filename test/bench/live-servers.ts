@@ -8,8 +8,8 @@ import { generatePrivateKey } from '../../src/x509/new-key.ts'
 import { writePem } from '../../src/x509/pem.ts'
 import { startApiServer } from '../fakes/api-server.ts'
 
-// The servers of the live tables, in a process of their own: TLS endpoints, and the fake API server with Secrets in it.
-// node live-servers.ts FOLDER ENDPOINTS SECRETS writes ca.crt, endpoints and admin.conf, then ready.
+// The servers of the live tables, in a separate process: TLS endpoints, and the fake API server with Secrets. node
+// live-servers.ts FOLDER ENDPOINTS SECRETS writes ca.crt, endpoints and admin.conf, then ready.
 
 const [folder = '', endpoints = '0', secrets = '0'] = process.argv.slice(2)
 const server = await startApiServer()
@@ -34,7 +34,7 @@ async function listening(): Promise<string> {
   return `127.0.0.1:${(listener.address() as AddressInfo).port}`
 }
 
-/** Each with a key and a certificate of its own: what is the same twice costs less. */
+/** Each Secret has its own key and certificate, because duplicates cost less. */
 function putSecret(index: number): void {
   const own = generatePrivateKey({ algorithm: 'ECDSA', curve: 'P-256' })
   const name = `web-${index}`

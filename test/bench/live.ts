@@ -8,7 +8,7 @@ import type { Suite } from './suite.ts'
 const endpoints = 500
 const secrets = 20_000
 
-/** Local TLS endpoints, all probed in one command, in a loop of openssl, and by a program in Go with as many dials at once. */
+/** Local TLS endpoints, probed in one command, in a loop of openssl, and by a Go program with the same concurrency. */
 export function probeSuite(folder: string): Suite {
   const at = serving(join(folder, 'probe'), endpoints, 0)
   const goLoop = peer('goloop')
@@ -32,7 +32,7 @@ export function probeSuite(folder: string): Suite {
   }
 }
 
-/** Secrets of type kubernetes.io/tls, each with a certificate and key of its own, on the fake API server. */
+/** Secrets of type kubernetes.io/tls, each with its own certificate and key, on the fake API server. */
 export function scanSuite(folder: string): Suite {
   const at = serving(join(folder, 'scan'), 0, secrets)
   const kubectl = peer('kubectl')
@@ -58,7 +58,7 @@ export function scanSuite(folder: string): Suite {
   }
 }
 
-/** One GET by a process of its own, TLS and client certificate included, from the fake API server, which is the same for both. */
+/** One GET in a separate process, with TLS and client certificate, from the same fake API server for both programs. */
 export function oneRequestSuite(folder: string): Suite {
   const at = serving(join(folder, 'request'), 0, 0)
   const config = join(at, 'admin.conf')
@@ -82,14 +82,14 @@ function kcert(...args: string[]): string[] {
   return [process.execPath, resolve('bin/run.js'), ...args]
 }
 
-/** Starts the servers, which end with this process, and returns the folder once they are ready. */
+/** Starts the servers, which end with this process. Returns the folder when they are ready. */
 function serving(folder: string, tlsEndpoints: number, apiSecrets: number): string {
   mkdirSync(folder)
   const words = ['test/bench/live-servers.ts', folder, String(tlsEndpoints), String(apiSecrets)]
   const servers = spawn(process.execPath, words, { stdio: ['ignore', 'inherit', 'inherit'] })
   process.once('exit', () => servers.kill())
   servers.unref()
-  // hyperfine runs while this process waits for it, so that nothing here may depend on events.
+  // This process blocks while hyperfine runs, so nothing here may depend on events.
   for (let tries = 0; !existsSync(join(folder, 'ready')); tries++) {
     if (tries > 1_200) throw new Error('the servers of the bench were not ready within two minutes')
     Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, 100)

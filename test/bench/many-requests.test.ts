@@ -8,7 +8,7 @@ import { manyRequestsTable } from './fleet-table.ts'
 import { manyRequests } from './many-requests.ts'
 import { openBenchCluster } from './on-cluster.ts'
 
-// The bench itself, small and on the fake API server, so that it works on the day it is run on the lab.
+// The benchmark on a small scale with the fake API server, so that it is known to work before it runs on the lab.
 
 let folder: string
 beforeEach(() => {
@@ -34,7 +34,7 @@ async function onFake(
   }
 }
 
-test('a fleet of requests comes through whole, is counted, and leaves nothing on the API server', async () => {
+test('completes and counts a fleet of requests, and leaves nothing on the API server', async () => {
   await onFake({ signer: 'controller' }, async (run, server) => {
     const done = await run()
     expect(done.steps.map(({ count }) => count)).toEqual([40, 40, 20, 20, 40])
@@ -50,7 +50,7 @@ test('a fleet of requests comes through whole, is counted, and leaves nothing on
   })
 })
 
-test('a fleet that is not signed whole gives no figures, and is removed all the same', async () => {
+test('gives no figures for a fleet that is not completely signed, and still removes it', async () => {
   await onFake({ signer: 'controller' }, async (run, server) => {
     const sign = server.signer!
     server.signer = (request) => {

@@ -9,9 +9,9 @@ import { kubernetesSigner, manifestOf, membersOf, ownSigner, policyText, refuseL
 import { removeRequests } from './on-cluster.ts'
 import { requestFolder } from './requests.ts'
 
-// A whole fleet's requests through kcert, a command for each step: sent, approved by a policy, half of them signed by a CA of one's
-// own and half by kube-controller-manager, and fetched. Whatever is lost on the way, or takes more connections than kcert promises,
-// is an error: the figures are for what was done whole.
+// Sends the requests of a whole fleet through kcert, one command for each step. They are submitted, approved by a policy, signed
+// (half by a separate CA, half by kube-controller-manager) and fetched. A lost request, or more connections than kcert promises,
+// is an error: figures are valid only for complete runs.
 
 export interface ManyRequests {
   readonly count: number
@@ -22,20 +22,20 @@ export interface Step {
   readonly name: string
   readonly count: number
   readonly seconds: number
-  /** Undefined of what kcert only waits for. */
+  /** Undefined for steps in which kcert only waits. */
   readonly connections?: number
   readonly mostAtOnce?: number
-  /** Of the process of kcert. */
+  /** Peak of the kcert process. */
   readonly peakMiB?: number
 }
 
 export interface ManyRequestsOptions {
-  /** Of an administrator. */
+  /** Kubeconfig of an administrator. */
   readonly kubeconfig: string
-  /** The same API server, for what is looked at beside the commands. */
+  /** The same API server, for queries besides the commands. */
   readonly cluster: Cluster
   readonly count: number
-  /** For whatever is written on the way. */
+  /** Folder for all files written during the run. */
   readonly folder: string
   readonly now: Date
   readonly tell: (line: string) => void
@@ -43,11 +43,11 @@ export interface ManyRequestsOptions {
 
 export const mostConnections = 64
 
-// kube-controller-manager's clients let through 20 calls a second, by their default.
+// kube-controller-manager's clients allow 20 calls a second by default.
 const signedWithinMs = 30 * 60_000
 const observedEveryMs = 2_000
 
-/** Does it all once, removes the requests, and returns what it took. Throws for the first step whose work is not whole. */
+/** Runs all steps once, removes the requests, and returns the measurements. Throws for the first step that is incomplete. */
 export async function manyRequests(options: ManyRequestsOptions): Promise<ManyRequests> {
   const { cluster, count, folder, tell } = options
   const fleet = `fleet-${process.pid}`
@@ -157,7 +157,7 @@ function isIssued({ status }: RequestObject): boolean {
   return Boolean(status?.certificate)
 }
 
-/** Runs kcert, its answer into a file, and returns its peak in MiB. */
+/** Runs kcert with its output to a file. Returns its peak memory in MiB. */
 async function run(args: readonly string[], answer: string): Promise<number> {
   const output = openSync(answer, 'w')
   const timed = ['-f', 'peak=%M', process.execPath, resolve('bin/run.js'), ...args]

@@ -3,19 +3,19 @@ import { mkdtempSync, readFileSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 
-// Node reads the CAs of NODE_EXTRA_CA_CERTS beside every first connection, also where they are not meant; sandboxes set it, and
-// shells of operators do not.
+// Node loads the CAs of NODE_EXTRA_CA_CERTS before its first connection, even if the connection does not use them. Sandboxes set
+// this variable, and operators' shells do not.
 const { NODE_EXTRA_CA_CERTS: _, ...env } = process.env
 
-/** One command of a bench: what it is called in the table, and how it is run. */
+/** One command of a benchmark: its name in the table, and its command line. */
 export interface Contender {
   readonly name: string
   readonly command: readonly string[]
-  /** Exit codes that mean that it did its work; kcert's 3 is an answer. */
+  /** Exit codes that count as success. kcert's 3 is a result. */
   readonly exits?: readonly number[]
 }
 
-/** What was measured of a contender: seconds of wall time over the runs, and the largest resident set in MiB. */
+/** The measurements of a contender: seconds of wall time over the runs, and the largest resident set in MiB. */
 export interface Measurement extends Contender {
   readonly min: number
   readonly median: number
@@ -23,7 +23,7 @@ export interface Measurement extends Contender {
   readonly peakMiB: number
 }
 
-/** Returns measurements of all contenders, taken in one run of hyperfine, without a shell between. */
+/** Returns measurements of all contenders, from one run of hyperfine without a shell. */
 export function measure(
   contenders: readonly Contender[],
   runs: { warmup: number; min: number },
@@ -56,7 +56,7 @@ export function measure(
   }
 }
 
-// hyperfine -i lets any exit pass, so that a broken contender would look quick: each is tried first.
+// hyperfine -i accepts any exit code, so a broken contender would appear fast. Each contender runs once before.
 function assertWorks({ name, command, exits = [0] }: Contender): void {
   const [program = '', ...args] = command
   const { status, stderr, error } = spawnSync(program, args, { encoding: 'utf8', maxBuffer: 1 << 30, env })

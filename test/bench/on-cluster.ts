@@ -3,7 +3,7 @@ import { type Cluster, openCluster } from '../../src/cluster/cluster.ts'
 import { systemClock } from '../../src/system/clock.ts'
 import { systemRandom } from '../../src/system/random.ts'
 
-/** Returns the cluster of a kubeconfig, for what a bench does beside the commands that it measures. */
+/** Returns the cluster of a kubeconfig, for queries besides the measured commands. */
 export function openBenchCluster(kubeconfig: string): Promise<Cluster> {
   return openCluster({
     files: [kubeconfig],

@@ -2,9 +2,9 @@ import { spawnSync } from 'node:child_process'
 import { existsSync, mkdirSync } from 'node:fs'
 import { join, resolve } from 'node:path'
 
-// `npm run bench:peers`: builds the programs that the bench compares kcert with, from their Go modules.
+// `npm run bench:peers`: builds the programs with which the benchmark compares kcert, from their Go modules.
 
-/** Where the peers lie. Not on PATH, so that a bench never measures another version by chance. */
+/** Folder of the peers. It is not on PATH, so that a benchmark never measures another version by accident. */
 export const peerFolder = resolve('.bench/bin')
 
 const kubernetesVersion = 'v1.36.3'
@@ -12,7 +12,7 @@ const stamp = `-X k8s.io/component-base/version.gitVersion=${kubernetesVersion} 
 
 interface Peer {
   readonly name: string
-  /** The folder whose go.mod pins it; none for `go install` of a version. */
+  /** The folder whose go.mod pins the version; undefined for `go install` of a version. */
   readonly folder?: string
   readonly args: readonly string[]
 }
@@ -36,7 +36,7 @@ const peers: readonly Peer[] = [
   { name: 'step', args: ['install', 'github.com/smallstep/cli/cmd/step@v0.21.0'] },
 ]
 
-/** Returns the path of a peer, or undefined where it has not been built. */
+/** Returns the path of a peer; undefined when it is not built. */
 export function peer(name: string): string | undefined {
   const path = join(peerFolder, name)
   return existsSync(path) ? path : undefined

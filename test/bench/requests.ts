@@ -16,8 +16,8 @@ export interface RequestFolder {
 }
 
 /**
- * Writes a CA and `count` serving requests, each with its own P-256 key and names, and returns where they are. The CA begins
- * now, since its peers look at the clock.
+ * Writes a CA and `count` serving requests, each with its own P-256 key and SANs. Returns their paths. The CA is valid from now
+ * on, because the peers use the system clock.
  */
 export function requestFolder(root: string, count: number, now: Date): RequestFolder {
   mkdirSync(root, { recursive: true })

@@ -9,7 +9,7 @@ import { SimulatedCluster } from '../fakes/simulated-cluster.ts'
 import { SimulatedClients } from '../fakes/simulated-cluster-clients.ts'
 import { SimulatedExecutor, SimulatedJournal, SimulatedObserver } from '../fakes/simulated-cluster-ports.ts'
 
-// `kcert rotate-ca plan` and `status` on simulated clusters of several sizes, each in a process of its own: from the observation to
+// `kcert rotate-ca plan` and `status` on simulated clusters of several sizes, each in a separate process: from the observation to
 // the text and the JSON. The largest resident set includes the simulated cluster itself.
 
 const sizes = [50, 500, 5_000]

@@ -8,7 +8,7 @@ import type { Suite } from './suite.ts'
 
 const count = 10_000
 
-/** 10,000 P-256 requests in one file: read, their signatures checked, signed, and their serial numbers put on the disk. */
+/** 10,000 P-256 requests in one file: read, verified, signed, and their serial numbers written to disk. */
 export function signSuite(folder: string): Suite {
   const requests = requestFolder(join(folder, 'sign'), count, systemClock())
   const goLoop = peer('goloop')
@@ -28,7 +28,7 @@ export function signSuite(folder: string): Suite {
   }
 }
 
-/** A twentieth of them by the tools that take one request each: a process a file, in a shell loop as people write it. */
+/** A twentieth of them, for tools that take one request each: a process for each file, in a shell loop. */
 export function signOneProcessAFileSuite(folder: string): Suite {
   const requests = requestFolder(join(folder, 'sign-some'), count / 20, systemClock())
   const { ca, caKey, each } = requests
@@ -69,7 +69,7 @@ export function signOneProcessAFileSuite(folder: string): Suite {
   }
 }
 
-// The ledger begins anew with every run, or later runs would read what earlier ones wrote.
+// Each run starts with an empty issuance log, because later runs would otherwise read the entries of earlier ones.
 function kcertSign(name: string, { ca, caKey }: RequestFolder, requests: string): Contender {
   const at = dirname(ca)
   const issuanceLog = join(at, 'kcert.jsonl')

@@ -3,7 +3,7 @@ import { certificateFolder } from './certificates.ts'
 import { peer } from './peers.ts'
 import type { Suite } from './suite.ts'
 
-/** One leaf and its CA, one process, one answer. */
+/** One leaf and its CA, one process, one result. */
 export function verifySuite(folder: string): Suite {
   const { root, leaf } = certificateFolder(join(folder, 'verify'), 1)
   const ca = join(root, 'ca.pem')

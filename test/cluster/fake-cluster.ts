@@ -12,14 +12,14 @@ import {
   startApiServer,
 } from '../fakes/api-server.ts'
 
-/** An API server and a cluster that is opened on it, for one test. */
+/** An API server and a cluster client connected to it, for one test. */
 export interface FakeCluster {
   readonly server: FakeApiServer
   readonly cluster: Cluster
   readonly folder: string
-  /** How long the adapter would have waited, in milliseconds; it does not. */
+  /** The pauses of the adapter in milliseconds. It does not wait for them. */
   readonly pauses: number[]
-  /** Opens it once more, by another kubeconfig. */
+  /** Opens the cluster again with another kubeconfig. */
   open(file: string, options?: Partial<Parameters<typeof openCluster>[0]>): Promise<Cluster>
 }
 
@@ -56,7 +56,7 @@ export async function fakeCluster(
   return { server, cluster, folder, pauses, open }
 }
 
-/** Writes a kubeconfig of one cluster and one user; returns its path. */
+/** Writes a kubeconfig with one cluster and one user. Returns its path. */
 export function writeKubeconfig(path: string, cluster: object, user: object): string {
   const config = {
     apiVersion: 'v1',

@@ -1,4 +1,4 @@
-// Who may do what on the fake API server: a table that both its own authorization and its access reviews read.
+// The access table of the fake API server, which both its authorization and its access reviews read.
 
 export interface FakeUser {
   readonly username: string
@@ -7,14 +7,14 @@ export interface FakeUser {
   readonly extra?: Readonly<Record<string, readonly string[]>>
 }
 
-/** "*" stands for everything. A rule without user and group is for everybody who is known. */
+/** "*" matches everything. A rule without user and group applies to every authenticated user. */
 export interface AccessRule {
   readonly user?: string
   readonly group?: string
   readonly verbs: readonly string[]
   /** API groups; "" is the core group. */
   readonly groups: readonly string[]
-  /** "certificatesigningrequests", "certificatesigningrequests/approval". */
+  /** For example "certificatesigningrequests" or "certificatesigningrequests/approval". */
   readonly resources: readonly string[]
   readonly names?: readonly string[]
 }
@@ -27,7 +27,7 @@ export interface Attributes {
   readonly name?: string
 }
 
-/** What RBAC gives everybody, and the groups that see no RBAC. */
+/** Returns whether RBAC allows the action. system:masters may do everything, authenticated users may create self reviews. */
 export function isAllowed(
   rules: readonly AccessRule[],
   user: Pick<FakeUser, 'username' | 'groups'>,

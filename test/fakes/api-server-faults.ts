@@ -1,34 +1,34 @@
 import type { ServerResponse } from 'node:http'
 
-// What goes wrong on the fake API server, and when.
+// Faults of the fake API server, and when they occur.
 
 export type FaultKind =
-  /** 409, nothing done. */
+  /** 409, without acting. */
   | 'conflict'
-  /** 429 with Retry-After, nothing done. */
+  /** 429 with Retry-After, without acting. */
   | 'too-many-requests'
-  /** 500, nothing done. */
+  /** 500, without acting. */
   | 'internal'
-  /** 500, but done. */
+  /** 500, after acting. */
   | 'internal-after'
-  /** 503, nothing done. */
+  /** 503, without acting. */
   | 'unavailable'
-  /** The connection is reset, nothing done. */
+  /** The connection is reset before acting. */
   | 'reset-before'
-  /** The connection is reset, but it is done. */
+  /** The connection is reset after acting. */
   | 'reset-after'
-  /** No answer, nothing done. */
+  /** No response, without acting. */
   | 'hang'
-  /** No answer, but done. */
+  /** No response, after acting. */
   | 'hang-after'
-  /** The answer ends in the middle; done. A watch ends after its next event. */
+  /** The response is cut in the middle, after acting. A watch ends after its next event. */
   | 'cut'
-  /** 410 for a list that goes on, or a watch that begins at a resourceVersion. */
+  /** 410 for the next page of a list, or for a watch that starts at a resourceVersion. */
   | 'expired'
-  /** What `answer` writes is the answer; done. Of a watch nothing else is sent. */
+  /** `answer` writes the response, after acting. Nothing else is sent for a watch. */
   | 'hostile'
 
-/** What can happen to a call of any verb; `expired` is for lists and watches alone. */
+/** Faults for calls of any verb. `expired` applies only to lists and watches. */
 export const callFaults = [
   'conflict',
   'too-many-requests',
@@ -42,7 +42,10 @@ export const callFaults = [
   'cut',
 ] as const satisfies readonly FaultKind[]
 
-/** Flags of a command that meets a fault: what never gets an answer is not waited for. All else has its time, on any machine. */
+/**
+ * Returns flags for a command that meets a fault. They end the wait for a response that never comes, and leave enough time for
+ * all others on any machine.
+ */
 export function limitFor(kind: FaultKind): string[] {
   return kind.startsWith('hang') ? ['--request-timeout', '3s'] : []
 }
@@ -54,12 +57,12 @@ export interface Fault {
   readonly resource?: string
   readonly subresource?: string
   readonly name?: string
-  /** At which of the calls that are meant, counted from now; 1 if not said. */
+  /** The number of the matching call at which the fault occurs, counted from now (default 1). */
   readonly at?: number
-  /** How many calls in a row; 1 if not said. */
+  /** The number of consecutive calls (default 1). */
   readonly times?: number
   readonly retryAfterSeconds?: number
-  /** Of `hostile`: writes the answer in place of the server, which would have sent `result`; undefined for a watch. */
+  /** For `hostile`: writes the response instead of the server, which would have sent `result`; undefined for a watch. */
   readonly answer?: (response: ServerResponse, result: object | undefined) => void
 }
 
@@ -70,7 +73,7 @@ export interface Called {
   readonly name?: string
 }
 
-/** The faults that are still to come. */
+/** The pending faults. */
 export class Faults {
   #waiting: { readonly fault: Fault; count: number }[] = []
 

@@ -14,13 +14,13 @@ import type { FakeUser } from './api-server-access.ts'
 import { type Json, Refused, type Stored, seconds } from './api-server-store.ts'
 import { grantedSeconds, signerAnswer } from './kubernetes-signer.ts'
 
-// What the API server and kube-controller-manager do with CertificateSigningRequests (k8s.io/kubernetes
-// pkg/registry/certificates, pkg/apis/certificates/validation, pkg/controller/certificates/signer), as far as kcert meets it.
+// How the API server and kube-controller-manager handle CertificateSigningRequests (k8s.io/kubernetes pkg/registry/certificates,
+// pkg/apis/certificates/validation, pkg/controller/certificates/signer), as far as kcert depends on it.
 
 const decisions = ['Approved', 'Denied']
 const lasting = ['Approved', 'Denied', 'Failed']
 
-/** Returns a new request as it is stored: who asks is the server's word, and nothing is approved from the start. */
+/** Returns a new request as stored. The server sets the requester, and nothing is approved initially. */
 export function newRequest(given: Json, user: FakeUser): Json {
   const object = given as unknown as RequestObject
   const spec = {
@@ -39,7 +39,7 @@ export function newRequest(given: Json, user: FakeUser): Json {
   return stored as unknown as Json
 }
 
-/** Returns what a write to the object itself, its approval or its status makes of it. */
+/** Returns the result of a write to the object itself, its approval or its status. */
 export function changedRequest(old: Stored, given: Json, subresource: string | undefined, now: Date): Json {
   const before = old as unknown as RequestObject
   const after = given as unknown as RequestObject
@@ -135,12 +135,12 @@ function invalid(name: string, field: string, message: string): Refused {
   )
 }
 
-/** What a signer puts on an object that it looks at; undefined for nothing. */
+/** The status that a signer adds to an object; undefined for none. */
 export type Signer = (
   object: RequestObject,
 ) => { readonly certificatePem: string } | { readonly failed: string } | undefined
 
-/** Returns a signer that plays kube-controller-manager: its rules, its lifetimes, for the signers that are its own. */
+/** Returns a signer with the rules and lifetimes of kube-controller-manager, for its own signers. */
 export function controllerSigner(signingCa: CertificateAuthority, now: () => Date): Signer {
   return (object) => {
     const request = signingRequestOfObject(object)

@@ -31,7 +31,7 @@ export interface Event {
   readonly object: Stored
 }
 
-/** A refusal, as the API server words it. */
+/** A refusal with the API server's wording. */
 export class Refused extends Error {
   readonly status: number
   readonly reason: string
@@ -47,7 +47,7 @@ export class Refused extends Error {
 
 export class Store {
   #version = 1000
-  /** Versions before this one are forgotten. */
+  /** Older versions are compacted. */
   #oldest = 0
   #events: Event[] = []
   readonly #objects = new Map<string, { key: Key; object: Stored }>()
@@ -78,7 +78,7 @@ export class Store {
     return new Refused(404, 'NotFound', `${kind} "${name}" not found`, { name, group, kind: resource })
   }
 
-  /** Every object of that kind, in the order of their names. */
+  /** Returns every object of that kind, sorted by name. */
   all(key: Key): Stored[] {
     const found = [...this.#objects.values()].filter(
       (entry) =>
@@ -114,7 +114,7 @@ export class Store {
     return object
   }
 
-  /** As the real one: five characters, drawn again while there is an object of that name, eight times at most. */
+  /** As in the real API server: five characters, drawn again while an object has that name, at most eight times. */
   #drawName(key: Key, prefix: string): string {
     const alphabet = 'bcdfghjklmnpqrstvwxz2456789'
     const draw = (): string =>
@@ -123,7 +123,7 @@ export class Store {
     return names.find((name) => !this.has(key, name)) ?? names.at(-1)!
   }
 
-  /** Writes under the preconditions that are in `given`. */
+  /** Writes with the preconditions in `given`. */
   replace(key: Key, name: string, given: Json, change: (old: Stored) => Json, dryRun = false): Stored {
     const old = this.get(key, name)
     const { uid, resourceVersion } = (given.metadata ?? {}) as Partial<Metadata>
@@ -157,7 +157,7 @@ export class Store {
         resourceVersion: oldVersion,
       },
     }
-    // etcd keeps no version of a write that changes nothing.
+    // etcd stores no new version for a write that changes nothing.
     if (dryRun || JSON.stringify(object) === JSON.stringify(old)) return object
     object.metadata.resourceVersion = String(++this.#version)
     this.#objects.set(keyText(key, name), { key, object })
@@ -177,7 +177,7 @@ export class Store {
     return old
   }
 
-  /** A page of a list as it was when its first page was given out. */
+  /** Returns a page of a list, as of the time of its first page. */
   page(key: Key, matches: (object: Stored) => boolean, limit: number, next: string | null) {
     const known = next === null ? undefined : this.#lists.get(next)
     if (next !== null && known === undefined) throw tooOld()
@@ -190,7 +190,7 @@ export class Store {
     return { items, version, next: token, left: left.length }
   }
 
-  /** Returns what happened since a version; throws when that is forgotten. */
+  /** Returns the events since a version. Throws when that version is compacted. */
   since(version: number): Event[] {
     if (version < this.#oldest) throw tooOld()
     return this.#events.filter((event) => event.version > version)
@@ -201,7 +201,7 @@ export class Store {
     return () => this.#listeners.delete(listener)
   }
 
-  /** Forgets lists that go on and everything that happened up to now, as etcd's compaction does. */
+  /** Drops continued lists and all events up to now, as etcd's compaction does. */
   compact(): void {
     this.#lists.clear()
     this.#events = []
@@ -219,7 +219,7 @@ export function tooOld(): Refused {
   return new Refused(410, 'Expired', 'The provided continue parameter or resourceVersion is too old.')
 }
 
-/** Returns whether an object is selected; throws for fields that the server does not know. */
+/** Returns a predicate for a selector. Throws for fields that the server does not support. */
 export function selector(
   labels: string | null,
   fields: string | null,

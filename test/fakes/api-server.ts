@@ -29,20 +29,20 @@ import { rehearsal } from './rehearsal.ts'
 
 export interface FakeOptions {
   readonly rules?: readonly AccessRule[]
-  /** Bearer token → who it is. */
+  /** Bearer token → its user. */
   readonly tokens?: Readonly<Record<string, FakeUser>>
-  /** `controller` plays kube-controller-manager; a function plays any other; absent: nobody signs. */
+  /** `controller` emulates kube-controller-manager; a function emulates any other signer; absent: nothing is signed. */
   readonly signer?: 'controller' | Signer
   readonly now?: () => Date
-  /** How often a watch that allows it gets a bookmark. */
+  /** The interval of bookmarks for a watch that allows them. */
   readonly bookmarkMs?: number
-  /** Kinds ("servicecidrs") that this server does not have, as older ones. */
+  /** Kinds ("servicecidrs") that this server does not serve, as in older releases. */
   readonly without?: readonly string[]
-  /** Kinds of certificates.k8s.io besides requests, and the version that serves each; none, as Kubernetes up to 1.36. */
+  /** Kinds of certificates.k8s.io besides requests, with the version that serves each; none, as in Kubernetes up to 1.36. */
   readonly certificateKinds?: Readonly<Record<string, string>>
-  /** Names and addresses in the serving certificate. */
+  /** SANs of the serving certificate. */
   readonly servingNames?: { readonly dns?: readonly string[]; readonly ip?: readonly string[] }
-  /** End of the serving certificate. */
+  /** notAfter of the serving certificate. */
   readonly servingNotAfter?: Date
 }
 
@@ -51,14 +51,14 @@ export interface SeenCall extends Attributes {
   readonly fault: Fault['kind'] | undefined
 }
 
-/** Whom a kubeconfig is written for: a client certificate of the cluster's CA, or a token of `tokens`. */
+/** The user of a kubeconfig: a client certificate of the cluster's CA, or a token of `tokens`. */
 export type KubeconfigUser =
   | { readonly username: string; readonly groups?: readonly string[]; readonly notAfter?: Date }
   | { readonly token: string }
 
 const dayMs = 86_400_000
 
-/** As much as kubectl needs to find Secrets. */
+/** The part that kubectl needs to find Secrets. */
 const discovery: Readonly<Record<string, object>> = {
   '/api': { kind: 'APIVersions', versions: ['v1'], serverAddressByClientCIDRs: [] },
   '/apis': { kind: 'APIGroupList', apiVersion: 'v1', groups: [] },
@@ -72,7 +72,7 @@ const discovery: Readonly<Record<string, object>> = {
 }
 const administrator: KubeconfigUser = { username: 'kubernetes-admin', groups: ['system:masters'] }
 
-/** An API server on loopback; api-server.md says what it promises. */
+/** Starts an API server on loopback. api-server.md is its contract. */
 export async function startApiServer(options: FakeOptions = {}): Promise<FakeApiServer> {
   const server = new FakeApiServer(options)
   await server.listen()
@@ -80,12 +80,12 @@ export async function startApiServer(options: FakeOptions = {}): Promise<FakeApi
 }
 
 export class FakeApiServer {
-  /** The CA of server and clients, which `signer: 'controller'` also signs with. */
+  /** The CA of server and clients, which `signer: 'controller'` also uses for signing. */
   readonly signingCa: CertificateAuthority
   readonly caPem: string
   readonly faults = new Faults()
   readonly calls: SeenCall[] = []
-  /** TCP connections so far, and how many were open at once at most. */
+  /** The total number of TCP connections, and the maximum of concurrent ones. */
   connections = 0
   mostConnections = 0
   signer: Signer | undefined
@@ -130,7 +130,7 @@ export class FakeApiServer {
         void this.#answer(request, response)
       },
     )
-    // A client of a machine that stands still for a while finds its connections as it left them.
+    // If the machine of a client pauses for a while, its connections stay open.
     this.#server.keepAliveTimeout = 600_000
     this.#server.on('connection', (socket) => {
       this.#sockets.add(socket)
@@ -159,7 +159,7 @@ export class FakeApiServer {
     return this.#sockets.size
   }
 
-  /** Ends everything. */
+  /** Closes the server and all connections. */
   async close(): Promise<void> {
     this.dropConnections()
     await new Promise((resolve) => this.#server.close(resolve))
@@ -169,14 +169,14 @@ export class FakeApiServer {
     for (const socket of this.#sockets) socket.destroy()
   }
 
-  /** Puts an object there as if somebody had created it, or replaces what is there. */
+  /** Stores an object as if a client had created it, or replaces the existing one. */
   put(key: Key, object: Json): Stored {
     const name = (object.metadata as { name: string }).name
     if (!this.#store.has(key, name)) return this.#store.create(key, object)
     return this.#store.replace(key, name, {}, () => object)
   }
 
-  /** The object that is stored, or undefined. */
+  /** Returns the stored object; undefined if there is none. */
   peek(key: Key, name: string): Stored | undefined {
     return this.#store.has(key, name) ? this.#store.get(key, name) : undefined
   }
@@ -189,12 +189,12 @@ export class FakeApiServer {
     this.#store.delete(key, name)
   }
 
-  /** Forgets the past: lists that go on and watches that begin at a version get 410. */
+  /** Compacts the store: continued lists and watches that start at a version get 410. */
   compact(): void {
     this.#store.compact()
   }
 
-  /** Writes a kubeconfig for a user, an administrator if not said; returns its path. */
+  /** Writes a kubeconfig for a user (default: an administrator). Returns its path. */
   writeKubeconfig(path: string, user: KubeconfigUser = administrator, cluster: Json = {}): string {
     const base64 = (text: string): string => Buffer.from(text).toString('base64')
     const credential = (): Json => {
@@ -224,7 +224,7 @@ export class FakeApiServer {
     return path
   }
 
-  /** A certificate and key in PEM from the cluster's CA. */
+  /** Issues a certificate and key in PEM from the cluster's CA. */
   issue(
     commonName: string,
     organization: readonly string[],
@@ -263,7 +263,7 @@ export class FakeApiServer {
     const route = routeOf(request.method ?? 'GET', url)
     const user = impersonated(this.#userOf(request), request)
     if (user === undefined) return send(response, statusOf(new Refused(401, 'Unauthorized', 'Unauthorized')))
-    // RBAC comes first: who may not list a kind gets 403 where it is not served, too.
+    // RBAC comes first: a user who may not list a kind gets 403 even where the kind is not served.
     const isHidden = route !== undefined && this.#isUnknown(route) && isAllowed(this.rules, user, route)
     if (route === undefined || isHidden) return send(response, this.#plain(url.pathname))
     const fault = rehearsal.isOn ? undefined : this.faults.next(route)
@@ -291,7 +291,7 @@ export class FakeApiServer {
     return group === 'certificates.k8s.io' && this.#certificateKinds(key.version)[resource] === undefined
   }
 
-  /** What certificates.k8s.io serves in a version; of `signers` there are rights and no objects. */
+  /** Returns the kinds of certificates.k8s.io in a version. `signers` has rights but no objects. */
   #certificateKinds(version: string): Readonly<Record<string, string>> {
     const all = { certificatesigningrequests: 'v1', signers: 'v1', ...this.#options.certificateKinds }
     return Object.fromEntries(Object.entries(all).filter(([, served]) => served === version))
@@ -372,7 +372,7 @@ export class FakeApiServer {
         resourceVersion: String(page.version),
         ...(page.next && { continue: page.next, remainingItemCount: page.left }),
       },
-      // As the API server does, items say neither kind nor apiVersion.
+      // As in the API server, items have neither kind nor apiVersion.
       items: page.items.map(({ kind, apiVersion, ...item }) => item),
     }
   }
@@ -426,7 +426,7 @@ export class FakeApiServer {
     }
   }
 
-  /** The reviews of access and identity, which store nothing. */
+  /** The access and identity reviews, which store nothing. */
   #review({ group, resource }: Key, object: Json, user: FakeUser): Json | undefined {
     const spec = (object.spec ?? {}) as {
       user?: string
@@ -514,7 +514,7 @@ export class FakeApiServer {
     const socket = request.socket as TLSSocket
     const peer = socket.getPeerX509Certificate()
     if (peer === undefined) return { username: 'system:anonymous', groups: ['system:unauthenticated'] }
-    // By the server's own clock, so that a test can let a certificate expire.
+    // By the server's injected clock, so that a test can let a certificate expire.
     const isInTime = peer.validFromDate <= this.#now() && this.#now() <= peer.validToDate
     if (!isInTime || (!socket.authorized && String(socket.authorizationError) !== 'CERT_HAS_EXPIRED'))
       return undefined
@@ -525,7 +525,7 @@ export class FakeApiServer {
   }
 }
 
-/** Who may do everything may act as somebody else. */
+/** A user with all rights may impersonate other users. */
 function impersonated(user: FakeUser | undefined, { headers }: IncomingMessage): FakeUser | undefined {
   const name = headers['impersonate-user']
   if (user === undefined || typeof name !== 'string' || !user.groups.includes('system:masters')) return user
@@ -577,7 +577,7 @@ const verbs: Readonly<Record<string, string>> = {
   DELETE: 'delete',
 }
 
-/** What a server without extensions has. */
+/** The API groups of a server without extensions. */
 const groups = new Set([
   '',
   'admissionregistration.k8s.io',
@@ -624,7 +624,7 @@ function attributesOf({ verb, group, resource, name, subresource }: Route): Attr
   }
 }
 
-/** Does what a fault does before the work; returns true when there is no more to do. */
+/** Applies the part of a fault before acting. Returns true when the call is finished. */
 function before(fault: Fault, request: IncomingMessage, response: ServerResponse): boolean {
   const { retryAfterSeconds = 1 } = fault
   const refuse = (status: number, reason: string, headers: Record<string, string> = {}): true => {
@@ -656,7 +656,7 @@ function before(fault: Fault, request: IncomingMessage, response: ServerResponse
   }
 }
 
-/** Does what a fault does after the work. */
+/** Applies the part of a fault after acting. */
 function after(fault: Fault, request: IncomingMessage, response: ServerResponse, result: Json): boolean {
   switch (fault.kind) {
     case 'reset-after':
@@ -686,7 +686,7 @@ function after(fault: Fault, request: IncomingMessage, response: ServerResponse,
 
 function patched(old: Stored, patch: Json, contentType: string): Json {
   if (contentType.includes('json-patch')) return jsonPatched(old, patch as unknown as JsonOperation[])
-  // Lists of the kinds that tests patch are replaced by both kinds of merging.
+  // In the kinds that tests patch, both kinds of merge replace lists.
   return merged(old, patch) as Json
 }
 

@@ -21,7 +21,7 @@ export interface FakeFacts extends ApprovalFacts {
   readonly lookups: (keyof ApprovalFacts)[]
 }
 
-/** Answers from memory; approval-facts.md says how. */
+/** Returns facts from memory. approval-facts.md is its contract. */
 export function fakeFacts(cluster: FakeCluster): FakeFacts {
   const { allowed, nodes, served, addresses, failing = {} } = cluster
   const questions: AccessQuestion[] = []

@@ -1,18 +1,19 @@
 import { isKubernetesDomain } from '../../src/csr/signer-name.ts'
 import { findSigner, type SignerInput } from '../../src/csr/signers.ts'
 
-// What kube-controller-manager answers by the rules of src/csr/signers.ts. test/truth/csr-signers.test.ts holds it to Kubernetes' own.
+// kube-controller-manager's decisions by the rules of src/csr/signers.ts. test/truth/csr-signers.test.ts compares them with
+// Kubernetes' own.
 
 export type SignerAnswer =
   /** kube-controller-manager issues a certificate. */
   | 'signs'
   /** It puts the condition Failed on the object. */
   | 'fails'
-  /** The object is not approved, or has failed already. */
+  /** The object is not approved, or has already failed. */
   | 'waits'
-  /** A name below kubernetes.io that no signer of Kubernetes has: nobody ever signs it. */
+  /** A name under kubernetes.io that no signer of Kubernetes has, so no signer handles it. */
   | 'nobody'
-  /** A signer of somebody else, whose rules kcert does not know. */
+  /** A third-party signer, whose rules kcert does not know. */
   | 'another'
 
 export interface ConditionsOfSigning {
@@ -20,7 +21,7 @@ export interface ConditionsOfSigning {
   readonly failed: boolean
 }
 
-/** Returns what kube-controller-manager does with an object as it is now. */
+/** Returns the action of kube-controller-manager for the current object. */
 export function signerAnswer(
   signerName: string,
   input: SignerInput,
@@ -32,12 +33,12 @@ export function signerAnswer(
   return signer.rules.every((rule) => rule.fault(input) === undefined) ? 'signs' : 'fails'
 }
 
-/** kube-controller-manager never issues for less: twice the five minutes by which it sets notBefore back. */
+/** The minimum of kube-controller-manager: twice the five minutes by which it backdates notBefore. */
 const shortestSeconds = 600
 
 /**
- * Returns for how long kube-controller-manager issues, in seconds: what is asked, at least ten minutes, at most its
- * --cluster-signing-duration, which also stands when nothing is asked. The CA's own end comes on top of this.
+ * Returns the lifetime that kube-controller-manager grants, in seconds: the requested one, at least ten minutes, at most its
+ * --cluster-signing-duration, which is also the default. The CA's notAfter is a further limit.
  */
 export function grantedSeconds(requested: number | undefined, signingDuration: number): number {
   if (requested === undefined || requested > signingDuration) return signingDuration

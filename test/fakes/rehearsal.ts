@@ -1,4 +1,7 @@
-/** While advice is tried out, the fake API server stores nothing, counts nothing and meets no fault. Sessions wait for its end. */
+/**
+ * While advice is being tried out, the fake API server stores nothing, counts nothing and injects no fault. Sessions wait for the
+ * end.
+ */
 export const rehearsal = {
   isOn: false,
   running: Promise.resolve(),

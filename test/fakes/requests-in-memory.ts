@@ -8,7 +8,7 @@ import { KcertError } from '../../src/errors/kcert-error.ts'
 
 export type Call = 'get' | 'list' | 'create' | 'replaceApproval' | 'replaceStatus' | 'watch'
 
-/** What happens to one call: it fails before, or after the server has done it. */
+/** The fault of one call: it fails before or after the server acts. */
 export type Fault = { readonly error: KcertError; readonly when: 'before' | 'after' }
 
 export interface RequestsInMemory extends RequestsApi {
@@ -17,13 +17,13 @@ export interface RequestsInMemory extends RequestsApi {
   put(object: RequestObject): RequestObject
   peek(name: string): RequestObject | undefined
   remove(name: string): void
-  /** Is asked before every call. */
+  /** Called before every call to select its fault. */
   fault: (call: Call, count: number) => Fault | undefined
-  /** Happens before every call. */
+  /** Runs before every call. */
   meanwhile: (call: Call) => void
 }
 
-/** The requests of a cluster, in memory; requests-in-memory.md says how it answers. */
+/** The requests of a cluster, in memory. requests-in-memory.md is its contract. */
 export function requestsInMemory(): RequestsInMemory {
   const objects = new Map<string, RequestObject>()
   const watchers = new Set<(change: RequestChange) => void>()

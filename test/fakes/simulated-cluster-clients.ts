@@ -8,7 +8,7 @@ import {
   servingFlagOf,
 } from './simulated-cluster.ts'
 
-// Clients that try all the time: after everything that happens, each of them makes a new connection, and what fails is counted.
+// Clients that connect continuously: after every event, each of them opens a new connection, and failures are counted.
 
 export interface Failure {
   readonly atMs: number
@@ -17,7 +17,7 @@ export interface Failure {
   readonly why: string
 }
 
-/** Somebody whose handshake with every API server fails at regular times: `reason` as Go's TLS server logs it. */
+/** A client whose handshake with every API server fails at regular times. `reason` is the text in the log of Go's TLS server. */
 export interface FailingClient {
   readonly address: string
   readonly everyMs: number
@@ -27,16 +27,19 @@ export interface FailingClient {
 }
 
 export class SimulatedClients {
-  /** TCP checks of load balancers, clients that hang up, clients that do not trust: they fail all the time. */
+  /**
+   * TCP checks of load balancers, clients that hang up, and clients that do not trust the server. Their handshakes fail
+   * continuously.
+   */
   readonly failing: FailingClient[] = []
-  /** False: nobody can read what API servers log. */
+  /** False when the logs of API servers cannot be read. */
   hasLogs = true
   readonly failures: Failure[] = []
-  /** What was tried, by the kind of client. */
+  /** The number of attempts by kind of client. */
   readonly tried = new Map<string, number>()
-  /** Ended by phase 12 on purpose: a client that trusts only the old CA, with the bridge certificate. */
+  /** Phase 12 breaks this client on purpose: it trusts only the old CA and relies on the bridge certificate. */
   expectsBridge = true
-  /** Pods that nobody restarts and that read once are no rule-following clients. */
+  /** Pods that read their CA file once and are not restarted break the rules, so their failures do not count. */
   readonly waived = new Set<string>()
   private readonly cluster: SimulatedCluster
   private readonly begunMs: number
@@ -50,12 +53,12 @@ export class SimulatedClients {
     cluster.isConnected = (process) => this.wrongWithProcess(process) === undefined
   }
 
-  /** Lets every client try after each instant. */
+  /** Lets every client connect after each instant. */
   attach(): void {
     this.cluster.time.afterEach = () => this.tryAll()
   }
 
-  /** The counter of an API server, and what its log shows since then. */
+  /** Returns the handshake counter of an API server, and the failures in its log since then. */
   handshakesAt(server: string, sinceMs: number): { count: number; failures: HandshakeFailure[] } {
     const now = this.cluster.time.nowMs
     const own = this.tlsErrors.get(server) ?? []
@@ -91,7 +94,7 @@ export class SimulatedClients {
     )
   }
 
-  /** Why a connection to an API server fails; undefined: it does not. */
+  /** Returns why a connection to an API server fails; undefined when it does not. */
   private wrongAt(
     api: SimulatedProcess,
     trust: readonly Digest[],
@@ -108,7 +111,7 @@ export class SimulatedClients {
     return api?.isHealthy === true && this.wrongAt(api, trust, undefined) === undefined
   }
 
-  /** Undefined when the server does not answer. */
+  /** Returns undefined when the server does not respond. */
   acceptsClientOf(
     server: string,
     ca: CertificateRecord,
@@ -127,7 +130,7 @@ export class SimulatedClients {
     return trust.some((digest) => this.cluster.certificates.get(digest)?.spki === ca.spki)
   }
 
-  /** A component or kubelet with its kubeconfig, at the API server that it talks to. */
+  /** A component or kubelet with its kubeconfig, at its API server. */
   wrongWithProcess(process: SimulatedProcess): string | undefined {
     const trust = this.cluster.loadedBy(process, 'kubeconfig')
     const client =
@@ -156,7 +159,7 @@ export class SimulatedClients {
     return undefined
   }
 
-  /** Logs of a node through every API server; "404" while its kubelet starts. */
+  /** Reads logs of a node through every API server; "404" while its kubelet starts. */
   wrongWithLogs(node: string): string | undefined {
     const kubelet = this.cluster.processes.get(`${node}/kubelet`)
     if (kubelet === undefined || !kubelet.isHealthy) return 'kubelet does not answer'
@@ -221,7 +224,7 @@ export class SimulatedClients {
     return this.waived.has(pod.id) ? undefined : this.wrongAt(api, pod.trust, undefined)
   }
 
-  /** Aggregated APIs and webhooks: the caBundle verifies the handler, the handler verifies the front proxy. */
+  /** Aggregated APIs and webhooks: the caBundle verifies the handler, and the handler verifies the front proxy. */
   private tryHandlers(api: SimulatedProcess): void {
     const proxy = this.cluster.loadedBy(api, 'proxy-client-cert-file')
     for (const [name, { data }] of this.cluster.objects) {
@@ -239,7 +242,7 @@ export class SimulatedClients {
     }
   }
 
-  /** A node that joins now believes cluster-info, and takes its own client CA from there. */
+  /** A node that joins now trusts cluster-info, and takes its own client CA from there. */
   private tryJoiner(api: SimulatedProcess): void {
     const info = this.cluster.objects.get('ConfigMap kube-public/cluster-info')
     const trust = (info?.data.trust ?? []) as readonly Digest[]
@@ -259,12 +262,12 @@ export class SimulatedClients {
     if (why.includes('not trusted')) {
       for (const api of this.servers()) {
         const its = this.tlsErrors.get(api.id) ?? []
-        // One for each instant says enough.
+        // One entry for each instant is enough.
         if (its.at(-1) !== this.cluster.time.nowMs) its.push(this.cluster.time.nowMs)
         this.tlsErrors.set(api.id, its)
       }
     }
-    // A client that goes on failing is one failure.
+    // Repeated failures of one client are reported once.
     if (this.reported.has(key)) return
     this.reported.add(key)
     this.failures.push({ atMs: this.cluster.time.nowMs, client: `${kind} ${client}`, server, why })

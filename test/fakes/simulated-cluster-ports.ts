@@ -41,7 +41,7 @@ import type { SimulatedClients } from './simulated-cluster-clients.ts'
 // Observer and executor over the simulated cluster.
 
 export class SimulatedObserver implements Observer {
-  /** How often each section was asked for. */
+  /** The number of observations by section. */
   readonly asked = new Map<SectionName, number>()
   private readonly cluster: SimulatedCluster
 
@@ -62,7 +62,7 @@ export class SimulatedObserver implements Observer {
     return snapshot as unknown as Observed<Section>
   }
 
-  /** Everything, for a test to look at. */
+  /** Returns a complete snapshot for assertions. */
   get snapshot(): Snapshot {
     const sections = Object.fromEntries(
       sectionNames.map((section) => [section, this[section]()]),
@@ -359,16 +359,16 @@ function heldByCopy(
   return trust && { kind: 'certificates', certificates: trust }
 }
 
-/** Keys and certificates that only the executor knows; a second run finds the new CA where the first one left it. */
+/** Keys and certificates that only the executor has. A second run finds the new CA where the first one left it. */
 export class SimulatedExecutor implements Executor {
   readonly performed: string[] = []
   private readonly cluster: SimulatedCluster
   private readonly clients: SimulatedClients
   private readonly made = new Map<string, CertificateRecord>()
 
-  /** CAs that the operator brings along. */
+  /** CAs that the operator supplies. */
   private readonly given: Settings['given']
-  /** When this run last wrote on a node. */
+  /** The time of this run's last write to a node. */
   private readonly wroteAtMs = new Map<string, number>()
 
   constructor(cluster: SimulatedCluster, clients: SimulatedClients, given?: Settings['given']) {
@@ -496,7 +496,7 @@ export class SimulatedExecutor implements Executor {
     return ca === 'cluster' ? this.cluster.oldCa : this.cluster.oldFrontProxyCa
   }
 
-  /** Made once; after a crash it is what lies on the nodes, the key without its certificate included. */
+  /** Created once. After a crash, it is read from the nodes, including a key without its certificate. */
   newCa(ca: CaName): CertificateRecord {
     const stem = ca === 'cluster' ? 'ca' : 'front-proxy-ca'
     const known = this.made.get(ca)
@@ -516,7 +516,7 @@ export class SimulatedExecutor implements Executor {
     return made
   }
 
-  /** A request to the signers of the leader: a certificate, or why there is none. */
+  /** Sends a request to the leader's signers. Returns a certificate, or the reason why there is none. */
   private sign(subject: string): CertificateRecord | string {
     const leader = this.cluster.leaderOf('kube-controller-manager')
     if (leader === undefined) return 'kube-controller-manager has no leader'
@@ -568,7 +568,7 @@ export class SimulatedExecutor implements Executor {
     const [node, name] = id.split('/') as [string, string]
     await this.reach(node)
     const running = this.cluster.processes.get(id)?.startedAtMs
-    // One that came back by itself before this run wrote on the node has not read what was written.
+    // A process that restarted on its own before this run wrote to the node has not read the new files.
     const wroteAtMs = how === 'service' ? (this.wroteAtMs.get(node) ?? 0) : 0
     const replaces =
       running !== undefined && observed !== undefined && running < wroteAtMs ? running : observed
@@ -583,7 +583,7 @@ export class SimulatedExecutor implements Executor {
       const gone = replaces === undefined || !isOld()
       if (gone && !isReleased) {
         isReleased = true
-        // The process is seen gone through its node; only then is its Lease handed over.
+        // The node shows that the process is gone before its Lease changes holders.
         const its = this.cluster.leases.get(lease!)!
         if (its.holder === node && this.cluster.processes.get(id)?.isHealthy !== true) {
           delete its.holder
@@ -697,7 +697,7 @@ export class SimulatedExecutor implements Executor {
     })
   }
 
-  /** Bytes under their digest first, then the line of the index. */
+  /** Writes the bytes under their digest first, then the line of the index. */
   private keepFile(
     node: string,
     path: string,
@@ -753,7 +753,7 @@ function edited(
   return result
 }
 
-/** Keys in kcert's folders on the simulated nodes. `kill` is asked before each half of a destruction. */
+/** Keys in kcert's folders on the simulated nodes. `kill` is called before each half of a deletion. */
 export class SimulatedOldKeys implements OldKeyFiles {
   private readonly cluster: SimulatedCluster
   kill: (act: string) => void = () => {}

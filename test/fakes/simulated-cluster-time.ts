@@ -1,10 +1,10 @@
-/** A clock that stands still until everybody waits, and then jumps to the next thing that happens. */
+/** A clock that stops until all tasks wait, and then jumps to the next event. */
 export class SimulatedTime {
   nowMs: number
   private readonly timers: { atMs: number; order: number; act: () => void }[] = []
   private order = 0
   private seed: number
-  /** Called after everything that happened at one instant. */
+  /** Called after all events of one instant. */
   afterEach: () => void = () => {}
 
   constructor(start: Date, seed: number) {
@@ -12,7 +12,7 @@ export class SimulatedTime {
     this.seed = seed
   }
 
-  /** A number between the two, the same for the same seed and order of questions. */
+  /** Returns a number in this range. It depends only on the seed and the order of calls. */
   between(least: number, most: number): number {
     this.seed = (Math.imul(this.seed, 1_664_525) + 1_013_904_223) >>> 0
     return least + (this.seed / 0x1_0000_0000) * (most - least)
@@ -20,7 +20,7 @@ export class SimulatedTime {
 
   after(ms: number, act: () => void): void {
     const timer = { atMs: this.nowMs + ms, order: this.order++, act }
-    // A heap: the earliest stands first.
+    // A heap with the earliest timer first.
     let at = this.timers.push(timer) - 1
     while (at > 0) {
       const above = (at - 1) >> 1
@@ -52,7 +52,7 @@ export class SimulatedTime {
 
   readonly sleep = (ms: number): Promise<void> => new Promise((resolve) => this.after(ms, resolve))
 
-  /** Lets time pass until the promise is settled. */
+  /** Advances time until the promise is settled. */
   async until<Result>(promise: Promise<Result>): Promise<Result> {
     let isSettled = false
     const watched = promise.finally(() => {
@@ -66,7 +66,7 @@ export class SimulatedTime {
     }
   }
 
-  /** Lets so much time pass, with nobody at work. */
+  /** Advances time while no task runs. */
   async pass(ms: number): Promise<void> {
     await this.until(this.sleep(ms))
   }

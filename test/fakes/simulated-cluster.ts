@@ -4,31 +4,35 @@ import { reissuedRecord } from '../../src/rotation/certificate-record.ts'
 import type { ComponentName, FileHolds, ObjectReference } from '../../src/rotation/snapshot.ts'
 import { SimulatedTime } from './simulated-cluster-time.ts'
 
-// A cluster in memory that keeps to what was measured on the lab; simulated-cluster.md says what it promises.
+// A cluster in memory that behaves as measured on the lab. simulated-cluster.md is its contract.
 
 export interface ClusterShape {
   readonly controlPlanes?: number
   readonly workers?: number
   readonly namespaces?: number
-  /** More Deployments, each in some namespace, and how many pods each has. */
+  /** Additional Deployments, each in some namespace, and the number of pods of each. */
   readonly deployments?: { readonly count: number; readonly podsEach: number }
   readonly seed?: number
   /** Sets --kubelet-certificate-authority, and --client-ca-file of schedulers. */
   readonly allFlags?: boolean
-  /** Two CAs of one name and without key identifiers. */
+  /** Two CAs with one name and without key identifiers. */
   readonly sameName?: boolean
-  /** Systemd units and .pem files: no static pods, no ConfigMap of kubeadm; without allFlags kubelets serve self-signed certificates. */
+  /**
+   * Systemd units and .pem files: no static pods, no kubeadm ConfigMap. Without allFlags, kubelets serve self-signed
+   * certificates.
+   */
   readonly isPlain?: boolean
   /**
-   * Units, and certificates as people lay them out: API servers serve and go to kubelets with one file, kubelets have a serving
-   * certificate of the cluster's CA in tlsCertFile and their client certificate in the kubeconfig; nobody renews them.
+   * Units with manually created certificates. API servers use one file for serving and as the kubelet client. Kubelets have a
+   * serving certificate of the cluster's CA in tlsCertFile and their client certificate in the kubeconfig. They are not renewed
+   * automatically.
    */
   readonly isByHand?: boolean
   /** The controller-manager publishes a ClusterTrustBundle, and pods of Deployment default/verifier mount it by signerName. */
   readonly hasTrustBundles?: boolean
 }
 
-/** What a file says: written as JSON, so that equal content has equal bytes. */
+/** The content of a file, serialized as JSON so that equal content has equal bytes. */
 export type FileContent =
   | { readonly certificates: readonly Digest[] }
   | { readonly pair: readonly Digest[]; readonly key: string }
@@ -45,7 +49,7 @@ export type FileContent =
         readonly component: ComponentName
         readonly flags: Readonly<Record<string, string>>
         readonly annotations?: Readonly<Record<string, string>>
-        /** Of its image; v1.36.3 where it is absent. */
+        /** Version of its image (default v1.36.3). */
         readonly version?: string
       }
     }
@@ -64,7 +68,7 @@ export interface SimulatedProcess {
   readonly startedAtMs: number
   readonly flags: Readonly<Record<string, string>>
   isHealthy: boolean
-  /** Bytes by path, as it has them in memory. */
+  /** The bytes that it has loaded, by path. */
   readonly loaded: Map<string, string>
 }
 
@@ -77,9 +81,9 @@ export interface SimulatedPod {
   readonly startedAtMs: number
   address?: string
   volume: { trust: readonly Digest[]; changedAtMs: number }
-  /** What its process has in memory. */
+  /** The CAs that its process has loaded. */
   trust: readonly Digest[]
-  /** Of a handler: what it knows of the front proxy. */
+  /** For a handler: the front proxy CAs that it has loaded. */
   requestheader: readonly Digest[]
   readonly rereads: boolean
   /** Its file comes from ClusterTrustBundles. */
@@ -94,9 +98,9 @@ export interface SimulatedWorkload {
   readonly trustBundle?: { readonly name?: string }
   annotation?: string
   version: number
-  /** A PodDisruptionBudget that lets nobody go. */
+  /** A PodDisruptionBudget that allows no eviction. */
   isStuck: boolean
-  /** False for one that a selector of the inventory takes out. */
+  /** False for a workload that a selector of the inventory excludes. */
   mayRoll: boolean
 }
 
@@ -112,7 +116,7 @@ export interface SimulatedNode {
   clockSkewMs: number
   isUnreachable: boolean
   isDiskFull: boolean
-  /** Its kubelet does not come back from the next restart. */
+  /** Its kubelet fails to start after the next restart. */
   isKubeletBroken: boolean
 }
 
@@ -162,33 +166,33 @@ export class SimulatedCluster {
   readonly pods = new Map<string, SimulatedPod>()
   readonly workloads = new Map<string, SimulatedWorkload>()
   readonly objects = new Map<string, SimulatedObject>()
-  /** Held by a process, not by a node: one that was started anew is another holder. */
+  /** Held by a process, not by a node: a restarted process is another holder. */
   readonly leases = new Map<string, { holder?: string; holderStartedAtMs?: number; renewedAtMs: number }>()
   readonly namespaces: string[] = []
-  /** Kinds of objects of others that kcert may not list. */
+  /** Kinds of third-party objects that kcert may not list. */
   readonly unlisted = new Set<'ConfigMap' | 'Secret'>()
-  /** Chains that handlers of webhooks and aggregated APIs show. */
+  /** Chains that handlers of webhooks and aggregated APIs serve. */
   readonly handlers = new Map<string, readonly Digest[]>()
-  /** Until when a kubelet answers 404 though its node is Ready. */
+  /** Until this time a kubelet returns 404 although its node is Ready. */
   readonly logsFrom = new Map<string, number>()
   /** The client certificate on the connection that an API server keeps to a kubelet. */
   readonly pooled = new Map<string, { client: string; untilMs: number }>()
   readonly restarts: string[] = []
-  /** Of the rotation that is tried; after it, those that it brought are. */
+  /** CAs of the current rotation. After it, those that it created. */
   oldCa: CertificateRecord
   oldFrontProxyCa: CertificateRecord
   readonly isPlain: boolean
   readonly isByHand: boolean
-  /** By node; v1.36.3 where it is absent. */
+  /** Kubelet version by node (default v1.36.3). */
   readonly kubeletVersions = new Map<string, string>()
-  /** When a pod was reported not Ready, by id. */
+  /** The time when a pod was reported not Ready, by id. */
   readonly unready = new Map<string, number>()
-  /** How long pods stay not Ready after a kubelet's restart. */
+  /** How long pods stay not Ready after a kubelet restart. */
   unreadyMs = 20_000
-  /** The most nodes that had pods not Ready at one time. */
+  /** The maximum number of nodes that had pods not Ready at the same time. */
   mostUnreadyNodes = 0
   private readonly nodeNames: string[] = []
-  /** As kubeadm writes them by default, by process. */
+  /** kubeadm's default flags, by process. */
   private readonly ownFlags = new Map<string, Record<string, string>>()
   private serial = 0
   private readonly parsed = new Map<string, FileContent>()
@@ -237,7 +241,7 @@ export class SimulatedCluster {
       this.addWorkload(id, { rereads: i % 4 === 0 })
       for (let pod = 0; pod < podsEach; pod++) this.startPod(id)
     }
-    // All of this has been there for a day.
+    // The cluster has existed for a day.
     this.time.nowMs += 86_400_000
   }
 
@@ -270,7 +274,7 @@ export class SimulatedCluster {
     return this.know(leaf)
   }
 
-  /** The bridge: the new CA's name and key, signed by the old one. */
+  /** The bridge certificate: the new CA's name and key, signed by the old CA. */
   certify(newCa: CertificateRecord, oldCa: CertificateRecord): CertificateRecord {
     return this.know(reissuedRecord(newCa, oldCa, hashOf(`bridge ${newCa.digest}`)))
   }
@@ -280,7 +284,7 @@ export class SimulatedCluster {
     return record
   }
 
-  /** After a rotation, before the next. */
+  /** Prepares the next rotation. */
   startOver(): void {
     const [ca, frontProxyCa] = ['ca', 'front-proxy-ca'].map((stem) => {
       const [digest] = this.certificatesIn(this.read('cp1', this.certificatePath(stem))?.text)
@@ -339,7 +343,7 @@ export class SimulatedCluster {
     this.files.delete(`${node}:${path}`)
   }
 
-  /** What processes of the node do about a file that changed. */
+  /** How the node's processes react to a changed file. */
   private reactTo(node: string, path: string): void {
     for (const name of processNames) {
       const process = this.processes.get(`${node}/${name}`)
@@ -358,7 +362,7 @@ export class SimulatedCluster {
     if (file === undefined) return
     const { 'tls-cert-file': leaf, 'tls-private-key-file': key } = process.flags
     if (path !== leaf && path !== key) process.loaded.set(path, file.text)
-    // Certificate and key are taken together, once they are of one another.
+    // Certificate and key are loaded together, once they match.
     else if (this.isPair(process.node, leaf, key)) {
       for (const its of [leaf!, key!]) process.loaded.set(its, this.read(process.node, its)!.text)
     }
@@ -386,7 +390,7 @@ export class SimulatedCluster {
     return path === undefined ? [] : this.certificatesIn(process!.loaded.get(path))
   }
 
-  /** Of a kubeconfig or store file that a process has in memory. */
+  /** Returns the client certificate of a kubeconfig or store file that a process has loaded. */
   clientOf(process: SimulatedProcess, flag: string): Digest | undefined {
     const path = process.flags[flag]
     const content = path === undefined ? undefined : this.contentOf(process.loaded.get(path))
@@ -443,7 +447,7 @@ export class SimulatedCluster {
     return { ...flags, definition: path }
   }
 
-  /** A kubelet starts a static pod anew when its manifest is another one. */
+  /** A kubelet restarts a static pod when its manifest changes. */
   private definitionChanged(process: SimulatedProcess): void {
     if (this.isUnit(process.name)) return
     const slow = process.name === 'kube-apiserver'
@@ -463,13 +467,13 @@ export class SimulatedCluster {
     const lease = process && this.leases.get(process.name)
     if (process?.name === 'kube-apiserver') this.time.after(12_000, () => this.endOrphans())
     if (process === undefined || lease?.holder !== process.node) return
-    // The scheduler gives its Lease back, the controller-manager does not.
+    // The scheduler releases its Lease, the controller-manager does not.
     const electionDelay =
       process.name === 'kube-scheduler' ? this.time.between(2_000, 4_000) : this.time.between(15_600, 18_600)
     this.time.after(electionDelay, () => this.elect(process.name, process.node))
   }
 
-  /** Without any API server they lose their Leases, end, and are started again: units by systemd, static pods by the kubelet. */
+  /** Without any API server they lose their Leases, exit, and are restarted: units by systemd, static pods by the kubelet. */
   private endOrphans(): void {
     const all = [...this.processes.values()]
     if (all.some(({ name, isHealthy }) => name === 'kube-apiserver' && isHealthy)) return
@@ -482,7 +486,7 @@ export class SimulatedCluster {
     }
   }
 
-  /** The Lease is taken from one who is gone. */
+  /** Takes the Lease from a holder that is gone. */
   elect(name: string, from: string | undefined): void {
     const lease = this.leases.get(name)
     if (lease === undefined || (lease.holder !== from && lease.holder !== undefined)) return
@@ -513,7 +517,7 @@ export class SimulatedCluster {
     return process?.isHealthy && isHolder ? process : undefined
   }
 
-  /** Replaced by the clients' module, which knows whom a process talks to. */
+  /** Replaced by the clients' module, which has the connections of a process. */
   isConnected: (process: SimulatedProcess) => boolean = () => true
 
   restartKubelet(node: string): void {
@@ -525,7 +529,7 @@ export class SimulatedCluster {
       this.start(id, this.time.between(800, 1_600))
       this.logsFrom.set(node, this.time.nowMs + this.time.between(1_000, 11_500))
       for (const key of [...this.pooled.keys()]) if (key.endsWith(`>${id}`)) this.pooled.delete(key)
-      // A kubelet that starts writes every volume anew.
+      // A kubelet rewrites every volume at its start.
       for (const pod of this.pods.values()) if (pod.node === node) this.refreshVolume(pod)
       if (/^v1\.(?:[0-2]\d|3[0-4])\./.test(this.kubeletVersions.get(node) ?? '')) this.makeUnready(node)
     })
@@ -541,9 +545,9 @@ export class SimulatedCluster {
     })
   }
 
-  // --- what controllers do
+  // --- controllers
 
-  /** An object of somebody else, who keeps CAs and leaves in it. */
+  /** Stores a third-party object that contains CAs and leaves. */
   store(
     name: string,
     {
@@ -599,7 +603,7 @@ export class SimulatedCluster {
     if (this.trustBundles().length > 0) this.publishTrustBundle(trust)
   }
 
-  /** Another content is another object: the new one is there before the old one goes. */
+  /** Changed content is a new object, which is created before the old one is deleted. */
   private publishTrustBundle(trust: readonly Digest[]): void {
     const name = `${trustBundlePrefix}${hashOf(trust.join()).slice(0, 24)}`
     this.put(name, { trust })
@@ -610,7 +614,7 @@ export class SimulatedCluster {
     return [...this.objects.keys()].filter((name) => name.startsWith(trustBundlePrefix))
   }
 
-  /** API servers add what they hold to what is there; nothing is ever taken out. */
+  /** API servers add their CAs to the existing ones and never remove any. */
   publishClientCas(): void {
     const name = 'ConfigMap kube-system/extension-apiserver-authentication'
     const now = this.objects.get(name)?.data ?? { client: [], requestheader: [] }
@@ -644,7 +648,10 @@ export class SimulatedCluster {
       []) as readonly Digest[]
   }
 
-  /** What a kubelet writes into its file; undefined where a bundle that is mounted by name is gone: then the file stays. */
+  /**
+   * Returns the content that a kubelet writes into the file; undefined where a bundle mounted by name is gone. Then the file
+   * stays.
+   */
   private caFor({
     namespace,
     trustBundle,
@@ -656,7 +663,7 @@ export class SimulatedCluster {
     return found.length === 0 ? undefined : [...new Set(found)]
   }
 
-  /** Of a namespace's ConfigMap; undefined: of ClusterTrustBundles. */
+  /** For a namespace's ConfigMap; with undefined, for ClusterTrustBundles. */
   private bringToVolumes(namespace: string | undefined): void {
     for (const pod of this.pods.values()) {
       if ((pod.trustBundle === undefined ? pod.namespace : undefined) === namespace)
@@ -693,7 +700,7 @@ export class SimulatedCluster {
     })
   }
 
-  /** False where its volume cannot be set up: then it stays at ContainerCreating, and nothing of it runs. */
+  /** Returns false where its volume cannot be set up. Then it stays at ContainerCreating and does not run. */
   startPod(workload: string | undefined, bare = 'bare'): boolean {
     const its = workload === undefined ? undefined : this.workloads.get(workload)!
     const namespace = its?.namespace ?? 'default'
@@ -733,7 +740,7 @@ export class SimulatedCluster {
     })
   }
 
-  /** One pod after the other: the new one runs before the old one goes. */
+  /** Replaces the pods one by one: the new pod runs before the old one is deleted. */
   roll(id: string, annotation: string): void {
     const workload = this.workloads.get(id)!
     if (workload.annotation === annotation) return
@@ -751,7 +758,7 @@ export class SimulatedCluster {
     if (this.startPod(id)) this.pods.delete(pod.uid)
   }
 
-  /** What the owner of a webhook or aggregated API does when told to: a new serving certificate. */
+  /** The owner of a webhook or aggregated API issues a new serving certificate on request. */
   reissueHandlers(ca: CertificateRecord): void {
     for (const name of this.handlers.keys()) this.handlers.set(name, [this.issue(name, ca).digest])
   }
@@ -837,7 +844,7 @@ export class SimulatedCluster {
     if (shape.allFlags) this.write(node, this.certificatePath('scheduler-clients'), { certificates: old })
     this.writeDefinition(node, 'kube-scheduler', {
       kubeconfig: '/etc/kubernetes/scheduler.conf',
-      // Those who leave it out have a scheduler that takes everybody for anonymous.
+      // A scheduler without this flag treats all clients as anonymous.
       ...(this.isByHand ? {} : { 'authentication-kubeconfig': '/etc/kubernetes/scheduler.conf' }),
       ...(shape.allFlags ? { 'client-ca-file': this.certificatePath('scheduler-clients') } : {}),
     })
@@ -859,8 +866,8 @@ export class SimulatedCluster {
   }
 
   /**
-   * What `kubeadm upgrade` does on a control-plane node: it issues leaves with the first CA of ca.crt, puts that CA alone into the
-   * kubeconfigs of components, and writes manifests of the new version from kubeadm-config. It knows no annotation.
+   * The effect of `kubeadm upgrade` on a control-plane node. It issues leaves with the first CA of ca.crt, puts only that CA into
+   * the kubeconfigs of components, and writes manifests of the new version from kubeadm-config. It ignores annotations.
    */
   upgradeNode(node: string, version: string): void {
     const name = 'ConfigMap kube-system/kubeadm-config'
@@ -877,7 +884,7 @@ export class SimulatedCluster {
     }
   }
 
-  /** `kubeadm certs renew all`, which the same upgrade does. */
+  /** The effect of `kubeadm certs renew all`, which the same upgrade runs. */
   renewLeaves(node: string): void {
     const [ca, frontProxyCa] = ['ca', 'front-proxy-ca'].map((stem) => {
       const [digest] = this.certificatesIn(this.read(node, this.certificatePath(stem))?.text)
@@ -921,7 +928,7 @@ export class SimulatedCluster {
   }
 }
 
-/** By which a kubelet was told what it serves. */
+/** Returns the kubelet flag that sets its serving certificate. */
 export function servingFlagOf({ flags }: SimulatedProcess): string {
   return flags['kubelet-tls-cert-file'] === undefined ? 'kubelet-server-current' : 'kubelet-tls-cert-file'
 }

@@ -4,9 +4,9 @@ import type { Context } from '../../src/cli/context.ts'
 
 export interface TerminalContext {
   readonly context: Context
-  /** What was written to standard error. */
+  /** Returns the text on standard error. */
   shown(): string
-  /** Types keys as soon as this is shown. */
+  /** Types keys as soon as this text is shown. */
   typesAt(words: string, ...keys: readonly string[]): Promise<void>
 }
 

@@ -1,7 +1,7 @@
 import { readFileSync } from 'node:fs'
 import { resolve } from 'node:path'
 
-/** Returns the files that a guide shows: blocks whose fence names one, "```yaml rbac.yaml". */
+/** Returns the files in a guide: blocks whose fence has a file name, "```yaml rbac.yaml". */
 export function filesOfGuide(name: string): Record<string, string> {
   const text = readFileSync(resolve('docs/guides', `${name}.md`), 'utf8')
   const blocks = text.matchAll(/^```\w+ (\S+)\n(.*?)^```$/gms)

@@ -20,7 +20,7 @@ import { client, createCa } from '../scripts/small-pki.ts'
 import { temporaryFolder } from '../scripts/temporary-folder.ts'
 import { filesOfGuide } from './blocks.ts'
 
-// docs/guides/monitoring.md: every file on it does what the page says. Only the places are others.
+// Checks that every file in docs/guides/monitoring.md does what the page describes. Only the paths differ.
 
 const files = filesOfGuide('monitoring')
 const at = temporaryFolder('monitoring')
@@ -52,7 +52,7 @@ function program(name: string, body: string): void {
   chmodSync(join(bin, name), 0o755)
 }
 
-/** Runs a command line as the shell of that machine would, with our kcert in the place of the installed one. */
+/** Runs a command line as a shell on that machine would, with this build of kcert instead of the installed one. */
 function run(line: string, env: Record<string, string> = {}) {
   const { stdout, stderr, status } = spawnSync('sh', ['-e', '-c', line.replaceAll('/usr/local/bin/', '')], {
     cwd: at,
@@ -62,7 +62,7 @@ function run(line: string, env: Record<string, string> = {}) {
   return { stdout, stderr, exit: status }
 }
 
-test('the page shows these files', () => {
+test('the page contains these files', () => {
   expect(Object.keys(files).sort()).toEqual([
     'Dockerfile',
     'certificates.yaml',
@@ -78,7 +78,7 @@ describe('node_exporter', () => {
   const service = files['kcert-textfile.service']!
   const settingOf = (name: string): string => new RegExp(`^${name}=(.*)$`, 'm').exec(service)![1]!
 
-  test('the unit writes a file in the exposition format, readable for all, and its alerts are about what is in it', () => {
+  test('the unit writes a world-readable file in the exposition format, and its alerts use metrics in that file', () => {
     const file = join(at, 'kcert.prom')
     const line = settingOf('ExecStart')
       .replace('/etc/kubernetes /var/lib/kubelet/pki', 'fine soon')
@@ -99,11 +99,11 @@ describe('node_exporter', () => {
         if (label !== 'instance') expect(samples[0]!.labels, expr).toHaveProperty(label)
     }
     const [ending] = metrics.get('kcert_certificate_not_after_timestamp_seconds')!
-    // Escaped once by RFC 4514 and once more by the format.
+    // Escaped once by RFC 4514 and again by the exposition format.
     expect(ending!.labels.subject).toBe('CN=a \\\\\\"soon\\\\\\"\\\\\\\\leaf')
   })
 
-  test('an exposition that is none is seen', () => {
+  test('rejects an invalid exposition', () => {
     expect(() => exposition('a 1')).toThrow('end')
     expect(() => exposition('a 1\n')).toThrow('TYPE')
     expect(() => exposition('# TYPE a gauge\na{b="c} 1\n')).toThrow('sample')
@@ -111,7 +111,7 @@ describe('node_exporter', () => {
   })
 
   const analyze = spawnSync('systemd-analyze', ['--version']).status === 0
-  test.skipIf(!analyze)('systemd takes the units (skipped without systemd-analyze)', () => {
+  test.skipIf(!analyze)('systemd accepts the units (skipped without systemd-analyze)', () => {
     const units = ['kcert-textfile.service', 'kcert-textfile.timer'].map((name) => {
       writeFileSync(join(at, name), files[name]!.replace('/usr/local/bin/kcert', join(bin, 'kcert')))
       return join(at, name)
@@ -132,7 +132,7 @@ interface Sample {
   readonly value: number
 }
 
-/** Reads Prometheus' text format 0.0.4 as strictly as its own parser. */
+/** Reads Prometheus' text format 0.0.4 as strictly as Prometheus' parser. */
 function exposition(text: string): Map<string, Sample[]> {
   if (!text.endsWith('\n')) throw new Error('the last line has no end')
   const types = new Set<string>()
@@ -194,7 +194,7 @@ describe('GitHub Actions', () => {
   }
   const { steps, env } = jobs.certificates!
 
-  test('it runs by the clock and by hand, with steps of known actions', () => {
+  test('runs on a schedule and on demand, with known actions in its steps', () => {
     expect(Object.keys(on)).toEqual(['schedule', 'workflow_dispatch'])
     expect(steps.flatMap(({ uses }) => uses ?? [])).toEqual([
       'actions/checkout@v4',
@@ -225,14 +225,14 @@ describe('GitHub Actions', () => {
     truncateSync(join(at, 'kcert-0.1.0.tgz'), statSync(join(at, 'kcert-0.1.0.tgz')).size - 1)
   })
 
-  test('the page is there', () => {
+  test('the page exists', () => {
     expect(readFileSync(join(at, 'certificates.html'), 'utf8')).toContain('<!doctype html>')
   })
 })
 
 describe('the image', () => {
   test.each(['monitoring', 'approve-kubelet-serving'])(
-    'of %s installs a package whose checksum it has checked',
+    'the image of %s verifies the checksum of the package before it installs it',
     (guide) => {
       const [, script = ''] = /^RUN (.*)$/m.exec(filesOfGuide(guide).Dockerfile!)!
       const folder = join(at, guide)
@@ -283,7 +283,7 @@ describe('the CronJob', () => {
   })
   afterAll(() => server.close())
 
-  test('its objects belong to each other', () => {
+  test('has objects that refer to each other', () => {
     expect(objects.map(({ kind }) => kind)).toEqual([
       'ServiceAccount',
       'ClusterRole',
@@ -298,7 +298,7 @@ describe('the CronJob', () => {
     ])
   })
 
-  /** Runs the command of the container with these rights, as the lab does in a pod (test/lab/probe.test.ts). */
+  /** Runs the container's command with these rights, as the lab does in a pod (test/lab/probe.test.ts). */
   const runWith = (rules: readonly Rule[], change: (argument: string) => string, ...more: string[]) => {
     server.rules = rules.map(({ apiGroups, resources, verbs }) => ({
       user: 'kcert-monitor',
@@ -317,21 +317,21 @@ describe('the CronJob', () => {
     return problems.filter(({ code }) => code === 'SOURCE_UNREADABLE').map(({ source }) => source)
   }
 
-  test('of what kubeadm makes nothing is due, and with less patience it ends with 3', async () => {
+  test('finds nothing due in a cluster that kubeadm created, and exits with 3 for a longer warning period', async () => {
     putWhatKubeadmMakes(server)
     const fine = await runWith(role.rules!, (argument) => argument)
     expect({ exit: fine.exit, stderr: fine.stderr }).toEqual({ exit: 0, stderr: '' })
     expect(fine.stdout).toContain('configmap kube-system/extension-apiserver-authentication')
-    // Its server's certificate has a year.
+    // The API server's certificate is valid for one year.
     const due = await runWith(role.rules!, (argument) => argument.replace(/^30d$/, '400d'))
     expect([due.exit, due.stdout]).toEqual([3, expect.stringContaining('CERT_EXPIRING')])
   })
 
-  test('its rights are enough for all that it reads, and each of them is needed', async () => {
+  test('has sufficient rights for everything that it reads, and needs each of them', async () => {
     expect(await unreadWith(role.rules!)).toEqual([])
     for (const { apiGroups, resources, verbs } of role.rules!) {
       for (const resource of resources) {
-        // By these it finds more API servers to look at; those that it cannot find are missed by nobody.
+        // EndpointSlices add API servers to the check. Without them, no test fails.
         if (resource === 'endpointslices') continue
         const others = role.rules!.map((rule) => ({
           ...rule,
@@ -343,7 +343,7 @@ describe('the CronJob', () => {
   })
 })
 
-/** The objects of a new cluster that have to do with certificates. */
+/** Creates the objects of a new cluster that contain certificates. */
 function putWhatKubeadmMakes(server: FakeApiServer): void {
   const base64 = (text: string): string => Buffer.from(text).toString('base64')
   const mounted = '/var/run/secrets/kubernetes.io/serviceaccount'
@@ -380,7 +380,7 @@ function putWhatKubeadmMakes(server: FakeApiServer): void {
   putServing(server, 'csr-1', {}, { status: { conditions: [{ type: 'Approved', status: 'True' }] } })
 }
 
-/** The same beside this process, in which the API server answers. */
+/** Runs a program without blocking this process, because the fake API server runs in it. */
 function runBeside([program = '', ...args]: readonly string[]) {
   const child = spawn(program, args, { env: { PATH: process.env.PATH, HOME: at } })
   const written = { stdout: '', stderr: '' }

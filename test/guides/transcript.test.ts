@@ -19,7 +19,7 @@ $ kcert three \\
 \`\`\`
 `
 
-test('commands are read with their here-documents, continuations, outputs and exit codes', () => {
+test('reads commands with their here-documents, continuations, outputs and exit codes', () => {
   expect(readSteps(guide).map(({ command, printed, exit }) => [command, printed, exit])).toEqual([
     ['kcert one', 'first\nsecond\n', 0],
     ['cat <<EOF | kcert two -\n{\nEOF', 'third\n', 0],
@@ -27,13 +27,13 @@ test('commands are read with their here-documents, continuations, outputs and ex
   ])
 })
 
-test('outputs are put in where they stand', () => {
+test('inserts outputs at their positions', () => {
   const written = withOutputs(guide, readSteps(guide), ['1\n', '2\n', '3\n'])
   expect(readSteps(written).map(({ printed }) => printed)).toEqual(['1\n', '2\n', '3\n'])
   expect(withOutputs(guide, readSteps(guide), ['first\nsecond\n', 'third\n', ''])).toBe(guide)
 })
 
-test('what differs from run to run is masked, and words are not', () => {
+test('masks values that differ between runs, and keeps words', () => {
   expect(masked('until 2026-11-21T12:00:00Z  (364d, 12s), serial 0123456789abcdef01')).toBe(
     'until <time> (<duration>, <duration>), serial <hex>',
   )

@@ -1,15 +1,15 @@
-/** One command of a guide, as it stands in a ```console block, and what the guide says that it prints. */
+/** One command of a guide, from a ```console block, and its output in the guide. */
 export interface Step {
   readonly command: string
   readonly printed: string
-  /** The exit code that the block announces: ```console exit=3. */
+  /** The exit code that the block declares: ```console exit=3. */
   readonly exit: number
-  /** Where the printed lines begin and end in the guide's text. */
+  /** The positions in the guide's text where the output begins and ends. */
   readonly start: number
   readonly end: number
 }
 
-/** Returns the commands of a guide in their order. */
+/** Returns the commands of a guide in order. */
 export function readSteps(guide: string): Step[] {
   const blocks = guide.matchAll(/^```console(?: exit=(\d+))?\n([\s\S]*?)^```$/gm)
   return [...blocks].flatMap((block) => {
@@ -53,13 +53,15 @@ function stepsOfBlock(body: string, offset: number, exit: number): Step[] {
   return steps
 }
 
-/** Whether the command goes on after a line of it: until a here-document's word, or while lines end in a backslash. */
+/**
+ * Returns whether the command continues after a line: until the delimiter of a here-document, or while lines end in a backslash.
+ */
 function continuation(first: string): (line: string) => boolean {
   const word = /<<-?'?(\w+)'?/.exec(first)?.[1]
   return word === undefined ? (line) => line.endsWith('\\') : (line) => line !== word
 }
 
-/** Returns the guide with what the commands printed in the place of what it said. */
+/** Returns the guide with its outputs replaced by these outputs. */
 export function withOutputs(guide: string, steps: readonly Step[], outputs: readonly string[]): string {
   return steps.reduceRight(
     (text, { start, end }, index) => text.slice(0, start) + (outputs[index] ?? '') + text.slice(end),
@@ -67,13 +69,13 @@ export function withOutputs(guide: string, steps: readonly Step[], outputs: read
   )
 }
 
-// What differs from run to run: times, ages, serial numbers, fingerprints, pins, keys in base64, addresses of pods, names of
-// requests; and how a table was laid out around them.
+// Values that differ between runs: times, ages, serial numbers, fingerprints, public key pins, keys in base64, addresses of pods,
+// names of requests, and the layout of tables around them.
 const masks: readonly [RegExp, string][] = [
   [/\b\d{4}-\d{2}-\d{2}[T ]\d{2}:\d{2}(?::\d{2}(?:\.\d+)?)?(?: UTC|Z)?/g, '<time>'],
   [/\b\d{4}-\d{2}-\d{2}[T-]\d{2}-\d{2}-\d{2}Z?/g, '<time>'],
   [/\b\d{4}-\d{2}-\d{2}\b/g, '<date>'],
-  // In the name of a certificate that a process made for itself.
+  // In the name of a certificate that a process issued to itself.
   [/@\d{10}\b/g, '@<seconds>'],
   [/\b[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}\b/g, '<uid>'],
   [/\b[0-9a-f]{16,}\b/g, '<hex>'],
@@ -84,7 +86,7 @@ const masks: readonly [RegExp, string][] = [
   [/[ \t]+/g, ' '],
 ]
 
-/** Returns an output with everything masked that is another in each run, for comparison. */
+/** Returns an output with all values masked that differ between runs, for comparison. */
 export function masked(output: string): string {
   return masks.reduce((text, [pattern, word]) => text.replaceAll(pattern, word), output)
 }

@@ -4,10 +4,13 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import type { KubeconfigCase } from '../differential/kubeconfig-cases.ts'
 
-// What client-go makes of kubeconfigs: test/peers/client-go. Its first build takes minutes, so its answers are recorded, and the lab
-// suite compares the record with client-go itself.
+// How client-go interprets kubeconfigs: test/peers/client-go. Its first build takes minutes, so its results are recorded, and the
+// lab suite compares the record with client-go itself.
 
-/** What a kubeconfig says, in a form that both sides can give: "refused", or the fields that decide whom a client talks to. */
+/**
+ * The interpretation of a kubeconfig, in a form that both sides can produce: "refused", or the fields that select the server and
+ * user.
+ */
 export type KubeconfigAnswer =
   | 'refused'
   | {
@@ -60,7 +63,7 @@ interface PeerAnswer {
   readonly contexts: Readonly<Record<string, { cluster: string; user: string; error: string }>> | null
 }
 
-/** Returns client-go's answers, in the order of the cases. Builds the peer, which needs its modules in the cache of Go. */
+/** Returns client-go's results, in the order of the cases. Builds the peer, which needs its modules in Go's module cache. */
 export function askClientGo(cases: readonly KubeconfigCase[]): KubeconfigAnswer[] {
   const source = join(import.meta.dirname, 'client-go')
   const folder = mkdtempSync(join(tmpdir(), 'kcert-client-go-'))

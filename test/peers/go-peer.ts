@@ -5,11 +5,11 @@ import { tmpdir, userInfo } from 'node:os'
 import { join } from 'node:path'
 import { createInterface } from 'node:readline'
 
-// Go's crypto/x509 to compare with: test/peers/go, built once and kept for the next run.
+// Go's crypto/x509 for comparison: test/peers/go, built once and kept for the next run.
 
 const source = join(import.meta.dirname, 'go')
 
-/** Path of the built peer, or why there is none, in one line. */
+/** Returns the path of the built peer, or the reason why it is missing, in one line. */
 export function buildGoPeer(): { readonly path: string } | { readonly missing: string } {
   const files = globSync('*.{go,mod}', { cwd: source }).sort()
   const digest = hash(
@@ -21,9 +21,9 @@ export function buildGoPeer(): { readonly path: string } | { readonly missing: s
   if (existsSync(path)) return { path }
   mkdirSync(folder, { recursive: true, mode: 0o700 })
   try {
-    // The Go that is there, and nothing from a network: the peer needs its standard library only.
+    // Uses the installed Go and no network: the peer needs only the standard library.
     const env = { ...process.env, GOTOOLCHAIN: 'local', GOFLAGS: '-mod=readonly', GOPROXY: 'off' }
-    // Others may build it at the same time: what is at its path is whole.
+    // Other processes may build it at the same time, so the build is moved to its path when it is complete.
     const own = `${path}.${process.pid}`
     execFileSync('go', ['build', '-trimpath', '-o', own, '.'], { cwd: source, env, stdio: 'pipe' })
     renameSync(own, path)
@@ -52,7 +52,7 @@ export interface GoVerdict {
   readonly chains?: readonly (readonly string[])[]
 }
 
-/** One process of the peer that answers question after question. */
+/** One process of the peer that answers a sequence of queries. */
 export class GoVerifier {
   private readonly process: ChildProcessWithoutNullStreams
   private readonly waiting: ((line: string) => void)[] = []

@@ -1,6 +1,6 @@
 import { execFileSync } from 'node:child_process'
 
-/** True when there is an OpenSSL 3 program to compare with; if not, one line says so. */
+/** True when an OpenSSL 3 program is installed for comparison. If not, prints one line. */
 export const hasOpenSsl = isThere()
 if (!hasOpenSsl) console.log('no comparison with OpenSSL: there is no "openssl" of version 3 here')
 
@@ -12,7 +12,7 @@ function isThere(): boolean {
   }
 }
 
-/** What the program prints when it is given these arguments and this input. */
+/** Returns the program's output for these arguments and this input. */
 export function openssl(args: readonly string[], input: Uint8Array | string = ''): Buffer {
   return execFileSync('openssl', args, {
     input,

@@ -12,8 +12,8 @@ import {
 } from '../../scripts/release/trials.ts'
 import { temporaryFolder } from '../scripts/temporary-folder.ts'
 
-// The files of a release for linux-x64, built once and each used as a new user would. `npm run rehearse-release` does the same with both
-// architectures, and installs the packages in a clean Debian.
+// The files of a release for linux-x64, built once and each used as a new user would. `npm run rehearse-release` does the same
+// for both architectures, and installs the packages in a clean Debian.
 
 const isAbsent = (program: string): boolean => spawnSync('sh', ['-c', `command -v ${program}`]).status !== 0
 const absent = ['dpkg-deb', 'readelf', 'strip', 'xz', 'zip', 'unzip'].filter(isAbsent)

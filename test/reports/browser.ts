@@ -3,11 +3,11 @@ import { mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 
-// A headless Chromium, driven over its DevTools protocol: Node has WebSocket of its own, so no package is needed.
+// A headless Chromium, driven over its DevTools protocol. Node has a built-in WebSocket, so no package is needed.
 
 const names = ['chromium', 'chromium-browser', 'google-chrome']
 
-/** The browser of this machine, or undefined. */
+/** The browser of this machine; undefined if there is none. */
 export const chromium = names.find((name) => spawnSync(name, ['--version']).status === 0)
 
 interface Message {
@@ -25,7 +25,7 @@ export class Browser {
   readonly #waiting = new Map<number, (message: Message) => void>()
   #socket: WebSocket | undefined
   #last = 0
-  /** What the browser told by itself: requests, console messages, violations of a page's policy. */
+  /** Events from the browser: requests, console messages, violations of a page's policy. */
   readonly events: { readonly method: string; readonly params: Record<string, unknown> }[] = []
 
   constructor(program: string) {
@@ -54,7 +54,7 @@ export class Browser {
     await this.ask('Page.setLifecycleEventsEnabled', { enabled: true })
   }
 
-  /** Returns what the browser answers to one command of the protocol. */
+  /** Returns the browser's response to one command of the protocol. */
   async ask(method: string, params: object = {}): Promise<Record<string, unknown>> {
     const id = ++this.#last
     const answer = new Promise<Message>((done) => this.#waiting.set(id, done))
@@ -64,11 +64,11 @@ export class Browser {
     return result ?? {}
   }
 
-  /** Opens a file and waits until it is there. */
+  /** Opens a file and waits until it is loaded. */
   async open(path: string): Promise<void> {
     this.events.length = 0
     const { loaderId } = await this.ask('Page.navigate', { url: `file://${path}` })
-    // The page that was there before may tell of its own end of loading.
+    // The previous page may still send its own load event.
     const isLoaded = (): boolean =>
       this.events.some(
         ({ method, params }) =>
@@ -77,7 +77,7 @@ export class Browser {
     await until(`${path} is loaded`, isLoaded)
   }
 
-  /** Opens a file in a window of this width: below 500 pixels a phone's. */
+  /** Opens a file in a window of this width. Below 500 pixels it emulates a phone. */
   async show(path: string, width: number, scheme: 'light' | 'dark'): Promise<void> {
     const metrics = { width, height: 800, deviceScaleFactor: 1, mobile: width < 500 }
     await this.ask('Emulation.setDeviceMetricsOverride', metrics)
@@ -87,12 +87,12 @@ export class Browser {
     await this.open(path)
   }
 
-  /** Returns how wide the page is with everything that stands out of its window. */
+  /** Returns the width of the page, including content that overflows the window. */
   async shownWidth(): Promise<number> {
     return Number(await this.evaluate('document.documentElement.scrollWidth'))
   }
 
-  /** Returns what an expression of the page's own world is. */
+  /** Returns the value of an expression in the page. */
   async evaluate(expression: string): Promise<unknown> {
     const { result } = await this.ask('Runtime.evaluate', { expression, returnByValue: true })
     return (result as { value?: unknown }).value
@@ -125,7 +125,7 @@ export class Browser {
   }
 }
 
-/** A browser that has just begun to listen may have no page yet. */
+/** A browser that just started may not have a page yet. */
 async function firstPage(origin: string): Promise<string> {
   let url: string | undefined
   await until('the browser has a page', async () => {

@@ -1,13 +1,13 @@
 import type { CertificateReport, InspectionReport, Problem } from '../../src/inspection/report.ts'
 
-// A report with some of everything that a report can hold, so that a golden file shows every part of a view.
+// A report with every kind of item, so that a golden file shows every part of a view.
 
 /** The time of every golden file. */
 export const goldenNow = '2026-11-21T09:00:00Z'
 
 type Essentials = Pick<CertificateReport, 'source' | 'notAfter' | 'status'> & Partial<CertificateReport>
 
-/** Returns a certificate's report; what is not said is that of a plain ECDSA leaf signed by CN=kubernetes. */
+/** Returns a certificate's report. Defaults are those of a plain ECDSA leaf signed by CN=kubernetes. */
 export function certificateReport(essentials: Essentials): CertificateReport {
   const notBefore = essentials.notBefore ?? '2026-06-01T08:00:00Z'
   const secondsLeft = (Date.parse(essentials.notAfter) - Date.parse(goldenNow)) / 1000
@@ -32,7 +32,7 @@ export function certificateReport(essentials: Essentials): CertificateReport {
   }
 }
 
-// A stand-in for SHA-256: the same for the same place, and visibly not a real one.
+// Replaces SHA-256: the same for the same place, and visibly not a real digest.
 function digest(kind: string, { source, entry = '' }: Essentials): string {
   let state = 2166136261
   let text = ''
@@ -292,7 +292,7 @@ export const goldenReport: InspectionReport = {
   },
 }
 
-/** Returns the report of one certificate and nothing else. */
+/** Returns a report with one certificate. */
 export function reportOf(certificate: CertificateReport): InspectionReport {
   return {
     ...goldenReport,

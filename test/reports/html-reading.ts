@@ -1,4 +1,4 @@
-// Reads a page as strictly as kcert writes it, so that what a browser would silently mend is a failure.
+// Parses a page as strictly as kcert writes it, so that errors which a browser would silently repair fail the test.
 
 export interface Element {
   readonly name: string
@@ -17,7 +17,10 @@ const decoded: Readonly<Record<string, string>> = {
   '&#96;': '`',
 }
 
-/** Returns the element `html` of a page. Throws where tags are not closed in order, an attribute is not quoted or text has a "<". */
+/**
+ * Returns the element `html` of a page. Throws when tags are not closed in order, an attribute is not quoted or text contains
+ * "<".
+ */
 export function readHtml(page: string): Element {
   if (!page.startsWith('<!doctype html>\n')) throw new Error('no doctype')
   const root: Element = { name: '', attributes: {}, children: [] }
@@ -55,7 +58,7 @@ export function readHtml(page: string): Element {
   return root.children.find((child) => typeof child === 'object')!
 }
 
-/** Returns the element and all below it, in their order. */
+/** Returns the element and all its descendants in order. */
 export function elementsOf(element: Element): Element[] {
   return [
     element,
@@ -63,7 +66,7 @@ export function elementsOf(element: Element): Element[] {
   ]
 }
 
-/** Returns the text that is seen. */
+/** Returns the visible text. */
 export function textOf(element: Element): string {
   if (element.name === 'style' || element.name === 'head') return ''
   return element.children.map((child) => (typeof child === 'string' ? child : textOf(child))).join('')

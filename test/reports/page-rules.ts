@@ -2,9 +2,11 @@ import { createHash } from 'node:crypto'
 import { expect } from 'vitest'
 import { type Element, elementsOf, readHtml, textOf } from './html-reading.ts'
 
-// What is so of every page that kcert writes, whatever is shown on it.
+// Rules for every page that kcert writes, whatever its content.
 
-/** Returns the page, which is well formed, loads nothing and runs nothing, and whose own policy allows nothing. */
+/**
+ * Returns the page after checking that it is well formed, loads nothing and runs nothing, and that its own policy allows nothing.
+ */
 export function expectSelfContained(text: string): Element {
   const page = readHtml(text)
   const elements = elementsOf(page)
@@ -25,7 +27,10 @@ export function expectSelfContained(text: string): Element {
   return page
 }
 
-/** The page of `rotate-ca status` when kcert was killed in the middle of a phase: what holds, what is open, where, and how to go on. */
+/**
+ * Checks the page of `rotate-ca status` after kcert was killed in the middle of a phase: complete phases, pending items with
+ * their places, and how to continue.
+ */
 export function expectPageOfKilledRotation(text: string, killedIn: number): void {
   const page = expectSelfContained(text)
   const phases = elementsOf(page).filter(({ attributes }) => attributes['data-number'] !== undefined)

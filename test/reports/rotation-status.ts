@@ -17,7 +17,7 @@ const titles = [
   'nothing trusts the old CA any more',
 ]
 
-/** A rotation that stands before phase 5, with some of everything that a status can hold. */
+/** A rotation before phase 5, with every kind of item that a status can contain. */
 export const sampleStatus: RotationStatus = {
   apiVersion: 'kcert/v1',
   kind: 'RotationStatus',
