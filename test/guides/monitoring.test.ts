@@ -175,7 +175,7 @@ describe('Nagios', () => {
     ['soon', 1, 'WARNING'],
     ['urgent', 2, 'CRITICAL'],
     ['not-there', 3, 'UNKNOWN'],
-  ])('of %s the check ends with %i', (target, exit, word) => {
+  ])('the check of %s exits with %i', (target, exit, word) => {
     expect(config).toContain(`command_name    ${name}\n`)
     const macros: Record<string, string> = { $ARG1$: target, $ARG2$: values[1]!, $ARG3$: values[2]! }
     const session = run(commandLine.replaceAll(/\$ARG\d\$/g, (macro) => macros[macro]!))
@@ -208,7 +208,7 @@ describe('GitHub Actions', () => {
     ['fine', [0, 0, 0]],
     ['soon', [0, 0, 3]],
     ['not-there', [0, 1, 2]],
-  ])('of %s its steps end with %j', (target, exits) => {
+  ])('its steps for %s exit with %j', (target, exits) => {
     const sessions = steps.flatMap(({ run: script }) =>
       script === undefined ? [] : [run(script, { TARGETS: target })],
     )

@@ -66,7 +66,7 @@ describeOnCluster('kcert rotate-ca, interrupted', () => {
   test.each([
     [2, /done write cp1:\/etc\/kubernetes\/manifests\/kube-controller-manager\.yaml/],
     [9, /done write \S+:\/var\/lib\/kubelet\/pki\//],
-  ])('killed in phase %i, the same command goes on and ends as if nothing had been', async (phase, at) => {
+  ])('the same command continues after a kill in phase %i and completes as without it', async (phase, at) => {
     const args = ['--through', String(phase), '--yes']
     expect((await operator.kcert(args, at)).code).toBe(killedCode)
     // In phase 2 the kubelet itself may have done what was left by the time that it is looked at.

@@ -14,12 +14,12 @@ import { expect } from 'vitest'
 import { parse as parseYaml } from 'yaml'
 import { commandsOf, simpleCommands, wordOfProse } from '../../scripts/pasted-line.ts'
 
-// Each line of advice that a session prints is run as it is printed, right after the session and where it ran. Sessions go
-// through here (program.ts), so a test that reaches a message runs its advice too, once for each kind of line.
+// Each line of advice that a session prints is run as printed, right after the session and in the same folder. All sessions pass
+// through here (program.ts), so every test that triggers a message also runs its advice, once for each kind of line.
 
 /**
- * Commands that no test runs, and why. They are parsed all the same: nothing but commands in the line, bash -n, and kcert reads
- * the command line of each kcert in it.
+ * Commands that no test runs, with the reason. They are still parsed: the line must contain only commands, pass bash -n, and each
+ * kcert in it must accept its command line.
  */
 export const notRunHere: readonly (readonly [command: RegExp, reason: string])[] = [
   [/\b(?:crictl|journalctl|systemctl|timedatectl)\b/, 'needs a node with systemd and a container runtime'],
@@ -41,7 +41,7 @@ export const notRunHere: readonly (readonly [command: RegExp, reason: string])[]
   [/^kcert csr create$/, 'asks on a terminal'],
 ]
 
-/** A word that a person fills in. */
+/** A placeholder for the user to fill in. */
 const placeholder =
   /(?:^|[\s=/.])(?:ADDRESS|CLIENT|DIR|FILES?|FOLDER|HOST|HOST-OR-IP|ID|LEAF|NAME|NAMESPACE|NEW|NODE|PORT|REQUEST|ROW|SHELL|TIME|USER|VERSION)(?=$|[\s:./,])|…/
 
@@ -53,7 +53,7 @@ export interface Situation {
   readonly stderr: string
 }
 
-/** Returns the commands of the `next:` lines of a session. Throws where a sentence follows a command. */
+/** Returns the commands in the `next:` lines of a session. Throws where a sentence follows a command. */
 export function advisedCommands({ stdout, stderr }: Pick<Situation, 'stdout' | 'stderr'>): string[] {
   const lines = `${stdout}\n${stderr}`
     .replaceAll(/\u001b\[\d+m/g, '')
@@ -69,12 +69,12 @@ export function advisedCommands({ stdout, stderr }: Pick<Situation, 'stdout' | '
   })
 }
 
-/** A line of advice that is ready to be run. */
+/** A line of advice, prepared to run. */
 export interface AdviceRun {
   readonly argv: readonly string[]
   readonly cwd: string
   readonly env: Situation['env']
-  /** Throws when the line failed as advice. Removes its folder. */
+  /** Throws when the line failed. Removes its folder. */
   readonly check: (result: AdviceResult) => void
 }
 
@@ -83,10 +83,10 @@ export interface AdviceResult {
   readonly text: string
 }
 
-/** Returns the advice of a session that no session before had, and how each line is run. */
+/** Returns the advice that no earlier session printed, and how each line is run. */
 export function adviceRuns(situation: Situation): AdviceRun[] {
   const folder = process.env.KCERT_TEST_ADVICE
-  // Its names are no files and objects that a command could find; it pastes every line by itself.
+  // The names in this file are not files or objects that a command could find. The test pastes every line itself.
   const isHostile = basename(expect.getState().testPath ?? '') === 'hostile-names.test.ts'
   if (folder === undefined || isHostile) return []
   return advisedCommands(situation).flatMap((command) => {
@@ -108,7 +108,7 @@ function namesStream(command: string, cwd: string): boolean {
   })
 }
 
-/** Lines of one command that differ in names and paths alone are one kind. */
+/** Lines of one command that differ only in names and paths are one kind. */
 function kindOf(args: readonly string[], command: string): string {
   const words = args.filter((word) => /^[a-z-]+$/.test(word)).slice(0, 2)
   const shape = command
@@ -117,7 +117,7 @@ function kindOf(args: readonly string[], command: string): string {
   return `${words.join('.')}-${shape}`.slice(0, 200)
 }
 
-/** True for the first of all test processes that asks. */
+/** Returns true in the first test process that calls it for this text. */
 function claim(folder: string, name: string, text: string): boolean {
   try {
     const file = openSync(join(folder, name), 'wx')
@@ -130,10 +130,10 @@ function claim(folder: string, name: string, text: string): boolean {
 }
 
 function running(command: string, { args, cwd, env: own }: Situation): AdviceRun {
-  // A line of advice names no kubeconfig, as none of kubectl's own does: it is for a shell that has it.
+  // Advice does not name a kubeconfig, as in kubectl's own. It is for a shell in which KUBECONFIG is set.
   const kubeconfig = args[args.indexOf('--kubeconfig') + 1]
   const env = args.includes('--kubeconfig') ? { ...own, KUBECONFIG: resolve(cwd, kubeconfig ?? '') } : own
-  // What the advice writes must not meet the test.
+  // The files that the advice writes must not affect the test.
   const copies = mkdtempSync(join(tmpdir(), 'kcert-advice-'))
   const roots = new Set(Array.from(`${cwd} ${command}`.matchAll(temporaryRoot), ([root]) => root))
   let line = command
@@ -150,7 +150,7 @@ function running(command: string, { args, cwd, env: own }: Situation): AdviceRun
     rmSync(copies, { recursive: true, force: true })
     const missing = /KCERT_FILE_NOT_FOUND: (?:there is no file )?(\S+)/.exec(text)?.[1]
     const isMissing = missing !== undefined && line.includes(missing)
-    // That a file is not there is what ls is to show.
+    // ls may report a missing file: that is its purpose in this advice.
     const isShown = /^ls: cannot access .*: No such file/m.test(text)
     if (isShown || (exit !== 1 && exit !== 2 && !isMissing && !unknownWord.test(text))) return
     throw new Error(
@@ -177,12 +177,12 @@ function parsing(command: string): AdviceRun {
   return { argv: ['/bin/bash', '--norc', '-c', whole, 'bash', command], cwd: '/', env: {}, check }
 }
 
-/** kcert in a shell, by one of its scripts. */
+/** Returns a shell function that runs kcert from one of its scripts. */
 function shellFunction(script: string): string {
   return `kcert() { ${JSON.stringify(process.execPath)} ${JSON.stringify(resolve(script))} "$@"; }\n`
 }
 
-/** FIFOs would never end, and a dangling link is no file. */
+/** Reading a FIFO would never end, and a dangling link is not a file. */
 function isPlain(path: string): boolean {
   const stats = lstatSync(path)
   return stats.isFile() || stats.isDirectory() || stats.isSymbolicLink()

@@ -10,9 +10,9 @@ import { putServing } from './cluster-session.ts'
 import { kcertBeside } from './program.ts'
 import { createCa, issued } from './small-pki.ts'
 
-// Advice that once failed when it was run. program.ts runs what these sessions advise, as it does for every session.
+// Advice that once failed when it was run. program.ts runs the advice of these sessions, as for every session.
 
-/** Starts a TLS server that presents its leaf and its root; returns HOST:PORT. */
+/** Starts a TLS server that presents its leaf and its root. Returns HOST:PORT. */
 async function servedWithRoot(at: string): Promise<string> {
   const ca = createCa('served-ca')
   const leaf = issued({ subject: { commonName: 'web' }, subjectAltNames: { ip: ['127.0.0.1'] } }, ca)
@@ -37,7 +37,7 @@ test.each([
   expect(`${session.stdout}${session.stderr}`).not.toContain(`--roots ${place}`)
 })
 
-test('set-client --key with a kubeconfig advises how to get the key out of it', () => {
+test('set-client --key with a kubeconfig advises how to extract the key', () => {
   const at = folderWithCa()
   const user = 'client-certificate-data: aGVsbG8=, client-key-data: aGVsbG8='
   const conf = `apiVersion: v1\nkind: Config\nusers: [{name: u, user: {${user}}}]\n`
@@ -51,7 +51,7 @@ test('set-client --key with a kubeconfig advises how to get the key out of it', 
   ])
 })
 
-test('sa.pub is not made from a sa.key that is missing too', () => {
+test('does not advise to create sa.pub from a missing sa.key', () => {
   const at = folderWithCa()
   const pki = join(at, 'kubernetes/pki')
   mkdirSync(pki, { recursive: true })
@@ -80,7 +80,7 @@ test('sa.pub is not made from a sa.key that is missing too', () => {
   }
 })
 
-test('the name of a request is in the advice', async () => {
+test('includes the name of a request in the advice', async () => {
   const server = await startApiServer()
   onTestFinished(() => server.close())
   putServing(server, 'csr-7x2lq')
@@ -93,7 +93,7 @@ test('the name of a request is in the advice', async () => {
   }
 })
 
-/** A kubeconfig of which a program gives the credentials. */
+/** Returns a kubeconfig with a credential program. */
 function withProgram(at: string, exec: object): void {
   const user = { exec: { apiVersion: 'client.authentication.k8s.io/v1', interactiveMode: 'Never', ...exec } }
   const config = {
@@ -107,7 +107,7 @@ function withProgram(at: string, exec: object): void {
   writeFileSync(join(at, 'exec.conf'), JSON.stringify(config), { mode: 0o600 })
 }
 
-test('a credential program that fails is named with its arguments', async () => {
+test('names a failing credential program with its arguments', async () => {
   const at = folder()
   withProgram(at, { command: '/bin/sh', args: ['-c', 'exit 255'] })
   const session = await kcertBeside(['csr', 'list', '--kubeconfig', 'exec.conf'], { cwd: at })
@@ -116,7 +116,7 @@ test('a credential program that fails is named with its arguments', async () => 
   )
 })
 
-test('a credential program without a command is shown by kubectl with the same kubeconfig and context', async () => {
+test('advises kubectl with the same kubeconfig and context for a credential program without a command', async () => {
   const at = folder()
   withProgram(at, { command: '' })
   const session = await kcertBeside(['csr', 'list', '--kubeconfig', 'exec.conf'], { cwd: at })
@@ -128,11 +128,11 @@ test('a credential program without a command is shown by kubectl with the same k
 test.each([
   ['next: kcert csr list, and name it', 'list,'],
   ['next: find it: kcert csr list shows it', 'shows'],
-])('a sentence behind a command is refused: %s', (line, word) => {
+])('refuses a sentence after a command: %s', (line, word) => {
   expect(() => advisedCommands({ stdout: line, stderr: '' })).toThrow(`"${word}" is no part of a command`)
 })
 
-test('flags that are advised replace those on the command line', () => {
+test('advises flags that replace those on the command line', () => {
   const at = folderWithCa()
   const run = inFolder(at)
   const init = ['ca', 'init', '--cn', 'x', '--out', "it's.pem", '--key-out', 'x.key']
@@ -142,7 +142,7 @@ test('flags that are advised replace those on the command line', () => {
   expect(run(['csr', 'create', '--cn', 'x', '--dns', '10.0.0.1', '--key-out', 'k']).stderr).toContain(
     'next: kcert csr create --cn x --key-out k --ip 10.0.0.1\n',
   )
-  // A command of many operands.
+  // A command with many operands.
   opensslRequest(at, 'a')
   expect(
     run(['ca', 'sign', 'a.csr', '--ca', 'ca.pem', '--ca-key', 'ca-key.pem', '--out', 'o']).stderr,

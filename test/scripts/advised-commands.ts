@@ -3,7 +3,7 @@ import { existsSync, mkdirSync, readFileSync, rmSync, symlinkSync, writeFileSync
 import { join } from 'node:path'
 import type { Session } from './program.ts'
 
-// The advice of messages as an operator pastes it: `next:` lines, cells of reports, and the commands in them.
+// The advice of messages as an operator pastes it: `next:` lines, cells of reports, and their commands.
 
 const stubs =
   'kcert kubectl kubeadm openssl systemctl journalctl crictl ssh ssh-keygen keytool sudo ls df mv rm cp ln cat chmod chown mkdir mktemp install head kill grep sed tr base64 iconv ss nc echo date jq shred'.split(
@@ -11,7 +11,7 @@ const stubs =
   )
 const beginsCommand = new RegExp(String.raw`(?:^|[:,;] |\()(?=(?:${stubs.join('|')}) \S)`, 'g')
 
-/** Returns the advice of a session, and each command in it to the end of the line. */
+/** Returns the advice of a session, each command up to the end of its line. */
 export function adviceOf({ stdout, stderr }: Pick<Session, 'stdout' | 'stderr'>): string[] {
   const lines = `${stdout}\n${stderr}`
     .split('\n')
@@ -22,19 +22,19 @@ export function adviceOf({ stdout, stderr }: Pick<Session, 'stdout' | 'stderr'>)
   return lines.flatMap((line) => [line, ...commandsIn(line)])
 }
 
-/** A command on a line of its own below the advice. */
+/** Returns a command on a separate line below the advice. */
 function commandOf(line: string): string[] {
   return commandsIn(line)
     .slice(0, 1)
     .filter((command) => command === line)
 }
 
-/** Returns each command in a line of advice, to the end of the line. */
+/** Returns each command in a line of advice, up to the end of the line. */
 function commandsIn(line: string): string[] {
   return Array.from(line.matchAll(beginsCommand), ({ index, 0: before }) => line.slice(index + before.length))
 }
 
-/** Runs pasted lines by bash, which finds programs that record their arguments and nothing else. */
+/** Runs pasted lines with bash, which finds only programs that record their arguments. */
 export class PastingShell {
   readonly #folder: string
   readonly #record: string
@@ -50,11 +50,11 @@ export class PastingShell {
       const script = `#!/bin/bash\nprintf '%s\\0' ${name} "$@" >> "$RECORD"\n/usr/bin/readlink /proc/self/fd/0 >> "$RECORD"\nprintf '\\0' >> "$RECORD"\n`
       writeFileSync(join(this.#bin, name), script, { mode: 0o755 })
     }
-    // What a name brings along when it is not quoted.
+    // The payload of a name that is not quoted.
     symlinkSync('/usr/bin/touch', join(this.#bin, 'touch'))
   }
 
-  /** Returns the words that programs got, and whether the line did anything besides. */
+  /** Returns the words that the programs received, and whether the line had any other effect. */
   paste(line: string): { words: string[]; isInjected: boolean } {
     rmSync(this.#record, { force: true })
     spawnSync('/bin/bash', ['-c', line], {

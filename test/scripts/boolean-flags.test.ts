@@ -6,8 +6,8 @@ import { commandConfig } from '../../src/cli/oclif-config.ts'
 import type { FlagShape } from '../../src/cli/operands.ts'
 import type { KcertError } from '../../src/errors/kcert-error.ts'
 
-// oclif sets a boolean flag that has a value, whatever the value is: --force=false was --force. Here every boolean flag of every
-// command gets one, and no command may do anything.
+// oclif sets a boolean flag that has any value: --force=false meant --force. This test passes a value to every boolean flag of
+// every command, and no command may act.
 
 interface Manifest {
   readonly commands: Record<
@@ -37,7 +37,7 @@ interface Started {
   readonly exit: typeof process.exitCode
 }
 
-/** Runs the command up to where it would begin, and returns the command line that it would begin with, or the error. */
+/** Runs the command up to its start. Returns the parsed command line, or the error. */
 async function start(id: string, argv: readonly string[]): Promise<Started> {
   const { default: Command }: { default: RunnableCommand } = await import(
     resolve('src/commands', `${id.replaceAll(':', '/')}.ts`)
@@ -74,10 +74,10 @@ const booleans = Object.entries(commands).flatMap(([id, { flags }]) =>
 )
 
 describe.each(booleans)('kcert $id --$name', ({ id, name, shape }) => {
-  test('does nothing where a boolean flag has a value, whatever it is and wherever it is', async () => {
+  test('refuses any value of a boolean flag, in any position', async () => {
     for (const flag of spellings(name, shape))
       for (const value of ['false', 'true', 'x', '']) {
-        // --x=false is --no-x where the command has that.
+        // --x=false means --no-x where the command has that flag.
         const isChoice = value === 'false' || value === 'true'
         if (shape.allowNo && isChoice && !flag.startsWith('--no-')) continue
         const word = `${flag}=${value}`
@@ -101,7 +101,7 @@ describe.each(booleans)('kcert $id --$name', ({ id, name, shape }) => {
       }
   })
 
-  test('begins where none is given', async () => {
+  test('starts without a value', async () => {
     for (const flag of spellings(name, shape))
       expect(await start(id, [flag])).toEqual({ began: [flag], exit: 0 })
   })
@@ -113,11 +113,11 @@ const asksApiServer = ['csr:request', 'csr:submit', 'token:create']
 describe.each(dryRuns)('kcert %s --dry-run=VALUE', (id) => {
   const by = asksApiServer.includes(id) ? 'server' : 'client'
 
-  test('is no dry run with "none"', async () => {
+  test('treats "none" as no dry run', async () => {
     expect(await start(id, ['a', '--dry-run=none'])).toEqual({ began: ['a'], exit: 0 })
   })
 
-  test(`is what --dry-run does with "${by}", and refused with the other`, async () => {
+  test(`treats "${by}" as --dry-run, and refuses the other value`, async () => {
     expect(await start(id, [`--dry-run=${by}`])).toEqual({ began: ['--dry-run'], exit: 0 })
     const other = by === 'client' ? 'server' : 'client'
     const { error, began, exit } = await start(id, [`--dry-run=${other}`])
@@ -132,7 +132,7 @@ test('every command that talks to an API server documents exit code 6', () => {
   for (const [id, { exitCodes }] of withCluster) expect(exitCodes['6'], id).toContain('401')
 })
 
-test('only a command that sends its objects with dryRun=All asks the API server', () => {
+test('only commands that send their objects with dryRun=All contact the API server', () => {
   expect(dryRuns).toEqual(expect.arrayContaining(asksApiServer))
   expect(KcertCommand.dryRunBy).toBe('client')
 })

@@ -6,16 +6,16 @@ import { onTestFinished } from 'vitest'
 import { type Certificate, readCertificates } from '../../src/x509/certificate.ts'
 import { kcert, type Session } from './program.ts'
 
-// A folder with a CA of `kcert ca init` for whole-command sessions, and openssl's view of what comes out of it.
+// A folder with a CA from `kcert ca init` for whole-command sessions, and openssl to check the results.
 
-/** Returns a new folder that is gone after the test. */
+/** Returns a new folder that is removed after the test. */
 export function folder(): string {
   const path = mkdtempSync(join(tmpdir(), 'kcert-ca-'))
   onTestFinished(() => rmSync(path, { recursive: true }))
   return path
 }
 
-/** Runs kcert in the folder; files of its arguments lie there. */
+/** Returns a function that runs kcert in the folder. Relative paths in its arguments refer to that folder. */
 export function inFolder(at: string): (args: readonly string[], stdin?: string | Uint8Array) => Session {
   return (args, stdin = '') => kcert(args, { cwd: at, stdin })
 }
@@ -38,12 +38,12 @@ export function folderWithCa(...flags: readonly string[]): string {
   return at
 }
 
-/** Returns what openssl prints; throws with what it complains about. */
+/** Returns openssl's output. Throws with its error message. */
 export function openssl(at: string, ...args: readonly string[]): string {
   return execFileSync('openssl', args, { cwd: at, encoding: 'utf8', stdio: 'pipe' })
 }
 
-/** Makes NAME.key and NAME.csr with openssl, as users do. */
+/** Creates NAME.key and NAME.csr with openssl, as users do. */
 export function opensslRequest(at: string, name: string, ...flags: readonly string[]): void {
   const keys = ['-newkey', 'ec', '-pkeyopt', 'ec_paramgen_curve:P-256', '-nodes', '-keyout', `${name}.key`]
   openssl(at, 'req', '-new', ...keys, '-subj', `/O=group/CN=${name}`, '-out', `${name}.csr`, ...flags)
@@ -54,7 +54,7 @@ export function certificateIn(at: string, name: string): Certificate {
   return readCertificates(readFileSync(join(at, name)))[0]!
 }
 
-/** Returns the entries of a ledger. */
+/** Returns the entries of an issuance log. */
 export function issuanceLogIn(at: string, name = 'ca.ledger.jsonl'): Record<string, string>[] {
   const lines = readFileSync(join(at, name), 'utf8').trim().split('\n')
   return lines.map((line) => JSON.parse(line) as Record<string, string>)

@@ -3,17 +3,17 @@ import { keyTypeNames } from '../../src/x509/new-key.ts'
 import { buildGoPeer, GoVerifier } from '../peers/go-peer.ts'
 import { certificateIn, folderWithCa, inFolder, opensslAccepts, opensslRequest } from './ca-files.ts'
 
-// What kcert's CA signs, with every type of key, as those who meet it judge it: Go, OpenSSL and kcert itself.
+// Certificates signed by kcert's CA, with every type of key, verified by Go, OpenSSL and kcert.
 
 const peer = buildGoPeer()
 if ('missing' in peer) process.stdout.write(`skipped: ${peer.missing}\n`)
 
-describe.skipIf('missing' in peer)('a chain of kcert', () => {
+describe.skipIf('missing' in peer)('a chain issued by kcert', () => {
   const go = new GoVerifier('path' in peer ? peer.path : '')
   afterAll(() => go.close())
 
   test.each(keyTypeNames)(
-    'with a CA of %s is accepted for its purpose, name and time, and for no other',
+    'with a CA of %s is accepted only for its purpose, name and time',
     async (keyType) => {
       const at = folderWithCa('--key-type', keyType)
       const run = inFolder(at)

@@ -5,7 +5,8 @@ import { parse } from 'yaml'
 import { schemaFiles } from '../../scripts/docs/schemas.ts'
 import { folderWithCa, inFolder, opensslRequest } from './ca-files.ts'
 
-// Every JSON document of `kcert key` and `kcert ca` is valid by the schema of its kind, and nothing in it is unknown there.
+// Every JSON document of `kcert key` and `kcert ca` is valid against the schema of its kind, and has no field that the schema
+// lacks.
 
 const schemas = new Map(schemaFiles().map(([path, text]) => [path, JSON.parse(text) as object]))
 
@@ -19,7 +20,7 @@ function violations(document: { kind: string }): string[] {
   )
 }
 
-/** The schema with every object in it closed: what a report has more than its schema is a mistake as well. */
+/** Returns the schema with every object closed: a field that is missing in the schema is an error as well. */
 function closed(schema: unknown): unknown {
   if (Array.isArray(schema)) return schema.map(closed)
   if (typeof schema !== 'object' || schema === null) return schema
@@ -38,7 +39,7 @@ test.each([
   ['SignedCertificates', ['ca', 'sign', 'a.csr', ...pair, '--profile', 'client', '--out', '-']],
   ['CaBundle', ['ca', 'bundle', 'ca.pem', 'ca.pem', '--out', 'bundle.pem']],
   ['CaBundle', ['ca', 'bundle', 'ca.pem']],
-])('a %s of %j is valid by its schema', (kind, args) => {
+])('a %s of %j is valid against its schema', (kind, args) => {
   const at = folderWithCa()
   opensslRequest(at, 'a', '-addext', 'subjectAltName=DNS:a.example.com')
   const { stdout, stderr, exit } = inFolder(at)([...args, '-o', 'json'])
@@ -48,7 +49,7 @@ test.each([
   expect(violations(document)).toEqual([])
 })
 
-test('YAML says the same as JSON', () => {
+test('prints the same data in YAML and JSON', () => {
   const at = folderWithCa()
   const bundle = (format: string) => inFolder(at)(['ca', 'bundle', 'ca.pem', '-o', format]).stdout
   expect(parse(bundle('yaml'))).toEqual(JSON.parse(bundle('json')))

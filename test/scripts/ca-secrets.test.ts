@@ -6,8 +6,8 @@ import { opensslRequest } from './ca-files.ts'
 import { kcert, type Session } from './program.ts'
 import { tracesOf } from './secret-traces.ts'
 
-// Keys of known octets are put into every place where a file can be named, right ones and wrong ones, in every format, with
-// every debug switch on. No run may show a piece of them.
+// Keys of known bytes are put into every place where a command line can name a file, right or wrong, in every format, with every
+// debug switch on. No run may print a part of them.
 
 const at = mkdtempSync(join(tmpdir(), 'kcert-secrets-'))
 afterAll(() => rmSync(at, { recursive: true }))
@@ -36,7 +36,7 @@ function leaks({ stdout, stderr }: Session): string[] {
   return [...traces, 'correct horse'].filter((trace) => shown.includes(trace))
 }
 
-test('the traces are those of the keys: a printed key is full of them', () => {
+test('finds the traces in a printed key', () => {
   const printed = keys.map(({ file }) => ({
     stdout: readFileSync(join(at, file), 'utf8'),
     stderr: '',
@@ -45,7 +45,7 @@ test('the traces are those of the keys: a printed key is full of them', () => {
   expect(printed.map((session) => leaks(session).length > 0)).toEqual(printed.map(() => true))
 })
 
-test.each(keys)('no command shows a piece of $file, wherever it is named', ({ file, encrypted }) => {
+test.each(keys)('prints no part of $file in any command, wherever it is named', ({ file, encrypted }) => {
   const password = encrypted ? ['--ca-password-file', 'password'] : []
   const ca = `${file}.ca.pem`
   const init = ['ca', 'init', '--cn', 'x', '--key', file, '--out', ca]
@@ -64,7 +64,7 @@ test.each(keys)('no command shows a piece of $file, wherever it is named', ({ fi
   ]
   const keyAsPassword = ['--ca', ca, '--ca-key', file, '--ca-password-file', file]
   const signWithIt = ['ca', 'sign', 'a.csr', ...keyAsPassword, '--profile', 'server', '--out', '-']
-  // A key that needs no password does not look at the file.
+  // A key that needs no password does not read the file.
   if (!encrypted) works.push(signWithIt)
   const fails: string[][] = [
     ...(encrypted ? [signWithIt] : []),

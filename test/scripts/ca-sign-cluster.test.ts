@@ -10,7 +10,7 @@ import { callFaults, limitFor } from '../fakes/api-server-faults.ts'
 import { certificateIn, folderWithCa, issuanceLogIn, opensslAccepts } from './ca-files.ts'
 import { conditionsOf, operatorOf, putServing, requestsKey } from './cluster-session.ts'
 
-// The signer of one's own on a cluster: signs what is approved by spec.usages, and puts the certificate onto the object.
+// A custom signer on a cluster: it signs approved requests by spec.usages, and uploads the certificate to the object.
 
 let server: FakeApiServer
 let at: string
@@ -34,7 +34,7 @@ const uploaded = (name: string) => {
 }
 const sign = (...args: string[]) => kcert(['ca', 'sign', ...pair, ...args])
 
-test('an approved request gets a certificate for spec.usages and spec.expirationSeconds', async () => {
+test('signs an approved request with spec.usages and spec.expirationSeconds', async () => {
   putServing(server, 'a', { ...ours, expirationSeconds: 3600 }, approved)
   const { exit, stdout } = await sign('--csr', 'a', '--out', 'a.crt')
   expect([exit, stdout]).toEqual([0, expect.stringMatching(/^a +signed/m)])
@@ -48,7 +48,7 @@ test('an approved request gets a certificate for spec.usages and spec.expiration
   expect(conditionsOf(server, 'a')).toEqual(['Approved'])
 })
 
-test("the seed's cfssl configuration is the most that is granted", async () => {
+test("limits certificates to the seed's cfssl configuration", async () => {
   const usages = ['digital signature', 'key encipherment', 'server auth']
   const config = { signing: { default: { usages, expiry: '876000h', ca_constraint: { is_ca: false } } } }
   writeFileSync(join(at, 'config.json'), JSON.stringify(config))
@@ -61,7 +61,7 @@ test("the seed's cfssl configuration is the most that is granted", async () => {
   expect(uploaded('client')).toBeUndefined()
 })
 
-test('all that wait for a signer are signed, and what is not approved is passed over', async () => {
+test('signs all pending requests of a signer, and skips those that are not approved', async () => {
   putServing(server, 'a', ours, approved)
   putServing(server, 'b', ours, approved)
   putServing(server, 'waiting', ours)
@@ -91,7 +91,7 @@ test('skips the signers of Kubernetes, unless --kubernetes-signers replaces kube
   expect(uploaded('node')!.subject.commonName).toBe('system:node:node-1')
 })
 
-test('what breaks a rule is shown, and gets the condition Failed with --fail alone', async () => {
+test('reports a rule violation, and sets the condition Failed only with --fail', async () => {
   putServing(server, 'bad', { usages: ['client auth'] }, approved)
   const args = ['--csr', 'bad', '--kubernetes-signers']
   expect((await sign(...args)).exit).toBe(3)
@@ -101,7 +101,7 @@ test('what breaks a rule is shown, and gets the condition Failed with --fail alo
   expect(conditionsOf(server, 'bad')).toEqual(['Approved', 'Failed'])
 })
 
-test('a dry run signs nothing and writes nothing', async () => {
+test('signs and writes nothing in a dry run', async () => {
   putServing(server, 'a', ours, approved)
   const { exit, stdout } = await sign('--csr', 'a', '--dry-run')
   expect([exit, stdout]).toEqual([0, expect.stringContaining('would sign')])
@@ -109,7 +109,7 @@ test('a dry run signs nothing and writes nothing', async () => {
   expect(uploaded('a')).toBeUndefined()
 })
 
-test('requests of files and of a cluster are not mixed, and a cluster’s certificates are not printed', async () => {
+test('does not mix requests of files and of a cluster, and does not print certificates of a cluster', async () => {
   expect((await kcert(['ca', 'sign', 'a.csr', ...pair, '--csr', 'a'])).exit).toBe(2)
   expect((await sign('--csr', 'a', '--out', '-')).exit).toBe(2)
   expect(server.calls).toEqual([])
@@ -118,7 +118,7 @@ test('requests of files and of a cluster are not mixed, and a cluster’s certif
 const kinds = callFaults.filter((kind) => kind !== 'hang')
 
 test.each(kinds.flatMap((kind) => (['get', 'update'] as const).map((verb) => ({ kind, verb }))))(
-  '$kind at $verb: one certificate is on the object, it is in the issuance log, and running it again signs no other',
+  '$kind at $verb: uploads one certificate, records it in the issuance log, and signs no other when run again',
   async (fault) => {
     putServing(server, 'a', ours, approved)
     server.faults.add({ ...fault, resource: 'certificatesigningrequests', retryAfterSeconds: 0 })
@@ -133,7 +133,7 @@ test.each(kinds.flatMap((kind) => (['get', 'update'] as const).map((verb) => ({ 
   },
 )
 
-test('a run that ends between the issuance log and the upload is repeated with another serial number', async () => {
+test('uses another serial number after a run that ended between the issuance log and the upload', async () => {
   putServing(server, 'a', ours, approved)
   server.faults.add({ kind: 'internal', verb: 'update', times: 1000 })
   const cut = await sign('--csr', 'a')
@@ -146,7 +146,7 @@ test('a run that ends between the issuance log and the upload is repeated with a
   expect(serials[2]).toBe(uploaded('a')!.serialNumber)
 })
 
-test('the answer is valid by its schema', async () => {
+test('prints a report that is valid against its schema', async () => {
   putServing(server, 'a', ours, approved)
   putServing(server, 'node', {}, approved)
   const ajv = new Ajv({ strict: false, allErrors: true })

@@ -6,7 +6,7 @@ import { kcert, type Session } from './program.ts'
 import { violations } from './schemas.ts'
 import { temporaryFolder } from './temporary-folder.ts'
 
-// A control plane with an external CA, by the whole program: requests, CAs in kubeadm's layout, certificates, kubeconfigs.
+// A control plane with an external CA, in whole-program runs: requests, CAs in kubeadm's layout, certificates, kubeconfigs.
 
 const at = temporaryFolder('ca-sign-kubeadm')
 const run = (...args: readonly string[]): Session => kcert(args, { cwd: at })
@@ -38,7 +38,7 @@ beforeAll(() => {
   )
 })
 
-test('signs every request with its own CA, and the kubeconfigs take their certificates', () => {
+test('signs every request with its own CA, and adds the certificates to the kubeconfigs', () => {
   const { stdout } = done(
     ...['ca', 'sign', '--kubeadm', '--ca-dir', 'cas', '--out-dir', 'signed', 'cp1', '-o', 'json'],
   )
@@ -62,7 +62,7 @@ test('signs every request with its own CA, and the kubeconfigs take their certif
   expect(readFileSync(join(at, 'cp1/admin.conf'), 'utf8')).toContain('client-certificate-data:')
   done('verify', 'cp1/admin.conf')
   done('verify', 'cp1/kubelet.conf')
-  // Serial numbers of each CA are in its own log.
+  // Each CA has its own issuance log with its serial numbers.
   const log = (ca: string) =>
     readFileSync(join(at, `cas/${ca}.ledger.jsonl`), 'utf8')
       .trim()
@@ -136,7 +136,7 @@ test.each<[string, string[], string]>([
   })
 })
 
-test('the requests of a single CA still need --ca and --ca-key', () => {
+test('still requires --ca and --ca-key for the requests of a single CA', () => {
   const { exit, stderr } = run(
     'ca',
     'sign',

@@ -15,7 +15,7 @@ import {
 
 const ca = ['--ca', 'ca.pem', '--ca-key', 'ca-key.pem']
 
-// tls/server-signing-config.json of the Kubernetes documentation, by its content.
+// tls/server-signing-config.json of the Kubernetes documentation.
 const signingConfig = JSON.stringify({
   signing: {
     default: {
@@ -26,7 +26,7 @@ const signingConfig = JSON.stringify({
   },
 })
 
-test("the documentation's request and signing configuration make a serving certificate", () => {
+test("issues a serving certificate from the documentation's request and signing configuration", () => {
   const at = folderWithCa()
   opensslRequest(
     at,
@@ -57,7 +57,7 @@ test("the documentation's request and signing configuration make a serving certi
   expect(opensslAccepts(at, 'ca.pem', 'server.crt')).toBe(true)
 })
 
-test("cfssl's request with names is signed by cfssl's configuration, once its attributes are allowed", () => {
+test("signs cfssl's request with SANs by cfssl's configuration if its attributes are allowed", () => {
   const at = folderWithCa()
   const names = [{ C: 'CN', ST: 'Beijing', L: 'Beijing', O: 'Kubernetes', OU: 'Kubernetes-manual' }]
   const cfssl = JSON.stringify({ CN: 'admin', key: { algo: 'ecdsa', size: 256 }, names })
@@ -117,12 +117,12 @@ test('takes usages and duration from flags, and notes that requested extensions 
     notices: ['requested extensions left out: basicConstraints'],
     pem: readFileSync(join(at, 'a.crt'), 'utf8'),
   })
-  // 5 minutes back, one hour ahead.
+  // Valid from 5 minutes ago, for one hour.
   expect((leaf.notAfter.getTime() - leaf.notBefore.getTime()) / 60_000).toBe(65)
   expect([leaf.isCa, leaf.keyUsage]).toEqual([false, ['digitalSignature', 'keyEncipherment']])
 })
 
-test('a duration is never above that of a profile, nor below ten minutes', () => {
+test('limits a duration to that of the profile, and to at least ten minutes', () => {
   const at = folderWithCa()
   opensslRequest(at, 'a')
   const minutes = (...flags: string[]) => {
@@ -141,7 +141,7 @@ test('a duration is never above that of a profile, nor below ten minutes', () =>
   expect(minutes('--usage', 'client auth', '--duration', '20000h')).toEqual([1_200_000, ''])
 })
 
-test('signs requests of several files in their order, and records them in the issuance log', () => {
+test('signs requests of several files in order, and records them in the issuance log', () => {
   const at = folderWithCa()
   for (const name of ['a', 'b', 'c']) opensslRequest(at, name)
   writeFileSync(
@@ -174,7 +174,7 @@ test('signs requests of several files in their order, and records them in the is
   )
 })
 
-test('serial numbers are positive, have at most 20 bytes, and 128 random bits', () => {
+test('creates positive serial numbers of at most 20 bytes, with 128 random bits', () => {
   const at = folderWithCa()
   opensslRequest(at, 'a')
   writeFileSync(join(at, 'many.pem'), readFileSync(join(at, 'a.csr'), 'utf8').repeat(200))
@@ -182,12 +182,13 @@ test('serial numbers are positive, have at most 20 bytes, and 128 random bits', 
   const numbers = readCertificates(stdout).map(({ serialNumber }) => BigInt(`0x${serialNumber}`))
   expect(new Set(numbers).size).toBe(200)
   expect(numbers.every((number) => number > 0n && number < 2n ** 128n)).toBe(true)
-  // Every bit is set in some and clear in others: of 200 fair coins, none falls on one side only (2^-192 for 128 of them).
+  // Each random bit is set in some numbers and clear in others. That 200 fair coins all show one side has a probability of 2^-192
+  // for 128 of them.
   const [all, any] = [numbers.reduce((a, b) => a & b), numbers.reduce((a, b) => a | b)]
   expect([all, any]).toEqual([0n, 2n ** 128n - 1n])
 })
 
-test('several kcert at once give no number twice and lose no entry', async () => {
+test('concurrent runs use no serial number twice and lose no entry', async () => {
   const at = folderWithCa()
   opensslRequest(at, 'a')
   const sign = (index: number) =>
@@ -207,7 +208,7 @@ test('several kcert at once give no number twice and lose no entry', async () =>
   expect(recorded).toEqual(expect.arrayContaining(issued))
 })
 
-test('the issuance log may lie elsewhere, and without it nothing is signed', () => {
+test('accepts another path for the issuance log, and signs nothing without one', () => {
   const at = folderWithCa()
   opensslRequest(at, 'a')
   const sign = (issuanceLog: string) =>
@@ -240,7 +241,7 @@ test('the issuance log may lie elsewhere, and without it nothing is signed', () 
   expect(issuanceLogIn(at, 'mine.jsonl')).toHaveLength(1)
 })
 
-test('one bad request keeps all from being signed', () => {
+test('signs nothing if one request is invalid', () => {
   const at = folderWithCa()
   opensslRequest(at, 'a')
   const der = Buffer.from(openssl(at, 'req', '-in', 'a.csr').split('\n').slice(1, -2).join(''), 'base64')
@@ -322,7 +323,7 @@ test.each([
     2,
     'KCERT_PROFILE_INVALID: a.csr is not a file of signing profiles',
   ],
-])('%s: signs nothing, and says what to do', (_, args, exit, stderr) => {
+])('%s: signs nothing, and prints the next step', (_, args, exit, stderr) => {
   const at = folderWithCa()
   opensslRequest(at, 'a')
   const before = issuanceLogIn(at).length

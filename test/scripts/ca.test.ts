@@ -22,7 +22,7 @@ const init = ['ca', 'init', '--out', 'ca.pem', '--key-out', 'ca-key.pem']
 // `cfssl gencert -initca` of the Kubernetes documentation (managing-tls-in-a-cluster).
 const cfsslRequest = JSON.stringify({ CN: 'My Example Signer', key: { algo: 'rsa', size: 2048 } })
 
-test("the documentation's cfssl request makes its CA, from standard input as there", () => {
+test("creates the CA of the documentation's cfssl request, from standard input", () => {
   const at = folder()
   const { stdout, stderr, exit } = inFolder(at)([...init, '--cfssl', '-'], cfsslRequest)
   expect([stderr, exit]).toEqual(['', 0])
@@ -44,7 +44,7 @@ test("the documentation's cfssl request makes its CA, from standard input as the
   ])
 })
 
-test("follows cfssl's names, ca.expiry and pathlen, and notes what it ignores", () => {
+test("follows cfssl's names, ca.expiry and pathlen, and reports the fields that it ignores", () => {
   const at = folder()
   const request = {
     CN: 'x',
@@ -70,7 +70,7 @@ test("follows cfssl's names, ca.expiry and pathlen, and notes what it ignores", 
   expect((ca.notAfter.getTime() - ca.notBefore.getTime()) / 3_600_000).toBe(87_600)
 })
 
-test('flags make a CA of ten years; --days and --expiry another lifetime', () => {
+test('creates a CA of ten years from flags; --days and --expiry set another validity', () => {
   const at = folderWithCa('--org', 'Example Ltd', '--key-type', 'Ed25519', '--path-length', '0')
   const ca = certificateIn(at, 'ca.pem')
   expect([ca.subject.text, ca.publicKey.algorithm, ca.basicConstraints]).toEqual([
@@ -93,7 +93,7 @@ test('flags make a CA of ten years; --days and --expiry another lifetime', () =>
   }
 })
 
-test('a CA is in no place where something is, and both files stay as they are', () => {
+test('does not overwrite existing files', () => {
   for (const there of ['ca.pem', 'ca-key.pem']) {
     const at = folder()
     writeFileSync(join(at, there), 'mine')
@@ -105,7 +105,7 @@ test('a CA is in no place where something is, and both files stay as they are', 
   }
 })
 
-test('what a crash left half written is finished before the CA is used', () => {
+test('completes files that a crash left half written before it uses the CA', () => {
   const at = folderWithCa()
   const pem = readFileSync(join(at, 'ca.pem'), 'utf8')
   const key = readFileSync(join(at, 'ca-key.pem'))
@@ -134,7 +134,7 @@ test('what a crash left half written is finished before the CA is used', () => {
   expect(readdirSync(at).filter((name) => name.startsWith('.'))).toEqual([])
 })
 
-test('--out - and --key-out - print PEM and nothing else', () => {
+test('--out - and --key-out - print only PEM', () => {
   const at = folder()
   const { stdout, exit } = inFolder(at)(['ca', 'init', '--cn', 'x', '--out', '-', '--key-out', '-'])
   expect([exit, readdirSync(at)]).toEqual([0, []])
@@ -148,7 +148,7 @@ test('--out - and --key-out - print PEM and nothing else', () => {
   expect(report).toMatchObject({ exit: 5, stdout: '', stderr: expect.stringContaining('KCERT_KEY_EXPOSED') })
 })
 
-test('an encrypted key of a CA signs with its password only', () => {
+test('signs with an encrypted CA key only if it has the password', () => {
   const at = folder()
   writeFileSync(join(at, 'pw'), 'secret\n')
   writeFileSync(join(at, 'wrong'), 'geheim\n')
@@ -205,7 +205,7 @@ test.each([
   expect(readdirSync(at)).toEqual([])
 })
 
-test('a renewed CA is what its certificates chain to; the old one is kept beside it, and nothing is revoked', () => {
+test('existing certificates chain to a renewed CA; the old one is kept as a backup, and nothing is revoked', () => {
   const at = folderWithCa('--days', '30')
   const run = inFolder(at)
   opensslRequest(at, 'a')
@@ -255,7 +255,7 @@ test('a renewed CA is what its certificates chain to; the old one is kept beside
   expect(new Set(issuanceLogIn(at).map(({ serialNumber }) => serialNumber)).size).toBe(3)
 })
 
-test('a renewed CA goes to another file only if nothing is there, or with --force and a backup', () => {
+test('writes a renewed CA to another file only if that does not exist, or with --force and a backup', () => {
   const at = folderWithCa()
   const renew = ['ca', 'renew', '--ca', 'ca.pem', '--ca-key', 'ca-key.pem', '--out', 'new.pem']
   const before = readFileSync(join(at, 'ca.pem'), 'utf8')
@@ -265,7 +265,7 @@ test('a renewed CA goes to another file only if nothing is there, or with --forc
   expect(inFolder(at)([...renew, '--force']).stdout).toMatch(/^backup {8}new\.pem\.\d{8}T\d{6}Z\.bak$/m)
 })
 
-test("openssl's CA is renewed under openssl's eyes; what names its serial number is refused under the new one, as announced", () => {
+test("renews openssl's CA so that openssl verifies it, and refuses certificates that name the old serial number, as announced", () => {
   const at = folder()
   writeFileSync(
     join(at, 'openssl.cnf'),
@@ -385,7 +385,7 @@ test.each([
   expect(readdirSync(at)).toEqual(before)
 })
 
-test('a bundle has each CA once and in order, on standard output or in a file', () => {
+test('a bundle contains each CA once and in order, on standard output or in a file', () => {
   const at = folderWithCa()
   const run = inFolder(at)
   run(['ca', 'init', '--cn', 'second', '--out', 'second.pem', '--key-out', 'second.key'])
@@ -420,7 +420,7 @@ test('a bundle has each CA once and in order, on standard output or in a file', 
   expect(readFileSync(join(at, 'bundle.pem'), 'utf8')).toBe(`${first}${second}`)
 })
 
-test('what has expired is not in the bundle, and no CA gets into it unseen', () => {
+test('a bundle excludes expired CAs, and reports every CA that it adds', () => {
   const at = folderWithCa()
   const key = generatePrivateKey({ algorithm: 'Ed25519' })
   const expired = issueRoot(
@@ -464,7 +464,7 @@ test('what has expired is not in the bundle, and no CA gets into it unseen', () 
   expect(run(['ca', 'bundle'])).toMatchObject({ stdout: '', exit: 2 })
 })
 
-test('certificates may be written through a link, for nothing in them is secret', () => {
+test('writes certificates through a link, because they contain no secret', () => {
   const at = folderWithCa()
   symlinkSync('real.pem', join(at, 'link.pem'))
   writeFileSync(join(at, 'real.pem'), 'old')

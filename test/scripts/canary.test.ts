@@ -13,9 +13,9 @@ import { kcert, kcertBeside, type Session } from './program.ts'
 import { tracesOf } from './secret-traces.ts'
 import { temporaryFolder } from './temporary-folder.ts'
 
-// Keys, tokens and passwords of known octets lie wherever a command may read them, in right places and in wrong ones. Every command
-// is run in every format, with every debug switch, on a cluster that answers, refuses and is not there: none of them is found in
-// what it prints, nor in a file that is not one for keys.
+// Keys, tokens and passwords of known bytes are in every place that a command may read, right or wrong. Every command runs in
+// every format, with every debug switch, on a cluster that responds, refuses or is unreachable. None of the secrets may appear in
+// its output or in a file that is not for keys.
 
 const manifest = JSON.parse(readFileSync('oclif.manifest.json', 'utf8')) as {
   commands: Record<string, { flags: Record<string, { options?: string[]; helpValue?: string }> }>
@@ -29,12 +29,14 @@ const debug = { DEBUG: '*', OCLIF_DEBUG: '1', KCERT_DEBUG: '1', VERBOSE: '1', NO
 const pair = ['--ca', 'ca.pem', '--ca-key', 'ca-key.pem']
 const encrypted = ['--ca', 'enc-ca.pem', '--ca-key', 'enc.key']
 const signer = ['--signer', 'example.com/serving', '--usage', 'server auth']
-// No node of it can be reached.
+// No node in this inventory is reachable.
 const site = ['--inventory', 'kcert.yaml']
 let server: FakeApiServer
 let traces: string[]
 
-/** Command → command lines, without the format. Each command has a right one at least, and one that names a secret in a wrong place. */
+/**
+ * Command → command lines, without the format. Each command has at least one valid line, and one with a secret in a wrong place.
+ */
 const rows: Readonly<Record<string, readonly (readonly string[])[]>> = {
   version: [[], ['--client'], ['-o', 'json']],
   'bootstrap:check': [['node-1'], ['node-1', '--token-id', 'abcdef'], ['node-1', '--token-id', token]],
@@ -241,7 +243,7 @@ const rows: Readonly<Record<string, readonly (readonly string[])[]>> = {
   ],
 }
 
-/** Files that are for secrets: those that lie here before, and those that a command line asks for by name. */
+/** Files for secrets: those in the folder before the run, and those that a command line names. */
 const isForSecrets = (name: string): boolean =>
   /\.(?:key|conf|bak)$|-?key\.pem$|^kubelet-client-.*\.pem$|^password$|^secrets\.yaml$/.test(name)
 
@@ -323,7 +325,7 @@ beforeEach(async () => {
   server.writeKubeconfig(join(at, 'token.conf'), { token })
   server.writeKubeconfig(join(at, 'wrong.conf'), { token: wrongToken })
   server.writeKubeconfig(join(at, 'away.conf'), { token }, { server: 'https://127.0.0.1:9' })
-  // As it would come from a key of the administrator's.
+  // As if it came from an administrator's key.
   const admin = JSON.parse(readFileSync(join(at, 'admin.conf'), 'utf8'))
   const pem = Buffer.from(admin.users[0].user['client-key-data'], 'base64').toString()
   traces = [
@@ -336,11 +338,11 @@ beforeEach(async () => {
 })
 afterAll(() => server?.close())
 
-test('every command of the program has its rows', () => {
+test('has rows for every command of the program', () => {
   expect(Object.keys(manifest.commands).filter((id) => !(id in rows))).toEqual([])
 })
 
-test('the traces are those of what lies here: a file that is printed is full of them', () => {
+test('finds the traces in a printed file', () => {
   for (const name of ['key.pem', 'ca-key.pem', 'password', 'secrets.yaml', 'admin.conf', 'token.conf'])
     expect(leaksIn(readFileSync(join(at, name), 'utf8')), name).not.toEqual([])
 })
@@ -352,7 +354,7 @@ function leaksIn(text: string): string[] {
 async function expectSilent(args: readonly string[], kubeconfig: string, env = {}): Promise<Session> {
   const session = await kcertBeside(args, { cwd: at, env: { ...env, KUBECONFIG: join(at, kubeconfig) } })
   const line = `${args.join(' ')} (${kubeconfig})`
-  // A key that this run has made is as secret as those that were there.
+  // A key that this run created is as secret as the existing ones.
   const madeKeys = readdirSync(at).filter((name) => /^(?:made|generated|ann|new-ca)\.key$/.test(name))
   const made = madeKeys.flatMap((name) => tracesOf(readFileSync(join(at, name), 'utf8'), password))
   const shown = session.stdout + session.stderr
@@ -361,14 +363,14 @@ async function expectSilent(args: readonly string[], kubeconfig: string, env = {
     made.filter((trace) => shown.includes(trace)),
     line,
   ).toEqual([])
-  // 1 is a defect, but of Nagios' plugins it is a warning.
+  // Exit code 1 is a defect, except as a warning of Nagios' plugins.
   const exits = args.includes('nagios') ? [0, 1, 2, 3] : [0, 2, 3, 4, 5, 6]
   expect(exits, `${line}: ${session.stderr}`).toContain(session.exit)
   return session
 }
 
 test.each(Object.keys(manifest.commands))(
-  'kcert %s shows no secret, whatever it is asked and however it fails',
+  'kcert %s shows no secret with any arguments or failure',
   async (id) => {
     const command = id.split(':')
     const { flags } = manifest.commands[id]!
@@ -395,7 +397,7 @@ test.each(Object.keys(manifest.commands))(
   1_800_000,
 )
 
-test('a command that is run after a renewal has no secret in its arguments and its environment', async () => {
+test('passes no secret in the arguments and environment of the command that runs after a renewal', async () => {
   const hook = join(at, 'hook.sh')
   const script = `{ tr '\\0' '\\n' </proc/$PPID/cmdline; tr '\\0' '\\n' </proc/$$/cmdline; tr '\\0' '\\n' </proc/$PPID/environ; env; } >"${at}/hook.txt"\n`
   writeFileSync(hook, `#!/bin/sh\n${script}`, { mode: 0o700 })
@@ -437,11 +439,11 @@ test.each([
   ['ca', 'init', '--cn', 'x', '--key', 'enc.key', '--password-file', 'password', '--out', 'crash.crt'],
   ['csr', 'create', '--cn', 'x', '--key-out', 'crash.key', '--out', 'crash.csr'],
   ['kubeconfig', 'create', '--user', 'a', '--token-file', 'joining.conf', '--out', 'crash.conf'],
-])('a crash of kcert %s %s writes no secret into what Node reports of it', async (...line) => {
+])("a crash of kcert %s %s writes no secret into Node's report", async (...line) => {
   const reports = join(at, 'reports')
   rmSync(reports, { recursive: true, force: true })
   mkdirSync(reports)
-  // It breaks down when keys, passwords and tokens are in its memory: as it makes its first file its owner's.
+  // It crashes when keys, passwords and tokens are in its memory: when it changes the owner of its first file.
   const preload = join(at, 'crash.cjs')
   writeFileSync(
     preload,

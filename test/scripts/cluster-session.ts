@@ -5,7 +5,7 @@ import { nodeNames, requestPem, servingDescription } from '../csr/made-requests.
 import type { FakeApiServer } from '../fakes/api-server.ts'
 import { kcertBeside, type Session } from './program.ts'
 
-// What sessions of approvers and signers on the fake API server share: a cluster with a node, and requests that wait.
+// Shared parts of approvers' and signers' sessions on the fake API server: a cluster with a node, and pending requests.
 
 export const requestsKey = {
   group: 'certificates.k8s.io',
@@ -15,7 +15,7 @@ export const requestsKey = {
 
 const core = { group: '', version: 'v1' } as const
 
-/** Puts what an approver looks up: Nodes, the range of services, and where API servers are. */
+/** Stores the objects that an approver looks up: Nodes, the Service range, and the addresses of API servers. */
 export function putCluster(server: FakeApiServer): void {
   const addresses = [
     ...nodeNames.dns.map((address) => ({ type: 'InternalDNS', address })),
@@ -37,13 +37,13 @@ export function putCluster(server: FakeApiServer): void {
 
 const honest = Buffer.from(requestPem(servingDescription())).toString('base64')
 
-/** A request for the same names with a key of its own. */
+/** Returns a request for the same SANs with another key. */
 export function foreignRequest(): string {
   const key = generatePrivateKey({ algorithm: 'ECDSA', curve: 'P-256' })
   return Buffer.from(requestPem(servingDescription(), key)).toString('base64')
 }
 
-/** Puts the request of node-1 for its serving certificate. */
+/** Stores node-1's request for its serving certificate. */
 export function putServing(
   server: FakeApiServer,
   name: string,
@@ -64,13 +64,13 @@ export function putServing(
   })
 }
 
-/** The conditions of a request that is there. */
+/** Returns the conditions of a request on the server. */
 export function conditionsOf(server: FakeApiServer, name: string): string[] {
   const object = server.peek(requestsKey, name) as unknown as RequestObject | undefined
   return (object?.status?.conditions ?? []).map(({ type }) => type)
 }
 
-/** Returns what runs kcert as the administrator of the fake cluster. */
+/** Returns a function that runs kcert as the administrator of the fake cluster. */
 export function operatorOf(server: FakeApiServer, folder: string) {
   const kubeconfig = server.writeKubeconfig(join(folder, 'admin.conf'))
   return (args: readonly string[], stdin = ''): Promise<Session> =>

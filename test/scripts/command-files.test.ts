@@ -3,7 +3,7 @@ import { join } from 'node:path'
 import { expect, test } from 'vitest'
 import { folder, folderWithCa, inFolder, opensslRequest } from './ca-files.ts'
 
-// What a command writes is neither what it reads nor its own other output, and a private key is replaced by a key alone.
+// The outputs of a command must not be its inputs or each other, and only another key may replace a private key.
 
 const signingCa = ['--ca', 'ca.pem', '--ca-key', 'ca-key.pem']
 const sign = ['ca', 'sign', 'a.csr', ...signingCa, '--profile', 'server', '--force']
@@ -100,7 +100,7 @@ test.each([
   ],
   [['inspect', 'ca.pem', '--output-file', 'ca.pem'], '--output-file ca.pem is also the input TARGET ca.pem'],
   [['inspect', 'ca.pem', '--output-file', 'a.key'], 'a.key contains a private key and is not replaced'],
-])('%j is refused, and all files are as they were', (args, message) => {
+])('refuses %j and changes no file', (args, message) => {
   const at = folderWithCa()
   opensslRequest(at, 'a')
   symlinkSync('.', join(at, 'link'))
@@ -119,14 +119,14 @@ test.each([
   expect(contentsOf(at)).toEqual(before)
 })
 
-test('a bundle may go into one of its files, and a key over a key, with --force', () => {
+test('a bundle may replace one of its input files, and a key another key, with --force', () => {
   const at = folderWithCa()
   const run = inFolder(at)
   expect(run(['ca', 'bundle', 'ca.pem', '--out', 'ca.pem', '--force']).exit).toBe(0)
   expect(run(['key', 'generate', '--out', 'ca-key.pem', '--force']).exit).toBe(0)
 })
 
-test('standard input is read once, and a CA that comes from there needs an issuance log by name', () => {
+test('reads standard input once, and requires --issuance-log for a CA from there', () => {
   const at = folder()
   const run = inFolder(at)
   mkdirSync(join(at, 'empty'))

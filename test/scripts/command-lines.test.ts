@@ -2,8 +2,8 @@ import { spawnSync } from 'node:child_process'
 import { expect, test } from 'vitest'
 import { printedCommands, proseAdvice, unquotedCommands } from '../../scripts/command-lines.ts'
 
-// The check that refuses commands of messages that are built without commandLine, and sentences behind a command. And what these
-// commands are: the program of each knows its flags, whether a test prints the message or not (test/lab: kubectl and kubeadm).
+// The check that refuses commands in messages that are built without commandLine, and sentences after a command. It also checks
+// that each program accepts the flags in these commands, even if no test prints the message (test/lab: kubectl and kubeadm).
 
 test.each([
   ['const a = `kcert inspect <file>`', 'kcert inspect …'],
@@ -40,7 +40,7 @@ test.each([
   "fail('x', { next: 'kcert inspect FILE' })",
   "fail('x', { next: a ? 'wait for it' : 'kcert csr list' })",
   "fail('x', { next: other ?? commandLine`on the node: ls -l <path>` })",
-])('refuses a next that is no command: %s', (source) => {
+])('refuses a next that is not a command: %s', (source) => {
   expect(proseAdvice('src/a.ts', `\n${withValues(source)}\n`)).toHaveLength(1)
 })
 
@@ -54,12 +54,12 @@ test.each([
   expect(proseAdvice('src/a.ts', withValues(source))).toEqual([])
 })
 
-/** A linter takes a placeholder in a string for a mistake, so <value> stands for one here. */
+/** A linter reports placeholders in strings, so <value> replaces them here. */
 function withValues(source: string): string {
   return source.replace(/<([^>]+)>/g, '$${$1}')
 }
 
-/** What is not known before a run is VALUE, where a subcommand or a flag may be in its place. */
+/** Values that are unknown before a run are VALUE, also where a subcommand or a flag may be. */
 function readMistakes(lines: readonly (readonly string[])[]): (string | null)[] {
   const { stdout, stderr } = spawnSync(process.execPath, ['test/scripts/parse-only.ts', '--each'], {
     input: JSON.stringify(lines),
@@ -69,7 +69,7 @@ function readMistakes(lines: readonly (readonly string[])[]): (string | null)[] 
   return JSON.parse(stdout) as (string | null)[]
 }
 
-test('kcert reads every command line of its own that a message can print', () => {
+test('kcert accepts every kcert command line that a message can print', () => {
   const commands = printedCommands('kcert').filter(
     ({ at }) => !at.startsWith('src/rotation-io/discovering.ts'),
   )
@@ -103,7 +103,7 @@ test('openssl has every command and flag that a message can print', () => {
   ).toEqual([])
 })
 
-test('a command or flag that openssl does not have is found', () => {
+test('finds a command or flag that openssl does not have', () => {
   expect(unknownToOpenssl(['x509', '-frobnicate', '-noout'])).toEqual(['-frobnicate'])
   expect(unknownToOpenssl(['frobnicate'])).toEqual(['frobnicate'])
 })
@@ -116,12 +116,12 @@ function unknownToOpenssl([command, ...words]: readonly string[]): string[] {
   return words.filter((word) => word.startsWith('-') && !flags.has(word) && !isDigest(word))
 }
 
-// By systemctl(1) and journalctl(1) of Debian 13, and the help of crictl 1.36.
+// From systemctl(1) and journalctl(1) of Debian 13, and the help of crictl 1.36.
 test.each([
   ['systemctl', /^(?:cat|restart|status|list-units --all) \S+$/],
   ['journalctl', /^(?:(?:-u \S+|-n \d+)(?: |$))+$/],
   ['crictl', /^(?:ps(?: -[aq]+)*(?: --name \S+)?|logs (?:\S+|\$\(crictl ps -aq --name \S+ \| head -n 1\)))$/],
-])('%s in a message has a subcommand and flags that it knows', (program, known) => {
+])('%s in a message has a known subcommand and known flags', (program, known) => {
   const commands = printedCommands(program).filter(({ words }) => words[0] !== 'VALUE')
   expect(commands.length).toBeGreaterThan(2)
   expect(commands.filter(({ words }) => !known.test(words.join(' ')))).toEqual([])

@@ -9,7 +9,7 @@ import { kcert } from './program.ts'
 import { temporaryFolder } from './temporary-folder.ts'
 import { hasTmux, Terminal } from './tmux.ts'
 
-// The completion of every shell, in the shell itself: each answers the same lines with the same words.
+// The completion of every shell, in the shell itself. All shells complete the same lines with the same words.
 
 const at = temporaryFolder('completion')
 const { commands } = JSON.parse(readFileSync('oclif.manifest.json', 'utf8')) as Manifest
@@ -27,7 +27,7 @@ beforeAll(() => {
     writeFileSync(join(at, `completion.${shell}`), kcert(['completion', shell]).stdout)
 })
 
-/** What stands behind "kcert", the last word being typed, and what is offered then, files of the folder included. */
+/** The words after "kcert", of which the last is being typed, and the offered completions, including files of the folder. */
 const lines: readonly (readonly [line: string, offered: readonly string[]])[] = [
   ['insp', ['inspect']],
   ['rotate-ca re', ['recover']],
@@ -61,7 +61,7 @@ test.each(lines)('the words of "kcert %s"', (line, offered) => {
   expect([...answers.words.map(([word]) => word), ...files].sort()).toEqual(offered)
 })
 
-test('every command, and every flag of it that help shows, is completed', () => {
+test('completes every command, and every flag that its help shows', () => {
   for (const [id, { flags }] of Object.entries(commands)) {
     const words = id.split(':')
     expect(answersFor(words, tree).words.map(([word]) => word)).toContain(words.at(-1))
@@ -70,7 +70,7 @@ test('every command, and every flag of it that help shows, is completed', () => 
   }
 })
 
-test('behind a value, behind "--" and inside --flag=value', () => {
+test('completes after a value, after "--" and inside --flag=value', () => {
   const words = (...line: string[]): string[] => answersFor(line, tree).words.map(([word]) => word)
   expect(words('inspect', '-o', 'json', '--wa')).toEqual(['--warn', '--watch'])
   expect(words('inspect', '--output=pro')).toEqual(['prometheus'])
@@ -78,7 +78,7 @@ test('behind a value, behind "--" and inside --flag=value', () => {
   expect(answersFor(['rotate-ca', 'runbook', ''], tree).also).toBe('folder')
 })
 
-test('another shell is wrong usage', () => {
+test('rejects another shell as wrong usage', () => {
   const { exit, stderr } = kcert(['completion', 'powershell'])
   expect(exit).toBe(2)
   expect(stderr).toContain('bash, zsh, fish')
@@ -92,7 +92,7 @@ test.each(lines)('bash offers the words of "kcert %s"', (line, offered) => {
   expect(plain(run.stdout)).toEqual(offered)
 })
 
-test('bash takes --flag=value apart', () => {
+test('bash splits --flag=value', () => {
   const script =
     // biome-ignore lint/suspicious/noTemplateCurlyInString: bash's own
     'source ./completion.bash; COMP_WORDS=(kcert inspect --output = wi); COMP_CWORD=4; _kcert; printf \'%s\\n\' "${COMPREPLY[@]}"'
@@ -113,7 +113,7 @@ describe.skipIf(!isThere('fish'))('fish (skipped where it is not installed)', ()
 })
 
 describe.skipIf(!isThere('zsh'))('zsh (skipped where it is not installed)', () => {
-  // What zsh's own completion system does with the offers is left out here: it works in its line editor alone.
+  // zsh's own processing of the completions is left out here, because it works only in its line editor.
   const offers = `_describe() { print -rl -- "\${(@P)\${@[-1]}%%:*}"; }
 compadd() { shift; print -rl -- "$@"; }
 _files() { if [[ "$1" == -/ ]]; then print -rl -- *(N/); else print -rl -- *.pem(N); fi; }
@@ -131,7 +131,7 @@ source ./completion.zsh
     expect(plain(stdout).filter((word) => word.startsWith(typed))).toEqual(offered)
   })
 
-  test.skipIf(!hasTmux)('completes what is typed in a terminal (skipped without tmux)', async () => {
+  test.skipIf(!hasTmux)('completes the typed word in a terminal (skipped without tmux)', async () => {
     const terminal = new Terminal(100, 'zsh -f -i', at)
     terminal.type('autoload -Uz compinit; compinit -u -D; source ./completion.zsh; echo rea""dy', 'Enter')
     await terminal.shows(/^ready$/m)
@@ -147,7 +147,7 @@ describe('kubectl', () => {
 
   beforeAll(() => {
     mkdirSync(bin)
-    // As npm links them.
+    // Linked as by npm.
     for (const [name, file] of Object.entries(binaries())) symlinkSync(resolve(file), join(bin, name))
   })
 
@@ -159,7 +159,7 @@ describe('kubectl', () => {
 
   const path = (): string => [bin, resolve('node_modules/.bin'), process.env.PATH].join(delimiter)
 
-  test('kubectl_complete-kcert answers as kubectl reads it', () => {
+  test('kubectl_complete-kcert prints completions in the format of kubectl', () => {
     const run = (...line: string[]): string =>
       execFileSync(join(bin, 'kubectl_complete-kcert'), line, {
         encoding: 'utf8',

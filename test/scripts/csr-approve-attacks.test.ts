@@ -8,8 +8,8 @@ import { type FakeApiServer, startApiServer } from '../fakes/api-server.ts'
 import { conditionsOf, operatorOf, putCluster, putServing } from './cluster-session.ts'
 import { temporaryFolder } from './temporary-folder.ts'
 
-// Requests that were approved once and should not have been, before `csr approve --policy` on an API server. Which rule refuses
-// each is in src/csr/approval/attacks.test.ts.
+// Requests that were once wrongly approved, with `csr approve --policy` on an API server. src/csr/approval/attacks.test.ts shows
+// which rule refuses each.
 
 const folder = temporaryFolder('approve-attacks')
 let server: FakeApiServer
@@ -57,7 +57,7 @@ const email = (address: string): RequestDescription => ({
   subjectAltNames: { email: [address] },
 })
 
-/** For the signer of the rule of one's own. */
+/** For the custom signer in the policy. */
 const own: Readonly<Record<string, string>> = {
   'm1-ou-service': requestPem(withMore('OU', 'kubernetes.default.svc')),
   'm1-ou-group': requestPem(withMore('OU', 'Domain Admins')),
@@ -82,7 +82,7 @@ const own: Readonly<Record<string, string>> = {
   'm4-ca': requestPem({ ...named('ann'), basicConstraints: { ca: true } }),
 }
 
-/** Of a Node that says so itself. */
+/** SANs of a Node that reports them itself. */
 const names = {
   dns: [
     'vault.corp.example.net',
@@ -104,7 +104,7 @@ const serving: Readonly<Record<string, string>> = Object.fromEntries(
   ].map(([name, subjectAltNames]) => [name, requestPem({ subject: node, subjectAltNames })]),
 )
 
-test('a policy approves none of them, and both that are honest', async () => {
+test('approves none of them by a policy, and both honest requests', async () => {
   putCluster(server)
   const addresses = [
     { type: 'Hostname', address: 'node-1' },

@@ -17,7 +17,7 @@ import {
 } from './cluster-session.ts'
 import { temporaryFolder } from './temporary-folder.ts'
 
-// Whole sessions of an approver, on an API server of the test.
+// Whole sessions of an approver, on the test's API server.
 
 const folder = temporaryFolder('approve')
 let server: FakeApiServer
@@ -40,7 +40,7 @@ const userRequest = (organization: string[]): Partial<RequestObject['spec']> => 
   groups: ['system:authenticated'],
 })
 
-test('by name, as kubectl prints it too: approved at once, and the answer names both duties', async () => {
+test('approves by name, also in the form that kubectl prints, at once, and reports both duties', async () => {
   putServing(server, 'csr-1')
   putServing(server, 'csr-2')
   const printed = 'certificatesigningrequest.certificates.k8s.io/csr-1'
@@ -56,7 +56,7 @@ test('by name, as kubectl prints it too: approved at once, and the answer names 
   expect(conditionsOf(server, 'csr-2')).toEqual([])
 })
 
-test('reason and message are those of the command line', async () => {
+test('uses the reason and message of the command line', async () => {
   putServing(server, 'csr-1')
   const flags = ['--reason', 'Batch7', '--message', 'seen by ann']
   expect((await kcert(['csr', 'approve', 'csr-1', ...flags])).exit).toBe(0)
@@ -101,7 +101,7 @@ test('--force=false, --yes=false and --dry-run=false approve nothing, and --dry-
   expect(conditionsOf(server, 'csr-1')).toEqual(['Approved'])
 })
 
-test('what is dangerous is refused with 5, and approved with --force', async () => {
+test('refuses a dangerous request with exit code 5, and approves it with --force', async () => {
   putServing(server, 'eve', userRequest(['system:masters']))
   const refused = await kcert(['csr', 'approve', 'eve'])
   expect(refused.exit).toBe(5)
@@ -112,7 +112,7 @@ test('what is dangerous is refused with 5, and approved with --force', async () 
   expect(conditionsOf(server, 'eve')).toEqual(['Approved'])
 })
 
-test('a dry run shows every verdict, and writes nothing', async () => {
+test('a dry run shows every decision, and writes nothing', async () => {
   putServing(server, 'good')
   putServing(server, 'bad', { username: 'system:node:node-2' })
   const { stdout, exit } = await kcert(['csr', 'approve', '--policy', 'builtin', '--dry-run'])
@@ -151,7 +151,7 @@ test('exits with 0 when policies approve all of their requests and skip the rest
   expect((await kcert(['csr', 'approve', 'other', '--policy', 'kubelet-serving'])).exit).toBe(3)
 })
 
-test('a policy file decides, also what to deny', async () => {
+test('decides approvals and denials by a policy file', async () => {
   writeFileSync(
     join(folder, 'policy.yaml'),
     `apiVersion: kcert/v1
@@ -169,7 +169,7 @@ rules:
   expect(conditionsOf(server, 'good')).toEqual(['Approved'])
 })
 
-test('without a terminal a selection needs --yes, and takes only what it selects', async () => {
+test('requires --yes for a selection without a terminal, and approves only the selected requests', async () => {
   putServing(server, 'a', {}, { labels: { batch: '7' } })
   putServing(server, 'b', {}, { labels: { batch: '8' } })
   const asked = await kcert(['csr', 'approve', '-l', 'batch=7'])
@@ -179,14 +179,14 @@ test('without a terminal a selection needs --yes, and takes only what it selects
   expect([conditionsOf(server, 'a'), conditionsOf(server, 'b')]).toEqual([['Approved'], []])
 })
 
-test('a call without names is wrong usage, before any cluster is contacted', async () => {
+test('rejects a call without names as wrong usage, before it contacts a cluster', async () => {
   expect((await kcert(['csr', 'approve', ''])).exit).toBe(2)
   const { exit, stderr } = await kcert(['csr', 'approve'])
   expect([exit, server.calls.length]).toEqual([2, 0])
   expect(stderr).toContain('name requests, or select them with -f, -l, --signer or --policy')
 })
 
-test('a manifest approves the request that it holds, and no other of that name', async () => {
+test('approves only the request in a manifest, and no other request of that name', async () => {
   putServing(server, 'csr-1')
   const { status, ...manifest } = stored('csr-1')
   writeFileSync(join(folder, 'csr.json'), JSON.stringify({ ...manifest, kind: 'CertificateSigningRequest' }))
@@ -203,7 +203,7 @@ test('a manifest approves the request that it holds, and no other of that name',
   expect([same.exit, conditionsOf(server, 'csr-1')]).toEqual([0, ['Approved']])
 })
 
-test('tells missing, denied and already approved requests apart', async () => {
+test('distinguishes missing, denied and already approved requests', async () => {
   putServing(server, 'denied', {}, { status: { conditions: [{ type: 'Denied', status: 'True' }] } })
   putServing(server, 'approved', {}, { status: { conditions: [{ type: 'Approved', status: 'True' }] } })
   const { stdout, exit } = await kcert(['csr', 'approve', 'approved', 'denied', 'nobody', '-o', 'json'])
@@ -213,7 +213,7 @@ test('tells missing, denied and already approved requests apart', async () => {
   expect((await kcert(['csr', 'approve', 'approved'])).exit).toBe(0)
 })
 
-test('a denial says why to the requester', async () => {
+test('a denial contains the reason for the requester', async () => {
   putServing(server, 'eve', userRequest(['system:masters']))
   expect((await kcert(['csr', 'deny', 'eve', '--message', 'not as system:masters'])).exit).toBe(0)
   expect(stored('eve').status!.conditions![0]).toMatchObject({
@@ -223,7 +223,7 @@ test('a denial says why to the requester', async () => {
   })
 })
 
-test('2,000 are approved in one run, over few connections, with progress on standard error', async () => {
+test('approves 2,000 requests in one run, over few connections, with progress on standard error', async () => {
   for (let index = 0; index < 2000; index++) putServing(server, `csr-${index}`)
   const { stdout, stderr, exit } = await kcert(['csr', 'approve', '--policy', 'builtin', '-o', 'json'])
   expect(exit).toBe(0)
@@ -244,11 +244,11 @@ const places = [
 ] as const
 
 test.each(callFaults.flatMap((kind) => places.map((place) => ({ kind, ...place }))))(
-  '$kind at $verb of $resource: each request is approved once, or the run says that it is not',
+  '$kind at $verb of $resource: approves each request once, or reports that it did not',
   async (fault) => {
     const names = ['a', 'b', 'c']
     for (const name of names) putServing(server, name)
-    // A conflict and an expired answer belong to writes; everywhere else they are an answer like any other.
+    // A conflict and an expired response occur for writes. For all other calls they are ordinary errors.
     server.faults.add({ ...fault, retryAfterSeconds: 0 })
     const args = ['csr', 'approve', '--policy', 'builtin', '-o', 'json']
     const { stdout, stderr, exit } = await kcert([...args, ...limitFor(fault.kind)])
@@ -257,7 +257,7 @@ test.each(callFaults.flatMap((kind) => places.map((place) => ({ kind, ...place }
       expect(approved).toEqual(names)
       expect(JSON.parse(stdout).counts).toEqual({ approved: 3 })
     } else {
-      // Said, and the next run does the rest.
+      // The failure is reported, and the next run approves the rest.
       expect(stdout + stderr).toMatch(/KCERT_API_CONFLICT|KCERT_UNREACHABLE/)
       expect(fault.kind).toBe('conflict')
     }
@@ -267,7 +267,7 @@ test.each(callFaults.flatMap((kind) => places.map((place) => ({ kind, ...place }
   },
 )
 
-test('a cluster that does not answer is exit 4, and what was already approved it fell silent is in the answer', async () => {
+test('exits with 4 when the cluster stops responding, and reports the requests approved before', async () => {
   for (const name of ['a', 'b', 'c']) putServing(server, name)
   server.faults.add({ kind: 'reset-before', verb: 'update', at: 2, times: 1000 })
   const { stdout, exit } = await kcert(['csr', 'approve', 'a', 'b', 'c', '-o', 'json', '--concurrency', '1'])
@@ -276,7 +276,7 @@ test('a cluster that does not answer is exit 4, and what was already approved it
   expect(conditionsOf(server, 'a')).toEqual(['Approved'])
 })
 
-test('when the cluster has fallen silent, those that wait are not tried one by one', async () => {
+test('does not try each pending request when the cluster stops responding', async () => {
   for (let index = 0; index < 50; index++) putServing(server, `csr-${index}`)
   server.faults.add({ kind: 'internal', verb: 'update', times: 100_000 })
   const args = ['csr', 'approve', '--policy', 'builtin', '-o', 'json']
@@ -292,7 +292,7 @@ test('when the cluster has fallen silent, those that wait are not tried one by o
   expect((await kcert(args)).exit).toBe(0)
 })
 
-test('an approver without the right gets a 6, with what is missing', async () => {
+test('exits with 6 for an approver without the right, and names the missing right', async () => {
   putServing(server, 'a')
   server.rules = [{ user: 'reader', verbs: ['get', 'list'], groups: ['*'], resources: ['*'] }]
   const kubeconfig = server.writeKubeconfig(join(folder, 'reader.conf'), { username: 'reader' })
@@ -301,7 +301,7 @@ test('an approver without the right gets a 6, with what is missing', async () =>
   expect(stdout).toContain('not allowed to write')
 })
 
-test('the answer is valid by its schema', async () => {
+test('prints a report that is valid against its schema', async () => {
   putServing(server, 'a')
   putServing(server, 'eve', userRequest(['system:masters']))
   const ajv = new Ajv({ strict: false, allErrors: true })

@@ -66,7 +66,7 @@ function report(args: readonly string[], stdin?: string): CheckReport {
 }
 
 describe('kcert csr check', () => {
-  test('answers the three questions apart, and says what to change', () => {
+  test('answers the three questions separately, and shows what to change', () => {
     const wrong = ['--signer', serving, '--usage', 'digital signature', '--usage', 'client auth']
     const { stdout, stderr, exit } = kcert(['csr', 'check', file('serving.csr'), ...wrong])
     expect(stdout).toContain('Will the API server accept it? yes\n')
@@ -82,12 +82,12 @@ describe('kcert csr check', () => {
     expect({ stderr, exit }).toEqual({ stderr: '', exit: 3 })
   })
 
-  test('is content with a request that is right', () => {
+  test('accepts a valid request', () => {
     const { exit } = kcert(['csr', 'check', file('serving.csr'), '--signer', serving, ...usages])
     expect(exit).toBe(0)
   })
 
-  test('prints JSON that its schema describes, and YAML that says the same', () => {
+  test('prints JSON that is valid against its schema, and the same data in YAML', () => {
     const schema = JSON.parse(schemaFiles().find(([path]) => path.endsWith('/RequestCheck.json'))![1])
     const validate = new Ajv({ strict: false, validateFormats: false }).compile(schema)
     for (const args of [
@@ -125,7 +125,7 @@ describe('kcert csr check', () => {
     expect(subjects).toEqual(Array(6).fill('system:node:node-1'))
   })
 
-  test('an object whose requester is known is approved only when Nodes and policy are known too', () => {
+  test('approves an object with a known requester only when Nodes and policy are known too', () => {
     expect(report([file('csr.json')])).toMatchObject({ isSubmitted: true, decision: 'ignore' })
     const known = ['--nodes', file('nodes.json'), '--policy', file('policy.yaml')]
     expect(report([file('csr.json'), ...known])).toMatchObject({ decision: 'approve' })
@@ -144,7 +144,7 @@ describe('kcert csr check', () => {
     expect(foreign.reason).toMatch(/^own-names: "node-1", .* is not an address of Node "node-1"/)
   })
 
-  test('flags stand above the file', () => {
+  test('gives flags precedence over the file', () => {
     const other = report([
       file('csr.json'),
       '--requester',
@@ -161,7 +161,7 @@ describe('kcert csr check', () => {
     })
   })
 
-  test('of several objects one is named', () => {
+  test('requires a name to select one of several objects', () => {
     const several = `${readFileSync(file('csr.json'), 'utf8')}\n---\n${readFileSync(file('csr.json'), 'utf8').replace('csr-7x2lq', 'other')}`
     expect(kcert(['csr', 'check', '-'], { stdin: several })).toEqual({
       stdout: '',
@@ -209,14 +209,14 @@ describe('kcert csr check', () => {
       'KCERT_USAGE: only one file can be standard input',
       2,
     ],
-  ])('%s: says what is wrong, and why or what comes next', (_name, args, stdin, message, exit) => {
+  ])('%s: reports what is wrong, and why or next', (_name, args, stdin, message, exit) => {
     const run = kcert(['csr', 'check', ...args], { stdin })
     expect(run.stderr).toContain(message)
     expect(run.stderr).toMatch(/\n(?:why|fix|next): /)
     expect(run).toMatchObject({ stdout: '', exit })
   })
 
-  test('hostile names reach no terminal as they are', () => {
+  test('escapes hostile names on a terminal', () => {
     const name = 'system:node:\u001b[2Jnode\u202e\u0007'
     const hostile = manifest(
       { subject: { commonName: name, organization: ['system:nodes\n\u001b]0;x\u0007'] } },
@@ -229,7 +229,7 @@ describe('kcert csr check', () => {
     }
   })
 
-  test('whatever is in the file, it is no defect', () => {
+  test('never fails with a defect, whatever is in the file', () => {
     const pem = requestPem(servingDescription())
     const der = Buffer.from(pem.split('\n').slice(1, -2).join(''), 'base64')
     const hostile = [

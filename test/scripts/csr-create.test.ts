@@ -34,7 +34,7 @@ function requestIn(path: string): CertificateRequest {
 
 const modeOf = (path: string): string => (statSync(path).mode & 0o777).toString(8)
 
-/** The input of `cfssl genkey` in the documentation of Kubernetes. */
+/** The input of `cfssl genkey` in the Kubernetes documentation. */
 const seed = `{
   "hosts": [
     "my-svc.my-namespace.svc.cluster.local",
@@ -55,7 +55,7 @@ const seedNames = {
 }
 
 describe("cfssl's JSON", () => {
-  test('of the documentation makes the request and the key that cfssl would', () => {
+  test('from the documentation creates the same request and key as cfssl', () => {
     const at = place()
     const run = create(at, ['--cfssl', '-', '--key-out', 'server-key.pem', '--out', 'server.csr'], seed)
     expect(run).toMatchObject({ stderr: '', exit: 0 })
@@ -87,7 +87,7 @@ describe("cfssl's JSON", () => {
     )
   })
 
-  test('out holds a key in a file of its own alone, and not where the key has one', () => {
+  test('out contains a key only in a separate file, and only if the key has no other file', () => {
     const at = place()
     const refused = create(at, ['--cfssl', '-', '-o', 'cfssl'], seed)
     expect(refused).toMatchObject({ stdout: '', exit: 5 })
@@ -133,7 +133,7 @@ describe("cfssl's JSON", () => {
     },
   )
 
-  test('with the host "", as old files have it, requests no name; cfssl writes an empty one, which no client takes', () => {
+  test('with the host "", as in old files, requests no name; cfssl writes an empty SAN, which no client accepts', () => {
     const at = place()
     expect(
       create(at, ['--cfssl', '-', '--key-out', 'k.pem', '--out', 'r.csr'], '{"CN":"a","hosts":[""]}').exit,
@@ -147,7 +147,7 @@ describe("cfssl's JSON", () => {
     ['a weak key', '{"CN":"a","key":{"algo":"rsa","size":1024}}'],
     ['a "ca" section', '{"CN":"a","ca":{"expiry":"1h"}}'],
     ['hosts that are no list', '{"CN":"a","hosts":"b"}'],
-  ])('with %s is refused, and nothing is written', (_name, document) => {
+  ])('with %s is refused without writing a file', (_name, document) => {
     const at = place()
     const run = create(at, ['--cfssl', '-', '--key-out', 'k.pem', '--out', 'r.csr'], document)
     expect(run).toMatchObject({ stdout: '', exit: 2 })
@@ -156,8 +156,8 @@ describe("cfssl's JSON", () => {
   })
 })
 
-// Not compared: names.E, which cfssl writes as UTF8String where RFC 5280 has IA5String.
-/** What two requests for the same thing have in common: everything but the key and what comes of it. */
+// Not compared: names.E, which cfssl writes as UTF8String where RFC 5280 requires IA5String.
+/** Returns the common content of two requests for the same subject: everything except the key and values derived from it. */
 function factsOf(der: Uint8Array): object {
   const request = CertificateRequest.parse(der)
   const { dns, ip, email, uri } = request.subjectAltNames
@@ -231,7 +231,7 @@ describe('presets', () => {
       { name: 'web.shop', signerName: 'example.com/serving', usages: ['digital signature', 'server auth'] },
     ],
   ])(
-    '%s: has the subject, the names, the signer and the usages',
+    '%s: has the subject, the SANs, the signer and the usages',
     async (_name, args, subject, names, object) => {
       const made = await objectOf(args)
       expect(made).toMatchObject({ apiVersion: 'certificates.k8s.io/v1', ...object })
@@ -246,7 +246,7 @@ describe('presets', () => {
     ['--user', 'ann'],
     ['--kubelet-client', 'node-1'],
     ['--kubelet-serving', 'node-1', '--ip', '10.0.0.7'],
-  ])('what %s %s makes passes its own check', (...args) => {
+  ])('the request of %s %s passes its own check', (...args) => {
     const at = place()
     expect(create(at, [...args, '--key-out', 'k.pem', '-o', 'manifest', '--out', 'csr.yaml'])).toMatchObject({
       exit: 0,
@@ -269,7 +269,7 @@ describe('presets', () => {
     [['--user', 'ann', '--usage', 'server auth'], '"server auth" is not allowed'],
     [['--user', 'ann', '--expiration-seconds', '60'], '60 is below 600'],
     [['--user', 'ann', '--signer', 'nonsense'], '"nonsense" is not a domain'],
-  ])('%j: an object that would fail on the cluster is not made', (args, words) => {
+  ])('%j: does not create an object that would fail on the cluster', (args, words) => {
     const at = place()
     const run = create(at, [...args, '--key-out', 'k.pem', '-o', 'manifest'])
     expect(run).toMatchObject({ stdout: '', exit: 3 })
@@ -303,7 +303,7 @@ describe('presets', () => {
     [['--cn', 'x', '--uri', 'nothing'], 'is not a URI'],
     [['--cn', 'x', '--key-type', 'DSA'], 'key type "DSA"'],
     [['--kubeadm', 'apiserverr'], 'kubeadm has no certificate "apiserverr"'],
-  ])('%j: is wrong usage, and says so', (args, words) => {
+  ])('%j: is reported as wrong usage', (args, words) => {
     const run = create(place(), [...args, '--key-out', 'k.pem'])
     expect(run).toMatchObject({ stdout: '', exit: 2 })
     expect(run.stderr).toMatch(/^KCERT_USAGE: /)
@@ -315,7 +315,7 @@ describe('keys', () => {
   const key = generateKeyPairSync('ec', { namedCurve: 'P-384' }).privateKey
   const keyPem = key.export({ format: 'pem', type: 'pkcs8' }) as string
 
-  test('one that is there signs the request, and is in no output', () => {
+  test('an existing key signs the request, and is in no output', () => {
     const at = place()
     writeFileSync(join(at, 'mine.pem'), keyPem)
     const secret = keyPem.split('\n').slice(1, -2)
@@ -330,7 +330,7 @@ describe('keys', () => {
     expect(Buffer.from(requestIn(join(at, 'r.csr')).publicKey.spki).equals(der)).toBe(true)
   })
 
-  test('a new key is only in its file, with mode 0600 under any umask', () => {
+  test('writes a new key only to its file, with mode 0600 under any umask', () => {
     for (const umask of ['000', '022', '077']) {
       const at = place()
       const command = `umask ${umask}; exec ${process.execPath} ${join(process.cwd(), 'bin/run.js')} csr create --user ann --key-out k.pem --out r.csr -o json`
@@ -348,7 +348,7 @@ describe('keys', () => {
     }
   })
 
-  test('nothing is overwritten without --force, and a key never goes through a link', () => {
+  test('overwrites nothing without --force, and writes no key through a link', () => {
     const at = place()
     writeFileSync(join(at, 'k.pem'), 'precious')
     const args = ['--cn', 'x', '--key-out', 'k.pem', '--out', 'r.csr']
@@ -371,7 +371,7 @@ describe('keys', () => {
     expect(existsSync(join(at, 'new.pem'))).toBe(false)
   })
 
-  test('one that is encrypted is opened with the first line of a file, and a new one locked with it', () => {
+  test('opens an encrypted key with the first line of a password file, and encrypts a new one with it', () => {
     const at = place()
     writeFileSync(join(at, 'pw'), 'correct horse\nsecond line\n')
     expect(
@@ -424,7 +424,7 @@ describe('keys', () => {
     expect(readPem(stdout).blocks.map(({ label }) => label)).toEqual(['PRIVATE KEY', 'CERTIFICATE REQUEST'])
   })
 
-  test('of every type sign a request that openssl verifies, with the hash that cfssl and client-go take', () => {
+  test('signs requests with every type of key that openssl verifies, with the hash that cfssl and client-go use', () => {
     const at = place()
     for (const [type, signature] of [
       ['RSA-2048', 'sha256WithRSAEncryption'],
@@ -445,7 +445,7 @@ describe('keys', () => {
   })
 })
 
-test('the JSON is as its schema says', () => {
+test('prints JSON that is valid against its schema', () => {
   const schema = JSON.parse(schemaFiles().find(([path]) => path.endsWith('/CreatedRequests.json'))![1])
   const validate = new Ajv({ strict: false, validateFormats: false }).compile(schema)
   const at = place()

@@ -4,7 +4,7 @@ import { requestsKey } from './cluster-session.ts'
 import { kcertBeside } from './program.ts'
 import { RequestLife, user } from './request-life.ts'
 
-// What `kcert csr explain` finds out on a cluster; every cause by itself is tested in src/csr/explain.
+// The results of `kcert csr explain` on a cluster. src/csr/explain tests each cause separately.
 
 const life = new RequestLife('csr-explain')
 const rbac = { group: 'rbac.authorization.k8s.io', version: 'v1' } as const
@@ -61,7 +61,7 @@ function putBootstrapping(): void {
   })
 }
 
-test('a bootstrap token without the right: asks RBAC, and names the binding', async () => {
+test('queries RBAC for a bootstrap token without the right, and names the binding', async () => {
   putBootstrapping()
   putLease(new Date())
   const { verdict, causes, open } = await explained()
@@ -84,7 +84,7 @@ test('a bootstrap token without the right: asks RBAC, and names the binding', as
   life.server.rules = []
 })
 
-test('a controller-manager without a CA is seen by its command line', async () => {
+test('detects a controller-manager without a CA by its command line', async () => {
   life.server.signer = undefined
   life.makeRequest()
   await life.run('csr', 'submit', life.at('a.csr'), ...user)
@@ -101,7 +101,7 @@ test('a controller-manager without a CA is seen by its command line', async () =
   expect((await explained()).causes.map(({ id }) => id)).toContain('signer-off')
 })
 
-test('names users who may approve for the signer, and not those who may for another', async () => {
+test('names users who may approve for this signer, and not those for another one', async () => {
   const rule = (resourceNames: string[]) => ({
     apiGroups: ['certificates.k8s.io'],
     resources: ['signers'],

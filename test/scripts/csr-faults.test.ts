@@ -3,13 +3,13 @@ import { callFaults, limitFor } from '../fakes/api-server-faults.ts'
 import { requestsKey } from './cluster-session.ts'
 import { pause, RequestLife, user } from './request-life.ts'
 
-// Every call of the requester's commands fails once in every way: nothing is lost, and nothing is made twice.
+// Every call of the requester's commands fails once in every way. Nothing is lost, and nothing is created twice.
 
 const life = new RequestLife('csr-faults')
 
-// Every call of the command is hit once by every fault: create, watch (and its list), and get after a create that was cut off.
+// Every call of the command meets every fault once: create, watch (and its list), and get after a create that was cut off.
 test.each(callFaults.flatMap((kind) => ['create', 'list', 'watch'].map((verb) => [kind, verb] as const)))(
-  'request survives %s at %s, or says to run it again, and the second run ends it with the same object',
+  'request survives %s at %s, or reports that it must run again, and the second run completes it with the same object',
   async (kind, verb) => {
     life.server.faults.add({ kind, verb, resource: requestsKey.resource, retryAfterSeconds: 0 })
     const args = life.request('--wait', '30s')
@@ -25,7 +25,7 @@ test.each(callFaults.flatMap((kind) => ['create', 'list', 'watch'].map((verb) =>
   1_200_000,
 )
 
-test.each(callFaults)('fetch survives %s, or says to run it again', async (kind) => {
+test.each(callFaults)('fetch survives %s, or reports that it must run again', async (kind) => {
   life.makeRequest()
   await life.run('csr', 'submit', life.at('a.csr'), ...user)
   life.decide('Approved')

@@ -8,7 +8,7 @@ import type { Session } from './program.ts'
 import { violations } from './schemas.ts'
 import { temporaryFolder } from './temporary-folder.ts'
 
-// kcert csr fetch --out-dir: many certificates in one pass, each into a file of its own.
+// kcert csr fetch --out-dir: many certificates in one pass, each in its own file.
 
 const at = temporaryFolder('csr-fetch-many')
 const signerName = 'kubernetes.io/kubelet-serving'
@@ -44,7 +44,7 @@ function outcomesOf({ stdout }: Session): Record<string, string> {
   return Object.fromEntries(report.requests.map(({ name, outcome }) => [name, outcome]))
 }
 
-test('all of a signer: those that are issued are written, and what waits is shown and no failure', async () => {
+test('writes the issued certificates of a signer, and shows pending requests without failing', async () => {
   const { exit, stdout } = await run(['csr', 'fetch', '--signer', signerName, '--out-dir', folder])
   expect([exit, stdout]).toEqual([0, expect.stringContaining('3 fetched, 1 not issued')])
   expect(stdout).toContain('"waiting" is pending: it waits for approval')
@@ -55,14 +55,14 @@ test('all of a signer: those that are issued are written, and what waits is show
   expect(outcomesOf(again)).toEqual({ a: 'present', b: 'present', c: 'present' })
 })
 
-test('what is named and not there or not issued is a no, and the others are fetched', async () => {
+test('fails for a named request that is missing or not issued, and fetches the others', async () => {
   const session = await run(['csr', 'fetch', 'csr/a', 'waiting', 'nobody', '--out-dir', folder, '-o', 'json'])
   expect(session.exit).toBe(3)
   expect(outcomesOf(session)).toEqual({ a: 'fetched', waiting: 'not-issued', nobody: 'not-found' })
   expect(readdirSync(folder)).toEqual(['a.crt'])
 })
 
-test('a certificate for another key than was asked for has no file', async () => {
+test('writes no file for a certificate with another key than the request', async () => {
   const object = server.peek(requestsKey, 'b') as unknown as RequestObject
   const spec = { ...object.spec, request: foreignRequest() }
   server.put(requestsKey, { ...object, spec } as never)
@@ -71,7 +71,7 @@ test('a certificate for another key than was asked for has no file', async () =>
   expect(existsSync(join(folder, 'b.crt'))).toBe(false)
 })
 
-test('a file that is there with something else is kept, unless --force; one with a private key is kept always', async () => {
+test('keeps an existing file with other content, unless --force; keeps a file with a private key always', async () => {
   const fetch = (...more: string[]) =>
     run(['csr', 'fetch', 'a', 'b', '--out-dir', folder, '-o', 'json', ...more])
   await fetch()
@@ -85,7 +85,7 @@ test('a file that is there with something else is kept, unless --force; one with
   expect(outcomesOf(await fetch('--force'))).toEqual({ a: 'refused', b: 'present' })
 })
 
-test('when the API server fails in the middle nothing is written, and the next run fetches all', async () => {
+test('writes nothing when the API server fails in the middle, and fetches all in the next run', async () => {
   server.faults.add({ kind: 'hang', verb: 'get', resource: requestsKey.resource, name: 'b', times: 99 })
   const args = ['csr', 'fetch', 'a', 'b', 'c', '--out-dir', folder, '-o', 'json']
   expect((await run([...args, '--request-timeout', '1s'])).exit).toBe(4)
@@ -106,7 +106,7 @@ test.each([
   expect([exit, stderr]).toEqual([2, expect.stringContaining(what)])
 })
 
-test('neither fetch nor request writes over the key, whatever --force says', async () => {
+test('neither fetch nor request overwrites the key, even with --force', async () => {
   const key = join(at, 'key.pem')
   expect((await run(['key', 'generate', '--out', key])).exit).toBe(0)
   const before = readFileSync(key, 'utf8')

@@ -12,7 +12,7 @@ import { temporaryFolder } from './temporary-folder.ts'
 const folder = temporaryFolder('csr-kubeadm')
 const kubeadm = '.bench/bin/kubeadm'
 
-/** kubeadm's configuration, with everything in it that is in a certificate. */
+/** kubeadm's configuration, with all fields that affect certificates. */
 function configuration(clusterFields: string): string {
   return `apiVersion: kubeadm.k8s.io/v1beta4
 kind: InitConfiguration
@@ -50,7 +50,7 @@ function files(at: string): string[] {
     .sort()
 }
 
-/** What two requests for the same thing have in common. */
+/** Returns the common content of two requests for the same subject. */
 function requestFacts(path: string): object {
   const request = CertificateRequest.parse(readPem(readFileSync(path)).blocks[0]!.der)
   return {
@@ -129,7 +129,7 @@ describe.skipIf(!existsSync(kubeadm))(
   },
 )
 
-// kubeadm takes the folder of certificates from its configuration when there is one.
+// kubeadm uses the certificate folder in its configuration, if it is set.
 function kubeadmDir(at: string): string[] {
   const path = join(at, 'kubeadm.yaml')
   writeFileSync(
@@ -149,7 +149,7 @@ function firstLine(path: string): string {
 describe('kcert csr create --kubeadm', () => {
   const plain = ['--node-name', 'cp1', '--advertise-address', '10.0.0.11']
 
-  test('all: every request has its key beside it, or in its kubeconfig', () => {
+  test('creates all requests, each with its key next to it or in its kubeconfig', () => {
     const at = join(folder, 'all')
     mkdirSync(at)
     const run = kcert(
@@ -169,7 +169,7 @@ describe('kcert csr create --kubeadm', () => {
     }
   })
 
-  test('a CA that is named is in the kubeconfigs', () => {
+  test('adds a named CA to the kubeconfigs', () => {
     const at = join(folder, 'ca')
     mkdirSync(at)
     expect(
@@ -185,7 +185,7 @@ describe('kcert csr create --kubeadm', () => {
     )
   })
 
-  test('nothing is written when one of the files is there', () => {
+  test('writes nothing when one of the files exists', () => {
     const at = join(folder, 'there')
     mkdirSync(join(at, 'pki/etcd'), { recursive: true })
     writeFileSync(join(at, 'pki/etcd/peer.key'), 'precious')
@@ -199,7 +199,7 @@ describe('kcert csr create --kubeadm', () => {
     expect(readFileSync(join(at, 'pki/etcd/peer.key'), 'utf8')).toBe('precious')
   })
 
-  test('one certificate goes to two files as any other', () => {
+  test('writes one certificate to two files like any other', () => {
     const at = join(folder, 'one')
     mkdirSync(at)
     const args = [

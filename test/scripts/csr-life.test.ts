@@ -5,11 +5,11 @@ import { kcert, kcertBeside, type Session } from './program.ts'
 import { pause, RequestLife, user } from './request-life.ts'
 import { violations } from './schemas.ts'
 
-// Whole sessions of the requester's and the reader's commands.
+// Whole sessions of the requester's and reader's commands.
 
 const life = new RequestLife('csr-life')
 
-test('a request is submitted with the usages of its signer, listed, explained, approved, and fetched with its key', async () => {
+test('submits a request with the usages of its signer, lists, explains, approves and fetches it with its key', async () => {
   life.makeRequest('--org', 'dev')
   const submitted = await life.run('csr', 'submit', life.at('a.csr'), ...user)
   expect(submitted).toMatchObject({ exit: 0, stderr: '' })
@@ -48,7 +48,7 @@ test('a request is submitted with the usages of its signer, listed, explained, a
   expect((await life.run('csr', 'explain', life.name)).exit).toBe(0)
 })
 
-test('a manifest of several is submitted at once, and again without doing anything', async () => {
+test('submits a manifest of several requests at once, and does nothing the second time', async () => {
   const manifests = ['x', 'y'].map((suffix) =>
     kcert([
       'csr',
@@ -73,7 +73,7 @@ test('a manifest of several is submitted at once, and again without doing anythi
   expect(outcomesOf(await submit())).toEqual(['present', 'present'])
 })
 
-test('what would fail for good is not sent, unless it is sent all the same', async () => {
+test('does not send a request that would fail permanently, unless it is forced', async () => {
   life.makeRequest()
   const refused = await life.run('csr', 'submit', life.at('a.csr'), ...user, '--usage', 'server auth')
   expect(refused.exit).toBe(3)
@@ -98,14 +98,14 @@ test('what would fail for good is not sent, unless it is sent all the same', asy
   expect((await life.run('csr', 'explain', life.name)).stdout).toContain('signer-refused')
 })
 
-test('a dry run asks the API server and leaves nothing', async () => {
+test('a dry run contacts the API server and leaves nothing', async () => {
   life.makeRequest()
   const dry = await life.run('csr', 'submit', life.at('a.csr'), ...user, '--dry-run')
   expect(dry.stdout).toContain('would be created')
   expect(life.stored).toBeUndefined()
 })
 
-test('a name that is taken by another request is a conflict that says what differs', async () => {
+test('reports a conflict and its differences when another request has the name', async () => {
   life.makeRequest()
   await life.run('csr', 'submit', life.at('a.csr'), ...user)
   expect(
@@ -118,7 +118,7 @@ test('a name that is taken by another request is a conflict that says what diffe
   expect(taken.stderr).toContain('it is for another key')
 })
 
-test('a certificate for another key is not taken', async () => {
+test('refuses a certificate for another key', async () => {
   life.makeRequest()
   await life.run('csr', 'submit', life.at('a.csr'), ...user)
   life.decide('Approved')
@@ -172,7 +172,7 @@ test('prints a Secret only with --print-key, and writes it to a file with mode 0
   )
 })
 
-test('in one go: key, request, object, certificate, and a kubeconfig by which the user is known', async () => {
+test('creates key, request, object, certificate and a kubeconfig that authenticates the user, in one run', async () => {
   const session = await life.runApproved(...life.request('--wait', '30s'))
   expect(session).toMatchObject({ exit: 0 })
   expect(session.stderr).toMatch(new RegExp(`submitted as ${life.name}[^]*issued[^]*kubeconfig .* written`))
@@ -186,7 +186,7 @@ test('in one go: key, request, object, certificate, and a kubeconfig by which th
   expect(again.stderr).toContain('exists already')
 })
 
-test('after --wait timed out, the same command continues with the same key and object', async () => {
+test('continues with the same key and object after --wait timed out', async () => {
   const over = await life.run(...life.request('--wait', '1s'))
   expect(over.exit).toBe(4)
   expect(over.stderr).toContain(`waiting for an approver: kcert csr approve ${life.name}`)
@@ -200,7 +200,7 @@ test('after --wait timed out, the same command continues with the same key and o
   expect(life.stored?.metadata.uid).toBe(uid)
 })
 
-test('a request whose file was lost is found again by its key', async () => {
+test('finds a request whose file was lost by its key', async () => {
   await life.run(...life.request('--wait', '1s'))
   rmSync(life.at('a.csr'))
   life.decide('Approved')
@@ -209,7 +209,7 @@ test('a request whose file was lost is found again by its key', async () => {
   expect(session.stderr).toContain('exists already on the cluster')
 })
 
-// What a kill leaves: the files up to some step, and the object or not. The next run goes on from there.
+// The state after a kill: the files up to some step, with or without the object. The next run continues from there.
 test.each([
   ['the key alone', ['a.csr', 'a.crt', 'a.conf'], false],
   ['key and request', ['a.crt', 'a.conf'], false],
@@ -230,7 +230,7 @@ test.each([
   life.expectPair()
 })
 
-test('Ctrl-C loses nothing', async () => {
+test('loses nothing on Ctrl-C', async () => {
   const stop = new AbortController()
   const before = life.server.calls.length
   const running = kcertBeside(life.request('--wait', '1m'), {
@@ -238,11 +238,11 @@ test('Ctrl-C loses nothing', async () => {
     signal: stop.signal,
   })
   while (life.stored === undefined) await pause()
-  // It watches by now, or is about to.
+  // It watches by now, or is about to do so.
   while (!life.server.calls.slice(before).some((call) => call.verb === 'watch')) await pause()
   stop.abort()
   const { exit, stderr } = await running
-  // Ended by the signal, which a shell shows as 130.
+  // Ended by the signal, which a shell reports as 130.
   expect(exit).toBeNull()
   expect(stderr).toContain('interrupted: nothing is lost; run the same command to continue')
   life.decide('Approved')
@@ -261,7 +261,7 @@ test('csr request --dry-run prints the object that would be sent, and writes not
   expect(JSON.parse(again.stdout)).toMatchObject({ spec: { request: life.stored?.spec.request } })
 })
 
-test('csr list --watch prints the list again and again until Ctrl-C', async () => {
+test('csr list --watch prints the list repeatedly until Ctrl-C', async () => {
   await life.run(...life.request('--wait', '1s'))
   const stop = new AbortController()
   const before = life.server.calls.length
@@ -285,7 +285,7 @@ test('csr list -o wide shows the requested duration, the key and the groups', as
   expect(stdout).toMatch(/ 1d +ECDSA P-256 +system:masters/)
 })
 
-test('a denial ends the wait, and says why', async () => {
+test('ends the wait on a denial, and prints the reason', async () => {
   await life.run(...life.request('--wait', '1s'))
   life.decide('Denied', 'NotToday', 'ask Bob first')
   const denied = await life.run(...life.request('--wait', '30s'))
@@ -295,14 +295,14 @@ test('a denial ends the wait, and says why', async () => {
   expect((await life.run('csr', 'explain', life.name)).stdout).toContain('NotToday: ask Bob first')
 })
 
-test('other names than those of an earlier run are not set with its files', async () => {
+test('refuses other SANs than those of an earlier run with the same files', async () => {
   await life.run(...life.request('--wait', '1s'))
   const other = await life.run(...life.request('--org', 'dev', '--wait', '1s'))
   expect(other.exit).toBe(5)
   expect(other.stderr).toContain('exists already, with other content')
 })
 
-test('every report is valid by its schema, and no private key is in any', async () => {
+test('prints reports that are valid against their schemas, without private keys', async () => {
   const { stdout: requested } = await life.runApproved(...life.request('--wait', '30s', '-o', 'json'))
   const documents = [
     ['FetchedCertificate', requested],
@@ -332,7 +332,7 @@ test('every report is valid by its schema, and no private key is in any', async 
   }
 })
 
-test('hostile names reach no terminal as they are', async () => {
+test('escapes hostile names on a terminal', async () => {
   const object = {
     metadata: { name: 'evil\u001b[31m\u202e' },
     spec: { request: 'bm90aGluZw==', signerName: 'example.com/a\u0007', usages: ['client auth'] },
@@ -345,13 +345,13 @@ test('hostile names reach no terminal as they are', async () => {
   life.server.remove(requestsKey, object.metadata.name)
 })
 
-test('a name that is neither a file nor an object is an error that says so', async () => {
+test('reports a name that is neither a file nor an object as an error', async () => {
   const { exit, stderr } = await life.run('csr', 'check', 'no-such-thing')
   expect(exit).toBe(2)
   expect(stderr).toContain('no-such-thing does not exist, and the cluster has no request of this name')
 })
 
-test('a request with a byte order mark or CR line ends is refused by check, and not sent by submit', async () => {
+test('check refuses a request with a byte order mark or CR line ends, and submit does not send it', async () => {
   life.makeRequest()
   const pem = readFileSync(life.at('a.csr'), 'utf8')
   for (const [text, words] of [

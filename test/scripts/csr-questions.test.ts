@@ -13,7 +13,7 @@ const folder = temporaryFolder('csr-questions')
 const enter = '\r'
 const down = '\u001b[B'
 
-test('every question has a flag that answers it beforehand', () => {
+test('has a flag for every question', () => {
   expect(requestQuestions.length).toBeGreaterThan(10)
   for (const { flag } of requestQuestions) expect(Object.keys(requestFlags)).toContain(flag)
   const purposes = requestQuestions[0]!
@@ -21,7 +21,7 @@ test('every question has a flag that answers it beforehand', () => {
     expect(Object.keys(requestFlags)).toContain(value)
 })
 
-test('asks nothing without a terminal', () => {
+test('asks no question without a terminal', () => {
   expect(kcert(['csr', 'create'])).toMatchObject({
     stdout: '',
     stderr: expect.stringMatching(/^KCERT_USAGE: /),
@@ -31,7 +31,7 @@ test('asks nothing without a terminal', () => {
 
 const hasTerminal = spawnSync('script', ['--version']).status === 0
 
-/** Runs `kcert csr create` on a terminal of its own; each answer is typed when its question is there. */
+/** Runs `kcert csr create` on a separate terminal. Each answer is typed when its question appears. */
 function answering(
   dialogue: readonly (readonly [question: string, keys: string])[],
 ): Promise<{ shown: string; exit: number | null }> {
@@ -57,7 +57,7 @@ function answering(
   })
 }
 
-describe.skipIf(!hasTerminal)('on a terminal (skipped where there is no script(1))', () => {
+describe.skipIf(!hasTerminal)('on a terminal (skipped without script(1))', () => {
   test('creates a request from answers, and prints them as flags', async () => {
     const { shown, exit } = await answering([
       ['Who is the certificate for?', enter],
@@ -94,7 +94,7 @@ describe.skipIf(!hasTerminal)('on a terminal (skipped where there is no script(1
     expect(readFileSync(join(folder, 'web.shop.yaml'), 'utf8')).toContain('signerName: example.com/serving\n')
   })
 
-  test('Ctrl-C leaves everything as it is, and is no error', async () => {
+  test('Ctrl-C changes nothing, and is not an error', async () => {
     const { shown, exit } = await answering([
       ['Who is the certificate for?', enter],
       ['Name of the user', '\u0003'],

@@ -6,12 +6,12 @@ import { labKubectl } from './lab-kubectl.ts'
 import { kcert } from './program.ts'
 import { temporaryFolder } from './temporary-folder.ts'
 
-// The single executable answers as the installed package does, from a folder that has nothing else in it.
+// The single executable works like the installed package, from a folder with nothing else in it.
 
 const isHere = process.platform === 'linux' && process.arch === 'x64'
 
 test.skipIf(!isHere)(
-  'the single executable gives the answers, exit codes and colours of the package',
+  'the single executable has the same output, exit codes and colours as the package',
   {
     timeout: 1_800_000,
   },
@@ -41,7 +41,7 @@ test.skipIf(!isHere)(
     ]) {
       const { stdout, ...rest } = alone(...line)
       const installed = kcert(line, { cwd: folder })
-      // The second in which a report was made.
+      // Masks the time at which a report was created.
       const settled = (text: string): string => text.replace(/generatedAt"?: "[^"]+"/, '')
       expect({ ...rest, stdout: settled(stdout) }, line.join(' ')).toEqual({
         ...installed,

@@ -10,7 +10,7 @@ const at = temporaryFolder('explain-error')
 const internal =
   'Error from server: Get "https://192.0.2.21:10250/containerLogs/default/web-0/app": remote error: tls: internal error\n'
 
-test('a pasted error is explained, with the commands that tell its causes apart', () => {
+test('explains a pasted error, with the commands that distinguish its causes', () => {
   const { stdout, stderr, exit } = kcert(['explain-error', '-'], { stdin: internal, env: { COLUMNS: '100' } })
   expect({ exit, stderr }).toEqual({ exit: 0, stderr: '' })
   expect(stdout).toContain('"tls: internal error"\n')
@@ -20,7 +20,7 @@ test('a pasted error is explained, with the commands that tell its causes apart'
   for (const line of prose) expect(line.length).toBeLessThanOrEqual(100)
 })
 
-test('colours add nothing to the words', () => {
+test('prints the same text with and without colours', () => {
   const [plain, coloured] = ['0', '1'].map(
     (level) => kcert(['explain-error', '-'], { stdin: internal, env: { FORCE_COLOR: level } }).stdout,
   )
@@ -28,7 +28,7 @@ test('colours add nothing to the words', () => {
   expect(stripVTControlCharacters(coloured!)).toBe(plain)
 })
 
-test('a file, a text in one word or in many, and a pipe without "-" are the same', () => {
+test('accepts a file, a text in one or more arguments, and a pipe without "-"', () => {
   writeFileSync(join(at, 'error.log'), internal)
   const asFile = kcert(['explain-error', 'error.log', '-o', 'json'], { cwd: at })
   const document = JSON.parse(asFile.stdout) as { source: string; errors: { id: string }[] }
@@ -58,7 +58,7 @@ test.each([
     2,
     'KCERT_FILE_TOO_LARGE: standard input is longer than 20 MiB',
   ],
-])('%j ends as it says', (args, stdin, exit, words) => {
+])('%j exits with the documented code', (args, stdin, exit, words) => {
   const session = kcert(args, { cwd: at, stdin })
   expect(session.exit).toBe(exit)
   expect(session.stdout + session.stderr).toContain(words)

@@ -8,7 +8,7 @@ import { conditionsOf, putCluster, putServing } from './cluster-session.ts'
 import { kcertBeside } from './program.ts'
 import { temporaryFolder } from './temporary-folder.ts'
 
-// Kubeconfigs that name the wrong files, and API servers that answer as none does: every session ends soon, with a message.
+// Kubeconfigs that name unsuitable files, and API servers with malformed responses. Every session ends soon, with a message.
 
 const folder = temporaryFolder('hostile-cluster')
 const admin = { username: 'root', groups: ['system:masters'] }
@@ -21,7 +21,7 @@ beforeEach(async () => {
 })
 afterAll(() => server.close())
 
-/** Runs kcert with a kubeconfig whose cluster has these fields beside its CA. */
+/** Runs kcert with a kubeconfig whose cluster has these fields in addition to its CA. */
 async function asAdmin(args: readonly string[], cluster: Record<string, unknown> = {}) {
   const path = server.writeKubeconfig(join(folder, 'admin.conf'), { token: 'canary-token' }, cluster)
   const session = await kcertBeside([...args, '--kubeconfig', path], { cwd: folder })
@@ -31,7 +31,7 @@ async function asAdmin(args: readonly string[], cluster: Record<string, unknown>
 
 const insecure = { 'certificate-authority-data': undefined, 'insecure-skip-tls-verify': true }
 
-test('warns once of a server that is not verified, also where requests are approved', async () => {
+test('warns once of a server that is not verified, including in approvals', async () => {
   putServing(server, 'csr-1')
   const listed = await asAdmin(['csr', 'list', '-o', 'json'], insecure)
   const warning = `warning: ${server.url} is not verified: context "someone@fake" sets insecure-skip-tls-verify, so any server that answers receives your credentials\n`
@@ -44,7 +44,7 @@ test('warns once of a server that is not verified, also where requests are appro
   expect((await asAdmin(['csr', 'list'])).stderr).toBe('')
 })
 
-test('refuses insecure-skip-tls-verify beside a CA, before a token is sent', async () => {
+test('refuses insecure-skip-tls-verify together with a CA, before it sends a token', async () => {
   const { exit, stderr } = await asAdmin(['csr', 'list'], { 'insecure-skip-tls-verify': true })
   expect(exit).toBe(2)
   expect(stderr).toContain('KCERT_KUBECONFIG_UNUSABLE')
@@ -56,7 +56,7 @@ test('refuses insecure-skip-tls-verify beside a CA, before a token is sent', asy
 test.each([
   ['ends at once', ''],
   ['is forgotten at once', '{"type":"ERROR","object":{"code":410}}\n'],
-])('waits as long as it may, and no longer, where each watch %s', async (_, text) => {
+])('waits only until its timeout where each watch %s', async (_, text) => {
   putServing(server, 'csr-1')
   server.faults.add({
     kind: 'hostile',
@@ -70,7 +70,7 @@ test.each([
   expect(stderr).toMatch(/^next: kcert csr explain --kubeconfig \S+ csr-1$/m)
 })
 
-test('refuses a FIFO that a kubeconfig names as CA at once', async () => {
+test('refuses a FIFO as the CA of a kubeconfig at once', async () => {
   const fifo = join(folder, 'ca.fifo')
   execFileSync('mkfifo', [fifo])
   const began = performance.now()
@@ -84,7 +84,7 @@ test('refuses a FIFO that a kubeconfig names as CA at once', async () => {
   expect(performance.now() - began).toBeLessThan(20_000)
 })
 
-test('reads pipes that the shell names, and says when it waits for one', () => {
+test('reads pipes that the shell names, and reports when it waits for one', () => {
   const request = join(folder, 'request.pem')
   writeFileSync(request, requestPem(servingDescription()))
   const run = (command: string) =>

@@ -12,8 +12,8 @@ import { putCluster, putServing } from './cluster-session.ts'
 import { kcertBeside, type Session } from './program.ts'
 import { temporaryFolder } from './temporary-folder.ts'
 
-// Names come from files, API answers and other people, and an operator pastes the advice of a message as root. Each line of
-// advice is run by bash as it is printed: it runs no part of a name, and some program gets the name as it is.
+// Names come from files, API responses and other users, and an operator pastes the advice of a message as root. bash runs each
+// line of advice as printed. It must run no part of a name, and a program must receive the name unchanged.
 
 const place = temporaryFolder('hostile-names')
 const shell = new PastingShell(place)
@@ -40,7 +40,10 @@ beforeAll(async () => {
 })
 afterAll(() => server.close())
 
-/** Every name is seen as it is: none ends a line, moves the cursor, hides or turns what is around it, or is an element of a page. */
+/**
+ * Every name is shown unambiguously: none ends a line, moves the cursor, hides or reorders text around it, or becomes an element
+ * of a page.
+ */
 function expectReadable({ stdout, stderr }: Session): void {
   const text = `${stdout}${stderr}`
   expect(text).not.toMatch(/\n\s+at .*\.js/)
@@ -49,7 +52,7 @@ function expectReadable({ stdout, stderr }: Session): void {
   if (text.startsWith('<!')) expect(text).not.toContain('<b>INJ')
 }
 
-/** Pastes all advice of a session. `expected` is the word that a program of the advice gets, or the end of one. */
+/** Pastes all advice of a session. `expected` is the word that a program in the advice receives, or the end of one. */
 function expectHarmless(session: Session, expected: string): void {
   expectReadable(session)
   const advice = adviceOf(session)
@@ -63,7 +66,7 @@ function expectHarmless(session: Session, expected: string): void {
   expect({ advice, words: isThere ? [expected] : words }).toEqual({ advice, words: [expected] })
 }
 
-/** Offline sessions: what is put under the name, and the command that names it. */
+/** Offline sessions: the content stored under the name, and the command that names it. */
 const offline: readonly (readonly [
   what: string,
   args: (name: string) => string[],
@@ -137,7 +140,7 @@ test('offline: a FIFO', () => {
   }
 })
 
-/** A kubeconfig with these names in it. */
+/** Returns a kubeconfig with these names. */
 function kubeconfigWith(
   file: string,
   { context, cluster = 'c', user = 'u', server: at = server.url, token }: Readonly<Record<string, string>>,
@@ -172,7 +175,7 @@ test.each(names)('cluster: kubeconfig, user and cluster %j', async (name) => {
   expectHarmless(await asked(`${join(place, 'absent')}:${file}`, ['csr', 'list']), name)
 })
 
-test('cluster: each of several kubeconfigs is a word of its own', async () => {
+test('cluster: quotes each of several kubeconfigs separately', async () => {
   const files = names
     .filter((name) => !name.includes(':'))
     .map((name) => kubeconfigWith(`./${name}`, { context: 'x', user: 'u', server: 'ftp://127.0.0.1' }))
@@ -191,7 +194,7 @@ test.each(names)('cluster: request %j', async (name) => {
     const session = await asked(kubeconfig, [...args, word])
     expectHarmless(session, name)
   }
-  // These may have nothing to advise.
+  // These may print no advice.
   for (const args of [
     ['csr', 'describe'],
     ['csr', 'check', '--cluster'],
@@ -233,7 +236,7 @@ test.each(names)('cluster: node %j', async (name) => {
   server.remove(key, name)
 })
 
-// What no command line and no file name can have is in API answers and files all the same.
+// Names that command lines and file names cannot contain may still be in API responses and files.
 const answered = [...names, 'a\u0000\u0007\u009bb', '\u001b]0;INJ\u0007', '\u061c<b>INJ</b>', '\ud800']
 
 test.each([
@@ -249,7 +252,7 @@ test.each([
   [['kubelet', 'forecast', '--request-timeout', '2s']],
   [['token', 'list']],
   [['cluster-info', 'show']],
-])('names in API answers can be read: %j', async (args) => {
+])('names in API responses are readable: %j', async (args) => {
   const cluster = await startApiServer()
   onTestFinished(() => cluster.close())
   putCluster(cluster)
@@ -286,7 +289,7 @@ test.each([
 })
 
 test.each(['text', 'wide', 'tree', 'html', 'prometheus', 'json', 'yaml'])(
-  'names in files can be read: inspect -o %s',
+  'names in files are readable: inspect -o %s',
   (output) => {
     const made = folderWithCa()
     for (const [index, name] of answered.entries()) {
@@ -316,7 +319,7 @@ test.each(['text', 'wide', 'tree', 'html', 'prometheus', 'json', 'yaml'])(
   },
 )
 
-test('an inventory with a hostile name of a node is refused, so none is in a runbook', () => {
+test('refuses an inventory with a hostile node name, so that no runbook contains it', () => {
   const made = folderWithCa()
   for (const name of answered) {
     const nodes = [{ name, role: 'control-plane', ssh: { host: '127.0.0.1' } }]

@@ -10,11 +10,11 @@ import { sampleStatus } from '../reports/rotation-status.ts'
 import { kcert } from './program.ts'
 import { temporaryFolder } from './temporary-folder.ts'
 
-// The pages as a browser shows them. KCERT_SCREENSHOTS=1 writes those of docs/images anew.
+// The pages in a browser. KCERT_SCREENSHOTS=1 rewrites those in docs/images.
 
 const at = temporaryFolder('html')
 
-test('inspect writes a page whole or not at all, and its exit code is that of every format', () => {
+test('inspect writes a page atomically, and exits with the same code as for other formats', () => {
   const file = join(at, 'page.html')
   const args = ['inspect', 'examples/kubelet.kubeconfig', '--at', '2026-11-21T00:00:00Z', '-o', 'html']
   const { exit, stdout } = kcert([...args, '--output-file', file])
@@ -45,7 +45,7 @@ describe.skipIf(chromium === undefined)(
       browser.show(join(at, `${name}.html`), width, scheme)
 
     describe.each(Object.keys(pages))('%s', (name) => {
-      test.each([320, 390, 1280])('at %i pixels nothing stands outside of the page', async (width) => {
+      test.each([320, 390, 1280])('at %i pixels, no content overflows the page', async (width) => {
         await show(name, width, 'light')
         expect(await browser.shownWidth()).toBeLessThanOrEqual(width)
         const small = await browser.evaluate(
@@ -54,21 +54,21 @@ describe.skipIf(chromium === undefined)(
         expect(small).toBe(0)
       })
 
-      test.each([320, 900])('at %i pixels a time stands on one line', async (width) => {
+      test.each([320, 900])('at %i pixels, a time is on one line', async (width) => {
         await show(name, width, 'light')
         const broken =
           "[...document.querySelectorAll('td time')].filter((one) => one.getClientRects().length > 1).length"
         expect(await browser.evaluate(broken)).toBe(0)
       })
 
-      test('loads nothing, and nothing of it is against its own policy', async () => {
+      test('loads nothing, and does not violate its own policy', async () => {
         await show(name, 1280, 'light')
         const requests = browser.events.filter(({ method }) => method === 'Network.requestWillBeSent')
         expect(requests).toHaveLength(1)
         expect(browser.events.filter(({ method }) => method === 'Log.entryAdded')).toEqual([])
       })
 
-      test('is dark where dark is preferred, and its bars have colours in both', async () => {
+      test('is dark where the user prefers dark, and its bars have colours in both schemes', async () => {
         const observations = async (scheme: 'light' | 'dark') => {
           await show(name, 1280, scheme)
           return (await browser.evaluate(
@@ -82,7 +82,7 @@ describe.skipIf(chromium === undefined)(
         expect(light[1]).not.toBe('rgb(0, 0, 0)')
       })
 
-      test('on a phone its tables are still tables for whoever has them read aloud', async () => {
+      test('keeps its tables accessible to screen readers on a phone', async () => {
         await show(name, 390, 'light')
         const { nodes } = (await browser.ask('Accessibility.getFullAXTree')) as {
           nodes: { role?: { value: string }; ignored: boolean }[]

@@ -7,7 +7,7 @@ import { kcertBeside } from './program.ts'
 import { tracesOf } from './secret-traces.ts'
 import { temporaryFolder } from './temporary-folder.ts'
 
-// What a cluster holds, on the fake API server: each kind once, wrong ones among them.
+// The objects of a cluster, on the fake API server: each kind once, including invalid ones.
 
 const folder = temporaryFolder('inspect-cluster')
 const base64 = (text: string): string => Buffer.from(text).toString('base64')
@@ -63,7 +63,7 @@ async function inspect(kubeconfig: string, ...more: string[]) {
   return kcertBeside(args, { cwd: folder })
 }
 
-test('each object is a source of its own, and what is wrong in it is named', async () => {
+test('reports each object as a separate source, with its problems', async () => {
   const kubeconfig = server.writeKubeconfig(join(folder, 'admin.conf'))
   const { stdout, stderr, exit } = await inspect(kubeconfig, '-o', 'json')
   expect(stderr).toBe('note: kube-root-ca.crt is the same in all 3 namespaces, and shown once\n')
@@ -74,7 +74,7 @@ test('each object is a source of its own, and what is wrong in it is named', asy
     [
       `${kubeconfig} | cluster fake: certificate-authority-data`,
       `${kubeconfig} | user someone: client-certificate-data`,
-      // Its own, and the CA that it sends along.
+      // The leaf, and the CA in its chain.
       `127.0.0.1:${server.port} | certificate 1`,
       `127.0.0.1:${server.port} | certificate 2`,
       'configmap default/kube-root-ca.crt | data[ca.crt]',
@@ -95,7 +95,7 @@ test('each object is a source of its own, and what is wrong in it is named', asy
   expect(stdout).not.toContain('correct horse')
 })
 
-test('reports what may not be listed, and reads the rest', async () => {
+test('reports which lists are forbidden, and reads the rest', async () => {
   server.rules = [
     {
       user: 'viewer',
@@ -116,7 +116,7 @@ test('reports what may not be listed, and reads the rest', async () => {
   expect(`${shown.stdout}${shown.stderr}`).toContain('not looked for: listing EndpointSlices is not allowed')
 })
 
-test('a cluster that does not answer is exit 4, and the kubeconfig is shown all the same; --kubeconfig requires --cluster', async () => {
+test('exits with 4 for a cluster that does not respond, and still shows the kubeconfig; --kubeconfig requires --cluster', async () => {
   const kubeconfig = server.writeKubeconfig(join(folder, 'away.conf'), undefined, {
     server: 'https://127.0.0.1:9',
   })

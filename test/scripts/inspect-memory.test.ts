@@ -7,7 +7,7 @@ import { writePem } from '../../src/x509/pem.ts'
 import { certificatePem, signedBy, testCa, testKey } from '../pki/kubeadm-tree.ts'
 import { temporaryFolder } from './temporary-folder.ts'
 
-// What a hostile file may cost: 512 MiB, however it is made. The process says its own peak, so nothing else is counted.
+// A hostile file may use at most 512 MiB, whatever its content. The process reports its own peak, so nothing else is counted.
 
 const mostMiB = 512
 const folder = temporaryFolder('memory')
@@ -54,17 +54,17 @@ test.each([
   ['10,000 clusters and users with certificates', kubeconfig(10_000, 10_000, base64)],
   ['more than is read: 50,000 of each', kubeconfig(50_000, 50_000, 'A'.repeat(40))],
   ['18 MiB of Secrets', secrets],
-])('%s take no more than 512 MiB', (name, text) => {
+])('%s take at most 512 MiB', (name, text) => {
   expectWithinBounds('inspect', written(`${name.replaceAll(/\W+/g, '-')}.yaml`, text))
 })
 
-test('as many certificates as a file may hold, each another, take no more than 512 MiB, in whatever way they are read', () => {
+test('the maximum number of different certificates in a file takes at most 512 MiB, in every output format', () => {
   const path = written('largest.pem', otherCertificates(largestFileBytes))
   expectWithinBounds('inspect', path, '-o', 'json')
   expectWithinBounds('verify', written('leaf.pem', pem), '--roots', path)
 })
 
-test('as many objects as a file may hold take no more than 512 MiB', () => {
+test('the maximum number of objects in a file takes at most 512 MiB', () => {
   const secret = (i: number) =>
     `{"apiVersion":"v1","kind":"Secret","metadata":{"name":"s${i}"},"data":{"tls.crt":"${base64}"}}`
   const count = Math.floor(largestFileBytes / (secret(100_000).length + 1))
@@ -72,14 +72,14 @@ test('as many objects as a file may hold take no more than 512 MiB', () => {
   expectWithinBounds('inspect', written('largest.json', list), '-o', 'json')
 })
 
-test('a file that is larger is refused, with the limit and how to split it', () => {
+test('refuses a larger file, with the limit and how to split it', () => {
   const { status, stderr } = run('inspect', written('larger.pem', otherCertificates(largestFileBytes + 2000)))
   expect(status).toBe(2)
   expect(stderr).toContain('larger.pem is larger than 20 MiB, the most that kcert reads of one file')
   expect(stderr).toContain("csplit -sz -n 6 -f DIR/part- FILE '/-----BEGIN/' '{*}'")
 })
 
-/** A leaf again and again, each time with another signature. Of CAs each one's own signature would be tried, which takes time. */
+/** Repeats a leaf with different signatures. CAs would take time, because their own signatures are verified. */
 function otherCertificates(bytes: number): string {
   const der = Buffer.from(signedBy(ca, { commonName: 'node', key: testKey('leaf'), notBefore, notAfter }))
   const blocks: string[] = []

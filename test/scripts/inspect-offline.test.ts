@@ -4,7 +4,7 @@ import { expect, test } from 'vitest'
 import { client, createCa, folderWith, sessionTime } from './small-pki.ts'
 
 const hasStrace = spawnSync('strace', ['-V']).status === 0
-// strace needs leave to trace, which some containers do not give.
+// strace needs permission to trace, which some containers do not grant.
 const canTrace = hasStrace && spawnSync('strace', ['-o', '/dev/null', 'true']).status === 0
 
 test.skipIf(!canTrace)(
@@ -34,7 +34,7 @@ test.skipIf(!canTrace)(
       [
         '-f',
         '-qq',
-        // Whole paths: by them the start of Node is told from any other.
+        // Full paths distinguish the start of Node from other opens.
         ...['-s', '4096'],
         '-e',
         'trace=socket,socketpair,connect,bind,listen,accept,accept4,sendto,sendmsg,sendmmsg,execve,execveat,fork,vfork,clone,clone3',
@@ -63,7 +63,7 @@ function isStartOfNode(call: string): boolean {
   return /^\d+ +execve\(/.test(call) && call.includes('bin/run.js')
 }
 
-// libuv's and V8's workers share everything with the process: they are no other program.
+// libuv's and V8's workers share everything with the process, so they are not other programs.
 function isThread(call: string): boolean {
   return /^\d+ +clone3?\(.*CLONE_THREAD/.test(call)
 }

@@ -18,7 +18,7 @@ const server = issued(
   ca,
 )
 
-// Beside a server in this process: it could not answer while a synchronous run waits.
+// Asynchronous, because a server in this process could not respond during a synchronous run.
 function kcert(...args: string[]): Promise<Session> {
   const program = spawn(process.execPath, [resolve('bin/run.js'), ...args, '--at', sessionTime], {
     env: { PATH: process.env.PATH, HOME: '/nonexistent' },
@@ -44,7 +44,7 @@ async function serve(options: { requestCert?: boolean } = {}): Promise<string> {
   return `127.0.0.1:${(listening.address() as AddressInfo).port}`
 }
 
-test('host:port is the chain that is served, also by a server that wants a client certificate, and an URL is too', async () => {
+test('inspects the served chain for HOST:PORT and for a URL, also if the server requests a client certificate', async () => {
   for (const target of [
     await serve(),
     await serve({ requestCert: true }),
@@ -60,7 +60,7 @@ test('host:port is the chain that is served, also by a server that wants a clien
   }
 })
 
-test('a server that is not reached is exit 4 with why and what next', async () => {
+test('exits with 4 for an unreachable server, with why and next', async () => {
   const { stdout, stderr, exit } = await kcert('inspect', '127.0.0.1:1')
   expect({ stdout, exit }).toEqual({ stdout: '', exit: 4 })
   expect(stderr).toBe(
@@ -68,7 +68,7 @@ test('a server that is not reached is exit 4 with why and what next', async () =
   )
 })
 
-test('a server that says nothing costs the timeout and no more', async () => {
+test('waits for a silent server only until the timeout', async () => {
   const silent = createTcpServer((socket) => onTestFinished(() => void socket.destroy()))
   onTestFinished(() => void silent.close())
   await new Promise<void>((ready) => silent.listen(0, '127.0.0.1', ready))
@@ -82,7 +82,7 @@ test('a server that says nothing costs the timeout and no more', async () => {
   expect(stderr).toContain('why: no answer within 0.2 s (--timeout)')
 })
 
-test('what else was named is shown although a server is not reached, and the exit code says so', async () => {
+test('shows other targets when a server is unreachable, and reports the failure in the exit code', async () => {
   const folder = folderWith({ 'ca.pem': ca.pem })
   const { stdout, stderr, exit } = await kcert('inspect', `${folder}/ca.pem`, '127.0.0.1:1')
   expect(stdout).toContain('CN=kubernetes')

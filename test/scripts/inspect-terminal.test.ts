@@ -3,7 +3,7 @@ import { describe, expect, test } from 'vitest'
 import { client, createCa, folderWith, sessionTime } from './small-pki.ts'
 import { hasTmux, Terminal } from './tmux.ts'
 
-// In a real terminal, for its width, its colours and its control characters are what this is about.
+// In a real terminal, because its width, its colours and its control characters are tested.
 
 const ca = createCa()
 const files = {
@@ -22,7 +22,7 @@ const files = {
   '東京.pem': client('東京支社 監視', ca).pem,
 }
 
-/** Returns the terminal when the command has ended. */
+/** Returns the terminal after the command has ended. */
 async function onTerminal(columns: number, line: string): Promise<Terminal> {
   const terminal = new Terminal(columns, line)
   await terminal.shows(/^ended \d+$/m)
@@ -35,13 +35,13 @@ function command(...args: string[]): string {
 }
 
 describe.skipIf(!hasTmux)('on a terminal (skipped without tmux)', () => {
-  test.each([60, 80, 120, 200])('of %i columns every name and path is whole', async (columns) => {
+  test.each([60, 80, 120, 200])('of %i columns shows every name and path in full', async (columns) => {
     const folder = folderWith(files)
     const lines = (await onTerminal(columns, command(folder))).lines()
     const start = lines.findIndex((line) => line.startsWith('STATUS'))
     const rows = lines.slice(start, lines.indexOf('', start))
     const name = 'kubelet-client'
-    // What the terminal itself breaks is copied as one line.
+    // Text that the terminal itself wraps is copied as one line.
     expect(rows.join('')).toContain(name)
     expect(rows.join('')).toContain('pki/a-certificate-with-quite-a-long-name.pem')
     expect(rows.find((row) => row.startsWith('expired'))).toMatch(/^expired {2,}3d ago /)
@@ -49,7 +49,7 @@ describe.skipIf(!hasTmux)('on a terminal (skipped without tmux)', () => {
     expect(lines.at(-1)).toBe('ended 3')
   })
 
-  test('states are coloured, and NO_COLOR takes the colours away', async () => {
+  test('colours states, and NO_COLOR disables colours', async () => {
     const folder = folderWith(files)
     const red = /\x1b\[(?:1m\x1b\[)?(?:1;)?31m/
     expect((await onTerminal(100, command(folder))).coloured()).toMatch(red)
@@ -57,7 +57,7 @@ describe.skipIf(!hasTmux)('on a terminal (skipped without tmux)', () => {
     expect((await onTerminal(100, plain)).coloured()).not.toMatch(/\x1b\[[\d;]*3[1-6]m/)
   })
 
-  test('--watch draws over itself, and Ctrl-C ends it with the last verdict', async () => {
+  test('--watch redraws in place, and Ctrl-C ends it with the last verdict', async () => {
     const folder = folderWith({ 'expired.pem': files['expired.pem'] })
     const terminal = new Terminal(100, command(folder, '--watch', '--every', '0.1s'))
     await terminal.shows(/^every 0\.1s/m)
@@ -68,7 +68,7 @@ describe.skipIf(!hasTmux)('on a terminal (skipped without tmux)', () => {
     expect(lines.at(-1)).toBe('ended 3')
   })
 
-  test('a hostile name moves nothing', async () => {
+  test('a hostile name does not move the cursor', async () => {
     const folder = folderWith({
       'a.pem': client('\x1b[2J\x1b[H\x1b]0;owned\x07evil', ca).pem,
       'b.pem': files['expired.pem'],

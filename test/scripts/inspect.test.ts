@@ -23,14 +23,14 @@ function inspected(
   return { ...(JSON.parse(stdout) as InspectionReport), exit }
 }
 
-// C0 without line feeds, DEL, C1, marks of direction, zero-width and tag characters.
+// C0 without line feeds, DEL, C1, bidirectional marks, zero-width and tag characters.
 const dangerous =
   /[\x00-\x09\x0b-\x1f\x7f-\x9f\u200b-\u200f\u2028-\u202e\u2060-\u206f\ufeff\u{e0000}-\u{e007f}]/u
 
 const names = ({ certificates }: InspectionReport) => certificates.map(({ subject }) => subject.commonName)
 
-describe('what is read', () => {
-  test('a file, a folder and standard input, in one run; what is named twice is read once', () => {
+describe('inputs', () => {
+  test('reads a file, a folder and standard input in one run, and a repeated name once', () => {
     const folder = folderWith({ 'a.pem': healthy.pem, 'deep/er/b.pem': expired.pem })
     const report = inspected(
       [folder, join(folder, 'deep'), join(folder, 'a.pem'), join(folder, './deep/../a.pem'), '-', '-'],
@@ -42,26 +42,26 @@ describe('what is read', () => {
     expect(report.summary.sources).toBe(3)
   })
 
-  test('what bash hands over of a command', () => {
+  test('reads the output of a command through process substitution', () => {
     const folder = folderWith({ 'a.pem': healthy.pem })
     const line = `"$0" bin/run.js inspect <(cat ${folder}/a.pem) -o json --at ${sessionTime}`
     const out = execFileSync('bash', ['-c', line, process.execPath])
     expect(names(JSON.parse(out.toString()) as InspectionReport)).toEqual(['healthy'])
   })
 
-  test('thousands of arguments', () => {
+  test('reads thousands of arguments', () => {
     const files = Object.fromEntries(Array.from({ length: 5000 }, (_, i) => [`${i}.pem`, healthy.pem]))
     const folder = folderWith(files)
     const report = inspected(Object.keys(files), { cwd: folder })
     expect(report.summary.sources).toBe(5000)
   })
 
-  test('a file named like host:port is a file', () => {
+  test('reads a file whose name looks like host:port as a file', () => {
     const folder = folderWith({ 'localhost:1': healthy.pem })
     expect(names(inspected(['localhost:1'], { cwd: folder }))).toEqual(['healthy'])
   })
 
-  test('without a target: $KUBECONFIG, and the own kubeconfig', () => {
+  test('reads $KUBECONFIG and the default kubeconfig without a target', () => {
     const folder = folderWith({
       'home/.kube/config': kubeconfig(healthy.pem),
       'other.conf': kubeconfig(expired.pem),
@@ -74,7 +74,7 @@ describe('what is read', () => {
     expect(sources).toContain(join(folder, 'other.conf'))
   })
 
-  test('without a target: files that this user may not read are a note, not a problem', () => {
+  test('reports files that this user may not read as a note, not a problem, without a target', () => {
     const folder = folderWith({
       '.kube/config': kubeconfig(healthy.pem),
       'root.conf': kubeconfig(expired.pem),
@@ -84,7 +84,7 @@ describe('what is read', () => {
     const run = spawnSync(process.execPath, [resolve('bin/run.js'), 'inspect', ...at], {
       encoding: 'utf8',
       env: { PATH: process.env.PATH, HOME: folder, KUBECONFIG: join(folder, 'root.conf') },
-      // root may read everything, so an ordinary user asks
+      // root may read everything, so the test runs as an ordinary user
       ...(process.getuid?.() === 0 ? { uid: 65534, gid: 65534 } : {}),
     })
     expect(run.stderr).toBe('note: skipped 1 file that this user may not read\nnext: sudo kcert inspect\n')
@@ -92,7 +92,7 @@ describe('what is read', () => {
     expect(run.stdout).not.toContain('SOURCE_UNREADABLE')
   })
 
-  test('a password may come from a command and from a FIFO', async () => {
+  test('reads a password from a command and from a FIFO', async () => {
     const locked = generateKeyPairSync('ec', { namedCurve: 'P-256' }).privateKey.export({
       format: 'pem',
       type: 'pkcs8',
@@ -113,7 +113,7 @@ describe('what is read', () => {
     }
   })
 
-  test('a keystore opens with the password file, whose line end does not count', () => {
+  test('opens a keystore with the password file and ignores its line end', () => {
     const folder = folderWith({ 'leaf.pem': healthy.pem, 'leaf.key': healthy.keyPem, password: 'geheim\n' })
     execFileSync(
       'openssl',
@@ -144,13 +144,13 @@ describe('the verdict', () => {
   const folder = () =>
     folderWith({ 'ca.pem': ca.pem, 'healthy.pem': healthy.pem, 'expired.pem': expired.pem })
 
-  test('is 0 while nothing is wrong and 3 once something is', () => {
+  test('is 0 without problems and 3 with problems', () => {
     const where = folder()
     expect(inspected([join(where, 'healthy.pem'), join(where, 'ca.pem')]).exit).toBe(0)
     expect(inspected([where]).exit).toBe(3)
   })
 
-  test('is for the time that is asked about', () => {
+  test('applies to the time in --at', () => {
     const where = folder()
     expect(kcert(['inspect', join(where, 'expired.pem'), '--at', '2026-02-01']).exit).toBe(0)
     expect(kcert(['inspect', join(where, 'healthy.pem'), '--at', '2028-01-01']).stdout).toContain('expired')
@@ -162,7 +162,7 @@ describe('the verdict', () => {
     expect([status(), status('--warn', '2y'), status('--crit', '99%')]).toEqual(['ok', 'warning', 'critical'])
   })
 
-  test('as a Nagios plugin has the codes of one, also when nothing could be looked at', () => {
+  test('uses the exit codes of a Nagios plugin, also when the inspection fails', () => {
     const where = folder()
     const nagios = (...args: string[]) => kcert(['inspect', '-o', 'nagios', ...at, ...args])
     expect(nagios(join(where, 'healthy.pem'))).toMatchObject({
@@ -180,11 +180,11 @@ describe('the verdict', () => {
   })
 })
 
-describe('what is shown', () => {
+describe('output', () => {
   const folder = () =>
     folderWith({ 'ca.pem': ca.pem, 'healthy.pem': healthy.pem, 'expired.pem': expired.pem })
 
-  test('one certificate is a card that begins with its status, several are a table below the summary', () => {
+  test('shows one certificate as a card that begins with its status, and several in a table below the summary', () => {
     const where = folder()
     expect(kcert(['inspect', 'healthy.pem', ...at], { cwd: where }).stdout).toMatch(
       /^healthy\.pem\n {2}name +healthy\n {2}status +valid\n {2}time left .*\n {2}expires /,
@@ -194,13 +194,13 @@ describe('what is shown', () => {
     expect(stdout).toMatch(/^3 certificates in 3 sources: 1 expired, 2 valid; .*\n\n/)
   })
 
-  test('short is a line for each certificate: its name, the days left, negative once expired, and its file', () => {
+  test('short prints a line for each certificate: its name, the days left (negative once expired), and its file', () => {
     const { stdout } = kcert(['inspect', '-o', 'short', '.', ...at], { cwd: folder() })
     expect(stdout.split('\n')[0]).toMatch(/^NAME +DAYS +PATH$/)
     expect(stdout).toMatch(/^expired +-\d +(?:\.\/)?expired\.pem$/m)
   })
 
-  test('--only leaves out the rest, and --sort orders', () => {
+  test('--only filters, and --sort orders', () => {
     const where = folder()
     expect(names(inspected([where, '--only', 'expired']))).toEqual(['expired'])
     expect(names(inspected([where, '--only', 'expired,ca']))).toEqual(['expired', 'kubernetes'])
@@ -208,21 +208,21 @@ describe('what is shown', () => {
     expect(names(inspected([where, '--sort', 'name']))).toEqual(['expired', 'healthy', 'kubernetes'])
   })
 
-  test('pem is the certificates, as they were', () => {
+  test('pem prints the original certificates', () => {
     const where = folder()
     const { stdout } = kcert(['inspect', '-o', 'pem', '--only', 'ca', where, ...at])
     expect(new X509Certificate(stdout).raw).toEqual(Buffer.from(ca.der))
   })
 
-  test('yaml says the same as json', () => {
+  test('yaml prints the same data as json', () => {
     const where = folder()
     const yaml = kcert(['inspect', '-o', 'yaml', where, ...at]).stdout
     const { exit: _, ...json } = inspected([where])
-    // The second may have changed between the two.
+    // The second may differ between the two.
     expect({ ...parse(yaml), generatedAt: json.generatedAt }).toEqual(json)
   })
 
-  test('--output-file writes the whole or nothing, and standard output stays empty', () => {
+  test('--output-file writes atomically, and standard output stays empty', () => {
     const where = folder()
     const file = join(where, 'kcert.prom')
     const run = kcert(['inspect', '-o', 'prometheus', '--output-file', file, where, ...at])
@@ -238,7 +238,7 @@ describe('what is shown', () => {
     })
   })
 
-  test('a pipe gets whole cells and no colour, FORCE_COLOR brings colour, NO_COLOR and --no-color take it away', () => {
+  test('a pipe gets full cells and no colour, FORCE_COLOR enables colour, NO_COLOR and --no-color disable it', () => {
     const long = client('x'.repeat(150), ca)
     const where = folderWith({ 'a.pem': long.pem, 'b.pem': expired.pem })
     const text = (env: Record<string, string>, ...flags: string[]) =>
@@ -250,7 +250,7 @@ describe('what is shown', () => {
     expect(text({ FORCE_COLOR: '1' }, '--no-color')).not.toContain('\x1b')
   })
 
-  test('a reader that goes away early is no error', async () => {
+  test('ignores a reader that closes the pipe early', async () => {
     const files = Object.fromEntries(Array.from({ length: 2000 }, (_, i) => [`${i}.pem`, healthy.pem]))
     const where = folderWith(files)
     const line = `"$0" bin/run.js inspect ${where} -o wide | head -n 1; echo "exit \${PIPESTATUS[0]}"`
@@ -265,7 +265,7 @@ describe('what is shown', () => {
       ['-o', 'jsonpath={range .certificates[*]}{.status} {.source}{"\\n"}{end}'],
       'expired expired.pem\nok healthy.pem\n',
     ],
-  ])('%j prints only what a script needs', (format, expected) => {
+  ])('%j prints only the output for a script', (format, expected) => {
     const cwd = folderWith({ 'expired.pem': expired.pem, 'healthy.pem': healthy.pem })
     expect(kcert(['inspect', 'expired.pem', 'healthy.pem', ...format, ...at], { cwd }).stdout).toBe(expected)
   })
@@ -279,7 +279,7 @@ describe('what is shown', () => {
     expect(headings[0]).toMatch(/^(?:CERTIFICATE|NAME|STATUS) /)
   })
 
-  test('--watch inspects again and again, until it is interrupted, and ends with the last verdict', async () => {
+  test('--watch inspects repeatedly until it is interrupted, and ends with the last verdict', async () => {
     const where = folderWith({ 'expired.pem': expired.pem })
     const program = spawn(process.execPath, [
       resolve('bin/run.js'),
@@ -297,7 +297,7 @@ describe('what is shown', () => {
     const exit = await new Promise((ended) => {
       program.stdout.on('data', (chunk: Buffer) => {
         out += chunk.toString()
-        // A second one would end it at once.
+        // A second interrupt would end it at once.
         if (out.split('\n').length > 3) interruptOnce()
       })
       program.on('exit', ended)
@@ -311,7 +311,7 @@ describe('what is shown', () => {
   })
 })
 
-test('--watch outlives a file that is gone for a moment, and a server that is down', async () => {
+test('--watch tolerates a file that is missing for a moment, and a server that is down', async () => {
   const where = join(folderWith({ 'a.pem': healthy.pem }), 'a.pem')
   const program = spawn(process.execPath, [
     resolve('bin/run.js'),
@@ -337,11 +337,11 @@ test('--watch outlives a file that is gone for a moment, and a server that is do
   })
   expect(exit).toBe(3)
   expect(seen.some((line) => line.startsWith('UNKNOWN - KCERT_FILE_NOT_FOUND'))).toBe(true)
-  // A file that was never there is a name that somebody mistyped.
+  // A file that never existed is a mistyped name.
   expect(kcert(['inspect', `${where}.none`, '--watch']).exit).toBe(2)
 })
 
-test('a server that is down when --watch begins is waited for', async () => {
+test('waits for a server that is down when --watch starts', async () => {
   const words = ['inspect', '127.0.0.1:1', '--watch', '--every', '0.05s', '-o', 'nagios']
   const program = spawn(process.execPath, [resolve('bin/run.js'), ...words])
   let lines = 0
@@ -354,7 +354,7 @@ test('a server that is down when --watch begins is waited for', async () => {
   expect(exit).toBe(3)
 })
 
-describe('bad input is told what, why and what next, and exits 2:', () => {
+describe('bad input exits with 2 and reports what, why and next:', () => {
   function complaint(args: readonly string[], options: Parameters<typeof kcert>[1] = {}): string {
     const { stdout, stderr, exit } = kcert(['inspect', ...args], options)
     expect([stdout, exit]).toEqual(['', 2])
@@ -362,7 +362,7 @@ describe('bad input is told what, why and what next, and exits 2:', () => {
     return stderr
   }
 
-  test('a file that is not there', () => {
+  test('a missing file', () => {
     expect(complaint(['/etc/none.pem'])).toBe(
       'KCERT_FILE_NOT_FOUND: /etc/none.pem does not exist\nwhy: no file or folder has that name\nnext: ls -l /etc\n',
     )
@@ -373,7 +373,7 @@ describe('bad input is told what, why and what next, and exits 2:', () => {
     expect(complaint([''])).toContain('KCERT_USAGE: a target is an empty word')
   })
 
-  test('a folder that holds nothing of interest', () => {
+  test('a folder without certificates', () => {
     const folder = folderWith({ 'notes.txt': 'nothing' })
     expect(complaint([folder])).toContain(`KCERT_USAGE: there is nothing to inspect in ${folder}\n`)
   })
@@ -385,7 +385,7 @@ describe('bad input is told what, why and what next, and exits 2:', () => {
     expect(complaint(['/dev/zero'])).toContain('is a device')
   })
 
-  test('nothing named on a machine that has nothing', () => {
+  test('no target on a machine without kubeconfigs', () => {
     expect(complaint([])).toMatch(/^KCERT_USAGE: no target given\nwhy: .*\/nonexistent\/\.kube\/config/)
   })
 
@@ -402,7 +402,7 @@ describe('bad input is told what, why and what next, and exits 2:', () => {
     expect(complaint([folder, flag, value])).toContain(value)
   })
 
-  test('among good targets is a problem of the report, and the others are shown', () => {
+  test('one bad target is a problem in the report, and the others are shown', () => {
     const folder = folderWith({ 'a.pem': healthy.pem })
     symlinkSync('gone', join(folder, 'dangling.pem'))
     const report = inspected([join(folder, 'a.pem'), join(folder, 'dangling.pem'), '/none.pem'])
@@ -414,7 +414,7 @@ describe('bad input is told what, why and what next, and exits 2:', () => {
   })
 })
 
-test('an attacker who names certificates and files cannot move, hide or recolour anything, in any format', () => {
+test('names of certificates and files cannot move, hide or recolour output in any format', () => {
   const evil = '\x1b[2J\u202egnp\u200b\u{e0041}\u009b31m\r\nKCERT OK|x'
   const hostile = client(evil, ca, {
     notAfter: new Date('2026-11-18T09:00:00Z'),
@@ -454,7 +454,7 @@ test.skipIf(!existsSync(truth))(
   },
 )
 
-/** Chunks come as they like: what is done at the first that fits is not done at the next. */
+/** Chunks may be split anywhere: the action for the first match must not repeat for the next. */
 function onceOnly(work: () => void): () => void {
   let isDone = false
   return () => {

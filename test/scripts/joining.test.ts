@@ -9,7 +9,7 @@ import { kcertBeside, type Session } from './program.ts'
 import { violations } from './schemas.ts'
 import { temporaryFolder } from './temporary-folder.ts'
 
-// Sessions of an operator who lets nodes into a cluster: cluster-info and tokens, by the whole program.
+// Sessions of an operator who joins nodes to a cluster: cluster-info and tokens, in whole-program runs.
 
 const at = temporaryFolder('joining')
 const tokens: Record<string, FakeUser> = {}
@@ -65,7 +65,7 @@ async function report(args: readonly string[], kind: string, exit = 0): Promise<
   return document
 }
 
-test('a token that is made is on standard output of create, and nowhere else', async () => {
+test('prints a new token only on standard output of create', async () => {
   const { exit, stdout, stderr } = await kcert(['token', 'create', '--ttl', '2h', '--description', 'rack 12'])
   expect(exit).toBe(0)
   const [, text = ''] = /^kubeadm join \S+ --token (\S+) --discovery-token-ca-cert-hash sha256:\S+\n$/.exec(
@@ -83,7 +83,7 @@ test('a token that is made is on standard output of create, and nowhere else', a
   expect(others[2]!.stdout).toBe(`token ${made.id}  deleted\n`)
 })
 
-test('with --out the token is in the file of mode 0600 alone', async () => {
+test('writes the token only to a file of mode 0600 with --out', async () => {
   const made = await report(['token', 'create', '--out', 'join.sh'], 'CreatedToken')
   expect(made).not.toHaveProperty('token')
   expect(made).not.toHaveProperty('joinCommand')
@@ -92,17 +92,17 @@ test('with --out the token is in the file of mode 0600 alone', async () => {
     new RegExp(`^kubeadm join \\S+ --token ${String(made.id)}\\.[a-z0-9]{16} `),
   )
   expect((await kcert(['token', 'create', '--out', 'join.sh'])).exit).toBe(5)
-  // Nobody signs for it here.
+  // No signer signs cluster-info for it here.
   expect((await kcert(['token', 'delete', String(made.id)])).exit).toBe(0)
 })
 
-test('a token whose secret cannot be written is not left behind', async () => {
+test('deletes a token whose secret cannot be written', async () => {
   const before = (await kcert(['token', 'list', '-o', 'name'])).stdout
   expect((await kcert(['token', 'create', '--out', 'no/such/folder'])).exit).toBe(4)
   expect((await kcert(['token', 'list', '-o', 'name'])).stdout).toBe(before)
 })
 
-test('a dry run asks the API server and makes none', async () => {
+test('a dry run contacts the API server and creates no token', async () => {
   const made = await report(['token', 'create', '--dry-run'], 'CreatedToken')
   expect(made).toMatchObject({ outcome: 'would-create' })
   expect(made).not.toHaveProperty('token')
@@ -110,14 +110,14 @@ test('a dry run asks the API server and makes none', async () => {
   expect((listed as { id: string }[]).map(({ id }) => id)).not.toContain(made.id)
 })
 
-test('says that a node can join with a token, given by ID and as a whole', async () => {
+test('reports that a node can join with a token, given by ID or in full', async () => {
   expect(await report(['token', 'check', token.id], 'TokenCheck')).toMatchObject({ verdict: 'ok' })
   const whole = await report(['token', 'check', '--token-file', 'token'], 'TokenCheck')
   expect(whole).toMatchObject({ verdict: 'ok' })
   expect((whole.checks as { id: string }[]).map(({ id }) => id)).toContain('secret')
 })
 
-test('tells a mistyped token apart from a missing one', async () => {
+test('distinguishes a mistyped token from a missing one', async () => {
   const mistyped = formatToken({ ...token, secret: 'aaaaaaaaaaaaaaaa' })
   const { exit, stdout } = await kcert(['token', 'check', '--token-file', '-'], mistyped)
   expect(exit).toBe(3)
@@ -130,7 +130,7 @@ test('tells a mistyped token apart from a missing one', async () => {
   expect(absent.checks).toMatchObject([{ id: 'exists', outcome: 'no' }])
 })
 
-test('a bootstrap kubeconfig is proven by signature and pin, by a kubeconfig and by a place alone', async () => {
+test('verifies a bootstrap kubeconfig by signature and CA cert hash, by a kubeconfig, and by server and CA alone', async () => {
   const args = ['bootstrap', 'kubeconfig', '--token-file', 'token', '--ca', 'ca.crt']
   const written = await report([...args, '--out', 'bootstrap-kubelet.conf'], 'BootstrapKubeconfig')
   expect(written).toMatchObject({ server: server.url, tokenId: token.id })
@@ -150,7 +150,7 @@ test.each<[string, string[], string, number]>([
   ['a token of another cluster', ['--token-file', '-'], 'abcdef.0123456789abcdef', 3],
   ['a mistyped token', ['--token-file', '-'], `${token.id}.aaaaaaaaaaaaaaaa`, 3],
   ['a place without a pin', ['--token-file', 'token', '--server', '127.0.0.1:6443'], '', 2],
-])('%s makes no bootstrap kubeconfig', async (_, args, stdin, exit) => {
+])('%s creates no bootstrap kubeconfig', async (_, args, stdin, exit) => {
   const {
     exit: code,
     stdout,
@@ -160,7 +160,7 @@ test.each<[string, string[], string, number]>([
   expect(stderr).not.toMatch(/0123456789abcdef|aaaaaaaaaaaaaaaa/)
 })
 
-test('a node of which nothing has come stopped at its request; a running one has arrived', async () => {
+test('a node without certificates stopped at its request; a running one has completed its bootstrap', async () => {
   const waiting = await report(['bootstrap', 'check', 'node-7'], 'BootstrapProgress', 3)
   expect(waiting).toMatchObject({ verdict: 'stopped', stoppedAt: 'request' })
   const { stdout } = await kcert(['bootstrap', 'check', 'node-7'])
@@ -190,7 +190,7 @@ test('a node of which nothing has come stopped at its request; a running one has
   })
 })
 
-test("the RBAC objects have kubeadm's names for its group, and others for another", async () => {
+test("creates RBAC objects with kubeadm's names for its group, and other names for another group", async () => {
   const { stdout } = await kcert(['bootstrap', 'rbac'])
   expect(stdout.match(/^kind: \w+/gm)).toHaveLength(5)
   expect(stdout).toContain('name: "kubeadm:node-autoapprove-bootstrap"')
@@ -199,7 +199,7 @@ test("the RBAC objects have kubeadm's names for its group, and others for anothe
   expect((await kcert(['bootstrap', 'rbac', '--group', 'system:masters'])).exit).toBe(2)
 })
 
-test('cluster-info is shown, verified and pinned by the program', async () => {
+test('shows, verifies and hashes cluster-info', async () => {
   const shown = await report(['cluster-info', 'show'], 'ClusterInfo')
   expect(shown).toMatchObject({ server: server.url, faults: [] })
   const verified = await report(['cluster-info', 'verify', '--ca', 'ca.crt'], 'ClusterInfoVerification')
@@ -208,7 +208,7 @@ test('cluster-info is shown, verified and pinned by the program', async () => {
   expect(pins.authorities).toEqual(shown.authorities)
 })
 
-test('an update by the program keeps the object as it was in a file, and is signed', async () => {
+test('saves the previous object to a file on update, and signs the new one', async () => {
   await kcert(['ca', 'init', '--cn', 'kubernetes', '--out', 'new.crt', '--key-out', 'new.key'])
   const before = clusterInfoData(server).kubeconfig!
   const args = ['cluster-info', 'update', '--ca', 'new.crt', '--ca', 'ca.crt']
@@ -221,7 +221,7 @@ test('an update by the program keeps the object as it was in a file, and is sign
   expect(readFileSync(join(at, 'before.yaml'), 'utf8')).toContain('kind: ConfigMap')
 })
 
-test('token create takes the names of the flags of kubeadm', async () => {
+test('token create accepts the flag names of kubeadm', async () => {
   const kubeadm = ['--print-join-command', '--ttl', '1h', '--usages', 'signing,authentication']
   const groups = ['--groups', 'system:bootstrappers:a,system:bootstrappers:b']
   const { exit, stdout, stderr } = await kcert(['token', 'create', ...kubeadm, ...groups])

@@ -47,7 +47,7 @@ test.each([
   openssl('pkey', '-in', file, '-noout', '-check')
 })
 
-test.each(['000', '022', '077', '777'])('under umask %s the file has mode 0600', (umask) => {
+test.each(['000', '022', '077', '777'])('creates the file with mode 0600 under umask %s', (umask) => {
   const file = join(folder(), 'key.pem')
   const command = `umask ${umask}; exec "${process.execPath}" "${resolve('bin/run.js')}" key generate --out "${file}"`
   const { status } = spawnSync('sh', ['-c', command], {
@@ -56,7 +56,7 @@ test.each(['000', '022', '077', '777'])('under umask %s the file has mode 0600',
   expect([status, statSync(file).mode & 0o777]).toEqual([0, 0o600])
 })
 
-test('a file that is there is replaced with --force alone, and is then for its user alone', () => {
+test('replaces an existing file only with --force, and makes it private to its user', () => {
   const file = join(folder(), 'key.pem')
   writeFileSync(file, 'mine', { mode: 0o644 })
   expect(kcert(['key', 'generate', '--out', file])).toEqual({
@@ -72,7 +72,7 @@ test('a file that is there is replaced with --force alone, and is then for its u
   ])
 })
 
-test.each([[[]], [['--force']]])('a key goes through no link and into no FIFO, with %j', (force) => {
+test.each([[[]], [['--force']]])('writes a key through no link and into no FIFO, with %j', (force) => {
   const at = folder()
   const [link, dangling, fifo, target] = ['link', 'dangling', 'fifo', 'target'].map((name) =>
     join(at, name),
@@ -92,7 +92,7 @@ test.each([[[]], [['--force']]])('a key goes through no link and into no FIFO, w
   expect(readdirSync(at).sort()).toEqual(['dangling', 'fifo', 'link', 'target'])
 })
 
-test('--out - prints the key and nothing else; a report never holds it', () => {
+test('--out - prints only the key; a report never contains it', () => {
   const { stdout, stderr, exit } = kcert(['key', 'generate', '--out', '-'])
   expect([stderr, exit]).toEqual(['', 0])
   expect(stdout).toMatch(/^-----BEGIN PRIVATE KEY-----\n[A-Za-z0-9+/=\n]+-----END PRIVATE KEY-----\n$/)
@@ -103,7 +103,7 @@ test('--out - prints the key and nothing else; a report never holds it', () => {
   expect(JSON.parse(report.stdout)).toMatchObject({ kind: 'GeneratedKey', format: 'pkcs8', encrypted: false })
 })
 
-test('an encrypted key opens with the password, the first line of its file', () => {
+test('opens an encrypted key with the password, the first line of its file', () => {
   const at = folder()
   const [file, password] = [join(at, 'key.pem'), join(at, 'password')]
   writeFileSync(password, 'käse mit brot\r\nnot this\n')
@@ -143,7 +143,7 @@ test.each([
   ],
   [['--out', 'x', '--password-file', '/dev/null'], 2, /^KCERT_FILE_UNREADABLE: \/dev\/null cannot be read/],
   [['--out', 'x', '--password-file', 'nowhere'], 2, /^KCERT_FILE_NOT_FOUND: nowhere does not exist/],
-])('%j ends with exit %d', (args, exit, stderr) => {
+])('%j exits with %d', (args, exit, stderr) => {
   expect(kcert(['key', 'generate', ...args])).toEqual({
     stdout: '',
     stderr: expect.stringMatching(stderr),
@@ -151,7 +151,7 @@ test.each([
   })
 })
 
-test('an empty password is none', () => {
+test('refuses an empty password', () => {
   const { stderr, exit } = kcert(['key', 'generate', '--out', '-', '--password-file', '-'], { stdin: '\nx' })
   expect([exit, stderr]).toEqual([
     2,

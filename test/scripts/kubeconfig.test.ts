@@ -7,7 +7,7 @@ import { kcertBeside, type Session } from './program.ts'
 import { violations } from './schemas.ts'
 import { temporaryFolder } from './temporary-folder.ts'
 
-// `kcert kubeconfig` by the whole program: what changes, what does not, and which contexts work then.
+// `kcert kubeconfig` in whole-program runs: which fields change, which do not, and which contexts work afterwards.
 
 const at = temporaryFolder('kubeconfig')
 const token = 'some-token.of-a-service-account'
@@ -62,7 +62,7 @@ async function report(args: readonly string[], kind: string, exit = 0, stdin = '
   return document
 }
 
-test('CAs and client pair are set, nothing else changes, and the context is seen to work', async () => {
+test('sets CAs and client pair, changes nothing else, and verifies that the context works', async () => {
   const file = join(at, 'mine.conf')
   writeFileSync(file, withComments(), { mode: 0o640 })
   const ca = await report(['kubeconfig', 'set-ca', 'mine.conf', '--ca', 'ca.crt'], 'KubeconfigEdit')
@@ -86,7 +86,7 @@ test('CAs and client pair are set, nothing else changes, and the context is seen
   expect(again).toMatchObject({ outcome: 'unchanged', diff: [] })
 })
 
-test('a CA that the server is not of is written, and --verify says that the context does not work', async () => {
+test("writes a CA that did not issue the server's certificate, and --verify reports that the context does not work", async () => {
   writeFileSync(join(at, 'lost.conf'), readFileSync(join(at, 'admin.conf')))
   const args = ['kubeconfig', 'set-ca', 'lost.conf', '--ca', 'other.crt', '--verify']
   const edit = await report(args, 'KubeconfigEdit', 3)
@@ -182,7 +182,7 @@ test('create --no-embed-certs stores the absolute paths of certificate and key',
   expect([exit, stderr]).toEqual([2, expect.stringContaining('--no-embed-certs needs --client-certificate')])
 })
 
-test('a kubeconfig is made of a pair and of a token, with and without a cluster at hand, and works', async () => {
+test('creates a working kubeconfig from a pair and from a token, with and without a cluster', async () => {
   const pair = ['--cert', 'bob.crt', '--key', 'bob.key', '--verify']
   const bob = await report(['kubeconfig', 'create', ...pair, '--out', 'bob.conf'], 'CreatedKubeconfig')
   expect(bob).toMatchObject({

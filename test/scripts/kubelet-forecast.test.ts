@@ -11,7 +11,7 @@ import { kcert, kcertBeside } from './program.ts'
 import { violations } from './schemas.ts'
 import { temporaryFolder } from './temporary-folder.ts'
 
-// `kcert kubelet forecast` on copies of nodes' files, and on an API server whose kubelets do not answer. The lab has real ones.
+// `kcert kubelet forecast` on copies of nodes' files, and on an API server whose kubelets do not respond. The lab has real ones.
 
 const folder = temporaryFolder('kubelet-forecast')
 const day = 86_400_000
@@ -32,7 +32,7 @@ beforeAll(async () => {
 })
 afterAll(() => server.close())
 
-/** A copy of a node's /var/lib/kubelet, as tar leaves it: the link names a path that this machine does not have. */
+/** A copy of a node's /var/lib/kubelet, as extracted by tar: the target of the link does not exist on this machine. */
 function copyOfNode(
   name: string,
   { begun, dated, rotates = true }: { begun: number; dated?: string; rotates?: boolean },
@@ -81,7 +81,7 @@ function pair(
 
 const forecast = (...args: string[]) => kcert(['kubelet', 'forecast', ...args], { cwd: folder })
 
-test("copies of nodes' files are read: names, renewal, settings, the signing duration, and nothing of pods", () => {
+test("reads copies of nodes' files: names, renewal, settings, the signing duration, and nothing of pods", () => {
   const { stdout, stderr, exit } = forecast('copies', '-o', 'json')
   expect([stderr, exit]).toEqual(['', 3])
   const report = JSON.parse(stdout) as ForecastReport
@@ -99,7 +99,7 @@ test("copies of nodes' files are read: names, renewal, settings, the signing dur
   ])
 })
 
-test('the timeline shows each certificate on one line, and what is the same on many nodes once', () => {
+test('shows each certificate on one line of the timeline, and what many nodes share once', () => {
   const { stdout } = forecast('copies')
   expect(stdout).toMatch(/^w1 +client +20\d\d-\d\d-\d\d \d\d:\d\d to .*\(in (?:59|60)d\).* =+#+-+\| /m)
   expect(stdout).toMatch(/^w1 +serving +never: self-signed /m)
@@ -110,9 +110,9 @@ test('the timeline shows each certificate on one line, and what is the same on m
   expect(forecast('copies', '--node', 'w1').exit).toBe(0)
 })
 
-test('where kubelets cannot be reached, says so for each node, and shows the requests', async () => {
+test('reports each node whose kubelet cannot be reached, and shows the requests', async () => {
   putServing(server, 'csr-waits')
-  // What listens at the port of the node's kubelet is the API server itself: no kubelet elsewhere is dialled.
+  // The API server itself listens at the port of the node's kubelet, so the test connects to no kubelet elsewhere.
   const daemonEndpoints = { kubeletEndpoint: { Port: server.port } }
   const addresses = [{ type: 'InternalIP', address: '127.0.0.1' }]
   server.put(
@@ -129,7 +129,7 @@ test('where kubelets cannot be reached, says so for each node, and shows the req
     {
       name: 'node-1',
       certificates: [
-        // It is no certificate of a kubelet, so that no kubelet renews it.
+        // It is not a kubelet's certificate, so no kubelet renews it.
         { source: 'handshake', place: `127.0.0.1:${server.port}`, state: 'never' },
       ],
       pending: [{ name: 'csr-waits', usage: 'serving' }],
@@ -157,7 +157,7 @@ test.each([
   expect([exit, stderr]).toEqual([2, expect.stringContaining(said)])
 })
 
-test('a damaged certificate is named, and the others are shown', () => {
+test('names a damaged certificate, and shows the others', () => {
   const damaged = join(folder, 'damaged/pki')
   mkdirSync(damaged, { recursive: true })
   writeFileSync(join(damaged, 'kubelet-client-current.pem'), 'not this')

@@ -20,11 +20,11 @@ import { kcertBeside, type Session } from './program.ts'
 import { violations } from './schemas.ts'
 import { temporaryFolder } from './temporary-folder.ts'
 
-// `kcert kubelet manage` on an API server on loopback, whose kube-controller-manager signs what an approver of this test approves.
+// `kcert kubelet manage` on an API server on loopback. Its kube-controller-manager signs the requests that this test approves.
 
 const folder = temporaryFolder('kubelet-manage')
 const at = (name: string): string => join(folder, name)
-/** In the order in which they were written last. */
+/** Sorted by the time of the last write. */
 const requests = (): RequestObject[] =>
   (server.all(requestsKey) as unknown as RequestObject[]).toSorted(
     (a, b) => Number(a.metadata.resourceVersion) - Number(b.metadata.resourceVersion),
@@ -73,7 +73,7 @@ const own = ['--kubeconfig', 'admin.conf']
 
 const current = (name = 'ci') => readPair(readFileSync(at(`pki/${name}-current.pem`)), name)
 
-/** A running manager, and what it says. */
+/** A running manager, and its output. */
 class Daemon {
   private readonly child: ChildProcess
   private readonly over: Promise<number | null>
@@ -107,7 +107,7 @@ class Daemon {
   }
 }
 
-test('from a bootstrap token on: a pair, and a kubeconfig that names it and asks the next time', async () => {
+test('creates a pair from a bootstrap token, and a kubeconfig that references it and is used the next time', async () => {
   const bootstrap = ['--bootstrap-kubeconfig', 'bootstrap.conf', '--kubeconfig', 'ci.conf', '--once']
   const first = await manage(...ci, ...bootstrap, '-o', 'json')
   expect(first.stderr).toContain('ci.conf written')
@@ -141,11 +141,11 @@ test('from a bootstrap token on: a pair, and a kubeconfig that names it and asks
   expect(readdirSync(at('pki')).filter((name) => /\d\.pem$/.test(name))).toHaveLength(2)
 })
 
-test('a daemon renews when the file changes and on a signal, runs hooks, counts, and ends cleanly', async () => {
+test('a daemon renews when the file changes and on a signal, runs hooks, updates metrics, and exits cleanly', async () => {
   const template = (dns: string): string =>
     `apiVersion: kcert/v1\nkind: CertificateTemplate\nsubject: {commonName: web}\nsubjectAltNames: {dns: [${dns}]}\n`
   writeFileSync(at('web.yaml'), template('web.shop'))
-  // It notes each SIGHUP, and is there for five minutes at most.
+  // It records each SIGHUP, and runs for at most five minutes.
   const script = `trap 'echo x >> ${at('hups')}' HUP; : > ${at('listening')}; for i in $(seq 3000); do sleep 0.1; done`
   const other = spawn('/bin/sh', ['-c', script])
   children.push(other)
@@ -192,7 +192,7 @@ test('a daemon renews when the file changes and on a signal, runs hooks, counts,
   expect(readdirSync(at('pki')).filter((name) => name.includes('kcert-tmp'))).toEqual([])
 })
 
-test("a kubelet's serving certificate gets the names of its Node; a dry run only says so", async () => {
+test("requests the addresses of the Node for a kubelet's serving certificate; a dry run only reports this", async () => {
   const serving = ['--kubelet-serving', 'node-1', ...own]
   const before = requests().length
   const dry = await manage(...serving, '--dry-run', '-o', 'json')
@@ -227,7 +227,7 @@ test('reports a hook that fails after a renewal, and keeps the certificate', asy
   expect(current().chain).toHaveLength(1)
 })
 
-test('with --once a denial ends it with 3, and no API server with 4; nothing is written', async () => {
+test('--once exits with 3 on a denial, and with 4 without an API server; nothing is written', async () => {
   decision = 'Denied'
   const denied = await manage(...ci, ...own, '--once')
   expect([denied.exit, denied.stderr]).toEqual([3, expect.stringContaining('is denied')])
@@ -238,7 +238,7 @@ test('with --once a denial ends it with 3, and no API server with 4; nothing is 
   expect(readdirSync(at('pki')).filter((name) => name.endsWith('.pem'))).toEqual([])
 })
 
-test('with --once a Node without an address, and a folder that cannot be made, end it at once', async () => {
+test('--once ends at once for a Node without an address, and for a folder that cannot be created', async () => {
   const nobody = await manage('--kubelet-serving', 'nobody', ...own, '--once')
   expect([nobody.exit, nobody.stderr]).toEqual([3, expect.stringContaining('has no IP address')])
   const args = ['kubelet', 'manage', ...ci, ...own, '--cert-dir', '/proc/nowhere/pki', '--once']
@@ -246,7 +246,7 @@ test('with --once a Node without an address, and a folder that cannot be made, e
   expect([exit, stderr]).toEqual([4, expect.stringContaining('cannot create the folder /proc/nowhere')])
 })
 
-test('a file where the link belongs is refused, and left as it is', async () => {
+test('refuses and keeps a regular file in the place of the link', async () => {
   await manage(...ci, ...own, '--once')
   const text = readFileSync(at('pki/ci-current.pem'), 'utf8')
   rmSync(at('pki/ci-current.pem'))
@@ -274,7 +274,7 @@ describe('is wrong usage:', () => {
     expect([exit, stderr]).toEqual([2, expect.stringContaining(said)])
   })
 
-  test('a request that its signer would never sign is refused before it is sent', async () => {
+  test('does not send a request that its signer would never sign', async () => {
     const before = requests().length
     const { exit, stderr } = await manage('--kubelet-client', 'n', '--usage', 'server auth', ...own)
     expect([exit, stderr]).toEqual([3, expect.stringContaining('KCERT_CSR_SIGNER_REFUSED')])

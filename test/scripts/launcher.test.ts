@@ -28,7 +28,7 @@ test('--version prints the version of package.json', () => {
   })
 })
 
-test('a bare kcert, help and --help print the list of commands', () => {
+test('prints the list of commands for a bare kcert, help and --help', () => {
   const [bare, word, flag] = [kcert([]), kcert(['help']), kcert(['--help'])]
   expect(bare.stdout).toContain('inspect')
   expect(word).toEqual(flag)
@@ -36,7 +36,7 @@ test('a bare kcert, help and --help print the list of commands', () => {
   expect(flag.exit).toBe(0)
 })
 
-test('every command says its exit codes and at least three examples in --help', async () => {
+test('every command has its exit codes and at least three examples in --help', async () => {
   const { commands } = await Config.load({ root: process.cwd() })
   expect(commands.length).toBeGreaterThan(0)
   for (const { id, examples = [] } of commands) {
@@ -48,7 +48,7 @@ test('every command says its exit codes and at least three examples in --help', 
   }
 })
 
-test('an unknown command names the nearest one and exits 2', () => {
+test('suggests the nearest command for an unknown one and exits with 2', () => {
   expect(kcert(['inspct', 'x'])).toEqual({
     stdout: '',
     stderr:
@@ -62,14 +62,14 @@ test.each([
   [['ca', 'inti', '--cn', 'x'], 'unknown command "ca inti x"', 'ca init'],
   [['key:generate', '--out', 'k'], 'unknown command "key:generate k"', 'key generate'],
   [['--no-color', 'inspect', 'x'], 'flag --no-color is before the command', 'inspect'],
-])('%j is wrong usage that names the command which was meant', (args, message, near) => {
+])('%j is wrong usage and suggests the intended command', (args, message, near) => {
   const { stdout, stderr, exit } = kcert(args)
   expect([stdout, exit]).toEqual(['', 2])
   expect(stderr).toContain(`KCERT_USAGE: ${message}\n`)
   expect(stderr).toContain(`next: kcert ${near} --help\n`)
 })
 
-test('an unknown flag is wrong usage, with the help to read', () => {
+test('rejects an unknown flag as wrong usage, with the help command', () => {
   expect(kcert(['inspect', '--frobnicate'])).toEqual({
     stdout: '',
     stderr: 'KCERT_USAGE: unknown flag: --frobnicate\nnext: kcert inspect --help\n',
@@ -83,7 +83,7 @@ const olderNode = ['/usr/bin/node', '/usr/local/bin/node'].find((path) => {
 })
 
 test.skipIf(olderNode === undefined)(
-  'an older Node prints what it needs, before anything is imported',
+  'an older Node prints the required version, before anything is imported',
   () => {
     const run = spawnSync(olderNode!, ['bin/run.js', 'inspect', 'examples/kubelet.kubeconfig'], {
       encoding: 'utf8',
@@ -94,7 +94,7 @@ test.skipIf(olderNode === undefined)(
   },
 )
 
-test('compiled code is cached in the own folder of the user, not where others can write, and in no home that is not there', () => {
+test('caches compiled code in a private folder of the user, not where others can write, and not in a missing home', () => {
   const home = mkdtempSync(join(tmpdir(), 'kcert-home-'))
   onTestFinished(() => rmSync(home, { recursive: true }))
   expect(kcert(['inspect', 'examples/kubelet.kubeconfig'], { env: { HOME: home } }).exit).toBe(3)
@@ -131,7 +131,7 @@ test.runIf(process.getuid?.() === 0)('no compiled code is cached below what anot
     expect(kcert(['inspect', 'examples/kubelet.kubeconfig'], { env }).exit).toBe(3)
     expect([...readdirSync(home), ...readdirSync(open)]).toEqual([])
   }
-  // The cache of an earlier run, in a home that is another user's.
+  // The cache of an earlier run, in another user's home.
   mkdirSync(join(home, '.cache'))
   chownSync(join(home, '.cache'), stranger, stranger)
   mkdirSync(join(home, '.cache/kcert'), { mode: 0o700 })
@@ -173,7 +173,7 @@ test.runIf(process.getuid?.() === 0)("compiled code that is not the caller's own
   }
 })
 
-test('a cache folder where none can be made stops nothing', () => {
+test('works without a cache folder if none can be created', () => {
   const run = spawnSync(process.execPath, ['bin/run.js', 'inspect', 'examples/kubelet.kubeconfig'], {
     env: { PATH: process.env.PATH, HOME: '/nonexistent', XDG_CACHE_HOME: '/proc' },
     timeout: 120_000,
@@ -181,7 +181,7 @@ test('a cache folder where none can be made stops nothing', () => {
   expect(run.status).toBe(3)
 })
 
-test('help is as wide as the terminal, keeps tables and code unchanged, and breaks no command', () => {
+test('help fits the width of the terminal, keeps tables and code unchanged, and wraps no command', () => {
   const help = kcert(['ca', 'sign', '--help']).stdout
   expect(help).toContain(
     '\n      default:\n        usages: [digital signature, key encipherment, server auth]\n',
@@ -197,7 +197,7 @@ test('help is as wide as the terminal, keeps tables and code unchanged, and brea
   expect(kcert(['ca', 'init', '--help']).stdout).toContain('USAGE\n  $ kcert ca init --out FILE [FLAGS]\n')
 })
 
-test('every topic says in the list of commands what it is about', async () => {
+test('every topic has a description in the list of commands', async () => {
   const { topics } = await Config.load({ root: process.cwd() })
   expect(topics.length).toBeGreaterThan(0)
   for (const { name, description } of topics) expect(description, name).toMatch(/\w.*\.$/)

@@ -34,7 +34,7 @@ test('shows the values of a flag that takes one of a few', () => {
   )
 })
 
-test('lists --no-color after the flags of the command, and says once that a flag may be repeated', () => {
+test('lists --no-color after the flags of the command, and mentions once that a flag is repeatable', () => {
   const options = sections('kcert-rotate-ca.1').get('OPTIONS') ?? ''
   expect(options.lastIndexOf('.It ')).toBe(options.indexOf('.It Fl \\-no\\-color'))
   expect(options).not.toMatch(/may be repeated\.\s+May be repeated/i)
@@ -44,7 +44,7 @@ test('kcert(1) has examples', () => {
   expect(sections('kcert.1').get('EXAMPLES')).toContain('sudo kcert renew \\-\\-all')
 })
 
-test('names arguments that a command takes any number of', () => {
+test('shows which arguments are repeatable', () => {
   expect(sections('kcert-renew.1').get('SYNOPSIS')).toContain('.Op Ar NAME ...')
   expect(sections('kcert-kubelet-forecast.1').get('SYNOPSIS')).toContain('.Op Ar TARGET ...')
   expect(sections('kcert-verify.1').get('SYNOPSIS')).toContain('.Ar LEAF\n')

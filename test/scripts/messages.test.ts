@@ -5,7 +5,7 @@ import { beforeAll, expect, test } from 'vitest'
 import { folder, folderWithCa, inFolder, openssl, opensslRequest } from './ca-files.ts'
 import { temporaryFolder } from './temporary-folder.ts'
 
-// What is wrong is said of the file, flag or member that it is wrong in, and what to do next can be done.
+// A message names the file, flag or member that is wrong, and its next step works.
 
 const signingCa = ['--ca', 'ca.pem', '--ca-key', 'ca-key.pem']
 const user = ['--user', 'ann', '--key-out', 'ann.key']
@@ -13,7 +13,7 @@ const client = 'kubernetes.io/kube-apiserver-client'
 
 const place = temporaryFolder('messages')
 
-// A CA, a.csr and a.key, and what else the command lines below name.
+// A CA, a.csr and a.key, and the other files that the command lines below name.
 beforeAll(() => {
   const at = place
   inFolder(at)(['ca', 'init', '--cn', 'signer', '--out', 'ca.pem', '--key-out', 'ca-key.pem'])
@@ -184,17 +184,17 @@ test.each([
   expect(run.stderr).toMatch(pattern(words))
   expect(run.stderr).not.toMatch(/Note: /)
   expect([run.exit, run.stdout]).toEqual([exit, ''])
-  // A serial number that was drawn stays drawn; nothing else is left behind.
+  // A used serial number stays recorded. Nothing else is left behind.
   expect(readdirSync(place)).toEqual(before)
 })
 
-/** The words as they are, but for ^ at the beginning and $ at the end. */
+/** Matches the words literally, except for ^ at the beginning and $ at the end. */
 function pattern(words: string): RegExp {
   const [, begin, text, end] = /^(\^?)([\s\S]*?)(\$?)$/.exec(words)!
   return new RegExp(begin + RegExp.escape(text!) + end)
 }
 
-test('an expired CA is named with its files, in what is wrong and in what to do next', () => {
+test('names the files of an expired CA in the message and in the next step', () => {
   const place = folderWithCa('--expiry', '5m1s')
   opensslRequest(place, 'a')
   const run = inFolder(place)
@@ -226,7 +226,7 @@ test('says that Kubernetes does not read the key or signature of a request', () 
   expect(stdout).toContain('key-strength       Kubernetes does not support Ed448 keys\n')
 })
 
-test('a label of more than 63 characters is no DNS name to an approver either', () => {
+test('reports that a label of more than 63 characters is not a DNS name to an approver as well', () => {
   const place = folder()
   opensslRequest(place, 'a', '-addext', `subjectAltName=DNS:${'a'.repeat(64)}.example.com`)
   const { stdout, exit } = inFolder(place)(['csr', 'check', 'a.csr', '--signer', 'example.com/serving'])

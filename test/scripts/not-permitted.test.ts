@@ -7,7 +7,8 @@ import { putCluster, putServing } from './cluster-session.ts'
 import { kcertBeside } from './program.ts'
 import { temporaryFolder } from './temporary-folder.ts'
 
-// The API server refuses kcert's credentials, or what they may do: exit code 6 in every command, never the "no" of an answer.
+// When the API server refuses kcert's credentials or action, every command exits with 6, never with the code of a negative
+// result.
 
 const folder = temporaryFolder('not-permitted')
 let server: FakeApiServer
@@ -47,7 +48,7 @@ test.each([
   'probe --nodes --etcd',
   'inspect --cluster',
   'rotate-ca discover --dry-run',
-])('kcert %s exits 6 where the API server answers 401 or 403', async (line) => {
+])('kcert %s exits with 6 where the API server returns 401 or 403', async (line) => {
   for (const [kind, kubeconfig] of Object.entries(kubeconfigs)) {
     const { stdout, stderr, exit } = await kcertBeside(line.split(' '), {
       cwd: folder,

@@ -3,9 +3,9 @@ import { text } from 'node:stream/consumers'
 import { commandConfig } from '../../src/cli/oclif-config.ts'
 import { scriptsOf } from '../../src/cli/program-scripts.ts'
 
-// The built kcert up to where a command has read its command line, which every command does first. For `node parse-only.ts
-// ARGUMENT…` the exit code is 0 where it is read. `--each` takes a JSON list of command lines on standard input and answers with
-// a list of what is wrong with each, or null.
+// Runs the built kcert only until the command has parsed its command line, which every command does first. `node parse-only.ts
+// ARGUMENT…` exits with 0 if the command line is valid. `--each` reads a JSON list of command lines on standard input and prints
+// a list with the error of each, or null.
 
 interface Command {
   new (
@@ -20,7 +20,7 @@ interface Command {
 const scripts = scriptsOf(`${resolve(import.meta.dirname, '../../dist')}/`, 'parse-only')
 const isRead = new Error('the command line is read')
 
-/** Returns what is wrong with the words behind "kcert", or undefined. */
+/** Returns the error in the words after "kcert"; undefined if they are valid. */
 async function mistakeIn(words: readonly string[]): Promise<string | undefined> {
   const end = words.findIndex((word) => !/^[a-z][a-z-]*$/.test(word))
   const names = end === -1 ? words : words.slice(0, end)

@@ -34,7 +34,7 @@ async function serving(
 
 const reportIn = (text: string): ProbeReport => JSON.parse(text) as ProbeReport
 
-test('HOST:PORT is held against --ca, names and a client certificate, and exit 3 tells that one says no', async () => {
+test('checks HOST:PORT against --ca, names and a client certificate, and exits with 3 if one fails', async () => {
   const admin = client('admin', createCa('somebody else'))
   const cwd = folderWith({ 'ca.crt': ca.pem, 'admin.pem': admin.pem + admin.keyPem })
   const port = await serving({ requestCert: true, rejectUnauthorized: false, ca: ca.pem })
@@ -106,7 +106,7 @@ test('fails with CLIENT_UNKNOWN where a server sends neither a TLS alert nor an 
   expect(accepted).toBeGreaterThanOrEqual(4)
 })
 
-test('a server that requests no client certificate is ok also where one is given', async () => {
+test('accepts a server that requests no client certificate although one is given', async () => {
   const admin = client('admin', ca)
   const cwd = folderWith({ 'ca.crt': ca.pem, 'admin.pem': admin.pem + admin.keyPem })
   const port = await serving({}, (socket) => socket.end())
@@ -116,7 +116,7 @@ test('a server that requests no client certificate is ok also where one is given
   expect([endpoint!.client, endpoint!.problems, exit]).toEqual([{ verdict: 'not-asked' }, [], 0])
 })
 
-test('what is not reached is exit 4, what speaks no TLS exit 3, and wrong usage 2', async () => {
+test('exits with 4 for an unreachable server, 3 for a server without TLS, and 2 for wrong usage', async () => {
   const plain = createTcpServer((socket) => socket.end('SSH-2.0-x\r\n'))
   onTestFinished(() => void plain.close())
   await new Promise<void>((ready) => plain.listen(0, '127.0.0.1', ready))
@@ -152,7 +152,7 @@ function putNode(name: string, port: number, server = cluster): void {
   )
 }
 
-test('API servers and kubelets are found by the API, and a kubelet that still serves its old certificate is told', async () => {
+test('finds API servers and kubelets through the API, and reports a kubelet that still serves its old certificate', async () => {
   // It expired an hour ago, and was renewed before that.
   const issue = (notAfter?: Date) =>
     cluster.issue('system:node:node-1', ['system:nodes'], {
@@ -185,7 +185,7 @@ test('API servers and kubelets are found by the API, and a kubelet that still se
   })
 })
 
-test('what a kubelet asked for before its restart and never took up is not what it should serve', async () => {
+test('ignores a certificate that a kubelet requested before its restart and never used', async () => {
   let now = new Date()
   const own = await startApiServer({ now: () => now })
   onTestFinished(() => own.close())
@@ -195,7 +195,7 @@ test('what a kubelet asked for before its restart and never took up is not what 
   const issue = () => own.issue('system:node:node-1', ['system:nodes'], { usage: 'serverAuth', names })
   const put = (name: string, pem: string): void =>
     putServing(own, name, {}, { status: { certificate: Buffer.from(pem).toString('base64') } })
-  // Asked at 0 s and 4 s; issued the other way round, a second apart.
+  // Requested at 0 s and 4 s; issued in reverse order, a second apart.
   atSecond(14)
   const taken = issue()
   atSecond(15)
@@ -212,7 +212,7 @@ test('what a kubelet asked for before its restart and never took up is not what 
   expect(exit).toBe(0)
 })
 
-test("what is not the kubelet at a node's address is noted, as it may be the kubelet with a file of its operator's", async () => {
+test("adds a note for a server at a node's address that is not its kubelet, or a kubelet with a custom certificate file", async () => {
   const { certificate: cert, key } = cluster.issue('printer', [], { usage: 'serverAuth', names })
   putNode('node-1', await serving({ cert, key }))
   const kubeconfig = cluster.writeKubeconfig(join(folderWith({}), 'admin.conf'))

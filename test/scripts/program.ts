@@ -3,7 +3,7 @@ import { resolve } from 'node:path'
 import { rehearsal } from '../fakes/rehearsal.ts'
 import { type AdviceResult, type AdviceRun, adviceRuns } from './advice-running.ts'
 
-/** What a whole run of the built program left behind. */
+/** The result of a whole run of the built program. */
 export interface Session {
   readonly stdout: string
   readonly stderr: string
@@ -12,12 +12,12 @@ export interface Session {
 
 interface SessionOptions {
   readonly stdin?: string | Uint8Array
-  /** Added to an environment that has PATH and HOME alone, so that a developer's own settings change no test. */
+  /** Added to an environment with only PATH and HOME, so that a developer's own settings affect no test. */
   readonly env?: Readonly<Record<string, string | undefined>>
   readonly cwd?: string
 }
 
-/** Runs the built kcert, as a user's shell would, and returns what it wrote and how it ended. */
+/** Runs the built kcert, as a user's shell would. Returns its output and exit code. */
 export function kcert(args: readonly string[], options: SessionOptions = {}): Session {
   const { stdin = '', env = {}, cwd } = options
   const whole = { PATH: process.env.PATH, HOME: '/nonexistent', ...env }
@@ -44,11 +44,11 @@ function rehearsed({ argv: [program, ...args], cwd, env }: AdviceRun): AdviceRes
   return { exit: status, text: `${stdout}${stderr}` }
 }
 
-/** What waits longer has begun: it is a command, whatever it waits for. */
+/** A command that runs longer has started: it is valid advice, whatever it waits for. */
 const adviceMs = 20_000
 let sessions = 0
 
-/** The same beside this process, so that a server in it (test/fakes/api-server.ts) can answer. `signal` is Ctrl-C. */
+/** The same asynchronously, so that a server in this process (test/fakes/api-server.ts) can respond. `signal` is Ctrl-C. */
 export async function kcertBeside(
   args: readonly string[],
   options: SessionOptions & { readonly signal?: AbortSignal } = {},
@@ -61,7 +61,7 @@ export async function kcertBeside(
     ...{ stdin, env: whole, cwd: cwd ?? process.cwd() },
     ...(signal && { signal }),
   }).finally(() => sessions--)
-  // Beside another session the fake API server could not tell which of them counts.
+  // During another session, the fake API server could not tell which session counts.
   if (sessions === 0 && signal === undefined) {
     const runs = adviceRuns({ args, cwd: cwd ?? process.cwd(), env: whole, ...session })
     await rehearsal.during(async () => {
@@ -88,7 +88,7 @@ function spawned(
       written[name] += text
     })
   }
-  // A program that ends without reading is no fault of the test.
+  // A program that ends without reading its input is not an error of the test.
   child.stdin.on('error', () => {}).end(stdin)
   return new Promise((done, failed) => {
     child.once('error', failed)

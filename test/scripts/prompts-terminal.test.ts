@@ -5,12 +5,12 @@ import { client, createCa } from './small-pki.ts'
 import { temporaryFolder } from './temporary-folder.ts'
 import { hasTmux, Terminal } from './tmux.ts'
 
-// Questions as they are seen and answered: in terminals of every width, in colour and without. That each has a flag, and what answers
-// lead to, is in csr-questions.test.ts.
+// Prompts in terminals of every width, in colour and without. csr-questions.test.ts tests that each has a flag, and the effect of
+// answers.
 
 const folder = temporaryFolder('prompts')
 
-/** A pair that others may read, in the folder of a node that stands below this one. */
+/** A pair that others may read, in the folder of a node below this one. */
 beforeAll(() => {
   const store = join(folder, 'tree/var/lib/kubelet/pki')
   mkdirSync(store, { recursive: true })
@@ -36,14 +36,14 @@ function open(columns: number, args: string, env = '', at = folder): Terminal {
   )
 }
 
-/** What every escape on the screen asks for: "31", and "38", "5", "10" for a colour of 256. */
+/** Returns the parameters of the colour escapes on the screen: "31", or "38", "5", "10" for 256 colours. */
 function colours(screen: string): string[] {
   return [...screen.matchAll(/\x1b\[([\d;]*)m/g)].flatMap(([, asked = '']) => asked.split(';'))
 }
 
 describe.skipIf(!hasTmux)('on a terminal (skipped without tmux)', () => {
   test.each([60, 80, 120, 200])(
-    'of %i columns questions are whole, answered by keys, and told as flags',
+    'of %i columns shows full questions, accepts keys, and prints the answers as flags',
     async (columns) => {
       const there = open(columns, 'csr create', '', madeFolder(`w${columns}`))
       const first = await there.shows(/Who is the certificate for\?/)
@@ -66,17 +66,17 @@ describe.skipIf(!hasTmux)('on a terminal (skipped without tmux)', () => {
       there.type('Enter')
       const last = await there.shows(/^ended \d+$/m)
       expect(last).toMatch(/^ended 0$/m)
-      // Broken by the terminal alone, so that it can be copied in one piece.
+      // Wrapped only by the terminal, so that it can be copied in one piece.
       expect(last.replaceAll('\n', '')).toContain(
         'kcert csr create --user ann --org dev --key-out ann-key.pem --out ann.csr',
       )
       expect(readFileSync(join(folder, `w${columns}/ann.csr`), 'utf8')).toContain('BEGIN CERTIFICATE REQUEST')
-      // The question that was answered stands there once: nothing of an earlier drawing is left.
+      // The answered question appears once: no earlier drawing remains.
       expect(last.match(/Who is the certificate for\?/g)).toHaveLength(1)
     },
   )
 
-  test('colours are of the sixteen that a theme sets, and neither black nor white: light or dark, they can be read', async () => {
+  test('uses only the sixteen colours of a theme, without black and white, so that text is readable on light and dark', async () => {
     const there = open(100, 'csr create')
     await there.shows(/Who is the certificate for\?/)
     const seen = colours(there.coloured())
@@ -86,7 +86,7 @@ describe.skipIf(!hasTmux)('on a terminal (skipped without tmux)', () => {
     expect(await there.shows(/^ended \d+$/m)).toMatch(/^ended 3$/m)
   })
 
-  test.each(['NO_COLOR=1', 'TERM=dumb'])('with %s a question has no colour', async (env) => {
+  test.each(['NO_COLOR=1', 'TERM=dumb'])('asks without colour with %s', async (env) => {
     const there = open(100, 'csr create', env)
     await there.shows(/Who is the certificate for\?/)
     expect(
@@ -97,7 +97,7 @@ describe.skipIf(!hasTmux)('on a terminal (skipped without tmux)', () => {
   })
 
   test.each([60, 200])(
-    'of %i columns a change is shown before it is asked for, and no is no',
+    'of %i columns shows a change before it asks for confirmation, and "no" changes nothing',
     async (columns) => {
       const store = join(folder, 'tree/var/lib/kubelet/pki')
       const before = readdirSync(store)

@@ -3,13 +3,13 @@ import { avoidedIn, avoidedWords } from '../../scripts/avoided-words.ts'
 import { avoidedWordsOf, beyond, brokenLinksOf, longSentencesOf, lowered } from '../../scripts/prose.ts'
 import { avoidedInDescriptions, avoidedInSource } from '../../scripts/source-words.ts'
 
-// The check of texts in `npm run check`: words, links, and sentences of README.md.
+// The check of texts in `npm run check`: words, links, and sentence length in README.md.
 
 test.each(avoidedWords)('finds "$example"', ({ example, instead }) => {
   expect(avoidedIn(example).map((found) => found.instead)).toContain(instead)
 })
 
-test('finds avoided words in any case, in their order, with their place', () => {
+test('finds avoided words in any case, in order, with their position', () => {
   expect(avoidedIn('Nobody, and whoever else')).toEqual([
     { text: 'Nobody', instead: 'name the person or program', index: 0 },
     { text: 'whoever', instead: 'who, or name the person or program', index: 12 },
@@ -100,7 +100,7 @@ test.each([
   expect(avoidedInSource('a.ts', source)).toEqual([])
 })
 
-test('finds avoided words in descriptions of a schema, and in no value', () => {
+test('finds avoided words in descriptions of a schema, but not in values', () => {
   const schema = JSON.stringify(
     { properties: { wish: { enum: ['ledger'], description: 'the ledger' } } },
     undefined,
@@ -109,7 +109,7 @@ test('finds avoided words in descriptions of a schema, and in no value', () => {
   expect(avoidedInDescriptions('a.json', schema)).toEqual(['a.json:7: "ledger": write issuance log'])
 })
 
-test('lets a file have as many avoided words as it still may, and never more', () => {
+test('allows a file its number of exceptions, and no more', () => {
   const found = new Map([
     ['a.ts', ['one', 'two']],
     ['b.ts', ['three']],

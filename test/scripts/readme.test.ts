@@ -4,7 +4,7 @@ import { kcert } from './program.ts'
 
 const readme = readFileSync('README.md', 'utf8')
 
-test('the session in the README is what the program prints', () => {
+test('the session in the README matches the output of the program', () => {
   const [, command = '', printed = ''] = /```console\n\$ kcert ([^\n]+)\n([\s\S]*?)```/.exec(readme) ?? []
   const day = /This output is from (\d{4}-\d{2}-\d{2})/.exec(readme)?.[1]
   const { stdout, exit } = kcert([...command.split(' '), '--at', `${day}T12:00:00Z`])
@@ -12,7 +12,7 @@ test('the session in the README is what the program prints', () => {
   expect(exit).toBe(3)
 })
 
-test('the README names the commands that package.json has', () => {
+test('the README lists the commands in package.json', () => {
   const { scripts } = JSON.parse(readFileSync('package.json', 'utf8')) as { scripts: Record<string, string> }
   expect(readme).toContain('npm ci && npm start -- inspect examples/kubelet.kubeconfig')
   expect(readme).toContain('npm ci && npm test')

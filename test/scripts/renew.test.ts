@@ -7,7 +7,8 @@ import { controlPlaneTree, type NodeTree, workerTree } from '../pki/kubeadm-tree
 import { kcert } from './program.ts'
 import { temporaryFolder } from './temporary-folder.ts'
 
-// What renew and kubelet doctor say before they reach a node, and the doctor on a tree of files. The rest is in test/rotation-io and test/lab.
+// Messages of renew and kubelet doctor before they reach a node, and the doctor on a tree of files. The rest is in
+// test/rotation-io and test/lab.
 
 const folder = temporaryFolder('renew')
 
@@ -25,7 +26,7 @@ test.each([
   [['probe', '--all-nodes'], 'inventory kcert.yaml does not exist'],
   [['kubelet', 'doctor', 'nobody'], 'no access to node "nobody" is configured'],
   [['kubelet', 'doctor', '--root', '.', '-i', 'kcert.yaml'], 'are mutually exclusive'],
-])('%s is wrong usage, and says why', (args, text) => {
+])('%s is wrong usage with a reason', (args, text) => {
   const { stdout, stderr, exit } = kcert(args, { cwd: folder })
   expect({ stdout, exit }).toEqual({ stdout: '', exit: 2 })
   expect(stderr).toContain(text)
@@ -40,7 +41,7 @@ function writeTree({ files }: NodeTree, root: string, hasLinks = false): void {
   }
 }
 
-test('renews the expired certificates of a control plane below --root, and nothing else', () => {
+test('renews only the expired certificates of a control plane below --root', () => {
   const madeAt = new Date(Date.now() - 400 * 86_400_000)
   writeTree(controlPlaneTree({ madeAt, nodeName: 'cp1' }), join(folder, 'cp1'), true)
   const renew = (...args: string[]) => kcert(['renew', '--root', 'cp1', ...args], { cwd: folder })
@@ -69,7 +70,7 @@ test('renew --root names a folder without certificates', () => {
   expect([exit, stderr]).toEqual([2, expect.stringContaining('no kubeadm certificates on empty')])
 })
 
-test('the doctor on a tree of files: reports, refuses without confirmation, repairs, and is clean then', () => {
+test('the doctor on a tree of files reports, refuses without confirmation, repairs, and then finds nothing', () => {
   writeTree(workerTree({ madeAt: new Date() }), join(folder, 'w1'))
   const doctor = (...args: string[]) => kcert(['kubelet', 'doctor', '--root', 'w1', ...args], { cwd: folder })
   const reported = doctor()
@@ -84,13 +85,13 @@ test('the doctor on a tree of files: reports, refuses without confirmation, repa
   expect([repaired.exit, node!.fixed.map(({ id }) => id), node!.findings.map(({ id }) => id)]).toEqual([
     0,
     ['LINK_MISSING'],
-    // Without serverTLSBootstrap the kubelet signs its own, for another name (KEP-4872).
+    // Without serverTLSBootstrap, the kubelet signs its own certificate, for another name (KEP-4872).
     ['SERVING_NAME'],
   ])
   expect(doctor()).toMatchObject({ exit: 0, stdout: expect.stringContaining('certificates in order') })
 })
 
-test('a tree whose link leads in a circle is no reason to wait', () => {
+test('does not hang on a tree with a cyclic link', () => {
   const pki = join(folder, 'circle/var/lib/kubelet/pki')
   mkdirSync(pki, { recursive: true })
   symlinkSync('kubelet-client-current.pem', join(pki, 'kubelet-client-current.pem'))

@@ -6,12 +6,12 @@ import { requestsKey } from './cluster-session.ts'
 import { kcert, kcertBeside, type Session } from './program.ts'
 import { temporaryFolder } from './temporary-folder.ts'
 
-// What the suites of the requester's and the reader's commands share: an API server on loopback whose kube-controller-manager signs,
-// and for each test a name and files that no other has. The lab has the same life on a real cluster.
+// Shared parts of the suites for the requester's and reader's commands. They have an API server on loopback with a signing
+// kube-controller-manager, and a separate name and separate files for each test. The lab runs the same steps on a real cluster.
 
 export const user = ['--signer', 'kubernetes.io/kube-apiserver-client']
 
-/** The cluster of a suite and what a test does on it. */
+/** The cluster of a suite, and the steps of its tests. */
 export class RequestLife {
   server!: FakeApiServer
   name = ''
@@ -32,7 +32,7 @@ export class RequestLife {
     })
   }
 
-  /** A file of this test. */
+  /** Returns the path of a file of this test. */
   readonly at = (file: string): string => join(this.folder, `${this.#number}-${file}`)
 
   get env(): Record<string, string> {
@@ -54,7 +54,7 @@ export class RequestLife {
     })
   }
 
-  /** The same, while another approves as soon as the object is there. */
+  /** Runs kcert while another process approves the object as soon as it exists. */
   async runApproved(...args: string[]): Promise<Session> {
     let isOver = false
     const running = this.run(...args).finally(() => {
@@ -65,7 +65,7 @@ export class RequestLife {
     return running
   }
 
-  /** A request in a.csr with its key in key.pem. */
+  /** Creates a request in a.csr with its key in key.pem. */
   makeRequest(...more: string[]): void {
     const { name, at } = this
     const made = kcert([
@@ -82,14 +82,14 @@ export class RequestLife {
     expect(made.exit).toBe(0)
   }
 
-  /** The command line that goes from the key to the kubeconfig. */
+  /** Returns the command line that creates everything from the key to the kubeconfig. */
   request(...more: string[]): string[] {
     const { name, at } = this
     const files = ['--key-out', at('key.pem'), '--out', at('a.crt'), '--kubeconfig-out', at('a.conf')]
     return ['csr', 'request', '--user', name, ...files, ...more]
   }
 
-  /** That the certificate is written and for the key. */
+  /** Checks that the certificate is written and matches the key. */
   expectPair(): void {
     const { stdout } = kcert(['inspect', this.at('a.crt'), this.at('key.pem'), '-o', 'json'])
     expect(stdout).toContain('"matches": true')

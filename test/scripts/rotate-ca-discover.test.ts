@@ -37,7 +37,7 @@ function putNode(name: string, kubeletVersion: string, role = 'control-plane', s
   })
 }
 
-test('nodes that cannot be reached are named, and the file is there to be completed', async () => {
+test('names nodes that cannot be reached, and writes the file for completion', async () => {
   putNode('cp-a', 'v1.36.3')
   putNode('w-a', 'v1.36.3', 'worker')
   const { exit, stdout } = await run([...nowhere, '--out', 'a.yaml', '-o', 'json'])
@@ -66,7 +66,7 @@ test.each([
   ['k3s', 'v1.36.1+k3s1', 'kcert does not rotate k3s clusters'],
   ['rke2', 'v1.36.1+rke2r1', 'kcert does not rotate rke2 clusters'],
   ['managed', 'v1.36.1-eks-1a2b3c', 'kcert does not rotate managed clusters'],
-])('a cluster of %s is refused, and no file is written', async (layout, version, message) => {
+])('refuses a cluster of %s and writes no file', async (layout, version, message) => {
   putNode('a', version)
   const { stdout } = await run([...nowhere, '--out', `${layout}.yaml`, '-o', 'json'])
   const report = JSON.parse(stdout)
@@ -75,7 +75,7 @@ test.each([
   expect(existsSync(join(folder, `${layout}.yaml`))).toBe(false)
 })
 
-test('a version that no rotation was tested on is refused', async () => {
+test('refuses a version on which no rotation was tested', async () => {
   putNode('a', 'v1.29.4')
   const { stdout } = await run([...nowhere, '--dry-run', '-o', 'json'])
   const whats = JSON.parse(stdout).refusals.map(({ what }: { what: string }) => what)
@@ -93,7 +93,7 @@ test.each([
   expect(stderr).toContain(message)
 })
 
-test('an address that a kubelet wrote becomes no option of the command that reaches its node', async () => {
+test('an address from a kubelet cannot become an option of the command that connects to its node', async () => {
   const mark = join(folder, 'ran')
   const option = `-oProxyCommand=touch ${mark}`
   putNode('cp-a', 'v1.36.3', 'control-plane', {
@@ -102,7 +102,7 @@ test('an address that a kubelet wrote becomes no option of the command that reac
       { type: 'ExternalIP', address: '127.1' },
     ],
   })
-  // Prints its arguments, and reaches nothing.
+  // Prints its arguments, and connects to nothing.
   const access = ['--access', `command:sh -c 'echo "$@" >> ${mark}.args; exit 1' x {address}`]
   const { stdout } = await run(['rotate-ca', 'discover', '--dry-run', ...access, '-o', 'json'])
   expect(JSON.parse(stdout).nodes).toMatchObject([{ name: 'cp-a', addresses: ['cp-a'] }])
@@ -111,7 +111,7 @@ test('an address that a kubelet wrote becomes no option of the command that reac
   expect(existsSync(mark)).toBe(false)
 })
 
-test('a node with the name of this machine is this machine only when its machine-id is the same', async () => {
+test('identifies a node with the name of this machine as this machine only when its machine-id matches', async () => {
   const accessWith = async (machineID: string | undefined) => {
     putNode(hostname(), 'v1.36.3', 'control-plane', { nodeInfo: { kubeletVersion: 'v1.36.3', machineID } })
     const { stdout } = await run([...nowhere, '--dry-run', '--read-only', '-o', 'json'])

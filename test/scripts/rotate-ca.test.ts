@@ -7,7 +7,7 @@ import { certificatePem, testCa, testKey } from '../pki/kubeadm-tree.ts'
 import { kcert, kcertBeside } from './program.ts'
 import { temporaryFolder } from './temporary-folder.ts'
 
-// What the commands of rotate-ca say before they reach a cluster. What they do there is in test/rotation and test/lab.
+// Messages of the rotate-ca commands before they reach a cluster. Their effects are tested in test/rotation and test/lab.
 
 const folder = temporaryFolder('rotate-ca')
 const commands = [
@@ -24,14 +24,14 @@ function rotateCa(...args: string[]) {
   return kcert(['rotate-ca', ...args], { cwd: folder, env: { KUBECONFIG: join(folder, 'none.conf') } })
 }
 
-test.each(commands)('rotate-ca %s: its help has the exit codes and three examples at least', (...words) => {
+test.each(commands)('rotate-ca %s: has exit codes and at least three examples in its help', (...words) => {
   const { stdout, exit } = rotateCa(...words, '--help')
   expect(exit).toBe(0)
   expect(stdout).toMatch(/EXIT CODES\n {2}0 {2}/)
   expect(stdout.match(/^ +\$ kcert rotate-ca/gm)?.length).toBeGreaterThanOrEqual(3)
 })
 
-test.each(commands)('rotate-ca %s: without an inventory it says what writes one', (...words) => {
+test.each(commands)('rotate-ca %s: without an inventory, names the command that writes one', (...words) => {
   const { stdout, stderr, exit } = rotateCa(...words)
   expect({ stdout, exit }).toEqual({ stdout: '', exit: 2 })
   expect(stderr).toContain('KCERT_FILE_NOT_FOUND: inventory kcert.yaml does not exist')
@@ -48,13 +48,13 @@ test.each([
   [['--pace', 'fast'], '--pace "fast" is not a duration'],
   [['--ca-cert', 'ca.crt'], '--ca-key'],
   [['plam'], 'plam'],
-])('%s is wrong usage, and says why', (args, text) => {
+])('%s is wrong usage with a reason', (args, text) => {
   const { stdout, stderr, exit } = rotateCa(...args)
   expect({ stdout, exit }).toEqual({ stdout: '', exit: 2 })
   expect(stderr).toContain(text)
 })
 
-test('a CA of the operator that cannot sign is refused before anything is read', () => {
+test("refuses an operator's CA that cannot sign before it reads anything", () => {
   const cn = ['--cn', 'old', '--out', 'ca.crt', '--key-out', 'ca.key']
   expect(kcert(['ca', 'init', ...cn], { cwd: folder }).exit).toBe(0)
   expect(kcert(['key', 'generate', '--out', 'other.key'], { cwd: folder }).exit).toBe(0)
@@ -63,7 +63,7 @@ test('a CA of the operator that cannot sign is refused before anything is read',
   expect(exit).toBe(3)
 })
 
-test('an evidence file that is there is not overwritten, nor ever the inventory', () => {
+test('does not overwrite an existing evidence file, and never the inventory', () => {
   mkdirSync(join(folder, 'lab'), { recursive: true })
   writeFileSync(join(folder, 'evidence.json'), '{}')
   const existing = rotateCa('verify', '--evidence', 'evidence.json')
@@ -78,7 +78,7 @@ test.each([
   ['a CA of the kubeconfig that has expired', 'KCERT_API_CERT_EXPIRED'],
   ['a client certificate that has expired', 'KCERT_API_CLIENT_EXPIRED'],
   ['a serving certificate of another CA', 'KCERT_API_UNTRUSTED'],
-])('%s: the way out is told where something has expired, and only there', async (what, code) => {
+])('%s: advises a recovery only where a certificate has expired', async (what, code) => {
   const past = new Date('2026-01-02T00:00:00Z')
   const server = await startApiServer(
     what.startsWith('a serving certificate that') ? { servingNotAfter: past } : {},
@@ -116,7 +116,7 @@ test.each([
   }
 })
 
-/** The server's own CA, with an end that has passed. */
+/** The server's own CA, with a notAfter in the past. */
 function expiredCa({ signingCa: { certificate, key } }: FakeApiServer, notAfter: Date): string {
   const der = issueCertificate(
     {

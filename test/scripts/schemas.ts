@@ -2,7 +2,7 @@ import { readFileSync } from 'node:fs'
 import { Ajv } from 'ajv'
 import addFormats from 'ajv-formats'
 
-/** Returns what in a document is against the schema of its kind in docs/. */
+/** Returns the violations of a document against the schema of its kind in docs/. */
 export function violations(kind: string, document: unknown): string[] {
   const validate = validatorOf(kind)
   validate(document)

@@ -1,6 +1,6 @@
 import { readPrivateKeyFile } from '../../src/x509/keys.ts'
 
-/** All forms in which 12 bytes of a private key could appear: base64 at each alignment, hexadecimal, decimal. */
+/** Returns all forms in which 12 bytes of a private key could appear: base64 at each alignment, hexadecimal, decimal. */
 export function tracesOf(pem: string, password?: string): string[] {
   const { keyObject } = readPrivateKeyFile(Buffer.from(pem), password)
   const jwk = keyObject!.export({ format: 'jwk' }) as Record<string, string>
@@ -30,10 +30,10 @@ export function tracesOf(pem: string, password?: string): string[] {
   return [...linesWith(secrets, pem), ...pieces].filter((trace) => trace.length >= 12)
 }
 
-/** The base64 lines of a PEM text that hold bytes of a secret. What else is in it is public, and may well be printed. */
+/** The base64 lines of a PEM text that contain bytes of a secret. The other lines are public, and may be printed. */
 function linesWith(secrets: readonly Buffer[], pem: string): string[] {
   const lines = pem.split('\n').filter((line) => line !== '' && !/^(?:-----|[\w-]+:)/.test(line))
-  // Encrypted, all behind the parameters is secret.
+  // In an encrypted key, all bytes after the parameters are secret.
   if (pem.includes('ENCRYPTED')) return lines.slice(1)
   const der = Buffer.from(lines.join(''), 'base64')
   const ranges = secrets.map((secret) => ({ from: der.indexOf(secret), length: secret.length }))

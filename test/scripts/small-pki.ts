@@ -6,9 +6,9 @@ import { onTestFinished } from 'vitest'
 import { type CertificateDescription, issueCertificate } from '../../src/x509/issuing.ts'
 import { writePem } from '../../src/x509/pem.ts'
 
-// A CA and leaves for whole-command sessions: made anew for each run, since no private key is kept in the project.
+// A CA and leaves for whole-command sessions. They are created for each run, since the project stores no private key.
 
-/** The time that sessions are judged at, with `--at`. */
+/** The time of sessions, for `--at`. */
 export const sessionTime = '2026-11-21T09:00:00Z'
 
 export interface Issued {
@@ -23,7 +23,7 @@ type Asked = Partial<CertificateDescription> & Pick<CertificateDescription, 'sub
 
 let serial = 0x1000
 
-/** Returns a certificate with its key; signed by itself when no issuer is given. Valid through 2026 unless told otherwise. */
+/** Returns a certificate with its key. Self-signed without an issuer. Valid through 2026 by default. */
 export function issued(asked: Asked, issuer?: Issued): Issued {
   const { privateKey, publicKey } = generateKeyPairSync('ec', { namedCurve: 'P-256' })
   const der = issueCertificate(
@@ -69,7 +69,7 @@ export function client(
   )
 }
 
-/** Returns a folder with these files; it goes when the test ends. */
+/** Returns a folder with these files. It is removed after the test. */
 export function folderWith(files: Readonly<Record<string, string | Uint8Array>>): string {
   const folder = mkdtempSync(join(tmpdir(), 'kcert-session-'))
   onTestFinished(() => rmSync(folder, { recursive: true, force: true }))

@@ -4,7 +4,7 @@ import { resolve } from 'node:path'
 import { expect, test } from 'vitest'
 import { folder, folderWithCa, opensslRequest } from './ca-files.ts'
 
-// Standard output that takes nothing (/dev/full is a full disk) and readers that go away.
+// Standard output that cannot be written (/dev/full is a full disk), and readers that close the pipe.
 
 const program = resolve('bin/run.js')
 const env = { PATH: process.env.PATH, HOME: '/nonexistent' }
@@ -49,7 +49,7 @@ test.skipIf(!hasFull).each([
     '; completed changes stay: ann.key is written',
   ],
 ])(
-  '%j on a full disk says that standard output was not written, and what stands all the same',
+  '%j on a full disk reports that standard output was not written, and which changes were made',
   (args, stands) => {
     const at = folderWithCa()
     opensslRequest(at, 'a', '-addext', 'subjectAltName=DNS:a.example.com')
@@ -62,7 +62,7 @@ test.skipIf(!hasFull).each([
 )
 
 test.skipIf(!hasFull)(
-  'a monitoring plugin that cannot answer says why on standard error, and is no OK',
+  'a monitoring plugin without standard output reports why on standard error, and does not exit with OK',
   () => {
     const { status, stderr } = intoFull(['inspect', 'absent.pem', '-o', 'nagios'], folder())
     expect(stderr).toMatch(/^KCERT_FILE_NOT_FOUND: absent.pem does not exist\n/)
@@ -74,11 +74,11 @@ test.skipIf(!hasFull).each([
   [['ca', 'init', '--cfssl', 's.json', '--out', 'x.pem'], 2],
   [['inspct'], 2],
   [['inspect', 'ca.pem'], 0],
-])('%j goes on, and ends with its own exit code, where standard error takes nothing', (args, exit) => {
+])('%j continues, and keeps its exit code, when standard error cannot be written', (args, exit) => {
   expect(intoFull(args, folderWithCa(), 'stderr').status).toBe(exit)
 })
 
-test('a reader that has seen enough ends an answer quietly, and a watch with its next frame', async () => {
+test('ends quietly when the reader closes the pipe, and a watch with its next frame', async () => {
   const at = folderWithCa()
   for (const args of [
     ['inspect', 'ca.pem'],

@@ -7,20 +7,20 @@ import { expect, test } from 'vitest'
 import { kcert } from './program.ts'
 import { temporaryFolder } from './temporary-folder.ts'
 
-// bin/run.js starts a known command with the little of oclif that runs it. Here the same command lines are given to oclif whole, as
-// it loads a program of its own accord: what is written and how it ends must be the same.
+// bin/run.js starts a known command with only the part of oclif that runs it. Here full oclif also runs the same command lines,
+// as it loads any program. Output and exit code must be equal.
 
 const root = process.cwd()
 const mark = '\u0000next\u0000'
 
-/** Runs command lines one after the other in one process, and says of each what it wrote and its exit code. */
+/** Runs command lines in sequence in one process. Returns the output and exit code of each. */
 function answers(start: string, lines: readonly (readonly string[])[]) {
   const script = join(temporaryFolder('starts'), 'starts.mjs')
   writeFileSync(
     script,
     `import { EventEmitter } from 'node:events'
 import { writeSync } from 'node:fs'
-// Each command listens to the streams once more.
+// Each command adds listeners to the streams.
 EventEmitter.defaultMaxListeners = 0
 ${start}
 for (const line of JSON.parse(process.argv[2])) {
@@ -41,7 +41,7 @@ process.exitCode = 0
   expect([status, stderr.split(mark).at(-1)]).toEqual([0, ''])
   const [out, err] = [stdout.split(mark), stderr.split(mark)]
   expect(out.length).toBe(lines.length + 1)
-  // The second in which a report was made.
+  // The second in which a report was created.
   return lines.map((line, index) => ({
     line: line.join(' '),
     stdout: out[index]!.replace(/generatedAt"?: "[^"]+"/, ''),
@@ -70,7 +70,7 @@ const run = async (line) => {
 
 const file = 'examples/kubelet.kubeconfig'
 
-test('both starts give every command the same answer, right or wrong', async () => {
+test('both starts give the same output for every command, valid or not', async () => {
   const { commandIDs } = await Config.load({ root })
   const wrong = commandIDs.flatMap((id) => [
     [...id.split(':'), '--no-such-flag'],
@@ -109,7 +109,7 @@ test('both starts give every command the same answer, right or wrong', async () 
   expect(new Set(quick.map(({ stderr }) => stderr)).size).toBeGreaterThan(30)
 })
 
-test('the list of commands that the build made is the one that oclif makes, on a terminal and in a pipe', () => {
+test("the list of commands in the build equals oclif's, on a terminal and in a pipe", () => {
   const general = { OCLIF_COLUMNS: '80' }
   const help = kcert(['--help'], { env: general })
   for (const line of [[], ['--help']]) expect(kcert(line)).toEqual(help)
@@ -130,7 +130,7 @@ test('the list of commands that the build made is the one that oclif makes, on a
   }
 })
 
-test('the help of every command is the one that oclif makes, at any width', async () => {
+test("the help of every command equals oclif's, at any width", async () => {
   const { commandIDs } = await Config.load({ root })
   const load = createRequire(`${root}/dist/`)
   const { commandHelp } = load('./cli/command-help.js') as typeof import('../../src/cli/command-help.ts')
@@ -149,7 +149,7 @@ test.each([
   ['csr', 'list', '--help', '--no-color'],
   ['csr', 'lst', '--help'],
   ['help', 'csr', 'list', 'x'],
-])('what is no help of one command alone is left to oclif: %s %s %s %s', (...line) => {
+])('leaves help that is not for one command to oclif: %s %s %s %s', (...line) => {
   const words = line.filter(Boolean)
   expect(kcert(words)).toEqual(kcert(words, { env: { OCLIF_COLUMNS: '80' } }))
 })

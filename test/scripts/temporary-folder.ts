@@ -3,7 +3,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterAll } from 'vitest'
 
-/** Returns a new folder that is removed when the test file is done. */
+/** Returns a new folder that is removed after the test file. */
 export function temporaryFolder(name: string): string {
   const path = mkdtempSync(join(tmpdir(), `kcert-${name}-`))
   afterAll(() => rmSync(path, { recursive: true, force: true }))

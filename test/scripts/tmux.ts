@@ -1,16 +1,13 @@
 import { execFileSync, spawnSync } from 'node:child_process'
 import { onTestFinished } from 'vitest'
 
-// A terminal that a test can type into and read, by tmux: with its own width, colours and keys.
+// A terminal in tmux that a test can type into and read, with its own width, colours and keys.
 
 export const hasTmux = spawnSync('tmux', ['-V']).status === 0
 
 let count = 0
 
-/**
- * One terminal, in which one command runs, until the test is over. What it shows when it ends stays to be read, with "ended CODE"
- * below it.
- */
+/** A terminal that runs one command until the test ends. Its final screen stays readable, with "ended CODE" below it. */
 export class Terminal {
   readonly #socket = `kcert-${process.pid}-${++count}`
 
@@ -22,12 +19,12 @@ export class Terminal {
     })
   }
 
-  /** Types words and keys, as `tmux send-keys` names them. */
+  /** Types text and keys, by their names in `tmux send-keys`. */
   type(...keys: string[]): void {
     this.#tmux('send-keys', ...keys)
   }
 
-  /** Waits until the screen shows it, and returns the screen. */
+  /** Waits until the screen matches, and returns the screen. */
   async shows(wanted: RegExp): Promise<string> {
     for (let attempt = 0; attempt < 2_400; attempt++) {
       const screen = this.screen()
@@ -41,12 +38,12 @@ export class Terminal {
     return this.#tmux('capture-pane', '-p')
   }
 
-  /** The screen line by line, without the empty ones at its end. */
+  /** Returns the lines of the screen, without empty ones at its end. */
   lines(): string[] {
     return this.screen().trimEnd().split('\n')
   }
 
-  /** The screen with its escapes for colours. */
+  /** Returns the screen with its colour escapes. */
   coloured(): string {
     return this.#tmux('capture-pane', '-p', '-e')
   }

@@ -5,7 +5,8 @@ import { beforeAll, describe, expect, test } from 'vitest'
 import { kcert } from './program.ts'
 import { temporaryFolder } from './temporary-folder.ts'
 
-// Files whose contents decide what kcert runs, approves or signs are used only when root and the caller alone can change them.
+// Files whose content decides what kcert runs, approves or signs are used only when no user other than root and the caller can
+// change them.
 
 const folder = temporaryFolder('trusted-files')
 const shared = join(folder, 'shared')
@@ -60,7 +61,7 @@ interface Manifest {
   >
 }
 
-/** What each flag names, and what it is called in messages. */
+/** Flag → the kind of file in messages, and the file. */
 const kinds: Readonly<Record<string, readonly [kind: string, file: string]>> = {
   inventory: ['inventory', 'kcert.yaml'],
   journal: ['journal', 'journal'],
@@ -70,7 +71,7 @@ const kinds: Readonly<Record<string, readonly [kind: string, file: string]>> = {
   'ssh-config': ['ssh configuration', 'ssh_config'],
 }
 
-/** What a command needs besides, so that it comes to read the file. */
+/** Other arguments that a command needs before it reads the file. */
 const besides: Readonly<Record<string, readonly string[]>> = {
   'ca:sign': ['--ca', 'ca.crt', '--ca-key', 'ca.key', '--profile', 'x', '--out', 'o', 'request.pem'],
   'csr:check': ['name'],
@@ -96,7 +97,7 @@ const rows = Object.entries(manifest.commands).flatMap(([id, { flags }]) =>
   Object.keys(flags).flatMap((flag) => (flag in kinds ? [[id, flag] as const] : [])),
 )
 
-test.each(rows)('%s refuses --%s of a folder that others can write to', (id, flag) => {
+test.each(rows)('%s refuses --%s in a folder that others can write to', (id, flag) => {
   const [kind, file] = kinds[flag]!
   const args = [...id.split(':'), ...(besides[id] ?? []), `--${flag}`, join(shared, file)]
   const { stdout, stderr, exit } = run(args)
@@ -108,10 +109,13 @@ test.each(rows)('%s refuses --%s of a folder that others can write to', (id, fla
   expect(fs.existsSync(mark)).toBe(false)
 })
 
-test.each(['/dev/null', 'none'])('--ssh-config %s, no configuration to ssh, is not refused', (path) => {
-  const { stderr } = run(['rotate-ca', 'discover', '--dry-run', '--ssh-config', path], shared)
-  expect(stderr).toContain('KCERT_UNREACHABLE')
-})
+test.each(['/dev/null', 'none'])(
+  '--ssh-config %s, which disables the configuration of ssh, is accepted',
+  (path) => {
+    const { stderr } = run(['rotate-ca', 'discover', '--dry-run', '--ssh-config', path], shared)
+    expect(stderr).toContain('KCERT_UNREACHABLE')
+  },
+)
 
 describe('an inventory in the current folder', () => {
   test.each([['renew'], ['renew', '--dry-run'], ['kubelet', 'doctor']])(
@@ -124,7 +128,7 @@ describe('an inventory in the current folder', () => {
   )
 
   test.runIf(isRoot).each([[['rotate-ca', 'status']], [['rotate-ca', 'recover', '--dry-run']]])(
-    'of another user is refused by %s, and the owner is named',
+    'of another user is refused by %s, with the name of the owner',
     (words) => {
       const theirs = join(folder, 'theirs')
       fs.mkdirSync(theirs, { recursive: true })
@@ -144,14 +148,14 @@ describe('an inventory in the current folder', () => {
   )
 })
 
-test('an inventory that only the caller can change is used, and named on stderr', () => {
+test('uses an inventory that only the caller can change, and names it on stderr', () => {
   const { stderr } = run(['kubelet', 'doctor', '--inventory', 'kcert.yaml'])
   expect(stderr).toContain(`inventory: ${join(folder, 'kcert.yaml')}\n`)
   expect(fs.existsSync(mark)).toBe(true)
   fs.rmSync(mark)
 })
 
-test("on standard input a file that others can change is refused, and a pipe is the caller's own", () => {
+test("on standard input, refuses a file that others can change, and accepts the caller's own pipe", () => {
   const open = join(folder, 'open.yaml')
   fs.writeFileSync(open, inventory)
   fs.chmodSync(open, 0o666)

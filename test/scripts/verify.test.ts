@@ -66,7 +66,7 @@ function jsonOf({ stdout }: Session): VerificationReport {
   return v.parse(v.strictObject(verificationReportSchema.entries), JSON.parse(stdout))
 }
 
-test('a chain that holds is exit 0, with the verdict first', () => {
+test('exits with 0 for a trusted chain, with the verdict first', () => {
   const { verify } = session({ 'server.crt': server.pem, 'ca.crt': ca.pem })
   const { stdout, stderr, exit } = verify(['server.crt', '--roots', 'ca.crt', '--name', '10.96.0.1'])
   expect({ stderr, exit }).toEqual({ stderr: '', exit: 0 })
@@ -83,7 +83,7 @@ differs  refused by Python 3.13: it follows RFC 5280 strictly: every certificate
 `)
 })
 
-test('a chain that does not hold is exit 3, with the certificate at fault and what to do', () => {
+test('exits with 3 for an untrusted chain, with the certificate at fault and the fix', () => {
   const { verify } = session({ 'server.crt': server.pem, 'ca.crt': laterCa.pem })
   const { stdout, stderr, exit } = verify(['server.crt', '--roots', 'ca.crt'])
   expect({ stderr, exit }).toEqual({ stderr: '', exit: 3 })
@@ -93,7 +93,7 @@ test('a chain that does not hold is exit 3, with the certificate at fault and wh
 })
 
 describe('the report in JSON', () => {
-  test('keeps its schema, and is the same in YAML', async () => {
+  test('is valid against its schema, and the same in YAML', async () => {
     const { verify } = session({ 'web.pem': web.pem + issuing.pem, 'ca.crt': ca.pem })
     const asked = ['web.pem', '--roots', 'ca.crt', '--name', 'a.example.com']
     const { generatedAt, ...report } = jsonOf(verify([...asked, '-o', 'json']))
@@ -111,7 +111,7 @@ describe('the report in JSON', () => {
     expect(generatedAt).toMatch(/^\d{4}-/)
   })
 
-  test('names the certificate at fault, its place and its fingerprint', () => {
+  test('names the certificate at fault, its position and its fingerprint', () => {
     const { verify } = session({ 'web.crt': web.pem, 'ca.crt': ca.pem })
     const run = verify(['web.crt', '--roots', 'ca.crt', '-o', 'json'])
     const { trusted, code, certificate, alsoRefusedBy } = jsonOf(run)
@@ -124,22 +124,25 @@ describe('the report in JSON', () => {
     expect(certificate).toMatchObject({ source: 'web.crt', subject: { commonName: 'web' } })
   })
 
-  test.skipIf(!hasOpenssl)('says where OpenSSL answers otherwise, as it really does (needs openssl)', () => {
-    // Two CAs of one name without key identifiers, as after a careless rotation.
-    const { cwd, verify } = session({ 'server.crt': server.pem, 'bundle.crt': laterCa.pem + ca.pem })
-    const report = jsonOf(verify(['server.crt', '--roots', 'bundle.crt', '-o', 'json']))
-    expect([report.trusted, report.alsoRefusedBy]).toEqual([true, ['openssl', 'node', 'python']])
-    const openssl = () =>
-      execFileSync('openssl', ['verify', '-attime', '1795251600', '-CAfile', 'bundle.crt', 'server.crt'], {
-        cwd,
-        stdio: 'pipe',
-      })
-    expect(openssl).toThrow(/certificate signature failure/)
-  })
+  test.skipIf(!hasOpenssl)(
+    'reports where OpenSSL has another result, as it really has (needs openssl)',
+    () => {
+      // Two CAs of one name without key identifiers, as after a careless rotation.
+      const { cwd, verify } = session({ 'server.crt': server.pem, 'bundle.crt': laterCa.pem + ca.pem })
+      const report = jsonOf(verify(['server.crt', '--roots', 'bundle.crt', '-o', 'json']))
+      expect([report.trusted, report.alsoRefusedBy]).toEqual([true, ['openssl', 'node', 'python']])
+      const openssl = () =>
+        execFileSync('openssl', ['verify', '-attime', '1795251600', '-CAfile', 'bundle.crt', 'server.crt'], {
+          cwd,
+          stdio: 'pipe',
+        })
+      expect(openssl).toThrow(/certificate signature failure/)
+    },
+  )
 })
 
 describe('inputs', () => {
-  test('roots may be a kubeconfig, and several', () => {
+  test('accepts a kubeconfig and several files as roots', () => {
     const files = { 'server.crt': server.pem, 'other.crt': laterCa.pem, 'admin.conf': kubeconfig(ca, admin) }
     const { verify } = session(files)
     const run = verify(['server.crt', '--roots', 'other.crt', '--roots', 'admin.conf', '-o', 'json'])
@@ -149,7 +152,7 @@ describe('inputs', () => {
     })
   })
 
-  test('a kubeconfig as leaf is held against its own CA, as a client certificate', () => {
+  test('verifies a kubeconfig as leaf against its own CA, as a client certificate', () => {
     const { verify } = session({
       'admin.conf': kubeconfig(ca, admin),
       'stale.conf': kubeconfig(laterCa, admin),
@@ -162,7 +165,7 @@ describe('inputs', () => {
     expect(verify(['stale.conf']).exit).toBe(3)
   })
 
-  test('the leaf may come from standard input, in DER, with its intermediates in a file of their own', () => {
+  test('reads the leaf from standard input, in DER, with its intermediates in a separate file', () => {
     const { cwd, verify } = session({ 'ca.crt': ca.pem, 'issuing.crt': issuing.pem })
     const asked = ['--roots', 'ca.crt', '--intermediates', 'issuing.crt']
     expect(verify(['-', ...asked], web.pem).exit).toBe(0)
@@ -170,7 +173,7 @@ describe('inputs', () => {
     expect(verify(['web.der', ...asked]).exit).toBe(0)
   })
 
-  test('a pipe of the shell is read: --roots <(command)', () => {
+  test('reads a pipe of the shell: --roots <(command)', () => {
     const { cwd } = session({ 'ca.crt': ca.pem, 'server.crt': server.pem })
     const program = `"${process.execPath}" "${join(process.cwd(), 'bin/run.js')}"`
     const line = `${program} verify server.crt --roots <(cat ca.crt) --at ${sessionTime} -o json`
@@ -178,7 +181,7 @@ describe('inputs', () => {
   })
 })
 
-test('a leaf named as host:port is what that server presents, and roots never are', async () => {
+test('a leaf as host:port is the served certificate; roots are never read from a server', async () => {
   const { cwd } = session({ 'ca.crt': ca.pem })
   const listening = createServer({ cert: web.pem + issuing.pem, key: web.keyPem })
   listening.on('tlsClientError', () => {})
@@ -200,7 +203,7 @@ test('a leaf named as host:port is what that server presents, and roots never ar
   expect(refused.stderr).toMatch(/^KCERT_FILE_NOT_FOUND: /)
 })
 
-/** Beside a server in this process: it could not answer while a synchronous run waits. */
+/** Asynchronous, because a server in this process could not respond during a synchronous run. */
 function beside(args: readonly string[], cwd: string): Promise<Session> {
   const env = { PATH: process.env.PATH, HOME: '/nonexistent' }
   const program = spawn(process.execPath, [resolve('bin/run.js'), ...args], { cwd, env })
@@ -210,7 +213,7 @@ function beside(args: readonly string[], cwd: string): Promise<Session> {
   return new Promise((ended) => program.on('close', (exit) => ended({ ...left, exit })))
 }
 
-test('the purpose decides, and "any" asks for none', () => {
+test('applies the purpose, and "any" requires none', () => {
   const { verify } = session({ 'admin.crt': admin.pem, 'ca.crt': ca.pem })
   const exits = ['server', 'client', 'any'].map(
     (purpose) => verify(['admin.crt', '--roots', 'ca.crt', '--purpose', purpose]).exit,
@@ -221,7 +224,7 @@ test('the purpose decides, and "any" asks for none', () => {
   )
 })
 
-test('the time decides: --at', () => {
+test('applies the time of --at', () => {
   const { verify } = session({ 'server.crt': server.pem, 'ca.crt': ca.pem })
   const evaluated = (at: string): number | null =>
     verify(['server.crt', '--roots', 'ca.crt', '--at', at]).exit
@@ -230,7 +233,7 @@ test('the time decides: --at', () => {
   )
 })
 
-describe('bad input is told with what, why and next', () => {
+describe('bad input reports what, why and next', () => {
   const files = {
     'server.crt': server.pem,
     'ca.crt': ca.pem,
@@ -306,17 +309,17 @@ describe('bad input is told with what, why and next', () => {
   })
 })
 
-test('the help names its exit codes and has examples', () => {
+test('help has the exit codes and examples', () => {
   const { stdout, exit } = kcert(['verify', '--help'])
   expect(exit).toBe(0)
   expect(stdout).toMatch(/EXIT CODES\n +0 +trusted\n/)
   expect(stdout.match(/\$ kcert verify /g)?.length).toBeGreaterThanOrEqual(4)
 })
 
-describe('what Go does not read as PEM is said', () => {
+describe('reports PEM that Go does not read', () => {
   const warningsOf = (run: Session) => jsonOf(run).warnings.map(({ source, code }) => [source, code])
 
-  test('roots with a byte order mark are none: a component that reads them trusts nobody', () => {
+  test('rejects roots with a byte order mark: a component that reads them trusts no CA', () => {
     const { verify } = session({ 'server.crt': server.pem, 'ca.crt': `\ufeff${ca.pem}` })
     const run = verify(['server.crt', '--roots', 'ca.crt', '-o', 'json'])
     expect(run.exit).toBe(3)
@@ -334,7 +337,7 @@ describe('what Go does not read as PEM is said', () => {
     )
   })
 
-  test('roots in DER are none; a leaf in DER is judged, and said to be no PEM', () => {
+  test('rejects roots in DER; verifies a leaf in DER, and reports that it is not PEM', () => {
     const { verify } = session({ 'server.der': server.der, 'ca.der': ca.der, 'ca.crt': ca.pem })
     const refused = verify(['server.der', '--roots', 'ca.der', '-o', 'json'])
     expect([refused.exit, jsonOf(refused).code, jsonOf(refused).acceptedBy]).toEqual([
@@ -351,7 +354,7 @@ describe('what Go does not read as PEM is said', () => {
   })
 })
 
-describe('wrong usage is said as such:', () => {
+describe('reports wrong usage:', () => {
   function complaint(args: readonly string[], files: Record<string, string | Uint8Array> = {}): string {
     const { verify } = session({ 'a.crt': server.pem, 'ca.crt': ca.pem, ...files })
     const { stdout, stderr, exit } = verify(args)
@@ -359,7 +362,7 @@ describe('wrong usage is said as such:', () => {
     return stderr
   }
 
-  test('a keystore is no certificate', () => {
+  test('a keystore instead of a certificate', () => {
     const pfx = Buffer.from('30820010020103300b06092a864886f70d010701', 'hex')
     expect(complaint(['a.p12', '--roots', 'ca.crt'], { 'a.p12': pfx })).toBe(
       'KCERT_USAGE: a.p12 is a PKCS#12 keystore\nwhy: Kubernetes components do not read keystores; extract the certificates as PEM, and verify these\nnext: openssl pkcs12 -nokeys -in a.p12 -out a.p12.pem\n',
@@ -367,7 +370,7 @@ describe('wrong usage is said as such:', () => {
   })
 
   test.each(['10.96.0.1:6443', 'https://api.example.com', 'api.example.com/x', '[::1]:6443'])(
-    'a name with more to it: %s',
+    'a name with extra parts: %s',
     (name) => {
       expect(complaint(['a.crt', '--roots', 'ca.crt', '--name', name])).toMatch(
         /^KCERT_USAGE: --name ".*" is not a host name or IP address\nwhy: .*\nnext: kcert verify a.crt .*--name \S+\n$/,
@@ -381,13 +384,13 @@ describe('wrong usage is said as such:', () => {
     )
   })
 
-  test('a path with nothing before the field stands without a dot', () => {
+  test('prints a path without a preceding field without a dot', () => {
     const { verify } = session({ 'a.der': Uint8Array.of(0x30, 0x05, 2, 1, 5, 5, 0), 'ca.crt': ca.pem })
     expect(verify(['a.der', '--roots', 'ca.crt']).stderr).not.toMatch(/\w\. at offset/)
   })
 })
 
-test('an IPv6 address is a name, in brackets too', () => {
+test('accepts an IPv6 address as a name, also in brackets', () => {
   const { verify } = session({ 'a.crt': server.pem, 'ca.crt': ca.pem })
   for (const name of ['::1', '[::1]']) {
     expect(verify(['a.crt', '--roots', 'ca.crt', '--name', name]).exit).toBe(3)
