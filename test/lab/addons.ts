@@ -8,19 +8,19 @@ import type { ClusterSpec } from './spec.ts'
 import { folders } from './state.ts'
 import type { Steps } from './steps.ts'
 
-/** Where a flavour keeps the cluster CA on its first control plane. */
+/** Path of the cluster CA on the first control plane, by flavour. */
 const caFiles = {
   kubeadm: ['/etc/kubernetes/pki/ca.crt', '/etc/kubernetes/pki/ca.key'],
   plain: ['/etc/kubernetes/ssl/ca.pem', '/etc/kubernetes/ssl/ca-key.pem'],
 } as const
 
-/** The pair of the cluster CA, read on the first control plane. */
+/** Returns the certificate and key of the cluster CA, from the first control plane. */
 export function clusterCa(spec: ClusterSpec): KeyPair {
   const [certificate, key] = caFiles[spec.flavour]
   return readPair(hostPath('cp1', certificate), hostPath('cp1', key))
 }
 
-/** Installs metrics-server, the webhook and the workloads, and waits until the first two answer. */
+/** Installs metrics-server, the webhook and the workloads, and waits until the first two respond. */
 export async function installAddons(spec: ClusterSpec, steps: Steps): Promise<void> {
   const ca = clusterCa(spec)
   await steps.step('install add-ons', async () => {
@@ -31,7 +31,7 @@ export async function installAddons(spec: ClusterSpec, steps: Steps): Promise<vo
         metadata: { name: 'lab', labels: { 'lab.local/webhook': 'on' } },
       },
     ])
-    // Pods are refused until the controller-manager has made the service account that they run as.
+    // Pods are rejected until the controller-manager has created their service account.
     const account = ['-n', 'lab', 'get', 'serviceaccount', 'default']
     await until(
       'the namespace has its service account',
@@ -42,7 +42,7 @@ export async function installAddons(spec: ClusterSpec, steps: Steps): Promise<vo
       await servingSecret('metrics-server', 'kube-system', ca, spec),
       await servingSecret('webhook', 'lab', ca, spec),
     ])
-    // The webhook fails closed, so what it would be asked about comes before it.
+    // The webhook fails closed, so the objects that it would validate are created before it.
     for (const name of ['workloads', 'metrics-server', 'webhook']) await applyFile(`${name}.yaml`, ca)
   })
   await steps.step('aggregated API and webhook answer', waitForAddons)
@@ -62,7 +62,7 @@ export async function waitForAddons(): Promise<void> {
   )
 }
 
-/** The pods that serve counts: name, node and URL. */
+/** Returns the pods that serve counts: name, node and URL. */
 export async function countingPods(): Promise<{ name: string; node: string; url: string }[]> {
   const pods = await list<Pod>(['pods', '-n', 'lab', '-l', 'lab.local/counts'])
   return pods
@@ -74,7 +74,7 @@ export async function countingPods(): Promise<{ name: string; node: string; url:
     }))
 }
 
-/** A Secret with a serving certificate of the cluster CA for a Service. */
+/** Creates a Secret with a Service's serving certificate from the cluster CA. */
 export async function servingSecret(
   service: string,
   namespace: string,
@@ -103,15 +103,15 @@ async function applyFile(name: string, ca: KeyPair): Promise<void> {
   await applyText(text.replaceAll('CA_BUNDLE', caBundle))
 }
 
-/** Applies objects by standard input: keys appear in no argument list. */
+/** Applies objects through standard input, so that keys appear in no argument list. */
 export async function apply(objects: readonly object[]): Promise<void> {
   await applyText(JSON.stringify({ apiVersion: 'v1', kind: 'List', items: objects }))
 }
 
-// On a busy machine a young control plane changes its etcd leader, and one call in between fails.
+// On a busy machine, a new control plane changes its etcd leader, and a call during the change fails.
 async function applyText(input: string): Promise<void> {
   await until('the cluster takes the objects', 120_000, async () => {
-    // Without: kubectl's own check wants the schema of every aggregated API, and takes none that is young.
+    // kubectl's own validation needs the schema of every aggregated API, and fails for one that just started.
     await kubectl(['apply', '--validate=false', '-f', '-'], { input })
     return true
   })

@@ -7,8 +7,8 @@ import { whyNotHere } from './machine.ts'
 import { defaultMinor } from './spec.ts'
 import { stepsOn } from './steps.ts'
 
-// Every command of kubectl and kubeadm in a message has a subcommand and flags that the program has. It needs the binaries, and no
-// cluster: with --help a command reads its flags and does nothing.
+// Every kubectl and kubeadm command in a message has a subcommand and flags that the program supports. The test needs the
+// binaries but no cluster: with --help, a command parses its flags and does nothing.
 
 const leftOut = whyNotHere()
 if (leftOut) process.stdout.write(`${leftOut}\n`)
@@ -31,14 +31,15 @@ describe.skipIf(leftOut).each(['kubectl', 'kubeadm'])('commands of %s in message
     const subcommands = usage?.split(' ').filter(Boolean) ?? []
     const operands = words.slice(words.indexOf(subcommands[0] ?? ''))
     const isKnown = subcommands.length > 0 && subcommands.every((name, index) => operands[index] === name)
-    // A group of commands, and a name that it does not have.
+    // A group of commands, and a name that the group does not have.
     const next = operands[subcommands.length] ?? '-'
     const isGroup = /^Available Commands:$/m.test(run.stdout) && /^[a-z][a-z-]*$/.test(next)
     return isKnown && !isGroup ? undefined : `is taken for "${subcommands.join(' ')}"`
   }
 
-  test('have a subcommand and flags that it knows', () => {
-    // Flags alone are a part of other commands, or the name of a flag in a sentence. A value alone is a part that is built elsewhere.
+  test('have a known subcommand and known flags', () => {
+    // Flags without a command are part of other commands, or the name of a flag in a sentence. A single value is a part that is
+    // built elsewhere.
     const commands = printedCommands(program).filter(({ words }) => !/^(?:--|VALUE$)/.test(words[0]!))
     expect(commands.length).toBeGreaterThan(5)
     const mistakes = commands.flatMap(({ at, words }) => {
@@ -49,7 +50,7 @@ describe.skipIf(leftOut).each(['kubectl', 'kubeadm'])('commands of %s in message
   })
 
   test.each([['get csr --frobnicate'], ['frobnicate'], ['certs frobnicate'], ['config frobnicate']])(
-    'would be refused: %s',
+    'would be rejected: %s',
     (line) => {
       expect(mistakeIn(line.split(' '))).toBeDefined()
     },

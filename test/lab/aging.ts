@@ -3,10 +3,11 @@ import { existsSync, readFileSync, writeFileSync } from 'node:fs'
 import type { Cluster } from './fixture.ts'
 import { nodeFileNames } from './rotation-aftermath.ts'
 
-// Certificates of a cluster that have ended, as years of neglect leave them: each keeps names, keys and extensions, and is signed anew
-// by its own CA for a time that is over. Made with node:crypto, so that the lab's certificates are not made by what they test.
+// Expired certificates of a cluster, as after years of neglect. Each keeps names, keys and extensions, and its own CA signs it
+// again for a period in the past. They are created with node:crypto, so that the code under test does not create the lab's
+// certificates.
 
-/** What ends: the CAs as well, or what they signed alone. */
+/** The certificates that expire: with the CAs, or only those signed by them. */
 export type Aged = 'all' | 'leaves'
 
 interface Signer {
@@ -18,7 +19,10 @@ const signers = ['ca', 'front-proxy-ca', 'etcd/ca'].map((name) => `/etc/kubernet
 const certificateBlock = /-----BEGIN CERTIFICATE-----[^-]+-----END CERTIFICATE-----\n?/g
 const embedded = /((?:certificate-authority|client-certificate)-data: )([A-Za-z0-9+/=]+)/g
 
-/** Rewrites every certificate on every node of a kubeadm cluster to one that ended an hour ago. Returns how many files changed. */
+/**
+ * Replaces every certificate on every node of a kubeadm cluster by one that expired an hour ago. Returns the number of changed
+ * files.
+ */
 export function ageCertificates(cluster: Cluster, aged: Aged): number {
   const first = signers.flatMap((path) => signerAt(cluster, path))
   let changed = 0
@@ -40,7 +44,7 @@ export function ageCertificates(cluster: Cluster, aged: Aged): number {
 const stopAll =
   'systemctl stop kubelet; for p in /proc/[0-9]*; do case $(cat $p/comm 2>/dev/null) in kube-*|etcd) kill -9 $(basename $p);; esac; done; systemctl start kubelet'
 
-/** Every node does what it does when its power failed once: nothing that ran goes on, and the kubelet starts first. */
+/** Simulates a power failure of every node: no process continues, and the kubelet starts first. */
 export async function failPower(cluster: Cluster): Promise<void> {
   for (const { name } of cluster.nodes()) await cluster.onNode(name, ['sh', '-c', stopAll])
 }
@@ -65,7 +69,7 @@ function ended(pem: string, known: readonly Signer[], aged: Aged): string {
   return signer === undefined ? pem : toPem(withEndedValidity(certificate.raw, signer.key))
 }
 
-/** The same to-be-signed part but for its two times, which are UTCTime of 13 characters each, and a signature that fits. */
+/** Returns the same to-be-signed part with other times, which are two UTCTimes of 13 characters, and a valid signature. */
 function withEndedValidity(der: Buffer, key: KeyObject): Buffer {
   const outer = headerAt(der, 0)
   const tbs = headerAt(der, outer.start)

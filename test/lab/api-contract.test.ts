@@ -15,7 +15,7 @@ import { grantByRbac } from './rbac.ts'
 import { onAllNodes } from './spec.ts'
 import { minorOfDay } from './today.ts'
 
-// What the fake API server promises (test/contract/fake-api-server.test.ts), held against the real one.
+// The contract of the fake API server (test/contract/fake-api-server.test.ts), checked against the real one.
 
 describeOnCluster('contracts of the API server', () => {
   let lab: Cluster & { close(): Promise<void> }
@@ -42,7 +42,7 @@ describeOnCluster('contracts of the API server', () => {
     }
   }
 
-  test('it serves every kind, verb, ClusterRole and metric that kcert asks for', async () => {
+  test('serves every kind, verb, ClusterRole and metric that kcert needs', async () => {
     expect(await lackingNeeds(lab)).toEqual([])
   })
 

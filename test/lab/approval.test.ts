@@ -18,7 +18,7 @@ import { until } from './command.ts'
 import { runFromCheckout } from './cron-jobs.ts'
 import { type Cluster, describeOnCluster, openCluster } from './fixture.ts'
 
-// Approvers and signers on a real API server: what the fake cannot promise.
+// Approvers and signers on a real API server, for behavior that the fake does not cover.
 
 describeOnCluster('approval', () => {
   let cluster: Cluster & { close(): Promise<void> }
@@ -38,7 +38,7 @@ describeOnCluster('approval', () => {
     await cluster?.close()
   })
 
-  test('a swapped object is never approved, in 1,000 tries', async () => {
+  test('never approves a swapped object, in 1,000 attempts', async () => {
     const api = connection.requests
     const pem = (key = someKey): string =>
       Buffer.from(requestPem({ subject: { commonName: 'swap' } }, key)).toString('base64')
@@ -81,13 +81,13 @@ describeOnCluster('approval', () => {
       { concurrency: 8 },
     )
     process.stderr.write(`swapped objects: ${JSON.stringify(outcomes)}\n`)
-    // The swapper was early, and late.
+    // The swap came early, and late.
     expect(outcomes.approved).toBeGreaterThan(0)
     expect((outcomes.changed ?? 0) + (outcomes.gone ?? 0)).toBeGreaterThan(0)
     expect(Object.keys(outcomes).filter((name) => !expected.includes(name))).toEqual([])
   })
 
-  test('a user whom kcert approves gets a certificate from kube-controller-manager', async () => {
+  test('a user approved by kcert gets a certificate from kube-controller-manager', async () => {
     const made = await kcert([
       'csr',
       'create',
@@ -111,7 +111,7 @@ describeOnCluster('approval', () => {
     })
   })
 
-  test("a signer of one's own signs what is approved, and the API server takes the certificate", async () => {
+  test('a custom signer signs approved requests, and the API server accepts the certificate', async () => {
     await kcert(['ca', 'init', '--cn', 'My Example Signer', '--out', 'ca.pem', '--key-out', 'ca-key.pem'])
     const names = ['--dns', 'my-svc.ns.svc.cluster.local', '--ip', '192.0.2.24', '--name', 'my-svc']
     const signer = ['--signer', 'example.com/serving', '--usage', 'digital signature,server auth']
@@ -132,7 +132,7 @@ describeOnCluster('approval', () => {
     expect(readFileSync(join(folder, 'ca.ledger.jsonl'), 'utf8').trim().split('\n')).toHaveLength(2)
   })
 
-  test('the CronJob of the guide gets a fresh node its serving certificate, and nothing more', async () => {
+  test('the CronJob of the guide approves only the serving certificate of a new node', async () => {
     const files = filesOfGuide('approve-kubelet-serving')
     const policy = files['policy.yaml']!.replace('api.example.com', cluster.endpoint.split(':')[0]!)
     writeFileSync(join(folder, 'policy.yaml'), policy)
@@ -142,7 +142,7 @@ describeOnCluster('approval', () => {
     await cluster.kubectl([...map, `--from-file=${join(folder, 'policy.yaml')}`])
     await cluster.kubectl(['apply', '-f', join(folder, 'rbac.yaml'), '-f', join(folder, 'cronjob.yaml')])
 
-    // A node that says it is the load balancer of the API servers.
+    // A node that requests the load balancer's address.
     const impostor = [
       'csr',
       'create',
@@ -187,7 +187,7 @@ describeOnCluster('approval', () => {
     expect((await kcert(['csr', 'approve', 'impostor'])).exit).toBe(5)
   })
 
-  test("the guide's timer does the same as its own user, with the rights of the guide and no others", async () => {
+  test("the guide's timer does the same as its own user, with only the rights in the guide", async () => {
     await cluster.kubectl([
       'patch',
       'cronjob',
@@ -216,7 +216,7 @@ describeOnCluster('approval', () => {
     const [, line = ''] = /^ExecStart=\S*\/kcert (.*)$/m.exec(service) ?? []
     const words = line.replaceAll('/etc/kcert/', `${folder}/`).split(' ')
     const done = await kcertBeside(words, { cwd: folder })
-    // 3: the impostor is left alone; the unit takes that for success.
+    // Exit code 3: the impostor is skipped. The unit treats that as success.
     expect([done.exit, service]).toEqual([3, expect.stringContaining('SuccessExitStatus=3')])
     expect(done.stdout).toMatch(/honest +approved/)
     expect(done.stdout).toMatch(/impostor +skipped/)

@@ -25,17 +25,17 @@ const kubernetes = [
   'kube-proxy',
 ]
 const own = ['metrics-server', 'systemctl', 'pause', 'client', 'plain-client', 'webhook', 'prober']
-/** The same client with a client-go that reads its CA file once; the others have 0.36, which reads it again. */
+/** The same client with a client-go that reads its CA file once. The others have 0.36, which reloads it. */
 const oldClient = 'client-0.33'
 
-/** Built binaries: a folder whose name is the key of all that went into them. */
+/** Built binaries: a folder whose name is a digest of all their inputs. */
 export interface Binaries {
   readonly minor: Minor
   readonly key: string
   readonly folder: string
 }
 
-/** Kubernetes of a minor, its etcd and CoreDNS, and the lab's own programs, built with Go or taken from the cache. */
+/** Returns Kubernetes of a minor version, its etcd and CoreDNS, and the lab's own programs, built with Go or from the cache. */
 export async function buildBinaries(minor: Minor, steps: Steps): Promise<Binaries> {
   const key = `${minor}-${await binariesDigest(minor)}`
   const folder = join(folders.cache, key, 'bin')
@@ -74,13 +74,13 @@ export async function buildBinaries(minor: Minor, steps: Steps): Promise<Binarie
   })
 }
 
-/** A Go module of the lab; `file` is the name of its go.mod where a folder has one for each release. */
+/** A Go module of the lab. `file` is the name of its go.mod where a folder has one for each release. */
 interface GoModule {
   readonly folder: string
   readonly file?: string
 }
 
-/** What is built from modules of their own: no two minors want the same etcd and CoreDNS, nor the same client-go. */
+/** Programs that are built from separate modules: each minor version needs its own etcd, CoreDNS and client-go. */
 function modules(minor: Minor): Record<'kubernetes' | 'etcd' | 'coredns', GoModule> {
   const { etcd, coredns } = releases[minor]
   return {
@@ -90,7 +90,7 @@ function modules(minor: Minor): Record<'kubernetes' | 'etcd' | 'coredns', GoModu
   }
 }
 
-/** The version is stamped in, as a release does it: kubeadm refuses to work without. */
+/** The version is set at link time, as in a release. kubeadm refuses to work without it. */
 function stamps(version: string): string[] {
   const [major, minor] = version.slice(1).split('.')
   const stamp = {
@@ -126,7 +126,7 @@ async function goBuild(
   })
 }
 
-/** KUBEBUILDER_ASSETS, where it is set, brings kube-apiserver and etcd of its own. */
+/** KUBEBUILDER_ASSETS, if set, provides kube-apiserver and etcd. */
 function takeAssets(folder: string): void {
   const assets = process.env.KUBEBUILDER_ASSETS
   if (assets === undefined) return
@@ -135,7 +135,7 @@ function takeAssets(folder: string): void {
   }
 }
 
-/** A digest of everything that decides what the binaries and images are. */
+/** Returns a digest of all inputs of the binaries and images. */
 async function binariesDigest(minor: Minor): Promise<string> {
   const hash = createHash('sha256')
   hash.update((await run(['go', 'env', 'GOVERSION', 'GOARCH'])).stdout)
@@ -161,7 +161,10 @@ function sources(folder: string): string[] {
     .sort()
 }
 
-/** Keeps the newest other key of a minor beside the one in use: switching between two branches does not build again. */
+/**
+ * Keeps the newest other build of a minor version next to the current one, so that switching between two branches needs no
+ * rebuild.
+ */
 function forgetOlder(minor: Minor, key: string): void {
   const others = readdirSync(folders.cache)
     .filter((name) => name.startsWith(`${minor}-`) && name !== key)
@@ -170,7 +173,7 @@ function forgetOlder(minor: Minor, key: string): void {
   for (const folder of others.slice(1)) rmSync(folder, { recursive: true, force: true })
 }
 
-/** The folder of a key, next to its binaries. */
+/** Returns the folder of a build, next to its binaries. */
 export function keyFolder(binaries: Binaries): string {
   return dirname(binaries.folder)
 }

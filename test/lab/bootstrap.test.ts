@@ -7,8 +7,8 @@ import { kcertBeside, type Session } from '../scripts/program.ts'
 import { until } from './command.ts'
 import { type Cluster, describeOnCluster, openCluster } from './fixture.ts'
 
-// How nodes come into a real cluster: by kcert's own bootstrap kubeconfig, stopped at several steps on the way; and by kubeadm join
-// with a pin of the old CA or of the new one while cluster-info holds both.
+// How nodes join a real cluster. One uses kcert's own bootstrap kubeconfig and stops at several steps. Others use kubeadm join
+// with the CA cert hash of the old CA or the new CA while cluster-info has both.
 
 describeOnCluster('bootstrap', () => {
   let cluster: Cluster & { close(): Promise<void> }
@@ -42,7 +42,7 @@ describeOnCluster('bootstrap', () => {
     await cluster?.close()
   })
 
-  /** A token and a bootstrap kubeconfig by kcert, and a kubelet on w1 that has nothing else. */
+  /** Creates a token and a bootstrap kubeconfig with kcert, for a kubelet on w1 that has nothing else. */
   async function bootstrapAgain(): Promise<string> {
     await done(['token', 'create', '--ttl', '15m', '-o', 'token', '--out', 'token', '--force'])
     const id = readFileSync(join(folder, 'token'), 'utf8').slice(0, 6)
@@ -60,7 +60,8 @@ describeOnCluster('bootstrap', () => {
       join(folder, 'bootstrap-kubelet.conf'),
       cluster.hostPath('w1', '/etc/kubernetes/bootstrap-kubelet.conf'),
     )
-    // Each of them is a sign that w1 came further. What an old Node owns would go only when the garbage collector looks.
+    // Each of these objects is a sign that w1 got further. The garbage collector would delete the objects of an old Node only
+    // later.
     for (const own of [['node'], ['csinode'], ['lease', '-n', 'kube-node-lease']])
       await cluster.kubectl(['delete', ...own, 'w1', '--ignore-not-found'])
     await cluster.kubectl(['delete', 'csr', '--all'])
@@ -69,7 +70,7 @@ describeOnCluster('bootstrap', () => {
 
   const startKubelet = () => cluster.onNode('w1', ['systemctl', 'restart', 'kubelet'], { mayFail: true })
 
-  /** An API server goes on taking a token that it took in the last ten seconds, as `token check` has it do. */
+  /** An API server accepts a token for ten seconds after its last use. `token check` uses it. */
   const isForgotten = () => {
     const asBearer = ['--kubeconfig', join(folder, 'bootstrap-kubelet.conf'), 'auth', 'whoami']
     return until('the deleted token is taken no more', 180_000, async () => {
@@ -78,7 +79,7 @@ describeOnCluster('bootstrap', () => {
     })
   }
 
-  test('what kubeadm has made is right, and its tokens let newcomers in', async () => {
+  test("kubeadm's cluster-info is valid, and its tokens let nodes join", async () => {
     await done(['token', 'create', '--ttl', '15m', '-o', 'token', '--out', 'first-token'])
     await until('it is signed for', 180_000, async () => {
       return (await kcert(['token', 'check', '--token-file', 'first-token'])).exit === 0
@@ -93,7 +94,7 @@ describeOnCluster('bootstrap', () => {
     await arrives('w1')
   })
 
-  test('a node that was stopped at each step is found there, and arrives when it is mended', async () => {
+  test('reports the step at which a node is stopped, and the node joins after each repair', async () => {
     const gone = await bootstrapAgain()
     await done(['token', 'delete', gone])
     await isForgotten()
@@ -116,16 +117,16 @@ describeOnCluster('bootstrap', () => {
     const approval = waiting.steps.find((step) => step.id === 'approval')!
     const [, name = ''] = /kcert csr approve (\S+)$/.exec(approval.next ?? '')!
 
-    // Without the right nobody approves it, kcert neither.
+    // Without the right, no approver approves it, and neither does kcert.
     expect((await kcert(['csr', 'approve', name])).exit).toBe(5)
     await cluster.kubectl(['apply', '-f', '-'], { input: await done(['bootstrap', 'rbac', '-o', 'yaml']) })
-    // kube-controller-manager may be quicker.
+    // kube-controller-manager may be faster.
     await kcert(['csr', 'approve', name])
     await arrives('w1', id)
     expect((await kcert(['token', 'check', id])).exit).toBe(0)
   })
 
-  test('while cluster-info holds both CAs, a pin of the new one and a pin of the old one let a node join', async () => {
+  test('while cluster-info has both CAs, the CA cert hash of either lets a node join', async () => {
     const oldCa = cluster.hostPath('cp1', '/etc/kubernetes/pki/ca.crt')
     await done(['ca', 'init', '--cn', 'kubernetes', '--out', 'new.crt', '--key-out', 'new.key'])
     const both = ['cluster-info', 'update', '--ca', 'new.crt', '--ca', oldCa]

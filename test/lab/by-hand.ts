@@ -7,13 +7,13 @@ import { kubectlCommand } from './kubectl.ts'
 import { LabError } from './lab-error.ts'
 import { type RotationOperator, waiversOfLab } from './rotation-operator.ts'
 
-// A rotation where nobody may change nodes from outside: kcert writes scripts, and people carry them to their nodes and run them.
+// A rotation where nodes may not be changed remotely: kcert writes scripts, and operators copy them to their nodes and run them.
 
 const chroot = 'import os, sys; os.chroot("/host"); os.chdir("/"); os.execvp(sys.argv[1], sys.argv[1:])'
 
 /**
- * Makes a pod on each node that only reads: its disk is mounted read-only, and nobody has to log in. Returns the flags of
- * `discover` that go through them.
+ * Creates a pod on each node for reading only: its disk is mounted read-only, and no login is needed. Returns the flags of
+ * `discover` that use these pods.
  */
 export async function readersOnNodes(cluster: Cluster): Promise<string[]> {
   const pods = cluster.nodes().map(({ name }) => ({
@@ -35,7 +35,7 @@ export async function readersOnNodes(cluster: Cluster): Promise<string[]> {
           imagePullPolicy: 'Never',
           command: ['/usr/bin/python3', '-c', 'import signal; signal.pause()'],
           securityContext: { privileged: true },
-          // Volumes of pods are mounts that come and go: it must see them come.
+          // Volumes of pods are mounts that change. The pod must see new ones.
           volumeMounts: [
             { name: 'host', mountPath: '/host', readOnly: true, mountPropagation: 'HostToContainer' },
           ],
@@ -51,12 +51,12 @@ export async function readersOnNodes(cluster: Cluster): Promise<string[]> {
   return ['--read-only', '--access', `command:${words.join(' ')} '${chroot}'`]
 }
 
-/** What the exit code of a phase says when scripts come next. */
+/** The exit code of a phase when scripts are next. */
 const scriptsNext = 3
-/** A phase that asks for more rounds than this goes round in a circle. */
+/** A phase that needs more rounds than this loops forever. */
 const mostRounds = 12
 
-/** Takes one phase to its gate, to and fro between kcert and the nodes. Returns how many scripts were run. */
+/** Completes one phase, alternating between kcert and the nodes. Returns the number of scripts that ran. */
 export async function runPhaseByHand(
   cluster: Cluster,
   operator: RotationOperator,

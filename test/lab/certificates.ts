@@ -13,14 +13,14 @@ export interface KeyPair {
 export interface LeafRequest {
   readonly commonName: string
   readonly organizations?: readonly string[]
-  /** subjectAltName as OpenSSL writes it: `DNS:name`, `IP:address`. */
+  /** subjectAltName in OpenSSL's syntax: `DNS:name`, `IP:address`. */
   readonly names?: readonly string[]
   readonly usages: readonly ('serverAuth' | 'clientAuth')[]
 }
 
 const days = { ca: '3650', leaf: '365' }
 
-/** A new self-signed CA. Made by OpenSSL, so that the lab's certificates are not made by what they test. */
+/** Creates a self-signed CA with OpenSSL, so that the code under test does not create the lab's certificates. */
 export async function makeCa(commonName: string, keys: ClusterSpec['keys']): Promise<KeyPair> {
   return inScratch(async (folder) => {
     const extensions = [
@@ -50,7 +50,7 @@ export async function makeCa(commonName: string, keys: ClusterSpec['keys']): Pro
   })
 }
 
-/** A new leaf with a new key, signed by a CA. */
+/** Issues a leaf with a new key, signed by a CA. */
 export async function issue(ca: KeyPair, request: LeafRequest, keys: ClusterSpec['keys']): Promise<KeyPair> {
   return inScratch(async (folder) => {
     writeFileSync(join(folder, 'ca.crt'), ca.certificate)
@@ -106,7 +106,7 @@ export async function issue(ca: KeyPair, request: LeafRequest, keys: ClusterSpec
   })
 }
 
-/** A new request for a client certificate, with a key that nobody keeps. */
+/** Creates a request for a client certificate, and discards its key. */
 export async function issueRequest(commonName: string): Promise<string> {
   return inScratch(async (folder) => {
     const out = ['-keyout', join(folder, 'key'), '-out', join(folder, 'csr')]
@@ -115,7 +115,7 @@ export async function issueRequest(commonName: string): Promise<string> {
   })
 }
 
-/** The pair that lies in two files. */
+/** Reads a pair from two files. */
 export function readPair(certificateFile: string, keyFile: string): KeyPair {
   return { certificate: readFileSync(certificateFile, 'utf8'), key: readFileSync(keyFile, 'utf8') }
 }
@@ -125,7 +125,7 @@ function newKey(keys: ClusterSpec['keys']): string[] {
   return ['-nodes', '-newkey', ...algorithm]
 }
 
-/** 127 random bits: positive, and at most 20 octets as RFC 5280 section 4.1.2.2 wants. */
+/** 127 random bits: positive, and at most 20 bytes as RFC 5280 section 4.1.2.2 requires. */
 function serial(): string {
   const bytes = crypto.getRandomValues(new Uint8Array(16))
   bytes[0]! &= 0x7f

@@ -13,7 +13,7 @@ function hierarchies(): string[] {
   return mounted().filter((folder) => !folder.endsWith('/unified'))
 }
 
-/** Every mounted hierarchy; of cgroup v1's `unified`, which controls nothing, runc makes use all the same. */
+/** Returns every mounted hierarchy. runc also uses the `unified` one of cgroup v1, which controls nothing. */
 function mounted(): string[] {
   if (isUnified()) return [root]
   return readdirSync(root)
@@ -21,12 +21,12 @@ function mounted(): string[] {
     .filter((folder) => existsSync(join(folder, 'cgroup.procs')))
 }
 
-/** cgroupRoot of a node's kubelet. */
+/** Returns the cgroupRoot of a node's kubelet. */
 export function kubeletCgroup(node: string): string {
   return `/${group}/${node}`
 }
 
-/** Makes a node's cgroups; returns an argument vector that runs what follows it in them. */
+/** Creates a node's cgroups. Returns an argument vector that runs the command after it in them. */
 export function enterCgroup(node: string): string[] {
   const files = hierarchies().map((hierarchy) => {
     const system = join(hierarchy, group, node, 'system')
@@ -42,7 +42,7 @@ export function enterCgroup(node: string): string[] {
   return ['sh', '-c', enter, 'sh', ...files, '--']
 }
 
-/** A new cpuset of cgroup v1 is empty, and no process can enter it, until it is told the CPUs and memory of its parent. */
+/** A new cpuset of cgroup v1 is empty, and no process can enter it until it gets the CPUs and memory of its parent. */
 function copyCpuset(folder: string): void {
   for (const name of ['cpuset.cpus', 'cpuset.mems']) {
     const file = join(folder, name)
@@ -58,15 +58,15 @@ function passControllers(folder: string): void {
 }
 
 /**
- * Ends every process in a node's cgroups: only the lab puts any there. It reaches those that a killed `up` had started but
- * not yet written down.
+ * Kills every process in a node's cgroups, which only the lab uses. This includes processes that a killed `up` had started but
+ * not yet recorded.
  */
 export function endCgroup(node: string): void {
   for (const pid of processesIn(join(hierarchies()[0]!, group, node))) {
     try {
       process.kill(pid, 'SIGKILL')
     } catch {
-      // it ended meanwhile
+      // it ended in the meantime
     }
   }
 }
@@ -82,7 +82,7 @@ function processesIn(folder: string): number[] {
   return [...here, ...children.flatMap((entry) => processesIn(join(folder, entry.name)))]
 }
 
-/** Names of the nodes that have cgroups. */
+/** Returns the names of nodes that have cgroups. */
 export function cgroupsFound(): string[] {
   const folder = join(hierarchies()[0]!, group)
   if (!existsSync(folder)) return []
@@ -91,7 +91,7 @@ export function cgroupsFound(): string[] {
     .map((entry) => entry.name)
 }
 
-/** Removes a node's cgroups once its processes have ended; patient, since the kernel takes its time. */
+/** Removes a node's cgroups after its processes exit. Retries, since the kernel takes its time. */
 export async function removeCgroup(node: string): Promise<void> {
   for (let attempt = 0; attempt < 600; attempt++) {
     const left = mounted().filter((hierarchy) => !removeTree(join(hierarchy, group, node)))
@@ -100,7 +100,7 @@ export async function removeCgroup(node: string): Promise<void> {
   }
 }
 
-/** Removes what is common to all nodes, when none is left. */
+/** Removes the cgroups common to all nodes when no node is left. */
 export function removeCommonCgroup(): void {
   for (const hierarchy of mounted()) removeTree(join(hierarchy, group))
 }
@@ -118,7 +118,7 @@ function removeTree(folder: string): boolean {
   }
 }
 
-/** Stops every process of the lab in its tracks while `work` runs, so that files are copied as of one moment. */
+/** Freezes every process of the lab while `work` runs, so that files are copied as of one moment. */
 export async function whileFrozen<T>(work: () => Promise<T>): Promise<T> {
   const control = freezer()
   const state = isUnified() ? join(root, group, 'cgroup.events') : control
@@ -136,7 +136,7 @@ export async function whileFrozen<T>(work: () => Promise<T>): Promise<T> {
   }
 }
 
-/** Lets frozen processes go on. One that is frozen cannot even be killed, so whoever ends nodes thaws first. */
+/** Thaws frozen processes. A frozen process cannot be killed, so this runs before nodes are stopped. */
 export function thaw(): void {
   if (existsSync(freezer())) writeFileSync(freezer(), isUnified() ? '0' : 'THAWED')
 }

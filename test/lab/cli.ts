@@ -32,7 +32,7 @@ const usage = `npm run lab -- COMMAND   a kubeadm cluster on this machine; test/
 
 const steps = stepsOn((line) => process.stderr.write(`${line}\n`))
 
-/** What a command resolves to is its exit code, when it is a number. */
+/** A command's result is its exit code if it is a number. */
 type Command = (args: string[]) => Promise<unknown>
 
 const commands: Record<string, Command> = {
@@ -102,8 +102,8 @@ const commands: Record<string, Command> = {
 }
 
 /**
- * Runs work that makes a cluster; Ctrl-C takes down what is half made. A process of its own does that while this one
- * stands still, so that nothing is made again behind its back.
+ * Runs work that creates a cluster. Ctrl-C removes a partial cluster. A separate process does that while this one waits, so that
+ * this one creates nothing in the meantime.
  */
 async function orDown<T>(work: () => Promise<T>): Promise<T> {
   const interrupt = (): void => {

@@ -27,17 +27,17 @@ import {
 import { type ClusterRecord, paths, readRecord, withLock, writeRecord } from './state.ts'
 import type { Steps } from './steps.ts'
 
-/** What nodes are made of. */
+/** The binaries and images of nodes. */
 export interface Material {
-  /** The minor of each node. */
+  /** The minor version of each node. */
   readonly minors: ClusterRecord['minors']
-  /** The binaries of those minors. */
+  /** The binaries of those minor versions. */
   readonly binaries: Readonly<Partial<Record<Minor, Binaries>>>
   readonly keys: ClusterRecord['binaries']
   readonly imageStore: string
 }
 
-/** Makes the machine ready and builds, or finds in the cache, all that nodes of these minors are made of. */
+/** Prepares the machine, and builds the material of nodes of these minor versions or finds it in the cache. */
 export async function prepare(minors: ClusterRecord['minors'], steps: Steps): Promise<Material> {
   await prepareMachine(steps)
   const used = allMinors.filter((minor) => Object.values(minors).includes(minor))
@@ -51,12 +51,12 @@ export async function prepare(minors: ClusterRecord['minors'], steps: Steps): Pr
   }
 }
 
-/** Runs work as the only process that changes this lab. */
+/** Runs work while no other process changes this lab. */
 export function alone<T>(work: () => Promise<T>): Promise<T> {
   return withLock(paths.lock, 'the lab', 15 * 60_000, work)
 }
 
-/** Brings a cluster up, whatever was there before: the same one stays, another or a broken one is taken down first. */
+/** Starts a cluster from any state: a matching cluster stays, a different or broken one is removed first. */
 export async function up(request: ClusterRequest, steps: Steps): Promise<ClusterSpec> {
   const spec = completeSpec(request)
   const material = await prepare(minorsOf(spec), steps)
@@ -100,12 +100,12 @@ export async function up(request: ClusterRequest, steps: Steps): Promise<Cluster
   })
 }
 
-/** Ends and removes the cluster and all that it left on the machine; a state that is half there is no hindrance. */
+/** Stops and removes the cluster and all its traces on the machine, including a partial state. */
 export async function down(steps: Steps): Promise<void> {
   await alone(() => removeAll(steps))
 }
 
-/** Ends every node but keeps its files; nothing of the lab runs afterwards. */
+/** Stops every node but keeps its files. No process of the lab remains. */
 export async function stopAll(): Promise<void> {
   const known = new Set([...(readRecord()?.nodes ?? []), ...(await namespacesFound()), ...cgroupsFound()])
   known.delete('lb')
@@ -134,7 +134,7 @@ async function bootNew(nodes: readonly NodeIdentity[], material: Material): Prom
   await boot(nodes, material)
 }
 
-/** Boots nodes that have their files, and puts the load balancer in front of them. */
+/** Boots nodes that have their files, and starts the load balancer in front of them. */
 export async function boot(nodes: readonly NodeIdentity[], material: Material): Promise<void> {
   await makeBridge()
   await Promise.all(nodes.map((node) => start(node, material)))
@@ -162,7 +162,7 @@ async function installKubeadm(
     steps.step(`kubeadm join on ${node.name}`, () =>
       retried(3, () => kubeadmJoin(node, first.name), remadeForJoin(node, nodes, material, steps)),
     )
-  // Control planes one after the other, since etcd admits one learner at a time; workers meanwhile.
+  // Control planes join one by one, since etcd admits one learner at a time. Workers join at the same time.
   const workers = others.filter(({ role }) => role === 'worker').map(join)
   try {
     for (const node of others.filter(({ role }) => role === 'control-plane')) await join(node)
@@ -172,7 +172,7 @@ async function installKubeadm(
   await Promise.all(workers)
 }
 
-/** Returns what is done before the next try: the node is made anew. */
+/** Returns the step before the next attempt: the node is created again. */
 function remade(node: NodeIdentity, all: readonly NodeIdentity[], material: Material, steps: Steps) {
   return async (error: unknown): Promise<void> => {
     steps.note(
@@ -182,7 +182,7 @@ function remade(node: NodeIdentity, all: readonly NodeIdentity[], material: Mate
   }
 }
 
-/** The same for a node that may have come into the cluster in part. */
+/** The same for a node that may have joined the cluster partially. */
 function remadeForJoin(node: NodeIdentity, all: readonly NodeIdentity[], material: Material, steps: Steps) {
   const remake = remade(node, all, material, steps)
   return async (error: unknown): Promise<void> => {
@@ -205,7 +205,7 @@ async function remakeNode(
 }
 
 export interface JoinOptions extends JoinSecrets {
-  /** Somebody else approves the node's request for its serving certificate. */
+  /** Another approver approves the node's request for its serving certificate. */
   readonly isApprovedElsewhere?: boolean
 }
 
@@ -243,7 +243,7 @@ export async function joinNode(
   })
 }
 
-/** Takes a node out of the running cluster: drained, reset, its Node object and files removed. */
+/** Removes a node from the running cluster: drained, reset, its Node object and files deleted. */
 export async function removeNode(name: string, steps: Steps): Promise<void> {
   await alone(async () => {
     const record = existing()
@@ -263,7 +263,7 @@ export async function removeNode(name: string, steps: Steps): Promise<void> {
     if (node.role === 'control-plane') await changeBackends(rest.map(nodeIdentity))
     await steps.step(`reset ${name}`, () => kubeadmReset(node))
     await patientKubectl(['delete', 'node', name, '--ignore-not-found'])
-    // Its DaemonSets' pods would stay in the lists until the garbage collector looks, up to a minute later.
+    // The pods of its DaemonSets would stay in lists until the garbage collector deletes them, up to a minute later.
     const left = ['--field-selector', `spec.nodeName=${name}`, '--force', '--grace-period=0']
     await kubectl(['delete', 'pods', '--all-namespaces', ...left], { mayFail: true })
     await stopNode(name)
@@ -273,7 +273,7 @@ export async function removeNode(name: string, steps: Steps): Promise<void> {
   })
 }
 
-/** The record of the cluster that is up. Refuses when there is none, or one that is half made. */
+/** Returns the record of the running cluster. Throws when there is none or a partial one. */
 export function existing(): ClusterRecord {
   const record = readRecord()
   if (record === undefined) throw new LabError('there is no cluster', { next: 'npm run lab -- up' })

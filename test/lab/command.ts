@@ -7,7 +7,7 @@ export interface CommandOptions {
   readonly env?: Record<string, string>
   readonly input?: string | Buffer
   readonly timeoutMs?: number
-  /** Resolve whatever the exit code is. */
+  /** Resolves for any exit code. */
   readonly mayFail?: boolean
   readonly next?: string
   readonly signal?: AbortSignal | undefined
@@ -21,12 +21,12 @@ export interface CommandResult {
 
 const running = new Set<ChildProcess>()
 
-/** Ends the commands that run in the foreground of this process; for Ctrl-C. */
+/** Kills the foreground commands of this process, for Ctrl-C. */
 export function endRunningCommands(): void {
   for (const child of running) child.kill('SIGTERM')
 }
 
-/** What a command printed. Refuses a non-zero exit unless it may fail, and one that outlives its time limit. */
+/** Returns the output of a command. Throws for a non-zero exit code unless it may fail, and after its time limit. */
 export async function run(argv: readonly string[], options: CommandOptions = {}): Promise<CommandResult> {
   const [file, ...args] = argv as [string, ...string[]]
   const spawnOptions: SpawnOptions = { stdio: ['pipe', 'pipe', 'pipe'] }
@@ -71,14 +71,14 @@ export async function runOnTerminal(argv: readonly string[], env?: Record<string
   })
 }
 
-/** A process by its id and its start time, since ids are used again. */
+/** A process by its id and its start time, since ids are reused. */
 export interface ProcessIdentity {
   readonly pid: number
   /** Field 22 of /proc/PID/stat: clock ticks since boot. */
   readonly startTime: string
 }
 
-/** Starts a process that outlives this one, its output appended to a file. */
+/** Starts a process that outlives this one, with its output appended to a file. */
 export async function startDetached(argv: readonly string[], logFile: string): Promise<ProcessIdentity> {
   const [file, ...args] = argv as [string, ...string[]]
   const log = openSync(logFile, 'a')
@@ -95,11 +95,11 @@ export async function startDetached(argv: readonly string[], logFile: string): P
   }
 }
 
-/** Who a process id is now; undefined when there is no such process, or it is a zombie. */
+/** Returns the identity of a process id; undefined when it does not exist or is a zombie. */
 export function identityOf(pid: number): ProcessIdentity | undefined {
   try {
     const stat = readFileSync(`/proc/${pid}/stat`, 'utf8')
-    // The command's name may hold blanks and brackets: the fields that count begin after its last bracket.
+    // The command's name may contain spaces and brackets, so the fields begin after its last bracket.
     const fields = stat.slice(stat.lastIndexOf(')') + 2).split(' ')
     return fields[0] === 'Z' || fields[0] === 'X' ? undefined : { pid, startTime: fields[19]! }
   } catch {
@@ -107,19 +107,19 @@ export function identityOf(pid: number): ProcessIdentity | undefined {
   }
 }
 
-/** Whether that very process still runs. */
+/** Returns whether exactly this process still runs. */
 export function isRunning(process: ProcessIdentity): boolean {
   return identityOf(process.pid)?.startTime === process.startTime
 }
 
-/** Ends that very process, if it still runs, and waits until it is gone. Refuses one that does not go. */
+/** Ends exactly this process if it still runs, and waits until it is gone. Throws if it does not end. */
 export async function endProcess(target: ProcessIdentity, signal: NodeJS.Signals = 'SIGKILL'): Promise<void> {
   if (!isRunning(target)) return
   process.kill(target.pid, signal)
   await until(`process ${target.pid} has ended`, 120_000, async () => !isRunning(target), 50)
 }
 
-/** Waits until a check is true. Refuses at the deadline, with the last error that the check threw. */
+/** Waits until a check is true. At the deadline, throws with the last error of the check. */
 export async function until(
   what: string,
   limitMs: number,

@@ -19,8 +19,8 @@ interface Manifest {
 }
 
 /**
- * Returns the manifests of a guide as one List, with this checkout, mounted from the node, in place of the image that has kcert in it.
- * The rest of the CronJob is as it is in the guide: its rights, its user, its read-only root.
+ * Returns the manifests of a guide as one List. This checkout, mounted from the node, replaces the image with kcert. The rest of
+ * the CronJob is as in the guide: its rights, its user, its read-only root.
  */
 export function runFromCheckout(manifests: string): string {
   const items = parseAllDocuments(manifests).map((document) => document.toJS() as Manifest)

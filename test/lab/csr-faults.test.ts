@@ -15,13 +15,13 @@ import { sleep, until } from './command.ts'
 import { type FaultyProxy, startFaultyProxy, type Way } from './faulty-proxy.ts'
 import { type Cluster, describeOnCluster, openCluster } from './fixture.ts'
 
-// Every call of every command that writes meets every fault once, on its way to a real API server: the command ends well, or says to
-// run it again, and the second run ends it. Nothing is lost and nothing is done twice.
+// Every API call of every writing command meets every fault once on a real API server. The command succeeds or reports that it
+// must run again, and the second run completes it. Nothing is lost and nothing is done twice.
 
 const own = 'example.com/faults'
 const users = 'kubernetes.io/kube-apiserver-client'
 const atOnce = 4
-// A command makes a call more when the API server was away for a moment: it is run anew until it meets its fault.
+// A command makes an additional call when the API server was briefly unavailable. It is repeated until it meets its fault.
 const tries = 5
 
 describeOnCluster('API faults', () => {
@@ -50,7 +50,7 @@ describeOnCluster('API faults', () => {
     await cluster?.close()
   })
 
-  /** PEM of a request of this name for the key of the suite. */
+  /** Returns the PEM of a request with this name for the key of the suite. */
   function pemOf(name: string): string {
     const { keyObject } = readPrivateKeyFile(readFileSync(at('key.pem')))
     return requestPem({ subject: { commonName: name } }, keyObject)
@@ -76,8 +76,8 @@ describeOnCluster('API faults', () => {
   }
 
   /**
-   * Approves what a command waits for once it watches it, so that every run of the command makes the same calls; gives up when the
-   * command ended before.
+   * Approves the request that a command waits for as soon as it watches, so that every run makes the same calls. Stops when the
+   * command ends first.
    */
   async function approveWhenWatched(
     name: string,
@@ -98,7 +98,7 @@ describeOnCluster('API faults', () => {
     readonly prepare?: (name: string) => Promise<void>
     readonly args: (name: string, wait: string) => string[]
     readonly meanwhile?: (name: string, calls: readonly string[], ended: () => boolean) => Promise<void>
-    /** What must be true in the end, and only once. */
+    /** The condition that must be true at the end, exactly once. */
     readonly expectDone: (name: string) => Promise<void>
   }
 
@@ -153,7 +153,7 @@ describeOnCluster('API faults', () => {
           encoding: 'utf8',
         })
         const serial = printed.trim().replace('serial=', '').toLowerCase()
-        // Whatever was signed in vain is there as well.
+        // It also contains certificates that were signed without effect.
         expect(readFileSync(at(`${name}.jsonl`), 'utf8').toLowerCase()).toContain(serial)
       },
     },
@@ -207,7 +207,7 @@ describeOnCluster('API faults', () => {
   }
 
   interface Done {
-    /** Those of the first run. */
+    /** The calls of the first run. */
     readonly calls: readonly string[]
     readonly runs: number
   }
@@ -234,7 +234,7 @@ describeOnCluster('API faults', () => {
       await command.meanwhile?.(name, calls, () => isEnded)
       return ended
     }
-    // What never gets an answer is not waited for; without a fault all has its time.
+    // Limits the wait for a response that never comes. Without a fault, no limit applies.
     const limit = fault === undefined ? [] : limitFor(fault.kind)
     const line = [...command.args(name, fault === undefined ? '3m' : '30s'), ...limit]
     const first = await once(way, line)

@@ -14,7 +14,7 @@ import { type Cluster, describeOnCluster, openCluster } from './fixture.ts'
 import { kubectlCommand } from './kubectl.ts'
 import { defaultMinor, releases } from './spec.ts'
 
-// What the requester's and reader's commands say of a real API server and a real kube-controller-manager.
+// The requester's and reader's commands with a real API server and a real kube-controller-manager.
 
 const binding = 'kubeadm:node-autoapprove-bootstrap'
 
@@ -35,7 +35,7 @@ describeOnCluster('the life of a request', () => {
     kcertBeside(args, { env: { KUBECONFIG: kubeconfig } })
   const userFiles = (name: string): string[] => ['--key-out', at(`${name}.pem`), '--out', at(`${name}.crt`)]
 
-  test('a user in one go: approved by another, issued, and known to the API server by the kubeconfig', async () => {
+  test('creates a user in one run: another user approves, and the kubeconfig authenticates to the API server', async () => {
     const running = kcert([
       'csr',
       'request',
@@ -64,7 +64,7 @@ describeOnCluster('the life of a request', () => {
     expect(printed).toContain(request.condition)
   })
 
-  test('a user of no rights: each refusal names the command that gives the right that is missing, until all is done', async () => {
+  test('for a user without rights, each refusal names the command that grants the missing right, until all steps succeed', async () => {
     const [kubectl = ''] = await kubectlCommand([])
     const path = [dirname(kubectl), process.env.PATH].join(':')
     const env = { PATH: path, HOME: folder, KUBECONFIG: lab.kubeconfig }
@@ -75,7 +75,7 @@ describeOnCluster('the life of a request', () => {
         if (exit === 0) return true
         const [, command] = /next: (kubectl create .*)/.exec(stdout + stderr) ?? []
         expect(command, stdout + stderr).toBeDefined()
-        // The API server may not have heard of a right that was given just now.
+        // The API server may not have observed a right that was just granted.
         if (rights.includes(command!)) return false
         rights.push(command!)
         await run(['bash', '-c', command!.replaceAll('USER', 'ann')], { env })
@@ -118,7 +118,7 @@ describeOnCluster('the life of a request', () => {
     ])
   })
 
-  test('a name that would move the cursor, which the API server takes: shown as what it is, and denied by the command that explain prints', async () => {
+  test('escapes a name that would move the cursor and that the API server accepts, and the command of explain denies it', async () => {
     const name = 'evil\u001b[31m\u202e\n; id'
     const request = Buffer.from(readFileSync(at('ann.csr'))).toString('base64')
     const spec = { request, signerName: 'example.com/evil', usages: ['client auth'] }
@@ -151,7 +151,7 @@ describeOnCluster('the life of a request', () => {
     expect((await kcert(['csr', 'explain', name])).stdout).toContain('DENIED')
   })
 
-  test('usages that the signer does not take: not sent; sent by force and approved, it fails, and explain says why', async () => {
+  test('does not send usages that the signer rejects; if forced and approved, the request fails, and explain names the reason', async () => {
     const made = await kcert([
       'csr',
       'create',
@@ -184,7 +184,7 @@ describeOnCluster('the life of a request', () => {
     expect(stdout).toContain('it requires usage client auth')
   })
 
-  test('a node that may not have its certificate approved: the command that explain names makes the binding, and it is issued', async () => {
+  test('for a node whose certificate may not be approved, the command of explain creates the binding, and it is issued', async () => {
     await lab.kubectl(['delete', 'clusterrolebinding', binding])
     const bootstrap = await bootstrapKubeconfig()
     const running = kcert(
@@ -213,7 +213,7 @@ describeOnCluster('the life of a request', () => {
     expect((await kcert(['csr', 'explain', name])).exit).toBe(0)
   })
 
-  test('a signer that is not there: approved, and explain says that nobody may sign for it', async () => {
+  test('for an approved request of an unknown signer, explain reports that no signer may sign it', async () => {
     const made = await kcert([
       'csr',
       'create',
@@ -239,7 +239,7 @@ describeOnCluster('the life of a request', () => {
     expect(stdout).toContain('kcert ca sign --csr web --ca ca.pem --ca-key ca-key.pem')
   })
 
-  test('a signer of its own: the Secret and the ConfigMap that fetch makes serve TLS to those who trust the CA', async () => {
+  test('for a custom signer, the Secret and the ConfigMap that fetch creates serve TLS to clients that trust the CA', async () => {
     const ca = ['--out', at('ca.pem'), '--key-out', at('ca-key.pem')]
     expect((await kcert(['ca', 'init', '--cn', 'My Example Signer', ...ca])).exit).toBe(0)
     const sign = ['ca', 'sign', '--csr', 'web', '--ca', at('ca.pem'), '--ca-key', at('ca-key.pem')]
@@ -270,7 +270,7 @@ describeOnCluster('the life of a request', () => {
     await new Promise((closed) => server.close(closed))
   })
 
-  test('kubelets wait for their serving certificates: list shows them, explain and check say what is left to do', async () => {
+  test('for kubelets that wait for serving certificates, list shows them, explain and check show the next step', async () => {
     const listed = await kcert(['csr', 'list', '--signer', 'kubernetes.io/kubelet-serving', '-o', 'json'])
     const { requests } = JSON.parse(listed.stdout)
     const { stdout } = await lab.kubectl([
@@ -291,7 +291,7 @@ describeOnCluster('the life of a request', () => {
     expect(JSON.parse(checked.stdout).isSubmitted).toBe(true)
   })
 
-  test("a pod's certificate: pending without a signer, stuck by its cause, and read from the object once it is issued", async (context) => {
+  test("for a pod's certificate, shows pending without a signer, the cause if it is stuck, and the issued certificate", async (context) => {
     const { stdout: kinds } = await lab.kubectl([
       'api-resources',
       '--api-group=certificates.k8s.io',
@@ -390,7 +390,7 @@ describeOnCluster('the life of a request', () => {
     expect(ofPod).toMatchObject([{ notAfter: seconds(validToDate) }])
   })
 
-  test('a kube-controller-manager that is down is found out by its Lease', async () => {
+  test('detects a stopped kube-controller-manager by its Lease', async () => {
     await kcert(['csr', 'request', '--user', 'cy', ...userFiles('cy'), '--wait', '1s'])
     const manifest = lab.hostPath('cp1', '/etc/kubernetes/manifests/kube-controller-manager.yaml')
     const text = readFileSync(manifest, 'utf8')
@@ -413,7 +413,7 @@ describeOnCluster('the life of a request', () => {
     ).toBe(0)
   })
 
-  /** Runs a command of a message as it is, with the administrator's kubectl. */
+  /** Runs a command of a message unchanged, with the administrator's kubectl. */
   async function shell(command: string): Promise<void> {
     const [kubectl = ''] = await kubectlCommand([])
     execFileSync('sh', ['-c', command], {
@@ -421,7 +421,7 @@ describeOnCluster('the life of a request', () => {
     })
   }
 
-  /** A kubeconfig with a bootstrap token, as kubeadm join would have it. */
+  /** Returns a kubeconfig with a bootstrap token, as kubeadm join would create it. */
   async function bootstrapKubeconfig(): Promise<string> {
     const [id, secret] = ['abcdef', '0123456789abcdef']
     await lab.kubectl([

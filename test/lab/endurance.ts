@@ -6,8 +6,8 @@ import { paths } from './state.ts'
 import { type Steps, silentSteps } from './steps.ts'
 
 /**
- * `up`, `save`, `restore` and `down` in a row, so often; prints a line each and how many came through. It is the same
- * cluster that tests use most, one control plane and one worker; returns 0 when all came through.
+ * Runs `up`, `save`, `restore` and `down` repeatedly. Prints a line for each round and the number of successful ones. Uses the
+ * cluster that tests use most, with one control plane and one worker. Returns 0 when all rounds succeed.
  */
 export async function endure(times: number, steps: Steps): Promise<number> {
   const name = 'endurance'

@@ -15,12 +15,13 @@ import { LabError } from './lab-error.ts'
 import { lackingNeeds } from './needs.ts'
 import { labInventory } from './rotation-site.ts'
 
-// The commands beside rotate-ca, once each on a cluster of kubeadm's: their exit code is 0, and one thing that they say is true.
+// The commands other than rotate-ca, once each on a kubeadm cluster. Their exit code is 0, and one statement of their output is
+// checked.
 
-/** Joins by kcert's token, and is removed again. */
+/** Joins with kcert's token, and is removed again. */
 const joining = 'w3'
 
-/** Runs every check and returns a line of those that hold. Throws with all that do not. */
+/** Runs every check and returns a line with those that pass. Throws with all that fail. */
 export async function tryEveryCommand(cluster: Cluster): Promise<string> {
   const folder = mkdtempSync(join(tmpdir(), 'kcert-commands-'))
   try {
@@ -153,7 +154,7 @@ const checks: Readonly<Record<string, (cluster: Cluster, folder: string) => Prom
   },
 }
 
-/** Runs kcert as the administrator and returns what it printed. Throws unless its exit code is 0. */
+/** Runs kcert as the administrator and returns its output. Throws unless its exit code is 0. */
 async function kcert({ kubeconfig }: Cluster, folder: string, ...args: string[]): Promise<string> {
   const { stdout } = await run([process.execPath, resolve('bin/run.js'), ...args], {
     cwd: folder,

@@ -7,13 +7,13 @@ import type { FaultKind } from '../fakes/api-server-faults.ts'
 import { issue, makeCa } from './certificates.ts'
 import type { ClusterSpec } from './spec.ts'
 
-// Stands in front of the API server as a load balancer that ends TLS would, and does to one call what networks, proxies and busy
-// API servers do to calls. Who comes through it is the administrator. The kinds of faults are those of the fake API server.
+// A proxy in front of the API server, like a load balancer that terminates TLS. It applies one fault of networks, proxies or busy
+// API servers to one call. Its clients act as the administrator. The kinds of faults are those of the fake API server.
 
-/** What one client meets: each has a path of its own in the server's URL. */
+/** The calls of one client. Each client has its own path in the server's URL. */
 export interface Way {
   readonly kubeconfig: string
-  /** "GET /apis/…" of each call, in their order. */
+  /** GET /apis/…" for each call, in order. */
   readonly calls: readonly string[]
 }
 
@@ -23,12 +23,12 @@ interface Plan {
 }
 
 export interface FaultyProxy {
-  /** Writes a kubeconfig of the administrator whose call number `at` meets the fault; of none, no call does. */
+  /** Writes an administrator's kubeconfig whose call number `at` meets the fault. Without a fault, all calls pass. */
   way(file: string, fault?: { readonly kind: FaultKind; readonly at: number }): Way
   close(): Promise<void>
 }
 
-/** Starts the proxy on loopback, in front of the API server that the administrator's kubeconfig leads to. */
+/** Starts the proxy on loopback, in front of the API server in the administrator's kubeconfig. */
 export async function startFaultyProxy(kubeconfig: string, keys: ClusterSpec['keys']): Promise<FaultyProxy> {
   const { server: url, ca, cert, key } = administratorOf(kubeconfig)
   const signingCa = await makeCa('faulty-proxy', keys)
@@ -106,7 +106,7 @@ function pass({ request, response, path, plan }: Passing, upstream: Upstream): v
   const { method = 'GET' } = request
   const count = plan.calls.push(`${method} ${path}`)
   const kind = plan.fault?.at === count ? plan.fault.kind : undefined
-  // A client that was turned away goes; what it sends meanwhile is nobody's.
+  // A refused client disconnects. Its remaining data is discarded.
   request.on('error', () => {})
   if (kind !== undefined && instead(kind, request, response)) {
     request.resume()
@@ -119,7 +119,7 @@ function pass({ request, response, path, plan }: Passing, upstream: Upstream): v
     answer.pipe(response)
   })
   onward.on('error', () => request.socket.destroy())
-  // A watch that nobody waits for any more ends up there, too.
+  // A watch without a client is closed upstream, too.
   response.on('close', () => onward.destroy())
   request.pipe(onward)
 }
@@ -133,7 +133,7 @@ const refusals: Partial<Record<FaultKind, readonly [status: number, reason: stri
   expired: [410, 'Expired'],
 }
 
-/** Does what happens instead of the call; returns false where the call is made first. */
+/** Applies a fault that replaces the call. Returns false where the call is made first. */
 function instead(kind: FaultKind, request: IncomingMessage, response: ServerResponse): boolean {
   if (kind === 'hang') return true
   if (kind === 'reset-before') {
@@ -145,7 +145,7 @@ function instead(kind: FaultKind, request: IncomingMessage, response: ServerResp
   return true
 }
 
-/** Does what happens to the answer of a call that was made. */
+/** Applies a fault to the response of a completed call. */
 function afterwards(
   kind: FaultKind,
   answer: IncomingMessage,

@@ -26,37 +26,40 @@ import { folders, paths, readRecord, withLock } from './state.ts'
 import { type Steps, stepsOn } from './steps.ts'
 import { upgrade } from './upgrade.ts'
 
-/** A real cluster, as a suite uses it. */
+/** A real cluster for a suite. */
 export interface Cluster {
   readonly spec: ClusterSpec
-  /** The nodes as they are now, control planes first unless some were joined later. */
+  /** The current nodes, control planes first unless some were joined later. */
   nodes(): NodeIdentity[]
-  /** An administrator's kubeconfig for use on this machine; it points at the load balancer. */
+  /** An administrator's kubeconfig for this machine. It uses the load balancer. */
   readonly kubeconfig: string
   /** `host:port` of the load balancer. */
   readonly endpoint: string
   /** `ssh -F <sshConfig> cp1` is a root shell on cp1. */
   readonly sshConfig: string
-  /** The argument vector that runs what follows it on a node, for kcert's `command` transport. */
+  /** Returns the argument vector that runs the command after it on a node, for kcert's `command` transport. */
   enter(node: string): string[]
   onNode(node: string, argv: readonly string[], options?: CommandOptions): Promise<CommandResult>
-  /** Where a file of a node is on this machine. */
+  /** Returns the path on this machine of a node's file. */
   hostPath(node: string, file: string): string
-  /** Asked again where the API server is away for a moment, unless the call may fail. */
+  /** Retries while the API server is briefly unavailable, unless the call may fail. */
   kubectl(args: readonly string[], options?: CommandOptions): Promise<CommandResult>
-  /** Name, node and URL of the pods that count their own failures; there are some with `addons`. */
+  /** Name, node and URL of the pods that count their own failures, which exist with `addons`. */
   countingPods: typeof countingPods
-  /** Starts the prober; `flags` go to its command line. */
+  /** Starts the prober with additional `flags`. */
   probe(flags?: readonly string[]): Promise<Prober>
   save(name: string): Promise<void>
   restore(name: string): Promise<void>
   join(node: string, options?: JoinOptions): Promise<void>
   remove(node: string): Promise<void>
-  /** `kubeadm upgrade` of these nodes, one after the other; without names of all that are behind. */
+  /** Runs `kubeadm upgrade` on these nodes, one by one; without names, on all older nodes. */
   upgrade(to: Minor, ...nodes: string[]): Promise<void>
 }
 
-/** A suite that needs a cluster: runs where CI or KCERT_LAB=1 is set, else it is skipped and says in one line how to have it. */
+/**
+ * A suite that needs a cluster. It runs where CI or KCERT_LAB=1 is set. Otherwise it is skipped, with one line on how to enable
+ * it.
+ */
 export function describeOnCluster(name: string, body: () => void): void {
   const reason = whyNotHere()
   if (reason === undefined) {
@@ -71,8 +74,8 @@ export function describeOnCluster(name: string, body: () => void): void {
 const reported = new Set<string>()
 
 /**
- * Opens a cluster as a fresh `up` leaves it, and takes it down when `work` ends. The first suite that asks for a kind of
- * cluster brings it up and saves it; the others get it by restore. Suites wait for one another.
+ * Opens a cluster in the state after a new `up`, and removes it when `work` ends. The first suite that needs a kind of cluster
+ * starts and saves it; later ones restore it. Suites wait for one another.
  */
 export async function withCluster<T>(
   request: ClusterRequest,
@@ -86,7 +89,7 @@ export async function withCluster<T>(
   }
 }
 
-/** The same for a suite's beforeAll and afterAll: whoever opens must close. */
+/** The same for a suite's beforeAll and afterAll. The caller must close it. */
 export async function openCluster(request: ClusterRequest): Promise<Cluster & { close(): Promise<void> }> {
   const spec = completeSpec(request)
   const steps = stepsOn((line) => process.stderr.write(`lab: ${line}\n`))
@@ -102,7 +105,7 @@ export async function openCluster(request: ClusterRequest): Promise<Cluster & { 
         opened.resolve()
         await closed
       } finally {
-        // A failed suite's cluster can be looked at: KCERT_LAB_KEEP=1 leaves it up.
+        // KCERT_LAB_KEEP=1 keeps the cluster of a failed suite for inspection.
         if (process.env.KCERT_LAB_KEEP !== '1') await down(steps)
       }
     },
@@ -116,7 +119,7 @@ export async function openCluster(request: ClusterRequest): Promise<Cluster & { 
   return { ...clusterHandle(spec, steps), close }
 }
 
-/** A cluster of that kind in its first state: restored where one is saved, else brought up and saved. */
+/** Provides a cluster of that kind in its initial state: restored if it is saved, else started and saved. */
 async function fresh(spec: ClusterSpec, steps: Steps): Promise<void> {
   const base = `base-${specName(spec)}`
   if (isDeepStrictEqual(savedKeys(base), (await prepare(minorsOf(spec), steps)).keys)) {

@@ -9,13 +9,13 @@ import { type Cluster, describeOnCluster, withCluster } from './fixture.ts'
 import { kubectlCommand } from './kubectl.ts'
 import type { ClusterRequest } from './spec.ts'
 
-// Every command of every guide, in its order, on a fresh cluster: it prints what the guide shows.
-// KCERT_GUIDES_WRITE=1 writes what the commands print now into the guides.
+// Runs every command of every guide in order on a new cluster, and compares the output with the guide. KCERT_GUIDES_WRITE=1
+// writes the current output into the guides.
 
 interface Guide {
   readonly name: string
   readonly cluster: ClusterRequest
-  /** What has happened before the guide is opened. */
+  /** Prepares the situation in which the guide starts. */
   readonly before?: (cluster: Cluster, operator: Operator) => void | Promise<void>
 }
 
@@ -30,7 +30,7 @@ const guides: readonly Guide[] = [
 ]
 
 describeOnCluster('guides', () => {
-  test.each(guides)('$name: each command prints what the guide shows', async (one) => {
+  test.each(guides)('$name: each command prints the output in the guide', async (one) => {
     const { name, cluster: request, before } = one
     const file = resolve('docs/guides', `${name}.md`)
     const guide = readFileSync(file, 'utf8')
@@ -56,7 +56,7 @@ interface Operator {
   readonly env: Record<string, string>
 }
 
-/** A home of somebody who has the administrator's kubeconfig, kubectl and kcert, and nothing else. */
+/** Creates the home of a user who has only the administrator's kubeconfig, kubectl and kcert. */
 async function makeOperator(kubeconfig: string): Promise<Operator> {
   const folder = mkdtempSync(join(tmpdir(), 'kcert-guide-'))
   const bin = join(folder, '.bin')
@@ -69,7 +69,7 @@ async function makeOperator(kubeconfig: string): Promise<Operator> {
   return { folder, env: { PATH: path, HOME: folder, KUBECONFIG: kubeconfig } }
 }
 
-/** Nodes by ssh, and an inventory of them. */
+/** Sets up ssh access to nodes, and their inventory. */
 function reachNodes(cluster: Cluster, { folder }: Operator): void {
   const ssh = join(folder, '.bin/ssh')
   writeFileSync(ssh, `#!/bin/sh\nexec /usr/bin/ssh -F '${cluster.sshConfig}' "$@"\n`)
@@ -90,19 +90,19 @@ function reachNodes(cluster: Cluster, { folder }: Operator): void {
   writeFileSync(join(folder, 'kcert.yaml'), `${lines.join('\n')}\n`)
 }
 
-/** Every leaf has ended, and the nodes have lost their power since. */
+/** Expires every leaf, and then simulates a power failure of the nodes. */
 async function expire(cluster: Cluster, operator: Operator): Promise<void> {
   reachNodes(cluster, operator)
   ageCertificates(cluster, 'leaves')
   await failPower(cluster)
 }
 
-/** Runs the steps and returns what each printed, on standard output and standard error as a terminal would show them. */
+/** Runs the steps and returns the output of each, with standard output and standard error as on a terminal. */
 async function follow(steps: ReturnType<typeof readSteps>, { folder, env }: Operator): Promise<string[]> {
   const outputs: string[] = []
   for (const { command, printed, exit } of steps) {
     const done = await run(['bash', '-c', `exec 2>&1\n${command}`], { cwd: folder, env, mayFail: true })
-    // The home of whoever follows the guide.
+    // The home of the user who follows the guide.
     const shown = done.stdout.replaceAll(folder, '/root')
     outputs.push(shown)
     expect(done.code, `${command}\n${shown}`).toBe(exit)

@@ -21,7 +21,7 @@ import { type Minor, releases } from './spec.ts'
 import { folders, withLock } from './state.ts'
 import type { Steps } from './steps.ts'
 
-/** A container image of one layer: where each of its files comes from, and what it runs. */
+/** A container image with one layer: the source of each file, and its command. */
 interface Image {
   readonly reference: string
   readonly entrypoint?: readonly string[]
@@ -48,7 +48,7 @@ const script = (file: string, interpreter: string, fill: (root: string) => Promi
   },
 })
 
-/** The images that the kubeadm of a minor asks for, by the names that it asks for. */
+/** Returns the images that kubeadm of a minor version needs, by their names. */
 function kubeadmImages(minor: Minor): readonly Image[] {
   const { kubernetes, etcd, pause, coredns } = releases[minor]
   return [
@@ -68,7 +68,10 @@ function kubeadmImages(minor: Minor): readonly Image[] {
   ]
 }
 
-/** Makes the archives of the images that the kubeadm of a minor asks for, one at a time; each goes when the next is asked for. */
+/**
+ * Builds the archives of the images that kubeadm of a minor version needs, one at a time. Each is deleted when the next is
+ * requested.
+ */
 export async function* archivesOf(minor: Minor, binaries: string, work: string): AsyncGenerator<string> {
   for (const image of kubeadmImages(minor)) {
     const archive = await archiveOf(image, binaries, work)
@@ -77,7 +80,7 @@ export async function* archivesOf(minor: Minor, binaries: string, work: string):
   }
 }
 
-/** What is the lab's own is lab.local/…:1. */
+/** The lab's own images are lab.local/…:1. */
 const ownImages: readonly Image[] = [
   program('metrics-server', 'lab.local/metrics-server:1'),
   program('client', 'lab.local/client-go:1'),
@@ -89,8 +92,8 @@ const ownImages: readonly Image[] = [
 ]
 
 /**
- * A containerd root folder that holds every image, unpacked. Nodes get it by hard links, so that a node starts with its
- * images in place within a second, and all nodes share the pages of one kube-apiserver.
+ * Builds a containerd root folder with every image unpacked. Nodes get it through hard links, so that their images are available
+ * within a second, and all nodes share the memory pages of one kube-apiserver.
  */
 export async function buildImageStore(all: readonly Binaries[], steps: Steps): Promise<string> {
   const [first, ...others] = all as readonly [Binaries, ...Binaries[]]
@@ -142,7 +145,7 @@ async function importAll(all: readonly Binaries[], work: string, root: string): 
   }
 }
 
-/** A docker-archive: one layer, its configuration, and a manifest that names both. */
+/** Builds a docker-archive: one layer, its configuration, and a manifest with both. */
 async function archiveOf(image: Image, binaries: string, work: string): Promise<string> {
   const root = join(work, 'root')
   mkdirSync(join(root, 'tmp'), { recursive: true })
@@ -171,13 +174,13 @@ async function archiveOf(image: Image, binaries: string, work: string): Promise<
   return archive
 }
 
-/** Copies one file or folder into an image, links followed. */
+/** Copies one file or folder into an image and follows links. */
 function put(root: string, source: string, target: string): void {
   mkdirSync(dirname(join(root, target)), { recursive: true })
   cpSync(source, join(root, target), { recursive: true, dereference: true })
 }
 
-/** Copies a program and every library that the dynamic loader would give it. */
+/** Copies a program and every library that the dynamic loader would load for it. */
 async function putWithLibraries(root: string, source: string, target = source): Promise<void> {
   put(root, source, target)
   const loaded = await run(['ldd', source], { mayFail: true })
@@ -186,7 +189,7 @@ async function putWithLibraries(root: string, source: string, target = source): 
   }
 }
 
-/** iptables and its extensions, for kube-proxy: Debian's multi-call binary under the names that kube-proxy calls. */
+/** iptables and its extensions, for kube-proxy: Debian's multi-call binary with the names that kube-proxy runs. */
 async function putIptables(root: string): Promise<void> {
   await putWithLibraries(root, '/usr/sbin/xtables-nft-multi')
   for (const family of ['iptables', 'ip6tables']) {
@@ -198,7 +201,7 @@ async function putIptables(root: string): Promise<void> {
   await putWithLibraries(root, '/usr/sbin/conntrack')
 }
 
-/** The Node of this checkout, which is the one that the suites run on. */
+/** The Node of this checkout, which also runs the suites. */
 async function putNode(root: string): Promise<void> {
   await putWithLibraries(root, realpathSync(process.execPath), '/usr/bin/node')
 }

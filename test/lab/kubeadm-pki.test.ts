@@ -9,96 +9,93 @@ import { whyNotHere } from './machine.ts'
 import { defaultMinor, releases } from './spec.ts'
 import { stepsOn } from './steps.ts'
 
-// A PKI that the real kubeadm made, read by kubeadm, by openssl and by kcert: all three say the same of every field.
+// A PKI created by the real kubeadm, read by kubeadm, openssl and kcert. All three agree on every field.
 
 const leftOut = whyNotHere()
 if (leftOut) process.stdout.write(`${leftOut}\n`)
 
-describe.skipIf(leftOut).each(['RSA-2048', 'ECDSA-P256'])(
-  'a PKI that kubeadm made with %s keys',
-  (algorithm) => {
-    let folder: string
-    let kubeadm: string
-    let report: InspectionReport
-    let exit: number
+describe.skipIf(leftOut).each(['RSA-2048', 'ECDSA-P256'])('a kubeadm PKI with %s keys', (algorithm) => {
+  let folder: string
+  let kubeadm: string
+  let report: InspectionReport
+  let exit: number
 
-    beforeAll(async () => {
-      const binaries = await buildBinaries(
-        defaultMinor,
-        stepsOn((line) => process.stderr.write(`${line}\n`)),
+  beforeAll(async () => {
+    const binaries = await buildBinaries(
+      defaultMinor,
+      stepsOn((line) => process.stderr.write(`${line}\n`)),
+    )
+    kubeadm = join(binaries.folder, 'kubeadm')
+    folder = mkdtempSync(join(tmpdir(), 'kcert-kubeadm-'))
+    writeFileSync(join(folder, 'kubeadm.yaml'), clusterConfiguration(folder, algorithm))
+    const config = ['--config', join(folder, 'kubeadm.yaml')]
+    execFileSync(kubeadm, ['init', 'phase', 'certs', 'all', ...config], { stdio: 'ignore' })
+    execFileSync(kubeadm, [
+      'init',
+      'phase',
+      'kubeconfig',
+      'all',
+      ...config,
+      '--kubeconfig-dir',
+      join(folder, 'k'),
+    ])
+    ;({ report, exit } = inspect(join(folder, 'k')))
+  })
+
+  afterAll(() => rmSync(folder, { recursive: true }))
+
+  test('is healthy: no problem of severity warning or higher, exit code 0', () => {
+    expect(report.problems.filter(({ severity }) => severity !== 'info')).toEqual([])
+    expect(report.missing).toEqual([])
+    expect(exit).toBe(0)
+  })
+
+  test('every certificate has its role, issuer and matching key', () => {
+    // ten certificates and CAs as files; five kubeconfigs with a cluster CA and a client certificate each
+    expect(report.certificates).toHaveLength(10 + 5 * 2)
+    for (const certificate of report.certificates) {
+      expect(certificate.role, place(certificate)).toBeTruthy()
+      expect(certificate.issuerFound, place(certificate)).toBeDefined()
+      if (!certificate.isCa) expect(certificate.key, place(certificate)).toMatchObject({ matches: true })
+    }
+  })
+
+  test('has the expiry and CA that kubeadm certs check-expiration prints', () => {
+    const expirations = checkExpiration(kubeadm, folder)
+    const rows = [...expirations.certificates, ...expirations.certificateAuthorities].filter(
+      (row) => !row.missing,
+    )
+    expect(rows.map(({ name }) => name).sort()).toEqual([
+      'apiserver',
+      'apiserver-etcd-client',
+      'apiserver-kubelet-client',
+      'ca',
+      'etcd-ca',
+      'etcd-healthcheck-client',
+      'etcd-peer',
+      'etcd-server',
+      'front-proxy-ca',
+      'front-proxy-client',
+    ])
+    for (const { name, expirationDate, caName } of rows) {
+      const certificate = report.certificates.find(
+        ({ role, source }) => role === name && source.includes('/pki/'),
+      )!
+      expect({ name, notAfter: certificate?.notAfter }).toEqual({ name, notAfter: expirationDate })
+      const issuer = report.certificates.find(
+        ({ fingerprintSha256, source }) =>
+          fingerprintSha256 === certificate.issuerFound?.fingerprintSha256 && source.includes('/pki/'),
       )
-      kubeadm = join(binaries.folder, 'kubeadm')
-      folder = mkdtempSync(join(tmpdir(), 'kcert-kubeadm-'))
-      writeFileSync(join(folder, 'kubeadm.yaml'), clusterConfiguration(folder, algorithm))
-      const config = ['--config', join(folder, 'kubeadm.yaml')]
-      execFileSync(kubeadm, ['init', 'phase', 'certs', 'all', ...config], { stdio: 'ignore' })
-      execFileSync(kubeadm, [
-        'init',
-        'phase',
-        'kubeconfig',
-        'all',
-        ...config,
-        '--kubeconfig-dir',
-        join(folder, 'k'),
-      ])
-      ;({ report, exit } = inspect(join(folder, 'k')))
-    })
+      if (caName) expect({ name, issuer: issuer?.role }).toEqual({ name, issuer: caName })
+    }
+  })
 
-    afterAll(() => rmSync(folder, { recursive: true }))
-
-    test('is healthy: no problem of warning or worse, exit 0', () => {
-      expect(report.problems.filter(({ severity }) => severity !== 'info')).toEqual([])
-      expect(report.missing).toEqual([])
-      expect(exit).toBe(0)
-    })
-
-    test('every certificate has its role, issuer and matching key', () => {
-      // ten certificates and CAs as files; five kubeconfigs with a cluster CA and a client certificate each
-      expect(report.certificates).toHaveLength(10 + 5 * 2)
-      for (const certificate of report.certificates) {
-        expect(certificate.role, place(certificate)).toBeTruthy()
-        expect(certificate.issuerFound, place(certificate)).toBeDefined()
-        if (!certificate.isCa) expect(certificate.key, place(certificate)).toMatchObject({ matches: true })
-      }
-    })
-
-    test('expiry and CA of each are what kubeadm certs check-expiration says', () => {
-      const expirations = checkExpiration(kubeadm, folder)
-      const rows = [...expirations.certificates, ...expirations.certificateAuthorities].filter(
-        (row) => !row.missing,
-      )
-      expect(rows.map(({ name }) => name).sort()).toEqual([
-        'apiserver',
-        'apiserver-etcd-client',
-        'apiserver-kubelet-client',
-        'ca',
-        'etcd-ca',
-        'etcd-healthcheck-client',
-        'etcd-peer',
-        'etcd-server',
-        'front-proxy-ca',
-        'front-proxy-client',
-      ])
-      for (const { name, expirationDate, caName } of rows) {
-        const certificate = report.certificates.find(
-          ({ role, source }) => role === name && source.includes('/pki/'),
-        )!
-        expect({ name, notAfter: certificate?.notAfter }).toEqual({ name, notAfter: expirationDate })
-        const issuer = report.certificates.find(
-          ({ fingerprintSha256, source }) =>
-            fingerprintSha256 === certificate.issuerFound?.fingerprintSha256 && source.includes('/pki/'),
-        )
-        if (caName) expect({ name, issuer: issuer?.role }).toEqual({ name, issuer: caName })
-      }
-    })
-
-    test('every field is what openssl x509 says', () => {
-      const files = report.certificates.filter(({ source }) => source.endsWith('.crt'))
-      expect(files).toHaveLength(10)
-      for (const certificate of files) expect(byKcert(certificate)).toEqual(byOpenssl(certificate.source))
-    })
-  },
-)
+  test('has the fields that openssl x509 prints', () => {
+    const files = report.certificates.filter(({ source }) => source.endsWith('.crt'))
+    expect(files).toHaveLength(10)
+    for (const certificate of files) expect(byKcert(certificate)).toEqual(byOpenssl(certificate.source))
+  })
+})
 
 function inspect(target: string): { report: InspectionReport; exit: number } {
   try {
@@ -211,7 +208,7 @@ function time(openssl: string): string {
   return new Date(openssl).toISOString().replace('.000Z', 'Z')
 }
 
-// openssl writes IPv6 addresses in full.
+// openssl prints IPv6 addresses in full.
 function namedAsKcert(name: string): string {
   if (!name.startsWith('IP Address:')) return name
   const address = name.slice('IP Address:'.length)

@@ -12,7 +12,7 @@ const api = 'kubeadm.k8s.io/v1beta4'
 const endpoint = `${network.loadBalancer}:6443`
 const configFile = '/root/kubeadm.yaml'
 
-/** Makes the first control-plane node of a cluster. */
+/** Creates the first control-plane node of a cluster. */
 export async function kubeadmInit(node: NodeIdentity, spec: ClusterSpec): Promise<void> {
   writeConfig(node, [
     {
@@ -28,13 +28,13 @@ export async function kubeadmInit(node: NodeIdentity, spec: ClusterSpec): Promis
   await kubeadm(node, ['init', '--skip-phases=preflight'], 300_000)
 }
 
-/** What a node joins with; if not said, a token of kubeadm's and the pin of the CA on the first control plane. */
+/** The join credentials of a node (default: a token from kubeadm and the CA cert hash of the first control plane). */
 export interface JoinSecrets {
   readonly pin?: string
   readonly token?: string
 }
 
-/** Joins a node to the cluster that `first` is a control plane of. */
+/** Joins a node to the cluster of the control plane `first`. */
 export async function kubeadmJoin(
   node: NodeIdentity,
   first: string,
@@ -53,7 +53,7 @@ export async function kubeadmJoin(
     nodeRegistration: registration(node),
     patches: { directory: '/root/patches' },
   }
-  // The kubelet's cgroup is the one setting that differs between nodes; kubeadm patches it into the shared configuration.
+  // The kubelet's cgroup is the only setting that differs between nodes. A kubeadm patch sets it in the shared configuration.
   const patch = JSON.stringify({ cgroupRoot: kubeletCgroup(node.name) })
   writeAt(paths.node(node.name), 'root/patches/kubeletconfiguration+merge.json', patch)
   if (node.role === 'control-plane') {
@@ -72,7 +72,7 @@ export async function kubeadmJoin(
   await kubeadm(node, ['join', '--skip-phases=preflight'], 240_000)
 }
 
-/** Takes a node out as an operator does: its etcd member, if it is one, and its kubelet. */
+/** Removes a node as an operator does: its etcd member, if it has one, and its kubelet. */
 export async function kubeadmReset(node: NodeIdentity): Promise<void> {
   await onNode(node.name, ['kubeadm', 'reset', '--force'], { timeoutMs: 120_000, mayFail: true })
 }
@@ -91,7 +91,7 @@ async function kubeadm(node: NodeIdentity, args: readonly string[], timeoutMs: n
   })
 }
 
-/** Attempts of the same work, each after `recover`: a static pod that starts slowly makes kubeadm give up. */
+/** Repeats work after `recover`: kubeadm gives up when a static pod starts slowly. */
 export async function retried(
   attempts: number,
   work: () => Promise<void>,
@@ -185,7 +185,10 @@ function kubeProxyConfiguration(): object {
   }
 }
 
-/** The pin of the cluster CA: SHA-256 of its SubjectPublicKeyInfo (RFC 7469, section 2.4), as kubeadm prints it. */
+/**
+ * Returns the public key pin of the cluster CA: SHA-256 of its SubjectPublicKeyInfo (RFC 7469, section 2.4), as kubeadm prints
+ * it.
+ */
 function caPin(node: string): string {
   const ca = new X509Certificate(readFileSync(hostPath(node, '/etc/kubernetes/pki/ca.crt')))
   return `sha256:${createHash('sha256')

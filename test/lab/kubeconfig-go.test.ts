@@ -5,10 +5,10 @@ import { kubeconfigCases } from '../differential/kubeconfig-cases.ts'
 import { recordFile } from '../differential/kubeconfig-record.ts'
 import { askClientGo } from '../peers/client-go.ts'
 
-// test/differential/kubeconfig.test.ts compares kcert with the record; this compares the record with client-go.
-// KCERT_RECORD=1 writes the record again.
+// test/differential/kubeconfig.test.ts compares kcert with the record. This test compares the record with client-go.
+// KCERT_RECORD=1 updates the record.
 
-test('the recorded answers are those of client-go', { timeout: 900_000 }, () => {
+test("the record matches client-go's results", { timeout: 900_000 }, () => {
   const cases = kubeconfigCases()
   const answers = askClientGo(cases)
   expect(answers).toHaveLength(cases.length)

@@ -5,18 +5,18 @@ import { defaultMinor, minors } from './spec.ts'
 import { type ClusterRecord, folders, paths, readRecord } from './state.ts'
 import { silentSteps } from './steps.ts'
 
-/** kubectl of the cluster's own binaries, as its administrator, through the load balancer. */
+/** Runs the cluster's own kubectl as administrator, through the load balancer. */
 export async function kubectl(args: readonly string[], options: CommandOptions = {}): Promise<CommandResult> {
   return run(await kubectlCommand(args), options)
 }
 
-/** How a call says that the API server was away for a moment, as it may be on a busy machine, and has refused nothing. */
+/** The error of a call when the API server is briefly unavailable, as on a busy machine, and has refused nothing. */
 const isAway =
   /(?:connection|was) refused|connection reset|connection lost|\bEOF\b|TLS handshake timeout|i\/o timeout|deadline exceeded|Unable to connect|unable to handle the request|etcdserver: (?:request timed out|leader changed)/
 
 /**
- * The same, asked again for two minutes where the API server is away for a moment: what one call of kubectl may meet is no matter of
- * whoever needs its answer. Where the first call came through without its answer, the second finds the work done.
+ * Runs kubectl and retries for two minutes while the API server is briefly unavailable. If the first call took effect but its
+ * response was lost, the second call finds the work done.
  */
 export async function patientKubectl(
   args: readonly string[],
@@ -45,12 +45,12 @@ export async function kubectlCommand(args: readonly string[]): Promise<string[]>
   return [join(folders.cache, key, 'bin/kubectl'), '--kubeconfig', paths.kubeconfig, ...args]
 }
 
-/** Key of the newest binaries that a cluster's nodes are made of: kubectl and the prober come from there. */
+/** Returns the key of the newest binaries of a cluster's nodes, which provide kubectl and the prober. */
 export function newestKey(keys: ClusterRecord['binaries']): string {
   return keys[minors.findLast((minor) => keys[minor] !== undefined)!]!
 }
 
-/** What `kubectl get … -o json` lists. */
+/** Returns the items of `kubectl get … -o json`. */
 export async function list<T = KubeObject>(args: readonly string[]): Promise<T[]> {
   const { stdout } = await patientKubectl(['get', ...args, '-o', 'json', '--request-timeout=15s'])
   return (JSON.parse(stdout) as { items: T[] }).items
@@ -100,7 +100,7 @@ export function isTrue(conditions: readonly Condition[] | undefined, type: strin
   return conditions?.some((condition) => condition.type === type && condition.status === 'True') ?? false
 }
 
-/** Approves what waits of the nodes' own requests for serving certificates, as an operator of this lab does. */
+/** Approves the nodes' pending requests for serving certificates, as an operator of this lab does. */
 export async function approveServingRequests(): Promise<void> {
   const requests = await list<SigningRequest>(['certificatesigningrequests'])
   const waiting = requests

@@ -13,13 +13,14 @@ import { violations } from '../scripts/schemas.ts'
 import { type CommandResult, run, sleep, until } from './command.ts'
 import { type Cluster, describeOnCluster, openCluster } from './fixture.ts'
 
-// The certificate manager beside real kubelets: each reads what the other wrote, and nobody sees a renewal.
+// The certificate manager together with real kubelets. Each reads the files that the other wrote, and no client notices a
+// renewal.
 
 const pki = '/var/lib/kubelet/pki'
 const configuration = '/var/lib/kubelet/config.yaml'
 const manifest = '/etc/kubernetes/manifests/kube-controller-manager.yaml'
 const program = [process.execPath, resolve('bin/run.js')]
-/** Signers put notBefore five minutes back: of these 150 s a renewal is due after 32 to 105. */
+/** Signers backdate notBefore by five minutes. With 150 s, a renewal is due after 32 to 105 s. */
 const signingDuration = '150s'
 
 describeOnCluster('kubelet manage and forecast', () => {
@@ -37,7 +38,7 @@ describeOnCluster('kubelet manage and forecast', () => {
   beforeAll(async () => {
     cluster = await openCluster({ controlPlanes: 1, workers: 1 })
     connection = await openWith(cluster.kubeconfig)
-    // Nobody approves kubelets' serving requests on a cluster of kubeadm's.
+    // A kubeadm cluster has no approver for kubelets' serving requests.
     approver = setInterval(() => void approveServing(connection).catch(() => {}), 500)
   })
   afterAll(async () => {
@@ -53,7 +54,7 @@ describeOnCluster('kubelet manage and forecast', () => {
     expect(report.nodes.map(({ name }) => name).sort()).toEqual(['cp1', 'w1'])
     expect(report.controllerManagers).toMatchObject([{ node: 'cp1', clusterSigningDuration: '8760h0m0s' }])
     for (const node of report.nodes) {
-      // The lab's kubelets ask the cluster for both.
+      // The lab's kubelets request both certificates from the cluster.
       expect(node).toMatchObject({ rotateCertificates: true, serverTlsBootstrap: true })
       for (const [usage, metric] of [
         ['client', 'client'],
@@ -70,7 +71,7 @@ describeOnCluster('kubelet manage and forecast', () => {
     }
     expect(exit).toBe(0)
 
-    // The same from w1's own files, where the client certificate is read itself.
+    // The same from w1's own files, including the client certificate itself.
     const files = await onW1(['kubelet', 'forecast', '/var/lib/kubelet', '-o', 'json'])
     const [own] = (JSON.parse(files.stdout) as ForecastReport).nodes
     const live = report.nodes.find(({ name }) => name === 'w1')!
@@ -81,7 +82,7 @@ describeOnCluster('kubelet manage and forecast', () => {
     expect(ownClient.source).toBe('file')
   })
 
-  test('a real kubelet takes up the client pair that kcert stored, and kcert reads what the kubelet stored', async () => {
+  test('a real kubelet loads the client pair that kcert stored, and kcert reads the pair that the kubelet stored', async () => {
     const client = [
       'kubelet',
       'manage',
@@ -107,13 +108,13 @@ describeOnCluster('kubelet manage and forecast', () => {
     await cluster.kubectl(['wait', '--for=condition=Ready', 'node/w1', '--timeout=180s'])
   })
 
-  test('a serving pair is renewed twice while the kubelet serves it, and no handshake fails', async () => {
+  test('renews a serving pair twice while the kubelet serves it, without a failed handshake', async () => {
     await setSigningDuration(cluster, signingDuration)
     const pair = `${pki}/kcert-server-current.pem`
     const line = ['kubelet', 'manage', '--kubelet-serving', 'w1', '--pair-name', 'kcert-server']
     const daemon = startDaemon([...line, '--kubeconfig', '/etc/kubernetes/kubelet.conf'])
     await until('there is a pair', 300_000, async () => daemon.renewals() >= 1)
-    // Where the kubelet asks the cluster itself, its own pair comes first.
+    // If the kubelet requests it from the cluster itself, its own pair takes precedence.
     const text = await editYaml(readFileSync(cluster.hostPath('w1', configuration), 'utf8'), [
       { do: 'set', path: ['serverTLSBootstrap'], value: false },
     ])
@@ -155,13 +156,13 @@ describeOnCluster('kubelet manage and forecast', () => {
     expect(await daemon.end()).toBe(0)
   })
 
-  test('the forecast sees a signing duration that has kubelets renew without rest', async () => {
+  test('the forecast detects a signing duration that causes continuous renewals', async () => {
     const { exit, report } = await forecast(onHost)
     expect(exit).toBe(3)
     expect(report.findings.map(({ id }) => id)).toContain('signing-duration-short')
   })
 
-  /** The link leads to a path of the node. */
+  /** The link's target is a path on the node. */
   function newestPair(): string {
     const names = readdirSync(cluster.hostPath('w1', pki)).filter((name) => /^kcert-server-\d/.test(name))
     return cluster.hostPath('w1', `${pki}/${names.sort().at(-1)}`)
@@ -180,7 +181,7 @@ describeOnCluster('kubelet manage and forecast', () => {
     return {
       renewals: () => (said.match(/ renewed: /g) ?? []).length,
       end: async () => {
-        // nsenter forks: the daemon itself is told, by the process id that its lock names.
+        // nsenter forks, so the signal goes to the daemon itself, by the process id in its lock.
         const lock = cluster.hostPath('w1', `${pki}/.kcert-server-current.pem.lock.kcert-tmp`)
         const { pid } = JSON.parse(readFileSync(lock, 'utf8')) as { pid: number }
         await cluster.onNode('w1', ['kill', '-TERM', String(pid)])
@@ -223,7 +224,10 @@ async function approveServing({ requests }: Connection): Promise<void> {
   }
 }
 
-/** A handshake as an API server makes it: by the cluster's CA, for the Node's address. Returns the serial number that is served. */
+/**
+ * Connects as an API server does: with the cluster's CA, to the Node's address. Returns the serial number of the served
+ * certificate.
+ */
 function handshake(host: string, ca: string): Promise<string> {
   return new Promise((done, failed) => {
     const socket = connect({ host, port: 10_250, ca, timeout: 30_000 }, () => {

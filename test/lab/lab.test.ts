@@ -19,7 +19,7 @@ describeOnCluster('a cluster of three control planes, a worker and add-ons', () 
   })
   afterAll(() => cluster?.close())
 
-  test('every node is Ready and serves with a certificate of the cluster CA', async () => {
+  test('every node is Ready and serves a certificate of the cluster CA', async () => {
     const { stdout } = await cluster.kubectl(['get', 'nodes', '-o', 'name'])
     expect(stdout.trim().split('\n')).toEqual(['node/cp1', 'node/cp2', 'node/cp3', 'node/w1'])
     await cluster.kubectl(['wait', '--for=condition=Ready', 'nodes', '--all', '--timeout=120s'])
@@ -39,7 +39,7 @@ describeOnCluster('a cluster of three control planes, a worker and add-ons', () 
     }
   })
 
-  test('pods reach the API over fresh connections, in Go, Node and Python, under every owner', async () => {
+  test('pods of every owner reach the API over new connections, in Go, Node and Python', async () => {
     const pods = await cluster.countingPods()
     expect(pods).toHaveLength(15)
     for (const { name, url } of pods) {
@@ -48,7 +48,7 @@ describeOnCluster('a cluster of three control planes, a worker and add-ons', () 
         return (await answer.json()) as { attempts: number; failures: number }
       }
       let before = { attempts: 0, failures: 0 }
-      // On a busy machine a call may end by its time: what counts is that calls come through, and none fails any more.
+      // On a busy machine, a call may time out. The test requires that calls succeed and no more failures occur.
       await until(
         `${name} counts calls and no failure`,
         180_000,
@@ -77,7 +77,7 @@ describeOnCluster('a cluster of three control planes, a worker and add-ons', () 
     }
   })
 
-  test('names resolve, the aggregated API answers, and the webhook decides', async () => {
+  test('names resolve, the aggregated API responds, and the webhook decides', async () => {
     const name = ['-n', 'lab', 'exec', 'deploy/client-node', '--', '/usr/bin/node', '-e']
     await until('the name of the API resolves', 120_000, async () => {
       const lookup = await cluster.kubectl([
@@ -114,17 +114,17 @@ describeOnCluster('a cluster of three control planes, a worker and add-ons', () 
     }
   })
 
-  test('the prober sees no failure in a cluster that is left alone', async () => {
+  test('the prober sees no failure in an unchanged cluster', async () => {
     const counting = await list<Pod>(['pods', '-n', 'lab', '-l', 'lab.local/counts=yes'])
     expect(counting.length).toBeGreaterThanOrEqual(15)
     // {old, both} × {old-cert, token} × {3 API servers, load balancer}, logs and exec of 4 nodes through each, a counter per pod
     const cells = 2 * 2 * 4 + 2 * 4 * 4 + counting.length
-    // A machine that has other work for some seconds is seen too, and is no fault of the cluster.
+    // A pause of the whole machine for some seconds also appears as a failure, but not one of the cluster.
     await until('ten seconds are without a failure', 300_000, async () => {
       const prober = await cluster.probe()
       await sleep(10_000)
       const verdict = await prober.stop([
-        // The kubelet of w1 was restarted a moment ago, and answers 404 and 500 until its runtime check is through.
+        // The kubelet of w1 just restarted, and returns 404 and 500 until its runtime check passes.
         { kind: 'logs', target: 'w1', allow: ['ok', 'http'] },
         { kind: 'exec', target: 'w1', allow: ['ok', 'http'] },
       ])
@@ -143,13 +143,13 @@ describeOnCluster('a cluster of three control planes, a worker and add-ons', () 
     expect(stdout).not.toContain('w2')
   })
 
-  test('restore brings back what was saved: objects, files and keys', async () => {
+  test('restore brings back saved objects, files and keys', async () => {
     const caBefore = readFileSync(cluster.hostPath('cp1', '/etc/kubernetes/pki/ca.crt'), 'utf8')
     await cluster.kubectl(['-n', 'default', 'create', 'configmap', 'before-save'])
     await cluster.save('lab-test')
     await cluster.kubectl(['-n', 'default', 'create', 'configmap', 'after-save'])
     await cluster.onNode('cp1', ['rm', '-r', '/etc/kubernetes/pki'])
-    // The issue's bound: it should take 60 s and must not take 120 s. What else the machine does may make one of three slow.
+    // The limit: it should take 60 s and must not take 120 s. Other load on the machine may slow one of three runs.
     const timesMs: number[] = []
     do {
       const begun = performance.now()
@@ -165,7 +165,7 @@ describeOnCluster('a cluster of three control planes, a worker and add-ons', () 
 })
 
 describeOnCluster('a cluster of one node with ECDSA keys and all flags', () => {
-  test('has keys of P-256 and the flags that kubeadm leaves out', async () => {
+  test('has P-256 keys and the flags that kubeadm does not set', async () => {
     await withCluster({ keys: 'ECDSA-P256', allFlags: true }, async (cluster) => {
       const shown = await run([
         'openssl',
@@ -183,14 +183,14 @@ describeOnCluster('a cluster of one node with ECDSA keys and all flags', () => {
       )
       expect(manifest('kube-apiserver')).toContain('--shutdown-delay-duration=10s')
       expect(manifest('kube-scheduler')).toContain('--client-ca-file=/etc/kubernetes/pki/ca.crt')
-      // The API server verifies the kubelet now; logs show that it can.
+      // The API server now verifies the kubelet. Reading logs proves that this works.
       await cluster.kubectl(['-n', 'kube-system', 'logs', 'kube-scheduler-cp1', '--tail=1'])
     })
   })
 })
 
 describeOnCluster('a cluster of one control plane and a worker without kubeadm', () => {
-  test('comes up from units, serves add-ons, and is restored', async () => {
+  test('starts from units, serves add-ons, and can be restored', async () => {
     await withCluster({ flavour: 'plain', workers: 1, addons: true }, async (cluster) => {
       expect((await cluster.onNode('cp1', ['ls', '-A', '/etc/kubernetes'])).stdout).not.toMatch(
         /manifests|admin\.conf/,
@@ -205,7 +205,7 @@ describeOnCluster('a cluster of one control plane and a worker without kubeadm',
 })
 
 describeOnCluster('the service manager of the nodes', () => {
-  test('reads units as systemd does', async () => {
+  test('parses units as systemd does', async () => {
     await run(['go', 'test', './systemctl'], {
       cwd: join(folders.source, 'go'),
       env: { ...(process.env as Record<string, string>), CGO_ENABLED: '0' },
@@ -214,7 +214,7 @@ describeOnCluster('the service manager of the nodes', () => {
 })
 
 describeOnCluster('an up that is killed', () => {
-  test('is no hindrance to the next up, and down leaves nothing behind', async () => {
+  test('does not prevent the next up, and down leaves nothing behind', async () => {
     await down(silentSteps)
     const child = spawn(process.execPath, [join(folders.source, 'cli.ts'), 'up'], {
       stdio: ['ignore', 'ignore', 'pipe'],

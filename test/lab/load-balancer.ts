@@ -10,7 +10,7 @@ const name = 'lb'
 const configFile = join(paths.loadBalancer, 'haproxy.cfg')
 const processFile = join(paths.loadBalancer, 'process.json')
 
-/** Starts HAProxy in front of the control planes: TCP, each checked by /readyz twice a second. */
+/** Starts HAProxy in front of the control planes: TCP, with /readyz checks twice a second. */
 export async function startLoadBalancer(nodes: readonly NodeIdentity[]): Promise<void> {
   mkdirSync(paths.loadBalancer, { recursive: true })
   await makeNamespace(name, network.loadBalancer)
@@ -19,7 +19,7 @@ export async function startLoadBalancer(nodes: readonly NodeIdentity[]): Promise
   await launch()
 }
 
-/** Makes HAProxy serve another set of control planes. Connections through it are cut. */
+/** Switches HAProxy to another set of control planes. Its open connections are cut. */
 export async function changeBackends(nodes: readonly NodeIdentity[]): Promise<void> {
   writeConfig(nodes)
   await makeDeadEnd(name, nodes)
@@ -79,7 +79,7 @@ function writeConfig(nodes: readonly NodeIdentity[]): void {
       'defaults',
       '  mode tcp',
       '  timeout connect 2s',
-      // A server that refuses is taken out at once; one that answers late on a busy machine is not down.
+      // A server that refuses connections is removed at once. A slow response on a busy machine does not mean that it is down.
       '  timeout check 4s',
       '  timeout client 1h',
       '  timeout server 1h',

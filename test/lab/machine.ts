@@ -3,7 +3,7 @@ import { run } from './command.ts'
 import { LabError } from './lab-error.ts'
 import type { Steps } from './steps.ts'
 
-/** A Debian package that the lab needs, and a file that it brings. */
+/** A Debian package that the lab needs, and one of its files. */
 const packages: readonly { readonly name: string; readonly file: string }[] = [
   { name: 'containerd', file: '/usr/bin/containerd' },
   { name: 'runc', file: '/usr/sbin/runc' },
@@ -15,7 +15,7 @@ const packages: readonly { readonly name: string; readonly file: string }[] = [
   { name: 'openssh-server', file: '/usr/sbin/sshd' },
   { name: 'openssh-client', file: '/usr/bin/ssh' },
   { name: 'openssl', file: '/usr/bin/openssl' },
-  // the in-pod client in Python: Debian's interpreter with its ssl module, of whatever minor version
+  // the in-pod client in Python: Debian's interpreter with its ssl module, of any minor version
   { name: 'python3', file: '/usr/bin/python3' },
   { name: 'libpython3-stdlib', file: '/usr/bin/python3' },
 ]
@@ -23,18 +23,18 @@ const packages: readonly { readonly name: string; readonly file: string }[] = [
 const policyFile = '/usr/sbin/policy-rc.d'
 const policyMark = '# kcert lab'
 
-/** Whether the suites that need the lab are to run here: CI does, and whoever says KCERT_LAB=1. */
+/** Returns whether suites that need the lab run here: in CI, or with KCERT_LAB=1. */
 export function isOptedIn(): boolean {
   return process.env.KCERT_LAB === '1' || (process.env.CI ?? '') !== ''
 }
 
-/** The one line for a suite that is left out, or undefined when it is to run. */
+/** Returns the line for a skipped suite; undefined when it runs. */
 export function whyNotHere(): string | undefined {
   if (isOptedIn()) return undefined
   return 'cluster suites left out: KCERT_LAB=1 npm test runs them (as root on Debian; it installs packages)'
 }
 
-/** What the machine lacks and the lab cannot bring by itself; empty when all is there. */
+/** Returns the requirements that the machine lacks and the lab cannot install; empty when all are met. */
 export async function lacks(): Promise<string[]> {
   const found: string[] = []
   if (process.platform !== 'linux') return [`Linux (this is ${process.platform})`]
@@ -51,12 +51,12 @@ export async function lacks(): Promise<string[]> {
   return found
 }
 
-/** The Debian packages that are not installed yet. */
+/** Returns the Debian packages that are not installed yet. */
 export function missingPackages(): string[] {
   return packages.filter(({ file }) => !canRead(file)).map(({ name }) => name)
 }
 
-/** Makes the machine ready: says what it lacks before anything starts, installs packages where that was agreed to. */
+/** Prepares the machine: reports missing requirements before anything starts, and installs packages where that is permitted. */
 export async function prepareMachine(steps: Steps): Promise<void> {
   const lacking = await lacks()
   if (lacking.length > 0) {
@@ -75,7 +75,7 @@ export async function prepareMachine(steps: Steps): Promise<void> {
   await steps.step(`install ${packagesToInstall.join(' ')}`, () => install(packagesToInstall))
 }
 
-/** Installs without starting a service on the host: the policy file says so, and goes again unless it was there before. */
+/** Installs without starting a service on the host. A policy file prevents that, and is removed unless it existed before. */
 async function install(names: readonly string[]): Promise<void> {
   const ours = !existsSync(policyFile) || readFileSync(policyFile, 'utf8').includes(policyMark)
   if (ours)

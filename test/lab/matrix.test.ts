@@ -18,7 +18,7 @@ const evidence = describeEvidence({
 const commit = 'a'.repeat(40)
 const good = { commit, name: 'rsa-1.34', isGood: true }
 
-test('a row has what the evidence says, and ? where there is none', () => {
+test('a row has the values of the evidence, and ? for missing ones', () => {
   const failed = rowOf({ ...good, name: 'rsa-1.37', isGood: false }, 'lab: kubeadm init gave up')
   expect(tableOf([rowOf(good, `before\n${evidence}after\n`), failed])).toBe(
     [
@@ -31,7 +31,7 @@ test('a row has what the evidence says, and ? where there is none', () => {
   )
 })
 
-test('what was good on the same commit is not run again; what failed, or had changes of its own, is', () => {
+test('skips a rehearsal that passed on the same commit; repeats one that failed or ran on uncommitted changes', () => {
   const folder = mkdtempSync(join(tmpdir(), 'kcert-matrix-'))
   const file = join(folder, 'matrix.jsonl')
   try {

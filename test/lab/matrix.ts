@@ -2,17 +2,17 @@ import { appendFileSync, existsSync, readFileSync } from 'node:fs'
 import { run } from './command.ts'
 import { folders } from './state.ts'
 
-// What `npm run rehearse -- --matrix` keeps of its rotations, so that a run that was stopped goes on where it was.
+// The results of `npm run rehearse -- --matrix`, so that an interrupted run can resume.
 
 export interface Row {
-  /** Ends in "-dirty" where the checkout had changes of its own. */
+  /** Ends in "-dirty" where the checkout had uncommitted changes. */
   readonly commit: string
   readonly name: string
   readonly isGood: boolean
   readonly cells: readonly string[]
 }
 
-/** Columns of docs/benchmarks.md, and where the evidence of a rotation has them. */
+/** Columns of docs/benchmarks.md, and the patterns of their values in the evidence of a rotation. */
 const columns: readonly (readonly [title: string, pattern: RegExp])[] = [
   ['wall time', /^whole command +(\S+ s)$/m],
   ['samples', /^samples +(\d+)$/m],
@@ -21,12 +21,12 @@ const columns: readonly (readonly [title: string, pattern: RegExp])[] = [
   ['NotReady', /^nodes NotReady +(\S+ s)/m],
 ]
 
-/** The row of a rehearsal, from what it printed; "?" for what it did not come to. */
+/** Returns the row of a rehearsal from its output; "?" for missing values. */
 export function rowOf(of: Omit<Row, 'cells'>, evidence: string): Row {
   return { ...of, cells: columns.map(([, pattern]) => pattern.exec(evidence)?.[1] ?? '?') }
 }
 
-/** The rows of a commit, the last of each rehearsal. What was cut off by a kill is none. */
+/** Returns the rows of a commit, the last of each rehearsal. Truncated lines are ignored. */
 export function rowsOn(commit: string, text: string): Map<string, Row> {
   const rows = text.split('\n').flatMap((line) => {
     try {
@@ -38,12 +38,12 @@ export function rowsOn(commit: string, text: string): Map<string, Row> {
   return new Map(rows.filter((row) => row.commit === commit).map((row) => [row.name, row]))
 }
 
-/** Whether a rehearsal need not be run again: it was good, on these very sources. */
+/** Returns whether a rehearsal can be skipped: it passed on exactly these sources. */
 export function isDone(row: Row | undefined): boolean {
   return row?.isGood === true && !row.commit.endsWith('-dirty')
 }
 
-/** The rows as a table in Markdown. */
+/** Returns the rows as a Markdown table. */
 export function tableOf(rows: Iterable<Row>): string {
   const lines = [
     ['Kubernetes', ...columns.map(([title]) => title)],
@@ -62,7 +62,7 @@ export function readRows(file: string, commit: string): Map<string, Row> {
   return rowsOn(commit, existsSync(file) ? readFileSync(file, 'utf8') : '')
 }
 
-/** A line that a kill cut off stays a line of its own. */
+/** A line truncated by a kill stays separate. */
 export function appendRow(file: string, row: Row): void {
   appendFileSync(file, `\n${JSON.stringify(row)}\n`)
 }

@@ -8,7 +8,7 @@ import { filesOfGuide } from '../guides/blocks.ts'
 import type { Cluster } from './fixture.ts'
 import { minors } from './spec.ts'
 
-// What kcert needs of every minor: kinds of objects with their verbs, ClusterRoles, metrics.
+// kcert's requirements of every minor version: kinds of objects with their verbs, ClusterRoles, metrics.
 
 interface Need {
   readonly group: string
@@ -27,7 +27,7 @@ interface Manifest {
   }[]
 }
 
-/** What commands ask for beside the kinds of the rotation and the rights that the guides give. */
+/** Requirements of commands in addition to the kinds of the rotation and the rights in the guides. */
 const byCommands: readonly Need[] = [
   { group: '', resource: 'nodes/proxy', verb: 'get' },
   { group: '', resource: 'pods/eviction', verb: 'create' },
@@ -41,7 +41,7 @@ const byCommands: readonly Need[] = [
   { group: 'certificates.k8s.io', resource: 'certificatesigningrequests/status', verb: 'update' },
 ]
 
-/** Returns what this cluster lacks of all that kcert needs; nothing on a minor that it supports. */
+/** Returns the requirements that this cluster does not meet; empty for a supported minor version. */
 export async function lackingNeeds(cluster: Cluster): Promise<string[]> {
   const raw = async (path: string): Promise<string> =>
     (await cluster.kubectl(['get', '--raw', path], { mayFail: true })).stdout
@@ -72,10 +72,10 @@ export async function lackingNeeds(cluster: Cluster): Promise<string[]> {
 function needs({ spec }: Cluster): Need[] {
   const listed = Object.values(resources).map(({ group, resource }) => ({ group, resource, verb: 'list' }))
   const isNew = minors.indexOf(spec.kubernetes['control-plane']) >= minors.indexOf('1.37')
-  // Those with older versions are v1 since 1.37, and off before.
+  // Kinds with older versions are v1 since 1.37, and disabled before.
   const young = Object.values(resources).flatMap((one) => ('olderVersions' in one ? [one.resource] : []))
   const absent: readonly string[] = isNew ? [] : young
-  // A signer is a name in RBAC alone.
+  // A signer exists only as a name in RBAC.
   return [...listed, ...byGuides(), ...byCommands].filter(
     ({ resource }) => resource !== 'signers' && !absent.includes(resource),
   )
@@ -95,7 +95,7 @@ function byGuides(): Need[] {
   )
 }
 
-/** Those that come with Kubernetes and that kcert binds, or has its user bind. */
+/** Returns ClusterRoles of Kubernetes that kcert or its user binds. */
 function clusterRoles(): string[] {
   const bound = (bootstrapRbac(kubeadmJoiners) as Manifest[]).flatMap(({ roleRef }) =>
     roleRef?.kind === 'ClusterRole' ? [roleRef.name] : [],
@@ -103,7 +103,7 @@ function clusterRoles(): string[] {
   return [...bound, 'system:kubelet-api-admin']
 }
 
-/** Verbs by resource, of a group's discovery; none where the group is not served. */
+/** Returns verbs by resource from a group's discovery; empty where the group is not served. */
 function kindsIn(text: string): ReadonlyMap<string, readonly string[]> {
   if (text === '') return new Map()
   const { resources: found } = JSON.parse(text) as {

@@ -3,12 +3,12 @@ import { LabError } from './lab-error.ts'
 import { type NodeIdentity, network } from './spec.ts'
 import { folders } from './state.ts'
 
-/** Name of the network namespace of a node. */
+/** Returns the name of a node's network namespace. */
 export function namespaceOf(node: string): string {
   return `kcertlab-${node}`
 }
 
-/** Makes the bridge that all nodes hang on; it carries this lab's state folder as its alias. */
+/** Creates the bridge of all nodes. Its alias is this lab's state folder. */
 export async function makeBridge(): Promise<void> {
   await refuseForeignBridge()
   const exists = (await run(['ip', 'link', 'show', network.bridge], { mayFail: true })).code === 0
@@ -20,8 +20,8 @@ export async function makeBridge(): Promise<void> {
 }
 
 /**
- * Refuses when another checkout's lab is up: both would use the same addresses.
- * A bridge that no node hangs on is what a lab left whose namespaces are gone, and is removed.
+ * Throws when another checkout's lab is running, because both would use the same addresses. A bridge without nodes is left from a
+ * lab whose namespaces are gone, and is removed.
  */
 async function refuseForeignBridge(): Promise<void> {
   const shown = await run(['ip', '-j', 'link', 'show', network.bridge], { mayFail: true })
@@ -40,13 +40,13 @@ async function refuseForeignBridge(): Promise<void> {
 }
 
 /**
- * A connection that a pod tries before kube-proxy has written its rules is remembered as one that goes nowhere, and for two minutes
- * whichever gets the same port goes there too. Here it is forgotten after two seconds.
+ * conntrack remembers a connection from before kube-proxy wrote its rules as unanswered. For two minutes, any connection with the
+ * same port would fail too. Here the entry expires after two seconds.
  */
 const forgetsUnanswered =
   'f=/proc/sys/net/netfilter/nf_conntrack_tcp_timeout_syn_sent; [ ! -e $f ] || echo 2 >$f'
 
-/** Makes a node's network namespace, its link to the bridge, and the host's route to its pods. */
+/** Creates a node's network namespace, its link to the bridge, and the host's route to its pods. */
 export async function makeNamespace(name: string, address: string, podSubnet?: string): Promise<void> {
   const namespace = namespaceOf(name)
   await run(['ip', 'netns', 'add', namespace])
@@ -63,7 +63,7 @@ export async function makeNamespace(name: string, address: string, podSubnet?: s
     await run(['ip', 'route', 'replace', podSubnet, 'via', address, 'dev', network.bridge])
 }
 
-/** Lets the pods of every node reach those of every other: one static route each way. */
+/** Connects the pods of all nodes: one static route in each direction. */
 export async function joinPodNetworks(nodes: readonly NodeIdentity[]): Promise<void> {
   for (const from of nodes) {
     for (const to of nodes) {
@@ -74,8 +74,8 @@ export async function joinPodNetworks(nodes: readonly NodeIdentity[]): Promise<v
 }
 
 /**
- * Makes the load balancer's namespace the nodes' way out, and that way a dead end which says so at once. A pod that dials
- * a service before kube-proxy has written its rules is refused and tries again, where it would else wait for half a minute.
+ * Makes the load balancer's namespace the default gateway of nodes, and rejects all traffic there. A pod that connects to a
+ * Service before kube-proxy has written its rules is rejected and retries, instead of waiting for half a minute.
  */
 export async function makeDeadEnd(loadBalancer: string, nodes: readonly NodeIdentity[]): Promise<void> {
   const namespace = namespaceOf(loadBalancer)
@@ -86,14 +86,14 @@ export async function makeDeadEnd(loadBalancer: string, nodes: readonly NodeIden
     await run(['ip', '-n', namespace, 'route', 'replace', podSubnet, 'via', address])
 }
 
-/** Removes a node's namespace, and with it its link, its addresses and its firewall rules. */
+/** Removes a node's namespace with its link, its addresses and its firewall rules. */
 export async function removeNamespace(name: string): Promise<void> {
   await run(['ip', 'netns', 'del', namespaceOf(name)], { mayFail: true })
-  // The other end goes with the namespace, but only when its last process has ended.
+  // The other end is removed with the namespace, but only when its last process exits.
   await run(['ip', 'link', 'del', `kl-${name}`], { mayFail: true })
 }
 
-/** The nodes (and the load balancer) whose namespaces exist, whatever the record says. */
+/** Returns the nodes (and the load balancer) whose namespaces exist, whether recorded or not. */
 export async function namespacesFound(): Promise<string[]> {
   const listed = await run(['ip', 'netns', 'list'], { mayFail: true })
   return [...listed.stdout.matchAll(/^kcertlab-(\S+)/gm)].map((match) => match[1]!)

@@ -14,7 +14,7 @@ import { run } from './command.ts'
 import { type Minor, type NodeIdentity, network, releases } from './spec.ts'
 import { paths } from './state.ts'
 
-/** What a node takes over from the host's /etc: nothing that is secret, and nothing that says who the host is. */
+/** The parts of the host's /etc that a node shares: nothing secret, and nothing that identifies the host. */
 const fromHost = ['alternatives', 'ca-certificates.conf', 'group', 'ld.so.cache', 'ld.so.conf', 'ld.so.conf.d', 'localtime',
   'nsswitch.conf', 'passwd', 'protocols', 'services', 'ssl/openssl.cnf', 'ethertypes', 'ssh/moduli'] // biome-ignore format: a list of names
 
@@ -45,7 +45,7 @@ export async function writeNodeFiles(
   await writeSshKeys(folder)
 }
 
-/** Enables a unit, so that it is started at each boot of the node. */
+/** Enables a unit, so that it starts at each boot of the node. */
 export function enableUnit(folder: string, unit: string): void {
   const wants = join(folder, 'etc/systemd/system/multi-user.target.wants')
   mkdirSync(wants, { recursive: true })
@@ -64,7 +64,7 @@ function hostFiles(node: NodeIdentity, all: readonly NodeIdentity[]): Record<str
   return {
     'etc/hostname': `${node.name}\n`,
     'etc/hosts': ['127.0.0.1 localhost', `${network.loadBalancer} lab-api`, ...hosts, ''].join('\n'),
-    // Nothing answers there: names outside the cluster do not exist in the lab.
+    // No DNS server responds there: the lab has no names outside the cluster.
     'etc/resolv.conf': `nameserver ${network.gateway}\n`,
     'etc/machine-id': `${randomBytes(16).toString('hex')}\n`,
     'etc/shadow': 'root:*:19000:0:99999:7:::\nsshd:!:19000::::::\n',
@@ -72,7 +72,7 @@ function hostFiles(node: NodeIdentity, all: readonly NodeIdentity[]): Record<str
   }
 }
 
-/** Units as Debian's and kubeadm's packages bring them, as far as the lab's service manager reads them. */
+/** Units as in the packages of Debian and kubeadm, limited to the directives that the lab's service manager reads. */
 function units(): Record<string, string> {
   const service = (name: string, lines: readonly string[]): Record<string, string> => ({
     [`etc/systemd/system/${name}.service`]: `[Unit]\nDescription=${name}\n\n[Service]\n${lines.join('\n')}\n\n[Install]\nWantedBy=multi-user.target\n`,
@@ -104,8 +104,8 @@ ExecStart=/usr/local/bin/kubelet $KUBELET_KUBECONFIG_ARGS $KUBELET_CONFIG_ARGS $
 }
 
 function runtimeFiles(node: NodeIdentity, minor: Minor): Record<string, string> {
-  // ptp, not bridge: a reply from a pod on the same node then passes the node's own routing, where its connection to a
-  // service address is translated back.
+  // ptp, not bridge: a reply from a pod on the same node then passes the node's routing, which translates the connection to a
+  // Service address back.
   const cni = {
     cniVersion: '1.0.0',
     name: 'lab',
@@ -136,7 +136,7 @@ function runtimeFiles(node: NodeIdentity, minor: Minor): Record<string, string> 
   }
 }
 
-/** sshd with a host key of the node's own, open to the lab's key alone. */
+/** Writes an sshd configuration with the node's own host key, which accepts only the lab's key. */
 async function writeSshKeys(folder: string): Promise<void> {
   const ssh = join(folder, 'etc/ssh')
   mkdirSync(ssh, { recursive: true })
@@ -161,7 +161,7 @@ async function writeSshKeys(folder: string): Promise<void> {
   writeAt(folder, 'root/.ssh/authorized_keys', readFileSync(join(paths.ssh, 'id_ed25519.pub'), 'utf8'), 0o600)
 }
 
-/** The lab's own key pair and an ssh configuration by which `ssh -F … cp1` works; host keys are those of the nodes. */
+/** Writes the lab's key pair and an ssh configuration for `ssh -F … cp1`, with the nodes' host keys. */
 export async function writeSshClient(nodes: readonly NodeIdentity[]): Promise<void> {
   mkdirSync(paths.ssh, { recursive: true, mode: 0o700 })
   const key = join(paths.ssh, 'id_ed25519')

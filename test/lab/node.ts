@@ -22,7 +22,7 @@ import { folders, paths } from './state.ts'
 
 const processFile = (name: string): string => join(paths.node(name), 'process.json')
 
-/** The environment of a command on a node: nothing of the host's but the terminal. */
+/** The environment of a command on a node, with only the terminal of the host's environment. */
 const nodeEnvironment = {
   PATH: '/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin',
   HOME: '/root',
@@ -30,7 +30,7 @@ const nodeEnvironment = {
   TERM: process.env.TERM ?? 'dumb',
 }
 
-/** Makes a new node's files: what a Debian host with containerd, sshd and kubeadm's packages has. */
+/** Creates a new node's files, as on a Debian host with containerd, sshd and kubeadm's packages. */
 export async function createNode(
   node: NodeIdentity,
   all: readonly NodeIdentity[],
@@ -43,8 +43,8 @@ export async function createNode(
 }
 
 /**
- * Boots a node from its files: network, cgroups, namespaces, then process 1 and what it starts. Images come by hard
- * links from the store. Waits until containerd and sshd are active.
+ * Boots a node from its files: network, cgroups, namespaces, then process 1 and its units. Images come from the store through
+ * hard links. Waits until containerd and sshd are active.
  */
 export async function startNode(node: NodeIdentity, binaries: Binaries, imageStore: string): Promise<void> {
   const folder = paths.node(node.name)
@@ -74,7 +74,7 @@ export async function startNode(node: NodeIdentity, binaries: Binaries, imageSto
   )
 }
 
-/** Ends a node: its process 1, and with it every process of its namespaces; then its network and cgroups. Files stay. */
+/** Stops a node: its process 1 with every process of its namespaces, then its network and cgroups. Files stay. */
 export async function stopNode(name: string): Promise<void> {
   thaw()
   const launcher = readLauncher(name)
@@ -89,7 +89,7 @@ export async function stopNode(name: string): Promise<void> {
   rmSync(processFile(name), { force: true })
 }
 
-/** Whether the node's process 1 runs. */
+/** Returns whether the node's process 1 runs. */
 export function isUp(name: string): boolean {
   const launcher = readLauncher(name)
   return launcher !== undefined && isRunning(launcher) && initOf(launcher) !== undefined
@@ -104,12 +104,12 @@ export async function onNode(
   return run([...enterNode(name), ...argv], { ...options, env: { ...nodeEnvironment, ...options.env } })
 }
 
-/** Runs a command on a node with this terminal; returns its exit code. */
+/** Runs a command on a node with this terminal. Returns its exit code. */
 export async function onNodeWithTerminal(name: string, argv: readonly string[]): Promise<number> {
   return runOnTerminal([...enterNode(name), ...argv], nodeEnvironment)
 }
 
-/** The argument vector that runs what follows it on a node: kcert's `command` transport uses it as it is. */
+/** Returns the argument vector that runs the command after it on a node. kcert's `command` transport uses it unchanged. */
 export function enterNode(name: string): string[] {
   const launcher = readLauncher(name)
   const init = launcher === undefined ? undefined : initOf(launcher)
@@ -117,7 +117,7 @@ export function enterNode(name: string): string[] {
   return ['nsenter', '-t', String(init.pid), '-m', '-u', '-i', '-n', '-p', '--']
 }
 
-/** Where a file of a node is on the host. */
+/** Returns the path of a node's file on the host. */
 export function hostPath(name: string, file: string): string {
   return join(paths.node(name), file.replace(/^\//, ''))
 }
@@ -127,7 +127,7 @@ function readLauncher(name: string): ProcessIdentity | undefined {
   return existsSync(file) ? (JSON.parse(readFileSync(file, 'utf8')) as ProcessIdentity) : undefined
 }
 
-/** Process 1 of the node, seen from the host: the only child of the launcher. */
+/** Returns process 1 of the node as seen from the host: the only child of the launcher. */
 function initOf(launcher: ProcessIdentity): ProcessIdentity | undefined {
   if (!isRunning(launcher)) return undefined
   const children = readFileSync(`/proc/${launcher.pid}/task/${launcher.pid}/children`, 'utf8').trim()
@@ -140,8 +140,8 @@ function consoleOf(name: string): string {
 }
 
 /**
- * Gives a node its containerd root: content and unpacked layers are never written to again, so hard links do; the
- * databases are copied. On another file system all is copied.
+ * Gives a node its containerd root. Content and unpacked layers are never modified, so they are hard links; the databases are
+ * copied. On another file system everything is copied.
  */
 async function linkImages(store: string, target: string): Promise<void> {
   rmSync(target, { recursive: true, force: true })

@@ -4,7 +4,7 @@ type Flags = Record<string, string>
 
 const ssl = '/etc/kubernetes/ssl'
 
-/** The unit files of a node without kubeadm, by unit name. */
+/** Returns the unit files of a node without kubeadm, by unit name. */
 export function plainUnits(
   node: NodeIdentity,
   all: readonly NodeIdentity[],

@@ -12,9 +12,9 @@ import { paths } from './state.ts'
 import type { Steps } from './steps.ts'
 
 /**
- * The same control plane without kubeadm, as installations from binaries lay it out: processes under unit files,
- * certificates as PEM files in /etc/kubernetes/ssl and /etc/etcd/ssl, kubeconfigs called *.kubeconfig, kubelets with
- * certificates from the same CA that nobody renews.
+ * Installs a control plane without kubeadm, as installations from binaries do. It has processes in units, PEM certificates in
+ * /etc/kubernetes/ssl and /etc/etcd/ssl, kubeconfigs called *.kubeconfig, and kubelets with certificates of the same CA without
+ * renewal.
  */
 export async function installPlain(
   nodes: readonly NodeIdentity[],
@@ -66,7 +66,7 @@ async function writeNode(
   for (const [name, content] of Object.entries({ ...files, ...(await nodeFiles(node, cas, spec)) })) {
     writeAt(folder, name, content, /key|kubeconfig/.test(name) ? 0o600 : 0o644)
   }
-  // Units of kubeadm's packages make room for those of this flavour.
+  // Units of this flavour replace those of kubeadm's packages.
   await run(['rm', '-rf', `${folder}/etc/systemd/system/kubelet.service.d`])
   for (const [unit, text] of Object.entries(plainUnits(node, all, spec))) {
     writeAt(folder, `etc/systemd/system/${unit}.service`, text)
@@ -199,12 +199,12 @@ clusterDNS:
 `
 }
 
-/** Starts units everywhere at once; etcd's members wait for one another. */
+/** Starts units on all nodes at once, because etcd's members wait for one another. */
 async function startOn(nodes: readonly NodeIdentity[], units: readonly string[]): Promise<void> {
   await Promise.all(nodes.map(({ name }) => onNode(name, ['systemctl', 'start', ...units])))
 }
 
-/** CoreDNS by the one kubeadm phase that touches nothing else. */
+/** Installs CoreDNS with the only kubeadm phase that affects nothing else. */
 async function installDns(node: NodeIdentity, spec: ClusterSpec): Promise<void> {
   const config = {
     apiVersion: 'kubeadm.k8s.io/v1beta4',
@@ -229,7 +229,7 @@ function pemFiles(owner: 'kubernetes' | 'etcd', name: string, pair: KeyPair): Re
   }
 }
 
-/** NAME.kubeconfig as `kubectl config set-… --embed-certs` writes it. */
+/** Writes NAME.kubeconfig in the format of `kubectl config set-… --embed-certs`. */
 async function kubeconfigFile(
   name: string,
   user: string,

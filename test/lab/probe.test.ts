@@ -13,7 +13,7 @@ import { describeOnCluster, openCluster } from './fixture.ts'
 import { approveServingRequests } from './kubectl.ts'
 import { labInventory } from './rotation-site.ts'
 
-// What the servers of a real cluster show, before and after something is wrong with them.
+// The certificates that servers of a real cluster serve, before and after a misconfiguration.
 
 const pki = '/etc/kubernetes/pki'
 
@@ -41,7 +41,7 @@ describeOnCluster('probe', () => {
     return { ...session, report, byName }
   }
 
-  test('--all finds API servers, kubelets and etcd by the API, and nothing is wrong with a fresh cluster', async () => {
+  test('--all finds API servers, kubelets and etcd through the API, and no problem in a new cluster', async () => {
     const { report, byName, exit, stderr } = await probe('--all')
     expect(stderr).toBe('')
     const wrong = report.endpoints.filter(({ status }) => status !== 'ok')
@@ -75,7 +75,7 @@ describeOnCluster('probe', () => {
   })
 
   test.each(['1.2', '1.3'])(
-    'with TLS %s etcd takes a client of its CA and refuses one of another, on both ports',
+    'with TLS %s, etcd accepts a client of its CA and rejects one of another CA, on both ports',
     async (tls) => {
       const { byName } = await probe('--all', '-i', inventory, '--tls', tls)
       expect(byName.get('etcd cp1')).toMatchObject({
@@ -113,7 +113,7 @@ describeOnCluster('probe', () => {
     },
   )
 
-  test('by an inventory every process of the nodes is held against its files, without a kubeconfig', async () => {
+  test('with an inventory, compares every process of the nodes with its files, without a kubeconfig', async () => {
     const session = await kcertBeside(['probe', '-i', inventory, '-o', 'json'], { cwd: folder })
     const { endpoints } = JSON.parse(session.stdout) as ProbeReport
     expect([session.exit, session.stderr]).toEqual([0, `inventory: ${inventory}\n`])
@@ -129,9 +129,9 @@ describeOnCluster('probe', () => {
     ])
   })
 
-  // An API server reads its files again by itself. A certificate without its key it cannot take, and goes on with the old one:
-  // what an operator leaves who copied one file of two.
-  test('an API server that was given a new certificate and serves the old one is told', async () => {
+  // An API server reloads its files. It cannot load a certificate without its key, and keeps serving the old one. This is the
+  // state after an operator copies one of two files.
+  test('reports an API server that serves the old certificate after a new one was installed', async () => {
     const file = cluster.hostPath('cp1', `${pki}/apiserver.crt`)
     const before = readFileSync(file)
     const ca = readPair(cluster.hostPath('cp1', `${pki}/ca.crt`), cluster.hostPath('cp1', `${pki}/ca.key`))
@@ -154,7 +154,7 @@ describeOnCluster('probe', () => {
     expect((await probe('--api-servers', '-i', inventory)).exit).toBe(0)
   })
 
-  test('a kubelet without a serving certificate shows none, and that of its request once it is approved', async () => {
+  test('a kubelet without a serving certificate has none in the report, and the one of its request after approval', async () => {
     await cluster.onNode('w1', [
       'sh',
       '-c',
@@ -185,7 +185,7 @@ describeOnCluster('probe', () => {
     })
   })
 
-  test('the CronJob of the guide shows a real cluster its certificates, and its Job fails when something is due', async () => {
+  test('the CronJob of the guide reports the certificates of a real cluster, and its Job fails when a renewal is due', async () => {
     const manifests = runFromCheckout(filesOfGuide('monitoring')['kcert-cronjob.yaml']!)
     const fine = await jobOf(manifests, 'fine')
     expect(fine.log).toContain('configmap kube-system/extension-apiserver-authentication')
@@ -193,14 +193,14 @@ describeOnCluster('probe', () => {
     expect(fine.log).not.toContain('not reached from here')
     expect(fine, fine.log).toMatchObject({ ended: 'Complete', exit: 0 })
 
-    // What kubeadm makes API servers serve has a year.
+    // The certificates that kubeadm issues to API servers are valid for a year.
     const due = await jobOf(manifests.replace('"--warn","30d"', '"--warn","400d"'), 'due')
     expect(due.log).toMatch(/^warning +CERT_EXPIRING$/m)
     expect(due.log).toContain('next: ')
     expect(due, due.log).toMatchObject({ ended: 'Failed', exit: 3 })
   })
 
-  /** Begins a Job of the guide's CronJob at once, as its last lines do, and returns how it ended. */
+  /** Starts a Job of the guide's CronJob at once, as in the guide's last lines, and returns its result. */
   async function jobOf(manifests: string, name: string) {
     const file = join(folder, 'kcert-cronjob.json')
     writeFileSync(file, manifests)
@@ -220,7 +220,7 @@ describeOnCluster('probe', () => {
     return { ended, exit: Number(exit), log }
   }
 
-  test('inspect --cluster finds what was planted beside what a cluster has by itself', async () => {
+  test('inspect --cluster finds the added certificates and those of the cluster itself', async () => {
     const pair = readPair(cluster.hostPath('cp1', `${pki}/ca.crt`), cluster.hostPath('cp1', `${pki}/ca.key`))
     const leaf = async (commonName: string) =>
       issue(pair, { commonName, names: [`DNS:${commonName}`], usages: ['serverAuth'] }, 'ECDSA-P256')

@@ -29,7 +29,7 @@ With flags after --: any cluster; prober --help lists them. --expect is a JSON l
 Exit code: 0 as expected, 3 not, 1 a defect.
 `
 
-/** The files that the prober reads; those of the new CA are the rotation's to write. */
+/** The files that the prober reads. The rotation writes those of the new CA. */
 export const probeFiles = {
   folder: join(folders.state, 'probe'),
   trust: (name: 'old' | 'both' | 'new') => join(folders.state, 'probe', `${name}.crt`),
@@ -38,15 +38,15 @@ export const probeFiles = {
   token: join(folders.state, 'probe', 'token'),
 }
 
-/** A prober that runs beside a test. */
+/** A prober that runs during a test. */
 export interface Prober {
-  /** What was seen up to now. */
+  /** Returns the samples so far. */
   samples(): Sample[]
-  /** Ends the prober and judges all that it saw. */
+  /** Stops the prober and evaluates all samples. */
   stop(table?: readonly Expectation[]): Promise<Verdict>
 }
 
-/** Starts the prober on the lab's cluster. `more` are further flags of its command line. */
+/** Starts the prober on the lab's cluster. `more` are additional flags. */
 export async function startProber(more: readonly string[] = []): Promise<Prober> {
   const output = join(probeFiles.folder, 'samples.jsonl')
   rmSync(probeFiles.folder, { recursive: true, force: true })
@@ -69,7 +69,10 @@ export async function startProber(more: readonly string[] = []): Promise<Prober>
   }
 }
 
-/** The prober's command line for the lab's cluster, its trust and credentials made. `targets`: whose logs are read. */
+/**
+ * Returns the prober's command line for the lab's cluster, and writes its trust and credentials. `targets`: the pods whose logs
+ * are read.
+ */
 async function labCommand(targets?: readonly string[]): Promise<string[]> {
   const record = existing()
   await writeCredentials()
@@ -112,20 +115,20 @@ async function labCommand(targets?: readonly string[]): Promise<string[]> {
   ]
 }
 
-/** An administrator's client certificate of the cluster CA as it lies on cp1 now, with its key. */
+/** Issues an administrator's client certificate from the current cluster CA on cp1, with its key. */
 export async function issueAdministrator(spec: ClusterSpec): Promise<KeyPair> {
   const subject = { commonName: 'lab-prober', organizations: ['system:masters'] }
   return await issue(clusterCa(spec), { ...subject, usages: ['clientAuth'] }, spec.keys)
 }
 
-/** An administrator's client certificate of the old CA, a service account's token, and the old CA as trust. */
+/** Writes an administrator's client certificate of the old CA, a service account's token, and the old CA as trust. */
 async function writeCredentials(): Promise<void> {
   const { spec } = existing()
   mkdirSync(probeFiles.folder, { recursive: true, mode: 0o700 })
   const ca = clusterCa(spec)
   const admin = await issueAdministrator(spec)
   writeWhole(probeFiles.trust('old'), ca.certificate)
-  // Until there is a new CA, the old one alone is what a holder of the bundle trusts.
+  // Until the new CA exists, the bundle contains only the old one.
   writeWhole(probeFiles.trust('both'), ca.certificate)
   writeWhole(probeFiles.certificate('old-cert'), admin.certificate)
   writeWhole(probeFiles.key('old-cert'), admin.key, 0o600)
@@ -142,7 +145,7 @@ async function writeCredentials(): Promise<void> {
   writeWhole(probeFiles.token, token.stdout, 0o600)
 }
 
-/** `npm run lab -- probe`: probes for a time, prints where the samples are and the verdict. */
+/** `npm run lab -- probe`: probes for a given time, prints the path of the samples and the verdict. */
 export async function probeCommand(args: readonly string[], steps: Steps): Promise<number> {
   const own = args.includes('--') ? args.slice(0, args.indexOf('--')) : args
   const flags = args.includes('--') ? args.slice(args.indexOf('--') + 1) : []

@@ -4,7 +4,7 @@ import { type Grant, newName } from '../contract/stage.ts'
 const rbac = { group: 'rbac.authorization.k8s.io', version: 'v1' } as const
 const roleApi = `${rbac.group}/${rbac.version}`
 
-/** Gives rights by a ClusterRole and its binding, and returns once the API server goes by them. */
+/** Grants rights by a ClusterRole and its binding, and returns when the API server applies them. */
 export async function grantByRbac(cluster: Cluster, grant: Grant): Promise<void> {
   const { username, verbs, group, resources, names } = grant
   const name = newName('contract-grant')

@@ -11,15 +11,15 @@ import {
 import { onNode } from './node.ts'
 import type { ClusterSpec } from './spec.ts'
 
-/** Where a flavour keeps its administrator's kubeconfig on a control plane. */
+/** Path of the administrator's kubeconfig on a control plane, by flavour. */
 const adminKubeconfig = {
   kubeadm: '/etc/kubernetes/admin.conf',
   plain: '/etc/kubernetes/admin.kubeconfig',
 } as const
 
 /**
- * Waits until every node is Ready and serves with a certificate of its own; nudges a node that is slow to begin. The requests for
- * serving certificates are approved on the way, unless `approve` says that somebody else does.
+ * Waits until every node is Ready and serves its own certificate. Restarts the kubelet of a slow node. Approves the requests for
+ * serving certificates, unless `approve` leaves that to another approver.
  */
 export async function waitForNodes(
   names: readonly string[],
@@ -38,7 +38,7 @@ export async function waitForNodes(
         nodes.filter(({ status }) => isTrue(status.conditions, 'Ready')).map(({ metadata }) => metadata.name),
       )
       for (const { metadata } of nodes) {
-        // A new worker updates its CSINode before its Node exists, and tries again minutes later: a restart cures that.
+        // If a new worker updates its CSINode before its Node exists, it retries only minutes later. A restart avoids the wait.
         const { name } = metadata
         if (ready.has(name) || nudged.has(name) || performance.now() - begun < 8000 || !names.includes(name))
           continue
@@ -62,7 +62,7 @@ export async function waitForNodes(
   })
 }
 
-/** Waits until every pod that should run is Ready; those that were started before `since` do not count. */
+/** Waits until every pod that should run is Ready. Pods started before `since` do not count. */
 export async function waitForPods(since = new Date(0), limitMs = 360_000): Promise<void> {
   let waiting: string[] = []
   await until(
@@ -87,8 +87,8 @@ function runsSince(pod: Pod, since: Date): boolean {
 }
 
 /**
- * Takes the leases of leaders that ended before `since` off them, as they would have done by themselves on a tidy stop:
- * their successors start at once and not 15 s later. A lease that has been renewed meanwhile is left alone.
+ * Releases the Leases of leaders that ended before `since`, as they do in a clean shutdown. Their successors then start at once
+ * instead of 15 s later. A Lease renewed in the meantime is skipped.
  */
 export async function releaseLeases(since: Date): Promise<void> {
   const leases = await list<Lease>(['leases', '-n', 'kube-system'])
@@ -113,7 +113,7 @@ export async function releaseLeases(since: Date): Promise<void> {
   }
 }
 
-/** Waits until the leader of each control loop and every node has said since then that it is alive. */
+/** Waits until the leader of each control loop and every node has renewed its Lease since then. */
 export async function waitForLeases(nodes: readonly string[], since: Date, limitMs = 300_000): Promise<void> {
   const wanted = ['kube-controller-manager', 'kube-scheduler', ...nodes]
   await until(
@@ -132,7 +132,7 @@ export async function waitForLeases(nodes: readonly string[], since: Date, limit
   )
 }
 
-/** Waits until the API server of every control plane is ready; asked directly, not through the load balancer. */
+/** Waits until the API server of every control plane is ready, checked directly and not through the load balancer. */
 export async function waitForApiServers(
   controlPlanes: readonly string[],
   flavour: ClusterSpec['flavour'],

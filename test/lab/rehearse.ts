@@ -34,16 +34,16 @@ add it there first, and keep it when its rehearsal succeeds. Exit code 3 when a 
 interface Rehearsal {
   readonly name: string
   readonly request: ClusterRequest
-  /** Flags of `discover` that say how nodes are reached; otherwise by ssh. */
+  /** Returns the flags of `discover` for access to nodes (default ssh). */
   readonly reach?: (cluster: Cluster) => Promise<string[]>
-  /** Returns the evidence as text. Throws when it is not as it must be. */
+  /** Returns the evidence as text. Throws when it shows an error. */
   readonly run: (cluster: Cluster, operator: RotationOperator) => Promise<string>
 }
 
 const large = { controlPlanes: 3, workers: 1, addons: true } as const
 const small = { controlPlanes: 1, workers: 1 } as const
 const all = ['--all', ...waiversOfLab]
-/** What an upgrade that goes on for months looks like: kubelets up to three minors behind. */
+/** The state during an upgrade over several months: kubelets up to three minor versions behind. */
 const mixes = ['cp=1.37,worker=1.34', 'cp=1.36,worker=1.33']
 const phases = Array.from({ length: 12 }, (_, index) => index + 1)
 
@@ -91,7 +91,7 @@ const rehearsals: readonly Rehearsal[] = [
   { name: 'mixed-control-planes', request: { ...large, kubernetes: onAllNodes('1.36') }, run: mixed },
 ]
 
-/** The whole rotation, beside prober and watcher; then what is left of the old CA, and nodes that join. */
+/** The whole rotation, with prober and watcher; then the remains of the old CA, and joining nodes. */
 async function watched(
   cluster: Cluster,
   operator: RotationOperator,
@@ -109,7 +109,7 @@ async function watched(
   for (const node of joining) await cluster.join(node)
   const holders = await holdersOf(cluster, oldCa)
   const answers = Object.entries(await answersToOldCertificate(cluster, oldClient))
-  // Of the plain flavour a scheduler verifies no client: the old certificate gets it nowhere either.
+  // In the plain flavour, a scheduler verifies no client, so the old certificate gets only an anonymous response.
   const refusing = cluster.spec.flavour === 'plain' ? ['401', '403 to nobody'] : ['401']
   const accepting = answers.filter(([, status]) => !refusing.includes(status)).map(([server]) => server)
   const lines = [
@@ -130,7 +130,9 @@ function nextMinor({ spec }: Cluster): Minor {
   return to
 }
 
-/** The whole rotation where one control plane runs the next minor, and stays so. Nodes of the older one cannot join then. */
+/**
+ * The whole rotation where one control plane runs the next minor version throughout. Nodes of the older version cannot join then.
+ */
 async function mixed(cluster: Cluster, operator: RotationOperator): Promise<string> {
   const to = nextMinor(cluster)
   const versions = [cluster.spec.kubernetes['control-plane'], to].map((minor) => releases[minor].kubernetes)
@@ -138,7 +140,7 @@ async function mixed(cluster: Cluster, operator: RotationOperator): Promise<stri
   return watched(cluster, operator, [[...all, '--waive', versions.join('+')]])
 }
 
-/** Somebody upgrades one control plane to the next minor in the middle of a rotation, which then goes on. */
+/** One control plane is upgraded to the next minor version in the middle of a rotation, which then continues. */
 async function upgradedBetween(cluster: Cluster, operator: RotationOperator, phase: number): Promise<string> {
   const to = nextMinor(cluster)
   const oldCa = oldCaOf(cluster)
@@ -146,7 +148,7 @@ async function upgradedBetween(cluster: Cluster, operator: RotationOperator, pha
     const from = new Date().toISOString()
     await cluster.upgrade(to, 'cp1')
     const until = new Date(Date.now() + 45_000).toISOString()
-    // No trust fails: etcd changes its leader, cp1 has no API server for a while, and its kubelet is restarted.
+    // No trust failure is allowed. etcd changes its leader, cp1 has no API server for a while, and its kubelet is restarted.
     const allow = ['ok', 'refused', 'cut', 'forbidden', 'http', 'error', 'timeout', 'failures', 'starting']
     return [{ from, until, allow, because: `kubeadm upgrade to ${to} on cp1` }]
   }
@@ -157,7 +159,7 @@ async function upgradedBetween(cluster: Cluster, operator: RotationOperator, pha
     upgrade,
     all,
   )
-  // kubeadm upgrade keeps what it replaced, etcd's data among it, in a folder that nothing reads.
+  // kubeadm upgrade keeps replaced files, including etcd's data, in a folder that nothing reads.
   const backup = /^cp1:\/etc\/kubernetes\/tmp\/kubeadm-backup-/
   const holders = (await holdersOf(cluster, oldCa)).filter((holder) => !backup.test(holder))
   const report = `${describeEvidence(evidence)}who contains the old CA       ${named(holders)}\n`
@@ -169,7 +171,10 @@ function named(names: readonly string[]): string {
   return names.length === 0 ? 'none' : names.join(', ')
 }
 
-/** Phase by phase to the eleventh, and back phase by phase: after each step back every file is as that phase had found it. */
+/**
+ * Runs the phases one by one to the eleventh and rolls them back one by one. After each rollback, every file is as before that
+ * phase.
+ */
 async function rolledBack(cluster: Cluster, operator: RotationOperator): Promise<string> {
   const found: Record<string, string>[] = []
   for (const phase of phases.slice(0, 11)) {
@@ -180,7 +185,7 @@ async function rolledBack(cluster: Cluster, operator: RotationOperator): Promise
   for (const phase of phases.slice(0, 11).toReversed()) {
     const began = performance.now()
     await operator.must(['rollback', '--to', String(phase - 1), '--yes'])
-    // The hook had taken the administrator's new kubeconfig; the one that counts lies where it lay.
+    // The hook uses the administrator's new kubeconfig. After a rollback, the valid one is at the original path.
     copyFileSync(cluster.hostPath('cp1', '/etc/kubernetes/admin.conf'), cluster.kubeconfig)
     const now = nodeFiles(cluster)
     const then = found[phase - 1]!
@@ -194,7 +199,7 @@ async function rolledBack(cluster: Cluster, operator: RotationOperator): Promise
   return `${lines.join('\n')}\n`
 }
 
-/** Killed once in each phase that does something, and run again; in the end as if nothing had been. */
+/** Killed once in each phase that changes something, and run again. The result equals that of an uninterrupted run. */
 async function killed(cluster: Cluster, operator: RotationOperator): Promise<string> {
   const before = staticPods(cluster)
   const oldCa = oldCaOf(cluster)
@@ -211,7 +216,7 @@ async function killed(cluster: Cluster, operator: RotationOperator): Promise<str
   return `${lines.join('\n')}\n${await leftBehind(cluster, before, oldCa)}`
 }
 
-/** Returns that nothing is left of a rotation, as text. Throws when something is. */
+/** Returns as text that nothing is left of a rotation. Throws otherwise. */
 async function leftBehind(
   cluster: Cluster,
   before: Readonly<Record<string, string>>,
@@ -225,7 +230,7 @@ async function leftBehind(
   return report
 }
 
-/** Nodes are read through pods, and every act on them is a script that is run there with sh alone. */
+/** Nodes are read through pods, and every change is a script that runs on the node with only sh. */
 async function byScripts(cluster: Cluster, operator: RotationOperator): Promise<string> {
   const before = staticPods(cluster)
   const oldCa = oldCaOf(cluster)
@@ -238,7 +243,10 @@ async function byScripts(cluster: Cluster, operator: RotationOperator): Promise<
   return `${lines.join('\n')}\n${await leftBehind(cluster, before, oldCa)}`
 }
 
-/** Every certificate has ended, the CAs' too, and nothing runs that needs one: back from the files on the nodes alone. */
+/**
+ * Every certificate has expired, including the CAs, and no process that needs one runs. Recovers only from the files on the
+ * nodes.
+ */
 async function recovered(cluster: Cluster, operator: RotationOperator): Promise<string> {
   const before = staticPods(cluster)
   const changed = ageCertificates(cluster, 'all')
@@ -257,7 +265,10 @@ function seconds(began: number): string {
   return `${((performance.now() - began) / 1000).toFixed(0)} s`
 }
 
-/** A rehearsal of the matrix: every other command on the same cluster first. The rotated cluster is kept as `rotated-rsa-1.34`. */
+/**
+ * Returns a rehearsal of the matrix: every other command runs on the same cluster first. The rotated cluster is saved as
+ * `rotated-rsa-1.34`.
+ */
 function afterEveryCommand(rehearsal: Rehearsal): Rehearsal {
   const run = async (cluster: Cluster, operator: RotationOperator): Promise<string> => {
     const [commands] = await Promise.allSettled([tryEveryCommand(cluster)])
@@ -274,7 +285,7 @@ function afterEveryCommand(rehearsal: Rehearsal): Rehearsal {
   return { ...rehearsal, run }
 }
 
-/** One rehearsal on each minor version, and on kubelets that are older than their API servers. */
+/** Returns one rehearsal for each minor version, and for kubelets that are older than their API servers. */
 function onVersions(rehearsal: Rehearsal, versions: readonly string[]): Rehearsal[] {
   return versions.map((version) => {
     const kubernetes = minorsByRole(version)
@@ -287,7 +298,7 @@ function onVersions(rehearsal: Rehearsal, versions: readonly string[]): Rehearsa
   })
 }
 
-/** Each minor, mixes of them, and an upgrade in the middle. */
+/** Returns rehearsals for each minor version, mixes of them, and an upgrade in the middle. */
 function matrix(): Rehearsal[] {
   const [whole] = rehearsals
   return [

@@ -9,7 +9,8 @@ import { type CommandResult, run, sleep } from './command.ts'
 import { type Cluster, describeOnCluster, openCluster } from './fixture.ts'
 import { labInventory } from './rotation-site.ts'
 
-// Three control planes whose every leaf has ended, and one command; then, all well, etcd's certificates again without a loss of its quorum.
+// Three control planes whose leaves have all expired, and one command. Then, in a healthy cluster, etcd's certificates again
+// without losing quorum.
 
 const program = [process.execPath, resolve('bin/run.js')]
 
@@ -45,7 +46,7 @@ describeOnCluster('renew with three control planes', () => {
     return { report, said: done.stderr.split('\n') }
   }
 
-  /** Members that call themselves healthy, which they do only with a quorum. */
+  /** Returns the members that report themselves as healthy, which requires a quorum. */
   async function healthyMembers(): Promise<string[]> {
     const ask = ['curl', '-s', '-m', '2', 'http://127.0.0.1:2381/health']
     const answers = await Promise.all(
@@ -54,7 +55,7 @@ describeOnCluster('renew with three control planes', () => {
     return answers.flatMap(({ name, stdout }) => (stdout.includes('"health":"true"') ? [name] : []))
   }
 
-  test('every leaf ended and no API server: kcert renew --all brings all three back', async () => {
+  test('kcert renew --all repairs all three control planes when every leaf has expired and no API server runs', async () => {
     ageCertificates(cluster, 'leaves')
     await failPower(cluster)
     const asked = ['get', '--raw', '/readyz', '--request-timeout=3s']
@@ -62,7 +63,7 @@ describeOnCluster('renew with three control planes', () => {
 
     const { report, said } = await renew('--all')
     expect(new Set(report.certificates.map(({ node }) => node))).toEqual(new Set(names()))
-    // etcd of all before any API server, and each program on one node after the other.
+    // All etcd members before any API server, and each program one node after another.
     const order = said.flatMap((line) => /^restarting (\S+) on (\S+)$/.exec(line)?.slice(1).join(' ') ?? [])
     const programs = order.map((one) => one.split(' ')[0])
     const kinds = ['kubelet', 'etcd', 'kube-apiserver', 'kube-controller-manager', 'kube-scheduler']
@@ -79,7 +80,7 @@ describeOnCluster('renew with three control planes', () => {
     expect([again.code, again.stdout]).toEqual([0, expect.stringContaining('nothing is due')])
   })
 
-  test('while all is well, two of three members stay healthy when etcd is renewed', async () => {
+  test('in a healthy cluster, two of three members stay healthy when etcd is renewed', async () => {
     const observed: { readonly atMs: number; readonly healthy: number }[] = []
     const watch = { isOver: false }
     const watching = (async () => {
@@ -103,7 +104,7 @@ describeOnCluster('renew with three control planes', () => {
     process.stderr.write(`${observed.length} looks; longest without two: ${longestMs.toFixed(0)} ms\n`)
     expect(observed.length).toBeGreaterThan(20)
     expect(observed.some(({ healthy }) => healthy === 2)).toBe(true)
-    // While they elect a leader none is healthy; a lost quorum lasts as long as a pod's start.
+    // During an election no member is healthy. A lost quorum lasts as long as a pod's start.
     expect(longestMs).toBeLessThan(5_000)
     expect(await healthyMembers()).toEqual(names())
   })

@@ -11,14 +11,14 @@ import { type Cluster, describeOnCluster, openCluster } from './fixture.ts'
 import { staticPods } from './rotation-aftermath.ts'
 import { labInventory } from './rotation-site.ts'
 
-// Three in the morning: every leaf of the cluster has ended and nothing runs that needs one.
+// An outage at three in the morning: every leaf of the cluster has expired, and no process that needs one runs.
 
 const kcertProgram = [process.execPath, resolve('bin/run.js')]
 
 describeOnCluster('renew', () => {
   let cluster: Cluster & { close(): Promise<void> }
   let folder: string
-  /** By the inventory: reaches every node. */
+  /** With the inventory: reaches every node. */
   const kcert = (...args: string[]): Promise<CommandResult> =>
     run([...kcertProgram, ...args, '--inventory', 'kcert.yaml'], {
       ...{ cwd: folder, mayFail: true, timeoutMs: 900_000 },
@@ -42,13 +42,13 @@ describeOnCluster('renew', () => {
 
   const endOf = (node: string, path: string): number =>
     new X509Certificate(readFileSync(cluster.hostPath(node, path))).validToDate.getTime()
-  /** Leads to a path of the node, so it is looked up there. */
+  /** The link's target is a path on the node, so it is resolved there. */
   const endOnNode = async (node: string, path: string): Promise<number> => {
     const { stdout } = await onNode(node, 'cat', path)
     return new X509Certificate(stdout).validToDate.getTime()
   }
 
-  test('the API server is down, and on the node itself kcert renew says what has ended', async () => {
+  test('with the API server down, kcert renew on the node itself lists the expired certificates', async () => {
     const asked = ['get', '--raw', '/readyz', '--request-timeout=3s']
     expect((await cluster.kubectl(asked, { mayFail: true })).code).not.toBe(0)
     const listed = await onNode('cp1', ...kcertProgram, 'renew')
@@ -65,12 +65,12 @@ describeOnCluster('renew', () => {
     expect(renewed.stdout).toContain('You must restart the kube-apiserver')
     expect(endOf('cp1', '/etc/kubernetes/pki/apiserver.crt')).toBeGreaterThan(Date.now())
     expect(await endOnNode('cp1', '/var/lib/kubelet/pki/kubelet-client-current.pem')).toBeLessThan(Date.now())
-    // The same for kcert as it was for kubeadm.
+    // kcert starts from the same state as kubeadm.
     ageCertificates(cluster, 'leaves')
     await failPower(cluster)
   })
 
-  test('kcert renew --all alone brings every node back', async () => {
+  test('kcert renew --all alone repairs every node', async () => {
     const before = staticPods(cluster)
     const began = performance.now()
     const done = await kcert('renew', '--all', '--yes', '-o', 'json')
@@ -102,18 +102,18 @@ describeOnCluster('renew', () => {
     await cluster.kubectl(['wait', 'node', '--all', '--for=condition=Ready', '--timeout=300s'])
     const backup = report.backups[0]!.folder
     expect(endOf('cp1', `${backup}/etc/kubernetes/pki/apiserver.crt`)).toBeLessThan(Date.now())
-    // Nothing lies beside manifests that was not there.
+    // No new file is next to the manifests.
     expect(Object.keys(staticPods(cluster))).toEqual(Object.keys(before))
     const manifests = await onNode('cp1', 'ls', '-A', '/etc/kubernetes/manifests')
     expect(manifests.stdout.trim().split('\n')).toHaveLength(4)
   })
 
-  test('run again it finds nothing to do', async () => {
+  test('a second run finds nothing to do', async () => {
     const again = await kcert('renew', '--all', '--yes')
     expect([again.code, again.stdout]).toEqual([0, expect.stringContaining('nothing is due')])
   })
 
-  test('killed in its middle and run again, one certificate by name is in use', async () => {
+  test('completes after a kill and a second run, and one certificate by name is in use', async () => {
     const child = run(
       ['timeout', '-s', 'KILL', '4', ...kcertProgram, 'renew', 'etcd-server', 'apiserver', '--yes'],
       {
@@ -130,7 +130,7 @@ describeOnCluster('renew', () => {
 
   const current = '/var/lib/kubelet/pki/kubelet-client-current.pem'
   const later = '/var/lib/kubelet/pki/kubelet-client-2099-01-01-00-00-00.pem'
-  /** Shell lines on the worker. The pair that had ended lies in the backup of the renewal. */
+  /** Shell lines on the worker. The expired pair is in the backup of the renewal. */
   const damages: readonly (readonly [string, string])[] = [
     ['LINK_MISSING', `rm ${current}`],
     ['LINK_DANGLING', `ln -sfn /var/lib/kubelet/pki/kubelet-client-2000-01-01-00-00-00.pem ${current}`],
@@ -147,7 +147,7 @@ describeOnCluster('renew', () => {
   ]
 
   test.each(damages)(
-    'a kubelet killed and damaged (%s) is mended by the doctor, and its node heard of again',
+    'the doctor repairs a kubelet that was killed and damaged (%s), and its node reports again',
     async (id, line) => {
       const script = `set -e; systemctl stop kubelet; OLD=$(ls /var/lib/kcert/backups/renew-*/var/lib/kubelet/pki/kubelet-client-2*.pem | head -1); ${line}; systemctl start kubelet || true`
       const damaged = await onNode('w1', 'sh', '-c', script)

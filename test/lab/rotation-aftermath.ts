@@ -4,22 +4,22 @@ import { setTimeout } from 'node:timers/promises'
 import type { KeyPair } from './certificates.ts'
 import type { Cluster } from './fixture.ts'
 
-// What a rotation leaves behind, asked of nodes and cluster without kcert.
+// The remains of a rotation, read from nodes and cluster without kcert.
 
 const manifests = ['kube-apiserver', 'kube-controller-manager', 'kube-scheduler', 'etcd']
 
-/** The cluster CA's certificate, as it lies on the first control plane now. */
+/** Returns the cluster CA's current certificate on the first control plane. */
 export function oldCaOf(cluster: Cluster): string {
   const file = cluster.spec.flavour === 'plain' ? '/etc/kubernetes/ssl/ca.pem' : '/etc/kubernetes/pki/ca.crt'
   return readFileSync(cluster.hostPath('cp1', file), 'utf8')
 }
 
-/** The cluster CA's private key, as it lies on the first control plane now. */
+/** Returns the cluster CA's current private key on the first control plane. */
 export function oldKeyOf(cluster: Cluster): string {
   return readFileSync(cluster.hostPath('cp1', '/etc/kubernetes/pki/ca.key'), 'utf8')
 }
 
-/** Files of every node, kcert's own among them, that hold a private key. */
+/** Returns files of every node that contain a private key, including kcert's own. */
 export function holdersOfKey(cluster: Cluster, key: string): readonly string[] {
   const needle = base64Of(key)
   return filesOfNodes(cluster, [...kubernetesFolders, '/var/lib/kcert']).flatMap(({ name, path, file }) =>
@@ -27,7 +27,7 @@ export function holdersOfKey(cluster: Cluster, key: string): readonly string[] {
   )
 }
 
-/** The bytes of every static pod's manifest, by node and name. */
+/** Returns the bytes of every static pod's manifest, by node and name. */
 export function staticPods(cluster: Cluster): Record<string, string> {
   const found: Record<string, string> = {}
   for (const { name, role } of cluster.nodes()) {
@@ -40,7 +40,7 @@ export function staticPods(cluster: Cluster): Record<string, string> {
   return found
 }
 
-/** Every file below /etc/kubernetes and the kubelet's pki of every node, links left out: its bytes and mode. */
+/** Returns bytes and mode of every file below /etc/kubernetes and in the kubelet's pki folder of every node, without links. */
 export function nodeFiles(cluster: Cluster): Record<string, string> {
   const found: Record<string, string> = {}
   for (const { name, path, file } of filesOfNodes(cluster)) {
@@ -50,7 +50,7 @@ export function nodeFiles(cluster: Cluster): Record<string, string> {
   return found
 }
 
-/** Where these files are on this machine. */
+/** Returns the paths of these files on this machine. */
 export function nodeFileNames(cluster: Cluster): string[] {
   return filesOfNodes(cluster).map(({ file }) => file)
 }
@@ -74,7 +74,7 @@ function filesOfNodes(
   )
 }
 
-/** Names of files and objects that hold a CA, as PEM or inside base64. */
+/** Returns names of files and objects that contain a CA, as PEM or in base64. */
 export async function holdersOf(cluster: Cluster, certificate: string): Promise<readonly string[]> {
   const needle = base64Of(certificate)
   const files = Object.entries(nodeFiles(cluster)).filter(([, text]) => holds(text, needle))
@@ -93,7 +93,7 @@ export async function holdersOf(cluster: Cluster, certificate: string): Promise<
   ]
 }
 
-/** What stands between the lines of a PEM text. */
+/** Returns the lines between those of the armour in a PEM text. */
 function base64Of(pem: string): string {
   return pem.replaceAll(/-----[^\n]*-----|\s/g, '')
 }
@@ -107,20 +107,23 @@ interface KubeObject {
   }
 }
 
-/** Without what `kubectl apply` remembers of its owner's file: nobody trusts by that. */
+/** Returns the object without `kubectl apply`'s annotation of the last applied configuration, which no client trusts. */
 function inForce(object: KubeObject): object {
   const { 'kubectl.kubernetes.io/last-applied-configuration': _, ...annotations } =
     object.metadata.annotations ?? {}
   return { ...object, metadata: { ...object.metadata, annotations } }
 }
 
-/** Every string in a value. */
+/** Returns every string in a value. */
 function texts(value: unknown): string[] {
   if (typeof value === 'string') return [value]
   return typeof value === 'object' && value !== null ? Object.values(value).flatMap(texts) : []
 }
 
-/** True when the text holds this base64 of a certificate, its lines joined, or a base64 word of it that decodes to such a text. */
+/**
+ * Returns true when the text contains this base64 of a certificate, with its lines joined, or a base64 word that decodes to such
+ * a text.
+ */
 function holds(text: string, needle: string): boolean {
   if (text.replaceAll(/\s/g, '').includes(needle)) return true
   const words = text.match(/[A-Za-z0-9+/=]{400,}/g) ?? []
@@ -130,8 +133,8 @@ function holds(text: string, needle: string): boolean {
 }
 
 /**
- * What each server answers to a client certificate of the old CA, by node and program: its status, and that it took the client for
- * nobody in particular where it says so.
+ * Returns each server's response to a client certificate of the old CA, by node and program: its status, and that the client is
+ * anonymous where the response shows it.
  */
 export async function answersToOldCertificate(
   cluster: Cluster,
@@ -155,7 +158,7 @@ export async function answersToOldCertificate(
       const asks = ['-sk', '--cert', '/root/old.crt', '--key', '/root/old.key', '-m', '10']
       const shows = ['-w', '\n%{http_code}']
       let stdout = ''
-      // 000: no answer, as of the kubelet of a node that has just joined. It is asked until it answers.
+      // 000: no response, as from the kubelet of a node that just joined. The request is repeated until it responds.
       for (let attempt = 1; attempt <= 60 && /^(?:.*\n000)?$/s.test(stdout); attempt++) {
         if (attempt > 1) await setTimeout(1000)
         const curl = ['curl', ...asks, ...shows, `https://${place}`]

@@ -6,31 +6,34 @@ import { type RotationOperator, unrestartedPods } from './rotation-operator.ts'
 import { type Expectation, evaluate, type Sample, type Verdict } from './verdict.ts'
 import { Watcher } from './watcher.ts'
 
-// A whole rotation of a cluster of the lab, with the prober and the watcher beside it, and what they saw.
+// A whole rotation of a lab cluster, with the observations of the prober and the watcher.
 
 export interface Evidence {
   readonly verdict: Verdict
   readonly seconds: number
   readonly phases: readonly { readonly number: number; readonly seconds: number; readonly actions: number }[]
-  /** API servers and etcds whose process is another one afterwards. */
+  /** API servers and etcds with a new process after the rotation. */
   readonly restarted: readonly string[]
   readonly notReadySeconds: number
-  /** Of kubelets that reported too early after a restart that was announced: a race of their own, which a busy machine shows. */
+  /**
+   * Failures of kubelets that reported too early after an announced restart: a race in the kubelet that appears on a busy
+   * machine.
+   */
   readonly startingSeconds: number
   readonly longestSigningSeconds: number
   readonly table: readonly Expectation[]
 }
 
-/** Gentle enough for two cores that carry four nodes beside it: each exec starts a process in a container. */
+/** A low rate, because two cores also run four nodes, and each exec starts a process in a container. */
 const probing = ['--interval', '500ms', '--slow-interval', '8s']
 
-/** How long before its end a probe may have begun: the prober's own time limit. */
+/** How long before its end a probe may have started: the prober's time limit. */
 const longestProbeMs = 5_000
 
-/** The arguments of a command, or what somebody else does in between; it returns what its own work may break for a while. */
+/** The arguments of a command, or an action of another operator. The action returns the failures that it may cause. */
 export type Step = readonly string[] | (() => Promise<readonly Expectation[]>)
 
-/** Rotates by these commands, one after the other, and returns what was seen from before the first to after the last. */
+/** Rotates with these commands in order. Returns the observations from before the first to after the last. */
 export async function rotateUnderWatch(
   cluster: Cluster,
   operator: RotationOperator,
@@ -76,7 +79,7 @@ export async function rotateUnderWatch(
   }
 }
 
-/** What an API server says of its own way to a kubelet or a service, when trust is what fails there. */
+/** An API server's report of a trust failure on its own connection to a kubelet or a service. */
 function named(sample: Sample): Sample {
   const isTrust = /x509|certificate|tls: |Unauthorized/i.test(sample.error ?? '')
   return isTrust && (sample.outcome === 'http' || sample.outcome === 'error')
@@ -85,8 +88,8 @@ function named(sample: Sample): Sample {
 }
 
 /**
- * Makes a pod on each node that no rotation touches, for it has no service account, and returns the prober's flags that read its
- * logs and run something in it. Its client asks nobody: it only prints and is there.
+ * Creates a pod on each node that no rotation affects, because it has no service account. Returns the prober's flags for logs and
+ * exec in it. Its client makes no requests and only prints.
  */
 async function logTargets(cluster: Cluster): Promise<string[]> {
   const account = '/var/run/secrets/kubernetes.io/serviceaccount'
@@ -129,7 +132,7 @@ async function logTargets(cluster: Cluster): Promise<string[]> {
     )
 }
 
-/** When each API server and etcd was started, by node. */
+/** Returns the start time of each API server and etcd, by node. */
 async function processes(cluster: Cluster): Promise<Map<string, string>> {
   const found = new Map<string, string>()
   const script =
@@ -145,7 +148,10 @@ async function processes(cluster: Cluster): Promise<Map<string, string>> {
   return found
 }
 
-/** What clients may meet that follow the rules, and those that are meant to fail: the old CA too late. Times are the journal's. */
+/**
+ * Returns the failures that clients which follow the rules may see, and those that must occur: the old CA used too late. Times
+ * come from the journal.
+ */
 function expectations(journal: readonly JournalEntry[], isAlone: boolean): Expectation[] {
   const acts = journal.flatMap((entry) =>
     entry.kind === 'intent' || entry.kind === 'done'
@@ -172,7 +178,7 @@ function expectations(journal: readonly JournalEntry[], isAlone: boolean): Expec
     })
   const event = (phase: number, what: string) =>
     journal.find((entry) => entry.kind === 'phase' && entry.phase === phase && entry.event === what)?.time
-  // An add-on's only replica is replaced: by kcert, which says so, and by its owner after phase 9.
+  // The only replica of an add-on is replaced: by kcert, which announces it, and by its owner after phase 9.
   const rolls = acts.filter(
     ({ kind, what }) => kind === 'intent' && what.startsWith('roll Deployment kube-system/metrics-server'),
   )
@@ -225,8 +231,8 @@ function expectations(journal: readonly JournalEntry[], isAlone: boolean): Expec
             because: 'the old CA is dropped',
           },
         ]),
-    // An API server that loads its new client certificate, at most 34 s after the write, closes its connections to kubelets; what
-    // is on its way through them is cut. No handshake fails and nobody is refused.
+    // An API server that loads its new client certificate, at most 34 s after the write, closes its connections to kubelets.
+    // Requests on them are cut. No handshake fails and no client is rejected.
     ...kubeletClients.flatMap(({ what, at }) =>
       (['logs', 'exec'] as const).map((kind) => ({
         kind,
@@ -236,16 +242,16 @@ function expectations(journal: readonly JournalEntry[], isAlone: boolean): Expec
         because: what,
       })),
     ),
-    // An API server that does not read a file again is restarted, one at a time: for so long this one is not there. It then refuses
-    // for some seconds more what it has not read the roles of. No handshake fails.
+    // An API server that does not reload a file is restarted, one at a time, and is unavailable during that time. For some
+    // seconds after, it rejects requests whose roles it has not loaded. No handshake fails.
     ...restartsOf(/^restart (\S+)\/kube-apiserver/).flatMap(({ what, node, from, until }) => {
       const window = { from: later(from, -longestProbeMs), until: later(until, 15_000), because: what }
       const allow = ['ok', 'refused', 'cut', 'forbidden', 'http', 'error', 'timeout']
       if (!isAlone) return [{ endpoint: node, ...window, allow }]
-      // With --accept-outage: the only one is meant by every name, and controllers come back after it.
+      // With --accept-outage: all names refer to the only one, and controllers come back after it.
       return [{ ...window, until: later(until, 45_000), allow: [...allow, 'failures'] }]
     }),
-    // A kubelet that was restarted knows its containers again after some 10 s.
+    // A restarted kubelet knows its containers again after about 10 s.
     ...restartsOf(/^restart (\S+)\/kubelet/).flatMap(({ what, node, from, until }) => {
       const window = { target: node, from: later(from, -longestProbeMs), until: later(until, 15_000) }
       const cut = ['ok', 'http', 'refused', 'cut', 'error', 'timeout']
@@ -262,7 +268,7 @@ function later(time: string, ms: number): string {
   return new Date(Date.parse(time) + ms).toISOString()
 }
 
-/** The evidence as text: what docs/benchmarks.md shows. */
+/** Returns the evidence as text, in the format of docs/benchmarks.md. */
 export function describeEvidence({
   verdict,
   seconds,

@@ -7,8 +7,9 @@ import { hostPath } from './node.ts'
 import { probeFiles } from './prober.ts'
 import { paths, writeWhole } from './state.ts'
 
-// What others than kcert do in a rotation, as a hook of the inventory: after phase 5 clients take up the bundle and certificates of
-// the new CA; after phase 9 the owners of webhook and metrics-server re-issue what they serve with, and clients may trust the new CA alone.
+// The steps of other operators in a rotation, as a hook of the inventory. After phase 5, clients take the bundle and certificates
+// of the new CA. After phase 9, the owners of webhook and metrics-server reissue their serving certificates, and clients may
+// trust only the new CA.
 
 const { spec } = existing()
 const folder = `${spec.flavour === 'plain' ? '/etc/kubernetes/ssl' : '/etc/kubernetes/pki'}/kcert`
@@ -17,7 +18,7 @@ const newCa = readPair(hostPath('cp1', `${folder}/new/ca.crt`), hostPath('cp1', 
 if (process.env.KCERT_PHASE === '5') await takeUpNewCa()
 if (process.env.KCERT_PHASE === '9') {
   writeWhole(probeFiles.trust('new'), newCa.certificate)
-  // Whoever has a copy of an administrator's kubeconfig takes the one of phase 7.
+  // Users with a copy of an administrator's kubeconfig take the one of phase 7.
   const admin = spec.flavour === 'plain' ? '/etc/kubernetes/admin.kubeconfig' : '/etc/kubernetes/admin.conf'
   copyFileSync(hostPath('cp1', admin), paths.kubeconfig)
   if (spec.addons) await reissueAddons()

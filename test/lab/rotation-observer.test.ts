@@ -26,7 +26,7 @@ import { type Cluster, describeOnCluster, openCluster } from './fixture.ts'
 import { labInventory, labSite } from './rotation-site.ts'
 import { type ClusterRequest, defaultMinor, network, releases } from './spec.ts'
 
-// What the observer says of a real cluster, held against what kubectl, OpenSSL and the files say.
+// The observer on a real cluster, compared with kubectl, OpenSSL and the files.
 
 function observes(title: string, request: ClusterRequest, more: (scene: () => Scene) => void): void {
   describeOnCluster(title, () => {
@@ -37,7 +37,7 @@ function observes(title: string, request: ClusterRequest, more: (scene: () => Sc
       const site = await labSite(cluster)
       const observer = new SiteObserver(site)
       let snapshot = await observer.observe(sectionNames)
-      // On a busy machine a health check may run out of time: tests begin with a cluster that is well.
+      // On a busy machine, a health check may time out. Tests start with a healthy cluster.
       await until('nodes, components, kubelets and add-ons are well', 300_000, async () => {
         if (isWell(snapshot)) return true
         snapshot = await observer.observe(sectionNames)
@@ -66,12 +66,12 @@ function isWell({ nodes, components, kubelets, caBundles }: Snapshot): boolean {
   return (
     [...components, ...kubelets].every(({ process }) => process?.isHealthy) &&
     caBundles.every(({ isAvailable }) => isAvailable) &&
-    // Clocks are compared as closely as their nodes answer.
+    // The precision of clock comparison is limited by the response time of nodes.
     nodes.every(({ isReady, clockSkewMs = 0 }) => isReady && Math.abs(clockSkewMs) < 1_000)
   )
 }
 
-/** SHA-256 of the DER, as snapshots name certificates. */
+/** SHA-256 of the DER, by which snapshots identify certificates. */
 function digestOf(pem: string | Buffer): string {
   return new X509Certificate(pem).fingerprint256.replaceAll(':', '').toLowerCase()
 }
@@ -87,7 +87,7 @@ async function kubectl({ cluster }: Scene, ...args: string[]): Promise<string> {
 const pki = '/etc/kubernetes/pki'
 
 observes('the observer on 1+1', { controlPlanes: 1, workers: 1 }, (scene) => {
-  test('nodes are as the API says, and their clocks are those of this machine', () => {
+  test('nodes match the API, and their clocks match this machine', () => {
     const { snapshot } = scene()
     const kubeletVersion = releases[defaultMinor].kubernetes
     expect(snapshot.nodes).toMatchObject([
@@ -114,7 +114,7 @@ observes('the observer on 1+1', { controlPlanes: 1, workers: 1 }, (scene) => {
     expect(snapshot.components[1]!.flags['root-ca-file']).toBe(`${pki}/ca.crt`)
   })
 
-  test('a process started when the node says', async () => {
+  test('a process has the start time that the node reports', async () => {
     const { snapshot, cluster } = scene()
     const api = snapshot.components.find(({ name }) => name === 'kube-apiserver')!
     const { stdout } = await cluster.onNode('cp1', [
@@ -138,7 +138,7 @@ observes('the observer on 1+1', { controlPlanes: 1, workers: 1 }, (scene) => {
     )
   })
 
-  test('files have the digests, modes and certificates that are on the node', async () => {
+  test('files have the digests, modes and certificates on the node', async () => {
     const { snapshot, cluster } = scene()
     const at = (path: string) => snapshot.files.get(fileKey('cp1', path))
     for (const path of [`${pki}/ca.crt`, `${pki}/ca.key`, '/etc/kubernetes/admin.conf']) {
@@ -162,7 +162,7 @@ observes('the observer on 1+1', { controlPlanes: 1, workers: 1 }, (scene) => {
     })
   })
 
-  test('no private key is in a picture', () => {
+  test('no private key is in a snapshot', () => {
     const { snapshot } = scene()
     const text = JSON.stringify([...snapshot.files.values(), ...snapshot.certificates.values()])
     const keys = [`${pki}/ca.key`, '/etc/kubernetes/admin.conf'].map((path) => {
@@ -174,7 +174,7 @@ observes('the observer on 1+1', { controlPlanes: 1, workers: 1 }, (scene) => {
     expect(text).not.toContain('PRIVATE')
   })
 
-  test("kubeconfigs are kubeadm's, each with the component that reads it; the kubelet's is its own", () => {
+  test("kubeconfigs are kubeadm's, each with the component that reads it; the kubelet's belongs to the kubelet", () => {
     const used = scene().snapshot.kubeconfigs.map(({ id, usedBy }) => `${id} ${usedBy ?? ''}`.trim())
     expect(used.toSorted()).toEqual([
       'cp1:/etc/kubernetes/admin.conf',
@@ -184,11 +184,11 @@ observes('the observer on 1+1', { controlPlanes: 1, workers: 1 }, (scene) => {
     ])
   })
 
-  test('every namespace has its CA, and every pod that mounts it is seen on its node', async () => {
+  test('every namespace has its CA, and every pod that mounts it is found on its node', async () => {
     const { snapshot } = scene()
     const ca = digestOf(fileOn(scene(), 'cp1', `${pki}/ca.crt`))
     const namespaces = (await kubectl(scene(), 'get', 'namespaces', '-o', 'name')).split('\n')
-    // Where no API server serves them, kubectl knows no such kind.
+    // kubectl does not know the kind where no API server serves it.
     const bundles = await scene().cluster.kubectl(
       ['get', 'clustertrustbundles', '-o', 'jsonpath={range .items[*]}{.metadata.name}{"\\n"}{end}'],
       { mayFail: true },
@@ -219,7 +219,7 @@ observes('the observer on 1+1', { controlPlanes: 1, workers: 1 }, (scene) => {
     expect(snapshot.pods.find(({ id }) => id.includes('kube-proxy'))?.rereads).toBe(true)
   })
 
-  test('what the cluster publishes of its CAs is read, and the signatures of cluster-info hold', async () => {
+  test('reads the CAs that the cluster publishes, and the signatures of cluster-info verify', async () => {
     const { snapshot } = scene()
     const ca = digestOf(fileOn(scene(), 'cp1', `${pki}/ca.crt`))
     const frontProxy = digestOf(fileOn(scene(), 'cp1', `${pki}/front-proxy-ca.crt`))
@@ -244,7 +244,7 @@ observes('the observer on 1+1', { controlPlanes: 1, workers: 1 }, (scene) => {
     ])
   })
 
-  test('what is shown in a handshake is what lies in the file', () => {
+  test('the served certificate of each handshake matches its file', () => {
     const { snapshot } = scene()
     const shown = new Map(snapshot.handshakes.map(({ presenter, chain }) => [presenter, chain]))
     expect(shown.get('cp1/kube-apiserver')).toEqual([
@@ -254,7 +254,7 @@ observes('the observer on 1+1', { controlPlanes: 1, workers: 1 }, (scene) => {
     expect(serving.holds).toMatchObject({ kind: 'pair', certificates: shown.get('w1/kubelet') })
   })
 
-  test('a healthy kubeadm cluster is refused nothing, and every phase plans', () => {
+  test('accepts a healthy kubeadm cluster, and plans every phase', () => {
     const { snapshot } = scene()
     const target = targetOf(snapshot, defaultSettings)
     expect(target.changes.map(({ ca, oldCa }) => [ca, oldCa.subject])).toEqual([
@@ -268,7 +268,7 @@ observes('the observer on 1+1', { controlPlanes: 1, workers: 1 }, (scene) => {
     for (const phase of playbook) expect(() => phase.plan(snapshot, target)).not.toThrow()
   })
 
-  test('a file that is replaced is another one at the next look, within the same second too', async () => {
+  test('detects a replaced file at the next observation, even within the same second', async () => {
     const { observer, cluster } = scene()
     const path = '/etc/kubernetes/pki/kcert/new/ca.crt'
     const digest = async () => (await observer.observe(['files'])).files.get(fileKey('cp1', path))?.digest
@@ -283,7 +283,7 @@ observes('the observer on 1+1', { controlPlanes: 1, workers: 1 }, (scene) => {
     expect(await digest()).toBeUndefined()
   })
 
-  test('a node that cannot be reached is said to be, and nothing throws', async () => {
+  test('reports a node that cannot be reached, without throwing', async () => {
     const { cluster } = scene()
     const inventory = labInventory(cluster)
     const [first, second] = inventory.nodes
@@ -369,7 +369,7 @@ observes('the observer on 1+1', { controlPlanes: 1, workers: 1 }, (scene) => {
         deadlineMs: 25_000,
       })
       expect(isRunning(balancer), readFileSync(join(folder, 'haproxy.log'), 'utf8')).toBe(true)
-      // HAProxy resets most of its checks before the API server accepts them; the client that hangs up is counted each time.
+      // HAProxy resets most of its checks before the API server accepts them. The client that hangs up is counted each time.
       expect(measured.rate?.errors, measured.detail).toBeGreaterThanOrEqual(4)
       const before = measured.rate!
       const quiet = await watch({ before })
@@ -380,7 +380,7 @@ observes('the observer on 1+1', { controlPlanes: 1, workers: 1 }, (scene) => {
       await startDetached([...cluster.enter('w1'), 'sh', '-c', loop], join(folder, 'client.log'))
       const refused = await watch({ before })
       expect(refused.ok, refused.detail).toBe(false)
-      // OpenSSL in TLS 1.3 sends its alert unencrypted.
+      // In TLS 1.3, OpenSSL sends its alert unencrypted.
       expect(refused.detail).toContain(`${client} (local error: tls: bad record MAC, `)
       expect(refused.detail).toContain(`--waive ${client}`)
       expect(refused.detail).not.toContain(network.gateway)
@@ -395,7 +395,7 @@ observes('the observer on 1+1', { controlPlanes: 1, workers: 1 }, (scene) => {
     }
   })
 
-  test('by ssh the same is seen', async () => {
+  test('observes the same over ssh', async () => {
     const { cluster, snapshot } = scene()
     const site = await labSite(cluster, labInventory(cluster, 'ssh'))
     const observed = await new SiteObserver(site).observe(['components', 'files', 'handshakes'])
@@ -411,7 +411,7 @@ observes('the observer on 1+1', { controlPlanes: 1, workers: 1 }, (scene) => {
 })
 
 observes('the observer on 3+1 with add-ons', { controlPlanes: 3, workers: 1, addons: true }, (scene) => {
-  test('aggregated APIs and webhooks are presenters, with the workloads behind them', () => {
+  test('aggregated APIs and webhooks are servers in the snapshot, with the workloads behind them', () => {
     const { snapshot } = scene()
     const servers = new Set(snapshot.caBundles.map(({ server }) => server))
     expect(servers.size).toBeGreaterThanOrEqual(2)
@@ -430,7 +430,7 @@ observes('the observer on 3+1 with add-ons', { controlPlanes: 3, workers: 1, add
     }
   })
 
-  test('three API servers are seen, one leader of each kind, and nothing is refused', () => {
+  test('finds three API servers and one leader of each kind, with no refused access', () => {
     const { snapshot } = scene()
     const apis = snapshot.handshakes.filter(({ presenter }) => presenter.endsWith('/kube-apiserver'))
     expect(apis.map(({ presenter }) => presenter)).toEqual(

@@ -11,7 +11,7 @@ import { LabError } from './lab-error.ts'
 import { network } from './spec.ts'
 import { folders } from './state.ts'
 
-// An operator at a terminal of this machine: the built program, its inventory found by `discover`, its nodes reached by ssh.
+// An operator at a terminal of this machine: the built program, an inventory from `discover`, and nodes reached by ssh.
 
 export interface Answer {
   readonly code: number
@@ -20,12 +20,12 @@ export interface Answer {
 }
 
 const program = resolve(folders.source, '../../bin/run.js')
-/** What a shell says of a process that SIGKILL ended. */
+/** A shell's exit code for a process killed by SIGKILL. */
 export const killedCode = 137
 
 const hook = join(folders.source, 'rotation-hook.ts')
 
-/** Works in a folder of its own; whoever opens it closes it. */
+/** Works in a separate folder. The caller that opens it closes it. */
 export class RotationOperator {
   readonly folder = mkdtempSync(join(tmpdir(), 'kcert-operator-'))
   private readonly cluster: Cluster
@@ -37,8 +37,8 @@ export class RotationOperator {
   }
 
   /**
-   * Returns an operator with an inventory, whose hooks give the prober what a rotation brings and re-issue what is not kcert's.
-   * `reach` are the flags of `discover` that say how nodes are reached; otherwise by ssh.
+   * Returns an operator with an inventory. Its hooks pass the rotation's files to the prober and reissue certificates that kcert
+   * does not manage. `reach` are the flags of `discover` for access to nodes (default ssh).
    */
   static async open(
     cluster: Cluster,
@@ -52,7 +52,7 @@ export class RotationOperator {
     return operator
   }
 
-  /** Runs `kcert rotate-ca ARGS`; refuses another exit code than 0. */
+  /** Runs `kcert rotate-ca ARGS`. Throws for an exit code other than 0. */
   async must(args: readonly string[]): Promise<Answer> {
     const answer = await this.kcert(args)
     if (answer.code === 0) return answer
@@ -61,15 +61,15 @@ export class RotationOperator {
     })
   }
 
-  /** Runs phases to their end and returns the report. */
+  /** Runs phases to completion and returns the report. */
   async run(args: readonly string[]): Promise<RotationRun> {
     const { stdout } = await this.must([...args, '--yes', '-o', 'json'])
     return JSON.parse(stdout) as RotationRun
   }
 
-  /** Runs a command; it is killed, as a power cut would, once a line of its progress matches `killAt`. */
+  /** Runs a command. When a line of its progress matches `killAt`, the command is killed, as in a power cut. */
   async kcert(args: readonly string[], killAt?: RegExp): Promise<Answer> {
-    // A recovery asks no API server.
+    // A recovery uses no API server.
     const place = args[0] === 'recover' ? [] : ['--kubeconfig', this.cluster.kubeconfig]
     const child = spawn(process.execPath, [program, 'rotate-ca', ...args, ...place], {
       cwd: this.folder,
@@ -93,7 +93,7 @@ export class RotationOperator {
     return { code: code ?? killedCode, ...parts }
   }
 
-  /** What the journal holds, in its order. */
+  /** Returns the journal in order. */
   journal(): readonly JournalEntry[] {
     const path = join(this.folder, 'kcert-rotation.jsonl')
     return existsSync(path) ? readJournal(readFileSync(path, 'utf8')) : []
@@ -104,23 +104,25 @@ export class RotationOperator {
   }
 }
 
-/** Pods that nobody makes again, and that never read the CA anew: their owner lets them lose their connection in phase 12. */
+/** Pods without a controller that read the CA only once. Their owner accepts that they lose their connection in phase 12. */
 export const unrestartedPods = ['lab/bare-plain', 'lab/bare-client-go-once']
 
 const waiving = (ids: readonly string[]): string[] => ids.flatMap((id) => ['--waive', id])
 
-/** The prober's clients with the old CA alone, seen from this machine and from the load balancer: they fail in phase 12. */
+/** The prober's clients with only the old CA, seen from this machine and from the load balancer. They fail in phase 12. */
 export const waiversOfProber = waiving([network.gateway, network.loadBalancer])
 
 /** The flags by which the lab's operator accepts the risk for all of these. */
 export const waiversOfLab = [...waiving(unrestartedPods), ...waiversOfProber]
 
-/** In the plain flavour the logs of units are in files of the lab's own: kcert cannot read them. */
+/** In the plain flavour, the logs of units are in files of the lab, which kcert cannot read. */
 export const waiversOfUnreadLogs = waiving(
   ['kube-apiserver', 'kube-controller-manager', 'kube-scheduler'].map((program) => `cp1/${program}`),
 )
 
-/** A rule-following client takes up the bundle once it is published, and its new certificate once every verifier trusts it. */
+/**
+ * A client that follows the rules loads the bundle after its publication, and its new certificate after every verifier trusts it.
+ */
 const hooks = `workloads:
   rereadingCa:
     - { namespace: lab, name: bare-client-go }

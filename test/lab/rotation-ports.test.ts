@@ -5,7 +5,7 @@ import { rotationPortsContract } from '../contract/rotation-ports.ts'
 import { describeOnCluster, openCluster } from './fixture.ts'
 import { labSite } from './rotation-site.ts'
 
-// What the simulated cluster promises (test/rotation/ports-contract.test.ts), held against a real one.
+// The contract of the simulated cluster (test/rotation/ports-contract.test.ts), checked against a real one.
 
 describeOnCluster("the rotation's ports", () => {
   rotationPortsContract('a real cluster', async () => {

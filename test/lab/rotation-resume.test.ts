@@ -17,8 +17,8 @@ import {
 } from './rotation-aftermath.ts'
 import { killedCode, RotationOperator } from './rotation-operator.ts'
 
-// A rotation that does not go through in one piece: taken back from two of its phases, then killed in two, and carried to its end.
-// The tests are one story, in this order, on one cluster.
+// An interrupted rotation: rolled back from two of its phases, then killed in two, and completed. The tests form one sequence on
+// one cluster, in this order.
 
 describeOnCluster('kcert rotate-ca, interrupted', () => {
   let cluster: Awaited<ReturnType<typeof openCluster>>
@@ -38,7 +38,7 @@ describeOnCluster('kcert rotate-ca, interrupted', () => {
     await cluster?.close()
   })
 
-  /** What kcert writes to in the API, without versions. */
+  /** Returns the API objects that kcert writes, without resource versions. */
   const publicObjects = async (): Promise<string> => {
     const parts = await Promise.all(
       [
@@ -50,11 +50,11 @@ describeOnCluster('kcert rotate-ca, interrupted', () => {
     return parts.map(({ stdout }) => stdout).join('\n')
   }
 
-  test.each([5, 9])('taken back from phase %i, every file has its bytes again', async (phase) => {
+  test.each([5, 9])('after a rollback from phase %i, every file has its original bytes', async (phase) => {
     await operator.run(['--through', String(phase)])
     expect(nodeFiles(cluster)).not.toEqual(first.files)
     await operator.must(['rollback', '--to', '0', '--yes'])
-    // The hook had taken the administrator's new kubeconfig; the one that counts again lies where it lay.
+    // The hook uses the administrator's new kubeconfig. After a rollback, the valid one is at the original path.
     copyFileSync(cluster.hostPath('cp1', '/etc/kubernetes/admin.conf'), cluster.kubeconfig)
     const now = nodeFiles(cluster)
     expect(Object.keys(now).filter((name) => now[name] !== first.files[name])).toEqual([])
@@ -69,7 +69,7 @@ describeOnCluster('kcert rotate-ca, interrupted', () => {
   ])('the same command continues after a kill in phase %i and completes as without it', async (phase, at) => {
     const args = ['--through', String(phase), '--yes']
     expect((await operator.kcert(args, at)).code).toBe(killedCode)
-    // In phase 2 the kubelet itself may have done what was left by the time that it is looked at.
+    // In phase 2, the kubelet may complete the rest before the check.
     if (phase === 9) await expectPage(phase)
     await operator.must(args)
   })
@@ -92,7 +92,7 @@ describeOnCluster('kcert rotate-ca, interrupted', () => {
     }
   }
 
-  test('the rest runs to its end, and the cluster is one that kubeadm made', async () => {
+  test('completes the remaining phases, and the cluster is as kubeadm would create it', async () => {
     await operator.run(['--through', '12'])
     expect(staticPods(cluster)).toEqual(
       Object.fromEntries(
@@ -107,7 +107,7 @@ describeOnCluster('kcert rotate-ca, interrupted', () => {
     expect(kubeadm.stdout).not.toMatch(/invalid|MISSING/i)
   })
 
-  test("the old CA's key is destroyed on every node, and the cluster is well", async () => {
+  test("the old CA's key is deleted on every node, and the cluster is healthy", async () => {
     expect(holdersOfKey(cluster, first.oldKey)).toEqual([expect.stringMatching(/^cp1:\/var\/lib\/kcert\//)])
     await operator.must(['--destroy-old-key', '--yes'])
     expect(holdersOfKey(cluster, first.oldKey)).toEqual([])
@@ -116,7 +116,7 @@ describeOnCluster('kcert rotate-ca, interrupted', () => {
     await cluster.kubectl(['wait', 'node', '--all', '--for=condition=Ready', '--timeout=180s'])
   })
 
-  test('a worker joins, and trusts the new CA alone', async () => {
+  test('a worker joins, and trusts only the new CA', async () => {
     await cluster.join('w2')
     expect(await holdersOf(cluster, first.oldCa)).toEqual([])
     const answers = await answersToOldCertificate(cluster, oldClient)

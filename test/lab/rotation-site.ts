@@ -5,7 +5,7 @@ import { systemClock } from '../../src/system/clock.ts'
 import { openWith } from '../contract/stage.ts'
 import type { Cluster } from './fixture.ts'
 
-/** The inventory of a cluster of the lab, its nodes reached by `nsenter`, or by ssh. */
+/** Returns the inventory of a lab cluster, with access to nodes by `nsenter` or by ssh. */
 export function labInventory(cluster: Cluster, by: 'command' | 'ssh' = 'command'): Inventory {
   return {
     apiVersion: 'kcert/v1',
@@ -23,7 +23,7 @@ export function labInventory(cluster: Cluster, by: 'command' | 'ssh' = 'command'
   }
 }
 
-/** A site on a cluster of the lab. Whoever opens it closes it. */
+/** Returns a site on a lab cluster. The caller that opens it closes it. */
 export async function labSite(
   cluster: Cluster,
   inventory: Inventory = labInventory(cluster),

@@ -7,8 +7,8 @@ import { RotationOperator, waiversOfLab } from './rotation-operator.ts'
 import { onAllNodes } from './spec.ts'
 import { minorOfDay } from './today.ts'
 
-// What the whole of kcert rotate-ca is for: both CAs of a real cluster with three control planes are replaced by one command, and
-// nobody notices who follows the rules. The prober opens a fresh connection every 500 ms for each trust and each credential.
+// The purpose of kcert rotate-ca: one command replaces both CAs of a real cluster with three control planes, without a failure
+// for clients that follow the rules. The prober opens a new connection every 500 ms for each trust and each credential.
 
 describeOnCluster('kcert rotate-ca --all', () => {
   test('no client that follows the rules fails, and the old CA is gone', async () => {

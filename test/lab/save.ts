@@ -11,7 +11,7 @@ import { type Minor, nodeIdentity } from './spec.ts'
 import { paths, readRecord, writeRecord } from './state.ts'
 import type { Steps } from './steps.ts'
 
-/** What a save leaves out: images (linked anew), and pods' volumes and logs (made anew, as after a node's reboot). */
+/** Excluded from a save: images (linked again), and pods' volumes and logs (created again, as after a node's reboot). */
 const leftOut = [
   'var/lib/containerd',
   'var/lib/kubelet/pods',
@@ -21,7 +21,7 @@ const leftOut = [
   'process.json',
 ]
 
-/** Keeps the files of all nodes as of one moment, while the cluster is stopped in its tracks for a second or two. */
+/** Saves the files of all nodes as of one moment, while the cluster is frozen for a second or two. */
 export async function save(name: string, steps: Steps): Promise<void> {
   await alone(async () => {
     const record = existing()
@@ -44,7 +44,7 @@ export async function save(name: string, steps: Steps): Promise<void> {
   })
 }
 
-/** Puts a saved cluster in the place of the one that is there, and waits until all of it runs again. */
+/** Replaces the current cluster by a saved one, and waits until all of it runs again. */
 export async function restore(name: string, steps: Steps): Promise<void> {
   const saved = readRecord(join(paths.save(name), 'cluster.json'))
   if (saved === undefined) {
@@ -79,12 +79,12 @@ export async function restore(name: string, steps: Steps): Promise<void> {
   })
 }
 
-/** Keys of the binaries that a save was made with, or undefined when there is no such save. */
+/** Returns the keys of the binaries in a save; undefined when the save does not exist. */
 export function savedKeys(name: string): Partial<Record<Minor, string>> | undefined {
   return readRecord(join(paths.save(name), 'cluster.json'))?.binaries
 }
 
-/** The saves that there are, by name. */
+/** Returns the names of existing saves. */
 export function savedNames(): string[] {
   if (!existsSync(paths.saves)) return []
   return readdirSync(paths.saves).filter((name) => existsSync(join(paths.save(name), 'cluster.json')))
@@ -102,7 +102,7 @@ async function putBack(name: string, nodes: readonly string[]): Promise<void> {
   copyFileSync(join(paths.save(name), 'admin.conf'), paths.kubeconfig)
 }
 
-/** Copies a node's folder but for what is left out; holes stay holes, since etcd allocates its log ahead. */
+/** Copies a node's folder without the excluded files. Sparse files stay sparse, since etcd preallocates its log. */
 async function copyNode(source: string, target: string): Promise<void> {
   mkdirSync(dirname(target), { recursive: true })
   mkdirSync(target)

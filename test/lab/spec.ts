@@ -1,4 +1,6 @@
-/** A release of Kubernetes that the module proxy serves whole, with the etcd, pause and CoreDNS that its kubeadm installs. */
+/**
+ * A Kubernetes release that is complete on the module proxy, with the etcd, pause and CoreDNS versions that its kubeadm installs.
+ */
 export interface Release {
   readonly kubernetes: string
   readonly etcd: string
@@ -16,22 +18,22 @@ export const releases = {
 
 export type Minor = keyof typeof releases
 export const minors = Object.keys(releases) as Minor[]
-/** The newest, or the one that `KCERT_LAB_MINOR` names: what a cluster is made of where nothing else is said. */
+/** The minor version of clusters by default: the newest, or that of `KCERT_LAB_MINOR`. */
 export const defaultMinor: Minor = readMinor(process.env.KCERT_LAB_MINOR ?? minors.at(-1)!)
 
-/** What a cluster of the lab looks like; every field has a default. */
+/** The configuration of a lab cluster. Every field has a default. */
 export interface ClusterSpec {
   readonly controlPlanes: number
   readonly workers: number
-  /** kubeadm: static pods and kubeadm's files. plain: units and hand-made files, no kubeadm. */
+  /** kubeadm: static pods and kubeadm's files. plain: units and manually created files, no kubeadm. */
   readonly flavour: 'kubeadm' | 'plain'
   /** ClusterConfiguration.encryptionAlgorithm. */
   readonly keys: 'RSA-2048' | 'ECDSA-P256'
-  /** Sets the flags that kubeadm leaves out: kubelet CA, client CA of the scheduler, shutdown delay. */
+  /** Sets flags that kubeadm does not set: kubelet CA, client CA of the scheduler, shutdown delay. */
   readonly allFlags: boolean
-  /** CoreDNS, kube-proxy and the workloads of addons/. Without: kube-proxy and CoreDNS alone. */
+  /** CoreDNS, kube-proxy and the workloads of addons/. Without it: only kube-proxy and CoreDNS. */
   readonly addons: boolean
-  /** The minor of each role; a kubelet may be three minors behind its API servers, never ahead. */
+  /** The minor version of each role. A kubelet may be three minor versions behind its API servers, never ahead. */
   readonly kubernetes: Readonly<Record<Role, Minor>>
 }
 
@@ -47,17 +49,17 @@ export const defaultSpec: ClusterSpec = {
   kubernetes: onAllNodes(defaultMinor),
 }
 
-/** One minor for both roles. */
+/** Returns one minor version for both roles. */
 export function onAllNodes(minor: Minor): ClusterSpec['kubernetes'] {
   return { 'control-plane': minor, worker: minor }
 }
 
-/** The whole specification behind a request. */
+/** Returns the complete specification of a request. */
 export function completeSpec(request: ClusterRequest): ClusterSpec {
   return { ...defaultSpec, ...request }
 }
 
-/** Reads `1.34` for all nodes, or `cp=1.37,worker=1.34`; undefined for another form or a minor that the lab does not have. */
+/** Parses `1.34` for all nodes, or `cp=1.37,worker=1.34`; undefined for another form or an unsupported minor version. */
 export function minorsByRole(text: string): ClusterSpec['kubernetes'] | undefined {
   const [, controlPlane = text, worker = text] = /^cp=([^,]+),worker=(.+)$/.exec(text) ?? []
   return isMinor(controlPlane) && isMinor(worker) ? { 'control-plane': controlPlane, worker } : undefined
@@ -72,7 +74,7 @@ function readMinor(text: string): Minor {
   throw new TypeError(`the lab has ${minors.join(', ')}, not ${text}`)
 }
 
-/** A short name that tells specifications apart, for saves and messages: `kubeadm-3-1-rsa-2048-addons-1.37`. */
+/** Returns a short name that identifies a specification, for saves and messages: `kubeadm-3-1-rsa-2048-addons-1.37`. */
 export function specName(spec: ClusterSpec): string {
   const parts = [spec.flavour, spec.controlPlanes, spec.workers, spec.keys.toLowerCase()]
   if (spec.allFlags) parts.push('all-flags')
@@ -83,7 +85,7 @@ export function specName(spec: ClusterSpec): string {
 
 export type Role = 'control-plane' | 'worker'
 
-/** A node's name, addresses and role: all follow from the name, so that nothing has to be asked for twice. */
+/** A node's name, addresses and role. All are derived from the name, so that they need no configuration. */
 export interface NodeIdentity {
   readonly name: string
   readonly role: Role
@@ -93,7 +95,7 @@ export interface NodeIdentity {
 
 export const network = {
   bridge: 'kcertlab0',
-  /** The host's own address on the bridge. */
+  /** The host's address on the bridge. */
   gateway: '10.200.0.1',
   loadBalancer: '10.200.0.10',
   podSubnet: '10.244.0.0/16',
@@ -101,7 +103,7 @@ export const network = {
   dns: '10.96.0.10',
 } as const
 
-/** cp1… are 10.200.0.11…, w1… are 10.200.0.21…; pods of a node are in 10.244.<last byte>.0/24. */
+/** Returns the identity of a node. cp1… are 10.200.0.11…, w1… are 10.200.0.21…; pods of a node are in 10.244.<last byte>.0/24. */
 export function nodeIdentity(name: string): NodeIdentity {
   const match = /^(cp|w)([1-9])$/.exec(name)
   if (match === null) throw new TypeError(`a node is called cp1 to cp9 or w1 to w9, not ${name}`)
@@ -114,14 +116,14 @@ export function nodeIdentity(name: string): NodeIdentity {
   }
 }
 
-/** The nodes of a specification, control planes first. */
+/** Returns the nodes of a specification, control planes first. */
 export function nodesOf(spec: ClusterSpec): NodeIdentity[] {
   const named = (prefix: string, count: number): NodeIdentity[] =>
     Array.from({ length: count }, (_, index) => nodeIdentity(`${prefix}${index + 1}`))
   return [...named('cp', spec.controlPlanes), ...named('w', spec.workers)]
 }
 
-/** The minor of each node of a new cluster, by its name. */
+/** Returns the minor version of each node of a new cluster, by name. */
 export function minorsOf(spec: ClusterSpec): Record<string, Minor> {
   return Object.fromEntries(nodesOf(spec).map(({ name, role }) => [name, spec.kubernetes[role]]))
 }

@@ -9,7 +9,7 @@ import { withLock } from './state.ts'
 const folder = mkdtempSync(join(tmpdir(), 'kcert-lab-state-'))
 afterAll(() => rmSync(folder, { recursive: true }))
 
-test('a lock that is held is waited for, also within one process', async () => {
+test('waits for a held lock, also within one process', async () => {
   const file = join(folder, 'held')
   const order: string[] = []
   const { promise: mayEnd, resolve: end } = Promise.withResolvers<void>()
@@ -25,13 +25,13 @@ test('a lock that is held is waited for, also within one process', async () => {
   expect(existsSync(file)).toBe(false)
 })
 
-test('a lock whose holder has died is taken over, also when its process id is used again', async () => {
+test('takes over the lock of a dead holder, also when its process id is reused', async () => {
   const file = join(folder, 'dead')
   writeFileSync(file, JSON.stringify({ pid: process.pid, startTime: '1' }))
   expect(await withLock(file, 'it', 0, async () => 'taken')).toBe('taken')
 })
 
-test('a lock that stays held is refused with the holder named', async () => {
+test('fails with the name of the holder when a lock stays held', async () => {
   const file = join(folder, 'kept')
   writeFileSync(file, JSON.stringify(identityOf(process.pid)))
   await expect(withLock(file, 'it', 0, async () => 'taken')).rejects.toThrow(
@@ -40,7 +40,7 @@ test('a lock that stays held is refused with the holder named', async () => {
   expect(existsSync(file)).toBe(true)
 })
 
-test('a node is known by its name alone', () => {
+test('derives a node from its name', () => {
   expect(nodeIdentity('cp3')).toEqual({
     name: 'cp3',
     role: 'control-plane',
@@ -51,7 +51,7 @@ test('a node is known by its name alone', () => {
   expect(() => nodeIdentity('db1')).toThrow('cp1 to cp9 or w1 to w9')
 })
 
-test('what a request leaves out has a default, and the name tells kinds apart', () => {
+test('fills in defaults for missing fields, and the name distinguishes kinds', () => {
   const spec = completeSpec({ controlPlanes: 3, workers: 1, addons: true })
   expect(nodesOf(spec).map(({ name }) => name)).toEqual(['cp1', 'cp2', 'cp3', 'w1'])
   expect(specName(spec)).toBe(`kubeadm-3-1-rsa-2048-addons-${defaultMinor}`)

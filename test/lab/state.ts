@@ -8,7 +8,7 @@ import type { ClusterSpec, Minor } from './spec.ts'
 
 const checkout = resolve(dirname(fileURLToPath(import.meta.url)), '../..')
 
-/** Where the lab keeps things. KCERT_LAB_STATE and KCERT_LAB_CACHE move them. */
+/** The folders of the lab. KCERT_LAB_STATE and KCERT_LAB_CACHE override them. */
 export const folders = {
   source: join(checkout, 'test/lab'),
   checkout,
@@ -16,7 +16,7 @@ export const folders = {
   cache: process.env.KCERT_LAB_CACHE ?? join(homedir(), '.cache/kcert-lab'),
 }
 
-/** The files of the state folder by what they are. */
+/** The files of the state folder by purpose. */
 export const paths = {
   record: join(folders.state, 'cluster.json'),
   lock: join(folders.state, 'lock'),
@@ -30,19 +30,19 @@ export const paths = {
   saves: join(folders.state, 'saves'),
 }
 
-/** What is written down about the cluster that exists, so that another process can go on with it or end it. */
+/** The record of the existing cluster, so that another process can continue with it or remove it. */
 export interface ClusterRecord {
   readonly spec: ClusterSpec
   readonly nodes: readonly string[]
-  /** The minor of each node, which an upgrade changes. */
+  /** The minor version of each node, which an upgrade changes. */
   readonly minors: Readonly<Record<string, Minor>>
-  /** Keys of the binaries that its nodes were made of, by minor. */
+  /** Keys of the binaries of its nodes, by minor version. */
   readonly binaries: Readonly<Partial<Record<Minor, string>>>
-  /** starting: an `up`, `restore`, `join` or `remove` is at work, or was killed. */
+  /** starting: an `up`, `restore`, `join` or `remove` is running or was killed. */
   readonly phase: 'starting' | 'ready'
 }
 
-/** The record of the cluster, or undefined when there is none. */
+/** Returns the record of the cluster; undefined when there is none. */
 export function readRecord(file = paths.record): ClusterRecord | undefined {
   return existsSync(file) ? (JSON.parse(readFileSync(file, 'utf8')) as ClusterRecord) : undefined
 }
@@ -51,7 +51,7 @@ export function writeRecord(record: ClusterRecord, file = paths.record): void {
   writeWhole(file, `${JSON.stringify(record, null, 2)}\n`)
 }
 
-/** Writes a file so that a reader sees the old or the new content, never a part. */
+/** Writes a file atomically: a reader sees the old or the new content, never a part. */
 export function writeWhole(file: string, content: string | Buffer, mode = 0o644): void {
   mkdirSync(dirname(file), { recursive: true })
   const temporary = join(dirname(file), `.${file.slice(dirname(file).length + 1)}.new`)
@@ -60,8 +60,8 @@ export function writeWhole(file: string, content: string | Buffer, mode = 0o644)
 }
 
 /**
- * Runs `work` as the only process that changes this folder. A lock whose holder has died is taken over; one that is
- * held is waited for, up to `waitMs`. It guards one machine only.
+ * Runs `work` while no other process changes this folder. Takes over the lock of a dead holder, and waits up to `waitMs` for a
+ * held one. Works on one machine only.
  */
 export async function withLock<T>(
   file: string,
@@ -89,7 +89,7 @@ export async function withLock<T>(
   }
 }
 
-/** Takes the lock, or returns who holds it: a holder of this process too, since suites may share one. */
+/** Takes the lock, or returns its holder, which may be in this process, since suites may share one. */
 function takeLock(file: string): ProcessIdentity | undefined {
   for (;;) {
     try {

@@ -5,7 +5,7 @@ import { savedNames } from './save.ts'
 import { network, nodeIdentity, specName } from './spec.ts'
 import { paths, readRecord } from './state.ts'
 
-/** What there is, as text: the cluster, its nodes, how to reach it, and what is saved. */
+/** Returns the status as text: the cluster, its nodes, how to reach it, and the saves. */
 export async function status(): Promise<string> {
   const saves = `saved: ${savedNames().join(' ') || 'nothing'}\n`
   const record = readRecord()

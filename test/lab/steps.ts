@@ -1,11 +1,11 @@
-/** Tells what the lab is doing: one line a step, with its time. */
+/** Reports the progress of the lab: one line for each step, with its duration. */
 export interface Steps {
-  /** Runs one step and prints its name and time when it ends, also when it fails. */
+  /** Runs one step and prints its name and duration when it ends, also when it fails. */
   step<T>(name: string, work: () => Promise<T>): Promise<T>
   note(text: string): void
 }
 
-/** Steps on stderr, so that stdout stays the answer. Times are of the monotonic clock. */
+/** Returns steps that print to stderr, so that stdout has only the result. Durations use the monotonic clock. */
 export function stepsOn(write: (line: string) => void): Steps {
   const begun = performance.now()
   const seconds = (ms: number): string => `${(ms / 1000).toFixed(1)} s`.padStart(8)
@@ -27,5 +27,5 @@ export function stepsOn(write: (line: string) => void): Steps {
   }
 }
 
-/** Steps that say nothing, for tests that look at the outcome alone. */
+/** Steps without output, for tests that check only the result. */
 export const silentSteps: Steps = { step: (_name, work) => work(), note: () => {} }

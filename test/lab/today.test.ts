@@ -7,7 +7,7 @@ import { leftOutOn, minorOfDay, turns } from './today.ts'
 const ci = { CI: 'true' }
 const checkout = resolve(import.meta.dirname, '../..')
 const suites = turns.flat()
-/** From one day of the newest minor until every minor and every turn was there. */
+/** Days from one with the newest minor version until every minor version and every turn occurred. */
 const days = Array.from(
   { length: 8 },
   (_, day) => new Date(Date.parse('2026-11-27T00:00:00Z') + day * 86_400_000),
@@ -18,8 +18,8 @@ const namesOn = (day: Date, changed: () => readonly string[] | undefined = nothi
   return suites.map(({ name }) => name).filter((name) => !leftOut.includes(name))
 }
 
-describe('suites that CI may leave out', () => {
-  test('are all that open a cluster, but for the rotation and the API contract, and prove what exists', () => {
+describe('suites that CI may skip', () => {
+  test('are all suites that open a cluster, except the rotation and the API contract, and their paths exist', () => {
     const opening = globSync('*.test.ts', {
       cwd: import.meta.dirname,
       exclude: [basename(import.meta.filename)],
@@ -31,7 +31,7 @@ describe('suites that CI may leave out', () => {
       expect(existsSync(join(checkout, path)), path).toBe(true)
   })
 
-  test('each run within eight days of what they prove being changed again and again, and where nothing changes', () => {
+  test('each run within eight days if their sources change repeatedly, and if nothing changes', () => {
     const often = ['src/ca/new-ca.ts', 'src/csr/approval/acting.ts', 'src/pki/kubeadm.ts']
     for (const changed of [nothing, () => undefined, () => often]) {
       const run = new Set(days.flatMap((day) => namesOn(day, changed)))
@@ -44,7 +44,7 @@ describe('suites that CI may leave out', () => {
     }
   })
 
-  test('leave an hour for everything: one build or two of them, the unit tests and the rotation', () => {
+  test('leave an hour for everything: one or two builds, the unit tests and the rotation', () => {
     for (const day of days) {
       const minutes = suites.filter(({ name }) => namesOn(day).includes(name)).map((suite) => suite.minutes)
       const builds = minorOfDay(day, ci) === minors.at(-1) ? 1 : 2
@@ -53,7 +53,7 @@ describe('suites that CI may leave out', () => {
     }
   })
 
-  test('run first where a file changed that they prove, and their own file is one', () => {
+  test('run first when a file that they cover changed, including their own', () => {
     const [newest, older] = days as [Date, Date]
     const changes = ['src/csr/approval/acting.ts', 'src/kubelets.ts']
     expect(namesOn(newest)).toEqual(['rotation-resume', 'guides'])
@@ -62,11 +62,11 @@ describe('suites that CI may leave out', () => {
     )
     expect(namesOn(newest, () => changes)).not.toContain('rotation-resume')
     expect(namesOn(older, () => ['test/lab/kubelet-manage.test.ts'])).toEqual(['kubelet-manage'])
-    // Without a history all of it may have changed: the turn alone decides.
+    // Without a history, all files may have changed, so only the turn decides.
     expect(namesOn(newest, () => undefined)).toEqual(['rotation-resume', 'guides'])
   })
 
-  test('are named with the reason', () => {
+  test('are listed with the reason', () => {
     const why = (changed: readonly string[]) =>
       leftOutOn(days[1], ci, () => changed).find(({ name }) => name === 'renew-three')?.why
     expect(why([])).toBe(
@@ -81,7 +81,7 @@ describe('suites that CI may leave out', () => {
   })
 })
 
-test('the minor of the day is the newest every other day, and each older one in turn; outside CI the newest', () => {
+test('the minor version of the day is the newest every other day, and each older one in turn; outside CI, the newest', () => {
   const [newest] = minors.slice(-1)
   const older = minors.slice(0, -1)
   expect(days.map((day) => minorOfDay(day, ci)).filter((_, day) => day % 2 === 0)).toEqual(

@@ -2,18 +2,19 @@ import { spawnSync } from 'node:child_process'
 import { defaultMinor, type Minor, minors } from './spec.ts'
 import { folders } from './state.ts'
 
-// What a CI run does on its day. It has an hour on two busy cores, from a machine without caches: not enough for every suite.
+// The suites of a CI run by day. A run has an hour on two busy cores, on a machine without caches, which is not enough for every
+// suite.
 
-/** A suite that CI leaves out where its time is up. */
+/** A suite that CI skips when its time does not suffice. */
 interface Suite {
   readonly name: string
-  /** What it takes on two busy cores, its cluster included. */
+  /** Its duration on two busy cores, including its cluster. */
   readonly minutes: number
-  /** Folders and files of the checkout: a change below them puts the suite first. */
+  /** Folders and files of the checkout. A change in them moves the suite to the front. */
   readonly proves: readonly string[]
 }
 
-/** On a day one turn goes first. Each of them fits into a day on which the newest minor is the only one. */
+/** On each day, one turn has priority. Each turn fits into a day on which only the newest minor version is tested. */
 export const turns: readonly (readonly Suite[])[] = [
   [
     {
@@ -78,17 +79,23 @@ export const turns: readonly (readonly Suite[])[] = [
 const minutesOfRun = 60
 /** npm ci and the build; the unit tests; packages, images and suites without a cluster; the whole rotation; the API contract. */
 const minutesOfTheRest = 1 + 12 + 1 + 12 + 2
-/** Kubernetes of one minor, from its Go modules. */
+/** Builds Kubernetes of one minor version from its Go modules. */
 const minutesOfBuild = 14
 
 const dayMs = 86_400_000
 
-/** When this run began, for all its processes: `npm test` sets `KCERT_LAB_DAY`, and whoever wants the run of another day. */
+/**
+ * Returns the start time of this run, for all its processes. `npm test` sets `KCERT_LAB_DAY`. Set it to another day to repeat
+ * that day's run.
+ */
 export function today(environment: NodeJS.ProcessEnv = process.env): Date {
   return new Date(environment.KCERT_LAB_DAY ?? Date.now())
 }
 
-/** The minor that the whole rotation and the API contract run on: in CI the newest every other day, between them each older one in turn. */
+/**
+ * Returns the minor version for the whole rotation and the API contract: in CI the newest every other day, and on the days
+ * between each older one in turn.
+ */
 export function minorOfDay(date = today(), environment: NodeJS.ProcessEnv = process.env): Minor {
   const day = dayOf(date)
   if (environment.CI === undefined || environment.KCERT_LAB_MINOR !== undefined || day % 2 === 0)
@@ -97,15 +104,16 @@ export function minorOfDay(date = today(), environment: NodeJS.ProcessEnv = proc
   return older[((day - 1) / 2) % older.length]!
 }
 
-/** A suite that a CI run leaves out, and why. */
+/** A suite that a CI run skips, and why. */
 interface LeftOut {
   readonly name: string
   readonly why: string
 }
 
 /**
- * The suites that CI leaves out on a day (UTC); none where `KCERT_WHOLE` is set, as `npm test -- --whole` does. What changed within
- * the last day goes first, then the day's turn, as far as the time goes. `changed` returns undefined where that cannot be found out.
+ * Returns the suites that CI skips on a day (UTC); none if `KCERT_WHOLE` is set, as by `npm test -- --whole`. Suites for changes
+ * of the last day have priority, then the day's turn, within the time limit. `changed` returns undefined where changes are
+ * unknown.
  */
 export function leftOutOn(
   date = today(),
@@ -139,7 +147,7 @@ function dayOf(date: Date): number {
   return Math.floor(date.getTime() / dayMs)
 }
 
-/** Files that differ from the newest commit that is a day old; undefined where git, or so old a commit, is not there. */
+/** Returns files that differ from the newest commit that is at least a day old; undefined without git or such a commit. */
 function changedFiles(date: Date): readonly string[] | undefined {
   const before = new Date(date.getTime() - dayMs).toISOString()
   const commit = git('rev-list', '-1', `--before=${before}`, 'HEAD')?.trim()

@@ -12,19 +12,19 @@ import { minors as allMinors, type Minor, nodeIdentity, releases } from './spec.
 import { type ClusterRecord, paths, writeRecord } from './state.ts'
 import type { Steps } from './steps.ts'
 
-/** Where a node has the programs that its packages bring, until its next boot. */
+/** Path of the upgraded programs on a node, until its next boot. */
 const packages = '/var/cache/upgrade'
 
 /**
- * Upgrades nodes of the running cluster to the next minor, one at a time and control planes first: packages, `kubeadm upgrade`, the
- * kubelet. Without names all nodes that are behind: an upgrade that stopped half way goes on.
+ * Upgrades nodes of the running cluster to the next minor version, one at a time and control planes first: packages, `kubeadm
+ * upgrade`, the kubelet. Without names, upgrades all older nodes, which resumes an interrupted upgrade.
  */
 export async function upgrade(to: Minor, names: readonly string[], steps: Steps): Promise<void> {
   const binaries = await buildBinaries(to, steps)
   await alone(async () => {
     const upgraded = namesToUpgrade(existing(), to, names)
     if (upgraded.length === 0) return
-    // kubeadm brings the new kube-proxy and CoreDNS to every node, once the last API server is upgraded.
+    // kubeadm deploys the new kube-proxy and CoreDNS to every node when the last API server is upgraded.
     await steps.step(`images of ${to}`, () => importImages(existing().nodes, to, binaries.folder))
     for (const name of upgraded) {
       const record = existing()
@@ -71,7 +71,7 @@ async function importImages(nodes: readonly string[], to: Minor, folder: string)
   }
 }
 
-/** What runs on the node goes on from the old files, as after `apt-get install`. */
+/** Running processes continue with the old files, as after `apt-get install`. */
 async function install(name: string, folder: string): Promise<void> {
   const target = hostPath(name, packages)
   rmSync(target, { recursive: true, force: true })
@@ -94,7 +94,7 @@ async function kubeadmUpgrade(name: string, to: Minor, isFirst: boolean): Promis
   })
 }
 
-/** A node that joins later is of the minor that all nodes of its role have. */
+/** A node that joins later gets the minor version that all nodes of its role have. */
 function recordAfter(record: ClusterRecord, name: string, to: Minor, key: string): ClusterRecord {
   const { role } = nodeIdentity(name)
   const minors = { ...record.minors, [name]: to }

@@ -20,7 +20,7 @@ const counter = (second: number, failures: number): Sample => ({
   counts: { attempts: second, failures, errors: {} },
 })
 
-test('what no row speaks of must be ok', () => {
+test('requires ok for samples that match no row', () => {
   const verdict = evaluate([api(0, 'ok'), api(1, 'untrusted'), api(2, 'ok')], [])
   expect(verdict.holds).toBe(false)
   expect(verdict.unexpected.map((sample) => sample.outcome)).toEqual(['untrusted'])
@@ -29,19 +29,19 @@ test('what no row speaks of must be ok', () => {
   ])
 })
 
-test('a row holds from its first moment and until before its last', () => {
+test('applies a row from its first moment until before its last', () => {
   const samples = [api(0, 'untrusted'), api(10, 'untrusted'), api(19, 'untrusted'), api(20, 'untrusted')]
   const verdict = evaluate(samples, [{ trust: 'old', from: at(10), until: at(20), allow: ['untrusted'] }])
   expect(verdict.unexpected.map((sample) => sample.at)).toEqual([at(0), at(20)])
 })
 
-test('a row can demand a failure: what it does not allow is unexpected', () => {
+test('a row can require a failure: outcomes that it does not allow are unexpected', () => {
   const table = [{ trust: 'new', allow: ['untrusted'] }]
   expect(evaluate([api(0, 'ok', 'new')], table).holds).toBe(false)
   expect(evaluate([api(0, 'untrusted', 'new')], table).holds).toBe(true)
 })
 
-test('what one of two causes explains is expected, whichever stands first', () => {
+test('expects outcomes of either of two causes, in any order', () => {
   const replaced = { kind: 'api' as const, allow: ['ok', 'http'] }
   const restarted = { endpoint: 'cp1', allow: ['ok', 'refused'] }
   for (const table of [
@@ -53,20 +53,20 @@ test('what one of two causes explains is expected, whichever stands first', () =
   }
 })
 
-test('a counter is judged by the growth of its failures, not by what it held before', () => {
+test('evaluates a counter by the growth of its failures, not by its earlier value', () => {
   expect(evaluate([counter(0, 7), counter(2, 7)], []).holds).toBe(true)
   expect(evaluate([counter(0, 7), counter(2, 8)], []).holds).toBe(false)
 })
 
-test('a counter that starts anew with its pod is no failure', () => {
+test('a counter that restarts with its pod is not a failure', () => {
   expect(evaluate([counter(0, 7), counter(2, 0)], []).holds).toBe(true)
 })
 
-test('samples are judged in the order of their times, whatever order they were written in', () => {
+test('evaluates samples by time, in whatever order they were written', () => {
   expect(evaluate([counter(2, 8), counter(0, 8)], []).holds).toBe(true)
   expect(evaluate([counter(2, 7), counter(0, 8)], []).holds).toBe(true)
 })
 
-test('a line that was cut off is left out', () => {
+test('ignores a truncated line', () => {
   expect(parseSamples(`${JSON.stringify(api(0, 'ok'))}\n{"at":"2026`)).toHaveLength(1)
 })

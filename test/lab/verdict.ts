@@ -1,4 +1,4 @@
-/** One line of the prober: what was tried, and how it ended. */
+/** One line of the prober: the attempt and its outcome. */
 export interface Sample {
   readonly at: string
   readonly kind: 'api' | 'logs' | 'exec' | 'counter' | 'node' | 'aggregated' | 'webhook' | 'signing'
@@ -19,8 +19,8 @@ export interface Sample {
 }
 
 /**
- * What may happen to the samples that match: a row of the expectation table. What a row leaves out matches everything. Causes add
- * up: each outcome that a matching row allows is expected; samples that no row matches must be ok.
+ * The outcomes that matching samples may have: a row of the expectation table. Absent fields match everything. Rows add up: each
+ * outcome that a matching row allows is expected. Samples that match no row must be ok.
  */
 export interface Expectation {
   readonly kind?: Sample['kind']
@@ -28,22 +28,22 @@ export interface Expectation {
   readonly trust?: string
   readonly credential?: string
   readonly target?: string
-  /** RFC 3339; the row holds from then on. */
+  /** RFC 3339; the row applies from this time. */
   readonly from?: string
-  /** RFC 3339; the row holds before then. */
+  /** RFC 3339; the row applies before this time. */
   readonly until?: string
-  /** The outcomes that are allowed; `*` allows each. */
+  /** The allowed outcomes; `*` allows all. */
   readonly allow: readonly string[]
-  /** Why, in the words of whoever made the table. */
+  /** The reason, from the author of the table. */
   readonly because?: string
 }
 
-/** What one cell (endpoint, trust, credential, target) saw. */
+/** The observations of one cell (endpoint, trust, credential, target). */
 export interface CellVerdict {
   readonly cell: string
   readonly samples: number
   readonly unexpected: number
-  /** Longest time between two successes, or from the start or to the end. */
+  /** Longest time between two successes, or from the start, or to the end. */
   readonly longestGapMs: number
 }
 
@@ -54,13 +54,13 @@ export interface Verdict {
   readonly cells: readonly CellVerdict[]
 }
 
-/** Reads the prober's lines; a last line that was cut off is left out. */
+/** Parses the prober's lines. Ignores a truncated last line. */
 export function parseSamples(text: string): Sample[] {
   const lines = text.split('\n').filter((line) => line.startsWith('{') && line.endsWith('}'))
   return lines.map((line) => JSON.parse(line) as Sample)
 }
 
-/** Judges samples by a table. In-pod counters are judged by how their failures grow from one sample to the next. */
+/** Evaluates samples with a table. In-pod counters are evaluated by the growth of their failures from one sample to the next. */
 export function evaluate(samples: readonly Sample[], table: readonly Expectation[]): Verdict {
   const failuresBefore = new Map<string, number>()
   const unexpected: Sample[] = []
@@ -88,7 +88,7 @@ export function evaluate(samples: readonly Sample[], table: readonly Expectation
   return { holds: unexpected.length === 0, samples: samples.length, unexpected, cells: verdicts }
 }
 
-/** The verdict as text: a line a cell that saw something unexpected, and one for the whole. */
+/** Returns the verdict as text: a line for each cell with unexpected outcomes, and one for the whole. */
 export function describeVerdict(verdict: Verdict): string {
   const lines = verdict.cells
     .filter(({ unexpected }) => unexpected > 0)
@@ -113,7 +113,7 @@ function matches(row: Expectation, sample: Sample): boolean {
   return named && after && before
 }
 
-/** A counter that answers is ok when no failure came since the sample before; its first sample sets the mark. */
+/** A counter is ok when it has no new failure since the previous sample. Its first sample is the baseline. */
 function counterOutcome(sample: Sample, before: Map<string, number>): Sample {
   if (sample.counts === undefined || sample.target === undefined) return sample
   const last = before.get(sample.target)

@@ -7,16 +7,16 @@ import { probeFiles } from './prober.ts'
 import { type NodeIdentity, network } from './spec.ts'
 import type { Sample } from './verdict.ts'
 
-// What the prober in Go does not ask: whether nodes are Ready, whether aggregated API and webhook answer, whether requests are
-// signed, and what clients in pods count, those too that are born meanwhile. A fresh TLS connection each time.
+// Checks that the Go prober does not make: whether nodes are Ready, whether aggregated API and webhook respond, whether requests
+// are signed, and the counts of clients in pods, including new pods. Each check opens a new TLS connection.
 
-/** Watches a cluster beside a test. Needs the prober's files. */
+/** Watches a cluster during a test. Needs the prober's files. */
 export class Watcher {
   private readonly observed: Sample[] = []
   private readonly ending = new AbortController()
   private readonly work: Promise<unknown>
 
-  /** `addons`: the cluster has them. */
+  /** `addons`: whether the cluster has them. */
   constructor(nodes: readonly NodeIdentity[], options: { readonly addons: boolean }) {
     const apis = nodes.filter(({ role }) => role === 'control-plane')
     const endpoints = [
@@ -51,7 +51,7 @@ export class Watcher {
     }
   }
 
-  /** One sample of what `ask` finds; what it throws is the outcome. */
+  /** Records one sample of `ask`. An error that it throws is the outcome. */
   private async sample(
     facts: Pick<Sample, 'kind' | 'endpoint' | 'target'>,
     ask: () => Promise<void>,
@@ -82,7 +82,7 @@ export class Watcher {
     try {
       found = JSON.parse(await this.call({ path: '/api/v1/nodes' })).items
     } catch {
-      // Whether the API answers is the prober's to say.
+      // The prober checks whether the API responds.
       return
     }
     for (const { metadata, status } of found) {
@@ -111,7 +111,7 @@ export class Watcher {
     })
   }
 
-  /** A client certificate asked for, approved and waited for: its time is the sample's. */
+  /** Requests, approves and waits for a client certificate. The sample has the time of the request. */
   private signing(): Promise<void> {
     return this.sample({ kind: 'signing' }, async () => {
       const path = '/apis/certificates.k8s.io/v1/certificatesigningrequests'
@@ -154,7 +154,7 @@ export class Watcher {
           (response) => response.json() as Promise<NonNullable<Sample['counts']>>,
           () => undefined,
         )
-        // A pod that is being replaced does not answer; the ones that stay do the next time.
+        // A pod that is being replaced does not respond. The remaining pods respond the next time.
         return (
           answer && ({ at, kind: 'counter', target: name, outcome: 'ok', ms: 0, counts: answer } as const)
         )
@@ -224,15 +224,15 @@ interface Endpoint {
 
 let requestText: Promise<string> | undefined
 
-/** One request serves all: what is asked is whether somebody signs. */
+/** One request suffices: it shows whether the signer works. */
 function request(): Promise<string> {
   requestText ??= issueRequest('lab-watcher')
   return requestText
 }
 
 /**
- * What a kubelet says of itself when it reports before its own first look at its containers is over. Its own cure for that
- * (kubernetes 1.36, kubelet_node_status.go, fastNodeStatusUpdate) ends as soon as it finds the node Ready from before the restart.
+ * The condition that a kubelet reports before its first check of its containers. Its own workaround (kubernetes 1.36,
+ * kubelet_node_status.go, fastNodeStatusUpdate) ends as soon as it finds the node Ready from before the restart.
  */
 const startingKubelet =
   /^the node is not Ready: .*(?:pleg has yet to be successful|status check may not have completed yet|CSINode is not yet initialized)/

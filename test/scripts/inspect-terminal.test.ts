@@ -22,7 +22,7 @@ const files = {
   '東京.pem': client('東京支社 監視', ca).pem,
 }
 
-/** Returns the terminal after the command has ended. */
+/** Returns the terminal when the command finishes. */
 async function onTerminal(columns: number, line: string): Promise<Terminal> {
   const terminal = new Terminal(columns, line)
   await terminal.shows(/^ended \d+$/m)

@@ -1,5 +1,5 @@
-// The lab's in-pod client in Node: a fresh TLS connection to the API server each second, counted and served on :8080/counts.
-// It reads the CA once, as clients in Node do.
+// The lab's in-pod client in Node: opens a TLS connection to the API server each second, and serves its counts on :8080/counts.
+// It reads the CA once, as Node clients do.
 import { readFileSync } from 'node:fs'
 import { createServer } from 'node:http'
 import { request } from 'node:https'
