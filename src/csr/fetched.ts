@@ -1,7 +1,6 @@
 import { commandLine } from '../errors/command-line.ts'
 import { KcertError } from '../errors/kcert-error.ts'
-import type { Certificate } from '../x509/certificate.ts'
-import { readCertificates } from '../x509/certificate.ts'
+import { type Certificate, readCertificates } from '../x509/certificate.ts'
 import { goName } from '../x509/go-name.ts'
 import type { Name } from '../x509/name.ts'
 import type { PublicKeyInfo } from '../x509/public-key.ts'
@@ -31,13 +30,8 @@ export function issuedChain(object: SigningRequest): Certificate[] {
   if (object.certificate === undefined) throw notIssued(object)
   const certificates = readCertificates(object.certificate)
   if (certificates.length > 0) return certificates
-  throw new KcertError(
-    'KCERT_X509_MALFORMED',
-    `status.certificate of ${quoted(object.name ?? '')} contains no certificate`,
-    {
-      next: commandLine`kcert csr explain ${requestWord(object.name ?? '')}`,
-    },
-  )
+  const what = `status.certificate of ${quoted(object.name ?? '')} contains no certificate`
+  throw new KcertError('KCERT_X509_MALFORMED', what, { next: explainCommand(object) })
 }
 
 /** Returns what came of each comparison of a certificate with the request, the key and the CA that it should belong to. */
@@ -47,29 +41,13 @@ export function checkCertificate(
   { key, ca, now }: Expectation,
 ): CertificateCheck[] {
   const { request } = readRequestContent(object.request)
+  const isSigned = ca?.certificates.some((one) => certificate.isSignedBy(one)) === true
+  const signed = isSigned ? 'is signed' : 'is not signed'
   return [
-    ...(key === undefined
-      ? []
-      : [
-          check(
-            'key',
-            certificate.publicKey.sha256 === key.publicKey.sha256,
-            `it matches the key ${key.place}`,
-            `it does not match the key ${key.place}`,
-          ),
-        ]),
-    ...(request === undefined ? [] : requestChecks(certificate, request)),
+    ...(key ? [keyCheck('key', certificate, key.publicKey, `the key ${key.place}`)] : []),
+    ...(request ? requestChecks(certificate, request) : []),
     validityCheck(certificate, now),
-    ...(ca === undefined
-      ? []
-      : [
-          check(
-            'ca',
-            ca.certificates.some((one) => certificate.isSignedBy(one)),
-            `it is signed by the CA of ${ca.place}`,
-            `it is not signed by the CA of ${ca.place}`,
-          ),
-        ]),
+    ...(ca ? [{ id: 'ca' as const, ok: isSigned, detail: `it ${signed} by the CA of ${ca.place}` }] : []),
   ]
 }
 
@@ -86,7 +64,6 @@ export function refuseUnfit(
   if (broken.length === 0) return
   const isKey = broken.some(({ id }) => id === 'key')
   const canAccept = broken.every(({ id }) => acceptable.has(id))
-  const word = requestWord(object.name ?? '')
   throw new KcertError(
     'KCERT_CERTIFICATE_UNFIT',
     `the certificate of ${quoted(object.name ?? '')} does not match: ${broken.map(({ detail }) => detail).join('; ')}`,
@@ -94,20 +71,19 @@ export function refuseUnfit(
       why: isKey
         ? 'a server or client with this pair would not start; use the key that the request was created with'
         : `a signer may change the subject and SANs${canAccept ? '; --accept-names accepts them' : ''}`,
-      next: commandLine`kcert csr describe ${word}`,
+      next: commandLine`kcert csr describe ${requestWord(object.name ?? '')}`,
     },
   )
 }
 
 /** Returns why an object has no certificate to fetch. */
 export function notIssued(object: SigningRequest): KcertError {
-  const name = object.name ?? ''
   const state = stateOf(object)
   const { reason = '', message = '' } =
     object.conditions.find(
       ({ type }) => type === { denied: 'Denied', failed: 'Failed' }[state as 'denied'],
     ) ?? {}
-  const why = [reason, message].filter((word) => word !== '').join(': ')
+  const why = [reason, message].filter(Boolean).join(': ')
   const text = {
     pending: 'is pending: it waits for approval',
     approved: 'is approved and waits for its signer',
@@ -115,14 +91,22 @@ export function notIssued(object: SigningRequest): KcertError {
     failed: 'failed: its signer refused it',
     issued: 'is issued',
   }[state]
-  return new KcertError('KCERT_CSR_NOT_ISSUED', `the CertificateSigningRequest ${quoted(name)} ${text}`, {
-    ...(why === '' ? {} : { why }),
-    next: commandLine`kcert csr explain ${requestWord(name)}`,
-  })
+  const what = `the CertificateSigningRequest ${quoted(object.name ?? '')} ${text}`
+  return new KcertError('KCERT_CSR_NOT_ISSUED', what, { ...(why && { why }), next: explainCommand(object) })
 }
 
-function check(id: CertificateCheck['id'], ok: boolean, right: string, wrong: string): CertificateCheck {
-  return { id, ok, detail: ok ? right : wrong }
+function explainCommand({ name = '' }: SigningRequest): string {
+  return commandLine`kcert csr explain ${requestWord(name)}`
+}
+
+function keyCheck(
+  id: 'key' | 'request-key',
+  { publicKey }: Certificate,
+  { sha256 }: PublicKeyInfo,
+  what: string,
+): CertificateCheck {
+  const ok = publicKey.sha256 === sha256
+  return { id, ok, detail: `it ${ok ? 'matches' : 'does not match'} ${what}` }
 }
 
 function requestChecks(certificate: Certificate, request: CertificateRequest): CertificateCheck[] {
@@ -131,19 +115,11 @@ function requestChecks(certificate: Certificate, request: CertificateRequest): C
   const missing = asked.filter((name) => !given.includes(name))
   const added = given.filter((name) => !asked.includes(name))
   const [subject, wanted] = [certificate.subject, request.subject]
+  const isSubject = attributesOf(subject) === attributesOf(wanted)
+  const outcome = isSubject ? 'as requested' : `but the request has ${quoted(wanted.text)}`
   return [
-    check(
-      'request-key',
-      certificate.publicKey.sha256 === request.publicKey.sha256,
-      'it matches the key of the request',
-      'it does not match the key of the request',
-    ),
-    check(
-      'subject',
-      attributesOf(subject) === attributesOf(wanted),
-      `its subject is ${quoted(subject.text)}, as requested`,
-      `its subject is ${quoted(subject.text)}, but the request has ${quoted(wanted.text)}`,
-    ),
+    keyCheck('request-key', certificate, request.publicKey, 'the key of the request'),
+    { id: 'subject', ok: isSubject, detail: `its subject is ${quoted(subject.text)}, ${outcome}` },
     { id: 'names', ok: missing.length + added.length === 0, detail: namesText(asked, missing, added) },
   ]
 }
@@ -174,7 +150,7 @@ function namesOf({ subjectAltNames: { dns, ip, email, uri } }: Certificate | Cer
 
 function validityCheck({ notBefore, notAfter }: Certificate, now: Date): CertificateCheck {
   const text = `from ${notBefore.toISOString().slice(0, 19)}Z to ${notAfter.toISOString().slice(0, 19)}Z`
-  if (notAfter <= now) return { id: 'validity', ok: false, detail: `it has expired: valid ${text}` }
-  if (notBefore > now) return { id: 'validity', ok: false, detail: `it is not valid yet: ${text}` }
-  return { id: 'validity', ok: true, detail: `valid ${text}` }
+  const fault =
+    notAfter <= now ? 'it has expired: valid ' : notBefore > now ? 'it is not valid yet: ' : undefined
+  return { id: 'validity', ok: fault === undefined, detail: (fault ?? 'valid ') + text }
 }

@@ -1,3 +1,4 @@
+import { given } from '../errors/given.ts'
 import { hostPort } from '../errors/host-port.ts'
 import { KcertError } from '../errors/kcert-error.ts'
 import {
@@ -46,28 +47,18 @@ export const kubeadmRowNames: readonly string[] = ['all', ...rows.map(({ name })
 export function kubeadmRequests(name: string, settings: KubeadmSettings): KubeadmRequest[] {
   const chosen = rows.filter((row) => name === 'all' || row.name === name)
   if (chosen.length === 0)
-    throw new KcertError('KCERT_USAGE', `kubeadm has no certificate ${quoted(name)}`, {
-      why: `kubeadm has ${kubeadmRowNames.join(', ')}`,
-    })
-  return chosen.map((row) =>
-    row.kind === 'leaf' ? leafRequest(row, settings) : kubeconfigRequest(row, settings),
-  )
-}
-
-function leafRequest(row: KubeadmLeaf, settings: KubeadmSettings): KubeadmRequest {
-  const commonName = row.commonName ?? nodeNameOf(row.name, settings)
-  return { row: row.name, spec: specOf(row, commonName, settings), file: row.file }
-}
-
-function kubeconfigRequest(row: KubeadmKubeconfig, settings: KubeadmSettings): KubeadmRequest {
-  const user = row.commonName ?? `${nodePrefix}${nodeNameOf(row.name, settings)}`
-  const kubeconfig = {
-    file: row.name,
-    user,
-    clusterName: settings.clusterName,
-    server: serverOf(row, settings),
-  }
-  return { row: row.name, spec: specOf(row, user, settings), kubeconfig }
+    throw usage(`kubeadm has no certificate ${quoted(name)}`, `kubeadm has ${kubeadmRowNames.join(', ')}`)
+  return chosen.map((row) => {
+    const user = row.commonName ?? nodeNameOf(row.name, settings)
+    if (row.kind === 'leaf') return { row: row.name, spec: specOf(row, user, settings), file: row.file }
+    const kubeconfig = {
+      file: row.name,
+      user: row.commonName ?? `${nodePrefix}${user}`,
+      clusterName: settings.clusterName,
+      server: serverOf(row, settings),
+    }
+    return { row: row.name, spec: specOf(row, kubeconfig.user, settings), kubeconfig }
+  })
 }
 
 function specOf(row: Row, commonName: string, settings: KubeadmSettings): RequestSpec {
@@ -89,10 +80,11 @@ function versionOf({ kubernetesVersion }: KubeadmSettings): KubeadmVersion | und
   if (kubernetesVersion === undefined) return undefined
   const version = kubeadmVersion(kubernetesVersion)
   if (version !== undefined || /^(?:ci\/)?(?:stable|latest)(?:-1)?$/.test(kubernetesVersion)) return version
-  throw new KcertError('KCERT_USAGE', `${quoted(kubernetesVersion)} is not a Kubernetes version`, {
-    why: 'the subjects and keys of the requests depend on it',
-    next: '--kubernetes-version v1.36.1',
-  })
+  throw usage(
+    `${quoted(kubernetesVersion)} is not a Kubernetes version`,
+    'the subjects and keys of the requests depend on it',
+    '--kubernetes-version v1.36.1',
+  )
 }
 
 /** What is assumed where the version is not known and patch releases of one minor differ. */
@@ -106,16 +98,12 @@ function assumptionOf({ name, olderOrganizations = [] }: Row): string[] {
 }
 
 function altNamesOfRow(row: Row, settings: KubeadmSettings): RequestSpec['altNames'] {
-  switch (row.name) {
-    case 'apiserver':
-      return namesOf([...apiServerNames(settings), ...settings.apiServerCertSans])
-    case 'etcd-server':
-      return namesOf([...etcdNames(row.name, settings), ...settings.etcdServerCertSans])
-    case 'etcd-peer':
-      return namesOf([...etcdNames(row.name, settings), ...settings.etcdPeerCertSans])
-    default:
-      return noAltNames
-  }
+  const { apiServerCertSans, etcdServerCertSans, etcdPeerCertSans } = settings
+  if (row.name === 'apiserver') return namesOf([...apiServerNames(settings), ...apiServerCertSans])
+  if (row.name !== 'etcd-server' && row.name !== 'etcd-peer') return noAltNames
+  const own = row.name === 'etcd-server' ? etcdServerCertSans : etcdPeerCertSans
+  const [node, address] = [nodeNameOf(row.name, settings), advertiseAddressOf(row.name, settings)]
+  return namesOf([node, 'localhost', address, '127.0.0.1', '::1', ...own])
 }
 
 function apiServerNames(settings: KubeadmSettings): string[] {
@@ -132,10 +120,6 @@ function apiServerNames(settings: KubeadmSettings): string[] {
   ]
 }
 
-function etcdNames(row: string, settings: KubeadmSettings): string[] {
-  return [nodeNameOf(row, settings), 'localhost', advertiseAddressOf(row, settings), '127.0.0.1', '::1']
-}
-
 // kubeadm sorts DNS names and keeps addresses in their order.
 function namesOf(names: readonly string[]): RequestSpec['altNames'] {
   const [dns, ip] = [new Set<string>(), new Set<string>()]
@@ -144,12 +128,9 @@ function namesOf(names: readonly string[]): RequestSpec['altNames'] {
     if (bytes !== undefined) ip.add(formatIp(bytes))
     else if (isSubdomain(name.replace(/^\*\./, ''))) dns.add(name)
     else
-      throw new KcertError(
-        'KCERT_USAGE',
+      throw usage(
         `the extra name ${quoted(name)} in kubeadm's configuration is not a name`,
-        {
-          why: 'certSANs are IP addresses and lower-case DNS names',
-        },
+        'certSANs are IP addresses and lower-case DNS names',
       )
   }
   return { ...noAltNames, dns: [...dns].sort(), ip: [...ip] }
@@ -160,33 +141,34 @@ function nodeNameOf(row: string, { nodeName }: KubeadmSettings): string {
   // As kubeadm does.
   const name = nodeName.trim().toLowerCase()
   if (isSubdomain(name)) return name
-  throw new KcertError('KCERT_USAGE', `${quoted(nodeName)} is not a valid Node name`, {
-    why: 'a Node name has only letters, digits, "-" and "."; correct it with --node-name',
-  })
+  throw usage(
+    `${quoted(nodeName)} is not a valid Node name`,
+    'a Node name has only letters, digits, "-" and "."; correct it with --node-name',
+  )
 }
 
 function advertiseAddressOf(row: string, { advertiseAddress }: KubeadmSettings): string {
   if (advertiseAddress === undefined)
     throw missing(row, 'the address of the API server on the node', '--advertise-address')
-  const isAddress = parseIp(advertiseAddress) !== undefined
-  if (isAddress && !isSpecialAddress(advertiseAddress)) return advertiseAddress
-  throw new KcertError(
-    'KCERT_USAGE',
-    isAddress
-      ? `clients cannot reach an API server at ${advertiseAddress}`
-      : `${quoted(advertiseAddress)} is not an IP address of an API server`,
-    {
-      why: isAddress
-        ? 'on the node itself, kubeadm uses the address of an interface instead; give it with --advertise-address'
-        : '--advertise-address takes one address, such as 10.0.0.1',
-    },
+  if (parseIp(advertiseAddress) === undefined)
+    throw usage(
+      `${quoted(advertiseAddress)} is not an IP address of an API server`,
+      '--advertise-address takes one address, such as 10.0.0.1',
+    )
+  if (!isSpecialAddress(advertiseAddress)) return advertiseAddress
+  throw usage(
+    `clients cannot reach an API server at ${advertiseAddress}`,
+    'on the node itself, kubeadm uses the address of an interface instead; give it with --advertise-address',
   )
 }
 
+function usage(what: string, why: string, next?: string): KcertError {
+  return new KcertError('KCERT_USAGE', what, { why, ...given({ next }) })
+}
+
 function missing(row: string, what: string, flag: string): KcertError {
-  return new KcertError('KCERT_USAGE', `${row} needs ${what}`, {
-    why: `it is part of the request; give it with ${flag}, or kubeadm's configuration with --kubeadm-config`,
-  })
+  const why = `it is part of the request; give it with ${flag}, or kubeadm's configuration with --kubeadm-config`
+  return usage(`${row} needs ${what}`, why)
 }
 
 function firstServiceAddress({ serviceSubnet }: KubeadmSettings): string {
@@ -194,18 +176,14 @@ function firstServiceAddress({ serviceSubnet }: KubeadmSettings): string {
   const [cidr] = ranges.map((range) => parseCidr(range))
   const defect = ranges.map(subnetDefect).find((one) => one !== undefined)
   if (defect !== undefined || cidr === undefined)
-    throw new KcertError('KCERT_USAGE', `the range of services ${quoted(serviceSubnet)} ${defect}`, {
-      why: 'kubeadm refuses it',
-      next: '--service-subnet 10.96.0.0/12',
-    })
+    throw usage(
+      `the range of services ${quoted(serviceSubnet)} ${defect}`,
+      'kubeadm refuses it',
+      '--service-subnet 10.96.0.0/12',
+    )
   const { bytes, prefix } = cidr
   const last = bytes.length - 1
-  return formatIp(
-    bytes.map((byte, at) => {
-      const ofNetwork = byte & maskAt(prefix, at)
-      return at === last ? ofNetwork | 1 : ofNetwork
-    }),
-  )
+  return formatIp(bytes.map((byte, at) => (byte & maskAt(prefix, at)) | (at === last ? 1 : 0)))
 }
 
 /** kubeadm wants ten addresses at least, and 2^20 at most (cmd/kubeadm/app/apis/kubeadm/validation). */
@@ -222,13 +200,9 @@ function serverOf(row: KubeadmKubeconfig, settings: KubeadmSettings): string {
   const { controlPlaneEndpoint, bindPort } = settings
   const isLocal = row.name === 'controller-manager.conf' || row.name === 'scheduler.conf'
   if (isLocal || controlPlaneEndpoint === undefined)
-    return url(advertiseAddressOf(row.name, settings), bindPort)
+    return `https://${hostPort(advertiseAddressOf(row.name, settings), bindPort)}`
   const { host, port } = hostAndPort(controlPlaneEndpoint)
-  return url(host, port ?? bindPort)
-}
-
-function url(host: string, port: string): string {
-  return `https://${hostPort(host, port)}`
+  return `https://${hostPort(host, port ?? bindPort)}`
 }
 
 /** "lb.example.com:6443", "10.0.0.1", "[fd00::1]:6443", "fd00::1" */
@@ -237,8 +211,9 @@ function hostAndPort(endpoint: string): { host: string; port?: string } {
   const isPort = port === undefined || (Number(port) >= 1 && Number(port) <= 65_535)
   const host = bracketed ?? plain ?? (parseIp(endpoint) === undefined ? undefined : endpoint)
   if (!isPort || host === undefined || (parseIp(host) === undefined && !isSubdomain(host)))
-    throw new KcertError('KCERT_USAGE', `the endpoint ${quoted(endpoint)} is not HOST or HOST:PORT`, {
-      why: 'a host is an address or a lower-case DNS name, a port a number up to 65535',
-    })
+    throw usage(
+      `the endpoint ${quoted(endpoint)} is not HOST or HOST:PORT`,
+      'a host is an address or a lower-case DNS name, a port a number up to 65535',
+    )
   return port === undefined ? { host } : { host, port }
 }

@@ -57,11 +57,7 @@ export function altNamesOf(names: NamedAltNames): Required<AltNamesDescription> 
   return {
     dns: unique(dns.map(checkedDns)),
     ip: unique(ip.map(checkedIp)),
-    email: unique(
-      email.map((name) =>
-        checkedBy('--email', name, parseMailbox(name) !== undefined, 'is not an email address'),
-      ),
-    ),
+    email: unique(email.map(checkedEmail)),
     uri: unique(uri.map(checkedUri)),
   }
 }
@@ -105,14 +101,15 @@ function checkedIp(text: string): string {
   throw wrongName('--ip', text, why, isDnsName(text) && /[a-z]/.test(text) ? `--dns ${text}` : undefined)
 }
 
-function checkedUri(uri: string): string {
-  const defect = uriDefect(uri) ?? (/^[A-Za-z][A-Za-z0-9+.-]*:/.test(uri) ? undefined : 'it has no scheme')
-  return checkedBy('--uri', uri, defect === undefined, `is not a URI: ${defect}`)
+function checkedEmail(name: string): string {
+  if (parseMailbox(name) === undefined) throw wrongName('--email', name, 'is not an email address')
+  return name
 }
 
-function checkedBy(flag: string, value: string, isRight: boolean, why: string): string {
-  if (!isRight) throw wrongName(flag, value, why)
-  return value
+function checkedUri(uri: string): string {
+  const defect = uriDefect(uri) ?? (/^[A-Za-z][A-Za-z0-9+.-]*:/.test(uri) ? undefined : 'it has no scheme')
+  if (defect !== undefined) throw wrongName('--uri', uri, `is not a URI: ${defect}`)
+  return uri
 }
 
 function wrongName(flag: string, value: string, why: string, next?: string): KcertError {

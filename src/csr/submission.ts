@@ -64,25 +64,15 @@ async function presentAfter(
   if ((!isTaken && !isCutOff(error)) || name === undefined) throw error
   try {
     return await api.get(name)
-  } catch (second) {
+  } catch (unseen) {
     // What stopped the write says more than what stopped the look at it, but for a name that is taken: then both say it.
-    throw isTaken ? takenAndUnseen(name, second) : error
+    if (!isTaken) throw error
+    if (!(unseen instanceof KcertError)) throw unseen
+    const { code, message, fix, next } = unseen
+    const what = `the CertificateSigningRequest ${quoted(name)} exists already, and kcert could not compare it with yours`
+    const why = [message, unseen.why].filter(Boolean).join(': ')
+    throw new KcertError(code, what, { why, fix, next, cause: unseen })
   }
-}
-
-function takenAndUnseen(name: string, unseen: unknown): unknown {
-  if (!(unseen instanceof KcertError)) return unseen
-  const { code, message, why, fix, next } = unseen
-  return new KcertError(
-    code,
-    `the CertificateSigningRequest ${quoted(name)} exists already, and kcert could not compare it with yours`,
-    {
-      why: [message, why].filter(Boolean).join(': '),
-      fix,
-      next,
-      cause: unseen,
-    },
-  )
 }
 
 function isConflict(error: unknown): boolean {
@@ -120,8 +110,12 @@ export function differencesOf(
   return [
     ...contentDifferences(present, wanted, sameBy),
     ...difference('its signer', quoted(present.signerName), quoted(wanted.signerName)),
-    ...difference('its usages', usagesText(present), usagesText(wanted)),
-    ...difference('its expirationSeconds', lifetimeText(present), lifetimeText(wanted)),
+    ...difference('its usages', present.usages.toSorted().join(', '), wanted.usages.toSorted().join(', ')),
+    ...difference(
+      'its expirationSeconds',
+      `${present.expirationSeconds ?? 'none'}`,
+      `${wanted.expirationSeconds ?? 'none'}`,
+    ),
   ]
 }
 
@@ -152,12 +146,4 @@ function contentDifferences(
 
 function difference(what: string, present: string, wanted: string): string[] {
   return present === wanted ? [] : [`${what}: found ${present}, expected ${wanted}`]
-}
-
-function usagesText({ usages }: SigningRequest): string {
-  return usages.toSorted().join(', ')
-}
-
-function lifetimeText({ expirationSeconds }: SigningRequest): string {
-  return expirationSeconds === undefined ? 'none' : `${expirationSeconds}`
 }
