@@ -1,4 +1,5 @@
 import * as v from 'valibot'
+import { given } from '../errors/given.ts'
 
 /** One thing that was looked at. `unknown` where it could not be looked at; `next` is how to find out, or how to mend it. */
 export const checkLineSchema = v.object({
@@ -22,5 +23,5 @@ export function noLine(id: string, detail: string, next: string): CheckLine {
 
 /** Returns the line of what could not be looked at. */
 export function unknownLine(id: string, detail: string, next?: string): CheckLine {
-  return { id, outcome: 'unknown', detail, ...(next === undefined ? {} : { next }) }
+  return { id, outcome: 'unknown', detail, ...given({ next }) }
 }

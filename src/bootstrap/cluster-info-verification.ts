@@ -79,32 +79,27 @@ function caLines({ info, now }: VerificationFacts): CheckLine[] {
 }
 
 function signatureLines({ info, tokens }: VerificationFacts): CheckLine[] {
+  const id = 'signature'
   const states = signatureFacts(info, tokens)
-  if (tokens === undefined)
-    return [
-      unknownLine(
-        'signature',
-        `${states.length} signatures not verified: you may not list secrets in kube-system`,
-        'kubectl auth can-i list secrets -n kube-system',
-      ),
-    ]
-  if (states.length === 0)
-    return [okLine('signature', 'no token signs it, so no node can join with a token now')]
+  if (tokens === undefined) {
+    const detail = `${states.length} signatures not verified: you may not list secrets in kube-system`
+    return [unknownLine(id, detail, 'kubectl auth can-i list secrets -n kube-system')]
+  }
+  if (states.length === 0) return [okLine(id, 'no token signs it, so no node can join with a token now')]
   return states.map(({ tokenId, state }): CheckLine => {
-    const id = 'signature'
     if (state === 'stands') return okLine(id, `the signature with token ${tokenId} is valid`)
-    const next =
-      'kubectl -n kube-system logs -l component=kube-controller-manager --tail=-1 | grep -i bootstrap'
-    if (state === 'missing') return noLine(id, `there is no signature with token ${tokenId}`, next)
-    if (state === 'stale')
-      return noLine(id, `the signature with token ${tokenId} is of an older cluster-info`, next)
-    return noLine(
-      id,
-      `there is a signature with ${tokenId}, which is not a signing token: the bootstrap signer has not deleted it`,
-      next,
-    )
+    const detail =
+      state === 'missing'
+        ? `there is no signature with token ${tokenId}`
+        : state === 'stale'
+          ? `the signature with token ${tokenId} is of an older cluster-info`
+          : `there is a signature with ${tokenId}, which is not a signing token: the bootstrap signer has not deleted it`
+    return noLine(id, detail, signerLog)
   })
 }
+
+const signerLog =
+  'kubectl -n kube-system logs -l component=kube-controller-manager --tail=-1 | grep -i bootstrap'
 
 function servedLine(one: ServedFacts, { info, now }: VerificationFacts): CheckLine {
   const { place, host } = one

@@ -53,21 +53,15 @@ export async function readClusterInfo(data: ClusterInfoData): Promise<ClusterInf
     ...{ kubeconfig: kubeconfig ?? '', clusterName: '', server: undefined },
     ...{ cas: [], signatures, faults: [fault] },
   })
-  if (kubeconfig === undefined)
-    return unread({
-      id: 'no-kubeconfig',
-      detail: 'data has no kubeconfig',
-      next: 'kubeadm init phase bootstrap-token',
-    })
+  const next = 'kubeadm init phase bootstrap-token'
+  if (kubeconfig === undefined) return unread({ id: 'no-kubeconfig', detail: 'data has no kubeconfig', next })
   const opened = await openKubeconfig(kubeconfig)
-  if (opened === undefined || opened.refusal !== undefined)
-    return unread({
-      id: 'kubeconfig-malformed',
-      detail: opened
-        ? `client-go rejects data.kubeconfig: ${opened.refusal}`
-        : 'data.kubeconfig is not a kubeconfig',
-      next: rewrite,
-    })
+  if (opened === undefined || opened.refusal !== undefined) {
+    const detail = opened
+      ? `client-go rejects data.kubeconfig: ${opened.refusal}`
+      : 'data.kubeconfig is not a kubeconfig'
+    return unread({ id: 'kubeconfig-malformed', detail, next: rewrite })
+  }
   return { kubeconfig, signatures, ...contentOf(opened.kubeconfig) }
 }
 
@@ -89,13 +83,10 @@ function contentOf({ clusters, users }: Kubeconfig) {
   const isSecret = users.some(
     ({ clientKey, credentials }) => clientKey !== undefined || credentials.length > 0,
   )
+  const count = `it has ${clusters.length} clusters instead of one`
   const faults: (ClusterInfoFault | false)[] = [
     // kubeadm join takes a kubeconfig with one cluster and no other.
-    clusters.length !== 1 && {
-      id: 'cluster-count',
-      detail: `it has ${clusters.length} clusters instead of one`,
-      next: rewrite,
-    },
+    clusters.length !== 1 && { id: 'cluster-count', detail: count, next: rewrite },
     isSecret && {
       id: 'secret-inside',
       detail:
@@ -123,10 +114,7 @@ function casOf(
   } catch (error) {
     return { id: 'authority-malformed', detail: `certificate-authority-data: ${messageOf(error)}` }
   }
-  return file === undefined
-    ? { id: 'no-authority', detail: 'its cluster has no CA certificate' }
-    : {
-        id: 'authority-by-path',
-        detail: `its cluster references the file ${file}, which joining nodes do not have`,
-      }
+  if (file === undefined) return { id: 'no-authority', detail: 'its cluster has no CA certificate' }
+  const detail = `its cluster references the file ${file}, which joining nodes do not have`
+  return { id: 'authority-by-path', detail }
 }

@@ -44,14 +44,13 @@ const evaluated =
   (outcome: Evaluated['outcome']) =>
   (detail: string, next?: string): Evaluated =>
     given({ outcome, detail, next })
-const [done, stopped, notKnown, later] = [
-  evaluated('done'),
-  evaluated('stopped'),
-  evaluated('unknown'),
-  evaluated('later'),
-]
+const done = evaluated('done')
+const stopped = evaluated('stopped')
+const notKnown = evaluated('unknown')
+const later = evaluated('later')
 
 const rbac = 'kcert bootstrap rbac -o yaml | kubectl apply -f -'
+const kubeletLog = 'journalctl -u kubelet -n 50'
 
 /** Evaluates every step. The first one that is not complete is where the node stopped. */
 export function bootstrapProgress(facts: ProgressFacts): BootstrapProgress {
@@ -62,10 +61,10 @@ export function bootstrapProgress(facts: ProgressFacts): BootstrapProgress {
   })
   const stopNumber = found.find(({ outcome }) => outcome === 'stopped')?.number ?? Number.POSITIVE_INFINITY
   const all = found.map((step): BootstrapStep => {
-    if (step.number <= stopNumber) return step
+    const { number, id, outcome, detail } = step
     // Renewals do not depend on the earlier steps: a missing binding is reported in any case.
-    if (step.id === 'renewal-approved' && step.outcome === 'stopped') return step
-    return { number: step.number, id: step.id, ...later(step.detail) }
+    const stands = number <= stopNumber || (id === 'renewal-approved' && outcome === 'stopped')
+    return stands ? step : { number, id, ...later(detail) }
   })
   const stoppedAt = all.find(({ outcome }) => outcome === 'stopped')?.id
   return {
@@ -120,25 +119,27 @@ function step(number: number, id: string, evaluate: Evaluator, sign?: Sign): Ste
 const onNode = (what: string, next?: string) => (): Evaluated =>
   notKnown(`${what}: visible only on the node`, next)
 
-const statThere = 'journalctl -u kubelet -n 50'
-
 const bySign: Sign = (facts) => {
   const request = bootstrapping(facts)
   if (typeof facts.nodeObject === 'object') return 'the Node exists'
   return request === undefined ? 'a later step is complete' : `request ${request.name} exists`
 }
 
+const noRequest = stopped(
+  'the node has created no request; its kubelet logs why, so run this on the node',
+  kubeletLog,
+)
 const certificateLater = later('the signer puts the certificate into the status of the request')
 const kubeconfigLater = later('the kubelet writes kubelet.conf when it has the certificate')
 
 const steps: readonly Step[] = [
-  step(1, 'kubelet', onNode('whether the kubelet runs', statThere), bySign),
+  step(1, 'kubelet', onNode('whether the kubelet runs', kubeletLog), bySign),
   step(2, 'kubeconfig-missing', onNode('whether it has no usable kubelet.conf'), bySign),
   step(3, 'bootstrap-kubeconfig', onNode('whether bootstrap-kubelet.conf exists'), bySign),
   step(4, 'server-and-token', onNode('the server and token in bootstrap-kubelet.conf'), bySign),
   step(5, 'token', evaluateToken, tokenSign),
   step(6, 'binding', evaluateBinding, bySign),
-  step(7, 'request', evaluateRequest, requestSign),
+  step(7, 'request', () => noRequest, requestSign),
   step(8, 'approval', evaluateApproval, () => 'it is approved'),
   step(9, 'signature', evaluateSignature, () => 'it is signed'),
   step(
@@ -182,12 +183,11 @@ function evaluateToken({ tokens, tokenId }: ProgressFacts): Evaluated {
   const usable = meant.filter(
     ({ faults, usages }) => faults.length === 0 && usages.includes('authentication'),
   )
-  if (usable.length > 0)
-    return done(
-      tokenId === undefined
-        ? `valid tokens: ${usable.map(({ id }) => id).join(', ')}; only the node shows which one it has`
-        : `token ${tokenId} is valid`,
-    )
+  if (usable.length > 0 && tokenId !== undefined) return done(`token ${tokenId} is valid`)
+  if (usable.length > 0) {
+    const ids = usable.map(({ id }) => id).join(', ')
+    return done(`valid tokens: ${ids}; only the node shows which one it has`)
+  }
   const [first] = meant
   const detail =
     first === undefined
@@ -207,13 +207,6 @@ function evaluateBinding(facts: ProgressFacts): Evaluated {
   return stopped(
     'users of the token may not create requests: their group is not bound to system:node-bootstrapper',
     rbac,
-  )
-}
-
-function evaluateRequest(): Evaluated {
-  return stopped(
-    'the node has created no request; its kubelet logs why, so run this on the node',
-    'journalctl -u kubelet -n 50',
   )
 }
 
@@ -256,14 +249,13 @@ function evaluateFetched(_: ProgressFacts, far: number): Evaluated {
   if (far < 10) return later('the kubelet fetches the certificate')
   return stopped(
     'the certificate is issued, but there is no evidence that the kubelet fetched it; run this on the node',
-    'journalctl -u kubelet -n 50',
+    kubeletLog,
   )
 }
 
 function evaluateNode({ nodeObject, node }: ProgressFacts): Evaluated {
   if (nodeObject === undefined) return notKnown('whether the Node exists: you may not read it')
-  if (nodeObject === 'absent')
-    return stopped('there is no Node with this name', 'journalctl -u kubelet -n 50')
+  if (nodeObject === 'absent') return stopped('there is no Node with this name', kubeletLog)
   if (nodeObject.isReady === true) return done('the Node is registered and Ready')
   const what = `the Node is registered but not Ready${messageOf(nodeObject)}`
   return done(what, commandLine`kubectl describe node ${node}`)
@@ -310,11 +302,10 @@ function evaluateRenewal(facts: ProgressFacts): Evaluated {
 function evaluateRenewed(facts: ProgressFacts): Evaluated {
   const request = renewal(facts)
   if (request?.state === 'issued') return done(`${request.name} is issued`)
-  if (request !== undefined)
-    return stopped(
-      `the renewal ${request.name} is ${request.state}`,
-      commandLine`kcert csr explain ${request.name}`,
-    )
+  if (request !== undefined) {
+    const { name, state } = request
+    return stopped(`the renewal ${name} is ${state}`, commandLine`kcert csr explain ${name}`)
+  }
   const { renewsItself } = facts.rights
   if (renewsItself === true) return done('renewals of nodes are approved automatically (selfnodeclient)')
   if (renewsItself === undefined) return notKnown('whether kube-controller-manager approves renewals')

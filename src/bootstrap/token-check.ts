@@ -1,3 +1,4 @@
+import { rfc3339 } from '../pki/rfc3339.ts'
 import { type CheckLine, noLine, okLine, unknownLine } from './check-line.ts'
 import type { SignatureFacts } from './cluster-info-report.ts'
 import { verdictOf } from './cluster-info-verification.ts'
@@ -31,39 +32,21 @@ export function checkToken(findings: TokenFindings): TokenCheck {
     recognitionLine(findings),
     ...rights.map(({ right, allowed }) => rightLine(right, allowed)),
   ]
-  return {
-    apiVersion: 'kcert/v1',
-    kind: 'TokenCheck',
-    token: tokenReport(facts),
-    verdict: verdictOf(checks),
-    checks,
-  }
+  return { ...head, token: tokenReport(facts), verdict: verdictOf(checks), checks }
 }
 
 /** The check of a token that the cluster does not have. */
 export function absentToken(id: string): TokenCheck {
-  return {
-    apiVersion: 'kcert/v1',
-    kind: 'TokenCheck',
-    verdict: 'no',
-    checks: [
-      noLine(
-        'exists',
-        `the cluster has no token ${id}: it was never created, was deleted, or expired and was deleted`,
-        'kcert token create',
-      ),
-    ],
-  }
+  const detail = `the cluster has no token ${id}: it was never created, was deleted, or expired and was deleted`
+  return { ...head, verdict: 'no', checks: [noLine('exists', detail, newToken)] }
 }
 
+const head = { apiVersion: 'kcert/v1', kind: 'TokenCheck' } as const
 const newToken = 'kcert token create'
 
 function faultLines({ faults, expiration }: TokenFacts): CheckLine[] {
   if (faults.length > 0) return faults.map(({ id, detail }) => noLine(id, detail, newToken))
-  const until =
-    expiration === undefined
-      ? 'and never expires'
-      : `until ${expiration.toISOString().replace(/\.\d+Z$/, 'Z')}`
+  const until = expiration === undefined ? 'and never expires' : `until ${rfc3339(expiration)}`
   return [okLine('valid', `the Secret is valid, ${until}`)]
 }
 
@@ -111,20 +94,19 @@ function signatureLine(state: TokenFindings['signature']): CheckLine {
 
 function recognitionLine({ facts, recognition }: TokenFindings): CheckLine {
   const id = 'known'
-  if (recognition.as === 'known')
-    return okLine(
-      id,
-      `the API server authenticates it as ${recognition.username} (${recognition.groups.join(', ')})`,
-    )
+  if (recognition.as === 'known') {
+    const { username, groups } = recognition
+    return okLine(id, `the API server authenticates it as ${username} (${groups.join(', ')})`)
+  }
   if (recognition.as === 'not-asked')
     return unknownLine(id, `kcert could not authenticate with it: ${recognition.why}`)
-  const isInOrder = facts.faults.length === 0 && facts.usages.includes('authentication')
+  const rejected = 'the API server rejects it (401)'
+  if (facts.faults.length > 0 || !facts.usages.includes('authentication'))
+    return noLine(id, rejected, newToken)
   return noLine(
     id,
-    isInOrder
-      ? 'the API server rejects it (401): kube-apiserver needs --enable-bootstrap-token-auth=true; run this on a control-plane node'
-      : 'the API server rejects it (401)',
-    isInOrder ? 'grep enable-bootstrap-token-auth /etc/kubernetes/manifests/kube-apiserver.yaml' : newToken,
+    `${rejected}: kube-apiserver needs --enable-bootstrap-token-auth=true; run this on a control-plane node`,
+    'grep enable-bootstrap-token-auth /etc/kubernetes/manifests/kube-apiserver.yaml',
   )
 }
 

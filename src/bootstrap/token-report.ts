@@ -1,4 +1,5 @@
 import * as v from 'valibot'
+import { given } from '../errors/given.ts'
 import { rfc3339 } from '../pki/rfc3339.ts'
 import { described, header, text } from '../x509/json-fields.ts'
 import { checkLineSchema } from './check-line.ts'
@@ -74,8 +75,7 @@ export function tokenReport({
     fault === 'expired' || fault === 'expiration-unreadable'
   return {
     id,
-    ...(description === undefined ? {} : { description }),
-    ...(expiration === undefined ? {} : { expiration: rfc3339(expiration) }),
+    ...given({ description, expiration: expiration && rfc3339(expiration) }),
     usages: [...usages],
     groups: [...groups],
     state: faults.length === 0 ? 'valid' : faults.every(isOver) ? 'expired' : 'invalid',

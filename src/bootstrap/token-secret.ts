@@ -1,5 +1,6 @@
 import { given } from '../errors/given.ts'
 import { KcertError } from '../errors/kcert-error.ts'
+import { rfc3339 } from '../pki/rfc3339.ts'
 import { type BootstrapToken, isTokenId } from './token.ts'
 
 // Tokens live in Secrets kube-system/bootstrap-token-<id>, which three controllers read: the authenticator of the API server,
@@ -75,7 +76,7 @@ export function readTokenSecret(secret: SecretObject, now: Date): TokenFacts {
   const name = secret.metadata.name ?? ''
   const id = dataOf(secret, 'token-id') ?? ''
   const expiration = dataOf(secret, 'expiration')
-  const expiresAt = expiration === undefined ? undefined : rfc3339(expiration)
+  const expiresAt = expiration === undefined ? undefined : parseRfc3339(expiration)
   const description = dataOf(secret, 'description')
   const groups = (dataOf(secret, 'auth-extra-groups') ?? '').split(',').filter((group) => group !== '')
   const isUnreadable = expiration !== undefined && expiresAt === undefined
@@ -146,9 +147,8 @@ export function secretOfToken({
     stringData: {
       'token-id': token.id,
       'token-secret': token.secret,
-      ...(description === undefined ? {} : { description }),
       // The cleaner reads seconds; fractions are refused by older ones.
-      ...(expiration === undefined ? {} : { expiration: expiration.toISOString().replace(/\.\d+Z$/, 'Z') }),
+      ...given({ description, expiration: expiration && rfc3339(expiration) }),
       ...Object.fromEntries(usages.map((usage) => [`usage-bootstrap-${usage}`, 'true'])),
       ...(groups.length === 0 ? {} : { 'auth-extra-groups': groups.join(',') }),
     },
@@ -168,7 +168,7 @@ function fault(id: TokenFault['id'], detail: string): TokenFault {
 
 const rfc3339Pattern = /^\d{4}-\d{2}-\d{2}[Tt]\d{2}:\d{2}:\d{2}(?:\.\d+)?(?:[Zz]|[+-]\d{2}:\d{2})$/
 
-function rfc3339(text: string): Date | undefined {
+function parseRfc3339(text: string): Date | undefined {
   if (!rfc3339Pattern.test(text)) return undefined
   const time = new Date(text)
   return Number.isNaN(time.getTime()) ? undefined : time

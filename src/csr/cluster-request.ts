@@ -1,6 +1,13 @@
 import { given } from '../errors/given.ts'
 import { rfc3339 } from '../pki/rfc3339.ts'
-import { collectionOf, conditionText, issuedCertificate, requestStates, stateOf } from './life.ts'
+import {
+  ageSecondsOf,
+  collectionOf,
+  conditionText,
+  issuedCertificate,
+  requestStates,
+  stateOf,
+} from './life.ts'
 import { requestFields } from './request-fields.ts'
 import { countedByState, inOrderOfAttention } from './request-order.ts'
 import type { ClusterRequest, RequestList } from './request-report.ts'
@@ -12,11 +19,9 @@ export function clusterRequest(object: SigningRequest, now: Date): ClusterReques
   const issued = issuedCertificate(object)
   const collected = collectionOf(object, issued)
   const { uid, creationTimestamp, expirationSeconds, username } = object
-  const madeAt = Date.parse(creationTimestamp ?? '')
   return {
     name: object.name ?? '',
-    ...given({ uid, creationTimestamp }),
-    ...(Number.isNaN(madeAt) ? {} : { ageSeconds: Math.floor((now.getTime() - madeAt) / 1000) }),
+    ...given({ uid, creationTimestamp, ageSeconds: ageSecondsOf(creationTimestamp, now) }),
     state: stateOf(object),
     condition: conditionText(object),
     conditions: [...object.conditions],
@@ -26,10 +31,10 @@ export function clusterRequest(object: SigningRequest, now: Date): ClusterReques
     groups: [...object.groups],
     labels: { ...object.labels },
     ...(request === undefined ? { fault: fault.detail } : { request: requestFields(request) }),
-    ...(issued === undefined ? {} : { notAfter: rfc3339(issued.notAfter) }),
-    ...(collected === undefined
-      ? {}
-      : { collected: { after: rfc3339(collected.after), reason: collected.reason } }),
+    ...given({
+      notAfter: issued && rfc3339(issued.notAfter),
+      collected: collected && { ...collected, after: rfc3339(collected.after) },
+    }),
   }
 }
 

@@ -1,10 +1,9 @@
 import * as v from 'valibot'
+import { optionalText } from '../errors/error-schema.ts'
 import { altNamesSchema, described, header, text, textsSchema as texts } from '../x509/json-fields.ts'
 
 // The JSON contract of `kcert csr create`. docs/schemas/CreatedRequests.json is generated from these schemas; the program itself
 // imports their types alone. No private key is in it: a key is in its file.
-
-const path = (meaning: string) => v.optional(text(meaning))
 
 const manifestSchema = v.object({
   apiVersion: v.literal('certificates.k8s.io/v1'),
@@ -36,9 +35,9 @@ const createdRequestSchema = v.object({
   pem: text('the request'),
   manifest: v.optional(described(manifestSchema, 'the CertificateSigningRequest, if a signer is known')),
   files: v.object({
-    request: path('absent if it went to standard output'),
-    key: path('the private key file; the key itself is in no output'),
-    kubeconfig: path('a kubeconfig with the private key and without its certificate'),
+    request: optionalText('absent if it went to standard output'),
+    key: optionalText('the private key file; the key itself is in no output'),
+    kubeconfig: optionalText('a kubeconfig with the private key and without its certificate'),
   }),
 })
 

@@ -13,12 +13,9 @@ import { readRequestContent, type SigningRequest } from './signing-request.ts'
  */
 export function completedDraft(draft: SigningRequest): SigningRequest {
   const { request } = readRequestContent(draft.request)
-  const names = request && [
-    request.subject.commonName,
-    ...request.subjectAltNames.dns,
-    ...request.subjectAltNames.ip,
-  ]
-  const name = draft.name ?? (draft.generateName ? undefined : objectNameOf(names?.find(Boolean) ?? ''))
+  const { subject, subjectAltNames } = request ?? {}
+  const names = [subject?.commonName, ...(subjectAltNames?.dns ?? []), ...(subjectAltNames?.ip ?? [])]
+  const name = draft.name ?? (draft.generateName ? undefined : objectNameOf(names.find(Boolean) ?? ''))
   const usages =
     draft.usages.length > 0 || request === undefined
       ? draft.usages

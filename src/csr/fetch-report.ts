@@ -1,5 +1,5 @@
 import * as v from 'valibot'
-import { errorSchema } from '../errors/error-schema.ts'
+import { errorSchema, optionalText } from '../errors/error-schema.ts'
 import {
   altNamesSchema,
   described,
@@ -12,8 +12,6 @@ import {
 
 // The JSON contract of `kcert csr fetch` and `kcert csr request`. docs/schemas/FetchedCertificate.json and FetchedCertificates.json
 // are generated from these schemas; the program itself imports their types alone. No private key is in it: a key is in its file.
-
-const path = (meaning: string) => v.optional(text(meaning))
 
 const certificateEntries = {
   signerName: v.string(),
@@ -39,11 +37,11 @@ export const fetchReportSchema = v.object({
   ...certificateEntries,
   pem: text('the certificate, and the certificates that its signer added'),
   files: v.object({
-    certificate: path('the certificate'),
-    key: path('the private key file; the key itself is in no output'),
-    request: path('the request'),
-    kubeconfig: path('a kubeconfig with this certificate'),
-    manifest: path('a Secret, a ConfigMap, or both'),
+    certificate: optionalText('the certificate'),
+    key: optionalText('the private key file; the key itself is in no output'),
+    request: optionalText('the request'),
+    kubeconfig: optionalText('a kubeconfig with this certificate'),
+    manifest: optionalText('a Secret, a ConfigMap, or both'),
   }),
   notices: texts,
 })
@@ -54,7 +52,7 @@ const fetchedOneSchema = v.object({
     v.picklist(['fetched', 'present', 'not-issued', 'unfit', 'not-found', 'refused', 'failed']),
     'fetched: its file was written; present: the file is up to date; not-issued: it is pending, denied or failed; unfit: it does not match the request; not-found: no such object; refused: another file exists; failed: see error',
   ),
-  file: path('where the certificate is'),
+  file: optionalText('where the certificate is'),
   certificate: v.optional(v.object(certificateEntries)),
   error: v.optional(errorSchema),
 })

@@ -1,4 +1,5 @@
 import { commandLine } from '../errors/command-line.ts'
+import { given } from '../errors/given.ts'
 import { type AdviceOrCommand, adviceFields, KcertError } from '../errors/kcert-error.ts'
 import { isUsage, type Usage } from '../pki/usages.ts'
 import { allowAttributes, copiedBesides } from '../x509/go-name.ts'
@@ -71,20 +72,16 @@ export function signingCourse(object: RequestObject, terms: SignerTerms): Signin
 }
 
 function settledCourse(asked: SigningRequest): SigningCourse | undefined {
-  const leftAlone = (reason: string, advice?: string): SigningCourse => ({
-    course: 'left-alone',
-    reason,
-    ...adviceFields(advice),
+  const leftAlone = (reason: string, next?: string): SigningCourse => ({
+    ...{ course: 'left-alone', reason },
+    ...given({ next }),
   })
   if (asked.certificate !== undefined) return { course: 'already', reason: 'already issued' }
   if (asked.deletionTimestamp !== undefined) return leftAlone('the object is being deleted')
   if (hasCondition(asked, 'Denied')) return leftAlone('it is denied')
   if (hasCondition(asked, 'Failed')) return leftAlone('it failed: the requester must submit a new request')
   if (hasCondition(asked, 'Approved')) return undefined
-  return leftAlone(
-    'it is not approved',
-    asked.name === undefined ? undefined : commandLine`kcert csr approve ${asked.name}`,
-  )
+  return leftAlone('it is not approved', asked.name && commandLine`kcert csr approve ${asked.name}`)
 }
 
 // What no approver of kcert approves is not signed either, even if another approver approved it.
@@ -109,10 +106,8 @@ function usageFault(asked: readonly string[], { usages }: SignerTerms): SigningC
   const unknown = asked.filter((usage) => !isUsage(usage))
   if (unknown.length > 0)
     return broken(`Kubernetes has no usage ${listed(unknown)}`, { fix: 'spell them as Kubernetes does' })
-  if (usages === undefined) return undefined
-  const allowed: ReadonlySet<string> = new Set(usages)
-  const beyond = asked.filter((usage) => !allowed.has(usage))
-  if (beyond.length === 0) return undefined
+  const beyond = usages === undefined ? [] : asked.filter((usage) => !usages.some((one) => one === usage))
+  if (usages === undefined || beyond.length === 0) return undefined
   const fix = `request at most ${listed(usages)}, or sign with another profile`
   return broken(`the profile does not allow ${listed(beyond)}`, { fix })
 }

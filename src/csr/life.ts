@@ -84,6 +84,12 @@ function timeOf({ conditions }: SigningRequest, type: string): string | undefine
   return conditions.find((condition) => condition.type === type)?.lastUpdateTime
 }
 
+/** Returns the whole seconds since an object was created; undefined where its time cannot be read. */
+export function ageSecondsOf(creationTimestamp: string | undefined, now: Date): number | undefined {
+  const createdMs = Date.parse(creationTimestamp ?? '')
+  return Number.isNaN(createdMs) ? undefined : Math.floor((now.getTime() - createdMs) / 1000)
+}
+
 /** Returns the certificate that was issued, the first where there are several; undefined when there is none or it cannot be read. */
 export function issuedCertificate({
   certificate,

@@ -22,15 +22,12 @@ export function signingRequestOfObject(object: RequestObject): SigningRequest {
     request: bytesOf(spec.request),
     signerName: spec.signerName ?? '',
     usages: spec.usages ?? [],
-    ...given({
-      expirationSeconds: spec.expirationSeconds,
-      username: spec.username,
-      userUid: spec.uid || undefined,
-    }),
+    ...given({ expirationSeconds: spec.expirationSeconds, username: spec.username }),
+    ...given({ userUid: spec.uid || undefined }),
     groups: spec.groups ?? [],
     extra: spec.extra ?? {},
     conditions: (status?.conditions ?? []).map(conditionOf),
-    ...(certificate === undefined || certificate.length === 0 ? {} : { certificate }),
+    ...(certificate?.length ? { certificate } : {}),
   }
 }
 

@@ -1,17 +1,10 @@
 import { messageOf } from '../errors/kcert-error.ts'
 import { isCertificateLabel, readPem, type UnseenText, unseenByGo } from '../x509/pem.ts'
 import { CertificateRequest } from '../x509/request.ts'
+import type { ObjectCondition } from './requests-api.ts'
 
-/** A condition of a CertificateSigningRequest. */
-export interface RequestCondition {
-  /** "Approved", "Denied", "Failed", or anything else. */
-  readonly type: string
-  readonly status: string
-  readonly reason?: string
-  readonly message?: string
-  /** RFC 3339 */
-  readonly lastUpdateTime?: string
-}
+/** A condition of a CertificateSigningRequest: "Approved", "Denied", "Failed", or anything else. Times are RFC 3339. */
+export type RequestCondition = Omit<ObjectCondition, 'lastTransitionTime'>
 
 /** A CertificateSigningRequest object of certificates.k8s.io, or what will become one. */
 export interface SigningRequest {
@@ -116,16 +109,14 @@ const rewrite: Partial<Record<UnseenText, string>> = {
 const encode = 'put in the PEM text of the request in base64 on one line: base64 -w0 FILE.csr'
 
 function foreignBlock(label: string): RequestFault {
-  const id = 'request-pem'
   const detail = `the first PEM block is ${label}, not CERTIFICATE REQUEST`
-  if (label === 'NEW CERTIFICATE REQUEST')
-    return {
-      id,
-      detail,
-      fix: 'remove "NEW ", which old OpenSSL versions wrote, from its first and last line',
-    }
-  if (isCertificateLabel(label)) return { id, detail, fix: 'send the CSR, not a certificate' }
-  if (label.endsWith('PRIVATE KEY'))
-    return { id, detail, fix: 'send only the CSR; a private key must not leave its machine' }
-  return { id, detail, fix: remake }
+  const fix =
+    label === 'NEW CERTIFICATE REQUEST'
+      ? 'remove "NEW ", which old OpenSSL versions wrote, from its first and last line'
+      : isCertificateLabel(label)
+        ? 'send the CSR, not a certificate'
+        : label.endsWith('PRIVATE KEY')
+          ? 'send only the CSR; a private key must not leave its machine'
+          : remake
+  return { id: 'request-pem', detail, fix }
 }

@@ -15,25 +15,19 @@ export function signingFindings(
   const signer = findSigner(signerName)
   if (signer === undefined) return [signerFinding(signerName)]
   return [
-    {
-      id: 'signer',
-      question: 'signing',
-      outcome: 'met',
-      detail: `kube-controller-manager signs for ${signerName}`,
-    },
+    met('signer', `kube-controller-manager signs for ${signerName}`),
     ...signer.rules.map((rule): Finding => {
       const { id, wants } = rule
       const found = rule.fault({ request, usages })
-      if (found === undefined) return { id, question: 'signing', outcome: 'met', detail: wants }
-      return {
-        id,
-        question: 'signing',
-        outcome: 'unmet',
-        detail: `it requires ${wants}, but ${found}`,
-        ...adviceFields(adviceOf(rule, request)),
-      }
+      if (found === undefined) return met(id, wants)
+      const detail = `it requires ${wants}, but ${found}`
+      return { id, question: 'signing', outcome: 'unmet', detail, ...adviceFields(adviceOf(rule, request)) }
     }),
   ]
+}
+
+function met(id: string, detail: string): Finding {
+  return { id, question: 'signing', outcome: 'met', detail }
 }
 
 /**
@@ -56,22 +50,12 @@ function signerFinding(signerName: string): Finding {
   const found = { id: 'signer', question: 'signing' } as const
   if (isKubernetesDomain(signerName)) {
     const names = signers.filter(({ purpose }) => purpose !== undefined).map(({ name }) => name)
-    return {
-      ...found,
-      outcome: 'unmet',
-      detail: `${quoted(signerName)} is not a signer of Kubernetes, and its domain is reserved for Kubernetes`,
-      fix: ['ask one of', names.join(', '), 'or a signer of your own domain'].join(' '),
-    }
+    const detail = `${quoted(signerName)} is not a signer of Kubernetes, and its domain is reserved for Kubernetes`
+    const fix = `ask one of ${names.join(', ')} or a signer of your own domain`
+    return { ...found, outcome: 'unmet', detail, fix }
   }
-  if (signerNameDefect(signerName) !== undefined)
-    return {
-      ...found,
-      outcome: 'unmet',
-      detail: 'no signer has such a name: it is a domain, "/" and a path, such as example.com/serving',
-    }
-  return {
-    ...found,
-    outcome: 'met',
-    detail: `kcert does not know the rules of ${signerName}`,
-  }
+  if (signerNameDefect(signerName) === undefined)
+    return met('signer', `kcert does not know the rules of ${signerName}`)
+  const detail = 'no signer has such a name: it is a domain, "/" and a path, such as example.com/serving'
+  return { ...found, outcome: 'unmet', detail }
 }

@@ -25,22 +25,22 @@ export async function waitForCertificate(
   api: RequestsApi,
   { name, uid, signal, onChange }: Wait,
 ): Promise<SigningRequest | undefined> {
+  const what = `the CertificateSigningRequest ${quoted(name)}`
   let owner = uid
   let last: SigningRequest | undefined
   try {
     for await (const { type, object } of api.watch(name, signal)) {
-      if (type === 'DELETED') throw removed(name)
+      if (type === 'DELETED')
+        throw new KcertError('KCERT_API_NOT_FOUND', `${what} was deleted during the wait`, {
+          why: 'a user deleted it, or kube-controller-manager did, because it was too old; submit it again with the same files',
+        })
       last = signingRequestOfObject(object)
       owner ??= last.uid
       if (last.uid !== owner)
-        throw new KcertError(
-          'KCERT_API_CONFLICT',
-          `the CertificateSigningRequest ${quoted(name)} is not the one that you submitted`,
-          {
-            why: 'it was deleted and created again, maybe for another key',
-            next: commandLine`kcert csr describe ${requestWord(name)}`,
-          },
-        )
+        throw new KcertError('KCERT_API_CONFLICT', `${what} is not the one that you submitted`, {
+          why: 'it was deleted and created again, maybe for another key',
+          next: commandLine`kcert csr describe ${requestWord(name)}`,
+        })
       onChange?.(last)
       const state = stateOf(last)
       if (state !== 'pending' && state !== 'approved') return last
@@ -49,14 +49,4 @@ export async function waitForCertificate(
     if (!signal.aborted || error instanceof KcertError) throw error
   }
   return last
-}
-
-function removed(name: string): KcertError {
-  return new KcertError(
-    'KCERT_API_NOT_FOUND',
-    `the CertificateSigningRequest ${quoted(name)} was deleted during the wait`,
-    {
-      why: 'a user deleted it, or kube-controller-manager did, because it was too old; submit it again with the same files',
-    },
-  )
 }

@@ -34,10 +34,7 @@ export function explanationOf<Known>(
   const found = causes.filter(({ holds }) => holds(situation))
   const textOf = (text: Text<Known>): string => (typeof text === 'string' ? text : text(situation))
   return {
-    verdict: verdictOf(
-      state,
-      found.map(({ weight = 'stuck' }) => weight),
-    ),
+    verdict: verdictOf(state, new Set(found.map(({ weight = 'stuck' }) => weight))),
     causes: found.map(({ id, detail, fix, commands }) => ({
       id,
       detail: textOf(detail),
@@ -49,11 +46,11 @@ export function explanationOf<Known>(
   }
 }
 
-function verdictOf(state: RequestState, weights: readonly string[]): Explanation['verdict'] {
+function verdictOf(state: RequestState, weights: ReadonlySet<string>): Explanation['verdict'] {
   if (state === 'denied' || state === 'failed') return state
-  if (weights.includes('stuck')) return 'stuck'
+  if (weights.has('stuck')) return 'stuck'
   if (state === 'issued') return 'issued'
-  return weights.includes('waiting') ? 'waiting' : 'stuck'
+  return weights.has('waiting') ? 'waiting' : 'stuck'
 }
 
 /** Returns why a condition is there, to go on with a sentence. */

@@ -1,6 +1,6 @@
 import { given } from '../../errors/given.ts'
 import { rfc3339 } from '../../pki/rfc3339.ts'
-import { issuedCertificate } from '../life.ts'
+import { ageSecondsOf, issuedCertificate } from '../life.ts'
 import { countedByState, inOrderOfAttention } from '../request-order.ts'
 import type { ObjectCondition } from '../requests-api.ts'
 import type { PodRequest, PodRequestList, PodRequestState } from './report.ts'
@@ -39,31 +39,30 @@ export function podRequest({ metadata, spec, status = {} }: PodCertificateReques
   const { name, namespace = '', uid, creationTimestamp } = metadata
   const { signerName, podName, serviceAccountName, nodeName, maxExpirationSeconds } = spec
   const { conditions = [], certificateChain = '', beginRefreshAt } = status
-  const madeAt = Date.parse(creationTimestamp ?? '')
+  const ageSeconds = ageSecondsOf(creationTimestamp, now)
   const issued = issuedCertificate({ certificate: Buffer.from(certificateChain) })
   return {
     namespace,
     name,
-    ...given({ uid, creationTimestamp }),
-    ...(Number.isNaN(madeAt)
-      ? {}
-      : {
-          ageSeconds: Math.floor((now.getTime() - madeAt) / 1000),
-          collected: {
-            after: rfc3339(new Date(madeAt + keptMs)),
-            reason: '15 minutes after its creation',
-          },
-        }),
+    ...given({ uid, creationTimestamp, ageSeconds }),
+    ...(ageSeconds !== undefined && {
+      collected: {
+        after: rfc3339(new Date(Date.parse(creationTimestamp ?? '') + keptMs)),
+        reason: '15 minutes after its creation',
+      },
+    }),
     state: stateOf(conditions, certificateChain),
     conditions: [...conditions],
     signerName,
     podName,
     serviceAccountName,
     nodeName,
-    ...(maxExpirationSeconds === undefined ? {} : { maxExpirationSeconds }),
-    ...(issued === undefined ? {} : { notAfter: rfc3339(issued.notAfter) }),
-    ...(beginRefreshAt === undefined ? {} : { beginRefreshAt }),
-    ...(issued === undefined && certificateChain !== '' ? { fault: 'no certificate in PEM' } : {}),
+    ...given({
+      maxExpirationSeconds,
+      notAfter: issued && rfc3339(issued.notAfter),
+      beginRefreshAt,
+      fault: issued === undefined && certificateChain !== '' ? 'no certificate in PEM' : undefined,
+    }),
   }
 }
 
