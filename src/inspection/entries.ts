@@ -25,6 +25,16 @@ export interface Origin {
   treePlace?: TreePlace | undefined
 }
 
+/** Returns what a file is in kubeadm's folders; undefined for any other. */
+export function kubeadmPlaceOf({ treePlace }: Origin): Extract<TreePlace, { row: unknown }> | undefined {
+  return treePlace !== undefined && 'row' in treePlace ? treePlace : undefined
+}
+
+/** Returns what a file is in the kubelet's folder; undefined for any other. */
+export function kubeletPlaceOf({ treePlace }: Origin): Extract<TreePlace, { file: unknown }> | undefined {
+  return treePlace !== undefined && 'file' in treePlace ? treePlace : undefined
+}
+
 /** What the certificates of a group are for, as far as their place says. */
 export type Owner =
   | { readonly kind: 'file' }
@@ -95,10 +105,10 @@ export interface ObjectEntry extends Place {
 export interface KubeconfigEntry extends Place {
   readonly origin: Origin
   readonly currentContext: string | undefined
-  readonly clusters: readonly (Omit<Kubeconfig['clusters'][number], 'certificateAuthority'> & {
+  readonly clusters: (Omit<Kubeconfig['clusters'][number], 'certificateAuthority'> & {
     readonly group: Group | undefined
   })[]
-  readonly users: readonly {
+  readonly users: {
     readonly name: string
     readonly group: Group | undefined
     /** Ways to say who one is: "client certificate", "token", "exec". */

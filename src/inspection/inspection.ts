@@ -307,14 +307,12 @@ export class Inspection {
   private recognise(): RecognisedTrees {
     const { origins, kubeconfigs } = this.collection
     const kubeconfigOrigins = new Set(kubeconfigs.map(({ origin }) => origin))
-    const files: FoundFile[] = []
-    for (let i = 0; i < origins.length; i++) {
-      const origin = origins[i]!
+    const files: FoundFile[] = origins.flatMap((origin) => {
       const { file, root } = origin
-      if (file === undefined) continue
-      const isNoKubeconfig = kubeconfigOrigins.size === 0 || !kubeconfigOrigins.has(origin)
-      files.push({ path: file.path, root, isNoKubeconfig })
-    }
+      return file === undefined
+        ? []
+        : { path: file.path, root, isNoKubeconfig: !kubeconfigOrigins.has(origin) }
+    })
     for (const { file, root } of this.unreadable) {
       if (file !== undefined) files.push({ path: file.path, root, isNoKubeconfig: false })
     }

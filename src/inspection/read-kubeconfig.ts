@@ -31,8 +31,7 @@ export function collectKubeconfig(
   prefix: string,
   node: Node,
 ): void {
-  const kubeconfig = readKubeconfig(node)
-  new KubeconfigCollector(context, origin, prefix, kubeconfig).collect()
+  new KubeconfigCollector(context, origin, prefix, readKubeconfig(node)).collect()
 }
 
 class KubeconfigCollector {
@@ -41,8 +40,6 @@ class KubeconfigCollector {
   private readonly origin: Origin
   private readonly prefix: string
   private readonly kubeconfig: Kubeconfig
-  private readonly clusters: KubeconfigEntry['clusters'][number][] = []
-  private readonly users: KubeconfigEntry['users'][number][] = []
   private readonly entry: KubeconfigEntry
 
   constructor(context: KubeconfigContext, origin: Origin, prefix: string, kubeconfig: Kubeconfig) {
@@ -51,9 +48,8 @@ class KubeconfigCollector {
     this.origin = origin
     this.prefix = prefix
     this.kubeconfig = kubeconfig
-    const { clusters, users } = this
     const { contexts, currentContext } = kubeconfig
-    this.entry = { ...this.place(''), origin, currentContext, clusters, users, contexts }
+    this.entry = { ...this.place(''), origin, currentContext, clusters: [], users: [], contexts }
   }
 
   collect(): void {
@@ -77,7 +73,7 @@ class KubeconfigCollector {
         ? 'the server is not checked at all'
         : 'no CA: the CAs of the machine count'
       if (certificateAuthority === undefined) this.addWithout(at, reason)
-      this.clusters.push({ name, server, tlsServerName, skipsTlsVerify, group })
+      this.entry.clusters.push({ name, server, tlsServerName, skipsTlsVerify, group })
     }
     for (const user of kubeconfig.users) this.collectUser(user)
   }
@@ -90,7 +86,7 @@ class KubeconfigCollector {
       ...(user.clientCertificate === undefined ? [] : ['client certificate']),
       ...user.credentials.map(({ kind }) => kind),
     ]
-    this.users.push({ name: user.name, group, credentials, secret: secretOf(user) })
+    this.entry.users.push({ name: user.name, group, credentials, secret: secretOf(user) })
     if (user.clientKey !== undefined) {
       const keys = this.material(at, owner, user.clientKey)
       // One group for both, so that they are compared with each other.

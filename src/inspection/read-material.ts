@@ -332,14 +332,11 @@ const failureCodes: Readonly<Record<'certificate' | 'request' | 'key', ProblemCo
 function addThings(
   collection: Collection,
   spot: Spot,
-  things: readonly MaterialPart[],
+  all: readonly MaterialPart[],
   options: MaterialOptions,
 ): Group | undefined {
-  if (options.wanted !== undefined) {
-    const unwanted = options.wanted === 'key' ? 'certificate' : 'key'
-    const wanted = things.filter((thing) => kindOf(thing) !== unwanted)
-    if (wanted.length < things.length) return addThings(collection, spot, wanted, options)
-  }
+  const unwanted = options.wanted && (options.wanted === 'key' ? 'certificate' : 'key')
+  const things = all.filter((thing) => kindOf(thing) !== unwanted)
   if (things.length === 0) return undefined
   if (options.isGuess && !things.some((thing) => isReadable(thing) || thing.kind === 'locked'))
     return undefined

@@ -1,6 +1,6 @@
 import * as v from 'valibot'
 import { described, onlyTrue, optionalText, text } from '../errors/error-schema.ts'
-import { nameSchema, timeSchema as time } from '../x509/json-fields.ts'
+import { nameSchema, altNamesSchema as names, timeSchema as time } from '../x509/json-fields.ts'
 
 // The JSON contract of `kcert inspect`. docs/schemas/InspectionReport.json is generated from these schemas;
 // the program itself only imports their types, so valibot costs nothing at start.
@@ -26,13 +26,6 @@ const publicKeySchema = v.object({
   ),
 })
 
-const namesSchema = v.object({
-  dns: v.array(v.string()),
-  ip: v.array(v.string()),
-  email: v.array(v.string()),
-  uri: v.array(v.string()),
-})
-
 export const severities = ['info', 'warning', 'critical'] as const
 export const statuses = ['ok', 'warning', 'critical', 'expired', 'not-yet-valid'] as const
 
@@ -52,12 +45,12 @@ export const certificateReportSchema = v.object({
   pathLength: v.optional(v.number()),
   publicKey: publicKeySchema,
   signatureAlgorithm: v.string(),
-  subjectAltNames: namesSchema,
+  subjectAltNames: names,
   keyUsage: v.array(v.string()),
   extendedKeyUsage: v.array(v.string()),
   subjectKeyId: v.optional(hex),
   authorityKeyId: v.optional(hex),
-  nameConstraints: v.optional(v.object({ permitted: namesSchema, excluded: namesSchema })),
+  nameConstraints: v.optional(v.object({ permitted: names, excluded: names })),
   crlDistributionPoints: v.optional(v.array(v.string())),
   authorityInfoAccess: v.optional(v.object({ ocsp: v.array(v.string()), caIssuers: v.array(v.string()) })),
   certificatePolicies: v.optional(described(v.array(v.string()), 'object identifiers')),
@@ -108,7 +101,7 @@ export const requestReportSchema = v.object({
   signatureUnchecked: onlyTrue(
     'the signature may be valid: the OpenSSL of this Node.js does not support the algorithm (ML-DSA)',
   ),
-  subjectAltNames: namesSchema,
+  subjectAltNames: names,
   keyUsage: v.array(v.string()),
   extendedKeyUsage: v.array(v.string()),
   signerName: v.optional(v.string()),

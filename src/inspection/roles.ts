@@ -1,7 +1,15 @@
 import type { KubeadmRow, Usage } from '../pki/kubeadm.ts'
 import type { TreePlace } from '../pki/kubeadm-tree.ts'
 import { isNodeIdentity, type KubeletFile } from '../pki/kubelet.ts'
-import type { CertificateEntry, Group, KeyEntry, Role } from './entries.ts'
+import {
+  type CertificateEntry,
+  type Group,
+  type KeyEntry,
+  kubeadmPlaceOf,
+  type Origin,
+  type Owner,
+  type Role,
+} from './entries.ts'
 import { nameText } from './problems.ts'
 
 const nothing: Role = { name: undefined, usages: [], isTrusted: false, isRecord: false }
@@ -35,17 +43,17 @@ function roleOfPlace(group: Group, position: number, isReplaced: (group: Group) 
     case 'cluster':
       return { ...nothing, name: 'cluster CA', isTrusted: true }
     case 'user': {
-      const row = kubeconfigRow(owner.kubeconfig.origin.treePlace)
+      const row = kubeconfigRow(owner.kubeconfig.origin)
       const name = row?.name ?? `client of user ${nameText(owner.name)}`
       if (isChain) return { ...nothing, name: `${name}, chain` }
       return { ...nothing, name, usages: client, ...(row && { row }) }
     }
     case 'value':
-      return roleOfValue(owner.object.kind, owner.object.name, owner.object.type, owner.key, position)
+      return roleOfValue(owner, position)
     case 'ca-bundle':
       return { ...nothing, name: owner.of, isTrusted: true }
     case 'issued': {
-      const kubelet = kubeletOfSigner(owner.signerName)
+      const kubelet = kubeletOfSigner.get(owner.signerName)
       return {
         ...nothing,
         isRecord: true,
@@ -93,13 +101,8 @@ const caFilesOfApiServer: ReadonlyMap<string, string> = new Map([
   ['requestheader-client-ca-file', 'front-proxy CA'],
 ])
 
-function roleOfValue(
-  kind: 'Secret' | 'ConfigMap',
-  name: string,
-  type: string | undefined,
-  key: string,
-  position: number,
-): Role {
+function roleOfValue({ object, key }: Extract<Owner, { kind: 'value' }>, position: number): Role {
+  const { kind, name, type } = object
   const trusted = (role: string): Role => ({ ...nothing, name: role, isTrusted: true })
   if (kind === 'ConfigMap') {
     const ofApiServer =
@@ -113,16 +116,15 @@ function roleOfValue(
   return key === 'tls.crt' ? { ...nothing, name: position > 0 ? 'TLS chain' : 'TLS' } : nothing
 }
 
-function kubeconfigRow(
-  place: TreePlace | undefined,
-): Extract<KubeadmRow, { kind: 'kubeconfig' }> | undefined {
-  return place !== undefined && 'row' in place && place.row.kind === 'kubeconfig' ? place.row : undefined
+function kubeconfigRow(origin: Origin): Extract<KubeadmRow, { kind: 'kubeconfig' }> | undefined {
+  const row = kubeadmPlaceOf(origin)?.row
+  return row?.kind === 'kubeconfig' ? row : undefined
 }
 
-function kubeletOfSigner(signerName: string | undefined): KubeletFile['role'] | undefined {
-  if (signerName === 'kubernetes.io/kube-apiserver-client-kubelet') return 'kubelet-client'
-  return signerName === 'kubernetes.io/kubelet-serving' ? 'kubelet-serving' : undefined
-}
+const kubeletOfSigner: ReadonlyMap<string | undefined, KubeletFile['role']> = new Map([
+  ['kubernetes.io/kube-apiserver-client-kubelet', 'kubelet-client'],
+  ['kubernetes.io/kubelet-serving', 'kubelet-serving'],
+])
 
 /** Returns the name by which `kcert renew` takes a certificate; undefined where it renews none, as outside of kubeadm's folders. */
 export function renewalName({ group: { origin } }: CertificateEntry, role: Role): string | undefined {

@@ -1,6 +1,6 @@
 import { currentLinkName, type KubeletFile, kubeletFile } from '../pki/kubelet.ts'
 import type { Collection } from './collection.ts'
-import { type Group, leafOf } from './entries.ts'
+import { type Group, kubeletPlaceOf, leafOf } from './entries.ts'
 import { linkDestination } from './references.ts'
 import type { UnreadableSource } from './source.ts'
 
@@ -18,9 +18,11 @@ export class StoreLinks {
 
   constructor(collection: Collection, unreadable: readonly UnreadableSource[]) {
     this.collection = collection
-    for (const { file, treePlace } of collection.origins) {
-      if (file === undefined || treePlace === undefined || !('file' in treePlace)) continue
-      const { file: kubelets, name, tree } = treePlace
+    for (const origin of collection.origins) {
+      const { file } = origin
+      const place = kubeletPlaceOf(origin)
+      if (file === undefined || place === undefined) continue
+      const { file: kubelets, name, tree } = place
       const key = slot(tree.folder, kubelets.role)
       if (kubelets.part === 'pair' && name > (this.newest.get(key) ?? '')) this.newest.set(key, name)
       if (kubelets.part === 'current') this.inUse.set(key, lastName(file.linkTarget ?? name))
@@ -46,9 +48,9 @@ export class StoreLinks {
 
   /** True for a dated file that another has taken the place of. A copy of the one in use is none. */
   isReplaced(group: Group): boolean {
-    const { treePlace } = group.origin
-    if (treePlace === undefined || !('file' in treePlace) || treePlace.file.part !== 'pair') return false
-    const { name, tree, file } = treePlace
+    const place = kubeletPlaceOf(group.origin)
+    if (place?.file.part !== 'pair') return false
+    const { name, tree, file } = place
     const key = slot(tree.folder, file.role)
     const inUse = this.inUse.get(key) ?? this.newest.get(key)
     if (inUse === name) return false
@@ -63,20 +65,20 @@ export class StoreLinks {
 
   /** True for a link of a copied folder whose file lies beside it, though the path that it names does not exist. */
   isTargetHere({ file }: UnreadableSource): boolean {
-    if (file?.linkTarget === undefined) return false
-    const name = lastName(file.linkTarget)
-    return this.hasFile(`${folderOf(file.path)}/${name}`)
+    return (
+      file?.linkTarget !== undefined && this.hasFile(`${folderOf(file.path)}/${lastName(file.linkTarget)}`)
+    )
   }
 
   /** Takes out of the collection the dated files that a -current.pem of it leads to. */
   leaveOutLinkTargets(): void {
     const { collection } = this
     const targets = new Set<string>()
-    for (const { file, root, treePlace } of collection.origins) {
-      const isKubelets = treePlace !== undefined && 'file' in treePlace
-      if (root === undefined || file?.linkTarget === undefined || !isKubelets) continue
-      const name = lastName(file.linkTarget)
-      const beside = `${folderOf(file.path)}/${name}`
+    for (const origin of collection.origins) {
+      const { file, root } = origin
+      if (root === undefined || file?.linkTarget === undefined || kubeletPlaceOf(origin) === undefined)
+        continue
+      const beside = `${folderOf(file.path)}/${lastName(file.linkTarget)}`
       targets.add(this.hasFile(beside) ? beside : linkDestination(file.path, file.linkTarget))
     }
     if (targets.size === 0) return

@@ -1,4 +1,5 @@
 import { commandLine } from '../errors/command-line.ts'
+import { given } from '../errors/given.ts'
 import { KcertError } from '../errors/kcert-error.ts'
 
 /** How little time left is too little. Where several limits are given, the least counts. */
@@ -35,7 +36,8 @@ const unitMs: Readonly<Record<string, number>> = {
   w: 7 * day,
   y: 365 * day,
 }
-const partPattern = /(\d{1,9}(?:\.\d{1,6})?)(ms|s|m|h|d|w|y)/y
+const durationPattern = /^(?:\d{1,9}(?:\.\d{1,6})?(?:ms|s|m|h|d|w|y))+$/
+const partPattern = /(\d+(?:\.\d+)?)(ms|s|m|h|d|w|y)/g
 const percentPattern = /^(\d{1,3}(?:\.\d{1,6})?)\s*%$/
 
 /**
@@ -43,9 +45,7 @@ const percentPattern = /^(\d{1,3}(?:\.\d{1,6})?)\s*%$/
  * ("20%"), or several with commas, of which the least counts. Throws KCERT_USAGE.
  */
 export function parseThreshold(text: string): Threshold {
-  let threshold: Threshold = {}
-  for (const part of text.split(',')) threshold = least(threshold, parsePart(part.trim(), text))
-  return threshold
+  return text.split(',').reduce((found, part) => least(found, parsePart(part.trim(), text)), {})
 }
 
 /** Returns both thresholds that an operator named. Throws KCERT_USAGE where nothing could ever be a warning. */
@@ -72,17 +72,11 @@ function parsePart(part: string, text: string): Threshold {
     if (value > 100) throw refusal(text, 'more than 100 %')
     return { percent: value }
   }
+  if (part === '') throw refusal(text, 'empty')
+  if (!durationPattern.test(part)) throw refusal(text, 'neither a duration nor a percentage')
   let durationMs = 0
-  partPattern.lastIndex = 0
-  let at = 0
-  while (at < part.length) {
-    const match = partPattern.exec(part)
-    if (match === null) throw refusal(text, 'neither a duration nor a percentage')
-    const [, count, unit = ''] = match
+  for (const [, count, unit = ''] of part.matchAll(partPattern))
     durationMs += Number(count) * (unitMs[unit] ?? 0)
-    at = partPattern.lastIndex
-  }
-  if (at === 0) throw refusal(text, 'empty')
   return { durationMs }
 }
 
@@ -94,9 +88,10 @@ function refusal(text: string, why: string): KcertError {
 }
 
 function least(a: Threshold, b: Threshold): Threshold {
-  const durationMs = lesser(a.durationMs, b.durationMs)
-  const percent = lesser(a.percent, b.percent)
-  return { ...(durationMs !== undefined && { durationMs }), ...(percent !== undefined && { percent }) }
+  return given({
+    durationMs: lesser(a.durationMs, b.durationMs),
+    percent: lesser(a.percent, b.percent),
+  })
 }
 
 function lesser(a: number | undefined, b: number | undefined): number | undefined {

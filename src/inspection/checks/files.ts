@@ -1,5 +1,5 @@
 import { commandLine } from '../../errors/command-line.ts'
-import type { Group } from '../entries.ts'
+import { type Group, kubeletPlaceOf } from '../entries.ts'
 import { nameText, type Place, problemAt } from '../problems.ts'
 import type { Problem } from '../report.ts'
 import type { FileFacts } from '../source.ts'
@@ -48,13 +48,11 @@ export function pastable(path: string): string | undefined {
 
 /** kubelet-client-current.pem and its like must be symbolic links. */
 export const checkCurrentLinks: SnapshotCheck = ({ collection }) =>
-  collection.groups
-    .filter(({ origin }) => origin.treePlace !== undefined)
-    .flatMap((group) => notALink(group) ?? [])
+  collection.groups.flatMap((group) => notALink(group) ?? [])
 
 function notALink({ source, origin, owner }: Group): Problem | undefined {
-  const place = origin.treePlace
-  if (owner.kind !== 'file' || place === undefined || !('file' in place)) return undefined
+  const place = kubeletPlaceOf(origin)
+  if (owner.kind !== 'file' || place === undefined) return undefined
   const { file, tree, name } = place
   if ((file.part !== 'current' && file.part !== 'updated') || origin.file?.linkTarget !== undefined)
     return undefined

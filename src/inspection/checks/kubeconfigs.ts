@@ -1,6 +1,12 @@
 import { withoutBrackets } from '../../errors/host-port.ts'
 import type { Certificate } from '../../x509/certificate.ts'
-import { type CertificateEntry, type Group, type KubeconfigEntry, leafOf } from '../entries.ts'
+import {
+  type CertificateEntry,
+  type Group,
+  type KubeconfigEntry,
+  kubeadmPlaceOf,
+  leafOf,
+} from '../entries.ts'
 import { nameText, problemAt } from '../problems.ts'
 import type { Problem } from '../report.ts'
 import type { Snapshot, SnapshotCheck } from './check.ts'
@@ -195,14 +201,8 @@ function isApiServers(group: Group): boolean {
   const { owner, origin } = group
   if (leafOf(group) === undefined) return false
   if (owner.kind === 'served') return true
-  const place = origin.treePlace
-  return (
-    owner.kind === 'file' &&
-    place !== undefined &&
-    'row' in place &&
-    place.row.name === 'apiserver' &&
-    place.part === 'certificate'
-  )
+  const place = kubeadmPlaceOf(origin)
+  return owner.kind === 'file' && place?.row.name === 'apiserver' && place.part === 'certificate'
 }
 
 function addressOf(server: string | undefined): { host: string; authority: string } | undefined {

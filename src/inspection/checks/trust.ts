@@ -9,6 +9,7 @@ import {
   type CertificateEntry,
   type Group,
   type KeyEntry,
+  kubeadmPlaceOf,
   leafOf,
   type ObjectEntry,
   type RequestEntry,
@@ -77,10 +78,8 @@ export type TreeCas = ReadonlyMap<KubeadmTree, ReadonlyMap<string, Group>>
 export function casOfTrees({ collection }: Snapshot): TreeCas {
   const trees = new Map<KubeadmTree, Map<string, Group>>()
   for (const group of collection.groups) {
-    const { treePlace: place } = group.origin
-    if (group.owner.kind !== 'file' || place === undefined || !('row' in place) || place.row.kind !== 'ca')
-      continue
-    if (group.certificates.length === 0) continue
+    const place = kubeadmPlaceOf(group.origin)
+    if (group.owner.kind !== 'file' || place?.row.kind !== 'ca' || group.certificates.length === 0) continue
     trees.set(place.tree, (trees.get(place.tree) ?? new Map()).set(place.row.name, group))
   }
   return trees
@@ -139,8 +138,8 @@ export const checkKubelets: SnapshotCheck = (snapshot) => {
 }
 
 export function treeOf({ group }: CertificateEntry): KubeadmTree | undefined {
-  const place = group.owner.kind === 'user' ? group.owner.kubeconfig.origin.treePlace : group.origin.treePlace
-  return place !== undefined && 'row' in place ? place.tree : undefined
+  const origin = group.owner.kind === 'user' ? group.owner.kubeconfig.origin : group.origin
+  return kubeadmPlaceOf(origin)?.tree
 }
 
 function notSingle(ca: Group): Problem {
@@ -196,10 +195,8 @@ export const checkDuplicates: SnapshotCheck = ({ collection }) =>
 /** API servers sign service account tokens with sa.key, and verify them with sa.pub. */
 export const checkServiceAccountKeys: SnapshotCheck = ({ collection }) => {
   const keys = collection.keys.flatMap((key) => {
-    const place = key.group.origin.treePlace
-    return place !== undefined && 'row' in place && place.row.kind === 'service-account-key'
-      ? [{ key, tree: place.tree, part: place.part }]
-      : []
+    const place = kubeadmPlaceOf(key.group.origin)
+    return place?.row.kind === 'service-account-key' ? [{ key, tree: place.tree, part: place.part }] : []
   })
   return keys.flatMap(({ key: signing, tree, part }) => {
     if (part !== 'key' || signing.publicKey === undefined) return []
