@@ -19,7 +19,7 @@ const slice = (service: string | undefined, ...targets: readonly object[]) => ({
   endpoints: targets.map((targetRef) => ({ targetRef })),
 })
 
-test('pods that Services lead to, with since when they are Ready or not', async () => {
+test('returns pods that Services select, with the time since they are Ready or not Ready', async () => {
   const target = (name: string) => ({ kind: 'Pod', namespace: 'shop', name })
   const listed: Readonly<Record<string, readonly object[]>> = {
     pods: [

@@ -3,7 +3,7 @@ import { listAll } from '../cluster/readable.ts'
 import type { BackendSnapshot } from '../rotation/snapshot.ts'
 import type { Site } from '../site/site.ts'
 
-/** Returns the running pods that Services lead to, by their EndpointSlices. */
+/** Returns the running pods that Services select, from their EndpointSlices. */
 export async function backends({ objects }: Pick<Site, 'objects'>): Promise<readonly BackendSnapshot[]> {
   const [pods, slices] = await Promise.all([
     listAll(objects, resources.pods, { fieldSelector: 'status.phase=Running' }),

@@ -24,13 +24,13 @@ import { SiteObserver } from './observer.ts'
 const nodesAtOnce = 24
 const call = { timeoutMs: 20_000 }
 
-/** Where kubeadm leaves its mark, on a control plane and on a worker. */
+/** Files that kubeadm creates, on a control plane and on a worker. */
 const kubeadmMarks = [
   `${kubeadmFolders.kubernetes}/manifests/kube-apiserver.yaml`,
   '/var/lib/kubelet/kubeadm-flags.env',
 ]
 
-/** Flags of which an operator wants to know before a rotation. */
+/** Flags that an operator must know about before a rotation. */
 const notableFlags = new Set([
   ...['client-ca-file', 'requestheader-client-ca-file', 'kubelet-certificate-authority', 'root-ca-file'],
   ...['tls-cert-file', 'kubelet-client-certificate', 'proxy-client-cert-file', 'shutdown-delay-duration'],
@@ -39,15 +39,18 @@ const notableFlags = new Set([
 
 export interface DiscoverOptions extends Omit<SiteOptions, 'inventory'> {
   readonly access: Access
-  /** Name of the node that is this machine; undefined: none, unless one has the name and machine-id of this machine. */
+  /**
+   * Name of the node that is this machine. By default, the node with the host name and machine ID of this machine, if there is
+   * one.
+   */
   readonly local?: string
-  /** For a rotation by runbook: nodes are read, and nothing is written to prove that it could be. */
+  /** For a rotation by runbook: nodes are only read, and no test file is written. */
   readonly readOnly?: boolean
 }
 
 /**
- * Returns what is found of a cluster: its nodes, whether each can be read and written, its components, and what speaks against a
- * rotation. Nothing of the cluster is changed; on each node a file is written and removed again, unless `readOnly`.
+ * Returns a description of a cluster: its nodes, whether each can be read and written, its components, and obstacles to a
+ * rotation. Changes nothing in the cluster. Writes a file on each node and removes it again, unless `readOnly`.
  */
 export async function discover(options: DiscoverOptions): Promise<Discovery> {
   const { objects, clock } = options
@@ -83,7 +86,7 @@ export async function discover(options: DiscoverOptions): Promise<Discovery> {
   }
 }
 
-/** A kubelet names itself, so the name of this machine proves nothing: the machine-id must be the same too. */
+/** A kubelet chooses its own name, so the name of this machine proves nothing: the machine ID must match too. */
 function isThisMachine({ metadata, status }: NodeObject): boolean {
   const here = machineId()
   return here !== undefined && metadata.name === hostname() && status?.nodeInfo?.machineID === here
@@ -135,20 +138,23 @@ async function examine(
   }
 }
 
-/** Only kubeadm's nodes carry labels for certain: where there is none, an API server that runs says it. */
+/** Returns the role. Only kubeadm nodes certainly have labels; for a node without one, a running API server decides. */
 export async function roleOf(object: NodeObject, node: NodeAccess): Promise<FoundNode['role']> {
   if (isControlPlane(object)) return 'control-plane'
   const running = await node.processes(['kube-apiserver'], call).catch(onKcertError(() => []))
   return running.length > 0 ? 'control-plane' : 'worker'
 }
 
-/** Undefined where the node cannot be asked: kcert.yaml then says kubeadm, by far the most common layout, and the report unknown. */
+/**
+ * Returns undefined for an unreadable node: kcert.yaml then contains kubeadm, by far the most common layout, and the report
+ * contains unknown.
+ */
 async function marksOf(node: NodeAccess): Promise<readonly string[] | undefined> {
   const files = await node.statFiles(kubeadmMarks, call).catch(onKcertError(() => undefined))
   return files?.flatMap(({ found, path }) => (found === 'file' ? [path] : []))
 }
 
-/** Reads and writes what a rotation will read and write, and returns what does not go; writes nothing when `readOnly`. */
+/** Reads and writes in the places that a rotation needs, and returns what fails. Writes nothing when `readOnly`. */
 export async function prove(node: NodeAccess, readOnly: boolean): Promise<NodeProof> {
   try {
     const { isRoot, maySudo } = await node.identity(call)
@@ -178,7 +184,7 @@ export async function prove(node: NodeAccess, readOnly: boolean): Promise<NodePr
   }
 }
 
-/** A dotted name: nothing that watches a folder takes it for one of its files. */
+/** The file name starts with a dot, so that no program that watches the folder reads the file. */
 async function proveWriting(node: NodeAccess, folder: string): Promise<void> {
   await node.makeFolder(folder, { mode: 0o700, ...call })
   const path = `${folder}/.kcert-${randomBytes(6).toString('hex')}.probe`

@@ -2,7 +2,7 @@ import { readDocuments } from '../kubeconfig/documents.ts'
 import { editYaml, type YamlEdit } from '../kubeconfig/edit-yaml.ts'
 import { entriesOf, itemsOf, textOf, valueAt } from '../kubeconfig/node.ts'
 
-/** kubeadm.k8s.io/v1beta3 has a map of flags, v1beta4 and every later version a list of names and values. */
+/** kubeadm.k8s.io/v1beta3 has a map of flags; v1beta4 and every later version have a list of names and values. */
 export async function withExtraArgs(
   text: string,
   component: string,
@@ -26,7 +26,7 @@ async function withExtraArg(
   const edits: YamlEdit[] = []
   if (isList) {
     const items = itemsOf(args)
-    // A name may be there more than once, and the last one counts: without all of them gone, an earlier one would.
+    // A name may occur several times, and the last one counts. All must be removed, or an earlier one would take effect.
     const places = [...items.keys()].filter((index) => textOf(valueAt(items[index], 'name')) === name)
     const at = places.at(-1) ?? -1
     if (value === null) {

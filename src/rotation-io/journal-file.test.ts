@@ -19,7 +19,7 @@ afterAll(() => rmSync(folder, { recursive: true }))
 let count = 0
 const fresh = (): string => join(folder, `${++count}.jsonl`)
 
-test('lines are there for nobody else to read, and for the next run', async () => {
+test('writes lines with mode 0600, and the next run reads them', async () => {
   const path = fresh()
   await withJournal(path, async (journal) => {
     expect(await journal.read()).toBe('')
@@ -30,7 +30,7 @@ test('lines are there for nobody else to read, and for the next run', async () =
   expect(await withJournal(path, (journal) => journal.read())).toBe('{"a":1}\n{"a":2}\n')
 })
 
-test('a line that was being written when kcert was killed is cut off before the next one', async () => {
+test('removes an incomplete last line before writing the next one', async () => {
   const path = fresh()
   await withJournal(path, (journal) => journal.append('{"a":1}\n'))
   appendFileSync(path, '{"a":')
@@ -38,14 +38,14 @@ test('a line that was being written when kcert was killed is cut off before the 
   expect(readFileSync(path, 'utf8')).toBe('{"a":1}\n{"a":3}\n')
 })
 
-test('a journal that is in use is refused at once', async () => {
+test('refuses a journal in use at once', async () => {
   const path = fresh()
   await withJournal(path, async () => {
     await expect(withJournal(path, async () => {})).rejects.toMatchObject({ code: 'KCERT_LOCKED' })
   })
 })
 
-test('a journal that was lost is taken up from its mirror, and one that is there is not', async () => {
+test('restores a lost journal from its mirror, and keeps an existing one', async () => {
   const followed: string[] = []
   const mirror = {
     read: async () => '{"of":"the mirror"}\n',

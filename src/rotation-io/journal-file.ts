@@ -2,18 +2,18 @@ import type { JournalFile } from '../rotation/ports.ts'
 import { AppendFile } from '../system/append-file.ts'
 import { acquireLock } from '../system/lock.ts'
 
-/** What follows what is written to a journal. */
+/** A mirror of the journal. */
 export interface JournalMirror {
-  /** The text as it was mirrored last; undefined when there is none that is whole. */
+  /** Returns the last mirrored text; undefined when there is no complete one. */
   read(): Promise<string | undefined>
-  /** Told of the whole text after each line. Never throws and never waits. */
+  /** Receives the whole text after each line. Never throws and never waits. */
   follow(text: string): void
 }
 
 /**
- * Returns the journal of that path, which no other kcert of this machine uses until it is disposed of. Each line is on the disk when
- * `append` comes back. Where the file is not there, what was mirrored in the cluster is taken up.
- * Throws KCERT_LOCKED, KCERT_FILE_UNREADABLE and KCERT_FILE_NOT_WRITTEN.
+ * Returns the journal at this path. No other kcert on this machine uses it until it is disposed of. Each line is on disk when
+ * `append` resolves. If the file does not exist, the mirror in the cluster is used. Throws KCERT_LOCKED, KCERT_FILE_UNREADABLE
+ * and KCERT_FILE_NOT_WRITTEN.
  */
 export async function openJournal(path: string, mirror?: JournalMirror): Promise<JournalFile & Disposable> {
   return new LocalJournal(path, mirror, await acquireLock(path, 0))
@@ -52,7 +52,7 @@ class LocalJournal implements JournalFile, Disposable {
     if (this.isOpen) return
     const bytes = Buffer.from(this.file.read())
     const whole = bytes.lastIndexOf('\n') + 1
-    // A line without its end was being written when kcert was killed: what it announces did not happen.
+    // An incomplete line was being written when kcert was killed. The action that it announces did not run.
     if (whole < bytes.length) this.file.cut(whole)
     this.text = bytes.subarray(0, whole).toString('utf8')
     const mirrored = this.text === '' ? await this.mirror?.read() : undefined

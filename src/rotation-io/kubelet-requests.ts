@@ -29,12 +29,14 @@ type Requested = Extract<Content, { readonly kind: 'requested' }>
 
 const signers = { client: kubeletClient, serving: kubeletServing } as const
 
-// kube-controller-manager approves a kubelet's own client request within some 100 ms, where it does at all.
+// kube-controller-manager approves a kubelet's own client request within about 100 ms, if it approves it at all.
 const approvalPatienceMs = 2_000
 const issuePatienceMs = 60_000
 const pollMs = 100
 
-/** Asks the cluster for a kubelet's certificates, in the node's own name: its own approval and its own signer decide. */
+/**
+ * Requests a kubelet's certificates from the cluster in the node's name, so that the cluster's own approver and signer decide.
+ */
 export class KubeletRequests {
   private readonly site: Site
   private readonly cas: RotationCas
@@ -47,8 +49,8 @@ export class KubeletRequests {
   }
 
   /**
-   * Returns a new certificate and its key in PEM, as the kubelet's store holds them. The names are those of the certificate that
-   * is replaced. Throws KCERT_ROTATION_GATE if it is not signed, or not by the new CA.
+   * Returns a new certificate and its key in PEM, in the format of the kubelet's store. The names are those of the replaced
+   * certificate. Throws KCERT_ROTATION_GATE if the request is not signed, or not by the new CA.
    */
   async request(node: string, { usage, replaces }: Requested): Promise<string> {
     const before = await this.cas.certificate(replaces)
@@ -124,7 +126,7 @@ export class KubeletRequests {
     }
   }
 
-  /** By kcert's own policies: what the node asks for is the node's own. */
+  /** Approves with kcert's own policies: the request must contain only the node's own names. */
   private async approve(object: RequestObject, before: Certificate): Promise<void> {
     const evaluate = evaluateByPolicy(
       'approve',
@@ -145,7 +147,7 @@ export class KubeletRequests {
       },
     )
     if (acted.outcome === 'approved' || acted.outcome === 'already') return
-    // Approved meanwhile by somebody else is as good: the next look tells.
+    // Another approver may have approved it in the meantime, which the next read shows.
     const now = await requestsOf(this.site.objects).get(object.metadata.name ?? '')
     if (now?.status?.conditions?.some(({ type }) => type === 'Approved')) return
     throw unfit(object.metadata.name ?? '', acted.reason)
@@ -155,7 +157,7 @@ export class KubeletRequests {
     const nodes = await listAll(this.site.objects, resources.nodes)
     return {
       ...factsOfNodes(nodes.map(nodeOf)),
-      // The names were taken from the certificate that the kubelet serves now, so they are no news.
+      // The names come from the kubelet's current serving certificate, so they are not new.
       readServedCertificate: async () => ({ certificate: before, isTrusted: true }),
       readClusterAddresses: async () => ({ apiServers: [], serviceCidrs: [] }),
       isAllowed: async ({ user, uid, groups, extra, resource }) => {

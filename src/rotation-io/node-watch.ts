@@ -31,7 +31,7 @@ import type { ListeningConfiguration } from '../site/listening.ts'
 import { absolute, type NodeFile, NodeFiles } from '../site/node-files.ts'
 import type { Site } from '../site/site.ts'
 
-/** What is seen on one node. */
+/** The observed state of one node. */
 export interface NodeObservation {
   readonly components: readonly ComponentSnapshot[]
   readonly kubelet?: KubeletSnapshot
@@ -49,14 +49,14 @@ const kubeconfigPatterns = [
   '/etc/cni/net.d/*kubeconfig*',
 ]
 
-/** Flags that name files that a rotation reads or writes. Others, such as service account keys and etcd's own, are skipped. */
+/** Flags with files that a rotation reads or writes. Others, such as service account keys and etcd's own, are skipped. */
 const fileFlag =
   /^(?:(?:etcd-cafile|root-ca-file|kubelet-certificate-authority|kubelet-client-(?:certificate|key)|proxy-client-(?:cert|key)-file)|(?:requestheader-)?client-ca-file|tls-(?:cert|private-key)-file|cluster-signing-(?:cert|key)-file|kubeconfig)$/
 
-/** A round of reading tells which files to read next: manifests name certificates, kubeconfigs name others. */
+/** Each round of reading shows which files to read next: manifests refer to certificates, kubeconfigs to others. */
 const mostRounds = 6
 
-/** Looks at one node again and again, and remembers where things lie there. */
+/** Observes one node repeatedly, and remembers the paths of its files. */
 export class NodeWatch {
   readonly name: string
   private readonly node: NodeAccess
@@ -74,7 +74,7 @@ export class NodeWatch {
     this.files = new NodeFiles(node, site.reading)
   }
 
-  /** Returns the present state of the node. Throws as the node does. */
+  /** Returns the current state of the node. Throws the node's errors. */
   async observe(): Promise<NodeObservation> {
     const aheadMs = await this.site.clockAheadMs(this.name)
     const nodeNowMs = this.site.clock().getTime() + aheadMs
@@ -110,7 +110,7 @@ export class NodeWatch {
     }
   }
 
-  /** Returns what is known from what was read so far, and what more there is to read. */
+  /** Returns the findings so far, and the files to read next. */
   private async interpret(
     processes: readonly ProcessFacts[],
     read: ReadonlyMap<string, NodeFile>,
@@ -198,13 +198,13 @@ export class NodeWatch {
     return { snapshot, paths }
   }
 
-  /** A process keeps its version, so kcert asks once for it: a wait observes twice a second. */
+  /** A process keeps its version, so kcert reads it once: a wait observes twice a second. */
   private async versionOf(one: Definition, running: ProcessFacts | undefined): Promise<string | undefined> {
     if (!versioned.some((name) => name === one.name)) return undefined
     const key = [one.name, one.image, running?.pid, running?.startTicks].join(' ')
     if (this.versions.has(key)) return this.versions.get(key)
     const version = await componentVersion(this.site, this.node, one, running)
-    // An API server that starts will say it later.
+    // An API server that is starting reports its version later.
     if (version !== undefined || one.name !== 'kube-apiserver') this.versions.set(key, version)
     return version
   }
@@ -267,7 +267,7 @@ export class NodeWatch {
     return { startedAtMs, flags, isHealthy: healthy }
   }
 
-  /** The units to look at: the kubelet's while it does not run, and every component's where there are no static pods. */
+  /** Returns the units to read: the kubelet's while it does not run, and every component's if there are no static pods. */
   private async unitNames(processes: readonly ProcessFacts[]): Promise<Definition['name'][]> {
     const node = inventoryNode(this.site.inventory, this.name)
     const runsKubelet = processes.some(({ program }) => program === 'kubelet')
@@ -276,13 +276,13 @@ export class NodeWatch {
     return [...componentNames.filter((name) => node?.units?.[name] !== undefined), ...kubelet]
   }
 
-  /** Paths of a unit's own file and its drop-ins; undefined where there is no such unit. Asked once. */
+  /** Returns the paths of a unit file and its drop-ins; undefined if there is no such unit. Reads them once. */
   private async unitFiles(name: Definition['name']): Promise<readonly string[] | undefined> {
     if (this.units.has(name)) return this.units.get(name)
     const unitName = unitOf(this.site.inventory, this.name, name)
     const unit = await this.node.unit(unitName, call).catch(
       onKcertError((error) => {
-        // A node without systemd has no units; whether it can be reached is seen elsewhere.
+        // A node without systemd has no units. Other code checks whether the node can be reached.
         if (error.code !== 'KCERT_NODE_COMMAND_FAILED') throw error
       }),
     )
@@ -310,7 +310,7 @@ export class NodeWatch {
   }
 }
 
-/** What a kubeconfig names by path counts as its own. */
+/** Returns the kubeconfig with the content of the files that it references. */
 function withReferences({ snapshot, refersTo }: NodeFile, read: ReadonlyMap<string, NodeFile>): FileSnapshot {
   const { holds, path } = snapshot
   if (holds.kind !== 'kubeconfig' || refersTo === undefined) return snapshot

@@ -13,7 +13,7 @@ controllerManager: {}
 kind: ClusterConfiguration
 `
 
-test('flags of v1beta4 are a list, and leave nothing behind when they go', async () => {
+test('writes flags of v1beta4 to a list, and removes the list with its last flag', async () => {
   const flags = { 'root-ca-file': '/b.crt', v: '2' }
   const changed = await withExtraArgs(own, 'controllerManager', flags)
   expect(changed).toContain('"name":"root-ca-file"')
@@ -24,7 +24,7 @@ test('flags of v1beta4 are a list, and leave nothing behind when they go', async
   expect(back).toBe(own)
 })
 
-test('flags of a version after v1beta4 are a list too', async () => {
+test('writes flags of a version after v1beta4 to a list too', async () => {
   const text = own.replace('v1beta4', 'v1')
   const changed = await withExtraArgs(text, 'controllerManager', { v: '2' })
   expect(changed).toContain('"name":"v","value":"2"')
@@ -43,7 +43,7 @@ controllerManager:
 kind: ClusterConfiguration
 `
 
-test('of a flag that is listed twice the last one is changed, and none is left when it goes', async () => {
+test('changes the last of two entries of a flag, and removes both', async () => {
   const changed = await withExtraArgs(twice, 'controllerManager', { 'root-ca-file': '/b.crt' })
   expect(await extraArgsOf(changed)).toEqual({ controllerManager: { 'root-ca-file': '/b.crt', v: '2' } })
   const gone = await withExtraArgs(changed, 'controllerManager', { 'root-ca-file': null })
@@ -53,7 +53,7 @@ test('of a flag that is listed twice the last one is changed, and none is left w
   expect(none).not.toContain('extraArgs')
 })
 
-test('flags of v1beta3 are a map', async () => {
+test('writes flags of v1beta3 to a map', async () => {
   const text = `apiVersion: kubeadm.k8s.io/v1beta3
 controllerManager:
   extraArgs:
@@ -65,11 +65,11 @@ kind: ClusterConfiguration
   expect(await withExtraArgs(changed, 'controllerManager', { 'root-ca-file': null })).toBe(text)
 })
 
-test('a flag that is not there is not taken out', async () => {
+test('does not remove a missing flag', async () => {
   expect(await withExtraArgs(own, 'controllerManager', { v: null })).toBe(own)
 })
 
-test('a field is set by its name in the picture, and nothing else', () => {
+test('sets only the field with its name in the snapshot', () => {
   const object = { webhooks: [{ name: 'a' }, { name: 'b', clientConfig: { caBundle: 'old' } }] }
   expect(withField(object, 'webhooks[1].clientConfig.caBundle', 'new')).toEqual({
     webhooks: [{ name: 'a' }, { name: 'b', clientConfig: { caBundle: 'new' } }],
@@ -78,7 +78,7 @@ test('a field is set by its name in the picture, and nothing else', () => {
   expect(() => withField(object, 'spec.conversion.caBundle', 'new')).toThrow('no field')
 })
 
-/** kubeadm-config, which a controller writes into just before each of the first `conflicts` writes. */
+/** kubeadm-config, to which a controller writes just before each of the first `conflicts` writes. */
 function clusterWith(conflicts: number) {
   let now = {
     metadata: { name: 'kubeadm-config', resourceVersion: '1' },
@@ -122,20 +122,20 @@ function clusterWith(conflicts: number) {
   }
 }
 
-test('a controller that writes at the same moment is given way to', async () => {
+test('retries when a controller writes at the same moment', async () => {
   const { patching, action, text } = clusterWith(2)
   await patching.patch(action({ v: '2' }))
   expect(text()).toContain('"name":"v","value":"2"')
 })
 
-test('two acts of one plan change one object, one after the other', async () => {
+test('two actions of one plan change one object in sequence', async () => {
   const { patching, action, text } = clusterWith(0)
   const planned = [action({ v: '2' }), action({ 'root-ca-file': '/b.crt' })]
   for (const one of planned) await patching.patch(one)
   expect(text()).toMatch(/"name":"v".*\n?.*"name":"root-ca-file"/)
 })
 
-test("somebody's edit between plan and act is drift, and stays", async () => {
+test('reports an edit between plan and action as drift, and keeps the edit', async () => {
   const { patching, action, text, edit } = clusterWith(0)
   const planned = action({ v: '2' })
   edit(`${own}networking: {}\n`)
@@ -143,7 +143,7 @@ test("somebody's edit between plan and act is drift, and stays", async () => {
   expect(text()).toBe(`${own}networking: {}\n`)
 })
 
-test('a conflict that does not end is drift', async () => {
+test('reports a conflict that does not end as drift', async () => {
   const { patching, action, text } = clusterWith(99)
   await expect(patching.patch(action({ v: '2' }))).rejects.toMatchObject({ code: 'KCERT_ROTATION_DRIFT' })
   expect(text()).toBe(own)

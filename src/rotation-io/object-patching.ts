@@ -29,20 +29,20 @@ type PatchingParts = Pick<Parts, 'planes' | 'copies' | 'cas'> & {
 
 type Fields = Record<string, unknown>
 
-/** Enough for every writer of cluster-info; who writes more often than that does nothing else. */
+/** Enough retries for every known writer of cluster-info. */
 const mostTries = 5
 
-/** Changes objects of the cluster at the version that was planned for; what they were is copied first. */
+/** Changes objects of the cluster at the planned version, after copying them. */
 export class ObjectPatching {
   private readonly parts: PatchingParts
-  /** Versions that this run wrote, by the version that it replaced: two fields of one object are two acts of one plan. */
+  /** Versions that this run wrote, by the version that they replaced: two fields of one object are two actions of one plan. */
   private readonly successors = new Map<string, string>()
 
   constructor(parts: PatchingParts) {
     this.parts = parts
   }
 
-  /** A controller that notes something in the object at the same moment is given way to; somebody who changes it is drift. */
+  /** Patches an object. A status update by a controller at the same moment causes a retry; any other change is drift. */
   async patch(action: PatchObject): Promise<void> {
     for (let tries = 1; ; tries += 1) {
       try {
@@ -123,14 +123,14 @@ function keyOf({ kind, namespace = '', name }: ObjectReference): string {
   return `${kind} ${namespace}/${name}`
 }
 
-/** What an operator would call the object: without what the API server keeps for itself. */
+/** Returns the object without the fields that the API server manages. */
 function restorable(object: ApiObject): ApiObject {
   const { status: _, ...rest } = object
   const { name, namespace, labels, annotations } = metadataOf(object)
   return { ...rest, metadata: { name, namespace, labels, annotations } }
 }
 
-/** Sets a field that is named as in a snapshot: "spec.caBundle", "webhooks[0].clientConfig.caBundle". */
+/** Returns the object with a field set, named as in a snapshot: "spec.caBundle", "webhooks[0].clientConfig.caBundle". */
 export function withField(object: ApiObject, field: string, value: string): ApiObject {
   const path = field
     .replace(/\[(\w+)\]/g, '.$1')

@@ -5,7 +5,7 @@ import { restored } from './object-restoring.ts'
 const metadata = { name: 'guard', annotations: { by: 'somebody' } }
 
 test.for(['ValidatingWebhookConfiguration', 'MutatingWebhookConfiguration'])(
-  'of a %s the caBundles come back, and what its owner wrote since stays',
+  'restores the caBundles of a %s, and keeps later changes by its owner',
   async (kind) => {
     const clientConfig = { service: { name: 'guard' } }
     const copy = {
@@ -22,7 +22,7 @@ test.for(['ValidatingWebhookConfiguration', 'MutatingWebhookConfiguration'])(
   },
 )
 
-test('of a definition the conversion verifies as before, and its versions stay', async () => {
+test('restores the caBundle of the conversion of a definition, and keeps its versions', async () => {
   const spec = (caBundle: string, versions: readonly string[]) => ({
     versions,
     conversion: { strategy: 'Webhook', webhook: { clientConfig: { caBundle } } },
@@ -37,7 +37,7 @@ test('of a definition the conversion verifies as before, and its versions stay',
   expect(await restored(reference, without, { metadata: {}, spec: spec('old', ['v1']) })).toEqual(without)
 })
 
-test('of an APIService the caBundle comes back alone', async () => {
+test('restores only the caBundle of an APIService', async () => {
   const now = { metadata, spec: { caBundle: 'old and new', groupPriorityMinimum: 200 } }
   const copy = { metadata: {}, spec: { caBundle: 'old', groupPriorityMinimum: 100 } }
   expect(await restored({ kind: 'APIService', name: 'v1.agg' }, now, copy)).toEqual({
@@ -53,7 +53,7 @@ kubernetesVersion: v1.36.3
 `
 const flags = { 'root-ca-file': '/etc/kubernetes/pki/kcert/ca-bundle.crt' }
 
-test('kubeadm-config comes back byte for byte, and with an upgrade in between but for the flags', async () => {
+test('restores kubeadm-config byte for byte, or only its flags after an upgrade', async () => {
   const reference = { kind: 'ConfigMap', name: 'kubeadm-config' }
   const object = (text: string) => ({ metadata: {}, data: { ClusterConfiguration: text } })
   const byKcert = await withExtraArgs(before, 'controllerManager', flags)

@@ -4,9 +4,11 @@ import { movedFlags } from '../rotation/touched-files.ts'
 import { extraArgsOf } from '../site/definitions.ts'
 import { withExtraArgs } from './extra-args.ts'
 
-// What a rotation changed in an object is brought back, and nothing else: what somebody wrote into it since then is theirs.
+// Restores only what a rotation changed in an object. Later changes by others are kept.
 
-/** Returns the object with what kcert changed as the copy has it; the copy itself where there is no object any more. */
+/**
+ * Returns the object with kcert's changes replaced by the content of the copy, or the copy itself if the object no longer exists.
+ */
 export async function restored(
   { kind, name }: { readonly kind: string; readonly name: string },
   now: ApiObject | undefined,
@@ -62,7 +64,7 @@ function fieldsIn(value: unknown): ApiObject {
   return isObject(value) ? value : {}
 }
 
-/** Byte for byte if only kcert wrote to it; otherwise only the flags: an upgrade writes its version there. */
+/** Restores byte for byte if only kcert wrote to it; otherwise only the flags, because an upgrade writes its version there. */
 async function withFlagsOf(now: ApiObject, copy: ApiObject): Promise<ApiObject> {
   const [text, before] = [configurationIn(now), configurationIn(copy)]
   const byKcert = await withExtraArgs(before, 'controllerManager', await flagsIn(text))
@@ -76,7 +78,7 @@ function configurationIn({ data }: ApiObject): string {
   return typeof text === 'string' ? text : ''
 }
 
-/** The flags that a rotation leads elsewhere, null where they are not set. */
+/** Returns the flags that a rotation changes, with null for unset ones. */
 async function flagsIn(text: string): Promise<Record<string, string | null>> {
   const { controllerManager = {} } = await extraArgsOf(text)
   return Object.fromEntries(movedFlags.map((flag) => [flag, controllerManager[flag] ?? null]))

@@ -35,7 +35,7 @@ import { casIn, StoredWatch } from './stored.ts'
 
 const nodesAtOnce = 24
 
-/** Looks at a real cluster: objects through its API server, everything else through its nodes. */
+/** Observes a real cluster: objects through its API server, everything else through its nodes. */
 export class SiteObserver implements Observer {
   readonly site: Site
   readonly podWatch: PodWatch
@@ -71,7 +71,7 @@ export class SiteObserver implements Observer {
   }
 }
 
-/** One observation: what several sections need is fetched once. */
+/** One observation. Data for several sections is fetched once. */
 class Observation implements Record<SectionName, () => Promise<unknown>> {
   private readonly observer: SiteObserver
   private readonly site: Site
@@ -96,7 +96,7 @@ class Observation implements Record<SectionName, () => Promise<unknown>> {
         name,
         isControlPlane: this.isControlPlane(object),
         ...reached,
-        // One that answers and cannot be looked at is as unknown as one that does not answer.
+        // A node that responds but cannot be read is as unknown as one that does not respond.
         ...(unread instanceof KcertError && { unreachable: unread.why ?? unread.message }),
         isReady: ready?.status === 'True',
         kubeletVersion: object.status?.nodeInfo?.kubeletVersion ?? '',
@@ -191,7 +191,7 @@ class Observation implements Record<SectionName, () => Promise<unknown>> {
     return [...onNodes.flat(), ...services]
   }
 
-  /** The journal's, as are intents: the runner puts them in. */
+  /** Comes from the journal, like intents: the runner adds them. */
   async evidence(): Promise<Sections['evidence']> {
     return new Map()
   }
@@ -208,7 +208,7 @@ class Observation implements Record<SectionName, () => Promise<unknown>> {
         ({ copies }) => copies,
         onKcertError((error) => {
           if (error.code === 'KCERT_BACKUP_DAMAGED') throw error
-          // A node that does not answer is named by the section `nodes`.
+          // The section `nodes` names a node that does not respond.
           return []
         }),
       )
@@ -219,12 +219,12 @@ class Observation implements Record<SectionName, () => Promise<unknown>> {
   private nodeObjects(): Promise<readonly NodeObject[]> {
     return this.once('nodes', async () => {
       const nodes = await listAll(this.site.objects, resources.nodes)
-      // The first of them is where the new CA is made, in every run.
+      // Every run creates the new CA on the first of them.
       return inOrder(nodes, (node) => this.isControlPlane(node))
     })
   }
 
-  /** What every node shows that answers. */
+  /** Returns the observations of all nodes that respond. */
   private async observations(): Promise<readonly NodeObservation[]> {
     return [...(await this.observationsByNode()).values()].flatMap((observation) =>
       observation instanceof KcertError ? [] : [observation],
@@ -255,7 +255,7 @@ class Observation implements Record<SectionName, () => Promise<unknown>> {
     )
   }
 
-  /** Clusters that no kubeadm made may have no labels: there the inventory says it. */
+  /** Clusters without kubeadm may have no labels. The inventory decides then. */
   private isControlPlane(object: NodeObject): boolean {
     const said = inventoryNode(this.site.inventory, object.metadata.name)?.role
     return said === undefined ? isControlPlane(object) : said === 'control-plane'

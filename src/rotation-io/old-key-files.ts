@@ -8,15 +8,15 @@ import type { FileReading } from '../site/file-reading.ts'
 import { holdsEncryptedKey, readPrivateKeyFile } from '../x509/keys.ts'
 import { writePem } from '../x509/pem.ts'
 
-// Keys in kcert's own folders on the nodes, and encrypted ones beside CAs, of which only the path is reported. A file is overwritten
-// where it lies before its name goes: a rename alone would leave its bytes on the disk. What disks and file systems keep beside it
-// (journals, snapshots, spare cells) is out of reach from here.
+// Keys in kcert's own folders on the nodes, and encrypted keys next to CAs, of which only the path is reported. A file is
+// overwritten in place before it is removed, because a rename alone would leave its bytes on the disk. Other copies by disks and
+// file systems (journals, snapshots, spare cells) are out of reach.
 
-/** No key of a CA is larger, with certificates beside it in the file. */
+/** Larger than any CA key with certificates in the same file. */
 const largestBytes = 64 * 1024
 
 export interface OldKeySite {
-  /** Undefined where nothing says how the node is reached. */
+  /** Returns undefined when there is no access to the node. */
   node(name: string): NodeAccess | undefined
   readonly reading: FileReading
   readonly certificates: Certificates
@@ -53,7 +53,7 @@ export class SiteOldKeyFiles implements OldKeyFiles {
     return { keys, encrypted }
   }
 
-  /** Returns the file as one that holds one of these keys, or held one. */
+  /** Returns the file if it contains one of these keys, or contained one before it was overwritten. */
   private async keyIn(
     { path, sha256: digest, sizeBytes, content }: ReadFile,
     spkis: ReadonlySet<string>,
@@ -93,7 +93,7 @@ export class SiteOldKeyFiles implements OldKeyFiles {
     return orUndefined(() => readPrivateKeyFile(content).publicKey?.sha256)
   }
 
-  /** Undefined when it is gone. */
+  /** Returns undefined when the file is gone. */
   private async asFound(name: string, { path, digest }: KeyFile): Promise<ReadFile | undefined> {
     const [file] = await this.nodeNamed(name).readFiles([path], { largestBytes })
     if (file === undefined || file.found === 'absent') return undefined
@@ -111,7 +111,7 @@ export class SiteOldKeyFiles implements OldKeyFiles {
   }
 }
 
-/** Links are not followed, and what is too large for a key is left out. */
+/** Does not follow links, and omits files that are too large for a key. */
 async function filesBelow(node: NodeAccess, folder: string): Promise<string[]> {
   const listing = await node.listFolder(folder)
   if (listing.found === 'unreadable') throw unreadable(node.name, folder, 'permission denied')
@@ -125,13 +125,13 @@ async function filesBelow(node: NodeAccess, folder: string): Promise<string[]> {
   return found
 }
 
-/** Leaves out what is too large for a key: where a CA's file has no ending, it is a bundle of CAs itself. */
+/** Omits files that are too large for a key: without an extension, the path of a CA's key is the bundle of CAs itself. */
 async function smallFiles(node: NodeAccess, paths: readonly string[]): Promise<string[]> {
   const files = await node.statFiles(paths)
   return files.flatMap((file) => (file.found === 'file' && file.sizeBytes > largestBytes ? [] : [file.path]))
 }
 
-/** Stopped between overwriting and removing: nothing of kcert's is a file of zeros. */
+/** Returns true for a file of zeros: a run stopped between overwriting and removing it. kcert writes no other such file. */
 function isOverwritten(content: Uint8Array): boolean {
   return content.length > 0 && content.every((byte) => byte === 0)
 }

@@ -15,10 +15,10 @@ import { messageIn } from './kubelet-requests.ts'
 import { OwnIdentity } from './own-identity.ts'
 import { RotationCas } from './rotation-cas.ts'
 
-// The operator's kubeconfig is one of those that a rotation is about: in phase 12 its certificate is refused, and its CA data
-// trusts no server any more. From then on kcert uses its own certificates, through the nodes.
+// The rotation also affects the operator's kubeconfig: in phase 12 servers reject its certificate, and its CA data trusts no
+// server any more. From then on, kcert uses its own certificates, through the nodes.
 
-/** Returns the site with objects that are still reached when the operator's kubeconfig no longer is, once phase 1 is done. */
+/** Returns the site with access to objects even after the operator's kubeconfig stops working, once phase 1 is complete. */
 export function withOwnAccess(site: Site, random: RandomBytes): Site {
   const planes = new ControlPlanes(site)
   const identity = new OwnIdentity(site, planes, new RotationCas(site, planes, random))
@@ -112,7 +112,7 @@ async function callAsOwn(ask: Ask, call: ApiCall): Promise<ApiObject> {
   throw new StatusError(codeOfStatus(status), what, { why }, { status, reason })
 }
 
-/** Answers to a kubeconfig whose CA or client certificate the rotation has outlived. */
+/** Errors of a kubeconfig whose CA or client certificate is no longer accepted. */
 const refusals: ReadonlySet<ErrorCode> = new Set([
   'KCERT_API_UNAUTHORIZED',
   'KCERT_API_CLIENT_EXPIRED',

@@ -11,7 +11,7 @@ import type { NameInput } from '../x509/name-encoding.ts'
 import { generatePrivateKey, writePrivateKey } from '../x509/new-key.ts'
 import type { Generation, RotationCas } from './rotation-cas.ts'
 
-/** A client certificate with its key, in PEM; the key is in this process's memory alone. */
+/** A client certificate with its key, in PEM. The key exists only in the memory of this process. */
 export interface ClientPair {
   readonly certificate: string
   readonly key: string
@@ -19,10 +19,10 @@ export interface ClientPair {
 
 const lifetimeMs = 30 * 60_000
 const backdateMs = 5 * 60_000
-// Issued again well before it expires.
+// Reissued well before it expires.
 const keptMs = lifetimeMs - 10 * 60_000
 
-/** The name under which kcert's own acts stand in audit logs. */
+/** User name of kcert's own requests in audit logs. */
 export const ownName = 'kcert-rotation'
 
 /** A client without permissions: the response shows whether the server accepted its certificate. */
@@ -33,14 +33,14 @@ export interface ApiCall {
   readonly path: string
   readonly headers?: Readonly<Record<string, string>>
   readonly body?: object
-  /** Sent as it is, instead of a body in JSON. */
+  /** Sent unchanged, instead of a JSON body. */
   readonly text?: string
   readonly timeoutMs?: number
 }
 
 /**
- * Client certificates of the rotation's CAs that live for minutes. kubeconfigs that operators hold lose their worth in the middle
- * of phase 12; a process with the CA's key needs none.
+ * Client certificates of the rotation's CAs that are valid for minutes. The operators' kubeconfigs stop working in the middle of
+ * phase 12; a process with the CA's key needs none.
  */
 export class OwnIdentity {
   private readonly site: Site
@@ -55,7 +55,7 @@ export class OwnIdentity {
     this.cas = cas
   }
 
-  /** Returns a client certificate of that CA for a name. */
+  /** Returns a client certificate of this CA for a name. */
   async client(ca: CaName, generation: Generation, subject: NameInput): Promise<ClientPair> {
     const name = `${ca} ${generation} ${JSON.stringify(subject)}`
     const now = this.site.clock().getTime()
@@ -90,8 +90,8 @@ export class OwnIdentity {
   }
 
   /**
-   * Returns what the API server of one node answers to an administrator. The client is of whichever CA the server trusts; the server
-   * must show a certificate of one of the two. Throws KCERT_UNREACHABLE.
+   * Returns the response of one node's API server to an administrator. The client certificate comes from the CA that the server
+   * trusts; the server must present a certificate of one of the two CAs. Throws KCERT_UNREACHABLE.
    */
   async call(node: string, call: ApiCall): Promise<HttpsAnswer> {
     const first = this.accepted
@@ -103,7 +103,7 @@ export class OwnIdentity {
     return again
   }
 
-  /** The same, at whichever API server answers. */
+  /** Returns the response of any API server that responds. */
   async callAny(call: ApiCall): Promise<HttpsAnswer> {
     let failure: unknown
     for (const { node } of await this.planes.apiServers()) {
@@ -116,7 +116,7 @@ export class OwnIdentity {
     throw failure ?? new KcertError('KCERT_UNREACHABLE', 'no API server on any node answers')
   }
 
-  /** Returns both generations' CAs in PEM. */
+  /** Returns the CAs of both generations in PEM. */
   async trust(): Promise<string> {
     const [old, next] = await Promise.all([this.cas.pair('cluster', 'old'), this.cas.pair('cluster', 'new')])
     return writeCertificates([old.certificate, next.certificate])

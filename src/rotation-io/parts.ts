@@ -5,7 +5,7 @@ import type { KubeletRequests } from './kubelet-requests.ts'
 import type { OwnIdentity } from './own-identity.ts'
 import type { RotationCas } from './rotation-cas.ts'
 
-/** What the acts of one run share. */
+/** The objects that the actions of one run share. */
 export interface Parts {
   readonly site: Site
   readonly planes: ControlPlanes

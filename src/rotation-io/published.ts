@@ -12,15 +12,15 @@ import { extraArgsOf, kubernetesVersionOf } from '../site/definitions.ts'
 import { apiServerSigner, contentChangedAtMs, contentVersion } from '../site/object-content.ts'
 import type { Site } from '../site/site.ts'
 
-// What the cluster itself says of its CAs, in ConfigMaps, Secrets and bundles.
+// The CAs that the cluster publishes in ConfigMaps, Secrets and bundles.
 
 const inSystem = { namespace: 'kube-system' } as const
 
 const serviceAccountToken = 'kubernetes.io/service-account-token'
 
 /**
- * Returns what controller-managers publish of their --root-ca-file. A namespace without it is reported too, and an API server that
- * cannot be asked.
+ * Returns what controller-managers publish from their --root-ca-file. Includes namespaces without it, and API servers that could
+ * not be read.
  */
 export async function publishedTrust(
   site: Site,
@@ -82,8 +82,8 @@ function isUnread(found: ClusterTrustBundle | Unread): found is Unread {
 }
 
 /**
- * Returns the bundles of the API servers' signer. In an upgrade one API server may serve them and the next one not: where the one that
- * answers serves none, kcert asks each. They have one etcd, so any server that serves them has all.
+ * Returns the bundles of the API servers' signer. During an upgrade, one API server may serve them and another may not. If the
+ * first serves none, kcert tries each. They share one etcd, so any server that serves bundles has all of them.
  */
 async function trustBundles(
   site: Site,
@@ -94,12 +94,12 @@ async function trustBundles(
   if (known !== undefined) return known
   const nodes = [...new Set([...controlPlanes, ...(await planes.names())])].sort()
   const flags = await Promise.allSettled(nodes.map((node) => planes.flagsOn(node)))
-  // One that cannot be asked may have an API server.
+  // An unreadable node may run an API server.
   const servers = nodes.filter((_, index) => {
     const said = flags[index]
     return said?.status !== 'fulfilled' || said.value !== undefined
   })
-  // Then it is the one that has answered.
+  // Then it is the API server that has already responded.
   if (servers.length < 2) return []
   const asked = await Promise.all(
     servers.map(async (node) => {
@@ -115,7 +115,7 @@ async function trustBundles(
   return found ?? asked.flatMap((one) => (one === undefined || Array.isArray(one) ? [] : [one]))
 }
 
-/** Undefined where the API server serves no such kind. */
+/** Returns undefined when the API server does not serve this kind. */
 async function bundlesIn(list: AsyncIterable<ClusterTrustBundle>): Promise<ClusterTrustBundle[] | undefined> {
   try {
     const all = await Array.fromAsync(list)
@@ -127,7 +127,7 @@ async function bundlesIn(list: AsyncIterable<ClusterTrustBundle>): Promise<Clust
   }
 }
 
-/** Returns kube-public/cluster-info, and whether each signing token has signed the present content. */
+/** Returns kube-public/cluster-info, and whether each signing token has signed the current content. */
 export async function clusterInfo({ objects, certificates, clock }: Site): Promise<Sections['clusterInfo']> {
   const [object, secrets] = await Promise.all([
     getOne(objects, { ...resources.configMaps, namespace: 'kube-public', name: 'cluster-info' }),
@@ -146,7 +146,7 @@ export async function clusterInfo({ objects, certificates, clock }: Site): Promi
   }
 }
 
-/** Returns what API servers publish of their client CAs. */
+/** Returns the client CAs that API servers publish. */
 export async function extensionAuthentication({
   objects,
   reading,
@@ -170,7 +170,7 @@ function isEmptyList(json: string | undefined): boolean {
   return !Array.isArray(list) || list.length === 0
 }
 
-/** Returns kubeadm's own configuration; undefined where no kubeadm made the cluster. */
+/** Returns kubeadm's own configuration; undefined in a cluster without kubeadm. */
 export async function kubeadmConfiguration({ objects }: Site): Promise<Sections['kubeadm']> {
   const [object, secret] = await Promise.all([
     getOne(objects, { ...resources.configMaps, ...inSystem, name: 'kubeadm-config' }),
@@ -189,7 +189,7 @@ export async function kubeadmConfiguration({ objects }: Site): Promise<Sections[
 
 const leaders = ['kube-controller-manager', 'kube-scheduler', 'cloud-controller-manager']
 
-/** Returns the leader. A Lease that is not renewed in time has no holder. */
+/** Returns the leader. A Lease that was not renewed in time has no holder. */
 export async function leases({ objects, clock }: Site, nodes: readonly Named[]): Promise<Sections['leases']> {
   const found = await Promise.all(leaders.map((name) => getOne(objects, { ...resources.leases, name })))
   const now = clock().getTime()
@@ -204,7 +204,7 @@ export async function leases({ objects, clock }: Site, nodes: readonly Named[]):
   })
 }
 
-/** A holder is called HOSTNAME_UUID, and a Node mostly as its host. */
+/** A holder identity is HOSTNAME_UUID, and a Node usually has the name of its host. */
 function nodeOfHolder(identity: string, nodes: readonly Named[]): string {
   const host = identity.slice(0, identity.lastIndexOf('_'))
   const node = nodes.find(

@@ -11,10 +11,10 @@ import type {
   Written,
 } from '../pki/node-access.ts'
 
-// A node on which nothing is changed: it records each write, and later reads return the recorded state. So the executor
-// that acts on nodes says what a runbook does, act for act, and there is no second one.
+// A node that is never changed: it records each write, and later reads return the recorded state. The executor that changes nodes
+// therefore also writes runbooks, action by action, and no second implementation exists.
 
-/** One change, as the functions of src/node/node-script.ts make it. */
+/** One change, as the functions of src/node/node-script.ts perform it. */
 export type RecordedChange =
   | {
       readonly kind: 'write'
@@ -22,7 +22,7 @@ export type RecordedChange =
       readonly replaces: Expected
       readonly sha256: Sha256
       readonly mode: number | undefined
-      /** The bytes, or a file of the node that has them. */
+      /** The bytes, or a file on the node that contains them. */
       readonly content: Uint8Array | { readonly from: string }
     }
   | { readonly kind: 'link'; readonly path: string; readonly to: string; readonly replaces: Expected }
@@ -31,7 +31,7 @@ export type RecordedChange =
   | { readonly kind: 'remove-folder'; readonly path: string }
 
 export interface RecordingNode extends NodeAccess {
-  /** Everything recorded since this was asked last. */
+  /** Returns everything recorded since the last call. */
   take(): readonly RecordedChange[]
 }
 

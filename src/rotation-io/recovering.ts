@@ -13,24 +13,24 @@ import { Copies } from './copies.ts'
 import { SiteExecutor } from './executor.ts'
 import { SiteObserver } from './observer.ts'
 
-// In a cluster whose CA has expired no component trusts another, so kcert works on the nodes and does not use the API.
+// In a cluster with an expired CA, no component trusts another, so kcert works on the nodes and does not use the API.
 
-/** What is found on the nodes, and what becomes of it. */
+/** The state of the nodes, and the planned changes. */
 export interface PlannedRecovery extends Recovery {
-  /** As read, by node and path: what a write replaces. */
+  /** Files as they were read, by node and path. Writes replace these. */
   readonly before: ReadonlyMap<string, ReadFile>
   readonly observed: Pick<Snapshot, 'components' | 'kubelets' | 'files'>
   /** Nodes whose processes are older than their files, or will be. */
   readonly restarts: readonly string[]
 }
 
-/** Lines of progress: what is done, and where. */
+/** Receives lines of progress: the action, and its node. */
 export type Tell = (what: string) => void
 
-/** Under this number in the index of copies: it is no phase, and `rollback` leaves it alone. */
+/** Number of a recovery in the index of copies. It is not a phase, and `rollback` skips it. */
 const recoveryNumber = 0
 
-/** Objects of a cluster that cannot be asked: its nodes are those of the inventory, and there is nothing else. */
+/** Returns the objects of a cluster without a reachable API: only the nodes of the inventory. */
 export function inventoryObjects({ nodes }: Inventory): ObjectsApi {
   const refuse = (): never => {
     throw new TypeError('a recovery does not use the API server')
@@ -53,7 +53,7 @@ export function inventoryObjects({ nodes }: Inventory): ObjectsApi {
   }
 }
 
-/** Reads every node of the inventory. Throws as the nodes do: one that is left out would stay outside for good. */
+/** Reads every node of the inventory. Throws the nodes' errors, because a skipped node would stay disconnected permanently. */
 export async function planRecovery(site: Site, random: RandomBytes): Promise<PlannedRecovery> {
   const observer = new SiteObserver(site)
   const observed = await observer.observe(['components', 'kubelets', 'files'])
@@ -68,14 +68,14 @@ export async function planRecovery(site: Site, random: RandomBytes): Promise<Pla
   const copies = new Copies((name) => nodeNamed(site, name))
   const restarts: string[] = []
   for (const { name } of site.inventory.nodes) {
-    // Where a recovery has been before and was stopped behind its writing, only the restart is left.
+    // After a recovery that stopped after its writes, only the restart is left.
     const wasHere = (await copies.on(name)).some(({ phase }) => phase === recoveryNumber)
     if (changed.has(name) || (wasHere && isBehind(observed, name, found))) restarts.push(name)
   }
   return { ...recovery, before, observed, restarts }
 }
 
-/** Writes the planned files, node by node, and restarts everything. Returns when the API servers answer. */
+/** Writes the planned files, node by node, and restarts everything. Resolves when the API servers respond. */
 export async function carryOutRecovery(
   site: Site,
   { files, before, observed, restarts }: PlannedRecovery,
@@ -119,7 +119,7 @@ async function filesOn(site: Site, name: string, observed: Pick<Snapshot, 'files
   return files.map((file) => ({ node: name, file }))
 }
 
-/** Stopped between writing and restarting: some process is older than a file that holds certificates. */
+/** Returns true when a run stopped between writing and restarting: a process is older than a file with certificates. */
 function isBehind(
   { components, kubelets, files }: Pick<Snapshot, 'components' | 'kubelets' | 'files'>,
   node: string,
@@ -137,7 +137,10 @@ function isBehind(
   )
 }
 
-/** Static pods by their manifests, since a kubelet restarts a pod only when the manifest changes; then the kubelet itself. */
+/**
+ * Restarts static pods by their manifests, because a kubelet restarts a pod only when the manifest changes. Then restarts the
+ * kubelet.
+ */
 async function restartOn(
   site: Site,
   name: string,

@@ -16,30 +16,30 @@ import type { Site } from '../site/site.ts'
 
 const pollMs = 200
 
-// A static pod is healthy again 11 to 17 s after its manifest changed, an API server 35 to 51 s.
+// A static pod is healthy again 11 to 17 s after its manifest changed, an API server after 35 to 51 s.
 const deadlineMs = 180_000
 
-/** Two readings of one start differ by less, and two starts of one component by more. */
+/** Two readings of one start differ by less than this, and two starts of one component by more. */
 const sameStartMs = 1_000
 
-/** So long a fresh process must have said nothing of certificates that it does not trust. */
+/** For this time, a new process must not log an untrusted certificate. */
 const quietMs = 2_500
 const quietDeadlineMs = 30_000
 
-/** What becomes of a process whose log cannot be read. */
+/** How to handle a process with an unreadable log. */
 export interface UnreadLogs {
   /** Processes for which the operator accepts the risk. */
   readonly waivers?: ReadonlySet<string>
-  /** For commands without waivers, which check the served certificate afterwards: takes a line to show, and throws nothing. */
+  /** For commands without waivers, which check the served certificate afterwards: receives a line to show, and throws nothing. */
   readonly tell?: (what: string) => void
 }
 
-/** Replaces processes, and comes back when the next one is healthy. */
+/** Replaces processes, and resolves when the next one is healthy. */
 export class Restarting {
   private readonly site: Site
   private readonly planes: ControlPlanes
   private readonly unread: UnreadLogs
-  /** When this run last wrote on a node, by kcert's clock: who started before may not have read it. */
+  /** Time of this run's last write on a node, by kcert's clock. A process that started earlier may not have read it. */
   private readonly wroteAtMs = new Map<string, number>()
 
   constructor(site: Site, planes: ControlPlanes, unread: UnreadLogs = {}) {
@@ -48,7 +48,7 @@ export class Restarting {
     this.unread = unread
   }
 
-  /** Says that a file of the node was written just now. */
+  /** Records that a file on the node was just written. */
   wrote(node: string): void {
     this.wroteAtMs.set(node, this.now())
   }
@@ -58,8 +58,8 @@ export class Restarting {
     const [name, program] = id.split('/') as [string, ComponentName]
     const node = this.planes.node(name)
     const held = lease === undefined ? undefined : await holderOf(this.site.objects, lease, name)
-    // A process that came back by itself between plan and write is another one, and still has what it read then. A static pod is
-    // replaced by its kubelet in any case.
+    // A process that restarted by itself between plan and write is a new one, but still has the earlier content. The kubelet
+    // replaces a static pod in any case.
     const wroteAt = how === 'service' ? (this.wroteAtMs.get(name) ?? 0) : 0
     const isOld = async (running: ProcessFacts | undefined): Promise<boolean> => {
       if (running === undefined || action.replaces === undefined) return false
@@ -85,7 +85,9 @@ export class Restarting {
     }
   }
 
-  /** The operator's own command where there is one; otherwise the unit, by its name or by where the process runs. */
+  /**
+   * Runs the operator's command if there is one. Otherwise restarts the unit, by its name or by the control group of the process.
+   */
   private async begin(
     node: NodeAccess,
     program: ComponentName,
@@ -116,8 +118,8 @@ export class Restarting {
   }
 
   /**
-   * Hands the Lease of a dead leader over, as client-go's own release does: the holder is emptied, at the version that was read.
-   * Only once the node shows that the process is gone; a Lease that another process holds by now is skipped.
+   * Releases the Lease of a stopped leader as client-go does: the holder is emptied at the version that was read. Does this only
+   * once the node shows that the process is gone. A Lease that another process already holds is skipped.
    */
   private async release(
     lease: string,
@@ -138,12 +140,12 @@ export class Restarting {
       })
       return true
     } catch (error) {
-      // It runs out by itself: 17 s are lost and nothing else.
+      // The Lease expires by itself. The only cost is 17 s.
       return onKcertError(({ code }) => code !== 'KCERT_API_CONFLICT')(error)
     }
   }
 
-  /** A standby with a kubeconfig that leads nowhere answers its health endpoint like any other; its log tells. */
+  /** A standby with a broken kubeconfig reports itself healthy like any other. Only its log shows the problem. */
   private async awaitQuiet(name: string, program: ComponentName, running: ProcessFacts): Promise<void> {
     if (program !== 'kube-controller-manager' && program !== 'kube-scheduler') return
     const node = this.planes.node(name)
@@ -151,7 +153,7 @@ export class Restarting {
     const aheadMs = await this.site.clockAheadMs(name)
     const query = { pattern: complaints, sinceMs: begun + aheadMs, lines: 50 }
     const deadline = begun + quietDeadlineMs
-    /** Undefined until the log was read for the first time. */
+    /** Undefined until the log was first read. */
     let known: string | undefined
     let heard = ''
     let since = begun
@@ -160,7 +162,7 @@ export class Restarting {
       try {
         now = (await printedLog(node, running, query)).trim()
       } catch (error) {
-        // A file goes while it is read when the kubelet removes the pod of before.
+        // The log file may be deleted during the read, when the kubelet removes the previous pod.
         if (this.now() <= deadline) {
           await sleep(500)
           since = this.now()
@@ -208,14 +210,14 @@ export function leaseResource(name: string) {
   return { ...resources.leases, name }
 }
 
-/** The identity that holds the Lease, when it is one of this node. */
+/** Returns the identity that holds the Lease, if it belongs to this node. */
 async function holderOf(objects: ObjectsApi, lease: string, node: string): Promise<string | undefined> {
   const object = await getOne(objects, leaseResource(lease)).catch(onKcertError(() => undefined))
   const holder = object?.spec?.holderIdentity
   return holder?.startsWith(`${node}_`) ? holder : undefined
 }
 
-/** A unit by the control group of its process: "/system.slice/kubelet.service". */
+/** Returns the unit of a process, from its control group: "/system.slice/kubelet.service". */
 async function unitOfProcess(
   node: NodeAccess,
   running: ProcessFacts | undefined,
@@ -226,7 +228,7 @@ async function unitOfProcess(
   return /\/([^/\n]+\.service)\b/.exec(textOf(file))?.[1]
 }
 
-/** Lines of a log that speak of certificates. */
+/** Log lines about certificates. */
 const complaints = 'x509:|Unauthorized|certificate (signed|is not)'
 
 function late(id: string, node: string, program: string, isRunning: boolean): KcertError {

@@ -9,11 +9,11 @@ import type { RollWorkload } from '../rotation/action.ts'
 import { rotationAnnotation } from '../rotation/restart.ts'
 import { rollingKinds } from '../site/workloads.ts'
 
-// A PodDisruptionBudget that allows nothing now may allow it when the pod before is Ready again.
+// A PodDisruptionBudget that allows no eviction now may allow it once the previous pod is Ready again.
 const evictionPatienceMs = 300_000
 const evictionPauseMs = 2_000
 
-/** Lets workloads replace their pods: their own controllers do it, at their own pace, within their own budgets. */
+/** Rolls out workloads. Their own controllers replace the pods, at their own pace and within their own budgets. */
 export class Rolling {
   private readonly objects: ObjectsApi
   private readonly now: () => number
@@ -26,7 +26,7 @@ export class Rolling {
   async roll({ workload, annotation, phase }: RollWorkload): Promise<void> {
     const resource = workloadResource(workload)
     const object = await getOne(this.objects, resource)
-    // It was deleted meanwhile, and its pods with it.
+    // The workload was deleted in the meantime, and its pods with it.
     if (object === undefined) return
     const { spec = {} } = object
     if (spec.paused) {
@@ -46,7 +46,7 @@ export class Rolling {
     if (isOnDelete) await this.evictAll(resource.namespace, spec, annotation)
   }
 
-  /** With OnDelete a controller makes new pods and takes none away: each is evicted, which its budget may refuse. */
+  /** With OnDelete, a controller creates new pods but removes none. kcert evicts each one, which its budget may refuse. */
   private async evictAll(namespace: string, { selector }: WorkloadSpec, annotation: string): Promise<void> {
     const labels = Object.entries(selector?.matchLabels ?? {}).map(([label, value]) => `${label}=${value}`)
     const pods = { ...resources.pods, namespace } as const

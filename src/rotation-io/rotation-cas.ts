@@ -19,12 +19,12 @@ import { readIndex } from './copies.ts'
 
 export type Generation = 'old' | 'new'
 
-/** A CA that the operator brings along instead of having it made. */
+/** A CA that the operator supplies instead of a new one. */
 export type GivenPairs = Readonly<Partial<Record<CaName, SigningPair>>>
 
 /**
- * The CAs of a rotation with their keys. A key is held in this process's memory and written to files of control-plane nodes,
- * and nowhere else. The new CA is created once: later runs, or a run after a crash, find it where the first run wrote it.
+ * The CAs of a rotation with their keys. A key exists only in the memory of this process and in files on control-plane nodes. The
+ * new CA is created once: later runs, or a run after a crash, find it where the first run wrote it.
  */
 export class RotationCas {
   private readonly site: Site
@@ -41,7 +41,7 @@ export class RotationCas {
     this.given = given
   }
 
-  /** Returns a CA with its key. Throws KCERT_ROTATION_REFUSED when its key lies on no control-plane node. */
+  /** Returns a CA with its key. Throws KCERT_ROTATION_REFUSED when no control-plane node has its key. */
   pair(ca: CaName, generation: Generation): Promise<SigningPair> {
     const name = `${ca} ${generation}`
     const asked = this.known.get(name) ?? (generation === 'old' ? this.findOld(ca) : this.findOrMakeNew(ca))
@@ -53,7 +53,7 @@ export class RotationCas {
     return asked
   }
 
-  /** Returns the new cluster CA's name and key, certified by the old one: what lies on a node, or what is made now. */
+  /** Returns the new cluster CA's name and key, certified by the old CA: the certificate on a node, or a new one. */
   bridge(): Promise<Certificate> {
     this.madeBridge ??= this.findOrMakeBridge()
     this.madeBridge.then(
@@ -65,7 +65,7 @@ export class RotationCas {
     return this.madeBridge
   }
 
-  /** Returns the certificate that a digest names, those too that a plan could only announce. */
+  /** Returns the certificate with a digest, including the placeholder digests of a plan. */
   async certificate(digest: string): Promise<Certificate> {
     for (const ca of caNames) {
       if (digest === plannedDigest(ca, 'new')) return (await this.pair(ca, 'new')).certificate
@@ -92,7 +92,7 @@ export class RotationCas {
         ...own,
       ])
       const certificates = [...certificatesIn(laidOut), ...certificatesIn(present)]
-      // The first is the old CA while phase 1 has not said so: the new one comes behind it, and never alone before phase 12.
+      // Until phase 1 has decided, the first one is the old CA: the new one follows it, and is never alone before phase 12.
       const keys = [keyIn(laidOutKey), keyIn(presentKey)]
       const pair = pairOf(certificatesIn(laidOut).slice(0, 1), keys) ?? pairOf(certificates, keys)
       if (pair !== undefined && !(await this.isNew(ca, pair))) return pair
@@ -102,7 +102,7 @@ export class RotationCas {
     throw noKey(ca, 'old')
   }
 
-  /** In the end of a rotation the old pair lies among the copies alone. */
+  /** At the end of a rotation, the old pair exists only in the copies. */
   private async findCopy(ca: CaName): Promise<SigningPair | undefined> {
     for (const { node, own } of await this.places(ca)) {
       const index = await readIndex(this.planes.node(node))
@@ -122,7 +122,7 @@ export class RotationCas {
     return undefined
   }
 
-  /** After phase 12 the pair beside the API server's is the new one. */
+  /** After phase 12, the pair next to the API server's file is the new one. */
   private async isNew(ca: CaName, { certificate }: SigningPair): Promise<boolean> {
     for (const { node, paths } of await this.places(ca)) {
       const [file] = await this.read(node, [paths.newCertificate])
@@ -145,7 +145,7 @@ export class RotationCas {
     const given = this.given[ca]
     if (given !== undefined) return given
     const { certificate: old } = await this.pair(ca, 'old')
-    // A run that was killed between the two has left a key without its certificate: that key is certified.
+    // A run that was killed between the two writes left a key without its certificate. This key is used for the new certificate.
     const key = orphan ?? generatePrivateKey(keyTypeLike(old.publicKey))
     const rename = (commonName: string): string => nextName(`CN=${commonName}`, ca).slice('CN='.length)
     const certificate = issueSuccessor(old, withCommonName(old.subject, rename), key, this.issuing())
@@ -174,7 +174,10 @@ export class RotationCas {
     return this.site.certificates.get(digest)
   }
 
-  /** Where a CA's files lie on each control-plane node: kcert's own, and certificate and key that the API server's flags lead to. */
+  /**
+   * Returns the paths of a CA's files on each control-plane node: kcert's own, and the certificate and key in the API server's
+   * flags.
+   */
   private async places(ca: CaName) {
     const flag = ca === 'cluster' ? 'client-ca-file' : 'requestheader-client-ca-file'
     return (await this.planes.apiServers()).flatMap(({ node, flags }: ApiServer) => {
@@ -190,7 +193,7 @@ export class RotationCas {
   }
 }
 
-/** Returns the certificates of these digests in PEM. */
+/** Returns the certificates with these digests in PEM. */
 export async function bundleOf(
   cas: Pick<RotationCas, 'certificate'>,
   digests: readonly string[],
@@ -208,7 +211,7 @@ function keyIn(file: FileContent | undefined): KeyObject | undefined {
   return file?.found === 'file' ? orUndefined(() => readPrivateKeyFile(file.content).keyObject) : undefined
 }
 
-/** The first certificate that one of the keys belongs to. */
+/** Returns the first certificate that matches one of the keys. */
 function pairOf(
   certificates: readonly Certificate[],
   keys: readonly (KeyObject | undefined)[],

@@ -5,14 +5,14 @@ import type { Expected } from '../pki/node-access.ts'
 import type { ScriptFile } from '../rotation/runbook.ts'
 import type { RecordedChange } from './recording-node.ts'
 
-// The script of one node. It is short: the functions that it calls are in node.sh, the same that kcert's own sessions on
-// nodes use. Content lies beside it in files, so that no key is on a command line.
+// The script of one node. It is short: it calls the functions in node.sh, which kcert's own sessions on nodes also use. Content
+// is in separate files, so that no key is on a command line.
 
-/** A process that must have been restarted. */
+/** A process that must restart. */
 export interface ScriptedRestart {
   readonly kind: 'restart'
   readonly program: string
-  /** Start of the process that must go, in whole seconds of the node's own clock; absent: none runs. */
+  /** Start time of the process to replace, in whole seconds of the node's clock; absent when none runs. */
   readonly startedAt?: number
   /** The command that restarts it; absent for a static pod, which its kubelet restarts. */
   readonly argv?: readonly string[]
@@ -23,14 +23,14 @@ export type ScriptedChange = RecordedChange | ScriptedRestart
 export interface ScriptFacts {
   readonly phase: number
   readonly title: string
-  /** The command that comes when all scripts have been run. */
+  /** The command to run after all scripts. */
   readonly next: string
   readonly node: string
-  /** As `uname -n` says it there; absent where it was not asked. */
+  /** Output of `uname -n` on the node; absent when unknown. */
   readonly hostname?: string
 }
 
-/** Returns the script and the files that lie beside it. */
+/** Returns the script and the files that it needs. */
 export function nodeRunbook(facts: ScriptFacts, changes: readonly ScriptedChange[]): ScriptFile[] {
   const contents: { readonly name: string; readonly content: Uint8Array; readonly isPrivate: boolean }[] = []
   const states = statesByPath(changes)
@@ -91,7 +91,7 @@ function restartLine({ program, startedAt, argv }: ScriptedRestart): string {
     : `restart ${words([program, started, ...argv])}`
 }
 
-/** What each path holds before the script, and after each of its changes. */
+/** Returns the content of each path before the script, and after each of its changes. */
 function statesByPath(changes: readonly ScriptedChange[]) {
   const states = new Map<string, { readonly first: string; readonly after: string[] }>()
   for (const change of changes) {
@@ -108,7 +108,7 @@ function statesByPath(changes: readonly ScriptedChange[]) {
   return states
 }
 
-/** A script that is run again may find what a later line of it has made. */
+/** Returns the states that a later line creates: a script that runs again may find them. */
 function laterStates(changes: readonly ScriptedChange[], index: number): string[] {
   const { path } = changes[index] as { path: string }
   return changes
@@ -139,7 +139,7 @@ function words(all: readonly string[]): string {
   return all.map(shellWord).join(' ')
 }
 
-/** What node.sh holds: the functions of a session, and around them what speaks to people instead of to kcert. */
+/** Content of node.sh: the functions of a session, with messages for people instead of kcert. */
 const library = `# Used by run.sh.
 ${fileFunctions}
 R=\${KCERT_ROOT-}

@@ -8,8 +8,8 @@ import { type RecordingNode, recordingNode } from './recording-node.ts'
 import { nodeRunbook, type ScriptedChange, type ScriptedRestart } from './runbook-script.ts'
 
 /**
- * Returns the scripts of a runbook, in its groups. Nodes are read and not changed; certificates that the cluster signs for kubelets
- * are requested now. Throws as the executor's writing does, KCERT_ROTATION_DRIFT first.
+ * Returns the scripts of a runbook, in groups. Nodes are read and not changed. Certificates that the cluster signs for kubelets
+ * are requested now. Throws the errors of the executor's writes, in particular KCERT_ROTATION_DRIFT.
  */
 export async function prepareRunbook(
   { site, ...options }: ExecutorOptions,

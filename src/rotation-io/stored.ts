@@ -10,23 +10,24 @@ import type { PublicKeyInfo } from '../x509/public-key.ts'
 import { verifySignature } from '../x509/signature.ts'
 import type { NodeObservation } from './node-watch.ts'
 
-// What others keep of the cluster's CAs in ConfigMaps and Secrets. Lists are read page by page with the reader of `kcert inspect --cluster`;
-// of an object that holds none of these CAs nothing stays, and of the others their name and which CAs they are.
+// Copies of the cluster's CAs in ConfigMaps and Secrets of other owners. Lists are read page by page with the reader of `kcert
+// inspect --cluster`. kcert keeps nothing of an object without these CAs. Of the others it keeps their name and which CAs they
+// contain.
 
-/** Two lists of the whole cluster: a phase that polls twice a second is served by those of the last minute. */
+/** Two lists of the whole cluster are expensive: a phase that polls twice a second uses those of the last minute. */
 const freshMs = 60_000
 
-/** The Secrets that the section `published` tells of. */
+/** Type of the Secrets in the section `published`. */
 const serviceAccountToken = 'kubernetes.io/service-account-token'
 
-/** ConfigMaps that other sections tell of, and kcert's own mirror of the journal. */
+/** ConfigMaps in other sections, and kcert's own mirror of the journal. */
 const known = new Set([
   'kube-public/cluster-info',
   'kube-system/extension-apiserver-authentication',
   'kube-system/kcert-rotation',
 ])
 
-/** Lists again what is older than a minute, or was read for other CAs. */
+/** Lists objects again when the last list is older than a minute, or was read for other CAs. */
 export class StoredWatch {
   private readonly site: Site
   private last:
@@ -37,7 +38,10 @@ export class StoredWatch {
     this.site = site
   }
 
-  /** Returns the objects that hold one of these CAs, or a leaf that one signed. `remembered`: CAs that no node may have any more. */
+  /**
+   * Returns the objects that contain one of these CAs, or a leaf certificate signed by one. `remembered`: CAs that may be gone
+   * from every node.
+   */
   stored(
     cas: readonly Certificate[],
     remembered: readonly CertificateRecord[] = [],
@@ -95,7 +99,7 @@ async function storedIn(
     ['Secret', resources.secrets, types.map((type) => `type!=${type}`).join(',')],
   ] as const
   const sorting = new Sorting(cas, remembered)
-  // A list that was begun again gives objects twice.
+  // A list that was restarted returns objects twice.
   const found = new Map<string, StoredSnapshot>()
   const unread: ('ConfigMap' | 'Secret')[] = []
   let examined = 0
@@ -125,12 +129,12 @@ function isKnown({ namespace, name }: Metadata): boolean {
 
 type Found = readonly { readonly entry: string; readonly certificate: Certificate }[]
 
-/** Tells which certificates are of a cluster's CAs. */
+/** Identifies certificates that belong to a cluster's CAs. */
 class Sorting {
   private readonly spkis: ReadonlySet<Digest>
-  /** Keys of CAs by the name that their leaves call their issuer. */
+  /** Keys of CAs by the issuer name of their leaf certificates. */
   private readonly byName: ReadonlyMap<string, readonly PublicKeyInfo[]>
-  /** Nearly all objects that hold something hold the same: one copy is kept. */
+  /** Nearly all objects with findings have the same ones, so only one copy is kept. */
   private readonly shared = new Map<string, readonly StoredKey[]>()
 
   constructor(cas: readonly Certificate[], remembered: readonly CertificateRecord[]) {
@@ -185,7 +189,7 @@ class Sorting {
   }
 }
 
-/** Its controller; else what manages it by its label; else who wrote its data. */
+/** Returns its controller; otherwise the manager in its label; otherwise the writer of its data. */
 function ownerOf({ ownerReferences, labels, managedFields }: Metadata): string | undefined {
   const controller = ownerReferences?.find((one) => one.controller) ?? ownerReferences?.[0]
   if (controller !== undefined) return `${controller.kind} ${controller.name}`

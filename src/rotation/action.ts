@@ -3,16 +3,16 @@ import type { Digest } from './certificate-record.ts'
 import type { HandshakeRate, ObjectReference, ProcessId, Trust } from './snapshot.ts'
 import type { CaName } from './target.ts'
 
-// Everything that kcert ever does to a cluster. Values only: what is secret in a file is named here and resolved by the
-// executor on its way to the node, so that a plan can be printed, stored and compared as it is.
+// Every action that kcert performs on a cluster. Actions are plain values. They name secrets in files, and the executor resolves
+// the names on the way to the node. A plan can therefore be printed, stored and compared.
 
-/** What a file will hold. */
+/** The content of a file after a write. */
 export type Content =
   | { readonly kind: 'certificates'; readonly certificates: readonly Digest[] }
   | { readonly kind: 'ca-key'; readonly ca: CaName; readonly generation: 'old' | 'new' }
   /**
-   * The leaf of the replaced file, reissued by the new CA for the same names; `chain` follows it. The key is kept,
-   * so that one file changes, or it is generated and written by the same action to the path in `newKey`.
+   * The leaf certificate of the replaced file, reissued by the new CA for the same names and followed by `chain`. The key stays
+   * the same, so that only one file changes, or the same action writes a new key to the path in `newKey`.
    */
   | {
       readonly kind: 'reissued'
@@ -23,30 +23,30 @@ export type Content =
     }
   /** The replaced kubeconfig with other CA data, and its client certificate reissued by the new cluster CA. */
   | { readonly kind: 'kubeconfig'; readonly caData: Trust; readonly reissue?: Digest; readonly newKey?: true }
-  /** The definition of a component with other flags (null takes one out) and annotations. */
+  /** The definition of a component with other flags (null removes one) and annotations. */
   | {
       readonly kind: 'definition'
       readonly flags: FlagChanges
       readonly annotations?: FlagChanges
     }
-  /** Asked from the cluster in the node's own name and approved there; written in the kubelet's store form. */
+  /** A certificate requested from the cluster in the node's name and approved there, in the format of the kubelet's store. */
   | { readonly kind: 'requested'; readonly usage: 'client' | 'serving'; readonly replaces: Digest }
-  /** Copies of these files, and lines in the index that say where each belongs. The index only grows: `replaces` is not compared. */
+  /** Copies of these files, and index lines with their paths. The index only grows: `replaces` is not compared. */
   | { readonly kind: 'copies'; readonly of: readonly CopiedFile[] }
   /** The index of the copies under another name: the rotation is finished, and the next one creates its own index. */
   | { readonly kind: 'copies-over' }
-  /** The bytes that a copy on the same node holds. */
+  /** The bytes of a copy on the same node. */
   | { readonly kind: 'copy'; readonly digest: Digest }
   | { readonly kind: 'link'; readonly to: string }
   | { readonly kind: 'nothing' }
 
 export interface CopiedFile {
   readonly path: string
-  /** Absent when there is no such file yet. */
+  /** Absent when the file does not exist yet. */
   readonly digest?: Digest
-  /** Of a definition: what kcert will change in it, as it is now; null when unset. */
+  /** For a definition: the current values of the flags that kcert will change; null when unset. */
   readonly flags?: FlagChanges
-  /** Of a definition: the version that it starts. */
+  /** For a definition: the version that it starts. */
   readonly version?: string
 }
 
@@ -55,7 +55,7 @@ export interface WriteFile {
   readonly phase: number
   readonly node: string
   readonly path: string
-  /** The bytes that are replaced: other bytes there, and nothing is written. `absent`: there is no such file. */
+  /** The bytes to replace. kcert writes nothing if the file has other bytes. `absent`: the file does not exist. */
   readonly replaces: Digest | 'absent'
   readonly content: Content
   readonly mode: number
@@ -70,14 +70,14 @@ export type ObjectChange =
       readonly flags: FlagChanges
     }
   | { readonly kind: 'delete' }
-  /** As the copy says that it was. */
+  /** The object as it is in the copy. */
   | { readonly kind: 'copy'; readonly digest: Digest | undefined }
 
 export interface PatchObject {
   readonly kind: 'patch-object'
   readonly phase: number
   readonly object: ObjectReference
-  /** The content that is changed, by its name in the snapshot: other content there, and nothing is written. */
+  /** The version of the content to change, as in the snapshot. kcert writes nothing if the object has another version. */
   readonly version: string
   readonly change: ObjectChange
 }
@@ -87,13 +87,13 @@ export interface RestartComponent {
   readonly phase: number
   readonly process: ProcessId
   /**
-   * Start of the process that must go, in milliseconds; absent when none runs. When another runs already, nothing is restarted
-   * and only its health is awaited: that makes a restart safe to be done again.
+   * Start time of the process to replace, in milliseconds; absent when none runs. If another process already runs, nothing
+   * restarts and kcert only waits until it is healthy. A restart can therefore be repeated safely.
    */
   readonly replaces?: number
   /** The kubelet restarts a static pod because its definition changed; the service manager restarts everything else. */
   readonly how: 'definition' | 'service'
-  /** The Lease to hand over by hand if this process holds it, once it is seen gone: 17 s without a leader become 2. */
+  /** The Lease to release if this process held it, once the process is gone: the time without a leader drops from 17 s to 2 s. */
   readonly lease?: string
 }
 
@@ -101,17 +101,17 @@ export interface RollWorkload {
   readonly kind: 'roll'
   readonly phase: number
   readonly workload: string
-  /** Becomes the value of the annotation ca-rotation; the same value again rolls nothing. */
+  /** Value of the annotation ca-rotation. The same value does not roll out the workload again. */
   readonly annotation: string
 }
 
-/** The condition of a wait. Each is evaluated on a snapshot (conditions.ts), so that waiting is observing. */
+/** The condition of a wait. conditions.ts evaluates it on a snapshot, so waiting means observing. */
 export type Condition =
   | { readonly kind: 'published'; readonly holds: Trust; readonly lacks: Trust; readonly bundles: boolean }
   | { readonly kind: 'volumes'; readonly holds: Trust; readonly lacks: Trust }
   | { readonly kind: 'pods-converged'; readonly workload?: string; readonly holds: Trust }
   | { readonly kind: 'pods-started'; readonly workload: string; readonly sinceMs: number }
-  /** The server's leaf is signed by this key; `bridged` says whether a bridge certificate must or must not follow it. */
+  /** This key signed the server's leaf certificate. `bridged` says whether a bridge certificate must or must not follow. */
   | {
       readonly kind: 'serves'
       readonly presenter: string
@@ -119,7 +119,7 @@ export type Condition =
       readonly bridged?: boolean
     }
   | { readonly kind: 'cluster-info-signed'; readonly trust: Trust }
-  /** What each list must hold, whatever else API servers know, and what neither may. */
+  /** The CAs that each list must contain, and those that neither list may contain. Other CAs are allowed. */
   | {
       readonly kind: 'extension-authentication'
       readonly client: Trust
@@ -129,7 +129,7 @@ export type Condition =
   | { readonly kind: 'leader'; readonly lease: string }
   | { readonly kind: 'available'; readonly bundle: string }
   | { readonly kind: 'node-ready'; readonly node: string }
-  /** No pod of the node is not Ready that was so until then. */
+  /** No pod on the node that was Ready at that time is not Ready now. */
   | { readonly kind: 'backends-ready'; readonly node: string; readonly sinceMs: number }
   | { readonly kind: 'instant'; readonly atMs: number }
 
@@ -137,13 +137,13 @@ export interface WaitUntil {
   readonly kind: 'wait'
   readonly phase: number
   readonly until: Condition
-  /** What is waited for, as a fragment for people. */
+  /** What the wait is for, as a sentence fragment. */
   readonly because: string
   readonly deadlineMs: number
 }
 
 export type ProbeSubject =
-  /** A client certificate, sent by force, at a server. */
+  /** A connection to a server that always presents a client certificate. */
   | {
       readonly kind: 'client'
       readonly at: ProcessId
@@ -151,25 +151,28 @@ export type ProbeSubject =
       readonly generation: 'old' | 'new'
       readonly expects: 'accepted' | 'refused'
     }
-  /** A client that trusts the old CA alone connects. */
+  /** A connection of a client that trusts only the old CA. */
   | { readonly kind: 'old-trust'; readonly at: ProcessId; readonly expects: 'refused' }
   /** A request to the signer kubernetes.io/kube-apiserver-client. */
   | { readonly kind: 'signer'; readonly generation: 'old' | 'new' }
-  /** A kubeconfig, at each API server. */
+  /** A kubeconfig, tested at each API server. */
   | { readonly kind: 'kubeconfig'; readonly id: string }
-  /** Logs of a pod on the node, through each API server: also by then no connection with an older certificate is kept. */
+  /** Logs of a pod on the node through each API server. This also proves that no connection with an older certificate is left. */
   | { readonly kind: 'logs'; readonly node: string }
-  /** The copies on the node, written to a scratch folder and compared. */
+  /** The copies on the node, restored to a scratch folder and compared. */
   | { readonly kind: 'copies'; readonly node: string }
-  /** How many TLS handshakes fail before anything is changed: what load balancers, scanners and clients that hang up always cause. */
+  /**
+   * The number of TLS handshakes that fail before any change, because of load balancers, scanners and clients that close the
+   * connection.
+   */
   | { readonly kind: 'handshake-rate'; readonly at: ProcessId; readonly forMs: number }
-  /** No client refuses the certificate but those that are waived, and no more handshakes fail than before phase 1. */
+  /** Only waived clients reject the certificate, and no more handshakes fail than before phase 1. */
   | {
       readonly kind: 'handshake-errors'
       readonly at: ProcessId
       readonly forMs: number
       readonly before?: HandshakeRate
-      /** Addresses of clients, and `at` itself for what its log does not show. */
+      /** Addresses of clients, and `at` itself for failures that its log does not show. */
       readonly waived: readonly string[]
     }
 
@@ -177,14 +180,14 @@ export interface Probe {
   readonly kind: 'probe'
   readonly phase: number
   readonly subject: ProbeSubject
-  /** How long it may fail before it counts. */
+  /** Time for which the probe may fail before the failure counts. */
   readonly deadlineMs: number
 }
 
 export interface Ask {
   readonly kind: 'ask'
   readonly phase: number
-  /** Key under which the answer is remembered; a waiver of the same id answers it beforehand. */
+  /** Key under which the answer is recorded. A waiver with the same ID answers it in advance. */
   readonly id: string
   readonly question: string
 }
@@ -195,10 +198,10 @@ export type ActionOf<Kind extends Action['kind']> = Extract<Action, { kind: Kind
 
 type WithoutPhase<One> = One extends Action ? Omit<One, 'phase'> : never
 
-/** An action as a part of a phase gives it: definePhase says of which phase it is. */
+/** An action without its phase number, which definePhase adds. */
 export type Task<Kind extends Action['kind'] = Action['kind']> = WithoutPhase<ActionOf<Kind>>
 
-/** Lanes that run side by side, so many at once; the steps of one lane one after the other. */
+/** Lanes that run in parallel, up to a limit. The steps of one lane run in sequence. */
 export interface Parallel<Of = Action> {
   readonly kind: 'together'
   readonly atOnce: number
@@ -212,12 +215,12 @@ export interface Lane<Of = Action> {
 
 export type Step<Of = Action> = Of | Parallel<Of>
 
-/** Returns the actions of a step: those of all its lanes, or itself. */
+/** Returns the actions of a step: those of all its lanes, or the step itself. */
 export function actionsOf<Of extends Action | Task>(step: Step<Of>): readonly Of[] {
   return step.kind === 'together' ? step.lanes.flatMap(({ steps }) => steps) : [step]
 }
 
-/** Returns the key under which what a probe said is kept as evidence. */
+/** Returns the key under which the result of a probe is recorded as evidence. */
 export function evidenceKey(subject: ProbeSubject): string {
   switch (subject.kind) {
     case 'client':

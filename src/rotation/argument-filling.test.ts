@@ -4,7 +4,7 @@ import { accessOf, readInventory } from './inventory.ts'
 
 const place = { node: 'w1', address: '192.0.2.1' }
 
-test('{node} and {address} are filled in, each time and within words', () => {
+test('fills in {node} and {address} at each occurrence, also within words', () => {
   expect(filledIn('--to={node}:{address}/{node}', place)).toBe('--to=w1:192.0.2.1/w1')
   expect(filledIn('{other} $& {node', place)).toBe('{other} $& {node')
 })
@@ -34,7 +34,7 @@ nodes:
 - {name: cp1, role: control-plane, addresses: [192.0.2.1], layout: kubeadm}
 `
 
-test('an inventory with an address that is an option is refused', async () => {
+test('refuses an inventory with an address that is an option', async () => {
   await expect(readInventory(text.replace('192.0.2.1', '-oProxyCommand=id'))).rejects.toMatchObject({
     code: 'KCERT_INVENTORY_INVALID',
     why: expect.stringContaining('is not a host name (RFC 1123) or an IP address'),
@@ -44,7 +44,7 @@ test('an inventory with an address that is an option is refused', async () => {
   })
 })
 
-test('a node that the API server names and the inventory does not is refused by its address', async () => {
+test('refuses by its address a node that is in the API server but not in the inventory', async () => {
   const inventory = await readInventory(text)
   expect(accessOf(inventory, 'w9', '192.0.2.9')).toMatchObject({ argv: ['ssh', '192.0.2.9'] })
   expect(() => accessOf(inventory, 'w9', '-oProxyCommand=id')).toThrow('invalid address of node "w9"')

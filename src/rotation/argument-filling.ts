@@ -8,9 +8,9 @@ export interface NodePlace {
 }
 
 /**
- * Returns a word of an argument vector with {node} and {address} filled in: the only place that does this, since kubelets write
- * the addresses of their Nodes. Throws KCERT_NODE_NAME_REFUSED for a value that is neither a host name nor an IP address: it
- * could be an option of the program (`-oProxyCommand=…` of ssh), or a command for a shell.
+ * Returns one argument with {node} and {address} filled in. No other function does this, because kubelets write the addresses of
+ * their Nodes. Throws KCERT_NODE_NAME_REFUSED for a value that is neither a host name nor an IP address. Such a value could be an
+ * option of the program (`-oProxyCommand=…` of ssh) or a shell command.
  */
 export function filledIn(word: string, place: NodePlace): string {
   return word.replaceAll(/\{(node|address)\}/g, (_, part: keyof NodePlace) => checkedHost(part, place))

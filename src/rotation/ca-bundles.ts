@@ -4,7 +4,7 @@ import type { CaBundleSnapshot, Observed } from './snapshot.ts'
 import type { CaChange } from './target.ts'
 import { patch, wait } from './tasks.ts'
 
-/** Returns the fields that hold the old CA: only these are the rotation's business. */
+/** Returns the fields that contain the old CA. The rotation changes only these. */
 export function bundlesWithOldCa(
   observed: Observed<'caBundles'>,
   { oldCa }: CaChange,
@@ -12,7 +12,7 @@ export function bundlesWithOldCa(
   return observed.caBundles.filter(({ trust }) => trust.includes(oldCa.digest))
 }
 
-/** Returns the steps that give a field this trust and wait until the API server reaches the server behind it. */
+/** Returns the steps that write this trust to a field and wait until the API server reaches the server behind it. */
 export function patchingBundle(
   { id, object, field, version }: CaBundleSnapshot,
   trust: readonly Digest[],

@@ -1,7 +1,7 @@
 import { expect, test } from 'vitest'
 import { capabilities, hasByDefault, whyReadsOnce } from './capabilities.ts'
 
-// Build info as Go writes it: `go version -m` shows the same lines.
+// Build info in Go's format, as in the output of `go version -m`.
 
 const dep = (version: string): string => `dep\tk8s.io/client-go\t${version}\th1:aaaa=`
 const instead = (path: string, version: string): string => `=>\t${path}\t${version}\th1:bbbb=`
@@ -64,7 +64,7 @@ test.for<[string, boolean]>([
   ['--feature-gates=AllBeta=false,ClientsAllowCARotation=true', false],
   ['  ClientsAllowCARotation: false', true],
   ['{"featureGates":{"ClientsAllowCARotation":false}}', true],
-])('with %s the gate is turned off: %s', ([setting, isOff]) => {
+])('detects whether %s turns the feature gate off: %s', ([setting, isOff]) => {
   expect(why([dep('v0.36.3')], [setting])).toBe(isOff ? 'ClientsAllowCARotation is turned off' : undefined)
 })
 
@@ -74,6 +74,6 @@ test.each([
   ['v1.100.0', true],
   ['not-said', false],
   [undefined, false],
-])('a kubelet of %s keeps its pods Ready: %s', (version, expected) => {
+])('whether a kubelet %s keeps its pods Ready: %s', (version, expected) => {
   expect(hasByDefault(capabilities.kubeletKeepsPodsReady, version)).toBe(expected)
 })

@@ -1,32 +1,37 @@
 import type { Certificate } from '../x509/certificate.ts'
 import { verifySignature } from '../x509/signature.ts'
 
-/** SHA-256 in lower-case hexadecimal; of a certificate: of its DER. One that is not made yet is named `planned:…`. */
+/**
+ * SHA-256 in lower-case hexadecimal; for a certificate, of its DER. A certificate that does not exist yet is named `planned:…`.
+ */
 export type Digest = string
 
-/** What the rotation knows of a certificate: enough to tell whether a chain is valid, small enough for 100,000 pods. */
+/** The data of a certificate that the rotation needs: enough to verify a chain, small enough for 100,000 pods. */
 export interface CertificateRecord {
   readonly digest: Digest
-  /** RFC 4514. */
+  /** Subject in RFC 4514 format. */
   readonly subject: string
   readonly issuer: string
   readonly subjectKeyId?: string
   readonly authorityKeyId?: string
-  /** SHA-256 of the SubjectPublicKeyInfo: the key, whatever the certificate says of itself. */
+  /** SHA-256 of the SubjectPublicKeyInfo. It identifies the key, regardless of the certificate. */
   readonly spki: Digest
-  /** Of a CA: its SubjectPublicKeyInfo, DER in base64. It identifies what the CA signed when its certificate is gone. */
+  /**
+   * For a CA: its SubjectPublicKeyInfo, DER in base64. It identifies certificates that the CA signed even after the CA
+   * certificate is gone.
+   */
   readonly publicKey?: string
-  /** The key whose signature on it was seen to hold; absent when no key that was tried had made it. */
+  /** The key that verifies the signature; absent when none of the tested keys does. */
   readonly signedBy?: Digest
   readonly isCa: boolean
   readonly notBeforeMs: number
   readonly notAfterMs: number
 }
 
-/** Certificates by digest; every section of a snapshot names certificates by digest alone. */
+/** Certificates by digest. Every section of a snapshot refers to certificates by digest only. */
 export type CertificateTable = ReadonlyMap<Digest, CertificateRecord>
 
-/** Returns the record of a certificate. Its signature is tried with its own key and those of the given CAs. */
+/** Returns the record of a certificate. Its signature is verified with its own key and those of the given CAs. */
 export function certificateRecord(
   certificate: Certificate,
   cas: Iterable<Certificate> = [],
@@ -50,7 +55,7 @@ export function certificateRecord(
   }
 }
 
-/** Returns the record of the leaf that replaces this one: same subject and key, signed by another CA. */
+/** Returns the record of the replacement for this leaf certificate: same subject and key, signed by another CA. */
 export function reissuedRecord(
   leaf: CertificateRecord,
   by: CertificateRecord,
@@ -68,7 +73,7 @@ export function reissuedRecord(
   }
 }
 
-/** True when the key of the CA made the signature, whatever certificate the CA has. */
+/** Returns true when the CA's key made the signature, whichever certificate the CA has. */
 export function isSignedByCa(certificate: CertificateRecord | undefined, ca: CertificateRecord): boolean {
   return certificate?.signedBy === ca.spki
 }

@@ -5,10 +5,10 @@ import { leafIn } from './leaves.ts'
 import { certificatesIn, type FileSnapshot, fileAt, isBundleOf, type Snapshot } from './snapshot.ts'
 import { type CaName, changeOf, isPlanned, type Target } from './target.ts'
 
-// What an action takes out ("- ") and puts in ("+ "), in words that hold no secret: of certificates the name and the beginning of
-// the digest, of keys only whose they are.
+// The lines that an action removes ("- ") and adds ("+ "), without secrets: the name and the start of the digest for a
+// certificate, and only the owner for a key.
 
-/** Returns the lines of a change; none for what changes nothing that lies somewhere. */
+/** Returns the lines of a change; empty for an action that changes no file or object. */
 export function changeLines(action: Action, observed: Snapshot, target: Target): readonly string[] {
   if (action.kind === 'write-file') return fileLines(action, observed, target)
   return action.kind === 'patch-object' ? objectLines(action, observed) : []

@@ -3,7 +3,7 @@ import type { PendingItem } from './phase.ts'
 import type { Observed, Trust } from './snapshot.ts'
 import { patch, wait } from './tasks.ts'
 
-// The CAs that joining nodes trust: a worker takes its own client CA from there.
+// The CAs that joining nodes trust. A worker takes its own client CA from cluster-info.
 
 export const clusterInfoObject = {
   kind: 'ConfigMap',
@@ -11,10 +11,12 @@ export const clusterInfoObject = {
   name: 'cluster-info',
 } as const
 
-/** How gaps name it. */
+/** Name of cluster-info in pending items. */
 export const clusterInfoPlace = 'ConfigMap kube-public/cluster-info'
 
-/** Returns the steps that give cluster-info this trust and wait for the signatures of all tokens; none where it is so. */
+/**
+ * Returns the steps that write this trust to cluster-info and wait for the signatures of all tokens; empty when both are done.
+ */
 export function publishing({ clusterInfo }: Observed<'clusterInfo'>, trust: Trust): readonly Task[] {
   if (clusterInfo === undefined) return []
   const isWritten = clusterInfo.trust.join() === trust.join()
@@ -26,7 +28,7 @@ export function publishing({ clusterInfo }: Observed<'clusterInfo'>, trust: Trus
     : [patch(clusterInfoObject, clusterInfo.version, { kind: 'cluster-info', trust }), signed]
 }
 
-/** Returns the tokens whose signature of cluster-info is missing or of other content. */
+/** Returns the tokens whose signature of cluster-info is missing or belongs to other content. */
 export function unsignedTokens({ clusterInfo }: Observed<'clusterInfo'>): readonly PendingItem[] {
   return (clusterInfo?.signatures ?? [])
     .filter(({ holds }) => !holds)

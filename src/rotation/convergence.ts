@@ -2,25 +2,28 @@ import { capabilities, hasByDefault } from './capabilities.ts'
 import { byNode, type Observed, type PodSnapshot, type PublishedTrust } from './snapshot.ts'
 import type { CaChange, Target } from './target.ts'
 
-// Whether a pod's process knows what its service account's ca.crt says: the volume follows the ConfigMap after up to 80 s, and
-// the process reads it at its start, or again, or never.
+// Whether a pod's process has read its service account's ca.crt. The volume follows the ConfigMap after up to 80 s. The process
+// reads it at startup only, or repeatedly, or never.
 
-/** client-go 0.36 reads ca.crt again at most this often; the bridge certificate stays in serving chains as long after the last volume. */
+/**
+ * client-go 0.36 reads ca.crt again at most this often. The bridge certificate stays in serving chains this long after the last
+ * volume changed.
+ */
 export const rereadMs = 300_000
 
-/** Without access to the node: a pod started this long after the ConfigMap changed has the new content. */
+/** Without access to the node: a pod that started this long after the ConfigMap changed has the new content. */
 const blindDelayMs = 120_000
 
 const clusterTrustBundle = 'ClusterTrustBundle'
 
 export type Convergence =
   | 'converged'
-  /** Its client will read what lies in the volume, or has read it: only time is missing. */
+  /** Its client reads the volume again by itself. Only time is missing. */
   | 'rereads'
   /** Its process must be replaced. */
   | 'stale'
 
-/** Returns how far a pod is on the way to knowing the new CA. */
+/** Returns whether a pod trusts the new CA yet, and if not, what is missing. */
 export function convergenceOf(
   observed: Observed<'published'>,
   { newCa }: CaChange,
@@ -35,17 +38,17 @@ export function convergenceOf(
   return holds && observed.atMs >= volume.changedAtMs + rereadMs ? 'converged' : 'rereads'
 }
 
-/** True when the operator accepted the risk for the pod, by its name or its workload's. */
+/** Returns true when the operator accepted the risk for the pod, by its name or by its workload's name. */
 export function isWaived({ id, workload }: PodSnapshot, { waivers }: Target): boolean {
   return waivers.has(id) || (workload !== undefined && waivers.has(workload))
 }
 
 /**
- * Returns when every process that began before its volume held the new CA has had the time to read it again, as the slowest
- * reader does; 0 when there is none. One that began afterwards knows it from its start, and who is waived is somebody else's care.
+ * Returns when the slowest reader has read the new CA again in every process that started before its volume contained it; 0 when
+ * there is no such process. Later processes read it at startup. Waived pods are ignored.
  */
 export function rereadInstant(pods: readonly PodSnapshot[], target: Target): number {
-  // Not spread into Math.max: 100,000 arguments are more than a stack holds.
+  // Not spread into Math.max: 100,000 arguments overflow the stack.
   let last = Number.NEGATIVE_INFINITY
   for (const pod of pods) {
     const { volume, startedAtMs } = pod
@@ -56,8 +59,8 @@ export function rereadInstant(pods: readonly PodSnapshot[], target: Target): num
 }
 
 /**
- * Returns from when on a pod may start and is known to have what is published for it, though its volume is not seen; never where
- * what is published is not seen either.
+ * Returns the earliest start of a pod that certainly has the published content although its volume cannot be seen. Infinity when
+ * the published content cannot be seen either.
  */
 export function blindInstant(observed: Observed<'published'>, pod: PodSnapshot): number {
   const its = publishedFor(observed, pod)
@@ -68,8 +71,8 @@ export function blindInstant(observed: Observed<'published'>, pod: PodSnapshot):
 }
 
 /**
- * Returns the objects that fill a pod's file. A ClusterTrustBundle is named after its content: another content is another object, so
- * those of the signer count, whatever their names.
+ * Returns the objects that fill a pod's file. The name of a ClusterTrustBundle depends on its content, so all bundles of the
+ * signer count, regardless of name.
  */
 export function publishedFor(
   { published }: Pick<Observed<'published'>, 'published'>,
@@ -82,14 +85,15 @@ export function publishedFor(
   return trustBundle?.name === undefined ? found : found.filter(({ name }) => name === trustBundle.name)
 }
 
-/** True for a ClusterTrustBundle whose content is known. */
+/** Returns true for a ClusterTrustBundle with known content. */
 export function isBundle({ kind, trust }: PublishedTrust): boolean {
   return kind === clusterTrustBundle && trust !== undefined
 }
 
 /**
- * True where ClusterTrustBundles must follow: pods mount them, or whichever kube-controller-manager leads keeps them up to date. In an
- * upgrade one that does not may lead; bundles that no pod mounts then wait for the next leader.
+ * Returns true when kcert must wait for ClusterTrustBundles: pods mount them, or any kube-controller-manager that may lead
+ * updates them. During an upgrade, one that does not update them may lead. Bundles that no pod mounts then wait for the next
+ * leader.
  */
 export function awaitsBundles(observed: Observed<'components' | 'pods'>, target: Target): boolean {
   const isMounted = observed.pods.some((pod) => pod.trustBundle !== undefined && !isWaived(pod, target))
@@ -98,12 +102,14 @@ export function awaitsBundles(observed: Observed<'components' | 'pods'>, target:
   return isMounted || managers.every(({ version }) => hasByDefault(managerPublishesTrustBundle, version))
 }
 
-/** True for a pod that mounts a ClusterTrustBundle by a name that no object has any more: started again, it would get no CA. */
+/**
+ * Returns true for a pod that mounts a ClusterTrustBundle by a name that no longer exists. After a restart it would get no CA.
+ */
 export function hasLostBundle(observed: Observed<'published'>, pod: PodSnapshot): boolean {
   return pod.trustBundle?.name !== undefined && publishedFor(observed, pod).length === 0
 }
 
-/** Returns how messages name a pod, and of its files one that is not its namespace's kube-root-ca.crt. */
+/** Returns the name of a pod in messages, with the file if that is not its namespace's kube-root-ca.crt. */
 export function podPlace({ id, trustBundle }: PodSnapshot): string {
   return `Pod ${id}${trustBundle === undefined ? '' : ` (${clusterTrustBundle})`}`
 }

@@ -2,19 +2,19 @@ import { argumentVector, commandLine } from '../errors/command-line.ts'
 import { KcertError } from '../errors/kcert-error.ts'
 import type { Access, Inventory } from './inventory.ts'
 
-// What `kcert rotate-ca discover` makes of what it finds.
+// How `kcert rotate-ca discover` turns its findings into an inventory.
 
-/** A node as the cluster and its own files say. */
+/** A node, from the cluster and its own files. */
 export interface FoundNode {
   readonly name: string
   readonly role: 'control-plane' | 'worker'
   readonly addresses: readonly string[]
   readonly layout: string
-  /** Where it is not the way for all. */
+  /** The access to this node, if it differs from the default. */
   readonly access?: Access
 }
 
-/** Returns the inventory of these nodes. An unsupported layout is written as plain: kcert refuses to rotate it anyway. */
+/** Returns the inventory of these nodes. An unsupported layout is written as plain, because kcert refuses to rotate it anyway. */
 export function inventoryOf(nodes: readonly FoundNode[], access: Access): Inventory {
   return {
     apiVersion: 'kcert/v1',
@@ -30,16 +30,16 @@ export function inventoryOf(nodes: readonly FoundNode[], access: Access): Invent
   }
 }
 
-/** How nodes are to be reached, as flags say it. */
+/** The access flags. */
 export interface AccessChoice {
-  /** "ssh", "command:docker exec -i {node}" */
+  /** For example "ssh" or "command:docker exec -i {node}". */
   readonly access?: string
   readonly sshUser?: string
   readonly sshConfig?: string
   readonly become?: 'sudo'
 }
 
-/** Returns the access of all nodes (default: OpenSSH by the node's name). Throws KCERT_USAGE. */
+/** Returns the access to all nodes (default: OpenSSH with the node's name). Throws KCERT_USAGE. */
 export function accessFor({ access = 'ssh', sshUser, sshConfig, become }: AccessChoice): Access {
   const rooted = become && { become }
   const next = "--access 'command:docker exec -i {node}'"
@@ -63,7 +63,7 @@ export function accessFor({ access = 'ssh', sshUser, sshConfig, become }: Access
   return { by: 'command', argv: wordsOf(command), ...rooted }
 }
 
-/** Words as a shell splits them, quotes undone; nothing is expanded. */
+/** Splits a command into words as a shell does, and removes quotes. Expands nothing. */
 function wordsOf(command: string): string[] {
   const words = command.match(/(?:[^\s"']+|"[^"]*"|'[^']*')+/g) ?? []
   return words.map((word) =>
@@ -71,7 +71,7 @@ function wordsOf(command: string): string[] {
   )
 }
 
-/** Returns a way to a node in words. */
+/** Returns a description of an access. */
 export function accessText(access: Access | undefined): string {
   switch (access?.by) {
     case undefined:

@@ -1,7 +1,7 @@
 import type { Step } from './action.ts'
 import { secondsOf } from './effects.ts'
 
-/** Returns how long these steps take, in seconds; lanes side by side, so many at once. */
+/** Returns the duration of these steps in seconds. Lanes run in parallel, up to their limit. */
 export function durationOf(steps: readonly Step[], nowMs: number): number {
   return steps.reduce((sum, step) => {
     if (step.kind !== 'together') return sum + secondsOf(step, nowMs)

@@ -2,20 +2,20 @@ import { type Action, type ActionOf, evidenceKey } from './action.ts'
 import { locationOfCondition, secondsUntil } from './conditions.ts'
 import { objectName } from './snapshot.ts'
 
-// What each kind of Action is to plans, journal, runbooks, hooks and the model: one row for each, which they all ask.
+// The properties of each kind of action, one row each. Plans, journal, runbooks, hooks and the model all use this table.
 
 interface Effects<One extends Action = Action> {
-  /** Where it changes something: files and processes of a node, objects of the cluster, or nothing. */
+  /** What the action changes: files and processes of a node, objects in the cluster, or nothing. */
   readonly changes: 'node' | 'cluster' | 'nothing'
-  /** In words, as journal, plan and progress show it. */
+  /** Description for journal, plan and progress. */
   words(action: One): string
-  /** The node, process, workload or object that it is about. */
+  /** The node, process, workload or object that the action concerns. */
   place(action: One): string
-  /** The node on which it does something; undefined for what concerns the cluster. */
+  /** The node on which the action runs; undefined for an action on the cluster. */
   node?(action: One): string | undefined
   /**
-   * How long it takes, as measured on the lab (kubeadm 1.36, 3 control planes and a worker on two cores): an estimate for a plan,
-   * never a deadline.
+   * Duration as measured in the lab (kubeadm 1.36, 3 control planes and a worker on two cores). An estimate for a plan, not a
+   * deadline.
    */
   seconds(action: One, nowMs: number): number
 }
@@ -83,37 +83,37 @@ const effects: { readonly [Kind in Action['kind']]: Effects<ActionOf<Kind>> } = 
   },
 }
 
-/** Returns the row of an action. */
+/** Returns the row for an action. */
 function effectsOf({ kind }: Action): Effects {
   return effects[kind]
 }
 
-/** Returns where an action changes something. */
+/** Returns what an action changes: a node, the cluster or nothing. */
 export function changesOf(action: Action): Effects['changes'] {
   return effectsOf(action).changes
 }
 
-/** Returns an action in words, as journal, plan and progress show it. */
+/** Returns the description of an action for journal, plan and progress. */
 export function describeAction(action: Action): string {
   return effectsOf(action).words(action)
 }
 
-/** Returns the node, process, workload or object that an action is about. */
+/** Returns the node, process, workload or object that an action concerns. */
 export function locationOf(action: Action): string {
   return effectsOf(action).place(action)
 }
 
-/** Returns the node on which an action does something; undefined for what concerns the cluster. */
+/** Returns the node on which an action runs; undefined for an action on the cluster. */
 export function nodeOf(action: Action): string | undefined {
   return effectsOf(action).node?.(action)
 }
 
-/** Returns how long an action takes, in seconds. */
+/** Returns the duration of an action in seconds. */
 export function secondsOf(action: Action, nowMs: number): number {
   return effectsOf(action).seconds(action, nowMs)
 }
 
-/** The node of a process: "cp1/kube-apiserver" → "cp1". */
+/** Returns the node of a process: "cp1/kube-apiserver" → "cp1". */
 function nodeIn(id: string): string {
   return id.slice(0, id.indexOf('/'))
 }

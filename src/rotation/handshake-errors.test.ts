@@ -1,7 +1,7 @@
 import { expect, test } from 'vitest'
 import { allowedErrors, handshakeFailures, isVerificationFailure } from './handshake-errors.ts'
 
-// Texts of Go 1.26: crypto/tls/alert.go and net/http/server.go.
+// Messages of Go 1.26: crypto/tls/alert.go and net/http/server.go.
 test.each([
   'remote error: tls: unknown certificate authority',
   'remote error: tls: bad certificate',
@@ -10,11 +10,11 @@ test.each([
   'remote error: tls: revoked certificate',
   'remote error: tls: unsupported certificate',
   'remote error: tls: error decrypting message',
-  // An OpenSSL client in TLS 1.3, as the lab showed it.
+  // An OpenSSL client with TLS 1.3, as observed in the lab.
   'local error: tls: bad record MAC',
   'tls: failed to verify certificate: x509: certificate signed by unknown authority',
   "tls: failed to verify client's certificate: x509: certificate has expired or is not yet valid",
-])('"%s" is a certificate that is not accepted', (reason) => {
+])('"%s" is a rejected certificate', (reason) => {
   expect(isVerificationFailure(reason)).toBe(true)
 })
 
@@ -26,11 +26,11 @@ test.each([
   'remote error: tls: protocol version not supported',
   'tls: client offered only unsupported versions: [301]',
   'i/o timeout',
-])('"%s" is not', (reason) => {
+])('"%s" is another error', (reason) => {
   expect(isVerificationFailure(reason)).toBe(false)
 })
 
-test('lines of containers, of units and in JSON are read, and others are not', () => {
+test('reads lines of containers, units and JSON logs, and ignores others', () => {
   const text = [
     '2026-11-21T12:00:01.5+01:00 stderr F I1121 11:00:01.500000       1 log.go:245] http: TLS handshake error from 10.0.0.7:41234: EOF',
     '1795258802.250000 cp1 kube-apiserver[7]: I1121 http: TLS handshake error from [fd00::7]:4: remote error: tls: bad certificate',
@@ -52,6 +52,6 @@ test.each([
   [{ errors: 0, overMs: 20_000 }, 0],
   [{ errors: 30, overMs: 20_000 }, 19],
   [{ errors: 1, overMs: 20_000 }, 2],
-])('at a rate of %j so many are allowed in 10 s: %i', (before, allowed) => {
+])('allows at a rate of %j this number in 10 s: %i', (before, allowed) => {
   expect(allowedErrors(before, 10_000)).toBe(allowed)
 })

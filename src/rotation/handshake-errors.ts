@@ -5,55 +5,56 @@ import type { HandshakeRate, Observed, PodSnapshot } from './snapshot.ts'
 import type { Target } from './target.ts'
 import { shortList } from './tested-versions.ts'
 
-// Whether the TLS handshakes that fail at an API server are those that every cluster has (TCP checks of load balancers, scanners,
-// clients that hang up), or clients that do not trust its new certificate. The counter apiserver_tls_handshake_errors_total
-// counts both; the log names address and reason, at verbosity 5 alone (secure_serving.go, tlsHandshakeErrorWriter).
+// Distinguishes two causes of failed TLS handshakes at an API server. Every cluster has TCP checks of load balancers, scanners,
+// and clients that close the connection. Other clients do not trust the new certificate. The counter
+// apiserver_tls_handshake_errors_total counts both. The log contains address and reason, but only at verbosity 5
+// (secure_serving.go, tlsHandshakeErrorWriter).
 
-/** A line "http: TLS handshake error from ADDRESS: REASON" of the log, on kcert's clock. */
+/** A log line "http: TLS handshake error from ADDRESS: REASON", with its time on kcert's clock. */
 export interface HandshakeFailure {
   readonly atMs: number
   readonly address: string
   readonly reason: string
 }
 
-/** One reading of an API server. */
+/** One reading of an API server's counter and log. */
 export interface HandshakeReading {
   readonly atMs: number
-  /** The counter. */
+  /** Value of the counter. */
   readonly count: number
-  /** What the log shows since the watch began; read after the counter, so that what was counted has been written. */
+  /** Failures in the log since the watch started. The log is read after the counter, so it contains every counted failure. */
   readonly failures: readonly HandshakeFailure[]
 }
 
 export interface HandshakeVerdict {
   readonly ok: boolean
   readonly detail: string
-  /** Clients that failed, and for which the operator accepts the risk: address, reason and count. */
+  /** Failed clients for which the operator accepts the risk: address, reason and count. */
   readonly accepted: readonly string[]
-  /** Addresses of clients that refuse the certificate, or whose own is refused. */
+  /** Addresses of clients that reject the certificate, or whose certificate the server rejects. */
   readonly refusing?: readonly string[]
-  /** True when errors were counted that the log does not show. */
+  /** True when the counter includes errors that the log does not show. */
   readonly isLogIncomplete: boolean
 }
 
 type HandshakeSubject = Extract<ProbeSubject, { kind: 'handshake-errors' }>
 export type HandshakeTerms = Omit<HandshakeSubject, 'kind'>
 
-// Go's texts of the alerts by which a client refuses a certificate (crypto/tls/alert.go), and of a server that refuses a client's.
-// OpenSSL sends decrypt_error for a CA of the same name with another key. In TLS 1.3 it sends an alert about the certificate
-// unencrypted, which Go reports as a bad record MAC (seen with OpenSSL 3.0 at kube-apiserver 1.36).
+// Go's messages for the alerts of a client that rejects a certificate (crypto/tls/alert.go), and of a server that rejects a
+// client's. OpenSSL sends decrypt_error for a CA with the same name and another key. In TLS 1.3 it sends an alert about the
+// certificate unencrypted, which Go reports as a bad record MAC (seen with OpenSSL 3.0 at kube-apiserver 1.36).
 const verification =
   /remote error: tls: (?:bad|unsupported|revoked|expired|unknown) certificate|remote error: tls: (?:access denied|error decrypting message|certificate unobtainable)|local error: tls: bad record MAC|failed to verify certificate|x509: /
 
-/** True for a handshake that failed because one side does not accept the other's certificate. */
+/** Returns true for a handshake that failed because one side does not accept the other's certificate. */
 export function isVerificationFailure(reason: string): boolean {
   return verification.test(reason)
 }
 
-/** A line is written a moment after it is counted, and the node's clock is known to some milliseconds only. */
+/** A failure is logged shortly after it is counted, and the node's clock is known only to some milliseconds. */
 const slackMs = 3_000
 
-/** Watches one API server until a whole window of time is as it should be. */
+/** Watches one API server until a whole window of time meets the requirements. */
 export class HandshakeWatch {
   private readonly terms: HandshakeTerms
   private readings: HandshakeReading[] = []
@@ -62,15 +63,15 @@ export class HandshakeWatch {
     this.terms = terms
   }
 
-  /** Forgets what was read: the next reading begins the window. */
+  /** Discards all readings: the next reading starts the window. */
   restart(): void {
     this.readings = []
   }
 
-  /** Returns what the last window says; undefined while it is not full. */
+  /** Returns the result of the last window; undefined until the window is full. */
   add(reading: HandshakeReading): HandshakeVerdict | undefined {
     const last = this.readings.at(-1)
-    // A process that was restarted counts from the beginning.
+    // A restarted process counts from 0 again.
     if (last !== undefined && reading.count < last.count) this.restart()
     this.readings.push(reading)
     const startsBy = reading.atMs - this.terms.forMs
@@ -80,7 +81,7 @@ export class HandshakeWatch {
     return verdictOf(begin, reading, this.terms)
   }
 
-  /** True when errors were counted since the window began that the log does not show. */
+  /** Returns true when errors were counted since the start of the window that the log does not show. */
   isLogIncomplete(): boolean {
     const [begin, now] = [this.readings[0], this.readings.at(-1)]
     return begin !== undefined && now !== undefined && now.count - begin.count > shownSince(begin, now).length
@@ -133,8 +134,8 @@ function verdictOf(begin: HandshakeReading, now: HandshakeReading, terms: Handsh
 }
 
 /**
- * Returns how many errors are no more than before: the rate, and the square root of what it lets expect, which is how far a count
- * of independent events strays. Where nothing failed before, nothing may.
+ * Returns the largest number of errors that counts as unchanged: the expected number at the earlier rate plus its square root,
+ * the standard deviation of a count of independent events. If nothing failed earlier, the result is 0.
  */
 export function allowedErrors(before: HandshakeRate | undefined, overMs: number): number {
   if (before === undefined) return 0
@@ -158,15 +159,15 @@ const isAddress = /^[\da-f.:]+$/i
 const line = /^(\S+) .*?TLS handshake error from (\S+): (.*)$/
 
 /**
- * Returns the failed handshakes in lines of a log, each behind its time: RFC 3339 as container runtimes write it, or seconds of
- * Unix time as `journalctl -o short-unix` does. `aheadMs`: of the node's clock.
+ * Returns the failed handshakes in log lines. Each line starts with its time: RFC 3339 as container runtimes write it, or Unix
+ * time in seconds as `journalctl -o short-unix` prints it. `aheadMs`: how far the node's clock is ahead.
  */
 export function handshakeFailures(text: string, aheadMs: number): HandshakeFailure[] {
   return text.split('\n').flatMap((one) => {
     const [, time = '', from = '', rest = ''] = line.exec(one) ?? []
     const atMs = /^\d+(\.\d+)?$/.test(time) ? Number(time) * 1000 : Date.parse(time)
     if (from === '' || Number.isNaN(atMs)) return []
-    // Logs in JSON end the message with \n", and go on.
+    // JSON logs end the message with \n" and contain more fields.
     const reason = rest
       .replace(/(?:\\n)?".*$/, '')
       .replace(/[^ -~]/g, '?')
@@ -176,15 +177,15 @@ export function handshakeFailures(text: string, aheadMs: number): HandshakeFailu
   })
 }
 
-/** "10.0.0.7:41234" → "10.0.0.7", "[fd00::7]:41234" → "fd00::7". What is no address gets a name that no waiver has. */
+/** "10.0.0.7:41234" → "10.0.0.7", "[fd00::7]:41234" → "fd00::7". Other text gets a name that no waiver can have. */
 function addressIn(from: string): string {
   const address = from.replace(/:\d+$/, '').replace(/^\[(.*)\]$/, '$1')
   return isAddress.test(address) ? address : '(no address)'
 }
 
 /**
- * Returns what is watched at an API server: with the rate that the journal has from before phase 1, and the clients that are waived:
- * by their address, or as a pod with an address of its own.
+ * Returns the subject of a watch at an API server: the rate from before phase 1 in the journal, and the waived clients, by
+ * address or as a pod with its own address.
  */
 export function handshakeSubject(
   observed: Observed<'evidence' | 'pods'>,
@@ -201,8 +202,8 @@ export function handshakeSubject(
 }
 
 /**
- * Returns what helps clients at these addresses that refuse an API server's certificate: which pods they are, and the command that starts
- * those with an owner again, so that they read both CAs.
+ * Returns advice for clients at these addresses that reject an API server's certificate: their pods, and the command that
+ * restarts the pods that have an owner, so that they read both CAs.
  */
 export function helpFor(
   addresses: readonly string[],

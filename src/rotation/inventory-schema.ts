@@ -4,8 +4,8 @@ import { phaseTable } from './phase-table.ts'
 import { described } from './schema-parts.ts'
 import { caNames } from './target.ts'
 
-// kcert.yaml, as operators complete it. docs/schemas/Inventory.json is generated from this; inventory.ts loads it when there is
-// a file to read.
+// The schema of kcert.yaml, which operators complete. docs/schemas/Inventory.json is generated from it. inventory.ts loads it
+// only when there is a file to read.
 
 const text = v.pipe(v.string(), v.nonEmpty('is empty'))
 const path = v.pipe(text, v.regex(/^\//, 'is not an absolute path'))

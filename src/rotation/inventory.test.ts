@@ -24,7 +24,7 @@ workloads:
   exclude: [{namespace: db}]
 `
 
-test('a node is reached by its own access, else by that for all, with its name filled in', async () => {
+test('uses the access of a node, or else the default access, with the name filled in', async () => {
   const inventory = await readInventory(text)
   expect(accessOf(inventory, 'cp1')).toEqual({ by: 'command', argv: ['docker', 'exec', '-i', 'cp1'] })
   expect(accessOf(inventory, 'w1')).toEqual({ by: 'ssh', host: 'w1.example.com', become: 'sudo' })
@@ -32,13 +32,13 @@ test('a node is reached by its own access, else by that for all, with its name f
   expect(accessOf(inventory, 'w2')).toMatchObject({ host: 'w2.example.com' })
 })
 
-test('a unit is called as its component unless the file says otherwise', async () => {
+test('names a unit like its component unless the file says otherwise', async () => {
   const inventory = await readInventory(text)
   expect(unitOf(inventory, 'w1', 'kubelet')).toBe('kubelet-v2.service')
   expect(unitOf(inventory, 'w1', 'kube-proxy')).toBe('kube-proxy.service')
 })
 
-test('a selector means what fits each of its fields', () => {
+test('a selector matches workloads that match each of its fields', () => {
   const web = { kind: 'Deployment', namespace: 'shop', name: 'web', labels: { tier: 'front', team: 'a' } }
   expect(isSelected({}, web)).toBe(true)
   expect(isSelected({ namespace: 'shop', labels: { tier: 'front' } }, web)).toBe(true)
@@ -75,7 +75,7 @@ test.each<[string, (text: string) => string, string]>([
   ['a node that nothing leads to', (whole) => whole.replace(/^access.*\n/m, ''), 'node w1 has no access'],
   ['a kubeconfig on no node', (whole) => whole.replace('{node: w1', '{node: w9'), 'on node "w9"'],
   ['two documents', (whole) => `${whole}---\na: b\n`, 'it has 2 YAML documents'],
-])('%s is refused with its place', async (_, change, message) => {
+])('refuses %s with its location', async (_, change, message) => {
   await expect(readInventory(change(text))).rejects.toMatchObject({ code: 'KCERT_INVENTORY_INVALID' })
   await expect(
     readInventory(change(text)).catch((error) => `${error.message}: ${error.why}`),

@@ -6,7 +6,7 @@ import { schemaFault } from '../kubeconfig/schema-fault.ts'
 import { filledIn } from './argument-filling.ts'
 import type { Inventory } from './inventory-schema.ts'
 
-// kcert.yaml: how the nodes of a cluster are reached, and what else only its operator knows. `discover` writes it.
+// kcert.yaml: the access to the nodes of a cluster, and other facts that only the operator can supply. `discover` writes it.
 
 export type { Inventory } from './inventory-schema.ts'
 
@@ -15,12 +15,12 @@ export type Access = NonNullable<InventoryNode['access']>
 export type WorkloadChoice = NonNullable<Inventory['workloads']>
 export type WorkloadSelector = NonNullable<WorkloadChoice['exclude']>[number]
 
-/** The file's usual name, beside which the journal lies. */
+/** The default file name. The journal is in the same folder. */
 export const inventoryFileName = 'kcert.yaml'
 
 /**
- * Returns the inventory that a file holds. `source` is its name, for messages. Throws KCERT_INVENTORY_INVALID with the line,
- * the value and what is allowed; nothing of a faulty file is used.
+ * Returns the inventory in a file. `source` is its name in messages. Throws KCERT_INVENTORY_INVALID with the line, the value and
+ * the allowed values. kcert uses nothing from an invalid file.
  */
 export async function readInventory(text: string, source = inventoryFileName): Promise<Inventory> {
   const { documents, defects } = await readDocuments(text)
@@ -36,7 +36,7 @@ export async function readInventory(text: string, source = inventoryFileName): P
     const fault = await schemaFault(file, schema, part, at)
     if (fault !== undefined) throw invalid(fault.place, fault.why)
   }
-  // Each access is checked with the schema of its kind only: the errors of all three would be confusing.
+  // Each access is checked only with the schema of its kind, because the errors of all three would be confusing.
   const checkAccess = async (access: Access | undefined, at: readonly (string | number)[]) => {
     const schema = {
       local: schemas.localAccessSchema,
@@ -81,13 +81,13 @@ function invalid(place: string, why: string): KcertError {
   })
 }
 
-/** Returns the node of that name, or undefined: it was born after the file was written. */
+/** Returns the node with this name, or undefined if it joined after the file was written. */
 export function inventoryNode({ nodes }: Inventory, name: string): InventoryNode | undefined {
   return nodes.find((node) => node.name === name)
 }
 
 /**
- * Returns how a node is reached, {node} and {address} filled in; undefined for one that the file says nothing of. Throws
+ * Returns the access to a node, with {node} and {address} filled in; undefined for a node without an entry or default. Throws
  * KCERT_NODE_NAME_REFUSED.
  */
 export function accessOf(inventory: Inventory, name: string, address?: string): Access | undefined {
@@ -101,7 +101,7 @@ export function accessOf(inventory: Inventory, name: string, address?: string): 
   return undefined
 }
 
-/** Returns what restarts a component on a node: the operator's own command, or undefined for systemctl restart. */
+/** Returns the command that restarts a component on a node, or undefined for systemctl restart. */
 export function restartCommand(
   inventory: Inventory,
   node: string,
@@ -119,7 +119,7 @@ export function unitOf(
   return inventoryNode(inventory, node)?.units?.[component] ?? `${component}.service`
 }
 
-/** True when the selector means this workload. */
+/** Returns true when the selector matches this workload. */
 export function isSelected(
   { kind, namespace, name, labels = {} }: WorkloadSelector,
   workload: {

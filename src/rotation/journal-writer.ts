@@ -2,15 +2,18 @@ import type { Digest } from './certificate-record.ts'
 import { type JournalEntry, type JournalRecord, journalLine, readJournal } from './journal.ts'
 import type { JournalFile, Pace } from './ports.ts'
 
-/** An action, as the journal names it before it starts and after it finishes. */
+/** An action in the journal, before it starts and after it finishes. */
 export interface AnnouncedAct {
   readonly phase: number
   readonly action: Digest
-  /** In words. */
+  /** Description of the action. */
   readonly what: string
 }
 
-/** The one place that writes the journal: line after line, though acts run side by side, each with the digest of the one before. */
+/**
+ * The only writer of the journal. It writes one line after another even when actions run in parallel, each with the digest of the
+ * previous line.
+ */
 export class JournalWriter {
   private readonly file: JournalFile
   private readonly pace: Pick<Pace, 'now'>
@@ -25,17 +28,17 @@ export class JournalWriter {
     this.last = text.split('\n').slice(0, -1).at(-1)
   }
 
-  /** Reads the journal that is there. Throws KCERT_JOURNAL_DAMAGED. */
+  /** Reads the existing journal. Throws KCERT_JOURNAL_DAMAGED. */
   static async open(file: JournalFile, pace: Pick<Pace, 'now'>): Promise<JournalWriter> {
     return new JournalWriter(file, pace, await file.read())
   }
 
-  /** What the journal holds, in its order. */
+  /** Returns the entries of the journal, in order. */
   get history(): readonly JournalEntry[] {
     return this.entries
   }
 
-  /** Comes back when the record is on the disk. */
+  /** Resolves when the record is on disk. */
   record(record: JournalRecord): Promise<void> {
     const written = this.writing.then(async () => {
       const line = journalLine(record, this.pace.now(), this.last)
@@ -47,9 +50,9 @@ export class JournalWriter {
     return written
   }
 
-  /** Performs an act that is announced before, and said to be done or to have failed behind it. Throws what stopped it. */
+  /** Performs an action. Records it beforehand, and records success or failure afterwards. Throws the error of the action. */
   async around(act: AnnouncedAct, perform: () => Promise<void>): Promise<void> {
-    // Durable before the act: when the journal cannot be written, the act does not happen.
+    // Durable before the action: when the journal cannot be written, the action does not run.
     await this.record({ kind: 'intent', ...act })
     try {
       await perform()

@@ -3,7 +3,7 @@ import { expect, test } from 'vitest'
 import type { CertificateRecord } from './certificate-record.ts'
 import { changesIn, type JournalRecord, journalLine, readJournal } from './journal.ts'
 
-// What a journal holds of CAs, as it is read again.
+// CAs in a journal.
 
 const key = Buffer.from('a public key')
 const ca: CertificateRecord = {
@@ -20,7 +20,7 @@ const journalWith = (oldCa: unknown): string => {
   return `${journalLine(record, 0, undefined)}\n`
 }
 
-test('a CA is read with its public key, and without one as kcert once wrote it', () => {
+test('reads a CA with its public key, and one without it as earlier versions wrote it', () => {
   const whole = { ...ca, publicKey: key.toString('base64') }
   for (const oldCa of [whole, ca]) expect(changesIn(readJournal(journalWith(oldCa)))[0]!.oldCa).toEqual(oldCa)
 })
@@ -31,7 +31,7 @@ test.each([
   ['that is empty', ''],
   ['that is no text', 5],
   ['that is null', null],
-])('a public key %s is called damage, with what to do', (_, publicKey) => {
+])('reports a public key %s as damage, with the next step', (_, publicKey) => {
   expect(() => readJournal(journalWith({ ...ca, publicKey }))).toThrow(
     expect.objectContaining({
       code: 'KCERT_JOURNAL_DAMAGED',
@@ -48,7 +48,7 @@ test.each([
   ['a list of nothing', [null]],
   ['without a new CA', [{ ca: 'cluster', oldCa: ca }]],
   ['with a CA that is text', [{ ca: 'cluster', oldCa: ca, newCa: 'CN=kubernetes' }]],
-])('CAs that are %s are called damage', (_, changes) => {
+])('reports CAs that are %s as damage', (_, changes) => {
   const line = journalLine({ kind: 'rotation', changes } as unknown as JournalRecord, 0, undefined)
   expect(() => readJournal(`${line}\n`)).toThrow(
     expect.objectContaining({

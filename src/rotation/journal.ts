@@ -6,15 +6,15 @@ import { rowNumbered } from './phase-table.ts'
 import type { EvidenceSnapshot, HandshakeRate, IntentSnapshot } from './snapshot.ts'
 import type { RememberedChanges, Settings } from './target-reading.ts'
 
-// The journal: JSON lines, each with the digest of the one before, so that a line that is lost, changed or put in is noticed. It
-// is evidence, not truth: kcert reads the state of the rotation from the cluster. It contains digests, paths and public keys of
-// CAs, never private ones.
+// The journal: JSON lines, each with the digest of the previous line, so that a lost, changed or inserted line is detected. The
+// journal is evidence, but kcert reads the state of the rotation from the cluster. It contains digests, paths and public keys of
+// CAs, but no private keys.
 
 interface RotationEntry {
   readonly kind: 'rotation'
-  /** The CAs, so that phase 12 can go on when kcert's folder is half gone. */
+  /** The CAs, so that phase 12 can continue when kcert's folder is partly deleted. */
   readonly changes: RememberedChanges
-  /** What was chosen once for the whole rotation, so that a later command means the same without saying it again. */
+  /** Choices for the whole rotation, so that later commands use them without repeating the flags. */
   readonly settings?: Choices
 }
 
@@ -33,7 +33,7 @@ interface IntentEntry {
   readonly phase: number
   /** Digest of the action's JSON. */
   readonly action: Digest
-  /** In words: "write cp1:/etc/kubernetes/pki/ca.crt". */
+  /** Description: "write cp1:/etc/kubernetes/pki/ca.crt". */
   readonly what: string
   readonly detail?: string
 }
@@ -52,21 +52,21 @@ export type JournalRecord = RotationEntry | PhaseEntry | IntentEntry | EvidenceE
 
 export type JournalEntry = JournalRecord & {
   readonly time: string
-  /** SHA-256 of the line before, without its end; 64 zeros in the first. */
+  /** SHA-256 of the previous line without its line end; 64 zeros in the first line. */
   readonly previous: Digest
 }
 
 const beginning = '0'.repeat(64)
 
-/** Returns the line, without its end, that follows `last` (undefined: an empty journal). */
+/** Returns the line, without its line end, that follows `last` (undefined: an empty journal). */
 export function journalLine(record: JournalRecord, atMs: number, last: string | undefined): string {
   const previous = last === undefined ? beginning : digestOf(last)
   return JSON.stringify({ time: new Date(atMs).toISOString(), ...record, previous })
 }
 
 /**
- * Returns the entries of a journal. A last line without its end was being written when kcert was killed: it counts as not
- * written, for the act that it announces did not happen. Throws KCERT_JOURNAL_DAMAGED for anything else that does not fit.
+ * Returns the entries of a journal. An incomplete last line was being written when kcert was killed. It is ignored, because the
+ * action that it announces did not run. Throws KCERT_JOURNAL_DAMAGED for any other error.
  */
 export function readJournal(text: string): readonly JournalEntry[] {
   const lines = text.split('\n')
@@ -86,12 +86,12 @@ function entryOf(line: string, index: number): JournalEntry {
     const entry = JSON.parse(line) as JournalEntry
     if (typeof entry === 'object' && entry !== null && typeof entry.kind === 'string') return entry
   } catch {
-    // Said below.
+    // Reported below.
   }
   throw damaged(index, 'it is not a JSON object of a journal')
 }
 
-/** Nothing follows the last line, so no digest tells of damage in it. Throws KCERT_JOURNAL_DAMAGED. */
+/** No digest follows the last line, so its CAs are checked separately. Throws KCERT_JOURNAL_DAMAGED. */
 function checkCas({ changes }: Readonly<Partial<RotationEntry>>, index: number): void {
   const cas: unknown = Array.isArray(changes) && changes.flatMap((change) => [change?.oldCa, change?.newCa])
   if (!Array.isArray(cas) || !cas.every(isRecord))
@@ -103,7 +103,7 @@ function isRecord(value: unknown): value is CertificateRecord {
   return typeof value === 'object' && value !== null && typeof (value as CertificateRecord).spki === 'string'
 }
 
-/** A key that an older kcert did not write down is no damage. */
+/** Returns true for a missing key too: earlier versions of kcert did not record it. */
 function hasOwnKey({ publicKey, spki }: CertificateRecord): boolean {
   if (publicKey === undefined) return true
   return typeof publicKey === 'string' && hash('sha256', Buffer.from(publicKey, 'base64'), 'hex') === spki
@@ -120,19 +120,19 @@ function digestOf(text: string): Digest {
   return hash('sha256', text, 'hex')
 }
 
-/** Returns the entries of the rotation that is under way: what was proven and waived before it was all taken back is of no account. */
+/** Returns the entries of the current rotation. Evidence and waivers from before a complete undo are ignored. */
 export function sinceRollback(entries: readonly JournalEntry[]): readonly JournalEntry[] {
   const last = entries.findLastIndex((entry) => entry.kind === 'phase' && isTakenBack(entry))
   return entries.slice(last + 1)
 }
 
-/** True when the journal is of a rotation that came to its end. */
+/** Returns true when the rotation in the journal is finished. */
 export function isOfFinished(entries: readonly JournalEntry[]): boolean {
   const last = entries.findLast((entry) => entry.kind === 'phase')
   return last?.kind === 'phase' && last.event === 'held' && rowNumbered(last.phase)?.dropsOld === true
 }
 
-/** Returns what probes said last, by key. */
+/** Returns the last result of each probe, by key. */
 export function evidenceIn(entries: readonly JournalEntry[]): ReadonlyMap<string, EvidenceSnapshot> {
   const evidence = new Map<string, EvidenceSnapshot>()
   for (const entry of entries) {
@@ -143,13 +143,16 @@ export function evidenceIn(entries: readonly JournalEntry[]): ReadonlyMap<string
   return evidence
 }
 
-/** A rate that is no pair of numbers would let any number of errors pass: it counts as none, so that 0 is assumed. */
+/**
+ * Returns whether the rate is a pair of numbers. Any other rate would allow any number of errors, so it is ignored and 0 is
+ * assumed.
+ */
 function isRate(rate: Readonly<Record<keyof HandshakeRate, unknown>> | undefined): boolean {
   const { errors, overMs } = rate ?? {}
   return Number.isInteger(errors) && Number(errors) >= 0 && Number.isFinite(overMs) && Number(overMs) > 0
 }
 
-/** Returns what was begun and not taken back: one for each phase in which an act was intended. */
+/** Returns the phases that started an action and were not undone: one entry for each. */
 export function intentsIn(entries: readonly JournalEntry[]): readonly IntentSnapshot[] {
   const intents = new Map<number, IntentSnapshot>()
   for (const entry of entries) {
@@ -164,17 +167,17 @@ export function intentsIn(entries: readonly JournalEntry[]): readonly IntentSnap
   return [...intents.values()]
 }
 
-/** Returns the ids for which the operator accepted the risk. */
+/** Returns the IDs for which the operator accepted the risk. */
 export function waiversIn(entries: readonly JournalEntry[]): ReadonlySet<string> {
   return new Set(entries.flatMap((entry) => (entry.kind === 'waiver' ? [entry.id] : [])))
 }
 
-/** Returns the CAs as the journal remembers them; the last that were written down, unless phase 1 was taken back since. */
+/** Returns the last recorded CAs, unless phase 1 was undone since then. */
 export function changesIn(entries: readonly JournalEntry[]): RotationEntry['changes'] {
   return rotationIn(entries)?.changes ?? []
 }
 
-/** Returns what was chosen for the rotation that the journal is of; undefined before phase 1 held. */
+/** Returns the choices for the rotation in the journal; undefined before phase 1 is complete. */
 export function choicesIn(entries: readonly JournalEntry[]): Choices | undefined {
   return rotationIn(entries)?.settings
 }
@@ -190,15 +193,15 @@ function rotationIn(entries: readonly JournalEntry[]): RotationEntry | undefined
   return last?.kind === 'rotation' ? last : undefined
 }
 
-/** Then the new CA's key is gone from every node, and the next rotation makes another. */
+/** After this undo, the new CA's key is gone from every node, and the next rotation creates another. */
 function isTakenBack({ phase, event }: PhaseEntry): boolean {
   return event === 'undone' && rowNumbered(phase)?.begins === true
 }
 
-/** What is written beside the beginning of an undo. */
+/** Marks the start of an undo in the journal. */
 export const undoing = 'undo'
 
-/** Returns the acts of a phase, in words, that its undo has done since it was begun. */
+/** Returns the descriptions of the actions that the undo of a phase has completed since it started. */
 export function undoneIn(entries: readonly JournalEntry[], number: number): ReadonlySet<string> {
   const its = entries.filter((entry) => 'phase' in entry && entry.phase === number)
   const begun = its.findLastIndex(

@@ -9,8 +9,8 @@ import { rewrite } from './tasks.ts'
 export type CaDataOf = (trust: readonly Digest[], change: CaChange) => readonly Digest[]
 
 /**
- * True when the current context is one of a cluster of these CAs. Beside them lie others, of the same form: what an API server calls
- * for audit, authorization or tokens, and of other clusters.
+ * Returns true when the current context belongs to a cluster with these CAs. Other files have the same format: those that an API
+ * server uses for audit, authorization or tokens, and those of other clusters.
  */
 export function isOfCluster(
   { certificates }: Pick<Observed<never>, 'certificates'>,
@@ -23,7 +23,7 @@ export function isOfCluster(
   return [oldCa, newCa].some((ca) => caData.includes(ca.digest) || isSignedByCa(leaf, ca))
 }
 
-/** Returns kubeconfigs in which a context other than the current one uses the old CA: kcert does not change those. */
+/** Returns kubeconfigs in which a context other than the current one uses the old CA. kcert does not change these contexts. */
 export function withOldBesides(
   observed: Observed<'files'>,
   { oldCa }: CaChange,
@@ -46,7 +46,7 @@ export function kubeconfigFiles(
   )
 }
 
-/** Returns the writings that give kubeconfigs on nodes this CA data and a client certificate of the new CA. */
+/** Returns the actions that write this CA data and a client certificate of the new CA to kubeconfigs on nodes. */
 export function kubeconfigWrites(
   observed: Observed<'kubeconfigs' | 'files'>,
   change: CaChange,
@@ -58,7 +58,7 @@ export function kubeconfigWrites(
   )
 }
 
-/** Returns the writing that gives a kubeconfig this CA data and a client certificate of the new CA; nothing when it has them. */
+/** Returns the action that writes this CA data and a client certificate of the new CA to a kubeconfig; empty when it has them. */
 export function rewritingKubeconfig(
   observed: Observed<'files'>,
   file: FileSnapshot | undefined,

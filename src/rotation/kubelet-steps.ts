@@ -20,12 +20,12 @@ import type { CaChange, Target } from './target.ts'
 import { firstAlone, probe, rewrite, wait, write } from './tasks.ts'
 import { shortList } from './tested-versions.ts'
 
-// A kubelet reads the CA data of its kubeconfig at its start, and both of its certificates: none of them is renewed because a
-// CA changed. So all three are laid out, and one restart takes them together.
+// A kubelet reads the CA data of its kubeconfig and both of its certificates at startup. A change of the CA does not renew any of
+// them. kcert therefore writes all three, and one restart loads them together.
 
 type Sees = 'kubelets' | 'files' | 'nodes' | 'evidence'
 
-/** Returns the part of a phase that gives kubelets their certificates and this CA data. */
+/** Returns the part of a phase that gives kubelets new certificates and this CA data. */
 export function kubeletPart(caDataOf: CaDataOf): Part<Sees> {
   return clusterPart((observed, target, change) => {
     const lanes = observed.kubelets.map((kubelet) => ({
@@ -39,7 +39,7 @@ export function kubeletPart(caDataOf: CaDataOf): Part<Sees> {
   })
 }
 
-/** Returns what a kubelet lacks: new certificates, the CA data, a start since, logs that come through. */
+/** Returns what a kubelet lacks: new certificates, the CA data, a restart since then, or logs that can be read. */
 function kubeletGaps(
   observed: Observed<Sees>,
   kubelet: KubeletSnapshot,
@@ -62,7 +62,7 @@ function kubeletGaps(
   return open.map((what) => ({ at: id, what }))
 }
 
-/** Returns the steps of one node; none when nothing is open. */
+/** Returns the steps of one node; empty when nothing is pending. */
 function kubeletSteps(
   observed: Observed<Sees>,
   kubelet: KubeletSnapshot,
@@ -76,7 +76,7 @@ function kubeletSteps(
   const writes = [
     ...(isOfOldCa(observed, client, change) ? requesting(observed, node, clientCurrent, 'client') : []),
     ...(isOfOldCa(observed, serving, change) ? requesting(observed, node, servingCurrent, 'serving') : []),
-    // Created by hand, it has no CSR flow: kcert reissues it here, where the CA is.
+    // A certificate created by hand has no CSR flow, so kcert reissues it with the CA key.
     ...(servingCurrent === undefined ? reissuingFile(observed, serving, servingKeyFile, change, target) : []),
     ...rewritingKubeconfig(observed, kubeconfig, change, target, caDataOf),
   ]
@@ -92,7 +92,7 @@ function kubeletSteps(
   ]
 }
 
-/** A serving certificate that another CA signed, or that is self-signed, does not change. */
+/** Returns false for a serving certificate of another CA or a self-signed one, which does not change. */
 function isOfEither(
   observed: Observed<'files'>,
   file: FileSnapshot | undefined,
@@ -102,7 +102,7 @@ function isOfEither(
   return isSignedByCa(leaf, oldCa) || isSignedByCa(leaf, newCa)
 }
 
-/** Returns how a kubelet that was restarted is waited for. */
+/** Returns the restart of a kubelet and the waits that follow. */
 export function restarted(
   observed: Observed<'nodes'>,
   kubelet: KubeletSnapshot,
@@ -121,14 +121,15 @@ function awaitReady(node: string): Task {
   return wait({ kind: 'node-ready', node }, `node ${node} is Ready`, 120_000)
 }
 
-/** A restarted kubelet is Ready some 10 s before it reports its containers again. */
+/** Returns the log probe. A restarted kubelet is Ready about 10 s before it reports its containers again. */
 export function provingLogs(node: string): Task {
   return probe({ kind: 'logs', node }, 90_000)
 }
 
 /**
- * Returns the steps of all kubelets. First those whose restart leaves pods Ready: one alone, then so many at once. The others one at a time,
- * each once the pods of the one before are Ready again: together they could take every replica of a Service away.
+ * Returns the steps of all kubelets. Kubelets that keep pods Ready during a restart come first: one alone, then several in
+ * parallel. The others restart one at a time, each after the pods of the previous node are Ready again: together they could stop
+ * every replica of a Service.
  */
 function kubeletPass(
   observed: Observed<Sees>,
@@ -144,7 +145,10 @@ function keepsPodsReady(observed: Observed<'nodes'>, node: string): boolean {
   return hasByDefault(capabilities.kubeletKeepsPodsReady, nodeNamed(observed, node)?.kubeletVersion)
 }
 
-/** Behind the proof of its logs: by then a kubelet has reported its pods. From the plan on, as clocks may be apart. */
+/**
+ * Returns the wait for pods after the log probe, because the kubelet has reported its pods by then. It counts from the time of
+ * the plan, because clocks may differ.
+ */
 function awaitBackends(
   observed: Observed<'nodes'>,
   node: string,
@@ -155,7 +159,7 @@ function awaitBackends(
   return [wait(until, `pods on ${node} that Services select are Ready again`, 300_000)]
 }
 
-/** Returns which Services have no Ready pod for a moment, in words: those whose only ones are on a node with such a kubelet. */
+/** Returns remarks on Services that briefly have no Ready pod: their only pods are on a node with such a kubelet. */
 export function interruptions(
   observed: Observed<Sees | 'backends'>,
   change: CaChange | undefined,
@@ -203,7 +207,7 @@ function hasReadAll(observed: Observed<'files'>, kubelet: KubeletSnapshot): bool
   return Object.values(filesOf(observed, kubelet)).every((file) => hasStartedSince(kubelet.process, file))
 }
 
-/** The kubelet's store: a dated file with certificate and key, and a link to it that is changed at last. */
+/** The kubelet's store: a dated file with certificate and key, and a link to it that changes last. */
 function requesting(
   observed: Observed<'files'>,
   node: string,

@@ -13,7 +13,8 @@ import {
 import { type CaChange, type CaName, changeOf, type Target } from './target.ts'
 import { rewrite } from './tasks.ts'
 
-// Leaf certificates of API servers: one serves, one goes to kubelets, one goes to aggregated API servers.
+// Leaf certificates of API servers: the serving certificate, the client certificate for kubelets and the one for aggregated API
+// servers.
 
 export const leafFlags = {
   serving: { flag: 'tls-cert-file', key: 'tls-private-key-file', ca: 'cluster' },
@@ -36,7 +37,7 @@ export interface ApiLeaf {
   readonly file: FileSnapshot
 }
 
-/** Returns the files of API servers' leaves, as far as the flag is set and the file is there. */
+/** Returns the files of API servers' leaf certificates whose flag is set and whose file exists. */
 export function apiLeaves(observed: Observed<'components' | 'files'>): readonly ApiLeaf[] {
   return apiServers(observed).flatMap((api) =>
     leafRoles.flatMap((role) => {
@@ -46,7 +47,7 @@ export function apiLeaves(observed: Observed<'components' | 'files'>): readonly 
   )
 }
 
-/** Returns those of them that the old CA signed. */
+/** Returns the API servers' leaf certificates that the old CA signed. */
 export function oldApiLeaves(observed: Observed<'components' | 'files'>, target: Target): readonly ApiLeaf[] {
   return apiLeaves(observed).filter(({ ca, file }) => {
     const change = changeOf(target, ca)
@@ -54,7 +55,7 @@ export function oldApiLeaves(observed: Observed<'components' | 'files'>, target:
   })
 }
 
-/** Returns the file of an API server's leaf, when the flag is set and the file is there. */
+/** Returns the file of an API server's leaf certificate if the flag is set and the file exists. */
 export function leafFile(
   observed: Observed<'files'>,
   api: ComponentSnapshot,
@@ -63,7 +64,10 @@ export function leafFile(
   return fileAt(observed, api.node, api.flags[leafFlags[role].flag])
 }
 
-/** True when an API server serves, and goes to kubelets, with one certificate, as many installations by hand have it. */
+/**
+ * Returns true when an API server uses one certificate both for serving and as a client of kubelets, as many manual installations
+ * do.
+ */
 export function hasOneLeaf({ flags }: ComponentSnapshot): boolean {
   const path = flags[leafFlags.serving.flag]
   return path !== undefined && path === flags[leafFlags['kubelet-client'].flag]
@@ -78,7 +82,7 @@ export function leafIn(
   return digest === undefined ? undefined : observed.certificates.get(digest)
 }
 
-/** True when the file's leaf is signed by the old CA. */
+/** Returns true when the old CA signed the leaf certificate in the file. */
 export function isOfOldCa(
   observed: Observed<'files'>,
   file: FileSnapshot | undefined,
@@ -87,7 +91,7 @@ export function isOfOldCa(
   return isSignedByCa(leafIn(observed, file), change.oldCa)
 }
 
-/** Returns the handshakes in which a leaf of this CA was shown. */
+/** Returns the handshakes in which the server presented a leaf certificate of this CA. */
 export function handshakesWith(
   { handshakes, certificates }: Observed<'handshakes'>,
   ca: CertificateRecord,
@@ -95,7 +99,10 @@ export function handshakesWith(
   return handshakes.filter(({ chain: [leaf = ''] }) => isSignedByCa(certificates.get(leaf), ca))
 }
 
-/** Returns the writing that replaces an API server's leaf by one of the new CA, this chain behind it; nothing when it is one. */
+/**
+ * Returns the action that replaces an API server's leaf certificate with one of the new CA, followed by this chain; empty when it
+ * is already one.
+ */
 export function reissuing(
   observed: Observed<'files'>,
   api: ComponentSnapshot,
@@ -110,8 +117,8 @@ export function reissuing(
 }
 
 /**
- * Returns the writing that replaces the leaf in a file by one of the new CA for the same names; nothing when it is none of the old one.
- * `key`: path of the file's key, where something says it.
+ * Returns the action that replaces the leaf certificate in a file with one of the new CA for the same names; empty when the old
+ * CA did not sign it. `key`: path of the key file, if known.
  */
 export function reissuingFile(
   observed: Observed<'files'>,

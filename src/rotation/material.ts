@@ -2,38 +2,38 @@ import type { Content } from './action.ts'
 import { apiServerOn, type ComponentSnapshot, fileAt, type Observed } from './snapshot.ts'
 import { bundleOf, type CaChange, type CaName, changeOf, type Target } from './target.ts'
 
-// kcert's own folder on a control-plane node, beside the CA that is rotated. Controller-managers are led there by path, so
-// that no file changes its meaning under a process that reads it. It is gone when phase 12 ends.
+// kcert's own folder on a control-plane node, next to the rotated CA. Flags point controller-managers to it, so that no file
+// changes under a process that reads it. Phase 12 deletes it.
 
-/** Returns where kcert keeps its files on a control-plane node: beside the CA by which its API server knows clients. */
+/** Returns kcert's folder on a control-plane node: next to the CA file with which its API server authenticates clients. */
 export function folderOn(observed: Observed<'components'>, node: string): string {
   return folderBeside(apiServerOn(observed, node)?.flags['client-ca-file'])
 }
 
-/** The same, from the API server's --client-ca-file. */
+/** Returns kcert's folder for the value of the API server's --client-ca-file. */
 export function folderBeside(clientCaFile = '/etc/kubernetes/pki/ca.crt'): string {
   return `${folderOfPath(clientCaFile)}/kcert`
 }
 
-/** The index of the copies: a CopyPicture in JSON on each line. */
+/** The index of the copies: a CopySnapshot in JSON on each line. */
 export const copiesIndex = '/var/lib/kcert/copies/index.jsonl'
 
-/** Path of the index with these bytes once its rotation is finished. */
+/** Returns the path of the index with these bytes after its rotation is finished. */
 export function pastIndex(digest: string): string {
   return `${copiesFolder}/index-${digest.slice(0, 12)}.jsonl`
 }
 
-/** Where the bytes of a copy lie. */
+/** Returns the path of the bytes of a copy. */
 export function copyPath(digest: string): string {
   return `${copiesFolder}/by-digest/${digest}`
 }
 
-/** Where copies lie on every node, by digest, with index.jsonl that says what each of them was. */
+/** Folder of the copies on every node, named by digest. index.jsonl contains the original path of each. */
 export const copiesFolder = '/var/lib/kcert/copies'
 
 const stems = { cluster: 'ca', 'front-proxy': 'front-proxy-ca' } as const satisfies Record<CaName, string>
 
-/** Paths of what phase 1 lays out for a CA. */
+/** Returns the paths of the files that phase 1 distributes for a CA. */
 export function materialPaths(folder: string, ca: CaName) {
   const stem = stems[ca]
   return {
@@ -52,7 +52,7 @@ export interface MaterialFile {
   readonly mode: number
 }
 
-/** Returns the files that phase 1 lays out on each control-plane node, certificates before keys. */
+/** Returns the files that phase 1 distributes to each control-plane node, certificates before keys. */
 export function materialOf(folder: string, target: Target): readonly MaterialFile[] {
   return target.changes.flatMap((change) => materialOfCa(folder, change))
 }
@@ -67,7 +67,7 @@ function materialOfCa(folder: string, change: CaChange): MaterialFile[] {
     return { path, content: { kind: 'ca-key', ca, generation }, mode: 0o600 }
   }
   return [
-    // The key first: a certificate that is there says that its key is.
+    // The key first: an existing certificate implies an existing key.
     key(paths.newKey, 'new'),
     certificates(paths.newCertificate, [newCa.digest]),
     key(paths.oldKey, 'old'),
@@ -77,7 +77,7 @@ function materialOfCa(folder: string, change: CaChange): MaterialFile[] {
   ]
 }
 
-/** True when the file holds what phase 1 wants there; a planned certificate matches nothing. */
+/** Returns true when the file has the content for phase 1; a planned certificate matches nothing. */
 export function isLaidOut(
   observed: Observed<'files'>,
   node: string,
@@ -95,14 +95,14 @@ export function isLaidOut(
   return holds?.kind === 'key' && holds.spki === ca?.spki
 }
 
-/** Returns the key's path beside a certificate's: ca.crt → ca.key, ca.pem → ca-key.pem. */
+/** Returns the path of the key next to a certificate: ca.crt → ca.key, ca.pem → ca-key.pem. */
 export function keyBeside(certificatePath: string): string {
   return certificatePath.endsWith('.pem')
     ? certificatePath.replace(/\.pem$/, '-key.pem')
     : certificatePath.replace(/\.[^./]*$/, '.key')
 }
 
-/** Returns the path of the file by which an API server knows the CA's clients; it is the CA's own file with kubeadm. */
+/** Returns the path of the file with which an API server authenticates the CA's clients. With kubeadm it is the CA's own file. */
 export function caFileOf(api: ComponentSnapshot, ca: CaName): string | undefined {
   return api.flags[ca === 'cluster' ? 'client-ca-file' : 'requestheader-client-ca-file']
 }

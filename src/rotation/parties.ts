@@ -8,12 +8,12 @@ import type { Target } from './target.ts'
 import { allTrustFiles } from './trust-files.ts'
 import { certificateViews } from './views.ts'
 
-// Who verifies by the CAs that are rotated, and who presents what they signed: the whole of what a rotation is about.
+// The verifiers that use the rotated CAs, and the holders of certificates that these CAs signed.
 
 type Verifier = RotationPlan['verifiers'][number]
 type Presenter = RotationPlan['presenters'][number]
 
-/** Returns every verifier with the CAs that it holds. */
+/** Returns every verifier with its trusted CAs. */
 export function verifiersOf(observed: Snapshot, target: Target): readonly Verifier[] {
   const verifier = (who: string, where: string, trust: readonly Digest[], rereads: boolean): Verifier => {
     return { who, where, certificates: certificateViews(trust, observed.certificates, target), rereads }

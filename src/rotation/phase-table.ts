@@ -1,36 +1,39 @@
-// Kubernetes' "Manual Rotation of CA Certificates", item by item: https://kubernetes.io/docs/tasks/tls/manual-rotation-of-ca-certificates/
+// Kubernetes' "Manual Rotation of CA Certificates", item by item:
+// https://kubernetes.io/docs/tasks/tls/manual-rotation-of-ca-certificates/
 //
-// One rule applies to all phases: trust the new CA before using its certificates, stop using the old CA before distrusting it, and
-// clients change before servers.
+// One rule applies to all phases: trust the new CA before using its certificates, stop using the old CA before distrusting it,
+// and change clients before servers.
 
-/** What running a phase can cost: nothing, files and objects, processes, or the way back. Decides how it is confirmed. */
+/**
+ * What running a phase can affect: nothing, files and objects, processes, or the ability to undo. Determines how it is confirmed.
+ */
 type Risk = 'reads' | 'writes' | 'restarts' | 'no-return'
 
-/** What a phase is, without what it does (`Phase`). Other modules ask for its traits, never for its number. */
+/** The properties of a phase without its implementation (`Phase`). Other modules use its traits, never its number. */
 export interface PhaseRow {
   readonly id: string
   readonly number: number
   readonly title: string
-  /** The item of the page that it serves. */
+  /** The item of the page that it implements. */
   readonly source: string
-  /** Numbers of the phases that must hold before. */
+  /** Numbers of the phases that must be complete first. */
   readonly after: readonly number[]
   readonly risk: Risk
-  /** Before it there is no new CA, and taking it back ends the rotation. */
+  /** There is no new CA before this phase, and undoing it ends the rotation. */
   readonly begins?: true
-  /** Controller-managers sign with the new CA from here on. */
+  /** Controller-managers sign with the new CA from this phase on. */
   readonly changesSigner?: true
-  /** Changes only the order of CAs, and so no trust. */
+  /** Changes only the order of CAs, so no trust changes. */
   readonly reorders?: true
-  /** Holds once others have replaced the certificates that kcert does not issue. */
+  /** Complete once other owners have replaced the certificates that kcert does not issue. */
   readonly waitsForOwners?: true
-  /** Verifiers stop trusting the old CA: from its first act on no other phase is run, and nothing is taken back. */
+  /** Verifiers stop trusting the old CA. After its first action no other phase runs, and nothing can be undone. */
   readonly dropsOld?: true
 }
 
-/** In their order. */
+/** The phases in order. */
 const rows = {
-  // kubeadm: for the preflight, whether an upgrade is under way.
+  // kubeadm: the preflight checks whether an upgrade is in progress.
   distribute: {
     title: 'copy the new CA to every control-plane node and back up every file that will change',
     source: 'step 1',
@@ -56,7 +59,7 @@ const rows = {
     after: [3],
     risk: 'restarts',
   },
-  // No signer may read ca.crt any more: it is going to hold two certificates.
+  // No signer may read ca.crt any more, because it will contain two certificates.
   'trust-both': {
     title: 'make API servers, kubelets and joining nodes trust both CAs',
     source: 'step 5, and clientCAFile of step 9.2',
@@ -118,12 +121,12 @@ export const phaseTable: readonly PhaseRow[] = Object.entries(rows).map(([id, ro
   ...row,
 }))
 
-/** Returns the row of that id. */
+/** Returns the row with this ID. */
 export function phaseRow(id: PhaseId): PhaseRow {
   return { id, number: Object.keys(rows).indexOf(id) + 1, ...rows[id] }
 }
 
-/** Returns the row of that number; undefined for 0, a recovery, which is no phase. */
+/** Returns the row with this number; undefined for 0, which is a recovery and not a phase. */
 export function rowNumbered(number: number): PhaseRow | undefined {
   return phaseTable[number - 1]
 }

@@ -4,20 +4,20 @@ import type { CopySnapshot, Observed, SectionName } from './snapshot.ts'
 import { type CaChange, changeOf, type Target } from './target.ts'
 import { inPhase } from './tasks.ts'
 
-/** One thing that separates the snapshot from the phase being done. */
+/** One difference between the snapshot and the completed phase. */
 export interface PendingItem {
   /** A node, file, object, pod or process. */
   readonly at: string
-  /** What is not so yet, as a fragment: "holds the old CA alone". */
+  /** What is pending, as a sentence fragment: "has the old CA". */
   readonly what: string
 }
 
-/** Returns the first of these gaps, and how many more there are. */
+/** Returns the first of these items, and how many more there are. */
 export function firstOf([first, ...others]: readonly PendingItem[]): string {
   return `${first?.at}: ${first?.what}${others.length > 0 ? ` (and ${others.length} more)` : ''}`
 }
 
-/** Why a phase, or a rotation, is not begun. */
+/** Why a phase or a rotation cannot start. */
 export interface Refusal {
   readonly what: string
   readonly why: string
@@ -29,25 +29,25 @@ export type Undo =
   | { readonly kind: 'impossible'; readonly refusal: Refusal }
 
 /**
- * A step of the playbook as a value. It reads nothing, writes nothing and prints nothing: it turns what was seen into gaps and
- * actions. Same input, same output.
+ * A step of the playbook as a value. It reads, writes and prints nothing: it turns a snapshot into pending items and actions. The
+ * same input gives the same output.
  */
 export interface Phase<Section extends SectionName = SectionName> extends PhaseRow {
-  /** What the observer must fetch, and nothing else. */
+  /** The only sections that the observer must fetch. */
   readonly sees: readonly Section[]
-  /** What separates the cluster from "at least this far"; empty when the phase holds. No later phase opens a gap again. */
+  /** Returns the pending items of this phase; empty when it is complete. No later phase makes an item pending again. */
   gaps(observed: Observed<Section>, target: Target): readonly PendingItem[]
-  /** The steps that close the gaps, in order. */
+  /** Returns the steps that complete the pending items, in order. */
   plan(observed: Observed<Section>, target: Target): readonly Step[]
-  /** The steps that bring `now` back to what the copies of the phase say of the time before it, or why there are none. */
+  /** Returns the steps that restore `now` from the copies of the phase, or why this is impossible. */
   undo(copies: readonly CopySnapshot[], now: Observed<Section>, target: Target): Undo
-  /** Why it must not be begun yet; nothing is planned while this is not empty. */
+  /** Returns why the phase cannot start yet. Nothing is planned unless this is empty. */
   refusals(observed: Observed<Section>, target: Target): readonly Refusal[]
-  /** What the operator should know although there is nothing to do: "no API server has --kubelet-certificate-authority". */
+  /** Returns information for the operator that requires no action: "no API server has --kubelet-certificate-authority". */
   remarks(observed: Observed<Section>, target: Target): readonly string[]
 }
 
-/** A phase as its file says it: steps without its number, and lists in whatever form. */
+/** A phase as its file defines it: steps without its number, and any iterable for lists. */
 interface PhaseDraft<Section extends SectionName> {
   readonly sees: readonly Section[]
   gaps(observed: Observed<Section>, target: Target): Iterable<PendingItem>
@@ -61,7 +61,7 @@ interface PhaseDraft<Section extends SectionName> {
   remarks?(observed: Observed<Section>, target: Target): Iterable<string>
 }
 
-/** Returns the phase of that row with its sections inferred, as one that can be given a whole snapshot. */
+/** Returns the phase for this row, with its sections inferred. It accepts a whole snapshot. */
 export function definePhase<const Section extends SectionName>(
   id: PhaseId,
   { sees, gaps, plan, undo, refusals, remarks }: PhaseDraft<Section>,
@@ -82,13 +82,13 @@ export function definePhase<const Section extends SectionName>(
   }
 }
 
-/** A part of a phase: what is open in it, and the steps that close that. */
+/** A part of a phase: its pending items, and the steps that complete them. */
 export type Part<Section extends SectionName = SectionName> = (
   observed: Observed<Section>,
   target: Target,
 ) => { readonly gaps: Iterable<PendingItem>; readonly steps: Iterable<Step<Task>> }
 
-/** Returns a part that has nothing to do unless the cluster's CA is rotated. */
+/** Returns a part that does nothing unless the cluster CA is rotated. */
 export function clusterPart<const Section extends SectionName>(
   part: (observed: Observed<Section>, target: Target, change: CaChange) => ReturnType<Part>,
 ): Part<Section> {
@@ -98,7 +98,7 @@ export function clusterPart<const Section extends SectionName>(
   }
 }
 
-/** Returns the gaps and the plan of a phase that consists of these parts, in this order. */
+/** Returns the pending items and the plan of a phase that consists of these parts, in this order. */
 export function inParts<Section extends SectionName>(
   ...parts: readonly Part<Section>[]
 ): Pick<PhaseDraft<Section>, 'gaps' | 'plan'> {

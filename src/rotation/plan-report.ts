@@ -15,8 +15,8 @@ import type { Target } from './target.ts'
 import { caViews, timeOf } from './views.ts'
 
 /**
- * Returns the plan of every phase, each on what the phases before it will leave (model/forecast.ts), and checked there for
- * connections that it would break. `rollEveryMs`: how long after one workload the next is begun. Nothing is written.
+ * Returns the plan of every phase, each on the snapshot that the earlier phases will leave (model/forecast.ts), with the
+ * connections that it would break. `rollEveryMs`: interval between the starts of two rollouts. Writes nothing.
  */
 export function wholePlan(observed: Snapshot, target: Target, rollEveryMs = 0): RotationPlan {
   const phases: PhasePlanView[] = []
@@ -46,7 +46,7 @@ function foreseenView(foreseen: ForecastPhase, rollEveryMs: number): PhasePlanVi
   }
 }
 
-/** Returns the plan of these phases alone; of the first exactly what would be done. */
+/** Returns the plan of only these phases; for the first one, exactly what it would do. */
 export function phasePlan(
   planned: readonly PlannedPhase[],
   observed: Snapshot,
@@ -56,13 +56,13 @@ export function phasePlan(
   return planOf('phase', phases, observed, target, [])
 }
 
-/** Returns one phase's plan as reports show it. */
+/** Returns one phase's plan in the form of reports. */
 export function phaseView(
   { number, title, risk, gaps, steps, remarks }: PlannedPhase,
   observed: Snapshot,
   target: Target,
 ): PhasePlanView {
-  // 5,000 nodes have the same lines: one copy of them is kept.
+  // 5,000 nodes have the same lines, so only one copy of them is kept.
   const shared = new Map<string, string[]>()
   return {
     number,

@@ -12,7 +12,7 @@ import { clusterInfo } from './phases/10-cluster-info.ts'
 import { verify } from './phases/11-verify.ts'
 import { dropOld } from './phases/12-drop-old.ts'
 
-/** Phases in their order; what each is, is in phase-table.ts. */
+/** The phases in order. phase-table.ts describes each. */
 export const playbook: readonly Phase[] = [
   distribute,
   publishBoth,
@@ -28,7 +28,7 @@ export const playbook: readonly Phase[] = [
   dropOld,
 ]
 
-/** Returns the phase of that number. Throws RangeError. */
+/** Returns the phase with this number. Throws RangeError. */
 export function phaseNumbered(number: number): Phase {
   const phase = playbook[number - 1]
   if (phase === undefined) throw new RangeError(`no phase ${number}`)

@@ -2,16 +2,17 @@ import type { PatchObject, Probe, RestartComponent, RollWorkload, WriteFile } fr
 import type { CertificateRecord } from './certificate-record.ts'
 import type { HandshakeRate, Observed, SectionName } from './snapshot.ts'
 
-// What the rotation needs of the world. src/rotation-io/ and test/fakes/simulated-cluster* implement it; one contract suite holds for both.
+// The interfaces between the rotation and its environment. src/rotation-io/ and test/fakes/simulated-cluster* implement them; one
+// contract suite tests both.
 
 /**
- * Looks at the cluster. Never throws for a node that does not answer: it is `unreachable`, and its files are absent. Throws
- * KcertError when no API server answers.
+ * Observes the cluster. Does not throw for a node that does not respond: the node is `unreachable`, and its files are absent.
+ * Throws KcertError when no API server responds.
  */
 export interface Observer {
   /**
-   * Fetches these sections and no others; `evidence` and `intents` are the journal's and are left to the runner. `remembered`: CAs
-   * of the rotation that no node may have any more, for `stored`.
+   * Fetches only these sections. The runner adds `evidence` and `intents` from the journal. `remembered`: CAs of the rotation
+   * that may be gone from every node, for `stored`.
    */
   observe<Section extends SectionName>(
     sections: readonly Section[],
@@ -20,39 +21,39 @@ export interface Observer {
 }
 
 /**
- * Does what an action says, once, and comes back when it is done. Throws KCERT_ROTATION_DRIFT when a file or object is not what
- * the action replaces, KCERT_UNREACHABLE, KCERT_FILE_NOT_WRITTEN. What an action has done already is not done again. Whatever a
- * write replaces is copied first, with its phase, into the index on the node.
+ * Executes an action once, and resolves when it is done. Throws KCERT_ROTATION_DRIFT when a file or object differs from what the
+ * action replaces, KCERT_UNREACHABLE, or KCERT_FILE_NOT_WRITTEN. A completed action is not repeated. Everything that a write
+ * replaces is first copied into the index on the node, with its phase.
  */
 export interface Executor {
   write(action: WriteFile): Promise<void>
   patch(action: PatchObject): Promise<void>
-  /** Comes back when another process than `replaces` runs and is healthy. */
+  /** Resolves when a process other than `replaces` runs and is healthy. */
   restart(action: RestartComponent): Promise<void>
   roll(action: RollWorkload): Promise<void>
-  /** Tries until it succeeds or the deadline has passed; the answer is evidence either way. */
+  /** Retries until success or the deadline. The result is evidence in both cases. */
   probe(action: Probe): Promise<ProbeAnswer>
 }
 
-/** What a probe says, and what it measured. */
+/** The result of a probe, and its measurement. */
 export interface ProbeAnswer {
   readonly ok: boolean
   readonly detail: string
-  /** Of `handshake-rate`. */
+  /** For `handshake-rate`. */
   readonly rate?: HandshakeRate
-  /** Of `handshake-errors`: clients that failed and are waived, with reason and count. */
+  /** For `handshake-errors`: waived clients that failed, with reason and count. */
   readonly accepted?: readonly string[]
-  /** Of `handshake-errors`: addresses of clients that refuse the certificate, or whose own is refused. */
+  /** For `handshake-errors`: addresses of clients that reject the certificate, or whose certificate is rejected. */
   readonly refusing?: readonly string[]
 }
 
-/** The journal's file. `append` comes back when the line is on the disk; when it throws, the act does not happen. */
+/** The journal's file. `append` resolves when the line is on disk. When it throws, the action does not run. */
 export interface JournalFile {
   read(): Promise<string>
   append(line: string): Promise<void>
 }
 
-/** Time that passes, so that tests need not wait. */
+/** The clock and sleep function, so that tests need not wait. */
 export interface Pace {
   now(): number
   sleep(ms: number): Promise<void>

@@ -7,23 +7,23 @@ import type { Observed } from './snapshot.ts'
 import { changeOf, type Target } from './target.ts'
 import type { TargetSections } from './target-reading.ts'
 
-// kcert reads the state of a rotation from the cluster, whatever a journal says.
+// kcert reads the position of a rotation from the cluster, regardless of the journal.
 
 export type Position =
-  /** No certificate of the new CA is in use: every phase up to 8 may run. */
+  /** No certificate of the new CA is in use: phases up to 8 may run. */
   | 'introducing'
-  /** Somebody presents a new leaf: 9 or later. */
+  /** A server or client presents a leaf certificate of the new CA: phases from 9 on may run. */
   | 'presenting'
-  /** Some verifier trusts the new CA alone, or phase 12 wrote down that it would see to that. */
+  /** A verifier trusts only the new CA, or phase 12 recorded that it will make this change. */
   | 'dropping'
 
-/** Returns how far the rotation has come beyond return to earlier phases. */
+/** Returns the position, which determines the earliest phase that may still run. */
 export function positionOf(observed: Observed<TargetSections>, target: Target): Position {
   if (target.isDropping) return 'dropping'
   return presentsNew(observed, target) ? 'presenting' : 'introducing'
 }
 
-/** Kubeconfigs of phase 7 are not meant: API servers and kubelets are. */
+/** Only API servers and kubelets count, not the kubeconfigs of phase 7. */
 function presentsNew(observed: Observed<TargetSections>, target: Target): boolean {
   const isNew = ({ ca, file }: ApiLeaf): boolean => {
     const change = changeOf(target, ca)
@@ -36,7 +36,7 @@ function presentsNew(observed: Observed<TargetSections>, target: Target): boolea
   )
 }
 
-/** Returns why a phase that has gaps is not begun any more: it would take the rotation back, which only a rollback does. */
+/** Returns why a phase with pending items can no longer start: it would revert the rotation, which only a rollback may do. */
 export function earliestPhase(
   observed: Observed<TargetSections>,
   target: Target,

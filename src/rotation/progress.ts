@@ -7,12 +7,12 @@ import type { Snapshot } from './snapshot.ts'
 import { isPlanned, type Target } from './target.ts'
 import { revertedPhases } from './upgrades.ts'
 
-// The state of a rotation, phase by phase: read from one snapshot, whatever a journal says.
+// The state of a rotation, phase by phase, from one snapshot and regardless of the journal.
 
 export interface PhaseStatus {
   readonly phase: Phase
   readonly gaps: readonly PendingItem[]
-  /** `later`: a phase that must hold before it has gaps. */
+  /** `later`: an earlier phase that must be complete first has pending items. */
   readonly state: 'holds' | 'open' | 'later'
   readonly remarks: readonly string[]
 }
@@ -21,11 +21,11 @@ export interface RotationProgress {
   readonly state: 'not-begun' | 'under-way' | 'finished'
   readonly position: Position
   readonly phases: readonly PhaseStatus[]
-  /** The first phase with something open; undefined when nothing is left. */
+  /** The first phase with pending items; undefined when nothing is left. */
   readonly next: number | undefined
-  /** Why the next phase would be refused; empty when it may be begun. */
+  /** Why the next phase would be refused; empty when it may start. */
   readonly blockers: readonly Refusal[]
-  /** What somebody else took back of a phase, in words. */
+  /** Descriptions of changes that another program reverted, by phase. */
   readonly takenBack: ReadonlyMap<number, readonly string[]>
 }
 
@@ -55,7 +55,7 @@ export function progressOf(observed: Snapshot, target: Target): RotationProgress
   }
 }
 
-/** Returns why these phases, run one after the other, are not to be begun: the phases before them that do not hold. */
+/** Returns why these phases, run in sequence, cannot start: earlier phases that are incomplete. */
 export function outOfOrder(
   { phases, position, takenBack: back }: RotationProgress,
   numbers: readonly number[],
@@ -75,7 +75,7 @@ export function outOfOrder(
   })
 }
 
-/** The phases that must hold before these can be run one after the other, lowest first. */
+/** Returns the phases that must be complete before these can run in sequence, lowest first. */
 function needed(numbers: readonly number[]): readonly number[] {
   const found = new Set<number>()
   const queue = numbers.flatMap((number) => playbook[number - 1]?.after ?? [])
@@ -87,7 +87,7 @@ function needed(numbers: readonly number[]): readonly number[] {
   return [...found].sort((a, b) => a - b)
 }
 
-/** Once the old CA is being dropped, only the phase that drops it is run. */
+/** Once the old CA is being dropped, only the phase that drops it runs. */
 export function isPast({ dropsOld }: Phase, { isDropping }: Target): boolean {
   return isDropping && dropsOld !== true
 }

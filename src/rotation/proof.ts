@@ -2,8 +2,8 @@ import { evidenceKey, type ProbeSubject } from './action.ts'
 import type { Observed } from './snapshot.ts'
 
 /**
- * True when the probe's last answer was yes and is younger than what it is about. `sinceMs` is undefined where that was not seen:
- * then no answer is known to be younger, and nothing is proven.
+ * Returns true when the probe last succeeded, and did so after `sinceMs`, the last change of its subject. `sinceMs` is undefined
+ * when the change was not observed: then nothing is proven.
  */
 export function isProven(
   observed: Observed<'evidence'>,

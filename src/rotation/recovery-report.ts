@@ -13,7 +13,7 @@ interface Recovered {
   readonly restarts: readonly string[]
 }
 
-/** Returns what a recovery does, or did. */
+/** Returns what a recovery will do, or did. */
 export function recoveryReport(
   { renewed, files, foreign, restarts }: Recovered,
   outcome: RotationRecovery['outcome'],

@@ -3,7 +3,7 @@ import { timeSchema as time } from '../x509/json-fields.ts'
 import { phaseTable } from './phase-table.ts'
 import { described, header, optionalField, seconds, text, texts } from './schema-parts.ts'
 
-// The JSON contracts of `kcert rotate-ca`. docs/schemas/ is generated from these; the program itself only imports their types.
+// The JSON contracts of `kcert rotate-ca`. docs/schemas/ is generated from them; the program only imports their types.
 
 const hex = v.pipe(text, v.regex(/^[0-9a-f]+$/))
 const phaseNumber = v.pipe(v.number(), v.integer(), v.minValue(1), v.maxValue(phaseTable.length))

@@ -10,30 +10,33 @@ import {
 } from './snapshot.ts'
 import { wait } from './tasks.ts'
 
-// How a component comes to run with what is wanted: its definition is edited where it says otherwise, and the process that
-// read something older is replaced. Standbys first and the leader last: one hand-over in each pass.
+// How a component starts to use the required flags and files. kcert edits its definition if necessary, and replaces a process
+// that read something older. Standbys come first and the leader last, so each pass changes the leader only once.
 
-/** What a component's process must have read at its start. */
+/** What a component's process must have read at startup. */
 export interface Wanted {
   /** Flags by name; null: not set. */
   readonly flags?: FlagChanges
-  /** Files that are read once, at the start. */
+  /** Files that the process reads once, at startup. */
   readonly files?: readonly (string | undefined)[]
   readonly annotations?: FlagChanges
-  /** True when one of these files is changed by the same plan, so that what runs now is too old whatever it reads. */
+  /** True when the same plan changes one of these files, so the running process is outdated in any case. */
   readonly isAboutToChange?: boolean
 }
 
 /** The annotation that restarts static pods and rolls out workloads, from the Kubernetes documentation. */
 export const rotationAnnotation = 'ca-rotation'
 
-/** Returns when the last of these started; undefined where there is none, or one of them does not run: then nothing is proven of them. */
+/**
+ * Returns the latest start of these processes; undefined if there is none or one of them does not run. Then nothing is proven
+ * about them.
+ */
 export function latestStart(components: readonly ComponentSnapshot[]): number | undefined {
   const starts = components.flatMap(({ process }) => process?.startedAtMs ?? [])
   return starts.length === components.length && starts.length > 0 ? Math.max(...starts) : undefined
 }
 
-/** True when the running process has read all that is wanted, as it lies there now. */
+/** Returns true when the running process has read everything required in its current form. */
 function runsWith(observed: Observed<'files'>, component: ComponentSnapshot, wanted: Wanted): boolean {
   return component.process?.isHealthy === true && hasRead(observed, component, wanted)
 }
@@ -51,7 +54,7 @@ function hasRead(
   })
 }
 
-/** True when the definition says what is wanted and the process has read it. */
+/** Returns true when the definition contains everything required and the process has read it. */
 export function isAsWanted(
   observed: Observed<'files'>,
   component: ComponentSnapshot,
@@ -66,7 +69,9 @@ function mustEdit(component: ComponentSnapshot, { flags, annotations }: Wanted):
   )
 }
 
-/** Returns the actions that let one component run with what is wanted: none, a restart alone, or an edit and a restart. */
+/**
+ * Returns the actions after which one component runs with everything required: none, only a restart, or an edit and a restart.
+ */
 export function restartWith(
   observed: Observed<'files' | 'leases'>,
   component: ComponentSnapshot,
@@ -76,14 +81,14 @@ export function restartWith(
   if (mustEdit(component, wanted)) return [editing(component, wanted), restart]
   if (runsWith(observed, component, wanted)) return []
   if (hasRead(observed, component, wanted)) {
-    // It is on its way up: to wait for another process than this would be to wait for ever.
+    // The process is starting. A wait for any other process would never end.
     const { replaces: _, lease: __, ...health } = restart
     return [health]
   }
   const { process, node, definition, annotations, runsAs } = component
   if (runsAs !== 'static-pod' || !hasStartedSince(process, fileAt(observed, node, definition)))
     return [restart]
-  // Its kubelet restarts it only when the manifest changes.
+  // The kubelet restarts a static pod only when its manifest changes.
   const count = Number(annotations[rotationAnnotation] ?? '0')
   return [editing(component, { annotations: { [rotationAnnotation]: String(count + 1) } }), restart]
 }
@@ -96,7 +101,7 @@ function editing(component: ComponentSnapshot, wanted: Wanted): Task<'write-file
   return { kind: 'write-file', node, path, replaces, content, mode: 0o600 }
 }
 
-/** Returns the restart of a component; where one leads, with the Lease: who leads by then is seen when it is done. */
+/** Returns the restart of a component, with its Lease if it elects a leader. The executor checks who leads at that time. */
 export function restartOf(
   observed: Observed<'leases'>,
   { id, name, process: running, runsAs }: ComponentSnapshot,
@@ -120,7 +125,10 @@ export function leaderLast(
   return [...components.filter((one) => !isLeader(one)), ...components.filter(isLeader)]
 }
 
-/** One pass over the instances of a component: each next one after the one before is healthy, a leader at the end. */
+/**
+ * Returns one pass over the instances of a component. Each follows once the previous one is healthy; a leader must exist at the
+ * end.
+ */
 export function passOver(
   observed: Observed<'components' | 'files' | 'leases'>,
   name: ComponentName,
@@ -135,7 +143,7 @@ export function awaitLeader(lease: string): Task {
   return wait({ kind: 'leader', lease }, `${lease} has a leader`, 60_000)
 }
 
-/** Returns of these flags or annotations those that are not as wanted, with the values that they must get. */
+/** Returns the flags or annotations that differ from the required ones, with their required values. */
 export function differences(now: Flags, wanted: FlagChanges = {}): Record<string, string | null> {
   return Object.fromEntries(Object.entries(wanted).filter(([name, value]) => (now[name] ?? null) !== value))
 }

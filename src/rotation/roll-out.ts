@@ -4,12 +4,12 @@ import type { Observed, PodSnapshot } from './snapshot.ts'
 import { type CaChange, type Target, wantedTrust } from './target.ts'
 import { ask, inLanes, wait } from './tasks.ts'
 
-// Workloads are rolled by their own controllers, which keep to PodDisruptionBudgets and update strategies.
+// Controllers roll out their own workloads, so PodDisruptionBudgets and update strategies apply.
 
 /**
- * Returns the steps that replace these pods: roll out their workloads, so many at a time; and ask for each that no controller would
- * make again. The annotation names phase, CA and when it was published there, so that a second run does not roll what the first one
- * rolled, and one after a way back does.
+ * Returns the steps that replace these pods. Workloads are rolled out, up to a limit in parallel. Pods that no controller would
+ * create again require a confirmation. The annotation contains the phase, the CA and the time of its publication. A second run
+ * therefore does not roll out the same workloads again, but a run after a rollback does.
  */
 export function rollOut(
   observed: Observed<'workloads' | 'published'>,
@@ -38,7 +38,7 @@ export function rollOut(
   return [...rolls, ...Array.from(bare, askForPod)]
 }
 
-/** Returns the value by which a workload is rolled once for what its pods are to read: the CA, and since when it is there. */
+/** Returns the annotation that rolls out a workload once: the CA, and the time since which its pods can read it. */
 export function annotationFor(phase: number, { newCa }: CaChange, sinceMs = 0): string {
   return `${phase}-${newCa.digest.slice(0, 8)}-${Math.floor(sinceMs / 1000).toString(36)}`
 }
@@ -50,7 +50,7 @@ function askForPod(id: string): Task {
   )
 }
 
-/** kube-controller-manager deletes the object when it publishes another bundle: a pod that is made then finds none. */
+/** kube-controller-manager deletes the object when it publishes another bundle. A pod created after that finds none. */
 function askForBundle(id: string, name = ''): Task {
   const bundle = `ClusterTrustBundle ${JSON.stringify(name)}`
   return ask(id, `${id} mounts ${bundle}, which was deleted: mount it by signerName and restart its pods.`)

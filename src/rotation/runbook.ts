@@ -14,61 +14,61 @@ import { checkPlan } from './model/check.ts'
 import { apiServers, fileKey, type Snapshot } from './snapshot.ts'
 import type { Target } from './target.ts'
 
-// What of a phase's plan is done on nodes, gathered so that each node has one script where that is safe. Which acts there are and
-// what they replace is the plan's; only their order is looked at here, and every order is checked on the model.
+// The actions of a phase's plan on nodes, combined so that each node has one script where that is safe. The plan determines the
+// actions and what they replace. Only their order is decided here, and the model checks every order.
 
 export type NodeAct = WriteFile | RestartComponent
 
-/** The acts of one node, in order. */
+/** The actions on one node, in order. */
 export interface NodeScript {
   readonly node: string
   readonly acts: readonly NodeAct[]
 }
 
-/** Scripts that may run side by side, so many at once. */
+/** Scripts that may run in parallel, up to a limit. */
 export interface ScriptGroup {
   readonly atOnce: number
   readonly scripts: readonly NodeScript[]
 }
 
 export interface Runbook {
-  /** One after the other. */
+  /** Groups that run in sequence. */
   readonly groups: readonly ScriptGroup[]
-  /** Set when an act on the cluster itself comes before all of them: that one is kcert's own. */
+  /** Set when an action on the cluster itself must come first. kcert performs it. */
   readonly first?: PatchObject | RollWorkload
 }
 
-/** A file of a runbook, beside others of its script. */
+/** A file that a script of a runbook needs. */
 export interface ScriptFile {
   readonly name: string
   readonly content: Uint8Array | string
 }
 
-/** One node's script with what lies beside it. */
+/** One node's script with its files. */
 export interface PreparedScript {
   readonly node: string
   readonly files: readonly ScriptFile[]
 }
 
-/** What a runbook is of, and the command that comes when its scripts have been run. */
+/** The phase of a runbook, and the command to run after its scripts. */
 export interface RunbookPhase {
   readonly number: number
   readonly title: string
   readonly next: string
 }
 
-/** Returns the scripts of a runbook, group by group: content filled in, nothing changed on a node. */
+/** Returns the scripts of a runbook, group by group, with all content filled in. Changes nothing on a node. */
 export type PrepareRunbook = (
   runbook: Runbook,
   phase: RunbookPhase,
 ) => Promise<readonly (readonly PreparedScript[])[]>
 
-/** True for what is done on a node. */
+/** Returns true for an action on a node. */
 export function isNodeAct(action: Action): action is NodeAct {
   return changesOf(action) === 'node'
 }
 
-/** Returns the acts on nodes that come next: up to the first act on the cluster behind them, or to a wait that they need. */
+/** Returns the next actions on nodes, up to the first later action on the cluster or a wait that they depend on. */
 export function runbookOf(observed: Snapshot, target: Target, steps: readonly Step[]): Runbook {
   const { groups, cuts, first } = gathered(steps)
   const apis = apiServers(observed)
@@ -90,14 +90,14 @@ export function runbookOf(observed: Snapshot, target: Target, steps: readonly St
 
 function gathered(steps: readonly Step[]) {
   const groups: ScriptGroup[] = []
-  /** Numbers of groups before a wait or a proof: there it can be cut. */
+  /** Numbers of groups before a wait or a proof, where the runbook can be split. */
   const cuts: number[] = []
   let hasWritten = false
   for (const step of steps) {
     const actions = actionsOf(step)
     const first = actions.find((action) => action.kind === 'patch-object' || action.kind === 'roll')
     if (first !== undefined) return groups.length === 0 ? { groups, cuts, first } : { groups, cuts }
-    // What is taken away at the end is needed by the proofs before it.
+    // The proofs need the files that are removed at the end.
     const isTidying = actions.some(isRemoval)
     if (isTidying && hasWritten) return { groups, cuts }
     const acts = actions.filter(isNodeAct)
@@ -130,7 +130,7 @@ function append(groups: ScriptGroup[], act: NodeAct): void {
   groups.push({ atOnce: 1, scripts: scriptsOf(isSame ? [...only.acts, act] : [act]) })
 }
 
-/** All that one node has to do at the place where it has something to do first. */
+/** Merges all actions of a node into the group of its first action. */
 function oneScriptEach(groups: readonly ScriptGroup[]): readonly ScriptGroup[] {
   const all = new Map<string, NodeScript>()
   const every = groups.flatMap(({ scripts }) => scripts.flatMap(({ acts }) => acts))
@@ -146,8 +146,8 @@ function oneScriptEach(groups: readonly ScriptGroup[]): readonly ScriptGroup[] {
 }
 
 /**
- * True when no API server gets another client certificate once a kubelet was restarted: it would keep the one before on its
- * connection to that kubelet for 5 minutes, on the way there and on the way back.
+ * Returns true when no API server gets another client certificate after a kubelet restarted. The API server would keep the
+ * earlier certificate for 5 minutes on its connection to that kubelet, both during the phase and during its undo.
  */
 function restartsKubeletsLast(groups: readonly ScriptGroup[], leaves: ReadonlySet<string>): boolean {
   let isRestarted = false

@@ -1,7 +1,7 @@
 import * as v from 'valibot'
 import { timeSchema } from '../x509/json-fields.ts'
 
-// What the schemas of this folder have in common. Only schemas import this.
+// Common parts of the schemas in this folder. Only schemas import this file.
 
 export const text = v.string()
 export const texts = v.array(text)
@@ -11,11 +11,11 @@ export const seconds = v.pipe(v.number(), v.minValue(0))
 export const described = <Schema extends v.GenericSchema>(schema: Schema, what: string) =>
   v.pipe(schema, v.description(what))
 
-/** The same for a field that a report may leave out. */
+/** Returns such a schema for an optional field. */
 export const optionalField = <Schema extends v.GenericSchema>(schema: Schema, what: string) =>
   v.optional(described(schema, what))
 
-/** Returns what every report begins with. */
+/** Returns the common first fields of every report. */
 export const header = <Kind extends string>(kind: Kind) => ({
   apiVersion: v.literal('kcert/v1'),
   kind: v.literal(kind),

@@ -2,7 +2,7 @@ import { expect, test } from 'vitest'
 import type { Observer } from './ports.ts'
 import { SharedObservations } from './shared-observations.ts'
 
-/** An observer whose looks end when the test says so; each answers with its number. */
+/** An observer whose observations end on command. Each returns its number. */
 function slowObserver() {
   const ends: (() => void)[] = []
   const observe = () => {
@@ -16,7 +16,7 @@ function slowObserver() {
 
 const settled = () => new Promise((resolve) => setImmediate(resolve))
 
-test('who asks while a look is under way shares the next one, which begins afterwards', async () => {
+test('requests during an observation share the next one, which starts afterwards', async () => {
   const { observer, ends } = slowObserver()
   const observations = new SharedObservations(observer)
   const first = observations.observe(['pods'])
@@ -30,7 +30,7 @@ test('who asks while a look is under way shares the next one, which begins after
   expect(await Promise.all([second, third])).toEqual([{ atMs: 2 }, { atMs: 2 }])
 })
 
-test('other sections are another look, and a look that failed does not stop the next', async () => {
+test('observes other sections separately, and continues after a failed observation', async () => {
   const { ends } = slowObserver()
   let fails = true
   const observer = {

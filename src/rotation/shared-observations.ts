@@ -3,13 +3,13 @@ import type { Observed, SectionName } from './snapshot.ts'
 
 interface Observing {
   readonly now: Promise<unknown>
-  /** The next observation, shared by all lanes that ask meanwhile; starts when the previous one finishes. */
+  /** The next observation, shared by all lanes that request it in the meantime. It starts when the previous one finishes. */
   next?: Promise<unknown>
 }
 
 /**
- * One observation at a time for all lanes that wait for the same sections. Every result is of an observation that started after the
- * request, so that no lane gets a state from before its own action.
+ * Runs one observation at a time for all lanes that wait for the same sections. Every result comes from an observation that
+ * started after the request, so no lane gets a state from before its own action.
  */
 export class SharedObservations {
   private readonly observer: Observer

@@ -6,12 +6,12 @@ import type { ComponentSnapshot, Observed } from './snapshot.ts'
 import { changeOf, type Target } from './target.ts'
 import { patch } from './tasks.ts'
 
-// What a controller-manager is given while the rotation lasts: a bundle to publish, and one pair to sign with. A second
-// certificate in the signing file stops signing at once and the process at its next start, so bundle and pair are separate files.
+// The files of a controller-manager during the rotation: a bundle to publish, and one pair to sign with. A second certificate in
+// the signing file stops signing at once and stops the process at its next start, so bundle and pair are separate files.
 
 export type Generation = 'old' | 'new'
 
-/** Returns what a controller-manager must run with: it publishes both CAs and signs with the pair of that generation. */
+/** Returns what a controller-manager must run with: it publishes both CAs and signs with the pair of this generation. */
 export function wantedOfControllerManager(
   observed: Observed<'components'>,
   target: Target,
@@ -28,7 +28,7 @@ export function wantedOfControllerManager(
   return { flags, files: [paths.bundle] }
 }
 
-/** Which of the rotation's pairs a controller-manager is led to; undefined when it still signs with the file of its own. */
+/** Returns which of the rotation's pairs a controller-manager signs with; undefined when it still uses its own file. */
 export function signingGeneration(
   observed: Observed<'components'>,
   component: ComponentSnapshot,
@@ -40,8 +40,8 @@ export function signingGeneration(
 }
 
 /**
- * Returns the patch that puts the flags of a moment into kubeadm's ClusterConfiguration too: `kubeadm upgrade` in the middle of
- * a rotation would else write its own back. Nothing where they are there, or where there is no kubeadm.
+ * Returns the patch that writes temporary flags to kubeadm's ClusterConfiguration too. Otherwise `kubeadm upgrade` in the middle
+ * of a rotation would overwrite them. Empty when they are already there, or without kubeadm.
  */
 export function extraArgs({ kubeadm }: Observed<'kubeadm'>, flags?: FlagChanges): readonly Task[] {
   if (kubeadm === undefined) return []

@@ -1,11 +1,11 @@
 import type { FlagChanges, Flags } from '../pki/component-flags.ts'
 import type { CertificateTable, Digest } from './certificate-record.ts'
 
-// What an observer saw of a cluster, section by section. A phase names the sections that it sees, and only these are fetched.
-// Plain values: certificates stand in one table and are named by digest; of private keys there is only the digest of their
-// public half. Every time is in milliseconds of Unix time, on the clock of the machine that runs kcert.
+// The observed state of a cluster, section by section. A phase lists the sections that it needs, and only these are fetched. All
+// values are plain: certificates are in one table and referenced by digest; for a private key there is only the digest of its
+// public key. Times are milliseconds of Unix time, on the clock of the machine that runs kcert.
 
-/** CA certificates in the order of the file or field that holds them. OpenSSL's answer can depend on the order. */
+/** CA certificates in the order of their file or field. OpenSSL's result can depend on the order. */
 export type Trust = readonly Digest[]
 
 /** A certificate as its owner presents it: leaf first. */
@@ -18,29 +18,29 @@ export type ComponentName =
   | 'cloud-controller-manager'
   | 'kube-proxy'
 
-/** "cp1/kube-apiserver", "w1/kubelet" */
+/** For example "cp1/kube-apiserver" or "w1/kubelet". */
 export type ProcessId = string
 
 export interface NodeSnapshot {
   readonly name: string
   readonly isControlPlane: boolean
-  /** Absent when the node port answers; otherwise why it does not. */
+  /** Why the node does not respond; absent when it does. */
   readonly unreachable?: string
   readonly isReady: boolean
-  /** Its clock minus that of the machine that runs kcert; absent when it could not be asked. */
+  /** Its clock minus the clock of the machine that runs kcert; absent when unknown. */
   readonly clockSkewMs?: number
-  /** "v1.36.3" */
+  /** For example "v1.36.3". */
   readonly kubeletVersion: string
-  /** "kubeadm", "plain", or what is refused: "k3s", "rke2", "managed". */
+  /** "kubeadm", "plain", or one that kcert refuses: "k3s", "rke2", "managed". */
   readonly layout: string
 }
 
-/** What runs now, which may be older than what its definition says. */
+/** The running process, which may be older than its definition. */
 export interface ProcessSnapshot {
   readonly startedAtMs: number
-  /** As on its command line, without the leading dashes. */
+  /** Flags on its command line, without the leading dashes. */
   readonly flags: Flags
-  /** By its own health endpoint, asked through the node: a mirror pod's readiness says nothing. */
+  /** State of its own health endpoint, read on the node. The readiness of a mirror pod is not reliable. */
   readonly isHealthy: boolean
 }
 
@@ -53,19 +53,22 @@ export interface ComponentSnapshot {
   readonly definition: string
   /** Digest of the definition's bytes. */
   readonly definitionDigest: Digest
-  /** As the definition on disk says them. */
+  /** Flags in the definition on disk. */
   readonly flags: Flags
   readonly annotations: Flags
-  /** "v1.36.3", as an API server answers, else of the image's tag or the program; absent where it cannot be read. */
+  /**
+   * Version of an API server from its endpoint, otherwise from the image tag or the program, for example "v1.36.3"; absent when
+   * unknown.
+   */
   readonly version?: string
-  /** Absent when nothing runs. */
+  /** Absent when no process runs. */
   readonly process?: ProcessSnapshot
 }
 
 export interface KubeletSnapshot {
   readonly id: ProcessId
   readonly node: string
-  /** Of its configuration: authentication.x509.clientCAFile. */
+  /** authentication.x509.clientCAFile in its configuration. */
   readonly clientCaFile: string
   readonly kubeconfig: string
   /** Path of kubelet-client-current.pem; absent when the client certificate is in the kubeconfig. */
@@ -74,7 +77,7 @@ export interface KubeletSnapshot {
   readonly servingCurrent?: string
   /** tlsCertFile, if the kubelet requests no serving certificate; with neither, its certificate is self-signed. */
   readonly servingFile?: string
-  /** tlsPrivateKeyFile of the same. */
+  /** tlsPrivateKeyFile for the same certificate. */
   readonly servingKeyFile?: string
   readonly process?: ProcessSnapshot
 }
@@ -82,15 +85,15 @@ export interface KubeletSnapshot {
 export type FileHolds =
   | { readonly kind: 'certificates'; readonly certificates: readonly Digest[] }
   | { readonly kind: 'key'; readonly spki: Digest }
-  /** The kubelet's store form: certificates and the key of the first. */
+  /** The format of the kubelet's store: certificates, and the key of the first one. */
   | { readonly kind: 'pair'; readonly certificates: readonly Digest[]; readonly spki: Digest }
-  /** Of the current context. `besides`: CAs and client certificates that other contexts of the file name. */
+  /** Content of the current context. `besides`: CAs and client certificates of other contexts in the file. */
   | {
       readonly kind: 'kubeconfig'
       readonly caData: Trust
       readonly client?: Digest
       readonly besides?: readonly Digest[]
-      /** Why client-go refuses the whole file. */
+      /** Why client-go rejects the whole file. */
       readonly refusal?: string
     }
   | { readonly kind: 'other' }
@@ -98,93 +101,93 @@ export type FileHolds =
 export interface FileSnapshot {
   readonly node: string
   readonly path: string
-  /** Of the bytes. */
+  /** Digest of the bytes. */
   readonly digest: Digest
   readonly mode: number
   /** Target of the link; all other fields describe the target file. */
   readonly linksTo?: string
-  /** When these bytes came to stand under this path. */
+  /** When the path got these bytes. */
   readonly changedAtMs: number
   readonly holds: FileHolds
 }
 
 export interface KubeconfigSnapshot {
-  /** "cp1:/etc/kubernetes/admin.conf", or the name of an exported one in the inventory. */
+  /** "cp1:/etc/kubernetes/admin.conf", or the name of an exported kubeconfig in the inventory. */
   readonly id: string
-  /** Absent for one that lies outside the nodes. */
+  /** Absent for a kubeconfig outside the nodes. */
   readonly at?: { readonly node: string; readonly path: string }
-  /** The component that reads it at its start; absent where people or CNI plugins use it. */
+  /** The component that reads it at startup; absent for kubeconfigs of people or CNI plugins. */
   readonly usedBy?: ProcessId
-  /** Of one outside the nodes, as it was exported last. */
+  /** The last exported content, for a kubeconfig outside the nodes. */
   readonly exported?: { readonly caData: Trust; readonly client?: Digest }
 }
 
-/** What kube-controller-manager publishes of its --root-ca-file, or an apiserver as a ClusterTrustBundle. */
+/** The CAs that kube-controller-manager publishes from its --root-ca-file, or an API server's ClusterTrustBundle. */
 export interface PublishedTrust {
   readonly kind: 'ConfigMap' | 'Secret' | 'ClusterTrustBundle'
-  /** "default/kube-root-ca.crt" */
+  /** For example "default/kube-root-ca.crt". */
   readonly name: string
-  /** False in a terminating namespace: no controller writes there any more. */
+  /** False in a terminating namespace, where no controller writes any more. */
   readonly isActive: boolean
-  /** Absent when the object is not there. */
+  /** Absent when the object does not exist. */
   readonly trust?: Trust
-  /** Why an API server, which `name` tells then, could not be asked for its ClusterTrustBundles: it may have some. */
+  /** Why the ClusterTrustBundles of the API server in `name` could not be read. There may be some. */
   readonly unread?: string
-  /** When it came to hold this. */
+  /** When it got this content. */
   readonly changedAtMs: number
 }
 
-/** A pod with a CA of the cluster in a volume. A pod that mounts several such files occurs once for each. */
+/** A pod with a CA of the cluster in a volume. A pod with several such files appears once for each. */
 export interface PodSnapshot {
-  /** "default/web-5d9f" */
+  /** For example "default/web-5d9f". */
   readonly id: string
   readonly uid: string
   readonly node: string
-  /** "Deployment default/web"; absent for a pod without a controller. */
+  /** For example "Deployment default/web"; absent for a pod without a controller. */
   readonly workload?: string
   readonly startedAtMs: number
-  /** Its IP address; absent where it has the node's, or none yet. */
+  /** Its IP address; absent if it uses the node's address or has none yet. */
   readonly address?: string
   /**
-   * Its file comes from the ClusterTrustBundles of the API servers' signer, by `name` from one of them alone. Absent: from the
-   * kube-root-ca.crt of its namespace.
+   * Present if the file comes from the ClusterTrustBundles of the API servers' signer; with `name`, only from that one. Absent if
+   * it comes from the kube-root-ca.crt of its namespace.
    */
   readonly trustBundle?: { readonly name?: string }
-  /** The projected file on its node; absent where the node cannot be read. */
+  /** The projected file on its node; absent when the node cannot be read. */
   readonly volume?: { readonly trust: Trust; readonly changedAtMs: number }
-  /** True for a client that is known to read ca.crt again (client-go 1.36: at most every 5 minutes). */
+  /** True for a client that certainly reads ca.crt again (client-go 1.36: at most every 5 minutes). */
   readonly rereads: boolean
-  /** Why it is assumed to read its file once; absent where nothing had to be known of it. */
+  /** Why kcert assumes that it reads its file only once; absent when this was not checked. */
   readonly readsOnce?: string
 }
 
-/** A running pod that Services lead to, as its kubelet reports it. */
+/** A running pod that a Service selects, as its kubelet reports it. */
 export interface BackendSnapshot {
-  /** "default/web-5d9f" */
+  /** For example "default/web-5d9f". */
   readonly pod: string
   readonly node: string
   readonly isReady: boolean
-  /** When it became Ready or not Ready, on its node's clock; infinite where it does not say. */
+  /** When it became Ready or not Ready, on its node's clock; infinite when not reported. */
   readonly changedAtMs: number
-  /** "default/web" */
+  /** For example "default/web". */
   readonly services: readonly string[]
 }
 
 export interface WorkloadSnapshot {
-  /** "Deployment default/web" */
+  /** For example "Deployment default/web". */
   readonly id: string
   readonly version: string
-  /** Value of the annotation ca-rotation of its pod template. */
+  /** Value of the annotation ca-rotation in its pod template. */
   readonly annotation?: string
   /** Aggregated APIs and webhooks that its pods serve. */
   readonly serves: readonly string[]
-  /** False when a selector of the operator takes it out. */
+  /** False when a selector of the operator excludes it. */
   readonly mayRoll: boolean
 }
 
-/** A field with CAs by which API servers verify a webhook, an aggregated API server or a conversion. */
+/** A field with CAs with which API servers verify a webhook, an aggregated API server or a conversion webhook. */
 export interface CaBundleSnapshot {
-  /** "APIService v1beta1.metrics.k8s.io", "ValidatingWebhookConfiguration guard webhooks[0]" */
+  /** For example "APIService v1beta1.metrics.k8s.io" or "ValidatingWebhookConfiguration guard webhooks[0]". */
   readonly id: string
   readonly object: ObjectReference
   readonly field: string
@@ -192,20 +195,20 @@ export interface CaBundleSnapshot {
   readonly trust: Trust
   /** CAs in the `kubectl apply` annotation of the object: applying it again would restore them. Absent without the annotation. */
   readonly applied?: Trust
-  /** "service/kube-system/metrics-server": a credential holder. */
+  /** A credential holder, for example "service/kube-system/metrics-server". */
   readonly server: string
-  /** False while the API server says that it is not available. */
+  /** False while the API server reports it as unavailable. */
   readonly isAvailable: boolean
 }
 
 export interface ObjectReference {
-  /** "ConfigMap", "ValidatingWebhookConfiguration" */
+  /** For example "ConfigMap" or "ValidatingWebhookConfiguration". */
   readonly kind: string
   readonly namespace?: string
   readonly name: string
 }
 
-/** True when the field is one of the object: kind and name tell which. */
+/** Returns true when the field belongs to the object with this kind and name. */
 export function isBundleOf(
   bundle: Pick<CaBundleSnapshot, 'object' | 'field'>,
   { kind, name }: ObjectReference,
@@ -214,41 +217,44 @@ export function isBundleOf(
   return bundle.object.kind === kind && bundle.object.name === name && bundle.field === field
 }
 
-/** "ConfigMap kube-public/cluster-info" */
+/** Returns a name such as "ConfigMap kube-public/cluster-info". */
 export function objectName({ kind, namespace, name }: ObjectReference): string {
   return `${kind} ${namespace === undefined ? '' : `${namespace}/`}${name}`
 }
 
-/** A ConfigMap or Secret of somebody else that holds a CA of the cluster, or what one signed. Of its keys nothing is known. */
+/**
+ * A ConfigMap or Secret of another owner that contains a CA of the cluster, or a certificate signed by one. Its keys are never
+ * read.
+ */
 export interface StoredSnapshot {
-  /** "ConfigMap shop/ca", "Secret argocd/cluster-prod" */
+  /** For example "ConfigMap shop/ca" or "Secret argocd/cluster-prod". */
   readonly id: string
-  /** The CAs that it holds, whatever certificate they have. */
+  /** The CAs in it, identified by key, whichever certificate they have. */
   readonly authorities: readonly StoredKey[]
-  /** The CAs that signed leaves in it. */
+  /** The CAs that signed leaf certificates in it. */
   readonly signers: readonly StoredKey[]
-  /** Who made it, as far as it says: "Certificate web-tls", "argocd-controller". */
+  /** Its creator, if known: "Certificate web-tls", "argocd-controller". */
   readonly owner?: string
 }
 
-/** The key of a CA (SHA-256 of the SubjectPublicKeyInfo), and where it is first met: "data[ca.crt]". */
+/** The key of a CA (SHA-256 of the SubjectPublicKeyInfo), and its first location: "data[ca.crt]". */
 export interface StoredKey {
   readonly spki: Digest
   readonly at: string
 }
 
 export interface StoredSection {
-  /** How many objects were read; only those are kept that hold something. */
+  /** Number of objects that were read. Only those with findings are kept. */
   readonly examined: number
   readonly objects: readonly StoredSnapshot[]
-  /** Kinds that kcert may not list: of these nothing is known. */
+  /** Kinds that kcert may not list; nothing is known about their objects. */
   readonly unread: readonly ('ConfigMap' | 'Secret')[]
 }
 
 export interface ClusterInfoSnapshot {
   readonly version: string
   readonly trust: Trust
-  /** One for each token that may sign; false when its jws-kubeconfig-* is missing or of other content. */
+  /** One for each token that may sign; false when its jws-kubeconfig-* is missing or belongs to other content. */
   readonly signatures: readonly { readonly tokenId: string; readonly holds: boolean }[]
 }
 
@@ -257,14 +263,14 @@ export interface ExtensionAuthenticationSnapshot {
   readonly changedAtMs: number
   readonly client: Trust
   readonly requestheader: Trust
-  /** True when requestheader-allowed-names is empty: any certificate of the CA would be a front proxy. */
+  /** True when requestheader-allowed-names is empty: any certificate of the CA could be a front proxy. */
   readonly allowsAnyName: boolean
 }
 
 export interface KubeadmSnapshot {
-  /** Of the ConfigMap kubeadm-config. */
+  /** Version of the ConfigMap kubeadm-config. */
   readonly version: string
-  /** "v1.36.3", as ClusterConfiguration says it; `kubeadm upgrade` changes it first. */
+  /** kubernetesVersion in ClusterConfiguration, for example "v1.36.3". `kubeadm upgrade` changes it first. */
   readonly kubernetesVersion?: string
   /** extraArgs by component, e.g. controllerManager. */
   readonly extraArgs: Readonly<Record<string, Flags>>
@@ -280,60 +286,60 @@ export interface LeaseSnapshot {
 }
 
 export interface HandshakeSnapshot {
-  /** "cp1/kube-apiserver", "w1/kubelet", "service/kube-system/metrics-server" */
+  /** For example "cp1/kube-apiserver", "w1/kubelet" or "service/kube-system/metrics-server". */
   readonly presenter: string
   readonly chain: PresentedChain
   readonly atMs: number
 }
 
-/** How many handshakes failed in a time. */
+/** Number of failed handshakes in a period. */
 export interface HandshakeRate {
   readonly errors: number
   readonly overMs: number
 }
 
-/** What a probe said last; a snapshot holds one for each key. */
+/** The last result of a probe. A snapshot has one for each key. */
 export interface EvidenceSnapshot {
   readonly key: string
   readonly ok: boolean
   readonly atMs: number
   readonly detail: string
-  /** Of a probe that measured one. */
+  /** The rate, for a probe that measured one. */
   readonly rate?: HandshakeRate
 }
 
-/** One file or object as it was before a phase touched it first. The bytes lie on the node under their digest. */
+/** One file or object as it was before the first change in a phase. The bytes are on the node, named by their digest. */
 export interface CopySnapshot {
   readonly phase: number
-  /** Of an object: the first control-plane node. */
+  /** For an object: the first control-plane node. */
   readonly node: string
   readonly of: { readonly path: string } | { readonly object: ObjectReference }
-  /** Absent when there was nothing. */
+  /** Absent when the file or object did not exist. */
   readonly digest?: Digest
   readonly mode?: number
   readonly linksTo?: string
-  /** Of a component's definition: the flags that kcert may change, as they were; null when unset. */
+  /** For a component's definition: the earlier values of the flags that kcert may change; null when unset. */
   readonly flags?: FlagChanges
-  /** Of a component's definition: the version that it started then. */
+  /** For a component's definition: the version that it started. */
   readonly version?: string
-  /** What the bytes say, where the observer looked into the copy: of an object with CAs, these. An undo is checked by it. */
+  /** Content of the copy, if the observer read it; for an object with CAs, these. Used to check an undo. */
   readonly holds?: FileHolds
 }
 
-/** What a run wrote down before it acted. */
+/** The journal entry that a run wrote before its first action. */
 export interface IntentSnapshot {
   readonly phase: number
   readonly atMs: number
-  /** True once phase 12 may have taken the old CA away from a verifier. */
+  /** True once phase 12 may have removed the old CA from a verifier. */
   readonly drops: boolean
 }
 
-/** The sections. Which of them a phase needs is part of its value. */
+/** The sections. Each phase lists those that it needs. */
 export interface Sections {
   readonly nodes: readonly NodeSnapshot[]
   readonly components: readonly ComponentSnapshot[]
   readonly kubelets: readonly KubeletSnapshot[]
-  /** By `fileKey`: trust files, leaves, keys' public halves, kubeconfigs, and everything in kcert's own folder. */
+  /** By `fileKey`: trust files, leaf certificates, public keys of key files, kubeconfigs, and all files in kcert's own folder. */
   readonly files: ReadonlyMap<string, FileSnapshot>
   readonly kubeconfigs: readonly KubeconfigSnapshot[]
   readonly published: readonly PublishedTrust[]
@@ -341,7 +347,7 @@ export interface Sections {
   readonly backends: readonly BackendSnapshot[]
   readonly workloads: readonly WorkloadSnapshot[]
   readonly caBundles: readonly CaBundleSnapshot[]
-  /** Without what `published`, `clusterInfo` and `extensionAuthentication` tell of. */
+  /** Without the objects in `published`, `clusterInfo` and `extensionAuthentication`. */
   readonly stored: StoredSection
   /** Undefined when the cluster has none. */
   readonly clusterInfo: ClusterInfoSnapshot | undefined
@@ -356,7 +362,7 @@ export interface Sections {
 
 export type SectionName = keyof Sections
 
-/** The sections asked for, when they were seen, and every certificate that they name. */
+/** The requested sections, the time of the observation, and every certificate that they refer to. */
 export type Observed<Section extends SectionName> = Pick<Sections, Section> & {
   readonly atMs: number
   readonly certificates: CertificateTable
@@ -386,7 +392,7 @@ export const sectionNames = [
   'intents',
 ] as const satisfies readonly SectionName[]
 
-/** Key of a file in the section `files`. */
+/** Returns the key of a file in the section `files`. */
 export function fileKey(node: string, path: string): string {
   return `${node}:${path}`
 }
@@ -405,7 +411,7 @@ const byNodeAndPath = new WeakMap<
   ReadonlyMap<string, ReadonlyMap<string, FileSnapshot>>
 >()
 
-/** Made once for each snapshot: to put the two names together for every look would cost more than the look. */
+/** Created once for each snapshot: joining the two names for every lookup would cost more than the lookup. */
 function filesByNode(files: Sections['files']): ReadonlyMap<string, ReadonlyMap<string, FileSnapshot>> {
   let index = byNodeAndPath.get(files)
   if (index === undefined) {
@@ -417,7 +423,7 @@ function filesByNode(files: Sections['files']): ReadonlyMap<string, ReadonlyMap<
   return index
 }
 
-/** Returns the path of what a kubelet shows to API servers as a client. */
+/** Returns the path of the client certificate that a kubelet presents to API servers. */
 export function clientPathOf({ clientCurrent, kubeconfig }: KubeletSnapshot): string {
   return clientCurrent ?? kubeconfig
 }
@@ -427,14 +433,14 @@ export function servingPathOf({ servingCurrent, servingFile }: KubeletSnapshot):
   return servingCurrent ?? servingFile
 }
 
-/** Returns the certificates of a file, in its order; none when it holds none. */
+/** Returns the certificates of a file in order; empty when it contains none. */
 export function certificatesIn(file: FileSnapshot | undefined): readonly Digest[] {
   const holds = file?.holds
   if (holds?.kind === 'certificates' || holds?.kind === 'pair') return holds.certificates
   return holds?.kind === 'kubeconfig' ? holds.caData : []
 }
 
-/** True when the process was started after the file became what it is: what is read at the start has been read. */
+/** Returns true when the process started after the last change of the file, so it has read the current content. */
 export function hasStartedSince(
   running: ProcessSnapshot | undefined,
   file: FileSnapshot | undefined,
@@ -444,7 +450,10 @@ export function hasStartedSince(
 
 const indexes = new WeakMap<readonly object[], ReadonlyMap<string, readonly object[]>>()
 
-/** Returns a section by node. Made once for each, so that looking at 5,000 nodes in turn is not 25,000,000 comparisons. */
+/**
+ * Returns a section by node. Created once for each section: reading 5,000 nodes in turn would otherwise take 25,000,000
+ * comparisons.
+ */
 export function byNode<Item extends object>(
   section: readonly Item[],
   nodeOf: (item: Item) => string,
@@ -457,7 +466,7 @@ export function byNode<Item extends object>(
   return index as ReadonlyMap<string, readonly Item[]>
 }
 
-/** Returns those of a section that are on a node, in its order. */
+/** Returns the items of a section that are on a node, in order. */
 export function onNode<Item extends { readonly node: string }>(
   section: readonly Item[],
   node: string,

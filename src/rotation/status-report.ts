@@ -40,7 +40,7 @@ export function statusReport(
   }
 }
 
-/** Returns the command that goes on, and why; undefined when nothing is left. */
+/** Returns the next command, and why; undefined when nothing is left. */
 export function nextOf({ state, next, phases, blockers }: RotationProgress): NextView | undefined {
   if (next === undefined) return undefined
   const [blocker] = blockers
@@ -49,7 +49,7 @@ export function nextOf({ state, next, phases, blockers }: RotationProgress): Nex
   return { command: commandLine`kcert rotate-ca --phase ${next}`, why }
 }
 
-/** The last answer of each probe, under the phase that asked last. */
+/** Returns the last result of each probe, by the phase that last ran it. */
 function evidenceByPhase(history: readonly JournalEntry[], nowMs: number): Map<number, EvidenceView[]> {
   const last = new Map<string, Extract<JournalEntry, { kind: 'evidence' }>>()
   for (const entry of history) if (entry.kind === 'evidence') last.set(entry.key, entry)

@@ -4,19 +4,20 @@ import type { PendingItem, Refusal } from './phase.ts'
 import type { Observed, StoredKey, StoredSnapshot } from './snapshot.ts'
 import type { Target } from './target.ts'
 
-// What others keep of the old CA in ConfigMaps and Secrets. kcert changes none of it: its owner does, or a waiver names it.
+// Parts of the old CA in ConfigMaps and Secrets of other owners. kcert never changes them: the owner does, or a waiver names the
+// object.
 
-/** As many are named one by one. */
+/** Maximum number of objects that are named individually. */
 const mostNamed = 20
 
-/** An object that holds something of an old CA. */
+/** An object that contains an old CA or a certificate signed by one. */
 export interface Storing extends PendingItem {
-  /** `both`: clients that use it trust the new CA as well. */
+  /** `both`: clients that use the object also trust the new CA. */
   readonly holds: 'old' | 'leaf' | 'both'
   readonly stored: StoredSnapshot
 }
 
-/** Returns the objects that hold something of an old CA, waived or not, in the order of their names. */
+/** Returns the objects that contain an old CA or a certificate signed by one, waived or not, sorted by name. */
 export function storingOld({ stored }: Observed<'stored'>, { changes }: Target): readonly Storing[] {
   return stored.objects
     .flatMap((one): Storing[] => {
@@ -41,12 +42,12 @@ const words = {
   both: 'contains both CAs',
 } as const
 
-/** Returns the objects that block the removal of the old CA: clients that use them would lose their API servers. */
+/** Returns the objects that block the removal of the old CA: clients that use them could no longer connect to API servers. */
 export function storingOldAlone(observed: Observed<'stored'>, target: Target): readonly Storing[] {
   return storingOld(observed, target).filter(({ at, holds }) => holds !== 'both' && !target.waivers.has(at))
 }
 
-/** Returns why the old CA must not go yet. */
+/** Returns why the old CA must not be removed yet. */
 export function storedRefusals(observed: Observed<'stored'>, target: Target): readonly Refusal[] {
   const found = storingOldAlone(observed, target)
   const more = found.length - mostNamed
@@ -78,7 +79,9 @@ export function cureOf({ at, holds, stored: { owner } }: Storing): string {
   return [`${whose} ${deed}`, commandLine`or accept the risk with --waive ${at}`].join(', ')
 }
 
-/** Of a Secret the names and sizes of what is in it: its keys belong on no terminal. */
+/**
+ * Returns a command that shows the object. For a Secret, it shows only names and sizes, so that no key is printed on a terminal.
+ */
 function commandFor({ at }: Storing): string {
   const [kind = '', place = ''] = at.split(' ')
   const [namespace, name] = place.split('/')
@@ -87,7 +90,7 @@ function commandFor({ at }: Storing): string {
     : commandLine`kubectl -n ${namespace} get configmap ${name} -o yaml`
 }
 
-/** Returns what the operator should know of objects of others, before the old CA goes and after it. */
+/** Returns remarks on objects of other owners, before and after the removal of the old CA. */
 export function storedRemarks(observed: Observed<'stored'>, target: Target): readonly string[] {
   const found = target.isDropping ? storingOld(observed, target) : storingOldAlone(observed, target)
   const more = found.length - mostNamed
@@ -107,7 +110,7 @@ export function unreadRemarks(observed: Observed<'stored'>): readonly string[] {
   return unreadKinds(observed).map((what) => `${what}, so they may contain the old CA`)
 }
 
-/** Returns what could not be looked at. */
+/** Returns the kinds that kcert could not list. */
 export function unreadKinds({ stored: { unread } }: Observed<'stored'>): readonly string[] {
   return unread.map((kind) => `${kind}s were not checked: kcert may not list them`)
 }

@@ -3,14 +3,14 @@ import { caFileOf, folderOn, keyBeside, materialPaths } from './material.ts'
 import { apiServers, certificatesIn, fileAt, type Observed, type SectionName } from './snapshot.ts'
 import { type CaChange, type CaName, caNames, plannedDigest, type Target } from './target.ts'
 
-// The target is what the operator wants, filled with what the cluster says: which CA is the old one, whether the new one is made,
-// and whether the old one is being dropped already.
+// The target combines what the operator wants with the state of the cluster: which CA is the old one, whether the new one exists,
+// and whether the old one is already being dropped.
 
-/** What the operator chose. Kept in the journal, so that a second run means the same. */
+/** The operator's choices. The journal keeps them, so that a second run uses the same ones. */
 export interface Settings extends Omit<Target, 'changes' | 'isDropping'> {
   readonly cas: readonly CaName[]
   readonly withBridge: boolean
-  /** CAs that the operator brings along; the others are made in phase 1. */
+  /** CAs that the operator supplies; phase 1 creates the others. */
   readonly given?: Readonly<Partial<Record<CaName, CertificateRecord>>>
 }
 
@@ -28,7 +28,7 @@ export const defaultSettings: Settings = {
   acceptedVersions: new Set(),
 }
 
-/** What every run observes first. */
+/** The sections that every run observes first. */
 export const targetSections = [
   'nodes',
   'components',
@@ -40,7 +40,7 @@ export const targetSections = [
 
 export type TargetSections = (typeof targetSections)[number]
 
-/** What a journal remembers of the CAs. */
+/** The CAs in a journal. */
 export type RememberedChanges = readonly (Pick<CaChange, 'oldCa' | 'newCa'> & { readonly ca: string })[]
 
 /** Returns the target of a run. */
@@ -51,7 +51,7 @@ export function targetOf(
 ): Target {
   const { cas, withBridge, given: _, ...rest } = settings
   const changes = cas.flatMap((ca) => changeFrom(observed, ca, settings, remembered) ?? [])
-  // Who has the old CA's key may have more: with a leaked one no key is kept.
+  // An attacker with the old CA's key may have other keys too, so after a leak no key is kept.
   const newKeys = settings.newKeys || settings.reason === 'compromise'
   return { ...rest, newKeys, changes, isDropping: isDropping(observed, changes) }
 }
@@ -69,7 +69,7 @@ function changeFrom(
   const first = (what: 'oldCertificate' | 'newCertificate' | 'bridge') =>
     laidOut(what).flatMap((file) => observed.certificates.get(certificatesIn(file)[0] ?? '') ?? [])[0]
   const known = remembered.find((one) => one.ca === ca)
-  // A run that was killed between the two has left a key without its certificate: that key is certified.
+  // A run that was killed between the two writes left a key without its certificate. This key is used for the new certificate.
   const madeKey = laidOut('newKey').flatMap(({ holds }) => (holds.kind === 'key' ? holds.spki : []))[0]
   const oldCa = first('oldCertificate') ?? known?.oldCa ?? presentCa(observed, ca)
   if (oldCa === undefined) return undefined
@@ -79,7 +79,9 @@ function changeFrom(
   return { ca, oldCa, newCa, bridge: first('bridge') ?? plannedBridge(oldCa, newCa) }
 }
 
-/** The CA whose key lies beside the file by which API servers know clients; else the first of the file. */
+/**
+ * Returns the CA whose key is next to the file with which API servers authenticate clients; otherwise the first CA in the file.
+ */
 function presentCa(observed: Observed<TargetSections>, ca: CaName): CertificateRecord | undefined {
   for (const api of apiServers(observed)) {
     const path = caFileOf(api, ca)
@@ -95,13 +97,16 @@ function presentCa(observed: Observed<TargetSections>, ca: CaName): CertificateR
   return undefined
 }
 
-/** As phase 1 will lay it out: until then it is one that is planned, like any other. */
+/** Returns a supplied CA as a planned one, because phase 1 has not distributed it yet. */
 function givenCa(given: Settings['given'], ca: CaName): CertificateRecord | undefined {
   const record = given?.[ca]
   return record && { ...record, digest: plannedDigest(ca, 'new') }
 }
 
-/** As phase 1 will create it: another name, so that tools that compare names can distinguish the two, and key identifiers. */
+/**
+ * Returns the CA that phase 1 will create: it has another name, so that tools that compare names can distinguish the two, and key
+ * identifiers.
+ */
 function plannedCa(
   observed: Observed<TargetSections>,
   oldCa: CertificateRecord,
@@ -134,7 +139,7 @@ export function nextName(subject: string, ca: CaName): string {
   return ca === 'cluster' && !subject.endsWith('-ca') ? `${subject}-ca-2` : `${subject}-2`
 }
 
-/** True once a verifier trusts the new CA alone, or phase 12 wrote down that it would see to that. */
+/** Returns true once a verifier trusts only the new CA, or phase 12 recorded that it will make this change. */
 function isDropping(observed: Observed<TargetSections>, changes: readonly CaChange[]): boolean {
   if (observed.intents.some(({ drops }) => drops)) return true
   return changes.some(({ ca, oldCa, newCa }) =>

@@ -3,66 +3,69 @@ import type { CertificateRecord, Digest } from './certificate-record.ts'
 export const caNames = ['cluster', 'front-proxy'] as const
 export type CaName = (typeof caNames)[number]
 
-/** One CA that is rotated. */
+/** One rotated CA. */
 export interface CaChange {
   readonly ca: CaName
   readonly oldCa: CertificateRecord
-  /** Its digest is `planned:…` until phase 1 has made it. */
+  /** Its digest is `planned:…` until phase 1 has created it. */
   readonly newCa: CertificateRecord
-  /** The new CA's key, certified by the old CA: who trusts the old one alone accepts leaves of the new one beside it. */
+  /**
+   * The new CA's key, certified by the old CA. With it in the chain, clients that trust only the old CA accept leaf certificates
+   * of the new CA.
+   */
   readonly bridge?: CertificateRecord
 }
 
-/** What the operator wants, fixed at the first phase and kept in the journal. */
+/** What the operator wants, fixed in the first phase and kept in the journal. */
 export interface Target {
   /** The cluster CA, the front-proxy CA, or both. */
   readonly changes: readonly CaChange[]
   /** After a key leak: no bridge certificate, new leaf keys, no return to the old signer, pods restarted at once in phase 12. */
   readonly reason: 'routine' | 'compromise'
-  /** Leaves get new keys. Otherwise the key stays, so that one file changes, atomically. */
+  /** True when leaf certificates get new keys. Otherwise each key stays the same, so that only one file changes, atomically. */
   readonly newKeys: boolean
-  /** How many nodes, and how many workloads, may change at the same time; the first is always alone. */
+  /** Number of nodes, and of workloads, that may change at the same time. The first one always changes alone. */
   readonly atOnce: number
-  /** Pods, certificates and kubeconfigs whose risk the operator accepted, by id. */
+  /** IDs of pods, certificates and kubeconfigs for which the operator accepted the risk. */
   readonly waivers: ReadonlySet<string>
-  /** True when clients known to read their CA file again need no restart. */
+  /** True when clients that certainly read their CA file again need no restart. */
   readonly trustsReloadingClients: boolean
-  /** A clock that is further off than this would take a certificate for one of the future. */
+  /** A clock that differs by more than this could treat a new certificate as not yet valid. */
   readonly mostClockSkewMs: number
-  /** How long nothing may present the old CA before phase 11 is complete. */
+  /** How long no server or client may present the old CA before phase 11 is complete. */
   readonly soakMs: number
-  /** A single API server may be restarted. */
+  /** True when the only API server may restart. */
   readonly acceptsOutage: boolean
-  /** Minors that no rotation was run on, and that the operator typed: "1.38". */
+  /** Untested minor versions that the operator accepted: "1.38". */
   readonly acceptedVersions: ReadonlySet<string>
   /** Set once phase 12 has started: from then on no verifier needs to trust the old CA. Read from the snapshot. */
   readonly isDropping: boolean
 }
 
-/** Returns the change of one CA, or undefined when this rotation leaves it alone. */
+/** Returns the change of one CA, or undefined when this rotation does not include it. */
 export function changeOf(target: Target, ca: CaName): CaChange | undefined {
   return target.changes.find((change) => change.ca === ca)
 }
 
 /**
- * Returns what a verifier trusts in the middle of the rotation. The old CA is first: `kubeadm certs renew` signs with the
- * first certificate of ca.crt and the key beside it, which is the old one until phase 12.
+ * Returns what a verifier trusts in the middle of the rotation. The old CA is first: `kubeadm certs renew` signs with the first
+ * certificate in ca.crt and the key next to it, which is the old one until phase 12.
  */
 export function bundleOf({ oldCa, newCa }: CaChange): readonly Digest[] {
   return [oldCa.digest, newCa.digest]
 }
 
-/** Returns the trust that a verifier must have by now: both CAs, or the new one alone once the old one is being dropped. */
+/** Returns the trust that a verifier must have now: both CAs, or only the new one once the old one is being dropped. */
 export function wantedTrust(target: Target, change: CaChange): readonly Digest[] {
   return target.isDropping ? [change.newCa.digest] : bundleOf(change)
 }
 
-/** Digest of a certificate that phase 1 will make. */
+/** Returns a placeholder digest for a certificate that phase 1 will create. */
 export function plannedDigest(ca: CaName, what: 'new' | 'bridge'): Digest {
   return `planned:${ca}/${what}`
 }
 
-/** True for a certificate that phase 1 has not made yet. */
+/** Returns true for a certificate that phase 1 has not created yet. */
 export function isPlanned({ digest }: Pick<CertificateRecord, 'digest'>): boolean {
   return digest.startsWith('planned:')
 }

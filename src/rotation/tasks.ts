@@ -1,14 +1,14 @@
 import type { Action, Condition, Content, Lane, ObjectChange, ProbeSubject, Step, Task } from './action.ts'
 import { type FileSnapshot, fileAt, type ObjectReference, type Observed } from './snapshot.ts'
 
-// What the parts of a phase put their steps together from.
+// Building blocks for the steps of phases.
 
-/** Returns the writing that gives a file other content; its mode stays. */
+/** Returns the action that changes the content of a file and keeps its mode. */
 export function rewrite({ node, path, digest, mode }: FileSnapshot, content: Content): Task<'write-file'> {
   return { kind: 'write-file', node, path, replaces: digest, content, mode }
 }
 
-/** Returns the writing of a file that is there or not. */
+/** Returns the action that writes a file, whether it exists or not. */
 export function write(
   observed: Observed<'files'>,
   node: string,
@@ -24,7 +24,7 @@ export function patch(object: ObjectReference, version: string, change: ObjectCh
   return { kind: 'patch-object', object, version, change }
 }
 
-/** `because`: what is waited for, as a fragment for people. */
+/** Returns a wait. `because`: what it waits for, as a sentence fragment. */
 export function wait(until: Condition, because: string, deadlineMs: number): Task<'wait'> {
   return { kind: 'wait', until, because, deadlineMs }
 }
@@ -37,14 +37,14 @@ export function ask(id: string, question: string): Task<'ask'> {
   return { kind: 'ask', id, question }
 }
 
-/** Returns lanes as a step; an empty one is left out, and one alone needs no company. */
+/** Returns lanes as a step. Empty lanes are omitted; a single lane is returned as plain steps. */
 export function inParallel(atOnce: number, lanes: readonly Lane<Task>[]): readonly Step<Task>[] {
   const busy = lanes.filter(({ steps }) => steps.length > 0)
   if (busy.length < 2 || atOnce < 2) return busy.flatMap(({ steps }) => steps)
   return [{ kind: 'together', atOnce, lanes: busy }]
 }
 
-/** Returns a lane for each of these: nodes, which have names, or processes and workloads, which have ids. */
+/** Returns a lane for each item: nodes, which have names, or processes and workloads, which have IDs. */
 export function inLanes<Of extends { readonly id: string } | { readonly name: string }>(
   atOnce: number,
   all: readonly Of[],
@@ -54,7 +54,7 @@ export function inLanes<Of extends { readonly id: string } | { readonly name: st
   return inParallel(atOnce, lanes)
 }
 
-/** Returns the first lane that has something to do alone, then the others so many at once. */
+/** Returns the first non-empty lane alone, then the others in parallel up to the limit. */
 export function firstAlone(atOnce: number, lanes: readonly Lane<Task>[]): readonly Step<Task>[] {
   const [first, ...others] = lanes.filter(({ steps }) => steps.length > 0)
   return first === undefined ? [] : [...first.steps, ...inParallel(atOnce, others)]

@@ -3,20 +3,20 @@ import type { Refusal } from './phase.ts'
 import type { ComponentName, Observed } from './snapshot.ts'
 import type { Target } from './target.ts'
 
-/** The minor versions of Kubernetes that a rotation was run on from phase 1 to phase 12, on real nodes (docs/benchmarks.md). */
+/** The Kubernetes minor versions on which a rotation ran from phase 1 to phase 12 on real nodes (docs/benchmarks.md). */
 export const testedMinors: readonly string[] = ['1.33', '1.34', '1.35', '1.36', '1.37']
 
-/** Of these it depends on the minor version which files they reload. A cloud-controller-manager has a version of its own. */
+/** Components whose minor version determines which files they reload. A cloud-controller-manager has its own version. */
 export const versioned: readonly ComponentName[] = [
   'kube-apiserver',
   'kube-controller-manager',
   'kube-scheduler',
 ]
 
-/** By this a version that cannot be read is accepted. */
+/** The name with which an unreadable version is accepted. */
 const unknown = 'unknown'
 
-/** Returns the refusal of each minor version that no rotation was run on and that the operator did not accept. */
+/** Returns a refusal for each minor version that is neither tested nor accepted by the operator. */
 export function untestedVersions(
   { nodes, components }: Observed<'nodes' | 'components'>,
   { acceptedVersions }: Pick<Target, 'acceptedVersions'>,
@@ -28,7 +28,7 @@ export function untestedVersions(
   const byMinor = Map.groupBy([...kubelets, ...others], ({ version }) => minorOf(version) ?? unknown)
   return [...byMinor].flatMap(([minor, found]) => {
     if (testedMinors.includes(minor) || acceptedVersions.has(minor)) return []
-    // A node represents what runs on it: its components are named if its kubelet has another version.
+    // A node represents its components: they are named separately only if its kubelet has another version.
     const named = new Set(found.map(({ at }) => at))
     const names = shortList(found.flatMap(({ at, node }) => (at !== node && named.has(node) ? [] : [at])))
     const accept = commandLine`kcert rotate-ca plan --accept-untested-version ${minor}`
@@ -43,12 +43,12 @@ export function untestedVersions(
   })
 }
 
-/** Returns five names at most, and how many more there are. */
+/** Returns at most five names, and how many more there are. */
 export function shortList(names: readonly string[], between = ', '): string {
   return `${names.slice(0, 5).join(between)}${names.length > 5 ? ` and ${names.length - 5} more` : ''}`
 }
 
-/** "1.36" of "v1.36.3-eks-1a2b3c"; undefined for what names no version. */
+/** Returns "1.36" for "v1.36.3-eks-1a2b3c"; undefined for text without a version. */
 export function minorOf(version = ''): string | undefined {
   return /^v(1\.\d{1,3})\.\d/.exec(version)?.[1]
 }

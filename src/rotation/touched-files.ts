@@ -6,12 +6,12 @@ import { byNode, type ComponentSnapshot, fileAt, type Observed, onNode, servingP
 import { caNames } from './target.ts'
 import { trustFlags } from './trust-files.ts'
 
-// Every file that a rotation may change, so that phase 1 can copy all of them before anything happens.
+// Every file that a rotation may change, so that phase 1 can copy all of them before the first change.
 
-/** The flags of a controller-manager that are led elsewhere while the rotation lasts. */
+/** The flags of a controller-manager that point to kcert's folder during the rotation. */
 export const movedFlags = ['root-ca-file', 'cluster-signing-cert-file', 'cluster-signing-key-file'] as const
 
-/** Components that have such flags. */
+/** Components with such flags. */
 export const movers: ReadonlySet<string> = new Set(['kube-controller-manager', 'cloud-controller-manager'])
 
 const copiedFlags = [
@@ -22,7 +22,7 @@ const copiedFlags = [
 
 type Needs = 'components' | 'kubelets' | 'kubeconfigs' | 'files'
 
-/** Returns the files of a node that later phases may change, each with what it is now. */
+/** Returns the files on a node that later phases may change, each with its current state. */
 export function touchedFilesOn(observed: Observed<Needs>, node: string): readonly CopiedFile[] {
   const components = onNode(observed.components, node)
   const definitions = new Map(components.map((one) => [one.definition, one]))

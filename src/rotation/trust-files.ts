@@ -11,12 +11,12 @@ import {
 import { type CaChange, type CaName, changeOf, type Target, withNew, withoutOld } from './target.ts'
 import { rewrite } from './tasks.ts'
 
-// CA files with which a process verifies its clients or its servers.
+// CA files with which a process verifies clients or servers.
 
 interface TrustFlag {
   readonly flag: string
   readonly ca: CaName
-  /** `hot`: read again by itself within seconds; `start`: read once. */
+  /** `hot`: the process reads the file again within seconds; `start`: it reads the file once. */
   readonly reload: 'hot' | 'start'
 }
 
@@ -34,12 +34,12 @@ const requestheaderCa: TrustFlag = {
   reload: 'hot',
 }
 
-/** Which flags of a component name such files. kubeadm gives a scheduler none of them: it reads what API servers publish. */
+/** The flags of each component that name such files. With kubeadm, a scheduler has none: it reads what API servers publish. */
 export const trustFlags = {
   'kube-apiserver': [
     clientCa,
     requestheaderCa,
-    // The connection to kubelets is made once; its CAs are never read again.
+    // The API server sets up its connection to kubelets once and never reads these CAs again.
     { flag: kubeletCaFlag, ca: 'cluster', reload: 'start' },
   ],
   'kube-controller-manager': [clientCa, requestheaderCa],
@@ -81,12 +81,12 @@ export function kubeletTrustFiles(observed: Observed<'kubelets'>): readonly Trus
   }))
 }
 
-/** Returns one of each file, though several processes read it. */
+/** Returns each file once, even if several processes read it. */
 export function distinctFiles(files: readonly TrustFile[]): readonly TrustFile[] {
   return [...new Map(files.map((file) => [fileKey(file.node, file.path), file])).values()]
 }
 
-/** True when the file holds the new CA of its kind, or is none of this rotation's. */
+/** Returns true when the file contains the new CA of its kind, or does not belong to this rotation. */
 export function holdsNew(observed: Observed<'files'>, file: TrustFile, target: Target): boolean {
   const change = changeOf(target, file.ca)
   const certificates = certificatesIn(fileAt(observed, file.node, file.path))
@@ -97,14 +97,17 @@ export function holdsNew(observed: Observed<'files'>, file: TrustFile, target: T
   )
 }
 
-/** Kubelets may serve certificates of another CA: a client that trusts only that CA does not get the new one. */
+/**
+ * Returns true when the file trusts only another CA. Kubelets may serve certificates of that CA, and such a file does not get the
+ * new CA.
+ */
 function verifiesByOthers(certificates: readonly string[], { oldCa, newCa }: CaChange): boolean {
   return (
     certificates.length > 0 && !certificates.includes(oldCa.digest) && !certificates.includes(newCa.digest)
   )
 }
 
-/** Returns the file by which an API server verifies kubelets, where it is the rotated CA's. It is read once. */
+/** Returns the file with which an API server verifies kubelets, if it contains the rotated CA. It is read once. */
 export function kubeletCaFileOf(
   observed: Observed<'files'>,
   { node, flags }: ComponentSnapshot,
@@ -116,7 +119,7 @@ export function kubeletCaFileOf(
   return verifiesByOthers(certificatesIn(fileAt(observed, node, path)), change) ? undefined : path
 }
 
-/** True when the file still holds the old CA of its kind. */
+/** Returns true when the file still contains the old CA of its kind. */
 export function holdsOld(
   observed: Observed<'files'>,
   { node, path, ca }: TrustFile,
@@ -126,7 +129,7 @@ export function holdsOld(
   return change !== undefined && certificatesIn(fileAt(observed, node, path)).includes(change.oldCa.digest)
 }
 
-/** Returns the writing that adds the new CA behind what the file holds; nothing when it is there. */
+/** Returns the action that appends the new CA to the file; empty when it is already there. */
 export function addingNew(
   observed: Observed<'files'>,
   trustFile: TrustFile,
@@ -139,7 +142,7 @@ export function addingNew(
   return [rewrite(file, { kind: 'certificates', certificates })]
 }
 
-/** Returns the writing that leaves the new CA and takes the old one out; nothing when that is so. */
+/** Returns the action that removes the old CA from the file and keeps the new one; empty when this is done. */
 export function droppingOld(
   observed: Observed<'files'>,
   trustFile: TrustFile,

@@ -8,7 +8,9 @@ import { provingAll, unprovenAt } from './verifying.ts'
 
 type Rewriting = (file: TrustFile) => readonly Task<'write-file'>[]
 
-/** Returns how one node's trust files change, which API servers restart because they read one only then, and what proves it. */
+/**
+ * Returns the changes to the trust files of one node, the restarts of API servers that read them only at startup, and the proofs.
+ */
 export function trustOnNode(
   observed: Observed<'components' | 'files' | 'leases' | 'evidence'>,
   node: string,
@@ -28,7 +30,7 @@ export function trustOnNode(
   return { writes, restarts, probes }
 }
 
-/** Returns how trust files change, and what proves it of these and of those that have changed before. */
+/** Returns the changes to trust files, and the probes that prove them and earlier changes. */
 export function rewritten(
   observed: Observed<'files' | 'evidence'>,
   files: readonly TrustFile[],

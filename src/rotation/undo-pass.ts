@@ -11,13 +11,13 @@ import {
 } from './snapshot.ts'
 import { restoreFiles } from './undo.ts'
 
-// An interrupted undo is repeated: restored files are not written twice, and processes that were not restarted since are restarted.
+// An interrupted undo is repeated: restored files are not written again, and processes that have not restarted since then
+// restart.
 
 type Sees = 'components' | 'leases' | 'files'
 
 /**
- * Returns the definitions that a phase changed as a pass back: each restored and its process restarted before the next, standbys
- * first.
+ * Returns the steps that restore the definitions of a phase. Each process restarts before the next definition, standbys first.
  */
 export function backToDefinitions(copies: readonly CopySnapshot[], now: Observed<Sees>): readonly Task[] {
   const changed = changedFiles(copies)
@@ -44,8 +44,8 @@ function isDefinition({ components }: Observed<'components'>): (node: string, pa
 }
 
 /**
- * Returns a phase's files as they were, and how processes come to read them again: definitions as a pass back, and of these components
- * those that read the restored file of the flag once, unless their definition is restored too.
+ * Returns the writes that restore a phase's files, and the restarts after which processes read them: definitions as above, and
+ * the processes that read the restored file of the flag only at startup, unless their definition is restored too.
  */
 export function backToFiles(
   copies: readonly CopySnapshot[],
@@ -74,7 +74,7 @@ export function changedFiles(copies: readonly CopySnapshot[]): ReadonlySet<strin
   return new Set(copies.flatMap(({ node, of }) => ('path' in of ? [fileKey(node, of.path)] : [])))
 }
 
-/** True when a process was started after all of these became what they are. */
+/** Returns true when a process started after the last change of all these files. */
 export function hasRead(
   now: Observed<'files'>,
   process: ProcessSnapshot | undefined,

@@ -3,7 +3,7 @@ import { copiesIndex } from './material.ts'
 import { type CopySnapshot, fileAt, type Observed } from './snapshot.ts'
 import { patch, write } from './tasks.ts'
 
-// What brings files and objects back to their copies. Only what differs is written, so that an undo can be done again.
+// Restores files and objects from their copies. Only differences are written, so an undo can be repeated.
 
 /** Returns the writes that restore the selected copied files, in the order of the copies. */
 export function restoreFiles(
@@ -24,18 +24,18 @@ function contentOf(digest: string | undefined, linksTo: string | undefined): Con
   return digest === undefined ? { kind: 'nothing' } : { kind: 'copy', digest }
 }
 
-/** Returns the writings that put the copies of these nodes aside, so that no later rotation takes them for what was before it. */
+/** Returns the actions that rename the indexes of the copies on these nodes, so that no later rotation treats them as its own. */
 export function puttingCopiesAside({ copies }: Observed<'copies'>): readonly Task<'write-file'>[] {
   const nodes = new Set(copies.map(({ node }) => node))
   return Array.from(nodes, (node) => indexing(node, { kind: 'copies-over' }))
 }
 
-/** Returns a writing to the index of the copies on a node. */
+/** Returns an action that writes to the index of the copies on a node. */
 export function indexing(node: string, content: Content): Task<'write-file'> {
   return { kind: 'write-file', node, path: copiesIndex, replaces: 'absent', content, mode: 0o600 }
 }
 
-/** Returns the patches that restore copied objects of these kinds; `versionOf` returns the present resourceVersion. */
+/** Returns the patches that restore copied objects of these kinds. `versionOf` returns the current resourceVersion. */
 export function restoreObjects(
   copies: readonly CopySnapshot[],
   versionOf: (kind: string, name: string) => string | undefined,

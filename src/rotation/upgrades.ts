@@ -20,15 +20,15 @@ import {
 import { changeOf, isPlanned, type Target } from './target.ts'
 import { shortList, versioned } from './tested-versions.ts'
 
-// `kubeadm upgrade` in the middle of a rotation: it issues leaves with the first CA of ca.crt, which is the old one until phase 12, and
-// writes manifests of another version (Kubernetes 1.32 to 1.37: phases/upgrade/staticpods.go).
+// `kubeadm upgrade` in the middle of a rotation. It issues leaf certificates with the first CA in ca.crt, which is the old one
+// until phase 12, and writes manifests of another version (Kubernetes 1.32 to 1.37: phases/upgrade/staticpods.go).
 
-/** Returns why a rotation is not begun now: an upgrade of the control plane that is under way. */
+/** Returns why a rotation cannot start now: a control plane upgrade is in progress. */
 export function upgradeInProgress(
   observed: Observed<'components'> & Partial<Pick<Snapshot, 'kubeadm'>>,
   { changes, waivers }: Target,
 ): readonly Refusal[] {
-  // Later, going on is safer than standing still.
+  // Later, continuing is safer than stopping.
   if (!changes.every(({ newCa }) => isPlanned(newCa))) return []
   const mix = versionMix(observed)
   if (mix !== undefined && !waivers.has(mix.id)) {
@@ -46,7 +46,7 @@ export function upgradeInProgress(
   const wanted = patchOf(kubeadm.kubernetesVersion)
   const others = apiServers(observed).filter(({ version }) => version !== undefined)
   const [first] = others
-  // Of an accepted mix it names one.
+  // The versions belong to an accepted mix.
   if (first === undefined || others.some(({ version }) => patchOf(version) === wanted)) return []
   const said = wanted === 'unknown' ? 'no Kubernetes version' : wanted
   return [
@@ -58,7 +58,7 @@ export function upgradeInProgress(
   ]
 }
 
-/** Returns the versions that the control plane runs, where they differ: in words, and as they are accepted by --waive. */
+/** Returns the versions of the control plane when they differ: as text, and as the ID for --waive. */
 export function versionMix(observed: Observed<'components'>): { words: string; id: string } | undefined {
   const patches = new Set<string>()
   const words = versioned.flatMap((name) => {
@@ -74,12 +74,12 @@ export function versionMix(observed: Observed<'components'>): { words: string; i
   return words.length === 0 ? undefined : { words: words.join('; '), id: [...patches].sort().join('+') }
 }
 
-/** What is read of a rotation that is under way. */
+/** The sections that are read during a rotation. */
 type Sees = 'components' | 'files' | 'kubeconfigs' | 'copies' | 'intents'
 
 /**
- * Returns what somebody took back of a phase since it was begun, in words: certificates of the old CA that were issued again, flags that
- * are gone. What kcert has not done yet is older than the phase's first act.
+ * Returns descriptions of changes that another program reverted since the phase started: reissued certificates of the old CA,
+ * missing flags. Changes that kcert has not made yet are older than the first action of the phase.
  */
 export function revertedPhases(
   observed: Observed<Sees>,
@@ -105,7 +105,7 @@ export function revertedPhases(
 interface Written {
   readonly phase: number
   readonly file: FileSnapshot
-  /** What is wrong with it, in words; the same for all of a phase. */
+  /** Description of the difference, identical for all differences of a phase. */
   readonly what: string
 }
 
@@ -135,7 +135,7 @@ function oldLeaves(observed: Observed<Sees>, target: Target): Written[] {
   return oldApiLeaves(observed, target).map(({ file }) => written('present-new', file, 'with the old CA'))
 }
 
-/** Returns why an undo is refused: it would bring back manifests of an older version. */
+/** Returns why an undo is refused: it would restore manifests of an older version. */
 export function downgradesIn(observed: Observed<Sees>, steps: readonly Step[]): readonly Refusal[] {
   const restored = new Set(
     steps
@@ -144,7 +144,7 @@ export function downgradesIn(observed: Observed<Sees>, steps: readonly Step[]): 
         step.kind === 'write-file' && step.content.kind === 'copy' ? [fileKey(step.node, step.path)] : [],
       ),
   )
-  // A unit names no version: what it starts is a file that no rotation writes.
+  // A unit contains no version: it starts a file that no rotation writes.
   const found = upgradedSince(observed).filter(
     ({ definition, runsAs }) => runsAs === 'static-pod' && restored.has(definition),
   )
@@ -158,7 +158,7 @@ export function downgradesIn(observed: Observed<Sees>, steps: readonly Step[]): 
   ]
 }
 
-/** By the copies of phase 1, which say what each definition started. */
+/** Returns definitions with another version than in the copies of phase 1. */
 function upgradedSince(observed: Observed<'components' | 'copies'>) {
   return observed.components.flatMap(({ id, node, definition, version, runsAs }) => {
     const copy = onNode(observed.copies, node).find(
@@ -170,7 +170,7 @@ function upgradedSince(observed: Observed<'components' | 'copies'>) {
   })
 }
 
-/** "v1.36.3" of "v1.36.3-vendor.1": what a tag and an API server may say of one build. */
+/** Returns "v1.36.3" for "v1.36.3-vendor.1": a tag and an API server may report the same build in these two forms. */
 function patchOf(version = ''): string {
   const { minor, patch } = kubeadmVersion(version) ?? {}
   return minor === undefined || patch === Number.POSITIVE_INFINITY ? 'unknown' : `v1.${minor}.${patch}`

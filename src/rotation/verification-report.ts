@@ -27,7 +27,7 @@ const rightToList = 'kubectl auth can-i list secrets --all-namespaces'
 
 type Check = RotationVerification['checks'][number]
 
-/** What a counter of handshake errors said while it was watched. */
+/** Readings of a counter of handshake errors. */
 export interface Counted {
   readonly at: string
   readonly ok: boolean
@@ -36,7 +36,7 @@ export interface Counted {
   readonly accepted?: readonly string[]
 }
 
-/** Returns whether the old CA could go, or is gone: everything that presents, trusts or stores it, by name. */
+/** Returns whether the old CA can be removed, or is removed: every server, verifier and object that still uses it, by name. */
 export function verificationReport(
   observed: Snapshot,
   target: Target,
@@ -103,7 +103,7 @@ function leavesCheck(observed: Snapshot, target: Target): Check {
   return check('leaves', 'no file contains a leaf certificate of the old CA', leaves.length, findings)
 }
 
-/** What is only of the cluster's CA. */
+/** Returns the checks that only concern the cluster CA. */
 function clusterChecks(observed: Snapshot, target: Target, change: CaChange): readonly Check[] {
   const { digest } = change.newCa
   const published = observed.published.filter(({ isActive }) => isActive)
@@ -167,7 +167,7 @@ function finding(at: string, what: string, next?: string): Finding {
   return { at, what, ...(next !== undefined && { next }) }
 }
 
-/** Phase 12 changes volumes once more, and a process that knew both CAs still knows the new one. */
+/** Phase 12 changes volumes once more. A process that trusted both CAs still trusts the new one. */
 function lacksNew(observed: Snapshot, target: Target, change: CaChange, pod: PodSnapshot): boolean {
   if (target.isDropping) return pod.volume !== undefined && !pod.volume.trust.includes(change.newCa.digest)
   return convergenceOf(observed, change, target, pod) !== 'converged'
@@ -190,7 +190,7 @@ function isOld(observed: Snapshot, target: Target, file: FileSnapshot, ca: CaNam
   return change !== undefined && isOfOldCa(observed, file, change)
 }
 
-/** Ours is phase 9's; somebody else's is re-issued by its owner, or taken upon the operator by name. */
+/** Phase 9 reissues kcert's own certificates. The owner reissues any other one, or the operator accepts the risk by name. */
 function cureOf(observed: Snapshot, presenter: string): string {
   const isOurs =
     observed.kubelets.some(({ id }) => id === presenter) ||

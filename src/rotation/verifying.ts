@@ -11,11 +11,14 @@ import { type CaName, changeOf, type Target } from './target.ts'
 import { patch, probe, wait } from './tasks.ts'
 import type { TrustFile } from './trust-files.ts'
 
-// Proof that a verifier of client certificates has read its file: a certificate sent by force.
+// Proof that a verifier of client certificates has read its file: a connection that always presents a certificate.
 
 type ClientSubject = Extract<ProbeSubject, { kind: 'client' }>
 
-/** Returns what must be proven at a verifier: both CAs' clients accepted, or, once the old one is dropped, the old one refused. */
+/**
+ * Returns the required proofs at a verifier: it accepts clients of both CAs, or, once the old CA is dropped, rejects those of the
+ * old CA.
+ */
 function clientSubjects(at: string, ca: CaName, target: Target): readonly ClientSubject[] {
   const client = { kind: 'client', at, ca } as const
   return [
@@ -24,7 +27,7 @@ function clientSubjects(at: string, ca: CaName, target: Target): readonly Client
   ]
 }
 
-/** Returns what is not proven of these hot files since they last changed. */
+/** Returns the missing proofs of these hot files since their last change. */
 export function unprovenAt(
   observed: Observed<'files' | 'evidence'>,
   files: readonly TrustFile[],
@@ -40,18 +43,18 @@ export function unprovenAt(
     })
 }
 
-/** Returns the probes of all hot files among these, whatever is proven: they are about to change. */
+/** Returns the probes of all hot files among these, including proven ones, because the files are about to change. */
 export function provingAll(files: readonly TrustFile[], target: Target): readonly Task[] {
   return files
     .filter(({ ca, reload }) => reload === 'hot' && changeOf(target, ca) !== undefined)
     .flatMap((file) => clientSubjects(file.process, file.ca, target).map((subject) => probe(subject)))
 }
 
-/** True for those that know clients by what API servers publish in extension-apiserver-authentication. */
+/** Returns true for components that authenticate clients with the CAs in extension-apiserver-authentication. */
 export function knowsByConfigMap({ name, flags }: ComponentSnapshot): boolean {
   const isOne = name === 'kube-scheduler' || name === 'kube-controller-manager'
   if (!isOne || flags['client-ca-file'] !== undefined) return false
-  // Without a kubeconfig to look it up by, they take every client for anonymous, whatever certificate it shows.
+  // Without a kubeconfig for this lookup, they treat every client as anonymous, regardless of its certificate.
   return flags['authentication-kubeconfig'] !== undefined && flags['authentication-skip-lookup'] !== 'true'
 }
 
@@ -68,8 +71,8 @@ export function unprovenSchedulers(
 }
 
 /**
- * Returns the wait until API servers publish these generations of the CAs that are rotated, and no other of the two. What else their
- * files hold, or an earlier rotation left in the ConfigMap, is not asked for.
+ * Returns the wait until API servers publish these generations of the rotated CAs, and not the other one. Other CAs in their
+ * files, or from an earlier rotation in the ConfigMap, are ignored.
  */
 export function awaitExtension(target: Target, ...generations: readonly ('oldCa' | 'newCa')[]): Task {
   const held = (ca: CaName): readonly Digest[] => {
@@ -87,7 +90,7 @@ export function awaitExtension(target: Target, ...generations: readonly ('oldCa'
   )
 }
 
-/** True when API servers publish one of these CAs there. */
+/** Returns true when API servers publish one of these CAs there. */
 export function publishes(
   { client, requestheader }: ExtensionAuthenticationSnapshot,
   digests: readonly Digest[],
@@ -95,7 +98,10 @@ export function publishes(
   return [...client, ...requestheader].some((digest) => digests.includes(digest))
 }
 
-/** extension-apiserver-authentication only grows: after a delete, API servers create it again with their present CAs. */
+/**
+ * Returns the deletion of extension-apiserver-authentication. The object only grows; after a delete, API servers create it again
+ * with their current CAs.
+ */
 export function forgetting(version: string): Task {
   const object = { kind: 'ConfigMap', namespace: 'kube-system', name: 'extension-apiserver-authentication' }
   return patch(object, version, { kind: 'delete' })

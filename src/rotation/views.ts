@@ -3,9 +3,9 @@ import type { CaView, CertificateView, EvidenceView } from './report.ts'
 import type { EvidenceSnapshot } from './snapshot.ts'
 import { isPlanned, type Target } from './target.ts'
 
-// Certificates, CAs and evidence as reports show them.
+// Certificates, CAs and evidence in the form of reports.
 
-/** Returns a certificate and its generation: as a CA, or of the CA that signed it. */
+/** Returns a certificate with its generation, or that of the CA that signed it. */
 export function certificateView(record: CertificateRecord, target: Target): CertificateView {
   const { digest, subject, notAfterMs } = record
   return {
@@ -15,7 +15,7 @@ export function certificateView(record: CertificateRecord, target: Target): Cert
   }
 }
 
-/** Returns the certificates of these digests; an unread one is named by its digest. */
+/** Returns the certificates with these digests; an unread one appears as its digest. */
 export function certificateViews(
   digests: readonly Digest[],
   certificates: CertificateTable,
@@ -64,7 +64,7 @@ export function evidenceView({ key, ok, atMs, detail }: EvidenceSnapshot, nowMs:
   return { key, ok, at: timeOf(atMs), ageSeconds, detail }
 }
 
-/** RFC 3339 of milliseconds of Unix time. */
+/** Returns milliseconds of Unix time in RFC 3339 format. */
 export function timeOf(atMs: number): string {
   return new Date(atMs).toISOString()
 }

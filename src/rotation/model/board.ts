@@ -1,11 +1,12 @@
 import type { CertificateRecord, CertificateTable, Digest } from '../certificate-record.ts'
 import { refusingVerifiers, type Verifier } from './trust.ts'
 
-// Which verifier checks which certificate, and what each process may have in memory now. A cell may have several values: what a process read
-// at its start and what is on the disk since, because the time of its restart is unknown. Every value of a verifier must accept
-// every value of a credential holder. Equal trusts and equal chains are one value, so a path is built once for all of them.
+// Which verifier checks which certificate, and what each process may have in memory now. A cell may have several values: what a
+// process read at startup and the later content on disk, because the time of its restart is unknown. Every value of a verifier
+// must accept every value of a credential holder. Equal trusts and equal chains share one value, so a path is built only once for
+// all of them.
 
-/** The kind of connection of a relation; decides how a broken edge is explained. */
+/** The kind of connection in a relation. It determines how a broken connection is explained. */
 export type RelationKind =
   | 'server'
   | 'client'
@@ -15,7 +16,7 @@ export type RelationKind =
   | 'handler'
   | 'user'
 
-/** Everybody who presents in one place, and everybody who verifies there. */
+/** All credential holders and all verifiers of one kind of connection. */
 export interface Relation {
   readonly kind: RelationKind
   readonly presenters: Map<number, Set<Cell>>
@@ -23,16 +24,16 @@ export interface Relation {
 }
 
 export interface Cell {
-  /** As an operator knows it: "w1/kubelet, --client-ca-file", "Pod default/web-1". */
+  /** Name for the operator: "w1/kubelet, --client-ca-file", "Pod default/web-1". */
   readonly label: string
   readonly presentsIn: readonly Relation[]
   readonly verifiesIn: readonly Relation[]
-  /** Of a file with a pair: what is wrong with a value. */
+  /** For a file with a pair: what is wrong with a value. */
   readonly flaw?: (value: readonly Digest[]) => string | undefined
   values: readonly number[]
 }
 
-/** One connection that would fail, or one process that could not go on. */
+/** One connection that would fail, or one process that would stop working. */
 export interface BrokenPair {
   readonly kind: RelationKind | 'signing'
   readonly presenter: string
@@ -44,7 +45,7 @@ export interface BrokenPair {
   readonly flaw?: string
 }
 
-/** The values and the cells that hold them. */
+/** The values, and the cells that contain them. */
 export class Board {
   private readonly relations: Relation[] = []
   private readonly atMs: number
@@ -53,7 +54,7 @@ export class Board {
   private readonly ids = new Map<string, number>()
   private readonly lists: (readonly Digest[])[] = []
   private readonly verdicts = new Map<number, readonly Verifier[]>()
-  /** Pairs that were refused before anything was done are not the plan's doing: relation, values, and who held them. */
+  /** Pairs that failed before any change are not caused by the plan: relation, values, and the cells with these values. */
   private readonly before = new Map<Relation, Map<number, { presenters: Set<Cell>; verifiers: Set<Cell> }>>()
   private isWatching = false
   private found: BrokenPair | undefined
@@ -64,7 +65,7 @@ export class Board {
     this.table = { get: (digest) => this.made.get(digest) ?? certificates.get(digest) }
   }
 
-  /** Returns another, empty relation. */
+  /** Returns a new, empty relation. */
   relation(kind: RelationKind): Relation {
     const made = { kind, presenters: new Map(), verifiers: new Map() }
     this.relations.push(made)
@@ -91,7 +92,7 @@ export class Board {
     return id
   }
 
-  /** Returns the number of a chain: leaves that differ in name and key alone are one. */
+  /** Returns the number of a chain. Leaf certificates that differ only in name and key share one number. */
   chain([leaf, ...others]: readonly Digest[]): number {
     const record = this.record(leaf)
     if (record === undefined || record.isCa || record.issuer === record.subject) {
@@ -108,14 +109,14 @@ export class Board {
     return this.lists[value] ?? []
   }
 
-  /** Returns a cell; it counts in its relations from now on. */
+  /** Returns a cell, which is part of its relations from now on. */
   cell(given: Omit<Cell, 'values'>, values: readonly number[]): Cell {
     const cell: Cell = { ...given, values: [] }
     this.set(cell, values)
     return cell
   }
 
-  /** Gives a cell its values. Once watching, what breaks by a value that is new to it is remembered. */
+  /** Sets the values of a cell. While watching, records what breaks because of a new value. */
   set(cell: Cell, values: readonly number[]): void {
     const unique = [...new Set(values)]
     const log = this.touched?.get(cell)
@@ -134,13 +135,13 @@ export class Board {
     if (values.some((value) => !cell.values.includes(value))) this.set(cell, [...cell.values, ...values])
   }
 
-  /** Keeps the values for which the claim is true; all of them if it is true for none, because then the wait does not end. */
+  /** Keeps the values that meet the claim, or all values if none does, because the wait does not end then. */
   keep(cell: Cell | undefined, isPossible: (list: readonly Digest[]) => boolean): void {
     const kept = cell?.values.filter((value) => isPossible(this.list(value))) ?? []
     if (cell !== undefined && kept.length > 0) this.set(cell, kept)
   }
 
-  /** From now on what breaks is found; what is broken already is set aside. */
+  /** From now on, records what breaks. Connections that are already broken are ignored. */
   watch(): void {
     for (const one of this.relations) {
       for (const [chain, presenters] of one.presenters) {
@@ -158,14 +159,14 @@ export class Board {
     this.isWatching = true
   }
 
-  /** Returns what broke since it was asked last. */
+  /** Returns what broke since the last call. */
   takeBroken(): BrokenPair | undefined {
     const found = this.found
     this.found = undefined
     return found
   }
 
-  /** Runs something, and returns of each cell that it touched what it held before and all that it held meanwhile. */
+  /** Calls a function, and returns for each changed cell its earlier values and all values during the call. */
   tracing(
     run: () => void,
   ): ReadonlyMap<Cell, { readonly base: readonly number[]; readonly held: Set<number> }> {
@@ -176,7 +177,7 @@ export class Board {
     return touched
   }
 
-  /** Does something without looking at what it breaks. */
+  /** Calls a function without recording what it breaks. */
   unwatched(run: () => void): void {
     const was = this.isWatching
     this.isWatching = false

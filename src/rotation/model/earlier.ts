@@ -3,16 +3,16 @@ import type { FileHolds } from '../snapshot.ts'
 import type { Target } from '../target.ts'
 import type { Board } from './board.ts'
 
-// What the rotation left in a place before it wrote there last: a process that was started earlier may hold it still.
+// What the rotation wrote to a place before its last write. A process that started earlier may still use it.
 
-/** Of the world only what tells this. */
+/** The part of the world that is needed here. */
 interface Rotated {
   readonly target: Target
   readonly board: Pick<Board, 'record'>
   leafOf(ca: CertificateRecord): CertificateRecord
 }
 
-/** Returns a trust as the rotation had it one step earlier. */
+/** Returns a trust as it was one step earlier in the rotation. */
 export function earlierTrust({ target }: Rotated, trust: readonly Digest[]): readonly Digest[] {
   let earlier = trust
   for (const { oldCa, newCa } of target.changes) {
@@ -24,7 +24,7 @@ export function earlierTrust({ target }: Rotated, trust: readonly Digest[]): rea
   return earlier
 }
 
-/** Returns a chain as it was before it was reissued; the same one if it was not. */
+/** Returns a chain as it was before it was reissued, or the same chain if it was not reissued. */
 export function earlierChain(world: Rotated, [leaf, ...others]: readonly Digest[]): readonly Digest[] {
   const record = world.board.record(leaf)
   const change = world.target.changes.find(({ newCa }) => isSignedByCa(record, newCa))
@@ -33,7 +33,7 @@ export function earlierChain(world: Rotated, [leaf, ...others]: readonly Digest[
   return [world.leafOf(change.oldCa).digest]
 }
 
-/** Returns what a file held before the rotation's last writing, as far as that can be told. */
+/** Returns the content of a file before the rotation's last write, as far as it can be derived. */
 export function earlierHolds(world: Rotated, holds: FileHolds): FileHolds {
   switch (holds.kind) {
     case 'certificates':
@@ -46,7 +46,7 @@ export function earlierHolds(world: Rotated, holds: FileHolds): FileHolds {
     }
     case 'kubeconfig': {
       const caData = earlierTrust(world, holds.caData)
-      // Phase 12 changes the CA data alone.
+      // Phase 12 changes only the CA data.
       const isDropped = caData.length > holds.caData.length
       const client =
         holds.client !== undefined && !isDropped ? earlierChain(world, [holds.client])[0] : holds.client

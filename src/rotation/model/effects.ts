@@ -6,13 +6,13 @@ import { pass, settled } from './passing.ts'
 import { probe, wait } from './settling.ts'
 import type { World } from './world.ts'
 
-// What an action does to the cells. A process that may read something new from now on has one value more; a value goes only when it is
-// certain that it is gone: the process was restarted, a probe or a wait says so, or enough time has passed.
+// The effect of an action on the cells. A process that may read something new gets one more value. A value is removed only when
+// it is certainly gone: the process restarted, a probe or a wait proves it, or enough time has passed.
 
-/** How long an action takes at least. */
+/** Minimum duration of an action. */
 const leastMs = { definition: 5_000, kubelet: 1_000 } as const
 
-/** Changes the world as the action does. What breaks by it is found on the board. */
+/** Changes the world as the action does. The board finds the connections that break. */
 export function perform(world: World, action: Action): void {
   if (action.kind === 'write-file') writeFile(world, action)
   else if (action.kind === 'patch-object') patchObject(world, action)
@@ -26,7 +26,7 @@ function restart(world: World, { process: id, how, replaces }: RestartComponent)
   const who = world.processes.get(id)
   if (who === undefined) return
   pass(world, how === 'definition' ? leastMs.definition : who.name === 'kubelet' ? leastMs.kubelet : 0)
-  // A static pod with an unchanged manifest is not restarted.
+  // A static pod with an unchanged manifest does not restart.
   if (how === 'definition' && who.starting === undefined && replaces !== undefined) return
   for (const { role, cell } of who.readings) {
     const value = world.valueOf(who, role, who.flags)

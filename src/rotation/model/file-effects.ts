@@ -10,7 +10,7 @@ import { followers } from './followers.ts'
 import { soon } from './passing.ts'
 import type { ModelProcess, World } from './world.ts'
 
-// What a write does: a process that may read the file has one value more.
+// The effect of a write: a process that may read the file gets one more value.
 
 export function writeFile(world: World, { node, path, content, phase }: WriteFile): void {
   const key = fileKey(node, path)
@@ -32,7 +32,7 @@ export function writeFile(world: World, { node, path, content, phase }: WriteFil
   for (const who of world.readers.get(key) ?? []) offer(world, who)
 }
 
-/** Everything that lies on the disk for the process now may be read by it now. */
+/** The process may now read any of its files on disk. */
 function offer(world: World, who: ModelProcess): void {
   for (const { role, cell } of who.readings) {
     const value = world.valueOf(who, role, who.flags)
@@ -49,7 +49,7 @@ function offer(world: World, who: ModelProcess): void {
 /** A missing file or a dangling link: a process that reads it has no certificate and trusts no CA. */
 const nothing: FileHolds = { kind: 'certificates', certificates: [] }
 
-/** Returns the flags that a definition will say; undefined when that cannot be told or the file goes. */
+/** Returns the flags in a definition after a write; undefined when they are unknown or the file is removed. */
 function flagsOf(
   world: World,
   { node, name, definition, flags }: ModelProcess,
@@ -63,7 +63,7 @@ function flagsOf(
   )
   const its = copies.find(({ digest, flags: said }) => digest === content.digest && said !== undefined)
   if (its?.flags !== undefined) return withChanges(flags, its.flags)
-  // A copy of the phase that changes the signer is what phase 2 wrote; of every other, what was there first.
+  // For the phase that changes the signer, the copy contains what phase 2 wrote. For any other phase, it contains the original.
   const component = world.snapshot.components.find((one) => one.node === node && one.name === name)
   if (name === 'kube-controller-manager' && rowNumbered(phase)?.changesSigner && component !== undefined) {
     return withChanges(
@@ -75,7 +75,7 @@ function flagsOf(
   return first?.flags === undefined ? flags : withChanges(flags, first.flags)
 }
 
-/** A written manifest restarts its pod; a unit waits for a restart, or for a crash. */
+/** A changed manifest restarts its pod. A changed unit takes effect at a restart or after a crash. */
 function define(world: World, who: ModelProcess, flags: ModelProcess['flags']): void {
   who.flags = flags
   world.bind(who)
@@ -94,7 +94,7 @@ function define(world: World, who: ModelProcess, flags: ModelProcess['flags']): 
   }
 }
 
-/** Undefined when it contains no CA certificates and no leaf. */
+/** Returns undefined when the content has no CA certificates and no leaf certificate. */
 function holdsAfter(
   world: World,
   node: string,
@@ -115,17 +115,19 @@ function holdsAfter(
   return heldBy(issuing, now, content)
 }
 
-/** How a model signs certificates, and what it knows of them. */
+/** How a model signs certificates, and its data about them. */
 export interface Issuing {
   readonly target: Target
   record(digest: Digest): CertificateRecord | undefined
-  /** Returns the leaf as this CA signs it; the same one where that cannot be told. */
+  /** Returns the leaf certificate signed by this CA, or the same leaf if the CA is unknown. */
   signed(leaf: Digest, by: CertificateRecord | undefined): Digest
-  /** The CA with which controller-managers sign now. */
+  /** Returns the CA with which controller-managers sign now. */
   signer(): CertificateRecord | undefined
 }
 
-/** Returns what a file that held `now` will hold; undefined when this content alone does not tell it. */
+/**
+ * Returns the content of a file with the content `now` after a write; undefined when this content alone does not determine it.
+ */
 export function heldBy(
   issuing: Issuing,
   now: FileHolds | undefined,
@@ -159,7 +161,7 @@ export function heldBy(
   }
 }
 
-/** Who leads is not known: when any of them still signs with the old pair, so may this. */
+/** The leader is unknown, so the result is the old CA while any controller-manager still signs with the old pair. */
 function signer(world: World): CertificateRecord | undefined {
   const cas = world
     .cellsOf('kube-controller-manager', 'cluster-signing-cert-file')
@@ -176,7 +178,7 @@ function copyOf({ snapshot }: World, node: string, digest: Digest): CopySnapshot
   )
 }
 
-/** If the copy was not read. Files of the first phase did not exist before. */
+/** Returns the earlier content if the copy was not read. Files of the first phase did not exist earlier. */
 function earlierBy(world: World, now: FileHolds, phase: number): FileHolds | undefined {
   return rowNumbered(phase)?.begins ? undefined : earlierHolds(world, now)
 }

@@ -2,9 +2,9 @@ import { rereadMs } from '../convergence.ts'
 import { soon } from './passing.ts'
 import type { ModelProcess, World } from './world.ts'
 
-// What controllers, API servers and kubelets make of what somebody holds.
+// What controllers, API servers and kubelets derive from the files of other processes.
 
-/** What others make of what a process holds. */
+/** Updates the cells that depend on a value of this process. */
 export function followers(world: World, who: ModelProcess, part: string, flag: string): void {
   if (part === 'root') publishRoots(world)
   if (part === 'signing' && who.signs !== undefined) {
@@ -20,7 +20,7 @@ export function followers(world: World, who: ModelProcess, part: string, flag: s
   if (flag === 'kubelet-client-certificate') keepConnections(world)
 }
 
-/** Any of them may lead, now or later. */
+/** Any controller-manager may be the leader, now or later. */
 export function publishRoots(world: World): void {
   for (const { cell } of world.cellsOf('kube-controller-manager', 'root-ca-file')) {
     world.board.add(world.published, cell.values)
@@ -45,7 +45,7 @@ function publishClientCas(world: World, field: 'client' | 'requestheader', flag:
   board.add(extension[field], unions)
 }
 
-/** Kubelets meet the old certificate on connections that are kept for 5 minutes, and the new one on others. */
+/** API servers present the old certificate to kubelets on connections that stay open for 5 minutes, and the new one on others. */
 function keepConnections(world: World): void {
   const shown = world.cellsOf('kube-apiserver', 'kubelet-client-certificate')
   const all = [...new Set(shown.flatMap(({ cell }) => cell.values))]

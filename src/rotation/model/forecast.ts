@@ -7,31 +7,31 @@ import type { Target } from '../target.ts'
 import { type BrokenEdge, checkPlan } from './check.ts'
 import { imagine, reissuedByOwners } from './imagined.ts'
 
-// The whole rotation before it begins: each phase is planned on the snapshot that the phases before it will leave, and checked there.
+// The whole rotation before it starts. Each phase is planned and checked on the snapshot that the earlier phases will leave.
 
 export interface ForecastPhase {
   readonly phase: Phase
-  /** What the phase will find open. */
+  /** Pending items at the start of the phase. */
   readonly gaps: readonly PendingItem[]
   readonly steps: readonly Step[]
   readonly remarks: readonly string[]
-  /** What it will see, and what it is to reach. */
+  /** The predicted snapshot, and the target. */
   readonly observed: Snapshot
   readonly target: Target
   /** The first connection that its steps would break. */
   readonly broken?: BrokenEdge
-  /** What would stay open though all of it went well. */
+  /** Items that would stay pending although every step succeeds. */
   readonly open: readonly PendingItem[]
-  /** How long it takes, by what was measured. */
+  /** Estimated duration, from measurements. */
   readonly durationMs: number
 }
 
-/** A phase observes again after its first steps: volumes first, then the clients that read them. */
+/** A phase observes again after its first steps: first volumes, then the clients that read them. */
 const mostRounds = 4
 
 /**
- * Returns what every phase from now on will do, one after the other: a caller that does not keep them needs the memory of one. kcert
- * does not ask; questions to the operator count as confirmed.
+ * Returns a prediction of every remaining phase, one after another. A caller that does not keep them needs the memory of only
+ * one. kcert does not ask; questions to the operator count as confirmed.
  */
 export function* forecast(observed: Snapshot, target: Target): Generator<ForecastPhase, void> {
   let now = { observed, target }
@@ -45,7 +45,7 @@ export function* forecast(observed: Snapshot, target: Target): Generator<Forecas
     let planned: readonly Step[] = []
     for (let round = 1; open.length > 0 && round <= mostRounds; round++) {
       const again = phase.plan(now.observed, now.target)
-      // What did not close the gaps once will not do it the second time.
+      // Steps that left items pending once leave them pending again.
       if (again.length === 0 || isSame(again, planned)) break
       planned = again
       broken ??= checkPlan(now.observed, now.target, planned)

@@ -25,11 +25,11 @@ import {
 import { changeOf, type Target } from '../target.ts'
 import { heldBy, type Issuing } from './file-effects.ts'
 
-// The snapshot that an observer will take once steps are done and all of them went well. Certificates that do not exist yet are
-// known by what they will say. It foresees what controllers make of a change, and one deed of others: that owners of webhooks
-// and aggregated APIs re-issue their certificates before phase 11, and owners of objects replace the old CA in them.
+// The snapshot after all steps succeed. Future certificates are identified by their predicted content. It predicts what
+// controllers do after a change, and one action of others: owners of webhooks and aggregated APIs reissue their certificates
+// before phase 11, and owners of objects replace the old CA in them.
 
-/** Returns the snapshot, and the target with the questions answered, once these steps are done. */
+/** Returns the snapshot after these steps, and the target with the questions answered. */
 export function imagine(
   observed: Snapshot,
   target: Target,
@@ -44,7 +44,7 @@ export function imagine(
   return imagined.result
 }
 
-/** Returns the snapshot in which only kcert's own leaves are of the old CA, and no object stores only the old CA. */
+/** Returns the snapshot in which the old CA issued only kcert's own leaf certificates, and no object contains only the old CA. */
 export function reissuedByOwners(observed: Snapshot, target: Target): Snapshot {
   const change = changeOf(target, 'cluster')
   if (change === undefined) return observed
@@ -62,7 +62,7 @@ export function reissuedByOwners(observed: Snapshot, target: Target): Snapshot {
 
 type Draft = { -readonly [Section in keyof Snapshot]: Snapshot[Section] }
 
-/** What is looked up and replaced one by one. */
+/** Returns the sections whose entries are looked up and replaced individually. */
 function tablesOf(observed: Snapshot) {
   return {
     files: new Map(observed.files),
@@ -79,7 +79,7 @@ class Imagined implements Issuing {
   nowMs: number
   private readonly observed: Snapshot
   readonly target: Target
-  /** What is replaced as a whole; of what is in the tables, as it was. */
+  /** The sections that are replaced as a whole. For the sections in the tables, the original content. */
   private readonly now: Draft
   private readonly tables: ReturnType<typeof tablesOf>
   private readonly waivers: Set<string>
@@ -117,7 +117,7 @@ class Imagined implements Issuing {
     return { observed, target: { ...this.target, waivers: this.waivers } }
   }
 
-  /** So many lanes at once: the next one starts when one finishes. */
+  /** Runs lanes in parallel up to the limit: the next lane starts when one finishes. */
   side({ lanes, atOnce }: Parallel): void {
     const busyUntil = new Array<number>(Math.max(1, Math.min(atOnce, lanes.length))).fill(this.nowMs)
     for (const { steps } of lanes) {
@@ -130,7 +130,7 @@ class Imagined implements Issuing {
   }
 
   perform(action: Action): void {
-    // What happens at one instant could not be told apart.
+    // Two events at the same instant could not be distinguished.
     this.nowMs += Math.max(1, Math.round(durationOf([action], this.nowMs) * 1_000))
     if (action.kind === 'write-file') this.write(action)
     else if (action.kind === 'patch-object') this.patch(action)
@@ -209,7 +209,7 @@ class Imagined implements Issuing {
     return undefined
   }
 
-  /** API servers read their leaf and client CAs by themselves, and publish what they hold. */
+  /** API servers reload their leaf certificates and client CAs by themselves, and publish the CAs. */
   private readByApis(node: string, path: string): void {
     const api = this.tables.components.get(`${node}/kube-apiserver`)
     if (api === undefined) return
@@ -224,7 +224,7 @@ class Imagined implements Issuing {
     if (chain.length > 0) this.tables.handshakes.set(presenter, { presenter, chain, atMs: this.nowMs })
   }
 
-  /** They add to the published CAs; undefined: the object is created again. */
+  /** API servers add to the published CAs. `undefined`: the object is created again. */
   private publishClientCas(before: Snapshot['extensionAuthentication']): void {
     const now = this.now.extensionAuthentication
     if (now === undefined) return
@@ -263,7 +263,7 @@ class Imagined implements Issuing {
     } else if (change.kind === 'delete') this.publishClientCas(undefined)
   }
 
-  // --- processes, pods, and what is waited for
+  // --- processes, pods and waits
 
   private restart(id: string): void {
     const kubelet = this.tables.kubelets.get(id)
@@ -288,7 +288,7 @@ class Imagined implements Issuing {
     })
   }
 
-  /** Published by the leader, as it read the file at its start. */
+  /** The leader publishes the file as it read it at startup. */
   private publish(): void {
     const manager = this.manager()
     const path = manager?.process?.flags['root-ca-file']
@@ -320,7 +320,7 @@ class Imagined implements Issuing {
     if (workload === undefined || workload.annotation === annotation) return
     this.tables.workloads.set(id, { ...workload, annotation })
     const trust = this.publishedTrust()
-    // One list for all workloads: with 100,000 pods a copy for each would take minutes.
+    // One list for all workloads: with 100,000 pods, one copy for each workload would take minutes.
     this.rolled ??= [...this.now.pods]
     this.podsAt ??= Map.groupBy(this.rolled.keys(), (index) => this.rolled?.[index]?.workload)
     for (const index of this.podsAt.get(id) ?? []) {

@@ -5,7 +5,7 @@ import type { Cell } from './board.ts'
 import { earlierTrust } from './earlier.ts'
 import type { World } from './world.ts'
 
-// What a patch does: objects are read at once by those who watch them.
+// The effect of a patch. Processes that watch an object read it at once.
 
 export function patchObject(world: World, { object, change, phase }: PatchObject): void {
   const name = object.name

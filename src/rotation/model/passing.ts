@@ -1,12 +1,12 @@
 import type { Cell } from './board.ts'
 import type { World } from './world.ts'
 
-// Time in the model: what passes for certain, and what has happened by itself by then.
+// Time in the model: how much time has certainly passed, and what has happened by itself in this time.
 
-/** Files that are watched are read within 0.3 s (measured); what is read at each handshake, after at most 1 s. */
+/** A watched file is read within 0.3 s (measured). A file that is read at each handshake is read after at most 1 s. */
 const hotMs = 1_000
 
-/** Lets so much time pass; what was written long enough ago is read by now. */
+/** Advances the clock. Files that were written long enough ago are read. */
 export function pass(world: World, ms: number): void {
   world.clockMs += ms
   for (const [cell, { sinceMs, value, lagMs }] of world.unread) {
@@ -16,7 +16,7 @@ export function pass(world: World, ms: number): void {
   }
 }
 
-/** A hot value that will be the only one after the lag. */
+/** Adds a hot value that becomes the only one after the lag. */
 export function soon(world: World, cell: Cell, value: number, lagMs = hotMs): void {
   world.board.add(cell, [value])
   world.unread.set(cell, { sinceMs: world.clockMs, value, lagMs })

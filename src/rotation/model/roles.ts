@@ -1,8 +1,8 @@
 import type { ComponentName } from '../snapshot.ts'
 
-// Which flags lead to what a process presents, and to that by which it verifies.
+// The flags with the certificates that a process presents, and the flags with the CAs with which it verifies.
 
-/** What a flag's file is to the process that reads it. */
+/** The purpose of a flag's file for the process that reads it. */
 export interface Role {
   readonly flag: string
   readonly part: 'trust' | 'chain' | 'caData' | 'client' | 'signing' | 'root'
@@ -18,7 +18,7 @@ const kubeconfigRoles: readonly Role[] = [
   { flag: 'kubeconfig', part: 'client', reload: 'start', presentsIn: ['clients'] },
 ]
 
-/** Signing pair and --root-ca-file have cells of their own: what they lead to is presented by others. */
+/** The signing pair and --root-ca-file have their own cells, because other processes present the resulting certificates. */
 export const rolesOf: Record<ComponentName, readonly Role[]> = {
   'kube-apiserver': [
     { flag: 'tls-cert-file', part: 'chain', reload: 'hot', presentsIn: ['servers'] },
@@ -55,7 +55,7 @@ export const kubeletRoles: readonly Role[] = [
   { flag: 'serving', part: 'chain', reload: 'start', presentsIn: ['kubeletServing'] },
 ]
 
-/** Returns what an operator calls it. */
+/** Returns the name for the operator. */
 export function labelOf(id: string, { flag, part, presentsIn }: Role): string {
   if (part === 'caData') return `${id}, CA data of its kubeconfig`
   if (part === 'client') return `${id}, client certificate`

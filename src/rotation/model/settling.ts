@@ -8,14 +8,14 @@ import { publishRoots } from './followers.ts'
 import { pass, settled, soon } from './passing.ts'
 import type { World } from './world.ts'
 
-// What is certain after a wait or a successful probe: values that would have delayed it are gone.
+// What is certain after a wait or a successful probe: values that would have delayed it are removed.
 
 export function wait(world: World, until: Condition): void {
   const { board } = world
   switch (until.kind) {
     case 'published':
       board.keep(world.published, holding(until))
-      // A controller-manager that was not restarted may lead next, and publish what it has.
+      // A controller-manager that has not restarted may lead next, and publish its own content.
       publishRoots(world)
       return
     case 'volumes':

@@ -1,21 +1,21 @@
 import type { CertificateRecord, CertificateTable, Digest } from '../certificate-record.ts'
 
-// Whether a verifier with this trust accepts this chain, told from records alone, since most leaves of a plan do not exist yet.
-// Names, key identifiers, keys and times decide a rotation; trust.test.ts holds the answers against src/x509, which is held
-// against Go and OpenSSL.
+// Whether a verifier with this trust accepts this chain. Only records are used, because most leaf certificates of a plan do not
+// exist yet. Names, key identifiers, keys and times decide in a rotation. trust.test.ts compares the results with src/x509, which
+// is tested with Go and OpenSSL.
 
 export type Verifier = 'go' | 'openssl'
 
 export interface TrustQuestion {
-  /** As presented: leaf first. */
+  /** The presented chain, leaf certificate first. */
   readonly chain: readonly Digest[]
-  /** In the order of the file. */
+  /** The trusted CAs, in the order of the file. */
   readonly trust: readonly Digest[]
   readonly certificates: Pick<CertificateTable, 'get'>
   readonly atMs: number
 }
 
-/** Returns the verifiers that refuse the chain. */
+/** Returns the verifiers that reject the chain. */
 export function refusingVerifiers(question: TrustQuestion): readonly Verifier[] {
   const [leaf, ...intermediates] = recordsOf(question, question.chain)
   const roots = recordsOf(question, question.trust)
@@ -32,7 +32,7 @@ function recordsOf({ certificates }: TrustQuestion, digests: readonly Digest[]):
 
 type Records = readonly CertificateRecord[]
 
-/** Go tries every candidate of the issuer's name, whatever its key identifier is, until one path holds. */
+/** Go tries every candidate with the issuer's name, regardless of its key identifier, until one path is valid. */
 function acceptsAsGo(leaf: CertificateRecord, intermediates: Records, roots: Records, atMs: number): boolean {
   if (!isValid(leaf, atMs)) return false
   const reaches = (below: Records): boolean => {
@@ -48,7 +48,7 @@ function acceptsAsGo(leaf: CertificateRecord, intermediates: Records, roots: Rec
   return roots.some(({ digest }) => digest === leaf.digest) || reaches([leaf])
 }
 
-/** OpenSSL takes the first trusted certificate that looks like the issuer, and its signature afterwards holds or does not. */
+/** OpenSSL takes the first trusted certificate that matches the issuer, and only then verifies the signature. */
 function acceptsAsOpenssl(
   leaf: CertificateRecord,
   intermediates: Records,
@@ -97,7 +97,7 @@ function likelyIssuer(
   )
 }
 
-/** An issuer is passed over only where both identifiers are there and differ. */
+/** An issuer is skipped only if both identifiers exist and differ. */
 function fitsIdentifier(issuer: CertificateRecord, { authorityKeyId }: CertificateRecord): boolean {
   return (
     authorityKeyId === undefined ||
@@ -110,7 +110,7 @@ function looksSelfSigned(one: CertificateRecord): boolean {
   return one.subject === one.issuer && fitsIdentifier(one, one)
 }
 
-/** Each is signed by the next and valid; the last one's signature is not asked for. */
+/** Returns true when each certificate is valid and signed by the next one. The signature of the last one is not checked. */
 function holds(chain: Records, atMs: number): boolean {
   return chain.every((one, i) => {
     const issuer = chain[i + 1]

@@ -15,8 +15,8 @@ import { Board, type Cell, type Relation } from './board.ts'
 import { earlierHolds, earlierTrust } from './earlier.ts'
 import { kubeletRoles, labelOf, type RelationName, type Role, rolesOf } from './roles.ts'
 
-// Everybody in a snapshot who verifies or presents. Where a process was started before its file became what it is, it may hold
-// what the rotation left there before: the trust without the step that was done last, or the leaf of the old CA.
+// Every verifier and credential holder in a snapshot. A process that started before its file changed may still use the earlier
+// content: the trust without the last step, or the leaf certificate of the old CA.
 
 export interface Reading {
   readonly role: Role
@@ -29,28 +29,28 @@ export interface ModelProcess {
   readonly name: ComponentName | 'kubelet'
   readonly runsAs: 'static-pod' | 'unit'
   readonly definition?: string
-  /** As the definition says them now. */
+  /** The flags in the current definition. */
   flags: Readonly<Record<string, string>>
   readonly readings: readonly Reading[]
-  /** Connections that API servers keep to it: the client certificates on them. */
+  /** The client certificates on open connections from API servers to this process. */
   readonly kept?: Cell
-  /** Leaves that it signs now. */
+  /** Leaf certificates that it signs now. */
   readonly signs?: Cell
-  /** Of a static pod whose manifest was written: what it may read on its way up. */
+  /** For a static pod with a new manifest: what it may read during startup. */
   starting?: Map<Cell, Set<number>>
 }
 
-/** Equivalent pods: of one workload, with the same volume and the same process. */
+/** Equivalent pods: same workload, same volume and same process state. */
 export interface ModelPods {
   readonly workload: string | undefined
   readonly rereads: boolean
   readonly volume: Cell
   readonly known: Cell
-  /** Of handlers: how they know the front proxy. */
+  /** For handlers: the CAs with which they verify the front proxy. */
   readonly frontProxy?: Cell
 }
 
-/** The state of the model: cells on a board, and what is needed to say how an action changes them. */
+/** The state of the model: cells on a board, and the data to determine how an action changes them. */
 export class World {
   readonly board: Board
   readonly target: Target
@@ -62,7 +62,7 @@ export class World {
   readonly readers = new Map<string, Set<ModelProcess>>()
   readonly pods: ModelPods[] = []
   readonly podsOf = new Map<string, ModelPods[]>()
-  /** Kubeconfigs that are read whenever they are used. */
+  /** Kubeconfigs that are read at each use. */
   readonly holders = new Map<string, { readonly caData: Cell; readonly client: Cell }>()
   readonly bundles = new Map<string, Cell>()
   readonly published: Cell
@@ -71,12 +71,12 @@ export class World {
   /** Clients that trust only the old CA, while the bridge certificate exists. */
   readonly oldAlone: Cell
   readonly relations: Readonly<Record<RelationName, Relation>>
-  /** Hot files that were written: read for certain a second later. */
+  /** Hot files that were written. They are certainly read a second later. */
   readonly unread = new Map<Cell, { sinceMs: number; readonly value: number; readonly lagMs: number }>()
-  /** Time that has passed for certain. */
+  /** Time that has certainly passed. */
   clockMs = 0
 
-  /** Of workloads that are not in `rolled`, alike pods are one, whosever they are. */
+  /** Equivalent pods of workloads that are not in `rolled` are merged, across workloads. */
   constructor(snapshot: Snapshot, target: Target, rolled: ReadonlySet<string>) {
     this.snapshot = snapshot
     this.target = target
@@ -132,9 +132,9 @@ export class World {
     return this.board.cell({ label, presentsIn: [], verifiesIn }, values)
   }
 
-  // --- what files say
+  // --- files
 
-  /** Returns the value of a role in what a file holds; undefined: there is none to read. */
+  /** Returns the value of a role in the content of a file; undefined when there is none. */
   valueOf(who: Pick<ModelProcess, 'node'>, role: Role, flags: ModelProcess['flags']): number | undefined {
     const holds = this.holdsAt(who.node, flags[role.flag])
     if (role.part === 'signing') return this.signingValue(who, flags)
@@ -158,7 +158,7 @@ export class World {
     return part === 'caData' ? undefined : board.value(holds.certificates)
   }
 
-  /** Certificates and, last, the key that they are used with: the two are one thing to a signer. */
+  /** Returns the certificates followed by the key: a signer uses them as one unit. */
   private signingValue(
     { node }: Pick<ModelProcess, 'node'>,
     flags: ModelProcess['flags'],
@@ -171,7 +171,7 @@ export class World {
     return this.board.value([...certificates.certificates, `key:${spki}`])
   }
 
-  /** Returns the leaves that a signing pair makes. */
+  /** Returns the leaf certificates that a signing pair issues. */
   signedBy(value: number): number | undefined {
     const [first, key, ...more] = this.board.list(value)
     const ca = this.board.record(first)
@@ -179,7 +179,7 @@ export class World {
     return this.board.chain([this.leafOf(ca).digest])
   }
 
-  /** A leaf of a CA, to be told from others by its issuer alone. */
+  /** Returns a leaf certificate of a CA that differs from others only in its issuer. */
   leafOf(ca: CertificateRecord): CertificateRecord {
     const digest = `model:leaf of ${ca.digest}`
     const known = this.board.record(digest)
@@ -189,7 +189,7 @@ export class World {
     return this.board.learn(leaf)
   }
 
-  // --- who there is
+  // --- processes and pods
 
   private addComponent(component: Snapshot['components'][number]): void {
     const { id, node, name, runsAs, definition, flags, process: now } = component
@@ -235,7 +235,7 @@ export class World {
     this.enlist({ id, node, name: 'kubelet', runsAs: 'unit', flags, readings, kept })
   }
 
-  /** API servers keep a connection to a kubelet for 5 minutes, with the certificate of its beginning. */
+  /** API servers keep a connection to a kubelet open for 5 minutes, with the certificate from its start. */
   private keptTo(kubeletStartMs: number): number[] {
     const { atMs, files } = this.snapshot
     return this.cellsOf('kube-apiserver', 'kubelet-client-certificate').flatMap(({ cell, who, role }) => {
@@ -291,7 +291,7 @@ export class World {
     this.bind(who)
   }
 
-  /** From now on the process hears of its files. */
+  /** From now on, changes to its files affect the process. */
   bind(who: ModelProcess): void {
     const paths = who.readings.map(({ role }) => who.flags[role.flag])
     for (const path of [...paths, who.flags['cluster-signing-key-file']]) {
@@ -301,7 +301,7 @@ export class World {
     }
   }
 
-  /** Returns what every process of a name has of the file of a flag. */
+  /** Returns the cells of a flag's file in every process with this name. */
   cellsOf(name: ModelProcess['name'], flag: string): readonly (Reading & { readonly who: ModelProcess })[] {
     return this.byFlag.get(`${name} ${flag}`) ?? []
   }
@@ -367,7 +367,7 @@ export class World {
     }
   }
 
-  /** What lies in its volume, and what its process may have read of it. */
+  /** Returns the CAs in a pod's volume, and those that its process may have read. */
   private trustsOf(pod: PodSnapshot, rereads: boolean): [number[], number[]] {
     const { board, snapshot } = this
     const { volume, startedAtMs } = pod
