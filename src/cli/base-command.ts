@@ -157,7 +157,7 @@ export abstract class KcertCommand extends Command {
     return exitCodes.done
   }
 
-  /** Answers with a report in the format and returns the exit code; notices go to standard error, and only beside a text for people. */
+  /** Writes a report in the format and returns the exit code. Notices go to standard error, and only with a text format. */
   protected async show<Report extends object>(
     format: ListFormat | 'name',
     report: Report,

@@ -185,7 +185,7 @@ export const clusterFlagsBesideCluster = { ...besideCluster, 'cluster-name': clu
 /** The same for a command whose --user has another meaning. It opens its cluster with `user: undefined`. */
 export const clusterFlagsBesideUser = besideUser
 
-/** The same for a command whose --server has another meaning. It opens no cluster where that is given. */
+/** The same for a command whose --server has another meaning. With that flag, it opens no cluster. */
 export const clusterFlagsBesideServer = besideServer
 
 /** Both. */

@@ -6,11 +6,11 @@ import { join } from 'node:path'
 import { setTimeout as wait } from 'node:timers/promises'
 import { freePort } from './ports.ts'
 
-/** A real OpenSSH server on the loopback, with keys, configuration and port of its own. */
+/** A real OpenSSH server on the loopback, with its own keys, configuration and port. */
 export interface Sshd {
   readonly port: number
   readonly identityFile: string
-  /** An ssh_config by which `ssh -F … node` reaches it, `ssh -F … behind` reaches it by way of itself. */
+  /** An ssh_config with the hosts `node`, which is this server, and `behind`, which uses `node` as a jump host. */
   readonly configFile: string
   readonly log: string
   stop(): Promise<void>
@@ -21,7 +21,7 @@ const program = '/usr/sbin/sshd'
 /** Why there can be no server here, in one line; undefined where there can. */
 export const whyNoSshd = existsSync(program) ? undefined : 'no sshd here (apt-get install openssh-server)'
 
-/** Starts a server whose files are in that folder. */
+/** Starts a server with its files in this folder. */
 export async function startSshd(folder: string): Promise<Sshd> {
   mkdirSync(folder, { recursive: true, mode: 0o700 })
   const at = (name: string): string => join(folder, name)
