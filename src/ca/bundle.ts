@@ -19,7 +19,7 @@ export interface BundleMember {
 export type LeftOutReason = 'duplicate' | 'expired'
 
 export interface Bundle {
-  /** In the order in which they were first seen. */
+  /** In the order of their first appearance. */
   readonly members: readonly BundleMember[]
   readonly leftOut: readonly (BundleMember & { readonly reason: LeftOutReason })[]
   /** Members that are not CAs, if these are allowed. */
@@ -30,8 +30,9 @@ export interface Bundle {
 
 /**
  * Returns the CA certificates of several files as one trust bundle: each once by its SHA-256 digest, in the order of the files,
- * without the expired. Throws KCERT_X509_MALFORMED for a damaged certificate, so that no CA is missing unnoticed;
- * KCERT_CA_UNFIT for a certificate that is not a CA, unless allowed (undefined: the command has no flag that allows it), and for an empty bundle.
+ * without the expired ones. Throws KCERT_X509_MALFORMED for a damaged certificate, so that no CA is lost silently. Throws
+ * KCERT_CA_UNFIT for a certificate that is not a CA, unless allowed (undefined: the command has no flag for that), and for an
+ * empty bundle.
  */
 export function bundle(sources: readonly BundleSource[], now: Date, allowNonCa: boolean | undefined): Bundle {
   const seen = new Set<string>()

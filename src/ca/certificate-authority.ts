@@ -123,7 +123,8 @@ export function signRequest(
   })
   const subject = goName(textAttributes(request.subject))
   const { keyUsage, extendedKeyUsage } = usages
-  // Go writes no authority key identifier if subject and issuer are the same name: it takes the certificate for self-signed.
+  // Go omits the authority key identifier when subject and issuer have the same name, because the certificate then counts as
+  // self-signed.
   const isNamedAsCa = Buffer.compare(encodeName(subject.rdns), ca.subject.der) === 0
   const der = issueCertificate(
     {
@@ -144,7 +145,7 @@ export function signRequest(
     signingCa.key,
   )
   return {
-    // Read back, so that kcert issues nothing that it would not accept itself.
+    // Parsed again, so that kcert issues nothing that it would not accept itself.
     certificate: Certificate.parse(der),
     isClamped: validity.isClamped,
     droppedExtensions: request.extensions.map(({ name }) => name).filter((name) => name !== 'subjectAltName'),
@@ -152,7 +153,7 @@ export function signRequest(
   }
 }
 
-/** Attributes whose values are text: Go passes over the others. */
+/** Returns the attributes whose values are text: Go ignores the others. */
 function textAttributes(name: Name): AttributeDescription[] {
   return name.rdns.flat().filter(({ type, oid, derHex }) => type === oid || derHex === undefined)
 }

@@ -11,7 +11,7 @@ import { writePrivateKey } from '../x509/new-key.ts'
 import { isCertificateLabel, looksLikePem, readPem, utf8Of, writePem } from '../x509/pem.ts'
 import { isKeyOf } from './certificate-authority.ts'
 
-// The files of a cluster's nodes as what they hold: certificates, keys, and how each of them is put back with others in place.
+// The content of the files on a cluster's nodes: certificates, keys, and how to write each file again with others in their place.
 
 export interface ClusterFile {
   readonly node: string
@@ -19,17 +19,17 @@ export interface ClusterFile {
   readonly content: Uint8Array
 }
 
-/** What becomes of the certificates of a file, and of the keys beside them. */
+/** The replacements for the certificates and keys of a file. */
 export interface Replacement {
   certificate(one: Certificate): Certificate
-  /** Returns the key that belongs to what takes the place of a leaf; undefined: the one that it has. */
+  /** Returns the key for the replacement of a leaf; undefined: the existing key. */
   key?(leaf: Certificate): KeyObject | undefined
 }
 
-/** What a user of a kubeconfig shows. */
+/** The credentials of a kubeconfig user. */
 export interface ClientMaterial {
   readonly user: string
-  /** False for one that shows a token, or something that it asks for. True for a key alone: its certificate is missing. */
+  /** False for a token or an exec plugin. True for a key without a certificate, which is then missing. */
   readonly needsCertificate: boolean
   /** Inline ones, leaf first. */
   readonly certificates: readonly Certificate[]
@@ -49,11 +49,14 @@ export interface OpenedFile {
   /** Of a kubeconfig: its CA data. */
   readonly cas: readonly Certificate[]
   readonly clients: readonly ClientMaterial[]
-  /** Returns the text with other certificates and keys in it, and every other byte as it is. Throws KCERT_EDIT_REFUSED. */
+  /** Returns the text with other certificates and keys, and every other byte unchanged. Throws KCERT_EDIT_REFUSED. */
   rewrite(replacement: Replacement): Promise<string>
 }
 
-/** Returns what a file holds. What is neither PEM nor a kubeconfig holds nothing. Throws for a kubeconfig that client-go refuses. */
+/**
+ * Returns the content of a file. A file that is neither PEM nor a kubeconfig is empty. Throws for a kubeconfig that client-go
+ * rejects.
+ */
 export async function openFile(file: ClusterFile): Promise<OpenedFile> {
   if (looksLikePem(file.content)) return openPem(file)
   const text = Buffer.from(file.content).toString('utf8')
@@ -84,8 +87,8 @@ function openPem(file: ClusterFile): OpenedFile {
 }
 
 /**
- * Returns what a PEM text holds, and the text with other certificates and keys in it, undefined where all stay. Every other byte stays:
- * a damaged block may be a CA that somebody still needs, and headers decrypt a key.
+ * Returns the content of a PEM text, and the text with replacements, undefined when nothing changes. Every other byte stays:
+ * a damaged block may be a CA that is still needed, and headers are needed to decrypt a key.
  */
 function pemOf(content: Uint8Array) {
   const bytes = utf8Of(content)
@@ -168,14 +171,14 @@ function clientOf({ name, clientCertificate, clientKey, credentials }: Kubeconfi
   }
 }
 
-/** CA certificates of one key, the one that lasts longest, and the key where it lies among the files. */
+/** CA certificates with one key: the one that expires last, and the private key if it is in the files. */
 export interface KnownCa {
   readonly all: readonly Certificate[]
   readonly latest: Certificate
   readonly key?: KeyObject
 }
 
-/** Returns CAs by their keys, of those certificates that `isOne` says. */
+/** Returns CAs by their keys, from the certificates that `isOne` accepts. */
 export function casAmong(
   files: readonly OpenedFile[],
   isOne: (certificate: Certificate) => boolean,

@@ -4,7 +4,7 @@ import { described, header, timeSchema as time } from '../x509/json-fields.ts'
 import { signedCertificateSchema } from './report.ts'
 
 // The JSON contract of `kcert ca sign --csr`. docs/schemas/SignedRequests.json is generated from this; the program itself
-// imports its types alone.
+// imports only its types.
 
 const { source: _source, entry: _entry, ...certificateEntries } = signedCertificateSchema.entries
 

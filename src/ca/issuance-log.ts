@@ -72,7 +72,7 @@ export class IssuanceLog {
     const text = Buffer.from(rest).toString('utf8')
     const serialNumber = serialNumberOf(text)
     if (serialNumber !== undefined) {
-      // Complete, but an editor removed the newline: the next entry needs a line of its own.
+      // The entry is complete, but an editor removed the newline: the next entry needs a new line.
       this.taken.add(serialNumber)
       this.store.append(Uint8Array.of(newline))
     } else if (text.startsWith(entryStart) || entryStart.startsWith(text)) this.store.cut(complete)

@@ -11,8 +11,8 @@ import type { CertificateRequest } from '../x509/request.ts'
 import { quoted } from '../x509/strings.ts'
 import { newRequestAdvice } from './certificate-authority.ts'
 
-// The requests of a control plane with an external CA, as `kubeadm certs generate-csr` and `kcert csr create --kubeadm` name their
-// files: which certificate of kubeadm each is for, and whether it asks for that certificate and for nothing else.
+// The requests of a control plane with an external CA, with the file names of `kubeadm certs generate-csr` and `kcert csr create
+// --kubeadm`: which certificate of kubeadm each is for, and whether it requests exactly that certificate.
 
 /** A certificate of kubeadm's table. */
 export type KubeadmRow = KubeadmLeaf | KubeadmKubeconfig

@@ -167,12 +167,12 @@ function usagesOf(node: Node, where: string): Usage[] {
   return asked.filter(isUsage)
 }
 
-/** In any case, as Go finds it. */
+/** Returns a field, without regard to case, as Go does. */
 function member(node: Node | undefined, name: string): Node | undefined {
   return entriesOf(node).findLast(([key]) => key.toLowerCase() === name)?.[1]
 }
 
-/** False for null, false, zero, empty text and empty lists: Go's zero values, which mean that a member was not used. */
+/** False for null, false, zero, empty text and empty lists: Go's zero values, which mean that a field is not set. */
 function isGiven(node: Node): boolean {
   if (node.kind === 'list') return node.items.length > 0
   if (node.kind === 'map') return entriesOf(node).some(([, value]) => isGiven(value))

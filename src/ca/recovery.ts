@@ -5,14 +5,15 @@ import { type ClusterFile, casAmong, type OpenedFile, openFile } from './cluster
 import { renewRoot } from './root.ts'
 import { reissueLeaf } from './successor.ts'
 
-// A cluster whose CA has expired, from its files alone. The CA keeps name and key and gets a new end, so that pins of join tokens
-// stay what they are and no one needs a second CA; every leaf that has expired is signed again for its own names and its own key.
+// Recovers a cluster with an expired CA from its files alone. The CA keeps its name and key and gets a new expiry, so that public
+// key
+// pins stay the same and no second CA is needed. Every expired leaf is signed again for the same names and key.
 
-/** A CA that has expired, and what takes its place. */
+/** An expired CA, and its replacement. */
 export interface RenewedCa {
   readonly old: Certificate
   readonly renewed: Certificate
-  /** False: an earlier run has made it, and it lies on some node already. */
+  /** False: an earlier run created it, and it is already on a node. */
   readonly isMade: boolean
 }
 
@@ -20,16 +21,16 @@ export interface RecoveredFile {
   readonly node: string
   readonly path: string
   readonly text: string
-  /** What is new in it, as fragments: "CN=kubernetes until 2036-11-18". */
+  /** The changes, as fragments: "CN=kubernetes until 2036-11-18". */
   readonly what: readonly string[]
 }
 
 export interface Recovery {
   readonly renewed: readonly RenewedCa[]
   readonly files: readonly RecoveredFile[]
-  /** CAs of kubeconfigs that have expired and whose key lies in none of the files. */
+  /** Expired CAs of kubeconfigs whose key is in none of the files. */
   readonly keyless: readonly Certificate[]
-  /** Leaves that have ended and whose CA's key lies in none of the files: somebody else's. */
+  /** Expired leaves whose CA key is in none of the files: they belong to another CA. */
   readonly foreign: readonly { readonly node: string; readonly path: string; readonly subject: string }[]
 }
 
@@ -38,11 +39,11 @@ interface Issuer {
   readonly serialNumber: () => string
 }
 
-/** Returns what the files of a cluster become. What is valid stays as it is: run again, nothing is left to do. */
+/** Returns the recovered files of a cluster. Valid certificates stay unchanged, so a second run changes nothing. */
 export async function recoverFiles(files: readonly ClusterFile[], issuer: Issuer): Promise<Recovery> {
   const read = await Promise.all(files.map(openFile))
   const { renewed, pairs, keyless: withoutKey } = casOf(read, issuer)
-  // A kubelet's own self-signed CA ends too, and no one minds: the cluster's is the one in kubeconfigs.
+  // The self-signed CA of a kubelet expires too, which does no harm: the cluster's CA is the one in kubeconfigs.
   const inKubeconfigs = new Set(read.flatMap((file) => file.cas.map((one) => one.publicKey.sha256)))
   const keyless = withoutKey.filter((one) => inKubeconfigs.has(one.publicKey.sha256))
   const replacementOf = replacements(renewed, pairs, issuer)
@@ -64,12 +65,12 @@ export async function recoverFiles(files: readonly ClusterFile[], issuer: Issuer
     const isFirst = file.certificates.every((one) => one.isCa)
     recovered.push({ isFirst, file: { node, path, text, what: [...new Set(what)] } })
   }
-  // What holds the renewed CAs first: stopped behind it, the next run finds them.
+  // Files with the renewed CAs come first, so that the next run finds them after an interruption.
   const inOrder = [...recovered.filter((one) => one.isFirst), ...recovered.filter((one) => !one.isFirst)]
   return { renewed, files: inOrder.map((one) => one.file), keyless, foreign }
 }
 
-/** CAs by their keys: the one that is valid, or the one that is made now. */
+/** Returns CAs by their keys: the valid one, or a renewed one. */
 function casOf(files: readonly OpenedFile[], { now, serialNumber }: Issuer) {
   const renewed: RenewedCa[] = []
   const pairs: SigningPair[] = []
@@ -90,8 +91,8 @@ function casOf(files: readonly OpenedFile[], { now, serialNumber }: Issuer) {
 }
 
 /**
- * Returns what takes the place of each certificate, the same everywhere: the certificate itself while it is valid, undefined for
- * one that has expired and that no one here can sign.
+ * Returns the replacement of each certificate, the same in every file: the certificate itself while it is valid, undefined for an
+ * expired one that no CA in the files can sign.
  */
 function replacements(
   renewed: readonly RenewedCa[],

@@ -8,9 +8,9 @@ import { isKeyOf, type SigningPair } from './certificate-authority.ts'
 import { type ClusterFile, casAmong, type KnownCa, type OpenedFile, openFile } from './cluster-files.ts'
 import { reissueLeaf } from './successor.ts'
 
-// kubeadm's leaves, and those of kubelets, signed again by the CA that signed them: from files alone, for the same names.
+// Renews kubeadm's leaf certificates, and those of kubelets, with the CA that signed them: from files alone, for the same names.
 
-/** Where the certificates of a node lie. */
+/** The locations of a node's certificates. */
 export interface NodeLayout {
   readonly node: string
   readonly pkiFolder: string
@@ -20,30 +20,30 @@ export interface NodeLayout {
   readonly kubeletFolder: string
 }
 
-/** What must start again to take a new certificate. */
+/** The component that must restart to use a new certificate. */
 export type LeafUser = 'etcd' | 'kube-apiserver' | 'kube-controller-manager' | 'kube-scheduler' | 'kubelet'
 
 export interface LeafPlace {
   readonly node: string
-  /** As `kubeadm certs renew` names it; beyond that "kubelet.conf" and "kubelet-serving". */
+  /** The name in `kubeadm certs renew`, or "kubelet.conf" or "kubelet-serving". */
   readonly name: string
-  /** Of the file that holds the certificate. */
+  /** The path of the file with the certificate. */
   readonly path: string
   /**
-   * `pair`: certificate and key in two files; `kubeconfig`: both inline; `store`: a kubelet's link to a dated file that holds
-   * both; `file`: one file that holds both.
+   * `pair`: certificate and key in two files. `kubeconfig`: both inline. `store`: a kubelet's link to a dated file with both.
+   * `file`: one file with both.
    */
   readonly form: 'pair' | 'kubeconfig' | 'store' | 'file'
   /** Of a pair. */
   readonly keyPath?: string
   readonly role?: KubeletFile['role']
-  /** Absent where people use it. */
+  /** Absent for certificates of users. */
   readonly usedBy?: LeafUser
 }
 
 /**
- * `broken`: the key beside it is another's, as a run leaves it that was stopped between the two files; `foreign-ca`: no CA on
- * these nodes signed it; `external-ca`: one did whose key is on none of them.
+ * `broken`: the key next to it does not match, as after a run that stopped between the two files. `foreign-ca`: no CA on
+ * these nodes signed it. `external-ca`: the key of its CA is on none of them.
  */
 export type LeafState = 'valid' | 'due' | 'expired' | 'broken'
 export type RenewalBlocker = 'external-ca' | 'foreign-ca' | 'ca-expired'
@@ -53,28 +53,28 @@ export interface SurveyedLeaf {
   readonly leaf: Certificate
   readonly state: LeafState
   readonly hindrance?: RenewalBlocker
-  /** Absent where no CA of these nodes signed it. */
+  /** Absent when no CA of these nodes signed it. */
   readonly ca?: Certificate
   readonly signer?: SigningPair
   readonly opened: OpenedFile
-  /** The key that lies beside the certificate, whether it belongs to it or not. */
+  /** The key next to the certificate, whether it matches or not. */
   readonly key?: KeyObject
 }
 
 export interface Survey {
   readonly leaves: readonly SurveyedLeaf[]
-  /** Places where something should be, and no certificate can be read. */
+  /** Locations that should have a readable certificate and do not. */
   readonly missing: readonly LeafPlace[]
 }
 
-/** Names that `kcert renew` takes, in the order of kubeadm's table. */
+/** The names that `kcert renew` accepts, in the order of kubeadm's table. */
 export const renewableNames: readonly string[] = [
   ...kubeadmLeaves.map(({ name }) => name),
   ...kubeadmKubeconfigs.map(({ name }) => name),
   'kubelet-serving',
 ]
 
-/** Returns every leaf that these nodes have, with the CA that signed it. `isDue` decides for those that have not expired. */
+/** Returns every leaf on these nodes, with the CA that signed it. `isDue` decides for leaves that have not expired. */
 export async function surveyLeaves(
   files: readonly ClusterFile[],
   layouts: readonly NodeLayout[],
@@ -113,7 +113,7 @@ function* placesOn(
   for (const { name, file, usedBy } of kubeadmLeaves) {
     const path = `${pkiFolder}/${file}.crt`
     const keyPath = `${pkiFolder}/${file}.key`
-    // Where etcd is elsewhere there is none of its files.
+    // With an external etcd, none of its files exist.
     if (at(path) === undefined && at(keyPath) === undefined) continue
     yield { node, name, path, keyPath, form: 'pair', usedBy: usedBy as LeafUser }
   }
@@ -134,7 +134,7 @@ function* placesOn(
   }
 }
 
-/** Where the client certificate of a kubeconfig is: in it, or in the files that it names. */
+/** Returns where the client certificate of a kubeconfig is: inline, or in the referenced files. */
 function materialPlace({ file, clients }: OpenedFile): Pick<LeafPlace, 'path' | 'form' | 'keyPath' | 'role'> {
   const named = clients.find(({ certificateFile }) => certificateFile !== undefined)
   const isInline = clients.some(({ certificates }) => certificates.length > 0)
@@ -178,7 +178,7 @@ function signerOf(
 }
 
 export type FileChange =
-  /** `mode` of a file that is new; `isDated`: no one reads it yet, so what a stopped run left there is no loss. */
+  /** `mode` for a new file. `isDated`: no process reads it yet, so a file that a stopped run left there may be overwritten. */
   | {
       readonly kind: 'write'
       readonly path: string
@@ -193,7 +193,7 @@ export interface RenewedLeaf {
   readonly old: Certificate
   readonly renewed: Certificate
   readonly hasNewKey: boolean
-  /** In their order: what a certificate needs is there before it. */
+  /** In order: each certificate comes after the files that it needs. */
   readonly changes: readonly FileChange[]
 }
 
@@ -201,13 +201,14 @@ export interface RenewalSettings {
   readonly now: Date
   readonly serialNumber: () => string
   readonly keepKeys: boolean
-  /** Otherwise as long as the one before. */
+  /** Default: the validity of the old certificate. */
   readonly ttlMs?: number
 }
 
 /**
- * Returns what takes the place of a leaf that has a signer. A key that lies beside it and is another's is certified: an earlier
- * run put it there and was stopped.
+ * Returns the changes that renew a leaf. If the key next to the leaf does not match, the new certificate is for that key: an
+ * earlier run
+ * wrote it and was stopped.
  */
 export async function renewLeaf(
   { place, leaf, opened, signer, state, key: present }: SurveyedLeaf & { readonly signer: SigningPair },
@@ -225,7 +226,7 @@ export async function renewLeaf(
     certificate: (one) => (one.fingerprintSha256 === leaf.fingerprintSha256 ? renewed : one),
     key: (one) => (one.fingerprintSha256 === leaf.fingerprintSha256 ? key : undefined),
   })
-  // Where the key of a store's file was lost.
+  // The store's file has lost its key.
   const lacksKey = (place.form === 'store' || place.form === 'file') && opened.keys.length === 0
   const text =
     lacksKey && key !== undefined

@@ -2,7 +2,7 @@ import { KcertError } from '../errors/kcert-error.ts'
 import { sourceName } from '../errors/source-name.ts'
 import { looksLikePem, readPem } from '../x509/pem.ts'
 
-/** A request of a file. */
+/** A request in a file. */
 export interface RequestEntry {
   /** The file, "-" for standard input. */
   readonly source: string
@@ -11,11 +11,11 @@ export interface RequestEntry {
   readonly der: Uint8Array
 }
 
-// RFC 7468 section 7, and what OpenSSL and cfssl once wrote.
+// RFC 7468 section 7, and the label of older OpenSSL and cfssl versions.
 const labels: ReadonlySet<string> = new Set(['CERTIFICATE REQUEST', 'NEW CERTIFICATE REQUEST'])
 
 /**
- * Returns all requests of a file: PEM, other blocks passed over, or one in DER. Throws KCERT_REQUEST_REFUSED when there is none
+ * Returns all requests of a file: PEM, without other blocks, or one in DER. Throws KCERT_REQUEST_REFUSED when there is none
  * or one is damaged.
  */
 export function requestsOf(source: string, bytes: Uint8Array): RequestEntry[] {

@@ -5,7 +5,7 @@ import type { CfsslRequest } from '../pki/cfssl-request.ts'
 import { cfsslCaTtlMs, type RootDescription } from './root.ts'
 
 /**
- * Returns the CA that `cfssl gencert -initca` would create from a request, and notices of what it leaves out. Throws
+ * Returns the CA that `cfssl gencert -initca` would create from a request, with notices on what cfssl omits. Throws
  * KCERT_CFSSL_INVALID for a request without a name.
  */
 export function rootOfCfssl(
@@ -17,7 +17,7 @@ export function rootOfCfssl(
       why: 'the issuer of every certificate that the CA signs is this name; add "CN" to the JSON',
     })
   const { expiryMs = cfsslCaTtlMs, backdateMs, pathLength } = ca
-  // cfssl leaves out of a CA certificate what it calls hosts, addresses excepted by an oversight.
+  // cfssl omits its "hosts" from a CA certificate, except for IP addresses, by an oversight.
   const hosts = Object.values(altNames).flat()
   return {
     root: {

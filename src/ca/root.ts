@@ -13,7 +13,7 @@ import { type ValidityPolicy, validityOf } from './validity.ts'
 /** kubeadm's CACertificateValidityPeriod: ten years. */
 export const kubeadmCaTtlMs = 87_600 * 3_600_000
 
-/** cfssl's, where a request has no ca.expiry: five years. */
+/** The default of cfssl for ca.expiry: five years. */
 export const cfsslCaTtlMs = 43_800 * 3_600_000
 
 export interface RootDescription {
@@ -50,7 +50,7 @@ export function issueRoot(
 /**
  * Returns a new certificate for the name and the key of a CA, with the extensions of the old one. Certificates that the CA has
  * signed chain to both. The default validity is that of the old one. Throws KCERT_CA_UNFIT when the CA is not self-signed:
- * then its issuer renews it.
+ * its issuer must renew it.
  */
 export function renewRoot(
   { certificate: old, key }: SigningPair,
@@ -76,7 +76,7 @@ export function renewRoot(
       ...lifetime({ ttlMs }, now),
       publicKey: old.publicKey,
       ...(hash === undefined ? {} : { hash: hash as 'sha384' | 'sha512' }),
-      // Not copied: OpenSSL's may contain the old certificate's serial number, and then the new one would not be its own issuer.
+      // Not copied: OpenSSL's may contain the old serial number, and the new certificate would then not be its own issuer.
       ...(old.findExtension(oidOf('authorityKeyIdentifier')) && authorityKeyIdOf(old)),
       extensions: without(old, 'authorityKeyIdentifier'),
     },

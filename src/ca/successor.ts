@@ -12,9 +12,11 @@ import { type OidName, oidOf } from '../x509/oids.ts'
 import type { SigningPair } from './certificate-authority.ts'
 import { type SigningCa, validityOf } from './validity.ts'
 
-// A CA's successor: the new CA, the cross-signed certificate by which clients that trust only the old one trust it, and leaves signed again.
+// A CA's successor: the new CA, the cross-signed CA certificate with which clients that trust only the old CA trust the new one,
+// and
+// reissued leaves.
 
-/** What one issue needs from outside. */
+/** The inputs of one issuance. */
 export interface Issuing {
   readonly now: Date
   /** Hexadecimal. */
@@ -22,8 +24,8 @@ export interface Issuing {
 }
 
 /**
- * Returns the certificate of a CA that takes the place of another: usages, constraints and lifetime as the old one has them,
- * another name and key, so that neither is taken for the other by verifiers that go by names.
+ * Returns the certificate of a CA that replaces another: with the usages, constraints and validity of the old one, and another
+ * name and key, so that verifiers that match by name do not confuse them.
  */
 export function issueSuccessor(
   old: Certificate,
@@ -50,8 +52,8 @@ export function issueSuccessor(
 }
 
 /**
- * Returns the new CA's name and key certified by the old CA, for as long as the old CA lasts: behind a leaf of the new CA it
- * leads clients that trust only the old CA to a root that they know.
+ * Returns the new CA's name and key certified by the old CA, until the old CA expires. Sent after a leaf of the new CA, it leads
+ * clients that trust only the old CA to their root.
  */
 export function issueBridge(
   newCa: Certificate,
@@ -76,8 +78,9 @@ export function issueBridge(
 }
 
 /**
- * Returns a leaf signed again by a CA: same subject, names, usages and, by default, validity, cut where the CA
- * ends; the same key unless one is given.
+ * Returns a leaf reissued by a CA: with the same subject, names, usages and, by default, validity, capped at the expiry of the
+ * CA;
+ * and the same key, unless one is given.
  */
 export function reissueLeaf(
   leaf: Certificate,
@@ -106,7 +109,7 @@ export function reissueLeaf(
   )
 }
 
-/** Returns a name with another common name in the place of its last one, or with one at its end where it has none. */
+/** Returns a name with its last common name replaced, or with a common name appended if it has none. */
 export function withCommonName(name: Name, rename: (commonName: string) => string): NameInput {
   const rdns = name.rdns.map((rdn) => rdn.map(({ type, value }): AttributeDescription => ({ type, value })))
   const last = rdns.findLast((rdn) => rdn.some(({ type }) => type === 'CN'))
@@ -123,23 +126,23 @@ function lifetimeOf(like: Certificate, now: Date, limit?: Date, ttlMs = like.not
   return { notBefore, notAfter }
 }
 
-/** Returns what names a CA's key in what it signs. */
+/** Returns the key identifier of a CA for the certificates that it signs. */
 export function authorityKeyIdOf({ subjectKeyId }: Certificate): { authorityKeyId?: string } {
   return subjectKeyId === undefined ? {} : { authorityKeyId: subjectKeyId }
 }
 
-/** Returns the extensions of a certificate, to be written again, without these. */
+/** Returns the extensions of a certificate for a new one, without the named extensions. */
 export function without({ extensions }: Certificate, ...names: readonly OidName[]): readonly RawExtension[] {
   const left = new Set<string>(names.map((name) => oidOf(name)))
   return extensions.filter(({ oid }) => !left.has(oid))
 }
 
-/** Returns the certificate, read back, so that nothing leaves that kcert itself would not accept. */
+/** Returns the issued certificate, parsed again, so that kcert issues nothing that it would not accept itself. */
 export function issued(description: CertificateDescription, key: KeyObject): Certificate {
   return Certificate.parse(issueCertificate(description, key))
 }
 
-/** As messages call it: where kubeadm has its CA. */
+/** Returns the CA with the paths of kubeadm, for messages. */
 function kubeadmSigningCa(notAfter: Date): SigningCa {
   return { notAfter, ca: 'ca.crt', key: 'ca.key' }
 }

@@ -12,7 +12,7 @@ export const kubernetesBackdateMs = 5 * minute
 /** Backdating does not shorten a validity below this: 5 minutes are 1 % of 8 hours. */
 export const kubernetesShortMs = 8 * hour
 
-/** --cluster-signing-duration where it is not set. */
+/** The default of --cluster-signing-duration. */
 export const kubernetesTtlMs = 8760 * hour
 
 /** Minimum validity: twice the backdating. */

@@ -9,17 +9,17 @@ import {
 } from './signers.ts'
 import type { SigningRequest } from './signing-request.ts'
 
-/** A note for the owner of a request, which stops nothing. */
+/** A note for the owner of a request; it does not fail the check. */
 export interface Advice {
   readonly id: string
   readonly detail: string
-  /** What to change. */
+  /** How to fix it. */
   readonly fix: string
 }
 
 type Adviser = (object: SigningRequest, request: CertificateRequest) => Advice | undefined
 
-/** Returns notes about a request besides the rules. */
+/** Returns notes on a request that are not rules. */
 export function adviceOn(object: SigningRequest, request: CertificateRequest): Advice[] {
   return advisers.flatMap((adviser) => adviser(object, request) ?? [])
 }
@@ -108,7 +108,7 @@ const advisers: readonly Adviser[] = [
     }
   },
   function eksNames({ signerName, name }) {
-    // The signer of EKS passes over objects whose names begin as those of kubelets do (aws/containers-roadmap#2079).
+    // The signer of EKS ignores objects whose names begin like those of kubelets (aws/containers-roadmap#2079).
     if (!signerName.startsWith('beta.eks.amazonaws.com/') || !name?.startsWith('csr-')) return undefined
     const detail = `${signerName} never signs objects whose name begins with "csr-"`
     return { id: 'object-name', detail, fix: 'give the object another name' }

@@ -3,17 +3,18 @@ import { given } from '../errors/given.ts'
 import { KcertError } from '../errors/kcert-error.ts'
 import { isSubdomain } from '../x509/plain-names.ts'
 
-// The objects that hand a certificate to pods, as `kubectl create secret tls` and `kubectl create configmap --from-file` make them.
+// The objects that give a certificate to Pods, as `kubectl create secret tls` and `kubectl create configmap --from-file` create
+// them.
 
-/** A name, and the namespace where one was given. */
+/** A name, and the namespace if one was given. */
 export interface Place {
   readonly name: string
   readonly namespace?: string
 }
 
-/** Returns what NAME or NAME.NAMESPACE says. Throws KCERT_USAGE. */
+/** Returns the name and namespace in NAME or NAME.NAMESPACE. Throws KCERT_USAGE. */
 export function parseObjectName(text: string, flag: string): Place {
-  // Names of Secrets may hold dots, and namespaces none: the last part is the namespace.
+  // Names of Secrets may contain dots, and namespaces may not: the last part is the namespace.
   const at = text.lastIndexOf('.')
   const name = at === -1 ? text : text.slice(0, at)
   const namespace = at === -1 ? undefined : text.slice(at + 1)
@@ -24,7 +25,7 @@ export function parseObjectName(text: string, flag: string): Place {
   })
 }
 
-/** Returns a Secret of type kubernetes.io/tls. It holds the private key. */
+/** Returns a Secret of type kubernetes.io/tls. It contains the private key. */
 export function tlsSecret(place: Place, certificatePem: string, keyPem: string): object {
   return {
     apiVersion: 'v1',

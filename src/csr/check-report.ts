@@ -2,7 +2,7 @@ import * as v from 'valibot'
 import { described, header, hexSchema as hex, text, textsSchema as texts } from '../x509/json-fields.ts'
 
 // The JSON contract of `kcert csr check`. docs/schemas/RequestCheck.json is generated from these schemas; the program itself
-// imports their types alone.
+// imports only their types.
 
 const questions = ['admission', 'approval', 'signing'] as const
 const duties = ['identity', 'entitlement'] as const

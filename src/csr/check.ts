@@ -15,7 +15,7 @@ import { findSigner } from './signers.ts'
 import { signatureFinding, signingFindings } from './signing.ts'
 import { readRequestContent, type SigningRequest } from './signing-request.ts'
 
-/** What a check knows besides the object. */
+/** The input of a check in addition to the object. */
 export interface CheckContext {
   readonly source: string
   readonly policies: readonly Policy[]
@@ -84,11 +84,11 @@ async function approvalAnswer(
     verdict.findings.length === 0 && request !== undefined
       ? [...requestFindings({ object, request }), ...requesterOpen(object)]
       : verdict.findings
-  // The signer's own rules stand under their own question, one by one.
+  // The rules of the signer are listed one by one under signing.
   return { ...verdict, findings: findings.filter(({ id }) => id !== 'signer-takes-it') }
 }
 
-// No policy is for this signer: that the requester is who it says, and may ask for this, is for a person to find out.
+// No policy applies to this signer: a person must verify the requester and what it may request.
 function requesterOpen({ username }: SigningRequest): Finding[] {
   const who =
     username === undefined
@@ -105,8 +105,9 @@ function requesterOpen({ username }: SigningRequest): Finding[] {
 }
 
 /**
- * Before a request is submitted nobody has asked yet, so its owner wants to know whether anything in it is wrong; what an
- * approver must look up is listed apart.
+ * Returns the decision on a request that is not submitted yet: whether anything in it is wrong. The facts that an approver must
+ * look
+ * up are listed separately.
  */
 function draftDecision(
   { signerName }: SigningRequest,

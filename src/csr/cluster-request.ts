@@ -38,7 +38,7 @@ export function clusterRequest(object: SigningRequest, now: Date): ClusterReques
   }
 }
 
-/** Returns the list of requests: those that want attention first, and of these the oldest. */
+/** Returns the list of requests: first those that need attention, the oldest first. */
 export function requestList(requests: readonly ClusterRequest[], now: Date): RequestList {
   return {
     apiVersion: 'kcert/v1',

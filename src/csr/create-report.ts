@@ -3,7 +3,7 @@ import { optionalText } from '../errors/error-schema.ts'
 import { altNamesSchema, described, header, text, textsSchema as texts } from '../x509/json-fields.ts'
 
 // The JSON contract of `kcert csr create`. docs/schemas/CreatedRequests.json is generated from these schemas; the program itself
-// imports their types alone. No private key is in it: a key is in its file.
+// imports only their types. It contains no private key: a key is only in its file.
 
 const manifestSchema = v.object({
   apiVersion: v.literal('certificates.k8s.io/v1'),

@@ -6,7 +6,7 @@ import { shortestRsaBits } from './key-strength.ts'
 import type { Manifest } from './manifest.ts'
 import { requestFields } from './request-fields.ts'
 
-/** Returns a request that was made as the report shows it. */
+/** Returns a created request as the report shows it. */
 export function createdRequest(
   der: Uint8Array,
   files: CreatedRequest['files'],
@@ -28,7 +28,7 @@ export function createdRequest(
   }
 }
 
-/** Returns what is to be said of the key of a request: one that was taken may be weaker than kcert would make it. */
+/** Returns notices on the key of a request: an existing key may be weaker than one that kcert would create. */
 export function keyNotices({ publicKey: { algorithm, bits } }: CreatedRequest): string[] {
   return algorithm === 'RSA' && bits !== undefined && bits < shortestRsaBits
     ? [`the key, RSA ${bits}, is too weak: approvers deny the request`]

@@ -8,8 +8,9 @@ import { signingFindings } from './signing.ts'
 import { readRequestContent, type SigningRequest } from './signing-request.ts'
 
 /**
- * Returns a request that came without its object as one that can be sent: a name from what it asks for, and the usages that its
- * signer wants, where nobody has said them. Throws KCERT_USAGE where they cannot be known.
+ * Returns a bare request completed for submission: with a name from its subject or SANs, and the usages of its signer when none
+ * are
+ * given. Throws KCERT_USAGE when they are unknown.
  */
 export function completedDraft(draft: SigningRequest): SigningRequest {
   const { request } = readRequestContent(draft.request)
@@ -24,14 +25,14 @@ export function completedDraft(draft: SigningRequest): SigningRequest {
   return { apiVersion: 'certificates.k8s.io/v1', ...draft, ...(name === undefined ? {} : { name }), usages }
 }
 
-/** What is found in a request before it is sent. */
+/** The findings on a request before its submission. */
 export interface Preflight {
-  /** Rules of the API server and of the signer that it breaks: the one refuses the object, the other lets it fail for good. */
+  /** Broken rules of the API server, which would reject the object, and of the signer, which would fail it permanently. */
   readonly broken: readonly Finding[]
   readonly advice: readonly Advice[]
 }
 
-/** Returns what `kcert csr check` would find against sending a request. */
+/** Returns the objections of `kcert csr check` to a request. */
 export function preflight(object: SigningRequest): Preflight {
   const { request } = readRequestContent(object.request)
   const findings = [

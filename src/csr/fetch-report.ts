@@ -10,8 +10,10 @@ import {
   timeSchema as time,
 } from '../x509/json-fields.ts'
 
-// The JSON contract of `kcert csr fetch` and `kcert csr request`. docs/schemas/FetchedCertificate.json and FetchedCertificates.json
-// are generated from these schemas; the program itself imports their types alone. No private key is in it: a key is in its file.
+// The JSON contract of `kcert csr fetch` and `kcert csr request`. docs/schemas/FetchedCertificate.json and
+// FetchedCertificates.json
+// are generated from these schemas; the program itself imports only their types. It contains no private key: a key is only in its
+// file.
 
 const certificateEntries = {
   signerName: v.string(),

@@ -10,9 +10,9 @@ import { listed, quoted } from './quoting.ts'
 import { requestWord } from './request-name.ts'
 import { readRequestContent, type SigningRequest } from './signing-request.ts'
 
-/** What an issued certificate is compared with before it is used. */
+/** What an issued certificate is compared with before its use. */
 export interface Expectation {
-  /** Of the private key of the certificate. */
+  /** The private key of the certificate. */
   readonly key?: { readonly publicKey: PublicKeyInfo; readonly place: string }
   /** The CA that should have signed it. */
   readonly ca?: { readonly certificates: readonly Certificate[]; readonly place: string }
@@ -25,7 +25,7 @@ export interface CertificateCheck {
   readonly detail: string
 }
 
-/** Returns the issued certificate and those that come with it. Throws KCERT_CSR_NOT_ISSUED, and KCERT_X509_MALFORMED for one that cannot be read. */
+/** Returns the issued certificate and its chain. Throws KCERT_CSR_NOT_ISSUED, and KCERT_X509_MALFORMED for an unreadable one. */
 export function issuedChain(object: SigningRequest): Certificate[] {
   if (object.certificate === undefined) throw notIssued(object)
   const certificates = readCertificates(object.certificate)
@@ -34,7 +34,7 @@ export function issuedChain(object: SigningRequest): Certificate[] {
   throw new KcertError('KCERT_X509_MALFORMED', what, { next: explainCommand(object) })
 }
 
-/** Returns what came of each comparison of a certificate with the request, the key and the CA that it should belong to. */
+/** Returns the result of each comparison of a certificate with its request, key and CA. */
 export function checkCertificate(
   certificate: Certificate,
   object: SigningRequest,
@@ -51,10 +51,10 @@ export function checkCertificate(
   ]
 }
 
-/** What whoever fetches may say to be right all the same: a signer of one's own may name things in its own way. */
+/** The differences that a user may accept: a third-party signer may change the names. */
 const acceptable: ReadonlySet<CertificateCheck['id']> = new Set(['subject', 'names'])
 
-/** Throws KCERT_CERTIFICATE_UNFIT with all that does not hold. `acceptsNames`: another subject and other names are right. */
+/** Throws KCERT_CERTIFICATE_UNFIT with all failed checks. `acceptsNames`: another subject and other names are accepted. */
 export function refuseUnfit(
   checks: readonly CertificateCheck[],
   object: SigningRequest,
@@ -124,7 +124,7 @@ function requestChecks(certificate: Certificate, request: CertificateRequest): C
   ]
 }
 
-// Kubernetes and cfssl encode the subject again, in the order of Go, and omit what Go does not know.
+// Kubernetes and cfssl encode the subject again, in the order of Go, and omit attributes that Go does not support.
 function attributesOf({ rdns }: Name): string {
   return JSON.stringify(
     goName(rdns.flat())
@@ -143,7 +143,7 @@ function namesText(asked: readonly string[], missing: readonly string[], added: 
   ].join(', and ')
 }
 
-// What a signer cannot put into a certificate (other names) is not missed: no signer of Kubernetes copies it.
+// Other types of names are not compared: no Kubernetes signer copies them.
 function namesOf({ subjectAltNames: { dns, ip, email, uri } }: Certificate | CertificateRequest): string[] {
   return [...new Set([...dns.map((name) => name.toLowerCase()), ...ip, ...email, ...uri])]
 }

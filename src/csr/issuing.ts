@@ -13,9 +13,9 @@ import { isKubernetesDomain } from './signer-name.ts'
 import { signingFindings } from './signing.ts'
 import { hasCondition, readRequestContent, type SigningRequest } from './signing-request.ts'
 
-// The signer's part on a cluster: which objects it may sign, and how a certificate, or the refusal, gets onto the object.
+// The signer of a cluster: which objects it may sign, and how it writes the certificate or the failure to the object.
 
-/** What the signer does with an object as it is now. */
+/** What the signer does with an object in its current state. */
 export type SigningCourse =
   | {
       readonly course: 'sign'
@@ -24,7 +24,9 @@ export type SigningCourse =
       readonly expirationSeconds: number | undefined
     }
   | {
-      /** already: it has a certificate; left-alone: nobody has approved it; refused: not this signer's; breaks-rules: never. */
+      /**
+       * already: it has a certificate. left-alone: it is not approved. refused: for another signer. breaks-rules: never signed.
+       */
       readonly course: 'already' | 'left-alone' | 'refused' | 'breaks-rules'
       readonly reason: string
       readonly fix?: string
@@ -34,13 +36,13 @@ export type SigningCourse =
 export interface SignerTerms {
   /** Sign in place of kube-controller-manager. */
   readonly isForKubernetes: boolean
-  /** Usages that are signed at most; undefined: all that Kubernetes knows. */
+  /** The maximum usages; undefined: all usages of Kubernetes. */
   readonly usages: readonly Usage[] | undefined
-  /** Attributes of the subject that are signed besides CN and O. */
+  /** Subject attributes that are signed in addition to CN and O. */
   readonly subjectAttributes: readonly string[]
 }
 
-/** Returns what the signer does: it signs what is approved, not failed and not issued, by spec.usages and nothing else. */
+/** Returns what the signer does: it signs objects that are approved, not failed and not issued, for exactly spec.usages. */
 export function signingCourse(object: RequestObject, terms: SignerTerms): SigningCourse {
   const asked = signingRequestOfObject(object)
   const settled = settledCourse(asked)
@@ -84,7 +86,7 @@ function settledCourse(asked: SigningRequest): SigningCourse | undefined {
   return leftAlone('it is not approved', asked.name && commandLine`kcert csr approve ${asked.name}`)
 }
 
-// What no approver of kcert approves is not signed either, even if another approver approved it.
+// kcert does not sign what none of its policies approves, even if another approver approved it.
 function contentFault(
   { subject, unreadAttributes }: CertificateRequest,
   { subjectAttributes }: SignerTerms,
@@ -116,14 +118,14 @@ function broken(reason: string, advice: AdviceOrCommand): SigningCourse {
   return { course: 'breaks-rules', reason, ...adviceFields(advice) }
 }
 
-/** What came of a write to the status of an object. */
+/** The result of a write to the status of an object. */
 export interface Written {
   readonly outcome: 'written' | 'already' | 'left-alone' | 'changed' | 'gone' | 'failed'
   readonly reason: string
   readonly error?: KcertError
 }
 
-/** Puts a certificate onto the object that was signed, whatever happens meanwhile; never onto another one. */
+/** Writes a certificate to the object that was signed, despite concurrent changes; never to another object. */
 export function uploadCertificate(api: RequestsApi, object: RequestObject, pem: string): Promise<Written> {
   const certificate = Buffer.from(pem).toString('base64')
   return writeStatus(api, object, {
@@ -141,7 +143,10 @@ export function uploadCertificate(api: RequestsApi, object: RequestObject, pem: 
   })
 }
 
-/** Puts the condition Failed onto an object that breaks a rule of its signer: the requester sees it and asks anew. */
+/**
+ * Writes the condition Failed to an object that breaks a rule of its signer, so that the requester sees it and creates another
+ * one.
+ */
 export function markFailed(api: RequestsApi, object: RequestObject, message: string): Promise<Written> {
   const condition = { type: 'Failed', status: 'True', reason: 'SignerValidationFailure', message }
   return writeStatus(api, object, {
@@ -162,7 +167,7 @@ const mostAttempts = 6
 
 interface StatusWrite {
   readonly change: (now: RequestObject) => RequestObject
-  /** Why nothing is left to write. */
+  /** Returns the result when nothing is left to write. */
   readonly settled: (now: RequestObject) => Written | undefined
 }
 
@@ -188,7 +193,7 @@ async function writeStatus(
       if (swap !== undefined) return { outcome: 'changed', reason: swap }
       const end = settled(object)
       if (end !== undefined) return end
-      // It did not happen, and the adapter has tried for long enough.
+      // The write did not happen, and the adapter has used up its retries.
       if (failure.code === 'KCERT_UNREACHABLE') throw failure
       now = object
     }

@@ -1,6 +1,6 @@
 import { quoted } from './quoting.ts'
 
-/** What a JSON value is; fields that are not named may be anything. */
+/** The type of a JSON value; fields that are not listed may have any type. */
 export type Shape =
   | 'text'
   | 'number'
@@ -12,7 +12,7 @@ export type Shape =
 export const texts = { each: 'text' } as const satisfies Shape
 export const pairs = { values: 'text' } as const satisfies Shape
 
-/** The type of a value in which `fitted` finds no fault, as far as the shape names its fields. */
+/** The TypeScript type of a value in which `fitted` finds no error, for the fields that the shape lists. */
 export type Fitted<Form> = Form extends 'text'
   ? string
   : Form extends 'number'
@@ -29,7 +29,7 @@ export type Fitted<Form> = Form extends 'text'
               }
             : never
 
-/** The fields of metadata that kcert reads of an object of any kind. */
+/** The metadata fields that kcert reads of every kind. */
 export const metadataFields = {
   name: 'text',
   uid: 'text',
@@ -41,8 +41,9 @@ export const metadataFields = {
 } as const satisfies Readonly<Record<string, Shape>>
 
 /**
- * Returns the value with each field that the shape names of its type, or not there: null is as nothing, as Kubernetes reads it. Adds to
- * `faults` a fragment for each that is of another type.
+ * Returns the value with each listed field of its type or absent: null counts as absent, as in Kubernetes. Adds a fragment to
+ * `faults`
+ * for each field of another type.
  */
 export function fitted(value: unknown, form: Shape, path: string, faults: string[]): unknown {
   const isFit =

@@ -1,2 +1,2 @@
-/** Approvers refuse shorter RSA keys, and kcert makes none. */
+/** Approvers refuse shorter RSA keys, and kcert does not create them. */
 export const shortestRsaBits = 2048

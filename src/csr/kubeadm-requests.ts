@@ -16,20 +16,20 @@ import { quoted } from './quoting.ts'
 import { noAltNames, objectNameOf, type RequestSpec } from './request-spec.ts'
 import { nodePrefix } from './signers.ts'
 
-// The requests of a control plane whose CA is elsewhere, as `kubeadm certs generate-csr` makes them.
+// The requests of a control plane with an external CA, as `kubeadm certs generate-csr` creates them.
 
 export interface KubeadmRequest {
-  /** As kubeadm calls it: "apiserver", "etcd-peer", "admin.conf". */
+  /** The name in kubeadm: "apiserver", "etcd-peer", "admin.conf". */
   readonly row: string
   readonly spec: RequestSpec
-  /** Below the pki folder, without extension; of a certificate. */
+  /** The path of the certificate in the pki folder, without extension. */
   readonly file?: string
-  /** Of a kubeconfig. */
+  /** The kubeconfig. */
   readonly kubeconfig?: KubeadmKubeconfigSpec
 }
 
 export interface KubeadmKubeconfigSpec {
-  /** The file's name. */
+  /** The file name. */
   readonly file: string
   readonly user: string
   readonly clusterName: string
@@ -40,10 +40,10 @@ type Row = KubeadmLeaf | KubeadmKubeconfig
 
 const rows: readonly Row[] = [...kubeadmLeaves, ...kubeadmKubeconfigs]
 
-/** What may be asked for by name. */
+/** The names of the rows, and "all". */
 export const kubeadmRowNames: readonly string[] = ['all', ...rows.map(({ name }) => name)]
 
-/** Returns the requests of one row of kubeadm's table, or of all. Throws KCERT_USAGE when a setting is missing that a row needs. */
+/** Returns the requests of one row of kubeadm's table, or of all. Throws KCERT_USAGE when a required setting is missing. */
 export function kubeadmRequests(name: string, settings: KubeadmSettings): KubeadmRequest[] {
   const chosen = rows.filter((row) => name === 'all' || row.name === name)
   if (chosen.length === 0)
@@ -75,7 +75,9 @@ function specOf(row: Row, commonName: string, settings: KubeadmSettings): Reques
   }
 }
 
-/** A label that names no minor version, such as "stable-1", is no version here. Throws KCERT_USAGE for what is neither. */
+/**
+ * Returns the version; undefined for a label without a minor version, such as "stable-1". Throws KCERT_USAGE for invalid text.
+ */
 function versionOf({ kubernetesVersion }: KubeadmSettings): KubeadmVersion | undefined {
   if (kubernetesVersion === undefined) return undefined
   const version = kubeadmVersion(kubernetesVersion)
@@ -87,7 +89,7 @@ function versionOf({ kubernetesVersion }: KubeadmSettings): KubeadmVersion | und
   )
 }
 
-/** What is assumed where the version is not known and patch releases of one minor differ. */
+/** Returns the assumption when the version is unknown, or when patch releases of one minor version differ. */
 function assumptionOf({ name, olderOrganizations = [] }: Row): string[] {
   return olderOrganizations
     .filter(({ droppedIn }) => droppedIn.length > 1)
@@ -138,7 +140,7 @@ function namesOf(names: readonly string[]): RequestSpec['altNames'] {
 
 function nodeNameOf(row: string, { nodeName }: KubeadmSettings): string {
   if (nodeName === undefined) throw missing(row, 'the name of the node', '--node-name')
-  // As kubeadm does.
+  // kubeadm converts the node name in the same way.
   const name = nodeName.trim().toLowerCase()
   if (isSubdomain(name)) return name
   throw usage(
@@ -186,7 +188,7 @@ function firstServiceAddress({ serviceSubnet }: KubeadmSettings): string {
   return formatIp(bytes.map((byte, at) => (byte & maskAt(prefix, at)) | (at === last ? 1 : 0)))
 }
 
-/** kubeadm wants ten addresses at least, and 2^20 at most (cmd/kubeadm/app/apis/kubeadm/validation). */
+/** Returns why kubeadm refuses a subnet: it requires 10 to 2^20 addresses (cmd/kubeadm/app/apis/kubeadm/validation). */
 function subnetDefect(range: string): string | undefined {
   const cidr = range.includes('/') ? parseCidr(range) : undefined
   if (cidr === undefined) return 'is not a range of addresses such as 10.96.0.0/12'
@@ -195,7 +197,7 @@ function subnetDefect(range: string): string | undefined {
   return bits > 20 ? `is too large: its mask is /${cidr.bytes.length * 8 - 20} at least` : undefined
 }
 
-// Of the node itself for what runs on it, of the load balancer for the others.
+// The API server on the node itself for control plane components, the load balancer for others.
 function serverOf(row: KubeadmKubeconfig, settings: KubeadmSettings): string {
   const { controlPlaneEndpoint, bindPort } = settings
   const isLocal = row.name === 'controller-manager.conf' || row.name === 'scheduler.conf'

@@ -5,14 +5,14 @@ import { entriesOf, itemsOf, type Node, textOf, valueAt } from '../kubeconfig/no
 import type { KubeadmVersion } from '../pki/kubeadm-organization.ts'
 import { type KeyType, keyTypeName, parseKeyType } from '../x509/new-key.ts'
 
-/** What kubeadm's InitConfiguration and ClusterConfiguration say about certificates. */
+/** The settings for certificates in kubeadm's InitConfiguration and ClusterConfiguration. */
 export interface KubeadmSettings {
   readonly nodeName?: string
   readonly advertiseAddress?: string
   readonly bindPort: string
   /** HOST, HOST:PORT or an address */
   readonly controlPlaneEndpoint?: string
-  /** The first of two, where a cluster has both families. */
+  /** The first of two in a dual-stack cluster. */
   readonly serviceSubnet: string
   readonly dnsDomain: string
   readonly clusterName: string
@@ -22,14 +22,14 @@ export interface KubeadmSettings {
   readonly keyType: KeyType
   /** As written: subjects differ by version. */
   readonly kubernetesVersion?: string
-  /** What in the file has no effect, as kubeadm warns of it. */
+  /** Notices on fields that have no effect, as in kubeadm's warnings. */
   readonly notices: readonly string[]
 }
 
-/** encryptionAlgorithm, as kubeadm takes it: to the letter. */
+/** The values of encryptionAlgorithm, case-sensitive as in kubeadm. */
 const kubeadmKeyTypes = ['RSA-2048', 'RSA-3072', 'RSA-4096', 'ECDSA-P256', 'ECDSA-P384']
 
-// The fields of v1beta3 and v1beta4 around those that are followed here; below others nothing is looked at.
+// The fields of v1beta3 and v1beta4 on the paths that kcert reads; it does not check below other fields.
 const fields: Readonly<Record<string, string>> = {
   ClusterConfiguration:
     'apiVersion kind etcd networking kubernetesVersion controlPlaneEndpoint apiServer controllerManager scheduler dns proxy certificatesDir imageRepository featureGates clusterName encryptionAlgorithm certificateValidityPeriod caCertificateValidityPeriod',
@@ -57,7 +57,7 @@ export const kubeadmDefaults: KubeadmSettings = {
   notices: [],
 }
 
-/** Returns the key type of a name as kubeadm takes it. Throws KCERT_USAGE for those that its components do not read. */
+/** Returns the key type of a kubeadm name. Throws KCERT_USAGE for types that kubeadm's components do not support. */
 export function kubeadmKeyType(name: string): KeyType {
   const type = kubeadmKeyTypes.includes(name) ? parseKeyType(name) : undefined
   if (type !== undefined) return type
@@ -80,8 +80,8 @@ export function refuseNewerKeyType(keyType: KeyType, version: KubeadmVersion | u
 }
 
 /**
- * Returns the settings of a kubeadm configuration file, defaults where it is silent. `source` is its name, for messages.
- * Throws KCERT_MANIFEST_MALFORMED when neither configuration is in it.
+ * Returns the settings of a kubeadm configuration file, with kubeadm's defaults. `source` is its name, for messages.
+ * Throws KCERT_MANIFEST_MALFORMED when the file contains neither configuration.
  */
 export async function readKubeadmSettings(text: string, source: string): Promise<KubeadmSettings> {
   const { documents, defects } = await readDocuments(text)

@@ -1,14 +1,14 @@
 import { type Certificate, certificateBlocks, certificateOfBlock } from '../x509/certificate.ts'
 import { hasCondition, type SigningRequest } from './signing-request.ts'
 
-// Where a CertificateSigningRequest stands between its making and the day when kube-controller-manager removes it.
+// The state of a CertificateSigningRequest from its creation until kube-controller-manager deletes it.
 
-/** In the order in which they want attention. */
+/** In the order of urgency. */
 export const requestStates = ['pending', 'approved', 'failed', 'denied', 'issued'] as const
 
 /**
- * pending: nobody has decided; approved: and not signed yet; issued: the certificate is there; failed: the signer refused it for
- * good; denied: by an approver.
+ * pending: no decision yet. approved: not signed yet. issued: has a certificate. failed: refused by the signer permanently.
+ * denied: by an approver.
  */
 export type RequestState = (typeof requestStates)[number]
 
@@ -30,20 +30,21 @@ export function conditionText(object: SigningRequest): string {
   ].join(',')
 }
 
-/** When kube-controller-manager's cleaner removes an object; it looks once an hour, so up to an hour later. */
+/** When kube-controller-manager's cleaner deletes an object; it runs once an hour, so up to an hour later. */
 export interface Collection {
-  /** From this moment on. */
+  /** The earliest time. */
   readonly after: Date
-  /** A fragment: why then. */
+  /** Why at that time, as a fragment. */
   readonly reason: string
 }
 
 const hourMs = 3_600_000
 
 /**
- * Returns when an object is removed, or undefined when its conditions have no time to go by (k8s.io/kubernetes
- * pkg/controller/certificates/cleaner). All releases from 1.32 on do alike, but that 1.34 and older ones leave what is approved and
- * never signed (isApprovedUnissuedPastDeadline is new in 1.35): the reason says it.
+ * Returns when an object is deleted; undefined when its conditions have no times (k8s.io/kubernetes
+ * pkg/controller/certificates/cleaner).
+ * Releases from 1.32 on behave alike, except that 1.34 and older keep objects that are approved and never signed
+ * (isApprovedUnissuedPastDeadline is new in 1.35): the reason mentions that.
  */
 export function collectionOf(
   object: SigningRequest,
@@ -84,13 +85,13 @@ function timeOf({ conditions }: SigningRequest, type: string): string | undefine
   return conditions.find((condition) => condition.type === type)?.lastUpdateTime
 }
 
-/** Returns the whole seconds since an object was created; undefined where its time cannot be read. */
+/** Returns the whole seconds since an object was created; undefined when its time is unreadable. */
 export function ageSecondsOf(creationTimestamp: string | undefined, now: Date): number | undefined {
   const createdMs = Date.parse(creationTimestamp ?? '')
   return Number.isNaN(createdMs) ? undefined : Math.floor((now.getTime() - createdMs) / 1000)
 }
 
-/** Returns the certificate that was issued, the first where there are several; undefined when there is none or it cannot be read. */
+/** Returns the issued certificate, the first of several; undefined when there is none or it is unreadable. */
 export function issuedCertificate({
   certificate,
 }: Pick<SigningRequest, 'certificate'>): Certificate | undefined {
@@ -98,7 +99,7 @@ export function issuedCertificate({
     const block = certificate && certificateBlocks(certificate)[0]
     return block && certificateOfBlock(block)
   } catch {
-    // Signers may upload what only Go parses; reports say so.
+    // Signers may upload a certificate that only Go parses; reports mention that.
     return undefined
   }
 }

@@ -1,8 +1,8 @@
 import type { RequestObject } from './requests-api.ts'
 
 /**
- * Returns the program that approved or denied an object: the API server notes in metadata.managedFields which one wrote to the
- * subresource approval last. Users are not noted anywhere but in the audit log. Undefined when nobody did.
+ * Returns the program that approved or denied an object; undefined without a decision. The API server records in
+ * metadata.managedFields which program wrote to the subresource approval last. Only the audit log records the user.
  */
 export function decidedBy({ metadata }: RequestObject): string | undefined {
   const managedFields: unknown = 'managedFields' in metadata ? metadata.managedFields : undefined

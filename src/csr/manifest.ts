@@ -10,7 +10,7 @@ import { type Finding, isUnmet } from './rule.ts'
 import { findSigner, usagesForSigner } from './signers.ts'
 import { signingFindings } from './signing.ts'
 
-/** A CertificateSigningRequest as it is sent to the API server. */
+/** A CertificateSigningRequest for the API server. */
 export interface Manifest {
   readonly apiVersion: 'certificates.k8s.io/v1'
   readonly kind: 'CertificateSigningRequest'
@@ -25,8 +25,8 @@ export interface Manifest {
 }
 
 /**
- * Returns the object of a request. Throws KCERT_USAGE when it is not known which signer or which usages, and
- * KCERT_CSR_SIGNER_REFUSED when the API server would refuse the object or its signer would let it fail.
+ * Returns the object of a request. Throws KCERT_USAGE when the signer or the usages are unknown, and
+ * KCERT_CSR_SIGNER_REFUSED when the API server would reject the object or its signer would fail it.
  */
 export function manifestOf(spec: RequestSpec, der: Uint8Array): Manifest {
   const request = CertificateRequest.parse(der)
@@ -82,7 +82,7 @@ export function withoutUsages(signerName: string): KcertError {
   })
 }
 
-/** Throws KCERT_CSR_SIGNER_REFUSED for the first rule of the API server or the signer that is broken, with what to change. */
+/** Throws KCERT_CSR_SIGNER_REFUSED for the first broken rule of the API server or the signer, with the fix. */
 export function refuseHopeless(name: string, signerName: string, findings: readonly Finding[]): void {
   const fault = findings.find(isUnmet)
   if (fault === undefined) return

@@ -2,14 +2,15 @@ import pMap from 'p-map'
 import { KcertError } from '../errors/kcert-error.ts'
 import type { RequestObject, RequestsApi } from './requests-api.ts'
 
-/** One call gives a page of 500, so that more names than these are looked for in a list first. */
+/** For more names than these, a list comes first: one call returns a page of 500. */
 const leastToList = 64
-/** A list that is much longer than what is looked for is not read to its end. */
+/** kcert stops reading a list that is much longer than the names. */
 const mostListed = (wanted: number): number => 4 * wanted + 1_000
 
 /**
- * Returns the objects of these names, undefined where there is none of a name. Few are read one by one; of many, those that a list
- * holds are taken from it, where the user may list.
+ * Returns the objects with these names, undefined for each missing one. A few are read one by one. Many are taken from a list, if
+ * the
+ * user may list.
  */
 export async function readRequests(
   api: Pick<RequestsApi, 'get' | 'list'>,
@@ -42,7 +43,7 @@ async function listedOf(
       if (found.size === wanted.size || ++seen >= mostListed(wanted.size)) break
     }
   } catch (error) {
-    // Who may read what it names need not be allowed to list.
+    // A user with the verb get may lack the verb list.
     if (!(error instanceof KcertError && error.code === 'KCERT_API_FORBIDDEN')) throw error
   }
   return found

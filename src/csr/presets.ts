@@ -5,12 +5,12 @@ import { quoted } from './quoting.ts'
 import { defaultKeyType, joinedAltNames, noAltNames, objectNameOf, type RequestSpec } from './request-spec.ts'
 import { apiServerClient, kubeletClient, kubeletServing, nodePrefix, nodesGroup } from './signers.ts'
 
-// Requests that Kubernetes has a form for. What is in them is what the signer wants, and nothing else.
+// Requests with a form that Kubernetes defines. They contain exactly what the signer requires.
 
-/** The names beside the preset's own that flags have given. */
+/** The names from flags, in addition to those of the preset. */
 type Names = RequestSpec['altNames']
 
-/** X.520 gives a common name 64 characters; OpenSSL refuses longer ones, Go does not. */
+/** X.520 limits a common name to 64 characters; OpenSSL refuses longer ones, Go does not. */
 const longestCommonName = 64
 
 const common = { keyType: defaultKeyType, notices: [] } as const
@@ -31,7 +31,7 @@ export function userSpec(user: string, groups: readonly string[], altNames: Name
   }
 }
 
-/** Returns the request of a kubelet for the certificate by which it is a client of the API server. */
+/** Returns the request of a kubelet for its client certificate. */
 export function kubeletClientSpec(node: string, altNames: Names): RequestSpec {
   const [name] = Object.values(altNames).flat()
   if (name !== undefined)
@@ -49,7 +49,7 @@ export function kubeletClientSpec(node: string, altNames: Names): RequestSpec {
   }
 }
 
-/** Returns the request of a kubelet for the certificate that it serves. Without names it is the Node's own. */
+/** Returns the request of a kubelet for its serving certificate. Without names, it has the Node's name. */
 export function kubeletServingSpec(node: string, altNames: Names): RequestSpec {
   const [wrong] = [...altNames.email, ...altNames.uri]
   if (wrong !== undefined)
@@ -89,7 +89,7 @@ function nodeSubject(flag: string, node: string): RequestSpec['subject'] {
 }
 
 /**
- * Returns the request of a Service's servers: all names under which clients in the cluster reach it. Kubernetes has no signer
+ * Returns the request of a Service: all names under which clients in the cluster reach it. Kubernetes has no signer
  * for these; `signerName` comes from a flag.
  */
 export function serviceSpec(service: string, clusterDomain: string, altNames: Names): RequestSpec {
@@ -99,7 +99,7 @@ export function serviceSpec(service: string, clusterDomain: string, altNames: Na
   const host = `${name}.${namespace}.svc`
   const own = { ...noAltNames, dns: [`${host}.${clusterDomain}`, host, `${name}.${namespace}`, name] }
   return {
-    // A common name is no longer looked at by clients; some tools show nothing else.
+    // Clients no longer read the common name; some tools show nothing else.
     subject: host.length <= longestCommonName ? { commonName: host } : {},
     altNames: joinedAltNames(own, altNames),
     ...common,

@@ -3,11 +3,11 @@ import { decodeBase64 } from '../kubeconfig/base64.ts'
 import type { ObjectCondition, RequestObject } from './requests-api.ts'
 import type { RequestCondition, SigningRequest } from './signing-request.ts'
 
-// Between what the API server sends and what the rules look at.
+// Converts API objects to the form that the rules read.
 
 /**
- * Returns the object as the rules look at it, its base64 undone. A field that is missing reads as empty: what an old or a foreign
- * API server left out is no reason to fail.
+ * Returns the object in the form that the rules read, with base64 decoded. A missing field reads as empty: a field that an old or
+ * another API server omits is not an error.
  */
 export function signingRequestOfObject(object: RequestObject): SigningRequest {
   const { spec, status } = object
@@ -31,7 +31,7 @@ export function signingRequestOfObject(object: RequestObject): SigningRequest {
   }
 }
 
-/** Returns the object to send: what its owner decides and nothing that the API server fills in. */
+/** Returns the object to send: only the fields that its owner sets, without those that the API server fills in. */
 export function newRequestObject(request: SigningRequest): RequestObject {
   const { name, generateName, labels, annotations, signerName, usages, expirationSeconds } = request
   return {
@@ -54,7 +54,7 @@ export function newRequestObject(request: SigningRequest): RequestObject {
 function conditionOf({ type, status, reason, message, lastUpdateTime }: ObjectCondition): RequestCondition {
   return {
     type,
-    // Conditions that were made before Kubernetes 1.18 have no status, and Kubernetes takes them as true.
+    // Conditions that were created before Kubernetes 1.18 have no status, and Kubernetes treats them as true.
     status: status || 'True',
     ...given({ reason, message, lastUpdateTime }),
   }

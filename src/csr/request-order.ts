@@ -4,7 +4,7 @@ interface Listed<State extends string> {
   readonly creationTimestamp?: string | undefined
 }
 
-/** Returns requests by their state in this order, and of these the oldest first. */
+/** Returns requests in this order of states, the oldest first in each state. */
 export function inOrderOfAttention<State extends string, Request extends Listed<State>>(
   requests: readonly Request[],
   states: readonly State[],

@@ -2,8 +2,8 @@ import * as v from 'valibot'
 import { described, header, text, textsSchema as texts, timeSchema as time } from '../x509/json-fields.ts'
 import { requestSchema } from './check-report.ts'
 
-// What the commands on a cluster's requests say of one object, and the JSON contract of `kcert csr list`. docs/schemas/ is
-// generated from these; the program itself imports their types alone.
+// The fields of one object in the reports on a cluster's requests, and the JSON contract of `kcert csr list`. docs/schemas/ is
+// generated from these; the program itself imports only their types.
 
 const conditionSchema = v.object({
   type: v.string(),

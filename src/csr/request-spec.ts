@@ -10,7 +10,7 @@ import { isDnsName, isNumericName, isSubdomain } from '../x509/plain-names.ts'
 import { parseMailbox, uriDefect } from '../x509/syntax.ts'
 import { quoted } from './quoting.ts'
 
-/** A request before it is created: what it asks for, and its signer. */
+/** A request before its creation: its content, and its signer. */
 export interface RequestSpec {
   readonly subject: NameInput
   readonly altNames: Required<AltNamesDescription>
@@ -20,10 +20,10 @@ export interface RequestSpec {
   /** Undefined if not given. */
   readonly signerName?: string
   readonly usages?: readonly string[]
-  /** What the certificate is for, where usages are not spelled out: they depend on the key. */
+  /** The purpose of the certificate, when usages are not given: they depend on the key. */
   readonly purpose?: Extract<Usage, 'client auth' | 'server auth'>
   readonly expirationSeconds?: number
-  /** Of the signature by an RSA key, where it is not the one that client-go and cfssl would take. */
+  /** The hash of the signature with an RSA key, when it differs from that of client-go and cfssl. */
   readonly rsaHash?: 'sha256'
   /** Notes for the requester. */
   readonly notices: readonly string[]
@@ -38,7 +38,7 @@ export function makeRequest({ subject, altNames, rsaHash }: RequestSpec, key: Ke
   return createRequest({ subject, subjectAltNames: altNames, hash: rsaHash ?? usualRsaHash(key) }, key)
 }
 
-// As client-go and cfssl sign: a longer key has the longer hash.
+// client-go and cfssl use a longer hash for a longer key.
 function usualRsaHash(key: KeyObject): 'sha256' | 'sha384' | 'sha512' {
   const bits = key.asymmetricKeyDetails?.modulusLength ?? 0
   if (bits >= 4096) return 'sha512'
@@ -49,8 +49,9 @@ function usualRsaHash(key: KeyObject): 'sha256' | 'sha384' | 'sha512' {
 export type NamedAltNames = { readonly [Kind in keyof AltNamesDescription]?: readonly string[] | undefined }
 
 /**
- * Returns alternative names, each once, addresses in the one way that Go writes them. Throws KCERT_USAGE for what is no name of
- * its kind: it would be in a certificate that no client takes.
+ * Returns SANs, each once, with addresses in Go's spelling. Throws KCERT_USAGE for an invalid name, which would yield a
+ * certificate that
+ * no client accepts.
  */
 export function altNamesOf(names: NamedAltNames): Required<AltNamesDescription> {
   const { dns = [], ip = [], email = [], uri = [] } = names
@@ -62,7 +63,7 @@ export function altNamesOf(names: NamedAltNames): Required<AltNamesDescription> 
   }
 }
 
-/** Returns both, each name once. */
+/** Returns the names of both, each once. */
 export function joinedAltNames(
   one: Required<AltNamesDescription>,
   other: Required<AltNamesDescription>,
@@ -117,7 +118,8 @@ function wrongName(flag: string, value: string, why: string, next?: string): Kce
 }
 
 /**
- * Returns a name for the object: lower case, and nothing that a shell or a path would read otherwise. The API server would take
+ * Returns a name for the object: lower case, without characters that are special in a shell or a path. The API server would
+ * accept
  * almost any name.
  */
 export function objectNameOf(text: string): string {

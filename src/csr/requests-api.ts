@@ -1,4 +1,4 @@
-/** A CertificateSigningRequest as the API server writes and reads it; fields that kcert does not name travel along. */
+/** A CertificateSigningRequest of the API server; unknown fields are kept. */
 export interface RequestObject {
   readonly apiVersion?: string
   readonly kind?: string
@@ -39,11 +39,11 @@ export interface ObjectCondition {
   readonly lastTransitionTime?: string
 }
 
-/** What narrows a list; the API server does the narrowing. */
+/** The selectors of a list, which the API server applies. */
 export interface RequestSelection {
   readonly signerName?: string
   readonly labelSelector?: string
-  /** Besides the signer's: metadata.name alone. */
+  /** In addition to spec.signerName, only metadata.name. */
   readonly fieldSelector?: string
 }
 
@@ -53,24 +53,26 @@ export interface RequestChange {
 }
 
 /**
- * The CertificateSigningRequests of a cluster. Every call throws a KcertError: KCERT_API_UNAUTHORIZED, KCERT_API_CLIENT_EXPIRED, KCERT_API_FORBIDDEN,
- * KCERT_API_CONFLICT (the object is not what it was, or exists already), KCERT_API_INVALID, KCERT_API_NOT_FOUND, or
- * KCERT_UNREACHABLE once what may be tried again was tried. A write that was cut off may have happened: read again.
+ * The CertificateSigningRequests of a cluster. Every call throws a KcertError: KCERT_API_UNAUTHORIZED, KCERT_API_CLIENT_EXPIRED,
+ * KCERT_API_FORBIDDEN,
+ * KCERT_API_CONFLICT (the object changed, or exists already), KCERT_API_INVALID, KCERT_API_NOT_FOUND, or
+ * KCERT_UNREACHABLE when all retries failed. A write with a lost connection may have happened: read again.
  */
 export interface RequestsApi {
-  /** All that match, page by page; a list that grew too old in between is begun again, so that one may come twice. */
+  /** All matching objects, page by page. When the list expires in between, it starts again, and an object may come twice. */
   list(selection?: RequestSelection): AsyncIterable<RequestObject>
-  /** Undefined when there is none of this name. */
+  /** Undefined when no object has this name. */
   get(name: string): Promise<RequestObject | undefined>
-  /** With `dryRun` the API server does all but keep the object (dryRun=All). */
+  /** With `dryRun`, the API server does not store the object (dryRun=All). */
   create(object: RequestObject, choice?: { readonly dryRun: boolean }): Promise<RequestObject>
   /** Writes conditions Approved and Denied. The object's UID and resourceVersion are preconditions. */
   replaceApproval(object: RequestObject): Promise<RequestObject>
   /** Writes status.certificate and the condition Failed, under the same preconditions. */
   replaceStatus(object: RequestObject): Promise<RequestObject>
   /**
-   * The object as it is and each change of it until the signal is given; broken connections are made anew, and what changed
-   * meanwhile is seen. A name that is not there yet is waited for.
+   * The current object and each change of it until the signal aborts. A broken connection is restored without missing a change. A
+   * name
+   * that does not exist yet is waited for.
    */
   watch(name: string, signal: AbortSignal): AsyncIterable<RequestChange>
 }

@@ -1,10 +1,10 @@
-/** The three questions about a request, which three parties answer: the API server, an approver, the signer. */
+/** The three questions about a request, for the API server, an approver and the signer. */
 export type Question = 'admission' | 'approval' | 'signing'
 
 /**
- * The two duties that the documentation of Kubernetes lays on every approver:
- * identity: the requester holds the private key of the request and is who the subject says;
- * entitlement: that subject may act in the context that is asked for.
+ * The two duties of every approver in the Kubernetes documentation:
+ * identity: the requester holds the private key of the request and is the subject;
+ * entitlement: that subject may act in the requested context.
  */
 export type Duty = 'identity' | 'entitlement'
 
@@ -13,19 +13,19 @@ export const dutyText: Readonly<Record<Duty, string>> = {
   entitlement: 'the requester is entitled to what the request asks for',
 }
 
-/** What came of one rule. */
+/** The result of one rule. */
 export interface Finding {
   readonly id: string
   readonly question: Question
-  /** Of an approver's rules: which of the two duties the rule serves. */
+  /** For rules of an approver: the duty that the rule belongs to. */
   readonly duty?: Duty
-  /** `unknown`: it takes a fact that is not at hand. */
+  /** `unknown`: a required fact is unavailable. */
   readonly outcome: 'met' | 'unmet' | 'unknown'
-  /** What was found, as a fragment. */
+  /** The detail, as a fragment. */
   readonly detail: string
-  /** What to change or to look up, in words. */
+  /** What to change or look up, in prose. */
   readonly fix?: string
-  /** A command that does it, or that shows what to decide. */
+  /** A command that fixes it, or that shows the facts for a decision. */
   readonly next?: string
 }
 

@@ -2,10 +2,10 @@ import { dnsLabel, longestLabel, longestSubdomain } from '../x509/plain-names.ts
 
 // spec.signerName, as the API server checks it (k8s.io/kubernetes pkg/apis/core/validation/names.go).
 
-/** A domain, a slash, and a path that has room for a namespace, a dot and a name. */
+/** A domain, a slash, and a path with room for a namespace, a dot and a name. */
 const longestSignerName = longestSubdomain + 1 + longestLabel + 1 + longestSubdomain
 
-/** Returns why the API server refuses the name of a signer, or undefined when it takes it. */
+/** Returns why the API server rejects the name of a signer; undefined when it accepts it. */
 export function signerNameDefect(name: string): string | undefined {
   if (name === '') return 'is empty'
   if (name.length > longestSignerName) return `has ${name.length} characters, more than ${longestSignerName}`
@@ -22,13 +22,13 @@ function domainDefect(domain: string): string | undefined {
   return labels.length < 2 ? `has a domain without a dot: "${domain}"` : undefined
 }
 
-// The server splits the path at its dots and wants a subdomain in each place, so a piece is a label of up to 253 characters.
+// The server splits the path at its dots and requires a subdomain in each part, so a part is a label of up to 253 characters.
 function pathDefect(path: string): string | undefined {
   const wrong = path.split('.').find((one) => one.length > longestSubdomain || !dnsLabel.test(one))
   return wrong === undefined ? undefined : `has a path with "${wrong}", which is not a DNS name`
 }
 
-/** True for the signers whose names Kubernetes keeps for itself. */
+/** True for signer names that Kubernetes reserves. */
 export function isKubernetesDomain(signerName: string): boolean {
   const [domain = ''] = signerName.split('/')
   return domain === 'kubernetes.io' || domain.endsWith('.kubernetes.io')

@@ -6,7 +6,7 @@ import type { ObjectCondition } from './requests-api.ts'
 /** A condition of a CertificateSigningRequest: "Approved", "Denied", "Failed", or anything else. Times are RFC 3339. */
 export type RequestCondition = Omit<ObjectCondition, 'lastTransitionTime'>
 
-/** A CertificateSigningRequest object of certificates.k8s.io, or what will become one. */
+/** A CertificateSigningRequest of certificates.k8s.io, or the draft of one. */
 export interface SigningRequest {
   readonly apiVersion?: string
   readonly name?: string
@@ -18,26 +18,26 @@ export interface SigningRequest {
   /** RFC 3339 */
   readonly creationTimestamp?: string
   readonly deletionTimestamp?: string
-  /** spec.request with its base64 undone: PEM text. Undefined when it is no base64. */
+  /** spec.request, decoded: PEM text. Undefined when it is not valid base64. */
   readonly request: Uint8Array | undefined
   readonly signerName: string
   readonly usages: readonly string[]
   readonly expirationSeconds?: number
-  /** Who made the object, as the API server found out; absent before that. */
+  /** The user that created the object, as the API server authenticated it; absent before that. */
   readonly username?: string
   readonly userUid?: string
   readonly groups: readonly string[]
   readonly extra: Readonly<Record<string, readonly string[]>>
   readonly conditions: readonly RequestCondition[]
-  /** status.certificate with its base64 undone. */
+  /** status.certificate, decoded. */
   readonly certificate?: Uint8Array
-  /** What is wrong with a manifest, for which the API server refuses it: fields of another type, labels that are none. */
+  /** Errors in a manifest for which the API server rejects it: fields of another type, invalid labels. */
   readonly faults?: readonly string[]
-  /** Fields of a manifest that no object of this kind has ("spec.expirationSecond"), which the API server drops. */
+  /** Unknown fields of a manifest ("spec.expirationSecond"), which the API server drops. */
   readonly unknownFields?: readonly string[]
 }
 
-/** True when the object has this condition; one that is not True counts for nothing (pkg/controller/certificates). */
+/** True when the object has this condition with the status True (pkg/controller/certificates). */
 export function hasCondition(
   { conditions }: SigningRequest,
   type: 'Approved' | 'Denied' | 'Failed',
@@ -45,12 +45,12 @@ export function hasCondition(
   return conditions.some((condition) => condition.type === type && condition.status === 'True')
 }
 
-/** True when the object was approved or denied; Kubernetes asks no further then, whatever the status of the condition. */
+/** True when the object is approved or denied; Kubernetes ignores the status of these conditions. */
 export function isDecided({ conditions }: SigningRequest): boolean {
   return conditions.some(({ type }) => type === 'Approved' || type === 'Denied')
 }
 
-/** The content of spec.request, or which rule of the API server it breaks. */
+/** The content of spec.request, or the rule of the API server that it breaks. */
 export type RequestContent =
   | { readonly request: CertificateRequest; readonly fault?: undefined }
   | { readonly request?: undefined; readonly fault: RequestFault }
@@ -58,7 +58,7 @@ export type RequestContent =
 export interface RequestFault {
   readonly id: 'request-pem' | 'request-form'
   readonly detail: string
-  /** What to change. */
+  /** How to fix it. */
   readonly fix: string
 }
 
@@ -99,7 +99,7 @@ const unseenText: Readonly<Record<UnseenText, string>> = {
   headers: 'headers',
 }
 
-/** How to write the text so that it is seen. */
+/** How to rewrite the text so that the API server finds the PEM block. */
 const rewrite: Partial<Record<UnseenText, string>> = {
   'byte order mark': 'remove its first three bytes: tail -c +4 FILE.csr > NEW.csr',
   'UTF-16': 'write it in ASCII: iconv -f UTF-16 -t ASCII FILE.csr > NEW.csr',

@@ -7,7 +7,7 @@ import { isKubernetesDomain, signerNameDefect } from './signer-name.ts'
 import { adviceOf, findSigner, signers } from './signers.ts'
 import type { SigningRequest } from './signing-request.ts'
 
-/** Returns what comes of each rule of the signer that a request is for, in the order in which the signer checks. */
+/** Returns one finding per rule of the requested signer, in the order in which the signer checks. */
 export function signingFindings(
   { signerName, usages }: Pick<SigningRequest, 'signerName' | 'usages'>,
   request: CertificateRequest,
@@ -31,8 +31,8 @@ function met(id: string, detail: string): Finding {
 }
 
 /**
- * Returns what kube-controller-manager up to 1.37 finds wrong with the signature of a request that breaks no rule of its signer
- * (pkg/controller/certificates/authority). It sets no condition then: it tries again and again.
+ * Returns the objection of kube-controller-manager up to 1.37 to the signature of a request that breaks no rule of its signer
+ * (pkg/controller/certificates/authority). It then sets no condition and keeps retrying.
  */
 export function signatureFinding(signerName: string, request: CertificateRequest): Finding | undefined {
   const verdict = request.verifySignature()

@@ -3,7 +3,7 @@ import { described, header, text } from '../x509/json-fields.ts'
 import { clusterRequestSchema } from './request-report.ts'
 
 // The JSON contract of `kcert csr submit`. docs/schemas/SubmittedRequests.json is generated from these schemas; the program
-// itself imports their types alone.
+// itself imports only their types.
 
 const submissionSchema = v.object({
   source: text('the file, "-" for standard input'),

@@ -6,9 +6,9 @@ import { newRequestObject, signingRequestOfObject } from './request-object.ts'
 import type { RequestObject, RequestsApi } from './requests-api.ts'
 import { readRequestContent, type SigningRequest } from './signing-request.ts'
 
-/** What became of a request that was sent. */
+/** The result of submitting a request. */
 export interface Submission {
-  /** present: the same request was there before, so nothing was written. */
+  /** present: the same request already existed, so nothing was written. */
   readonly outcome: 'created' | 'present' | 'dry-run'
   readonly object: RequestObject
 }
@@ -16,18 +16,19 @@ export interface Submission {
 export interface SubmissionChoice {
   readonly dryRun: boolean
   /**
-   * bytes: only the very same request is the same. key: one for the same key, names, signer and usages is as good, as client-go
-   * takes it after a restart; signatures by ECDSA differ each time.
+   * bytes: only a byte-identical request is the same. key: a request with the same key, names, signer and usages is the same, as
+   * for
+   * client-go after a restart; ECDSA signatures differ each time.
    */
   readonly sameBy: 'bytes' | 'key'
 }
 
-/** A write whose answer was lost is looked up and sent again so often; the adapter has tried again by then itself. */
+/** How often kcert looks up and repeats a write whose response was lost, in addition to the retries of the adapter. */
 const mostTries = 4
 
 /**
- * Sends a request and returns its object, which may have been there before: it can be called again after any crash. Throws
- * KCERT_API_CONFLICT when an object of this name asks for something else, and whatever the port throws.
+ * Submits a request and returns its object, which may already exist: it is safe to call again after a crash. Throws
+ * KCERT_API_CONFLICT when an object with this name has another request, and every error of the API.
  */
 export async function submitRequest(
   api: RequestsApi,
@@ -40,11 +41,11 @@ export async function submitRequest(
       const created = await api.create(object, { dryRun })
       return { outcome: dryRun ? 'dry-run' : 'created', object: created }
     } catch (error) {
-      // Kubernetes before 1.31 draws a name once, and refuses where that is taken: nothing was made.
+      // Kubernetes before 1.31 draws a name once and rejects the request if it is taken: nothing was created.
       if (request.name === undefined && isConflict(error) && tries < mostTries) continue
       const present = await presentAfter(error, api, request)
       if (present !== undefined) {
-        // Where the answer was lost, it was most likely ours that arrived.
+        // When the response was lost, the object is most likely ours.
         const outcome = isCutOff(error) ? 'created' : 'present'
         return { outcome, object: sameOrThrow(present, request, sameBy) }
       }
@@ -53,19 +54,19 @@ export async function submitRequest(
   }
 }
 
-/** The object that a failed create may have run into, or made; undefined when there is none. Throws errors that mean neither. */
+/** Returns the object that a failed create conflicts with or created; undefined when there is none. Throws other errors. */
 async function presentAfter(
   error: unknown,
   api: RequestsApi,
   { name }: SigningRequest,
 ): Promise<RequestObject | undefined> {
   const isTaken = isConflict(error)
-  // With generateName the objects cannot be told apart.
+  // With generateName, the objects cannot be distinguished.
   if ((!isTaken && !isCutOff(error)) || name === undefined) throw error
   try {
     return await api.get(name)
   } catch (unseen) {
-    // What stopped the write says more than what stopped the look at it, but for a name that is taken: then both say it.
+    // The error of the write is more useful than that of the read, except for a taken name: then the message has both.
     if (!isTaken) throw error
     if (!(unseen instanceof KcertError)) throw unseen
     const { code, message, fix, next } = unseen
@@ -101,7 +102,7 @@ function sameOrThrow(
   )
 }
 
-/** Returns in words how an object on the cluster differs from the one that was to be sent. */
+/** Returns the differences between an object on the cluster and the submitted one, as text. */
 export function differencesOf(
   present: SigningRequest,
   wanted: SigningRequest,

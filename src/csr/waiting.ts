@@ -9,17 +9,18 @@ import type { SigningRequest } from './signing-request.ts'
 
 export interface Wait {
   readonly name: string
-  /** Of the object that was submitted: another of the same name is somebody else's. */
+  /** The UID of the submitted object: another object with the same name belongs to another requester. */
   readonly uid?: string
-  /** Given when there is no more time. */
+  /** Aborts at the timeout. */
   readonly signal: AbortSignal
-  /** Is called with each state of the object, also the first. */
+  /** Called with each state of the object, including the first. */
   readonly onChange?: (object: SigningRequest) => void
 }
 
 /**
- * Returns the object once it is issued, denied or failed, or as it was last when the signal was given; undefined when there was
- * none until then. Throws KCERT_API_NOT_FOUND when it is removed meanwhile, KCERT_API_CONFLICT when another takes its place.
+ * Returns the object once it is issued, denied or failed, or its last state when the signal aborts; undefined if it did not exist
+ * until
+ * then. Throws KCERT_API_NOT_FOUND when it is deleted, and KCERT_API_CONFLICT when another object takes its name.
  */
 export async function waitForCertificate(
   api: RequestsApi,

@@ -4,9 +4,9 @@ import { brokenFix, brokenText, type CauseRow, deleteObject, signersText, wordOf
 import { isControllerOff, isManagerAlive, lacksSigningFiles, managerText } from './controller-manager.ts'
 import type { Situation } from './situation.ts'
 
-// Why what is approved has no certificate.
+// Why an approved request has no certificate.
 
-/** kube-controller-manager signs within a second; where it takes longer, it cannot. */
+/** kube-controller-manager signs within a second; after this time, something prevents it. */
 const signingSeconds = 30
 
 const approved =
@@ -24,7 +24,7 @@ const signByHand = (situation: Situation): string[] => [
   commandLine`kcert ca sign --csr ${wordOf(situation)} --ca ca.pem --ca-key ca-key.pem`,
 ]
 
-/** Causes of objects that are approved and not issued. */
+/** Causes for objects that are approved and not issued. */
 export const approvedCauses: readonly CauseRow[] = [
   {
     id: 'will-fail',

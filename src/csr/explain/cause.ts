@@ -6,25 +6,22 @@ import type { Holder } from './facts.ts'
 import type { Explanation } from './report.ts'
 import type { Situation, UnknownFact } from './situation.ts'
 
-/** One row of the tables of what keeps a request where it is, or what became of it: when it holds, and what it says then. */
+/** One cause for the state of a request: when it applies, and its text. */
 export interface CauseRow<Known = Situation> {
   readonly id: string
-  /**
-   * waiting: the usual course, it will go on by itself; note: worth knowing beside another cause. Otherwise nothing happens until
-   * somebody acts.
-   */
+  /** waiting: normal, no action needed. note: additional to another cause. Otherwise, nothing happens until a person acts. */
   readonly weight?: 'waiting' | 'note'
   readonly holds: (situation: Known) => boolean
   readonly detail: Text<Known>
-  /** What to do, as an imperative clause. */
+  /** The fix, as an imperative clause. */
   readonly fix: Text<Known>
-  /** Commands that can be pasted, in this order. */
+  /** Commands to paste, in order. */
   readonly commands?: (situation: Known) => readonly string[]
 }
 
 type Text<Known> = string | ((situation: Known) => string)
 
-/** Returns what every explanation says: the causes of a table that hold, in its order, and what they come to. */
+/** Returns the common fields of an explanation: the causes of a table that apply, in order, and the verdict. */
 export function explanationOf<Known>(
   causes: readonly CauseRow<Known>[],
   situation: Known,
@@ -53,30 +50,30 @@ function verdictOf(state: RequestState, weights: ReadonlySet<string>): Explanati
   return weights.has('waiting') ? 'waiting' : 'stuck'
 }
 
-/** Returns why a condition is there, to go on with a sentence. */
+/** Returns the reason of a condition, as the end of a sentence. */
 export function reasonIn(conditions: readonly ClusterRequest['conditions'][number][], type: string): string {
   const { reason, message } = conditions.find((condition) => condition.type === type) ?? {}
   const words = [reason, message].filter(Boolean)
   return words.length === 0 ? ', without a reason' : `: ${words.join(': ')}`
 }
 
-/** Returns who has the right to sign, to go on with a sentence. */
+/** Returns who may sign, as the end of a sentence. */
 export function signersText(signers: readonly Holder[] = []): string {
   const names = signers.slice(0, 5).map(({ kind, name }) => `${kind} ${name}`)
   return names.length === 0 ? '' : `; these programs may sign: ${names.join(', ')}`
 }
 
-/** The name of the object for commands. */
+/** Returns the name of the object for commands. */
 export function wordOf({ object }: Situation): string {
   return requestWord(object.name ?? '')
 }
 
-/** How to create the request again once this one is useless. */
+/** Returns the commands that delete the object, so that it can be created again. */
 export function deleteObject(situation: Situation): string[] {
   return [commandLine`kubectl delete csr ${wordOf(situation)}`]
 }
 
-/** What is wrong with the first rule of the signer that is broken, and what to do about it before the object is made anew. */
+/** Returns the detail of the first broken rule of the signer. */
 export const brokenText = ({ broken: [rule] }: Situation): string => rule?.detail ?? ''
 export const brokenFix = ({ broken: [rule] }: Situation): string =>
   [rule?.fix, 'delete this object first'].join('; ')

@@ -1,12 +1,12 @@
 import type { ControllerManager } from './facts.ts'
 import type { Situation } from './situation.ts'
 
-// Whether kube-controller-manager can do its part.
+// Whether kube-controller-manager runs and can approve or sign.
 
-/** Its Lease lasts 15 s and is renewed within 10: one that is four times as old has no owner that lives. */
+/** Its Lease lasts 15 s and is renewed within 10: after four times that, its holder no longer runs. */
 const staleMs = 60_000
 
-/** Returns whether it runs, or undefined when that is not known. */
+/** Returns whether it runs; undefined when that is unknown. */
 export function isManagerAlive({ controllerManager, now }: Situation): boolean | undefined {
   if (controllerManager === undefined) return undefined
   if (controllerManager === 'absent') return false
@@ -14,7 +14,7 @@ export function isManagerAlive({ controllerManager, now }: Situation): boolean |
   return renewedAt === undefined ? undefined : now.getTime() - renewedAt.getTime() < staleMs
 }
 
-/** Returns as a fragment by what it is known. */
+/** Returns the evidence for that, as a fragment. */
 export function managerText({ controllerManager }: Situation): string {
   if (controllerManager === undefined || controllerManager === 'absent')
     return 'it has no Lease in kube-system'
@@ -28,7 +28,9 @@ const controllerNames = {
   signing: ['csrsigning', 'certificatesigningrequest-signing-controller'],
 } as const
 
-/** True when its --controllers is known to leave this controller out; what is not named is on where "*" is, or nothing is set. */
+/**
+ * True when its known --controllers disables this controller. A controller that is not listed runs with "*" or without the flag.
+ */
 export function isControllerOff(
   { controllerManager }: Situation,
   controller: keyof typeof controllerNames,
@@ -40,7 +42,7 @@ export function isControllerOff(
   return names.some((name) => controllers.includes(`-${name}`)) || !controllers.includes('*')
 }
 
-/** The flags of one signer's own CA, instead of the one for all (k8s.io/kubernetes cmd/kube-controller-manager). */
+/** The flags for the CA of one signer, instead of the common one (k8s.io/kubernetes cmd/kube-controller-manager). */
 const signerFlags: Readonly<Record<string, string>> = {
   'kubernetes.io/kubelet-serving': 'kubelet-serving',
   'kubernetes.io/kube-apiserver-client-kubelet': 'kubelet-client',
@@ -48,7 +50,7 @@ const signerFlags: Readonly<Record<string, string>> = {
   'kubernetes.io/legacy-unknown': 'legacy-unknown',
 }
 
-/** True when its command line is known and names no CA for this signer, so that it runs without it. */
+/** True when its command line is known and has no CA for this signer, so that it does not run that signer. */
 export function lacksSigningFiles({ controllerManager, object }: Situation): boolean {
   if (controllerManager === undefined || controllerManager === 'absent') return false
   if (controllerManager.commandLine === undefined) return false

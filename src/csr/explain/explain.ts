@@ -8,10 +8,10 @@ import type { Explanation } from './report.ts'
 import { settledCauses } from './settled.ts'
 import type { Gathered } from './situation.ts'
 
-/** Less than this until the object is removed is worth saying. */
+/** The explanation mentions the deletion of the object when it is closer than this. */
 const soonMs = 2 * 3_600_000
 
-/** Every cause that kcert knows, the deciding ones first. docs/ lists them. */
+/** Every cause, the deciding ones first. The documentation lists them. */
 export const causes: readonly CauseRow[] = [
   ...settledCauses,
   ...pendingCauses,
@@ -36,7 +36,7 @@ export const causes: readonly CauseRow[] = [
   },
 ]
 
-/** Returns why a request is where it is, and what to do. */
+/** Returns why a request is in its state, and what to do. */
 export function explain({ situation, open }: Gathered): Explanation {
   const { object, now, decidedBy, state } = situation
   return {

@@ -1,18 +1,18 @@
 import type { ApprovalFacts } from '../approval/facts.ts'
 
-// The facts that explain why a request is stuck, besides the object itself.
+// The facts that explain why a request is stuck, in addition to the object itself.
 
-/** kube-controller-manager, which approves kubelets' client requests and signs for the signers of Kubernetes. */
+/** kube-controller-manager, which approves kubelet client requests and signs for the Kubernetes signers. */
 export interface ControllerManager {
-  /** spec.renewTime of its Lease: it renews every few seconds while it lives. */
+  /** spec.renewTime of its Lease, which it renews every few seconds while it runs. */
   readonly renewedAt?: Date
   /** spec.holderIdentity of its Lease. */
   readonly holder?: string
-  /** Words of its command line, where it runs as a pod that can be read; undefined on managed clusters and for systemd units. */
+  /** The arguments of its command line, when it runs as a readable Pod; undefined on managed clusters and for systemd units. */
   readonly commandLine?: readonly string[]
 }
 
-/** A subject to which RBAC gives a right. */
+/** A subject to which RBAC grants a permission. */
 export interface Holder {
   readonly kind: string
   /** A ServiceAccount as NAMESPACE/NAME. */
@@ -20,11 +20,12 @@ export interface Holder {
 }
 
 /**
- * Lookups of facts. Undefined means: cannot be known here, or this user may not ask. A lookup that fails throws, and what depends
- * on it stays open.
+ * Lookups of facts. Undefined means that the fact is unavailable, or that this user lacks the permission. A failed lookup throws,
+ * and
+ * the causes that need it stay open.
  */
 export interface ExplainFacts extends Pick<ApprovalFacts, 'isAllowed'> {
   readControllerManager(): Promise<ControllerManager | 'absent' | undefined>
-  /** To whom RBAC gives the verb on this signer by a rule that is about signers; whoever may do everything is left out. */
+  /** The subjects to which RBAC grants the verb on this signer by a rule about signers, without those that may do everything. */
   findHolders(verb: 'approve' | 'sign', signerName: string): Promise<readonly Holder[] | undefined>
 }

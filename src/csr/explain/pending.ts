@@ -11,7 +11,7 @@ import type { Situation } from './situation.ts'
 
 const nodeRole = 'system:certificates.k8s.io:certificatesigningrequests'
 
-/** csrapproving tries again after 200 ms, then at longer and longer intervals, of at most 1000 s. */
+/** csrapproving retries after 200 ms, then at growing intervals of at most 1000 s. */
 const longestRetrySeconds = 1000
 
 const pending =
@@ -19,7 +19,7 @@ const pending =
   (situation) =>
     situation.state === 'pending' && situation.request !== undefined && holds(situation)
 
-/** For this signer, and no rule of it is broken. */
+/** Applies to this signer when no rule of it is broken. */
 const soundFor = (signer: string, holds: CauseRow['holds'] = () => true): CauseRow['holds'] =>
   pending(
     (situation) =>
@@ -31,7 +31,7 @@ const decideByHand = (situation: Situation): string[] => [
   commandLine`kcert csr approve ${wordOf(situation)}`,
 ]
 
-/** Causes of objects without a decision. */
+/** Causes for objects without a decision. */
 export const pendingCauses: readonly CauseRow[] = [
   {
     id: 'would-fail',
@@ -133,7 +133,7 @@ export const pendingCauses: readonly CauseRow[] = [
   },
 ]
 
-/** The node whose identity another node asks for. */
+/** Returns the node whose identity another node requests. */
 function foreignNode({ object, request }: Situation): string | undefined {
   const commonName = request?.subject.commonName
   return nodeNameOf(object.username) !== undefined && object.username !== commonName
@@ -147,7 +147,7 @@ function neededRight({ object, request }: Situation): NodeRight {
   return (object.username ?? '') === request?.subject.commonName ? 'selfnodeclient' : 'nodeclient'
 }
 
-/** Whom to bind: the narrowest group of bootstrappers, all nodes, or the user alone where it is in no such group. */
+/** Returns the subject to bind: the narrowest bootstrappers group, all nodes, or the user itself if it is in neither. */
 function boundSubject({ object: { username = '', groups }, nodeAccess }: Situation) {
   const bootstrappers = groups
     .filter((group) => group.startsWith('system:bootstrappers'))
@@ -158,7 +158,7 @@ function boundSubject({ object: { username = '', groups }, nodeAccess }: Situati
     : { text: commandLine`the group ${group}`, flag: commandLine`--group=${group}` }
 }
 
-// The names that kubeadm gives them, so that they are not created twice.
+// The names that kubeadm uses, so that the bindings are not created twice.
 function bindingName(subresource: NodeRight | undefined): string {
   return subresource === 'selfnodeclient'
     ? 'kubeadm:node-autoapprove-certificate-rotation'

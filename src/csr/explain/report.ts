@@ -3,7 +3,7 @@ import { described, header, text } from '../../x509/json-fields.ts'
 import { clusterRequestSchema } from '../request-report.ts'
 
 // The JSON contract of `kcert csr explain`. docs/schemas/RequestExplanation.json is generated from these schemas; the program
-// itself imports their types alone.
+// itself imports only their types.
 
 const causeSchema = v.object({
   id: v.string(),
@@ -13,7 +13,7 @@ const causeSchema = v.object({
   commands: described(v.array(v.string()), 'shell commands, in this order'),
 })
 
-/** What every explanation says. */
+/** The common fields of every explanation. */
 export const explanationFields = {
   verdict: described(
     v.picklist(['issued', 'waiting', 'stuck', 'failed', 'denied']),

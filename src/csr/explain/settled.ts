@@ -3,11 +3,11 @@ import { quoted } from '../quoting.ts'
 import { type CauseRow, deleteObject, reasonIn, wordOf } from './cause.ts'
 import type { Situation } from './situation.ts'
 
-// Requests that are settled, and what no later step can repair.
+// Requests that are denied, failed or issued, or that no later step can fix.
 
 const isOpen = ({ state }: Situation): boolean => state === 'pending' || state === 'approved'
 
-/** Causes of objects that will not change any more, and of those that are unusable. */
+/** Causes for objects that will not change any more, and for unusable ones. */
 export const settledCauses: readonly CauseRow[] = [
   {
     id: 'being-deleted',
@@ -82,7 +82,7 @@ export const settledCauses: readonly CauseRow[] = [
     commands: deleteObject,
   },
   {
-    // The signer of EKS passes over objects whose names begin as those of kubelets do (aws/containers-roadmap#2079).
+    // The signer of EKS ignores objects whose names begin like those of kubelets (aws/containers-roadmap#2079).
     id: 'name-passed-over',
     holds: (situation) =>
       situation.object.signerName.startsWith('beta.eks.amazonaws.com/') &&

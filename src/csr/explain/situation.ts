@@ -10,30 +10,30 @@ import { signingFindings } from '../signing.ts'
 import { readRequestContent, type SigningRequest } from '../signing-request.ts'
 import type { ControllerManager, ExplainFacts, Holder } from './facts.ts'
 
-/** All that a cause may look at. Undefined facts could not be looked up, or were not needed. */
+/** The input of a cause. Undefined facts were unavailable or not needed. */
 export interface Situation {
   readonly object: SigningRequest
   readonly request: CertificateRequest | undefined
-  /** Why the request cannot be read. */
+  /** Why the request is unreadable. */
   readonly fault: Finding | undefined
   readonly state: RequestState
   readonly now: Date
-  /** Since it was made, or since it was approved once it is. */
+  /** Since its creation, or since its approval. */
   readonly waitingSeconds: number
   readonly signedBy: 'kubernetes' | 'nobody' | 'another'
-  /** Rules of a signer of Kubernetes that the request breaks. */
+  /** Rules of a Kubernetes signer that the request breaks. */
   readonly broken: readonly Finding[]
   readonly certificate: Certificate | undefined
-  /** Which program approved or denied it, as the API server noted it: "kubectl", "kube-controller-manager". */
+  /** The program that approved or denied it, from managedFields: "kubectl", "kube-controller-manager". */
   readonly decidedBy: string | undefined
   readonly controllerManager: ControllerManager | 'absent' | undefined
-  /** Whether RBAC lets csrapproving approve a kubelet's client request. */
+  /** Whether RBAC lets csrapproving approve a kubelet client request. */
   readonly nodeAccess: NodeAccess | undefined
   readonly approvers: readonly Holder[] | undefined
   readonly signers: readonly Holder[] | undefined
 }
 
-/** A fact that could not be looked up. */
+/** A fact that is unavailable. */
 export interface UnknownFact {
   readonly fact: string
   readonly why: string
@@ -44,7 +44,9 @@ export interface Gathered {
   readonly open: readonly UnknownFact[]
 }
 
-/** Returns all that is known of an object. Looks up only what its state can depend on; what fails is noted, never thrown. */
+/**
+ * Returns the situation of an object. Looks up only facts that matter in its state. Failed lookups are recorded, never thrown.
+ */
 export async function gather(
   object: SigningRequest,
   decidedBy: string | undefined,
@@ -76,7 +78,7 @@ export async function gather(
   return { situation: { ...own, controllerManager, nodeAccess, approvers, signers }, open }
 }
 
-/** Returns how a fact is looked up, so that what fails is noted in `open`, and never thrown. */
+/** Returns a lookup function that records failures in `open` and never throws. */
 export function asking(open: UnknownFact[]) {
   return async <Fact>(fact: string, lookup: () => Promise<Fact | undefined>): Promise<Fact | undefined> => {
     try {

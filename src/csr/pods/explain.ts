@@ -9,11 +9,11 @@ import type { PodExplanation, PodRequest } from './report.ts'
 interface Situation {
   readonly request: PodRequest
   readonly now: Date
-  /** Who may sign for the signer; undefined where it could not be found out or is not needed. */
+  /** Who may sign for the signer; undefined when unavailable or not needed. */
   readonly signers: readonly Holder[] | undefined
 }
 
-// A signer that runs answers at once. kubelets ask again only once the object is gone.
+// A running signer responds at once. kubelets create another request only once the object is gone.
 const signingSeconds = 30
 
 const pending =
@@ -25,7 +25,7 @@ const isUnsigned = ({ request }: Situation): boolean => isKubernetesDomain(reque
 
 const isNew = ({ request: { ageSeconds = 0 } }: Situation): boolean => ageSeconds < signingSeconds
 
-/** What kcert knows of denials, by the reasons that Kubernetes defines (k8s.io/api certificates/v1). */
+/** The fix for each reason of a denial that Kubernetes defines (k8s.io/api certificates/v1). */
 const corrections: Readonly<Record<string, string>> = {
   UnsupportedKeyType:
     'set keyType of the podCertificate source in the pod to a key type that the signer supports',
@@ -103,7 +103,7 @@ const causes: readonly CauseRow<Situation>[] = [
   },
 ]
 
-/** Returns why a PodCertificateRequest is where it is, and what to do. */
+/** Returns why a PodCertificateRequest is in its state, and what to do. */
 export async function explainPodRequest(
   request: PodRequest,
   facts: Pick<ExplainFacts, 'findHolders'>,

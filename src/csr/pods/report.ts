@@ -3,8 +3,9 @@ import { described, header, text, timeSchema as time } from '../../x509/json-fie
 import { explanationFields } from '../explain/report.ts'
 import { clusterRequestSchema } from '../request-report.ts'
 
-// The JSON contracts of `kcert csr list --pods` and of `kcert csr explain` for a PodCertificateRequest. docs/schemas/ is generated from
-// these; the program itself imports their types alone.
+// The JSON contracts of `kcert csr list --pods` and of `kcert csr explain` for a PodCertificateRequest. docs/schemas/ is
+// generated from
+// these; the program itself imports only their types.
 
 const { name, uid, creationTimestamp, ageSeconds, conditions, signerName, collected } =
   clusterRequestSchema.entries

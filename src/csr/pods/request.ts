@@ -5,7 +5,7 @@ import { countedByState, inOrderOfAttention } from '../request-order.ts'
 import type { ObjectCondition } from '../requests-api.ts'
 import type { PodRequest, PodRequestList, PodRequestState } from './report.ts'
 
-/** A PodCertificateRequest as API servers send it in v1 and v1beta1, as far as kcert reads it. */
+/** The fields of a PodCertificateRequest in v1 and v1beta1 that kcert reads. */
 export interface PodCertificateRequest {
   readonly metadata: {
     readonly name: string
@@ -28,10 +28,10 @@ export interface PodCertificateRequest {
   }
 }
 
-/** In the order in which they want attention. */
+/** In the order of urgency. */
 export const podRequestStates = ['pending', 'failed', 'denied', 'issued'] as const satisfies PodRequestState[]
 
-// kube-controller-manager removes them whatever is in them (cmd/kube-controller-manager/app/certificates.go, every 5 minutes).
+// kube-controller-manager deletes them in any state (cmd/kube-controller-manager/app/certificates.go, every 5 minutes).
 const keptMs = 15 * 60_000
 
 /** Returns an object as reports show it. */
@@ -66,7 +66,7 @@ export function podRequest({ metadata, spec, status = {} }: PodCertificateReques
   }
 }
 
-/** The API server takes one of these conditions at most, and a chain together with Issued alone. */
+/** The API server accepts at most one of these conditions, and a chain only with Issued. */
 function stateOf(conditions: readonly ObjectCondition[], certificateChain: string): PodRequestState {
   const has = (type: string): boolean => conditions.some((one) => one.type === type && one.status === 'True')
   if (has('Denied')) return 'denied'
