@@ -1,7 +1,7 @@
 import * as v from 'valibot'
 import { given } from '../errors/given.ts'
 
-/** One thing that was looked at. `unknown` where it could not be looked at; `next` is how to find out, or how to mend it. */
+/** The result of one check: `unknown` where the fact is unavailable. `next` is the command that finds it out or fixes it. */
 export const checkLineSchema = v.object({
   id: v.string(),
   outcome: v.picklist(['ok', 'no', 'unknown']),
@@ -11,17 +11,17 @@ export const checkLineSchema = v.object({
 
 export type CheckLine = v.InferOutput<typeof checkLineSchema>
 
-/** Returns the line of what is right. */
+/** Returns a passed check. */
 export function okLine(id: string, detail: string): CheckLine {
   return { id, outcome: 'ok', detail }
 }
 
-/** Returns the line of what is wrong. */
+/** Returns a failed check. */
 export function noLine(id: string, detail: string, next: string): CheckLine {
   return { id, outcome: 'no', detail, next }
 }
 
-/** Returns the line of what could not be looked at. */
+/** Returns a check whose facts are unavailable. */
 export function unknownLine(id: string, detail: string, next?: string): CheckLine {
   return { id, outcome: 'unknown', detail, ...given({ next }) }
 }

@@ -76,7 +76,7 @@ export type ClusterInfoVerification = v.InferOutput<typeof clusterInfoVerificati
 export type ClusterInfoUpdate = v.InferOutput<typeof clusterInfoUpdateSchema>
 export type CaPins = v.InferOutput<typeof caPinsSchema>
 
-/** Returns what a report says of a CA. */
+/** Returns the report fields of a CA. */
 export function caFacts(certificate: Certificate): CaFacts {
   const { subject, notBefore, notAfter, fingerprintSha256, isCa } = certificate
   return {
@@ -89,7 +89,7 @@ export function caFacts(certificate: Certificate): CaFacts {
   }
 }
 
-/** Returns what kube-public/cluster-info says, for a report. */
+/** Returns the content of kube-public/cluster-info for a report. */
 export function clusterInfoReport(
   info: ClusterInfo,
   resourceVersion: string,

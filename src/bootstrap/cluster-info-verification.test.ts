@@ -34,7 +34,7 @@ function evaluated(changes: Partial<VerificationFacts>) {
   return { verdict, not: checks.filter(({ outcome }) => outcome !== 'ok') }
 }
 
-test('a bundle of both CAs that is signed, served and published is right', () => {
+test('accepts a bundle of both CAs that is signed, served and published', () => {
   expect(evaluated({})).toEqual({ verdict: 'ok', not: [] })
 })
 
@@ -46,12 +46,12 @@ test('fails for a bundle without the CA of a served certificate', async () => {
   expect(not[0]!.detail).toContain('certificate signed by unknown authority')
 })
 
-test('a server that is not named in its certificate is not the one', () => {
+test('fails for a server that its certificate does not name', () => {
   const served = [{ place: 'api:6443', host: 'api', chain: [leaf] }]
   expect(evaluated({ served }).not.map(({ id, outcome }) => [id, outcome])).toEqual([['served', 'no']])
 })
 
-test('what cannot be looked at is unknown, and not wrong', () => {
+test('reports unavailable facts as unknown, not as failed', () => {
   const served = [{ place: '192.0.2.1:6443', host: '192.0.2.1', fault: 'no route to host' }]
   const { verdict, not } = evaluated({ served, tokens: undefined, isPublic: undefined })
   expect(verdict).toBe('unknown')
@@ -73,7 +73,7 @@ test('names the token of a missing, stale or orphaned signature', () => {
   expect(evaluated({ tokens: [] }).not[0]!.detail).toContain('not a signing token')
 })
 
-test('a CA more or less than what the cluster publishes is named', () => {
+test('names a missing or extra CA, compared with those that the cluster publishes', () => {
   const published = [{ place: 'ca.crt', certificates: [oldCa.certificate] }]
   expect(evaluated({ published }).not[0]!.detail).toBe(
     'the CAs differ from ca.crt (expected only during a CA rotation): only cluster-info has CN=kubernetes',

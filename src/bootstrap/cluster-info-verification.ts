@@ -10,7 +10,7 @@ import type { ClusterInfoVerification } from './cluster-info-report.ts'
 import { signatureFacts } from './signature-facts.ts'
 import type { BootstrapToken } from './token.ts'
 
-/** The chain that an API server serves, or why there was none. */
+/** The chain that an API server serves, or the reason why there is none. */
 export type ServedFacts = { readonly place: string; readonly host: string } & (
   | { readonly chain: readonly Certificate[] }
   | { readonly fault: string }
@@ -23,7 +23,7 @@ export interface PublishedCas {
   readonly certificates: readonly Certificate[]
 }
 
-/** What cluster-info is compared with. */
+/** The facts that cluster-info is compared with. */
 export interface VerificationFacts {
   readonly info: ClusterInfo
   /** Tokens that sign; undefined without permission to read their Secrets. */

@@ -35,7 +35,7 @@ users: null
 `
 }
 
-test('what kubeadm writes has a server, its CA and no fault', async () => {
+test("reads the server and its CA from kubeadm's ConfigMap without faults", async () => {
   const text = kubeconfig()
   const info = await readClusterInfo({
     kubeconfig: text,
@@ -50,7 +50,7 @@ test('what kubeadm writes has a server, its CA and no fault', async () => {
   ])
 })
 
-test('a signature is stale after one more byte in the kubeconfig, or with another secret part', async () => {
+test('reports a signature as stale after an extra byte in the kubeconfig, or with another token secret', async () => {
   const text = kubeconfig()
   const data = { 'jws-kubeconfig-abcdef': signKubeconfig(text, token) }
   expect(signatureStates(await readClusterInfo({ ...data, kubeconfig: `${text}\n` }), [token])).toEqual([
@@ -102,7 +102,7 @@ test.each<[string, () => Record<string, string>, string]>([
     }),
     'cluster-count',
   ],
-])('cluster-info %s is called out', async (_, data, id) => {
+])('reports cluster-info %s', async (_, data, id) => {
   const { faults } = await readClusterInfo(data())
   expect(faults.map((fault) => fault.id)).toContain(id)
 })

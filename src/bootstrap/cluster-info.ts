@@ -8,15 +8,15 @@ import type { BootstrapToken } from './token.ts'
 /** `data` of the ConfigMap kube-public/cluster-info. */
 export type ClusterInfoData = Readonly<Record<string, string>>
 
-/** What kube-public/cluster-info says, and what is wrong with how it says it. */
+/** The content of kube-public/cluster-info, and its errors. */
 export interface ClusterInfo {
   /** The exact text that the signatures cover. */
   readonly kubeconfig: string
-  /** As its only cluster is called: mostly empty. */
+  /** The name of its only cluster: usually empty. */
   readonly clusterName: string
   readonly server: string | undefined
   readonly cas: readonly Certificate[]
-  /** By the id of the token that made it. */
+  /** By the ID of the token that signed. */
   readonly signatures: ReadonlyMap<string, string>
   readonly faults: readonly ClusterInfoFault[]
 }
@@ -35,13 +35,13 @@ export interface ClusterInfoFault {
   readonly next: string
 }
 
-/** With the file in which kubeadm has the cluster's CA. */
+/** With the CA file of kubeadm. */
 export const clusterCaUpdate = 'kcert cluster-info update --ca /etc/kubernetes/pki/ca.crt'
-// More than the CA has to be written anew: kubeadm makes the whole object of a kubeconfig.
+// The CA is not the only error: kubeadm creates the whole object from a kubeconfig.
 const rewrite =
   'kubectl -n kube-public get configmap cluster-info -o yaml > cluster-info.yaml && kubectl -n kube-public delete configmap cluster-info && kubeadm init phase bootstrap-token'
 
-/** Returns what the ConfigMap says. Never throws for what stands in it: it is shown to an operator who has to mend it. */
+/** Returns the content of the ConfigMap. Invalid content never makes it throw, because the operator must see it to repair it. */
 export async function readClusterInfo(data: ClusterInfoData): Promise<ClusterInfo> {
   const kubeconfig = data.kubeconfig
   const signatures = new Map(
@@ -65,7 +65,7 @@ export async function readClusterInfo(data: ClusterInfoData): Promise<ClusterInf
   return { kubeconfig, signatures, ...contentOf(opened.kubeconfig) }
 }
 
-/** Which of the tokens that sign have a signature here that stands; the others are missing or of another text. */
+/** Returns which signing tokens have a valid signature here; the other signatures are missing or stale. */
 export function signatureStates(
   { kubeconfig, signatures }: Pick<ClusterInfo, 'kubeconfig' | 'signatures'>,
   tokens: readonly BootstrapToken[],
@@ -85,7 +85,7 @@ function contentOf({ clusters, users }: Kubeconfig) {
   )
   const count = `it has ${clusters.length} clusters instead of one`
   const faults: (ClusterInfoFault | false)[] = [
-    // kubeadm join takes a kubeconfig with one cluster and no other.
+    // kubeadm join accepts only a kubeconfig with exactly one cluster.
     clusters.length !== 1 && { id: 'cluster-count', detail: count, next: rewrite },
     isSecret && {
       id: 'secret-inside',

@@ -1,7 +1,7 @@
 import { nodeGroup, nodeUserPrefix } from '../pki/kubelet.ts'
 import { kubeadmJoiners } from './token-secret.ts'
 
-// The rights that a joining node needs, and the binding that grants each (kubeadm's names, phases/bootstraptoken).
+// The permissions that a joining node needs, and the binding that grants each (kubeadm's names, phases/bootstraptoken).
 
 export interface Subject {
   readonly user: string
@@ -21,16 +21,16 @@ export interface JoiningRight {
   readonly id: 'create-requests' | 'auto-approval' | 'renewal' | 'cluster-info' | 'kubeadm-configuration'
   readonly subject: Subject
   readonly attributes: readonly Attributes[]
-  /** What it is for, as the end of a sentence. */
+  /** Its purpose, as the end of a sentence. */
   readonly purpose: string
-  /** What goes wrong without it. */
+  /** What fails without it. */
   readonly otherwise: string
 }
 
 const requests = { group: 'certificates.k8s.io', resource: 'certificatesigningrequests' } as const
 const systemMap = { group: '', resource: 'configmaps', namespace: 'kube-system', verb: 'get' } as const
 
-/** Returns who a token makes its bearer. */
+/** Returns the user as which a token authenticates. */
 export function bearerOf(id: string, groups: readonly string[]): Subject {
   return {
     user: `system:bootstrap:${id}`,
@@ -38,7 +38,11 @@ export function bearerOf(id: string, groups: readonly string[]): Subject {
   }
 }
 
-/** Returns what a bearer of a token needs until it is a node, and beyond. What kubeadm asks for besides is there for its own group. */
+/**
+ * Returns the permissions that a token needs until the node has joined, and after that. The additional ones of kubeadm join are
+ * only
+ * for kubeadm's group.
+ */
 export function joiningRights(bearer: Subject): JoiningRight[] {
   return [
     {

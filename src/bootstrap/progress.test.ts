@@ -19,7 +19,7 @@ const request = (state: NodeRequest['state'], message?: string): NodeRequest => 
   ...(message === undefined ? {} : { message }),
 })
 
-/** Everything is ready for the node, and nothing of it has come. */
+/** A cluster that is ready for the node, before any sign of it. */
 const expected: ProgressFacts = {
   node: 'node-7',
   tokens: [token],
@@ -46,25 +46,25 @@ function stopOf(changes: Partial<ProgressFacts>, facts = expected) {
   return { verdict, stoppedAt, number: step?.number, next: step?.next ?? '', detail: step?.detail ?? '' }
 }
 
-test('there are fifteen steps, in their order', () => {
+test('has fifteen steps in order', () => {
   const numbers = bootstrapProgress(expected).steps.map(({ number }) => number)
   expect([...new Set(numbers)]).toEqual(Array.from({ length: 15 }, (_, index) => index + 1))
   expect(numbers).toEqual(numbers.toSorted((a, b) => a - b))
 })
 
-test('a Node that is Ready has arrived before its first Lease, and one that is not has never reported', () => {
+test('treats a Ready Node without a Lease as joined, and one that is not Ready as never reported', () => {
   expect(stopOf({ lease: 'absent' }, arrived)).toMatchObject({ verdict: 'arrived', stoppedAt: undefined })
   const silent = stopOf({ lease: 'absent', nodeObject: { isReady: false } }, arrived)
   expect(silent).toMatchObject({ verdict: 'stopped', stoppedAt: 'lease' })
 })
 
-test('a registered node with a heartbeat has arrived, and every step before is proven by it', () => {
+test('treats a registered node with a heartbeat as joined, which proves every earlier step', () => {
   const { verdict, steps } = bootstrapProgress(arrived)
   expect(verdict).toBe('arrived')
   expect(steps.filter(({ outcome }) => outcome !== 'done')).toEqual([])
 })
 
-test('an arrived node needs neither its token nor its request any more', () => {
+test('needs neither the token nor the request of a joined node', () => {
   expect(stopOf({ tokens: [], requests: [] }, arrived).verdict).toBe('arrived')
 })
 
@@ -98,13 +98,13 @@ test.each<[string, Partial<ProgressFacts>, number, string, string]>([
   ['no signature', { requests: [request('approved')] }, 9, 'signature', 'kcert csr explain node-csr-1'],
   ['a failed one', { requests: [request('failed', 'rule')] }, 9, 'signature', 'kcert csr explain'],
   ['a certificate that nobody fetches', { requests: [request('issued')] }, 11, 'fetched', 'journalctl'],
-])('%s stops it, and the next command is named', (_, changes, number, id, next) => {
+])('stops at %s, and names the next command', (_, changes, number, id, next) => {
   const stop = stopOf(changes)
   expect([stop.verdict, stop.number, stop.stoppedAt]).toEqual(['stopped', number, id])
   expect(stop.next).toContain(next)
 })
 
-test('behind the step where it stopped nothing is said to be wrong but what renewals lack', () => {
+test('reports no later step as failed after the one where the node stopped, except missing renewal permissions', () => {
   const rights = { createsRequests: false, isAutoApproved: false, renewsItself: false }
   const { steps } = bootstrapProgress({ ...expected, rights })
   expect(steps.filter(({ outcome }) => outcome === 'stopped').map(({ id }) => id)).toEqual([
@@ -122,7 +122,7 @@ test('stops at the Lease when the kubelet no longer reports, with the time since
   )
 })
 
-test('a node without CSINode is stopped there', () => {
+test('stops at a missing CSINode', () => {
   expect(stopOf({ csiNode: 'absent' }, arrived).stoppedAt).toBe('csinode')
 })
 
@@ -132,7 +132,7 @@ test('reports a pending renewal, with the command that explains it', () => {
   expect([stop.stoppedAt, stop.next]).toEqual(['renewal-approved', 'kcert csr explain csr-2'])
 })
 
-test('what may not be looked at is unknown, and never done', () => {
+test('reports facts without the permission to read them as unknown, never as complete', () => {
   const { steps } = bootstrapProgress({
     ...expected,
     tokens: undefined,

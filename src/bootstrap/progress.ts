@@ -19,7 +19,7 @@ export interface ProgressFacts {
   readonly node: string
   /** Undefined without permission to read their Secrets. */
   readonly tokens: readonly TokenFacts[] | undefined
-  /** The token that the node was given, where that is known. */
+  /** The token of the node, if known. */
   readonly tokenId: string | undefined
   /** Newest first. */
   readonly requests: readonly NodeRequest[]
@@ -108,7 +108,7 @@ interface Step {
   readonly number: number
   readonly id: string
   readonly evaluate: Evaluator
-  /** The evidence from a later step that this one is complete. Absent where a later step proves nothing. */
+  /** The evidence from a later step that this one is complete; absent when there is none. */
   readonly sign?: Sign
 }
 

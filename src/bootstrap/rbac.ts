@@ -1,17 +1,18 @@
 import { nodeGroup } from '../pki/kubelet.ts'
 import { kubeadmJoiners } from './token-secret.ts'
 
-// What TLS bootstrap needs of RBAC, under the names that kubeadm gives (phases/bootstraptoken), so that applying it to a cluster of
-// kubeadm's mends what is missing and changes nothing else. The roles themselves come with every API server.
+// The RBAC objects that TLS bootstrap needs, with kubeadm's names (phases/bootstraptoken), so that applying them to a kubeadm
+// cluster
+// restores the missing ones and changes nothing else. Every API server creates the roles itself.
 
 const apiGroup = 'rbac.authorization.k8s.io'
 const rbac = { apiVersion: `${apiGroup}/v1` } as const
 const signerRole = { name: 'kubeadm:bootstrap-signer-clusterinfo', namespace: 'kube-public' } as const
 const role = 'system:certificates.k8s.io:certificatesigningrequests'
 
-/** Returns the bindings for the bearers of tokens with this group, as Kubernetes objects. */
+/** Returns the bindings for tokens with this group, as Kubernetes objects. */
 export function bootstrapRbac(group: string): object[] {
-  // Another group under kubeadm's names would take the rights of kubeadm's own away.
+  // Bindings with kubeadm's names for another group would revoke the permissions of kubeadm's group.
   const prefix = group === kubeadmJoiners ? 'kubeadm' : 'kcert'
   return [
     clusterBinding(`${prefix}:kubelet-bootstrap`, 'system:node-bootstrapper', group),

@@ -2,7 +2,7 @@ import { type ClusterInfo, signatureStates } from './cluster-info.ts'
 import type { SignatureFacts } from './cluster-info-report.ts'
 import type { BootstrapToken } from './token.ts'
 
-/** Returns the state of every signature that is there or should be; `unknown` where the tokens that sign cannot be known. */
+/** Returns the state of every present or missing signature; `unknown` when the signing tokens are unavailable. */
 export function signatureFacts(
   info: Pick<ClusterInfo, 'kubeconfig' | 'signatures'>,
   tokens: readonly BootstrapToken[] | undefined,

@@ -60,7 +60,7 @@ test.each(rights.map((one) => [one.id, one] as const))('without the right %s it 
   expect(evaluated({ rights: changed })).toEqual(['no', id])
 })
 
-test('what may not be asked is unknown', () => {
+test('reports checks without permission as unknown', () => {
   const changed = rights.map((one) => ({ right: one, allowed: undefined }))
   expect(evaluated({ rights: changed })[0]).toBe('unknown')
 })

@@ -62,7 +62,7 @@ export type CreatedToken = v.InferOutput<typeof createdTokenSchema>
 export type DeletedTokens = v.InferOutput<typeof deletedTokensSchema>
 export type TokenCheck = v.InferOutput<typeof tokenCheckSchema>
 
-/** Returns what a report says of a token. */
+/** Returns the report fields of a token. */
 export function tokenReport({
   id,
   description,

@@ -36,7 +36,7 @@ function faultsOf(object: SecretObject): string[] {
   return readTokenSecret(object, now).faults.map(({ id }) => id)
 }
 
-test("kubeadm's token reads without fault, and its secret half is in nothing returned", () => {
+test('reads a kubeadm token without faults, and returns nothing of its secret', () => {
   const facts = readTokenSecret(secret(), now)
   expect(facts).toEqual({
     id: 'abcdef',
@@ -49,13 +49,13 @@ test("kubeadm's token reads without fault, and its secret half is in nothing ret
   expect(tokenOfSecret(secret())).toEqual(token)
 })
 
-test('an expiration that cannot be read counts as expired, one that is absent as never', () => {
+test('treats an unreadable expiration as expired, and a missing one as never', () => {
   expect(faultsOf(secret({ expiration: 'tomorrow' }))).toEqual(['expiration-unreadable'])
   expect(faultsOf(secret({ expiration: '2026-11-21T12:00:00Z' }))).toEqual(['expired'])
   expect(faultsOf(secret({ expiration: undefined }))).toEqual([])
 })
 
-test('only the word true switches a usage on', () => {
+test('enables a usage only for the value true', () => {
   const facts = readTokenSecret(secret({ 'usage-bootstrap-signing': 'True' }), now)
   expect(facts.usages).toEqual(['authentication'])
 })
@@ -70,11 +70,11 @@ test.each<[string, SecretObject, string[]]>([
   ['an id in capitals', secret({ 'token-id': 'ABCDEF' }), ['token-id', 'name']],
   ['a short secret half', secret({ 'token-secret': 'short' }), ['token-secret']],
   ['a group of somebody else', secret({ 'auth-extra-groups': 'system:masters' }), ['auth-extra-groups']],
-])('%s is named', (_, object, faults) => {
+])('reports %s', (_, object, faults) => {
   expect(faultsOf(object)).toEqual(faults)
 })
 
-test('the Secret of a new token has the requested settings', () => {
+test('creates the Secret of a new token with the requested settings', () => {
   const settings = {
     token,
     description: 'for node 7',

@@ -3,13 +3,14 @@ import { KcertError } from '../errors/kcert-error.ts'
 import { rfc3339 } from '../pki/rfc3339.ts'
 import { type BootstrapToken, isTokenId } from './token.ts'
 
-// Tokens live in Secrets kube-system/bootstrap-token-<id>, which three controllers read: the authenticator of the API server,
+// Tokens are stored in Secrets kube-system/bootstrap-token-<id>, which three controllers read: the authenticator of the API
+// server,
 // the signer of cluster-info, and the cleaner (k8s.io/cluster-bootstrap).
 
 export const tokenSecretType = 'bootstrap.kubernetes.io/token'
 export const tokenNamespace = 'kube-system'
 export const secretPrefix = 'bootstrap-token-'
-/** The group that kubeadm gives to joiners, and binds what they need to. */
+/** The group that kubeadm gives to joining nodes, with the bindings that they need. */
 export const kubeadmJoiners = 'system:bootstrappers:kubeadm:default-node-token'
 
 const groupPattern = /^system:bootstrappers:[a-z0-9:-]{0,255}[a-z0-9]$/
@@ -28,16 +29,16 @@ export interface SecretObject {
   readonly stringData?: Readonly<Record<string, string>>
 }
 
-/** What is known of a token without its secret half; safe to print. */
+/** The facts of a token without its secret; safe to print. */
 export interface TokenFacts {
   readonly id: string
   readonly description?: string
   /** Undefined when it never expires. */
   readonly expiration?: Date
   readonly usages: readonly TokenUsage[]
-  /** Besides system:bootstrappers, which every token has. */
+  /** In addition to system:bootstrappers, which every token has. */
   readonly groups: readonly string[]
-  /** Why the API server or the signer passes it over; empty when they do not. */
+  /** Why the API server or the signer ignores it; empty when they accept it. */
   readonly faults: readonly TokenFault[]
 }
 
@@ -53,7 +54,7 @@ export interface TokenFault {
   readonly detail: string
 }
 
-/** Returns the token behind a Secret with its secret half, for signing; undefined when the Secret holds none. */
+/** Returns the token in a Secret, including its secret, for signing; undefined when the Secret contains none. */
 export function tokenOfSecret(secret: SecretObject): BootstrapToken | undefined {
   const id = dataOf(secret, 'token-id')
   const half = dataOf(secret, 'token-secret')
@@ -62,7 +63,7 @@ export function tokenOfSecret(secret: SecretObject): BootstrapToken | undefined 
     : undefined
 }
 
-/** Returns the tokens that kube-controller-manager signs cluster-info with at a time. It does not look at their groups. */
+/** Returns the tokens with which kube-controller-manager signs cluster-info at a given time. Their groups do not matter. */
 export function signingTokens(secrets: readonly SecretObject[], now: Date): BootstrapToken[] {
   return secrets.flatMap((secret) => {
     const { usages, faults } = readTokenSecret(secret, now)
@@ -71,7 +72,7 @@ export function signingTokens(secrets: readonly SecretObject[], now: Date): Boot
   })
 }
 
-/** Returns what can be said of a token's Secret at a time, as Kubernetes judges it. The secret half is in nothing returned. */
+/** Returns the facts of a token's Secret at a given time, with the rules of Kubernetes. They contain nothing of the secret. */
 export function readTokenSecret(secret: SecretObject, now: Date): TokenFacts {
   const name = secret.metadata.name ?? ''
   const id = dataOf(secret, 'token-id') ?? ''
@@ -87,7 +88,7 @@ export function readTokenSecret(secret: SecretObject, now: Date): TokenFacts {
     name !== secretPrefix + id && fault('name', `its name is not ${secretPrefix}<token-id>`),
     !secretPattern.test(dataOf(secret, 'token-secret') ?? '') &&
       fault('token-secret', 'token-secret is not sixteen characters of a-z and 0-9'),
-    // What cannot be read counts as expired, so that a typing error never makes a token last for ever.
+    // An unreadable expiration counts as expired, so that a typo never makes a token permanent.
     isUnreadable &&
       fault('expiration-unreadable', 'expiration is not an RFC 3339 time, so the token counts as expired'),
     expiresAt !== undefined &&
@@ -106,12 +107,12 @@ export function readTokenSecret(secret: SecretObject, now: Date): TokenFacts {
   }
 }
 
-/** What a new token shall be. */
+/** The settings of a new token. */
 export interface TokenSettings extends Omit<TokenFacts, 'id' | 'faults'> {
   readonly token: BootstrapToken
 }
 
-/** Returns the groups of a new token: kubeadm's where none are named. Throws KCERT_USAGE for what the API server would pass over. */
+/** Returns the groups of a new token; default: kubeadm's. Throws KCERT_USAGE for groups that the API server would ignore. */
 export function checkGroups(
   named: readonly string[] | undefined,
   usages: readonly TokenUsage[],
@@ -131,7 +132,7 @@ export function checkGroups(
   })
 }
 
-/** Returns the Secret of a new token. It holds the secret half: it goes to the API server and nowhere else. */
+/** Returns the Secret of a new token. It contains the secret: send it to the API server and nowhere else. */
 export function secretOfToken({
   token,
   description,
@@ -147,7 +148,7 @@ export function secretOfToken({
     stringData: {
       'token-id': token.id,
       'token-secret': token.secret,
-      // The cleaner reads seconds; fractions are refused by older ones.
+      // Older cleaners reject fractions of a second.
       ...given({ description, expiration: expiration && rfc3339(expiration) }),
       ...Object.fromEntries(usages.map((usage) => [`usage-bootstrap-${usage}`, 'true'])),
       ...(groups.length === 0 ? {} : { 'auth-extra-groups': groups.join(',') }),

@@ -1,10 +1,10 @@
 import { KcertError } from '../errors/kcert-error.ts'
 
-/** A bootstrap token: `id` is public and names things, `secret` is known to those who join alone. */
+/** A bootstrap token: `id` is public and identifies it, only joining nodes have `secret`. */
 export interface BootstrapToken {
   /** Six characters of a–z and 0–9. */
   readonly id: string
-  /** Sixteen characters of a–z and 0–9. Goes into no output. */
+  /** Sixteen characters of a–z and 0–9. Never printed. */
   readonly secret: string
 }
 
@@ -13,7 +13,7 @@ const idPattern = /^[a-z0-9]{6}$/
 
 const alphabet = 'abcdefghijklmnopqrstuvwxyz0123456789'
 
-/** Returns the token that a text holds. Throws KCERT_TOKEN_MALFORMED, which does not repeat the text: it may be a secret. */
+/** Returns the token in a text. Throws KCERT_TOKEN_MALFORMED, which does not repeat the text: it may be a secret. */
 export function parseToken(text: string): BootstrapToken {
   const [, id, secret] = tokenPattern.exec(text.trim()) ?? []
   if (id !== undefined && secret !== undefined) return { id, secret }
@@ -23,20 +23,20 @@ export function parseToken(text: string): BootstrapToken {
   })
 }
 
-/** The text that `kubeadm join --token` takes. It is a secret. */
+/** Returns the argument of `kubeadm join --token`. It is a secret. */
 export function formatToken({ id, secret }: BootstrapToken): string {
   return `${id}.${secret}`
 }
 
-/** True for the public half of a token. */
+/** True for the public ID of a token. */
 export function isTokenId(text: string): boolean {
   return idPattern.test(text)
 }
 
-/** Returns a new token. Each character is drawn evenly: bytes that would favour some are drawn again. */
+/** Returns a new token. Each character is equally likely: bytes that would favor some characters are drawn again. */
 export function newToken(random: (count: number) => Uint8Array): BootstrapToken {
   const characters: string[] = []
-  // 252 is the largest multiple of 36 that a byte holds.
+  // 252 is the largest multiple of 36 that fits in a byte.
   const even = 256 - (256 % alphabet.length)
   while (characters.length < 22)
     for (const byte of random(22 - characters.length))

@@ -15,22 +15,22 @@ import type { StoredPair } from './pair-store.ts'
 import { type Draw, restMs } from './schedule.ts'
 import type { Template } from './template.ts'
 
-/** A request that was sent. */
+/** A submitted request. */
 export interface SentRequest {
-  /** Of the object. */
+  /** The name of the object. */
   readonly name: string
   readonly keyPem: string
-  /** Comes back with the certificate in PEM, those of its issuers behind it. Throws KcertError when there will be none. */
+  /** Resolves with the certificate in PEM, followed by its issuers. Throws KcertError when none will be issued. */
   issued(signal: AbortSignal): Promise<Uint8Array | string>
 }
 
-/** What the manager needs of the world. */
+/** The ports of the manager. */
 export interface ManagerPorts {
   readonly clock: () => Date
-  /** Calls `wake` once, after so long, and returns what takes that back. */
+  /** Calls `wake` once after this time, and returns a function that cancels it. */
   readonly after: (ms: number, wake: () => void) => () => void
   readonly draw: Draw
-  /** Makes a new key and sends a request for it. Throws KcertError. */
+  /** Creates a new key and submits a request for it. Throws KcertError. */
   request(template: Template, signal: AbortSignal): Promise<SentRequest>
   readonly store: { update(chainPem: Uint8Array | string, keyPem: string, now: Date): StoredPair }
   /** Events for logs, metrics and hooks. */
@@ -44,17 +44,20 @@ export type ManagerNews =
   | { readonly kind: 'failed'; readonly error: unknown; readonly againAtMs: number | undefined }
 
 export interface ManagerOptions {
-  /** What to ask for; of a function, what it returns now: asked each second, so it returns at once. Undefined: not known yet. */
+  /**
+   * The template, or a function that returns the current one; it is called each second, so it must return at once. Undefined:
+   * unknown yet.
+   */
   readonly template: Template | (() => Template | undefined)
-  /** What the store holds. */
+  /** The pair in the store. */
   readonly present: StoredPair | undefined
   readonly forceRenewal?: boolean
 }
 
-/** Timers are set again this often, so that a machine that slept, or whose clock was set, renews when it is time. */
+/** Timers are set again at this interval, so that a machine renews in time after a sleep or a clock change. */
 const longestSleepMs = 60_000
 
-/** Keeps one certificate: what client-go's certificate manager does, behind ports. */
+/** Manages one certificate like client-go's certificate manager, behind ports. */
 export class CertificateManager {
   private readonly ports: ManagerPorts
   private readonly template: () => Template | undefined
@@ -79,18 +82,18 @@ export class CertificateManager {
     this.state = managerState(held, ports.clock().getTime(), { forceRenewal })
   }
 
-  /** Returns the pair to use; undefined while there is none, and once it has expired. */
+  /** Returns the pair to use; undefined when there is none, or it has expired. */
   current(): StoredPair | undefined {
     const held = currentCertificate(this.state, this.ports.clock().getTime())
     return held === undefined ? undefined : this.stored
   }
 
-  /** True when the last answer of the API server was one of an API server. */
+  /** True when the last response shows that the API server works. */
   serverHealthy(): boolean {
     return this.state.isServerHealthy
   }
 
-  /** Returns when the certificate is renewed; undefined while it is being renewed, and while nothing runs. */
+  /** Returns when the certificate is renewed; undefined during a renewal, and when the manager is stopped. */
   nextRenewalMs(): number | undefined {
     const { doing } = this.state
     return doing.at === 'deadline' ? doing.untilMs : undefined
@@ -101,14 +104,14 @@ export class CertificateManager {
     if (this.isDynamic) this.poll()
   }
 
-  /** Ends it; comes back when nothing is under way any more. It can be started again. */
+  /** Stops the manager; resolves when nothing is running any more. It can be started again. */
   async stop(): Promise<void> {
     this.endPolling()
     this.happen({ kind: 'stop' })
     await this.working
   }
 
-  /** Renews now, whatever the certificate says. */
+  /** Renews now, regardless of the certificate. */
   force(): void {
     this.happen({ kind: 'force' })
   }
@@ -216,7 +219,7 @@ export class CertificateManager {
   }
 }
 
-/** Answers that an API server gives when all is well with it: it does not know us, does not let us, or has no such kind. */
+/** Errors of a working API server: it does not authenticate or authorize the client, or does not serve the kind. */
 const healthy: ReadonlySet<string> = new Set([
   'KCERT_API_UNAUTHORIZED',
   'KCERT_API_CLIENT_EXPIRED',

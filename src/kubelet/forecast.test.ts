@@ -51,7 +51,7 @@ test.each([
   expect(findingsOf(facts)).toEqual(findings)
 })
 
-test('it is renewed between 70 and 90 % of its life', () => {
+test('renews between 70 and 90 % of the lifetime', () => {
   expect(certificateOf(kubelet([agedBy(10)])).renewal).toEqual({
     earliest: '2027-01-20T22:00:00Z',
     latest: '2027-02-09T22:00:00Z',
@@ -61,7 +61,7 @@ test('it is renewed between 70 and 90 % of its life', () => {
 
 test.each([
   [365 * day, 365 * day],
-  // kube-controller-manager adds five minutes at the front of short ones.
+  // kube-controller-manager starts short ones five minutes early.
   [3_600_000, 3_900_000],
 ])('calculates the issue time from expiry and signing duration: %d ms', (signingMs, lifeMs) => {
   const notAfterMs = now.getTime() + 0.5 * lifeMs
@@ -72,7 +72,7 @@ test.each([
   expect(Math.abs(Date.parse(renewal!.earliest) - (now.getTime() + 0.2 * lifeMs))).toBeLessThan(1000)
 })
 
-test('without rotateCertificates the client certificate is never renewed, which is a problem', () => {
+test('reports a client certificate without rotateCertificates as a problem, because it is never renewed', () => {
   const facts = kubelet([seen(), serving], {
     configuration: { rotateCertificates: false, serverTlsBootstrap: true },
   })
@@ -93,7 +93,7 @@ test.each([
   expect(findingsOf(facts)).toEqual(findings)
 })
 
-test('a kubelet that asks for a serving certificate and has none is a problem, with its request', () => {
+test('reports a kubelet without its requested serving certificate as a problem, with its request', () => {
   const pending = [
     { name: 'csr-x', usage: 'serving', state: 'pending', creationTimestamp: '2026-11-21T21:40:00Z' } as const,
   ]
@@ -111,7 +111,7 @@ test.each([
   expect(findingsOf(kubelet([seen(), serving]), [{ ...year, clusterSigningDurationMs }])).toEqual(findings)
 })
 
-test('control planes that sign for different lives, and none that was seen, are worth a note', () => {
+test('adds a note when control planes sign for different lifetimes, or none is visible', () => {
   const facts = kubelet([seen(), serving])
   expect(findingsOf(facts, [year, { ...year, clusterSigningDurationMs: 30 * day }])).toEqual([
     'signing-durations-differ',
@@ -119,7 +119,7 @@ test('control planes that sign for different lives, and none that was seen, are 
   expect(findingsOf(facts, [])).toEqual(['controller-manager-not-seen'])
 })
 
-test('what could not be read is said, and what is not known counts as set', () => {
+test('reports unreadable facts, and treats unknown settings as enabled', () => {
   const facts = kubelet([seen()], {
     configuration: undefined,
     unread: ['its configuration could not be read: 403'],
@@ -163,12 +163,15 @@ test.each([
     [],
     ['not-the-kubelet'],
   ],
-])('what answers shows no name of the kubelet: %s', (_, configuration, certificates, states, findings) => {
-  const facts = kubelet(certificates, { configuration })
-  const { nodes } = forecastOf([facts], [year], now)
-  expect(nodes[0]!.certificates.map(({ state }) => state)).toEqual(states)
-  expect(findingsOf(facts)).toEqual(findings)
-})
+])(
+  'reports a server without the name of the kubelet: %s',
+  (_, configuration, certificates, states, findings) => {
+    const facts = kubelet(certificates, { configuration })
+    const { nodes } = forecastOf([facts], [year], now)
+    expect(nodes[0]!.certificates.map(({ state }) => state)).toEqual(states)
+    expect(findingsOf(facts)).toEqual(findings)
+  },
+)
 
 test.each([
   ['of its node', 'system:node:w1', []],

@@ -14,10 +14,10 @@ import { rfc3339 } from '../pki/rfc3339.ts'
 import type { Certificate } from '../x509/certificate.ts'
 import type { ForecastCertificate, ForecastFinding, ForecastNode, ForecastReport } from './forecast-report.ts'
 
-/** What is known of one node's kubelet. */
+/** The facts of one node's kubelet. */
 export interface KubeletFacts {
   readonly name: string
-  /** Undefined where it could not be read. */
+  /** Undefined when unreadable. */
   readonly configuration:
     | {
         readonly rotateCertificates?: boolean | undefined
@@ -27,7 +27,7 @@ export interface KubeletFacts {
     | undefined
   readonly certificates: readonly SeenCertificate[]
   readonly pending: ForecastNode['pending']
-  /** What could not be looked at, and why. */
+  /** The unavailable facts, with the reason. */
   readonly unread: readonly string[]
 }
 
@@ -35,14 +35,14 @@ export interface SeenCertificate {
   readonly usage: 'client' | 'serving'
   readonly source: ForecastCertificate['source']
   readonly place?: string
-  /** Undefined where only its end is known. */
+  /** Undefined when only its expiry is known. */
   readonly notBeforeMs: number | undefined
   readonly notAfterMs: number
   readonly subject?: string
-  /** Empty where it has none; absent where only its end is known. */
+  /** Empty when it has none; absent when only its expiry is known. */
   readonly commonName?: string
   readonly isSelfSigned: boolean
-  /** Of what answered at the node's address and shows no name of its kubelet. */
+  /** The subject of another server that responds at the node's address. */
   readonly stranger?: ForeignSubject
 }
 
@@ -52,20 +52,23 @@ export interface ControllerManagerFacts {
   readonly clusterSigningDurationMs: number
 }
 
-/** kube-controller-manager's own, where the flag is not set. */
+/** The default of kube-controller-manager. */
 const defaultSigningDurationMs = 8760 * 3_600_000
 
-/** Returns for how long kube-controller-manager signs with this command line. Throws KCERT_USAGE for what Go would not read. */
+/**
+ * Returns the signing duration of a kube-controller-manager with this command line. Throws KCERT_USAGE for a value that Go
+ * rejects.
+ */
 export function signingDurationMs(argv: readonly string[]): number {
   const flag = flagsOf(argv)['cluster-signing-duration']
   return flag === undefined ? defaultSigningDurationMs : parseDuration(flag, '--cluster-signing-duration')
 }
 
-/** By so much kube-controller-manager puts notBefore back; of lives from eight hours on it takes it off their end. */
+/** How far kube-controller-manager backdates notBefore; it shortens lifetimes of eight hours and more by the same time. */
 const backdateMs = 5 * 60_000
 const shortLifeMs = 8 * 3_600_000
 
-/** Returns a certificate that was read, as the forecast looks at it. */
+/** Returns a certificate in the form that the forecast reads. */
 export function seenCertificate(
   certificate: Certificate,
   seen: Pick<SeenCertificate, 'usage' | 'source' | 'place'>,
@@ -113,7 +116,7 @@ export function forecastOf(
   }
 }
 
-/** The whole life of a certificate that is signed for so long. */
+/** Returns the total lifetime of a certificate with this signing duration. */
 function lifeOf(signingDurationMs: number): number {
   return signingDurationMs < shortLifeMs ? signingDurationMs + backdateMs : signingDurationMs
 }
@@ -121,11 +124,11 @@ function lifeOf(signingDurationMs: number): number {
 interface Answered {
   readonly certificate: SeenCertificate
   readonly stranger: ForeignSubject
-  /** False where it may be the kubelet all the same, with a file that its operator named. */
+  /** False when it may be the kubelet after all, with a configured certificate file. */
   readonly isSure: boolean
 }
 
-/** Returns what something else seems to have shown in the kubelet's place; a file that is configured may have any name. */
+/** Returns the certificate of a server that seems not to be the kubelet; a configured certificate file may have any name. */
 function strangerAt({ configuration, certificates }: KubeletFacts): Answered | undefined {
   const certificate = certificates.find(({ stranger }) => stranger !== undefined)
   if (certificate?.stranger === undefined || configuration?.tlsCertFile) return undefined
@@ -133,7 +136,10 @@ function strangerAt({ configuration, certificates }: KubeletFacts): Answered | u
   return { certificate, stranger: certificate.stranger, isSure }
 }
 
-/** What something else shows says nothing of the kubelet; without it the kubelet's own metric tells the end. */
+/**
+ * Returns the certificates of the kubelet. The certificate of another server is ignored; the kubelet's metric then gives the
+ * expiry.
+ */
 function ownCertificates(facts: KubeletFacts): readonly SeenCertificate[] {
   const { certificates } = facts
   if (strangerAt(facts)?.isSure) return certificates.filter(({ stranger }) => stranger === undefined)
@@ -186,7 +192,10 @@ function nodeOf(facts: KubeletFacts, lifeMs: number, now: Date): ForecastNode {
   }
 }
 
-/** What is not known counts as set: who has a store of certificates has most likely asked for one. */
+/**
+ * True when the certificate is renewed. Unknown settings count as enabled: a kubelet with a certificate store most likely
+ * requests one.
+ */
 function isRenewed(
   { usage, isSelfSigned, stranger }: SeenCertificate,
   configuration: KubeletFacts['configuration'],
@@ -321,7 +330,7 @@ function nodeFindings(node: ForecastNode, now: Date, stranger: Answered | undefi
   return found
 }
 
-/** A kubelet gives a request up after this long, and makes another. */
+/** After this time, a kubelet gives up on a request and creates another. */
 const waitingLongMs = 15 * 60_000
 
 function lateFinding(

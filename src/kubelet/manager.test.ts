@@ -21,7 +21,7 @@ const node = templateOf({
   ip: ['10.0.0.5'],
 })
 
-/** What the cluster does with a request that comes at this time. */
+/** The cluster's response to a request at a given time. */
 interface Answer {
   readonly outcome: 'issued' | 'refused' | 'denied' | 'silent' | 'not-stored'
   readonly afterMs: number
@@ -36,13 +36,13 @@ interface World {
   readonly draw?: () => number
 }
 
-/** The manager in a world where time goes from one thing that happens to the next. */
+/** Runs the manager in simulated time that advances from event to event. */
 class Simulation {
   nowMs = begin
   state: ManagerState
   readonly world: World
   readonly effects: (Effect & { readonly atMs: number })[] = []
-  /** Each certificate that was held, from when to when. */
+  /** Each held certificate with its period. */
   readonly held: { readonly from: number; readonly certificate: HeldCertificate }[] = []
   private pending: { atMs: number; event: ManagerEvent; certificate?: HeldCertificate }[] = []
   private made: HeldCertificate | undefined
@@ -65,7 +65,7 @@ class Simulation {
     }
   }
 
-  /** Goes on until that time, as far as something happens. */
+  /** Advances to this time, or until no event is left. */
   until(atMs: number): void {
     for (;;) {
       this.pending.sort((one, other) => one.atMs - other.atMs)
@@ -141,7 +141,7 @@ function running(world: Partial<World>, present?: HeldCertificate, forceRenewal 
 }
 
 describe('renewal', () => {
-  test('twenty years of certificates of a year, each renewed at 70 to 90 % of its life, none ever missing', () => {
+  test('renews certificates of a year at 70 to 90 % of their lifetime for twenty years, without a gap', () => {
     const simulation = running({})
     simulation.until(begin + 20 * 365 * day)
     const lives = simulation.held.slice(1).map(({ from }, index) => {
@@ -150,13 +150,13 @@ describe('renewal', () => {
     })
     expect(simulation.held.length).toBeGreaterThan(20)
     expect(Math.min(...lives)).toBeGreaterThanOrEqual(0.7)
-    // Two seconds of a year go by until it is signed.
+    // Signing takes two seconds of a year.
     expect(Math.max(...lives)).toBeLessThan(0.9 + 1e-6)
     expect(simulation.count('tell-failed')).toBe(0)
     expect(simulation.count('request')).toBe(simulation.held.length)
   })
 
-  test('whatever the cluster does, one request is under way at most, and a valid certificate is kept', () => {
+  test('has at most one request in flight and keeps a valid certificate, whatever the cluster does', () => {
     const outcomes = fc.constantFrom<Answer['outcome']>('issued', 'refused', 'denied', 'silent', 'not-stored')
     fc.assert(
       fc.property(
@@ -203,9 +203,9 @@ describe('renewal', () => {
     )
   })
 
-  test('a certificate that is there and fits is renewed when it is time and not before', () => {
+  test('renews an existing, matching certificate at its deadline and not before', () => {
     const simulation = running({ draw: () => 0.5 }, valid())
-    // 80 % of ten days, of which one is over.
+    // 80 % of ten days, of which one has passed.
     simulation.until(begin + 7 * day - 1)
     expect(simulation.count('request')).toBe(0)
     simulation.until(begin + 7 * day)
@@ -214,7 +214,7 @@ describe('renewal', () => {
     expect(simulation.effects.at(-1)).toMatchObject({ do: 'tell-renewed', usedSeconds: 8 * 86_400 + 2 })
   })
 
-  test('a certificate of two minutes, whose beginning lies five minutes back, is not asked for each second', () => {
+  test('does not request a certificate of two minutes every second when it is backdated by five minutes', () => {
     const simulation = running({ lifetimeMs: 120_000, backdateMs: 300_000, draw: () => 0 })
     simulation.until(begin + 600_000)
     const times = simulation.effects.filter((effect) => effect.do === 'request').map(({ atMs }) => atMs)
@@ -224,14 +224,14 @@ describe('renewal', () => {
   })
 })
 
-describe('what is there at the start', () => {
-  test('an expired certificate is not offered, and a new one is asked for at once', () => {
+describe('the certificate at the start', () => {
+  test('is not returned when expired, and a new one is requested at once', () => {
     const simulation = running({ answer: issues(0) }, valid({ notAfterMs: begin - 1 }))
     expect(simulation.effects[0]).toMatchObject({ do: 'request', atMs: begin })
     expect(currentCertificate(managerState(valid({ notAfterMs: begin - 1 }), begin), begin)).toBeUndefined()
   })
 
-  test('a certificate that expires while nobody issues is offered until then', () => {
+  test('is returned until it expires when no new one is issued', () => {
     const simulation = running({ answer: () => ({ outcome: 'refused', afterMs: 0 }) }, valid())
     simulation.until(begin + 9 * day)
     expect(currentCertificate(simulation.state, simulation.nowMs)).toBeDefined()
@@ -244,22 +244,22 @@ describe('what is there at the start', () => {
     ['a missing name', { dns: [] }],
     ['a missing address', { ip: ['10.0.0.6'] }],
     ['a missing group', { organization: [] }],
-  ])('%s has it renewed at once', (_, over) => {
+  ])('is renewed at once: %s', (_, over) => {
     expect(running({}, valid(over)).count('request')).toBe(1)
   })
 
-  test('more names than the template asks for are no reason', () => {
+  test('is not renewed for more names than the template has', () => {
     const simulation = running({}, valid({ dns: ['w1', 'other'], ip: ['10.0.0.5', '::1'] }))
     expect(simulation.count('request')).toBe(0)
   })
 
-  test('a forced renewal happens once', () => {
+  test('is renewed once when forced', () => {
     const simulation = running({ draw: () => 0 }, valid(), true)
     simulation.until(begin + 200 * day)
     expect(simulation.count('request')).toBe(1)
   })
 
-  test('a forced renewal that has no template yet is not forgotten', () => {
+  test('is renewed when forced before the template is known', () => {
     const simulation = running({ template: undefined }, valid(), true)
     simulation.until(begin + 60_000)
     expect(simulation.count('request')).toBe(0)
@@ -268,7 +268,7 @@ describe('what is there at the start', () => {
     expect(simulation.count('request')).toBe(1)
   })
 
-  test('without a template nothing is asked, and nothing counts as failed', () => {
+  test('is not requested without a template, which is not a failure', () => {
     const simulation = running({ template: undefined })
     simulation.until(begin + day)
     expect(simulation.effects).toEqual([])
@@ -276,7 +276,7 @@ describe('what is there at the start', () => {
 })
 
 describe('failure', () => {
-  test('is tried again after 2, 4, 8 and 16 s, up to a tenth longer, then every 32 s for ever', () => {
+  test('is retried after 2, 4, 8 and 16 s plus up to a tenth, then every 32 s', () => {
     const simulation = running({ answer: () => ({ outcome: 'refused', afterMs: 0 }), draw: () => 0.999 })
     simulation.until(begin + day)
     const times = simulation.effects.filter((effect) => effect.do === 'request').map(({ atMs }) => atMs)
@@ -286,7 +286,7 @@ describe('failure', () => {
     expect(times.length).toBeGreaterThan(2_600)
   })
 
-  test('a request that nobody decides is given up after 15 min, and another is made', () => {
+  test('replaces a request without a decision after 15 min', () => {
     const simulation = running({ answer: () => ({ outcome: 'silent', afterMs: 0 }), draw: () => 0 })
     simulation.until(begin + 15 * 60_000)
     expect(simulation.effects.map((effect) => effect.do)).toEqual([
@@ -299,14 +299,14 @@ describe('failure', () => {
     expect(simulation.effects.at(-2)).toMatchObject({ do: 'request' })
   })
 
-  test('what comes for a request that was given up is passed over', () => {
+  test('ignores a certificate for a request that it gave up on', () => {
     const simulation = running({ answer: () => ({ outcome: 'issued', afterMs: 16 * 60_000 }) })
     simulation.until(begin + 17 * 60_000)
     expect(simulation.state.held).toBeUndefined()
     expect(simulation.count('store')).toBe(0)
   })
 
-  test('after one that succeeded the pauses are short again', () => {
+  test('resets the backoff after a success', () => {
     let isUp = false
     const answer = (): Answer => ({ outcome: isUp ? 'issued' : 'denied', afterMs: 0 })
     const simulation = running({ answer, draw: () => 0, lifetimeMs: day })
@@ -340,13 +340,13 @@ describe('failure', () => {
 describe('a change of the template', () => {
   const more = templateOf({ ...node, ip: ['10.0.0.5', '10.0.0.6'] })
 
-  test('while nothing is due has the certificate renewed at once', () => {
+  test('renews the certificate at once while none is due', () => {
     const simulation = running({}, valid())
     simulation.change(more)
     expect(simulation.effects).toMatchObject([{ do: 'request', template: more }])
   })
 
-  test('while a request waits cancels it, and the next asks for what is wished for now', () => {
+  test('cancels a pending request, and the next one uses the new template', () => {
     const simulation = running({ answer: () => ({ outcome: 'silent', afterMs: 0 }), draw: () => 0 })
     simulation.until(begin + 10_000)
     simulation.change(more)
@@ -359,21 +359,21 @@ describe('a change of the template', () => {
     expect(simulation.effects).toHaveLength(6)
   })
 
-  test('to fewer names, or to the same in another order, is none', () => {
+  test('to fewer names, or to another order, has no effect', () => {
     const simulation = running({}, valid({ dns: ['w1', 'w1.example.com'] }))
     simulation.change(templateOf({ ...node, dns: ['w1.example.com', 'w1'] }))
     simulation.change(templateOf({ ...node, dns: [] }))
     expect(simulation.effects).toEqual([])
   })
 
-  test('of one address to another spelling of it is none', () => {
+  test('to another spelling of an address has no effect', () => {
     const held = valid({ ip: ['2001:db8::1'] })
     expect(unmetBy(held, templateOf({ ...node, ip: ['2001:DB8:0:0::1'] }))).toBeUndefined()
   })
 })
 
 describe('the operator', () => {
-  test('forces a renewal while none is due, and after a failure without a pause', () => {
+  test('forces a renewal while none is due, and without backoff after a failure', () => {
     const simulation = running({ answer: () => ({ outcome: 'refused', afterMs: 0 }) }, valid())
     simulation.happen({ kind: 'force' })
     simulation.until(begin + 1)
@@ -382,7 +382,7 @@ describe('the operator', () => {
     expect(simulation.count('request')).toBe(2)
   })
 
-  test('stops it: what waits is cancelled, and nothing happens until it is started again', () => {
+  test('stops it: the pending request is canceled, and nothing happens until the next start', () => {
     const simulation = running({})
     simulation.until(begin + 100)
     simulation.happen({ kind: 'stop' })

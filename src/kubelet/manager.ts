@@ -8,31 +8,32 @@ import {
 } from './schedule.ts'
 import { type HeldCertificate, isSameTemplate, type Template, unmetBy } from './template.ts'
 
-// A certificate's owner as a step function: what has happened, and when, leads to a new state and to what is to be done. Nothing is
-// done here, and no time passes. The rules are those of client-go's certificate manager.
+// The certificate manager as a step function: an event and its time yield a new state and the actions to take. It performs no
+// action and
+// reads no clock. The rules are those of client-go's certificate manager.
 
-/** Between two steps. */
+/** The state between two steps. */
 export interface ManagerState {
   readonly held: HeldCertificate | undefined
-  /** When `held` came; undefined for one that was there at the start. */
+  /** When `held` arrived; undefined for the certificate at the start. */
   readonly heldSinceMs: number | undefined
-  /** Renew as soon as there is a template, once. */
+  /** Renew once, as soon as there is a template. */
   readonly isForced: boolean
-  /** What was asked for last. */
+  /** The template of the last request. */
   readonly lastRequested: Template | undefined
   readonly isServerHealthy: boolean
-  /** Of the request that is under way, or was last; answers to earlier ones are passed over. */
+  /** The number of the current or last request; results of earlier ones are ignored. */
   readonly attempt: number
   readonly doing: Doing
 }
 
 export type Doing =
   | { readonly at: 'off' }
-  /** A second, before it is seen anew what there is to do. */
+  /** A second before the next check. */
   | { readonly at: 'rest'; readonly untilMs: number }
-  /** The certificate is renewed then. */
+  /** The certificate is renewed at this time. */
   | { readonly at: 'deadline'; readonly untilMs: number }
-  /** A try failed. */
+  /** The backoff after a failed try. */
   | { readonly at: 'pause'; readonly untilMs: number; readonly failedTries: number }
   | { readonly at: 'request'; readonly template: Template; readonly failedTries: number }
   | { readonly at: 'wait'; readonly untilMs: number; readonly failedTries: number }
@@ -43,33 +44,33 @@ export type ManagerEvent =
   | { readonly kind: 'stop' }
   /** Time has passed. */
   | { readonly kind: 'time' }
-  /** The template may be another. */
+  /** The template may have changed. */
   | { readonly kind: 'template' }
   /** The operator wants a new certificate now. */
   | { readonly kind: 'force' }
   | { readonly kind: 'requested'; readonly attempt: number }
   | { readonly kind: 'not-requested'; readonly attempt: number; readonly isServerHealthy: boolean }
   | { readonly kind: 'issued'; readonly attempt: number }
-  /** Denied, failed, deleted, or no certificate that can be used. */
+  /** Denied, failed, deleted, or without a usable certificate. */
   | { readonly kind: 'not-issued'; readonly attempt: number }
   | { readonly kind: 'stored'; readonly attempt: number; readonly certificate: HeldCertificate }
   | { readonly kind: 'not-stored'; readonly attempt: number }
 
 export type Effect =
-  /** Make a new key and a request, and send it. */
+  /** Create a key and a request, and submit it. */
   | { readonly do: 'request'; readonly attempt: number; readonly template: Template }
   /** Wait for the certificate. */
   | { readonly do: 'wait'; readonly attempt: number }
   | { readonly do: 'cancel'; readonly attempt: number }
   | { readonly do: 'store'; readonly attempt: number }
-  /** `usedSeconds`: how old the certificate before it was; absent for the first. */
+  /** `usedSeconds`: the age of the replaced certificate; absent for the first. */
   | { readonly do: 'tell-renewed'; readonly usedSeconds?: number }
   | { readonly do: 'tell-failed' }
 
-/** The world at a step. */
+/** The inputs of a step. */
 export interface Moment {
   readonly nowMs: number
-  /** Undefined while it is not known what to ask for, such as a node without addresses: nothing is asked for then. */
+  /** Undefined while unknown, such as for a node without addresses: nothing is requested then. */
   readonly template: Template | undefined
   readonly draw: Draw
 }
@@ -80,8 +81,9 @@ export interface Step {
 }
 
 /**
- * Returns the state before the start. `present` is what the store holds, expired or not; `forceRenewal` renews it at once, as is done with
- * a certificate that came from elsewhere.
+ * Returns the state before the start. `present` is the certificate in the store, expired or not; `forceRenewal` renews it at
+ * once, as for
+ * a certificate from another source.
  */
 export function managerState(
   present: HeldCertificate | undefined,
@@ -100,12 +102,12 @@ export function managerState(
   }
 }
 
-/** Returns the certificate to use; an expired one is not offered. */
+/** Returns the certificate to use; undefined for an expired one. */
 export function currentCertificate({ held }: ManagerState, nowMs: number): HeldCertificate | undefined {
   return held !== undefined && nowMs <= held.notAfterMs ? held : undefined
 }
 
-/** Returns when a step is due by the time alone; undefined while something else is waited for. */
+/** Returns the time of the next step; undefined while waiting for another event. */
 export function wakesAtMs({ doing }: ManagerState): number | undefined {
   return 'untilMs' in doing ? doing.untilMs : undefined
 }
@@ -144,7 +146,7 @@ function onTime(state: ManagerState, moment: Moment): Step {
   }
 }
 
-/** Sees what there is to do. */
+/** Returns the next action in the current state. */
 function round(state: ManagerState, moment: Moment): Step {
   const { held, heldSinceMs, isForced } = state
   if (isForced || held === undefined || unmetBy(held, moment.template) !== undefined)
@@ -155,11 +157,11 @@ function round(state: ManagerState, moment: Moment): Step {
   return moved(state, { at: 'deadline', untilMs })
 }
 
-/** Asks for a certificate by what the template says now. */
+/** Requests a certificate with the current template. */
 function request(state: ManagerState, failedTries: number, { nowMs, template }: Moment): Step {
   if (template === undefined) return moved(state, { at: 'rest', untilMs: nowMs + restMs })
   const attempt = state.attempt + 1
-  // client-go forgets that it was forced also where there was no template to ask by; here it is remembered until it is done.
+  // client-go forgets a forced renewal when there is no template; kcert remembers it until it is done.
   const next = { ...state, attempt, isForced: false }
   return moved(next, { at: 'request', template, failedTries }, { do: 'request', attempt, template })
 }
@@ -183,7 +185,7 @@ function onAnswer(state: ManagerState, event: Answer, moment: Moment): Step {
   }
 }
 
-/** What each answer is an answer to. */
+/** The action that each result belongs to. */
 const answered = {
   'not-requested': 'request',
   issued: 'wait',
@@ -238,7 +240,7 @@ function stopped(state: ManagerState): Step {
   return at === 'request' || at === 'wait' ? withCancel(state, off) : off
 }
 
-/** What is still to come of the attempt is passed over. */
+/** Adds a cancellation; later results of the attempt are ignored. */
 function withCancel({ attempt }: ManagerState, { state, effects }: Step): Step {
   return { state: { ...state, attempt: attempt + 1 }, effects: [{ do: 'cancel', attempt }, ...effects] }
 }

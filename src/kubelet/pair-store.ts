@@ -2,49 +2,56 @@ import { commandLine } from '../errors/command-line.ts'
 import { KcertError } from '../errors/kcert-error.ts'
 import { type Pair, pairText, readPair } from './pair.ts'
 
-// A folder of pairs as client-go's file store keeps it, and so the kubelet: each pair in a file that is named after the second of its
-// making, and a symbolic link `PREFIX-current.pem` to the one that counts. Old pairs stay.
+// A folder of pairs in the format of client-go's file store, which the kubelet uses: each pair in a file named after the second
+// of its
+// creation, and a symbolic link `PREFIX-current.pem` to the current one. Old pairs stay.
 
-/** What lies at a path, links not followed. */
+/** The type of a path, without following links. */
 export type Entry = 'absent' | 'file' | 'link' | 'other'
 
-/** The files of a store. `src/system/pair-files.ts` has them on the disk. */
+/** The files of a store. `src/system/pair-files.ts` implements them on the disk. */
 export interface PairFiles {
   entryAt(path: string): Entry
-  /** True for what can be read in the end, links followed. */
+  /** True for a readable file, after following links. */
   leadsToFile(path: string): boolean
   /** Throws KcertError. */
   read(path: string): Uint8Array
-  /** Makes the folder (0755) where it is missing, and writes a new file of mode 0600 that is on the disk when it comes back. Throws KCERT_FILE_EXISTS. */
+  /**
+   * Creates the folder (0755) if missing, and writes a new file of mode 0600 that is synced to disk on return. Throws
+   * KCERT_FILE_EXISTS.
+   */
   writeNew(path: string, text: string): void
-  /** Makes `path` a link to the absolute `target`, at once for whoever looks, through the link `by` beside it, which a crash may leave. */
+  /**
+   * Makes `path` a link to the absolute `target`, atomically, through the temporary link `by` next to it, which may remain after
+   * a crash.
+   */
   pointLink(path: string, target: string, by: string): void
   /** Renames one link. */
   rename(from: string, to: string): void
-  /** Names in a folder; none where it cannot be listed. */
+  /** Returns the names in a folder; none when it is unreadable. */
   namesIn(folder: string): readonly string[]
-  /** Makes programs that watch the file read it again; its content and times stay. Never throws. */
+  /** Makes programs that watch the file read it again; its content and times do not change. Never throws. */
   nudge(path: string): void
 }
 
 export interface PairStoreOptions {
-  /** Absolute. */
+  /** An absolute path. */
   readonly folder: string
-  /** "kubelet-client": the names of its files begin with it. */
+  /** The prefix of its file names: "kubelet-client". */
   readonly prefix: string
-  /** Where a pair is looked for when the store has none yet. */
+  /** The pair to read when the store has none yet. */
   readonly beside?: { readonly certificate: string; readonly key: string }
 }
 
-/** What a store holds. */
+/** The current pair of a store. */
 export interface StoredPair {
   readonly pair: Pair
-  /** Of the certificate, as it was found. */
+  /** The path of the certificate, as found. */
   readonly path: string
 }
 
 export class PairStore {
-  /** The link that leads to the pair that counts. */
+  /** The link to the current pair. */
   readonly currentPath: string
   private readonly updatedPath: string
   private readonly files: PairFiles
@@ -58,8 +65,8 @@ export class PairStore {
   }
 
   /**
-   * Brings a change to its end that a crash of the kubelet interrupted between taking the old link away and putting the new one there.
-   * Throws KCERT_PAIR_STORE for what is no store. A dry run looks alone.
+   * Completes an update that a kubelet crash interrupted between removing the old link and creating the new one.
+   * Throws KCERT_PAIR_STORE for an invalid store. A dry run changes nothing.
    */
   recover(): void {
     if (this.files.leadsToFile(this.currentPath)) return
@@ -70,8 +77,8 @@ export class PairStore {
   }
 
   /**
-   * Returns the pair that counts: where the link leads, else the pair that is named beside the store, else `PREFIX.crt` and `PREFIX.key`.
-   * Undefined when there is none. Throws KCERT_PAIR_UNFIT for one that cannot be used.
+   * Returns the current pair: the link's target, else the configured pair, else `PREFIX.crt` and `PREFIX.key`.
+   * Undefined when there is none. Throws KCERT_PAIR_UNFIT for an unusable one.
    */
   current(): StoredPair | undefined {
     const { files, options } = this
@@ -83,7 +90,7 @@ export class PairStore {
     }
     for (const { certificate, key } of [...(options.beside ? [options.beside] : []), plain]) {
       if (!files.leadsToFile(certificate) || !files.leadsToFile(key)) continue
-      // As Go does, the certificates of the one and the key of the other.
+      // As in Go: the certificates of the first file and the key of the second.
       const text =
         certificate === key
           ? textOf(files.read(key))
@@ -93,7 +100,7 @@ export class PairStore {
     return undefined
   }
 
-  /** Throws KCERT_PAIR_STORE when a new pair could not be put in its place: somebody made a file of the link. */
+  /** Throws KCERT_PAIR_STORE when a new pair could not become current, because a file replaced the link. */
   check(): void {
     for (const path of [this.currentPath, this.updatedPath]) {
       const entry = this.files.entryAt(path)
@@ -102,8 +109,9 @@ export class PairStore {
   }
 
   /**
-   * Writes a pair under the name of this second and makes it the one that counts. Whoever looks, at any moment and after a crash at any step,
-   * finds the old pair or the new one, whole. Throws KCERT_PAIR_UNFIT before anything is written, KCERT_PAIR_STORE and KCERT_FILE_NOT_WRITTEN.
+   * Writes a pair under the name of this second and makes it current. Readers find the complete old or new pair at any moment,
+   * also after a
+   * crash at any step. Throws KCERT_PAIR_UNFIT before anything is written, KCERT_PAIR_STORE and KCERT_FILE_NOT_WRITTEN.
    */
   update(chainPem: Uint8Array | string, keyPem: string, now: Date): StoredPair {
     const pair = readPair(`${Buffer.from(chainPem).toString()}\n${keyPem}`, 'what was issued')
@@ -115,8 +123,11 @@ export class PairStore {
   }
 
   /**
-   * Tells those who watch files. A watch of Linux (inotify) on the link is one on the pair that it led to then, which a renewal leaves alone: a
-   * kubelet whose tlsCertFile is the link, for one, would serve the first certificate until it ends. So every old pair is nudged.
+   * Notifies programs that watch files. A Linux watch (inotify) on the link watches the pair that it led to at that time, which a
+   * renewal
+   * does not change. For example, a kubelet whose tlsCertFile is the link would serve the first certificate until it expires. So
+   * every old
+   * pair is touched.
    */
   nudgeWatchers(): void {
     const { folder, prefix } = this.options
@@ -126,7 +137,9 @@ export class PairStore {
         this.files.nudge(this.path(name))
   }
 
-  /** A second that has its file already, as with two renewals at once, gives the name of the next: what is there may be in use. */
+  /**
+   * If the file of this second exists, as with two concurrent renewals, the next second is used: the existing file may be in use.
+   */
   private write(text: string, now: Date): string {
     for (let seconds = 0; ; seconds++) {
       const time = new Date(now.getTime() + seconds * 1000)

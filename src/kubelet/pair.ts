@@ -5,15 +5,16 @@ import { isPrivateKeyLabel, type PrivateKeyInfo, readPrivateKey } from '../x509/
 import { type PemBlock, readPem, writePem } from '../x509/pem.ts'
 import type { HeldCertificate } from './template.ts'
 
-/** A certificate, leaf first, and its private key. */
+/** A certificate chain, leaf first, and its private key. */
 export interface Pair {
   readonly chain: readonly [Certificate, ...Certificate[]]
   readonly key: PrivateKeyInfo
 }
 
 /**
- * Returns the pair in the PEM text of one file, or of two behind each other: certificates, and the first private key, as Go's
- * tls.X509KeyPair takes them. Throws KCERT_PAIR_UNFIT when one is missing, damaged, or does not belong to the other.
+ * Returns the pair in the PEM text of one file, or of two concatenated files: the certificates, and the first private key, as
+ * Go's
+ * tls.X509KeyPair reads them. Throws KCERT_PAIR_UNFIT when one is missing, damaged, or does not match the other.
  */
 export function readPair(pem: Uint8Array | string, place: string): Pair {
   const [leaf, ...issuers] = readChain(pem, place)
@@ -26,12 +27,12 @@ export function readPair(pem: Uint8Array | string, place: string): Pair {
   return { chain: [leaf, ...issuers], key }
 }
 
-/** Returns the pair as the kubelet writes it into one file: certificates, leaf first, then the key as it came. */
+/** Returns the pair as the kubelet writes it into one file: certificates, leaf first, then the unchanged key. */
 export function pairText({ chain }: Pair, keyPem: string): string {
   return `${chain.map(({ der }) => writePem('CERTIFICATE', der)).join('')}${keyPem.trimEnd()}\n`
 }
 
-/** Returns what decides when a pair is renewed. */
+/** Returns the facts of a pair that determine its renewal. */
 export function heldCertificateOf({ chain: [leaf] }: Pair): HeldCertificate {
   const { dns, ip } = leaf.subjectAltNames
   return {

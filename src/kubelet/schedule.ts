@@ -1,26 +1,26 @@
 import { kubeletRotationWindow } from '../pki/kubelet.ts'
 
-// When a certificate is renewed, and when a renewal that failed is tried again (client-go util/certificate).
+// When a certificate is renewed, and when a failed renewal is retried (client-go util/certificate).
 
-/** Returns a number of [0, 1). */
+/** Returns a number in [0, 1). */
 export type Draw = () => number
 
-/** What a certificate lasts. */
+/** The validity of a certificate. */
 export interface Validity {
   readonly notBeforeMs: number
   readonly notAfterMs: number
 }
 
-/** Returns when a certificate is renewed: at 70–90 % of its life, so that nodes made together do not renew together. */
+/** Returns when a certificate is renewed: at 70–90 % of its lifetime, so that nodes created together do not renew together. */
 export function rotationDeadlineMs({ notBeforeMs, notAfterMs }: Validity, draw: Draw): number {
   const { earliest, latest } = kubeletRotationWindow(new Date(notBeforeMs), new Date(notAfterMs))
   return earliest.getTime() + (latest.getTime() - earliest.getTime()) * draw()
 }
 
-/** The time to wait for a certificate; then kcert requests it again, with another key. */
+/** How long kcert waits for a certificate; then it requests it again, with another key. */
 export const certificateWaitMs = 15 * 60_000
 
-/** Between two looks at what there is to do. */
+/** The interval between two checks for work. */
 export const restMs = 1_000
 
 const firstPauseMs = 2_000
@@ -36,8 +36,9 @@ export function pauseAfterMs(failedTries: number, draw: Draw): number {
 }
 
 /**
- * Returns when a certificate that came at `storedMs` may be renewed at the earliest. Signers put notBefore five minutes back, so that 70 % of
- * a life of some minutes are over when it begins: without a pause it would be asked for each second.
+ * Returns the earliest renewal time of a certificate that was stored at `storedMs`. Signers backdate notBefore by five minutes,
+ * so 70 % of
+ * a lifetime of a few minutes has already passed: without a pause, it would be requested every second.
  */
 export function restedMs({ notAfterMs }: Validity, storedMs: number): number {
   return storedMs + Math.min(steadyPauseMs, Math.max(restMs, (notAfterMs - storedMs) / 2))

@@ -7,8 +7,9 @@ import { type Template, templateOf } from './template.ts'
 import type { TemplateDocument } from './template-schema.ts'
 
 /**
- * Returns what a file of kind CertificateTemplate asks for. `source` is its name, for messages. Throws KCERT_TEMPLATE_INVALID with the line, what
- * stands there and what may; nothing of a faulty file is used.
+ * Returns the template in a file of kind CertificateTemplate. `source` is its name, for messages. Throws KCERT_TEMPLATE_INVALID
+ * with the
+ * line, the invalid value and the allowed values; nothing of an invalid file is used.
  */
 export async function readTemplate(text: string, source: string): Promise<Template> {
   const { documents, defects } = await readDocuments(text)

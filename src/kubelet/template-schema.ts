@@ -1,7 +1,7 @@
 import * as v from 'valibot'
 import { header, textsSchema as texts } from '../x509/json-fields.ts'
 
-// What a file for `kcert kubelet manage --template` may hold. docs/schemas/CertificateTemplate.json is generated from it.
+// The schema of a file for `kcert kubelet manage --template`. docs/schemas/CertificateTemplate.json is generated from it.
 
 export const templateSchema = v.strictObject({
   ...header('CertificateTemplate'),

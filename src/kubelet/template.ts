@@ -12,7 +12,7 @@ export interface Template {
   readonly uri: readonly string[]
 }
 
-/** A certificate that is held, as far as it decides when to renew. */
+/** The facts of the held certificate that determine its renewal. */
 export interface HeldCertificate extends Validity {
   readonly commonName: string
   readonly organization: readonly string[]
@@ -22,7 +22,7 @@ export interface HeldCertificate extends Validity {
 
 type Given = { readonly [Field in keyof Template]?: Template[Field] | undefined }
 
-/** Returns the template of a subject and names; what is not given is empty. */
+/** Returns the template of a subject and names; missing fields are empty. */
 export function templateOf(given: Given): Template {
   const list = (field: Exclude<keyof Template, 'commonName'>): readonly string[] => given[field] ?? []
   return {
@@ -37,8 +37,8 @@ export function templateOf(given: Given): Template {
 }
 
 /**
- * Returns why a certificate does not do for a template, or undefined when it does. Names and groups beside those of the template do no harm, as
- * client-go sees it; mailboxes, URIs and units are not looked at.
+ * Returns why a certificate does not match a template, or undefined when it does. Additional names and groups are accepted, as in
+ * client-go; mailboxes, URIs and units are not compared.
  */
 export function unmetBy(
   certificate: HeldCertificate | undefined,
@@ -61,7 +61,7 @@ export function unmetBy(
   return undefined
 }
 
-/** True when both ask for the same. */
+/** True when both templates are equal. */
 export function isSameTemplate(one: Template | undefined, other: Template | undefined): boolean {
   return one === other || JSON.stringify(one && sorted(one)) === JSON.stringify(other && sorted(other))
 }
@@ -72,7 +72,7 @@ function sorted(template: Template): unknown[] {
   return [commonName, ...lists.map((list) => list.toSorted())]
 }
 
-/** One spelling for one address. */
+/** Returns the canonical spelling of an address. */
 function plain(name: string): string {
   const bytes = parseIp(name)
   return bytes === undefined ? name : formatIp(bytes)

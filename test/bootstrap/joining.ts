@@ -5,17 +5,17 @@ import { type BootstrapToken, newToken } from '../../src/bootstrap/token.ts'
 import { kubeadmJoiners, secretOfToken, type TokenSettings } from '../../src/bootstrap/token-secret.ts'
 import type { FakeApiServer } from '../fakes/api-server.ts'
 
-// What joining nodes read from a fake cluster: cluster-info with a comment, signed by kube-controller-manager for the tokens.
+// The fake cluster data that joining nodes read: cluster-info with a comment, signed by kube-controller-manager for the tokens.
 
 const { name: clusterInfoName, ...clusterInfoKey } = clusterInfoResource
 const dayMs = 86_400_000
 
-/** A token of a test: nobody's, and different in each run. */
+/** Returns a random token for a test. */
 export function someToken(): BootstrapToken {
   return newToken((count) => randomBytes(count))
 }
 
-/** Puts a token as kubeadm would make it, unless it is said otherwise. */
+/** Stores a token as kubeadm creates it, with changes. */
 export function putToken(
   server: FakeApiServer,
   token: BootstrapToken,
@@ -50,7 +50,7 @@ users: null
 `
 }
 
-/** Puts cluster-info, signed by these tokens. */
+/** Stores cluster-info, signed by these tokens. */
 export function putClusterInfo(
   server: FakeApiServer,
   tokens: readonly BootstrapToken[],
@@ -65,7 +65,7 @@ export function putClusterInfo(
   })
 }
 
-/** data of cluster-info as it is on the server now. */
+/** Returns the current data of cluster-info on the server. */
 export function clusterInfoData(server: FakeApiServer): Record<string, string> {
   return server.peek(clusterInfoKey, clusterInfoName)?.data as Record<string, string>
 }

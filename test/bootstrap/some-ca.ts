@@ -7,7 +7,7 @@ import { writePem } from '../../src/x509/pem.ts'
 
 const dayMs = 86_400_000
 
-/** A CA with a key of its own, and what it issues. */
+/** Returns a CA with a new key, and functions that issue certificates. */
 export function someCa(commonName: string, now: Date) {
   const key = generatePrivateKey(parseKeyType('ECDSA-P256'))
   const serial = (): string => `1${randomBytes(7).toString('hex')}`
@@ -15,7 +15,7 @@ export function someCa(commonName: string, now: Date) {
   return {
     certificate,
     pem: writePem('CERTIFICATE', certificate.der),
-    /** A serving certificate for these addresses. */
+    /** Returns a serving certificate for these addresses. */
     issueServing(ip: readonly string[]): Certificate {
       const der = issueCertificate(
         {

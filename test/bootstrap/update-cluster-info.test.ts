@@ -14,7 +14,7 @@ import type { AccessRule } from '../fakes/api-server-access.ts'
 import { clusterInfoData, clusterInfoText, putClusterInfo, putToken, someToken } from './joining.ts'
 import { someCa } from './some-ca.ts'
 
-// What `kcert cluster-info update` writes, and when it does not.
+// What `kcert cluster-info update` writes, and when it writes nothing.
 
 const other = someCa('kubernetes', new Date())
 const context = {
@@ -44,7 +44,7 @@ async function stage(options: Parameters<typeof fakeCluster>[0] = {}, user?: { u
   return { ...found, token, ca, update, data, writes }
 }
 
-test('changes only the CAs: comments, order, other fields and every signature stay valid', async () => {
+test('changes only the CAs: comments, order and other fields stay, and every signature is valid', async () => {
   const { server, token, update, data } = await stage()
   const before = data().kubeconfig!
   const { report, exit } = await update()
@@ -63,13 +63,13 @@ test('changes only the CAs: comments, order, other fields and every signature st
   expect(report.diff.filter((text) => /^[+-]/.test(text))).toHaveLength(2)
 })
 
-test('the same CAs once more are no change and no write', async () => {
+test('writes nothing when the CAs are unchanged', async () => {
   const { update, writes, ca } = await stage()
   const { report } = await update({}, [ca])
   expect([report.outcome, report.diff, writes()]).toEqual(['unchanged', [], []])
 })
 
-test('a dry run shows the change and writes nothing, neither there nor here', async () => {
+test('a dry run shows the change and writes nothing, neither on the server nor locally', async () => {
   const { update, writes, folder } = await stage()
   const { report, exit } = await update({ dryRun: true, yes: false, backup: join(folder, 'backup.yaml') })
   expect([exit, report.outcome, report.backup, writes()]).toEqual([0, 'would-update', undefined, []])
@@ -85,13 +85,13 @@ test('rejects a CA that the served chain does not lead to, and --force writes it
   expect(report.notices[0]).toContain('joining nodes would not trust')
 })
 
-test('without a terminal and without --yes nothing is written', async () => {
+test('writes nothing without a terminal and without --yes', async () => {
   const { update, writes } = await stage()
   expect(await codeOf(update({ yes: false }))).toBe('KCERT_UNCONFIRMED')
   expect(writes()).toEqual([])
 })
 
-test('the object as it was is in the backup, ready for kubectl apply', async () => {
+test('saves the original object in the backup, ready for kubectl apply', async () => {
   const { update, folder, data } = await stage()
   const before = data()
   const backup = join(folder, 'backup.yaml')
@@ -110,7 +110,7 @@ test('the object as it was is in the backup, ready for kubectl apply', async () 
   })
 })
 
-test('a signer that writes in between is no conflict', async () => {
+test('accepts signatures that the signer writes during the update', async () => {
   const { server, token, update, data, writes } = await stage()
   server.faults.add({ kind: 'conflict', verb: 'update', resource: 'configmaps', times: 2 })
   const { report } = await update()
@@ -118,12 +118,12 @@ test('a signer that writes in between is no conflict', async () => {
   expect(signatureStates(await readClusterInfo(data()), [token])[0]!.state).toBe('stands')
 })
 
-test('a change of the text by somebody else in between is never written over', async () => {
+test('never overwrites a concurrent change of the text', async () => {
   const { server, token, cluster, data } = await stage()
   const theirs = clusterInfoText(server).replace('OPS-17', 'OPS-18')
   const get = cluster.objects.get
   let isFirst = true
-  // Between our reading and our writing.
+  // Between the read and the write.
   const meddled = {
     ...cluster,
     connection: cluster.connection,
@@ -144,7 +144,7 @@ test('a change of the text by somebody else in between is never written over', a
   expect(data().kubeconfig).toBe(theirs)
 })
 
-test('who may not read tokens takes the signatures out and waits until the signer has put them back', async () => {
+test('without permission to read tokens, removes the signatures and waits until the signer restores them', async () => {
   const rules: AccessRule[] = [
     { user: 'ops', verbs: ['get', 'update'], groups: [''], resources: ['configmaps'] },
   ]
@@ -172,7 +172,7 @@ test('reports a signature that does not arrive in time, with the command to chec
   expect(await codeOf(update({ waitMs: 1 }))).toBe('KCERT_CLUSTER_INFO_UNSIGNED')
 })
 
-test('what is wrong besides the CA is not signed over', async () => {
+test('does not sign when more than the CA is wrong', async () => {
   const { server, update, writes } = await stage()
   putClusterInfo(
     server,

@@ -1,16 +1,16 @@
 import { beforeAll, describe, expect, test } from 'vitest'
 import type { AccessQuestion, ApprovalFacts, NodeFacts } from '../../src/csr/approval/facts.ts'
 
-/** A cluster as the suite expects it, and the facts that are looked up in it. */
+/** A cluster for the suite, and the facts to look up in it. */
 export interface FactsStage {
   readonly facts: ApprovalFacts
-  /** A Node that is no control plane, and what is known of it. */
+  /** A worker Node, and its facts. */
   readonly worker: NodeFacts
   readonly controlPlane: NodeFacts
-  /** May have his requests for client certificates approved without a person (nodeclient). */
+  /** A user whose client certificate requests may be approved automatically (nodeclient). */
   readonly trustedUser: string
   readonly trustedGroups: readonly string[]
-  /** Among the addresses of the API servers. */
+  /** Some of the addresses of the API servers. */
   readonly apiServers: readonly string[]
   readonly serviceCidrs: readonly string[]
   close(): Promise<void>
@@ -29,7 +29,7 @@ const question = (user: string, groups: readonly string[], subresource: string):
   },
 })
 
-/** What test/fakes/approval-facts.md promises: of the fake, of the adapter on the fake API server, and on a real cluster. */
+/** The contract in test/fakes/approval-facts.md: for the fake, for the adapter on the fake API server, and for a real cluster. */
 export function approvalFactsContract(name: string, open: () => Promise<FactsStage>): void {
   describe(`approval facts: ${name}`, () => {
     let stage: FactsStage
@@ -38,14 +38,14 @@ export function approvalFactsContract(name: string, open: () => Promise<FactsSta
       return () => stage.close()
     })
 
-    test('RBAC evaluates the requester and the requested right', async () => {
+    test('evaluates RBAC for the requester and the requested permission', async () => {
       const { facts, trustedUser, trustedGroups } = stage
       expect(await facts.isAllowed(question(trustedUser, trustedGroups, 'nodeclient'))).toBe(true)
       expect(await facts.isAllowed(question(trustedUser, trustedGroups, 'something'))).toBe(false)
       expect(await facts.isAllowed(question('eve', ['system:authenticated'], 'nodeclient'))).toBe(false)
     })
 
-    test('a Node is found by its name, with its addresses and its role', async () => {
+    test('finds a Node by its name, with its addresses and its role', async () => {
       const { facts, worker, controlPlane } = stage
       expect(await facts.findNode(worker.name)).toEqual(worker)
       expect(await facts.findNode(controlPlane.name)).toEqual(controlPlane)
@@ -53,11 +53,11 @@ export function approvalFactsContract(name: string, open: () => Promise<FactsSta
       expect(controlPlane.isControlPlane).toBe(true)
     })
 
-    test('a name that no Node has is absent', async () => {
+    test('returns absent for a name without a Node', async () => {
       expect(await stage.facts.findNode('no-such-node')).toBe('absent')
     })
 
-    test('a Node is found by its address, however that is spelled', async () => {
+    test('finds a Node by its address in any spelling', async () => {
       const { facts, worker } = stage
       for (const { address } of worker.addresses)
         expect(await facts.findNodesAt(address)).toEqual([worker.name])
@@ -68,7 +68,7 @@ export function approvalFactsContract(name: string, open: () => Promise<FactsSta
       expect(await facts.findNodesAt('192.0.2.254')).toEqual([])
     })
 
-    test('what a kubelet serves is a certificate of its own name', async () => {
+    test('reads the certificate that a kubelet serves, with the name of the node', async () => {
       const { facts, worker } = stage
       const served = await facts.readServedCertificate(worker)
       expect(served).toMatchObject({ isTrusted: true })
@@ -76,7 +76,7 @@ export function approvalFactsContract(name: string, open: () => Promise<FactsSta
         expect(served.certificate.subject.commonName).toBe(`system:node:${worker.name}`)
     })
 
-    test('the addresses of API servers and services are known', async () => {
+    test('returns the addresses of API servers and Services', async () => {
       const addresses = await stage.facts.readClusterAddresses()
       expect(addresses?.serviceCidrs).toEqual(stage.serviceCidrs)
       expect(addresses?.apiServers).toEqual(expect.arrayContaining([...stage.apiServers]))

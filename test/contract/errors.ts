@@ -1,6 +1,6 @@
 import { KcertError } from '../../src/errors/kcert-error.ts'
 
-/** The code of the KcertError that comes of it; "nothing" when it succeeds. Anything else that is thrown is thrown on. */
+/** Returns the code of the thrown KcertError; "nothing" on success. Rethrows any other error. */
 export async function codeOf(settings: Promise<unknown>): Promise<string> {
   try {
     await settings

@@ -37,7 +37,7 @@ const expected = {
   serviceCidrs: ['10.96.0.0/12'],
 }
 
-/** The facts in memory. */
+/** Returns the facts in memory. */
 export async function factsInMemory(): Promise<FactsStage> {
   const server = await startApiServer()
   const [certificate] = readCertificates(Buffer.from(issueServing(server).certificate))
@@ -54,7 +54,7 @@ export async function factsInMemory(): Promise<FactsStage> {
   }
 }
 
-/** The adapter on the fake API server, with one kubelet on loopback. */
+/** Returns the adapter on the fake API server, with one kubelet on loopback. */
 export async function factsOnFake(): Promise<FactsStage> {
   const folder = mkdtempSync(join(tmpdir(), 'kcert-facts-'))
   const server = await startApiServer({

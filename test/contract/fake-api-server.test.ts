@@ -4,7 +4,8 @@ import { objectsApiContract } from './objects-api.ts'
 import { stageOnFake } from './on-the-fake.ts'
 import { requestsApiContract } from './requests-api.ts'
 
-// The fakes keep their promises (test/fakes/*.md); test/lab/api-contract.test.ts holds the same suites against a real API server.
+// Checks the fakes against their contracts (test/fakes/*.md); test/lab/api-contract.test.ts runs the same suites on a real API
+// server.
 
 requestsApiContract(stageOnFake)
 objectsApiContract(stageOnFake)

@@ -18,7 +18,7 @@ function newMap(data: Record<string, string>, labels: Record<string, string> = {
   return { apiVersion: 'v1', kind: 'ConfigMap', metadata: { name: newName('map'), labels }, data }
 }
 
-/** What ObjectsApi and AccessApi promise: on the fake, and on a real API server. */
+/** The contract of ObjectsApi and AccessApi, for the fake and for a real API server. */
 export function objectsApiContract(open: () => Promise<Stage>): void {
   describe('objects of a cluster', () => {
     let stage: Stage
@@ -32,7 +32,7 @@ export function objectsApiContract(open: () => Promise<Stage>): void {
       (await cluster.objects.create(configMaps, newMap(data))) as Map
     const at = ({ metadata }: Map): Resource => ({ ...configMaps, name: metadata.name! })
 
-    test('an object is created, read, replaced, patched and deleted', async () => {
+    test('creates, reads, replaces, patches and deletes an object', async () => {
       const created = await create()
       const place = at(created)
       expect(await cluster.objects.get(place)).toMatchObject({ data: { colour: 'red' } })
@@ -54,7 +54,7 @@ export function objectsApiContract(open: () => Promise<Stage>): void {
       expect(await cluster.objects.delete(place)).toBe(false)
     })
 
-    test('an older resourceVersion is a conflict for replace and for patch', async () => {
+    test('rejects replace and patch with an older resourceVersion as a conflict', async () => {
       const created = await create()
       const newer = await cluster.objects.replace(at(created), { ...created, data: { colour: 'blue' } })
       expect(await codeOf(cluster.objects.replace(at(created), { ...created, data: {} }))).toBe(
@@ -66,14 +66,14 @@ export function objectsApiContract(open: () => Promise<Stage>): void {
       expect(await cluster.objects.get(at(created))).toMatchObject({ data: (newer as Map).data })
     })
 
-    test('only the very object that is meant is deleted', async () => {
+    test('deletes only the object with the given UID', async () => {
       const created = await create()
       const other = { uid: '00000000-0000-4000-8000-000000000000' }
       expect(await cluster.objects.delete(at(created), other)).toBe(false)
       expect(await cluster.objects.delete(at(created), { uid: created.metadata.uid! })).toBe(true)
     })
 
-    test('a list of more than a page is whole', async () => {
+    test('returns a complete list of more than one page', async () => {
       const label = newName('page')
       const count = 510
       const allSettings = Array.from({ length: count }, () => newMap({}, { [label]: 'yes' }))
@@ -104,13 +104,13 @@ export function objectsApiContract(open: () => Promise<Stage>): void {
       expect(changes.map(({ type }) => type)).toEqual(['ADDED', 'ADDED', 'MODIFIED'])
     })
 
-    test('a kind that the server does not have is not found', async () => {
+    test('reports an unknown kind as not found', async () => {
       const unknown: Resource = { group: 'nothing.example.com', version: 'v1', resource: 'things' }
       expect(await codeOf(gather(cluster.objects.list(unknown)))).toBe('KCERT_API_NOT_FOUND')
       expect(await codeOf(cluster.objects.get({ ...unknown, name: 'one' }))).toBe('KCERT_API_NOT_FOUND')
     })
 
-    test('whether a kind is served is found out also by one who may not list it', async () => {
+    test('reports whether a kind is served without the permission to list it', async () => {
       const kinds: Resource = {
         group: 'certificates.k8s.io',
         version: 'v1',
@@ -126,7 +126,7 @@ export function objectsApiContract(open: () => Promise<Stage>): void {
       erin.close()
     })
 
-    test('a name of dots and slashes reaches no other object', async () => {
+    test('does not reach another object with a name of dots and slashes', async () => {
       for (const name of ['..', '.', '../secrets', 'a/../b', '%2e%2e'])
         expect(await cluster.objects.get({ ...configMaps, name }).catch(({ code }) => code)).toBeOneOf([
           undefined,
@@ -135,7 +135,7 @@ export function objectsApiContract(open: () => Promise<Stage>): void {
         ])
     })
 
-    test('who asks is known, and what one may do', async () => {
+    test('returns the current user and its permissions', async () => {
       const carol = { username: 'carol', groups: ['shop'], extra: { 'example.com/floor': ['3'] } }
       const asCarol = await openAs(stage, carol)
       expect(await asCarol.access.whoAmI()).toMatchObject({
@@ -152,7 +152,7 @@ export function objectsApiContract(open: () => Promise<Stage>): void {
       asCarol.close()
     })
 
-    test('who may not ask about others gets no answer', async () => {
+    test('returns no result about other users without permission', async () => {
       const dave = await openAs(stage, { username: 'dave' })
       const resource = { verb: 'get', group: '', version: 'v1', resource: 'configmaps', subresource: '' }
       const question = { user: 'carol', groups: [], extra: {}, resource }

@@ -31,9 +31,9 @@ function withConditions(object: RequestObject, ...conditions: object[]): Request
   return { ...object, status: { ...object.status, conditions: conditions as never } }
 }
 
-/** What RequestsApi promises, and what an API server does to requests: on the fake, and on a real one. */
+/** The contract of RequestsApi, and of an API server for CSRs: for the fake and for a real API server. */
 export function requestsApiContract(open: () => Promise<Stage>): void {
-  describe('requests of a cluster', () => {
+  describe('CSRs of a cluster', () => {
     let stage: Stage
     let cluster: Cluster
     beforeAll(async () => {
@@ -45,7 +45,7 @@ export function requestsApiContract(open: () => Promise<Stage>): void {
       cluster.requests.create(newRequest(fields))
 
     describe('creating', () => {
-      test('the server says who asks, and gives UID, version and time', async () => {
+      test('sets the requester, UID, version and time on the server', async () => {
         const ann = await openAs(stage, {
           username: 'ann',
           groups: ['shop', 'staff'],
@@ -77,20 +77,20 @@ export function requestsApiContract(open: () => Promise<Stage>): void {
         ann.close()
       })
 
-      test('a second one of the name is a conflict', async () => {
+      test('rejects a second object with the same name as a conflict', async () => {
         const { metadata } = await create()
         const again = { ...newRequest(), metadata: { name: metadata.name! } }
         expect(await codeOf(cluster.requests.create(again))).toBe('KCERT_API_CONFLICT')
       })
 
-      test('a dry run keeps nothing', async () => {
+      test('stores nothing in a dry run', async () => {
         const object = newRequest()
         const answered = await cluster.requests.create(object, { dryRun: true })
         expect(answered.spec.username).toBeDefined()
         expect(await cluster.requests.get(object.metadata.name!)).toBeUndefined()
       })
 
-      test('generateName makes a name', async () => {
+      test('generates a name for generateName', async () => {
         const object = { ...newRequest(), metadata: { generateName: 'contract-made-' } }
         const { metadata } = await cluster.requests.create(object)
         expect(metadata.name).toMatch(/^contract-made-.+/)
@@ -120,7 +120,7 @@ export function requestsApiContract(open: () => Promise<Stage>): void {
       })
     })
 
-    test('what is not there is undefined', async () => {
+    test('returns undefined for a missing object', async () => {
       expect(await cluster.requests.get(newName('nobody'))).toBeUndefined()
     })
 
@@ -136,7 +136,7 @@ export function requestsApiContract(open: () => Promise<Stage>): void {
         expect(written.metadata.resourceVersion).not.toBe(object.metadata.resourceVersion)
       })
 
-      test('an older resourceVersion is a conflict, and changes nothing', async () => {
+      test('rejects an older resourceVersion as a conflict, and changes nothing', async () => {
         const object = await create()
         await cluster.requests.replaceApproval(withConditions(object, approved))
         const late = cluster.requests.replaceApproval(withConditions(object, denied))
@@ -146,14 +146,14 @@ export function requestsApiContract(open: () => Promise<Stage>): void {
         ])
       })
 
-      test('another UID is a conflict', async () => {
+      test('rejects another UID as a conflict', async () => {
         const object = await create()
         const metadata = { ...object.metadata, uid: '00000000-0000-4000-8000-000000000000' }
         const other = cluster.requests.replaceApproval(withConditions({ ...object, metadata }, approved))
         expect(await codeOf(other)).toBe('KCERT_API_CONFLICT')
       })
 
-      test('without UID or resourceVersion nothing is sent', async () => {
+      test('sends nothing without UID or resourceVersion', async () => {
         const { metadata, spec } = await create()
         for (const missing of ['uid', 'resourceVersion'] as const) {
           const partial = { ...metadata, [missing]: undefined } as RequestObject['metadata']
@@ -164,7 +164,7 @@ export function requestsApiContract(open: () => Promise<Stage>): void {
         }
       })
 
-      test('one that is gone is not found', async () => {
+      test('reports a deleted object as not found', async () => {
         const object = await create()
         const deleted = await cluster.objects.delete({
           group: 'certificates.k8s.io',
@@ -189,7 +189,7 @@ export function requestsApiContract(open: () => Promise<Stage>): void {
         expect(await codeOf(settings)).toBe('KCERT_API_INVALID')
       })
 
-      test('an approval is not taken back', async () => {
+      test('does not revoke an approval', async () => {
         const object = await cluster.requests.replaceApproval(withConditions(await create(), approved))
         expect(await codeOf(cluster.requests.replaceApproval(withConditions(object)))).toBe(
           'KCERT_API_INVALID',
@@ -199,13 +199,13 @@ export function requestsApiContract(open: () => Promise<Stage>): void {
         )
       })
 
-      test('the same again gives no new resourceVersion', async () => {
+      test('keeps the resourceVersion for an identical write', async () => {
         const object = await cluster.requests.replaceApproval(withConditions(await create(), approved))
         const again = await cluster.requests.replaceApproval(object)
         expect(again.metadata.resourceVersion).toBe(object.metadata.resourceVersion)
       })
 
-      test('takes the verb approve on the signer besides', async () => {
+      test('also requires the verb approve on the signer', async () => {
         const bob = await openAs(stage, { username: 'bob' })
         const grant = { username: 'bob', group: 'certificates.k8s.io' }
         await stage.grant({ ...grant, verbs: ['update'], resources: ['certificatesigningrequests/approval'] })
@@ -226,7 +226,7 @@ export function requestsApiContract(open: () => Promise<Stage>): void {
         return Buffer.from(block).toString('base64')
       }
 
-      test('keeps a certificate, which is never replaced', async () => {
+      test('stores a certificate, which cannot be replaced', async () => {
         const object = await cluster.requests.replaceApproval(withConditions(await create(), approved))
         const certificate = certificatePem()
         const signed = await cluster.requests.replaceStatus({
@@ -240,12 +240,12 @@ export function requestsApiContract(open: () => Promise<Stage>): void {
         expect(await codeOf(cluster.requests.replaceStatus(again))).toBe('KCERT_API_INVALID')
       })
 
-      test('approves nothing', async () => {
+      test('does not approve', async () => {
         const settings = cluster.requests.replaceStatus(withConditions(await create(), approved))
         expect(await codeOf(settings)).toBe('KCERT_API_INVALID')
       })
 
-      test('keeps Failed', async () => {
+      test('stores the condition Failed', async () => {
         const failed = { type: 'Failed', status: 'True', reason: 'Tested', message: 'no' }
         const written = await cluster.requests.replaceStatus(withConditions(await create(), failed))
         expect(written.status?.conditions).toMatchObject([failed])
@@ -262,7 +262,7 @@ export function requestsApiContract(open: () => Promise<Stage>): void {
     })
 
     describe('listing', () => {
-      test('by signer, by label and by name', async () => {
+      test('selects by signer, by label and by name', async () => {
         const signerName = `example.com/${newName('listed')}`
         const label = newName('label')
         const made = []
@@ -286,7 +286,7 @@ export function requestsApiContract(open: () => Promise<Stage>): void {
         expect(await list({ fieldSelector: `metadata.name!=${a}`, signerName })).toEqual([b, c].sort())
       })
 
-      test('items say what they are', async () => {
+      test('returns items with kind and apiVersion', async () => {
         await create()
         for (const object of await gather(cluster.requests.list()))
           expect(object).toMatchObject({
@@ -295,7 +295,7 @@ export function requestsApiContract(open: () => Promise<Stage>): void {
           })
       })
 
-      test('a field that cannot be selected by is refused', async () => {
+      test('rejects an unsupported field selector', async () => {
         const settings = gather(cluster.requests.list({ fieldSelector: 'spec.username=ann' }))
         expect(await codeOf(settings)).toBe('KCERT_API_INVALID')
       })
@@ -314,7 +314,7 @@ export function requestsApiContract(open: () => Promise<Stage>): void {
         return { changes, done }
       }
 
-      test('gives the object as it is, each change, and its end', async () => {
+      test('returns the current object, each change, and its deletion', async () => {
         const object = await create()
         const name = object.metadata.name!
         const { changes, done } = await collect(name, (observed) => observed.at(-1)?.type === 'DELETED')
@@ -332,7 +332,7 @@ export function requestsApiContract(open: () => Promise<Stage>): void {
         expect(changes[1]?.object.status?.conditions).toMatchObject([approved])
       })
 
-      test('waits for a name that is not there yet', async () => {
+      test('waits for a name that does not exist yet', async () => {
         const object = newRequest()
         const { changes, done } = await collect(object.metadata.name!, (observed) => observed.length === 1)
         await create()
@@ -341,7 +341,7 @@ export function requestsApiContract(open: () => Promise<Stage>): void {
         expect(changes[0]?.object.metadata.name).toBe(object.metadata.name)
       })
 
-      test('ends without a change when its signal is given', async () => {
+      test('ends without a change when its signal aborts', async () => {
         const end = new AbortController()
         const observed = gather(cluster.requests.watch(newName('never'), end.signal))
         setImmediate(() => end.abort())
@@ -358,7 +358,7 @@ export function requestsApiContract(open: () => Promise<Stage>): void {
         throw new Error(`nobody signed ${name}`)
       }
 
-      test('signs what is approved: the subject asked for, the lifetime asked for', async () => {
+      test('signs an approved request with the requested subject and lifetime', async () => {
         const object = await create({
           signerName: apiServerClient,
           usages: ['digital signature', 'client auth'],
@@ -372,7 +372,7 @@ export function requestsApiContract(open: () => Promise<Stage>): void {
         expect(seconds).toBe(3600 + 300)
       })
 
-      test('puts Failed on what breaks the signer’s rules', async () => {
+      test('sets the condition Failed on a request that breaks the signer’s rules', async () => {
         const object = await create({ signerName: apiServerClient, usages: ['server auth'] })
         await cluster.requests.replaceApproval(withConditions(object, approved))
         const { status } = await settled(object.metadata.name!)

@@ -6,12 +6,12 @@ import { type FileSnapshot, fileAt, type Snapshot, sectionNames } from '../../sr
 export interface PortsStage {
   readonly observer: Observer
   readonly executor: Executor
-  /** Returns what the work returns; simulated time passes meanwhile. */
+  /** Returns the result of the work, while simulated time passes. */
   await<Result>(work: Promise<Result>): Promise<Result>
   close(): Promise<void>
 }
 
-/** What every executor promises, held against the snapshots of its observer: the simulated cluster and a real one. */
+/** The contract of every executor, compared with the snapshots of its observer: for the simulated cluster and a real one. */
 export function rotationPortsContract(title: string, open: () => Promise<PortsStage>): void {
   describe(`${title}: executor and observer`, () => {
     let stage: PortsStage
@@ -48,7 +48,7 @@ export function rotationPortsContract(title: string, open: () => Promise<PortsSt
       expect(clientCa(await observe())).toEqual(before)
     })
 
-    test('what is replaced is copied first, with its phase, and comes back as it was', async () => {
+    test('backs up a replaced file first, with its phase, and restores it unchanged', async () => {
       const observed = await observe()
       const { node, path, mode, digest, holds } = clientCa(observed)
       const [ca] = holds.kind === 'certificates' ? holds.certificates : []
@@ -74,7 +74,7 @@ export function rotationPortsContract(title: string, open: () => Promise<PortsSt
       expect((await observe()).clusterInfo).toEqual(before)
     })
 
-    test('a process that is another one already is not restarted', async () => {
+    test('does not restart a process that has already been replaced', async () => {
       const manager = (observed: Snapshot) =>
         observed.components.find(({ name }) => name === 'kube-controller-manager')!
       const before = manager(await observe())
@@ -84,7 +84,7 @@ export function rotationPortsContract(title: string, open: () => Promise<PortsSt
       expect(manager(await observe()).process?.startedAtMs).toBe(before.process!.startedAtMs)
     })
 
-    test('a service that is restarted is another process, and well', async () => {
+    test('replaces the process of a restarted service, which becomes healthy', async () => {
       const kubelet = (observed: Snapshot) => observed.kubelets.at(-1)!
       const before = kubelet(await observe())
       const replaces = before.process!.startedAtMs
@@ -95,7 +95,7 @@ export function rotationPortsContract(title: string, open: () => Promise<PortsSt
       expect(after?.startedAtMs).toBeGreaterThan(replaces)
     })
 
-    test('a probe says what it saw, and throws nothing', async () => {
+    test('a probe returns its result, and throws nothing', async () => {
       const at = (await observe()).components.find(({ name }) => name === 'kube-apiserver')!.id
       const subject = { kind: 'client', at, ca: 'cluster', generation: 'old' } as const
       const probe = (expects: 'accepted' | 'refused') =>
@@ -104,7 +104,7 @@ export function rotationPortsContract(title: string, open: () => Promise<PortsSt
             kind: 'probe',
             phase: 5,
             subject: { ...subject, expects },
-            // An answer is enough to say that it is another one.
+            // Any response shows that the server is another one.
             deadlineMs: expects === 'accepted' ? 60_000 : 1_000,
           }),
         )

@@ -4,7 +4,7 @@ import { join } from 'node:path'
 import { type Cluster, openCluster } from '../../src/cluster/cluster.ts'
 import { systemClock } from '../../src/system/clock.ts'
 
-/** Somebody that a test acts as. */
+/** A user that a test acts as. */
 export interface Actor {
   readonly username: string
   readonly groups?: readonly string[]
@@ -12,7 +12,7 @@ export interface Actor {
   readonly extra?: Readonly<Record<string, readonly string[]>>
 }
 
-/** What a role allows, on the fake and on the real API server. */
+/** The permissions of a role, on the fake and on the real API server. */
 export interface Grant {
   readonly username: string
   readonly verbs: readonly string[]
@@ -25,15 +25,15 @@ export interface Grant {
 export interface Stage {
   /** The administrator's kubeconfig, as JSON. */
   readonly kubeconfig: Readonly<Record<string, unknown>>
-  /** Where files of the suite may lie. */
+  /** The folder for files of the suite. */
   readonly folder: string
   readonly administrator: Cluster
-  /** Gives rights to a user. */
+  /** Grants permissions to a user. */
   grant(grant: Grant): Promise<void>
   close(): Promise<void>
 }
 
-/** Opens a cluster with a kubeconfig file; nothing of this machine's environment counts. */
+/** Opens a cluster with a kubeconfig file, without the environment of this machine. */
 export function openWith(file: string, requestTimeoutMs = 120_000): Promise<Cluster> {
   return openCluster({
     files: [file],
@@ -45,7 +45,7 @@ export function openWith(file: string, requestTimeoutMs = 120_000): Promise<Clus
   })
 }
 
-/** Opens the cluster as somebody whom the administrator impersonates. */
+/** Opens the cluster as a user that the administrator impersonates. */
 export function openAs(stage: Stage, { username, groups = [], uid, extra }: Actor): Promise<Cluster> {
   const [named] = stage.kubeconfig.users as { name: string; user: object }[]
   const impersonation = {
@@ -60,7 +60,7 @@ export function openAs(stage: Stage, { username, groups = [], uid, extra }: Acto
   return openWith(file)
 }
 
-/** Everything that an iterable gives. */
+/** Returns all items of an iterable. */
 export async function gather<Item>(items: AsyncIterable<Item>): Promise<Item[]> {
   const found: Item[] = []
   for await (const item of items) found.push(item)
@@ -70,7 +70,7 @@ export async function gather<Item>(items: AsyncIterable<Item>): Promise<Item[]> 
 let names = 0
 const run = randomBytes(3).toString('hex')
 
-/** A name that no other test has. */
+/** Returns a unique name. */
 export function newName(prefix: string): string {
   return `${prefix}-${run}-${++names}`
 }

@@ -7,17 +7,18 @@ import { encodeName, type NameInput } from '../../src/x509/name-encoding.ts'
 import { oidOf } from '../../src/x509/oids.ts'
 import { writePem } from '../../src/x509/pem.ts'
 
-/** One key for all requests of a suite: what it is does not matter to the rules. */
+/** One key for all requests of a suite: the rules do not depend on it. */
 export const someKey: KeyObject = generateKeyPairSync('ec', { namedCurve: 'P-256' }).privateKey
 
-/** PEM text of a request for this description. */
+/** Returns the PEM text of a request for this description. */
 export function requestPem(description: RequestDescription, key: KeyObject = someKey): string {
   return writePem('CERTIFICATE REQUEST', createRequest(description, key))
 }
 
 /**
- * PEM text of a request with these attributes, whatever they are; `tail` is put behind the list of attributes. The signature is that
- * of `someKey`, also where another public key is given.
+ * Returns the PEM text of a request with arbitrary attributes; `tail` is appended to the list of attributes. The signature is
+ * that
+ * of `someKey`, even when another public key is given.
  */
 export function craftedRequestPem(
   subject: NameInput,
@@ -30,12 +31,12 @@ export function craftedRequestPem(
   return writePem('CERTIFICATE REQUEST', sequence(info, algorithm, bitString(sign('sha256', info, someKey))))
 }
 
-/** An attribute of a request. */
+/** Returns an attribute of a request. */
 export function attribute(type: string, ...values: readonly Uint8Array[]): Uint8Array {
   return sequence(oid(type), setOf(...values))
 }
 
-/** The value of an extensionRequest: these extensions. */
+/** Returns the value of an extensionRequest with these extensions. */
 export function extensionsFor(description: RequestDescription): Uint8Array {
   return sequence(...encodeExtensions(description, false))
 }
@@ -57,7 +58,7 @@ export function clientDescription(): RequestDescription {
   return { subject: { commonName: 'system:node:node-1', organization: ['system:nodes'] } }
 }
 
-/** An object as the API server stores it, made by the kubelet of node-1. */
+/** Returns an object as the API server stores it, created by the kubelet of node-1. */
 export function submitted(
   description: RequestDescription,
   fields: Partial<SigningRequest> & Pick<SigningRequest, 'signerName' | 'usages'>,

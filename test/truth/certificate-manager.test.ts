@@ -11,7 +11,7 @@ import { generatePrivateKey, writePrivateKey } from '../../src/x509/new-key.ts'
 import { writePem } from '../../src/x509/pem.ts'
 import { recorded } from './recorded.ts'
 
-// client-go's own cases of its certificate manager and its file store.
+// The cases of client-go's certificate manager and its file store.
 
 interface Names {
   readonly cn?: string
@@ -37,7 +37,7 @@ const truth = recorded<Truth>('rotation-deadline.json')
 const nowMs = Date.parse('2026-11-21T22:00:00Z')
 
 describe.runIf(truth)('rotation deadlines of client-go', () => {
-  // The smallest that can be drawn: 70 %.
+  // The smallest possible draw: 70 %.
   test.each(truth?.deadlines ?? [])('$id', ({ notBefore, notAfter, deadline, dueNow }) => {
     const validity = { notBeforeMs: nowMs + notBefore * 1000, notAfterMs: nowMs + notAfter * 1000 }
     const foundMs = rotationDeadlineMs(validity, () => 0)
@@ -46,7 +46,7 @@ describe.runIf(truth)('rotation deadlines of client-go', () => {
   })
 })
 
-test('10,000 deadlines lie between 70 and 90 % of the life, and their mean is 80 %', () => {
+test('10,000 deadlines are between 70 and 90 % of the lifetime, and their mean is 80 %', () => {
   const validity = { notBeforeMs: nowMs, notAfterMs: nowMs + 365 * 86_400_000 }
   const life = validity.notAfterMs - validity.notBeforeMs
   const drawn = Array.from(
@@ -80,7 +80,7 @@ describe('the file store of client-go', () => {
   const second = makePair('second')
 
   beforeAll(() => {
-    // A case that is here and not there, or the other way round, is seen.
+    // Fails when a case is missing here or in the recording.
     expect(truth === undefined || truth.store.length === Object.keys(cases).length).toBe(true)
   })
   beforeEach(() => {
@@ -101,7 +101,7 @@ describe('the file store of client-go', () => {
     },
     'update-symlink: target file absent': () => {
       store.update(first.chain, first.key, now)
-      // The disk takes the new pair away before the link is made.
+      // The disk removes the new pair before the link is created.
       const lossy = new PairStore(
         { folder, prefix: 'kubelet-client' },
         {

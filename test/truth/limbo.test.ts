@@ -6,7 +6,7 @@ import { CertificatePool } from '../../src/x509/certificate-pool.ts'
 import { type ChainQuestion, verifyChain } from '../../src/x509/chain.ts'
 import { goError } from '../../src/x509/go-words.ts'
 
-// x509-limbo's cases with what Go 1.26.8 answers. The score is agreement with Go, for that is what clusters run.
+// x509-limbo's cases with the results of Go 1.26.8. The score is agreement with Go, which clusters run.
 
 interface LimboCase {
   readonly id: string
@@ -51,7 +51,7 @@ function goAnswer({ go_result, go_error }: LimboCase): Answer {
   return { result: 'FAILURE', ...(aboutEncoding.test(go_error ?? '') ? {} : { error: go_error! }) }
 }
 
-/** Go's words for certificates that it does not read; kcert has its own, with field and offset. */
+/** Go's errors for certificates that it cannot parse; kcert's errors have the field and offset instead. */
 const aboutEncoding =
   /malformed|invalid (?:subject alternative|authority info)|cannot parse IP address of|negative serial|marked critical|duplicate extension|don't match|unsupported elliptic/
 
@@ -71,7 +71,7 @@ function answerTo(limbo: LimboCase): Answer {
   return { result: 'FAILURE', error: goError(verdict.refusal, question) }
 }
 
-/** What Go's pool would keep of a PEM text. */
+/** Returns the certificates that Go's pool would accept from a PEM text. */
 function readable(pem: string): Certificate[] {
   try {
     return readCertificates(pem)

@@ -6,10 +6,10 @@ export interface RecordedFile {
   /** "odd-certs/zlint/x.pem" */
   readonly path: string
   readonly kind: 'certificate' | 'csr' | 'crl' | 'pkcs7' | 'pkcs12' | 'kubeconfig'
-  /** What Go 1.26 says: its parser, and of requests their signature too. */
+  /** The result of Go 1.26: its parser, and for requests also their signature. */
   readonly go?: boolean
   readonly go_error?: string
-  /** What Node's X509Certificate says. */
+  /** The result of Node's X509Certificate. */
   readonly node?: boolean
 }
 
@@ -18,7 +18,7 @@ const manifest =
 
 export const hasRecordedFiles = manifest !== undefined
 
-/** Files of one collection, in the order of the manifest; none where the cases are absent. */
+/** Returns the files of one collection, in the order of the manifest; none when the cases are missing. */
 export function recordedFiles(collection: 'odd' | 'good'): RecordedFile[] {
   const entries = manifest?.[collection] ?? []
   return entries.map(({ file, ...entry }) => ({ ...entry, path: `${collection}-certs/${file}` }))

@@ -1,10 +1,10 @@
 import { existsSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
 
-/** Where the recorded cases lie: tests read them there, the project holds no copy. */
+/** The folder of the recorded cases; the project does not contain a copy. */
 export const recordedFolder = process.env.KCERT_TRUTH ?? '../shared/truth'
 
-/** Returns a file of recorded cases, or undefined, said in one line, where this machine does not have it. */
+/** Returns a file of recorded cases; undefined, with a one-line notice, when this machine does not have it. */
 export function recorded<Content>(name: string): Content | undefined {
   const path = join(recordedFolder, name)
   if (existsSync(path)) return JSON.parse(readFileSync(path, 'utf8')) as Content

@@ -9,12 +9,12 @@ import { CertificateRequest } from '../../src/x509/request.ts'
 import { hasRecordedFiles, type RecordedFile, readRecorded, recordedFiles } from './manifest.ts'
 
 /**
- * Files on which kcert does not follow Go, each with its reason. The test fails when one of them is no longer needed.
- * There is none: on all files kcert says what Go says, also where Node says something else.
+ * Files for which kcert differs from Go, each with its reason. The test fails when an exception is no longer needed.
+ * The table is empty: for all files, kcert gives the result of Go, even where Node differs.
  */
 const exceptions: ReadonlyMap<string, string> = new Map()
 
-/** "ok", or the error. Anything but a KcertError fails the test. */
+/** Returns "ok", or the error. An error other than a KcertError fails the test. */
 function verdictOf(file: RecordedFile): string {
   try {
     read(file, readRecorded(file.path))
@@ -31,7 +31,7 @@ function read({ kind }: RecordedFile, bytes: Buffer): void {
   if (kind === 'pkcs7') readPkcs7(looksLikePem(bytes) ? (readPem(bytes).blocks[0]?.der ?? bytes) : bytes)
 }
 
-/** As the manifest's verdicts were made: the first certificate counts. */
+/** Reads the first certificate, as for the recorded results. */
 function readFirstCertificate(bytes: Buffer): void {
   if (!looksLikePem(bytes)) {
     Certificate.parse(bytes)
@@ -50,30 +50,30 @@ function readRequest(bytes: Buffer): void {
 }
 
 describe.skipIf(!hasRecordedFiles)('recorded files', () => {
-  test('are all there', () => {
+  test('are all present', () => {
     expect([recordedFiles('odd').length, recordedFiles('good').length]).toEqual([1419, 142])
   })
 
   for (const collection of ['odd', 'good'] as const) {
-    test(`of ${collection}-certs: kcert accepts and refuses what Go does`, () => {
+    test(`in ${collection}-certs: kcert accepts and refuses the same files as Go`, () => {
       const evaluated = recordedFiles(collection).filter(({ go }) => go !== undefined)
       const differing = evaluated.flatMap((file) => {
         const verdict = verdictOf(file)
         const follows = (verdict === 'ok') === file.go
-        // An exception that has become true is a mistake in the table.
+        // An exception that is no longer needed is an error in the table.
         return follows === exceptions.has(file.path) ? [{ ...file, kcert: verdict }] : []
       })
       expect(differing).toEqual([])
       expect(evaluated.length).toBe(collection === 'odd' ? 1386 : 113)
     })
 
-    test(`of ${collection}-certs: the ones without a verdict of Go are read or refused as KcertErrors`, () => {
+    test(`in ${collection}-certs: files without a result of Go are read or refused with KcertErrors`, () => {
       const others = recordedFiles(collection).filter(({ go, kind }) => go === undefined && kind !== 'pkcs12')
       for (const file of others) expect(verdictOf(file)).toMatch(/^ok$|^KCERT_/)
     })
   }
 
-  test('where Go and Node agree on a certificate, kcert does too', () => {
+  test('kcert agrees where Go and Node agree on a certificate', () => {
     const agreed = [...recordedFiles('odd'), ...recordedFiles('good')].filter(
       ({ kind, go, node }) => kind === 'certificate' && go !== undefined && go === node,
     )
@@ -82,18 +82,18 @@ describe.skipIf(!hasRecordedFiles)('recorded files', () => {
     expect(agreed.length).toBe(1342)
   })
 
-  test('a refusal says at which field and offset, or on which line', () => {
+  test('a refusal contains the field and offset, or the line', () => {
     const refused = recordedFiles('odd').filter(({ kind, go }) => kind === 'certificate' && go === false)
     for (const file of refused) {
       expect(verdictOf(file)).toMatch(/ offset \d+: |no certificate in the PEM text/)
     }
   })
 
-  test('whole bundles are read: every certificate of the largest', () => {
+  test('reads every certificate of the largest bundle', () => {
     expect(readCertificates(readRecorded('odd-certs/cfssl/bundler_froyo.pem'))).toHaveLength(56)
   })
 
-  test('PKCS#7 bundles give their certificates', () => {
+  test('reads the certificates of PKCS#7 bundles', () => {
     const certificatesOf = (path: string): string[] =>
       readPkcs7(readPem(readRecorded(path)).blocks[0]!.der).map((der) => Certificate.parse(der).subject.text)
     expect(certificatesOf('good-certs/cfssl/helpers_bundle_pkcs7.pem')).toHaveLength(2)
@@ -102,13 +102,13 @@ describe.skipIf(!hasRecordedFiles)('recorded files', () => {
   })
 })
 
-/** What each keystore gives: the types of its keys and how many certificates; or the refusal. */
+/** The content of each keystore: the types of its keys and the number of certificates; or the error. */
 const keystores: readonly (readonly [file: string, password: string | undefined, outcome: string])[] = [
   ['bad1.p12', 'foo', 'KCERT_X509_MALFORMED: PKCS#12: authSafe.content at offset 18: missing'],
   ['bad2.p12', '', 'KCERT_X509_MALFORMED: PKCS#12 AuthenticatedSafe: content at offset 15: missing'],
   ['bad3.p12', '', 'KCERT_X509_MALFORMED: PKCS#12 AuthenticatedSafe: content at offset 15: missing'],
   ['cfssl-emptypasswordpkcs12.p12', undefined, 'RSA, 1 certificate'],
-  // Neither of the passwords of the note is the one; OpenSSL says so too.
+  // Neither password of the note is correct; OpenSSL agrees.
   [
     'cfssl-multiplecerts.p12',
     'password',
@@ -137,14 +137,14 @@ describe.skipIf(!hasRecordedFiles)('recorded PKCS#12 keystores', () => {
     expect(await openKeystore(readRecorded(`good-certs/p12/${file}`), password)).toBe(outcome)
   })
 
-  test('each has its verdict', () => {
+  test('has a result for each keystore', () => {
     const recorded = recordedFiles('good').filter(({ kind }) => kind === 'pkcs12')
     const evaluated = new Set(keystores.map(([file]) => `good-certs/p12/${file}`))
     expect(recorded.filter(({ path }) => !evaluated.has(path))).toEqual([])
     expect(evaluated.size).toBe(17)
   })
 
-  test('the key belongs to the certificate', async () => {
+  test('returns the key of the certificate', async () => {
     const { certificates, keys } = await readPkcs12(readRecorded('good-certs/p12/windows.p12'), 'foo')
     const key = readPrivateKey(keys[0]!.der)
     expect(key.publicKey!.sha256).toBe(Certificate.parse(certificates[0]!.der).publicKey.sha256)

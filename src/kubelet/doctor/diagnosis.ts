@@ -23,7 +23,7 @@ interface Examined {
   readonly facts: KubeletFacts
   readonly now: Date
   readonly cas: readonly Certificate[]
-  /** The kubeconfig; undefined where there is none that can be read. */
+  /** The kubeconfig; undefined when there is no readable one. */
   readonly opened: OpenedKubeconfig | undefined
 }
 
@@ -61,7 +61,7 @@ function evaluated(examined: Examined, role: Role, { content }: StoreEntry): Eva
   return content === undefined ? {} : evaluatePair(content, content, contextOf(examined, role))
 }
 
-/** Path of the newest dated pair that can be used. */
+/** Returns the path of the newest usable dated pair. */
 function newestUsable(examined: Examined, role: Role): string | undefined {
   const { facts } = examined
   const usable = facts.entries.flatMap((entry) => {
@@ -76,7 +76,7 @@ function newestUsable(examined: Examined, role: Role): string | undefined {
   return newest && `${facts.folder}/${newest.name}`
 }
 
-/** The current pair of a role, when it can be used. */
+/** True when the current pair of a role is usable. */
 function isSound(examined: Examined, role: Role): boolean {
   const entry = named(examined.facts, currentLinkName(role))
   if (entry?.kind !== 'link' || entry.content === undefined) return false
@@ -150,7 +150,7 @@ function pairFinding(
   }
 }
 
-/** A name after the time of the certificate, so that the order of names stays that of the pairs. */
+/** Returns a name with the time of the certificate, so that the order of names stays that of the pairs. */
 function adoptedPath(facts: KubeletFacts, role: Role, { notBefore }: Certificate): string {
   for (let seconds = 0; ; seconds++) {
     const name = datedFileName(role, new Date(notBefore.getTime() + seconds * 1000))
@@ -301,7 +301,7 @@ function userFinding(examined: Examined, user: KubeconfigUser): Finding | undefi
   }
 }
 
-/** The user of the current context, else the first one. */
+/** Returns the user of the current context, or the first one. */
 function userOf(kubeconfig: Kubeconfig | undefined): KubeconfigUser | undefined {
   const context = kubeconfig?.contexts.find(({ name }) => name === kubeconfig.currentContext)
   return kubeconfig?.users.find(({ name }) => name === context?.user) ?? kubeconfig?.users[0]

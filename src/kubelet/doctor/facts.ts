@@ -1,14 +1,14 @@
-// What the doctor knows of a node's kubelet: its store, its kubeconfig and the CAs beside it, as they were read.
+// The doctor's input for a node's kubelet: its store, its kubeconfig and the CAs, as read.
 
-/** One name in the kubelet's folder; links are not followed. */
+/** One entry of the kubelet's folder; links are not followed. */
 export interface StoreEntry {
   readonly name: string
   readonly kind: 'file' | 'folder' | 'link' | 'special'
   readonly mode: number
   readonly uid: number
-  /** Of a link, as written. */
+  /** The target of a link, as written. */
   readonly linkTarget?: string
-  /** Of a file, or of what a link leads to; absent where there is nothing. */
+  /** The content of a file, or of a link's target; absent when there is none. */
   readonly content?: Uint8Array
 }
 
@@ -23,20 +23,22 @@ export interface KubeletFacts {
   /** The kubelet's --cert-dir. */
   readonly folder: string
   readonly folderMode?: number
-  /** Empty where there is no such folder. */
+  /** Empty when the folder does not exist. */
   readonly entries: readonly StoreEntry[]
   readonly kubeconfigPath: string
-  /** Absent where there is none. */
+  /** Absent when there is none. */
   readonly kubeconfig?: KubeconfigFacts
-  /** Of the kubeconfig, in place or from the file that it names, and of the kubelet's clientCAFile. */
+  /** The CAs of the kubeconfig, inline or from the referenced file, and of the kubelet's clientCAFile. */
   readonly trustBundles: readonly { readonly path: string; readonly content: Uint8Array }[]
-  /** Other files that the kubeconfig names, where they could be read. */
+  /** Other readable files that the kubeconfig references. */
   readonly named: ReadonlyMap<string, Uint8Array>
   readonly hasBootstrapKubeconfig: boolean
   /** The name of the Node object; absent if unknown. */
   readonly nodeName?: string
   /** serverTLSBootstrap. */
   readonly asksForServing: boolean
-  /** tlsCertFile, where it is set: the serving files of the folder are not used then. Without content it is not there. */
+  /**
+   * tlsCertFile, when set: the kubelet then ignores the serving files of the folder. Without content, the file does not exist.
+   */
   readonly ownServing?: { readonly path: string; readonly content?: Uint8Array }
 }

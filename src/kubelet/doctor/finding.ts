@@ -18,14 +18,14 @@ export type FindingId =
   | 'LEFTOVER'
   | 'BOOTSTRAP_LEFT'
 
-/** What is done for a finding; every file is copied first. */
+/** A fix for a finding; every file is backed up first. */
 export type Fix =
   | { readonly kind: 'link'; readonly path: string; readonly to: string }
-  /** The bytes of a file go under a dated name, and the link in its place leads there. */
+  /** Moves the bytes of a file to a dated name, with a link in its place. */
   | { readonly kind: 'adopt'; readonly path: string; readonly to: string }
   | { readonly kind: 'mode'; readonly path: string; readonly mode: number }
   | { readonly kind: 'remove'; readonly path: string }
-  /** The user of the kubeconfig shows this file, certificate and key. */
+  /** Points the user of the kubeconfig to this file for certificate and key. */
   | { readonly kind: 'point'; readonly path: string; readonly user: string; readonly to: string }
 
 export interface Finding {
@@ -34,9 +34,9 @@ export interface Finding {
   readonly path: string
   readonly what: string
   readonly why: string
-  /** What to decide or change where no command does it; `next` repeats it then. */
+  /** What to decide or change when no command does it; `next` then repeats it. */
   readonly fix?: string
   readonly next: string
-  /** Absent where it needs somebody who decides, or a CA. */
+  /** Absent when the fix needs a decision or a CA. */
   readonly fixes?: readonly Fix[]
 }

@@ -34,12 +34,12 @@ export interface EvaluatedPair {
 export interface PairContext {
   readonly role: Role
   readonly nowMs: number
-  /** Empty where no CA is known: then signatures are not checked. */
+  /** Empty when no CA is known: signatures are then not checked. */
   readonly cas: readonly Certificate[]
   readonly nodeName?: string
 }
 
-/** Returns the first reason for which the kubelet or its clients and servers reject the pair. */
+/** Returns the first reason why the kubelet, its clients or its servers reject the pair. */
 export function evaluatePair(
   certificates: Uint8Array,
   key: Uint8Array,
