@@ -40,8 +40,7 @@ export function bearerOf(id: string, groups: readonly string[]): Subject {
 
 /**
  * Returns the permissions that a token needs until the node has joined, and after that. The additional ones of kubeadm join are
- * only
- * for kubeadm's group.
+ * only for kubeadm's group.
  */
 export function joiningRights(bearer: Subject): JoiningRight[] {
   return [

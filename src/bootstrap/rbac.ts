@@ -2,8 +2,7 @@ import { nodeGroup } from '../pki/kubelet.ts'
 import { kubeadmJoiners } from './token-secret.ts'
 
 // The RBAC objects that TLS bootstrap needs, with kubeadm's names (phases/bootstraptoken), so that applying them to a kubeadm
-// cluster
-// restores the missing ones and changes nothing else. Every API server creates the roles itself.
+// cluster restores the missing ones and changes nothing else. Every API server creates the roles itself.
 
 const apiGroup = 'rbac.authorization.k8s.io'
 const rbac = { apiVersion: `${apiGroup}/v1` } as const

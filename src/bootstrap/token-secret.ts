@@ -4,8 +4,7 @@ import { rfc3339 } from '../pki/rfc3339.ts'
 import { type BootstrapToken, isTokenId } from './token.ts'
 
 // Tokens are stored in Secrets kube-system/bootstrap-token-<id>, which three controllers read: the authenticator of the API
-// server,
-// the signer of cluster-info, and the cleaner (k8s.io/cluster-bootstrap).
+// server, the signer of cluster-info, and the cleaner (k8s.io/cluster-bootstrap).
 
 export const tokenSecretType = 'bootstrap.kubernetes.io/token'
 export const tokenNamespace = 'kube-system'

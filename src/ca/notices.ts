@@ -69,8 +69,7 @@ export function noticesOfRenewal(
 }
 
 // A CA that was created with authorityCertIssuer and authorityCertSerialNumber (RFC 5280 section 4.2.1.1) usually also adds them
-// to the
-// certificates that it signs. The identifier alone has at most 66 bytes.
+// to the certificates that it signs. The identifier alone has at most 66 bytes.
 function hasIssuerSerial(old: Certificate): boolean {
   const identifier = old.findExtension('2.5.29.35')?.value
   const keyIdLength = (old.authorityKeyId?.length ?? 0) / 2

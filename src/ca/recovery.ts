@@ -6,8 +6,7 @@ import { renewRoot } from './root.ts'
 import { reissueLeaf } from './successor.ts'
 
 // Recovers a cluster with an expired CA from its files alone. The CA keeps its name and key and gets a new expiry, so that public
-// key
-// pins stay the same and no second CA is needed. Every expired leaf is signed again for the same names and key.
+// key pins stay the same and no second CA is needed. Every expired leaf is signed again for the same names and key.
 
 /** An expired CA, and its replacement. */
 export interface RenewedCa {

@@ -207,8 +207,7 @@ export interface RenewalSettings {
 
 /**
  * Returns the changes that renew a leaf. If the key next to the leaf does not match, the new certificate is for that key: an
- * earlier run
- * wrote it and was stopped.
+ * earlier run wrote it and was stopped.
  */
 export async function renewLeaf(
   { place, leaf, opened, signer, state, key: present }: SurveyedLeaf & { readonly signer: SigningPair },

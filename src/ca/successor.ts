@@ -13,8 +13,7 @@ import type { SigningPair } from './certificate-authority.ts'
 import { type SigningCa, validityOf } from './validity.ts'
 
 // A CA's successor: the new CA, the cross-signed CA certificate with which clients that trust only the old CA trust the new one,
-// and
-// reissued leaves.
+// and reissued leaves.
 
 /** The inputs of one issuance. */
 export interface Issuing {
@@ -79,8 +78,7 @@ export function issueBridge(
 
 /**
  * Returns a leaf reissued by a CA: with the same subject, names, usages and, by default, validity, capped at the expiry of the
- * CA;
- * and the same key, unless one is given.
+ * CA; and the same key, unless one is given.
  */
 export function reissueLeaf(
   leaf: Certificate,

@@ -106,8 +106,7 @@ function requesterOpen({ username }: SigningRequest): Finding[] {
 
 /**
  * Returns the decision on a request that is not submitted yet: whether anything in it is wrong. The facts that an approver must
- * look
- * up are listed separately.
+ * look up are listed separately.
  */
 function draftDecision(
   { signerName }: SigningRequest,

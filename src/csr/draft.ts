@@ -9,8 +9,7 @@ import { readRequestContent, type SigningRequest } from './signing-request.ts'
 
 /**
  * Returns a bare request completed for submission: with a name from its subject or SANs, and the usages of its signer when none
- * are
- * given. Throws KCERT_USAGE when they are unknown.
+ * are given. Throws KCERT_USAGE when they are unknown.
  */
 export function completedDraft(draft: SigningRequest): SigningRequest {
   const { request } = readRequestContent(draft.request)

@@ -11,9 +11,8 @@ import {
 } from '../x509/json-fields.ts'
 
 // The JSON contract of `kcert csr fetch` and `kcert csr request`. docs/schemas/FetchedCertificate.json and
-// FetchedCertificates.json
-// are generated from these schemas; the program itself imports only their types. It contains no private key: a key is only in its
-// file.
+// FetchedCertificates.json are generated from these schemas; the program itself imports only their types. It contains no private
+// key: a key is only in its file.
 
 const certificateEntries = {
   signerName: v.string(),

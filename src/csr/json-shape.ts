@@ -42,8 +42,7 @@ export const metadataFields = {
 
 /**
  * Returns the value with each listed field of its type or absent: null counts as absent, as in Kubernetes. Adds a fragment to
- * `faults`
- * for each field of another type.
+ * `faults` for each field of another type.
  */
 export function fitted(value: unknown, form: Shape, path: string, faults: string[]): unknown {
   const isFit =

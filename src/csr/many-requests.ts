@@ -9,8 +9,7 @@ const mostListed = (wanted: number): number => 4 * wanted + 1_000
 
 /**
  * Returns the objects with these names, undefined for each missing one. A few are read one by one. Many are taken from a list, if
- * the
- * user may list.
+ * the user may list.
  */
 export async function readRequests(
   api: Pick<RequestsApi, 'get' | 'list'>,

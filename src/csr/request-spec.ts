@@ -50,8 +50,7 @@ export type NamedAltNames = { readonly [Kind in keyof AltNamesDescription]?: rea
 
 /**
  * Returns SANs, each once, with addresses in Go's spelling. Throws KCERT_USAGE for an invalid name, which would yield a
- * certificate that
- * no client accepts.
+ * certificate that no client accepts.
  */
 export function altNamesOf(names: NamedAltNames): Required<AltNamesDescription> {
   const { dns = [], ip = [], email = [], uri = [] } = names
@@ -119,8 +118,7 @@ function wrongName(flag: string, value: string, why: string, next?: string): Kce
 
 /**
  * Returns a name for the object: lower case, without characters that are special in a shell or a path. The API server would
- * accept
- * almost any name.
+ * accept almost any name.
  */
 export function objectNameOf(text: string): string {
   const plain = text

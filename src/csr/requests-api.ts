@@ -54,8 +54,7 @@ export interface RequestChange {
 
 /**
  * The CertificateSigningRequests of a cluster. Every call throws a KcertError: KCERT_API_UNAUTHORIZED, KCERT_API_CLIENT_EXPIRED,
- * KCERT_API_FORBIDDEN,
- * KCERT_API_CONFLICT (the object changed, or exists already), KCERT_API_INVALID, KCERT_API_NOT_FOUND, or
+ * KCERT_API_FORBIDDEN, KCERT_API_CONFLICT (the object changed, or exists already), KCERT_API_INVALID, KCERT_API_NOT_FOUND, or
  * KCERT_UNREACHABLE when all retries failed. A write with a lost connection may have happened: read again.
  */
 export interface RequestsApi {
@@ -71,8 +70,7 @@ export interface RequestsApi {
   replaceStatus(object: RequestObject): Promise<RequestObject>
   /**
    * The current object and each change of it until the signal aborts. A broken connection is restored without missing a change. A
-   * name
-   * that does not exist yet is waited for.
+   * name that does not exist yet is waited for.
    */
   watch(name: string, signal: AbortSignal): AsyncIterable<RequestChange>
 }

@@ -17,8 +17,7 @@ export interface SubmissionChoice {
   readonly dryRun: boolean
   /**
    * bytes: only a byte-identical request is the same. key: a request with the same key, names, signer and usages is the same, as
-   * for
-   * client-go after a restart; ECDSA signatures differ each time.
+   * for client-go after a restart; ECDSA signatures differ each time.
    */
   readonly sameBy: 'bytes' | 'key'
 }

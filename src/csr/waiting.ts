@@ -19,8 +19,7 @@ export interface Wait {
 
 /**
  * Returns the object once it is issued, denied or failed, or its last state when the signal aborts; undefined if it did not exist
- * until
- * then. Throws KCERT_API_NOT_FOUND when it is deleted, and KCERT_API_CONFLICT when another object takes its name.
+ * until then. Throws KCERT_API_NOT_FOUND when it is deleted, and KCERT_API_CONFLICT when another object takes its name.
  */
 export async function waitForCertificate(
   api: RequestsApi,

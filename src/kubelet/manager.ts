@@ -9,8 +9,7 @@ import {
 import { type HeldCertificate, isSameTemplate, type Template, unmetBy } from './template.ts'
 
 // The certificate manager as a step function: an event and its time yield a new state and the actions to take. It performs no
-// action and
-// reads no clock. The rules are those of client-go's certificate manager.
+// action and reads no clock. The rules are those of client-go's certificate manager.
 
 /** The state between two steps. */
 export interface ManagerState {
@@ -82,8 +81,7 @@ export interface Step {
 
 /**
  * Returns the state before the start. `present` is the certificate in the store, expired or not; `forceRenewal` renews it at
- * once, as for
- * a certificate from another source.
+ * once, as for a certificate from another source.
  */
 export function managerState(
   present: HeldCertificate | undefined,

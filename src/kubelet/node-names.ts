@@ -8,8 +8,7 @@ export interface NodeAddress {
 
 /**
  * Returns the names that a kubelet requests for its serving certificate: its Node's addresses, sorted. Undefined while the Node
- * has no
- * IP address, because the kubelet then waits (k8s.io/kubernetes pkg/kubelet/certificate/kubelet.go).
+ * has no IP address, because the kubelet then waits (k8s.io/kubernetes pkg/kubelet/certificate/kubelet.go).
  */
 export function servingNames(
   addresses: readonly NodeAddress[],

@@ -3,8 +3,7 @@ import { KcertError } from '../errors/kcert-error.ts'
 import { type Pair, pairText, readPair } from './pair.ts'
 
 // A folder of pairs in the format of client-go's file store, which the kubelet uses: each pair in a file named after the second
-// of its
-// creation, and a symbolic link `PREFIX-current.pem` to the current one. Old pairs stay.
+// of its creation, and a symbolic link `PREFIX-current.pem` to the current one. Old pairs stay.
 
 /** The type of a path, without following links. */
 export type Entry = 'absent' | 'file' | 'link' | 'other'
@@ -110,8 +109,8 @@ export class PairStore {
 
   /**
    * Writes a pair under the name of this second and makes it current. Readers find the complete old or new pair at any moment,
-   * also after a
-   * crash at any step. Throws KCERT_PAIR_UNFIT before anything is written, KCERT_PAIR_STORE and KCERT_FILE_NOT_WRITTEN.
+   * also after a crash at any step. Throws KCERT_PAIR_UNFIT before anything is written, KCERT_PAIR_STORE and
+   * KCERT_FILE_NOT_WRITTEN.
    */
   update(chainPem: Uint8Array | string, keyPem: string, now: Date): StoredPair {
     const pair = readPair(`${Buffer.from(chainPem).toString()}\n${keyPem}`, 'what was issued')
@@ -124,10 +123,8 @@ export class PairStore {
 
   /**
    * Notifies programs that watch files. A Linux watch (inotify) on the link watches the pair that it led to at that time, which a
-   * renewal
-   * does not change. For example, a kubelet whose tlsCertFile is the link would serve the first certificate until it expires. So
-   * every old
-   * pair is touched.
+   * renewal does not change. For example, a kubelet whose tlsCertFile is the link would serve the first certificate until it
+   * expires. So every old pair is touched.
    */
   nudgeWatchers(): void {
     const { folder, prefix } = this.options

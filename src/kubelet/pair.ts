@@ -13,8 +13,7 @@ export interface Pair {
 
 /**
  * Returns the pair in the PEM text of one file, or of two concatenated files: the certificates, and the first private key, as
- * Go's
- * tls.X509KeyPair reads them. Throws KCERT_PAIR_UNFIT when one is missing, damaged, or does not match the other.
+ * Go's tls.X509KeyPair reads them. Throws KCERT_PAIR_UNFIT when one is missing, damaged, or does not match the other.
  */
 export function readPair(pem: Uint8Array | string, place: string): Pair {
   const [leaf, ...issuers] = readChain(pem, place)

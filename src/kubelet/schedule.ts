@@ -37,8 +37,7 @@ export function pauseAfterMs(failedTries: number, draw: Draw): number {
 
 /**
  * Returns the earliest renewal time of a certificate that was stored at `storedMs`. Signers backdate notBefore by five minutes,
- * so 70 % of
- * a lifetime of a few minutes has already passed: without a pause, it would be requested every second.
+ * so 70 % of a lifetime of a few minutes has already passed: without a pause, it would be requested every second.
  */
 export function restedMs({ notAfterMs }: Validity, storedMs: number): number {
   return storedMs + Math.min(steadyPauseMs, Math.max(restMs, (notAfterMs - storedMs) / 2))

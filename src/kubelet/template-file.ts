@@ -8,8 +8,7 @@ import type { TemplateDocument } from './template-schema.ts'
 
 /**
  * Returns the template in a file of kind CertificateTemplate. `source` is its name, for messages. Throws KCERT_TEMPLATE_INVALID
- * with the
- * line, the invalid value and the allowed values; nothing of an invalid file is used.
+ * with the line, the invalid value and the allowed values; nothing of an invalid file is used.
  */
 export async function readTemplate(text: string, source: string): Promise<Template> {
   const { documents, defects } = await readDocuments(text)

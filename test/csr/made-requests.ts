@@ -17,8 +17,7 @@ export function requestPem(description: RequestDescription, key: KeyObject = som
 
 /**
  * Returns the PEM text of a request with arbitrary attributes; `tail` is appended to the list of attributes. The signature is
- * that
- * of `someKey`, even when another public key is given.
+ * that of `someKey`, even when another public key is given.
  */
 export function craftedRequestPem(
   subject: NameInput,

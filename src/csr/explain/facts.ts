@@ -21,8 +21,7 @@ export interface Holder {
 
 /**
  * Lookups of facts. Undefined means that the fact is unavailable, or that this user lacks the permission. A failed lookup throws,
- * and
- * the causes that need it stay open.
+ * and the causes that need it stay open.
  */
 export interface ExplainFacts extends Pick<ApprovalFacts, 'isAllowed'> {
   readControllerManager(): Promise<ControllerManager | 'absent' | undefined>

@@ -4,8 +4,7 @@ import { explanationFields } from '../explain/report.ts'
 import { clusterRequestSchema } from '../request-report.ts'
 
 // The JSON contracts of `kcert csr list --pods` and of `kcert csr explain` for a PodCertificateRequest. docs/schemas/ is
-// generated from
-// these; the program itself imports only their types.
+// generated from these; the program itself imports only their types.
 
 const { name, uid, creationTimestamp, ageSeconds, conditions, signerName, collected } =
   clusterRequestSchema.entries
