@@ -9,7 +9,7 @@ import { kubeadmFolders } from '../pki/kubeadm.ts'
 import { kubeletFile } from '../pki/kubelet.ts'
 import { type KubeletConfiguration, readKubeletConfiguration } from '../pki/kubelet-configuration.ts'
 import type { FileContent, NodeAccess, ReadFile } from '../pki/node-access.ts'
-import type { Tell } from '../rotation-io/recovering.ts'
+import type { Notify } from '../rotation-io/recovering.ts'
 import { Backup } from '../site/backups.ts'
 import { linkedFrom } from '../site/certificate-files.ts'
 import { textOf } from '../site/node-files.ts'
@@ -149,7 +149,7 @@ export async function repairKubelet(
   node: NodeAccess,
   places: KubeletPlaces,
   clock: Clock,
-  tell: Tell,
+  notify: Notify,
 ): Promise<Repair> {
   const backup = new Backup(node, 'kubelet-doctor', clock())
   const fixed: Finding[] = []
@@ -160,7 +160,7 @@ export async function repairKubelet(
     if (next === undefined || isStuck || round === mostRounds)
       return { left, fixed, ...(backup.isEmpty ? {} : { backup: backup.folder }) }
     for (const fix of next.fixes ?? []) await applyFix(node, backup, fix)
-    tell(`${node.name}: ${next.path}: repaired: ${next.what}`)
+    notify(`${node.name}: ${next.path}: repaired: ${next.what}`)
     fixed.push(next)
   }
 }

@@ -3,7 +3,7 @@ import type { LeafUser } from '../ca/renewal.ts'
 import { commandLine } from '../errors/command-line.ts'
 import { KcertError } from '../errors/kcert-error.ts'
 import type { NodeAccess, ProcessFacts } from '../pki/node-access.ts'
-import type { Tell } from '../rotation-io/recovering.ts'
+import type { Notify } from '../rotation-io/recovering.ts'
 import { Restarting } from '../rotation-io/restarting.ts'
 import type { Backup } from '../site/backups.ts'
 import { ControlPlanes } from '../site/control-planes.ts'
@@ -39,26 +39,26 @@ export async function restartAll(
   survey: SiteSurvey,
   restarts: readonly NeededRestart[],
   backups: ReadonlyMap<string, Backup>,
-  tell: Tell,
+  notify: Notify,
 ): Promise<void> {
-  const restarting = new Restarting(site, new ControlPlanes(site), { tell })
+  const restarting = new Restarting(site, new ControlPlanes(site), { tell: notify })
   const on = (role: SeenNode['role'], program: LeafUser): SeenNode[] =>
     survey.nodes.filter(
       (node) =>
         node.role === role && restarts.some((one) => one.node === node.name && one.program === program),
     )
-  await restartKubelets(site, on('control-plane', 'kubelet'), tell)
-  const pods = podsOf(site, restarting, backups, tell)
+  await restartKubelets(site, on('control-plane', 'kubelet'), notify)
+  const pods = podsOf(site, restarting, backups, notify)
   await restartEtcd(site, survey, on('control-plane', 'etcd'), pods)
   for (const program of restartOrder.filter((one) => one !== 'kubelet' && one !== 'etcd')) {
     for (const seen of on('control-plane', program)) await pods(seen, program)
   }
-  await restartKubelets(site, on('worker', 'kubelet'), tell)
+  await restartKubelets(site, on('worker', 'kubelet'), notify)
 }
 
-async function restartKubelets(site: Site, nodes: readonly SeenNode[], tell: Tell): Promise<void> {
+async function restartKubelets(site: Site, nodes: readonly SeenNode[], notify: Notify): Promise<void> {
   for (const { name } of nodes) {
-    tell(`restarting kubelet on ${name}`)
+    notify(`restarting kubelet on ${name}`)
     await restartKubelet(site, name)
     await awaitKubelet(site, name)
   }
@@ -71,7 +71,7 @@ function podsOf(
   site: Site,
   restarting: Restarting,
   backups: ReadonlyMap<string, Backup>,
-  tell: Tell,
+  notify: Notify,
 ): RestartPod {
   return async ({ name, manifests }, program) => {
     const node = nodeNamed(site, name)
@@ -79,10 +79,10 @@ function podsOf(
     if (pod === undefined) return
     const before = await processOn(node, program)
     const replaces = before && (await site.startedAtMs(name, before))
-    tell(`restarting ${program} on ${name}`)
+    notify(`restarting ${program} on ${name}`)
     await restartStaticPod(node, pod, async (path) => backups.get(name)?.keep(path))
     if (program === 'etcd') {
-      await awaitSuccessor(site, name, program, replaces, tell)
+      await awaitSuccessor(site, name, program, replaces, notify)
       return
     }
     const process = `${name}/${program}`
@@ -130,7 +130,7 @@ async function awaitSuccessor(
   name: string,
   program: LeafUser,
   replaces: number | undefined,
-  tell: Tell,
+  notify: Notify,
 ): Promise<void> {
   const begun = site.clock().getTime()
   let isKubeletRestarted = false
@@ -141,7 +141,7 @@ async function awaitSuccessor(
     if (running !== undefined && isOther) return true
     if (!isKubeletRestarted && site.clock().getTime() - begun > kubeletPatienceMs) {
       isKubeletRestarted = true
-      tell(`restarting kubelet on ${name} once more: it has not started ${program}`)
+      notify(`restarting kubelet on ${name} once more: it has not started ${program}`)
       await restartKubelet(site, name)
     }
     return false

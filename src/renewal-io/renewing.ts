@@ -14,7 +14,7 @@ import { kubeadmFolders } from '../pki/kubeadm.ts'
 import type { NodeAccess, ProcessFacts, ReadFile } from '../pki/node-access.ts'
 import type { InventoryNode } from '../rotation/inventory.ts'
 import { SiteObserver } from '../rotation-io/observer.ts'
-import type { Tell } from '../rotation-io/recovering.ts'
+import type { Notify } from '../rotation-io/recovering.ts'
 import { Backup } from '../site/backups.ts'
 import { certificatePatterns, folderOf, readCertificateFiles } from '../site/certificate-files.ts'
 import { processOf } from '../site/definitions.ts'
@@ -258,7 +258,7 @@ export async function writeRenewals(
   restarts: readonly NeededRestart[],
   { keepKeys, ttlMs }: RenewalChoice,
   random: RandomBytes,
-  tell: Tell,
+  notify: Notify,
 ): Promise<{ readonly written: readonly WrittenLeaf[]; readonly backups: ReadonlyMap<string, Backup> }> {
   const written: WrittenLeaf[] = []
   const backups = new Map<string, Backup>()
@@ -284,7 +284,7 @@ export async function writeRenewals(
       for (const change of renewed.changes) await makeChange(node, seen.files, backup, change)
       written.push(renewed)
       const until = renewed.renewed.notAfter.toISOString().slice(0, 10)
-      tell(`renewed ${leaf.place.name} on ${name} until ${until}`)
+      notify(`renewed ${leaf.place.name} on ${name} until ${until}`)
     }
   }
   return { written, backups }

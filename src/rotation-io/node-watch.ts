@@ -5,7 +5,7 @@ import { type KubeletConfiguration, readKubeletConfiguration } from '../pki/kube
 import type { NodeAccess, ComponentName as NodeComponent, ProcessFacts } from '../pki/node-access.ts'
 import type { UnitFile } from '../pki/systemd-unit.ts'
 import { inventoryNode, unitOf } from '../rotation/inventory.ts'
-import { caFileOf, folderOn, keyBeside } from '../rotation/material.ts'
+import { caFileOf, folderOn, keyPathFor } from '../rotation/material.ts'
 import type {
   ComponentSnapshot,
   FileSnapshot,
@@ -175,7 +175,7 @@ export class NodeWatch {
     )
     for (const ca of name === 'kube-apiserver' ? caNames : []) {
       const file = caFileOf({ flags } as ComponentSnapshot, ca)
-      if (file !== undefined) paths.push(keyBeside(file))
+      if (file !== undefined) paths.push(keyPathFor(file))
     }
     if (configuration !== undefined) paths.push(configuration)
     const definition = read.get(path)

@@ -7,7 +7,7 @@ import { type ObjectsApi, objectsOf, type Selection } from '../cluster/objects.t
 import type { Resource } from '../cluster/resource.ts'
 import type { ErrorCode } from '../errors/codes.ts'
 import { KcertError } from '../errors/kcert-error.ts'
-import { folderBeside, materialPaths } from '../rotation/material.ts'
+import { kcertFolderFor, materialPaths } from '../rotation/material.ts'
 import { ControlPlanes } from '../site/control-planes.ts'
 import type { Site } from '../site/site.ts'
 import type { RandomBytes } from '../system/random.ts'
@@ -85,7 +85,7 @@ type Ask = OwnIdentity['callAny']
 
 async function isLaidOut(planes: ControlPlanes): Promise<boolean> {
   for (const { node, flags } of await planes.apiServers()) {
-    const { newKey, oldKey } = materialPaths(folderBeside(flags['client-ca-file']), 'cluster')
+    const { newKey, oldKey } = materialPaths(kcertFolderFor(flags['client-ca-file']), 'cluster')
     const files = await planes.node(node).statFiles([newKey, oldKey])
     if (files.every(({ found }) => found === 'file')) return true
   }

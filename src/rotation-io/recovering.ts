@@ -25,7 +25,7 @@ export interface PlannedRecovery extends Recovery {
 }
 
 /** Receives lines of progress: the action, and its node. */
-export type Tell = (what: string) => void
+export type Notify = (what: string) => void
 
 /** Number of a recovery in the index of copies. It is not a phase, and `rollback` skips it. */
 const recoveryNumber = 0
@@ -80,7 +80,7 @@ export async function carryOutRecovery(
   site: Site,
   { files, before, observed, restarts }: PlannedRecovery,
   random: RandomBytes,
-  tell: Tell,
+  notify: Notify,
 ): Promise<void> {
   const copies = new Copies((name) => nodeNamed(site, name))
   for (const { node, path, text, what } of files) {
@@ -89,13 +89,13 @@ export async function carryOutRecovery(
     await nodeNamed(site, node).writeFile(path, text, {
       replaces: file === undefined ? 'absent' : { sha256: file.sha256 },
     })
-    tell(`wrote ${node}:${path} (${what.join(', ')})`)
+    notify(`wrote ${node}:${path} (${what.join(', ')})`)
   }
-  for (const node of restarts) await restartOn(site, node, observed, copies, tell)
-  const executor = new SiteExecutor({ site, random, unreadLogs: { tell } })
+  for (const node of restarts) await restartOn(site, node, observed, copies, notify)
+  const executor = new SiteExecutor({ site, random, unreadLogs: { tell: notify } })
   for (const { id, node, process: running, runsAs } of observed.components) {
     if (!restarts.includes(node)) continue
-    tell(`waiting for ${id}`)
+    notify(`waiting for ${id}`)
     await executor.restart({
       kind: 'restart',
       phase: recoveryNumber,
@@ -146,7 +146,7 @@ async function restartOn(
   name: string,
   { components }: Pick<Snapshot, 'components'>,
   copies: Copies,
-  tell: Tell,
+  notify: Notify,
 ): Promise<void> {
   const node = nodeNamed(site, name)
   const manifests = new Set(
@@ -157,9 +157,9 @@ async function restartOn(
   for (const folder of manifests) {
     for (const pod of await staticPodsIn(node, folder)) {
       await restartStaticPod(node, pod, (path) => copies.keepFile(name, path, recoveryNumber))
-      tell(`restarting ${pod.pod.name} on ${name}`)
+      notify(`restarting ${pod.pod.name} on ${name}`)
     }
   }
-  tell(`restarting kubelet on ${name}`)
+  notify(`restarting kubelet on ${name}`)
   await restartKubelet(site, name)
 }

@@ -5,7 +5,7 @@ import { type Issuing, issueBridge, issueSuccessor, withCommonName } from '../ca
 import { orUndefined } from '../errors/caught.ts'
 import { KcertError } from '../errors/kcert-error.ts'
 import type { FileContent } from '../pki/node-access.ts'
-import { copyPath, folderBeside, keyBeside, materialPaths } from '../rotation/material.ts'
+import { copyPath, kcertFolderFor, keyPathFor, materialPaths } from '../rotation/material.ts'
 import { rowNumbered } from '../rotation/phase-table.ts'
 import { type CaName, caNames, plannedDigest } from '../rotation/target.ts'
 import { nextName } from '../rotation/target-reading.ts'
@@ -183,8 +183,8 @@ export class RotationCas {
     return (await this.planes.apiServers()).flatMap(({ node, flags }: ApiServer) => {
       const path = flags[flag]
       if (path === undefined) return []
-      const paths = materialPaths(folderBeside(flags['client-ca-file']), ca)
-      return [{ node, paths, own: [path, keyBeside(path)] as const }]
+      const paths = materialPaths(kcertFolderFor(flags['client-ca-file']), ca)
+      return [{ node, paths, own: [path, keyPathFor(path)] as const }]
     })
   }
 

@@ -2,7 +2,7 @@ import { bundlesWithOldCa } from './ca-bundles.ts'
 import { handshakesWith, leafIn } from './leaves.ts'
 import type { RotationPlan } from './report.ts'
 import { apiServers, fileAt, type Snapshot } from './snapshot.ts'
-import { storingOld } from './stored.ts'
+import { storedWithOldCa } from './stored.ts'
 import { changeOf, type Target } from './target.ts'
 import { certificateView, certificateViews } from './views.ts'
 
@@ -29,7 +29,7 @@ export function blastRadiusOf(observed: Snapshot, target: Target): RotationPlan[
         const [leaf] = certificateViews(chain, observed.certificates, target)
         return leaf ? [{ presenter, leaf }] : []
       }),
-    stored: storingOld(observed, target).map(({ at: object, what, stored: { owner } }) => ({
+    stored: storedWithOldCa(observed, target).map(({ at: object, what, stored: { owner } }) => ({
       object,
       what,
       ...(owner !== undefined && { owner }),

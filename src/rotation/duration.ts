@@ -6,12 +6,12 @@ export function durationOf(steps: readonly Step[], nowMs: number): number {
   return steps.reduce((sum, step) => {
     if (step.kind !== 'together') return sum + secondsOf(step, nowMs)
     const lanes = step.lanes.map((lane) => durationOf(lane.steps, nowMs))
-    return sum + longestWay(lanes, step.atOnce)
+    return sum + longestLane(lanes, step.atOnce)
   }, 0)
 }
 
 /** The next lane starts when one finishes. */
-function longestWay(lanes: readonly number[], atOnce: number): number {
+function longestLane(lanes: readonly number[], atOnce: number): number {
   const busyUntil = new Array<number>(Math.min(atOnce, lanes.length)).fill(0)
   for (const lane of lanes) {
     const soonest = Math.min(...busyUntil)

@@ -24,7 +24,7 @@ export function isOfCluster(
 }
 
 /** Returns kubeconfigs in which a context other than the current one uses the old CA. kcert does not change these contexts. */
-export function withOldBesides(
+export function withOldCaInOtherContext(
   observed: Observed<'files'>,
   { oldCa }: CaChange,
   { waivers }: Target,

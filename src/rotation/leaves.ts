@@ -1,6 +1,6 @@
 import type { Task } from './action.ts'
 import { type CertificateRecord, type Digest, isSignedByCa } from './certificate-record.ts'
-import { keyBeside } from './material.ts'
+import { keyPathFor } from './material.ts'
 import {
   apiServers,
   type ComponentSnapshot,
@@ -130,6 +130,6 @@ export function reissuingFile(
 ): readonly Task<'write-file'>[] {
   const leaf = leafIn(observed, file)
   if (file === undefined || leaf === undefined || !isSignedByCa(leaf, oldCa)) return []
-  const newKey = target.newKeys && { newKey: key ?? keyBeside(file.path) }
+  const newKey = target.newKeys && { newKey: key ?? keyPathFor(file.path) }
   return [rewrite(file, { kind: 'reissued', leaf: leaf.digest, ca, chain, ...newKey })]
 }

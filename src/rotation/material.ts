@@ -7,11 +7,11 @@ import { bundleOf, type CaChange, type CaName, changeOf, type Target } from './t
 
 /** Returns kcert's folder on a control-plane node: next to the CA file with which its API server authenticates clients. */
 export function folderOn(observed: Observed<'components'>, node: string): string {
-  return folderBeside(apiServerOn(observed, node)?.flags['client-ca-file'])
+  return kcertFolderFor(apiServerOn(observed, node)?.flags['client-ca-file'])
 }
 
 /** Returns kcert's folder for the value of the API server's --client-ca-file. */
-export function folderBeside(clientCaFile = '/etc/kubernetes/pki/ca.crt'): string {
+export function kcertFolderFor(clientCaFile = '/etc/kubernetes/pki/ca.crt'): string {
   return `${folderOfPath(clientCaFile)}/kcert`
 }
 
@@ -96,7 +96,7 @@ export function isLaidOut(
 }
 
 /** Returns the path of the key next to a certificate: ca.crt → ca.key, ca.pem → ca-key.pem. */
-export function keyBeside(certificatePath: string): string {
+export function keyPathFor(certificatePath: string): string {
   return certificatePath.endsWith('.pem')
     ? certificatePath.replace(/\.pem$/, '-key.pem')
     : certificatePath.replace(/\.[^./]*$/, '.key')

@@ -2,7 +2,7 @@ import { commandLine } from '../errors/command-line.ts'
 import { KcertError } from '../errors/kcert-error.ts'
 import type { Digest } from './certificate-record.ts'
 import { changesIn, isOfFinished, type JournalEntry } from './journal.ts'
-import { folderOn, keyBeside } from './material.ts'
+import { folderOn, keyPathFor } from './material.ts'
 import {
   apiServerOn,
   type ComponentSnapshot,
@@ -124,7 +124,7 @@ function usedKeys(observed: Observed<'components' | 'files'>): ReadonlyMap<Diges
 /** Returns the CA files of a component, and the paths where their keys may be. */
 function caPathsOf({ flags }: ComponentSnapshot) {
   const trusted = caFlags.flatMap((flag) => flags[flag] ?? [])
-  return { trusted, keys: [flags['cluster-signing-key-file'] ?? [], trusted.map(keyBeside)].flat() }
+  return { trusted, keys: [flags['cluster-signing-key-file'] ?? [], trusted.map(keyPathFor)].flat() }
 }
 
 function spkisIn(holds: FileHolds | undefined, { certificates }: Observed<'files'>): readonly Digest[] {
@@ -136,7 +136,7 @@ function spkisIn(holds: FileHolds | undefined, { certificates }: Observed<'files
 /** Returns where a node may store the old CA's key. */
 export function keyPlaces(observed: Observed<'components' | 'kubelets'>, node: string): KeyPlaces {
   const ofComponents = onNode(observed.components, node).flatMap((component) => caPathsOf(component).keys)
-  const ofKubelets = onNode(observed.kubelets, node).map(({ clientCaFile }) => keyBeside(clientCaFile))
+  const ofKubelets = onNode(observed.kubelets, node).map(({ clientCaFile }) => keyPathFor(clientCaFile))
   return {
     folders: apiServerOn(observed, node) ? [ownFolder, folderOn(observed, node)] : [ownFolder],
     besideCas: [...new Set([...ofComponents, ...ofKubelets])],

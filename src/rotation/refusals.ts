@@ -1,6 +1,6 @@
 import { commandLine } from '../errors/command-line.ts'
 import type { CertificateRecord } from './certificate-record.ts'
-import { caFileOf, folderBeside, keyBeside } from './material.ts'
+import { caFileOf, kcertFolderFor, keyPathFor } from './material.ts'
 import type { Phase, Refusal } from './phase.ts'
 import { apiServerOn, apiServers, fileAt, type Observed, onNode, type Snapshot } from './snapshot.ts'
 import { changeOf, type Target } from './target.ts'
@@ -161,7 +161,7 @@ function filesApart(observed: Observed<'components'>, target: Target): readonly 
     const api = apiServerOn(observed, node)
     const certificate = api && caFileOf(api, 'cluster')
     if (certificate === undefined || !movers.has(name)) return []
-    const own = { key: keyBeside(certificate), folder: `${folderBeside(certificate)}/` }
+    const own = { key: keyPathFor(certificate), folder: `${kcertFolderFor(certificate)}/` }
     return movedFlags.flatMap((flag) => {
       const path = flags[flag]
       const isCommon = path === (flag === 'cluster-signing-key-file' ? own.key : certificate)
@@ -182,7 +182,7 @@ function keysElsewhere(observed: Observed<'components' | 'files'>, { changes }: 
   return changes.flatMap(({ ca, oldCa }) => {
     const path = caFileOf(api, ca)
     const hasKey = apis.some(({ node }) => {
-      const holds = fileAt(observed, node, path && keyBeside(path))?.holds
+      const holds = fileAt(observed, node, path && keyPathFor(path))?.holds
       return holds?.kind === 'key' && holds.spki === oldCa.spki
     })
     return when(!hasKey, {

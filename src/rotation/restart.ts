@@ -14,7 +14,7 @@ import { wait } from './tasks.ts'
 // that read something older. Standbys come first and the leader last, so each pass changes the leader only once.
 
 /** What a component's process must have read at startup. */
-export interface Wanted {
+export interface DesiredProcess {
   /** Flags by name; null: not set. */
   readonly flags?: FlagChanges
   /** Files that the process reads once, at startup. */
@@ -37,14 +37,18 @@ export function latestStart(components: readonly ComponentSnapshot[]): number | 
 }
 
 /** Returns true when the running process has read everything required in its current form. */
-function runsWith(observed: Observed<'files'>, component: ComponentSnapshot, wanted: Wanted): boolean {
+function runsWith(
+  observed: Observed<'files'>,
+  component: ComponentSnapshot,
+  wanted: DesiredProcess,
+): boolean {
   return component.process?.isHealthy === true && hasRead(observed, component, wanted)
 }
 
 function hasRead(
   observed: Observed<'files'>,
   { process: running, node }: ComponentSnapshot,
-  wanted: Wanted,
+  wanted: DesiredProcess,
 ): boolean {
   if (running === undefined || wanted.isAboutToChange) return false
   if (!isEmpty(differences(running.flags, wanted.flags))) return false
@@ -55,15 +59,15 @@ function hasRead(
 }
 
 /** Returns true when the definition contains everything required and the process has read it. */
-export function isAsWanted(
+export function isAsDesired(
   observed: Observed<'files'>,
   component: ComponentSnapshot,
-  wanted: Wanted,
+  wanted: DesiredProcess,
 ): boolean {
   return !mustEdit(component, wanted) && runsWith(observed, component, wanted)
 }
 
-function mustEdit(component: ComponentSnapshot, { flags, annotations }: Wanted): boolean {
+function mustEdit(component: ComponentSnapshot, { flags, annotations }: DesiredProcess): boolean {
   return (
     !isEmpty(differences(component.flags, flags)) || !isEmpty(differences(component.annotations, annotations))
   )
@@ -75,7 +79,7 @@ function mustEdit(component: ComponentSnapshot, { flags, annotations }: Wanted):
 export function restartWith(
   observed: Observed<'files' | 'leases'>,
   component: ComponentSnapshot,
-  wanted: Wanted,
+  wanted: DesiredProcess,
 ): readonly Task[] {
   const restart = restartOf(observed, component)
   if (mustEdit(component, wanted)) return [editing(component, wanted), restart]
@@ -93,7 +97,7 @@ export function restartWith(
   return [editing(component, { annotations: { [rotationAnnotation]: String(count + 1) } }), restart]
 }
 
-function editing(component: ComponentSnapshot, wanted: Wanted): Task<'write-file'> {
+function editing(component: ComponentSnapshot, wanted: DesiredProcess): Task<'write-file'> {
   const { node, definition: path, definitionDigest: replaces } = component
   const flags = differences(component.flags, wanted.flags)
   const annotations = differences(component.annotations, wanted.annotations)
@@ -132,7 +136,7 @@ export function leaderLast(
 export function passOver(
   observed: Observed<'components' | 'files' | 'leases'>,
   name: ComponentName,
-  wantedOf: (component: ComponentSnapshot) => Wanted,
+  wantedOf: (component: ComponentSnapshot) => DesiredProcess,
 ): readonly Task[] {
   const components = leaderLast(observed, componentsNamed(observed, name))
   const steps = components.flatMap((component) => restartWith(observed, component, wantedOf(component)))

@@ -1,7 +1,7 @@
 import type { FlagChanges } from '../pki/component-flags.ts'
 import type { Task } from './action.ts'
 import { folderOn, materialPaths } from './material.ts'
-import { differences, type Wanted } from './restart.ts'
+import { type DesiredProcess, differences } from './restart.ts'
 import type { ComponentSnapshot, Observed } from './snapshot.ts'
 import { changeOf, type Target } from './target.ts'
 import { patch } from './tasks.ts'
@@ -17,7 +17,7 @@ export function wantedOfControllerManager(
   target: Target,
   component: ComponentSnapshot,
   generation: Generation,
-): Wanted & Required<Pick<Wanted, 'flags' | 'files'>> {
+): DesiredProcess & Required<Pick<DesiredProcess, 'flags' | 'files'>> {
   if (changeOf(target, 'cluster') === undefined) return { flags: {}, files: [] }
   const paths = materialPaths(folderOn(observed, component.node), 'cluster')
   const flags = {

@@ -11,16 +11,19 @@ import type { Target } from './target.ts'
 const mostNamed = 20
 
 /** An object that contains an old CA or a certificate signed by one. */
-export interface Storing extends PendingItem {
+export interface StoredWithOldCa extends PendingItem {
   /** `both`: clients that use the object also trust the new CA. */
   readonly holds: 'old' | 'leaf' | 'both'
   readonly stored: StoredSnapshot
 }
 
 /** Returns the objects that contain an old CA or a certificate signed by one, waived or not, sorted by name. */
-export function storingOld({ stored }: Observed<'stored'>, { changes }: Target): readonly Storing[] {
+export function storedWithOldCa(
+  { stored }: Observed<'stored'>,
+  { changes }: Target,
+): readonly StoredWithOldCa[] {
   return stored.objects
-    .flatMap((one): Storing[] => {
+    .flatMap((one): StoredWithOldCa[] => {
       const fieldOf = (keys: readonly StoredKey[], { spki }: CertificateRecord) =>
         keys.find((key) => key.spki === spki)?.at
       const old = changes.filter(({ oldCa }) => fieldOf(one.authorities, oldCa) !== undefined)
@@ -43,8 +46,10 @@ const words = {
 } as const
 
 /** Returns the objects that block the removal of the old CA: clients that use them could no longer connect to API servers. */
-export function storingOldAlone(observed: Observed<'stored'>, target: Target): readonly Storing[] {
-  return storingOld(observed, target).filter(({ at, holds }) => holds !== 'both' && !target.waivers.has(at))
+export function storingOldAlone(observed: Observed<'stored'>, target: Target): readonly StoredWithOldCa[] {
+  return storedWithOldCa(observed, target).filter(
+    ({ at, holds }) => holds !== 'both' && !target.waivers.has(at),
+  )
 }
 
 /** Returns why the old CA must not be removed yet. */
@@ -73,7 +78,7 @@ export function storedRefusals(observed: Observed<'stored'>, target: Target): re
 }
 
 /** Returns what the owner must do, and how the operator accepts the risk instead. */
-export function cureOf({ at, holds, stored: { owner } }: Storing): string {
+export function cureOf({ at, holds, stored: { owner } }: StoredWithOldCa): string {
   const whose = owner === undefined ? 'its owner' : `its owner (${owner})`
   const deed = holds === 'leaf' ? 'must reissue it' : 'must add the new CA'
   return [`${whose} ${deed}`, commandLine`or accept the risk with --waive ${at}`].join(', ')
@@ -82,7 +87,7 @@ export function cureOf({ at, holds, stored: { owner } }: Storing): string {
 /**
  * Returns a command that shows the object. For a Secret, it shows only names and sizes, so that no key is printed on a terminal.
  */
-function commandFor({ at }: Storing): string {
+function commandFor({ at }: StoredWithOldCa): string {
   const [kind = '', place = ''] = at.split(' ')
   const [namespace, name] = place.split('/')
   return kind === 'Secret'
@@ -92,7 +97,7 @@ function commandFor({ at }: Storing): string {
 
 /** Returns remarks on objects of other owners, before and after the removal of the old CA. */
 export function storedRemarks(observed: Observed<'stored'>, target: Target): readonly string[] {
-  const found = target.isDropping ? storingOld(observed, target) : storingOldAlone(observed, target)
+  const found = target.isDropping ? storedWithOldCa(observed, target) : storingOldAlone(observed, target)
   const more = found.length - mostNamed
   const still = target.isDropping ? 'still ' : ''
   const named = found.slice(0, mostNamed).map(({ at, what, stored: { owner } }) => {

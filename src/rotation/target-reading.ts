@@ -1,5 +1,5 @@
 import { type CertificateRecord, reissuedRecord } from './certificate-record.ts'
-import { caFileOf, folderOn, keyBeside, materialPaths } from './material.ts'
+import { caFileOf, folderOn, keyPathFor, materialPaths } from './material.ts'
 import { apiServers, certificatesIn, fileAt, type Observed, type SectionName } from './snapshot.ts'
 import { type CaChange, type CaName, caNames, plannedDigest, type Target } from './target.ts'
 
@@ -89,7 +89,7 @@ function presentCa(observed: Observed<TargetSections>, ca: CaName): CertificateR
     const records = certificatesIn(fileAt(observed, api.node, path)).flatMap(
       (digest) => observed.certificates.get(digest) ?? [],
     )
-    const key = fileAt(observed, api.node, keyBeside(path))?.holds
+    const key = fileAt(observed, api.node, keyPathFor(path))?.holds
     const signer = key?.kind === 'key' ? records.find(({ spki }) => spki === key.spki) : undefined
     const found = signer ?? records[0]
     if (found !== undefined) return found

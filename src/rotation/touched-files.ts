@@ -1,7 +1,7 @@
 import type { FlagChanges } from '../pki/component-flags.ts'
 import type { CopiedFile } from './action.ts'
 import { leafFlags } from './leaves.ts'
-import { caFileOf, keyBeside } from './material.ts'
+import { caFileOf, keyPathFor } from './material.ts'
 import { byNode, type ComponentSnapshot, fileAt, type Observed, onNode, servingPathOf } from './snapshot.ts'
 import { caNames } from './target.ts'
 import { trustFlags } from './trust-files.ts'
@@ -33,7 +33,7 @@ export function touchedFilesOn(observed: Observed<Needs>, node: string): readonl
   const keys = components
     .filter(({ name }) => name === 'kube-apiserver')
     .flatMap((api) => caNames.flatMap((ca) => caFileOf(api, ca) ?? []))
-    .map(keyBeside)
+    .map(keyPathFor)
     .filter((path) => fileAt(observed, node, path) !== undefined)
   const ofKubelets = onNode(observed.kubelets, node).flatMap((kubelet) => {
     return [kubelet.clientCaFile, kubelet.kubeconfig, kubelet.clientCurrent, servingPathOf(kubelet)]

@@ -1,5 +1,5 @@
 import type { Task } from './action.ts'
-import { restartWith, type Wanted } from './restart.ts'
+import { type DesiredProcess, restartWith } from './restart.ts'
 import { type Observed, onNode } from './snapshot.ts'
 import type { Target } from './target.ts'
 import { probe } from './tasks.ts'
@@ -17,7 +17,7 @@ export function trustOnNode(
   files: readonly TrustFile[],
   target: Target,
   rewriting: Rewriting,
-  annotations?: Wanted['annotations'],
+  annotations?: DesiredProcess['annotations'],
 ): Record<'writes' | 'restarts' | 'probes', readonly Task[]> {
   const { writes, probes } = rewritten(observed, onNode(files, node), target, rewriting)
   const written = new Set(writes.map(({ path }) => path))

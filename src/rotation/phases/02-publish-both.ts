@@ -2,7 +2,7 @@ import { commandLine } from '../../errors/command-line.ts'
 import { hasLostBundle, isWaived } from '../convergence.ts'
 import { clusterPart, definePhase, inParts, type PendingItem, type Refusal } from '../phase.ts'
 import { isProven } from '../proof.ts'
-import { isAsWanted, latestStart, passOver } from '../restart.ts'
+import { isAsDesired, latestStart, passOver } from '../restart.ts'
 import { extraArgs, signingGeneration, wantedOfControllerManager } from '../signing.ts'
 import {
   type ComponentSnapshot,
@@ -23,7 +23,7 @@ const managers = clusterPart<'components' | 'files' | 'leases' | 'kubeadm' | 'ev
   (observed, target) => {
     if (target.isDropping) return { gaps: [], steps: [] }
     const wanted = (component: ComponentSnapshot) => wantedOf(observed, target, component)
-    const unready = componentsNamed(observed, name).filter((one) => !isAsWanted(observed, one, wanted(one)))
+    const unready = componentsNamed(observed, name).filter((one) => !isAsDesired(observed, one, wanted(one)))
     const configuration = extraArgs(observed, wantedExtraArgs(observed, target))
     const hasLeader = observed.leases.some((lease) => lease.name === name && lease.holder !== undefined)
     const isUnproven = unready.length === 0 && !isSigningProven(observed)

@@ -1,10 +1,10 @@
 import type { Task } from '../action.ts'
 import { isSignedByCa } from '../certificate-record.ts'
-import { kubeconfigFiles, kubeconfigWrites, withOldBesides } from '../kubeconfig-files.ts'
+import { kubeconfigFiles, kubeconfigWrites, withOldCaInOtherContext } from '../kubeconfig-files.ts'
 import { isOfOldCa } from '../leaves.ts'
 import { clusterPart, definePhase, inParts, type PendingItem, type Refusal } from '../phase.ts'
 import { isProven } from '../proof.ts'
-import { isAsWanted, latestStart, passOver, restartWith, type Wanted } from '../restart.ts'
+import { type DesiredProcess, isAsDesired, latestStart, passOver, restartWith } from '../restart.ts'
 import { extraArgs, signingGeneration, wantedOfControllerManager } from '../signing.ts'
 import {
   type ComponentSnapshot,
@@ -29,7 +29,7 @@ const signer = { kind: 'signer', generation: 'new' } as const
 const kubeconfigsAndSigner = clusterPart<Sees>((observed, target, change) => {
   const writes = kubeconfigWrites(observed, change, target, withNew)
   const rewritten = new Set(writes.map(({ node, path }) => fileKey(node, path)))
-  const wanted = (component: ComponentSnapshot): Wanted => ({
+  const wanted = (component: ComponentSnapshot): DesiredProcess => ({
     ...wantedOf(observed, target, component),
     isAboutToChange: rewritten.has(fileKey(component.node, component.flags.kubeconfig ?? '')),
   })
@@ -38,7 +38,7 @@ const kubeconfigsAndSigner = clusterPart<Sees>((observed, target, change) => {
   const readers = [...componentsNamed(observed, manager), ...componentsNamed(observed, scheduler), ...proxies]
   const signing = passOver(observed, manager, wanted)
   const asked = undelivered(observed, change, target)
-  const besides = withOldBesides(observed, change, target)
+  const besides = withOldCaInOtherContext(observed, change, target)
   const isSigning = target.isDropping || isSignerProven(observed)
   return {
     gaps: [
@@ -49,7 +49,7 @@ const kubeconfigsAndSigner = clusterPart<Sees>((observed, target, change) => {
         what: 'another context still uses the old CA',
       })),
       ...readers
-        .filter((one) => !isAsWanted(observed, one, wantedOf(observed, target, one)))
+        .filter((one) => !isAsDesired(observed, one, wantedOf(observed, target, one)))
         .map(({ id: at }) => ({ at, what: 'not restarted since its kubeconfig or signing pair changed' })),
       ...(isSigning ? [] : [{ at: manager, what: 'no request signed by the new CA since the restart' }]),
     ],
@@ -87,7 +87,11 @@ const leaked: Refusal = {
   next: 'kcert rotate-ca --phase 8',
 }
 
-function wantedOf(observed: Observed<'components'>, target: Target, component: ComponentSnapshot): Wanted {
+function wantedOf(
+  observed: Observed<'components'>,
+  target: Target,
+  component: ComponentSnapshot,
+): DesiredProcess {
   const files = [component.flags.kubeconfig]
   // At the end of the rotation, kubeadm's default paths contain the new pair. Phase 12 restores the flags.
   if (component.name !== manager || target.isDropping) return { files }

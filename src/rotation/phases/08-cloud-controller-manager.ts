@@ -1,6 +1,6 @@
 import { folderOn, materialPaths } from '../material.ts'
 import { definePhase } from '../phase.ts'
-import { isAsWanted, passOver, type Wanted } from '../restart.ts'
+import { type DesiredProcess, isAsDesired, passOver } from '../restart.ts'
 import { type ComponentSnapshot, componentsNamed, type Observed } from '../snapshot.ts'
 import { changeOf, type Target } from '../target.ts'
 import { backToDefinitions } from '../undo-pass.ts'
@@ -12,7 +12,7 @@ export const cloudControllerManager = definePhase('cloud-controller-manager', {
 
   gaps: (observed, target) =>
     configured(observed, target)
-      .filter((component) => !isAsWanted(observed, component, wantedOf(observed, component)))
+      .filter((component) => !isAsDesired(observed, component, wantedOf(observed, component)))
       .map(({ id }) => ({ at: id, what: 'does not run with both CAs' })),
 
   plan(observed, target) {
@@ -33,7 +33,7 @@ function configured(observed: Observed<'components'>, target: Target): readonly 
   return componentsNamed(observed, name).filter(({ flags }) => flags['root-ca-file'] !== undefined)
 }
 
-function wantedOf(observed: Observed<'components'>, { node }: ComponentSnapshot): Wanted {
+function wantedOf(observed: Observed<'components'>, { node }: ComponentSnapshot): DesiredProcess {
   const { bundle } = materialPaths(folderOn(observed, node), 'cluster')
   return { flags: { 'root-ca-file': bundle }, files: [bundle] }
 }

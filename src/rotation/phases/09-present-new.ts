@@ -1,6 +1,6 @@
 import { interruptions, kubeletPart, restarted } from '../kubelet-steps.ts'
 import { leafFlags } from '../leaves.ts'
-import { keyBeside } from '../material.ts'
+import { keyPathFor } from '../material.ts'
 import { definePhase, inParts } from '../phase.ts'
 import { apiServers, clientPathOf, fileKey, onNode, servingPathOf } from '../snapshot.ts'
 import { changeOf, withNew } from '../target.ts'
@@ -51,7 +51,7 @@ export const presentNew = definePhase('present-new', {
     const apis = apiServers(now)
     const { flag, key } = leafFlags.serving
     const leaves = new Set(apis.map(({ flags }) => flags[flag]))
-    const keys = new Set(apis.map(({ flags }) => flags[key] ?? keyBeside(flags[flag] ?? '')))
+    const keys = new Set(apis.map(({ flags }) => flags[key] ?? keyPathFor(flags[flag] ?? '')))
     const isServing = (path: string): boolean => leaves.has(path) || keys.has(path)
     const kubeletFiles = new Set(
       now.kubelets.flatMap((kubelet) =>

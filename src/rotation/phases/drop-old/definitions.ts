@@ -1,16 +1,16 @@
 import type { FlagChanges } from '../../../pki/component-flags.ts'
 import { awaitsBundles, isBundle } from '../../convergence.ts'
 import { kubeconfigWrites } from '../../kubeconfig-files.ts'
-import { caFileOf, folderOn, keyBeside } from '../../material.ts'
+import { caFileOf, folderOn, keyPathFor } from '../../material.ts'
 import { clusterPart } from '../../phase.ts'
 import { isProven } from '../../proof.ts'
 import {
-  isAsWanted,
+  type DesiredProcess,
+  isAsDesired,
   latestStart,
   passOver,
   restartWith,
   rotationAnnotation,
-  type Wanted,
 } from '../../restart.ts'
 import { extraArgs } from '../../signing.ts'
 import {
@@ -33,14 +33,14 @@ export const withoutRotation = { [rotationAnnotation]: null }
 export const definitions = clusterPart((observed, target, change) => {
   const writes = kubeconfigWrites(observed, change, target, withoutOld)
   const rewritten = new Set(writes.map(({ node, path }) => fileKey(node, path)))
-  const wanted = (component: ComponentSnapshot): Wanted => ({
+  const wanted = (component: ComponentSnapshot): DesiredProcess => ({
     ...finalOf(observed, component),
     isAboutToChange: rewritten.has(fileKey(component.node, component.flags.kubeconfig ?? '')),
   })
   const names = [manager, 'kube-scheduler', 'cloud-controller-manager'] as const
   const proxies = componentsNamed(observed, 'kube-proxy')
   const open = [...names.flatMap((name) => componentsNamed(observed, name)), ...proxies].filter(
-    (one) => !isAsWanted(observed, one, finalOf(observed, one)),
+    (one) => !isAsDesired(observed, one, finalOf(observed, one)),
   )
   const bundles = awaitsBundles(observed, target)
   const oldInPublished = observed.published.filter(
@@ -74,7 +74,7 @@ export const definitions = clusterPart((observed, target, change) => {
 })
 
 /** Returns the definition in the copies of phase 1, or kubeadm's default if there is no copy. */
-function finalOf(observed: Snapshot, component: ComponentSnapshot): Wanted {
+function finalOf(observed: Snapshot, component: ComponentSnapshot): DesiredProcess {
   const { node, definition } = component
   const copy = onNode(observed.copies, node).find(
     (one) => 'path' in one.of && one.of.path === definition && one.flags !== undefined,
@@ -90,7 +90,7 @@ function kubeadmFlags(observed: Snapshot, { node, flags }: ComponentSnapshot): F
   const ca = api && caFileOf(api, 'cluster')
   if (ca === undefined) return {}
   const moved = movedFlags.filter((flag) => flags[flag]?.startsWith(`${folder}/`))
-  const ownFile = (flag: string): string => (flag === 'cluster-signing-key-file' ? keyBeside(ca) : ca)
+  const ownFile = (flag: string): string => (flag === 'cluster-signing-key-file' ? keyPathFor(ca) : ca)
   return Object.fromEntries(moved.map((flag) => [flag, ownFile(flag)]))
 }
 

@@ -1,7 +1,7 @@
 import type { Task } from '../../action.ts'
 import { handshakeSubject } from '../../handshake-errors.ts'
 import { provingLogs } from '../../kubelet-steps.ts'
-import { caFileOf, keyBeside } from '../../material.ts'
+import { caFileOf, keyPathFor } from '../../material.ts'
 import type { Part } from '../../phase.ts'
 import { apiServerOn, fileAt, fileKey, type Snapshot } from '../../snapshot.ts'
 import type { Target } from '../../target.ts'
@@ -56,7 +56,7 @@ function keysOf(observed: Snapshot, node: string, target: Target): readonly Task
   if (api === undefined) return []
   return target.changes.flatMap(({ ca, newCa }) => {
     const certificate = caFileOf(api, ca)
-    const file = certificate === undefined ? undefined : fileAt(observed, node, keyBeside(certificate))
+    const file = certificate === undefined ? undefined : fileAt(observed, node, keyPathFor(certificate))
     if (file?.holds.kind !== 'key' || file.holds.spki === newCa.spki) return []
     return [rewrite(file, { kind: 'ca-key', ca, generation: 'new' })]
   })
