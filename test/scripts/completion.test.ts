@@ -138,7 +138,7 @@ source ./completion.zsh
     terminal.type('kcert insp', 'Tab', '--wat', 'Tab')
     await terminal.shows(/kcert inspect --watch/)
     terminal.type('C-u', 'kcert rotate-ca ', 'Tab')
-    await terminal.shows(/rollback[\s\S]*Show a rotation phase by phase/)
+    await terminal.shows(/rollback[\s\S]*Show the state of a rotation by phase/)
   })
 })
 
