@@ -20,11 +20,11 @@ function addressed({ server }: FakeCluster): Record<string, unknown> {
   }
 }
 
-/** A credential program with the body `script`. The file `said` records its input. */
+/** A credential program with the body `script`. The file `input` records its input. */
 function program({ folder }: FakeCluster, script: string): Record<string, unknown> {
   const command = join(folder, 'login')
-  const said = join(folder, 'said')
-  writeFileSync(command, `#!/bin/sh\nprintf '%s\\n' "$KUBERNETES_EXEC_INFO" >> ${said}\n${script}\n`)
+  const input = join(folder, 'input')
+  writeFileSync(command, `#!/bin/sh\nprintf '%s\\n' "$KUBERNETES_EXEC_INFO" >> ${input}\n${script}\n`)
   chmodSync(command, 0o755)
   return { apiVersion: 'client.authentication.k8s.io/v1', command: './login', interactiveMode: 'Never' }
 }
@@ -91,7 +91,7 @@ test('passes the exec information and the server to a credential program', async
   const fake = await fakeCluster({ tokens: { known: ann } })
   const exec = { ...program(fake, credential({ token: 'known' })), provideClusterInfo: true }
   expect(await nameOf(await openWithUser(fake, { exec }))).toBe('ann')
-  expect(JSON.parse(readFileSync(join(fake.folder, 'said'), 'utf8'))).toEqual({
+  expect(JSON.parse(readFileSync(join(fake.folder, 'input'), 'utf8'))).toEqual({
     apiVersion: 'client.authentication.k8s.io/v1',
     kind: 'ExecCredential',
     spec: { interactive: false, cluster: addressed(fake) },
@@ -122,7 +122,7 @@ test('runs a program once, again when its credential expires, and again when the
   let now = new Date('2026-11-21T12:00:00Z')
   const answer = credential({ token: 'known', expirationTimestamp: '2026-11-21T12:00:30Z' })
   const cluster = await openWithUser(fake, { exec: program(fake, answer) }, { clock: () => now })
-  const runs = (): number => readFileSync(join(fake.folder, 'said'), 'utf8').trim().split('\n').length
+  const runs = (): number => readFileSync(join(fake.folder, 'input'), 'utf8').trim().split('\n').length
   await Promise.all([nameOf(cluster), nameOf(cluster)])
   await nameOf(cluster)
   expect(runs()).toBe(1)
@@ -213,17 +213,17 @@ test.each(['certificate-authority', 'client-certificate', 'client-key', 'tokenFi
 
 test('warns of a server that is not verified, and refuses a CA together with insecure-skip-tls-verify', async () => {
   const fake = await fakeCluster({ tokens: { known: ann } })
-  const said: string[] = []
+  const warnings: string[] = []
   const opening = (cluster: object): Promise<Cluster> =>
     fake.open(writeKubeconfig(join(fake.folder, 'k'), cluster, { token: 'known' }), {
-      warn: (text) => said.push(text),
+      warn: (text) => warnings.push(text),
     })
   const insecure = { server: fake.server.url, 'insecure-skip-tls-verify': true }
   expect(await nameOf(await opening(insecure))).toBe('ann')
   await opening({ server: 'http://192.0.2.1:8080' })
   await opening({ server: 'http://127.0.0.1:8001' })
   await opening({ ...addressed(fake), 'insecure-skip-tls-verify': false })
-  expect(said).toEqual([
+  expect(warnings).toEqual([
     `${fake.server.url} is not verified: context "x" sets insecure-skip-tls-verify, so any server that answers receives your credentials`,
     'http://192.0.2.1:8080 is not verified: context "x" uses plain HTTP, so any server can answer; no credentials are sent',
   ])

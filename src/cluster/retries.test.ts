@@ -69,9 +69,9 @@ test('gives up after eight attempts, with growing pauses', async () => {
   expect(error).toMatchObject({ code: 'KCERT_UNREACHABLE', why: 'a fault of the test: unavailable' })
   expect(server.calls.length).toBe(8)
   for (const [index, pause] of pauses.entries()) {
-    const meant = Math.min(100 * 2 ** index, 5_000)
-    expect(pause).toBeGreaterThanOrEqual(meant / 2)
-    expect(pause).toBeLessThanOrEqual(meant * 1.5)
+    const expected = Math.min(100 * 2 ** index, 5_000)
+    expect(pause).toBeGreaterThanOrEqual(expected / 2)
+    expect(pause).toBeLessThanOrEqual(expected * 1.5)
   }
 })
 

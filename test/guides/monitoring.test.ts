@@ -232,7 +232,7 @@ describe('GitHub Actions', () => {
 
 describe('the image', () => {
   test.each(['monitoring', 'approve-kubelet-serving'])(
-    'the image of %s verifies the checksum of the package before it installs it',
+    'of %s verifies the checksum of the package before it installs it',
     (guide) => {
       const [, script = ''] = /^RUN (.*)$/m.exec(filesOfGuide(guide).Dockerfile!)!
       const folder = join(at, guide)

@@ -119,15 +119,15 @@ describe("cfssl's JSON", () => {
       ]
       for (const [index, document] of documents.entries()) {
         writeFileSync(join(at, `${index}.json`), document)
-        const theirs = JSON.parse(
+        const fromCfssl = JSON.parse(
           execFileSync(cfssl, ['genkey', join(at, `${index}.json`)], { stdio: 'pipe', encoding: 'utf8' }),
         ) as Record<string, string>
-        const ours = JSON.parse(
+        const fromKcert = JSON.parse(
           create(at, ['--cfssl', `${index}.json`, '-o', 'cfssl', '--key-out', '-']).stdout,
         ) as Record<string, string>
-        const [a, b] = [theirs, ours].map((one) => factsOf(readPem(one.csr!).blocks[0]!.der))
+        const [a, b] = [fromCfssl, fromKcert].map((one) => factsOf(readPem(one.csr!).blocks[0]!.der))
         expect({ document, ...b }).toEqual({ document, ...a })
-        const labels = [theirs, ours].map((one) => one.key!.split('\n')[0])
+        const labels = [fromCfssl, fromKcert].map((one) => one.key!.split('\n')[0])
         expect(labels[1]).toBe(labels[0])
       }
     },

@@ -14,7 +14,7 @@ const root = process.cwd()
 const mark = '\u0000next\u0000'
 
 /** Runs command lines in sequence in one process. Returns the output and exit code of each. */
-function answers(start: string, lines: readonly (readonly string[])[]) {
+function runLines(start: string, lines: readonly (readonly string[])[]) {
   const script = join(temporaryFolder('starts'), 'starts.mjs')
   writeFileSync(
     script,
@@ -104,8 +104,8 @@ test('both starts give the same output for every command, valid or not', async (
     ['rotate-ca', 'plan', '--kubeconfig', '/nowhere'],
     ['token', 'create', '--dry-run', '--ttl', 'x'],
   ]
-  const quick = answers(quickStart, lines)
-  expect(quick).toEqual(answers(generalStart, lines))
+  const quick = runLines(quickStart, lines)
+  expect(quick).toEqual(runLines(generalStart, lines))
   expect(new Set(quick.map(({ stderr }) => stderr)).size).toBeGreaterThan(30)
 })
 
