@@ -26,7 +26,7 @@ test.each([
   expect(await roleOf(object, node)).toBe(role)
 })
 
-/** A node that is read, and whose every change is written down. */
+/** A node that is read, and that records every change. */
 function nodeOfRoot(changes: string[]): NodeAccess {
   const change = (what: string) => async (path: string) => {
     changes.push(`${what} ${path.replace(/[0-9a-f]{12}/, 'N')}`)
@@ -54,7 +54,7 @@ test.each([
     ],
   ],
   [true, { reached: true, isRoot: true, clockSkewMs: 5, reads: true, freeBytes: 7 }, []],
-])('read-only %s: what is proven, and what is done for it', async (readOnly, proof, changes) => {
+])('read-only %s: the proof, and the changes for it', async (readOnly, proof, changes) => {
   const done: string[] = []
   expect(await prove(nodeOfRoot(done), readOnly)).toEqual(proof)
   expect(done).toEqual(changes)

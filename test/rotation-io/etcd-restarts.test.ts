@@ -1,15 +1,15 @@
 import { expect, test } from 'vitest'
 import { type EtcdMembers, restartMembers } from '../../src/renewal-io/etcd-restarts.ts'
 
-// Members of etcd that count their quorum: one is well when it runs with a certificate in date and most of all are so.
+// etcd members that count their quorum. A member is healthy when it runs with a valid certificate and a majority does so too.
 
 class Members implements EtcdMembers {
   readonly restarted: string[] = []
-  /** How many could do their work, after each step. */
+  /** Number of working members after each step. */
   readonly able: number[] = []
   private readonly fit: Set<string>
   private readonly starting = new Set<string>()
-  /** Its leader may have been the one that was restarted: for a second or two nobody is well. */
+  /** The restarted member may have been the leader: for a second or two, no member is healthy. */
   private isElecting = false
   private readonly all: readonly string[]
 
@@ -38,7 +38,7 @@ class Members implements EtcdMembers {
     this.able.push(this.count())
   }
 
-  /** Time passes: all that have been started are there. */
+  /** Advances the time: all started members run. */
   async awaitHealthy(node: string): Promise<void> {
     this.starting.clear()
     this.isElecting = false
@@ -48,13 +48,13 @@ class Members implements EtcdMembers {
 
 const three = ['cp1', 'cp2', 'cp3']
 
-test('of three healthy members two are always left', async () => {
+test('always keeps two of three healthy members', async () => {
   const members = new Members(three)
   await restartMembers(three, three, members)
   expect([members.restarted, members.able]).toEqual([three, [2, 2, 2]])
 })
 
-test('who is not well starts first, and is waited for before a healthy one is taken away', async () => {
+test('starts an unhealthy member first, and waits for it before restarting a healthy one', async () => {
   const members = new Members(three, ['cp3'])
   await restartMembers(three, three, members)
   expect([members.restarted, members.able]).toEqual([
@@ -64,7 +64,7 @@ test('who is not well starts first, and is waited for before a healthy one is ta
 })
 
 test.each([[['cp1', 'cp2']], [three]])(
-  'where most have expired (%j) it waits for no single member, and all are healthy at the end',
+  'waits for no single member when most have expired (%j), and all are healthy at the end',
   async (unfit) => {
     const members = new Members(three, unfit)
     await restartMembers(three, three, members)
@@ -73,7 +73,7 @@ test.each([[['cp1', 'cp2']], [three]])(
   },
 )
 
-test('a healthy member that is not to be restarted counts', async () => {
+test('counts a healthy member that does not restart', async () => {
   const members = new Members(three, ['cp2'])
   await restartMembers(['cp1', 'cp2'], three, members)
   expect([members.restarted, members.able]).toEqual([
@@ -82,7 +82,7 @@ test('a healthy member that is not to be restarted counts', async () => {
   ])
 })
 
-test('a single member is restarted and waited for', async () => {
+test('restarts a single member and waits for it', async () => {
   const members = new Members(['cp1'], ['cp1'])
   await restartMembers(['cp1'], ['cp1'], members)
   expect(await members.isHealthy('cp1')).toBe(true)

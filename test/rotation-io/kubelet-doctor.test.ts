@@ -33,7 +33,7 @@ import {
   workerTree,
 } from '../pki/kubeadm-tree.ts'
 
-// A worker's files in a folder, damaged one way after the other; what is mended is looked at with node:fs.
+// A worker's files in a folder, damaged in one way after another. The tests read the repaired files with node:fs.
 
 const now = new Date('2026-11-21T12:00:00Z')
 const madeAt = new Date('2026-11-01T00:00:00Z')
@@ -65,14 +65,14 @@ beforeEach(() => {
 })
 
 const places = { nodeName: 'w1' }
-// That of the tree is signed by the kubelet itself, as kubeadm leaves it.
+// The serving certificate in the tree is self-signed by the kubelet, as with kubeadm.
 const withoutName = (findings: readonly Finding[]): Finding[] =>
   findings.filter(({ id }) => id !== 'SERVING_NAME')
 const found = async (): Promise<readonly Finding[]> =>
   withoutName(await diagnose(await readKubelet(node, places), now))
 const ids = (findings: readonly Finding[]): string[] => withoutName(findings).map(({ id }) => id)
 
-/** Mends, and expects that nothing is left and the link leads to what is given. */
+/** Repairs, and expects no remaining findings and a link to the given pair. */
 async function expectRepaired(...repaired: string[]): Promise<void> {
   const { left, fixed } = await repairKubelet(
     node,
@@ -108,37 +108,37 @@ function pair(options: {
 
 const lately = { from: new Date('2026-11-20T00:00:00Z'), to: new Date('2027-11-20T00:00:00Z') }
 
-/** Another pair, to which the link leads now. */
+/** Writes another pair and points the link to it. */
 function lead(text: string): void {
   writeFileSync(`${root}${pki}/kubelet-client-2026-11-20-00-00-00.pem`, text, { mode: 0o600 })
   unlinkSync(root + current)
   symlinkSync(`${pki}/kubelet-client-2026-11-20-00-00-00.pem`, root + current)
 }
 
-test('a healthy kubelet has no findings', async () => {
+test('reports no findings for a healthy kubelet', async () => {
   expect(await found()).toEqual([])
 })
 
-test('one user UID in the certificate of a kubelet is in order', async () => {
+test('accepts one user UID in the certificate of a kubelet', async () => {
   lead(pair({ ...lately, uids: ['a'] }))
   expect(await found()).toEqual([])
 })
 
-test('a missing link leads to the newest usable pair again', async () => {
+test('restores a missing link to the newest usable pair', async () => {
   unlinkSync(root + current)
   expect((await found())[0]).toMatchObject({ id: 'LINK_MISSING', severity: 'critical', path: current })
   await expectRepaired('LINK_MISSING')
   expect(readlinkSync(root + current)).toBe(good)
 })
 
-test('a link that leads nowhere does so no more', async () => {
+test('repairs a dangling link', async () => {
   unlinkSync(root + current)
   symlinkSync(`${pki}/kubelet-client-2020-01-01-00-00-00.pem`, root + current)
   await expectRepaired('LINK_DANGLING')
   expect(readlinkSync(root + current)).toBe(good)
 })
 
-test('a plain file becomes a dated one behind a link, bytes and all', async () => {
+test('turns a regular file into a dated one behind a link, byte for byte', async () => {
   renameSync(root + good, root + current)
   const before = readFileSync(root + current)
   await expectRepaired('LINK_IS_FILE')
@@ -180,14 +180,14 @@ test.each([
   ],
   ['WRONG_IDENTITY', 'an empty user UID', pair.bind(undefined, { ...lately, uids: [''] })],
   ['WRONG_IDENTITY', 'it is for', pair.bind(undefined, { ...lately, commonName: 'admin' })],
-])('%s (%s): the link goes back to the pair that can be used', async (id, what, make) => {
+])('%s (%s): restores the link to the usable pair', async (id, what, make) => {
   lead(make())
   expect((await found())[0]).toMatchObject({ id, what: expect.stringContaining(what) })
   await expectRepaired(id)
   expect(readlinkSync(root + current)).toBe(good)
 })
 
-test('where no pair can be used nothing is touched, and who can sign is named', async () => {
+test('changes nothing without a usable pair, and names a signer', async () => {
   lead(pair({ from: new Date('2025-11-20T00:00:00Z'), to: new Date('2026-11-20T00:00:00Z') }))
   unlinkSync(root + good)
   const { left, fixed } = await repairKubelet(
@@ -200,7 +200,7 @@ test('where no pair can be used nothing is touched, and who can sign is named', 
   expect(left[0]!.next).toContain('kcert renew kubelet.conf --node w1')
 })
 
-test('a kubeconfig with old data of its own names the link again, other lines as they were', async () => {
+test('points a kubeconfig with outdated inline data to the link again, and keeps its other lines', async () => {
   const before = readFileSync(root + kubeletConf, 'utf8')
   const old = pair({ from: new Date('2025-11-20T00:00:00Z'), to: new Date('2026-11-20T00:00:00Z') })
   const data = Buffer.from(old).toString('base64')
@@ -224,13 +224,13 @@ test('repairs a broken link and then a kubeconfig that names a dated file', asyn
   expect(readFileSync(root + kubeletConf, 'utf8')).toContain(`client-certificate: ${current}`)
 })
 
-test('keys that others may read are closed, in the store and in a kubeconfig', async () => {
+test('restricts keys that other users can read, in the store and in a kubeconfig', async () => {
   chmodSync(root + good, 0o644)
   await expectRepaired('KEY_EXPOSED')
   expect(statSync(root + good).mode & 0o777).toBe(0o600)
 })
 
-test('what an interrupted change left goes, once the current pair is good', async () => {
+test('removes leftovers of an interrupted change once the current pair is valid', async () => {
   symlinkSync(good, `${root}${pki}/kubelet-client-updated.pem`)
   writeFileSync(`${root}${pki}/kubelet-client.key.tmp`, keyPem(testKey('kubelet')), { mode: 0o600 })
   expect((await found()).map(({ severity }) => severity)).toEqual(['info', 'info'])
@@ -238,7 +238,7 @@ test('what an interrupted change left goes, once the current pair is good', asyn
   expect(lstatSync(`${root}${pki}/kubelet-client-updated.pem`, { throwIfNoEntry: false })).toBeUndefined()
 })
 
-test("a serving pair of the kubelet's own that is none goes, so that it makes another", async () => {
+test('removes an invalid self-signed serving pair, so that the kubelet creates another', async () => {
   writeFileSync(`${root}${pki}/kubelet.key`, keyPem(testKey('another')), { mode: 0o600 })
   await expectRepaired('SELF_SIGNED_UNUSABLE')
   expect(statSync(`${root}${pki}/kubelet.crt`, { throwIfNoEntry: false })).toBeUndefined()
@@ -246,7 +246,7 @@ test("a serving pair of the kubelet's own that is none goes, so that it makes an
 
 const selfSigned = { path: `${pki}/kubelet.crt`, why: /--enable-kubelet-cert-cn-validation will refuse it/ }
 
-/** Findings of its serving certificate alone, with another configuration of the kubelet. */
+/** Findings for its serving certificate only, with another configuration of the kubelet. */
 async function servingFindings(configuration: string): Promise<Finding[]> {
   const kind = 'apiVersion: kubelet.config.k8s.io/v1beta1\nkind: KubeletConfiguration\n'
   writeFileSync(`${root}/var/lib/kubelet/config.yaml`, kind + configuration)
@@ -290,7 +290,7 @@ test('reports a serving certificate that was requested and never issued, and lea
   expect(finding!.fixes).toBeUndefined()
 })
 
-test('a kubeconfig that client-go refuses is a critical finding with the reason', async () => {
+test('reports a kubeconfig that client-go rejects as a critical finding with the reason', async () => {
   const text = readFileSync(root + kubeletConf, 'utf8').replace(/^current-context:.*$/m, 'current-context: y')
   writeFileSync(root + kubeletConf, text)
   const [finding, ...more] = await found()
@@ -302,7 +302,7 @@ test('a kubeconfig that client-go refuses is a critical finding with the reason'
   })
 })
 
-test('a kubeconfig with a byte that is no UTF-8 is one that client-go refuses', async () => {
+test('treats a kubeconfig with invalid UTF-8 as one that client-go rejects', async () => {
   appendFileSync(root + kubeletConf, Buffer.from('# caf\xe9\n', 'latin1'))
   const [finding, ...more] = await found()
   expect(more).toEqual([])
@@ -315,7 +315,7 @@ test('a kubeconfig with a byte that is no UTF-8 is one that client-go refuses', 
 test.each([
   ['a token', '{"token": "abc"}'],
   ['a password', '{"username": "a", "password": "b"}'],
-])('a kubeconfig in JSON with %s is closed to others', async (_, user) => {
+])('restricts a JSON kubeconfig with %s to its owner', async (_, user) => {
   const cluster = '{"name": "c", "cluster": {"server": "https://10.0.0.1:6443"}}'
   const context = '{"name": "x", "context": {"cluster": "c", "user": "u"}}'
   const text = `{"apiVersion": "v1", "kind": "Config", "current-context": "x", "clusters": [${cluster}], "contexts": [${context}], "users": [{"name": "u", "user": ${user}}]}`
@@ -325,12 +325,12 @@ test.each([
   expect(statSync(root + kubeletConf).mode & 0o777).toBe(0o600)
 })
 
-test('a certificate past nine tenths of its life says that its renewal is late', async () => {
+test('reports a late renewal for a certificate past nine tenths of its validity', async () => {
   lead(pair({ from: new Date('2026-01-01T00:00:00Z'), to: new Date('2026-12-01T00:00:00Z') }))
   expect(ids(await found())).toEqual(['RENEWAL_OVERDUE'])
 })
 
-test('no kubeconfig, or one that is none, is the first thing to be said', async () => {
+test('reports a missing or malformed kubeconfig first', async () => {
   writeFileSync(root + kubeletConf, 'apiVersion: v1\nkind: Config\n\tusers: [')
   expect(ids(await found())).toEqual(['KUBECONFIG_UNREADABLE'])
   unlinkSync(root + kubeletConf)

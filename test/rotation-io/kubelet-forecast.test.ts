@@ -5,7 +5,7 @@ import { readForecast } from '../../src/renewal-io/kubelet-forecast.ts'
 import { controlPlaneTree, type TreeOptions, workerTree } from '../pki/kubeadm-tree.ts'
 import { MemoryNode, now } from './memory-node.ts'
 
-// `kcert kubelet forecast --inventory`: what nodes in memory say of themselves, with no API server.
+// `kcert kubelet forecast --inventory` on nodes in memory, without an API server.
 
 const madeAt = new Date('2026-11-01T00:00:00Z')
 const config = '/var/lib/kubelet/config.yaml'
@@ -39,7 +39,7 @@ async function forecast(...nodes: readonly MemoryNode[]): Promise<ForecastReport
 
 const ids = ({ findings }: ForecastReport): string[] => findings.map(({ id }) => id)
 
-test("a worker's own certificates and settings, and its signer's duration from a control plane's manifest", async () => {
+test('reads certificates and settings from a worker, and the signing duration from the manifest of a control plane', async () => {
   const cp1 = new MemoryNode('cp1', controlPlaneTree({ madeAt, nodeName: 'cp1' }))
   put(cp1, config, 'kind: KubeletConfiguration\nrotateCertificates: true\n')
   put(
@@ -60,7 +60,7 @@ test("a worker's own certificates and settings, and its signer's duration from a
   expect(first).toMatchObject({ name: 'cp1', serverTlsBootstrap: false })
 })
 
-test('what has expired is a problem, and the next step is on the node', async () => {
+test('reports expired certificates as problems, with a next step on the node', async () => {
   const report = await forecast(worker({ kubeletHours: 24 }))
   expect(report.nodes[0]!.certificates[0]!.state).toBe('expired')
   expect(report.findings.find(({ id }) => id === 'expired')).toMatchObject({
@@ -69,7 +69,7 @@ test('what has expired is a problem, and the next step is on the node', async ()
   })
 })
 
-test('flags of the kubelet that runs count more than its configuration', async () => {
+test('prefers the flags of the running kubelet to its configuration', async () => {
   const node = worker()
   runs(node, 'kubelet', '--rotate-certificates=false', `--config=${config}`)
   const report = await forecast(node)
@@ -77,7 +77,7 @@ test('flags of the kubelet that runs count more than its configuration', async (
   expect(ids(report)).toContain('rotation-off')
 })
 
-test('before the store holds a certificate the one in the kubeconfig counts', async () => {
+test('uses the certificate in the kubeconfig until the store contains one', async () => {
   const node = worker()
   const pem = node.files.get(node.files.get(current)!.linkTarget!)!.content
   for (const path of node.files.keys()) if (path.includes('kubelet-client')) node.files.delete(path)
@@ -90,7 +90,7 @@ test('before the store holds a certificate the one in the kubeconfig counts', as
   expect(report.nodes[0]!.certificates[0]).toMatchObject({ usage: 'client', place: kubeletConf })
 })
 
-test('a kubeconfig that client-go refuses is named, and its certificate does not count', async () => {
+test('names a kubeconfig that client-go rejects, and ignores its certificate', async () => {
   const node = worker()
   const pem = node.files.get(node.files.get(current)!.linkTarget!)!.content
   for (const path of node.files.keys()) if (path.includes('kubelet-client')) node.files.delete(path)
@@ -127,7 +127,7 @@ test('reports missing files, dangling links and malformed files, and forecasts t
   expect(report.nodes[0]!.certificates.map(({ usage }) => usage)).toEqual(['serving'])
 })
 
-test('where no manifest says it, the process that runs does', async () => {
+test('reads the duration from the running process when no manifest contains it', async () => {
   const node = worker()
   runs(node, 'kube-controller-manager', '--cluster-signing-duration', '24h')
   expect((await forecast(node)).controllerManagers).toEqual([

@@ -9,7 +9,7 @@ import type {
 } from '../../src/pki/node-access.ts'
 import type { NodeTree } from '../pki/kubeadm-tree.ts'
 
-/** The clock of these nodes, and when their files were made. */
+/** The clock of these nodes, and the creation time of their files. */
 export const now = new Date('2026-11-21T12:00:00Z')
 
 const made = new Date('2026-11-01T00:00:00Z')
@@ -18,18 +18,18 @@ interface StoredFile {
   readonly content: Buffer
   readonly mode: number
   readonly linkTarget?: string
-  /** Written here, and not made with the node. */
+  /** Set for a file that was written after the node was created. */
   readonly modifiedAt?: Date
 }
 
-/** A node in memory, on which nothing runs. `writesLeft` is when it is cut off. */
+/** A node in memory without running processes. The node disconnects after `writesLeft` writes. */
 export class MemoryNode {
   readonly files = new Map<string, StoredFile>()
   readonly restarted: string[] = []
   writesLeft = Number.POSITIVE_INFINITY
   processes: readonly ProcessFacts[] = []
   podProcesses: readonly PodProcess[] = []
-  /** Pods whose processes were read, in turn. */
+  /** Pods whose processes were read, in order. */
   readonly searched: string[] = []
   readonly access: NodeAccess
 

@@ -5,7 +5,10 @@ import { FileReading } from '../../src/site/file-reading.ts'
 import type { Site } from '../../src/site/site.ts'
 import { type MemoryNode, now } from './memory-node.ts'
 
-/** Returns what opens a site of nodes in memory, each time as a process of its own: cp1… are control planes, and nobody can be dialled. */
+/**
+ * Returns a function that opens a site of nodes in memory, each time as a new process. cp1… are control planes. No connection to
+ * a server is possible.
+ */
 export async function sitesOf(nodes: ReadonlyMap<string, MemoryNode>): Promise<() => Site> {
   const lines = [...nodes.keys()].map((name, index) => {
     const role = name.startsWith('cp') ? 'control-plane' : 'worker'

@@ -13,7 +13,8 @@ import { certificatePem, controlPlaneTree, testCa, workerTree } from '../pki/kub
 import { MemoryNode, now } from './memory-node.ts'
 import { sitesOf } from './memory-site.ts'
 
-// What an observation asks of the API server and of nodes: as much of each node, however many there are.
+// The requests of an observation to the API server and to nodes: their number for each node does not depend on the number of
+// nodes.
 
 const certificates = new Certificates()
 
@@ -86,7 +87,7 @@ async function counted(workers: number) {
   return { nodes: first.nodes.length, files: first.files.size, api, node, again: calls.node - node }
 }
 
-test('a node that was born after kcert.yaml was written is reached by its own address', async () => {
+test('connects by its own address to a node that joined after kcert.yaml was written', async () => {
   const inventory = await readInventory(
     JSON.stringify({
       apiVersion: 'kcert/v1',
@@ -146,21 +147,21 @@ test('reads a kubeconfig by its current context, and reports the CAs of its othe
   expect(holds).toEqual({ kind: 'kubeconfig', caData: ofOwn, besides: ofOther })
 })
 
-test('an observation asks of each node the same, and of the API server no more, however many nodes there are', async () => {
+test('sends the same requests to each node, and no more to the API server, for any number of nodes', async () => {
   const [few, some, many] = [await counted(2), await counted(12), await counted(32)]
   expect([few.nodes, some.nodes, many.nodes]).toEqual([3, 13, 33])
   expect(few.files).toBeGreaterThan(15)
-  // Lists come in pages of 500; here each is one.
+  // Lists come in pages of 500; each list here is one page.
   expect([some.api, many.api]).toEqual([few.api, few.api])
   const perWorker = (some.node - few.node) / 10
   expect(perWorker).toBeLessThanOrEqual(12)
   expect(many.node - some.node).toBe(perWorker * 20)
-  // Where things lie is remembered: looking again asks less.
+  // Paths are remembered, so a second observation needs fewer requests.
   expect((some.again - few.again) / 10).toBeLessThan(perWorker)
   expect(many.again - some.again).toBe(2 * (some.again - few.again))
 })
 
-test('a component has the version of its image where nothing else says one', async () => {
+test('takes the version of a component from its image when there is no other source', async () => {
   const tree = controlPlaneTree({ madeAt: new Date('2026-11-01T00:00:00Z') })
   const cp1 = new MemoryNode('cp1', tree)
   const pod = (name: string, image: string) =>
@@ -187,7 +188,7 @@ test.each([
   ['apiVersion: kubeadm.k8s.io/v1beta4\nkind: ClusterConfiguration\n', undefined],
   ['kubernetesVersion: [v1.37.2]\nkind: ClusterConfiguration\n', undefined],
   ['', undefined],
-])('of kubeadm-config %j the Kubernetes version is %s', async (ClusterConfiguration, version) => {
+])('reads from kubeadm-config %j the Kubernetes version %s', async (ClusterConfiguration, version) => {
   const cp1 = new MemoryNode('cp1', { files: new Map(), cas: new Map() })
   const site = (await sitesOf(new Map([['cp1', cp1]])))()
   const get = async ({ name }: { readonly name?: string }) =>

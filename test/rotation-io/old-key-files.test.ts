@@ -21,7 +21,7 @@ import { Certificates } from '../../src/site/certificates.ts'
 import { FileReading } from '../../src/site/file-reading.ts'
 import { readPrivateKeyFile } from '../../src/x509/keys.ts'
 
-// Keys in a folder of this machine, through the shell that every node has.
+// Keys in a folder on this machine, through the shell that every node has.
 
 const root = mkdtempSync(join(tmpdir(), 'kcert-old-key-files-'))
 const node = shellNode({ name: 'here', transport: localTransport(), clock: () => new Date() })
@@ -54,7 +54,7 @@ async function keysIn(files: SiteOldKeyFiles): Promise<readonly KeyFile[]> {
   return (await files.find('here', { folders: [folder], besideCas: [] }, wanted)).keys
 }
 
-test('found by its key, in every folder below and in whatever encoding; no other key, no link, no certificate', async () => {
+test('finds the key in every subfolder and encoding, but no other key, link or certificate', async () => {
   const sec1 = generateKeyPairSync('ec', { namedCurve: 'P-256' }).privateKey
   writeFileSync(at('a'), old)
   writeFileSync(at('b'), other)
@@ -69,13 +69,13 @@ test('found by its key, in every folder below and in whatever encoding; no other
   expect(keys.map(({ path }) => path).sort()).toEqual([at('a'), join(folder, 'left.key')].sort())
 })
 
-test("an encrypted key is named, in kcert's folders and beside a CA, in both forms of PEM and in DER; a plain one beside a CA is not", async () => {
+test('names an encrypted key in the folders of kcert and next to a CA, in PEM and DER, but not a plain one next to a CA', async () => {
   const sealed = { cipher: 'aes-256-cbc', passphrase: 'geheim', format: 'pem' } as const
   const { privateKey } = generateKeyPairSync('rsa', { modulusLength: 2048 })
   const beside = (name: string) => join(root, `${name}-${count}.key`)
   writeFileSync(at('a'), privateKey.export({ ...sealed, type: 'pkcs8' }))
   writeFileSync(at('b'), privateKey.export({ ...sealed, format: 'der', type: 'pkcs8' }))
-  // A cipher that nobody opens here: PBES1 with single DES.
+  // A cipher that kcert cannot decrypt: PBES1 with single DES.
   const byDes = '3020301a06092a864886f70d010503300d040800112233445566770201010402ffff'
   writeFileSync(at('c'), Buffer.from(byDes, 'hex'))
   writeFileSync(join(folder, 'spki'), createPublicKey(privateKey).export({ format: 'der', type: 'spki' }))
@@ -92,7 +92,7 @@ test("an encrypted key is named, in kcert's folders and beside a CA, in both for
   expect([...encrypted].sort()).toEqual(places.sort())
 })
 
-test('a file beside a CA that is too large for a key holds nothing up', async () => {
+test('ignores a file next to a CA that is too large for a key', async () => {
   writeFileSync(at('a'), old)
   const large = join(root, `bundle-${count}`)
   writeFileSync(large, ' '.repeat(100_000))
@@ -100,9 +100,9 @@ test('a file beside a CA that is too large for a key holds nothing up', async ()
   expect([keys.map(({ path }) => path), encrypted]).toEqual([[at('a')], []])
 })
 
-test('destroyed: the very bytes on the disk are zeros before the name goes', async () => {
+test('destroy overwrites the bytes on the disk with zeros before removing the file', async () => {
   writeFileSync(at('a'), old)
-  // Another name of the same bytes shows what became of them.
+  // A hard link shows the new content of the same bytes.
   linkSync(at('a'), join(root, `witness-${count}`))
   const files = filesOn()
   const [found] = await keysIn(files)
@@ -110,12 +110,12 @@ test('destroyed: the very bytes on the disk are zeros before the name goes', asy
   await files.destroy('here', found!)
   expect(existsSync(at('a'))).toBe(false)
   expect(readFileSync(join(root, `witness-${count}`))).toEqual(Buffer.alloc(old.length))
-  // Once more, as after a crash behind it.
+  // Again, as after a crash that follows the removal.
   await files.destroy('here', found!)
   expect(await keysIn(files)).toEqual([])
 })
 
-test('stopped between overwriting and removing, the next run finds the rest and removes it', async () => {
+test('after a stop between overwriting and removing, the next run finds and removes the file', async () => {
   writeFileSync(at('a'), old)
   const cut: NodeAccess = Object.assign(Object.create(node) as NodeAccess, {
     name: 'here',
@@ -135,7 +135,7 @@ test('stopped between overwriting and removing, the next run finds the rest and 
   expect(existsSync(at('a'))).toBe(false)
 })
 
-test('a file that was replaced since it was found is left as it is', async () => {
+test('does not change a file that was replaced after the search', async () => {
   writeFileSync(at('a'), old)
   const files = filesOn()
   const [found] = await keysIn(files)

@@ -11,12 +11,12 @@ import { generatePrivateKey } from '../../src/x509/new-key.ts'
 import { certificatePem, testCa } from '../pki/kubeadm-tree.ts'
 import { MemoryNode, now } from './memory-node.ts'
 
-// What is seen of a pod's process and its volume.
+// Observations of a pod's process and its volume.
 
 const minutes = (count: number): string => new Date(now.getTime() - count * 60_000).toISOString()
 const path = '/pods/uid-1/volumes/kubernetes.io~projected/token/ca.crt'
 
-/** A pod with the cluster's CA, made 60 minutes ago, as the watch sees it. */
+/** Returns the observation of a pod with the cluster's CA that was created 60 minutes ago. */
 async function seenWith(status: object, root = '/var/lib/kubelet', argv: readonly string[] = []) {
   const [pod] = await allObservedWith({ status, root, argv })
   return pod!
@@ -24,7 +24,7 @@ async function seenWith(status: object, root = '/var/lib/kubelet', argv: readonl
 
 const ownVolume = { name: 'token', projected: { sources: [{ configMap: { name: 'kube-root-ca.crt' } }] } }
 
-/** One for each file with a CA. */
+/** Returns one observation for each file with a CA. */
 async function allObservedWith({
   status = { containerStatuses: [{ name: 'web', state: { running: { startedAt: minutes(50) } } }] } as object,
   root = '/var/lib/kubelet',
@@ -90,19 +90,19 @@ async function allObservedWith({
   return pods
 }
 
-test('a process is as old as its container, however often the pod was looked at', async () => {
+test('takes the age of a process from its container in every observation', async () => {
   const running = { name: 'web', state: { running: { startedAt: minutes(50) } } }
   const pod = await seenWith({ containerStatuses: [running] })
   expect(pod.startedAtMs).toBe(Date.parse(minutes(50)))
 })
 
-test('one that has never run has read nothing of its volume, and begins now at the earliest', async () => {
+test('treats a process that has never run as one that starts now at the earliest', async () => {
   const waiting = { name: 'web', state: { waiting: { reason: 'ImagePullBackOff' } } }
   const pod = await seenWith({ containerStatuses: [waiting] })
   expect(pod.startedAtMs).toBe(now.getTime())
 })
 
-test('one that ended and waits for its next start is as old as it was', async () => {
+test('keeps the age of a terminated process that waits for its next start', async () => {
   const ended = {
     name: 'web',
     state: { waiting: { reason: 'CrashLoopBackOff' } },
@@ -112,7 +112,7 @@ test('one that ended and waits for its next start is as old as it was', async ()
   expect(pod.startedAtMs).toBe(Date.parse(minutes(5)))
 })
 
-test("a volume is found below the kubelet's own --root-dir", async () => {
+test('finds a volume in the --root-dir of the kubelet', async () => {
   const running = { containerStatuses: [{ name: 'web', state: { running: { startedAt: minutes(50) } } }] }
   const pod = await seenWith(running, '/data/kubelet', ['--root-dir=/data/kubelet/'])
   expect(pod.volume?.trust).toEqual([])
@@ -122,7 +122,7 @@ test("a volume is found below the kubelet's own --root-dir", async () => {
 const signerName = 'kubernetes.io/kube-apiserver-serving'
 const bundleName = 'kubernetes.io:kube-apiserver-serving:0123456789abcdef01234567'
 
-/** A volume as `kubectl apply` takes it, with this ClusterTrustBundle in it. */
+/** Returns a volume in the format of `kubectl apply`, with this ClusterTrustBundle. */
 function bundleVolume(source: object) {
   return { name: 'cas', projected: { sources: [{ clusterTrustBundle: { path: 'api/ca.pem', ...source } }] } }
 }
@@ -142,7 +142,7 @@ test.for<[string, object, object[]]>([
   expect(pods.every(({ volume }) => volume !== undefined)).toBe(true)
 })
 
-test('a pod with its own CA and a ClusterTrustBundle has two files', async () => {
+test('returns two files for a pod with its own CA and a ClusterTrustBundle', async () => {
   const volumes = [ownVolume, bundleVolume({ signerName, labelSelector: {} })]
   const pods = await allObservedWith({ volumes, paths: [path, bundlePath] })
   expect(pods.map(({ id, trustBundle }) => [id, trustBundle])).toEqual([
@@ -151,14 +151,14 @@ test('a pod with its own CA and a ClusterTrustBundle has two files', async () =>
   ])
 })
 
-test('a file that leads out of its volume is not read', async () => {
+test('does not read a file outside its volume', async () => {
   const volumes = [bundleVolume({ signerName, labelSelector: {}, path: '../../../../secret.pem' })]
   const paths = ['/pods/uid-1/volumes/kubernetes.io~projected/cas/../../../../secret.pem']
   const pods = await allObservedWith({ volumes, paths })
   expect(pods.map(({ volume }) => volume)).toEqual([undefined])
 })
 
-test('a volume that was written again long after its bundle was published holds the same as before', async () => {
+test('a volume that was rewritten long after its bundle was published has unchanged content', async () => {
   const volumes = [bundleVolume({ signerName, labelSelector: {} })]
   const bundle = { kind: 'ClusterTrustBundle', name: bundleName, isActive: true, trust: [] } as const
   const changed = async (changedAtMs: number) => {
@@ -188,7 +188,7 @@ const ca = (name: string) =>
 const oneCa = ca('old')
 const bothCas = `${oneCa}${ca('new')}`
 
-/** A pod that was started before both CAs came into its volume. */
+/** Returns the observation of a pod that started before its volume contained both CAs. */
 async function behind(given: Partial<Parameters<typeof allObservedWith>[0]>) {
   const state = { running: { startedAt: minutes(50) } }
   const searched: string[] = []
@@ -262,18 +262,18 @@ test.for<[string, Partial<Parameters<typeof allObservedWith>[0]>, string | undef
   expect([pod.rereads, pod.readsOnce]).toEqual([readsOnce === undefined, readsOnce])
 })
 
-test('a pod whose container the API server does not name cannot be read', async () => {
+test('cannot read a pod whose container is missing in the API server', async () => {
   const status = { containerStatuses: [{ name: 'web', state: { running: { startedAt: minutes(50) } } }] }
   expect((await behind({ status, processes: [first] })).readsOnce).toBe(unread)
 })
 
-test('what the operator says goes before what a program shows', async () => {
+test('prefers the setting of the operator to the facts of a program', async () => {
   const workloads = { rereadingCa: [{ namespace: 'default', name: 'web' }] }
   const pod = await behind({ workloads, processes: [{ ...first, build: oldClientGo }] })
   expect(pod).toEqual({ rereads: true, readsOnce: undefined, searched: [] })
 })
 
-test('a program is searched once, and only where its pod would have to be restarted otherwise', async () => {
+test('searches a program once, and only if its pod would otherwise restart', async () => {
   expect((await behind({ processes: [first], isObservedAgain: true })).searched).toEqual(['uid-1'])
   expect((await behind({ isObservedAgain: true })).searched).toEqual(['uid-1'])
   expect((await behind({ processes: [first], content: oneCa })).searched).toEqual([])

@@ -10,7 +10,7 @@ import type { Site } from '../../src/site/site.ts'
 import { MemoryNode, now } from './memory-node.ts'
 import { sitesOf } from './memory-site.ts'
 
-// ClusterTrustBundles where API servers of several releases stand behind one address.
+// ClusterTrustBundles with API servers of several releases behind one address.
 
 const signerName = 'kubernetes.io/kube-apiserver-serving'
 const metadata = {
@@ -29,7 +29,10 @@ function answered(answer: Answer): readonly ApiObject[] {
   throw new StatusError('KCERT_API_NOT_FOUND', 'no such kind', {}, { status: 404, reason: '' })
 }
 
-/** What is published where the address of the kubeconfig, and each API server, answers so when it is asked for bundles. */
+/**
+ * Returns the published CAs for these responses to requests for bundles: from the address in the kubeconfig, and from each API
+ * server.
+ */
 async function publishedBy(balancer: Answer, servers: Readonly<Record<string, Answer | 'no API server'>>) {
   const names = Object.keys(servers)
   const nodes = new Map(
@@ -59,35 +62,35 @@ async function publishedBy(balancer: Answer, servers: Readonly<Record<string, An
   return { published: published.map(({ name, unread }) => unread ?? name), asked, all: published }
 }
 
-test('what any API server serves is all there is: they have one etcd', async () => {
+test('takes the bundles of any API server as complete, because all share one etcd', async () => {
   expect(await publishedBy([bundle, other], { cp1: 'unserved', cp2: 'silent' })).toMatchObject({
     published: [metadata.name],
     asked: [],
   })
 })
 
-test('asks every API server for bundles if the first serves none, and one that has them is enough', async () => {
+test('tries every API server for bundles if the first serves none, and stops at one that has them', async () => {
   const found = await publishedBy('unserved', { cp1: 'unserved', cp2: [bundle, other], cp3: 'silent' })
   expect([found.published, found.asked]).toEqual([[metadata.name], ['cp1', 'cp2', 'cp3']])
 })
 
-test('an API server that cannot be asked may have bundles', async () => {
+test('reports an API server that cannot be read, because it may have bundles', async () => {
   const { published, all } = await publishedBy('unserved', { cp1: 'unserved', cp2: 'silent' })
   expect(published).toEqual(['no answer'])
   expect(all).toMatchObject([{ kind: 'ClusterTrustBundle', name: 'cp2/kube-apiserver', isActive: true }])
   expect(all[0]).not.toHaveProperty('trust')
 })
 
-test('where none serves bundles there are none', async () => {
+test('returns no bundles when no API server serves any', async () => {
   expect((await publishedBy('unserved', { cp1: 'unserved', cp2: 'unserved' })).published).toEqual([])
 })
 
-test('a single API server is not asked again', async () => {
+test('does not try a single API server again', async () => {
   const { published, asked } = await publishedBy('unserved', { cp1: 'silent', cp2: 'no API server' })
   expect([published, asked]).toEqual([[], []])
 })
 
-test('a bundle that was edited changed then, and not when it was made', async () => {
+test('takes the change time of an edited bundle from the edit, not from its creation', async () => {
   const { all } = await publishedBy([bundle], { cp1: 'unserved' })
   expect(all[0]!.changedAtMs).toBe(Date.parse('2026-11-21T11:00:00Z'))
 })
@@ -102,18 +105,21 @@ test.each([
   [1_000_000_000, 301, undefined],
   ['1e9', 301, undefined],
   ['hello', 16, undefined],
-])('a Lease of %j s, renewed %i s ago, is held by %s', async (leaseDurationSeconds, ageSeconds, holder) => {
-  const renewTime = new Date(now.getTime() - ageSeconds * 1000).toISOString()
-  const spec = { holderIdentity: 'cp1_0123', leaseDurationSeconds, renewTime }
-  const objects = {
-    get: async ({ name = '' }) =>
-      name === 'kube-scheduler' ? { metadata: { name }, spec: spec as Record<string, unknown> } : undefined,
-  } as Pick<ObjectsApi, 'get'> as ObjectsApi
-  const site: Site = {
-    ...(await sitesOf(new Map([['cp1', new MemoryNode('cp1', { files: new Map() } as never)]])))(),
-    objects,
-  }
-  const [found] = await leases(site, [{ metadata: { name: 'cp1' } }] as never)
-  expect(found).toMatchObject({ name: 'kube-scheduler' })
-  expect(found?.holder).toBe(holder)
-})
+])(
+  'a Lease of %j s, renewed %i s ago, has the holder %s',
+  async (leaseDurationSeconds, ageSeconds, holder) => {
+    const renewTime = new Date(now.getTime() - ageSeconds * 1000).toISOString()
+    const spec = { holderIdentity: 'cp1_0123', leaseDurationSeconds, renewTime }
+    const objects = {
+      get: async ({ name = '' }) =>
+        name === 'kube-scheduler' ? { metadata: { name }, spec: spec as Record<string, unknown> } : undefined,
+    } as Pick<ObjectsApi, 'get'> as ObjectsApi
+    const site: Site = {
+      ...(await sitesOf(new Map([['cp1', new MemoryNode('cp1', { files: new Map() } as never)]])))(),
+      objects,
+    }
+    const [found] = await leases(site, [{ metadata: { name: 'cp1' } }] as never)
+    expect(found).toMatchObject({ name: 'kube-scheduler' })
+    expect(found?.holder).toBe(holder)
+  },
+)

@@ -5,7 +5,7 @@ import { controlPlaneTree, workerTree } from '../pki/kubeadm-tree.ts'
 import { digest, MemoryNode, now } from './memory-node.ts'
 import { sitesOf } from './memory-site.ts'
 
-// Two nodes whose CAs ended years ago, with nothing on them that runs: kcert goes by their files, and no API server is asked.
+// Two nodes whose CAs expired years ago, without running processes. kcert uses only their files, not the API server.
 
 const madeAt = new Date('2016-11-01T00:00:00Z')
 let drawn = 0
@@ -44,7 +44,7 @@ test('writes the planned files with copies, restarts kubelets, and finds nothing
   expect(await planRecovery(site(), random)).toMatchObject({ files: [], renewed: [], keyless: [] })
 })
 
-test('cut off in the middle and run again, it ends with one CA everywhere', async () => {
+test('has one CA everywhere after an interruption and a second run', async () => {
   const { nodes, site } = await cluster()
   const first = await planRecovery(site(), random)
   nodes.get('cp1')!.writesLeft = 20
@@ -57,7 +57,7 @@ test('cut off in the middle and run again, it ends with one CA everywhere', asyn
     ({ files }) => readCertificates(files.get(ca)!.content)[0]!.fingerprintSha256,
   )
   expect(new Set(cas).size).toBe(1)
-  // Stopped before anything was started anew: that is not forgotten, though its files are in order.
+  // The first run stopped before any restart. The second one still restarts the nodes, although their files are valid.
   expect(second.restarts).toEqual(['cp1', 'w1'])
   expect((await planRecovery(site(), random)).files).toEqual([])
 })

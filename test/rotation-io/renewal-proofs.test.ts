@@ -5,7 +5,7 @@ import { controlPlaneTree } from '../pki/kubeadm-tree.ts'
 import { MemoryNode } from './memory-node.ts'
 import { sitesOf } from './memory-site.ts'
 
-test('a certificate whose server does not run was not seen in use', async () => {
+test('reports a certificate as not in use when its server does not run', async () => {
   const node = new MemoryNode('cp1', controlPlaneTree({ madeAt: new Date('2026-11-01T00:00:00Z') }))
   node.processes = []
   const site = (await sitesOf(new Map([['cp1', node]])))()
@@ -22,6 +22,6 @@ test('a certificate whose server does not run was not seen in use', async () => 
   const accepted = proofs.filter(({ what }) => what === 'accepted')
   expect(accepted.map(({ name }) => name)).toContain('admin.conf')
   expect(proofs.some(({ ok }) => ok)).toBe(false)
-  // A client's certificate in a file of its own is shown to nobody who could be asked: no claim is made of it.
+  // No server can report a client certificate in its own file, so there is no proof for it.
   expect(proofs.some(({ name }) => name === 'apiserver-kubelet-client')).toBe(false)
 })

@@ -8,7 +8,7 @@ import { controlPlaneTree } from '../pki/kubeadm-tree.ts'
 import { MemoryNode } from './memory-node.ts'
 import { sitesOf } from './memory-site.ts'
 
-// Three members of etcd in memory: each starts anew as soon as its manifest changes, and answers on its port of metrics.
+// Three etcd members in memory. Each restarts as soon as its manifest changes, and responds on its metrics port.
 
 const names = ['cp1', 'cp2', 'cp3']
 const manifest = '/etc/kubernetes/manifests/etcd.yaml'
@@ -22,12 +22,14 @@ spec:
     command: [${argv.join(', ')}]
 `
 
-/** `unwell` answer 503 until they have started anew; kubelets of `stuck` take up a changed manifest only when they are restarted. */
+/**
+ * Members in `unwell` respond with 503 until they restart. Kubelets in `stuck` read a changed manifest only when they restart.
+ */
 async function members(unwell: readonly string[] = [], stuck: readonly string[] = []) {
   const events: string[] = []
   const restarted = new Set<string>()
   let seconds = 0
-  /** A process that has just started is not well at once. */
+  /** A process is not healthy immediately after its start. */
   const refusals = new Map<string, number>()
   const nodes = new Map(
     names.map((name) => {
@@ -74,7 +76,7 @@ async function members(unwell: readonly string[] = [], stuck: readonly string[] 
   return { site, events }
 }
 
-/** How often the manifest was changed, as the annotation counts it. */
+/** Returns how often the manifest changed, from its annotation. */
 function starts({ files }: MemoryNode): number {
   const text = files.get(manifest)!.content.toString()
   return Number(/ca-rotation\W+(\d+)/.exec(text)?.[1] ?? 0)
@@ -93,7 +95,7 @@ async function restart({ site, events }: Awaited<ReturnType<typeof members>>): P
   return events
 }
 
-test('each member of etcd answers again before the next one is taken away', async () => {
+test('waits for each etcd member before restarting the next one', async () => {
   const events = await restart(await members())
   const order = events.filter((event) => event.startsWith('start '))
   expect(order).toEqual(names.map((name) => `start ${name}`))
@@ -106,13 +108,13 @@ test('each member of etcd answers again before the next one is taken away', asyn
   }
 })
 
-test('a kubelet that does not take up the manifest of etcd is restarted, once', async () => {
+test('restarts, once, a kubelet that does not read the manifest of etcd', async () => {
   const events = await restart(await members([], ['cp2']))
   expect(events.filter((event) => event.startsWith('restart'))).toEqual(['restart kubelet.service on cp2'])
   expect(events.indexOf('restart kubelet.service on cp2')).toBeLessThan(events.indexOf('start cp3'))
 })
 
-test('the member that is not well is the first', async () => {
+test('restarts the unhealthy member first', async () => {
   const events = await restart(await members(['cp2']))
   expect(events.filter((event) => event.startsWith('start '))).toEqual([
     'start cp2',

@@ -24,7 +24,7 @@ import {
 import { digest, MemoryNode, now } from './memory-node.ts'
 import { sitesOf } from './memory-site.ts'
 
-// Nodes whose CAs are good and whose leaves have ended, with no API server and nothing that runs.
+// Nodes with valid CAs and expired leaf certificates, without an API server or running processes.
 
 const madeAt = new Date('2024-11-01T00:00:00Z')
 const pki = '/etc/kubernetes/pki'
@@ -52,7 +52,7 @@ async function renewAll(site: Site, choice: RenewalChoice = { keepKeys: false },
   return { survey, chosen, restarts, written }
 }
 
-/** What must hold in the end, whatever happened on the way. */
+/** The required final state, after any interruption. */
 async function expectAllValid(site: Site): Promise<SiteSurvey> {
   const survey = await surveySite(site, never)
   expect(survey.leaves.map(({ place, state }) => `${place.node} ${place.name} ${state}`)).toEqual([
@@ -101,7 +101,7 @@ test('renews every expired leaf with its subject, SANs, usages and key type, and
   }
 })
 
-test('what was there lies in one folder by its whole path, links as links', async () => {
+test('backs up replaced files in one folder by their whole path, links as links', async () => {
   const { nodes, site } = await cluster()
   const before = new Map(nodes.get('cp1')!.files)
   await renewAll(site)
@@ -119,10 +119,10 @@ test('what was there lies in one folder by its whole path, links as links', asyn
   )
 })
 
-/** One of each form. */
+/** One leaf certificate of each format. */
 const kinds = ['apiserver', 'admin.conf', 'kubelet.conf']
 
-test('cut off after any write and run again, every pair matches and nothing is due', async () => {
+test('every pair matches and nothing is due after an interruption at any write and a second run', async () => {
   let writes = 0
   for (let isCut = true; isCut; writes++) {
     const { nodes, site } = await cluster()
@@ -140,11 +140,11 @@ test('cut off after any write and run again, every pair matches and nothing is d
     const renewed = leaves.filter(({ place }) => kinds.includes(place.name) && place.node === 'cp1')
     expect(renewed.map(({ state }) => state)).toEqual(['valid', 'valid', 'valid'])
   }
-  // The intent, a backup and a new file each, and the link of the store.
+  // The intent, a backup and a new file for each, and the link in the store.
   expect(writes).toBeGreaterThan(10)
 })
 
-test('with --keep-keys no key changes', async () => {
+test('changes no key with --keep-keys', async () => {
   const { nodes, site } = await cluster()
   const before = new Map(nodes.get('cp1')!.files)
   const { survey } = await renewAll(site, { keepKeys: true })
@@ -157,7 +157,7 @@ test('with --keep-keys no key changes', async () => {
   expect(keys.filter((path) => files.get(path) !== before.get(path))).toEqual([])
 })
 
-test('skips the leaves of a CA whose key is not on these nodes, and only those', async () => {
+test('skips only leaf certificates of a CA whose key is not on these nodes', async () => {
   const { nodes, site } = await cluster()
   nodes.get('cp1')!.files.delete(`${pki}/ca.key`)
   const { survey, written } = await renewAll(site)
@@ -169,14 +169,14 @@ test('skips the leaves of a CA whose key is not on these nodes, and only those',
   ])
 })
 
-test('a CA that has expired signs nothing', async () => {
+test('signs nothing with an expired CA', async () => {
   const { site } = await cluster({ madeAt: new Date('2016-11-01T00:00:00Z') })
   const { leaves } = await surveySite(site, never)
   expect(new Set(leaves.map(({ hindrance }) => hindrance))).toEqual(new Set(['ca-expired']))
   expect(leaves.filter(({ signer }) => signer !== undefined)).toEqual([])
 })
 
-test('a leaf of somebody else is named as such', async () => {
+test('reports a leaf certificate of another CA as such', async () => {
   const { nodes, site } = await cluster()
   const stranger = testCa('kubernetes', testKey('another ca'), madeAt)
   const other = signedBy(stranger, {
@@ -189,7 +189,7 @@ test('a leaf of somebody else is named as such', async () => {
   expect(leaves.find(({ place }) => place.name === 'apiserver')).toMatchObject({ hindrance: 'foreign-ca' })
 })
 
-test('a kubeconfig that client-go refuses stops the renewal before anything is written, by its node and path', async () => {
+test('stops before any write because of a kubeconfig that client-go rejects, with its node and path', async () => {
   const { nodes, site } = await cluster()
   const path = '/etc/kubernetes/admin.conf'
   const { files } = nodes.get('cp1')!
@@ -205,7 +205,7 @@ test('a kubeconfig that client-go refuses stops the renewal before anything is w
   })
 })
 
-test('a store whose link is a plain file without its key gets a whole one, and a kubeconfig with inline data stays one', async () => {
+test('completes a store whose link is a file without a key, and keeps inline data in a kubeconfig', async () => {
   const { nodes, site } = await cluster()
   const { files } = nodes.get('w1')!
   const [leaf] = (
@@ -263,13 +263,13 @@ test('restarts processes that are older than their certificates, and no others',
   ]
   const survey = await surveySite(site, never)
   expect(chosenOf(survey)).toEqual([])
-  // The kubelet renews its own and has taken them; what does not run may be meant not to.
+  // The kubelet renews its own certificates and has read them. A stopped process may be stopped on purpose.
   expect(neededRestarts(survey, [])).toEqual([
     { node: 'cp1', program: 'etcd', because: 'older-than-its-files' },
   ])
 })
 
-test('a run that was stopped behind its writing has its restarts done by the next', async () => {
+test('performs the restarts of an earlier run that stopped after its writes', async () => {
   const { nodes, site } = await cluster()
   const node = nodes.get('cp1')!
   const manifest = { content: Buffer.from(pod('kube-scheduler')), mode: 0o600 }
@@ -285,7 +285,7 @@ test('a run that was stopped behind its writing has its restarts done by the nex
   ])
 })
 
-test('a kubelet that stays counts as started while no API server answers; one that ends again and again does not', async () => {
+test('counts a kubelet that keeps running as started while no API server responds, but not one that keeps failing', async () => {
   const { nodes, site } = await cluster()
   const node = nodes.get('cp1')!
   let at = now.getTime()
@@ -306,7 +306,7 @@ test('a kubelet that stays counts as started while no API server answers; one th
   await expect(awaitKubelet(hasty, 'cp1')).rejects.toThrow('the kubelet of cp1 does not keep running')
 })
 
-test('three control planes: each gets its own, signed by a key that one of them has, and each process in its order', async () => {
+test('renews three control planes with the key of one of them, and restarts processes in order', async () => {
   const names = ['cp1', 'cp2', 'cp3']
   const nodes = new Map(
     names.map((name) => {

@@ -10,7 +10,7 @@ import type { Site } from '../../src/site/site.ts'
 import { tlsPair } from '../pki/tls-pair.ts'
 import { MemoryNode, now } from './memory-node.ts'
 
-// Which process a restart replaces: the one that was seen, and whoever came back by itself before the files were written.
+// Which process a restart replaces: the observed one, or one that started by itself before the files were written.
 
 let health: Server
 let tlsHealth: Server
@@ -35,7 +35,7 @@ const kubeletAt = (startedMs: number): ProcessFacts =>
     startedAt: new Date(startedMs),
   }) as unknown as ProcessFacts
 
-/** A node whose kubelet runs since then, as a unit; a restart makes it a new one. */
+/** A node whose kubelet runs as a unit since this time. A restart starts a new process. */
 function siteWith(startedMs: number, holderIdentity = '') {
   const node = new MemoryNode('w1', { files: new Map() } as never)
   node.processes = [kubeletAt(startedMs)]
@@ -76,13 +76,13 @@ const restart = {
   how: 'service',
 } as const
 
-test('the process that was seen is replaced', async () => {
+test('replaces the observed process', async () => {
   const { restarting, restarted } = siteWith(restart.replaces)
   await restarting.restart(restart)
   expect(restarted).toEqual(['kubelet.service'])
 })
 
-test('one that came back by itself after the plan and before the write is replaced too', async () => {
+test('replaces a process that restarted by itself after the plan and before the write', async () => {
   const { restarting, restarted } = siteWith(nowMs - 20_000)
   restarting.wrote('w1')
   await restarting.restart(restart)
@@ -110,7 +110,7 @@ test('skips a process that started after the plan if nothing was written since',
 const complaint = (seconds: number) =>
   `2026-11-21T12:00:${seconds}Z stderr F x509: certificate signed by unknown authority`
 
-/** A scheduler that has just been started anew and is healthy; `log` is what reading its log gives, by the number of the reading. */
+/** A healthy scheduler that has just restarted. `log` returns its log by the number of the reading. */
 async function restartScheduler(log: (reading: number) => string | undefined, unread?: UnreadLogs) {
   const node = new MemoryNode('cp1', { files: new Map() } as never)
   node.processes = [
@@ -143,7 +143,7 @@ async function restartScheduler(log: (reading: number) => string | undefined, un
   return readings
 }
 
-test('a log that cannot be read fails the restart, by its name, and says how to accept the risk', async () => {
+test('fails on an unreadable log, names it, and shows how to accept the risk', async () => {
   await expect(restartScheduler(() => undefined)).rejects.toMatchObject({
     code: 'KCERT_ROTATION_GATE',
     message: 'the log of cp1/kube-scheduler cannot be read',
@@ -151,7 +151,7 @@ test('a log that cannot be read fails the restart, by its name, and says how to 
   })
 }, 60_000)
 
-test('the risk of a log that cannot be read is accepted for this process alone', async () => {
+test('accepts the risk of an unreadable log only for this process', async () => {
   await restartScheduler(() => undefined, { waivers: new Set(['cp1/kube-scheduler']) })
   const other = { waivers: new Set(['cp2/kube-scheduler', 'cp1/kube-controller-manager']) }
   await expect(restartScheduler(() => undefined, other)).rejects.toMatchObject({
@@ -159,7 +159,7 @@ test('the risk of a log that cannot be read is accepted for this process alone',
   })
 }, 60_000)
 
-test('a command without waivers says which log cannot be read', async () => {
+test('a command without waivers reports the unreadable log', async () => {
   const lines: string[] = []
   await restartScheduler(() => undefined, { tell: (line) => lines.push(line) })
   expect(lines).toEqual([
@@ -167,11 +167,11 @@ test('a command without waivers says which log cannot be read', async () => {
   ])
 }, 60_000)
 
-test('a log that is away for a moment is read again, and old complaints do not count', async () => {
+test('reads a log again after a short absence, and ignores old errors', async () => {
   expect(await restartScheduler((reading) => (reading < 2 ? undefined : complaint(1)))).toBeGreaterThan(3)
 }, 60_000)
 
-test('a process that goes on complaining of certificates fails the restart', async () => {
+test('fails when a process keeps logging certificate errors', async () => {
   await expect(restartScheduler((reading) => complaint(reading + 10))).rejects.toMatchObject({
     code: 'KCERT_ROTATION_GATE',
     message: 'cp1/kube-scheduler runs, but its log has certificate errors',

@@ -21,7 +21,7 @@ import { recordingNode } from '../../src/rotation-io/recording-node.ts'
 import { nodeRunbook, type ScriptedChange } from '../../src/rotation-io/runbook-script.ts'
 import { temporaryFolder } from '../scripts/temporary-folder.ts'
 
-// The script of one node, run by small shells on a folder that stands for the node's root.
+// The script of one node, run by small shells on a folder that represents the root of the node.
 
 const folder = temporaryFolder('runbook')
 const key = '-----BEGIN PRIVATE KEY-----\nnot a key, and shown nowhere\n-----END PRIVATE KEY-----\n'
@@ -32,7 +32,7 @@ const shells = [['dash'], ['busybox', 'sh']].filter(
   ([shell]) => spawnSync('sh', ['-c', `command -v ${shell}`]).status === 0,
 )
 
-/** A node as a rotation finds it: a CA, a kubelet's certificate under a link, a manifest. */
+/** A node before a rotation: a CA, a kubelet's certificate behind a link, and a manifest. */
 function makeRoot(): string {
   const root = join(folder, `root${++count}`)
   const put = (path: string, text: string, mode: number): void => {
@@ -47,7 +47,7 @@ function makeRoot(): string {
   return root
 }
 
-/** What a rotation does there, by the calls that its executor makes. */
+/** Returns the changes of a rotation there, from the calls of its executor. */
 async function changesOn(root: string): Promise<ScriptedChange[]> {
   const node = recordingNode(rooted(root), () => new Date('2026-11-21T12:00:00Z'))
   const copies = '/var/lib/kcert/copies'
@@ -98,7 +98,7 @@ function run(shell: readonly string[], script: string, root: string, env: Record
   return { status, stdout, stderr }
 }
 
-/** Every file below a folder with its mode, and where links lead. */
+/** Returns every file in a folder with its mode, and the targets of links. */
 function treeOf(root: string): Record<string, string> {
   const found: Record<string, string> = {}
   for (const name of readdirSync(root, { recursive: true, encoding: 'utf8' })) {
@@ -130,12 +130,12 @@ function digest(content: string | Uint8Array): string {
   return createHash('sha256').update(content).digest('hex')
 }
 
-test('the shells that stand for what nodes have are there', () => {
+test('the shells that represent those of nodes are installed', () => {
   expect(shells.length).toBeGreaterThan(0)
 })
 
 test.each(shells)(
-  '%s: a script does what was recorded, shows no key, and does nothing the second time',
+  '%s: a script makes the recorded changes, shows no key, and does nothing when run again',
   async (...shell) => {
     const root = makeRoot()
     const script = writeScript(await changesOn(root))
@@ -151,7 +151,7 @@ test.each(shells)(
       [`var/lib/kcert/copies/${digest('old\n')}`]: '600 old\n',
     })
     expect(Object.keys(tree).filter((name) => /kubelet-client-1|kcert-tmp/.test(name))).toEqual([])
-    // What holds keys is gone from beside the script, and the script needs it no more.
+    // Files with keys next to the script are gone, and the script no longer needs them.
     const beside = Object.values(treeOf(script)).filter((text) => text.includes('PRIVATE'))
     expect(beside).toEqual([])
     const second = run(shell, script, root)
@@ -160,7 +160,7 @@ test.each(shells)(
   },
 )
 
-test('stopped behind any line and run again, it comes to the same end', async () => {
+test('has the same result when stopped after any line and run again', async () => {
   const [shell = ['sh']] = shells
   const root = makeRoot()
   const script = writeScript(await changesOn(root))
@@ -181,7 +181,7 @@ test('stopped behind any line and run again, it comes to the same end', async ()
   for (const end of ends) expect(end).toEqual(ends[0])
 })
 
-test('where one file is not what the plan saw, it is named and nothing is written', async () => {
+test('names a file that differs from the plan, and writes nothing', async () => {
   const [shell = ['sh']] = shells
   const root = makeRoot()
   const script = writeScript(await changesOn(root))
@@ -194,7 +194,7 @@ test('where one file is not what the plan saw, it is named and nothing is writte
   expect(treeOf(root)).toEqual(tree)
 })
 
-test('where what was prepared is missing or was changed on its way, nothing is written', async () => {
+test('writes nothing when prepared content is missing or was changed in transit', async () => {
   const [shell = ['sh']] = shells
   const root = makeRoot()
   const script = writeScript(await changesOn(root))
@@ -208,54 +208,51 @@ test('where what was prepared is missing or was changed on its way, nothing is w
   expect(treeOf(root)).toEqual(tree)
 })
 
-test.each(shells)(
-  '%s: a process is restarted once, and one that does not come back is named',
-  async (...shell) => {
-    const root = makeRoot()
-    const now = Math.floor(Date.now() / 1000)
-    const hz = Number(execFileSync('getconf', ['CLK_TCK'], { encoding: 'utf8' }))
-    const process_ = (pid: number, ageSeconds: number): string => `
+test.each(shells)('%s: restarts a process once, and names one that does not return', async (...shell) => {
+  const root = makeRoot()
+  const now = Math.floor(Date.now() / 1000)
+  const hz = Number(execFileSync('getconf', ['CLK_TCK'], { encoding: 'utf8' }))
+  const process_ = (pid: number, ageSeconds: number): string => `
 mkdir -p ${root}/proc/${pid}; echo kubelet >${root}/proc/${pid}/comm
 echo '${pid} (kubelet) S 1 1 1 0 -1 4194560 1 1 1 1 1 1 1 1 20 0 1 0 ${(100_000 - ageSeconds) * hz} 1 1' >${root}/proc/${pid}/stat`
-    const tools = join(folder, `bin${++count}`)
-    mkdirSync(tools)
-    // The clock that processes are told by stands still here, as their uptime does.
-    writeFileSync(join(tools, 'date'), `#!/bin/sh\necho ${now}\n`, { mode: 0o755 })
-    const asked = join(tools, 'asked')
-    const systemctl = (then: string): void =>
-      writeFileSync(
-        join(tools, 'systemctl'),
-        `#!/bin/sh\necho "$*" >>${asked}\n[ "$1" = restart ] || exit 0\n${then}\n`,
-        {
-          mode: 0o755,
-        },
-      )
-    execFileSync('sh', [
-      '-c',
-      `mkdir -p ${root}/proc; echo '100000.00 1.0' >${root}/proc/uptime; ${process_(7, 9_000)}`,
-    ])
-    const restart: ScriptedChange = {
-      kind: 'restart',
-      program: 'kubelet',
-      startedAt: now - 9_000,
-      argv: ['systemctl', 'restart', '--', 'kubelet.service'],
-    }
-    const script = writeScript([restart])
-    const env = { PATH: `${tools}:${process.env.PATH}` }
-    systemctl('')
-    expect(run(shell, script, root, env)).toMatchObject({
-      status: 9,
-      stderr: 'kubelet did not come back within 3 s: check its log, then run this again\n',
-    })
-    systemctl(`rm -r ${root}/proc/7${process_(8, 1)}`)
-    expect(run(shell, script, root, env)).toMatchObject({
-      status: 0,
-      stdout: expect.stringContaining('kubelet restarted'),
-    })
-    expect(run(shell, script, root, env)).toMatchObject({ status: 0 })
-    expect(readFileSync(asked, 'utf8').match(/restart -- kubelet.service/g)).toHaveLength(2)
-  },
-)
+  const tools = join(folder, `bin${++count}`)
+  mkdirSync(tools)
+  // The clock for process start times does not advance here, and neither does the uptime.
+  writeFileSync(join(tools, 'date'), `#!/bin/sh\necho ${now}\n`, { mode: 0o755 })
+  const asked = join(tools, 'asked')
+  const systemctl = (then: string): void =>
+    writeFileSync(
+      join(tools, 'systemctl'),
+      `#!/bin/sh\necho "$*" >>${asked}\n[ "$1" = restart ] || exit 0\n${then}\n`,
+      {
+        mode: 0o755,
+      },
+    )
+  execFileSync('sh', [
+    '-c',
+    `mkdir -p ${root}/proc; echo '100000.00 1.0' >${root}/proc/uptime; ${process_(7, 9_000)}`,
+  ])
+  const restart: ScriptedChange = {
+    kind: 'restart',
+    program: 'kubelet',
+    startedAt: now - 9_000,
+    argv: ['systemctl', 'restart', '--', 'kubelet.service'],
+  }
+  const script = writeScript([restart])
+  const env = { PATH: `${tools}:${process.env.PATH}` }
+  systemctl('')
+  expect(run(shell, script, root, env)).toMatchObject({
+    status: 9,
+    stderr: 'kubelet did not come back within 3 s: check its log, then run this again\n',
+  })
+  systemctl(`rm -r ${root}/proc/7${process_(8, 1)}`)
+  expect(run(shell, script, root, env)).toMatchObject({
+    status: 0,
+    stdout: expect.stringContaining('kubelet restarted'),
+  })
+  expect(run(shell, script, root, env)).toMatchObject({ status: 0 })
+  expect(readFileSync(asked, 'utf8').match(/restart -- kubelet.service/g)).toHaveLength(2)
+})
 
 const hostile = [
   'a b',
@@ -270,7 +267,7 @@ const hostile = [
   '-rf',
 ]
 
-test.each(shells)('%s: no name in a change or a fact is run, whatever is in it', (...shell) => {
+test.each(shells)('%s: executes no part of a name in a change or a fact', (...shell) => {
   const root = join(folder, `root${++count}`)
   const changes = hostile.flatMap((name): ScriptedChange[] => {
     const at = `/etc/${name}`
@@ -289,7 +286,7 @@ test.each(shells)('%s: no name in a change or a fact is run, whatever is in it',
     ]
   })
   mkdirSync(join(root, 'etc'), { recursive: true })
-  // All names in one script of changes, and each in the facts of a script of none.
+  // All names in one script with changes, and each name in the facts of a script without changes.
   for (const [word, its] of [['w1', changes] as const, ...hostile.map((one) => [one, []] as const)]) {
     const script = join(folder, `script${++count}`)
     mkdirSync(script, { mode: 0o700 })

@@ -22,7 +22,7 @@ nodes:
   access: {by: local}
   restart: {kubelet: [rc-service, kubelet, restart]}
 `)
-  // Nothing here asks the API server.
+  // No request goes to the API server.
   const opened = openSite({ inventory, objects: {} as ObjectsApi, clock: systemClock })
   onTestFinished(() => opened.close())
   return opened
@@ -39,11 +39,11 @@ function writeTree(): string {
   return root
 }
 
-test('files of a node are read into what a picture says of them, and no private key is in it', async () => {
+test('reads files of a node into a snapshot without private keys', async () => {
   const { node, reading, certificates } = await site()
   const root = writeTree()
   const pki = `${root}/etc/kubernetes/pki`
-  // The leaf comes before its CA: who signed it is known once both were read.
+  // The leaf certificate comes before its CA: its issuer is known once both are read.
   const paths = [
     `${pki}/apiserver.crt`,
     `${pki}/ca.crt`,
@@ -85,7 +85,7 @@ contexts: [{name: x, context: {cluster: c, user: u}}]
   expect((await reading.read(Buffer.from('kind: Pod'), 'c')).holds).toEqual({ kind: 'other' })
 })
 
-test('a process has the same start at each look, and a node that nothing leads to is undefined', async () => {
+test('returns the same start of a process in each observation, and undefined for an unknown node', async () => {
   const { inventory, node, startedAtMs } = await site()
   expect(node('w9')).toBeUndefined()
   expect(restartCommand(inventory, 'cp1', 'kubelet')).toEqual(['rc-service', 'kubelet', 'restart'])

@@ -10,7 +10,7 @@ import { Certificate } from '../../src/x509/certificate.ts'
 import { certificatePem, keyPem, signedBy, testCa, testKey } from '../pki/kubeadm-tree.ts'
 import { now } from './memory-node.ts'
 
-// What others keep of the cluster's CAs, read of objects as an API server gives them.
+// Copies of the cluster's CAs in objects of other owners, read from objects in the format of an API server.
 
 const [old, fresh, foreign] = ['old', 'new', 'foreign'].map((name) => testCa(name, testKey(name), now))
 const [oldPem, newPem] = [certificatePem(old!.certificate), certificatePem(fresh!.certificate)]
@@ -95,7 +95,7 @@ test.for([
   expect(objects).toEqual([{ id: 'ConfigMap a/ca', authorities: keys, signers: [] }])
 })
 
-test('a CA and leaves are found in Secrets: TLS, a kubeconfig, a cluster of Argo CD; and nothing of a key is kept', async () => {
+test('finds a CA and leaf certificates in Secrets: TLS, a kubeconfig, an Argo CD cluster; keeps nothing of a key', async () => {
   const argo = JSON.stringify({
     tlsClientConfig: {
       caData: base64(oldPem),
@@ -128,7 +128,7 @@ test('a CA and leaves are found in Secrets: TLS, a kubeconfig, a cluster of Argo
   expect([found.unread, found.examined]).toEqual([[], 3])
 })
 
-test('what others sign, what other sections tell of, and what holds nothing is left out', async () => {
+test('omits certificates of other signers, objects in other sections, and objects without findings', async () => {
   const named = (namespace: string, name: string) => ({
     ...configMap(name, { 'ca.crt': oldPem }),
     metadata: { namespace, name },
@@ -146,14 +146,14 @@ test('what others sign, what other sections tell of, and what holds nothing is l
     secrets: [
       secret('token', { 'ca.crt': oldPem, token: 'x' }, 'kubernetes.io/service-account-token'),
       secret('release', { release: oldPem }, 'helm.sh/release.v1'),
-      // Of the old CA's name, but signed by another key.
+      // The name of the old CA, but signed by another key.
       secret('namesake', { 'tls.crt': leafOf(testCa('old', testKey('another'), now)) }),
     ],
   })
   expect(objects).toEqual([])
 })
 
-test('the server leaves out what never counts, and what is read again gives each object once', async () => {
+test('the server omits irrelevant objects, and a repeated list returns each object once', async () => {
   const object = configMap('ca', { 'ca.crt': oldPem })
   const { watch, selectors } = watchOf({ configmaps: [object, object] })
   expect((await watch.stored(cas)).objects).toHaveLength(1)
@@ -162,13 +162,13 @@ test('the server leaves out what never counts, and what is read again gives each
   expect(selectors[1]).toContain('type!=kubernetes.io/service-account-token')
 })
 
-test('reports a kind that it may not list, and reads the other', async () => {
+test('reports a kind that it may not list, and reads the other one', async () => {
   const found = await storedIn({ configmaps: [configMap('ca', { 'ca.crt': oldPem })], secrets: 403 })
   expect(found.unread).toEqual(['Secret'])
   expect(found.objects.map(({ id }) => id)).toEqual(['ConfigMap a/ca'])
 })
 
-test('its owner is the controller, else the label, else who wrote its data', async () => {
+test('takes the owner from the controller, the label, or the last writer', async () => {
   const data = { 'ca.crt': oldPem }
   const managedFields = [
     { manager: 'argocd-controller', fieldsV1: { 'f:data': {} } },
@@ -186,12 +186,12 @@ test('its owner is the controller, else the label, else who wrote its data', asy
   expect(objects.map(({ owner }) => owner)).toEqual(['Certificate web', 'Helm', 'argocd-controller'])
 })
 
-test('the old CA, and what it signed, are known by the journal when no node has it any more', async () => {
+test('finds the old CA, and what it signed, from the journal when no node has the old CA', async () => {
   const { watch } = watchOf({
     configmaps: [configMap('ca', { 'ca.crt': oldPem })],
     secrets: [
       secret('tls', { 'tls.crt': leafOf(old) }, 'kubernetes.io/tls'),
-      // Of the old CA's name, but signed by another key.
+      // The name of the old CA, but signed by another key.
       secret('namesake', { 'tls.crt': leafOf(testCa('old', testKey('another'), now)) }),
     ],
   })
@@ -207,7 +207,7 @@ test('the old CA, and what it signed, are known by the journal when no node has 
   ])
 })
 
-test('within a minute the lists are read once, and again for other CAs or after a failure', async () => {
+test('reads the lists once within a minute, and again for other CAs or after a failure', async () => {
   const clock = { now }
   const lists: { secrets: readonly ApiObject[] | 500 } = { secrets: [] }
   const { watch, selectors } = watchOf(lists, clock)

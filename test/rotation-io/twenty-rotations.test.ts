@@ -9,7 +9,8 @@ import { ClusterGuard } from '../../src/rotation-io/cluster-guard.ts'
 import { systemRandom } from '../../src/system/random.ts'
 import { fakeCluster } from '../cluster/fake-cluster.ts'
 
-// Twenty rotations started at once, again and again: by the journal's lock on one machine, by the Lease from twenty.
+// Twenty rotations that start at once, repeatedly. The journal's lock excludes others on one machine, the Lease on twenty
+// machines.
 
 const atOnce = 20
 const leaseSeconds = 30
@@ -24,7 +25,7 @@ try {
   console.log(error.code)
 }`
 
-test('of twenty processes at once one owns the journal, and when it is killed, one of the next twenty does', async () => {
+test('one of twenty simultaneous processes owns the journal, and after it is killed, one of the next twenty does', async () => {
   const folder = mkdtempSync(join(tmpdir(), 'kcert-twenty-'))
   const living = new Set<ChildProcess>()
   onTestFinished(() => {
@@ -44,7 +45,7 @@ test('of twenty processes at once one owns the journal, and when it is killed, o
     return { child, said: said.toString().trim() }
   }
   for (let round = 0; round < 2; round++) {
-    // From the second on, all of them find the lock of the one that was killed.
+    // From the second round on, all of them find the lock of the killed process.
     const started = await Promise.all(Array.from({ length: atOnce }, start))
     const owners = started.filter(({ said }) => said === 'owner')
     expect([owners.length, ...started.map(({ said }) => said).filter((said) => said !== 'owner')]).toEqual([
@@ -59,7 +60,7 @@ test('of twenty processes at once one owns the journal, and when it is killed, o
   expect(names.filter((name) => name.startsWith('.claim'))).toEqual([])
 })
 
-test('of twenty machines at once one holds the Lease; killed, another does once it has run out, and never two', async () => {
+test('one of twenty machines has the Lease; after it is killed, another one has it once it expires, and never two', async () => {
   const { cluster } = await fakeCluster()
   const holders: ClusterGuard[] = []
   const kills: (() => Promise<void>)[] = []
@@ -68,7 +69,7 @@ test('of twenty machines at once one holds the Lease; killed, another does once 
   })
   const start = (round: number) =>
     Array.from({ length: atOnce }, async (_, index) => {
-      // Each has a time of its own, as machines have.
+      // Each machine has its own clock.
       let nowMs = index * 100_000
       const begun = nowMs
       const guard = await ClusterGuard.acquire({
@@ -78,12 +79,12 @@ test('of twenty machines at once one holds the Lease; killed, another does once 
         journalPath: `/machine-${round}-${index}/kcert.jsonl`,
         sleep: async (ms) => {
           nowMs += ms
-          // All of them come to the same second before one goes on to the next.
+          // All of them reach the same second before one continues to the next.
           await new Promise((done) => setTimeout(done, 20))
         },
       })
       holders.push(guard)
-      // As its own timer does, in the others' time.
+      // Renews as its own timer does, in the time of the others.
       const won = nowMs
       const { renewing: ownTimer } = guard as unknown as { renewing: NodeJS.Timeout }
       clearInterval(ownTimer)
@@ -109,9 +110,9 @@ test('of twenty machines at once one holds the Lease; killed, another does once 
     expect(won).toHaveLength(1)
     expect(holders).toHaveLength(before + 1)
     expect(() => holders.at(-1)!.check()).not.toThrow()
-    // It is killed.
+    // Kill the winner.
     await kills.at(-1)!()
-    // Found by the second round and those after it: a Lease that nobody renews.
+    // The second and later rounds find a Lease that is not renewed.
     expect(won[0]).toBeLessThanOrEqual(round === 0 ? 0 : leaseSeconds + 1)
     expect(lost.map((error) => (error instanceof KcertError ? error.code : error))).toEqual(
       Array.from({ length: atOnce - 1 }, () => 'KCERT_LOCKED'),

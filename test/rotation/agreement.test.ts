@@ -8,8 +8,8 @@ import { sectionNames } from '../../src/rotation/snapshot.ts'
 import type { Settings } from '../../src/rotation/target-reading.ts'
 import { Scene } from './scene.ts'
 
-// Plans that somebody has spoiled: steps left out, moved, mixed up, phases skipped. Whenever the model lets such a plan through and
-// it is carried out, however far it comes, no simulated client may fail. The other way round a refusal may be too careful.
+// Corrupted plans: missing, moved or mixed steps, and skipped phases. If the model accepts such a plan and kcert runs any part of
+// it, no simulated client may fail. The reverse is allowed: the model may refuse a harmless plan.
 
 class Dice {
   private state: number
@@ -27,16 +27,16 @@ class Dice {
 
 const spoilers: readonly ((steps: Step[], dice: Dice) => Step[])[] = [
   (steps) => steps,
-  // One step left out.
+  // Without one step.
   (steps, dice) => steps.filter((_, i, all) => i !== (i === 0 ? dice.roll(all.length) : -1)),
   (steps, dice) => without(steps, dice.roll(steps.length)),
-  // One step elsewhere.
+  // One step in another position.
   (steps, dice) => moved(steps, dice.roll(steps.length), dice.roll(steps.length)),
   (steps, dice) => moved(steps, dice.roll(steps.length), 0),
   (steps, dice) => moved(steps, dice.roll(steps.length), steps.length - 1),
-  // Nobody waits, or nobody proves.
+  // Without waits and probes.
   (steps) => steps.filter(({ kind }) => kind !== 'wait' && kind !== 'probe'),
-  // Nobody is started anew.
+  // Without restarts and rollouts.
   (steps) => steps.filter(({ kind }) => kind !== 'restart' && kind !== 'roll'),
   (steps) => [...steps].reverse(),
   (steps, dice) =>
@@ -44,14 +44,14 @@ const spoilers: readonly ((steps: Step[], dice: Dice) => Step[])[] = [
       .map((step) => [dice.roll(1_000), step] as const)
       .sort(([a], [b]) => a - b)
       .map(([, step]) => step),
-  // Two moved.
+  // Two steps in other positions.
   (steps, dice) =>
     moved(
       moved(steps, dice.roll(steps.length), dice.roll(steps.length)),
       dice.roll(steps.length),
       dice.roll(steps.length),
     ),
-  // All that was one after the other, at once.
+  // All sequential steps in parallel.
   (steps) => [
     {
       kind: 'together',
@@ -86,7 +86,7 @@ const allSettings: readonly Partial<Settings>[] = [
   { cas: ['front-proxy'] },
 ]
 
-/** Runs a phase as kcert does; false when it refuses or gets stuck. */
+/** Runs a phase as kcert does. Returns false when it is refused or does not finish. */
 async function tryPhase(scene: Scene, phase: number): Promise<boolean> {
   try {
     await scene.run(phase)
@@ -137,12 +137,12 @@ async function verdictOf(seed: number): Promise<'refused' | 'empty' | 'done' | '
   return outcome
 }
 
-// KCERT_SEEDS=1-2000 looks further.
+// KCERT_SEEDS=1-2000 runs more seeds.
 const [from = 1, to = 40] = (process.env.KCERT_SEEDS ?? '')
   .split('-')
   .map((text) => Number(text) || undefined)
 
-test('no client fails on a plan that the model lets through, however it was spoiled', async () => {
+test('no client fails on any corrupted plan that the model accepts', async () => {
   const counts = { refused: 0, empty: 0, done: 0, stopped: 0 }
   for (let seed = from; seed <= to; seed++) counts[await verdictOf(seed)]++
   expect(counts.refused).toBeGreaterThan((to - from) / 10)

@@ -5,7 +5,7 @@ import { sectionNames } from '../../src/rotation/snapshot.ts'
 import { SimulatedOperator } from './operator.ts'
 import { allPhases, Scene } from './scene.ts'
 
-// Installations from binaries, as people lay them out: one file serves two roles, kubelets have certificates that nobody renews.
+// Manual installations from binaries: one file has two purposes, and kubelets have certificates that are never renewed.
 
 const byHand = { controlPlanes: 2, workers: 1, isByHand: true } as const
 const servingLeaf = '/etc/kubernetes/pki/apiserver.pem'
@@ -29,7 +29,7 @@ async function observeIn(scene: Scene) {
 }
 
 test.for([{ withBridge: true }, { withBridge: false }])(
-  'a file that serves and goes to kubelets is written once: %o',
+  'writes a file that is both serving and kubelet client certificate once: %o',
   async (settings) => {
     const scene = new Scene(byHand, settings)
     scene.clients.expectsBridge = settings.withBridge
@@ -45,14 +45,14 @@ test.for([{ withBridge: true }, { withBridge: false }])(
     await scene.run(9)
     const paths = written(scene, 9)
     expect(paths.filter((path) => path === `cp1:${servingLeaf}`)).toHaveLength(1)
-    // Without the bridge no kubelet knew the new leaf before it had read both CAs.
+    // Without the bridge certificate, no kubelet accepts the new leaf certificate before it has read both CAs.
     const [leaf, kubelet] = [paths.indexOf(`cp1:${servingLeaf}`), paths.indexOf(`w1:${kubeletLeaf}`)]
     expect(leaf < kubelet).toBe(settings.withBridge)
     expect(scene.clients.failures).toEqual([])
   },
 )
 
-test("copies a kubelet's tlsCertFile, then reissues it for the same name and key, and it is served", async () => {
+test('copies the tlsCertFile of a kubelet, reissues it for the same name and key, and the kubelet serves it', async () => {
   const scene = new Scene(byHand)
   const before = leafOf(scene, 'w1', kubeletLeaf)
   await scene.runAll(1, 8)
@@ -70,7 +70,7 @@ test("copies a kubelet's tlsCertFile, then reissues it for the same name and key
   expect(shown?.chain).toEqual([after.digest])
 })
 
-test("a kubelet's tlsCertFile of another CA stays as it is", async () => {
+test('does not change the tlsCertFile of a kubelet from another CA', async () => {
   const scene = new Scene(byHand)
   const { cluster } = scene
   const own = cluster.makeCa('kubelets', true)
@@ -101,11 +101,11 @@ test("a kubelet's tlsCertFile of another CA stays as it is", async () => {
   await scene.runAll()
   expect(scene.clients.failures).toEqual([])
   expect(files()).toEqual(before)
-  // What is verified by another CA asks no API server to start anew.
+  // API servers verify it with another CA, so none restarts.
   expect(cluster.restarts.filter((id) => id.endsWith('/kube-apiserver'))).toEqual([])
 })
 
-test("etcd's certificates and service account keys are neither copied nor changed, though a flag leads to them", async () => {
+test('does not copy or change the certificates of etcd and service account keys, although flags refer to them', async () => {
   const scene = new Scene(byHand)
   const { cluster } = scene
   const etcdCa = cluster.makeCa('etcd-ca', true)
@@ -162,7 +162,7 @@ test('requires no proof from a scheduler that verifies no clients', async () => 
   )
 })
 
-test('serving certificates of kubelets before API servers have read both CAs are refused', async () => {
+test('refuses serving certificates of kubelets before API servers have read both CAs', async () => {
   const scene = new Scene(byHand)
   await scene.runAll(1, 8)
   const { observed, target } = await observeIn(scene)
@@ -179,7 +179,7 @@ test('serving certificates of kubelets before API servers have read both CAs are
   })
 })
 
-test('the old CA dropped while a kubelet still serves its certificate is refused', async () => {
+test('refuses to drop the old CA while a kubelet still serves its certificate', async () => {
   const scene = new Scene(byHand)
   const old = scene.cluster.read('w1', kubeletLeaf)!.text
   await scene.runAll(1, 11)
@@ -192,7 +192,7 @@ test('the old CA dropped while a kubelet still serves its certificate is refused
   await expect(scene.run(12)).rejects.toMatchObject({ code: 'KCERT_ROTATION_REFUSED' })
 })
 
-test('connections that carry the old certificate are waited out where no kubelet was restarted since', async () => {
+test('waits for connections with the old certificate to end when no kubelet has restarted since then', async () => {
   const scene = new Scene(byHand, { withBridge: false })
   scene.clients.expectsBridge = false
   await scene.runAll(1, 9)

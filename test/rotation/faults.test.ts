@@ -4,14 +4,15 @@ import type { Action } from '../../src/rotation/action.ts'
 import { SimulatedOperator } from './operator.ts'
 import { Scene } from './scene.ts'
 
-// What breaks in the middle of a phase stops it, with what, why and next; once it is cured the same command comes to the same end.
+// A failure in the middle of a phase stops it, with what, why and next. After the cause is fixed, the same command has the same
+// result.
 
 const small = { controlPlanes: 2, workers: 1 } as const
 
 interface Fault {
   readonly name: string
   readonly phase: number
-  /** When it happens: before this action. */
+  /** When the failure occurs: before this action. */
   readonly at: (action: Action) => boolean
   readonly breaks: (scene: Scene) => void
   readonly cures: (scene: Scene) => void
@@ -106,7 +107,7 @@ const faults: readonly Fault[] = [
   },
 ]
 
-test.for(faults)('$name stops phase $phase, and it goes on when that is cured', async (fault) => {
+test.for(faults)('$name stops phase $phase, which continues once that is fixed', async (fault) => {
   const { phase, at, breaks, cures, code, what, why } = fault
   const scene = new Scene(small)
   await scene.runAll(1, phase - 1)
@@ -136,7 +137,7 @@ test.for(faults)('$name stops phase $phase, and it goes on when that is cured', 
 })
 
 test.for([5, 9, 12])(
-  'a manifest that kubeadm upgrade takes back before phase %i: the phases that lost it are named, and run again',
+  'names the phases that kubeadm upgrade reverted in a manifest before phase %i, and runs them again',
   async (before) => {
     const scene = new Scene(small)
     const { cluster } = scene
@@ -160,7 +161,7 @@ test.for([5, 9, 12])(
   },
 )
 
-test('what phase 11 has counted is counted again where an hour has passed before phase 12', async () => {
+test('repeats the measurements of phase 11 when an hour passes before phase 12', async () => {
   const scene = new Scene(small)
   const operator = new SimulatedOperator(scene)
   const upTo = (last: number): number[] => Array.from({ length: last }, (_, index) => index + 1)
@@ -179,7 +180,7 @@ test('what phase 11 has counted is counted again where an hour has passed before
   expect(scene.remainsOfOldCa()).toEqual([])
 })
 
-test('pods whose volumes are not seen are restarted once whatever starts has both CAs, and new namespaces change nothing', async () => {
+test('restarts pods with unknown volumes once new pods get both CAs, and new namespaces change nothing', async () => {
   const scene = new Scene(small)
   const { cluster, observer } = scene
   const pods = observer.pods.bind(observer)

@@ -3,13 +3,13 @@ import { KcertError } from '../../src/errors/kcert-error.ts'
 import { SimulatedOperator } from './operator.ts'
 import { Scene } from './scene.ts'
 
-// What an operator chooses for a rotation, and what comes of it.
+// The operator's choices for a rotation, and their effects.
 
 const small = { controlPlanes: 2, workers: 1 } as const
 const yes = { yes: true } as const
 const upTo = (last: number): number[] => Array.from({ length: last }, (_, index) => index + 1)
 
-/** Looks at the cluster after every event. */
+/** Observes the cluster after every event. */
 function watch(scene: Scene, observe: () => void): void {
   const { time } = scene.cluster
   const tryAll = time.afterEach
@@ -19,7 +19,7 @@ function watch(scene: Scene, observe: () => void): void {
   }
 }
 
-/** When workloads were rolled, each for the first time. */
+/** Returns when each workload was first rolled out. */
 function rollsOf(scene: Scene): Map<string, number> {
   const { cluster } = scene
   const rolls = new Map<string, number>()
@@ -32,7 +32,7 @@ function rollsOf(scene: Scene): Map<string, number> {
 }
 
 test.for([1, 2, 5])(
-  '--max-unavailable %i: as many kubelets are away at the same time, the first alone',
+  '--max-unavailable %i: restarts this number of kubelets at the same time, the first one alone',
   async (atOnce) => {
     const scene = new Scene({ controlPlanes: 1, workers: 6 }, { atOnce })
     const { cluster } = scene
@@ -56,7 +56,7 @@ test.for([1, 2, 5])(
   },
 )
 
-test('--max-unavailable counts workloads too', async () => {
+test('--max-unavailable also limits workloads', async () => {
   const scene = new Scene({ ...small, deployments: { count: 9, podsEach: 2 } }, { atOnce: 3 })
   const { cluster } = scene
   await scene.runAll(1, 3)
@@ -78,7 +78,7 @@ test('--max-unavailable counts workloads too', async () => {
   expect(most).toBe(3)
 })
 
-test('--pace: no workload is begun before so long after the one before', async () => {
+test('--pace: waits this long between the starts of two rollouts', async () => {
   const scene = new Scene({ ...small, deployments: { count: 4, podsEach: 1 } })
   const operator = new SimulatedOperator(scene)
   await operator.command((session) => session.run(upTo(3)), yes)
@@ -116,7 +116,7 @@ test('never rolls a workload that a selector excludes: its owner confirms, or us
   expect(scene.clients.failures).toEqual([])
 })
 
-test("--ca-cert and --ca-key: the operator's own CA is the new one, and the old one is nowhere", async () => {
+test('--ca-cert and --ca-key: uses the supplied CA as the new one, and removes the old one everywhere', async () => {
   const scene = new Scene(small)
   const own = scene.cluster.makeCa('our-own-ca', true)
   scene.settings = { ...scene.settings, given: { cluster: own } }

@@ -6,7 +6,7 @@ import { verificationReport } from '../../src/rotation/verification-report.ts'
 import { SimulatedExecutor } from '../fakes/simulated-cluster-ports.ts'
 import { Scene } from './scene.ts'
 
-// Phase 11 on a cluster where handshakes fail all the time, as they do on every real one.
+// Phase 11 on a cluster with constant handshake errors, as on every real cluster.
 
 const checks = { address: '10.0.0.10', everyMs: 2_000, reason: 'EOF' }
 const hangingUp = { address: '10.0.0.11', everyMs: 1_000, reason: 'EOF' }
@@ -29,7 +29,7 @@ function evidenceOf(scene: Scene, key: string) {
     .filter((entry) => entry.kind === 'evidence' && entry.key === key)
 }
 
-test('the journal keeps how many handshakes failed before anything was changed', async () => {
+test('records in the journal how many handshakes failed before any change', async () => {
   const scene = begunScene(checks, hangingUp)
   await scene.run(1)
   const [measured] = evidenceOf(scene, 'handshake rate cp1/kube-apiserver')
@@ -41,7 +41,7 @@ test('the journal keeps how many handshakes failed before anything was changed',
   expect(scene.acts).toBe(first)
 })
 
-test('TCP checks and a client that hangs up, as before phase 1, hold up nothing', async () => {
+test('accepts TCP checks and clients that close the connection at the rate before phase 1', async () => {
   const scene = begunScene(checks, hangingUp)
   await scene.runAll(1, 11)
   const [watched] = evidenceOf(scene, 'handshake errors cp1/kube-apiserver')
@@ -51,7 +51,7 @@ test('TCP checks and a client that hangs up, as before phase 1, hold up nothing'
   )
 })
 
-test('one client that does not trust the new certificate stops phase 11, by its address', async () => {
+test('stops phase 11 for one client that does not trust the new certificate, with its address', async () => {
   const scene = begunScene(checks, hangingUp)
   await scene.runAll(1, 10)
   scene.clients.failing.push(oldOnly)
@@ -63,7 +63,7 @@ test('one client that does not trust the new certificate stops phase 11, by its 
   })
 })
 
-test('a client that fails is waived by its own address and by no other', async () => {
+test('waives a failing client by its own address only', async () => {
   const scene = begunScene(checks)
   await scene.runAll(1, 10)
   scene.clients.failing.push(oldOnly)
@@ -76,7 +76,7 @@ test('a client that fails is waived by its own address and by no other', async (
   )
 })
 
-test('more clients that hang up than before phase 1 stop phase 11, and are named', async () => {
+test('stops phase 11 when more clients close the connection than before phase 1, and names them', async () => {
   const scene = begunScene(checks)
   await scene.runAll(1, 10)
   scene.clients.failing.push(hangingUp)
@@ -86,7 +86,7 @@ test('more clients that hang up than before phase 1 stop phase 11, and are named
   })
 })
 
-test('compares the counters if the log shows nothing, and says so', async () => {
+test('compares the counters if the log shows nothing, and reports this', async () => {
   const scene = begunScene(checks)
   scene.clients.hasLogs = false
   await scene.runAll(1, 11)
@@ -102,7 +102,7 @@ test('compares the counters if the log shows nothing, and says so', async () => 
   })
 })
 
-test('a journal of an older kcert has no rate: 0 is assumed and said, and a waived address counts for nothing', async () => {
+test('assumes and reports a rate of 0 for a journal of an earlier kcert, and ignores a waived address', async () => {
   const scene = begunScene(checks)
   await scene.runAll(1, 10)
   forgetRates(scene)
@@ -114,7 +114,7 @@ test('a journal of an older kcert has no rate: 0 is assumed and said, and a waiv
   await scene.run(11)
 })
 
-test('after phase 12 verify accepts the client that was waived then, and names it', async () => {
+test('after phase 12, verify accepts and names the client that was waived', async () => {
   const scene = begunScene(checks)
   await scene.runAll(1, 10)
   scene.clients.failing.push(oldOnly)
@@ -141,7 +141,7 @@ test('after phase 12 verify accepts the client that was waived then, and names i
   })
 })
 
-test('a client that trusts the old CA alone stops phase 12 at the first API server, and its address can be waived', async () => {
+test('stops phase 12 at the first API server for a client that trusts only the old CA, unless its address is waived', async () => {
   const scene = begunScene(checks)
   await scene.runAll(1, 11)
   const alone = () =>
@@ -152,7 +152,7 @@ test('a client that trusts the old CA alone stops phase 12 at the first API serv
     why: expect.stringContaining('to accept the risk for one: --waive 192.0.2.250'),
   })
   expect(alone()).toHaveLength(1)
-  // What was watched once with an error is not done: the same command watches it again.
+  // A watch with an error does not count as done: the same command watches again.
   await expect(scene.run(12)).rejects.toMatchObject({ code: 'KCERT_ROTATION_GATE' })
   expect(alone()).toHaveLength(1)
   scene.settings = { ...scene.settings, waivers: new Set(['192.0.2.250']) }
@@ -167,7 +167,7 @@ test('a client that trusts the old CA alone stops phase 12 at the first API serv
   }
 })
 
-test('a waived pod is waived by its address too, and no other pod', async () => {
+test('also waives a waived pod by its address, and no other pod', async () => {
   const scene = begunScene()
   const { observed, target } = await scene.asProcess((rotation) => rotation.observe(sectionNames))
   const [pod, ...others] = observed.pods
@@ -183,7 +183,7 @@ test('a waived pod is waived by its address too, and no other pod', async () => 
   expect(waivedBy('nobody/else')).toEqual([])
 })
 
-test('clients in pods are named, and the advised command starts their workloads again, whatever their names are', async () => {
+test('names clients in pods, and suggests a command that restarts their workloads, for any name', async () => {
   const { observed } = await begunScene().asProcess((rotation) => rotation.observe(sectionNames))
   const [pod, other, bare] = observed.pods
   const pods = [
@@ -228,11 +228,11 @@ test('unreadable pods do not replace the message of the completion check', async
     why: expect.stringContaining('10.0.0.66 (remote error'),
     next: 'kcert rotate-ca --phase 11',
   })
-  // Once for each API server: they are watched side by side.
+  // Once for each API server, because they are watched in parallel.
   expect(asked).toBe(3)
 })
 
-/** Makes the journal that of a kcert which did not measure. */
+/** Removes the rates, as in a journal of a kcert that did not measure them. */
 function forgetRates(scene: Scene): void {
   let last: string | undefined
   let text = ''
@@ -244,7 +244,7 @@ function forgetRates(scene: Scene): void {
   scene.journal.text = text
 }
 
-/** As `kcert rotate-ca verify` asks. */
+/** Verifies as `kcert rotate-ca verify` does. */
 async function verified(scene: Scene) {
   const report = await scene.asProcess(async (rotation) => {
     const { observed, target } = await rotation.observe(sectionNames)

@@ -1,13 +1,13 @@
 import { expect, test } from 'vitest'
 import { allPhases, Scene } from './scene.ts'
 
-// Clusters that have more in their files than kubeadm writes: what is somebody else's stays as it is, and holds nothing up.
+// Clusters with more in their files than kubeadm writes. Content of other owners is kept, and does not block the rotation.
 
 const small = { controlPlanes: 2, workers: 1 } as const
 const pki = '/etc/kubernetes/pki'
 const controlPlanes = ['cp1', 'cp2']
 
-/** A rotation from beginning to end, and where a CA that is not rotated is found before and after it. */
+/** Runs a whole rotation, and returns where a CA that is not rotated is found before and after it. */
 async function keptThrough(scene: Scene, ...others: readonly string[]) {
   const held = () =>
     [...Object.entries(scene.files()), ...Object.entries(scene.objects())].flatMap(([where, what]) =>
@@ -21,7 +21,7 @@ async function keptThrough(scene: Scene, ...others: readonly string[]) {
   expect(held()).toEqual(before)
 }
 
-/** API servers that know another front proxy as well. */
+/** API servers that also trust another front proxy. */
 async function withOtherProxies(): Promise<{ scene: Scene; other: string }> {
   const scene = new Scene(small)
   const { cluster } = scene
@@ -34,12 +34,12 @@ async function withOtherProxies(): Promise<{ scene: Scene; other: string }> {
   return { scene, other }
 }
 
-test('a front proxy of another CA is known to API servers before, meanwhile and afterwards', async () => {
+test('API servers trust a front proxy of another CA before, during and after the rotation', async () => {
   const { scene, other } = await withOtherProxies()
   await keptThrough(scene, other)
 })
 
-test('the same, taken back from phase 11: every byte is what it was', async () => {
+test('a rollback of such a cluster from phase 11 restores every byte', async () => {
   const { scene } = await withOtherProxies()
   const files = scene.files()
   await scene.runAll(1, 11)
@@ -48,7 +48,7 @@ test('the same, taken back from phase 11: every byte is what it was', async () =
   expect(scene.clients.failures).toEqual([])
 })
 
-test('a CA that a rotation by hand left in extension-apiserver-authentication holds nothing up', async () => {
+test('ignores a CA that a manual rotation left in extension-apiserver-authentication', async () => {
   const scene = new Scene(small)
   const { cluster } = scene
   const earlier = cluster.makeCa('kubernetes-before', true).digest
@@ -79,7 +79,7 @@ test.for([
   expect(scene.acts).toBe(0)
 })
 
-test('a new CA below another one is refused before anything is done', async () => {
+test('refuses an intermediate CA as the new CA before any change', async () => {
   const scene = new Scene(small)
   const { cluster } = scene
   const own = { ...cluster.makeCa('of-the-house', true), issuer: 'CN=root of the house' }
@@ -91,7 +91,7 @@ test('a new CA below another one is refused before anything is done', async () =
   expect(scene.acts).toBe(0)
 })
 
-test('a cluster whose CA is below another one is refused before anything is done', async () => {
+test('refuses a cluster with an intermediate CA before any change', async () => {
   const scene = new Scene(small)
   const { cluster } = scene
   cluster.know({ ...cluster.oldCa, issuer: 'CN=root of the house' })
@@ -102,7 +102,7 @@ test('a cluster whose CA is below another one is refused before anything is done
   expect(scene.acts).toBe(0)
 })
 
-test("what an API server calls for audit is no kubeconfig of the cluster's: it stays as it is", async () => {
+test('does not change the kubeconfig of an audit webhook, which is not one of the cluster', async () => {
   const scene = new Scene(small)
   const { cluster } = scene
   const auditors = cluster.makeCa('auditors', true)

@@ -4,7 +4,7 @@ import { phaseNumbered } from '../../src/rotation/playbook.ts'
 import { sectionNames } from '../../src/rotation/snapshot.ts'
 import { Scene } from './scene.ts'
 
-// Kubelets before 1.35 report the pods of their node as not Ready when they are restarted.
+// Kubelets before 1.35 report the pods of their node as not Ready when they restart.
 
 const old = 'v1.33.13'
 
@@ -16,7 +16,7 @@ function sceneWith(versions: Readonly<Record<string, string>>): Scene {
   return scene
 }
 
-test('the next kubelet is restarted once the pods of the node before are Ready again', async () => {
+test('restarts the next kubelet once the pods of the previous node are Ready again', async () => {
   const scene = sceneWith({ w1: old, w2: old, w3: old })
   await scene.runAll(1, 9)
   expect(scene.cluster.mostUnreadyNodes).toBe(1)
@@ -24,7 +24,7 @@ test('the next kubelet is restarted once the pods of the node before are Ready a
   expect(scene.cluster.mostUnreadyNodes).toBe(1)
 })
 
-test('pods that do not become Ready again stop the phase, by their names, and it goes on when it is run again', async () => {
+test('stops with the names of pods that do not become Ready again, and continues when run again', async () => {
   const scene = sceneWith({ w1: old })
   await scene.runAll(1, 8)
   scene.cluster.unreadyMs = 400_000
@@ -38,7 +38,7 @@ test('pods that do not become Ready again stop the phase, by their names, and it
   expect(scene.clients.failures).toEqual([])
 })
 
-test('a Service whose only Ready pods are on such a node is named before its kubelet is restarted', async () => {
+test('names a Service whose only Ready pods are on such a node before its kubelet restarts', async () => {
   const scene = sceneWith({ w1: old })
   await scene.runAll(1, 8)
   const { observed, target } = await scene.asProcess((rotation) => rotation.observe(sectionNames))

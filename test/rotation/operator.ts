@@ -12,26 +12,26 @@ export const wide = { width: Number.POSITIVE_INFINITY, paint: noPaint }
 interface Manner {
   readonly settings?: Partial<Settings>
   readonly yes?: boolean
-  /** What is answered to questions; absent: there is no terminal. */
+  /** The answers to questions; absent without a terminal. */
   readonly answers?: (question: string) => boolean
   readonly options?: Partial<SessionOptions>
   readonly isTerminal?: boolean
   readonly interrupted?: AbortSignal
 }
 
-/** An operator of the scene's cluster: each command is a process of its own, and what it wrote to standard error is kept. */
+/** An operator of the scene's cluster. Each command is a separate process, and its standard error is kept. */
 export class SimulatedOperator {
   readonly scene: Scene
   stderr = ''
   readonly questions: string[] = []
-  /** What was to be written as scripts. */
+  /** The requested scripts. */
   readonly runbooks: Runbook[] = []
 
   constructor(scene: Scene) {
     this.scene = scene
   }
 
-  /** Runs one command, which is given a session, with time passing. */
+  /** Runs one command with a session while time passes. */
   async command<Result>(
     work: (session: RotationSession) => Promise<Result>,
     manner: Manner = {},

@@ -10,12 +10,12 @@ import {
 } from '../../src/rotation/snapshot.ts'
 import { type Changes, otherTargets, type State } from './phase-states.ts'
 
-// What a phase meets far from its turn, at the very instant that it waits for, and in clusters that have more or less than these.
+// States for a phase far from its turn, at the very instant that it waits for, and in clusters with more or fewer parts.
 
 const pki = '/etc/kubernetes/pki'
 const [manager, cloudManager] = ['kube-controller-manager', 'cloud-controller-manager'] as const
 
-/** Returns the states that a phase meets besides those before and after it, by what is changed in them. */
+/** Returns states other than those before and after a phase, by what they change. */
 export const otherStates: Readonly<
   Record<string, (states: readonly State[], state: State, number: number) => Changes>
 > = {
@@ -380,7 +380,7 @@ function copies(states: readonly State[], state: State, number: number): Made {
   ]
 }
 
-/** One instant before, at, and after what is waited for. */
+/** States one instant before, at and after the instant that a wait needs. */
 function instants(state: State): Made {
   const { observed, target } = state
   const at = (name: string, instant: number, more: Partial<Snapshot> = {}): Made =>

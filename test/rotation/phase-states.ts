@@ -7,15 +7,15 @@ import type { Settings } from '../../src/rotation/target-reading.ts'
 import type { ClusterShape } from '../fakes/simulated-cluster.ts'
 import { Scene } from './scene.ts'
 
-// States before and after a phase with one thing changed in them, and what the phase says of each: gaps, steps, refusals, remarks and
-// the steps of its undo.
+// States before and after a phase with one change, and the output of the phase for each: pending items, steps, refusals, remarks
+// and the steps of its undo.
 
 export interface State {
   readonly observed: Snapshot
   readonly target: Target
 }
 
-/** States with one thing changed, by its name, made when they are asked for. */
+/** States with one change, by its name, created on demand. */
 export type Changes = ReadonlyMap<string, () => State>
 
 const sizes = { controlPlanes: 2, workers: 2, namespaces: 3 } as const
@@ -29,7 +29,7 @@ export const shapes: Readonly<Record<string, { shape: ClusterShape; settings: Pa
 
 const made = new Map<string, Promise<readonly State[]>>()
 
-/** Returns what is seen before phase 1 and after each of the twelve. */
+/** Returns the snapshots before phase 1 and after each of the twelve phases. */
 export function statesOf(name: string): Promise<readonly State[]> {
   const known = made.get(name) ?? run(name)
   made.set(name, known)
@@ -52,7 +52,7 @@ async function run(name: string): Promise<readonly State[]> {
   return states
 }
 
-/** Returns the state with each thing of a section changed by itself: as in the other state, or gone. */
+/** Returns the state with each item of a section changed separately: replaced by that of the other state, or removed. */
 export function oneChanged(state: State, other: State, section: SectionName): Changes {
   const { observed } = state
   const changes = new Map<string, () => State>()
@@ -91,7 +91,7 @@ export function oneChanged(state: State, other: State, section: SectionName): Ch
   return changes
 }
 
-/** Returns a thing in other states: without each of its optional parts, with each truth turned. */
+/** Returns variants of a value: without each of its optional parts, and with each boolean negated. */
 function variantsOf(thing: unknown): [string, unknown][] {
   const one = thing as Record<string, unknown>
   const variants: [string, unknown][] = []
@@ -160,7 +160,7 @@ function keyOf(thing: unknown): string {
     .join(' ')
 }
 
-/** Returns the state with each wish changed by itself. */
+/** Returns the state with each setting changed separately. */
 export function otherTargets(state: State): Changes {
   const { observed, target } = state
   const given = (more: Partial<Target>) => (): State => ({ observed, target: { ...target, ...more } })
@@ -194,7 +194,7 @@ export function otherTargets(state: State): Changes {
   )
 }
 
-/** Returns what a phase says of a state, a line each. */
+/** Returns the output of a phase for a state, one line each. */
 export function saidBy(phase: Phase, state: State): readonly string[] {
   const { observed, target } = state
   const text = textOf(state)
@@ -227,7 +227,7 @@ function linesOf(steps: readonly Step[]): string[] {
   )
 }
 
-/** Without what is only for people, and the phase, which no phase gets wrong alone. */
+/** Omits text that is only for people, and the phase number, which definePhase adds to all actions. */
 function lineOf(action: object): string {
   const { because: _, question: __, ...rest } = action as Record<string, unknown>
   return JSON.stringify(rest)
@@ -235,7 +235,7 @@ function lineOf(action: object): string {
     .replace(/replaces:[0-9a-f]{64},/, '')
 }
 
-/** Returns names for digests, and times as seconds from now. */
+/** Returns a function that replaces digests with names, and times with seconds from now. */
 function textOf({ observed, target }: State): (line: string) => string {
   const names = new Map<string, string>()
   const name = (what: string, record: CertificateRecord | undefined): void => {
@@ -257,7 +257,7 @@ function textOf({ observed, target }: State): (line: string) => string {
       .replace(/\b1\d{12}\b/g, (ms) => `${(Number(ms) - observed.atMs) / 1000} s`)
 }
 
-/** Returns the lines that went, and those that came. */
+/** Returns the removed and the added lines. */
 export function difference(before: readonly string[], after: readonly string[]): string[] {
   const less = (one: readonly string[], other: readonly string[]): string[] => {
     const left = [...other]

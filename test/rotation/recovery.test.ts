@@ -8,7 +8,7 @@ import { looksLikePem, readPem } from '../../src/x509/pem.ts'
 import { verifySignature } from '../../src/x509/signature.ts'
 import { controlPlaneTree, workerTree } from '../pki/kubeadm-tree.ts'
 
-// Nodes as kubeadm made them ten years ago: the CAs have ended, and every leaf long before.
+// Nodes that kubeadm created ten years ago: the CAs have expired, and every leaf certificate long before.
 
 const madeAt = new Date('2016-11-01T00:00:00Z')
 const now = new Date('2026-11-21T12:00:00Z')
@@ -17,7 +17,7 @@ const issuer = { now, serialNumber: () => (serial++).toString(16) }
 const pki = '/etc/kubernetes/pki'
 
 function filesOf(node: string, tree: ReturnType<typeof controlPlaneTree>): ClusterFile[] {
-  // Of the kubelet's store what its links lead to counts; older files beside it are nobody's any more.
+  // In the kubelet's store, only the targets of links count. Older files next to them are unused.
   const isDated = (path: string): boolean => /kubelet-(?:client|server)-\d|\/kubelet\.(?:crt|key)$/.test(path)
   return [...tree.files].flatMap(([path, { bytes }]) =>
     isDated(path) ? [] : [{ node, path, content: bytes }],
@@ -31,7 +31,7 @@ function cluster(): ClusterFile[] {
   ]
 }
 
-/** The files once these were written. */
+/** Returns the files after these writes. */
 function after(
   files: readonly ClusterFile[],
   written: readonly { node: string; path: string; text: string }[],
@@ -59,7 +59,7 @@ const holdsCertificates = ({ content }: ClusterFile): boolean =>
 
 const namesOf = ({ subjectAltNames: { dns, ip } }: Certificate) => ({ dns, ip })
 
-test('replaces every expired CA and leaf by a valid one, for the same names and keys', async () => {
+test('replaces every expired CA and leaf certificate with a valid one, for the same names and keys', async () => {
   const files = cluster()
   const { renewed, files: recovered, keyless, foreign } = await recoverFiles(files, issuer)
   expect([...new Set(renewed.map(({ old }) => old.subject.text))].sort()).toEqual([
@@ -91,7 +91,7 @@ test('replaces every expired CA and leaf by a valid one, for the same names and 
   expect(touched.filter((path) => /\.key$|\.pub$/.test(path))).toEqual([])
 })
 
-test('keys stay where they are, also in the files that hold them beside their certificate', async () => {
+test('keeps keys in place, also in files that contain a key and its certificate', async () => {
   const files = cluster()
   const { files: recovered } = await recoverFiles(files, issuer)
   const keysIn = (content: Uint8Array | string): string[] =>
@@ -104,12 +104,12 @@ test('keys stay where they are, also in the files that hold them beside their ce
   expect(keysIn(pair.text)).toHaveLength(1)
 })
 
-test('run again there is nothing left; stopped anywhere, the same CAs are taken up', async () => {
+test('finds nothing to do when run again, and continues with the same CAs after a stop at any point', async () => {
   const files = cluster()
   const { files: recovered, renewed } = await recoverFiles(files, issuer)
   expect(await recoverFiles(after(files, recovered), issuer)).toMatchObject({ files: [], keyless: [] })
   const made = new Set(renewed.map((one) => one.renewed.fingerprintSha256))
-  // What holds CAs is written first.
+  // Files with CAs are written first.
   for (const count of [3, 8, recovered.length - 1]) {
     const again = await recoverFiles(after(files, recovered.slice(0, count)), issuer)
     expect(again.files).toHaveLength(recovered.length - count)
@@ -126,7 +126,7 @@ test('names a CA without a key, and a leaf that no CA here can sign', async () =
 
 const damaged = '-----BEGIN CERTIFICATE-----\nMIIB!not base64\n-----END CERTIFICATE-----\n'
 
-/** The file at a path on the control plane, once recovered. */
+/** Returns the file at a path on the control plane after the recovery. */
 async function recoveredText(files: readonly ClusterFile[], path: string): Promise<string | undefined> {
   const { files: recovered } = await recoverFiles(files, issuer)
   return recovered.find((one) => one.node === 'cp1' && one.path === path)?.text
@@ -149,7 +149,7 @@ test.each([
     (pem: string) =>
       `${pem}-----BEGIN RSA PRIVATE KEY-----\nProc-Type: 4,ENCRYPTED\nDEK-Info: AES-256-CBC,00\n\nMIIB\n-----END RSA PRIVATE KEY-----`,
   ],
-])('every byte of a bundle stays but for what is renewed: %s', async (_, around) => {
+])('keeps every byte of a bundle except renewed certificates: %s', async (_, around) => {
   const path = `${pki}/ca.crt`
   const marks = (text: string): string =>
     text.replace(/-----BEGIN CERTIFICATE-----\nMII[\w+/=\n]{200,}-----END CERTIFICATE-----/, 'CA')
@@ -160,7 +160,7 @@ test.each([
   expect(marks(text)).toBe(marks(Buffer.from(before.content).toString('utf8')))
 })
 
-test('the CA data of a kubeconfig keeps its damaged blocks', async () => {
+test('keeps damaged blocks in the CA data of a kubeconfig', async () => {
   const path = '/etc/kubernetes/admin.conf'
   const pattern = /(certificate-authority-data: )(\S+)/
   const dataIn = (text: string): string => Buffer.from(pattern.exec(text)![2]!, 'base64').toString('utf8')
@@ -172,7 +172,7 @@ test('the CA data of a kubeconfig keeps its damaged blocks', async () => {
   expect(readCertificates(data.slice(damaged.length))[0]!.notAfterMs).toBeGreaterThan(now.getTime())
 })
 
-test('a bundle with bytes that would not stay as they are is refused, with its name', async () => {
+test('refuses by name a bundle with bytes that would change', async () => {
   const latin1 = (pem: string) => Buffer.from(`# Zertifikat f\xfcr alle\n${pem}`, 'latin1')
   await expect(recoverFiles(withContent(`${pki}/ca.crt`, latin1), issuer)).rejects.toMatchObject({
     code: 'KCERT_EDIT_REFUSED',
@@ -182,7 +182,7 @@ test('a bundle with bytes that would not stay as they are is refused, with its n
   })
 })
 
-test('skips what has not expired', async () => {
+test('skips certificates that have not expired', async () => {
   const young = filesOf('cp1', controlPlaneTree({ madeAt: new Date('2026-11-01T00:00:00Z') }))
   expect(await recoverFiles(young, issuer)).toEqual({ renewed: [], files: [], keyless: [], foreign: [] })
 })

@@ -5,7 +5,7 @@ import { allPhases, Killed, Scene } from './scene.ts'
 
 const small = { controlPlanes: 2, workers: 1 } as const
 
-/** What stopped the work. */
+/** Returns the error that stopped the run. */
 async function stop(work: Promise<unknown>): Promise<KcertError> {
   try {
     await work
@@ -20,7 +20,7 @@ function manifests(scene: Scene): [string, string][] {
   return Object.entries(scene.files()).filter(([key]) => key.includes('/manifests/'))
 }
 
-test('a whole rotation fails no client, leaves nothing of the old CA, and kubeadm’s own manifests', async () => {
+test('a whole rotation fails no client, removes the old CA, and restores the default manifests of kubeadm', async () => {
   const scene = new Scene()
   const before = manifests(scene)
   const startMs = scene.cluster.time.nowMs
@@ -45,7 +45,7 @@ test('a complete phase asks nothing and does nothing', async () => {
 })
 
 test.for(['before', 'after'] as const)(
-  'killed %s each act and run again, it comes to the same end',
+  'has the same result when killed %s each action and run again',
   async (when) => {
     const scene = new Scene(small)
     const kills = await scene.killedAtEachAct(when, allPhases, (phase) => scene.runInTurn(phase))
@@ -57,21 +57,21 @@ test.for(['before', 'after'] as const)(
 )
 
 test.for([1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11])(
-  'rolled back from phase %i, every byte is what it was',
+  'restores every byte in a rollback from phase %i',
   async (last) => {
     const scene = new Scene(small)
     const [files, objects] = [scene.files(), scene.objects()]
     await scene.runAll(1, last)
     for (let phase = last; phase >= 1; phase--) await scene.undo(phase)
     await scene.cluster.time.pass(120_000)
-    // The handler's owner re-issues; what it shows is no file or object of the cluster.
+    // The handler's owner reissues its certificate, which is not a file or object of the cluster.
     expect(scene.files()).toEqual(files)
     expect(scene.objects()).toEqual(objects)
     expect(scene.clients.failures).toEqual([])
   },
 )
 
-test('phase 12 cannot be rolled back and says so', async () => {
+test('refuses to roll back phase 12', async () => {
   const scene = new Scene(small)
   await scene.runAll()
   const { code, message } = await stop(scene.undo(12))
@@ -91,7 +91,7 @@ test('rejects an earlier phase once the old CA is being removed', async () => {
   expect(next).toBe('kcert rotate-ca --phase 12')
 })
 
-test('phase 12 is refused while a handler still serves a certificate of the old CA', async () => {
+test('refuses phase 12 while a handler still serves a certificate of the old CA', async () => {
   const scene = new Scene(small)
   await scene.runAll(1, 11)
   scene.cluster.reissueHandlers(scene.cluster.oldCa)
@@ -101,7 +101,7 @@ test('phase 12 is refused while a handler still serves a certificate of the old 
   expect(next).toBe('kcert rotate-ca verify')
 })
 
-test('a node that cannot be reached stops the phase, and it goes on when the node is back', async () => {
+test('stops at an unreachable node, and continues once it responds', async () => {
   const scene = new Scene(small)
   await scene.runAll(1, 4)
   const node = scene.cluster.nodes.get('w1')!
@@ -114,7 +114,7 @@ test('a node that cannot be reached stops the phase, and it goes on when the nod
   expect(scene.remainsOfOldCa()).toEqual([])
 })
 
-test('a full disk stops the phase with nothing half written, and it goes on when there is room', async () => {
+test('a full disk stops the phase without partial writes, and it continues once there is space', async () => {
   const scene = new Scene(small)
   await scene.runAll(1, 6)
   const node = scene.cluster.nodes.get('cp2')!
@@ -127,7 +127,7 @@ test('a full disk stops the phase with nothing half written, and it goes on when
   expect(scene.remainsOfOldCa()).toEqual([])
 })
 
-test('a journal that cannot be written stops the act that it would announce', async () => {
+test('does not start an action that cannot be written to the journal', async () => {
   const scene = new Scene(small)
   await scene.runAll(1, 4)
   const before = scene.files()
@@ -136,7 +136,7 @@ test('a journal that cannot be written stops the act that it would announce', as
   expect(scene.files()).toEqual(before)
 })
 
-test("an operator's edit between plan and act stops the phase, and the next run takes it in", async () => {
+test('an edit by the operator between plan and action stops the phase, and the next run includes it', async () => {
   const scene = new Scene(small)
   await scene.runAll(1, 6)
   const path = '/etc/kubernetes/admin.conf'
@@ -167,7 +167,7 @@ test('names a PodDisruptionBudget that allows no eviction, and continues once it
   expect(scene.clients.failures).toEqual([])
 })
 
-test('a manifest that kubeadm upgrade took back is a gap of phase 2, and is put right', async () => {
+test('reports a manifest that kubeadm upgrade reverted as pending in phase 2, and repairs it', async () => {
   const scene = new Scene(small)
   const key = 'cp1:/etc/kubernetes/manifests/kube-controller-manager.yaml'
   const { text } = scene.cluster.files.get(key)!
@@ -179,7 +179,7 @@ test('a manifest that kubeadm upgrade took back is a gap of phase 2, and is put 
   expect(scene.remainsOfOldCa()).toEqual([])
 })
 
-test('a node that is born in the middle ends as all others do', async () => {
+test('a node that joins midway ends in the same state as all others', async () => {
   const scene = new Scene(small)
   await scene.runAll(1, 10)
   const both = [scene.newCa().digest, scene.cluster.oldCa.digest]
@@ -189,7 +189,7 @@ test('a node that is born in the middle ends as all others do', async () => {
   expect(scene.remainsOfOldCa()).toEqual([])
 })
 
-test('a lost journal costs proofs, not the rotation', async () => {
+test('continues after the loss of the journal, but needs new proofs', async () => {
   const scene = new Scene(small)
   await scene.runAll(1, 9)
   scene.journal.text = ''
@@ -198,7 +198,7 @@ test('a lost journal costs proofs, not the rotation', async () => {
   expect(scene.remainsOfOldCa()).toEqual([])
 })
 
-test("phase 12 alone adds the old CA's public key to the journal of a kcert that wrote none", async () => {
+test('only phase 12 adds the public key of the old CA to a journal of an earlier kcert', async () => {
   const scene = new Scene(small)
   const { cluster, journal } = scene
   const { publicKey, ...without } = cluster.oldCa

@@ -6,11 +6,11 @@ import { violations } from '../scripts/schemas.ts'
 import { SimulatedOperator } from './operator.ts'
 import { Scene } from './scene.ts'
 
-// Sites where people do by hand what is to be done on nodes: kcert says what, and does the rest.
+// Sites where people make the changes on nodes manually: kcert writes the scripts and does everything else.
 
 const byRunbook = { yes: true, options: { byRunbook: true } } as const
 
-/** Runs a phase to and fro, as its help says; returns how many times scripts were handed out, and how many. */
+/** Alternates between a phase and its scripts, as its help describes. Returns the number of scripts in each round. */
 async function toAndFro(
   operator: SimulatedOperator,
   phase: number,
@@ -60,7 +60,7 @@ test.for<{ name: string; shape: ClusterShape }>([
   { name: 'kubeadm', shape: { controlPlanes: 2, workers: 1 } },
   { name: 'units, every flag', shape: { controlPlanes: 2, workers: 1, isPlain: true, allFlags: true } },
   { name: 'laid out by hand', shape: { controlPlanes: 2, workers: 1, isByHand: true } },
-])('$name: a whole rotation with all acts on nodes done by hand fails no client', async ({ shape }) => {
+])('$name: a whole rotation with manual changes on nodes fails no client', async ({ shape }) => {
   const scene = new Scene(shape)
   const operator = new SimulatedOperator(scene)
   const rounds: Record<number, readonly number[]> = {}
@@ -71,13 +71,13 @@ test.for<{ name: string; shape: ClusterShape }>([
   }
   expect(scene.clients.failures).toEqual([])
   expect(scene.remainsOfOldCa()).toEqual([])
-  // One script for each node, where nothing that kcert does itself comes between.
+  // One script for each node, unless an action of kcert must come in between.
   expect(rounds[1]).toEqual([scene.cluster.nodes.size])
   expect(rounds[5]).toEqual([scene.cluster.nodes.size])
   expect([rounds[3], rounds[4], rounds[10], rounds[11]]).toEqual([[], [], [], []])
 })
 
-test('what comes before anything on a node is named, and scripts are not written for it', async () => {
+test('names an action that must come before any change on a node, and writes no scripts', async () => {
   const operator = new SimulatedOperator(new Scene({ controlPlanes: 2, workers: 1 }))
   const { report } = await operator.command((session) => session.runbook(1, 'phase-1/'))
   expect(report.back).toBe('kcert rotate-ca runbook phase-1-back --phase 1 --undo')
@@ -94,7 +94,7 @@ test('what comes before anything on a node is named, and scripts are not written
 test.for<{ name: string; shape: ClusterShape }>([
   { name: 'kubeadm', shape: { controlPlanes: 2, workers: 1 } },
   { name: 'laid out by hand', shape: { controlPlanes: 2, workers: 1, isByHand: true } },
-])('$name: taken back by scripts from phase 9, every byte is what it was', async ({ shape }) => {
+])('$name: a rollback by scripts from phase 9 restores every byte', async ({ shape }) => {
   const scene = new Scene(shape)
   const [files, objects] = [scene.files(), scene.objects()]
   const operator = new SimulatedOperator(scene)
@@ -106,7 +106,7 @@ test.for<{ name: string; shape: ClusterShape }>([
   expect(scene.clients.failures).toEqual([])
 })
 
-test('scripts that take a phase back are refused out of order, and where there is nothing to take back', async () => {
+test('refuses scripts for an undo out of order, or when there is nothing to undo', async () => {
   const operator = new SimulatedOperator(new Scene({ controlPlanes: 2, workers: 1 }))
   const back = (phase: number) => operator.command((session) => session.runbookBack(phase, 'back again'))
   await expect(back(1)).rejects.toMatchObject({

@@ -6,10 +6,10 @@ import { type ClusterShape, SimulatedCluster } from '../fakes/simulated-cluster.
 import { SimulatedClients } from '../fakes/simulated-cluster-clients.ts'
 import { SimulatedExecutor, SimulatedJournal, SimulatedObserver } from '../fakes/simulated-cluster-ports.ts'
 
-/** kcert was killed: the process is gone, and what it had begun on a node goes on or does not. */
+/** kcert was killed. The process is gone, and its current command on a node may or may not continue. */
 export class Killed extends Error {}
 
-/** The twelve phases, in their order. */
+/** The twelve phases in order. */
 export const allPhases: readonly number[] = Array.from({ length: 12 }, (_, index) => index + 1)
 
 /** When kcert is killed. */
@@ -18,7 +18,7 @@ export type Kill = (act: {
   readonly action: Action
 }) => 'before' | 'after' | undefined
 
-/** A cluster, clients that try all the time, and kcert. */
+/** A cluster, clients that connect continuously, and kcert. */
 export class Scene {
   readonly cluster: SimulatedCluster
   readonly clients: SimulatedClients
@@ -27,7 +27,7 @@ export class Scene {
   readonly observer: SimulatedObserver
   settings: Settings
   kill: Kill = () => undefined
-  /** Acts that were carried out, by all runs together. */
+  /** Number of executed actions in all runs. */
   acts = 0
   confirms: number[] = []
 
@@ -39,15 +39,15 @@ export class Scene {
     this.settings = { ...defaultSettings, ...settings }
   }
 
-  /** The key of a new CA is lost with the process that made it, unless it lies on a node. */
+  /** Returns a new CA. Its key is lost with the process that created it, unless it is on a node. */
   newCa() {
     return new SimulatedExecutor(this.cluster, this.clients).newCa('cluster')
   }
 
-  /** Runs one phase as a process of its own. */
+  /** Runs one phase as a separate process. */
   async run(phase: number): Promise<void> {
     await this.asProcess((rotation) => rotation.run(phase))
-    // What others do between phases: the owner of the webhook re-issues its certificate once both CAs are in the caBundle.
+    // The webhook's owner reissues its certificate between phases, once both CAs are in the caBundle.
     if (phase === 9 && this.settings.cas.includes('cluster')) this.cluster.reissueHandlers(this.newCa())
   }
 
@@ -56,14 +56,15 @@ export class Scene {
     await this.asProcess((rotation) => rotation.undo(phase))
   }
 
-  /** Runs phases one after the other. */
+  /** Runs phases in sequence. */
   async runAll(from = 1, to = 12): Promise<void> {
     for (let phase = from; phase <= to; phase++) await this.runInTurn(phase)
   }
 
   /**
-   * Does a step for each of these phases, killed once at every act, before it or behind it, and run again until it is done. Returns how
-   * often it was killed. What is new in each run (digests that are replaced, new keys, dated names) makes no other act.
+   * Runs a step for each of these phases. Kills it once at every action, before or after it, and runs it again until it is done.
+   * Returns the number of kills. Values that are new in each run (replaced digests, new keys, dated names) do not count as
+   * another action.
    */
   async killedAtEachAct(
     when: 'before' | 'after',
@@ -92,7 +93,7 @@ export class Scene {
     return kills
   }
 
-  /** One phase of a whole rotation: from 12 on nobody expects the bridge any more. */
+  /** Runs one phase of a whole rotation. From phase 12 on, clients do not expect the bridge certificate. */
   async runInTurn(phase: number): Promise<void> {
     if (phase === 12) this.clients.expectsBridge = false
     await this.run(phase)
@@ -159,7 +160,7 @@ export class Scene {
     }
   }
 
-  /** Bytes and modes of every file, without kcert's own copies. */
+  /** Returns bytes and modes of every file, except kcert's own copies. */
   files(): Record<string, string> {
     return Object.fromEntries(
       [...this.cluster.files]
@@ -169,14 +170,14 @@ export class Scene {
     )
   }
 
-  /** Data of every object. */
+  /** Returns the data of every object. */
   objects(): Record<string, unknown> {
     return Object.fromEntries(
       [...this.cluster.objects].map(([name, { data }]) => [name, data] as const).sort(),
     )
   }
 
-  /** Where the old CA is still to be found; the owner's copies aside. */
+  /** Returns where the old CA is still present, except in kcert's copies. */
   remainsOfOldCa(): string[] {
     const { oldCa, oldFrontProxyCa, certificates } = this.cluster
     const digests = [oldCa.digest, oldFrontProxyCa.digest]

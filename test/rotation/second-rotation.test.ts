@@ -3,12 +3,12 @@ import { KcertError } from '../../src/errors/kcert-error.ts'
 import { SimulatedOperator } from './operator.ts'
 import { allPhases, Scene } from './scene.ts'
 
-// A cluster is rotated again, and what an earlier rotation left behind is of no account: neither its copies nor what it proved.
+// A second rotation of a cluster ignores the copies and proofs of the first one.
 
 const small = { controlPlanes: 2, workers: 1 } as const
 const yes = { yes: true } as const
 
-/** A cluster whose CAs were rotated, and an operator who begins again with a journal of its own. */
+/** A cluster after a rotation, and an operator who starts again with a new journal. */
 async function rotatedOnce(): Promise<{ scene: Scene; operator: SimulatedOperator }> {
   const scene = new Scene(small)
   await scene.runAll()
@@ -18,7 +18,7 @@ async function rotatedOnce(): Promise<{ scene: Scene; operator: SimulatedOperato
   return { scene, operator: new SimulatedOperator(scene) }
 }
 
-test('rotated twice: no client fails, and nothing of the CA in between is left', async () => {
+test('fails no client in two rotations, and removes the CA in between', async () => {
   const { scene } = await rotatedOnce()
   await scene.runAll()
   expect(scene.clients.failures).toEqual([])
@@ -30,7 +30,7 @@ test('rotated twice: no client fails, and nothing of the CA in between is left',
   expect(trust).toEqual(['CN=kubernetes-ca-3'])
 })
 
-test('a second rotation taken back ends where it began, not where the first one did', async () => {
+test('a rollback of a second rotation restores its own start, not the start of the first', async () => {
   const { scene, operator } = await rotatedOnce()
   const [files, objects] = [scene.files(), scene.objects()]
   await scene.runAll(1, 11)
@@ -48,13 +48,13 @@ test('a second rotation taken back ends where it began, not where the first one 
   expect(scene.clients.failures).toEqual([])
 })
 
-test('taken back as a whole and begun again: what changed meanwhile is what a second way back brings', async () => {
+test('after a complete rollback and a new start, a second rollback restores the changes in between', async () => {
   const scene = new Scene(small)
   const { cluster } = scene
   const operator = new SimulatedOperator(scene)
   await operator.command((session) => session.run([1, 2, 3]), yes)
   await operator.command((session) => session.rollback(0), yes)
-  // kubeadm upgrade, months later: allowed, since nothing of a rotation is left.
+  // kubeadm upgrade, months later. It is allowed, because nothing of a rotation is left.
   const path = cluster.definitionPath('kube-controller-manager')
   const { definition } = JSON.parse(cluster.read('cp1', path)!.text)
   cluster.write('cp1', path, { definition: { ...definition, annotations: { image: 'v1.37' } } }, 0o600)
@@ -85,7 +85,7 @@ test('requires proofs and waivers again after a complete rollback', async () => 
   expect((stopped as KcertError).code).toBe('KCERT_ROTATION_GATE')
 })
 
-/** Counts proofs that copies restore, from now on. */
+/** Counts rehearsals of copies from now on. */
 function watchRehearsals(scene: Scene): { rehearsed: () => number } {
   const from = scene.journal.text.length
   return {
@@ -93,7 +93,7 @@ function watchRehearsals(scene: Scene): { rehearsed: () => number } {
   }
 }
 
-test('taken back to phase 1 and gone through again: workloads that were rolled before are rolled again', async () => {
+test('rolls out workloads again after a rollback to phase 1 and a new start', async () => {
   const scene = new Scene(small)
   const operator = new SimulatedOperator(scene)
   await operator.command((session) => session.run([1, 2, 3, 4, 5, 6, 7]), yes)

@@ -13,7 +13,7 @@ import { violations } from '../scripts/schemas.ts'
 import { SimulatedOperator, wide } from './operator.ts'
 import { Killed, Scene } from './scene.ts'
 
-// The commands of rotate-ca on the simulated cluster: what an operator reads and answers, and what comes of it.
+// The commands of rotate-ca on the simulated cluster: their output, questions and effects.
 
 const small = { controlPlanes: 2, workers: 1 } as const
 const yes = { yes: true } as const
@@ -33,7 +33,7 @@ function golden(name: string): string {
   return `../golden/rotation-${name}.txt`
 }
 
-test('before anything is done: the phases, and the command that begins', async () => {
+test('before any change, shows the phases and the first command', async () => {
   const operator = new SimulatedOperator(new Scene(small))
   const status = await operator.command((session) => session.status())
   expect(violations('RotationStatus', status)).toEqual([])
@@ -41,7 +41,7 @@ test('before anything is done: the phases, and the command that begins', async (
   await expect(renderProgress(status, wide)).toMatchFileSnapshot(golden('not-begun'))
 })
 
-test('the whole plan names servers, clients, changes, restarts and affected objects, and no secret', async () => {
+test('the whole plan names servers, clients, changes, restarts and affected objects, but no secret', async () => {
   const scene = new Scene(small)
   scene.cluster.startPod(undefined, 'lonely')
   const operator = new SimulatedOperator(scene)
@@ -61,7 +61,7 @@ test('the whole plan names servers, clients, changes, restarts and affected obje
   expect(scene.journal.text).toBe('')
 })
 
-test('the plan names what kubectl apply would bring back, once for each object, and says what to do', async () => {
+test('the plan names once for each object what kubectl apply would restore, with the next step', async () => {
   const scene = new Scene(small)
   const { cluster } = scene
   const handler = cluster.objects.get('APIService v1.agg')!
@@ -77,7 +77,7 @@ test('the plan names what kubectl apply would bring back, once for each object, 
   )
 })
 
-test('a dry run of a phase is what a run does then, and writes nothing', async () => {
+test('a dry run of a phase shows what a run then does, and writes nothing', async () => {
   const scene = new Scene(small)
   const operator = new SimulatedOperator(scene)
   await operator.command((session) => session.run([1]), yes)
@@ -98,7 +98,7 @@ test('a dry run of a phase is what a run does then, and writes nothing', async (
   expect(done).toEqual(planned.map(({ what }) => what))
 })
 
-test('all twelve phases: no client fails, and what holds already is not done again', async () => {
+test('all twelve phases fail no client, and completed work is not repeated', async () => {
   const scene = new Scene(small)
   const operator = new SimulatedOperator(scene)
   const first = await operator.command((session) => session.run(upTo(10)), yes)
@@ -122,7 +122,7 @@ test('all twelve phases: no client fails, and what holds already is not done aga
   expect(verification.checks.filter(({ ok }) => !ok)).toEqual([])
 })
 
-test('a phase before which another must hold is refused by name, and nothing is done', async () => {
+test('refuses a phase by name while an earlier phase is incomplete, and does nothing', async () => {
   const scene = new Scene(small)
   const operator = new SimulatedOperator(scene)
   await operator.command((session) => session.run([1]), yes)
@@ -135,7 +135,7 @@ test('a phase before which another must hold is refused by name, and nothing is 
   expect((await stop(operator.command((session) => session.dryRun([9])))).code).toBe('KCERT_ROTATION_REFUSED')
 })
 
-test('half way: what is open, each proof with its age, and the next command', async () => {
+test('halfway, shows pending items, each proof with its age, and the next command', async () => {
   const scene = new Scene(small)
   const operator = new SimulatedOperator(scene)
   await operator.command((session) => session.run(upTo(5)), yes)
@@ -149,7 +149,7 @@ test('half way: what is open, each proof with its age, and the next command', as
   await expect(renderVerification(verification, wide)).toMatchFileSnapshot(golden('verify-5'))
 })
 
-test('stopped in the middle of a phase and run again, it goes on where it stood', async () => {
+test('continues where it stopped when run again in the middle of a phase', async () => {
   const scene = new Scene(small)
   const operator = new SimulatedOperator(scene)
   await operator.command((session) => session.run(upTo(6)), yes)
@@ -169,7 +169,7 @@ test('stopped in the middle of a phase and run again, it goes on where it stood'
 test.each([
   [2, /^write-file cp1 .*kube-controller-manager\.yaml$/],
   [9, /^write-file \S+ \/var\/lib\/kubelet\/pki\//],
-])('the page of a rotation that was killed in phase %i shows its state', async (phase, at) => {
+])('the HTML status shows a rotation that was killed in phase %i', async (phase, at) => {
   const scene = new Scene(small)
   const operator = new SimulatedOperator(scene)
   await operator.command((session) => session.run(upTo(phase - 1)), yes)
@@ -181,7 +181,7 @@ test.each([
   expectPageOfKilledRotation(renderStatusHtml(await operator.command((session) => session.status())), phase)
 })
 
-test('a plan that is declined does nothing, writes nothing down, and ends with 3', async () => {
+test('a declined plan does nothing, records nothing, and exits with 3', async () => {
   const scene = new Scene(small)
   const operator = new SimulatedOperator(scene)
   const [files, journal] = [scene.files(), scene.journal.text]
@@ -203,7 +203,7 @@ test('is refused without a terminal and without --yes, and names the flag', asyn
   expect((await stop(operator.command((session) => session.run([1]), pausing))).code).toBe('KCERT_USAGE')
 })
 
-test('a phase that only reads asks nothing; one without a way back wants the word typed', async () => {
+test('asks nothing in a phase that only reads, and requires a typed word in one without an undo', async () => {
   const scene = new Scene(small)
   const operator = new SimulatedOperator(scene)
   await operator.command((session) => session.run(upTo(2)), yes)
@@ -216,7 +216,7 @@ test('a phase that only reads asks nothing; one without a way back wants the wor
   expect(operator.questions).toEqual(['Run phase 12? It cannot be undone. Type "drop" to continue:'])
 })
 
-test('Ctrl-C stops between two acts, and the next run goes on', async () => {
+test('Ctrl-C stops between two actions, and the next run continues', async () => {
   const scene = new Scene(small)
   const operator = new SimulatedOperator(scene)
   const ctrlC = new AbortController()
@@ -239,7 +239,7 @@ test('Ctrl-C stops between two acts, and the next run goes on', async () => {
   expect(scene.clients.failures).toEqual([])
 })
 
-test('--pause-between nodes asks before each further node, and a no stops there', async () => {
+test('--pause-between nodes asks before each further node, and stops when declined', async () => {
   const scene = new Scene(small)
   const operator = new SimulatedOperator(scene)
   const manner = (answers: (question: string) => boolean) => ({
@@ -276,7 +276,7 @@ test('--pause-between phases asks before each further phase', async () => {
   expect(exit).toBe(exitCodes.no)
 })
 
-test('is rolled back phase by phase down to the given one, and started again with another CA', async () => {
+test('rolls back phase by phase to the given one, and starts again with another CA', async () => {
   const scene = new Scene(small)
   const operator = new SimulatedOperator(scene)
   const files = scene.files()
@@ -300,7 +300,7 @@ test('is rolled back phase by phase down to the given one, and started again wit
   expect(scene.clients.failures).toEqual([])
 })
 
-test("the operator's hooks run before and after each phase that does something, and each node of it", async () => {
+test('runs the hooks of the operator before and after each phase with actions, and each node in it', async () => {
   const scene = new Scene(small)
   const operator = new SimulatedOperator(scene)
   const ran: string[] = []
@@ -328,7 +328,7 @@ test("the operator's hooks run before and after each phase that does something, 
   ])
 })
 
-test('a hook that fails stops the phase before anything is done, and what was begun is ended', async () => {
+test('a failed hook stops the phase before any change, and started hooks are ended', async () => {
   const scene = new Scene(small)
   const operator = new SimulatedOperator(scene)
   await operator.command((session) => session.run([1]), yes)
@@ -347,7 +347,7 @@ test('a hook that fails stops the phase before anything is done, and what was be
   expect(scene.files()).toEqual(files)
 })
 
-test('a CA of the operator takes the place of one that phase 1 would make, and not with the old key', async () => {
+test('uses a supplied CA instead of one that phase 1 would create, but not with the old key', async () => {
   const scene = new Scene(small)
   const operator = new SimulatedOperator(scene)
   const given = { cluster: scene.cluster.makeCa('our-own-ca', true) }
@@ -360,7 +360,7 @@ test('a CA of the operator takes the place of one that phase 1 would make, and n
   expect(refused.message).toContain('the new cluster CA has the key of the old one')
 })
 
-test('what was chosen for the rotation holds for later commands that do not say it', async () => {
+test('applies the choices for the rotation to later commands without the flags', async () => {
   const scene = new Scene(small)
   const operator = new SimulatedOperator(scene)
   await operator.command((session) => session.run([1]), {
@@ -371,7 +371,7 @@ test('what was chosen for the rotation holds for later commands that do not say 
   expect(status.authorities.map(({ ca, hasBridge }) => [ca, hasBridge])).toEqual([['cluster', false]])
 })
 
-test('a question that only the operator can answer is not answered by --yes: the flag that does is named', async () => {
+test('does not confirm with --yes a question that only the operator can answer, and names the flag that does', async () => {
   const scene = new Scene(small)
   scene.cluster.startPod(undefined, 'lonely')
   const { id } = [...scene.cluster.pods.values()].find(({ workload }) => workload === undefined)!
@@ -383,7 +383,7 @@ test('a question that only the operator can answer is not answered by --yes: the
   expect((await operator.command((session) => session.run([4]), waived)).exit).toBe(exitCodes.done)
 })
 
-test('names that move the cursor are shown as escapes', async () => {
+test('escapes names with cursor movements', async () => {
   const scene = new Scene(small)
   const hostile = 'Deployment default/\u001b[2J\u202eevil'
   scene.cluster.addWorkload(hostile, { rereads: false })
@@ -396,7 +396,7 @@ test('names that move the cursor are shown as escapes', async () => {
   expect(shown).not.toMatch(/[\u001b\u202e]/)
 })
 
-test('on a terminal the last line says what is waited for and for how long', async () => {
+test('shows the current wait and its duration on the last line of a terminal', async () => {
   const scene = new Scene(small)
   const operator = new SimulatedOperator(scene)
   await operator.command((session) => session.run(upTo(4)), { ...yes, isTerminal: true })

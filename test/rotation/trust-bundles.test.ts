@@ -7,7 +7,7 @@ import { type Snapshot, sectionNames } from '../../src/rotation/snapshot.ts'
 import type { Target } from '../../src/rotation/target.ts'
 import { Scene } from './scene.ts'
 
-// Pods that take the CAs of API servers from ClusterTrustBundles, which are named after their content.
+// Pods that take the CAs of API servers from ClusterTrustBundles, whose names depend on their content.
 
 const small = { controlPlanes: 1, workers: 1, hasTrustBundles: true } as const
 const verifier = 'Deployment default/verifier'
@@ -21,7 +21,7 @@ function bundlesIn(scene: Scene): string[] {
   return Object.keys(scene.objects()).filter((name) => name.startsWith('ClusterTrustBundle '))
 }
 
-/** Workloads that a phase rolls, and what it asks. */
+/** Returns the workloads that a phase rolls out, and its questions. */
 function planned(phase: number, { observed, target }: { observed: Snapshot; target: Target }) {
   const actions = phaseNumbered(phase)
     .plan(observed, target)
@@ -32,7 +32,7 @@ function planned(phase: number, { observed, target }: { observed: Snapshot; targ
   }
 }
 
-test('a whole rotation rolls pods that mount it by signerName, and leaves one bundle without the old CA', async () => {
+test('rolls out pods that mount a bundle by signerName, and keeps one bundle without the old CA', async () => {
   const scene = new Scene(small)
   const before = bundlesIn(scene)
   await scene.runAll()
@@ -44,7 +44,7 @@ test('a whole rotation rolls pods that mount it by signerName, and leaves one bu
   expect(scene.remainsOfOldCa()).toEqual([])
 })
 
-test('a pod whose node cannot be read has what its bundle says 2 minutes after that was published', async () => {
+test('assumes that a pod on an unreadable node has the content of its bundle 2 minutes after publication', async () => {
   const scene = new Scene(small)
   await scene.runAll(1, 3)
   const { observed, target } = await observeIn(scene)
@@ -71,7 +71,7 @@ test('a pod whose node cannot be read has what its bundle says 2 minutes after t
   expect(blindInstant({ ...observed, published: withoutBundles }, blind)).toBe(Number.POSITIVE_INFINITY)
 })
 
-test('a workload is rolled once for what its bundle says, though its namespace says the same since long', async () => {
+test('rolls out a workload once for its bundle, although its namespace has had the same content for long', async () => {
   const scene = new Scene(small)
   await scene.runAll(1, 3)
   const { observed, target } = await observeIn(scene)
@@ -93,7 +93,7 @@ test('a workload is rolled once for what its bundle says, though its namespace s
   expect(second).not.toBe(first)
 })
 
-test('a pod with two files is one pod, and both files count', async () => {
+test('counts a pod with two files once, and checks both files', async () => {
   const scene = new Scene(small)
   await scene.runAll(1, 4)
   const { observed, target } = await observeIn(scene)
@@ -108,7 +108,7 @@ test('a pod with two files is one pod, and both files count', async () => {
   expect(phaseNumbered(12).remarks!(on.observed, target)[0]).toMatch(/^1 pod keeps both CAs/)
 })
 
-test('a pod that mounts a bundle by name is refused before the bundle goes, unless it is waived', async () => {
+test('refuses a pod that mounts a bundle by name before the bundle is deleted, unless it is waived', async () => {
   const scene = new Scene(small)
   const name = bundlesIn(scene)[0]!.split(' ')[1]!
   scene.cluster.addWorkload(named, { rereads: false, trustBundle: { name } })
@@ -125,7 +125,7 @@ test('a pod that mounts a bundle by name is refused before the bundle goes, unle
   expect(phaseNumbered(2).refusals!(observed, { ...target, waivers: new Set([named]) })).toEqual([])
 })
 
-test('a workload that mounts a bundle that is gone is not rolled: its pods would not start', async () => {
+test('does not roll out a workload that mounts a deleted bundle, because its pods would not start', async () => {
   const scene = new Scene(small)
   const name = bundlesIn(scene)[0]!.split(' ')[1]!
   await scene.runAll(1, 3)
@@ -141,7 +141,7 @@ test('a workload that mounts a bundle that is gone is not rolled: its pods would
   expect(planned(4, { observed: { ...observed, pods: [pod] }, target }).rolled).toEqual([verifier])
 })
 
-test('an API server that cannot be asked for bundles keeps phase 3 and its wait open', async () => {
+test('keeps phase 3 and its wait pending for an API server whose bundles cannot be read', async () => {
   const scene = new Scene(small)
   await scene.runAll(1, 3)
   const { observed, target } = await observeIn(scene)
@@ -165,7 +165,7 @@ test('an API server that cannot be asked for bundles keeps phase 3 and its wait 
   expect(blindInstant({ ...observed, published }, pod)).toBe(Number.POSITIVE_INFINITY)
 })
 
-test('in an upgrade a bundle that no pod mounts is not waited for, and named', async () => {
+test('during an upgrade, does not wait for a bundle that no pod mounts, and names it', async () => {
   const scene = new Scene(small)
   await scene.runAll(1, 11)
   const { observed, target: given } = await observeIn(scene)
@@ -193,7 +193,7 @@ test('in an upgrade a bundle that no pod mounts is not waited for, and named', a
   expect(asked('v1.36.3', free)).toEqual({ gaps: 0, missing: 0, waits: 1, reported: 1 })
   expect(asked('v1.37.2', free)).toEqual({ gaps: 1, missing: 1, waits: 1, reported: 0 })
   expect(asked('v1.36.3', observed.pods)).toEqual({ gaps: 1, missing: 1, waits: 1, reported: 0 })
-  // What cannot be read may be a bundle that pods mount.
+  // An unreadable server may have a bundle that pods mount.
   const unread = {
     kind: 'ClusterTrustBundle',
     name: 'cp1/kube-apiserver',

@@ -19,10 +19,10 @@ async function refusalOf(work: Promise<unknown>): Promise<KcertError> {
 
 const statusOf = (scene: Scene) => new SimulatedOperator(scene).command((session) => session.status())
 
-/** Until static pods run again. */
+/** Waits until static pods run again. */
 const settle = ({ cluster }: Scene) => cluster.time.pass(180_000)
 
-test('no rotation begins while control-plane nodes run different versions', async () => {
+test('does not start a rotation while control-plane nodes run different versions', async () => {
   const scene = new Scene(small)
   scene.cluster.upgradeNode('cp1', 'v1.37.2')
   await settle(scene)
@@ -54,7 +54,7 @@ test.each([
   },
 )
 
-test('versions that stay different are accepted by their names, and plan and status name them', async () => {
+test('accepts different versions by name, and plan and status name them', async () => {
   const mixed = async (waiver: string) => {
     const scene = new Scene(small, { waivers: new Set([waiver]) })
     scene.cluster.upgradeNode('cp1', 'v1.37.2')
@@ -77,7 +77,7 @@ test('versions that stay different are accepted by their names, and plan and sta
   expect(scene.remainsOfOldCa()).toEqual([])
 })
 
-test('an accepted mix does not excuse a kubeadm-config that names a version of no API server', async () => {
+test('an accepted mix does not allow a kubeadm-config with a version of no API server', async () => {
   const scene = new Scene(small, { waivers: new Set(['v1.36.3+v1.37.2']) })
   scene.cluster.upgradeNode('cp1', 'v1.37.2')
   scene.cluster.put('ConfigMap kube-system/kubeadm-config', { extraArgs: {}, kubernetesVersion: 'v1.38.0' })
@@ -85,7 +85,7 @@ test('an accepted mix does not excuse a kubeadm-config that names a version of n
   expect((await refusalOf(scene.run(1))).message).toContain('kubeadm-config has v1.38.0')
 })
 
-test('builds of one version are one version', async () => {
+test('treats builds of one version as the same version', async () => {
   const scene = new Scene(small)
   scene.cluster.upgradeNode('cp1', 'v1.36.3-vendor.1')
   await settle(scene)
@@ -93,7 +93,7 @@ test('builds of one version are one version', async () => {
 })
 
 test.each([2, 8, 9, 11])(
-  'an upgrade after phase %i is noticed, and the phases run again repair it',
+  'detects an upgrade after phase %i, and repairs it when the phases run again',
   async (last) => {
     const scene = new Scene(small)
     await scene.runAll(1, last)
@@ -119,7 +119,7 @@ test.each([2, 8, 9, 11])(
   },
 )
 
-test('a phase is not begun behind one that kubeadm took back, and the refusal says what did it', async () => {
+test('does not start a phase after one that kubeadm reverted, and names the cause', async () => {
   const scene = new Scene(small)
   await scene.runAll(1, 9)
   scene.cluster.renewLeaves('cp1')
@@ -140,7 +140,7 @@ test('does not report its own rollback as a change by kubeadm', async () => {
   expect(phases.flatMap(({ remarks }) => remarks).join('\n')).not.toContain('as kubeadm does')
 })
 
-test('no rotation begins while an API server has no rights on kubelets: phase 9 would stop half way', async () => {
+test('does not start a rotation while an API server has no permissions on kubelets, because phase 9 would stop halfway', async () => {
   const scene = new Scene(small)
   scene.cluster.logsFrom.set('cp1', Number.POSITIVE_INFINITY)
   const { code, message } = await refusalOf(scene.run(1))
@@ -150,7 +150,7 @@ test('no rotation begins while an API server has no rights on kubelets: phase 9 
   await scene.run(1)
 })
 
-test('a rollback does not bring back manifests of an older version', async () => {
+test('a rollback does not restore manifests of an older version', async () => {
   const scene = new Scene(small)
   await scene.runAll(1, 2)
   for (const node of ['cp1', 'cp2']) scene.cluster.upgradeNode(node, 'v1.37.2')

@@ -3,7 +3,7 @@ import type { Settings } from '../../src/rotation/target-reading.ts'
 import type { ClusterShape } from '../fakes/simulated-cluster.ts'
 import { allPhases, Scene } from './scene.ts'
 
-// Whole rotations of other clusters, and for other reasons: no client fails, and nothing of the old CA is left.
+// Whole rotations of other clusters, and for other reasons. No client fails, and the old CA is removed.
 
 const small = { controlPlanes: 2, workers: 1 } as const
 
@@ -60,7 +60,7 @@ const variants: readonly Variant[] = [
   },
 ]
 
-test.for(variants)('$name: no client fails, nothing of the old CA is left', async (variant) => {
+test.for(variants)('$name: no client fails, and the old CA is removed', async (variant) => {
   const { shape, settings, restartsApiServers } = variant
   const scene = new Scene({ ...small, ...shape }, settings)
   scene.clients.expectsBridge = settings?.withBridge !== false && settings?.reason !== 'compromise'
@@ -74,12 +74,12 @@ test.for(variants)('$name: no client fails, nothing of the old CA is left', asyn
   expect(restarts.length > 0).toBe(restartsApiServers === true)
 })
 
-/** Bytes of manifests and units. */
+/** Returns the bytes of manifests and units. */
 function definitions(scene: Scene): [string, string][] {
   return Object.entries(scene.files()).filter(([key]) => /\/(manifests|system)\//.test(key))
 }
 
-/** What files hold of a CA: its certificate and leaves that it signed. */
+/** Returns the files with a CA's certificate or leaf certificates that it signed. */
 function heldOf(scene: Scene, ca: 'oldCa' | 'oldFrontProxyCa') {
   const { spki } = scene.cluster[ca]
   return Object.entries(scene.files()).filter(([, text]) =>
@@ -121,7 +121,7 @@ test.for([
   expect([...keys()].filter((key) => before.has(key))).toEqual([])
 })
 
-test('a single API server that must be restarted is refused until the outage is accepted', async () => {
+test('refuses to restart a single API server until the outage is accepted', async () => {
   const scene = new Scene({ controlPlanes: 1, workers: 1, allFlags: true })
   await scene.runAll(1, 4)
   await expect(scene.run(5)).rejects.toMatchObject({
@@ -131,7 +131,7 @@ test('a single API server that must be restarted is refused until the outage is 
   })
 })
 
-test('with a leaked key the way back ends where controller-managers sign with the new one', async () => {
+test('after a key leak, a rollback stops where controller-managers sign with the new key', async () => {
   const scene = new Scene(small, { reason: 'compromise' })
   scene.clients.expectsBridge = false
   await scene.runAll(1, 7)
@@ -149,7 +149,7 @@ test.for<{ shape: ClusterShape; settings?: Partial<Settings> }>([
   { shape: { isByHand: true }, settings: { withBridge: false } },
   { shape: { isByHand: true }, settings: { newKeys: true } },
   { shape: {}, settings: { newKeys: true } },
-])('%o: rolled back from phase 11, every byte is what it was', async ({ shape, settings }) => {
+])('%o: a rollback from phase 11 restores every byte', async ({ shape, settings }) => {
   const scene = new Scene({ ...small, ...shape }, settings)
   scene.clients.expectsBridge = settings?.withBridge !== false
   const [files, objects] = [scene.files(), scene.objects()]
@@ -165,7 +165,7 @@ test.for<{ shape: ClusterShape; when: 'before' | 'after' }>([
   { shape: {}, when: 'before' },
   { shape: {}, when: 'after' },
   { shape: { isByHand: true }, when: 'after' },
-])('%o: a rollback killed at each act and run again brings every byte back', async ({ shape, when }) => {
+])('%o: a rollback killed at each action and run again restores every byte', async ({ shape, when }) => {
   const scene = new Scene({ ...small, ...shape })
   const [files, objects] = [scene.files(), scene.objects()]
   await scene.runAll(1, 11)
@@ -176,7 +176,7 @@ test.for<{ shape: ClusterShape; when: 'before' | 'after' }>([
   expect(scene.files()).toEqual(files)
   expect(scene.objects()).toEqual(objects)
   expect(scene.clients.failures).toEqual([])
-  // What was started earlier than its files were brought back would go on with what is gone.
+  // A process that started before its files were restored would still use removed certificates.
   const loaded = [...scene.cluster.processes.values()].flatMap(({ id, node, loaded: its }) =>
     [...its].flatMap(([path, text]) =>
       scene.cluster.read(node, path)?.text === text ? [] : [`${id} ${path}`],
