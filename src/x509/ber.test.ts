@@ -10,7 +10,7 @@ const der = (...bytes: number[]): string =>
   Buffer.from(derFromBer(Uint8Array.from(bytes), 'PKCS#12')).toString('hex')
 const reasonOf = (bytes: Uint8Array): string => thrownBy(() => derFromBer(bytes, 'PKCS#12')).message
 
-describe('BER becomes DER', () => {
+describe('converts BER to DER', () => {
   test.each([
     ['an indefinite length', [0x30, 0x80, 0x05, 0x00, 0x00, 0x00], '30020500'],
     ['nested indefinite lengths', [0x30, 0x80, 0xa0, 0x80, 0x05, 0x00, 0, 0, 0, 0], '3004a0020500'],
@@ -22,7 +22,7 @@ describe('BER becomes DER', () => {
     expect(der(...bytes)).toBe(expected)
   })
 
-  test('DER comes back as it is, without a copy', () => {
+  test('returns DER unchanged, without a copy', () => {
     fc.assert(
       fc.property(fc.array(fc.uint8Array({ maxLength: 300 })), (strings) => {
         const original = sequence(...strings.map(octetString))
@@ -32,7 +32,7 @@ describe('BER becomes DER', () => {
   })
 })
 
-describe('what is refused', () => {
+describe('rejects invalid BER', () => {
   let deep: Uint8Array = element(0x04)
   for (let i = 0; i <= derLimits.depth; i++) deep = element(0x24, deep)
   test.each<[string, Uint8Array, string]>([
@@ -63,7 +63,7 @@ describe('what is refused', () => {
     expect(reasonOf(hostile)).toContain('more than 100000 elements that are not DER')
   })
 
-  test('random octets give DER or a KcertError', () => {
+  test('turns random bytes into DER or a KcertError', () => {
     const byte = fc.constantFrom(0, 1, 2, 4, 0x24, 0x30, 0x80, 0x81, 0x82, 0xa0)
     fc.assert(
       fc.property(fc.array(byte, { maxLength: 30 }), (bytes) => {

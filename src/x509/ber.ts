@@ -2,7 +2,8 @@ import { KcertError } from '../errors/kcert-error.ts'
 import { derLimits } from './der.ts'
 import { element, elementOf } from './der-writer.ts'
 
-// The elements of what is rewritten are held apart meanwhile; one that is DER by itself counts as one, whatever is in it.
+// While the input is rewritten, its elements are kept separately. An element that is already DER counts as one, whatever it
+// contains.
 const maxElements = 100_000
 
 // PKCS#7 and PKCS#12 may be BER (RFC 2315, RFC 7292): indefinite lengths, strings in pieces, long lengths. Certificates may not.
@@ -10,7 +11,7 @@ const maxElements = 100_000
 const octetString = 0x04
 const constructedOctetString = 0x24
 
-/** The same value with definite, minimal lengths and OCTET STRINGs in one piece. For DER, `bytes` itself. */
+/** Returns the same value with definite, minimal lengths and OCTET STRINGs in one piece. Returns `bytes` itself if it is DER. */
 export function derFromBer(bytes: Uint8Array, document: string): Uint8Array {
   const isDer = bytes.length <= derLimits.containerBytes && derEnd(bytes, 0, bytes.length, 0) === bytes.length
   if (isDer) return bytes
@@ -20,7 +21,7 @@ export function derFromBer(bytes: Uint8Array, document: string): Uint8Array {
   return der
 }
 
-/** Where the element at `at` ends if it and all in it is DER; undefined if not. It allocates nothing. */
+/** Returns the end of the element at `at` if the element and its content are DER, otherwise undefined. Allocates nothing. */
 function derEnd(bytes: Uint8Array, at: number, limit: number, depth: number): number | undefined {
   const tag = bytes[at]
   if (tag === undefined || (tag & 0x1f) === 0x1f || tag === constructedOctetString || depth > derLimits.depth)
@@ -101,7 +102,7 @@ class BerReader {
     return children
   }
 
-  /** Content of one piece of a string, which is DER by now. */
+  /** Returns the content of one piece of a string. The piece has already been converted to DER. */
   private piece(der: Uint8Array): Uint8Array {
     if (der[0] !== octetString) this.fail('OCTET STRING with a piece of another type')
     return der.subarray(der[1]! < 0x80 ? 2 : 2 + (der[1]! & 0x7f))
@@ -112,7 +113,7 @@ class BerReader {
     return this.bytes[this.offset++]!
   }
 
-  /** Undefined when it is indefinite. */
+  /** Returns undefined for an indefinite length. */
   private length(): number | undefined {
     const first = this.byte()
     if (first === 0x80) return undefined

@@ -1,8 +1,8 @@
 import type { Certificate } from './certificate.ts'
 
-/** Certificates that may issue others, found by their subject: a set of roots, or what a server sends along. Immutable. */
+/** Certificates that may issue others, indexed by subject: a set of roots, or the certificates that a server sends. Immutable. */
 export class CertificatePool {
-  /** In the order given, duplicates left out. */
+  /** In input order, without duplicates. */
   readonly certificates: readonly Certificate[]
   private readonly bySubject: ReadonlyMap<string, readonly Certificate[]>
   private readonly byFingerprint = new Map<string, Certificate>()
@@ -20,8 +20,8 @@ export class CertificatePool {
   }
 
   /**
-   * Certificates whose subject has the bytes of this one's issuer, the likelier issuers first: those whose key identifier
-   * is the one asked for, then those where one side has none, then those where they differ. Go tries all of them.
+   * Returns the certificates whose subject has the same bytes as this certificate's issuer, the likelier issuers first. Matching
+   * key identifiers come first, then pairs where one identifier is missing, then pairs that differ. Go tries all of them.
    */
   issuersOf(certificate: Certificate): readonly Certificate[] {
     const named = this.bySubject.get(certificate.issuer.key)

@@ -59,7 +59,7 @@ const full = issueCertificate(
   keys.rsa,
 )
 
-test('every field of a certificate is read', () => {
+test('reads every field of a certificate', () => {
   const c = Certificate.parse(full)
   expect(c).toMatchObject({
     version: 3,
@@ -113,7 +113,7 @@ test('every field of a certificate is read', () => {
   expect([...c.findExtension('1.2.3.4.5')!.value]).toEqual([5, 0])
 })
 
-test('octets and digests are those of the whole, of what is signed and of the key', () => {
+test('returns bytes and digests of the certificate, of its TBSCertificate and of its key', () => {
   const c = Certificate.parse(full)
   const node = new X509Certificate(full)
   expect(Buffer.from(c.der)).toEqual(node.raw)
@@ -123,7 +123,7 @@ test('octets and digests are those of the whole, of what is signed and of the ke
   expect(full.length - c.tbs.length - c.signature.length).toBe(4 + 15 + 5)
 })
 
-test('absent extensions allow everything and name nothing', () => {
+test('treats absent extensions as no restriction and no name', () => {
   expect(Certificate.parse(craft())).toMatchObject({
     basicConstraints: undefined,
     isCa: false,
@@ -142,7 +142,7 @@ test('absent extensions allow everything and name nothing', () => {
 
 const refusalOf = (der: Uint8Array): string => thrownBy(() => Certificate.parse(der)).message
 
-describe('certificates that Go refuses are refused, with field and offset', () => {
+describe('rejects certificates that Go rejects, with field and offset', () => {
   const nothing = new Uint8Array(0)
   test.each<[string, Uint8Array, string]>([
     [
@@ -208,7 +208,7 @@ describe('certificates that Go refuses are refused, with field and offset', () =
   })
 })
 
-describe('what Go passes over is passed over', () => {
+describe('ignores what Go ignores', () => {
   const more = integer(7)
   test.each<[string, Uint8Array]>([
     [
@@ -242,7 +242,7 @@ function utc(text: string): Uint8Array {
   return element(tags.utcTime, Buffer.from(text, 'latin1'))
 }
 
-test('a serial number is whole octets without the octet of the sign', () => {
+test('returns a serial number in whole bytes, without the sign byte', () => {
   const serialOf = (serialNumber: Uint8Array): string =>
     Certificate.parse(craft({ serialNumber })).serialNumber
   expect(serialOf(integer(0))).toBe('00')
@@ -250,51 +250,51 @@ test('a serial number is whole octets without the octet of the sign', () => {
   expect(serialOf(integer(0xabc))).toBe('0abc')
 })
 
-test('a signature with unused bits is shifted, as Go does', () => {
+test('shifts a signature with unused bits, as Go does', () => {
   const der = craft({ signatureValue: bitString(Uint8Array.of(0b1010_0000), 4) })
   expect([...Certificate.parse(der).signature]).toEqual([0b1010])
 })
 
-describe('critical extensions that Go does not handle are named', () => {
+describe('lists critical extensions that Go does not handle', () => {
   const unhandled = (...list: Uint8Array[]): readonly string[] =>
     Certificate.parse(craft({ tail: extensions(list) })).unhandledCriticalExtensions
 
-  test('unknown ones', () => {
+  test('unknown extensions', () => {
     expect(unhandled(extension('nsComment', octetString(new Uint8Array(0)), true))).toEqual([
       oidOf('nsComment'),
     ])
     expect(unhandled(extension('nsComment', octetString(new Uint8Array(0))))).toEqual([])
   })
 
-  test('alternative names of no type that it compares', () => {
+  test('SANs that have no type that Go compares', () => {
     const directoryName = explicit(4, sequence())
     expect(unhandled(extension('subjectAltName', sequence(directoryName), true))).toEqual(['2.5.29.17'])
     const dns = element(contextTag(2), Buffer.from('a'))
     expect(unhandled(extension('subjectAltName', sequence(directoryName, dns), true))).toEqual([])
   })
 
-  test('name constraints of a type that it does not compare', () => {
+  test('name constraints of a type that Go does not compare', () => {
     const constraints = sequence(explicit(0, sequence(explicit(4, sequence()))))
     expect(unhandled(extension('nameConstraints', constraints, true))).toEqual(['2.5.29.30'])
     expect(unhandled(extension('nameConstraints', constraints))).toEqual([])
   })
 })
 
-describe('certificates of a file', () => {
+describe('readCertificates', () => {
   const [a, b] = [selfSigned({ serialNumber: '0a' }), selfSigned({ serialNumber: '0b' })]
   const serials = (input: Uint8Array | string): string[] => readCertificates(input).map((c) => c.serialNumber)
 
-  test('PEM, other blocks passed over', () => {
+  test('reads PEM and ignores other blocks', () => {
     const text = writePem('CERTIFICATE', a) + writePem('PRIVATE KEY', b) + writePem('X509 CERTIFICATE', b)
     expect(serials(text)).toEqual(['0a', '0b'])
   })
 
-  test('DER, one or several in a row', () => {
+  test('reads DER, one or several certificates in a row', () => {
     expect(serials(a)).toEqual(['0a'])
     expect(serials(Buffer.concat([a, b]))).toEqual(['0a', '0b'])
   })
 
-  test("OpenSSL's TRUSTED CERTIFICATE, without the trust settings behind it", () => {
+  test("reads OpenSSL's TRUSTED CERTIFICATE without its trust settings", () => {
     const trusted = Buffer.concat([a, sequence(sequence(oid(oidOf('serverAuth'))))])
     expect(serials(writePem('TRUSTED CERTIFICATE', trusted))).toEqual(['0a'])
     const plain = { label: 'CERTIFICATE', der: trusted }
@@ -318,18 +318,18 @@ describe('certificates of a file', () => {
   })
 })
 
-describe('who signed it', () => {
+describe('isSignedBy', () => {
   const issuer = Certificate.parse(
     selfSigned({ basicConstraints: { ca: true }, subjectKeyId: keyIdentifierOf(keys.rsa) }, keys.rsa),
   )
 
-  test('the key decides, not the name', () => {
+  test('depends on the key, not on the name', () => {
     expect(Certificate.parse(full).isSignedBy(issuer)).toBe(true)
     expect(issuer.isSignedBy(issuer)).toBe(true)
     expect(Certificate.parse(selfSigned({}, keys.p256)).isSignedBy(issuer)).toBe(false)
   })
 
-  test('self-issued is a matter of the names', () => {
+  test('self-issued depends on the names only', () => {
     expect(issuer.isSelfIssued).toBe(true)
     expect(Certificate.parse(full).isSelfIssued).toBe(false)
   })

@@ -32,24 +32,24 @@ export class Certificate {
   readonly version: 1 | 2 | 3
   readonly subject: Name
   readonly issuer: Name
-  /** Milliseconds since 1970, as is `notAfterMs`. */
+  /** Milliseconds since 1970, like `notAfterMs`. */
   readonly notBeforeMs: number
   readonly notAfterMs: number
   readonly publicKey: PublicKeyInfo
   readonly signatureAlgorithmOid: string
-  /** Object identifiers of critical extensions that Go does not handle: a chain with one is refused. */
+  /** Object identifiers of critical extensions that Go does not handle. Go rejects a chain that contains one. */
   readonly unhandledCriticalExtensions: readonly string[]
   readonly basicConstraints: BasicConstraints | undefined
-  /** Undefined when the extension is absent, which allows every use. */
+  /** Undefined when the extension is absent. An absent extension allows every use. */
   readonly keyUsage: readonly KeyUsage[] | undefined
   /** Names ("serverAuth") or object identifiers; empty when the extension is absent. */
   readonly extendedKeyUsage: readonly string[]
   /** Hexadecimal. */
   readonly authorityKeyId: string | undefined
-  /** True when a DNS name or an IP address is among the subject SANs. */
+  /** True when the SANs contain a DNS name or an IP address. */
   readonly hasHostNames: boolean
-  // Everything was read and checked once. What few ask for is read again from its bytes: of 10,000 certificates in a table
-  // the places of these fit in memory, the lists and texts do not.
+  // Everything was read and checked once. Rarely used fields are read again from the bytes: for a table of 10,000 certificates,
+  // their offsets fit in memory, but the lists and texts do not.
   private readonly bytes: Buffer
   private readonly start: number
   private readonly stop: number
@@ -71,8 +71,8 @@ export class Certificate {
   private cachedFingerprint: string | undefined
 
   /**
-   * Reads one certificate that fills `der`. Accepts and refuses what Go's crypto/x509 does, so that a verdict here is the one
-   * of the components that will read it. Throws KCERT_X509_MALFORMED with the field and its offset.
+   * Returns the certificate that fills `der`. Accepts and rejects what Go's crypto/x509 does, so that the result matches what the
+   * Kubernetes components do with the file. Throws KCERT_X509_MALFORMED with the field and its offset.
    */
   static parse(der: Uint8Array): Certificate {
     const reader = new DerReader(der, 'certificate')
@@ -81,9 +81,9 @@ export class Certificate {
     return certificate
   }
 
-  /** Reads the certificate at the start of `der`; `size` bytes belong to it. */
+  /** Returns the certificate at the start of `der` and its `size` in bytes. */
   static parseFirst(der: Uint8Array): { certificate: Certificate; size: number } {
-    // What follows may be long: the limit is on the certificate.
+    // More data may follow: the limit applies to the certificate only.
     const reader = new DerReader(der.subarray(0, derLimits.documentBytes), 'certificate')
     const certificate = new Certificate(reader)
     return { certificate, size: reader.offset }
@@ -194,7 +194,7 @@ export class Certificate {
     return reader
   }
 
-  /** All extensions that kcert knows. */
+  /** All extensions that kcert decodes. */
   get decoded(): DecodedExtensions {
     if (this.cachedDecoded === undefined) {
       this.cachedDecoded = new DecodedExtensions()
@@ -207,7 +207,7 @@ export class Certificate {
     return this.bytes.subarray(this.start, this.stop)
   }
 
-  /** DER of the TBSCertificate: what is signed. */
+  /** DER of the TBSCertificate, which the signature covers. */
   get tbs(): Uint8Array {
     return this.bytes.subarray(this.tbsStart, this.tbsStop)
   }
@@ -216,7 +216,7 @@ export class Certificate {
     return this.shiftedSignature ?? this.bytes.subarray(this.signatureStart, this.signatureStop)
   }
 
-  /** The last bytes of the signature as a number: nearly always another for another certificate, and at hand without a digest. */
+  /** The last bytes of the signature as a number. It nearly always differs between certificates and needs no digest. */
   get tail(): number {
     const { bytes, signatureStop, signatureStart } = this
     let tail = 0
@@ -271,7 +271,7 @@ export class Certificate {
     return this.cachedFingerprint
   }
 
-  /** True when subject and issuer have the same bytes; whether the signature is its own is another question. */
+  /** True when subject and issuer have the same bytes. This does not mean that the certificate's own key signed it. */
   get isSelfIssued(): boolean {
     return this.subject.equals(this.issuer)
   }
@@ -284,12 +284,14 @@ export class Certificate {
     return asBuffer(this.der).equals(other.der)
   }
 
-  /** True when the issuer's key made the signature, by whatever algorithm: also SHA-1 and MD5, which `verifySignature` refuses. */
+  /**
+   * True when the issuer's key made the signature, with any algorithm, including SHA-1 and MD5, which `verifySignature` rejects.
+   */
   isSignedBy(issuer: Certificate): boolean {
     return verifySignature(this, issuer.publicKey, 'any').ok
   }
 
-  /** True when this Node's OpenSSL cannot tell whether the issuer's key made the signature: ML-DSA before OpenSSL 3.5. */
+  /** True when the OpenSSL in this Node.js cannot verify the issuer's signature: ML-DSA before OpenSSL 3.5. */
   isUncheckableFor(issuer: Certificate): boolean {
     const verdict = verifySignature(this, issuer.publicKey, 'any')
     return !verdict.ok && verdict.reason === 'cannot-be-checked'
@@ -298,7 +300,7 @@ export class Certificate {
 
 const none: readonly string[] = Object.freeze([])
 
-/** RFC 5280 section 4.1.2.1: absent is version 1. */
+/** RFC 5280 section 4.1.2.1: version 1 when absent. */
 function readVersion(reader: DerReader): 1 | 2 | 3 {
   if (!reader.readOptional(constructedTag(0), 'version')) return 1
   const outer = reader.enterLast('version')
@@ -310,7 +312,7 @@ function readVersion(reader: DerReader): 1 | 2 | 3 {
   return (value + 1) as 1 | 2 | 3
 }
 
-/** Object identifier of the AlgorithmIdentifier that was just read. */
+/** Returns the object identifier of the AlgorithmIdentifier that was just read. */
 function readAlgorithm(reader: DerReader): string {
   const outer = reader.enterLast('signature')
   const oid = reader.oid('signature.algorithm')
@@ -319,7 +321,7 @@ function readAlgorithm(reader: DerReader): string {
   return oid
 }
 
-/** Decodes the extensions that the reader is in; returns the critical ones that Go does not handle. */
+/** Decodes the extensions that the reader is in. Returns the critical ones that Go does not handle. */
 function readExtensions(reader: DerReader, decoded: DecodedExtensions): readonly string[] {
   const seen = new Set<string>()
   let unhandled: string[] | undefined
@@ -343,8 +345,8 @@ function readExtensions(reader: DerReader, decoded: DecodedExtensions): readonly
 }
 
 /**
- * Returns all certificates of a PEM text, or one or several certificates in DER one behind the other.
- * Blocks of other kinds are passed over. Throws KCERT_X509_MALFORMED when one is damaged or there is none.
+ * Returns all certificates of a PEM text, or one or several consecutive certificates in DER. Ignores blocks of other kinds.
+ * Throws KCERT_X509_MALFORMED when a certificate is damaged or there is none.
  */
 export function readCertificates(input: Uint8Array | string): Certificate[] {
   const bytes = typeof input === 'string' ? Buffer.from(input, 'utf8') : input
@@ -355,7 +357,10 @@ export function readCertificates(input: Uint8Array | string): Certificate[] {
   return certificates
 }
 
-/** Returns the blocks of certificates in a PEM text. Throws KCERT_X509_MALFORMED when one is damaged: behind it the next one would be the leaf. */
+/**
+ * Returns the certificate blocks of a PEM text. Throws KCERT_X509_MALFORMED when one is damaged: otherwise the next block would
+ * become the leaf.
+ */
 export function certificateBlocks(text: Uint8Array | string): PemBlock[] {
   const { blocks, defects } = readPem(text)
   const defect = defects.find(({ label }) => isCertificateLabel(label))
@@ -371,7 +376,7 @@ export function writeCertificates(certificates: Iterable<Pick<Certificate, 'der'
   return Array.from(certificates, ({ der }) => writePem('CERTIFICATE', der)).join('')
 }
 
-/** The certificate of a PEM block. What OpenSSL appends in a TRUSTED CERTIFICATE, its trust settings, is passed over. */
+/** Returns the certificate of a PEM block. Ignores the trust settings that OpenSSL appends in a TRUSTED CERTIFICATE. */
 export function certificateOfBlock(block: { readonly label: string; readonly der: Uint8Array }): Certificate {
   if (block.label === 'TRUSTED CERTIFICATE') return Certificate.parseFirst(block.der).certificate
   return Certificate.parse(block.der)

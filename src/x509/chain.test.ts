@@ -49,7 +49,7 @@ function questionOf(
   }
 }
 
-/** The names along each chain, or the code, the subject at fault and what Go says. */
+/** Returns the names along each chain, or the code, the failing subject and Go's error. */
 function verdictOf(pki: Pki, asked: Partial<ChainQuestion> = {}): unknown {
   const question = questionOf(pki, asked)
   const verdict = verifyChain(question)
@@ -58,15 +58,15 @@ function verdictOf(pki: Pki, asked: Partial<ChainQuestion> = {}): unknown {
   return [refusal.code, refusal.certificate.subject.commonName, goError(refusal, question)]
 }
 
-describe('a chain is trusted', () => {
-  test('from the leaf over an intermediate to a root', () => {
+describe('accepts a chain', () => {
+  test('from the leaf through an intermediate to a root', () => {
     const ca = caOf(root)
     expect(verdictOf({ leaf: leafOf(ca), roots: [root], intermediates: [ca] })).toEqual([
       ['leaf', 'ca', 'root'],
     ])
   })
 
-  test('by every path that there is: a cross-signed CA makes two', () => {
+  test('by every path: a cross-signed CA gives two', () => {
     const ca = caOf(root)
     const crossSigned = issued(
       { subject: ca.subject, basicConstraints: { ca: true }, keyUsage: ['keyCertSign'], publicKey: ca.key },
@@ -80,7 +80,7 @@ describe('a chain is trusted', () => {
     expect(verdictOf({ ...pki, roots: [root] })).toEqual([['leaf', 'ca', 'root']])
   })
 
-  test('whichever of two roots of one name signed, in either order: Go tries all', () => {
+  test('with either of two roots of the same name, in either order: Go tries all', () => {
     const [before, after] = [createCa('kubernetes'), createCa('kubernetes')]
     for (const roots of [
       [before, after],
@@ -91,14 +91,14 @@ describe('a chain is trusted', () => {
     }
   })
 
-  test('that ends in a root which is not self-signed, and by a leaf that is itself among the roots', () => {
+  test('that ends in a root that is not self-signed, and a leaf that is itself a root', () => {
     const ca = caOf(root)
     expect(verdictOf({ leaf: leafOf(ca), roots: [ca] })).toEqual([['leaf', 'ca']])
     const leaf = leafOf(root)
     expect(verdictOf({ leaf, roots: [leaf] })).toEqual([['leaf']])
   })
 
-  test('in the second of notAfter, and no longer', () => {
+  test('in the second of notAfter, and not after it', () => {
     const leaf = leafOf(root, { notAfter: new Date('2026-06-01T00:00:00Z') })
     const evaluated = (at: string) => verdictOf({ leaf, roots: [root] }, { at: new Date(at) })
     expect(evaluated('2026-06-01T00:00:00Z')).toEqual([['leaf', 'root']])
@@ -109,7 +109,7 @@ describe('a chain is trusted', () => {
     ])
   })
 
-  test('for any purpose when extended key usages are not asked', () => {
+  test('for any purpose when the extended key usage is not checked', () => {
     const leaf = leafOf(root, { extendedKeyUsage: ['codeSigning'] })
     expect(verdictOf({ leaf, roots: [root] }, { purpose: 'any' })).toEqual([['leaf', 'root']])
   })
@@ -156,7 +156,7 @@ function withKey(key: Issued['key'], commonName: string): Pick<Issued, 'der' | '
   return { der, key, subject }
 }
 
-describe('a chain is refused, with the certificate at fault and with what Go says', () => {
+describe("rejects a chain with the failing certificate and Go's error", () => {
   test.for<[rule: string, pki: Pki, verdict: [RefusalCode, string, string], asked?: Partial<ChainQuestion>]>([
     [
       'when a CA in it has expired, though Go blames nobody by name',
@@ -280,7 +280,7 @@ describe('a chain is refused, with the certificate at fault and with what Go say
     expect(verdictOf(pki, asked)).toEqual(verdict)
   })
 
-  test('after 100 candidates, so that CAs which sign each other in every direction cost little', () => {
+  test('stops after 100 candidates, so that CAs that sign each other in all directions cost little', () => {
     const cas = Array.from({ length: 12 }, () => createCa('tangle'))
     const all = cas.flatMap((one) =>
       cas.map((other) => ({ ...caOf(other, { subject: one.subject, publicKey: one.key }), key: one.key })),
@@ -293,7 +293,7 @@ describe('a chain is refused, with the certificate at fault and with what Go say
   })
 })
 
-test('of several reasons the one is told that most likely is the trouble: an expired issuer before a namesake', () => {
+test('reports the most likely reason: an expired issuer before a CA with the same name', () => {
   const other = caOf(root)
   const pki = { leaf: leafOf(expiredCa), roots: [root], intermediates: [other, expiredCa] }
   expect(verdictOf(pki)).toEqual(['CERT_EXPIRED', 'ca', `${validity} after 2026-03-01T00:00:00Z`])

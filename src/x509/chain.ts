@@ -6,26 +6,26 @@ import { buildPaths, ownDefect, type PathQuestion } from './path.ts'
 import { policiesAllow } from './policies.ts'
 import type { Chain, Refusal, RefusalCode } from './refusal.ts'
 
-// Whether API servers, kubelets and all other programs in Go accept a certificate: path building and validation with the
-// outcome of crypto/x509's Certificate.Verify (Go 1.26) for the same roots, intermediates, time, purpose and name.
+// Evaluates whether API servers, kubelets and all other Go programs accept a certificate. Path building and validation give the
+// result of crypto/x509's Certificate.Verify (Go 1.26) for the same roots, intermediates, time, purpose and name.
 
-/** What the certificate is used for: by a TLS server, by a TLS client, or for anything at all. */
+/** What the certificate is used for: TLS server, TLS client, or any purpose. */
 export const purposes = ['server', 'client', 'any'] as const
 export type Purpose = (typeof purposes)[number]
 
 export interface ChainQuestion extends PathQuestion {
   readonly leaf: Certificate
   readonly purpose: Purpose
-  /** Host name or IP address that the leaf must be valid for. Absent: names are not looked at. */
+  /** Host name or IP address that the leaf must be valid for. Names are not checked when absent. */
   readonly name?: string | undefined
 }
 
 export type ChainVerdict =
-  /** Every chain that holds; leaf first, root last. */
+  /** Every valid chain: leaf first, root last. */
   | { readonly trusted: true; readonly chains: readonly Chain[] }
   | { readonly trusted: false; readonly refusal: Refusal }
 
-/** Evaluates a certificate as Go does; names the certificate at fault and the reason, which Go's error often does not. */
+/** Returns Go's result for a certificate, with the failing certificate and the reason. Go's error often omits both. */
 export function verifyChain(question: ChainQuestion): ChainVerdict {
   const { leaf, at, name, roots } = question
   const own = ownDefect(leaf, at)
@@ -37,7 +37,7 @@ export function verifyChain(question: ChainQuestion): ChainVerdict {
     const go = { kind: 'host', certificate: leaf, name } as const
     return refused({ code: 'HOST_NAME_MISMATCH', certificate: leaf, chain: [leaf], go })
   }
-  // What is a root itself needs no path, and no one asks whether it may sign.
+  // A leaf that is itself a root needs no path, and Go does not check whether it may sign.
   if (roots.has(leaf)) return evaluatePaths([[leaf]], question)
   const paths = buildPaths(leaf, question)
   if (paths.refusal !== undefined) return refused({ ...explainPaths(leaf, paths), go: paths.refusal })
@@ -48,7 +48,7 @@ function refused(refusal: Refusal): ChainVerdict {
   return { trusted: false, refusal }
 }
 
-/** What only whole chains can be asked: policies, extended key usage, name constraints. */
+/** Evaluates what only applies to complete chains: policies, extended key usage, name constraints. */
 function evaluatePaths(paths: readonly Chain[], question: ChainQuestion): ChainVerdict {
   const verdicts = paths.map((chain) => evaluatePath(chain, question))
   const chains = paths.filter((_, i) => verdicts[i] === undefined)
@@ -56,7 +56,7 @@ function evaluatePaths(paths: readonly Chain[], question: ChainQuestion): ChainV
   const refusals = verdicts.filter((verdict) => verdict !== undefined)
   const count = (code: RefusalCode): number => refusals.filter((refusal) => refusal.code === code).length
   const constraint = refusals.find(({ code }) => code === 'NAME_NOT_ALLOWED')
-  // The order in which Go reports when chains fail for different reasons.
+  // The order in which Go reports the errors when chains fail for different reasons.
   if (constraint?.violation !== undefined) {
     return refused({ ...constraint, go: { kind: 'constraint', violation: constraint.violation } })
   }
@@ -78,8 +78,8 @@ function evaluatePath(chain: Chain, { purpose }: ChainQuestion): Omit<Refusal, '
 const usageOf = { server: 'serverAuth', client: 'clientAuth' } as const
 
 /**
- * True when the extended key usage of this certificate allows the purpose. An absent or empty one allows all. A CA's
- * holds for what is below it, which RFC 5280 does not say but Go and OpenSSL do.
+ * True when the extended key usage of this certificate allows the purpose. An absent or empty one allows all. That of a CA also
+ * restricts the certificates below it: RFC 5280 does not define this, but Go and OpenSSL do it.
  */
 function allowsUse({ extendedKeyUsage }: Certificate, purpose: 'server' | 'client'): boolean {
   return (

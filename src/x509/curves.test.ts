@@ -30,9 +30,9 @@ test.each([
   }
 })
 
-describe('a coordinate that is not below p is refused, even where it stands for a point', () => {
+describe('rejects a coordinate that is not below p, even if it represents a point', () => {
   test.each(Object.entries(primes) as [keyof typeof primes, bigint][])('%s', (curve, p) => {
-    // The first small x that has a y: then x + p still fits the bytes of a coordinate.
+    // Use the first small x that has a y: then x + p still fits in the bytes of a coordinate.
     const [x, y] = firstPoint(curve, p)
     expect(defectOf(curve, point(curve, x, y))).toBeUndefined()
     expect(defectOf(curve, point(curve, x + p, y))).toBe(`a point that is not on ${curve}`)
@@ -60,7 +60,7 @@ describe('a coordinate that is not below p is refused, even where it stands for 
     return result
   }
 
-  /** x³ − 3x + b, with b from a key of OpenSSL. */
+  /** Returns x³ − 3x + b, with b from an OpenSSL key. */
   function rightSide(curve: keyof typeof primes, x: bigint): bigint {
     const p = primes[curve]
     const jwk = generateKeyPairSync('ec', { namedCurve: curve }).publicKey.export({ format: 'jwk' })
@@ -71,7 +71,7 @@ describe('a coordinate that is not below p is refused, even where it stands for 
   }
 })
 
-test('names are those of the table', () => {
+test('isCurveName accepts only the names in the table', () => {
   expect(isCurveName('P-256')).toBe(true)
   for (const other of [undefined, 'secp256k1', 'toString']) expect(isCurveName(other)).toBe(false)
 })

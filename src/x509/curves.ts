@@ -1,7 +1,7 @@
-// NIST's prime curves (SP 800-186), y² = x³ − 3x + b over p. Only membership of a point is computed here, for a key that
-// is not on its curve makes Go refuse the certificate; everything secret is node:crypto's.
+// NIST's prime curves (SP 800-186), y² = x³ − 3x + b over p. This code only checks whether a point is on its curve: Go rejects a
+// certificate whose key is not. node:crypto does everything that involves secrets.
 
-/** Each with the bytes of one coordinate. */
+/** Curves, each with the size of a coordinate in bytes. */
 const curves = {
   'P-224': {
     size: 28,
@@ -31,18 +31,18 @@ export function isCurveName(name: string | undefined): name is CurveName {
   return name !== undefined && Object.hasOwn(curves, name)
 }
 
-/** Bytes of a coordinate, and of a private key. */
+/** Returns the size in bytes of a coordinate and of a private key. */
 export function coordinateSize(name: CurveName): number {
   return curves[name].size
 }
 
-/** What is wrong with bytes that should be an uncompressed point (SEC 1 section 2.3.3) of the curve, or undefined. */
+/** Returns why bytes are not an uncompressed point (SEC 1 section 2.3.3) of the curve, or undefined. */
 export function pointDefect(name: CurveName, bytes: Buffer, start: number, stop: number): string | undefined {
   const { size, p, b } = curves[name]
   if (bytes[start] !== 4) return 'not an uncompressed point'
   if (stop - start !== 1 + 2 * size)
     return `a point of ${stop - start} bytes, where ${name} has ${1 + 2 * size}`
-  // Both coordinates from one text: the texts take longer than the arithmetic.
+  // Both coordinates come from one text, because building texts takes longer than the arithmetic.
   const both = BigInt(`0x${bytes.toString('hex', start + 1, stop)}`)
   const bits = 8 * size
   const x = both >> BigInt(bits)

@@ -3,10 +3,10 @@ import type { BuiltPaths, DeadEnd, OwnDefect } from './path.ts'
 import type { Refusal, RefusalCode } from './refusal.ts'
 import { verifySignature } from './signature.ts'
 
-// When no chain reaches a root, Go says "unknown authority" and little else. The search knows more: which candidates it
-// tried and why it gave them up. Of these kcert reports the most likely cause of the operator's problem.
+// When no chain reaches a root, Go reports "unknown authority" and little else. The search has more detail: the candidates that
+// it tried and the reasons it rejected them. kcert reports the most likely cause.
 
-/** The codes of what is wrong with a certificate by itself. */
+/** Codes for defects of a single certificate. */
 export const ownCodes = {
   'critical-extension': 'CRITICAL_EXTENSION_UNKNOWN',
   'not-yet-valid': 'CERT_NOT_YET_VALID',
@@ -20,8 +20,9 @@ export function explainPaths(leaf: Certificate, paths: BuiltPaths): Explanation 
   if (paths.refusal?.kind === 'limit')
     return { code: 'TOO_MANY_CANDIDATES', certificate: leaf, chain: [leaf] }
   const explanations = [...paths.deadEnds.map(explainDeadEnd), ...paths.orphans.map(explainOrphan)]
-  // An issuer that did sign but may not, or no longer, is the reason; next an unfit signature; a missing issuer comes last,
-  // because every chain that ends early ends so. Of equals the one closest to a root: there the search came furthest.
+  // The first choice is an issuer that did sign but is not allowed to, or has expired. The next is an invalid signature. A
+  // missing issuer comes last, because every incomplete chain ends with one. Among equal reasons, the one closest to a root wins,
+  // because the search got furthest there.
   const [likeliest] = explanations.toSorted(
     (a, b) =>
       (plausibilities[b.code] ?? 1) - (plausibilities[a.code] ?? 1) || b.chain.length - a.chain.length,
@@ -47,14 +48,14 @@ function explainDeadEnd({ below, candidate, reason }: DeadEnd): Explanation {
     return { code, certificate: candidate, other: issued, chain: [...below, candidate] }
   }
   const issuedAtFault = (code: RefusalCode): Explanation => {
-    // A root is not looking for an issuer: it is not trusted, however many namesakes of it are.
+    // A root does not need an issuer. It is untrusted, however many CAs have the same name.
     if (code === 'ISSUER_KEY_OTHER' && isRoot(issued)) return explainOrphan(below)
     return { code, certificate: issued, other: candidate, chain: below }
   }
   switch (reason) {
     case 'not-a-ca':
     case 'no-cert-sign':
-      // These are found before the signature is looked at. A namesake that did not sign is not the trouble.
+      // These checks run before the signature check. A CA with the same name that did not sign is not the cause.
       if (!issued.isSignedBy(candidate)) return issuedAtFault('ISSUER_KEY_OTHER')
       return issuerAtFault(reason === 'not-a-ca' ? 'ISSUER_NOT_CA' : 'ISSUER_MAY_NOT_SIGN')
     case 'algorithm-refused':
@@ -63,7 +64,7 @@ function explainDeadEnd({ below, candidate, reason }: DeadEnd): Explanation {
       return issuedAtFault('SIGNATURE_UNSUPPORTED')
     case 'key-unsupported':
     case 'cannot-be-checked':
-      // OpenSSL may know the algorithm. Again, a namesake that did not sign is not the trouble.
+      // OpenSSL may support the algorithm. Again, a CA with the same name that did not sign is not the cause.
       return isOfAnotherKey(issued, candidate)
         ? issuedAtFault('ISSUER_KEY_OTHER')
         : issuerAtFault('ISSUER_KEY_UNSUPPORTED')

@@ -2,15 +2,15 @@ import { constructedTag, tags } from './der.ts'
 import { encodeOid } from './oids.ts'
 import { fitsPrintableString } from './strings.ts'
 
-// DER from the inside out: each function returns one element. All lengths are known when they are written, so the result is
-// minimal by construction.
+// Writes DER from the inside out: each function returns one element. All lengths are known when they are written, so the result
+// is minimal by construction.
 
-/** One element with this identifier byte and the parts as its content. */
+/** Returns one element with this identifier byte and the parts as its content. */
 export function element(tag: number, ...parts: readonly Uint8Array[]): Uint8Array {
   return elementOf(tag, parts)
 }
 
-/** The same for a list that may be too long for arguments of a call. */
+/** Like `element`, for a list that may be too long for the arguments of a call. */
 export function elementOf(tag: number, parts: readonly Uint8Array[]): Uint8Array {
   let length = 0
   for (const part of parts) length += part.length
@@ -30,7 +30,7 @@ export function elementOf(tag: number, parts: readonly Uint8Array[]): Uint8Array
 
 export const sequence = (...parts: readonly Uint8Array[]): Uint8Array => element(tags.sequence, ...parts)
 
-/** SET OF: X.690 section 11.6 wants the elements in the order of their bytes. */
+/** SET OF: X.690 section 11.6 requires the elements in the order of their bytes. */
 export const setOf = (...parts: readonly Uint8Array[]): Uint8Array =>
   element(tags.set, ...[...parts].sort(Buffer.compare))
 
@@ -47,7 +47,7 @@ export const boolean = (value: boolean): Uint8Array => element(tags.boolean, Uin
 
 export const nullElement: Uint8Array = element(tags.null)
 
-/** INTEGER of a number of at most 2^53, or of an unsigned magnitude in bytes. */
+/** INTEGER for a number up to 2^53, or for an unsigned magnitude in bytes. */
 export function integer(value: number | Uint8Array): Uint8Array {
   return element(tags.integer, typeof value === 'number' ? twosComplement(BigInt(value)) : unsigned(value))
 }
@@ -77,7 +77,7 @@ export function oid(dotted: string): Uint8Array {
   const cached = encodedOids.get(dotted)
   if (cached !== undefined) return cached
   const encoded = element(tags.oid, Uint8Array.from(encodeOid(dotted)))
-  // Identifiers come from kcert's own tables and from flags: there are never many.
+  // Identifiers come from kcert's tables and from flags, so there are never many.
   encodedOids.set(dotted, encoded)
   return encoded
 }
@@ -86,14 +86,14 @@ export const utf8String = (text: string): Uint8Array => element(tags.utf8String,
 
 export const ia5String = (text: string): Uint8Array => element(tags.ia5String, Buffer.from(text, 'latin1'))
 
-/** PrintableString where the text fits it, else UTF8String: what Go writes, so names made by either compare equal. */
+/** PrintableString if the text fits, otherwise UTF8String. Go writes the same, so names written by either compare equal. */
 export function directoryString(text: string): Uint8Array {
   return fitsPrintableString(text)
     ? element(tags.printableString, Buffer.from(text, 'latin1'))
     : utf8String(text)
 }
 
-/** UTCTime until 2049, GeneralizedTime from 2050 (RFC 5280 section 4.1.2.5); fractions of a second are cut off. */
+/** UTCTime until 2049, GeneralizedTime from 2050 (RFC 5280 section 4.1.2.5). Fractions of a second are dropped. */
 export function time(date: Date): Uint8Array {
   const digits = date.toISOString().replace(/\..*$/, '').replaceAll(/[-:T]/g, '')
   const year = date.getUTCFullYear()

@@ -84,13 +84,13 @@ describe('strict DER', () => {
     expect(refusal(bytes, (r) => r.oid('extnID'))).toContain(reason)
   })
 
-  test('an arc of any size is read where policies allow it', () => {
+  test('reads an arc of any size where policies allow it', () => {
     expect(new DerReader(oid('2.999.340282366920938463463374607431768211456'), '').oidOfAnySize('')).toBe(
       '2.999.340282366920938463463374607431768211456',
     )
   })
 
-  test('a tag that does not belong is named, and the one that does', () => {
+  test('reports the unexpected tag and the expected one', () => {
     expect(refusal([0x31, 0x00], (r) => r.read(tags.sequence, 'validity'))).toBe(
       'sample: validity at offset 0: SET where SEQUENCE belongs',
     )
@@ -99,7 +99,7 @@ describe('strict DER', () => {
     )
   })
 
-  test('an error names the path of the field and the offset in the whole input', () => {
+  test('reports the path of the field and the offset in the whole input', () => {
     const r = new DerReader(sequence(integer(1), sequence(Uint8Array.of(0x01, 0x01, 0x07))), 'certificate')
     r.enter(tags.sequence, '')
     r.integer('version')
@@ -113,7 +113,7 @@ describe('strict DER', () => {
 })
 
 describe('limits', () => {
-  test('nesting deeper than the limit is refused', () => {
+  test('rejects nesting deeper than the limit', () => {
     let nested: Uint8Array = sequence()
     for (let i = 0; i < derLimits.depth; i++) nested = sequence(nested)
     const r = new DerReader(nested, 'sample')
@@ -123,7 +123,7 @@ describe('limits', () => {
     expect(thrownBy(descend).message).toContain(`nested deeper than ${derLimits.depth}`)
   })
 
-  test('an INTEGER above the limit is refused, one at the limit is read', () => {
+  test('reads an INTEGER at the limit and rejects one above it', () => {
     const bytes = (length: number): Uint8Array => integer(new Uint8Array(length).fill(0x7f))
     new DerReader(bytes(derLimits.integerBytes), 'sample').integer('serialNumber')
     const tooLong = new DerReader(bytes(derLimits.integerBytes + 1), 'sample')
@@ -132,12 +132,12 @@ describe('limits', () => {
     )
   })
 
-  test('an input above the limit is refused before it is read', () => {
+  test('rejects an input above the limit before reading it', () => {
     const huge = new Uint8Array(derLimits.documentBytes + 1)
     expect(thrownBy(() => new DerReader(huge, 'certificate')).message).toContain('that kcert reads')
   })
 
-  test('an OBJECT IDENTIFIER above the limit is refused', () => {
+  test('rejects an OBJECT IDENTIFIER above the limit', () => {
     const huge = element(
       tags.oid,
       new Uint8Array(derLimits.oidBytes + 1).fill(0x81).fill(1, derLimits.oidBytes),
@@ -148,7 +148,7 @@ describe('limits', () => {
   })
 })
 
-describe('what is written is read back', () => {
+describe('reads back what it writes', () => {
   test('INTEGER', () => {
     fc.assert(
       fc.property(fc.maxSafeInteger(), (value) => {
@@ -157,7 +157,7 @@ describe('what is written is read back', () => {
     )
   })
 
-  test('INTEGER of any unsigned magnitude', () => {
+  test('INTEGER for any unsigned magnitude', () => {
     fc.assert(
       fc.property(fc.uint8Array({ minLength: 1, maxLength: 64 }), (magnitude) => {
         const r = new DerReader(integer(magnitude), '')
@@ -181,7 +181,7 @@ describe('what is written is read back', () => {
     )
   })
 
-  test('BIT STRING, shifted to the right as Go hands it on', () => {
+  test('BIT STRING, shifted right as in Go', () => {
     fc.assert(
       fc.property(fc.uint8Array({ minLength: 1, maxLength: 40 }), fc.nat(7), (content, unused) => {
         const masked = Buffer.from(content)
@@ -220,7 +220,7 @@ describe('what is written is read back', () => {
     )
   })
 
-  test('SET OF is written in the order of its octets', () => {
+  test('writes SET OF in the order of its bytes', () => {
     expect(Buffer.from(setOf(integer(3), integer(1), integer(2))).toString('hex')).toBe(
       '3109020101020102020103',
     )
@@ -228,7 +228,7 @@ describe('what is written is read back', () => {
 })
 
 describe('hostile input', () => {
-  test('a certificate cut at any octet is malformed, with the place', () => {
+  test('rejects a certificate cut at any byte, with the offset', () => {
     const der = selfSigned({
       keyUsage: ['digitalSignature'],
       subjectAltNames: { dns: ['a'], ip: ['10.0.0.1'] },
@@ -240,7 +240,7 @@ describe('hostile input', () => {
     }
   })
 
-  test('random octets, and certificates with random octets in them, are read or malformed and nothing else', () => {
+  test('reads random bytes and damaged certificates, or reports them as malformed', () => {
     const der = selfSigned({
       extendedKeyUsage: ['serverAuth'],
       nameConstraints: { permitted: { dns: ['a'] } },
@@ -264,7 +264,7 @@ describe('hostile input', () => {
     )
   })
 
-  test('a certificate of 50,000 small extensions is read in the time of its size', () => {
+  test('reads a certificate with 50,000 small extensions in linear time', () => {
     const list = Array.from({ length: 50_000 }, (_, i) =>
       sequence(oid(`1.2.${i}`), octetString(new Uint8Array(0))),
     )

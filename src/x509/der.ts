@@ -1,24 +1,24 @@
 import { KcertError } from '../errors/kcert-error.ts'
 import { knownOid, nameOfOid } from './oids.ts'
 
-// Strict DER (ITU-T X.690) for X.509: one cursor over one array, no tree. What Go's cryptobyte refuses is refused here,
-// so that kcert's verdict on a file is the one of the components that will read it.
+// Strict DER (ITU-T X.690) for X.509: one cursor over one array, no tree. It rejects what Go's cryptobyte rejects, so that
+// kcert's result for a file matches that of the Kubernetes components.
 
-/** Limits on what is read. Everything that meets them is read in linear time and without copies. */
+/** Limits on the input. Everything within them is read in linear time and without copies. */
 export const derLimits = {
-  /** RFC 5280's deepest type, a directory name in name constraints, needs 14; hostile nesting stops here. */
+  /** RFC 5280's deepest type, a directory name in name constraints, needs 14. The limit stops hostile nesting. */
   depth: 32,
-  /** 65,536 bits: four times the longest RSA modulus that OpenSSL takes. Longer ones only cost time. */
+  /** 65,536 bits: four times the longest RSA modulus that OpenSSL accepts. Longer ones only cost time. */
   integerBytes: 8192,
-  /** The longest identifiers in use have 30 bytes; decimal text of a longer arc costs more than linear time. */
+  /** The longest identifiers in use have 30 bytes. The decimal text of a longer arc takes more than linear time. */
   oidBytes: 256,
-  /** One certificate, request or key. 20,000 SANs fit; limited so that its members fit in memory. */
+  /** One certificate, request or key. 20,000 SANs fit. The limit ensures that its members fit in memory. */
   documentBytes: 1024 * 1024,
-  /** A PKCS#12 store or a PKCS#7 bundle: one of 10,000 certificates is about 10 MB. */
+  /** A PKCS#12 keystore or a PKCS#7 bundle: one of 10,000 certificates is about 10 MB. */
   containerBytes: 16 * 1024 * 1024,
 } as const
 
-/** Identifier bytes, constructed bit included where DER has it. */
+/** Identifier bytes, including the constructed bit where DER sets it. */
 export const tags = {
   boolean: 0x01,
   integer: 0x02,
@@ -49,7 +49,7 @@ export function asBuffer(bytes: Uint8Array): Buffer {
   return Buffer.isBuffer(bytes) ? bytes : Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength)
 }
 
-/** True when both ranges hold the same bytes. They are short, so that a loop is quicker than a call of Buffer's. */
+/** True when both ranges contain the same bytes. They are short, so a loop is faster than a call to Buffer. */
 export function sameBytes(
   a: Uint8Array,
   aStart: number,
@@ -63,29 +63,29 @@ export function sameBytes(
   return true
 }
 
-/** Where the content of the DER or BER element at this place begins, in bytes that no one has checked. */
+/** Returns the offset of the content of the DER or BER element at `at`. The bytes are unchecked. */
 export function contentAt(bytes: Uint8Array, at: number): number {
   const length = bytes[at + 1] ?? 0
   return at + 2 + (length > 0x80 ? length & 0x7f : 0)
 }
 
-/** Content bytes of an INTEGER that is not negative: in hex pairs without leading 00, "00" for zero. */
+/** Returns the content bytes of a non-negative INTEGER as hex pairs without leading 00; "00" for zero. */
 export function unsignedHex(bytes: Buffer, start: number, stop: number): string {
   const from = bytes[start] === 0 && stop - start > 1 ? start + 1 : start
   return bytes.toString('hex', from, stop)
 }
 
 /**
- * Reads DER from one array. `read` and its kin leave the bounds of the last element in `start` and `stop`
- * (content) and `header` (its first byte); `enter` goes into it, `leave` comes back out behind it.
+ * Reads DER from one array. The read methods store the bounds of the last element in `start` and `stop` (content) and `header`
+ * (its first byte). `enter` moves into that element, `leave` moves to its end.
  *
- * Every refusal is a KCERT_X509_MALFORMED that names the document, the field and the byte offset.
+ * Every error is a KCERT_X509_MALFORMED with the document, the field and the byte offset.
  */
 export class DerReader {
   readonly bytes: Buffer
-  /** What is read, first word of every error: "certificate", "request". */
+  /** Name of the input, which starts every error: "certificate", "request". */
   readonly document: string
-  /** Put before field names in errors, e.g. "tbsCertificate.issuer." */
+  /** Prefix of the field names in errors, for example "tbsCertificate.issuer." */
   path = ''
   offset: number
   end: number
@@ -103,7 +103,7 @@ export class DerReader {
     if (bytes.length > limit) this.fail('', `${bytes.length} bytes, more than the ${limit} that kcert reads`)
   }
 
-  /** A reader of the element that was just read alone, header included; its offsets stay those of the whole. */
+  /** Returns a reader for the element that was just read, header included. Its offsets remain those of the whole input. */
   fork(): DerReader {
     const fork = new DerReader(this.bytes, this.document, this.bytes.length)
     fork.path = this.path
@@ -113,7 +113,7 @@ export class DerReader {
     return fork
   }
 
-  /** @param fix what to do where the bytes are whole and only Go refuses them; another copy would be no better */
+  /** @param fix what to do if the bytes are complete and only Go rejects them; another copy would not help */
   fail(field: string, reason: string, offset: number = this.offset, fix?: string): never {
     const name = field === '' ? this.path.replace(/\.$/, '') : this.path + field
     const where = name === '' ? `offset ${offset}` : `${name} at offset ${offset}`
@@ -160,20 +160,20 @@ export class DerReader {
     return tag
   }
 
-  /** Reads one element of this tag. */
+  /** Reads one element with this tag. */
   read(tag: number, field: string): void {
     const at = this.offset
     if (this.next(field) !== tag) this.fail(field, `${tagName(this.tag)} where ${tagName(tag)} belongs`, at)
   }
 
-  /** Reads one element if it has this tag; false when something else, or nothing, follows. */
+  /** Reads one element if it has this tag. Returns false if something else, or nothing, follows. */
   readOptional(tag: number, field: string): boolean {
     if (!this.peek(tag)) return false
     this.next(field)
     return true
   }
 
-  /** Goes into the element that was just read; returns what `leave` needs. */
+  /** Enters the element that was just read. Returns the value that `leave` needs. */
   enterLast(field: string): number {
     if (++this.depth > derLimits.depth) this.fail(field, `nested deeper than ${derLimits.depth}`, this.header)
     const outer = this.end
@@ -182,20 +182,23 @@ export class DerReader {
     return outer
   }
 
-  /** Reads one element of this tag and goes into it; returns what `leave` needs. */
+  /** Reads one element with this tag and enters it. Returns the value that `leave` needs. */
   enter(tag: number, field: string): number {
     this.read(tag, field)
     return this.enterLast(field)
   }
 
-  /** Comes out behind the element; content that was not read is passed over, as Go passes over it. */
+  /** Moves to the end of the element. Ignores unread content, as Go does. */
   leave(outer: number): void {
     this.offset = this.end
     this.end = outer
     this.depth--
   }
 
-  /** Reads one element of this tag; returns what `read` makes of its content. For what is read seldom: `enter` needs no closure. */
+  /**
+   * Reads one element with this tag and returns the result of `read` for its content. For rarely read elements: `enter` needs no
+   * closure.
+   */
   within<Value>(tag: number, field: string, read: () => Value): Value {
     const outer = this.enter(tag, field)
     const value = read()
@@ -203,14 +206,14 @@ export class DerReader {
     return value
   }
 
-  /** Reads one element of this tag, and every element in it with `read`. */
+  /** Reads one element with this tag, and every element in it with `read`. */
   each(tag: number, field: string, read: () => void): void {
     this.within(tag, field, () => {
       while (!this.atEnd) read()
     })
   }
 
-  /** Reads the bytes between two offsets, and comes back to where it was; returns what `read` makes of it. */
+  /** Reads the bytes between two offsets, then returns to the previous position. Returns the result of `read`. */
   between<Value>(start: number, stop: number, read: () => Value): Value {
     const { offset, end } = this
     this.offset = start
@@ -221,7 +224,7 @@ export class DerReader {
     return value
   }
 
-  /** Refuses content that was not read. */
+  /** Rejects unread content. */
   finish(field: string): void {
     if (this.offset < this.end) this.fail(field, `${this.end - this.offset} bytes too many`)
   }
@@ -235,7 +238,7 @@ export class DerReader {
     return value === 0xff
   }
 
-  /** Reads an INTEGER of any size; its two's complement is left in start…stop. */
+  /** Reads an INTEGER of any size. Its two's complement is in start…stop. */
   integer(field: string, tag: number = tags.integer): void {
     this.read(tag, field)
     const { bytes, start } = this
@@ -260,7 +263,7 @@ export class DerReader {
     return this.bytes[this.start]! >= 0x80
   }
 
-  /** Reads an INTEGER of at most 64 bits, as a number; above 2^53 the last digits are lost. */
+  /** Reads an INTEGER of at most 64 bits, as a number. Above 2^53 the last digits are lost. */
   int64(field: string, tag: number = tags.integer): number {
     this.integer(field, tag)
     if (this.stop - this.start > 8) this.fail(field, 'INTEGER above 64 bits', this.start)
@@ -269,12 +272,12 @@ export class DerReader {
     return value
   }
 
-  /** Magnitude of the INTEGER that was just read and is not negative: in hex pairs without leading 00, "00" for zero. */
+  /** Magnitude of the non-negative INTEGER that was just read, as hex pairs without leading 00; "00" for zero. */
   unsignedHex(): string {
     return unsignedHex(this.bytes, this.start, this.stop)
   }
 
-  /** Reads a BIT STRING; returns the number of unused bits, the bytes are left in start…stop. */
+  /** Reads a BIT STRING and returns the number of unused bits. The bytes are in start…stop. */
   bitString(field: string): number {
     this.read(tags.bitString, field)
     const { bytes, start, stop } = this
@@ -287,7 +290,7 @@ export class DerReader {
     return unused
   }
 
-  /** Content of the BIT STRING that was just read, shifted so that unused bits are in front, as Go hands it on. */
+  /** Content of the BIT STRING that was just read, shifted right so that the unused bits come first, as in Go. */
   rightAligned(unused: number): Uint8Array {
     const content = this.bytes.subarray(this.start, this.stop)
     if (unused === 0) return content
@@ -298,7 +301,7 @@ export class DerReader {
     return shifted
   }
 
-  /** A reader at the same place of a copy in which the BIT STRING that was just read is right-aligned. */
+  /** Returns a reader at the same position of a copy in which the BIT STRING that was just read is right-aligned. */
   rightAlignedFork(unused: number): DerReader {
     const copy = Buffer.from(this.bytes)
     copy.set(this.rightAligned(unused), this.start)
@@ -308,25 +311,25 @@ export class DerReader {
     return Object.assign(fork, { offset, end, header, start, stop, path, depth })
   }
 
-  /** Reads an OBJECT IDENTIFIER, dotted. Arcs above 2^31 are refused, as Go does outside certificate policies. */
+  /** Reads an OBJECT IDENTIFIER in dotted form. Rejects arcs above 2^31, as Go does outside certificate policies. */
   oid(field: string): string {
     this.read(tags.oid, field)
     return this.oidOfLast(field, false)
   }
 
-  /** Reads an OBJECT IDENTIFIER: its name in the RFC that defines it, or dotted. */
+  /** Reads an OBJECT IDENTIFIER. Returns its name in the RFC that defines it, or the dotted form. */
   oidName(field: string): string {
     const oid = this.oid(field)
     return nameOfOid(oid) ?? oid
   }
 
-  /** Reads an OBJECT IDENTIFIER with arcs of any size, dotted. */
+  /** Reads an OBJECT IDENTIFIER with arcs of any size, in dotted form. */
   oidOfAnySize(field: string): string {
     this.read(tags.oid, field)
     return this.oidOfLast(field, true)
   }
 
-  /** The element that was just read, read as the content of an OBJECT IDENTIFIER. */
+  /** Returns the element that was just read, decoded as the content of an OBJECT IDENTIFIER. */
   oidOfLast(field: string, anySize: boolean): string {
     const { bytes, start, stop } = this
     const known = knownOid(bytes, start, stop)
@@ -359,14 +362,14 @@ export class DerReader {
   }
 }
 
-/** The arc whose last byte is at `end`: a number, or a bigint when it does not fit one. */
+/** Returns the arc whose last byte is at `end`: a number, or a bigint if it does not fit. */
 function base128(bytes: Uint8Array, start: number, end: number): number | bigint {
   if (end - start < 7) {
     let value = 0
     for (let at = start; at <= end; at++) value = value * 128 + (bytes[at]! & 0x7f)
     return value
   }
-  // An identifier has 256 bytes at most, so that shifting all of it for each of them takes no time.
+  // An identifier has at most 256 bytes, so shifting the whole value for each byte takes negligible time.
   let value = 0n
   for (let at = start; at <= end; at++) value = (value << 7n) | BigInt(bytes[at]! & 0x7f)
   return value

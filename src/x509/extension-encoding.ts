@@ -8,15 +8,15 @@ import { isOidName, type OidName, oidOf } from './oids.ts'
 import { isAsciiText, quoted } from './strings.ts'
 import { uriDefect } from './syntax.ts'
 
-/** Extensions of a certificate or a request; an absent member writes no extension. */
+/** Extensions of a certificate or a request. An absent member writes no extension. */
 export interface ExtensionsDescription {
   readonly keyUsage?: readonly KeyUsage[]
   /** Names ("serverAuth") or object identifiers. */
   readonly extendedKeyUsage?: readonly string[]
   readonly basicConstraints?: { readonly ca: boolean; readonly pathLength?: number }
-  /** Hexadecimal; `keyIdentifierOf` computes the usual one. */
+  /** Hexadecimal. `keyIdentifierOf` computes the usual one. */
   readonly subjectKeyId?: string
-  /** Hexadecimal: the subjectKeyId of the issuer. */
+  /** Hexadecimal: the issuer's subjectKeyId. */
   readonly authorityKeyId?: string
   readonly subjectAltNames?: AltNamesDescription
   readonly authorityInfoAccess?: { readonly ocsp?: readonly string[]; readonly caIssuers?: readonly string[] }
@@ -26,10 +26,10 @@ export interface ExtensionsDescription {
   readonly nameConstraints?: {
     readonly permitted?: SubtreesDescription
     readonly excluded?: SubtreesDescription
-    /** True by default, as RFC 5280 section 4.2.1.10 wants it. */
+    /** True by default, as RFC 5280 section 4.2.1.10 requires. */
     readonly critical?: boolean
   }
-  /** Written as they are, behind the others; one with the same identifier replaces what the members above would write. */
+  /** Written unchanged after the others. One with the same identifier replaces the extension from the members above. */
   readonly extensions?: readonly RawExtension[]
 }
 
@@ -41,7 +41,7 @@ export interface AltNamesDescription {
   readonly uri?: readonly string[]
 }
 
-/** Of name constraints: the same, with "10.0.0.0/8" or "fd00::/8" for `ip`. */
+/** The same for name constraints, with "10.0.0.0/8" or "fd00::/8" for `ip`. */
 export type SubtreesDescription = AltNamesDescription
 
 export interface RawExtension {
@@ -51,7 +51,9 @@ export interface RawExtension {
   readonly value: Uint8Array
 }
 
-/** DER of each extension, in the order in which Go writes them. Throws KCERT_USAGE for what Go would not read. */
+/**
+ * Returns the DER of each extension, in the order in which Go writes them. Throws KCERT_USAGE for values that Go would not read.
+ */
 export function encodeExtensions(description: ExtensionsDescription, subjectIsEmpty: boolean): Uint8Array[] {
   const raw = description.extensions ?? []
   const replaced = new Set(raw.map(({ oid }) => oid))
@@ -82,7 +84,7 @@ export function encodeExtensions(description: ExtensionsDescription, subjectIsEm
     const describe = (method: OidName) => (uri: string) => sequence(oid(oidOf(method)), generalName(6, uri))
     return sequenceOf([...ocsp.map(describe('ocsp')), ...caIssuers.map(describe('caIssuers'))])
   })
-  // RFC 5280 section 4.2.1.6: critical where the subject is empty and the names stand alone.
+  // RFC 5280 section 4.2.1.6: critical if the subject is empty, so that only the SANs identify the certificate.
   add('subjectAltName', subjectIsEmpty, description.subjectAltNames, encodeAltNames)
   add('certificatePolicies', false, description.policies, (policies) =>
     sequenceOf(policies.map((policy) => sequence(oid(policy)))),
@@ -114,7 +116,7 @@ function encodeKeyUsage(usages: readonly KeyUsage[]): Uint8Array {
   return bitString(bytes, last < 0 ? 0 : 7 - (last & 7))
 }
 
-/** Undefined for none: an empty extension is not written. */
+/** Returns undefined for no parts: an empty extension is not written. */
 function sequenceOf(parts: readonly Uint8Array[]): Uint8Array | undefined {
   return parts.length === 0 ? undefined : sequence(...parts)
 }
@@ -142,7 +144,7 @@ function encodeSubtrees({ dns = [], ip = [], email = [], uri = [] }: SubtreesDes
   ].map((base) => sequence(base))
 }
 
-// What Go would not read is not written: a CA with such a constraint is a CA that no component of Kubernetes loads.
+// Values that Go rejects are not written: no Kubernetes component loads a CA with such a constraint.
 function constraint(number: number, text: string, isValid: (text: string) => boolean): Uint8Array {
   if (!isValid(text)) refuse(`constraint ${quoted(text)}`, 'Kubernetes would not read a certificate with it')
   return generalName(number, text)
@@ -173,7 +175,7 @@ function rangeBytes(text: string): Uint8Array {
   return Buffer.concat([bytes, maskOf(Number(prefix), bytes.length as 4 | 16)])
 }
 
-/** Says what a description asks for in vain, and why. */
+/** Throws KCERT_USAGE for a description that cannot be encoded, with the reason. */
 export function refuse(what: string, why: string): never {
   throw new KcertError('KCERT_USAGE', `${what} cannot be written into a certificate`, { why })
 }

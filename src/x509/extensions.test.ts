@@ -35,7 +35,7 @@ describe('key usage', () => {
     expect(withExtension('keyUsage', value).keyUsage).toEqual(usages)
   })
 
-  test('an OCTET STRING is none', () => {
+  test('rejects an OCTET STRING', () => {
     expect(refusalOf('keyUsage', octetString(Uint8Array.of(7, 0x80)))).toContain(
       'keyUsage.KeyUsage at offset',
     )
@@ -88,16 +88,16 @@ describe('key identifiers', () => {
     )
   })
 
-  test('an authority key identifier that is no SEQUENCE is refused', () => {
+  test('rejects an authority key identifier that is not a SEQUENCE', () => {
     expect(refusalOf('authorityKeyIdentifier', keyId)).toContain('OCTET STRING where SEQUENCE belongs')
   })
 })
 
-describe('alternative names', () => {
+describe('SANs', () => {
   const names = (...list: Uint8Array[]): Certificate['subjectAltNames'] =>
     withExtension('subjectAltName', sequence(...list)).subjectAltNames
 
-  test('of all types are read, in order', () => {
+  test('reads all types, in order', () => {
     const found = names(
       text(2, 'b'),
       text(2, 'a'),
@@ -115,7 +115,7 @@ describe('alternative names', () => {
     expect(found.ipBytes).toEqual([Buffer.alloc(4)])
   })
 
-  test('of types that Go passes over are named for reading', () => {
+  test('lists names of types that Go ignores', () => {
     const upn = sequence(
       oid('1.3.6.1.4.1.311.20.2.3'),
       explicit(0, element(tags.utf8String, Buffer.from('u@x'))),
@@ -135,13 +135,13 @@ describe('alternative names', () => {
     expect(names(explicit(4, integer(1))).other).toEqual(['[4], malformed'])
   })
 
-  test('of such types are named a hundred times and no more', () => {
+  test('lists at most 100 names of such types', () => {
     const other = names(...Array<Uint8Array>(1000).fill(explicit(3))).other
     expect(other).toHaveLength(101)
     expect(other.at(-1)).toBe('and more')
   })
 
-  test('that are odd but accepted by Go are accepted', () => {
+  test('accepts unusual names that Go accepts', () => {
     expect(names(text(2, ''), text(2, 'a b'), text(2, '-.'), text(1, 'x'), text(6, '')).dns).toEqual([
       '',
       'a b',
@@ -167,14 +167,14 @@ describe('name constraints', () => {
   const constraints = (...trees: Uint8Array[]): Uint8Array =>
     sequence(explicit(0, ...trees.map((tree) => sequence(tree))))
 
-  test('ranges keep address and mask', () => {
+  test('keeps address and mask of ranges', () => {
     const range = element(0x87, Uint8Array.of(10, 1, 2, 3, 255, 240, 0, 0))
     const read = withExtension('nameConstraints', constraints(range)).nameConstraints!
     expect(read.permitted.ip.map(({ text: shown }) => shown)).toEqual(['10.1.2.3/12'])
     expect([...read.permitted.ip[0]!.mask]).toEqual([255, 240, 0, 0])
   })
 
-  test('minimum and maximum are passed over', () => {
+  test('ignores minimum and maximum', () => {
     const subtree = sequence(text(2, 'a'), element(contextTag(0), Uint8Array.of(1)))
     expect(
       withExtension('nameConstraints', sequence(explicit(1, subtree))).nameConstraints?.excluded.dns,
@@ -213,18 +213,18 @@ describe('name constraints', () => {
 describe('policies', () => {
   const policy = (...parts: Uint8Array[]): Uint8Array => sequence(...parts)
 
-  test('are identifiers; qualifiers are passed over', () => {
+  test('reads identifiers and ignores qualifiers', () => {
     const value = sequence(policy(oid('1.2.3'), sequence()), policy(oid('2.5.29.32.0')))
     expect(withExtension('certificatePolicies', value).policies).toEqual(['1.2.3', '2.5.29.32.0'])
   })
 
-  test('that come twice are refused', () => {
+  test('rejects duplicate policies', () => {
     expect(refusalOf('certificatePolicies', sequence(policy(oid('1.2.3')), policy(oid('1.2.3'))))).toContain(
       '1.2.3 for the second time',
     )
   })
 
-  test('mappings, constraints and inhibitAnyPolicy are read', () => {
+  test('reads mappings, constraints and inhibitAnyPolicy', () => {
     const mappings = sequence(sequence(oid('1.2.3'), oid('1.2.4')))
     expect(withExtension('policyMappings', mappings).decoded.policyMappings).toEqual([
       { issuerDomainPolicy: '1.2.3', subjectDomainPolicy: '1.2.4' },
@@ -241,7 +241,7 @@ describe('policies', () => {
     expect(refusalOf('inhibitAnyPolicy', sequence())).toContain('inhibitAnyPolicy.SkipCerts')
   })
 
-  test('mappings of identifiers that are malformed stand, as in Go', () => {
+  test('keeps mappings with malformed identifiers, as Go does', () => {
     const mappings = sequence(sequence(element(tags.oid, Uint8Array.of(0x80)), oid('1.2.4')))
     expect(withExtension('policyMappings', mappings).decoded.policyMappings[0]?.issuerDomainPolicy).toBe(
       '#80',
@@ -249,7 +249,7 @@ describe('policies', () => {
   })
 })
 
-test('extended key usages have names, unknown ones their identifiers', () => {
+test('names extended key usages, and unknown ones by identifier', () => {
   const value = sequence(oid('1.3.6.1.5.5.7.3.1'), oid('2.5.29.37.0'), oid('1.2.3'))
   expect(withExtension('extKeyUsage', value).extendedKeyUsage).toEqual([
     'serverAuth',
@@ -259,7 +259,7 @@ test('extended key usages have names, unknown ones their identifiers', () => {
   expect(refusalOf('extKeyUsage', sequence(nullElement))).toContain('extKeyUsage.KeyPurposeId')
 })
 
-test('revocation lists: the addresses that stand first in a full name', () => {
+test('reads the URIs at the start of a fullName as CRL addresses', () => {
   const point = (...names: Uint8Array[]): Uint8Array => sequence(explicit(0, explicit(0, ...names)))
   const value = sequence(
     point(text(6, 'http://a'), text(6, 'ldap://b'), explicit(4, sequence()), text(6, 'http://c')),
@@ -274,7 +274,7 @@ test('revocation lists: the addresses that stand first in a full name', () => {
   )
 })
 
-test('authority information: addresses of both kinds, others passed over', () => {
+test('reads both kinds of authority information addresses and ignores others', () => {
   const access = (method: string, location: Uint8Array): Uint8Array => sequence(oid(method), location)
   const value = sequence(
     access('1.3.6.1.5.5.7.48.1', text(6, 'http://o')),

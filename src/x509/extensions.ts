@@ -35,7 +35,7 @@ export class Extension {
   private readonly start: number
   private readonly stop: number
 
-  /** Reads one Extension (RFC 5280 section 4.2); its value is left in the reader's start…stop. */
+  /** Reads one Extension (RFC 5280 section 4.2). Its value is in the reader's start…stop. */
   constructor(reader: DerReader) {
     const outer = reader.enter(tags.sequence, 'extension')
     this.oid = reader.oid('extnID')
@@ -68,9 +68,9 @@ export interface PolicyMapping {
   readonly subjectDomainPolicy: string
 }
 
-/** What the extensions of a certificate or request say, decoded. Absent ones have the value of their absence. */
+/** The decoded extensions of a certificate or request. Absent ones have their default value. */
 export class DecodedExtensions {
-  /** False: everything is checked, but texts that few ask for are not made. */
+  /** If false, everything is checked but rarely used texts are not built. */
   readonly hasTexts: boolean
   hasHostNames = false
   basicConstraints: BasicConstraints | undefined = undefined
@@ -104,8 +104,8 @@ const noAltNames: SubjectAltNames = emptyAltNames()
 for (const list of Object.values(noAltNames)) Object.freeze(list)
 
 /**
- * Decodes the extension whose value the reader's start…stop bound, into `decoded`. Returns false for one that Go does not
- * handle, which makes a chain invalid when it is critical.
+ * Decodes the extension whose value is in the reader's start…stop, into `decoded`. Returns false for one that Go does not handle,
+ * which makes a chain invalid if it is critical.
  */
 export function decodeExtension(
   reader: DerReader,
@@ -117,7 +117,7 @@ export function decodeExtension(
   const { path, offset } = reader
   reader.path = known.path
   const outer = reader.enterLast('')
-  // RFC 5280 says of three extensions that CAs mark them non-critical; Go refuses certificates where one is not.
+  // RFC 5280 requires three extensions to be non-critical. Go rejects certificates where one is critical.
   if (extension.critical && known.isNeverCritical)
     reader.fail('critical', 'marked critical, which RFC 5280 forbids')
   const isHandled = known.decode(reader, decoded) ?? true
@@ -127,12 +127,12 @@ export function decodeExtension(
   return isHandled
 }
 
-/** False where the extension holds something that Go does not handle. */
+/** Returns false if the extension contains something that Go does not handle. */
 type Decoder = (reader: DerReader, decoded: DecodedExtensions) => boolean | undefined
 
-/** By the sections of RFC 5280. */
+/** In the order of the sections of RFC 5280. */
 const decoders: Partial<Record<OidName, Decoder>> = {
-  /** 4.2.1.1; issuer and serial number are passed over. */
+  /** 4.2.1.1; issuer and serial number are ignored. */
   authorityKeyIdentifier(reader, decoded) {
     decoded.authorityKeyId = authorityKeyIds.of(reader)
   },
@@ -148,7 +148,7 @@ const decoders: Partial<Record<OidName, Decoder>> = {
     decoded.keyUsage = keyUsageLists.of(reader)
   },
 
-  /** 4.2.1.4; qualifiers are passed over. */
+  /** 4.2.1.4; qualifiers are ignored. */
   certificatePolicies(reader, decoded) {
     const policies = new Set<string>()
     reader.each(tags.sequence, 'CertificatePolicies', () => {
@@ -216,7 +216,7 @@ const decoders: Partial<Record<OidName, Decoder>> = {
     decoded.extendedKeyUsage = extendedKeyUsageLists.of(reader)
   },
 
-  /** 4.2.1.13: the URIs that stand first in a fullName. */
+  /** 4.2.1.13: the URIs at the start of a fullName. */
   cRLDistributionPoints(reader, decoded) {
     const uris: string[] = []
     reader.each(tags.sequence, 'CRLDistributionPoints', () => {
@@ -303,7 +303,7 @@ const extendedKeyUsageLists = new Repeated((reader): readonly string[] => {
   return settled(usages)
 })
 
-/** Go does not look into the identifiers of a mapping: one that is malformed is kept as "#" and its bytes. */
+/** Go does not check the identifiers of a mapping: a malformed one is kept as "#" and its bytes. */
 function readPolicyBytes(reader: DerReader, field: string): string {
   reader.read(tags.oid, field)
   try {

@@ -13,7 +13,7 @@ const tagIp = contextTag(7)
 
 export interface SubjectAltNames {
   readonly dns: string[]
-  /** As Go prints them; RFC 5952 for IPv6. */
+  /** In Go's notation; RFC 5952 for IPv6. */
   readonly ip: string[]
   /** The same addresses in 4 or 16 bytes. */
   readonly ipBytes: Uint8Array[]
@@ -27,22 +27,22 @@ export function emptyAltNames(): SubjectAltNames {
   return { dns: [], ip: [], ipBytes: [], email: [], uri: [], other: [] }
 }
 
-/** Reads GeneralNames as Go reads a subject alternative name. */
+/** Returns GeneralNames as Go reads SANs. */
 export function readAltNames(reader: DerReader): SubjectAltNames {
   const names = emptyAltNames()
   reader.each(tags.sequence, 'names', () => readAltName(reader, names))
   return names
 }
 
-/** Which kinds of names there are. */
+/** The kinds of names that are present. */
 export interface AltNameKinds {
-  /** True when there is a DNS name or an address. */
+  /** True when there is a DNS name or an IP address. */
   readonly hasHostNames: boolean
   /** True when there is a name of a kind that Go reads. */
   readonly hasHandled: boolean
 }
 
-/** Refuses what `readAltNames` refuses, and makes no text of what it accepts. */
+/** Rejects what `readAltNames` rejects, without building texts. */
 export function checkAltNames(reader: DerReader): AltNameKinds {
   let hasHostNames = false
   let hasHandled = false
@@ -100,7 +100,7 @@ function ia5OfLast(reader: DerReader, field: string): string {
   return textOfLast(reader)
 }
 
-// Only for reading, and no one reads more; a hostile certificate has 500,000.
+// These names are only displayed, and nobody reads more than this. A hostile certificate can have 500,000.
 const maxOther = 100
 
 function addOther(other: string[], reader: DerReader): void {
@@ -108,7 +108,7 @@ function addOther(other: string[], reader: DerReader): void {
   else if (other.length === maxOther) other.push('and more')
 }
 
-/** Words for a name of a type that Go passes over. What cannot be read is named by its type alone. */
+/** Returns a text for a name of a type that Go ignores. A name that cannot be read is represented by its type alone. */
 function otherNameText(reader: DerReader): string {
   const tag = reader.next('')
   try {
@@ -134,7 +134,7 @@ function otherNameText(reader: DerReader): string {
 }
 
 export interface IpRange {
-  /** 4 or 16 bytes, as encoded: bits behind the mask may be set. */
+  /** 4 or 16 bytes, as encoded: bits after the prefix may be set. */
   readonly address: Uint8Array
   readonly mask: Uint8Array
   /** "10.0.0.0/8" */
@@ -142,14 +142,14 @@ export interface IpRange {
 }
 
 export interface GeneralSubtrees {
-  /** "example.com", or ".example.com" for hosts below only. */
+  /** "example.com", or ".example.com" for subdomains only. */
   readonly dns: string[]
   readonly ip: IpRange[]
-  /** A mailbox, a host, or a domain with a dot in front. */
+  /** A mailbox, a host, or a domain with a leading dot. */
   readonly email: string[]
-  /** A host, or a domain with a dot in front. */
+  /** A host, or a domain with a leading dot. */
   readonly uri: string[]
-  /** Subtrees of types that neither Go nor kcert compares, for reading only. */
+  /** Subtrees of types that neither Go nor kcert compares. For display only. */
   readonly other: string[]
 }
 
@@ -161,7 +161,7 @@ export interface NameConstraints {
 
 const emptySubtrees = (): GeneralSubtrees => ({ dns: [], ip: [], email: [], uri: [], other: [] })
 
-/** Reads NameConstraints; minimum and maximum are passed over, as Go passes over them. */
+/** Reads NameConstraints. Ignores minimum and maximum, as Go does. */
 export function readNameConstraints(reader: DerReader): NameConstraints {
   const start = reader.offset
   const constraints = { permitted: emptySubtrees(), excluded: emptySubtrees() }
@@ -199,14 +199,14 @@ function readConstraint(reader: DerReader, field: string, isValid: (text: string
   return text
 }
 
-/** What Go takes as a constraint of DNS names: a domain, or one with a dot in front for what is below it. */
+/** True for a DNS constraint that Go accepts: a domain, or one with a leading dot for its subdomains. */
 export const isDnsConstraint = (text: string): boolean => isValidDomain(text, true)
 
-/** What Go takes as a constraint of mailboxes: one mailbox, or a domain. */
+/** True for an email constraint that Go accepts: one mailbox, or a domain. */
 export const isEmailConstraint = (text: string): boolean =>
   text.includes('@') ? parseMailbox(text) !== undefined : isValidDomain(text, true)
 
-/** What Go takes as a constraint of URIs: a host or a domain, but no address. */
+/** True for a URI constraint that Go accepts: a host or a domain, but not an address. */
 export const isUriConstraint = (text: string): boolean =>
   parseIp(text) === undefined && isValidDomain(text, true)
 

@@ -3,24 +3,25 @@ import type { Name } from './name.ts'
 import type { AttributeDescription } from './name-encoding.ts'
 import { moreThanUserAndGroups } from './plain-names.ts'
 
-// Go's pkix.Name: what kube-controller-manager, kubeadm and cfssl keep of a subject, and in which order they write it.
+// Go's pkix.Name: the parts of a subject that kube-controller-manager, kubeadm and cfssl keep, and the order in which they write
+// them.
 
-/** In the order of ToRDNSequence. Several values of one type share one relative name. */
+/** In the order of ToRDNSequence. Several values of one type share one RDN. */
 const multiValued = ['C', 'ST', 'L', 'STREET', 'postalCode', 'O', 'OU'] as const
 const singleValued = ['CN', 'serialNumber'] as const
 
-/** All of them. */
+/** All attribute types that Go keeps. */
 export const goAttributeTypes: readonly string[] = [...multiValued, ...singleValued]
 
 export interface GoName {
   readonly rdns: AttributeDescription[][]
-  /** Attributes of types that Go does not carry over: emailAddress, DC, UID and whatever has no short name. */
+  /** Attributes of types that Go does not keep: emailAddress, DC, UID and all types without a short name. */
   readonly dropped: readonly AttributeDescription[]
 }
 
 /**
- * Returns a subject as Go would write it again: by type in its order, values of one type together, and of common name and
- * serial number the last one. An empty common name or serial number is left out.
+ * Returns a subject as Go would write it again: sorted by type, with the values of one type together, and only the last common
+ * name and serial number. An empty common name or serial number is omitted.
  */
 export function goName(attributes: readonly AttributeDescription[]): GoName {
   const valuesOf = (type: string): string[] =>
@@ -38,7 +39,7 @@ export function goName(attributes: readonly AttributeDescription[]): GoName {
   }
 }
 
-/** Returns the types of a subject's attributes that Go carries over, besides CN, O and those allowed. */
+/** Returns the types of a subject's attributes that Go keeps, except CN, O and the allowed ones. */
 export function copiedBesides(subject: Name, allowed: readonly string[]): string[] {
   return moreThanUserAndGroups(subject, allowed).filter((type) => goAttributeTypes.includes(type))
 }

@@ -7,10 +7,10 @@ import type { DeadEnd, Unfitness } from './path.ts'
 import type { Refusal } from './refusal.ts'
 import { uriHost } from './syntax.ts'
 
-// The error that a program in Go logs for a refused chain, word for word: it is what an operator has in front of them and
-// searches for. A test holds every one of these against Go itself.
+// The exact error that a Go program logs for a rejected chain. Operators see this text and search for it. A test compares every
+// error with Go's.
 
-/** Returns what Go's crypto/x509 would put into the log, e.g. "x509: certificate signed by unknown authority". */
+/** Returns what Go's crypto/x509 would log, for example "x509: certificate signed by unknown authority". */
 export function goError({ go }: Refusal, { at }: ChainQuestion): string {
   switch (go.kind) {
     case 'limit':
@@ -38,7 +38,7 @@ export function goError({ go }: Refusal, { at }: ChainQuestion): string {
   }
 }
 
-/** The owner of the leaf fails first: when it reads the key, or when it signs a handshake. */
+/** The program that uses the leaf fails first: when it reads the key, or when it signs a handshake. */
 function leafKeyError(leaf: Certificate): string {
   const { algorithm } = leaf.publicKey
   if (algorithm === 'RSA') return `tls: failed to sign handshake: ${keyError(leaf)}`
@@ -77,7 +77,7 @@ function noChainError(badUsage: number, badPolicies: number): string {
   return `x509: no valid chains built: ${details.join(', ')}`
 }
 
-// Long lists are not written into an error.
+// Keeps long lists out of the error.
 const mostNames = 100
 
 function hostError(certificate: Certificate, name: string): string {
@@ -144,7 +144,7 @@ function candidateError({ candidate, reason, below, among }: DeadEnd, at: Date):
       return signatureErrors[candidate.publicKey.algorithm] ?? unimplemented
     case 'not-a-ca':
     case 'no-cert-sign':
-      // A version 1 certificate gets past the question whether its key may sign, and is stopped as an intermediate only.
+      // The check whether its key may sign passes a version 1 certificate. Only the check of intermediates rejects it.
       return candidate.basicConstraints === undefined && candidate.version < 3 && among === 'intermediates'
         ? unfitError(candidate, reason, at)
         : 'x509: invalid signature: parent certificate cannot sign this kind of certificate'
@@ -203,7 +203,7 @@ const shortEscapes: Readonly<Record<string, string>> = {
   '\\': '\\\\',
 }
 
-/** Text in double quotes, as Go's %q writes it. */
+/** Returns the text in double quotes, as Go's %q writes it. */
 function goQuoted(text: string): string {
   const escaped = text.replaceAll(/["\\]|[^\p{L}\p{M}\p{N}\p{P}\p{S} ]/gu, (character) => {
     const short = shortEscapes[character]

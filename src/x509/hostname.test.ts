@@ -7,7 +7,7 @@ function certificateFor(dns: readonly string[], ip: readonly string[] = [], comm
   return Certificate.parse(issued({ subject: { commonName }, subjectAltNames: { dns, ip } }).der)
 }
 
-describe('a certificate is valid for a host', () => {
+describe('isValidForHost', () => {
   test.for<[certificate: string, host: string, isValid: boolean]>([
     ['a.example.com', 'A.Example.COM', true],
     ['a.example.com', 'a.example.com.', true],
@@ -21,7 +21,7 @@ describe('a certificate is valid for a host', () => {
     ['*', 'a', false],
     ['*', '*', true],
     ['under_score', 'under_score', true],
-    // No host names: only the same text matches, its case aside.
+    // These are not host names: only the same text matches, ignoring case.
     ['system:node', 'SYSTEM:NODE', true],
     ['-a.example.com', '-a.example.com', true],
     ['-a.example.com', '-a.example.com.', false],
@@ -32,7 +32,7 @@ describe('a certificate is valid for a host', () => {
     expect(isValidForHost(certificateFor([name]), host)).toBe(isValid)
   })
 
-  test('that is an address only by an address, in any notation of it', () => {
+  test('matches an IP address only to an IP address, in any notation', () => {
     const certificate = certificateFor(['10.0.0.1', 'fd00::2'], ['10.0.0.2', 'fd00::1'])
     const valid = (host: string) => isValidForHost(certificate, host)
     expect(['10.0.0.2', '::ffff:10.0.0.2', '[10.0.0.2]', 'fd00:0::1', '[fd00::1]'].map(valid)).toEqual(
@@ -41,7 +41,7 @@ describe('a certificate is valid for a host', () => {
     expect(['10.0.0.1', 'fd00::2', '10.0.0.02'].map(valid)).toEqual([false, false, false])
   })
 
-  test('never by its common name', () => {
+  test('never matches the common name', () => {
     const certificate = certificateFor([], [], 'a.example.com')
     expect(isValidForHost(certificate, 'a.example.com')).toBe(false)
     expect(isNamedByCommonNameOnly(certificate, 'A.example.com')).toBe(true)

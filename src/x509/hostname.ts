@@ -1,14 +1,14 @@
 import type { Certificate } from './certificate.ts'
 import { formatIp, parseIp } from './ip.ts'
 
-// RFC 6125 as Go's crypto/x509 applies it: subject SANs only, never the common name.
+// RFC 6125 as implemented in Go's crypto/x509: SANs only, never the common name.
 
 const oidSubjectAltName = '2.5.29.17'
 
 /**
- * True when the certificate is valid for this host name or IP address, by Go's rules: addresses match addresses only,
- * a wildcard is a whole leftmost label, one dot at the end is passed over, and a name that is no host name matches only
- * one that is the same but for its case. An address may stand in square brackets.
+ * True when the certificate is valid for this host name or IP address by Go's rules. Addresses match addresses only, a wildcard
+ * is a whole leftmost label, and one trailing dot is ignored. A text that is not a host name matches only the same text, ignoring
+ * case. An address may be in square brackets.
  */
 export function isValidForHost(certificate: Certificate, host: string): boolean {
   const address = parseIp(withoutBrackets(host))
@@ -21,13 +21,13 @@ export function isValidForHost(certificate: Certificate, host: string): boolean 
   })
 }
 
-/** True when only the common name says so, which clients no longer accept (Go with 1.15, in 2020). */
+/** True when only the common name matches. Clients no longer accept it (Go since 1.15, in 2020). */
 export function isNamedByCommonNameOnly(certificate: Certificate, host: string): boolean {
   if (certificate.findExtension(oidSubjectAltName) !== undefined) return false
   return matchesPattern(certificate.subject.commonName ?? '', lowerAscii(host))
 }
 
-/** The address that Go would read this host as, in its own notation; undefined when it is a name. */
+/** Returns the address that Go would parse from this host, in normalized notation; undefined for a name. */
 export function hostAddress(host: string): string | undefined {
   const address = parseIp(withoutBrackets(host))
   return address === undefined ? undefined : formatIp(address)
@@ -41,7 +41,7 @@ export function withoutFinalDot(host: string): string {
   return host.endsWith('.') ? host.slice(0, -1) : host
 }
 
-/** Labels are compared one by one; only the first of the pattern may be a star. */
+/** Compares label by label. Only the first label of the pattern may be a star. */
 function matchesPattern(pattern: string, asked: string): boolean {
   if (pattern === '') return false
   const wanted = withoutFinalDot(asked).split('.')
@@ -50,7 +50,7 @@ function matchesPattern(pattern: string, asked: string): boolean {
   return given.every((label, i) => label === wanted[i] || (i === 0 && label === '*'))
 }
 
-// Letters, digits, "_" and inner or final "-"; a lone star is none, for there is no host name of which it could be a pattern.
+// Letters, digits, "_" and inner or final "-". A lone star is not a host name pattern: there is no host name that it could match.
 function isHostname(text: string, isPattern: boolean): boolean {
   if (text === '' || text === '*') return false
   return text.split('.').every((label, i) => {
@@ -59,7 +59,7 @@ function isHostname(text: string, isPattern: boolean): boolean {
   })
 }
 
-// Unicode has letters that become ASCII ones in lower case, and a certificate must not profit from that.
+// Some Unicode letters become ASCII letters in lower case. A certificate must not match because of that.
 function lowerAscii(text: string): string {
   return text.replaceAll(/[A-Z]+/g, (letters) => letters.toLowerCase())
 }

@@ -3,8 +3,8 @@ import { describe, expect, test } from 'vitest'
 import { formatIp, maskOf, parseIp, prefixLength } from './ip.ts'
 import '../../test/seeded.ts'
 
-describe('text of an address', () => {
-  // RFC 5952 section 4, and IPv4 in IPv6 as Go prints it.
+describe('formatIp', () => {
+  // RFC 5952 section 4, and IPv4-mapped IPv6 as Go prints it.
   test.each([
     ['0a000001', '10.0.0.1'],
     ['20010db8000000000000000000000001', '2001:db8::1'],
@@ -19,8 +19,8 @@ describe('text of an address', () => {
   })
 })
 
-describe('octets of an address', () => {
-  test('what is printed is read back', () => {
+describe('parseIp', () => {
+  test('reads back what formatIp prints', () => {
     const bytes = fc.oneof(
       fc.uint8Array({ minLength: 4, maxLength: 4 }),
       fc.uint8Array({ minLength: 16, maxLength: 16 }),
@@ -65,7 +65,7 @@ describe('octets of an address', () => {
   })
 })
 
-test('a mask is a prefix length when its ones are all in front', () => {
+test('returns a prefix length for a mask whose ones are all at the front', () => {
   for (const length of [4, 16] as const) {
     for (let prefix = 0; prefix <= length * 8; prefix++)
       expect(prefixLength(maskOf(prefix, length))).toBe(prefix)

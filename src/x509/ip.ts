@@ -1,6 +1,6 @@
-// IP addresses as certificates hold them: 4 or 16 bytes. node:net is an adapter's; this file needs no socket.
+// IP addresses in the form that certificates use: 4 or 16 bytes. This file needs no socket, so it does not use node:net.
 
-/** Text of 4 or 16 bytes as Go prints it: dotted for IPv4 and for IPv4 in IPv6, RFC 5952 for the rest. */
+/** Returns the text of 4 or 16 bytes as Go prints it: dotted for IPv4 and IPv4-mapped IPv6, RFC 5952 for the rest. */
 export function formatIp(bytes: Uint8Array): string {
   if (bytes.length === 4) return bytes.join('.')
   if (isMappedIpv4(bytes)) return bytes.subarray(12).join('.')
@@ -12,14 +12,14 @@ export function formatIp(bytes: Uint8Array): string {
   return `${hex(groups.slice(0, zeros.from))}::${hex(groups.slice(zeros.from + zeros.length))}`
 }
 
-/** True for an IPv4 address in 16 bytes, ::ffff:0:0/96. */
+/** True for an IPv4-mapped address in 16 bytes, ::ffff:0:0/96. */
 export function isMappedIpv4(bytes: Uint8Array): boolean {
   if (bytes.length !== 16) return false
   for (let i = 0; i < 10; i++) if (bytes[i] !== 0) return false
   return bytes[10] === 0xff && bytes[11] === 0xff
 }
 
-/** RFC 5952 section 4.2.3: the longest run of zero groups is shortened, the first one of equals. */
+/** RFC 5952 section 4.2.3: shortens the longest run of zero groups, the first of several equal ones. */
 function longestZeros(groups: readonly number[]): { from: number; length: number } {
   let best = { from: 0, length: 0 }
   for (let from = 0; from < groups.length; ) {
@@ -31,7 +31,7 @@ function longestZeros(groups: readonly number[]): { from: number; length: number
   return best
 }
 
-/** Bytes of an address without zone: 4 for "10.0.0.1", 16 for anything with a colon; undefined when it is none. */
+/** Returns the bytes of an address without zone: 4 for "10.0.0.1", 16 for anything with a colon; undefined for other text. */
 export function parseIp(text: string): Uint8Array | undefined {
   return text.includes(':') ? parseIpv6(text) : parseIpv4(text)
 }
@@ -56,7 +56,7 @@ function parseIpv6(text: string): Uint8Array | undefined {
   return Uint8Array.from(groups.flatMap((group) => [group >> 8, group & 0xff]))
 }
 
-/** 16-bit groups of one side of "::"; the last side may end in a dotted IPv4 address. */
+/** Returns the 16-bit groups of one side of "::". The last side may end in a dotted IPv4 address. */
 function groupsOf(half: string, mayEndInIpv4: boolean): number[] | undefined {
   if (half === '') return []
   const groups: number[] = []
@@ -70,13 +70,13 @@ function groupsOf(half: string, mayEndInIpv4: boolean): number[] | undefined {
   return groups
 }
 
-/** Length of the prefix of a mask of 4 or 16 bytes; undefined when its ones are not all in front. */
+/** Returns the prefix length of a mask of 4 or 16 bytes; undefined if its ones are not all at the front. */
 export function prefixLength(mask: Uint8Array): number | undefined {
   const bits = Array.from(mask, (byte) => byte.toString(2).padStart(8, '0')).join('')
   return /^(1*)0*$/.exec(bits)?.[1]?.length
 }
 
-/** Mask of a prefix length. */
+/** Returns the mask for a prefix length. */
 export function maskOf(prefix: number, length: 4 | 16): Uint8Array {
   const mask = new Uint8Array(length)
   for (let i = 0; i < prefix; i++) mask[i >> 3]! |= 0x80 >> (i & 7)

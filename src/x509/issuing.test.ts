@@ -57,10 +57,10 @@ const subtrees: fc.Arbitrary<Required<SubtreesDescription>> = fc.record({
 const oid = fc
   .array(fc.nat(100_000), { minLength: 1, maxLength: 5 })
   .map((arcs) => `1.3.6.1.4.1.${arcs.join('.')}`)
-// What OpenSSL and RFC 4514 write alike: visible text.
+// OpenSSL and RFC 4514 write only printable text in the same way.
 const value = fc
   .string({ unit: fc.constantFrom(...'abcXYZ019 ,+"\\<>;#=äß€-:*&@_'), minLength: 1, maxLength: 12 })
-  // OpenSSL takes a lone "#" for the last character and forgets that it is the first.
+  // OpenSSL treats a lone "#" as the last character and does not escape it as the first one.
   .filter((text) => text !== '#')
 const type = fc.constantFrom('CN', 'O', 'OU', 'C', 'L', 'ST', 'serialNumber', 'UID')
 const name = fc.array(
@@ -140,8 +140,8 @@ const textsOf = ({ dns, ip, email, uri }: GeneralSubtrees): Required<SubtreesDes
   uri,
 })
 
-describe('what is issued', () => {
-  test('is what kcert reads', () => {
+describe('an issued certificate', () => {
+  test('has the fields that kcert reads', () => {
     fc.assert(
       fc.property(description, (described) => {
         const der = issue(described)
@@ -176,7 +176,7 @@ describe('what is issued', () => {
           expect(textsOf(c.nameConstraints.permitted)).toEqual(permitted)
           expect(textsOf(c.nameConstraints.excluded)).toEqual(excluded)
         }
-        // Critical where RFC 5280 wants it.
+        // Critical where RFC 5280 requires it.
         const critical = c.extensions
           .filter((extension) => extension.critical)
           .map((extension) => extension.name)
@@ -191,7 +191,7 @@ describe('what is issued', () => {
     )
   })
 
-  test('is what node:crypto reads, and its signature holds', () => {
+  test('has the fields that node:crypto reads, and a valid signature', () => {
     fc.assert(
       fc.property(description, (described) => {
         const der = issue(described)
@@ -217,7 +217,7 @@ describe('what is issued', () => {
     )
   })
 
-  /** As OpenSSL prints an address: IPv6 in capitals, nothing shortened. */
+  /** As OpenSSL prints an address: IPv6 in capitals, not shortened. */
   function expanded(text: string): string {
     const bytes = parseIp(text)!
     if (bytes.length === 4) return text
@@ -225,7 +225,7 @@ describe('what is issued', () => {
     return groups.join(':').toUpperCase()
   }
 
-  test.skipIf(!hasOpenSsl)('is what openssl x509 reads', () => {
+  test.skipIf(!hasOpenSsl)('has the fields that openssl x509 reads', () => {
     fc.assert(
       fc.property(description, (described) => {
         const der = issue(described)
@@ -276,7 +276,7 @@ describe('what is issued', () => {
   })
 })
 
-describe('a description that makes no certificate is refused', () => {
+describe('rejects an invalid description', () => {
   test.each<[string, Partial<CertificateDescription>, string]>([
     ['serial number zero', { serialNumber: '00' }, 'serial number "00"'],
     ['a serial number that is no number', { serialNumber: '-1' }, 'serial number "-1"'],
@@ -327,13 +327,13 @@ describe('a description that makes no certificate is refused', () => {
   })
 })
 
-test('a serial number of 20 octets without the sign bit is the longest', () => {
+test('accepts a serial number of at most 20 bytes without the sign bit', () => {
   const serialNumber = `7f${'ff'.repeat(19)}`
   expect(Certificate.parse(selfSigned({ serialNumber })).serialNumber).toBe(serialNumber)
   expect(Certificate.parse(selfSigned({ serialNumber: 'abc' })).serialNumber).toBe('0abc')
 })
 
-test('a raw extension replaces the one that the description would write', () => {
+test('replaces the extension from the description with a raw extension', () => {
   const value = Uint8Array.of(0x30, 0)
   const der = selfSigned({
     keyUsage: ['cRLSign'],
@@ -350,12 +350,12 @@ test('a raw extension replaces the one that the description would write', () => 
   expect(c.keyUsage).toEqual([])
 })
 
-test('nothing to say writes no extensions at all', () => {
+test('writes no extensions when there are none', () => {
   expect(Certificate.parse(selfSigned({ subjectAltNames: {}, extendedKeyUsage: [] })).extensions).toEqual([])
 })
 
 describe('key identifiers', () => {
-  test('are SHA-1 of the key bits, whatever form the key is given in', () => {
+  test('are the SHA-1 of the key bits, for each form of the key', () => {
     const c = Certificate.parse(selfSigned({}, keys.p256))
     const expected = keyIdentifierOf(keys.p256)
     expect(expected).toMatch(/^[0-9a-f]{40}$/)
@@ -364,7 +364,7 @@ describe('key identifiers', () => {
     )
   })
 
-  test.skipIf(!hasOpenSsl)("are OpenSSL's", () => {
+  test.skipIf(!hasOpenSsl)("match OpenSSL's", () => {
     const folder = mkdtempSync(join(tmpdir(), 'kcert-key-'))
     const file = join(folder, 'key.pem')
     writeFileSync(file, keys.p384.export({ format: 'pem', type: 'pkcs8' }), { mode: 0o600 })
@@ -376,7 +376,7 @@ describe('key identifiers', () => {
 })
 
 describe('requests', () => {
-  test('of each key are valid', () => {
+  test('are valid for each kind of key', () => {
     for (const key of Object.values(keys)) {
       const request = CertificateRequest.parse(createRequest({ subject: { commonName: 'a' } }, key))
       expect(request.signatureIsValid()).toBe(true)
@@ -384,7 +384,7 @@ describe('requests', () => {
     }
   })
 
-  test.skipIf(!hasOpenSsl)('are what openssl req reads and verifies', () => {
+  test.skipIf(!hasOpenSsl)('are read and verified by openssl req', () => {
     const der = createRequest(
       {
         subject: { commonName: 'system:node:n1', organization: ['system:nodes'] },
@@ -404,7 +404,7 @@ describe('requests', () => {
   })
 })
 
-test('a name that was read is written with its octets: issuer and CA match whatever string types the CA has', () => {
+test('writes a parsed name with its original bytes: issuer and CA match for all string types', () => {
   const ca = Certificate.parse(
     selfSigned({ subject: [[{ type: 'emailAddress', value: 'a@b' }], [{ type: 'O', value: 'ä' }]] }),
   )

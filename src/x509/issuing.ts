@@ -15,7 +15,7 @@ export type {
   SubtreesDescription,
 } from './extension-encoding.ts'
 
-// Writes certificates and requests. Nothing here is drawn or looked up: serial number, times and keys are the caller's.
+// Writes certificates and requests. The caller provides serial number, times and keys.
 
 export interface CertificateDescription extends ExtensionsDescription {
   /** Hexadecimal, above zero, at most 20 bytes (RFC 5280 section 4.1.2.2). */
@@ -24,9 +24,9 @@ export interface CertificateDescription extends ExtensionsDescription {
   readonly issuer: NameInput
   readonly notBefore: Date
   readonly notAfter: Date
-  /** Of the subject: SubjectPublicKeyInfo in DER, what was read of one, or a key of node:crypto, public or private. */
+  /** The subject's key: SubjectPublicKeyInfo in DER, a parsed one, or a public or private key of node:crypto. */
   readonly publicKey: Uint8Array | PublicKeyInfo | KeyObject
-  /** For RSA keys; default sha256. ECDSA takes the hash of its curve, Ed25519 has none. */
+  /** For RSA keys; default sha256. ECDSA uses the hash of its curve, Ed25519 has none. */
   readonly hash?: 'sha256' | 'sha384' | 'sha512'
 }
 
@@ -35,7 +35,7 @@ export interface RequestDescription extends ExtensionsDescription {
   readonly hash?: 'sha256' | 'sha384' | 'sha512'
 }
 
-/** DER of an X.509 version 3 certificate, signed with the issuer's private key. */
+/** Returns the DER of an X.509 version 3 certificate, signed with the issuer's private key. */
 export function issueCertificate(description: CertificateDescription, signer: KeyObject): Uint8Array {
   const algorithm = signatureAlgorithmOf(signer, description.hash)
   const subject = encodeName(description.subject)
@@ -53,7 +53,7 @@ export function issueCertificate(description: CertificateDescription, signer: Ke
   return sequence(tbs, algorithm.identifier, bitString(sign(algorithm.hash, tbs, signer)))
 }
 
-/** DER of a PKCS#10 request (RFC 2986), signed with the subject's private key. */
+/** Returns the DER of a PKCS#10 request (RFC 2986), signed with the subject's private key. */
 export function createRequest(description: RequestDescription, key: KeyObject): Uint8Array {
   const algorithm = signatureAlgorithmOf(key, description.hash)
   const subject = encodeName(description.subject)
@@ -68,7 +68,9 @@ export function createRequest(description: RequestDescription, key: KeyObject): 
   return sequence(info, algorithm.identifier, bitString(sign(algorithm.hash, info, key)))
 }
 
-/** Hexadecimal SHA-1 of the key's bits: RFC 5280 section 4.2.1.2, method (1). It names a key and proves nothing. */
+/**
+ * Returns the hexadecimal SHA-1 of the key's bits: RFC 5280 section 4.2.1.2, method (1). It identifies a key and proves nothing.
+ */
 export function keyIdentifierOf(publicKey: Uint8Array | PublicKeyInfo | KeyObject): string {
   const spki = spkiOf(publicKey)
   return hash('sha1', readSubjectPublicKeyInfo(new DerReader(spki, 'public key'), '').keyBits, 'hex')

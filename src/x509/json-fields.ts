@@ -1,7 +1,7 @@
 import * as v from 'valibot'
 
-// What the JSON documents of several commands have in common. Only schemas import this, and of schemas the program imports
-// types alone, so valibot costs nothing at start.
+// Fields that the JSON documents of several commands share. Only schemas import this file, and the program imports only types of
+// schemas, so valibot costs nothing at start.
 
 /** A time of a JSON document. */
 export const timeSchema = v.pipe(v.string(), v.isoTimestamp(), v.description('RFC 3339, UTC'))
@@ -18,20 +18,20 @@ export const nameSchema = v.object({
 
 export type NameFields = v.InferOutput<typeof nameSchema>
 
-/** A field, and what it means. */
+/** Returns a field's schema with its description. */
 export const described = <Schema extends v.GenericSchema>(schema: Schema, meaning: string) =>
   v.pipe(schema, v.description(meaning))
 export const text = (meaning: string) => described(v.string(), meaning)
 export const textsSchema = v.array(v.string())
 export const hexSchema = v.pipe(v.string(), v.regex(/^[0-9a-f]+$/))
 
-/** How each document begins. */
+/** Returns the first fields of each document. */
 export const header = <Kind extends string>(kind: Kind) => ({
   apiVersion: v.literal('kcert/v1'),
   kind: v.literal(kind),
 })
 
-/** Subject SANs of the kinds that Kubernetes copies. */
+/** SANs of the kinds that Kubernetes copies. */
 export const altNamesSchema = v.object({
   dns: textsSchema,
   ip: textsSchema,

@@ -30,7 +30,7 @@ const pem = (key: KeyObject, type: 'pkcs1' | 'sec1' | 'pkcs8', cipher?: string):
 const spkiHash = (key: KeyObject): string =>
   readPublicKey(publicKeyOf(key).export({ format: 'der', type: 'spki' })).sha256
 
-describe('private keys of each kind and format, PEM and DER', () => {
+describe('reads private keys of each kind and format, PEM and DER', () => {
   test.each([
     ['rsa', 'pkcs1', 'PKCS#1'],
     ['rsa', 'pkcs8', 'PKCS#8'],
@@ -74,7 +74,7 @@ describe('encrypted private keys', () => {
     }
   })
 
-  // An EncryptedPrivateKeyInfo with these parameters and noise for a key.
+  // Builds an EncryptedPrivateKeyInfo with these parameters and random bytes for a key.
   const encrypted = (scheme: OidName, parameters: Uint8Array): Uint8Array =>
     sequence(sequence(oid(oidOf(scheme)), parameters), octetString(Buffer.alloc(48, 7)))
   const aes = sequence(oid(oidOf('AES-256-CBC')), octetString(Buffer.alloc(16)))
@@ -82,7 +82,7 @@ describe('encrypted private keys', () => {
   const pbes2 = (kdf: OidName, parameters: Uint8Array, cipher = aes): Uint8Array =>
     encrypted('PBES2', sequence(sequence(oid(oidOf(kdf)), parameters), cipher))
 
-  describe('whose parameters would keep kcert busy', () => {
+  describe('rejects parameters that would keep kcert busy', () => {
     test.each<[string, Uint8Array]>([
       ['PBKDF2 with 10,000,000 iterations', pbes2('PBKDF2', sequence(salt, integer(10_000_000)))],
       [
@@ -104,7 +104,7 @@ describe('encrypted private keys', () => {
       expect(readPrivateKey(file)).toEqual({ format: 'encrypted PKCS#8', encrypted: true })
     })
 
-    test('a count four times what is recommended is computed', () => {
+    test('computes a count four times the recommended one', () => {
       const file = pbes2('PBKDF2', sequence(salt, integer(1_200_000)))
       expect(thrownBy(() => readPrivateKey(file, passphrase)).code).toBe('KCERT_PASSWORD_WRONG')
     })
@@ -164,7 +164,7 @@ describe('encrypted private keys', () => {
     expect(thrownBy(() => readPrivateKey(file)).code).toBe('KCERT_X509_MALFORMED')
   })
 
-  test('in old PEM encryption with single DES or with headers that do not fit are refused', () => {
+  test('rejects old PEM encryption with single DES or with mismatched headers', () => {
     const withDekInfo = (dekInfo: string, length = 48): Buffer =>
       Buffer.from(
         writePem('RSA PRIVATE KEY', Buffer.alloc(length)).replace(
@@ -182,14 +182,14 @@ describe('encrypted private keys', () => {
   })
 })
 
-describe('files', () => {
-  test('EC PARAMETERS before a key are passed over, as Kubernetes does', () => {
+describe('readPrivateKeyFile', () => {
+  test('ignores EC PARAMETERS before a key, as Kubernetes does', () => {
     const parameters = writePem('EC PARAMETERS', oid(oidOf('P-256')))
     const file = Buffer.from(parameters + pem(keys.p256, 'sec1').toString())
     expect(readPrivateKeyFile(file).publicKey!.curve).toBe('P-256')
   })
 
-  test('a certificate before a key is passed over', () => {
+  test('ignores a certificate before a key', () => {
     const file = Buffer.from(writePem('CERTIFICATE', sequence()) + pem(keys.rsa, 'pkcs1').toString())
     expect(readPrivateKeyFile(file).format).toBe('PKCS#1')
   })
@@ -205,7 +205,7 @@ describe('files', () => {
     expect(thrownBy(() => readPrivateKeyFile(Buffer.from(text))).message).toContain(reason)
   })
 
-  test('labels are told apart', () => {
+  test('distinguishes the PEM labels of private keys', () => {
     expect(
       ['RSA PRIVATE KEY', 'EC PRIVATE KEY', 'PRIVATE KEY', 'ENCRYPTED PRIVATE KEY'].every(isPrivateKeyLabel),
     ).toBe(true)
@@ -214,7 +214,7 @@ describe('files', () => {
     expect(isPublicKeyLabel('RSA PUBLIC KEY')).toBe(true)
   })
 
-  test('keys of OpenSSH are not supported, and the way out is named', () => {
+  test('rejects OpenSSH keys and says how to convert them', () => {
     const [block] = readPem(writePem('OPENSSH PRIVATE KEY', Uint8Array.of(1))).blocks
     expect(thrownBy(() => readPrivateKey(block!, undefined, undefined, 'id_rsa'))).toMatchObject({
       code: 'KCERT_KEY_UNSUPPORTED',
@@ -223,8 +223,8 @@ describe('files', () => {
   })
 })
 
-describe('keys that are not what they seem', () => {
-  test("somebody else's public key inside an EC key does not count: it is computed from the private one", () => {
+describe('misleading keys', () => {
+  test('computes the public key of an EC key and ignores the embedded one', () => {
     const stranger = createECDH('prime256v1')
     stranger.generateKeys()
     const secret = Buffer.from(keys.p256.export({ format: 'jwk' }).d!, 'base64url')
@@ -243,7 +243,7 @@ describe('keys that are not what they seem', () => {
     expect(readPrivateKey(pkcs8).publicKey!.sha256).toBe(spkiHash(keys.p256))
   })
 
-  test('an RSA key whose numbers do not belong together is malformed', () => {
+  test('rejects an RSA key whose numbers do not match', () => {
     const members = rsaMembers(der(keys.rsa, 'pkcs1'))
     const other = rsaMembers(der(generateKeyPairSync('rsa', { modulusLength: 2048 }).privateKey, 'pkcs1'))
     for (const swapped of [1, 3, 4, 5]) {
@@ -317,7 +317,7 @@ describe('keys that are not what they seem', () => {
     expect(thrownBy(() => readPrivateKey(file)).code).toBe('KCERT_KEY_UNSUPPORTED')
   })
 
-  test('cut at any octet, a key is malformed', () => {
+  test('rejects a key cut at any byte as malformed', () => {
     for (const type of ['pkcs8', 'sec1'] as const) {
       const whole = der(keys.p256, type)
       for (let length = 0; length < whole.length; length++) {
@@ -327,14 +327,14 @@ describe('keys that are not what they seem', () => {
   })
 })
 
-test('no error says anything of the key or the password', () => {
+test('never includes key or password in an error', () => {
   const file = pem(keys.ed25519, 'pkcs8', 'aes-256-cbc')
   const error = thrownBy(() => readPrivateKeyFile(file, 'a password to hide'))
   expect(`${error.message} ${error.why} ${error.next} ${String(error.cause)}`).not.toContain('hide')
 })
 
 describe('public keys', () => {
-  test('SubjectPublicKeyInfo and RSAPublicKey, by block or octets', () => {
+  test('reads SubjectPublicKeyInfo and RSAPublicKey, from PEM or DER', () => {
     const rsa = publicKeyOf(keys.rsa)
     expect(readPublicKey(rsa.export({ format: 'der', type: 'spki' })).bits).toBe(2048)
     expect(readPublicKey(rsa.export({ format: 'der', type: 'pkcs1' })).sha256).toBe(spkiHash(keys.rsa))
@@ -342,7 +342,7 @@ describe('public keys', () => {
     expect(readPublicKey(block!).sha256).toBe(spkiHash(keys.rsa))
   })
 
-  test('a private key is no public key', () => {
+  test('rejects a private key', () => {
     expect(thrownBy(() => readPublicKey(der(keys.ed25519, 'pkcs8'))).code).toBe('KCERT_X509_MALFORMED')
     expect(thrownBy(() => readPublicKey(element(tags.set))).code).toBe('KCERT_X509_MALFORMED')
   })

@@ -44,7 +44,7 @@ const privateLabels: Readonly<Record<string, PrivateKeyFormat | 'unsupported'>> 
 
 const publicLabels: ReadonlySet<string> = new Set(['PUBLIC KEY', 'RSA PUBLIC KEY'])
 
-/** True for PEM labels of private keys. EC PARAMETERS, which OpenSSL writes before a key, is none. */
+/** True for PEM labels of private keys. EC PARAMETERS, which OpenSSL writes before a key, is not one. */
 export function isPrivateKeyLabel(label: string): boolean {
   return Object.hasOwn(privateLabels, label)
 }
@@ -54,12 +54,12 @@ export function isPublicKeyLabel(label: string): boolean {
 }
 
 /**
- * Returns the first private key of a file: PEM, other blocks before it passed over as Kubernetes does, or DER.
- * Throws as `readPrivateKey` does, and KCERT_X509_MALFORMED when there is no key. `file` is its path, for advice.
+ * Returns the first private key of a file: DER, or PEM. Ignores other blocks before the key, as Kubernetes does. Throws as
+ * `readPrivateKey` does, and KCERT_X509_MALFORMED when there is no key. `file` is its path, for advice.
  */
 export function readPrivateKeyFile(bytes: Uint8Array, password?: string, file?: string): PrivateKeyInfo {
   if (!looksLikePem(bytes)) {
-    // Every key in DER is a SEQUENCE; text is a kubeconfig, or no key at all.
+    // Every key in DER is a SEQUENCE. Text is a kubeconfig, or not a key.
     if (bytes[0] !== 0x30) throw new KcertError('KCERT_X509_MALFORMED', 'it is neither PEM nor DER')
     return readPrivateKey(bytes, password)
   }
@@ -76,9 +76,9 @@ export function readPrivateKeyFile(bytes: Uint8Array, password?: string, file?: 
 }
 
 /**
- * Reads a private key: RSA, ECDSA, Ed25519 and what else node:crypto takes, in PKCS#1, SEC1, PKCS#8 or encrypted PKCS#8, or
- * encrypted as OpenSSL did before PKCS#8 (Proc-Type). Without a password an encrypted key is only named as such.
- * Throws KCERT_X509_MALFORMED, KCERT_KEY_UNSUPPORTED, or KCERT_PASSWORD_WRONG when the password does not open it.
+ * Returns a private key: RSA, ECDSA, Ed25519 and the other types that node:crypto supports. The formats are PKCS#1, SEC1, PKCS#8,
+ * encrypted PKCS#8, and OpenSSL's encryption before PKCS#8 (Proc-Type). Without a password, an encrypted key is only reported as
+ * encrypted. Throws KCERT_X509_MALFORMED, KCERT_KEY_UNSUPPORTED, or KCERT_PASSWORD_WRONG when the password does not open it.
  */
 export function readPrivateKey(
   input: PemBlock | Uint8Array,
@@ -109,7 +109,7 @@ function newKey(file: string): CommandLine {
   return commandLine`kcert key generate --out ${`${file}.new`}`
 }
 
-/** True when a file, PEM or DER, holds a private key that only a password opens, whatever its cipher is. */
+/** True when a PEM or DER file contains an encrypted private key, with any cipher. */
 export function holdsEncryptedKey(bytes: Uint8Array): boolean {
   if (!looksLikePem(bytes)) return isEncryptedPkcs8(bytes)
   return readPem(bytes).blocks.some(
@@ -119,7 +119,7 @@ export function holdsEncryptedKey(bytes: Uint8Array): boolean {
   )
 }
 
-/** By its form alone: EncryptedPrivateKeyInfo (RFC 5958 section 3). */
+/** True for the structure EncryptedPrivateKeyInfo (RFC 5958 section 3). Nothing else is checked. */
 function isEncryptedPkcs8(der: Uint8Array): boolean {
   try {
     const reader = new DerReader(der, 'encrypted private key')
@@ -165,7 +165,7 @@ function keyInfo(format: PrivateKeyFormat, keyObject: KeyObject): PrivateKeyInfo
   return { format, encrypted, publicKey, keyObject }
 }
 
-/** Tells the formats apart by the first two members of the outer SEQUENCE. */
+/** Distinguishes the formats by the first two members of the outer SEQUENCE. */
 function formatOfDer(der: Uint8Array): PrivateKeyFormat {
   const reader = new DerReader(der, 'private key')
   reader.enter(tags.sequence, '')
@@ -193,7 +193,7 @@ function readEncryptedPkcs8(
   return keyInfo(format, decryptPkcs8(scheme, der, ciphertext, password, new KdfBudget(run)))
 }
 
-// What OpenSSL 3 opens of the schemes before PBES2; single DES, RC2 and RC4 it has given up.
+// The schemes before PBES2 that OpenSSL 3 still supports. It has dropped single DES, RC2 and RC4.
 const openSslSchemes: ReadonlySet<string> = new Set([
   'pbeWithSHAAnd3-KeyTripleDES-CBC',
   'pbeWithSHAAnd2-KeyTripleDES-CBC',
@@ -215,7 +215,7 @@ function decryptPkcs8(
   return openedKey({ key: Buffer.from(der), format: 'der', type: 'pkcs8', passphrase: password })
 }
 
-/** A key that OpenSSL decrypts. */
+/** Returns a key that OpenSSL decrypts. */
 function openedKey(input: PrivateKeyInput): KeyObject {
   let opened: KeyObject
   try {
@@ -226,7 +226,7 @@ function openedKey(input: PrivateKeyInput): KeyObject {
   return keyOfPlain(opened.export({ format: 'der', type: 'pkcs8' }))
 }
 
-// A wrong password is seen by its padding 255 times of 256. The rest decrypts to noise, which is then no key.
+// The padding reveals a wrong password 255 times out of 256. Otherwise it decrypts to random bytes, which are not a key.
 function keyOfPlain(plain: Uint8Array): KeyObject {
   try {
     return pkcs8Key(new DerReader(plain, 'private key'))
@@ -240,7 +240,7 @@ function wrongPassword(cause?: unknown): never {
   throw new KcertError('KCERT_PASSWORD_WRONG', 'the password does not open the private key', { cause })
 }
 
-// The ciphers of OpenSSL's old PEM encryption that OpenSSL 3 still opens, and the bytes of their blocks.
+// The ciphers of OpenSSL's old PEM encryption that OpenSSL 3 still supports, with their block sizes in bytes.
 const legacyCiphers: Readonly<Record<string, number>> = {
   'AES-128-CBC': 16,
   'AES-192-CBC': 16,
@@ -248,7 +248,7 @@ const legacyCiphers: Readonly<Record<string, number>> = {
   'DES-EDE3-CBC': 8,
 }
 
-/** RFC 1421 headers: Proc-Type: 4,ENCRYPTED and DEK-Info. Its derivation is one round of MD5, so there is nothing to limit. */
+/** RFC 1421 headers: Proc-Type: 4,ENCRYPTED and DEK-Info. Key derivation is one round of MD5, so it needs no limit. */
 function readLegacyEncrypted(
   block: PemBlock,
   inner: PrivateKeyFormat,
@@ -269,7 +269,7 @@ function readLegacyEncrypted(
   return keyInfo(format, openedKey({ key: text, format: 'pem', passphrase: password }))
 }
 
-/** Reads a public key: SubjectPublicKeyInfo (PEM label PUBLIC KEY) or RSAPublicKey (RSA PUBLIC KEY). */
+/** Returns a public key: SubjectPublicKeyInfo (PEM label PUBLIC KEY) or RSAPublicKey (RSA PUBLIC KEY). */
 export function readPublicKey(input: PemBlock | Uint8Array): PublicKeyInfo {
   const der = input instanceof Uint8Array ? input : input.der
   const outside = new DerReader(der, 'public key')

@@ -1,6 +1,6 @@
 /**
- * The same list without the room for 16 more members that `push` leaves in it. Certificates are full of lists of one or two,
- * and that room is the larger part of what 10,000 of them would hold.
+ * Returns the same list without the spare capacity for 16 members that `push` allocates. Certificates contain many lists of one
+ * or two members, and this capacity would be most of the memory of 10,000 certificates.
  */
 export function settled<Member>(list: Member[]): Member[] {
   return list.slice()

@@ -33,7 +33,7 @@ const infoOf = (one: KeyObject): PublicKeyInfo => publicKeyInfo(spkiOf(one))
 const spkiWith = (bytes: number, ...parameters: Uint8Array[]): Uint8Array =>
   sequence(sequence(oid(oidOf('ML-DSA-65')), ...parameters), bitString(Buffer.alloc(bytes, 1)))
 
-/** What an OpenSSL before 3.5 makes of every public key here. */
+/** Runs a function with an OpenSSL before 3.5, which rejects every public key in this file. */
 function withOldOpenssl<T>(run: () => T): T {
   const refuse = vi.spyOn(PublicKeyInfo.prototype, 'keyObject').mockImplementation(() => {
     throw new KcertError('KCERT_KEY_UNSUPPORTED', 'public key cannot be used')
@@ -46,7 +46,7 @@ function withOldOpenssl<T>(run: () => T): T {
 }
 
 describe('public keys', () => {
-  test.each(mlDsaNames)('%s is read and used', (name) => {
+  test.each(mlDsaNames)('reads and uses %s', (name) => {
     const info = infoOf(mlDsaKeys[name])
     expect(info).toMatchObject({ algorithm: name, bits: undefined, curve: undefined, defect: undefined })
     expect(info.keyBits.length).toBe(mlDsaParameters(name)!.keyBytes)
@@ -75,18 +75,21 @@ describe('signatures', () => {
     return verdict.ok ? 'ok' : verdict.reason
   }
 
-  test.each(mlDsaNames)('of %s are verified by OpenSSL, and count for no component up to 1.37', (name) => {
-    const der = mlDsaCertificate(mlDsaKeys[name])
-    expect(parsed(der)).toMatchObject({ signatureAlgorithm: name })
-    expect(reasonOf(der, mlDsaKeys[name], 'any')).toBe('ok')
-    expect(reasonOf(der, mlDsaKeys[name])).toBe('algorithm-unsupported')
-    expect(reasonOf(der, mlDsaKeys[name], 'request')).toBe('algorithm-unsupported')
-    const forged = Buffer.from(der)
-    forged[forged.length - 1]! ^= 1
-    expect(reasonOf(forged, mlDsaKeys[name], 'any')).toBe('bad-signature')
-  })
+  test.each(mlDsaNames)(
+    'of %s are verified by OpenSSL, but not accepted by components up to 1.37',
+    (name) => {
+      const der = mlDsaCertificate(mlDsaKeys[name])
+      expect(parsed(der)).toMatchObject({ signatureAlgorithm: name })
+      expect(reasonOf(der, mlDsaKeys[name], 'any')).toBe('ok')
+      expect(reasonOf(der, mlDsaKeys[name])).toBe('algorithm-unsupported')
+      expect(reasonOf(der, mlDsaKeys[name], 'request')).toBe('algorithm-unsupported')
+      const forged = Buffer.from(der)
+      forged[forged.length - 1]! ^= 1
+      expect(reasonOf(forged, mlDsaKeys[name], 'any')).toBe('bad-signature')
+    },
+  )
 
-  test('of another key are bad, and of another algorithm do not fit', () => {
+  test('of another key are invalid, and of another algorithm do not match', () => {
     expect(reasonOf(mlDsaCertificate(key), mlDsaKeys.other, 'any')).toBe('bad-signature')
     expect(reasonOf(mlDsaCertificate(key), mlDsaKeys['ML-DSA-44'], 'any')).toBe('key-mismatch')
     expect(reasonOf(mlDsaCertificate(key), keys.p256, 'any')).toBe('key-mismatch')
@@ -94,7 +97,7 @@ describe('signatures', () => {
     expect(reasonOf(selfSigned({}, keys.p256), key)).toBe('key-unsupported')
   })
 
-  test.each([0, 1, 3308, 3310, 4627])('of %i bytes are bad', (length) => {
+  test.each([0, 1, 3308, 3310, 4627])('of %i bytes are invalid', (length) => {
     const { tbs, signatureAlgorithmOid, signatureAlgorithmDer } = parsed(mlDsaCertificate(key))
     const right = sign(null, tbs, key)
     const signature = Buffer.concat([right, Buffer.alloc(2000)]).subarray(0, length)
@@ -102,26 +105,26 @@ describe('signatures', () => {
     expect(verifySignature(signed, infoOf(key), 'any')).toEqual({ ok: false, reason: 'bad-signature' })
   })
 
-  test('with parameters in their AlgorithmIdentifier are of no known algorithm', () => {
+  test('with parameters in their AlgorithmIdentifier have an unknown algorithm', () => {
     const identifier = sequence(oid(oidOf('ML-DSA-65')), nullElement)
     expect(reasonOf(mlDsaCertificate(key, {}, identifier), key, 'any')).toBe('algorithm-unsupported')
   })
 
-  test('whose algorithm differs inside and outside make a certificate that is not read', () => {
+  test('make a certificate malformed if the algorithm differs inside and outside', () => {
     const der = Buffer.from(mlDsaCertificate(key))
     const outer = der.lastIndexOf(mlDsaIdentifier(key))
     der.set(mlDsaIdentifier(mlDsaKeys['ML-DSA-87']), outer)
     expect(thrownBy(() => parsed(der)).message).toContain('differs from tbsCertificate.signature')
   })
 
-  test('are neither right nor wrong where OpenSSL is older than 3.5', () => {
+  test('cannot be verified with an older OpenSSL than 3.5', () => {
     withOldOpenssl(() => {
       const verdict = verifySignature(parsed(mlDsaCertificate(key)), infoOf(key), 'any')
       expect(verdict).toEqual({ ok: false, reason: 'cannot-be-checked' })
     })
   })
 
-  test('of requests prove possession of the key, though the API server refuses them', () => {
+  test('of requests prove possession of the key, though the API server rejects them', () => {
     const right = CertificateRequest.parse(mlDsaRequest({ commonName: 'u' }, key))
     expect(right.signatureIsValid()).toBe(true)
     expect(right.verifySignature()).toEqual({ ok: false, reason: 'algorithm-unsupported' })
@@ -182,10 +185,10 @@ describe('chains', () => {
     const openssl = askOtherVerifiers(question, verdict)[0]
     return [refusal.code, goError(refusal, question), openssl?.accepts, openssl?.difference]
   }
-  // Go 1.26 passes over CAs whose keys it does not know, and says no more than this.
+  // Go 1.26 skips CAs with unsupported keys and reports only this error.
   const unknown = 'x509: certificate signed by unknown authority'
 
-  test('of an ML-DSA CA are refused for its key, as Go 1.26 refuses them, and OpenSSL accepts them', () => {
+  test('of an ML-DSA CA are rejected for its key, as in Go 1.26, and accepted by OpenSSL', () => {
     const accepted = [true, 'it knows ML-DSA, from OpenSSL 3.5 on']
     const leaf = parsed(mlDsaCertificate(key, { ...ofCa, publicKey: mlDsaKeys.other }))
     expect(verdictOf(leaf, [root])).toEqual(['ISSUER_KEY_UNSUPPORTED', unknown, ...accepted])
@@ -193,14 +196,14 @@ describe('chains', () => {
     expect(verdictOf(ecdsaLeaf, [root])).toEqual(['ISSUER_KEY_UNSUPPORTED', unknown, ...accepted])
   })
 
-  test('that another key of the same name signed are refused for that', () => {
+  test('signed by another key with the same name are rejected for that', () => {
     const leaf = parsed(mlDsaCertificate(mlDsaKeys.other, ofCa))
     expect(verdictOf(leaf, [root])).toEqual(['ISSUER_KEY_OTHER', unknown, false, undefined])
     const ecdsaLeaf = parsed(selfSigned(ofCa, keys.p256))
     expect(verdictOf(ecdsaLeaf, [root])).toEqual(['ISSUER_KEY_OTHER', unknown, false, undefined])
   })
 
-  test('are refused for the key of the CA, and not for another key, where OpenSSL is older than 3.5', () => {
+  test("are rejected for the CA's key, and not for another key, with an older OpenSSL than 3.5", () => {
     withOldOpenssl(() => {
       const leaf = parsed(mlDsaCertificate(key, ofCa))
       const fresh = parsed(mlDsaCertificate(key, ca))

@@ -1,9 +1,9 @@
 // ML-DSA (FIPS 204) in certificates, requests and keys (RFC 9881).
 
 interface MlDsaParameters {
-  /** Bytes of a public key. */
+  /** Size of a public key in bytes. */
   readonly keyBytes: number
-  /** Security strength as OpenSSL counts it. */
+  /** Security strength by OpenSSL's count. */
   readonly securityBits: number
 }
 
@@ -17,12 +17,12 @@ export type MlDsa = keyof typeof parameterSets
 
 export const mlDsaNames = Object.keys(parameterSets) as readonly MlDsa[]
 
-/** Sizes of ML-DSA keys by the name of the algorithm; undefined for every other algorithm. */
+/** Returns the sizes of ML-DSA keys for the name of the algorithm; undefined for every other algorithm. */
 export function mlDsaParameters(algorithm: string): MlDsaParameters | undefined {
   return isMlDsa(algorithm) ? parameterSets[algorithm] : undefined
 }
 
-/** True for the name of an ML-DSA algorithm, of a key or a signature. */
+/** True for the name of an ML-DSA key or signature algorithm. */
 export function isMlDsa(algorithm: string): algorithm is MlDsa {
   return Object.hasOwn(parameterSets, algorithm)
 }

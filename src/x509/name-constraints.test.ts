@@ -9,7 +9,7 @@ interface Constraints {
   readonly excluded?: SubtreesDescription
 }
 
-/** "allowed", or which name is refused and why. */
+/** Returns "allowed", or the rejected name and the reason. */
 function evaluate(constraints: Constraints, names: AltNamesDescription): string {
   const ca = createCa('ca')
   const constrained = issued({ subject: ca.subject, nameConstraints: constraints }, ca)
@@ -89,7 +89,7 @@ describe('names under the constraints of a CA', () => {
       '10.9.0.1 excluded by 10.0.0.0/8',
     ],
     [
-      // RFC 5280 would say yes; Go looks at the nearest range below an address only.
+      // RFC 5280 would allow it. Go checks only the nearest range below an address.
       'a range with bits behind its mask is overlooked, as Go overlooks it, when a smaller one stands before it',
       { permitted: { ip: ['9.0.0.0/8', '10.9.9.9/8'] } },
       { ip: ['10.0.0.1'] },
@@ -126,7 +126,7 @@ describe('names under the constraints of a CA', () => {
     expect(evaluate(constraints, names)).toBe(verdict)
   })
 
-  test('constraints bind the CAs below as well, and nothing binds the certificate that sets them', () => {
+  test('constraints apply to the CAs below, and not to the certificate that contains them', () => {
     const ca = createCa('ca')
     const constrained = issued({
       subject: { commonName: 'constrained' },

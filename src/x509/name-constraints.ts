@@ -5,29 +5,29 @@ import { oncePer } from './once-per.ts'
 import { AddressSubtrees, DomainSubtrees, MailboxSubtrees } from './subtrees.ts'
 import { isValidDomain, parseMailbox, uriHost } from './syntax.ts'
 
-// RFC 5280 section 4.2.1.10 as Go 1.26 applies it: DNS names, addresses, mailboxes and URIs of every certificate below the
-// one that constrains, whether self-issued or not. Directory names are not compared: a critical constraint of theirs makes
-// the certificate unusable, any other is passed over.
+// RFC 5280 section 4.2.1.10 as Go 1.26 applies it: to DNS names, IP addresses, mailboxes and URIs of every certificate below the
+// constraining one, self-issued or not. Directory names are not compared. A critical constraint on them makes the certificate
+// unusable; a non-critical one is ignored.
 
 const oidSubjectAltName = '2.5.29.17'
 
 type NameKind = 'DNS name' | 'IP address' | 'email address' | 'URI'
 
-/** A name that a CA above it does not allow. */
+/** A name that a CA above it does not permit. */
 export interface ConstraintViolation {
-  /** Whose name it is. */
+  /** The certificate that contains the name. */
   readonly certificate: Certificate
-  /** Whose constraint it is; absent when the name cannot be compared with any. */
+  /** The certificate that contains the constraint. Absent when the name cannot be compared with any. */
   readonly constrainedBy?: Certificate
   readonly kind: NameKind
   readonly name: string
-  /** The excluded subtree that holds the name; absent when no permitted one does. */
+  /** The excluded subtree that contains the name. Absent when no permitted subtree contains it. */
   readonly excludedBy?: string
-  /** Why the name cannot be compared at all. */
+  /** Why the name cannot be compared. */
   readonly unusable?: 'not-a-name' | 'no-host' | 'bad-port' | 'address'
 }
 
-/** Returns the first name of a chain (leaf first) that a certificate above it forbids, in the order in which Go looks. */
+/** Returns the first name of a chain (leaf first) that a certificate above it forbids, in Go's order. */
 export function findConstraintViolation(chain: readonly Certificate[]): ConstraintViolation | undefined {
   const constraints = chain.map(constraintsOf)
   for (const [depth, certificate] of chain.entries()) {
@@ -50,7 +50,7 @@ interface ConstraintSet {
   readonly excluded: Subtrees
 }
 
-/** A subtree is found by the bytes or labels of the name; absent when there is no constraint of that kind. */
+/** Finds a subtree by the bytes or labels of the name. A member is absent when there is no constraint of that kind. */
 interface Subtrees {
   readonly dns: DomainSubtrees | undefined
   readonly ip: AddressSubtrees | undefined
@@ -58,7 +58,7 @@ interface Subtrees {
   readonly uri: DomainSubtrees | undefined
 }
 
-// The same few CAs stand above every leaf of a cluster: their constraints are sorted once.
+// The same few CAs issue every leaf of a cluster, so their constraints are sorted once.
 const constraintsOf = oncePer((certificate: Certificate): ConstraintSet | undefined => {
   const { nameConstraints } = certificate
   return (
@@ -79,7 +79,7 @@ function subtreesOf({ dns, ip, email, uri }: GeneralSubtrees, side: 'permitted' 
   }
 }
 
-/** One kind of name in the form in which subtrees match it. */
+/** Names of one kind, in the form in which subtrees match them. */
 interface Names {
   readonly addresses: readonly Uint8Array[]
   readonly dns: readonly string[]
@@ -116,7 +116,7 @@ function hostOfUri(text: string): { text: string; host: string } | Unusable {
   }
   const authority = uriHost(text).toLowerCase()
   if (authority === '') return unusable('no-host')
-  // A port after an address in brackets, or after a name: what is constrained is the host alone.
+  // A port may follow an address in brackets, or a name. Only the host is constrained.
   const hasPort = authority.includes(':') && !authority.endsWith(']')
   const host = hasPort ? withoutPort(uriHost(text)) : authority
   if (host === undefined) return unusable('bad-port')
@@ -124,7 +124,7 @@ function hostOfUri(text: string): { text: string; host: string } | Unusable {
   return isLiteral || isAddress(host) ? unusable('address') : { text, host }
 }
 
-/** Undefined where the colon is not the only one. Keeps the case of its letters, as Go does; subtrees do not mind. */
+/** Returns undefined unless there is exactly one colon. Keeps the case of the letters, as Go does: subtrees ignore case. */
 function withoutPort(host: string): string | undefined {
   const colon = host.lastIndexOf(':')
   if (host.startsWith('[')) return host.indexOf(']') === colon - 1 ? host.slice(1, colon - 1) : undefined
@@ -132,7 +132,7 @@ function withoutPort(host: string): string | undefined {
   return name.includes(':') || /[[\]]/.test(host) ? undefined : name
 }
 
-/** With or without a zone behind "%". */
+/** True for an IP address with or without a zone after "%". */
 function isAddress(host: string): boolean {
   const [address = '', ...zone] = host.split('%')
   const isZoned = zone.length > 0

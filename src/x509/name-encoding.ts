@@ -2,12 +2,12 @@ import { directoryString, ia5String, oid, sequence, setOf } from './der-writer.t
 import { Name } from './name.ts'
 import { isOidName, oidOf } from './oids.ts'
 
-/** A subject by the names of its attributes. */
+/** A subject, by the names of its attributes. */
 export interface NameDescription {
-  /** Kubernetes' groups. */
+  /** The groups in Kubernetes. */
   readonly organization?: readonly string[]
   readonly organizationalUnit?: readonly string[]
-  /** Kubernetes' user. */
+  /** The user in Kubernetes. */
   readonly commonName?: string
 }
 
@@ -17,10 +17,10 @@ export interface AttributeDescription {
   readonly value: string
 }
 
-/** A name that was read, whose bytes are kept; a description; or relative names in the order of the certificate. */
+/** A parsed name, whose bytes are kept; a description; or RDNs in the order of the certificate. */
 export type NameInput = Name | NameDescription | readonly (readonly AttributeDescription[])[]
 
-/** DER of a Name. */
+/** Returns the DER of a Name. */
 export function encodeName(input: NameInput): Uint8Array {
   if (input instanceof Name) return input.der
   const rdns = isRdns(input) ? input : rdnsOf(input)
@@ -33,7 +33,7 @@ function isRdns(
   return Array.isArray(input)
 }
 
-/** The order, and several values of one type in one relative name, are those of Go's pkix.Name. */
+/** The order, and several values of one type in one RDN, match Go's pkix.Name. */
 function rdnsOf(name: NameDescription): AttributeDescription[][] {
   const attributes: readonly (readonly [type: string, values: readonly string[] | undefined])[] = [
     ['O', name.organization],
@@ -45,7 +45,7 @@ function rdnsOf(name: NameDescription): AttributeDescription[][] {
     .filter((rdn) => rdn.length > 0)
 }
 
-// RFC 5280 appendix A.1: the two attributes that are IA5String whatever is in them.
+// RFC 5280 appendix A.1: the two attributes that are always IA5String.
 const ia5Types: ReadonlySet<string> = new Set(['DC', 'emailAddress'])
 
 function encodeAttribute({ type, value }: AttributeDescription): Uint8Array {

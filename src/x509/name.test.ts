@@ -14,8 +14,8 @@ const nameOf = (input: NameInput): Name => read(encodeName(input))
 const commonName = (tag: number, bytes: string): Uint8Array =>
   sequence(setOf(sequence(oid(oidOf('CN')), element(tag, Buffer.from(bytes, 'hex')))))
 
-describe('text of RFC 4514', () => {
-  // The examples of section 4, where they are in the grammar of certificates.
+describe('RFC 4514 text', () => {
+  // The examples of section 4 that fit the grammar of certificates.
   test.each<[string, NameInput]>([
     [
       'UID=jsmith,DC=example,DC=net',
@@ -41,7 +41,7 @@ describe('text of RFC 4514', () => {
     expect(nameOf(input).text).toBe(text)
   })
 
-  test('control and bidirectional characters stay as they are: printing them is not decided here', () => {
+  test('keeps control and bidirectional characters: the output code escapes them', () => {
     expect(nameOf({ commonName: '\x1b[2J\u202e' }).text).toBe('CN=\x1b[2J\u202e')
   })
 })
@@ -87,7 +87,7 @@ describe('string types', () => {
     )
   })
 
-  test('in requests, other types are shown and give no user and no group', () => {
+  test('shows other types in requests, without a user or group from them', () => {
     const universal = read(commonName(tags.universalString, '000000e40001f600'), true)
     expect(universal.text).toBe('CN=ä😀')
     expect(universal.commonName).toBeUndefined()
@@ -99,7 +99,7 @@ describe('string types', () => {
   })
 })
 
-test('the last common name is the user, all organizations are groups', () => {
+test('takes the last common name as the user and all organizations as groups', () => {
   const name = nameOf([
     [{ type: 'CN', value: 'first' }],
     [{ type: 'O', value: 'b' }],
@@ -113,7 +113,7 @@ test('the last common name is the user, all organizations are groups', () => {
   expect(nameOf({}).commonName).toBeUndefined()
 })
 
-test('names are equal when their octets are', () => {
+test('compares names by their bytes', () => {
   const printable = nameOf({ commonName: 'kubernetes' })
   const utf8 = read(sequence(setOf(sequence(oid(oidOf('CN')), utf8String('kubernetes')))))
   expect(printable.equals(nameOf({ commonName: 'kubernetes' }))).toBe(true)
@@ -121,12 +121,12 @@ test('names are equal when their octets are', () => {
   expect(printable.text).toBe(utf8.text)
 })
 
-test('a name that was read is written with the octets it had', () => {
+test('writes a parsed name with its original bytes', () => {
   const der = sequence(setOf(sequence(oid(oidOf('O')), ia5String('odd'))))
   expect(Buffer.from(encodeName(read(der)))).toEqual(Buffer.from(der))
 })
 
-test('what is written is read back', () => {
+test('reads back what it writes', () => {
   const attribute = fc.record({
     type: fc.constantFrom('CN', 'O', 'OU', '1.2.3.4'),
     value: fc.string({ unit: 'grapheme' }),

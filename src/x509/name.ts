@@ -10,22 +10,22 @@ export interface NameAttribute {
   readonly oid: string
   /** Short name of RFC 4514 ("CN", "O") or the object identifier. */
   readonly type: string
-  /** As it is in the certificate; control and bidirectional characters are still there. */
+  /** As in the certificate, including control and bidirectional characters. */
   readonly value: string
-  /** DER of the value in hexadecimal, for types without short name and values that are no text. */
+  /** DER of the value in hexadecimal, for types without a short name and values that are not text. */
   readonly derHex?: string
 }
 
 const oidCommonName = '2.5.4.3'
 const oidOrganization = '2.5.4.10'
-/** Of Kubernetes: the UID of the user that a client certificate is for (k8s.io/apimachinery pkg/util/asn1). */
+/** Kubernetes: the UID of the user that a client certificate identifies (k8s.io/apimachinery pkg/util/asn1). */
 const oidUserUid = '1.3.6.1.4.1.57683.2'
 
 /** A distinguished name: subject or issuer. */
 export class Name {
-  /** The last common name, which is the one that Go and Kubernetes take as the user. Values that are no string do not count. */
+  /** The last common name, which Go and Kubernetes use as the user. Values that are not strings are ignored. */
   readonly commonName: string | undefined
-  /** All organizations, which Kubernetes takes as groups, in the order of the certificate; only strings, as Go reads them. */
+  /** All organizations, which Kubernetes uses as groups, in the order of the certificate. Only strings, as in Go. */
   readonly organization: readonly string[]
   private readonly bytes: Buffer
   private readonly start: number
@@ -60,18 +60,18 @@ export class Name {
     return this.bytes.subarray(this.start, this.stop)
   }
 
-  /** In the order of the certificate; one inner list is a relative distinguished name, often of one attribute. */
+  /** In the order of the certificate. Each inner list is an RDN, usually with one attribute. */
   get rdns(): readonly (readonly NameAttribute[])[] {
     this.cachedRdns ??= this.readAgain()
     return this.cachedRdns
   }
 
-  /** In the order of the certificate, whatever relative distinguished name they are of. */
+  /** In the order of the certificate, across RDNs. */
   get attributes(): readonly NameAttribute[] {
     return this.rdns.flat()
   }
 
-  /** The user's UIDs, of which API servers since 1.33 take one and refuse two; undefined where there is none. */
+  /** The user's UIDs; undefined when there are none. API servers since 1.33 accept one and reject two. */
   get userUids(): readonly string[] | undefined {
     const uids = this.attributes.filter(({ oid }) => oid === oidUserUid).map(({ value }) => value)
     return uids.length === 0 ? undefined : uids
@@ -93,13 +93,13 @@ export class Name {
     return settled(rdns)
   }
 
-  /** The bytes as a string, for maps: the same for names that are equal, and for no others. */
+  /** The bytes as a string, for maps: equal names have the same key, different names have different keys. */
   get key(): string {
     this.cachedKey ??= this.bytes.toString('latin1', this.start, this.stop)
     return this.cachedKey
   }
 
-  /** RFC 4514 text: last relative name first, special characters escaped. Not safe for a terminal as it is. */
+  /** RFC 4514 text: last RDN first, special characters escaped. Escape it again before printing it to a terminal. */
   get text(): string {
     this.cachedText ??= this.rdns
       .map((rdn) => rdn.map(attributeText).join('+'))
@@ -112,14 +112,14 @@ export class Name {
     return this.content === this.stop
   }
 
-  /** True when both have the same bytes, which is how Go matches issuer and subject. */
+  /** True when both have the same bytes. Go matches issuer and subject in this way. */
   equals(other: Name): boolean {
     if (this === other) return true
     return sameBytes(this.bytes, this.start, this.stop, other.bytes, other.start, other.stop)
   }
 }
 
-/** Returns what reports show of a name. */
+/** Returns the fields of a name that reports show. */
 export function nameFields({ text, commonName, organization, userUids }: Name): NameFields {
   return {
     text,
@@ -130,26 +130,26 @@ export function nameFields({ text, commonName, organization, userUids }: Name): 
 }
 
 /**
- * Reads a Name (RFC 5280 section 4.1.2.4). Attribute values are character strings, as Go wants them in certificates;
- * `anyValue` also takes other types, as it does in requests.
+ * Returns a Name (RFC 5280 section 4.1.2.4). Attribute values are character strings, as Go requires in certificates. With
+ * `anyValue`, other types are accepted, as Go does in requests.
  */
 export function readName(reader: DerReader, field: string, anyValue = false): Name {
   return inName(reader, field, () => new Name(reader, anyValue))
 }
 
-/** Returns a single name, as servers send those of their clients' CAs. Throws KCERT_X509_MALFORMED. */
+/** Returns a single name, as servers send for the CAs of their clients. Throws KCERT_X509_MALFORMED. */
 export function parseName(der: Uint8Array): Name {
   return readName(new DerReader(der, 'name'), 'name', true)
 }
 
 const repeatedNames = new Repeated((reader) => new Name(reader, false))
 
-/** The same for a name that many certificates have: their issuer's. All with the same bytes share one Name. */
+/** Returns a name that many certificates share, such as their issuer's. Names with the same bytes share one Name. */
 export function readRepeatedName(reader: DerReader, field: string): Name {
   return inName(reader, field, () => repeatedNames.of(reader))
 }
 
-/** Reads the SEQUENCE of a name; errors in it name the field. */
+/** Enters the SEQUENCE of a name. Errors in it include the field. */
 function inName(reader: DerReader, field: string, read: () => Name): Name {
   const outer = reader.enter(tags.sequence, field)
   const { path } = reader
@@ -160,7 +160,7 @@ function inName(reader: DerReader, field: string, read: () => Name): Name {
   return name
 }
 
-/** Reads an attribute and refuses what is wrong with it. */
+/** Returns an attribute, or rejects a malformed one. */
 function readAttribute(reader: DerReader, anyValue: boolean): NameAttribute {
   const outer = reader.enter(tags.sequence, 'attribute')
   const oid = reader.oid('type')
@@ -183,7 +183,7 @@ function readAttribute(reader: DerReader, anyValue: boolean): NameAttribute {
   return { oid, type, value: value ?? `#${derHex}`, derHex }
 }
 
-/** Values that are no strings are allowed in requests, but must be what their types say: Go decodes them and shows nothing. */
+/** Values that are not strings are allowed in requests, but must match their types: Go decodes them and shows nothing. */
 function checkValue(reader: DerReader, tag: number, header: number, stop: number, field: string): void {
   reader.between(header, stop, () => {
     if (tag === tags.boolean) reader.boolean(field)
@@ -195,7 +195,7 @@ function checkValue(reader: DerReader, tag: number, header: number, stop: number
 }
 
 function attributeText({ type, oid, value, derHex }: NameAttribute): string {
-  // RFC 4514 section 2.4: a type without short name shows the encoding of its value.
+  // RFC 4514 section 2.4: a type without a short name shows the encoding of its value.
   if (type === oid && derHex !== undefined) return `${oid}=#${derHex}`
   return value === `#${derHex}` ? `${type}=${value}` : `${type}=${escapeValue(value)}`
 }
@@ -212,7 +212,10 @@ function escapeValue(value: string): string {
     .replace(/(?<!^\\) $/, '\\ ')
 }
 
-/** Returns what API servers since Kubernetes 1.33 answer with 401 in the user UIDs of a client certificate; undefined where nothing is wrong. */
+/**
+ * Returns why API servers since Kubernetes 1.33 answer 401 to a client certificate with these user UIDs; undefined if they accept
+ * it.
+ */
 export function userUidFault({ userUids: uids = [] }: Pick<Name, 'userUids'>): string | undefined {
   if (uids.length > 1) return `${uids.length} user UIDs: ${uids.map((uid) => JSON.stringify(uid)).join(', ')}`
   return uids[0] === '' ? 'an empty user UID' : undefined

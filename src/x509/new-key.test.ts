@@ -6,7 +6,7 @@ import { generatePrivateKey, keyTypeName, keyTypeNames, parseKeyType, writePriva
 
 const keys = new Map(keyTypeNames.map((name) => [name, generatePrivateKey(parseKeyType(name))]))
 
-test.each(keyTypeNames)('a key of type %s is of that type and signs', (name) => {
+test.each(keyTypeNames)('generates a key of type %s that signs', (name) => {
   const key = keys.get(name)!
   const { publicKey } = readPrivateKeyFile(Buffer.from(writePrivateKey(key, 'pkcs8')))
   const { algorithm, bits, curve } = publicKey!
@@ -15,7 +15,7 @@ test.each(keyTypeNames)('a key of type %s is of that type and signs', (name) => 
   expect(verify(hash, Buffer.from('x'), publicKey!.keyObject(), sign(hash, Buffer.from('x'), key))).toBe(true)
 })
 
-test('key types are read in any case and kept by their name', () => {
+test('reads key types in any case and keeps their names', () => {
   expect(parseKeyType('rsa-3072')).toEqual({ algorithm: 'RSA', bits: 3072 })
   expect(parseKeyType('rsa2560')).toEqual({ algorithm: 'RSA', bits: 2560 })
   expect(parseKeyType('ecdsa-p-384')).toEqual({ algorithm: 'ECDSA', curve: 'P-384' })
@@ -24,7 +24,7 @@ test('key types are read in any case and kept by their name', () => {
 })
 
 test.each(['RSA-1024', 'RSA-2047', 'RSA-8192', 'ECDSA-P224', 'DSA', '', 'RSA', 'constructor'])(
-  'key type "%s" is refused',
+  'rejects key type "%s"',
   (name) => {
     expect(() => parseKeyType(name)).toThrow(/is not one that kcert makes/)
   },
@@ -45,7 +45,7 @@ test.each([
   execFileSync('openssl', ['pkey', '-noout', '-check'], { input: pem, stdio: ['pipe', 'ignore', 'pipe'] })
 })
 
-test('a format of another key type is refused', () => {
+test('rejects a format of another key type', () => {
   expect(() => writePrivateKey(keys.get('Ed25519')!, 'sec1')).toThrow(
     /format sec1 does not hold ed25519 keys/,
   )
@@ -54,7 +54,7 @@ test('a format of another key type is refused', () => {
   )
 })
 
-test('an encrypted key opens with its password in kcert and openssl, and with no other', () => {
+test('encrypts a key so that kcert and openssl open it with its password only', () => {
   const pem = writePrivateKey(keys.get('ECDSA-P256')!, 'pkcs8', 'käse')
   expect(pem).toMatch(/^-----BEGIN ENCRYPTED PRIVATE KEY-----\n/)
   const opened = readPrivateKeyFile(Buffer.from(pem), 'käse')
@@ -67,7 +67,7 @@ test('an encrypted key opens with its password in kcert and openssl, and with no
   expect(readPrivateKeyFile(Buffer.from(byOpenssl)).keyObject!.equals(keys.get('ECDSA-P256')!)).toBe(true)
 })
 
-test('only PKCS#8 is encrypted, and not with an empty password', () => {
+test('encrypts only PKCS#8, and rejects an empty password', () => {
   expect(() => writePrivateKey(keys.get('RSA-2048')!, 'pkcs1', 'x')).toThrow(
     /format pkcs1 cannot be encrypted/,
   )

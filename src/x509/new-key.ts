@@ -5,19 +5,19 @@ import { oidOf } from './oids.ts'
 import { writePem } from './pem.ts'
 import type { PublicKeyInfo } from './public-key.ts'
 
-// Makes private keys and writes them. Reading is keys.ts.
+// Generates and writes private keys. keys.ts reads them.
 
 export type KeyType =
   | { readonly algorithm: 'RSA'; readonly bits: number }
   | { readonly algorithm: 'ECDSA'; readonly curve: 'P-256' | 'P-384' | 'P-521' }
   | { readonly algorithm: 'Ed25519' }
 
-/** How a key file is written: by name, or as Kubernetes does, SEC1 for ECDSA and PKCS#1 for RSA (keyutil.MarshalPrivateKeyToPEM). */
+/** Formats of a key file. `kubernetes` is SEC1 for ECDSA and PKCS#1 for RSA (keyutil.MarshalPrivateKeyToPEM). */
 export const keyFormats = ['pkcs8', 'sec1', 'pkcs1', 'kubernetes'] as const
 
 export type KeyFormat = (typeof keyFormats)[number]
 
-/** What `parseKeyType` takes, for help texts. kubeadm's names (encryptionAlgorithm), and the two that it does not have. */
+/** Key types that `parseKeyType` accepts, for help texts: kubeadm's names (encryptionAlgorithm), and two more. */
 export const keyTypeNames = [
   'RSA-2048',
   'RSA-3072',
@@ -32,7 +32,7 @@ export const keyTypeNames = [
 export function parseKeyType(name: string): KeyType {
   const plain = name.toUpperCase().replaceAll(/[-_ ]/g, '')
   const rsaBits = /^RSA(\d{3,5})$/.exec(plain)
-  // Whole bytes, as every reader expects; 4096 is where signing becomes slow enough to be felt in a handshake.
+  // Whole bytes, as every reader expects. Above 4096, signing slows down handshakes noticeably.
   if (rsaBits !== null && isRsaLength(Number(rsaBits[1]), 4096))
     return { algorithm: 'RSA', bits: Number(rsaBits[1]) }
   const curve = /^(?:ECDSA|EC)?P(256|384|521)$/.exec(plain)
@@ -54,7 +54,7 @@ export function keyTypeName(type: KeyType): string {
   return type.algorithm === 'ECDSA' ? `ECDSA-${type.curve.replace('-', '')}` : 'Ed25519'
 }
 
-/** Returns the type of a new key that takes the place of another; where kcert makes none of that type, RSA of 2048 bits. */
+/** Returns the key type for a replacement of a key: RSA with 2048 bits if kcert does not generate its type. */
 export function keyTypeLike({ algorithm, bits, curve }: PublicKeyInfo): KeyType {
   if (algorithm === 'ECDSA' && (curve === 'P-256' || curve === 'P-384' || curve === 'P-521'))
     return { algorithm, curve }
@@ -70,8 +70,8 @@ export function generatePrivateKey(type: KeyType): KeyObject {
 }
 
 /**
- * Returns the PEM text of a private key; with a password it is encrypted PKCS#8. Throws KCERT_USAGE for a format that
- * the key type does not have, and for a password with any format but PKCS#8.
+ * Returns the PEM text of a private key. With a password it is encrypted PKCS#8. Throws KCERT_USAGE for a format that the key
+ * type does not have, and for a password with any format but PKCS#8.
  */
 export function writePrivateKey(key: KeyObject, format: KeyFormat, password?: string): string {
   const chosen = formatOfKey(key, format)
@@ -91,18 +91,18 @@ export function writePrivateKey(key: KeyObject, format: KeyFormat, password?: st
   return key.export({ format: 'pem', type: chosen as 'pkcs8' }) as string
 }
 
-/** Returns the format that a key is written in: that of its type where `kubernetes` was asked for. */
+/** Returns the format for a key. `kubernetes` is replaced by the format of the key's type. */
 export function formatOfKey(key: KeyObject, format: KeyFormat): Exclude<KeyFormat, 'kubernetes'> {
   if (format !== 'kubernetes') return format
-  // Go's keyutil knows no form of its own for Ed25519; what it reads is PKCS#8.
+  // Go's keyutil has no special format for Ed25519. It reads PKCS#8.
   const formats: Readonly<Record<string, 'sec1' | 'pkcs1'>> = { ec: 'sec1', rsa: 'pkcs1' }
   return formats[key.asymmetricKeyType ?? ''] ?? 'pkcs8'
 }
 
-// OWASP's count for PBKDF2 with HMAC-SHA-256 (2023). OpenSSL's own default, 2048, is what a laptop tries 100,000 times a second.
+// OWASP's count for PBKDF2 with HMAC-SHA-256 (2023). With OpenSSL's default, 2048, a laptop tries 100,000 passwords a second.
 const iterations = 600_000
 
-/** EncryptedPrivateKeyInfo (RFC 5958 section 3) by PBES2: PBKDF2 with HMAC-SHA-256, and AES-256-CBC. */
+/** Returns an EncryptedPrivateKeyInfo (RFC 5958 section 3) with PBES2: PBKDF2 with HMAC-SHA-256, and AES-256-CBC. */
 function encryptPkcs8(plain: Uint8Array, password: string): Uint8Array {
   if (password === '')
     throw new KcertError('KCERT_USAGE', 'the password is empty', { why: 'it would protect nothing' })

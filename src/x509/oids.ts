@@ -1,4 +1,4 @@
-// Object identifiers and their names in the RFCs: the only table of them.
+// Object identifiers and their names in the RFCs. This is the only such table.
 
 /** RFC 4519 and the IANA registry of LDAP descriptors: the short names that RFC 4514 text may use. */
 const attributeTypes = {
@@ -23,7 +23,7 @@ const attributeTypes = {
   '1.2.840.113549.1.9.1': 'emailAddress',
 } as const
 
-/** RFC 5280 sections 4.2.1 and 4.2.2, and those seen beside them. */
+/** RFC 5280 sections 4.2.1 and 4.2.2, and others in use. */
 const extensions = {
   '2.5.29.9': 'subjectDirectoryAttributes',
   '2.5.29.14': 'subjectKeyIdentifier',
@@ -52,7 +52,7 @@ const extensions = {
   '2.16.840.1.113730.1.13': 'nsComment',
 } as const
 
-/** RFC 5280 section 4.2.1.12; msSGC and nsSGC stand for serverAuth in some old chains. */
+/** RFC 5280 section 4.2.1.12. msSGC and nsSGC mean serverAuth in some old chains. */
 const extendedKeyUsages = {
   '2.5.29.37.0': 'anyExtendedKeyUsage',
   '1.3.6.1.5.5.7.3.1': 'serverAuth',
@@ -165,7 +165,7 @@ const containers = {
   '1.2.840.113549.1.9.21': 'localKeyID',
   '1.2.840.113549.1.9.22.1': 'x509Certificate',
   '1.2.840.113549.1.9.22.2': 'sdsiCertificate',
-  // The extensionRequest of Microsoft's tools, which OpenSSL reads and Go does not.
+  // The extensionRequest of Microsoft's tools. OpenSSL reads it; Go does not.
   '1.3.6.1.4.1.311.2.1.14': 'msExtensionRequest',
 } as const
 
@@ -200,27 +200,27 @@ for (const table of tables) {
   }
 }
 
-/** Name of an object identifier in the RFC that defines it; undefined when kcert does not know it. */
+/** Returns the name of an object identifier in the RFC that defines it; undefined if it is not in the tables. */
 export function nameOfOid(oid: string): OidName | undefined {
   return nameByOid.get(oid)
 }
 
-/** True for a name of this table. */
+/** True for a name in this table. */
 export function isOidName(name: string): name is OidName {
   return oidByName.has(name)
 }
 
-/** The dotted object identifier of a name of this table. */
+/** Returns the dotted object identifier for a name in this table. */
 export function oidOf(name: OidName): string {
   return oidByName.get(name)!
 }
 
-/** Short name of an attribute type ("CN"), or the object identifier itself. */
+/** Returns the short name of an attribute type ("CN"), or the object identifier itself. */
 export function attributeTypeName(oid: string): string {
   return attributeTypeByOid.get(oid) ?? oid
 }
 
-/** Name of an extended key usage ("serverAuth"), or the object identifier itself. */
+/** Returns the name of an extended key usage ("serverAuth"), or the object identifier itself. */
 export function extendedKeyUsageName(oid: string): string {
   return usageByOid.get(oid) ?? oid
 }
@@ -230,7 +230,7 @@ interface EncodedOid {
   readonly content: readonly number[]
 }
 
-/** Content bytes of a dotted object identifier; arcs of any size. */
+/** Returns the content bytes of a dotted object identifier with arcs of any size. */
 export function encodeOid(oid: string): number[] {
   const [first = '', second = '', ...rest] = oid.split('.')
   const content: number[] = []
@@ -242,7 +242,10 @@ export function encodeOid(oid: string): number[] {
   return content
 }
 
-/** A number where it fits into 31 bits even as a first arc: the whole table does, and is encoded when the first certificate is read. */
+/**
+ * Returns a number if it fits into 31 bits even as a first arc. The whole table does, and is encoded when the first certificate
+ * is read.
+ */
 function integerOf(digits: string): number | bigint {
   return digits.length < 10 ? Number(digits) : BigInt(digits)
 }
@@ -263,8 +266,8 @@ const noOids: readonly EncodedOid[] = []
 let slots: (readonly EncodedOid[])[] | undefined
 
 /**
- * Known identifiers are found by their length and last bytes, so that reading a certificate builds no strings for them: it has
- * a dozen.
+ * Known identifiers are found by their length and last bytes. A certificate has about a dozen, and reading them builds no
+ * strings.
  */
 function slotTable(): (readonly EncodedOid[])[] {
   const table: (readonly EncodedOid[])[] = new Array(1024).fill(noOids)
@@ -281,7 +284,7 @@ function slotOf(bytes: ArrayLike<number>, start: number, stop: number): number {
   return ((stop - start) * 67 + bytes[stop - 2]! * 31 + bytes[stop - 1]!) & 1023
 }
 
-/** The dotted form of the identifier with these content bytes when it is in the table. */
+/** Returns the dotted form of the identifier with these content bytes if it is in the table. */
 export function knownOid(bytes: Uint8Array, start: number, stop: number): string | undefined {
   slots ??= slotTable()
   const slot = slots[slotOf(bytes, start, stop)]!

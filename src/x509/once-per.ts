@@ -1,4 +1,4 @@
-/** Returns a function that derives a value from each object once, and forgets it with the object. */
+/** Returns a function that derives a value once per object. The value is freed with the object. */
 export function oncePer<Key extends object, Value>(derive: (key: Key) => Value): (key: Key) => Value {
   const derived = new WeakMap<Key, { readonly value: Value }>()
   return (key) => {

@@ -1,8 +1,8 @@
 import { type OpensslFacts, RawName } from './openssl-facts.ts'
 import { isWithin } from './openssl-name.ts'
 
-// Name constraints as OpenSSL 3 applies them (RFC 5280 section 4.2.1.10). It differs from Go: directory names are compared,
-// self-issued CAs are left out, hosts of mailboxes and URIs match exactly, and a common name counts where no DNS name is.
+// Name constraints as OpenSSL 3 applies them (RFC 5280 section 4.2.1.10). The differences from Go: directory names are compared,
+// self-issued CAs are skipped, hosts of mailboxes and URIs match exactly. A common name is checked if there is no DNS name.
 
 export type ConstraintError =
   | 'permitted-violation'
@@ -16,7 +16,7 @@ const types = { email: 1, dns: 2, directory: 4, uri: 6, ip: 7 } as const
 
 type Match = 'match' | 'no-match' | ConstraintError
 
-/** Returns why the names of a certificate break the constraints of one above it. */
+/** Returns why the names of a certificate violate the constraints of one above it. */
 export function opensslConstraintError(
   named: OpensslFacts,
   constraining: OpensslFacts,
@@ -32,7 +32,7 @@ export function opensslConstraintError(
   return undefined
 }
 
-/** OpenSSL's own limit, so that no pair of certificates keeps it busy. */
+/** OpenSSL's limit, which bounds the time for any pair of certificates. */
 const mostComparisons = 2 ** 20
 
 const oidEmailAddress = '1.2.840.113549.1.9.1'
@@ -57,7 +57,7 @@ function* namesOf(
   }
 }
 
-// At least two labels; neither a dot nor a hyphen at either end of one but for hyphens inside.
+// At least two labels. A label neither begins nor ends with a hyphen.
 function looksLikeHost(commonName: string): boolean {
   const label = '[A-Za-z0-9_](?:[A-Za-z0-9_-]*[A-Za-z0-9_])?'
   return new RegExp(`^${label}(?:\\.${label})+$`).test(commonName.replace(/\0+$/, ''))

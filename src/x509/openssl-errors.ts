@@ -1,6 +1,6 @@
-// The words are OpenSSL's own: they are what an operator sees and searches for. A test compares them with `openssl verify`.
+// OpenSSL's exact texts, which operators see and search for. A test compares them with `openssl verify`.
 
-/** X509_V_ERR of OpenSSL: number and words. */
+/** OpenSSL's X509_V_ERR: number and text. */
 export const opensslErrors = {
   unspecified: [1, 'unspecified certificate verification error'],
   'unable-to-get-issuer': [2, 'unable to get issuer certificate'],

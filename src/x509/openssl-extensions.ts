@@ -1,8 +1,8 @@
 import type { OpensslErrorName } from './openssl-errors.ts'
 import type { OpensslFacts } from './openssl-facts.ts'
 
-// What OpenSSL 3 asks the extensions of a chain: whether issuers are CAs, path lengths, purposes, and with -x509_strict much of
-// RFC 5280 that others let pass.
+// OpenSSL 3's checks of the extensions in a chain: whether issuers are CAs, path lengths, purposes, and with -x509_strict many
+// rules of RFC 5280 that other verifiers ignore.
 
 /** Leaf first. */
 export type OpensslChain = readonly OpensslFacts[]
@@ -12,7 +12,7 @@ export interface FoundError {
   readonly depth: number
 }
 
-/** 1 is a CA by its basic constraints; 3 to 5 by older signs; 0 is none. OpenSSL's own numbers. */
+/** OpenSSL's numbers: 1 is a CA by its basic constraints, 3 to 5 are CAs by older criteria, 0 is not a CA. */
 function caGrade({ certificate, isSelfSigned, isInvalid, nsCertType = 0 }: OpensslFacts): 0 | 1 | 3 | 4 | 5 {
   const { version, basicConstraints, keyUsage } = certificate
   if (isInvalid || (keyUsage !== undefined && !keyUsage.includes('keyCertSign'))) return 0
@@ -27,7 +27,7 @@ const nsSslServer = 0x40
 const nsSslCa = 0x04
 const nsAnyCa = 0x07
 
-/** Returns the first certificate whose extensions do not allow it in its position, and why. */
+/** Returns the first certificate whose extensions do not allow its position, and the reason. */
 export function findExtensionsError(
   chain: OpensslChain,
   purpose: 'server' | 'client' | 'any',
@@ -49,7 +49,7 @@ export function findExtensionsError(
       return depth > 1 && below > pathLength ? 'path-length' : undefined
     })()
     if (name !== undefined) return { name, depth }
-    // RFC 5280 section 4.2.1.9 does not count self-issued ones, and so OpenSSL does not; Go does.
+    // RFC 5280 section 4.2.1.9 does not count self-issued certificates, and neither does OpenSSL. Go counts them.
     if (depth > 0 && !facts.isSelfIssued) below++
   }
   return undefined
@@ -59,7 +59,7 @@ function fitsPurpose(facts: OpensslFacts, purpose: 'server' | 'client', isIssuer
   const { certificate, nsCertType } = facts
   const { keyUsage, extendedKeyUsage } = certificate
   if (facts.isInvalid) return false
-  // anyExtendedKeyUsage is not taken for TLS, other than in Go.
+  // Unlike Go, OpenSSL does not accept anyExtendedKeyUsage for TLS.
   const fitting = purpose === 'server' ? ['serverAuth', 'msSGC', 'nsSGC'] : ['clientAuth']
   const isLimited = certificate.findExtension('2.5.29.37') !== undefined
   if (isLimited && !extendedKeyUsage.some((usage) => fitting.includes(usage))) return false

@@ -5,12 +5,12 @@ import { oidOf } from './oids.ts'
 import { oncePer } from './once-per.ts'
 import { areSameName, type CanonicalName, canonicalName, canonicalRdns, isWithin } from './openssl-name.ts'
 
-// A certificate as OpenSSL 3 sees it. What node:crypto (which is OpenSSL) answers itself comes from there: whether it reads the
-// certificate at all, whether a signature verifies. The rest it does not tell, and it is derived here as OpenSSL derives it.
+// A certificate as OpenSSL 3 reads it. node:crypto (which is OpenSSL) provides some facts: whether it reads the certificate, and
+// whether a signature verifies. The other facts are derived here as OpenSSL derives them.
 
 const [oidProxyCertInfo, oidNsCertType] = ['1.3.6.1.5.5.7.1.14', oidOf('nsCertType')]
 
-/** Critical extensions with any other identifier make OpenSSL refuse a chain. */
+/** OpenSSL rejects a chain with any other critical extension. */
 const understood: ReadonlySet<string> = new Set([
   oidOf('keyUsage'),
   oidOf('subjectAltName'),
@@ -25,12 +25,12 @@ const understood: ReadonlySet<string> = new Set([
   oidOf('ocspNoCheck'),
   oidNsCertType,
   oidProxyCertInfo,
-  // Addresses and numbers of autonomous systems (RFC 3779).
+  // IP addresses and autonomous system numbers (RFC 3779).
   '1.3.6.1.5.5.7.1.7',
   '1.3.6.1.5.5.7.1.8',
 ])
 
-/** A GeneralName by its tag number (RFC 5280 section 4.2.1.6). What it says is decoded once, however often it is compared. */
+/** A GeneralName by its tag number (RFC 5280 section 4.2.1.6). Its content is decoded once, however often it is compared. */
 export class RawName {
   readonly type: number
   readonly content: Buffer
@@ -45,7 +45,7 @@ export class RawName {
     this.lowerText = this.text.toLowerCase()
   }
 
-  /** Of a directory name. */
+  /** For a directory name. */
   get rdns(): CanonicalName {
     this.cachedRdns ??= canonicalRdns(this.content)
     return this.cachedRdns
@@ -54,7 +54,7 @@ export class RawName {
 
 export interface RawSubtree {
   readonly base: RawName
-  /** Minimum 0 and no maximum: OpenSSL refuses what it would have to count. */
+  /** Minimum 0 and no maximum. OpenSSL rejects any other bounds. */
   readonly hasNoBounds: boolean
 }
 
@@ -69,13 +69,16 @@ export interface OpensslFacts {
   /** Undefined when OpenSSL does not read the certificate. */
   readonly x509: X509Certificate | undefined
   readonly isSelfIssued: boolean
-  /** Self-issued, and its key identifiers and algorithms do not contradict that its key signed it. Not checked any further. */
+  /**
+   * Self-issued, with key identifiers and algorithms that do not contradict a signature by its own key. The signature is not
+   * checked.
+   */
   readonly isSelfSigned: boolean
   readonly isInvalid: boolean
   readonly authorityKeyId: AuthorityKeyId | undefined
   readonly hasUnknownCritical: boolean
   readonly isProxy: boolean
-  /** First byte of Netscape's certificate type. */
+  /** First byte of the Netscape certificate type. */
   readonly nsCertType: number | undefined
   readonly altNames: readonly RawName[] | undefined
   readonly permitted: readonly RawSubtree[]
@@ -83,7 +86,7 @@ export interface OpensslFacts {
   readonly hasConstraints: boolean
 }
 
-/** Returns what OpenSSL makes of a certificate. */
+/** Returns the facts that OpenSSL derives from a certificate. */
 export const opensslFacts = oncePer(deriveFacts)
 
 function deriveFacts(certificate: Certificate): OpensslFacts {
@@ -94,7 +97,7 @@ function deriveFacts(certificate: Certificate): OpensslFacts {
   let x509: { readonly read: X509Certificate | undefined } | undefined
   return {
     certificate,
-    // Of a large bundle of roots few are ever asked for.
+    // In a large bundle of roots, few are ever used.
     get x509() {
       x509 ??= { read: readByOpenssl(certificate) }
       return x509.read
@@ -104,7 +107,7 @@ function deriveFacts(certificate: Certificate): OpensslFacts {
       isSelfIssued &&
       matchesAuthority(certificate, authorityKeyId) &&
       signatureFitsKey(certificate, certificate),
-    // RFC 5280 section 4.2.1.3 wants at least one bit in a key usage, and OpenSSL insists.
+    // RFC 5280 section 4.2.1.3 requires at least one bit in a key usage, and OpenSSL enforces it.
     isInvalid: certificate.keyUsage?.length === 0,
     authorityKeyId,
     hasUnknownCritical: certificate.extensions.some(({ oid, critical }) => critical && !understood.has(oid)),
@@ -125,7 +128,7 @@ function readByOpenssl({ der }: Certificate): X509Certificate | undefined {
   }
 }
 
-/** The first checks on a candidate, before any signature: name, identifiers, and that key and signature are of one kind. */
+/** The first checks of a candidate, before any signature: name, identifiers, and whether key and signature have the same type. */
 export function isLikelyIssuer(issuer: OpensslFacts, issued: OpensslFacts): boolean {
   return (
     areSameName(issuer.certificate.subject, issued.certificate.issuer) &&
@@ -136,7 +139,7 @@ export function isLikelyIssuer(issuer: OpensslFacts, issued: OpensslFacts): bool
   )
 }
 
-/** OpenSSL passes over an issuer whose identifier differs from the one asked for, where Go only tries it last. */
+/** OpenSSL skips an issuer whose identifier differs from the authority key identifier. Go tries it last. */
 function matchesAuthority(issuer: Certificate, asked: AuthorityKeyId | undefined): boolean {
   if (asked === undefined) return true
   const { keyId, serialNumber, issuer: issuerOfIssuer } = asked
@@ -158,7 +161,7 @@ function signatureFitsKey({ publicKey }: Certificate, { signatureAlgorithm }: Ce
   return publicKey.algorithm === wanted
 }
 
-/** What goes wrong here went wrong in Certificate.parse before, or OpenSSL and kcert read alike that nothing is there. */
+/** An error here was already reported by Certificate.parse, or both OpenSSL and kcert treat the value as absent. */
 function reading<T>(value: Uint8Array | undefined, read: (reader: DerReader) => T): T | undefined {
   if (value === undefined) return undefined
   try {

@@ -2,10 +2,10 @@ import { DerReader, tags } from './der.ts'
 import type { Name } from './name.ts'
 import { oncePer } from './once-per.ts'
 
-// OpenSSL compares names without regard to case, string type and repeated spaces (RFC 5280 section 7.1, roughly), where Go
-// compares bytes.
+// OpenSSL ignores case, string type and repeated spaces when it compares names (RFC 5280 section 7.1, roughly). Go compares
+// bytes.
 
-/** One text for each relative name: equal ones are equal to OpenSSL. */
+/** One text per RDN. Texts are equal when OpenSSL considers the RDNs equal. */
 export type CanonicalName = readonly string[]
 
 export const canonicalName = oncePer((name: Name): CanonicalName => canonicalRdns(name.der))
@@ -15,12 +15,12 @@ export function areSameName(a: Name, b: Name): boolean {
   return first.length === second.length && isWithin(first, second)
 }
 
-/** True when the name begins with all of the base: RFC 5280 section 4.2.1.10 for directory names. */
+/** True when the name begins with the whole base: RFC 5280 section 4.2.1.10 for directory names. */
 export function isWithin(base: CanonicalName, name: CanonicalName): boolean {
   return base.length <= name.length && base.every((rdn, i) => rdn === name[i])
 }
 
-/** Relative names of a Name in DER. What cannot be read compares by its bytes. */
+/** Returns the RDNs of a Name in DER. Unreadable names are compared by their bytes. */
 export function canonicalRdns(der: Uint8Array): CanonicalName {
   const reader = new DerReader(der, 'name')
   const rdns: string[] = []

@@ -6,16 +6,16 @@ import { type FoundError, findExtensionsError, type OpensslChain } from './opens
 import { isLikelyIssuer, type OpensslFacts, opensslFacts } from './openssl-facts.ts'
 import { securityBitsOfKey, securityBitsOfSignature } from './security-bits.ts'
 
-// What OpenSSL 3 answers to the same question, and with it every client that is built on it: curl, Python, Ruby, Node.
-// It builds one chain only, and takes for each certificate the first issuer that looks right; a signature that does not hold
-// afterwards is the end. Written from its behaviour (3.0 to 3.5) and compared with `openssl verify` in tests.
+// OpenSSL 3's result for the same question, which all clients based on it share: curl, Python, Ruby, Node. OpenSSL builds only
+// one chain and selects the first issuer that looks right for each certificate. If that signature is invalid, verification fails.
+// Written from its behavior (3.0 to 3.5) and compared with `openssl verify` in tests.
 
 export interface OpensslSettings {
-  /** `-auth_level`, which TLS takes from its security level: 0 none, 1 at least 80 bits, 2 at least 112. */
+  /** `-auth_level`, which TLS derives from its security level: 0 none, 1 at least 80 bits, 2 at least 112. */
   readonly authLevel: 0 | 1 | 2
-  /** `-x509_strict`: what RFC 5280 demands of CAs is insisted on. Python's default since 3.13. */
+  /** `-x509_strict`: enforces what RFC 5280 requires of CAs. Python's default since 3.13. */
   readonly isStrict: boolean
-  /** `-partial_chain`: a trusted certificate ends the chain though it is no root. Python's default since 3.13. */
+  /** `-partial_chain`: a trusted certificate ends the chain even if it is not a root. Python's default since 3.13. */
   readonly takesPartialChain: boolean
 }
 
@@ -25,11 +25,11 @@ export interface OpensslQuestion {
   readonly intermediates: readonly Certificate[]
   readonly at: Date
   readonly purpose: 'server' | 'client' | 'any'
-  /** Set when the leaf is not valid for the requested name: how names match differs from client to client. */
+  /** Set when the leaf is not valid for the requested name. Clients differ in how they match names. */
   readonly nameError?: 'hostname-mismatch' | 'address-mismatch' | undefined
 }
 
-/** Number and words of an X509_V_ERR of OpenSSL, and the certificate that it is about. */
+/** Number and text of an OpenSSL X509_V_ERR, and the certificate that it refers to. */
 export interface OpensslError {
   readonly code: number
   readonly text: string
@@ -37,7 +37,7 @@ export interface OpensslError {
   readonly certificate: Certificate
 }
 
-/** OpenSSL's default of `-verify_depth`, and one more: the leaf is not counted. */
+/** OpenSSL's default for `-verify_depth`, plus one for the leaf, which is not counted. */
 const mostCertificates = 101
 
 /** Returns OpenSSL's error for a chain, or undefined when it accepts it. */
@@ -71,7 +71,7 @@ interface BuiltChain {
   readonly error?: OpensslErrorName
 }
 
-/** Trusted issuers are looked for first at every step; once one is in the chain, only trusted ones follow. */
+/** Looks for trusted issuers first at every step. After a trusted one, all further issuers are trusted ones. */
 function buildChain(
   leaf: OpensslFacts,
   question: OpensslQuestion,
@@ -89,7 +89,7 @@ function buildChain(
     const mayGrow = chain.length <= mostCertificates
     const issuer = mayGrow ? bestIssuer(trusted, last, at) : undefined
     if (issuer !== undefined) {
-      // A self-signed certificate must itself be the trusted one: one of the same name may be an impostor.
+      // A self-signed certificate must itself be the trusted one. One with the same name may be an impostor.
       const isMimic = last.isSelfSigned && !last.certificate.equals(issuer.certificate)
       if (last.isSelfSigned && !isMimic) countUntrusted = chain.length - 1
       if (!last.isSelfSigned) chain.push(issuer)
@@ -121,7 +121,7 @@ function deadEndError(chain: OpensslChain, countUntrusted: number): OpensslError
   return countUntrusted < chain.length ? 'unable-to-get-issuer' : 'unable-to-get-issuer-locally'
 }
 
-/** The first that looks right and is valid now; else the one that lasted longest. */
+/** The first one that looks right and is currently valid, otherwise the one with the latest expiry. */
 function bestIssuer(
   candidates: readonly OpensslFacts[],
   issued: OpensslFacts,
@@ -149,7 +149,7 @@ function bestUntrustedIssuer(
   return bestIssuer(candidates, last, at)
 }
 
-/** Whole seconds; a certificate has expired in the second of its notAfter, where Go still takes it. */
+/** In whole seconds. OpenSSL treats a certificate as expired in the second of its notAfter; Go still accepts it. */
 function timeError({ certificate }: OpensslFacts, at: Date): 'not-yet-valid' | 'expired' | undefined {
   const now = Math.floor(at.getTime() / 1000)
   if (certificate.notBefore.getTime() / 1000 > now) return 'not-yet-valid'
@@ -165,7 +165,7 @@ function authLevelError(chain: OpensslChain, least: number): FoundError | undefi
   return undefined
 }
 
-/** From the root down: each signature, then each time. The root's own signature is not asked for. */
+/** From the root down: each signature, then each time. The root's own signature is not checked. */
 function signatureOrTimeError(chain: OpensslChain, at: Date): FoundError | undefined {
   for (let depth = chain.length - 1; depth >= 0; depth--) {
     const issued = chain[depth]!

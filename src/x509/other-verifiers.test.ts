@@ -7,7 +7,7 @@ import { type ChainQuestion, verifyChain } from './chain.ts'
 import { type CertificateDescription, issueCertificate, keyIdentifierOf } from './issuing.ts'
 import { askOtherVerifiers, type OtherVerdict } from './other-verifiers.ts'
 
-// The differences that operators meet. Whether the model is right in general is proved in test/differential/.
+// The differences that operators encounter. test/differential/ checks that the model matches in general.
 
 const leafUse: Partial<CertificateDescription> = {
   keyUsage: ['digitalSignature'],
@@ -15,7 +15,7 @@ const leafUse: Partial<CertificateDescription> = {
   subjectAltNames: { dns: ['a.example.com'] },
 }
 
-/** A CA with everything that strict verifiers want. */
+/** Returns a CA that meets the requirements of strict verifiers. */
 function strictCa(commonName: string, asked: Partial<CertificateDescription> = {}, key?: KeyObject): Issued {
   const privateKey = key ?? generateKeyPairSync('ec', { namedCurve: 'P-256' }).privateKey
   const subject = { commonName }
@@ -66,15 +66,15 @@ function ask(
   return { go: verifyChain(question).trusted, others: askOtherVerifiers(question) }
 }
 
-/** "openssl 7, node 7" with the errors' numbers; those that accept are left out. */
+/** Returns "openssl 7, node 7" with the error numbers. Verifiers that accept are omitted. */
 function refusals({ others }: { others: OtherVerdict[] }): string {
   return others
     .flatMap(({ verifier, error }) => (error === undefined ? [] : `${verifier} ${error.code}`))
     .join(', ')
 }
 
-describe('where Go accepts', () => {
-  test('a chain with all that strict verifiers want is accepted by all', () => {
+describe('when Go accepts', () => {
+  test('accepts a chain that meets all strict requirements in every verifier', () => {
     const ca = strictCa('ca')
     const answer = ask({ leaf: leafOf(ca), roots: [ca] })
     expect(answer.go).toBe(true)
@@ -85,7 +85,7 @@ describe('where Go accepts', () => {
     ])
   })
 
-  test('two roots of one name without key identifiers: OpenSSL takes the first and fails on its signature', () => {
+  test('reports that OpenSSL takes the first of two roots with one name and no key identifiers, and fails on its signature', () => {
     const [before, after] = [createCa('kubernetes'), createCa('kubernetes')]
     const bare = issued({ subject: { commonName: 'leaf' }, ...leafUse }, after)
     const wrongOrder = ask({ leaf: bare, roots: [before, after] })
@@ -97,7 +97,7 @@ describe('where Go accepts', () => {
     expect(refusals(ask({ leaf: bare, roots: [after, before] }))).not.toContain('openssl')
   })
 
-  test('a root that is not self-signed is trusted by Python 3.13, which takes partial chains, and by no other', () => {
+  test('reports that only Python 3.13, which allows partial chains, trusts a root that is not self-signed', () => {
     const root = strictCa('root')
     const ca = issued(
       {
@@ -188,7 +188,7 @@ describe('where Go accepts', () => {
   })
 })
 
-describe('where Go refuses', () => {
+describe('when Go rejects', () => {
   test.for<[rule: string, accepting: string[], pki: () => Pki, asked?: Partial<ChainQuestion>]>([
     [
       'a common name alone is still taken by those who look at it',
@@ -252,7 +252,7 @@ describe('where Go refuses', () => {
   })
 })
 
-test('for any purpose only openssl verify has an answer: TLS has no such thing', () => {
+test('reports only openssl verify for any purpose: TLS has no such purpose', () => {
   const ca = strictCa('ca')
   const answer = ask({ leaf: leafOf(ca), roots: [ca] }, { purpose: 'any' })
   expect(answer.others.map(({ verifier }) => verifier)).toEqual(['openssl'])

@@ -6,8 +6,8 @@ import { opensslFacts } from './openssl-facts.ts'
 import { findOpensslError, type OpensslError, type OpensslSettings } from './openssl-path.ts'
 import type { RefusalCode } from './refusal.ts'
 
-// Clusters are not spoken to by Go alone. These answer otherwise at times, and then a certificate works with kubectl and
-// fails in a script, or the other way round.
+// Cluster clients are not all written in Go. These verifiers sometimes give other results, so a certificate works with kubectl
+// and fails in a script, or the reverse.
 
 interface Verifier {
   readonly settings: OpensslSettings
@@ -16,7 +16,7 @@ interface Verifier {
   readonly isValidForHost: (question: ChainQuestion, host: string) => boolean
 }
 
-/** Verifiers besides Go that kcert knows: `openssl verify`, the TLS of Node.js 24, and that of Python 3.13. */
+/** The supported verifiers other than Go: `openssl verify`, the TLS of Node.js 24 and of Python 3.13. */
 const otherVerifiers = {
   openssl: {
     settings: { authLevel: 0, isStrict: false, takesPartialChain: false },
@@ -41,13 +41,13 @@ type OtherVerifier = keyof typeof otherVerifiers
 export interface OtherVerdict {
   readonly verifier: OtherVerifier
   readonly accepts: boolean
-  /** The error that it would show; absent when it accepts. */
+  /** The error that the verifier would show; absent when it accepts. */
   readonly error?: OpensslError
-  /** Set where its answer is not Go's: why, as a sentence that begins with "it". */
+  /** Set when the result differs from Go's: the reason, as a sentence that begins with "it". */
   readonly difference?: string
 }
 
-/** Returns what each of the other verifiers would answer to the question, and why where that is not what Go answers. */
+/** Returns the result of each other verifier, and the reason if it differs from Go's result. */
 export function askOtherVerifiers(
   question: ChainQuestion,
   go: ChainVerdict = verifyChain(question),
@@ -95,7 +95,7 @@ function isValidForHostInOpenssl({ leaf }: ChainQuestion, host: string, partialW
       : x509?.checkHost(host, { partialWildcards })
     return matched !== undefined
   } catch {
-    // It is no name that OpenSSL takes: one with a NUL in it.
+    // OpenSSL does not accept the name, because it contains a NUL.
     return false
   }
 }

@@ -3,43 +3,43 @@ import type { CertificatePool } from './certificate-pool.ts'
 import { oncePer } from './once-per.ts'
 import { type SignatureRefusal, verifySignature } from './signature.ts'
 
-// Path building as Go's crypto/x509 does it: every candidate with the issuer's name is tried, roots before intermediates,
-// and all chains that hold are found. Where OpenSSL takes the first issuer that looks right, Go goes on looking.
+// Path building as in Go's crypto/x509: it tries every candidate with the issuer's name, roots before intermediates, and finds
+// all valid chains. OpenSSL stops at the first issuer that looks right; Go continues.
 
 /**
- * How many candidates one question may try. Go stops there, so that certificates of one name that sign each other in every
- * direction cannot keep it busy; a chain that would be found later is not found.
+ * Maximum number of candidates. Go has the same limit, so that certificates of one name that sign each other in all directions
+ * cannot keep it busy. Chains beyond the limit are not found.
  */
 const maxCandidates = 100
 
-/** Why a certificate cannot be used at all at this time. */
+/** Why a certificate cannot be used in any position at this time. */
 export type OwnDefect = 'critical-extension' | 'not-yet-valid' | 'expired'
 
-/** Why a certificate cannot stand where it would. */
+/** Why a certificate cannot be used in its position. */
 export type Unfitness = OwnDefect | 'not-a-ca' | 'no-cert-sign' | 'path-length'
 
-/** A candidate that was tried as an issuer and given up. */
+/** A candidate that was tried as an issuer and rejected. */
 export interface DeadEnd {
-  /** From the leaf to the certificate whose issuer was looked for. */
+  /** From the leaf to the certificate whose issuer is missing. */
   readonly below: readonly Certificate[]
   readonly candidate: Certificate
   readonly among: 'roots' | 'intermediates'
   readonly reason: SignatureRefusal | Unfitness
 }
 
-/** What Go's error would be about; the words are in go-words.ts. */
+/** The subject of Go's error. go-words.ts has the texts. */
 export type GoRefusal =
   | { readonly kind: 'unknown-authority'; readonly hint?: DeadEnd }
   | { readonly kind: 'unfit'; readonly certificate: Certificate; readonly reason: Unfitness }
   | { readonly kind: 'limit' }
 
 export interface BuiltPaths {
-  /** Leaf first, root last; the shortest not always first. */
+  /** Leaf first, root last. The shortest chain is not always the first. */
   readonly chains: readonly (readonly Certificate[])[]
   /** Set when there is no chain. */
   readonly refusal?: GoRefusal
   readonly deadEnds: readonly DeadEnd[]
-  /** Ends of chains for whose issuer there was no candidate at all. */
+  /** Incomplete chains whose last certificate has no candidate issuer. */
   readonly orphans: readonly (readonly Certificate[])[]
 }
 
@@ -54,13 +54,13 @@ interface Extended {
   readonly refusal?: GoRefusal
 }
 
-/** Returns every chain from the leaf to a root, and where the others ended. The leaf itself is not evaluated here. */
+/** Returns every chain from the leaf to a root, and the ends of the others. Does not evaluate the leaf itself. */
 export function buildPaths(leaf: Certificate, question: PathQuestion): BuiltPaths {
   const deadEnds: DeadEnd[] = []
   const orphans: (readonly Certificate[])[] = []
   let tried = 0
 
-  /** The chains that begin with these certificates. Its refusal is the one of the last candidate that came far enough to have one. */
+  /** Returns the chains that begin with these certificates. The refusal is that of the last candidate that has one. */
   const extend = (below: readonly Certificate[]): Extended => {
     const issued = below.at(-1)!
     const chains: (readonly Certificate[])[] = []
@@ -73,7 +73,7 @@ export function buildPaths(leaf: Certificate, question: PathQuestion): BuiltPath
         if (++tried > maxCandidates) return withoutRefusalOf(chains, { kind: 'limit' })
         if (isAlreadyIn(below, candidate)) continue
         isOrphan = false
-        // Go passes over such a candidate without a hint in its error.
+        // Go skips such a candidate without mentioning it in its error.
         if (!hasUsableKey(candidate)) {
           deadEnds.push({ below, candidate, among, reason: 'key-unsupported' })
           continue
@@ -120,14 +120,14 @@ function withoutRefusalOf(chains: Extended['chains'], refusal: GoRefusal): Exten
 
 const usableKeys = new Set(['RSA', 'ECDSA', 'Ed25519', 'DSA', '1.3.101.110'])
 
-/** Go up to 1.26 does not read keys of other algorithms. */
+/** Go up to 1.26 does not read keys with other algorithms. */
 function hasUsableKey({ publicKey }: Certificate): boolean {
   return usableKeys.has(publicKey.algorithm)
 }
 
 const oidSubjectAltName = '2.5.29.17'
 
-/** The same CA in another certificate counts as already there: otherwise CAs that signed each other would be a loop. */
+/** Another certificate of the same CA counts as already present. Otherwise CAs that signed each other would form a loop. */
 function isAlreadyIn(below: readonly Certificate[], candidate: Certificate): boolean {
   const names = candidate.findExtension(oidSubjectAltName)?.value
   for (const certificate of below) {
@@ -144,10 +144,10 @@ function areEqual(a: Uint8Array, b: Uint8Array): boolean {
   return Buffer.compare(a, b) === 0
 }
 
-/** Why this candidate's key cannot have signed the certificate; RFC 5280 section 4.2.1.3 and 4.2.1.9. */
+/** Returns why this candidate's key cannot have signed the certificate (RFC 5280 section 4.2.1.3 and 4.2.1.9). */
 function signingDefect(issued: Certificate, candidate: Certificate): DeadEnd['reason'] | undefined {
   const { version, basicConstraints, keyUsage } = candidate
-  // Certificates of version 1 cannot say that they are a CA; as roots they are trusted.
+  // Version 1 certificates have no CA flag. They are trusted as roots.
   if (basicConstraints === undefined ? version === 3 : !basicConstraints.ca) return 'not-a-ca'
   if (keyUsage !== undefined && keyUsage.length > 0 && !keyUsage.includes('keyCertSign'))
     return 'no-cert-sign'
@@ -155,12 +155,12 @@ function signingDefect(issued: Certificate, candidate: Certificate): DeadEnd['re
   return verdict.ok ? undefined : verdict.reason
 }
 
-// An issuer's signature is needed again for every chain that contains it, and once more for what OpenSSL would say.
+// An issuer's signature is needed for every chain that contains it, and again for OpenSSL's result.
 const checkedSignature = oncePer((issued: Certificate) =>
   oncePer((issuer: Certificate) => verifySignature(issued, issuer.publicKey)),
 )
 
-/** Why a certificate cannot be used at this time, in any position. */
+/** Returns why a certificate cannot be used in any position at this time. */
 export function ownDefect(certificate: Certificate, at: Date): OwnDefect | undefined {
   if (certificate.unhandledCriticalExtensions.length > 0) return 'critical-extension'
   if (at < certificate.notBefore) return 'not-yet-valid'
@@ -177,7 +177,7 @@ function candidateDefect(
   const own = ownDefect(candidate, at)
   if (own !== undefined) return own
   if (among === 'intermediates' && !candidate.isCa) return 'not-a-ca'
-  // Go counts self-issued certificates too, which RFC 5280 section 4.2.1.9 does not.
+  // Go counts self-issued certificates too. RFC 5280 section 4.2.1.9 does not.
   const intermediates = below.length - 1
   const allowed = candidate.basicConstraints?.pathLength ?? Number.POSITIVE_INFINITY
   return intermediates > allowed ? 'path-length' : undefined

@@ -1,7 +1,7 @@
 import { expect, test } from 'vitest'
 import { KdfBudget, RunKdfBudget } from './pbe.ts'
 
-test('a file may cost a second', () => {
+test('allows one file to take a second', () => {
   const budget = new KdfBudget()
   budget.spend(600_000, 'x')
   budget.spend(400_000, 'x')
@@ -14,7 +14,7 @@ test('a file may cost a second', () => {
   )
 })
 
-test('all files of a run may cost five seconds together, and a cheap one is opened to the end', () => {
+test('allows all files of a run to take five seconds together, and still opens a cheap one after that', () => {
   const run = new RunKdfBudget()
   for (let file = 0; file < 6; file++) new KdfBudget(run).spend(800_000, 'x')
   expect(() => new KdfBudget(run).spend(800_000, '800000 iterations')).toThrow(

@@ -2,15 +2,15 @@ import { createDecipheriv, hash, pbkdf2Sync, scryptSync } from 'node:crypto'
 import { KcertError } from '../errors/kcert-error.ts'
 import { type DerReader, tags } from './der.ts'
 
-// Password-based encryption: PKCS#5 (RFC 8018) and PKCS#12 (RFC 7292 appendices B and C). The parameters are read first, so that a file
-// cannot make kcert compute for hours.
+// Password-based encryption: PKCS#5 (RFC 8018) and PKCS#12 (RFC 7292 appendices B and C). The parameters are read first, so that
+// a file cannot make kcert compute for hours.
 
 export type HashName = 'sha1' | 'sha224' | 'sha256' | 'sha384' | 'sha512'
 
 export interface Kdf {
-  /** Asked for by the parameters; absent where the cipher decides. */
+  /** Key length from the parameters; absent when the cipher determines it. */
   readonly keyLength: number | undefined
-  /** The key that a password gives. */
+  /** Derives the key from a password. */
   readonly derive: (password: string, length: number, budget: KdfBudget) => Buffer
 }
 
@@ -28,7 +28,7 @@ const keyLengths: Readonly<Record<CipherName, number>> = {
   'des-ede3-cbc': 24,
 }
 
-/** Bytes of a digest. */
+/** Digest sizes in bytes. */
 export const hashLengths: Readonly<Record<HashName, number>> = {
   sha1: 20,
   sha224: 28,
@@ -38,15 +38,15 @@ export const hashLengths: Readonly<Record<HashName, number>> = {
 }
 
 /**
- * What key derivation may cost in one file. The unit is a microsecond of a slow machine: 0.4 for an iteration of PBKDF2
- * (measured 0.13 to 0.44), 0.45 for one of scrypt's N·r·p (0.36), 1 for one of PKCS#12 (0.95). One second in all lets through
- * 2,500,000 iterations of PBKDF2, four times what OWASP asks for, and keeps four times slower machines in sight of 2 s.
+ * Limits the cost of key derivation in one file. The unit is a microsecond on a slow machine: 0.4 for an iteration of PBKDF2
+ * (measured 0.13 to 0.44), 0.45 for one of scrypt's N·r·p (0.36), 1 for one of PKCS#12 (0.95). The total of one second allows
+ * 2,500,000 iterations of PBKDF2, four times OWASP's count. A machine four times slower stays near 2 s.
  */
 export class KdfBudget {
   private leftMicros = 1_000_000
   private readonly run: RunKdfBudget | undefined
 
-  /** `run`: what is left for all files of a run together. */
+  /** `run`: the remaining budget of all files in a run. */
   constructor(run?: RunKdfBudget) {
     this.run = run
   }
@@ -67,11 +67,14 @@ export class KdfBudget {
 // Thirty keystores of less than a second each took 24 s.
 const runMicros = 5_000_000
 
-/** What key derivation may cost in all files of one run together. A file that is cheap enough for the rest is still opened. */
+/**
+ * Limits the cost of key derivation in all files of one run. A file that is cheap enough for the remaining budget is still
+ * opened.
+ */
 export class RunKdfBudget {
   private leftMicros = runMicros
 
-  /** True, and spent, when that much is left. */
+  /** Returns true and subtracts the cost if enough budget is left. */
   takes(micros: number): boolean {
     if (micros > this.leftMicros) return false
     this.leftMicros -= micros
@@ -87,10 +90,12 @@ function tooCostly(what: string, words: { readonly why: string }): KcertError {
   )
 }
 
-// 128·N·r bytes are held at once; OpenSSL's own default is 32 MiB.
+// 128·N·r bytes are allocated at once. OpenSSL's default limit is 32 MiB.
 const maxScryptBytes = 128 * 1024 * 1024
 
-/** Reads the AlgorithmIdentifier of an encryption. Throws KCERT_KEY_UNSUPPORTED for one that neither OpenSSL nor kcert opens. */
+/**
+ * Reads the AlgorithmIdentifier of an encryption. Throws KCERT_KEY_UNSUPPORTED for one that neither OpenSSL nor kcert supports.
+ */
 export function readEncryptionScheme(reader: DerReader): EncryptionScheme {
   return reader.within(tags.sequence, 'encryptionAlgorithm', () => {
     const name = reader.oidName('encryptionAlgorithm')
@@ -124,7 +129,7 @@ function isCipherName(name: string): name is CipherName {
   return Object.hasOwn(keyLengths, name)
 }
 
-/** Reads the AlgorithmIdentifier of a key derivation function. */
+/** Returns the key derivation function of an AlgorithmIdentifier. */
 export function readKdf(reader: DerReader): Kdf {
   return reader.within(tags.sequence, 'keyDerivationFunc', () => {
     const name = reader.oidName('keyDerivationFunc')
@@ -159,7 +164,7 @@ function readKeyLength(reader: DerReader): number | undefined {
   return keyLength
 }
 
-/** Reads the AlgorithmIdentifier of an HMAC; returns its hash. */
+/** Returns the hash of an HMAC AlgorithmIdentifier. */
 export function readPrf(reader: DerReader): HashName {
   const name = reader.within(tags.sequence, 'prf', () => reader.oidName('prf'))
   const hashName = name.replace('hmacWith', '').toLowerCase()
@@ -198,7 +203,7 @@ export function readIterations(reader: DerReader): number {
   return iterations
 }
 
-/** Opens a PBES2 encryption; undefined when the password is not the one. */
+/** Decrypts PBES2; returns undefined when the password is wrong. */
 export function decryptPbes2(
   scheme: EncryptionScheme & { kind: 'PBES2' },
   ciphertext: Uint8Array,
@@ -212,7 +217,7 @@ export function decryptPbes2(
   return decryptCbc(cipher, kdf.derive(password, keyLengths[cipher], budget), iv, ciphertext)
 }
 
-/** Plain text of a CBC cipher with PKCS#7 padding; undefined when the padding is wrong. */
+/** Decrypts a CBC cipher with PKCS#7 padding; returns undefined when the padding is wrong. */
 export function decryptCbc(
   cipher: CipherName,
   key: Uint8Array,
@@ -252,7 +257,7 @@ export function derivePkcs12(
   return Buffer.concat(derived).subarray(0, length)
 }
 
-/** The bytes again and again, up to the next multiple of a block; empty stays empty. */
+/** Repeats the bytes up to the next multiple of a block. Empty stays empty. */
 function repeated(bytes: Uint8Array, blockLength: number): Buffer {
   const filled = Buffer.alloc(Math.ceil(bytes.length / blockLength) * blockLength)
   return bytes.length === 0 ? filled : filled.fill(bytes)

@@ -25,7 +25,7 @@ const reasonOf = (input: string): string => {
   return defects.map(({ reason }) => reason).join('; ')
 }
 
-test('what is written has 64 columns, ends with a newline and is read back', () => {
+test('writes 64 columns and a final newline, and reads the result back', () => {
   fc.assert(
     fc.property(
       fc.uint8Array({ maxLength: 400 }),
@@ -41,7 +41,7 @@ test('what is written has 64 columns, ends with a newline and is read back', () 
   )
 })
 
-describe('a block survives', () => {
+describe('reads a block', () => {
   test.each([
     ['CRLF', block.replaceAll('\n', '\r\n')],
     ['lone CR', block.replaceAll('\n', '\r')],
@@ -68,7 +68,7 @@ describe('a block survives', () => {
   })
 })
 
-test('headers are read, names and values trimmed', () => {
+test('reads headers and trims names and values', () => {
   const input = block.replace('\n', '\nProc-Type: 4,ENCRYPTED\nDEK-Info:  AES-256-CBC,00ff \n\n')
   expect([...only(input).headers]).toEqual([
     ['Proc-Type', '4,ENCRYPTED'],
@@ -76,7 +76,7 @@ test('headers are read, names and values trimmed', () => {
   ])
 })
 
-test('blocks know their place: which one, at which octet, on which line', () => {
+test('reports index, byte offset and line of each block', () => {
   const { blocks } = readPem(`ä\n${block}x\n${block}`)
   expect(blocks.map(({ index, line, offset }) => [index, line, offset])).toEqual([
     [0, 2, 3],
@@ -84,10 +84,10 @@ test('blocks know their place: which one, at which octet, on which line', () => 
   ])
 })
 
-describe('a damaged block among good ones', () => {
+describe('a damaged block among valid ones', () => {
   const damaged = block.replace('aGVsbG8s', 'aGVs*G8s')
 
-  test('is a defect with line and reason, and the good ones are given', () => {
+  test('is reported with line and reason, and the valid ones are returned', () => {
     const { blocks, defects } = readPem(block + damaged + block)
     expect(blocks.map(({ index }) => index)).toEqual([0, 2])
     expect(defects).toEqual([
@@ -144,13 +144,13 @@ describe('a damaged block among good ones', () => {
     expect(blocks.map(({ index }) => index)).toEqual([1])
   })
 
-  test('BEGIN after BEGIN gives up the first and reads the second', () => {
+  test('ends a block at the next BEGIN and reads the second one', () => {
     const { blocks, defects } = readPem(`-----BEGIN CERTIFICATE-----\nAAAA\n${block}`)
     expect(defects[0]).toMatchObject({ line: 1, reason: 'no END line before the next BEGIN' })
     expect(blocks.map(text)).toEqual([hello.toString()])
   })
 
-  test('two blocks with no newline between them are both named: Go and OpenSSL read neither', () => {
+  test('reports both of two blocks with no newline between them: Go and OpenSSL read neither', () => {
     expect(reasonOf(block.trimEnd() + block)).toBe(
       'no line break after the END line, so readers skip the block; ' +
         '"-----BEGIN" does not start its line, so readers skip the block',
@@ -158,12 +158,12 @@ describe('a damaged block among good ones', () => {
   })
 })
 
-test('labels of certificates are the three that are in use', () => {
+test('accepts the three certificate labels in use', () => {
   expect(['CERTIFICATE', 'X509 CERTIFICATE', 'TRUSTED CERTIFICATE'].every(isCertificateLabel)).toBe(true)
   expect(isCertificateLabel('CERTIFICATE REQUEST')).toBe(false)
 })
 
-test('DER is not taken for PEM, whatever text is in it', () => {
+test('does not mistake DER for PEM, whatever text it contains', () => {
   expect(looksLikePem(Buffer.from('0\x82\x01\x00 -----BEGIN CERTIFICATE-----', 'latin1'))).toBe(false)
   expect(looksLikePem(Buffer.from(`0 s:CN = kcert\n${block}`))).toBe(true)
   expect(looksLikePem(new Uint8Array(0))).toBe(false)
@@ -187,7 +187,7 @@ describe('hostile text', () => {
     expect(defects.length).toBeLessThanOrEqual(1000)
   })
 
-  test('10 MB of headers in one block are read in one pass', () => {
+  test('reads 10 MB of headers in one block in one pass', () => {
     const headers = Buffer.alloc(size, 'a: b\n')
     const { blocks } = readPem(
       Buffer.concat([Buffer.from('-----BEGIN A-----\n'), headers, Buffer.from('-----END A-----')]),
@@ -195,7 +195,7 @@ describe('hostile text', () => {
     expect(blocks[0]!.headers.size).toBe(1)
   })
 
-  test('any text is read without an exception', () => {
+  test('reads any text without an exception', () => {
     const piece = fc.constantFrom(
       '-----BEGIN ',
       '-----END ',
@@ -221,8 +221,8 @@ describe('hostile text', () => {
   })
 })
 
-describe('the short way for a text that is one certificate', () => {
-  test('reads what tools write, of any size', () => {
+describe('the fast path for a text that is one certificate', () => {
+  test('reads what tools write, at any size', () => {
     for (let size = 1; size < 200; size++) {
       const der = Buffer.alloc(size, size)
       expect(contentOfPlainCertificate(Buffer.from(writePem('CERTIFICATE', der)))).toEqual(der)
@@ -243,7 +243,7 @@ describe('the short way for a text that is one certificate', () => {
     expect(contentOfPlainCertificate(Buffer.from(input))).toBeUndefined()
   })
 
-  test('never says otherwise than the long one', () => {
+  test('always agrees with the full parser', () => {
     const edit = fc.record({
       at: fc.double({ min: 0, max: 1, noNaN: true }),
       cut: fc.nat(2),
@@ -283,7 +283,7 @@ describe('the short way for a text that is one certificate', () => {
   })
 })
 
-test('blocks beyond 65,536 are not read, and the place is named', () => {
+test('stops at 65,536 blocks and reports the position', () => {
   const { blocks, defects } = readPem('-----BEGIN A-----\n-----END A-----\n'.repeat(70_000))
   expect(blocks).toHaveLength(65_536)
   expect(defects).toEqual([

@@ -1,18 +1,18 @@
 import { asBuffer } from './der.ts'
 
-// PEM (RFC 7468, and RFC 1421's headers). Which blocks count is what Go's encoding/pem says, since that is what Kubernetes
-// reads with; what it drops in silence is named here as a defect. One pass: the time is linear in the size of the text.
+// PEM (RFC 7468, and RFC 1421's headers). Blocks are accepted as in Go's encoding/pem, because Kubernetes reads files with it.
+// Blocks that Go drops silently are reported as defects. One pass: the time is linear in the size of the text.
 
 export interface PemBlock {
   readonly label: string
   /** RFC 1421 headers, e.g. Proc-Type and DEK-Info of an encrypted key. */
   readonly headers: ReadonlyMap<string, string>
   readonly der: Uint8Array
-  /** Which of the BEGIN lines of the text this is, from 0; damaged blocks count too. */
+  /** Index of the BEGIN line in the text, from 0. Damaged blocks are counted. */
   readonly index: number
-  /** Of "-----BEGIN" in the bytes of the text. */
+  /** Byte offset of "-----BEGIN". */
   readonly offset: number
-  /** Of "-----BEGIN", from 1. */
+  /** Line of "-----BEGIN", from 1. */
   readonly line: number
 }
 
@@ -20,14 +20,14 @@ export interface PemDefect {
   readonly label: string
   readonly index: number
   readonly offset: number
-  /** Of "-----BEGIN", from 1; the reason names the line of the fault where it is another. */
+  /** Line of "-----BEGIN", from 1. If the fault is on another line, the reason includes that line. */
   readonly line: number
   readonly reason: string
-  /** The block's lines are glued together or indented; its content may well be whole. */
+  /** The block's lines are joined or indented. Its content may be intact. */
   readonly isLayout: boolean
 }
 
-/** Labels of certificates: RFC 7468 section 5.1, and the two that OpenSSL writes or has written. */
+/** Labels of certificates: RFC 7468 section 5.1, and two of OpenSSL, one of them old. */
 const certificateLabels: ReadonlySet<string> = new Set([
   'CERTIFICATE',
   'X509 CERTIFICATE',
@@ -38,10 +38,10 @@ export function isCertificateLabel(label: string): boolean {
   return certificateLabels.has(label)
 }
 
-// No one reads more, and a hostile text of "-----BEGIN A-----" lines makes one each.
+// Nobody reads more. A hostile text of "-----BEGIN A-----" lines causes one defect per line.
 const maxDefects = 1000
-// However little is in a block, it costs some microseconds: 20 MiB of empty ones took seconds. As many certificates as small as
-// they come are larger than what kcert reads of a file.
+// Even an empty block takes some microseconds: 20 MiB of empty ones took seconds. This number of the smallest possible
+// certificates is larger than the part of a file that kcert reads.
 const mostBlocks = 65_536
 const tooManyBlocks = `more than ${mostBlocks} BEGIN lines are in the file, and from here on it is not read`
 // The longest label in use has 27 characters.
@@ -55,28 +55,28 @@ const noHeaders: ReadonlyMap<string, string> = new Map()
 
 const [lf, cr, space, tab, colon, equals] = [0x0a, 0x0d, 0x20, 0x09, 0x3a, 0x3d]
 
-/** True when the bytes hold PEM text rather than DER. */
+/** True when the bytes are PEM text rather than DER. */
 export function looksLikePem(input: Uint8Array): boolean {
-  // DER of anything longer than 127 bytes begins so, and text does not.
+  // DER longer than 127 bytes begins like this, and text does not.
   if (input[0] === 0x30 && input[1]! >= 0x80) return false
   return utf8Of(input).includes(begin)
 }
 
-/** Returns all blocks of a text and what is wrong with the ones that are damaged. Never throws. */
+/** Returns all blocks of a text, and the defects of damaged ones. Never throws. */
 export function readPem(input: Uint8Array | string): { blocks: PemBlock[]; defects: PemDefect[] } {
   return new PemScanner(typeof input === 'string' ? Buffer.from(input, 'utf8') : utf8Of(input)).scan()
 }
 
 /**
- * Returns a text in UTF-8: one with a UTF-16 byte order mark, as PowerShell's ">" writes it, is decoded, anything else stays as
- * it is.
+ * Returns a text in UTF-8. Decodes one with a UTF-16 byte order mark, as PowerShell's ">" writes it, and leaves other input
+ * unchanged.
  */
 export function utf8Of(input: Uint8Array): Buffer {
   const text = utf16Text(input)
   return text === undefined ? asBuffer(input) : Buffer.from(text, 'utf8')
 }
 
-/** The text behind a UTF-16 byte order mark, of either order; undefined where there is none. */
+/** Returns the text after a UTF-16 byte order mark in either byte order; undefined without a mark. */
 function utf16Text(bytes: Uint8Array): string | undefined {
   const [first, second] = bytes
   if (first === 0xff && second === 0xfe) return new TextDecoder('utf-16le').decode(bytes)
@@ -88,8 +88,8 @@ const plainBegin = '-----BEGIN CERTIFICATE-----\n'
 const plainEnd = '\n-----END CERTIFICATE-----\n'
 
 /**
- * Returns the content of a text that is one CERTIFICATE block from its first byte to its last, as every tool writes it and as
- * nearly all files of a large folder are; undefined for any other text, which is for `readPem` to tell.
+ * Returns the content of a text that consists of exactly one CERTIFICATE block. Every tool writes such files, and most files in a
+ * large folder are of this form. Returns undefined for any other text, which `readPem` handles.
  */
 export function contentOfPlainCertificate(input: Uint8Array): Uint8Array | undefined {
   const stop = input.length - plainEnd.length
@@ -104,9 +104,9 @@ export function contentOfPlainCertificate(input: Uint8Array): Uint8Array | undef
 const columns = 64
 
 /**
- * The bytes of base64 in lines of 64 characters; undefined for any other text, also for one with characters that do not belong.
- * Node's own decoder is four times as quick as a loop, but passes over what does not belong, and takes "-" and "_" of the other
- * alphabet. What it passes over is missing at the end, for the line breaks that may be passed over are counted before.
+ * Decodes base64 in lines of 64 characters; returns undefined for any other text, or one with invalid characters. Node's decoder
+ * is four times as fast as a loop, but it skips invalid characters and accepts "-" and "_" of the other alphabet. A skipped
+ * character shortens the result, which the size check detects, because line breaks are counted before.
  */
 function decodeColumns(bytes: Buffer, start: number, stop: number): Buffer | undefined {
   const breaks = Math.floor((stop - start) / (columns + 1))
@@ -143,7 +143,7 @@ class PemScanner {
     while (at >= 0 && this.index < mostBlocks) {
       const before = this.defects.length
       const next = this.readBlock(at)
-      // What is left of a damaged block may well be its END line.
+      // The rest of a damaged block may include its END line.
       at = this.nextBegin(next, this.defects.length > before)
     }
     if (at >= 0) {
@@ -161,7 +161,7 @@ class PemScanner {
     return at
   }
 
-  /** An END line without its BEGIN line: readers skip the block, and take the next one for it. */
+  /** Handles an END line without its BEGIN line. Readers skip this block and use the next one instead. */
   private noteLostBegin(from: number, to: number): void {
     const offset = this.bytes.subarray(from, to).indexOf(end, 0, 'latin1') + from
     if (offset < from || !this.startsLine(offset) || this.defects.length >= maxDefects) return
@@ -174,7 +174,7 @@ class PemScanner {
     this.defects.push({ label, index, offset, line, reason, isLayout: false })
   }
 
-  /** Reads what follows one "-----BEGIN "; returns where to look for the next. */
+  /** Reads the text after one "-----BEGIN ". Returns where to search for the next. */
   private readBlock(offset: number): number {
     const { bytes } = this
     const label = this.labelAt(offset + begin.length)
@@ -210,7 +210,7 @@ class PemScanner {
     return next
   }
 
-  /** A BEGIN line that lost its dashes is a defect worth a word; "-----BEGIN " in running text is none. */
+  /** A BEGIN line without its dashes is a defect. "-----BEGIN " in running text is not. */
   private passOver(offset: number): number {
     if (this.startsLine(offset) && this.defects.length < maxDefects) {
       const from = offset + begin.length
@@ -221,7 +221,7 @@ class PemScanner {
     return offset + begin.length
   }
 
-  /** The label that begins at `at` and ends in five dashes on the same line. */
+  /** Returns the label that begins at `at` and ends in five dashes on the same line. */
   private labelAt(at: number): string | undefined {
     const { bytes } = this
     if (this.textAt(at, mostLabels)) return 'CERTIFICATE'
@@ -250,7 +250,7 @@ class PemScanner {
     return at >= this.bytes.length || this.bytes[at] === lf || this.bytes[at] === cr
   }
 
-  /** Counts on from the last call, so that all calls together read the text once. Offsets only grow. */
+  /** Continues from the last call, so that all calls together read the text once. Offsets only increase. */
   private lineAt(offset: number): number {
     if (offset === this.countedTo) return this.line
     let at = this.bytes.indexOf(lf, this.countedTo)
@@ -261,7 +261,7 @@ class PemScanner {
     return this.line
   }
 
-  /** Header lines are those with a colon, which base64 does not have. */
+  /** Header lines contain a colon, which base64 does not. */
   private readHeaders(
     bodyAt: number,
     marker: number,
@@ -303,7 +303,7 @@ for (const c of 'ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+
   kinds[c.charCodeAt(0)] = digit
 for (const c of [lf, cr, space, tab]) kinds[c] = skip
 
-/** The bytes of start…stop, or the place of the first character that does not belong; `stop` when some are missing. */
+/** Returns the bytes of start…stop, or the offset of the first invalid character; `stop` when characters are missing. */
 function decodeBase64(bytes: Buffer, start: number, stop: number): Buffer | number {
   let digits = 0
   let at = start
@@ -319,7 +319,7 @@ function decodeBase64(bytes: Buffer, start: number, stop: number): Buffer | numb
   return Buffer.from(bytes.toString('latin1', start, at), 'base64')
 }
 
-/** −1 when the padding that begins at `at` completes the last group and nothing follows. */
+/** Returns −1 when the padding that begins at `at` completes the last group and nothing follows. */
 function misplacedPadding(bytes: Buffer, at: number, stop: number, count: number): number {
   if (count < 2) return at
   let missing = 4 - count
@@ -330,7 +330,7 @@ function misplacedPadding(bytes: Buffer, at: number, stop: number, count: number
   return missing === 0 ? -1 : stop
 }
 
-/** PEM text of one block: 64 columns, LF, a newline at the end (RFC 7468). */
+/** Returns the PEM text of one block: 64 columns, LF, a newline at the end (RFC 7468). */
 export function writePem(label: string, der: Uint8Array): string {
   const base64 = asBuffer(der).toString('base64')
   let text = `${begin}${label}-----\n`
@@ -338,10 +338,10 @@ export function writePem(label: string, der: Uint8Array): string {
   return `${text}${end}${label}-----\n`
 }
 
-/** Forms of PEM that others read and Go's pem.Decode, or what Kubernetes makes of its blocks, passes over. */
+/** Forms of PEM that other programs read, but that Go's pem.Decode or Kubernetes ignores. */
 export type UnseenText = 'byte order mark' | 'UTF-16' | 'CR line ends' | 'label' | 'headers'
 
-/** Returns why Go, and with it Kubernetes, does not see a block that `readPem` found; undefined where it does. */
+/** Returns why Go, and therefore Kubernetes, does not find a block that `readPem` found; undefined if it does. */
 export function unseenByGo(text: Uint8Array, block: PemBlock): UnseenText | undefined {
   const { offset, label, headers } = block
   if (isCertificateLabel(label)) {

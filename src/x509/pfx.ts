@@ -13,16 +13,16 @@ import {
   unsupported,
 } from './pbe.ts'
 
-// The outside of a PKCS#12 keystore: its passwords and the MAC that tells whether one is right.
+// The outer structure of a PKCS#12 keystore: its passwords, and the MAC that verifies them.
 
-/** A password in the two encodings that PKCS#12 has use for. */
+/** A password in the two encodings that PKCS#12 uses. */
 export interface Password {
   readonly text: string
   /** UTF-16, big-endian, with a terminating NUL (RFC 7292 appendix B.1). */
   readonly bmp: Uint8Array
 }
 
-/** An empty password is written by some as a lone NUL and by others as nothing at all; OpenSSL tries both, so does kcert. */
+/** Some programs write an empty password as a lone NUL, others as nothing. OpenSSL tries both, and so does kcert. */
 export function passwordsOf(password = ''): Password[] {
   const encoded = { text: password, bmp: Buffer.from(`${password}\0`, 'utf16le').swap16() }
   return password === '' ? [encoded, { text: '', bmp: new Uint8Array(0) }] : [encoded]
@@ -30,7 +30,7 @@ export function passwordsOf(password = ''): Password[] {
 
 /** RFC 7292 section 4. */
 export interface Pfx {
-  /** The AuthenticatedSafe, over which the MAC is. */
+  /** The AuthenticatedSafe, which the MAC covers. */
   readonly content: Uint8Array
   readonly mac: Mac | undefined
 }
@@ -41,7 +41,7 @@ interface Mac {
   readonly keyOf: (password: Password, budget: KdfBudget) => Uint8Array
 }
 
-/** Reads the outer structure of a keystore. */
+/** Returns the outer structure of a keystore. */
 export function readPfx(bytes: Uint8Array): Pfx {
   const reader = new DerReader(derFromBer(bytes, 'PKCS#12'), 'PKCS#12', derLimits.containerBytes)
   reader.enter(tags.sequence, 'PFX')
@@ -57,7 +57,7 @@ export function readPfx(bytes: Uint8Array): Pfx {
   return { content, mac: reader.atEnd ? undefined : readMac(reader) }
 }
 
-/** Content of an EXPLICIT [0] OCTET STRING. */
+/** Returns the content of an EXPLICIT [0] OCTET STRING. */
 export function readExplicitBytes(reader: DerReader, field: string): Uint8Array {
   return reader.within(constructedTag(0), field, () => {
     reader.read(tags.octetString, field)
@@ -93,7 +93,7 @@ function readMac(reader: DerReader): Mac {
   return { hash: name, digest, keyOf }
 }
 
-/** True when the password gives the MAC, or when there is none and opening the bags must show it. */
+/** True when the password matches the MAC, or when there is no MAC and only decrypting the bags can verify it. */
 export function isMacOf({ content, mac }: Pfx, password: Password, budget: KdfBudget): boolean {
   if (mac === undefined) return true
   return createHmac(mac.hash, mac.keyOf(password, budget)).update(content).digest().equals(mac.digest)

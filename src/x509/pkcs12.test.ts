@@ -42,7 +42,7 @@ const pkcs8 = keys.p256.export({ format: 'der', type: 'pkcs8' })
 const refusalOf = (store: Uint8Array, password?: string): Promise<unknown> =>
   readPkcs12(store, password).catch((error) => error)
 
-test('a store without encryption is read: keys, certificates, their names and identifiers', async () => {
+test('reads a keystore without encryption: keys, certificates, their names and identifiers', async () => {
   const name = attribute('friendlyName', element(0x1e, Buffer.from('00e40062', 'hex')))
   const keyId = attribute('localKeyID', octetString(Uint8Array.of(1, 0xff)))
   const nested = bag('safeContentsBag', sequence(certificateBag(certificate)))
@@ -62,12 +62,12 @@ test('a store without encryption is read: keys, certificates, their names and id
   expect(looksLikePkcs12(store)).toBe(true)
 })
 
-test('other DER does not look like PKCS#12', () => {
+test('does not mistake other DER for PKCS#12', () => {
   for (const der of [certificate, pkcs8, sequence(), new Uint8Array(0)])
     expect(looksLikePkcs12(der)).toBe(false)
 })
 
-describe('stores that would keep kcert busy are refused before the computation', () => {
+describe('rejects keystores that would keep kcert busy before the computation', () => {
   const pbkdf2 = sequence(oid(oidOf('PBKDF2')), sequence(salt, integer(100_000_000)))
   const pbmac = sequence(oid(oidOf('PBMAC1')), sequence(pbkdf2, sequence(oid(oidOf('hmacWithSHA256')))))
   const encrypted = sequence(
@@ -93,15 +93,15 @@ describe('stores that would keep kcert busy are refused before the computation',
     })
   })
 
-  test('what is computed is added up over the whole store', async () => {
-    // An empty password is tried in two encodings. Each try alone is within the limit.
+  test('adds up the computation over the whole keystore', async () => {
+    // An empty password is tried in two encodings. Each attempt alone is within the limit.
     expect(await refusalOf(pfx([], mac('sha1', 600_000)), '')).toMatchObject({
       code: 'KCERT_KEY_UNSUPPORTED',
     })
   })
 })
 
-describe('what is refused says why', () => {
+describe('rejects a keystore with the reason', () => {
   const rc4 = bag(
     'pkcs8ShroudedKeyBag',
     sequence(pbe('pbeWithSHAAnd128BitRC4', 1), octetString(Buffer.alloc(8))),
@@ -133,22 +133,22 @@ describe('what is refused says why', () => {
     expect(await refusalOf(store, 'x')).toMatchObject({ code, message: expect.stringContaining(reason) })
   })
 
-  test('a store that needs a password asks for it', async () => {
+  test('requires a password for an encrypted keystore', async () => {
     expect(await refusalOf(pfx([plain(shroudedKey(1))]))).toMatchObject({ code: 'KCERT_KEY_ENCRYPTED' })
     expect(await refusalOf(pfx([], mac('sha256', 1)))).toMatchObject({ code: 'KCERT_KEY_ENCRYPTED' })
   })
 
-  test('a wrong password that decrypts to noise, where no MAC tells', async () => {
+  test('reports a wrong password that decrypts to random bytes, without a MAC', async () => {
     const scheme = pbe('pbeWithSHAAnd3-KeyTripleDES-CBC', 1)
     const content = sequence(oid(oidOf('data')), scheme, element(contextTag(0), Buffer.alloc(16, 7)))
     const store = pfx([contentInfo('encryptedData', sequence(integer(0), content))])
-    // One of 256 has padding that looks right.
+    // One in 256 has padding that looks right.
     for (let i = 0; i < 1500; i++) {
       expect(await refusalOf(store, `wrong ${i}`)).toMatchObject({ code: 'KCERT_PASSWORD_WRONG' })
     }
   })
 
-  test('contents nested without end', async () => {
+  test('rejects contents nested without end', async () => {
     let contents = sequence(certificateBag(certificate))
     for (let i = 0; i < 40; i++) contents = sequence(bag('safeContentsBag', contents))
     const store = pfx([contentInfo('data', octetString(contents))])
@@ -158,7 +158,7 @@ describe('what is refused says why', () => {
     })
   })
 
-  test('a store of more bags than anybody has', async () => {
+  test('rejects a keystore with too many bags', async () => {
     const crl = bag('crlBag', sequence())
     const contents = element(0x30, Buffer.alloc(crl.length * 50_001, crl))
     expect(await refusalOf(pfx([contentInfo('data', octetString(contents))]))).toMatchObject({
@@ -167,7 +167,7 @@ describe('what is refused says why', () => {
     })
   })
 
-  test('a store cut at any octet', async () => {
+  test('rejects a keystore cut at any byte', async () => {
     const store = pfx([plain(certificateBag(certificate), bag('keyBag', pkcs8))])
     for (let length = 0; length < store.length; length++) {
       expect(await refusalOf(store.subarray(0, length), '')).toMatchObject({ code: 'KCERT_X509_MALFORMED' })
@@ -175,7 +175,7 @@ describe('what is refused says why', () => {
   })
 })
 
-describe.skipIf(!hasOpenSsl)('stores of OpenSSL', () => {
+describe.skipIf(!hasOpenSsl)('keystores from OpenSSL', () => {
   const folder = mkdtempSync(join(tmpdir(), 'kcert-pkcs12-'))
   const path = (name: string): string => join(folder, name)
   beforeAll(() => {

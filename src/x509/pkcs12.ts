@@ -14,21 +14,21 @@ import {
 import { isMacOf, type Password, passwordsOf, readExplicitBytes, readPfx } from './pfx.ts'
 import { readString } from './strings.ts'
 
-// PKCS#12 (RFC 7292). node-forge's reader refuses EC keys and follows any iteration count that is nested in the file, so the
-// structure is read here and keys are node:crypto's. What is left to forge is RC2, which OpenSSL 3 no longer has and
-// which Windows and old OpenSSL still write around certificates.
+// PKCS#12 (RFC 7292). node-forge's reader rejects EC keys and follows any iteration count in the file. Therefore the structure is
+// read here, and node:crypto reads the keys. forge is used only for RC2, which OpenSSL 3 has dropped, but Windows and old OpenSSL
+// still encrypt certificates with it.
 
 export interface Pkcs12Certificate {
   readonly der: Uint8Array
   readonly friendlyName?: string
-  /** Hexadecimal; the same as that of the key it belongs to. */
+  /** Hexadecimal. Equal to the identifier of the key that it belongs to. */
   readonly localKeyId?: string
 }
 
 export interface Pkcs12Key {
   /** PKCS#8, for `readPrivateKey`. */
   readonly der: Uint8Array
-  /** True where no one reads it without the password, which is not empty. */
+  /** True when the file cannot be read without a password, which is not empty. */
   readonly encrypted: boolean
   readonly friendlyName?: string
   readonly localKeyId?: string
@@ -40,9 +40,9 @@ export interface Pkcs12Contents {
 }
 
 /**
- * Returns what is in a PKCS#12 keystore (DER or BER). Without a password, stores that were written with none or an empty one open.
- * Throws KCERT_KEY_ENCRYPTED when a password is needed, KCERT_PASSWORD_WRONG when its check value says so,
- * KCERT_KEY_UNSUPPORTED for ciphers that no one has any more, KCERT_X509_MALFORMED for anything damaged.
+ * Returns the content of a PKCS#12 keystore (DER or BER). Without a password, keystores with no password or an empty one open.
+ * Throws KCERT_KEY_ENCRYPTED when a password is needed, KCERT_PASSWORD_WRONG when the MAC does not match, KCERT_KEY_UNSUPPORTED
+ * for obsolete ciphers, and KCERT_X509_MALFORMED for damaged input.
  */
 export async function readPkcs12(
   bytes: Uint8Array,
@@ -77,7 +77,7 @@ function notOpened(password: string | undefined): KcertError {
   return new KcertError('KCERT_PASSWORD_WRONG', 'the password does not open the PKCS#12 keystore')
 }
 
-/** Opens the AuthenticatedSafe. `given`: the password as the caller gave it; `isVerified`: the MAC says that it is right. */
+/** Decrypts the AuthenticatedSafe. `given`: the caller's password; `isVerified`: the MAC matches it. */
 async function readAuthenticatedSafe(
   authenticatedSafe: Uint8Array,
   password: Password,
@@ -95,7 +95,7 @@ async function readAuthenticatedSafe(
       scheme.kind === 'PBES2'
         ? decryptPbes2(scheme, ciphertext, password.text, budget)
         : await decryptPkcs12(scheme, ciphertext, password.bmp, budget)
-    // Without a MAC, noise is the sign of a wrong password.
+    // Without a MAC, random bytes indicate a wrong password.
     if (plain === undefined || !(isVerified || isBer(plain))) throw notOpened(given)
     return plain
   }
@@ -115,7 +115,7 @@ async function readAuthenticatedSafe(
       reader.read(constructedTag(0), 'bagValue')
       const bag = reader.lastContent
       const attributes = readAttributes(reader)
-      // Revocation lists and secrets are none of kcert's.
+      // kcert does not use revocation lists and secrets.
       if (type === 'keyBag') keys.push({ der: bag, encrypted: isEncrypted, ...attributes })
       else if (type === 'pkcs8ShroudedKeyBag') {
         const { scheme, ciphertext } = readKeyBag(bag)
@@ -169,7 +169,7 @@ function readKeyBag(bag: Uint8Array): Encrypted {
   return { scheme, ciphertext: reader.lastContent }
 }
 
-/** A reader of what may be BER. */
+/** Returns a reader for content that may be BER. */
 function berReader(content: Uint8Array, document: string): DerReader {
   return new DerReader(derFromBer(content, document), document, derLimits.containerBytes)
 }
@@ -182,7 +182,7 @@ function isBer(bytes: Uint8Array): boolean {
   }
 }
 
-/** [0] IMPLICIT OCTET STRING, which BER may hold in pieces. */
+/** [0] IMPLICIT OCTET STRING, which BER may split into pieces. */
 function readImplicitBytes(reader: DerReader): Uint8Array {
   if (reader.readOptional(contextTag(0), 'encryptedContent')) return reader.lastContent
   const pieces: Uint8Array[] = []
@@ -201,7 +201,7 @@ function readCertBag(bag: Uint8Array): Uint8Array | undefined {
   return readExplicitBytes(reader, 'certValue')
 }
 
-// Trust stores of whole browsers have some hundreds.
+// Trust stores of browsers contain some hundreds.
 const maxBags = 50_000
 
 interface BagAttributes {
@@ -228,7 +228,7 @@ function readAttributes(reader: DerReader): BagAttributes {
   return attributes
 }
 
-/** Schemes of RFC 7292 appendix C, by the bytes of their keys. */
+/** Schemes of RFC 7292 appendix C, with the key sizes in bytes. */
 const pkcs12KeyLengths: Readonly<Record<string, number>> = {
   'pbeWithSHAAnd3-KeyTripleDES-CBC': 24,
   'pbeWithSHAAnd2-KeyTripleDES-CBC': 16,
@@ -247,7 +247,7 @@ async function decryptPkcs12(
   const key = derivePkcs12('sha1', password, salt, 1, iterations, keyLength, budget)
   const iv = derivePkcs12('sha1', password, salt, 2, iterations, 8, budget)
   if (name.includes('RC2')) return decryptRc2(key, iv, ciphertext)
-  // Two keys: the first is used again as the third.
+  // Two keys: the first one is also the third.
   return decryptCbc(
     'des-ede3-cbc',
     keyLength === 16 ? Buffer.concat([key, key.subarray(0, 8)]) : key,
@@ -256,7 +256,7 @@ async function decryptPkcs12(
   )
 }
 
-// forge decrypts some megabytes a second. RC2 is around certificates and small keys.
+// forge decrypts some megabytes per second. RC2 encrypts only certificates and small keys.
 const maxRc2Bytes = 1024 * 1024
 
 async function decryptRc2(key: Buffer, iv: Buffer, ciphertext: Uint8Array): Promise<Uint8Array | undefined> {

@@ -17,23 +17,23 @@ const bundle = (content: Uint8Array, type: 'signedData' | 'envelopedData' = 'sig
   sequence(oid(oidOf(type)), explicit(0, content))
 const bytes = (list: readonly Uint8Array[]): Buffer[] => list.map((der) => Buffer.from(der))
 
-test('certificates come in the order of the bundle, with their octets', () => {
+test('returns certificates in the order of the bundle, with their bytes', () => {
   const der = bundle(signedData(explicit(0, ...certificates)))
   expect(bytes(readPkcs7(der))).toEqual(bytes(certificates))
   expect(looksLikePkcs7(der)).toBe(true)
 })
 
-test('a bundle of revocation lists, or of nothing, has no certificates', () => {
+test('returns no certificates for a bundle of revocation lists or an empty one', () => {
   expect(readPkcs7(bundle(signedData()))).toEqual([])
   expect(readPkcs7(bundle(signedData(explicit(1, sequence()))))).toEqual([])
 })
 
-test('attribute certificates are passed over', () => {
+test('ignores attribute certificates', () => {
   const der = bundle(signedData(explicit(0, explicit(1, sequence()), certificates[0]!)))
   expect(bytes(readPkcs7(der))).toEqual(bytes([certificates[0]!]))
 })
 
-test('BER is read, as some programs write it', () => {
+test('reads BER, which some programs write', () => {
   const [outer, inner] = [
     explicit(0, ...certificates),
     sequence(integer(1), setOf(), sequence(oid(oidOf('data')))),
@@ -75,19 +75,19 @@ test.each<[string, Uint8Array, string]>([
   })
 })
 
-test('hostile numbers of certificates are refused', () => {
+test('rejects hostile numbers of certificates', () => {
   const many = Buffer.alloc(200_000, Uint8Array.of(0x30, 0))
   const der = bundle(signedData(element(0xa0, many)))
   expect(thrownBy(() => readPkcs7(der)).message).toContain('more than 50000')
 })
 
-test('other DER does not look like PKCS#7', () => {
+test('does not mistake other DER for PKCS#7', () => {
   for (const der of [certificates[0]!, sequence(), new Uint8Array(0), sequence(oid('1.2.3'))]) {
     expect(looksLikePkcs7(der)).toBe(false)
   }
 })
 
-describe.skipIf(!hasOpenSsl)('bundles of OpenSSL', () => {
+describe.skipIf(!hasOpenSsl)('bundles from OpenSSL', () => {
   test('are read, PEM and DER', () => {
     const folder = mkdtempSync(join(tmpdir(), 'kcert-pkcs7-'))
     const file = join(folder, 'bundle.pem')

@@ -1,18 +1,18 @@
 import { derFromBer } from './ber.ts'
 import { constructedTag, contentAt, DerReader, derLimits, tags } from './der.ts'
 
-// The largest public collections have some thousands.
+// The largest public collections contain some thousands.
 const maxCertificates = 50_000
 
 /**
- * Returns the certificates of a PKCS#7 bundle (SignedData, RFC 2315 section 9), each in DER, in order; none for an empty bundle.
- * Signatures in it are not looked at: what is in a bundle is trusted for nothing. Throws KCERT_X509_MALFORMED.
+ * Returns the DER of each certificate in a PKCS#7 bundle (SignedData, RFC 2315 section 9), in order; none for an empty bundle.
+ * Does not check signatures, because the bundle gives no trust. Throws KCERT_X509_MALFORMED.
  */
 export function readPkcs7(bytes: Uint8Array): Uint8Array[] {
   try {
     return certificatesOf(bytes)
   } catch (error) {
-    // Rewritten only where it must be, so that certificates keep the bytes that their fingerprints are of.
+    // Converted only if necessary, so that certificates keep the bytes of their fingerprints.
     const der = derFromBer(bytes, 'PKCS#7')
     if (der === bytes) throw error
     return certificatesOf(der)
@@ -44,7 +44,7 @@ function certificatesOf(der: Uint8Array): Uint8Array[] {
         reader.read(tags.sequence, 'contentInfo')
         if (!reader.peek(constructedTag(0))) return
         reader.each(constructedTag(0), 'certificates', () => {
-          // Attribute certificates have context tags; they are no X.509 certificates of anyone's TLS.
+          // Attribute certificates have context tags. They are not X.509 certificates for TLS.
           if (reader.next('certificate') !== tags.sequence) return
           certificates.push(reader.lastElement)
           if (certificates.length > maxCertificates)

@@ -8,7 +8,7 @@ import { policiesAllow } from './policies.ts'
 const any = '2.5.29.32.0'
 const [gold, silver] = ['1.2.3.1', '1.2.3.2']
 
-/** policyConstraints with one or both of its fields. */
+/** Returns policyConstraints with one or both of its fields. */
 const constraints = (explicitPolicy: number, policyMapping?: number): RawExtension => ({
   oid: '2.5.29.36',
   critical: true,

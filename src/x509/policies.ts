@@ -1,9 +1,9 @@
 import type { Certificate } from './certificate.ts'
 import type { PolicyMapping } from './extensions.ts'
 
-// Certificate policies: RFC 5280 section 6.1 with the policy graph of RFC 9618, which stays small where the old tree grew
-// without bound. Every policy is acceptable at the start, so a chain fails only where a certificate in it demands an explicit
-// policy (RFC 5280 section 4.2.1.11) and none of its policies holds from the root down.
+// Certificate policies: RFC 5280 section 6.1 with the policy graph of RFC 9618, which stays small where the old tree grew without
+// bound. Every policy is acceptable at the start. A chain fails only if a certificate in it requires an explicit policy (RFC 5280
+// section 4.2.1.11) and no policy is valid from the root down.
 
 const anyPolicy = '2.5.29.32.0'
 
@@ -43,7 +43,7 @@ class PolicyGraph {
     this.prune()
   }
 
-  /** Section 6.1.4 (b). False when a mapping names anyPolicy, which makes the chain invalid. */
+  /** Section 6.1.4 (b). Returns false when a mapping contains anyPolicy, which makes the chain invalid. */
   map(mappings: readonly PolicyMapping[], isAllowed: boolean): boolean {
     if (isAllowed && mappings.some((one) => Object.values(one).includes(anyPolicy))) return false
     if (!isAllowed) for (const { issuerDomainPolicy } of mappings) this.removeLeaf(issuerDomainPolicy)
@@ -67,7 +67,7 @@ class PolicyGraph {
     }
   }
 
-  /** True when some policy holds for the whole chain: section 6.1.5 (g). */
+  /** True when some policy is valid for the whole chain: section 6.1.5 (g). */
   get holdsPolicy(): boolean {
     if (this.leaves.has(anyPolicy)) return true
     return this.levels.some((level) =>
@@ -85,7 +85,7 @@ class PolicyGraph {
     this.leaves.delete(policy)
   }
 
-  /** Takes away what leads to no leaf, from the level above the leaves upwards; the root stays. */
+  /** Removes nodes that lead to no leaf, from the level above the leaves upwards. The root stays. */
   private prune(): void {
     for (let i = this.levels.length - 2; i > 0; i--) {
       const level = this.levels[i]!
@@ -126,7 +126,7 @@ export function policiesAllow(chain: readonly Certificate[]): boolean {
   const below = chain.length - 1
   if (below < 1) return true
   let graph: PolicyGraph | undefined = new PolicyGraph()
-  // How many more certificates may pass before it applies; one more than there are is never.
+  // The number of certificates that may follow before it applies. One more than the remaining certificates means never.
   let explicitPolicy = below + 1
   let policyMapping = below + 1
   let inhibitAnyPolicy = below + 1

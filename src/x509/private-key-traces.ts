@@ -1,14 +1,14 @@
 import { contentAt, tags } from './der.ts'
 
-// What a file with a private key in it looks like from outside. Made for refusing: it errs on the side of "yes".
+// Detects files that contain a private key. It is used to reject such files, so in doubt it returns true.
 
-// PEM of any kind of key, and the same in base64, as kubeconfigs and Secrets hold it.
+// PEM of any kind of key, and the same in base64, as in kubeconfigs and Secrets.
 const armour =
   /-----BEGIN [A-Z0-9 ]*PRIVATE KEY|LS0tLS1CRUdJTi(?:BQUklWQVRF|BSU0EgUFJJVkFURS|BFQyBQUklWQVRF|BFTkNSWVBURUQgUFJJVkFURS)/
 
 /**
- * Returns whether the bytes contain a private key, in the clear or encrypted: PEM, PEM in base64, DER, or a keystore (PKCS#12,
- * JKS). Certificates, requests, revocation lists and PKCS#7 hold none.
+ * Returns whether the bytes contain a private key, encrypted or not: PEM, PEM in base64, DER, or a keystore (PKCS#12, JKS). False
+ * for certificates, requests, revocation lists and PKCS#7.
  */
 export function holdsPrivateKey(bytes: Uint8Array): boolean {
   if (bytes[0] === tags.sequence) return isKeyInDer(bytes)
@@ -16,8 +16,8 @@ export function holdsPrivateKey(bytes: Uint8Array): boolean {
   return armour.test(Buffer.from(bytes.buffer, bytes.byteOffset, bytes.length).toString('latin1'))
 }
 
-// A key in the clear and a PKCS#12 store begin with a version; an encrypted key with the algorithm that opens it, where a
-// certificate has its tbsCertificate and a request its certificationRequestInfo.
+// An unencrypted key and a PKCS#12 keystore begin with a version. An encrypted key begins with its encryption algorithm, a
+// certificate with the tbsCertificate, and a request with the certificationRequestInfo.
 function isKeyInDer(bytes: Uint8Array): boolean {
   const outer = contentAt(bytes, 0)
   if (bytes[outer] === tags.integer) return true

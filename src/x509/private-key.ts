@@ -6,10 +6,13 @@ import { explicit, integer, octetString, oid, sequence } from './der-writer.ts'
 import { mlDsaNames } from './ml-dsa.ts'
 import { nameOfOid } from './oids.ts'
 
-// Private keys in the clear, on their way to node:crypto. What is handed on is checked first: OpenSSL trusts a file more than
-// is good, and computes what it asks for.
+// Converts unencrypted private keys for node:crypto. The input is checked first: OpenSSL trusts the file too much and computes
+// whatever it requires.
 
-/** The key of an RSAPrivateKey (RFC 8017 appendix A.1.2). Its numbers must belong together: else it signs what no one can verify. */
+/**
+ * Returns the key of an RSAPrivateKey (RFC 8017 appendix A.1.2). Its numbers must match, otherwise nobody can verify its
+ * signatures.
+ */
 export function rsaKey(reader: DerReader): KeyObject {
   const der = reader.bytes.subarray(reader.offset, reader.end)
   const { n, e, d, p, q } = reader.within(tags.sequence, '', () => {
@@ -38,8 +41,8 @@ function positive(reader: DerReader, field: string): bigint {
 }
 
 /**
- * The key of an ECPrivateKey (RFC 5915). The public key that may stand beside the private one is left out, so that node:crypto computes
- * it: a key file with somebody else's public key must not pass for the key of that certificate.
+ * Returns the key of an ECPrivateKey (RFC 5915). The embedded public key is dropped, so that node:crypto computes it. A key file
+ * with another key's public key must not match that key's certificate.
  */
 export function ecKey(reader: DerReader, curveOfAlgorithm: string | undefined): KeyObject {
   const outer = reader.enter(tags.sequence, '')
@@ -69,7 +72,7 @@ function namedCurve(reader: DerReader): string {
   return reader.oid('parameters')
 }
 
-// Of an ML-DSA key OpenSSL computes the public key, and refuses numbers and a seed that do not belong together.
+// For an ML-DSA key, OpenSSL computes the public key, and rejects numbers and a seed that do not match.
 const plainTypes: ReadonlySet<string> = new Set([
   'Ed25519',
   'Ed448',
@@ -79,7 +82,7 @@ const plainTypes: ReadonlySet<string> = new Set([
   ...mlDsaNames,
 ])
 
-/** The key of a PrivateKeyInfo (RFC 5958). */
+/** Returns the key of a PrivateKeyInfo (RFC 5958). */
 export function pkcs8Key(reader: DerReader): KeyObject {
   const der = reader.bytes.subarray(reader.offset, reader.end)
   const outer = reader.enter(tags.sequence, '')
@@ -96,7 +99,8 @@ export function pkcs8Key(reader: DerReader): KeyObject {
   reader.finish('after the key')
   if (type === 'id-ecPublicKey') return ecKey(new DerReader(secret, 'EC private key'), curve)
   if (type === 'rsaEncryption') return rsaKey(new DerReader(secret, 'RSA private key'))
-  // No other types: OpenSSL computes the public key of a DSA or DH key as it reads it, for hours if the file says so.
+  // No other types: OpenSSL computes the public key of a DSA or DH key when it reads it, which takes hours for hostile
+  // parameters.
   if (type === undefined || !plainTypes.has(type))
     throw unsupported(`private key of type ${type ?? algorithmOid}`)
   return importKey(der, 'pkcs8')
@@ -113,7 +117,7 @@ function importKey(der: Uint8Array, type: 'pkcs1' | 'sec1' | 'pkcs8'): KeyObject
   }
 }
 
-// What cannot be converted, for no program of Kubernetes reads such a key in any form.
+// Such a key cannot be converted: no Kubernetes program reads it in any form.
 function unsupported(what: string): KcertError {
   return new KcertError('KCERT_KEY_UNSUPPORTED', `${what} is not supported`, {
     why: 'Kubernetes supports RSA, ECDSA P-256 to P-521 and Ed25519; generate a new key',

@@ -31,16 +31,16 @@ test.each([
   expect(info.keyObject().export({ format: 'der', type: 'spki' })).toEqual(spkiOf(keys[name]))
 })
 
-test('DSA has the bits of its prime', () => {
+test("reports the prime's bits for DSA", () => {
   const dsa = generateKeyPairSync('dsa', { modulusLength: 1024, divisorLength: 160 }).publicKey
   expect(read(dsa.export({ format: 'der', type: 'spki' }))).toMatchObject({ algorithm: 'DSA', bits: 1024 })
 })
 
-test('an algorithm that Go does not know is its identifier, and is not looked into', () => {
+test('returns the identifier of an algorithm that Go does not support, without checking the key', () => {
   expect(read(key('X25519', [nullElement], Uint8Array.of(1, 2), 1)).algorithm).toBe('1.3.101.110')
 })
 
-test('a key with unused bits is shifted, as Go does, while the pin stays that of the octets as they lie there', () => {
+test('shifts a key with unused bits, as Go does, and keeps the pin of the original bytes', () => {
   const shifted = Buffer.from(Array.from({ length: 32 }, (_, i) => 4 * i))
   const spki = key('Ed25519', [], shifted, 2)
   const info = read(spki)
@@ -51,14 +51,14 @@ test('a key with unused bits is shifted, as Go does, while the pin stays that of
   expect(Buffer.from(info.spki)).toEqual(Buffer.from(spki))
 })
 
-test('bits are counted from the first that is set', () => {
+test('counts bits from the first one that is set', () => {
   expect(read(rsa(integer(Buffer.concat([Uint8Array.of(0x01), Buffer.alloc(127)])), integer(3))).bits).toBe(
     1017,
   )
   expect(read(rsa(integer(1), integer(3))).bits).toBe(1)
 })
 
-describe('keys that Go refuses', () => {
+describe('rejects keys that Go rejects', () => {
   const offCurve = point('p256')
   offCurve[64]! ^= 1
   const beyondP = Buffer.concat([Uint8Array.of(4), Buffer.alloc(64, 0xff)])
@@ -130,7 +130,7 @@ describe('keys that Go refuses', () => {
   })
 })
 
-test('a key that OpenSSL does not take is unsupported when it is used, not when it is read', () => {
+test('reports a key that OpenSSL does not support when it is used, not when it is read', () => {
   const info = read(key('X448', [], Uint8Array.of(1)))
   expect(thrownBy(() => info.keyObject())).toMatchObject({ code: 'KCERT_KEY_UNSUPPORTED' })
 })

@@ -14,14 +14,14 @@ export class PublicKeyInfo {
   readonly bits: number | undefined
   /** "P-224", "P-256", "P-384" or "P-521". */
   readonly curve: string | undefined
-  /** Public exponent of an RSA key; above 2^53 the last digits are lost. */
+  /** Public exponent of an RSA key. Above 2^53 the last digits are lost. */
   readonly rsaExponent: number | undefined
-  /** Why no program can use this ML-DSA key. Go up to 1.26 reads the certificate all the same: it does not look into such keys. */
+  /** Why no program can use this ML-DSA key. Go up to 1.26 still reads the certificate, because it does not check such keys. */
   readonly defect: string | undefined
   private readonly bytes: Buffer
   private readonly start: number
   private readonly stop: number
-  /** `bytes`, or a copy of the same places in which a key with unused bits is shifted. */
+  /** `bytes`, or a copy with the same offsets in which a key with unused bits is shifted. */
   private readonly keyBytes: Buffer
   private readonly keyStart: number
   private readonly keyStop: number
@@ -55,18 +55,21 @@ export class PublicKeyInfo {
     return this.bytes.subarray(this.start, this.stop)
   }
 
-  /** Content of the subjectPublicKey BIT STRING, unused bits in front: what RFC 5280 section 4.2.1.2 (1) hashes into a key identifier. */
+  /**
+   * Content of the subjectPublicKey BIT STRING, unused bits first: the input of the key identifier in RFC 5280 section 4.2.1.2
+   * (1).
+   */
   get keyBits(): Uint8Array {
     return this.keyBytes.subarray(this.keyStart, this.keyStop)
   }
 
-  /** SHA-256 of `spki` in hexadecimal: kubeadm's CA pin without its "sha256:". */
+  /** SHA-256 of `spki` in hexadecimal: kubeadm's discovery token CA cert hash without its "sha256:". */
   get sha256(): string {
     this.cachedSha256 ??= sha256Hex(this.spki)
     return this.cachedSha256
   }
 
-  /** The key for node:crypto. Throws KCERT_KEY_UNSUPPORTED for keys that OpenSSL does not take. */
+  /** Returns the key for node:crypto. Throws KCERT_KEY_UNSUPPORTED for keys that OpenSSL does not accept. */
   keyObject(): KeyObject {
     if (this.cachedKey !== undefined) return this.cachedKey
     try {
@@ -96,7 +99,7 @@ const oidEc = '1.2.840.10045.2.1'
 const oidDsa = '1.2.840.10040.4.1'
 const oidEd25519 = '1.3.101.112'
 
-/** Reads a SubjectPublicKeyInfo. Keys of algorithms that Go knows are checked as it checks them; others are kept as they are. */
+/** Returns a SubjectPublicKeyInfo. Keys with algorithms that Go supports are checked as in Go; others are kept unchecked. */
 export function readSubjectPublicKeyInfo(reader: DerReader, field: string): PublicKeyInfo {
   const outer = reader.enter(tags.sequence, field)
   const start = reader.header
@@ -112,7 +115,7 @@ export function readSubjectPublicKeyInfo(reader: DerReader, field: string): Publ
   reader.leave(algorithmOuter)
 
   const unused = reader.bitString('subjectPublicKey')
-  // Go shifts a key with unused bits to the right and reads on.
+  // Go shifts a key with unused bits to the right and continues.
   const key = unused === 0 ? reader : reader.rightAlignedFork(unused)
   const { bytes: keyBytes, start: keyStart, stop: keyStop } = key
   const facts = readKey(key, oid, parametersAt, parametersEnd)
@@ -140,7 +143,7 @@ function readKey(reader: DerReader, oid: string, parametersAt: number, parameter
   }
 }
 
-/** A key that Go up to 1.26 does not look into. */
+/** Returns a key that Go up to 1.26 does not check. */
 function readOtherKey({ start, stop }: DerReader, oid: string, hasParameters: boolean): KeyFacts {
   const algorithm = nameOfOid(oid) ?? oid
   const parameters = mlDsaParameters(algorithm)
@@ -199,7 +202,7 @@ function readDsaKey(reader: DerReader, parametersAt: number, parametersEnd: numb
   )
 }
 
-/** Reads an INTEGER above zero; returns how many bits it has. */
+/** Reads an INTEGER above zero. Returns its number of bits. */
 function positiveBits(reader: DerReader, field: string): number {
   reader.integer(field)
   const { bytes, start, stop } = reader

@@ -36,26 +36,26 @@ export type RefusalCode = keyof typeof refusalCodes
 
 export interface Refusal {
   readonly code: RefusalCode
-  /** The certificate that is the cause. */
+  /** The certificate that causes the refusal. */
   readonly certificate: Certificate
-  /** The certificate that was tried as its issuer and does not fit, or the one below it for which it was tried. */
+  /** The certificate that was tried as its issuer and does not fit, or the certificate below it. */
   readonly other?: Certificate
-  /** The certificates from the leaf to the one where the search ended, or the chain that was verified. */
+  /** The certificates from the leaf to the end of the search, or the verified chain. */
   readonly chain: Chain
   readonly violation?: ConstraintViolation
-  /** What Go's own error is about. */
+  /** The subject of Go's error. */
   readonly go: GoCause
 }
 
-/** Go reports less than kcert does, and sometimes about another certificate: this is what its words are made of. */
+/** Go reports less than kcert does, and sometimes refers to another certificate. Its error text is built from this. */
 type GoCause =
   | GoRefusal
   | { readonly kind: 'host'; readonly certificate: Certificate; readonly name: string }
   | { readonly kind: 'constraint'; readonly violation: ConstraintViolation }
   | { readonly kind: 'usage' }
-  /** Of TLS, after a chain was found. */
+  /** TLS rejects the leaf's key after a chain was found. */
   | { readonly kind: 'leaf-key'; readonly certificate: Certificate }
   | { readonly kind: 'rsa-too-long'; readonly purpose: 'server' | 'client' }
-  /** Of the API server, after a chain was found. */
+  /** The API server rejects the user UIDs after a chain was found. */
   | { readonly kind: 'user'; readonly uids: readonly string[] }
   | { readonly kind: 'no-chain'; readonly badUsage: number; readonly badPolicies: number }

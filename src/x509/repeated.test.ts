@@ -6,8 +6,8 @@ function readerOf(bytes: Uint8Array): DerReader {
   return new DerReader(bytes, 'test')
 }
 
-describe('what repeats', () => {
-  test('is read once, and shared by whoever has the same octets', () => {
+describe('Repeated', () => {
+  test('reads equal bytes once and shares the value', () => {
     let readings = 0
     const repeated = new Repeated((reader) => {
       readings++
@@ -22,7 +22,7 @@ describe('what repeats', () => {
     expect(readings).toBe(2)
   })
 
-  test('stays what it was when the octets it was read from change', () => {
+  test('keeps the value when the input bytes change later', () => {
     const repeated = new Repeated((reader) => {
       reader.next('value')
       return reader.lastContent[0]
@@ -34,14 +34,14 @@ describe('what repeats', () => {
     expect(repeated.of(readerOf(Uint8Array.of(2, 1, 7)))).toBe(7)
   })
 
-  test('is refused each time when it is refused', () => {
+  test('throws again on each read of rejected bytes', () => {
     const repeated = new Repeated((reader) => reader.boolean('flag'))
     for (let time = 0; time < 2; time++) {
       expect(() => repeated.of(readerOf(Uint8Array.of(1, 1, 5)))).toThrow('neither 00 nor FF')
     }
   })
 
-  test('may be anything among many that share a slot', () => {
+  test('returns the right values for many inputs that share a slot', () => {
     const repeated = new Repeated((reader) => {
       reader.next('value')
       return [...reader.lastContent].join()

@@ -1,8 +1,8 @@
 import { type DerReader, sameBytes } from './der.ts'
 
-// A power of two. A folder has a few CAs and a handful of profiles, each with its name, key identifier and usages.
+// A power of two. A folder has a few CAs and a few profiles, each with its name, key identifier and usages.
 const slotCount = 64
-// What repeats is short; long bytes take as long to compare as to read.
+// Repeated values are short. Comparing long bytes takes as long as reading them.
 const longest = 256
 
 interface Seen<Value> {
@@ -11,8 +11,8 @@ interface Seen<Value> {
 }
 
 /**
- * Reads fields that are the same in many certificates, such as the name of their CA, once: the same bytes have the
- * same meaning, so the value of their first reading is shared. Values must never change. What was refused is not kept.
+ * Reads fields that are equal in many certificates, such as the CA's name, only once. Equal bytes have the same value, so the
+ * first one is shared. Values must never change. Rejected values are not kept.
  */
 export class Repeated<Value> {
   private readonly slots: (Seen<Value> | undefined)[] = new Array<undefined>(slotCount).fill(undefined)
@@ -22,7 +22,7 @@ export class Repeated<Value> {
     this.read = read
   }
 
-  /** Returns the value of the bytes from the reader's offset to its end, where the reader is left by what `read` read. */
+  /** Returns the value of the bytes from the reader's offset to its end. The reader stops where `read` stopped. */
   of(reader: DerReader): Value {
     const { bytes, offset, end } = reader
     const slot = hashOf(bytes, offset, end) & (slotCount - 1)
@@ -39,10 +39,10 @@ export class Repeated<Value> {
   }
 }
 
-// Names, key identifiers and usages differ at their end, where they differ at all.
+// Names, key identifiers and usages differ mostly at their end.
 const hashed = 6
 
-/** Of the length and the last bytes: those who share a slot by them take turns, and are read again each time. */
+/** Returns a hash of the length and the last bytes. Values that share a slot replace each other and are read again each time. */
 function hashOf(bytes: Uint8Array, start: number, stop: number): number {
   let hash = stop - start
   for (let at = Math.max(start, stop - hashed); at < stop; at++) hash = (hash * 31 + bytes[at]!) & 0xffffff

@@ -45,7 +45,7 @@ const requesting = (...list: Uint8Array[]): Uint8Array =>
   explicit(0, attribute('extensionRequest', sequence(...list)))
 const dns = (name: string): Uint8Array => sequence(element(contextTag(2), Buffer.from(name)))
 
-test('every field of a request is read', () => {
+test('reads every field of a request', () => {
   const der = createRequest(
     {
       subject: { commonName: 'system:node:n1', organization: ['system:nodes'] },
@@ -73,14 +73,14 @@ test('every field of a request is read', () => {
   expect(request.signatureIsValid()).toBe(true)
 })
 
-test('a request with nothing asked for is whole', () => {
+test('reads a request without extensions', () => {
   const request = CertificateRequest.parse(createRequest({ subject: {} }, keys.rsa))
   expect(request.extensions).toEqual([])
   expect(request.subject.isEmpty).toBe(true)
   expect(request.signatureIsValid()).toBe(true)
 })
 
-test('a request that somebody else signed is known by its signature', () => {
+test('reports an invalid signature for a request that another key signed', () => {
   const der = Buffer.from(craft({}))
   der[der.length - 1]! ^= 1
   expect(CertificateRequest.parse(der).signatureIsValid()).toBe(false)
@@ -88,13 +88,13 @@ test('a request that somebody else signed is known by its signature', () => {
 })
 
 describe('attributes', () => {
-  test('other than extensionRequest are passed over, also when they are garbage', () => {
+  test('other than extensionRequest are ignored, even if malformed', () => {
     const password = attribute('challengePassword', element(tags.utf8String, Buffer.from('secret')))
     const attributes = explicit(0, password, integer(7), sequence(octetString(new Uint8Array(2))), sequence())
     expect(CertificateRequest.parse(craft({ attributes })).extensions).toEqual([])
   })
 
-  test('the first value of each extensionRequest counts', () => {
+  test('extensionRequest: the first value of each is used', () => {
     const first = attribute('extensionRequest', sequence(extension('subjectAltName', dns('a'))))
     const second = attribute(
       'extensionRequest',
@@ -105,13 +105,13 @@ describe('attributes', () => {
     expect(request.keyUsage).toEqual(['digitalSignature'])
   })
 
-  test('an extensionRequest with a damaged value behind the first is none', () => {
+  test('extensionRequest is ignored if a value after the first is damaged', () => {
     const values = Buffer.concat([sequence(extension('subjectAltName', dns('a'))), Uint8Array.of(0x04, 0x05)])
     const damaged = sequence(oid(oidOf('extensionRequest')), element(tags.set, values))
     expect(CertificateRequest.parse(craft({ attributes: explicit(0, damaged) })).extensions).toEqual([])
   })
 
-  test('an extensionRequest without value asks for nothing', () => {
+  test('extensionRequest without a value requests nothing', () => {
     const request = CertificateRequest.parse(
       craft({ attributes: explicit(0, attribute('extensionRequest')) }),
     )
@@ -119,7 +119,7 @@ describe('attributes', () => {
   })
 })
 
-test('extensions that Go does not look into may be malformed, and are named', () => {
+test('malformed extensions that Go does not check are accepted and listed', () => {
   const attributes = requesting(extension('keyUsage', nullElement), extension('subjectAltName', dns('a')))
   const request = CertificateRequest.parse(craft({ attributes }))
   expect(request.malformedExtensions).toEqual([oidOf('keyUsage')])
@@ -128,7 +128,7 @@ test('extensions that Go does not look into may be malformed, and are named', ()
   expect(request.signatureIsValid()).toBe(true)
 })
 
-describe('requests that Go refuses', () => {
+describe('rejects requests that Go rejects', () => {
   const twice = requesting(extension('subjectAltName', dns('a')), extension('subjectAltName', dns('b')))
   test.each<[string, Uint8Array, string]>([
     ['trailing data', Buffer.concat([craft({}), Uint8Array.of(0)]), 'after the request at offset'],
@@ -156,7 +156,7 @@ describe('requests that Go refuses', () => {
     })
   })
 
-  test('cut at any octet', () => {
+  test('rejects a request cut at any byte', () => {
     const der = createRequest({ subject: { commonName: 'a' }, subjectAltNames: { dns: ['b'] } }, keys.ed25519)
     for (let length = 0; length < der.length; length++) {
       expect(thrownBy(() => CertificateRequest.parse(der.subarray(0, length))).code).toBe(
@@ -166,7 +166,7 @@ describe('requests that Go refuses', () => {
   })
 })
 
-test('what Go passes over is passed over: members behind the signature, other versions', () => {
+test('ignores what Go ignores: members after the signature, other versions', () => {
   expect(CertificateRequest.parse(craft({ tail: nullElement })).signatureIsValid()).toBe(true)
   expect(CertificateRequest.parse(craft({ version: integer(5) })).version).toBe(5)
 })

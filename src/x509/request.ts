@@ -17,9 +17,9 @@ const oidSubjectAltName = '2.5.29.17'
 /** A certificate signing request, PKCS#10 (RFC 2986), read from DER. Immutable. */
 export class CertificateRequest {
   readonly der: Uint8Array
-  /** DER of the CertificationRequestInfo: what is signed. */
+  /** DER of the CertificationRequestInfo, which the signature covers. */
   readonly tbs: Uint8Array
-  /** 0 in every request that follows the RFC. */
+  /** 0 in every request that conforms to the RFC. */
   readonly version: number
   readonly subject: Name
   readonly publicKey: PublicKeyInfo
@@ -29,16 +29,16 @@ export class CertificateRequest {
   readonly signature: Uint8Array
   /** Requested extensions, in order. */
   readonly extensions: readonly Extension[]
-  /** Object identifiers of requested extensions that cannot be read. Go does not look into them, so the request is valid. */
+  /** Object identifiers of requested extensions that cannot be read. Go does not check them, so the request is valid. */
   readonly malformedExtensions: readonly string[]
   /**
-   * Attributes that Go does not read and another signer may: of an unknown type, repeated, with several values, malformed, or behind
-   * the list of attributes. OpenSSL issues what Microsoft's extensionRequest asks for, for example.
+   * Attributes that Go ignores but another signer may read: with an unknown type, repeated, with several values, malformed, or
+   * after the list of attributes. For example, OpenSSL issues the extensions in Microsoft's extensionRequest.
    */
   readonly unreadAttributes: readonly string[]
   private readonly decoded: DecodedExtensions
 
-  /** Reads one request that fills `der`, as strictly as Go's ParseCertificateRequest. Throws KCERT_X509_MALFORMED. */
+  /** Returns the request that fills `der`, as strictly as Go's ParseCertificateRequest. Throws KCERT_X509_MALFORMED. */
   static parse(der: Uint8Array): CertificateRequest {
     return new CertificateRequest(new DerReader(der, 'request'))
   }
@@ -100,7 +100,10 @@ export class CertificateRequest {
     return this.decoded.extendedKeyUsage
   }
 
-  /** True when the key in the request signed it, by an algorithm that Go takes in requests, or by ML-DSA: SHA-1 still is one, MD5 is not. */
+  /**
+   * True when the key in the request signed it, with ML-DSA or an algorithm that Go accepts in requests: SHA-1 is accepted, MD5
+   * is not.
+   */
   signatureIsValid(): boolean {
     return this.verifySignature('possession').ok
   }
@@ -110,7 +113,7 @@ export class CertificateRequest {
   }
 }
 
-/** What the extensionRequest attributes (RFC 2985 section 5.4.2) ask for. */
+/** The extensions requested in the extensionRequest attributes (RFC 2985 section 5.4.2). */
 class RequestedExtensions {
   readonly list: Extension[] = []
   readonly malformed: string[] = []
@@ -118,7 +121,7 @@ class RequestedExtensions {
   readonly unread: string[] = []
   private readonly seen = new Set<string>()
 
-  /** Reads the attribute that `info` just read; others than extensionRequest, and malformed ones, are passed over as Go does. */
+  /** Reads the attribute that `info` just read. Ignores malformed ones and all but extensionRequest, as Go does. */
   readAttribute(info: DerReader): void {
     const head = attributeHead(info.fork())
     const isKnown = head?.valueCount === 1 && knownAttributes.has(head.type) && !this.seen.has(head.type)
@@ -139,7 +142,7 @@ class RequestedExtensions {
   }
 
   private decode(reader: DerReader, extension: Extension): void {
-    // Go reads the SANs of a request and nothing else; a request with other garbage reaches the signer.
+    // Go reads only the SANs of a request. A request with other malformed extensions reaches the signer.
     if (extension.oid === oidSubjectAltName) {
       decodeExtension(reader, extension, this.decoded)
       return
@@ -160,7 +163,7 @@ interface AttributeHead {
   readonly valueCount: number
 }
 
-/** Attributes of RFC 2985 that put nothing into a certificate, and the one that does. */
+/** Attributes of RFC 2985 that add nothing to a certificate, and extensionRequest. */
 const knownAttributes: ReadonlySet<string> = new Set([
   'extensionRequest',
   'challengePassword',
@@ -172,7 +175,7 @@ function attributeText(head: AttributeHead | undefined): string {
   return head.valueCount === 1 ? head.type : `${head.type} with ${head.valueCount} values`
 }
 
-/** Returns the type of an attribute and how many values it has; undefined when it is none, or has something behind its values. */
+/** Returns the type of an attribute and its number of values; undefined when it is malformed or has data after its values. */
 function attributeHead(reader: DerReader): AttributeHead | undefined {
   try {
     reader.next('attribute')
@@ -188,7 +191,7 @@ function attributeHead(reader: DerReader): AttributeHead | undefined {
   }
 }
 
-/** Goes into the values of an extensionRequest attribute; false when it is something else. */
+/** Enters the values of an extensionRequest attribute. Returns false for any other attribute. */
 function entersExtensionRequest(reader: DerReader): boolean {
   try {
     reader.enter(tags.sequence, 'attribute')

@@ -1,8 +1,8 @@
 import type { Certificate } from './certificate.ts'
 import { mlDsaParameters } from './ml-dsa.ts'
 
-// Security strength in bits as OpenSSL counts it: level 1 of TLS wants 80, level 2, which is the default of OpenSSL 3.2 and
-// of Node 24, wants 112.
+// Security strength in bits by OpenSSL's count. TLS level 1 requires 80. Level 2, the default of OpenSSL 3.2 and Node 24,
+// requires 112.
 
 /** Returns the strength of the certificate's own key; 0 when it is unknown. */
 export function securityBitsOfKey({ publicKey }: Certificate): number {
@@ -22,7 +22,7 @@ export function securityBitsOfKey({ publicKey }: Certificate): number {
 
 const curveBits: Readonly<Record<string, number>> = { 'P-224': 112, 'P-256': 128, 'P-384': 192, 'P-521': 256 }
 
-// NIST SP 800-56B appendix D, with the sizes that standards name as they name them.
+// NIST SP 800-56B appendix D, with the exact values for the sizes that standards list.
 const namedSizes: Readonly<Record<number, number>> = {
   2048: 112,
   3072: 128,
@@ -50,7 +50,7 @@ const digestBits: readonly (readonly [RegExp, number])[] = [
   [/sha384/i, 192],
   [/sha512/i, 256],
   [/^Ed25519$/, 128],
-  // RSA-PSS: its hash is in the parameters, and no one uses it with a weak one.
+  // RSA-PSS: the parameters contain its hash, and nobody uses it with a weak one.
   [/PSS/, 128],
 ]
 

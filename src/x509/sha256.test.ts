@@ -2,7 +2,7 @@ import { hash } from 'node:crypto'
 import { expect, test } from 'vitest'
 import { sha256Hex, sha256HexHere } from './sha256.ts'
 
-test('a digest made here is the one of OpenSSL, at every length around the ends of blocks', () => {
+test("sha256HexHere returns OpenSSL's digest at every length around block boundaries", () => {
   for (let length = 0; length < 300; length++) {
     const bytes = Uint8Array.from({ length }, (_, i) => (i * 151 + length * 17) & 0xff)
     expect(sha256HexHere(bytes), String(length)).toBe(hash('sha256', bytes, 'hex'))
@@ -11,7 +11,7 @@ test('a digest made here is the one of OpenSSL, at every length around the ends 
   expect(sha256HexHere(long)).toBe(hash('sha256', long, 'hex'))
 })
 
-test('the digest is the same whoever makes it', () => {
+test('sha256Hex returns the same digest from either implementation', () => {
   const bytes = Buffer.from('abc')
   const digests = new Set(Array.from({ length: 20 }, () => sha256Hex(bytes)))
   expect([...digests]).toEqual(['ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad'])

@@ -1,7 +1,7 @@
 import { hash } from 'node:crypto'
 
-// Loading node:crypto takes longer than all else that is done with one certificate, and a fingerprint is all that many need of
-// it. So the first few digests are made here; from then on OpenSSL, many times quicker, has paid for its loading.
+// Loading node:crypto takes longer than all other work for one certificate, and many commands need it only for a fingerprint.
+// Therefore the first few digests are computed here. After that, OpenSSL is many times faster and worth the load time.
 const mostHere = 6
 const largestHere = 4096
 let madeHere = 0
@@ -13,7 +13,7 @@ export function sha256Hex(bytes: Uint8Array): string {
   return sha256HexHere(bytes)
 }
 
-/** The same without node:crypto, for few and small ones. Exported for the test that compares it with node:crypto. */
+/** Returns the same without node:crypto, for a few small inputs. Exported for the test that compares it with node:crypto. */
 export function sha256HexHere(bytes: Uint8Array): string {
   const padded = pad(bytes)
   const view = new DataView(padded.buffer)
@@ -70,7 +70,7 @@ function rotated(word: number, by: number): number {
   return (word >>> by) | (word << (32 - by))
 }
 
-// Sections 5.3.3 and 4.2.2: of the square and cube roots of the first primes the first 32 bits behind the point.
+// Sections 5.3.3 and 4.2.2: the first 32 bits of the fractional parts of the square and cube roots of the first primes.
 // biome-ignore format: a table
 const initial = Int32Array.of(
   0x6a09e667, 0xbb67ae85, 0x3c6ef372, 0xa54ff53a, 0x510e527f, 0x9b05688c, 0x1f83d9ab, 0x5be0cd19,

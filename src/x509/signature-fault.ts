@@ -3,7 +3,7 @@ import { isMlDsa } from './ml-dsa.ts'
 import type { CertificateRequest } from './request.ts'
 import type { SignatureRefusal } from './signature.ts'
 
-// What it means for a request that its signature does not count.
+// The consequence of an invalid signature for a request.
 
 const words: Readonly<Record<SignatureRefusal, string>> = {
   'bad-signature': 'it was not made with the key in the request, so the requester may not hold that key',
@@ -15,7 +15,7 @@ const words: Readonly<Record<SignatureRefusal, string>> = {
   'cannot-be-checked': "it cannot be checked: this Node's OpenSSL does not know its algorithm",
 }
 
-/** Returns why the signature of a request does not count, as a sentence. */
+/** Returns why the signature of a request is invalid, as a sentence. */
 export function signatureFault(
   { signatureAlgorithm }: Pick<CertificateRequest, 'signatureAlgorithm'>,
   reason: SignatureRefusal,

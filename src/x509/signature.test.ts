@@ -23,7 +23,7 @@ const outcome = (what: Signed, key: PublicKeyInfo, policy?: SignaturePolicy): st
   return verdict.ok ? 'ok' : verdict.reason
 }
 
-describe('signatures by each algorithm are checked', () => {
+describe('verifies signatures with each algorithm', () => {
   test.each<[OidName, keyof typeof keys, string | null]>([
     ['sha256WithRSAEncryption', 'rsa', 'sha256'],
     ['sha384WithRSAEncryption', 'rsa', 'sha384'],
@@ -57,14 +57,14 @@ describe('MD5 and SHA-1', () => {
     expect(outcome(signed(name, new Uint8Array(8)), info(keys[key]), 'any')).toBe('bad-signature')
   })
 
-  test('SHA-1 counts in requests, MD5 does not', () => {
+  test('accepts SHA-1 in requests, but not MD5', () => {
     const by = (name: OidName, hash: string): Signed => signed(name, sign(hash, tbs, keys.rsa))
     expect(outcome(by('sha1WithRSAEncryption', 'sha1'), info(keys.rsa), 'request')).toBe('ok')
     expect(outcome(by('md5WithRSAEncryption', 'md5'), info(keys.rsa), 'request')).toBe('algorithm-refused')
   })
 })
 
-describe('algorithms and keys that do not count', () => {
+describe('rejects algorithms and keys', () => {
   const rsa = sign('sha256', tbs, keys.rsa)
 
   test('a key of another type', () => {
@@ -89,7 +89,7 @@ describe('algorithms and keys that do not count', () => {
     expect(outcome(signed('sha256WithRSAEncryption', rsa), infoOf(x25519))).toBe('key-unsupported')
   })
 
-  test('RSA below 1024 bits, which Go refuses since 1.24', () => {
+  test('RSA below 1024 bits, which Go rejects since 1.24', () => {
     const weak = generateKeyPairSync('rsa', { modulusLength: 768 })
     const what = signed('sha256WithRSAEncryption', sign('sha256', tbs, weak.privateKey))
     expect(outcome(what, info(weak.privateKey))).toBe('key-unsupported')
@@ -126,7 +126,7 @@ describe('RSA-PSS', () => {
   const pss = (bytes: Uint8Array, ...algorithm: Uint8Array[]): string =>
     outcome(signed('id-RSASSA-PSS', bytes, identifier('id-RSASSA-PSS', ...algorithm)), info(keys.rsa))
 
-  test('in the forms that Go takes', () => {
+  test('in the forms that Go accepts', () => {
     expect(pss(signature(32), parameters('sha256', 'sha256', 32))).toBe('ok')
     expect(pss(signature(64, 'sha512'), parameters('sha512', 'sha512', 64, explicit(3, integer(1))))).toBe(
       'ok',

@@ -5,26 +5,26 @@ import { isMlDsa, type MlDsa, mlDsaNames } from './ml-dsa.ts'
 import { encodeOid, nameOfOid } from './oids.ts'
 import type { PublicKeyInfo } from './public-key.ts'
 
-// Every signature is checked by node:crypto. What is decided here is which ones may count.
+// node:crypto checks every signature. This file decides which algorithms are accepted.
 
 export type SignatureRefusal =
-  /** MD5 or SHA-1, which Go refuses in certificates. */
+  /** MD5 or SHA-1, which Go rejects in certificates. */
   | 'algorithm-refused'
-  /** An algorithm that Go does not know: RSA-PSS with unusual parameters, DSA, Ed448; up to Go 1.26, ML-DSA. */
+  /** An algorithm that Go does not support: RSA-PSS with unusual parameters, DSA, Ed448; up to Go 1.26, ML-DSA. */
   | 'algorithm-unsupported'
-  /** An RSA signature and an ECDSA key, or the like. */
+  /** For example, an RSA signature and an ECDSA key. */
   | 'key-mismatch'
-  /** A key that Go or OpenSSL does not use: unknown algorithm, RSA below 1024 bits, an even exponent. */
+  /** A key that Go or OpenSSL does not accept: unknown algorithm, RSA below 1024 bits, an even exponent. */
   | 'key-unsupported'
   | 'bad-signature'
-  /** An ML-DSA signature, and this Node's OpenSSL is older than 3.5: it may be right or wrong. */
+  /** An ML-DSA signature with an OpenSSL older than 3.5 in this Node.js: valid or invalid. */
   | 'cannot-be-checked'
 
 export type SignatureVerdict =
   | { readonly ok: true }
   | { readonly ok: false; readonly reason: SignatureRefusal }
 
-/** What a certificate and a request have in common. */
+/** The members that a certificate and a request share. */
 export interface Signed {
   readonly tbs: Uint8Array
   readonly signature: Uint8Array
@@ -34,8 +34,8 @@ export interface Signed {
 }
 
 /**
- * Which algorithms count: what Go up to 1.26 takes in certificates, what it takes in requests (SHA-1 too), what proves that the
- * requester holds the key (ML-DSA too), or any, for linking certificates.
+ * The accepted algorithms: those of Go up to 1.26 in certificates, in requests (also SHA-1), those that prove possession of the
+ * key (also ML-DSA), or any, to link certificates.
  */
 export type SignaturePolicy = 'certificate' | 'request' | 'possession' | 'any'
 
@@ -69,7 +69,7 @@ const allowedHashes: Record<SignaturePolicy, ReadonlySet<string>> = {
   any: new Set(['md5', 'sha1', 'sha224', 'sha256', 'sha384', 'sha512']),
 }
 
-/** Says whether this key made the signature, and whether the algorithm counts. Never throws. */
+/** Returns whether this key made the signature, and whether the algorithm is accepted. Never throws. */
 export function verifySignature(
   signed: Signed,
   key: PublicKeyInfo,
@@ -133,7 +133,10 @@ function algorithmOf({ signatureAlgorithmOid, signatureAlgorithmDer }: Signed): 
 
 const saltLengths: Readonly<Record<string, number>> = { sha256: 32, sha384: 48, sha512: 64 }
 
-/** RFC 4055 section 3.1, in the three forms that Go takes: one hash for both uses, a salt as long as it, no other trailer. */
+/**
+ * RFC 4055 section 3.1, in the three forms that Go accepts: one hash for both uses, a salt of the same length, the default
+ * trailer.
+ */
 function pssAlgorithm(der: Uint8Array): Algorithm | undefined {
   try {
     const reader = new DerReader(der, 'RSASSA-PSS-params')
@@ -158,7 +161,7 @@ function pssAlgorithm(der: Uint8Array): Algorithm | undefined {
   }
 }
 
-/** Name of a hash AlgorithmIdentifier with NULL or no parameters. */
+/** Returns the name of a hash AlgorithmIdentifier with NULL or no parameters. */
 function readHash(reader: DerReader): string | undefined {
   return reader.within(tags.sequence, 'hashAlgorithm', () => {
     const name = reader.oidName('algorithm')

@@ -1,17 +1,17 @@
 import { isAscii, isUtf8 } from 'node:buffer'
 import { tags } from './der.ts'
 
-// ASN.1 character strings. The texts keep whatever is in them, control characters too:
-// what a terminal may see is decided where it is printed.
+// ASN.1 character strings. The texts keep all characters, including control characters. The output code escapes them for
+// terminals.
 
-/** Which bytes a string type has. */
+/** Returns a table of the bytes that a string type allows. */
 function bytesOf(characters: string): Uint8Array {
   const bytes = new Uint8Array(256)
   for (const character of characters) bytes[character.charCodeAt(0)] = 1
   return bytes
 }
 
-// X.680's PrintableString, and "*" and "&", which are not in it but are in certificates in use; Go takes them.
+// X.680's PrintableString, plus "*" and "&", which certificates in use contain and Go accepts.
 const printable = bytesOf("ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789 '()+,-./:=?*&")
 const numeric = bytesOf('0123456789 ')
 
@@ -26,7 +26,7 @@ export function isIa5(bytes: Uint8Array, start: number, stop: number): boolean {
   return true
 }
 
-/** Text of bytes that are ASCII or Latin-1. Short ones are quicker in JavaScript than through Buffer. */
+/** Returns the text of ASCII or Latin-1 bytes. For short ones, JavaScript is faster than Buffer. */
 export function latin1(bytes: Buffer, start: number, stop: number): string {
   if (stop - start > 12) return bytes.toString('latin1', start, stop)
   let text = ''
@@ -34,7 +34,7 @@ export function latin1(bytes: Buffer, start: number, stop: number): string {
   return text
 }
 
-/** True when this text can be written as a PrintableString, without the two characters that X.680 does not have. */
+/** True when this text can be written as a PrintableString, without the two characters that are not in X.680. */
 export function fitsPrintableString(text: string): boolean {
   for (let i = 0; i < text.length; i++) {
     const c = text.charCodeAt(i)
@@ -43,7 +43,7 @@ export function fitsPrintableString(text: string): boolean {
   return true
 }
 
-/** Text of a character string of the types that Go reads in names; undefined when the bytes do not fit the type. */
+/** Returns the text of a character string of the types that Go reads in names; undefined when the bytes do not fit the type. */
 export function readString(bytes: Buffer, tag: number, start: number, stop: number): string | undefined {
   switch (tag) {
     case tags.printableString:
@@ -52,7 +52,7 @@ export function readString(bytes: Buffer, tag: number, start: number, stop: numb
       return readUtf8(bytes, start, stop)
     case tags.ia5String:
       return isIa5(bytes, start, stop) ? latin1(bytes, start, stop) : undefined
-    // T.61 is read as Latin-1, as every certificate library does.
+    // T.61 is read as Latin-1, as in other certificate libraries.
     case tags.t61String:
       return latin1(bytes, start, stop)
     case tags.numericString:
@@ -73,7 +73,7 @@ const stringTags: ReadonlySet<number> = new Set([
   tags.bmpString,
 ])
 
-/** True for the string types that names of certificates may have; UniversalString is not among Go's. */
+/** True for the string types that Go accepts in names of certificates. UniversalString is not one of them. */
 export function isStringTag(tag: number): boolean {
   return stringTags.has(tag)
 }
@@ -83,7 +83,7 @@ function readUtf8(bytes: Buffer, start: number, stop: number): string | undefine
   return isUtf8(bytes.subarray(start, stop)) ? bytes.toString('utf8', start, stop) : undefined
 }
 
-// UCS-2: no surrogates, none of the code points that Unicode keeps out of text; one terminating NUL is dropped.
+// UCS-2: no surrogates and no Unicode noncharacters. One terminating NUL is dropped.
 function readBmp(bytes: Buffer, start: number, stop: number): string | undefined {
   if ((stop - start) % 2 !== 0) return undefined
   const end = stop - start >= 2 && bytes[stop - 1] === 0 && bytes[stop - 2] === 0 ? stop - 2 : stop
@@ -97,7 +97,7 @@ function readBmp(bytes: Buffer, start: number, stop: number): string | undefined
   return text
 }
 
-/** Text of a UniversalString (UCS-4); undefined when it is none. Read in requests only. */
+/** Returns the text of a UniversalString (UCS-4); undefined when it is invalid. Read in requests only. */
 export function readUniversal(bytes: Uint8Array, start: number, stop: number): string | undefined {
   if ((stop - start) % 4 !== 0) return undefined
   let text = ''
@@ -114,7 +114,7 @@ export function isAsciiText(text: string): boolean {
   return isAscii(Buffer.from(text, 'utf8'))
 }
 
-/** The text in quotation marks for an error: cut after 80 characters, everything but visible ASCII and spaces escaped. */
+/** Returns the text in quotation marks for an error: cut after 80 characters, everything but visible ASCII and spaces escaped. */
 export function quoted(text: string): string {
   const visible = text
     .slice(0, 80)

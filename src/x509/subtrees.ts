@@ -2,11 +2,11 @@ import type { IpRange } from './general-names.ts'
 import { formatIp, isMappedIpv4, prefixLength } from './ip.ts'
 import { parseMailbox } from './syntax.ts'
 
-// Subtrees of name constraints (RFC 5280 section 4.2.1.10) by kind. Each answers with the constraint that holds a name.
+// Subtrees of name constraints (RFC 5280 section 4.2.1.10) by kind. Each returns the constraint that contains a name.
 
 /**
- * Constraints in order, those inside of another one left out, so that one search finds the only one that can hold a name:
- * a certificate with thousands of names under a CA with thousands of constraints is evaluated in an instant.
+ * Sorted constraints without those inside another one, so that one search finds the only one that can contain a name. A
+ * certificate with thousands of names under a CA with thousands of constraints is evaluated quickly.
  */
 class Nearest<Constraint> {
   private readonly keys: string[]
@@ -26,7 +26,7 @@ class Nearest<Constraint> {
     this.constraints = kept.map(({ constraint }) => constraint)
   }
 
-  /** The constraint of this very key, or the last one before it, or the first of all. */
+  /** Returns the constraint with this key, or the last one before it, or the first of all. */
   to(key: string): { constraint: Constraint; isExact: boolean } | undefined {
     let low = 0
     let high = this.keys.length
@@ -41,11 +41,11 @@ class Nearest<Constraint> {
   }
 }
 
-/** Domains: "example.com" holds itself and all below, ".example.com" all below only, the empty one everything. */
+/** Domains: "example.com" contains itself and all subdomains, ".example.com" only the subdomains, the empty one everything. */
 export class DomainSubtrees {
   private readonly holdsAll: boolean
   private readonly nearest: Nearest<string>
-  /** Of excluded ones, by what follows the first label: "*.example.com" may not be used where "a.example.com" may not. */
+  /** For excluded subtrees, by the part after the first label: "*.example.com" is not allowed if "a.example.com" is excluded. */
   private readonly bySuffix = new Map<string, string>()
 
   constructor(domains: readonly string[], side: 'permitted' | 'excluded') {
@@ -67,7 +67,7 @@ export class DomainSubtrees {
   }
 }
 
-// The last character first, and the dot before every other one, so that what is below a domain follows it at once.
+// The last character first, and the dot sorted before every other one, so that subdomains follow their domain directly.
 function reversedLabels(domain: string): string {
   let reversed = ''
   for (let i = domain.length - 1; i >= 0; i--) reversed += domain[i] === '.' ? '\0' : domain[i]
@@ -85,7 +85,7 @@ function behindFirstLabel(domain: string): string {
   return dot < 0 ? '' : domain.slice(dot).toLowerCase()
 }
 
-/** Whole mailboxes, and domains as above for the hosts of others. */
+/** Whole mailboxes, and domains as above for the hosts of all others. */
 export class MailboxSubtrees {
   private readonly exact = new Set<string>()
   private readonly domains: DomainSubtrees | undefined
@@ -106,7 +106,7 @@ export class MailboxSubtrees {
   }
 }
 
-/** Ranges of addresses, IPv4 and IPv6 apart. */
+/** Ranges of addresses, IPv4 and IPv6 separately. */
 export class AddressSubtrees {
   private readonly byLength = new Map<number, Nearest<IpRange>>()
 
@@ -139,7 +139,7 @@ function holdsRange(outer: IpRange, inner: IpRange): boolean {
   return holdsAddress(outer, inner.address) && holdsAddress(outer, last)
 }
 
-// As Go does, an IPv4 address written in 16 bytes is compared as the IPv4 address that it is.
+// As in Go, an IPv4-mapped address in 16 bytes is compared as an IPv4 address.
 function holdsAddress({ address, mask }: IpRange, asked: Uint8Array): boolean {
   const network = asIpv4(address)
   const inside = asIpv4(asked)
@@ -148,7 +148,7 @@ function holdsAddress({ address, mask }: IpRange, asked: Uint8Array): boolean {
   return network.every((byte, i) => (byte & significant[i]!) === (inside[i]! & significant[i]!))
 }
 
-/** "10.0.0.0/8", also where it is written in 32 bytes. */
+/** "10.0.0.0/8", also when it is encoded in 32 bytes. */
 function rangeText({ address, mask }: IpRange): string {
   const network = asIpv4(address)
   return `${formatIp(network)}/${prefixLength(mask.subarray(mask.length - network.length))}`

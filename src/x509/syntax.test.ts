@@ -1,7 +1,7 @@
 import { describe, expect, test } from 'vitest'
 import { isValidDomain, parseMailbox, uriDefect } from './syntax.ts'
 
-// Each verdict is the one of Go 1.26; test/differential compares more of them.
+// Each result is that of Go 1.26. test/differential compares more of them.
 
 describe('URIs', () => {
   test.each([
@@ -64,11 +64,11 @@ describe('domains', () => {
     expect(isValidDomain(domain, false)).toBe(true)
   })
 
-  test.each(['.', 'a.', '.a', 'a..b', 'a b', 'ä'])('"%s" is none', (domain) => {
+  test.each(['.', 'a.', '.a', 'a..b', 'a b', 'ä'])('rejects "%s"', (domain) => {
     expect(isValidDomain(domain, false)).toBe(false)
   })
 
-  test('a constraint may begin with a dot, a name may not', () => {
+  test('accepts a leading dot in a constraint, not in a name', () => {
     expect(isValidDomain('.example.com', true)).toBe(true)
     expect(isValidDomain('..example.com', true)).toBe(false)
     expect(isValidDomain('.', true)).toBe(false)

@@ -1,17 +1,17 @@
 import { parseIp } from './ip.ts'
 import { quoted } from './strings.ts'
 
-// The syntax of names inside certificates, as far as Go's crypto/x509 checks it while parsing. What it lets through is let
-// through here, what it refuses is refused: these rules decide whether an API server or a kubelet reads a certificate at all.
+// The syntax of names in certificates, as Go's crypto/x509 checks it while parsing. It accepts and rejects the same names as Go.
+// These rules decide whether an API server or a kubelet can read a certificate.
 
-/** True when a host name is one that Go takes: no empty label, no dot at the end, visible ASCII only. Empty is allowed. */
+/** True for a host name that Go accepts: no empty label, no trailing dot, visible ASCII only. Empty is allowed. */
 export function isValidDomain(domain: string, isConstraint: boolean): boolean {
-  // A constraint may begin with a dot, for all hosts below (RFC 5280 section 4.2.1.10).
+  // A constraint may begin with a dot, for all subdomains (RFC 5280 section 4.2.1.10).
   const labels = isConstraint && domain.startsWith('.') ? domain.slice(1) : domain
   return domain === '' || /^[!-\-/-~]+(?:\.[!-\-/-~]+)*$/.test(labels)
 }
 
-/** Why Go's net/url would refuse this text as a URI of a subject alternative name, or undefined. The text is ASCII. */
+/** Returns why Go's net/url would reject this text as a URI SAN, or undefined. The text is ASCII. */
 export function uriDefect(text: string): string | undefined {
   const [reference, fragment] = cut(text, '#')
   if (/[\0-\x1f\x7f]/.test(reference)) return 'control character'
@@ -41,8 +41,8 @@ function hasAuthority(rest: string, scheme: string): boolean {
 }
 
 /**
- * Returns host and port of a URI (RFC 3986 section 3.2) as Go's net/url hands them on: escapes undone, brackets kept, no user.
- * Empty where there is no authority, as in "urn:x" and "mailto:a@b". The text has passed `uriDefect`.
+ * Returns host and port of a URI (RFC 3986 section 3.2) as Go's net/url does: unescaped, with brackets, without the user. Empty
+ * without an authority, as in "urn:x" and "mailto:a@b". The text has passed `uriDefect`.
  */
 export function uriHost(text: string): string {
   const [reference] = cut(text, '#')
@@ -53,7 +53,7 @@ export function uriHost(text: string): string {
   return unescapePercent(authority.slice(authority.lastIndexOf('@') + 1))
 }
 
-/** The scheme; empty when there is none, undefined when the text begins with its colon. */
+/** Returns the scheme; empty when there is none, undefined when the text begins with a colon. */
 function schemeOf(reference: string): string | undefined {
   if (reference.startsWith(':')) return undefined
   return /^[a-z][a-z0-9+.-]*(?=:)/i.exec(reference)?.[0] ?? ''
@@ -64,7 +64,7 @@ function authorityDefect(scheme: string, authority: string): string | undefined 
   if (at >= 0) {
     const user = authority.slice(0, at)
     if (!/^[A-Za-z0-9._:~!$&'()*+,;=%@-]*$/.test(user)) return 'invalid user information'
-    // Each side of the colon is unescaped alone: an escape does not reach over it.
+    // Each side of the colon is unescaped separately: an escape does not extend across it.
     const [name, password] = cut(user, ':')
     const defect = escapesDefect(name) ?? escapesDefect(password)
     if (defect !== undefined) return defect
@@ -78,7 +78,7 @@ function authorityDefect(scheme: string, authority: string): string | undefined 
 function hostDefect(scheme: string, host: string): string | undefined {
   const first = host.indexOf(':')
   if (first >= 0) {
-    // Lists of hosts with ports are let through for databases, not for the web.
+    // Lists of hosts with ports are accepted for databases, not for http and https.
     const isWeb = scheme === 'http' || scheme === 'https'
     const port = host.slice(isWeb ? first : host.lastIndexOf(':'))
     if (!isOptionalPort(port)) return `invalid port ${quoted(port)}`
@@ -117,7 +117,7 @@ function hostCharactersDefect(host: string): string | undefined {
   return undefined
 }
 
-/** RFC 6874: a zone may escape "%" and what it could also write plainly. */
+/** RFC 6874: a zone may escape "%" and all characters that it could also contain unescaped. */
 function isZone(zone: string): boolean {
   if (zone === '' || escapesDefect(zone) !== undefined) return false
   return [...unescapePercent(zone.replaceAll('%25', ''))].every((c) => hostCharacter.test(c))
@@ -149,12 +149,12 @@ export interface Mailbox {
   readonly domain: string
 }
 
-// RFC 2822's qtext, and the space, which RFC 3696 shows in an example; behind a backslash all but NUL and line ends.
+// RFC 2822's qtext, and the space, which an example in RFC 3696 contains. After a backslash, all but NUL and line ends.
 const quotedLocal = /^"((?:[\x01-\x08\x0b\x0c\x0e-!#-[\]-\x7f]|\\[\x01-\t\x0b\x0c\x0e-\x7f])*)"@(.*)$/s
-// RFC 3696's examples escape outside of quotes, so any character may follow a backslash.
+// RFC 3696's examples use escapes outside quotes, so any character may follow a backslash.
 const unquotedLocal = /^((?:[A-Za-z0-9!#$%&'*+\-/=?^_`{|}~.]|\\.)+)@(.*)$/s
 
-/** The parts of a mailbox (RFC 2821 section 4.1.2) as Go reads it; undefined when it is none. */
+/** Returns the parts of a mailbox (RFC 2821 section 4.1.2) as Go reads it; undefined when it is malformed. */
 export function parseMailbox(text: string): Mailbox | undefined {
   const isQuoted = text.startsWith('"')
   const [, written, domain = ''] = (isQuoted ? quotedLocal : unquotedLocal).exec(text) ?? []

@@ -61,20 +61,20 @@ describe('GeneralizedTime', () => {
   })
 
   test.each(['19000229000000Z', '2050010100Z', '20500101000000.5Z', '20500101000000', '500101000000Z'])(
-    '"%s" is malformed',
+    'rejects "%s"',
     (text) => {
       expect(thrownBy(() => read(tags.generalizedTime, text)).message).toContain('malformed GeneralizedTime')
     },
   )
 })
 
-test('anything else is no time', () => {
+test('rejects every other type', () => {
   expect(thrownBy(() => read(tags.ia5String, '260101000000Z')).message).toContain(
     'neither UTCTime nor GeneralizedTime',
   )
 })
 
-test('UTCTime is written until 2049, GeneralizedTime from 2050, fractions are cut off', () => {
+test('writes UTCTime until 2049 and GeneralizedTime from 2050, without fractions', () => {
   const text = (iso: string): string => Buffer.from(time(new Date(iso))).toString('latin1')
   expect(text('2049-12-31T23:59:59.999Z')).toBe('\x17\r491231235959Z')
   expect(text('2050-01-01T00:00:00Z')).toBe('\x18\x0f20500101000000Z')

@@ -1,8 +1,8 @@
 import { type DerReader, tags } from './der.ts'
 
 /**
- * Reads a UTCTime or GeneralizedTime; returns milliseconds since 1970.
- * RFC 5280 section 4.1.2.5 wants seconds and "Z"; Go also takes UTCTime without seconds and offsets other than zero, so kcert does.
+ * Returns the milliseconds since 1970 of a UTCTime or GeneralizedTime. RFC 5280 section 4.1.2.5 requires seconds and "Z". Like
+ * Go, kcert also accepts UTCTime without seconds and offsets other than zero.
  */
 export function readTime(reader: DerReader, field: string): number {
   const at = reader.offset
@@ -35,7 +35,7 @@ function generalizedTime(reader: DerReader, field: string): number {
 
 const monthDays = [31, 28, 31, 30, 31, 30, 31, 31, 30, 31, 30, 31] as const
 
-/** Milliseconds of year and MMDDhhmm at `at`; NaN when one of them is none. */
+/** Returns the milliseconds of year and MMDDhhmm at `at`; NaN when one of them is invalid. */
 function instant(bytes: Uint8Array, year: number, at: number, second: number, offsetMs: number): number {
   const month = twoDigits(bytes, at)
   const day = twoDigits(bytes, at + 2)
@@ -46,18 +46,18 @@ function instant(bytes: Uint8Array, year: number, at: number, second: number, of
   const isValid = year >= 0 && day >= 1 && day <= lastDay && hour < 24 && minute < 60 && second < 60
   if (!isValid) return Number.NaN
   if (year >= 100) return Date.UTC(year, month - 1, day, hour, minute, second) - offsetMs
-  // Date.UTC takes years below 100 for those of the last century. 400 years are 146,097 days.
+  // Date.UTC maps years below 100 to the last century. 400 years are 146,097 days.
   return Date.UTC(year + 400, month - 1, day, hour, minute, second) - 146_097 * 86_400_000 - offsetMs
 }
 
-/** Number of two ASCII digits; NaN when they are none. */
+/** Returns the number in two ASCII digits; NaN when they are not digits. */
 function twoDigits(bytes: Uint8Array, at: number): number {
   const tens = bytes[at]! - 0x30
   const ones = bytes[at + 1]! - 0x30
   return tens >= 0 && tens <= 9 && ones >= 0 && ones <= 9 ? tens * 10 + ones : Number.NaN
 }
 
-/** Milliseconds of "Z" or ±hhmm that fill at…stop; NaN for anything else, and for +0000, which is not canonical. */
+/** Returns the milliseconds of "Z" or ±hhmm that fill at…stop; NaN for anything else, and for +0000, which is not canonical. */
 function zoneOffset(bytes: Uint8Array, at: number, stop: number): number {
   if (stop - at === 1) return bytes[at] === 0x5a ? 0 : Number.NaN
   if (stop - at !== 5 || (bytes[at] !== 0x2b && bytes[at] !== 0x2d)) return Number.NaN
