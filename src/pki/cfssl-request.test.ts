@@ -3,7 +3,7 @@ import { readCfsslRequest } from './cfssl-request.ts'
 
 const read = (request: object) => readCfsslRequest(JSON.stringify(request))
 
-test('the request of the Kubernetes documentation is read unchanged', async () => {
+test('reads the request of the Kubernetes documentation unchanged', async () => {
   const text = `{
   "hosts": [
     "my-svc.my-namespace.svc.cluster.local",
@@ -30,7 +30,7 @@ test('the request of the Kubernetes documentation is read unchanged', async () =
   })
 })
 
-test('names become the subject in the order of Go, several of one type together', async () => {
+test("writes names as a subject in Go's order, with values of one type together", async () => {
   const { subject } = await read({
     CN: 'x',
     serialnumber: '7',
@@ -63,7 +63,7 @@ test('names become the subject in the order of Go, several of one type together'
   ])
 })
 
-test('hosts are told apart as cfssl does, and an empty one is none', async () => {
+test('distinguishes hosts by kind as cfssl does, and ignores an empty one', async () => {
   const { altNames } = await read({
     hosts: ['', '10.0.0.1', 'a@example.com', 'spiffe://a/b', '*.example.com'],
   })
@@ -75,7 +75,7 @@ test('hosts are told apart as cfssl does, and an empty one is none', async () =>
   })
 })
 
-test('the ca section gives lifetime and path length; pathlen 0 is no limit without pathlenzero', async () => {
+test('reads lifetime and path length of the ca section; pathlen 0 means no limit without pathlenzero', async () => {
   expect((await read({ ca: { expiry: '87600h', pathlen: 1 } })).ca).toEqual({
     expiryMs: 315_360_000_000,
     pathLength: 1,
@@ -87,14 +87,14 @@ test('the ca section gives lifetime and path length; pathlen 0 is no limit witho
   })
 })
 
-test('members are found in any case, as Go finds them', async () => {
+test('finds members in any case, as Go does', async () => {
   expect((await read({ cn: 'x', KEY: { Algo: 'rsa', SIZE: 2048 } })).keyType).toEqual({
     algorithm: 'RSA',
     bits: 2048,
   })
 })
 
-test('a member that kcert leaves out is named', async () => {
+test('lists members that kcert ignores', async () => {
   const { leftOut } = await read({
     CN: 'x',
     delegation_enabled: true,

@@ -8,16 +8,16 @@ import type { AttributeDescription } from '../x509/name-encoding.ts'
 import { isRsaLength, type KeyType } from '../x509/new-key.ts'
 import { parseDuration } from './duration.ts'
 
-/** What `cfssl genkey` and `cfssl gencert -initca` read: cfssl's csr.CertificateRequest. */
+/** The input of `cfssl genkey` and `cfssl gencert -initca`: cfssl's csr.CertificateRequest. */
 export interface CfsslRequest {
-  /** As cfssl writes it: the order of Go's pkix.Name, then OID and E of `names`. */
+  /** As cfssl writes it: in the order of Go's pkix.Name, then OID and E of `names`. */
   readonly subject: readonly (readonly AttributeDescription[])[]
   readonly altNames: Required<AltNamesDescription>
-  /** ECDSA P-256 where the file does not say. */
+  /** ECDSA P-256 by default. */
   readonly keyType: KeyType
   /** Present when the file has a "ca" section. */
   readonly ca?: CfsslCaSection
-  /** Members that have a value and that kcert leaves out: "delegation_enabled", "extensions". */
+  /** Members with a value that kcert ignores: "delegation_enabled", "extensions". */
   readonly leftOut: readonly string[]
 }
 
@@ -28,8 +28,8 @@ interface CfsslCaSection {
 }
 
 /**
- * Reads a request in cfssl's JSON (or the same in YAML). Members are found in any case and unknown ones passed over, as Go
- * does. Throws KCERT_CFSSL_INVALID with the member that is not what it should be.
+ * Returns a request from cfssl's JSON (or the same in YAML). Matches members in any case and ignores unknown ones, as Go does.
+ * Throws KCERT_CFSSL_INVALID with the invalid member.
  */
 export async function readCfsslRequest(text: string): Promise<CfsslRequest> {
   const { documents, defects } = await readDocuments(text)
@@ -50,10 +50,10 @@ export async function readCfsslRequest(text: string): Promise<CfsslRequest> {
   }
 }
 
-/** Returns hosts by their kind, told apart in cfssl's order: address, email, URI, and DNS name for all that is left. */
+/** Returns hosts by kind, in cfssl's order: IP address, email address, URI, and DNS name for all others. */
 export function altNamesOfHosts(hosts: readonly string[]): Required<AltNamesDescription> {
   const kinds = { ip: [] as string[], email: [] as string[], uri: [] as string[], dns: [] as string[] }
-  // Files from before cfssl knew "no hosts" have [""].
+  // Files from before cfssl supported "no hosts" contain [""].
   for (const host of hosts.filter((name) => name !== '')) kinds[kindOfHost(host)].push(host)
   return kinds
 }
@@ -89,7 +89,7 @@ function keyTypeOf(key: Members | undefined): KeyType {
   const algorithm = key.text('algo') ?? ''
   const size = key.number('size') ?? 0
   if (algorithm === 'ed25519') return { algorithm: 'Ed25519' }
-  // cfssl's own limits.
+  // cfssl's limits.
   if (algorithm === 'rsa' && isRsaLength(size, 8192)) return { algorithm: 'RSA', bits: size }
   if (algorithm === 'ecdsa' && (size === 256 || size === 384 || size === 521)) {
     return { algorithm: 'ECDSA', curve: `P-${size}` }
@@ -122,7 +122,7 @@ function durationOf(member: string, text: string): number {
   }
 }
 
-/** The members of a JSON object, found in any case as Go's encoding/json does, each with the type that it must have. */
+/** The members of a JSON object, matched in any case as in Go's encoding/json, each with its required type. */
 class Members {
   private readonly values = new Map<string, Node>()
   private readonly node: MapNode
@@ -188,7 +188,7 @@ class Members {
       : this.refuseKind(name, 'text in quotes')
   }
 
-  /** The value; undefined for null, which means absent. */
+  /** Returns the value; undefined for null, which means absent. */
   private given(name: string): Node | undefined {
     const node = this.values.get(name.toLowerCase())
     return node?.kind === 'scalar' && node.type === 'null' ? undefined : node

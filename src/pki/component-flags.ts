@@ -1,24 +1,24 @@
-// Flags on a command line as Kubernetes' components read them (pflag; etcd takes one dash for two).
+// Flags on a command line as Kubernetes components parse them (pflag; etcd treats one dash as two).
 
 /** One flag in a command line. */
 export interface FlagWord {
-  /** Without dashes, and with "-" for "_", as the components take them for the same. */
+  /** Without dashes, and with "-" instead of "_", because components treat them alike. */
   readonly name: string
   /** "true" for a flag without a value. */
   readonly value: string
-  /** Index of its word. */
+  /** Index of the argument. */
   readonly at: number
-  /** `joined`: --name=value; `apart`: the value is the next word; `alone`: no value. */
+  /** `joined`: --name=value; `apart`: the value is the next argument; `alone`: no value. */
   readonly form: 'joined' | 'apart' | 'alone'
 }
 
-/** Flags by name. Of one that is given twice the last counts. */
+/** Flags by name. If a flag is given twice, the last one is used. */
 export type Flags = Readonly<Record<string, string>>
 
-/** What becomes of flags: a new value, or null to take one out. */
+/** Changes to flags: a new value, or null to remove the flag. */
 export type FlagChanges = Readonly<Record<string, string | null>>
 
-/** Returns the flags among the words behind a program's name, in their order. A word behind a flag without "=" is its value. */
+/** Returns the flags among the arguments after a program's name, in order. An argument after a flag without "=" is its value. */
 export function flagWords(words: readonly string[]): FlagWord[] {
   const found: FlagWord[] = []
   for (let at = 0; at < words.length; at++) {
@@ -35,7 +35,7 @@ export function flagWords(words: readonly string[]): FlagWord[] {
   return found
 }
 
-/** Returns flags, or annotations, with what becomes of them. */
+/** Returns flags, or annotations, after the changes. */
 export function withChanges(now: Flags, changes: FlagChanges): Record<string, string> {
   const flags = { ...now }
   for (const [name, value] of Object.entries(changes)) {
@@ -45,26 +45,26 @@ export function withChanges(now: Flags, changes: FlagChanges): Record<string, st
   return flags
 }
 
-/** Returns the flags of a command line: program first, then its words. */
+/** Returns the flags of a command line: program first, then its arguments. */
 export function flagsOf(argv: readonly string[]): Flags {
   return Object.fromEntries(flagWords(argv.slice(1)).map(({ name, value }) => [name, value]))
 }
 
-/** The last part of a program's path: "/usr/local/bin/kubelet" → "kubelet". */
+/** Returns the last part of a program's path: "/usr/local/bin/kubelet" → "kubelet". */
 export function programOf(argv: readonly string[]): string {
   const [path = ''] = argv
   return path.slice(path.lastIndexOf('/') + 1)
 }
 
-/** The edits of the words of a command line; `at` counts as in `flagWords`. */
+/** An edit of the arguments of a command line. `at` counts as in `flagWords`. */
 export type WordEdit =
   | { readonly do: 'replace'; readonly at: number; readonly word: string }
   | { readonly do: 'remove'; readonly at: number }
   | { readonly do: 'add'; readonly word: string }
 
 /**
- * Returns the edits that make the words say what the changes ask for, the later words first, so that each `at` is right when
- * the ones before it in the list are done. None for what holds already.
+ * Returns the edits that apply the changes, the later arguments first, so that each `at` is still correct when the previous edits
+ * are done. Returns no edit for a flag that already has the value.
  */
 export function wordEdits(words: readonly string[], changes: FlagChanges): WordEdit[] {
   const found = flagWords(words)

@@ -25,7 +25,7 @@ test.each(['', '5', '1y', 'h', '1h ', '1 h', '0x1h', '1e3h', '--1h', '999999999h
   },
 )
 
-test('a duration is printed as Go prints it', () => {
+test('prints a duration as Go does', () => {
   expect([8760 * hour, 90_000, 5000, -90_000, 0].map(formatDuration)).toEqual([
     '8760h0m0s',
     '1m30s',

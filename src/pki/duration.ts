@@ -1,6 +1,6 @@
 import { KcertError } from '../errors/kcert-error.ts'
 
-// Go's time.ParseDuration, which Kubernetes' flags and cfssl's files are read with, and days, which it does not have.
+// Go's time.ParseDuration, which parses Kubernetes' flags and cfssl's files, plus days, which Go does not support.
 
 const unitMs: Readonly<Record<string, number>> = {
   ns: 1e-6,
@@ -14,18 +14,18 @@ const unitMs: Readonly<Record<string, number>> = {
   d: 86_400_000,
 }
 
-// int64 nanoseconds: about 292 years. A longer one is an error for Go, too.
+// int64 nanoseconds: about 292 years. Go also rejects a longer duration.
 const longestMs = 2 ** 63 / 1e6
 
 const pattern = /^[+-]?(?:0|(?:(?:\d+\.?\d*|\.\d+)(?:ns|us|µs|μs|ms|s|m|h|d))+)$/
 const part = /(\d+\.?\d*|\.\d+)(ns|us|µs|μs|ms|s|m|h|d)/g
 
 /**
- * Returns the milliseconds of "876000h", "1h30m", "90d" or "-5m"; parts of a millisecond are kept. Throws KCERT_USAGE, which names
- * `by`: the flag or member that contains it.
+ * Returns the milliseconds of "876000h", "1h30m", "90d" or "-5m". Fractions of a millisecond are kept. Throws KCERT_USAGE with
+ * `by`, the flag or member that contains the duration.
  */
 export function parseDuration(text: string, by?: string): number {
-  // Longer ones are no durations, and cost time to match.
+  // Longer texts are not durations, and take time to match.
   if (text.length > 100 || !pattern.test(text))
     throw refusal(text, by, 'it is written like 8760h, 1h30m or 365d')
   let ms = 0

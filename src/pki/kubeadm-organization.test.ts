@@ -5,7 +5,7 @@ import { kubeadmVersion, organizationAt } from './kubeadm-organization.ts'
 const row = (name: string) => [...kubeadmLeaves, ...kubeadmKubeconfigs].find((one) => one.name === name)!
 const at = (name: string, version: string) => organizationAt(row(name), kubeadmVersion(version))
 
-// kubernetes#121837 (1.29) and #138957 with its picks.
+// kubernetes#121837 (1.29) and #138957 with its cherry-picks.
 test.each([
   ['v1.28.15', ['system:masters']],
   ['v1.29.0', ['kubeadm:cluster-admins']],
@@ -28,7 +28,7 @@ test.each([
 })
 
 test.each(['admin.conf', 'apiserver-etcd-client', 'etcd-healthcheck-client'])(
-  'only kubeadm before 1.29 puts system:masters into %s',
+  'writes system:masters into %s only before kubeadm 1.29',
   (name) => {
     expect(at(name, 'v1.28.9')).toEqual(['system:masters'])
     expect(at(name, 'v1.29.0')).toEqual(row(name).organization)
@@ -36,12 +36,12 @@ test.each(['admin.conf', 'apiserver-etcd-client', 'etcd-healthcheck-client'])(
   },
 )
 
-test('without a version, the organizations of the newest kubeadm count', () => {
+test('uses the organizations of the newest kubeadm without a version', () => {
   expect(organizationAt(row('apiserver-kubelet-client'), undefined)).toEqual([])
 })
 
 test.each(['', 'stable-1', 'latest', 'nonsense', '1', 'v2.3.4', '1.36.1.2'])(
-  '%j names no version',
+  'finds no version in %j',
   (text) => {
     expect(kubeadmVersion(text)).toBeUndefined()
   },

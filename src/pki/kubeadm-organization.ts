@@ -1,12 +1,12 @@
 import type { KubeadmKubeconfig, KubeadmLeaf, OlderOrganization } from './kubeadm.ts'
 
-/** A version of kubeadm; patch is infinite for the latest of a minor, as in "stable-1.35". */
+/** A version of kubeadm. The patch is infinite for the latest of a minor version, as in "stable-1.35". */
 export interface KubeadmVersion {
   readonly minor: number
   readonly patch: number
 }
 
-/** Returns the version of "v1.36.1", "1.36", "v1.34.2+vendor" or "stable-1.35"; undefined for what names no minor version. */
+/** Returns the version of "v1.36.1", "1.36", "v1.34.2+vendor" or "stable-1.35"; undefined for text without a minor version. */
 export function kubeadmVersion(text: string): KubeadmVersion | undefined {
   const [, minor, patch] =
     /^(?:v|(?:ci\/)?(?:stable|latest)-)?1\.(\d{1,3})(?:\.(\d{1,3}))?(?![\d.])/.exec(text) ?? []
@@ -14,7 +14,7 @@ export function kubeadmVersion(text: string): KubeadmVersion | undefined {
   return { minor: Number(minor), patch: patch === undefined ? Number.POSITIVE_INFINITY : Number(patch) }
 }
 
-/** Returns the organizations that kubeadm of a version writes into a subject: the newest kubeadm's where the version is not known. */
+/** Returns the organizations that a version of kubeadm writes into a subject: the newest kubeadm's if the version is unknown. */
 export function organizationAt(
   row: KubeadmLeaf | KubeadmKubeconfig,
   version: KubeadmVersion | undefined,
@@ -24,7 +24,7 @@ export function organizationAt(
   return older === undefined ? row.organization : [older]
 }
 
-/** True before the first version without it: the patch of its own minor, or any minor below the first of them. */
+/** True before the first version without it: the patch of its own minor version, or any minor version below the first one. */
 function isBefore({ minor, patch }: KubeadmVersion, droppedIn: OlderOrganization['droppedIn']): boolean {
   const versions = droppedIn.flatMap((text) => kubeadmVersion(text) ?? [])
   const same = versions.find((one) => one.minor === minor)

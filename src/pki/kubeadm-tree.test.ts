@@ -16,7 +16,7 @@ const nameOf = (place: TreePlace | undefined) =>
       : `${place.file.role} ${place.file.part}`
 
 describe('recogniseTrees', () => {
-  test('names every file of a control plane and misses none', () => {
+  test('recognizes every file of a control plane, and reports none as missing', () => {
     const trees = recogniseTrees(found(controlPlane, '/'))
     const unnamed = controlPlane.filter((path) => trees.locationOf(path) === undefined)
     expect(unnamed).toEqual(['/etc/kubernetes/manifests/kube-apiserver.yaml'])
@@ -26,14 +26,14 @@ describe('recogniseTrees', () => {
     })
   })
 
-  test('names every file of a worker and misses none', () => {
+  test('recognizes every file of a worker, and reports none as missing', () => {
     const trees = recogniseTrees(found(worker, '/'))
     expect(worker.filter((path) => trees.locationOf(path) === undefined)).toEqual([])
     expect(trees.missing).toEqual([])
     expect(trees.locationOf('/etc/kubernetes/pki/ca.crt')).toMatchObject({ tree: { node: 'worker' } })
   })
 
-  test('keeps the copies of several nodes apart', () => {
+  test('keeps the copies of several nodes separate', () => {
     const paths = [...controlPlane.map((path) => `/b/cp1${path}`), ...worker.map((path) => `/b/w1${path}`)]
     const trees = recogniseTrees(found(paths, '/b'))
     const at = (path: string) => trees.locationOf(path)!.tree
@@ -83,20 +83,20 @@ describe('recogniseTrees', () => {
     expect(recogniseTrees(found(paths, '/')).missing).toEqual([])
   })
 
-  test('the folder beside the kubeconfigs may be called otherwise, as kubespray does', () => {
+  test('accepts another name for the folder next to the kubeconfigs, as in kubespray', () => {
     const paths = controlPlane.map((path) => path.replace('/kubernetes/pki/', '/kubernetes/ssl/'))
     const trees = recogniseTrees(found(paths, '/etc/kubernetes'))
     expect(nameOf(trees.locationOf('/etc/kubernetes/ssl/etcd/peer.crt'))).toBe('etcd-peer certificate')
     expect(trees.missing).toEqual([])
   })
 
-  test('a kubelet.conf that is no kubeconfig makes no worker', () => {
+  test('recognizes no worker if kubelet.conf is not a kubeconfig', () => {
     const file = { path: '/etc/kubernetes/kubelet.conf', root: '/etc/kubernetes' }
     expect(recogniseTrees([file]).missing.map(({ path }) => path)).toEqual(['/etc/kubernetes/pki/ca.crt'])
     expect(recogniseTrees([{ ...file, isNoKubeconfig: true }]).missing).toEqual([])
   })
 
-  test('misses what a folder that was walked does not have, and nothing of folders that were not', () => {
+  test('reports files missing from a folder that was walked, and none from other folders', () => {
     const pki = ['/k/pki/apiserver.crt', '/k/pki/front-proxy-ca.crt', '/k/pki/ca.crt']
     const missing = recogniseTrees(found(pki, '/k/pki')).missing.map(({ path }) => path)
     expect(missing).toContain('/k/pki/apiserver.key')

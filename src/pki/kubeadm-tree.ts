@@ -10,15 +10,15 @@ import {
 } from './kubeadm.ts'
 import { currentLinkName, type KubeletFile, kubeletFile } from './kubelet.ts'
 
-/** A file that was found, by its absolute path, and the folder that was walked to find it. */
+/** The absolute path of a file, and the folder that was walked to find it. */
 export interface FoundFile {
   readonly path: string
   readonly root?: string | undefined
-  /** True when it was read and is no kubeconfig: some installations call other things kubelet.conf. */
+  /** True if the file was read and is not a kubeconfig: some installations use the name kubelet.conf for other files. */
   readonly isNoKubeconfig?: boolean
 }
 
-/** What a file is in a tree that kubeadm or a kubelet made. */
+/** The role of a file in a tree from kubeadm or a kubelet. */
 export type TreePlace =
   | {
       readonly tree: KubeadmTree
@@ -27,23 +27,23 @@ export type TreePlace =
     }
   | { readonly tree: KubeletTree; readonly file: KubeletFile; readonly name: string }
 
-/** One node's /etc/kubernetes, wherever a copy of it lies, or its pki folder alone. */
+/** One node's /etc/kubernetes, or a copy of it in any location, or its pki folder alone. */
 export interface KubeadmTree {
   readonly kind: 'kubeadm'
-  /** `etcd`: a host of an external etcd, which has nothing but etcd's files and its client's. */
+  /** `etcd`: a host of an external etcd, which has only the files of etcd and its client. */
   readonly node: 'control-plane' | 'worker' | 'etcd'
-  /** Where the kubeconfigs are; undefined when only the pki folder was given. */
+  /** The folder of the kubeconfigs; undefined when only the pki folder was given. */
   readonly kubernetesFolder: string | undefined
   readonly pkiFolder: string
-  /** pki/etcd; elsewhere when only a copy of that was given. */
+  /** pki/etcd, or another folder when only a copy of it was given. */
   readonly etcdFolder: string
-  /** False when somebody else runs etcd, or keeps its certificates elsewhere: then its files are not missed. */
+  /** False when etcd is managed externally, or its certificates are elsewhere. Then its files are not reported as missing. */
   readonly hasOwnEtcd: boolean
-  /** False for a copy that lies elsewhere than where the node's own components read it. */
+  /** False for a copy outside the location from which the node's components read it. */
   readonly isInPlace: boolean
 }
 
-/** One node's /var/lib/kubelet/pki, wherever a copy of it lies. */
+/** One node's /var/lib/kubelet/pki, or a copy of it in any location. */
 export interface KubeletTree {
   readonly kind: 'kubelet'
   readonly folder: string
@@ -58,11 +58,11 @@ export interface MissingFile {
   readonly part: 'certificate' | 'key' | 'public-key' | 'kubeconfig' | 'link'
 }
 
-/** What was recognised among the files. */
+/** The trees that were recognized among the files. */
 export interface RecognisedTrees {
-  /** Role of a file by its path; undefined for files of no tree. */
+  /** Returns the role of a file by its path; undefined for files outside a tree. */
   locationOf(path: string): TreePlace | undefined
-  /** Files that a complete tree would have. Only folders that were walked as a whole can miss anything. */
+  /** Files that a complete tree would contain. Only folders that were walked completely can have missing files. */
   readonly missing: readonly MissingFile[]
 }
 
@@ -71,7 +71,7 @@ interface PkiName {
   readonly part: 'certificate' | 'key' | 'public-key'
 }
 
-/** Every file name of kubeadm's pki folder, by its path in it. */
+/** Every file name of kubeadm's pki folder, by its path in that folder. */
 const pkiNames: ReadonlyMap<string, PkiName> = new Map<string, PkiName>([
   ...[...kubeadmCas, ...kubeadmLeaves].flatMap((row): [string, PkiName][] => [
     [`${row.file}.crt`, { row, part: 'certificate' }],
@@ -83,7 +83,7 @@ const pkiNames: ReadonlyMap<string, PkiName> = new Map<string, PkiName>([
 
 const kubeconfigNames = new Map(kubeadmKubeconfigs.map((row) => [row.name, row]))
 
-// "ca" and kubelet.conf say nothing: a worker has them too, and any folder may have a ca.crt.
+// "ca" and kubelet.conf identify nothing: a worker has them too, and any folder may contain a ca.crt.
 const tellingRows = new Set(
   [...pkiNames]
     .filter(([path]) => !path.includes('/') && !path.startsWith('ca.'))
@@ -101,8 +101,8 @@ const tellingNames: ReadonlySet<string> = new Set([
 type Folders = ReadonlyMap<string, ReadonlySet<string>>
 
 /**
- * Recognises kubeadm's and kubelets' folders by the names in them, so that a copy of one, or copies of several nodes, are
- * read as well as /etc/kubernetes itself. Looks at paths only.
+ * Returns kubeadm's and kubelets' folders, recognized by the file names in them. Therefore a copy of a folder, or copies of
+ * several nodes, are read in the same way as /etc/kubernetes. Reads paths only.
  */
 export function recogniseTrees(files: Iterable<FoundFile>): RecognisedTrees {
   const { folders, roots } = foldersOf(files)
@@ -122,7 +122,7 @@ export function recogniseTrees(files: Iterable<FoundFile>): RecognisedTrees {
   }
 }
 
-/** The folders of the files, with those names in them that may say something, and the folders that were walked. */
+/** Returns the folders of the files, with the significant names in them, and the folders that were walked. */
 function foldersOf(files: Iterable<FoundFile>): { folders: Folders; roots: ReadonlySet<string> } {
   const folders = new Map<string, Set<string>>()
   const roots = new Set<string>()
@@ -132,7 +132,7 @@ function foldersOf(files: Iterable<FoundFile>): { folders: Folders; roots: Reado
     if (isNoKubeconfig && kubeconfigNames.has(name)) continue
     const names = folders.get(folder) ?? new Set()
     folders.set(folder, names)
-    // Most names say nothing: of 10,000 files they are no reason for 10,000 entries.
+    // Most names are not significant: 10,000 files must not cause 10,000 entries.
     if (tellingNames.has(name) || kubeletFile(name) !== undefined) names.add(name)
   }
   return { folders, roots }
@@ -150,10 +150,10 @@ function findKubeadmTrees(folders: Folders): KubeadmTree[] {
   const pkiFolders = new Set<string>()
   for (const [folder, names] of folders) {
     if (isPkiFolder(folder, names)) pkiFolders.add(folder)
-    // Only etcd's part may have been named.
+    // Only etcd's part may have been given.
     else if (folder === `${kubeadmFolders.pki}/etcd`) pkiFolders.add(kubeadmFolders.pki)
   }
-  // Some installations call the folder beside the kubeconfigs otherwise than pki.
+  // Some installations use another name than pki for the folder next to the kubeconfigs.
   const parents = new Set([...pkiFolders].map(parentOf))
   for (const [folder, names] of folders) {
     if (isKubernetesFolder(folder, names) && !parents.has(folder)) pkiFolders.add(`${folder}/pki`)
@@ -187,7 +187,7 @@ function isEtcdFolder(names: ReadonlySet<string> | undefined): boolean {
   return ['server.crt', 'peer.crt', 'healthcheck-client.crt'].some((name) => names?.has(name))
 }
 
-/** Copies of pki/etcd without what is around it: only kubeadm's etcd has a client for its health beside a server. */
+/** Returns copies of pki/etcd without the surrounding tree. Only kubeadm's etcd has a health check client next to a server. */
 function etcdFoldersAlone(folders: Folders, known: ReadonlySet<string>): KubeadmTree[] {
   const isEtcds = ([folder, names]: readonly [string, ReadonlySet<string>]): boolean =>
     !known.has(folder) &&
@@ -210,7 +210,7 @@ function tellingRowsIn(names: ReadonlySet<string>): ReadonlySet<string> {
 }
 
 function isPkiFolder(folder: string, names: ReadonlySet<string>): boolean {
-  // Elsewhere a ca.crt says nothing.
+  // In other folders a ca.crt does not identify anything.
   if (folder === kubeadmFolders.pki && [...names].some((name) => pkiNames.has(name))) return true
   const count = tellingRowsIn(names).size
   return count >= 2 || (count === 1 && nameOf(folder) === 'pki')
@@ -235,7 +235,7 @@ function addKubeadmPlaces(tree: KubeadmTree, folders: Folders, places: Map<strin
 
 const etcdPart = 'etcd/'
 
-/** Path of a file of the table: etcd's part may lie by itself. */
+/** Returns the path of a file in the table. etcd's part may be in a separate folder. */
 function pathIn({ pkiFolder, etcdFolder }: KubeadmTree, path: string): string {
   return path.startsWith(etcdPart) ? `${etcdFolder}/${path.slice(etcdPart.length)}` : `${pkiFolder}/${path}`
 }
@@ -261,7 +261,7 @@ function missingOfKubeadm(
     for (const row of rowsExpectedIn(tree)) {
       const certificate = pathIn(tree, `${row.file}.crt`)
       expect(certificate, row.name, row, 'certificate')
-      // A CA's key may rightly be elsewhere: that is kubeadm's external CA.
+      // A CA's key may be elsewhere on purpose: kubeadm calls this an external CA.
       if (row.kind === 'leaf' && has(certificate))
         expect(pathIn(tree, `${row.file}.key`), `${row.name} key`, row, 'key')
     }

@@ -1,9 +1,9 @@
 import { describe, expect, test } from 'vitest'
 import { kubeadmCas, kubeadmKubeconfigs, kubeadmLeaves } from './kubeadm.ts'
 
-// What `kubeadm certs check-expiration` prints and `kubeadm certs renew` takes, of 1.36.
+// The output of `kubeadm certs check-expiration` and the arguments of `kubeadm certs renew`, from 1.36.
 describe("kubeadm's table", () => {
-  test('has the names of kubeadm certs renew, and kubelet.conf, which it does not renew', () => {
+  test('has the names of kubeadm certs renew, and kubelet.conf, which kubeadm does not renew', () => {
     const names = [...kubeadmLeaves, ...kubeadmKubeconfigs].map(({ name }) => name).sort()
     expect(names).toEqual([
       'admin.conf',
@@ -22,14 +22,14 @@ describe("kubeadm's table", () => {
     expect(kubeadmCas.map(({ name }) => name)).toEqual(['ca', 'front-proxy-ca', 'etcd-ca'])
   })
 
-  test('puts system:masters into super-admin.conf alone', () => {
+  test('puts system:masters only into super-admin.conf', () => {
     const rows = [...kubeadmLeaves, ...kubeadmKubeconfigs].filter(({ organization }) =>
       organization.includes('system:masters'),
     )
     expect(rows.map(({ name }) => name)).toEqual(['super-admin.conf'])
   })
 
-  test('signs each leaf by a CA of the table, with a usage', () => {
+  test('signs each leaf with a CA of the table and gives it a usage', () => {
     const cas = kubeadmCas.map(({ name }) => name)
     for (const { name, signer, usages } of [...kubeadmLeaves, ...kubeadmKubeconfigs]) {
       expect({ name, isSigned: cas.includes(signer), hasUsage: usages.length > 0 }).toEqual({

@@ -1,55 +1,55 @@
 // kubeadm's certificates and files as data (Kubernetes 1.36: cmd/kubeadm/app/phases/certs/certlist.go, phases/kubeconfig,
-// constants). The one who needs to know what a control plane has reads these tables; nothing else in kcert spells these names.
+// constants). Code that needs the files of a control plane reads these tables. No other file in kcert spells out these names.
 
 export type Usage = 'serverAuth' | 'clientAuth'
 
 /** A certificate authority of kubeadm: `<file>.crt` and `<file>.key` in the pki folder. */
 export interface KubeadmCa {
   readonly kind: 'ca'
-  /** As `kubeadm certs check-expiration` names it. */
+  /** As in `kubeadm certs check-expiration`. */
   readonly name: 'ca' | 'front-proxy-ca' | 'etcd-ca'
   /** Path in the pki folder, without extension. */
   readonly file: string
   readonly commonName: string
 }
 
-/** The one group that older versions of kubeadm write into a subject; a certificate with it is as it should be. */
+/** A group that only older versions of kubeadm write into a subject. A certificate with it is correct. */
 export interface OlderOrganization {
   readonly organization: string
-  /** The first version of each minor without it; later minors are without it too. */
+  /** The first version of each minor without it. Later minor versions do not have it either. */
   readonly droppedIn: readonly string[]
 }
 
 /** A leaf certificate of kubeadm: `<file>.crt` and `<file>.key` in the pki folder. */
 export interface KubeadmLeaf {
   readonly kind: 'leaf'
-  /** As `kubeadm certs renew` takes it. */
+  /** The argument for `kubeadm certs renew`. */
   readonly name: string
   readonly file: string
   readonly signer: KubeadmCa['name']
-  /** Undefined where it is the node's name. */
+  /** Undefined if it is the node's name. */
   readonly commonName: string | undefined
   readonly organization: readonly string[]
   readonly olderOrganizations?: readonly OlderOrganization[]
   readonly usages: readonly Usage[]
-  /** The static pod that must start again to take a new one, where it does not read the file again by itself. */
+  /** The static pod that must restart to use a new certificate, unless it reloads the file itself. */
   readonly usedBy: string
 }
 
 /** A kubeconfig that kubeadm writes into the folder above pki. */
 export interface KubeadmKubeconfig {
   readonly kind: 'kubeconfig'
-  /** The file's name; except for kubelet.conf also what `kubeadm certs renew` takes. */
+  /** The file's name. Except for kubelet.conf, also the argument for `kubeadm certs renew`. */
   readonly name: string
   readonly signer: 'ca'
-  /** Undefined where it holds the node's name. */
+  /** Undefined if it contains the node's name. */
   readonly commonName: string | undefined
   readonly organization: readonly string[]
   readonly olderOrganizations?: readonly OlderOrganization[]
   readonly usages: readonly Usage[]
-  /** What must start again after a change; undefined where people use it. */
+  /** The component that must restart after a change; undefined if people use the file. */
   readonly usedBy: string | undefined
-  /** Only the first control-plane node has super-admin.conf, and none before 1.29. */
+  /** Only the first control-plane node has super-admin.conf, and only since 1.29. */
   readonly isOptional: boolean
 }
 
@@ -73,7 +73,7 @@ type SignerAndUse = readonly [
   usages: readonly Usage[],
 ]
 
-/** A leaf without organization, in a file of its name; etcd's are in a folder of its own. */
+/** Returns a leaf without organization, in a file with its name. etcd's are in a separate folder. */
 function leaf(
   name: string,
   [signer, commonName, usages]: SignerAndUse,
@@ -89,7 +89,7 @@ export const kubeadmLeaves: readonly KubeadmLeaf[] = [
   leaf('apiserver', ['ca', 'kube-apiserver', server], 'kube-apiserver'),
   leaf('apiserver-kubelet-client', ['ca', 'kube-apiserver-kubelet-client', client], 'kube-apiserver', [
     mastersBefore129,
-    // kubernetes#121837 put this one in, in 1.29; #138957 and its picks took it out again.
+    // kubernetes#121837 added this one in 1.29; #138957 and its cherry-picks removed it again.
     {
       organization: 'kubeadm:cluster-admins',
       droppedIn: ['1.33.12', '1.34.8', '1.35.5', '1.36.1', '1.37.0'],
@@ -106,7 +106,7 @@ export const kubeadmLeaves: readonly KubeadmLeaf[] = [
   ]),
 ]
 
-/** A kubeconfig with a client certificate of the cluster's CA. */
+/** Returns a kubeconfig with a client certificate from the cluster's CA. */
 function kubeconfig(
   name: string,
   commonName: string | undefined,
@@ -132,7 +132,7 @@ export const serviceAccountKey = { kind: 'service-account-key', name: 'sa', file
 
 export type KubeadmRow = KubeadmCa | KubeadmLeaf | KubeadmKubeconfig | typeof serviceAccountKey
 
-/** Where kubeadm puts things. */
+/** The folders that kubeadm uses. */
 export const kubeadmFolders = {
   kubernetes: '/etc/kubernetes',
   pki: '/etc/kubernetes/pki',

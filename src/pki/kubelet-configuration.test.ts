@@ -16,7 +16,7 @@ rotateCertificates: true
 staticPodPath: /etc/kubernetes/manifests
 `
 
-test("kubeadm's file says where the client CA is and that certificates are rotated", async () => {
+test("reads the client CA and the certificate rotation from kubeadm's file", async () => {
   expect(await readKubeletConfiguration(kubeadms)).toEqual({
     clientCaFile: '/etc/kubernetes/pki/ca.crt',
     rotateCertificates: true,
@@ -25,7 +25,7 @@ test("kubeadm's file says where the client CA is and that certificates are rotat
   })
 })
 
-test('another kind is refused, and so is what is no YAML', async () => {
+test('rejects another kind and text that is not YAML', async () => {
   for (const text of ['kind: KubeProxyConfiguration\n', 'kind: [', '']) {
     await expect(readKubeletConfiguration(text)).rejects.toMatchObject({ code: 'KCERT_MANIFEST_MALFORMED' })
   }

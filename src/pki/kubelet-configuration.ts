@@ -2,27 +2,30 @@ import { KcertError } from '../errors/kcert-error.ts'
 import { readDocumentOfKind } from '../kubeconfig/documents.ts'
 import { entriesOf, isTrue, type Node, textOf, valueAt } from '../kubeconfig/node.ts'
 
-/** A kubelet's configuration file (kubelet.config.k8s.io/v1beta1), as far as certificates go. Absent: not set, the kubelet's default. */
+/**
+ * The certificate settings of a kubelet's configuration file (kubelet.config.k8s.io/v1beta1). Absent: not set, so the kubelet's
+ * default applies.
+ */
 export interface KubeletConfiguration {
-  /** authentication.x509.clientCAFile: who may talk to the kubelet. */
+  /** authentication.x509.clientCAFile: the CAs for clients of the kubelet. */
   readonly clientCaFile?: string | undefined
-  /** The kubelet asks for a new client certificate before the old one ends. */
+  /** The kubelet requests a new client certificate before the old one expires. */
   readonly rotateCertificates?: boolean | undefined
-  /** The kubelet asks the cluster for its serving certificate, which somebody has to approve. */
+  /** The kubelet requests its serving certificate from the cluster. The request needs approval. */
   readonly serverTlsBootstrap?: boolean | undefined
   readonly tlsCertFile?: string | undefined
   readonly tlsPrivateKeyFile?: string | undefined
   readonly staticPodPath?: string | undefined
-  /** Where it serves: an address of the node, or all of them; port 10250 unless set. */
+  /** The address that it serves on: one address of the node, or all of them; port 10250 unless set. */
   readonly address?: string | undefined
   readonly port?: number | undefined
-  /** Where it says that it is well, without TLS: 127.0.0.1 and 10248 unless set. */
+  /** The address of its health check, without TLS: 127.0.0.1 and 10248 unless set. */
   readonly healthzBindAddress?: string | undefined
   readonly healthzPort?: number | undefined
   readonly featureGates: Readonly<Record<string, boolean>>
 }
 
-/** Returns what a kubelet's configuration file says. Throws KCERT_MANIFEST_MALFORMED when it is none. */
+/** Returns the settings in a kubelet's configuration file. Throws KCERT_MANIFEST_MALFORMED for any other file. */
 export async function readKubeletConfiguration(text: string): Promise<KubeletConfiguration> {
   const root = await configurationOf(text)
   const file = (...path: string[]): string | undefined => textOf(valueAt(root, ...path))

@@ -23,7 +23,7 @@ describe('kubeletFile', () => {
   })
 })
 
-test('the rotation window is 70 to 90 % of the life', () => {
+test('kubeletRotationWindow is 70 to 90 % of the lifetime', () => {
   const { earliest, latest } = kubeletRotationWindow(
     new Date('2026-01-01T00:00:00Z'),
     new Date('2026-01-11T00:00:00Z'),
@@ -34,7 +34,7 @@ test('the rotation window is 70 to 90 % of the life', () => {
   ])
 })
 
-test('a node is known by its common name and its group, both', () => {
+test('isNodeIdentity requires both the common name and the group', () => {
   expect(isNodeIdentity('system:node:a', ['system:nodes'])).toBe(true)
   expect(isNodeIdentity('system:node:a', [])).toBe(false)
   expect(isNodeIdentity('a', ['system:nodes'])).toBe(false)
@@ -44,7 +44,7 @@ test('a node is known by its common name and its group, both', () => {
 test.each([
   ['system:node:w1', undefined],
   ['w1@1795298400', undefined],
-  // A kubelet's own host name need not be the name of its Node.
+  // A kubelet's host name may differ from the name of its Node.
   ['ip-10-0-0-7@1795298400', undefined],
   ['w1', { shown: 'CN=w1', isOfAnotherNode: false }],
   ['someone@example.com', { shown: 'CN=someone@example.com', isOfAnotherNode: false }],

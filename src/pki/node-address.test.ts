@@ -3,7 +3,7 @@ import { isHost, nodeAddresses, nodeHost } from './node-address.ts'
 
 const of = (type: string, ...addresses: string[]) => addresses.map((address) => ({ type, address }))
 
-test('addresses of a Node are IP addresses, and host names only of the types for names', () => {
+test('returns only IP addresses, and host names only for the host name types', () => {
   const status = [
     ...of('Hostname', 'w1'),
     ...of('ExternalIP', '2001:db8::1'),
@@ -36,7 +36,7 @@ test.each([
     expect(nodeAddresses(of(type, address), [type])).toEqual([])
 })
 
-test('a Node is dialed at its InternalIP, else its ExternalIP, else its Hostname, the first that is valid', () => {
+test('dials the first valid one of InternalIP, ExternalIP and Hostname', () => {
   const name = of('Hostname', 'w1.example.com')
   const outer = of('ExternalIP', '198.51.100.1')
   expect(nodeHost([...name, ...outer, ...of('InternalIP', '192.0.2.1')])).toBe('192.0.2.1')
@@ -45,7 +45,7 @@ test('a Node is dialed at its InternalIP, else its ExternalIP, else its Hostname
   expect(nodeHost(of('InternalDNS', 'w1'))).toBeUndefined()
 })
 
-test('names of Nodes that end in a number are hosts, and what could be an option or two words is none', () => {
+test('accepts node names that end in a number as hosts, and rejects options and multiple words', () => {
   for (const host of ['w1', 'w.01', '10', 'W1.example.com', '192.0.2.1', '::1', 'fe80::1'])
     expect(isHost(host), host).toBe(true)
   for (const text of ['-w1', 'w1 x', 'w1\0', 'w1\u202e', '', 'root@w1', 'w1;id', 'fe80::1%eth0', '[::1]'])

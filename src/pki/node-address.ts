@@ -1,8 +1,8 @@
 import { parseIp } from '../x509/ip.ts'
 import { isNumericName } from '../x509/plain-names.ts'
 
-// A kubelet writes the addresses of its Node, and the API server does not check their format. Who holds the credentials of one
-// node so chooses texts that reach commands and connections on the machine of an operator.
+// A kubelet writes the addresses of its Node, and the API server does not validate their format. An attacker with the credentials
+// of one node can therefore choose texts that reach commands and connections on an operator's machine.
 
 interface NodeAddress {
   readonly type?: string
@@ -16,8 +16,8 @@ const nameTypes = ['Hostname', 'InternalDNS', 'ExternalDNS']
 const label = /^[a-z0-9](?:[a-z0-9-]{0,61}[a-z0-9])?$/i
 
 /**
- * Returns the addresses of a Node's status of these types, in their order, that are what their type says: IP addresses, and
- * names (RFC 1123) for Hostname, InternalDNS and ExternalDNS alone. All others are left out.
+ * Returns the addresses of these types in a Node's status, in order, if they match their type: IP addresses, and RFC 1123 names
+ * only for Hostname, InternalDNS and ExternalDNS. All others are omitted.
  */
 export function nodeAddresses(
   addresses: readonly NodeAddress[] | undefined,
@@ -26,19 +26,19 @@ export function nodeAddresses(
   return types.flatMap((wanted) =>
     (addresses ?? []).flatMap(({ type, address }) => {
       if (type !== wanted || typeof address !== 'string') return []
-      // Resolvers read `127.1` and `0x7f000001` as addresses.
+      // Resolvers parse `127.1` and `0x7f000001` as IP addresses.
       const isHostName = nameTypes.includes(wanted) && isName(address) && !isNumericName(address)
       return isHostName || parseIp(address) !== undefined ? [address] : []
     }),
   )
 }
 
-/** Returns where a Node is dialed: its InternalIP, ExternalIP or Hostname, the first that is valid. */
+/** Returns the address to dial a Node: the first valid one of its InternalIP, ExternalIP and Hostname. */
 export function nodeHost(addresses: readonly NodeAddress[] | undefined): string | undefined {
   return nodeAddresses(addresses, dialedTypes)[0]
 }
 
-/** True for an IP address or a host name: what may stand in an argument vector in the place of {node} or {address}. */
+/** True for an IP address or a host name, which may replace {node} or {address} in an argument vector. */
 export function isHost(text: string): boolean {
   return parseIp(text) !== undefined || isName(text)
 }

@@ -9,7 +9,7 @@ const manifests = kubeadmManifests()
 const controllerManager = manifests['kube-controller-manager']!
 const K = '/etc/kubernetes/pki/kcert'
 
-/** As kubeadm 1.33 writes it: every flag sorted, probes by number. */
+/** As kubeadm 1.33 writes it: every flag sorted, probes with port numbers. */
 const manifest133 = `apiVersion: v1
 kind: Pod
 metadata:
@@ -41,7 +41,7 @@ spec:
 status: {}
 `
 
-/** As kubeadm 1.37 writes it: a named port, and extraArgs behind the defaults as they are listed, a name twice. */
+/** As kubeadm 1.37 writes it: a named port, and extraArgs after the defaults in their order, one name twice. */
 const manifest137 = manifest133
   .replace('v1.33.13', 'v1.37.2')
   .replace('    - --v=2\n', '    - --v=2\n    - --allocate-node-cidrs=true\n    - --v=4\n')
@@ -80,7 +80,7 @@ test.each([
 })
 
 describe("kubeadm's own manifests", () => {
-  test('say which flags their components have', async () => {
+  test('have the flags of their components', async () => {
     const pod = await readStaticPod(controllerManager)
     expect(pod.name).toBe('kube-controller-manager')
     expect(pod.containers[0]).toMatchObject({
@@ -94,7 +94,7 @@ describe("kubeadm's own manifests", () => {
     })
   })
 
-  test('phase 2 changes three lines of the controller-manager and no other', async () => {
+  test('change in three lines of the controller-manager in phase 2, and in no other', async () => {
     const edited = await editStaticPod(controllerManager, 'kube-controller-manager', {
       flags: {
         'root-ca-file': `${K}/bundle.crt`,
@@ -129,7 +129,7 @@ describe("kubeadm's own manifests", () => {
     },
   )
 
-  test('an annotation makes the map it stands in, where there is none', async () => {
+  test('get a new annotations map when there is none', async () => {
     const edited = await editStaticPod(manifests['kube-scheduler']!, 'kube-scheduler', {
       annotations: { 'ca-rotation': '1' },
     })
@@ -137,7 +137,7 @@ describe("kubeadm's own manifests", () => {
     expect((await readStaticPod(edited)).annotations).toEqual({ 'ca-rotation': '1' })
   })
 
-  test('a program that no container runs is refused, and so is one behind a shell', async () => {
+  test('rejects a program that no container runs, or that a shell starts', async () => {
     await expect(editStaticPod(controllerManager, 'kube-scheduler', {})).rejects.toMatchObject({
       code: 'KCERT_EDIT_REFUSED',
       why: expect.stringContaining('it runs: kube-controller-manager'),
@@ -151,7 +151,7 @@ describe("kubeadm's own manifests", () => {
     })
   })
 
-  test('any flags set and taken out are so afterwards, and all others are as they were', async () => {
+  test('sets and removes any flags and keeps all others', async () => {
     const name = fc.constantFrom(
       'root-ca-file',
       'leader-elect',
@@ -177,7 +177,7 @@ describe("kubeadm's own manifests", () => {
   })
 })
 
-describe('a manifest by hand', () => {
+describe('a hand-written manifest', () => {
   const byHand = `kind: Pod
 spec:
   containers:
@@ -192,7 +192,7 @@ spec:
         - --v=4
 `
 
-  test('values apart, underscores, quotes and flags given twice are read as the component does', async () => {
+  test('is read as the component reads it: separate values, underscores, quotes, repeated flags', async () => {
     const [container] = (await readStaticPod(byHand)).containers
     expect(container!.flags).toEqual({
       'client-ca-file': '/ca.crt',
@@ -202,7 +202,7 @@ spec:
     })
   })
 
-  test('are edited in their own form', async () => {
+  test('is edited in its own form', async () => {
     const flags = {
       'client-ca-file': '/bundle.crt',
       v: '6',
@@ -229,7 +229,7 @@ spec:
   })
 })
 
-test('a command line of a process is read like that of a manifest', () => {
+test('reads the command line of a process like that of a manifest', () => {
   expect(flagsOf(['/usr/bin/kubelet', '--a=b=c', '--bool', '--n', '1', '-v=2', '--', '--not=one'])).toEqual({
     a: 'b=c',
     bool: 'true',

@@ -5,7 +5,7 @@ import { editYaml, type YamlEdit, type YamlPath } from '../kubeconfig/edit-yaml.
 import { entriesOf, itemsOf, type Node, textOf, valueAt } from '../kubeconfig/node.ts'
 import { type FlagChanges, type Flags, flagsOf, programOf, wordEdits } from './component-flags.ts'
 
-/** A static pod's manifest, as far as kcert looks at it. */
+/** The parts of a static pod's manifest that kcert uses. */
 export interface StaticPod {
   readonly name: string
   readonly annotations: Readonly<Record<string, string>>
@@ -14,7 +14,7 @@ export interface StaticPod {
 
 export interface PodContainer {
   readonly name: string
-  /** "kube-apiserver": last part of the first word. */
+  /** "kube-apiserver": the last part of the first argument. */
   readonly program: string
   readonly image: string
   /** command, then args. */
@@ -22,14 +22,14 @@ export interface PodContainer {
   readonly flags: Flags
 }
 
-/** What changes in the definition of a component; of what is absent nothing does. */
+/** Changes to the definition of a component. Absent members change nothing. */
 export interface DefinitionChanges {
   readonly flags?: FlagChanges
-  /** Of the pod; null takes one out. */
+  /** Annotations of the pod; null removes one. */
   readonly annotations?: Readonly<Record<string, string | null>>
 }
 
-/** Returns what a static pod's manifest says. Throws KCERT_MANIFEST_MALFORMED when it is none. */
+/** Returns a static pod's manifest. Throws KCERT_MANIFEST_MALFORMED for other text. */
 export async function readStaticPod(text: string): Promise<StaticPod> {
   const root = await podOf(text)
   return {
@@ -42,9 +42,9 @@ export async function readStaticPod(text: string): Promise<StaticPod> {
 }
 
 /**
- * Returns the manifest with a component's flags and the pod's annotations changed in place; every other byte stays.
- * What holds already changes nothing. Throws KCERT_EDIT_REFUSED when no container runs that program itself (a shell around it
- * has no flags to edit), KCERT_MANIFEST_MALFORMED when it is no pod.
+ * Returns the manifest with a component's flags and the pod's annotations changed in place. Every other byte stays the same.
+ * Values that are already set change nothing. Throws KCERT_EDIT_REFUSED when no container runs that program itself (a shell that
+ * starts it has no flags to edit), KCERT_MANIFEST_MALFORMED when it is not a pod.
  */
 export async function editStaticPod(
   text: string,
@@ -84,7 +84,7 @@ function flagEdits(container: Node, path: YamlPath, flags: FlagChanges): YamlEdi
   const command = wordsOf(container, 'command')
   const args = wordsOf(container, 'args')
   const [, ...words] = [...command, ...args]
-  // Counted behind the program's name: word 0 is item 1 of the two lists.
+  // Counted after the program's name: argument 0 is item 1 of the two lists.
   const pathOf = (at: number): YamlPath =>
     at + 1 < command.length ? [...path, 'command', at + 1] : [...path, 'args', at + 1 - command.length]
   const list: YamlPath = [...path, args.length > 0 ? 'args' : 'command']
@@ -108,7 +108,7 @@ function annotationEdits(root: Node, changes: Readonly<Record<string, string | n
       edits.push({ do: 'remove', path: [...path, key] })
     }
   }
-  // The last one takes the empty map along, so that adding and removing one leaves the bytes as they were.
+  // Removing the last one also removes the empty map, so that adding and removing one restores the original bytes.
   if (left.size === 0 && edits.length > 0) return [{ do: 'remove', path }]
   return edits
 }

@@ -10,7 +10,7 @@ const kubelet: UnitFile = {
   text: '[Unit]\nDescription=kubelet: The Kubernetes Node Agent\n\n[Service]\nExecStart=/usr/bin/kubelet\nRestart=always\n',
 }
 
-// The drop-in of kubeadm's packages.
+// The drop-in from kubeadm's packages.
 const dropIn: UnitFile = {
   path: '/usr/lib/systemd/system/kubelet.service.d/10-kubeadm.conf',
   text: `# Note: This dropin only works with kubeadm and kubelet v1.11+
@@ -27,7 +27,7 @@ ExecStart=/usr/bin/kubelet $KUBELET_KUBECONFIG_ARGS $KUBELET_CONFIG_ARGS $KUBELE
 const kubeadmFlags =
   'KUBELET_KUBEADM_ARGS="--container-runtime-endpoint=unix:///run/containerd/containerd.sock --node-ip=10.0.0.1"\n'
 
-// As plain installations have it.
+// As in installations without kubeadm.
 const controllerManager = `[Unit]
 Description=Kubernetes Controller Manager
 After=network.target
@@ -45,8 +45,8 @@ Restart=always
 RestartSec=10s
 `
 
-describe('what a unit starts', () => {
-  test("kubeadm's kubelet has the flags of its drop-in, its environment and its environment file", () => {
+describe('unitCommands', () => {
+  test("returns the flags of kubeadm's kubelet from drop-in, environment and environment file", () => {
     expect(environmentFiles([kubelet, dropIn])).toEqual([
       '/var/lib/kubelet/kubeadm-flags.env',
       '/etc/default/kubelet',
@@ -64,7 +64,7 @@ describe('what a unit starts', () => {
     })
   })
 
-  test('of a kubelet of 1.36, whose kubeadm-flags.env is empty, the other flags are read', () => {
+  test('returns the flags of a 1.36 kubelet, whose kubeadm-flags.env is empty', () => {
     const environment = new Map([['/var/lib/kubelet/kubeadm-flags.env', 'KUBELET_KUBEADM_ARGS=""\n']])
     expect(flagsOf(unitCommands([kubelet, dropIn], environment)[0]!.argv)).toEqual({
       'bootstrap-kubeconfig': '/etc/kubernetes/bootstrap-kubelet.conf',
@@ -73,13 +73,13 @@ describe('what a unit starts', () => {
     })
   })
 
-  test('continued lines are one command, and comments between them are none of it', () => {
+  test('joins continued lines and ignores comments between them', () => {
     const [command] = unitCommands([{ path: 'u', text: controllerManager }])
     expect(command!.argv).toHaveLength(6)
     expect(flagsOf(command!.argv)).toMatchObject({ 'leader-elect': 'true', v: '2' })
   })
 
-  test('quotes, escapes, prefixes, variables, $$ and %% are read as systemd does', () => {
+  test('reads quotes, escapes, prefixes, variables, $$ and %% as systemd does', () => {
     const text = `[Service]\nEnvironment=A=1 "B=two words"\nExecStart=-@/bin/x '--q=a b' --e=a\\x20b --$\{A}=\${B} $B 100%% $$A\n`
     expect(unitCommands([{ path: 'u', text }])[0]!.argv).toEqual([
       ...['/bin/x', '--q=a b', '--e=a b', '--1=two words', 'two', 'words', '100%', '$A'],
@@ -87,11 +87,11 @@ describe('what a unit starts', () => {
   })
 })
 
-describe('a unit edited in place', () => {
+describe('editUnit', () => {
   const edit = (flags: Record<string, string | null>): string =>
     editUnit(controllerManager, 'kube-controller-manager', flags)
 
-  test('one flag is one change', () => {
+  test('changes only one flag', () => {
     expect(edit({ 'root-ca-file': '/etc/kubernetes/ssl/bundle.pem' })).toBe(
       controllerManager.replace(
         '--root-ca-file=/etc/kubernetes/pki/ca.pem',
@@ -100,13 +100,13 @@ describe('a unit edited in place', () => {
     )
   })
 
-  test('a new flag stands on a line of its own, like the others', () => {
+  test('adds a new flag on its own line, like the others', () => {
     expect(edit({ 'client-ca-file': '/ca.pem' })).toBe(
       controllerManager.replace('elect=true', 'elect=true \\\n      --client-ca-file=/ca.pem'),
     )
   })
 
-  test('a flag is taken out with its line, the last one too, and a comment stays', () => {
+  test('removes a flag with its line, also the last one, and keeps a comment', () => {
     expect(edit({ v: null })).toBe(controllerManager.replace('      --v=2 \\\n', ''))
     expect(edit({ 'leader-elect': null })).toBe(
       controllerManager.replace(' \\\n      --leader-elect=true', ''),
@@ -116,11 +116,11 @@ describe('a unit edited in place', () => {
     )
   })
 
-  test('a unit that starts something else is refused', () => {
+  test('rejects a unit that starts another program', () => {
     expect(() => editUnit(controllerManager, 'kubelet', {})).toThrow('does not start kubelet')
   })
 
-  test('any flags set and taken out are so afterwards, and the rest of the file is as it was', () => {
+  test('sets and removes any flags and keeps the rest of the file', () => {
     const name = fc.constantFrom('v', 'root-ca-file', 'leader-elect', 'new-one', 'cluster-signing-cert-file')
     const value = fc.option(
       fc.oneof(fc.constantFrom('a b', '100%', '$x', '"', "it's", '\\', 'a;b'), fc.string()),
@@ -144,7 +144,7 @@ describe('a unit edited in place', () => {
     )
   })
 
-  test('any word is read as it was written', () => {
+  test('reads any word as it was written', () => {
     fc.assert(
       fc.property(fc.array(fc.string(), { minLength: 1 }), (texts) => {
         fc.pre(texts.every((text) => !/[\0\r]/.test(text)))
@@ -155,14 +155,14 @@ describe('a unit edited in place', () => {
     )
   })
 
-  test('an unknown escape and an open quote are left as they are', () => {
+  test('keeps an unknown escape and an unclosed quote', () => {
     const words = `a\\qb "open`
     expect(systemdWords(words, 0, words.length).map(({ text }) => text)).toEqual(['a\\qb', 'open'])
   })
 })
 
-describe('an environment file', () => {
-  test('is read with comments, quotes and continued lines', () => {
+describe('readEnvironment', () => {
+  test('reads comments, quotes and continued lines', () => {
     const text = `# c\n; c\nA=1\n B = "two  words" \nexport C='x'\nD=a\\\n b\nnonsense\nE=\n`
     expect(readEnvironment(text).map(({ name, value }) => [name, value])).toEqual([
       ['A', '1'],

@@ -13,29 +13,30 @@ export interface UnitFile {
 export interface UnitCommand {
   /** The file that contains its ExecStart=. */
   readonly path: string
-  /** Program and arguments, with what the environment puts in. */
+  /** Program and arguments, with the environment applied. */
   readonly argv: readonly string[]
 }
 
 interface Directive {
   readonly section: string
   readonly name: string
-  /** Of the value, continued lines included. */
+  /** Offset of the value, including continued lines. */
   readonly start: number
   readonly end: number
 }
 
-/** Returns the paths of the environment files that a unit names, in their order. Patterns among them are given as they are. */
+/** Returns the paths of a unit's environment files, in order. Patterns are not expanded. */
 export function environmentFiles(files: readonly UnitFile[]): string[] {
-  // A dash in front: the unit starts without it.
+  // A leading dash: the unit also starts without the file.
   return effective(files, 'EnvironmentFile').map(({ file, directive }) =>
     valueText(file.text, directive).replace(/^-/, ''),
   )
 }
 
 /**
- * Returns what a unit starts: the unit's own file first, then its drop-ins as systemd orders them (by file name). `environment`
- * has the text of each environment file that is there, by path. An empty ExecStart= in a drop-in takes back what stood before.
+ * Returns the commands that a unit starts: from the unit's own file, then from its drop-ins in systemd's order (by file name).
+ * `environment` contains the text of each existing environment file, by path. An empty ExecStart= in a drop-in clears the
+ * previous ones.
  */
 export function unitCommands(
   files: readonly UnitFile[],
@@ -58,8 +59,8 @@ export function unitCommands(
 }
 
 /**
- * Returns the text of a unit file with a program's flags changed where they stand on its ExecStart= line, in the layout of the
- * lines around them; every other byte stays. Throws KCERT_EDIT_REFUSED when this file starts no such program.
+ * Returns the text of a unit file with a program's flags changed on its ExecStart= line, in the layout of the surrounding lines.
+ * Every other byte stays the same. Throws KCERT_EDIT_REFUSED when this file does not start the program.
  */
 export function editUnit(text: string, program: string, flags: FlagChanges): string {
   const directive = effective([{ path: '', text }], 'ExecStart')
@@ -83,7 +84,7 @@ export interface Variable {
   readonly value: string
 }
 
-/** Returns the variables of an environment file (systemd.exec(5)), in their order. Comments and other lines are passed over. */
+/** Returns the variables of an environment file (systemd.exec(5)), in order. Comments and other lines are ignored. */
 export function readEnvironment(text: string): Variable[] {
   return logicalLines(text).flatMap(({ start, end }) => {
     const [head = '', name] = /^\s*(?:export\s+)?([A-Za-z_]\w*)\s*=[ \t]*/.exec(text.slice(start, end)) ?? []
@@ -92,7 +93,7 @@ export function readEnvironment(text: string): Variable[] {
   })
 }
 
-/** The value of a variable with quotes, escapes and continued lines undone. */
+/** Returns the value of a variable after processing quotes, escapes and continued lines. */
 function unquoted(written: string): string {
   const quote = /^["']/.exec(written)?.[0]
   const isQuoted = quote !== undefined && written.length > 1 && written.endsWith(quote)
@@ -104,7 +105,7 @@ function unquoted(written: string): string {
   })
 }
 
-/** The directives of that name in effect: an empty one takes back those before it. */
+/** Returns the effective directives with that name: an empty one clears those before it. */
 function effective(
   files: readonly UnitFile[],
   name: string,
@@ -132,7 +133,7 @@ function directivesOf(text: string): Directive[] {
   return directives
 }
 
-/** Lines with those that continue them; comments and empty ones left out. */
+/** Returns lines joined with their continuation lines, without comments and empty lines. */
 function logicalLines(text: string): { readonly start: number; readonly end: number }[] {
   const lines: { start: number; end: number }[] = []
   let last = { start: 0, end: 0 }
@@ -147,7 +148,7 @@ function logicalLines(text: string): { readonly start: number; readonly end: num
       last = { start, end }
       lines.push(last)
     }
-    // A comment within continued lines ends nothing, whatever it ends with.
+    // A comment within continued lines never ends them, whatever its last character is.
     if (!(continues && isComment)) continues = !isComment && text[end - 1] === '\\'
     start = next
   }
@@ -184,7 +185,7 @@ function expanded(written: readonly string[], variables: ReadonlyMap<string, str
   ]
 }
 
-/** The text with the flags among the words behind the first one changed. */
+/** Returns the text with changed flags among the words after the first one. */
 function editWords(text: string, placed: readonly PlacedWord[], flags: FlagChanges): string {
   const words = placed.slice(1)
   const [last] = placed.slice(-1)
@@ -211,7 +212,7 @@ function editWords(text: string, placed: readonly PlacedWord[], flags: FlagChang
     }, text)
 }
 
-/** A word goes with the space before it, line end and all; where a comment follows, with its own line instead. */
+/** Removes a word with the preceding space, including the line end. If a comment follows, removes the word's own line instead. */
 function removal(
   text: string,
   before: number,
@@ -225,7 +226,7 @@ function removal(
     : [before, end, '']
 }
 
-/** What separates the last word from the one before it, so that another word is separated the same way. */
+/** Returns the separator before the last word, which also separates a new word. */
 function gapBefore(text: string, words: readonly PlacedWord[]): string {
   const [before, last] = words.slice(-2)
   if (before === undefined || last === undefined) return ' '

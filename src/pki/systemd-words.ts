@@ -1,9 +1,9 @@
-// Words as systemd splits them in ExecStart= and in the value of a variable (systemd.service(5), "Command lines"): by white
-// space, with quotes that join and backslashes that escape; a line that ends with a backslash goes on in the next one.
+// Splits words as systemd does in ExecStart= and in the value of a variable (systemd.service(5), "Command lines"). White space
+// separates words, quotes join them, and backslashes escape. A line that ends with a backslash continues on the next one.
 
-/** A word of a command line with its place in the text. */
+/** A word of a command line with its position in the text. */
 export interface PlacedWord {
-  /** Quotes and escapes undone; variables and specifiers (%i) as they are written. */
+  /** After processing quotes and escapes. Variables and specifiers (%i) are unchanged. */
   readonly text: string
   readonly start: number
   readonly end: number
@@ -15,8 +15,8 @@ const escapes: Readonly<Record<string, string>> = {
 }
 
 /**
- * Returns the words between two offsets of a text. Lines that begin with # or ; between continued lines are comments. An escape
- * that systemd does not know stays as it is written, and so does a quote that is never closed.
+ * Returns the words between two offsets of a text. Lines that begin with # or ; between continued lines are comments. An unknown
+ * escape stays unchanged, and so does a quote that is never closed.
  */
 export function systemdWords(text: string, from: number, to: number): PlacedWord[] {
   const words: PlacedWord[] = []
@@ -32,7 +32,7 @@ export function systemdWords(text: string, from: number, to: number): PlacedWord
       if (code === '\\') {
         const continued = lineContinuation(text, at)
         if (continued !== undefined) {
-          // Outside quotes the line end is a space, and ends the word.
+          // Outside quotes, the line end is a space and ends the word.
           if (quote === '') break
           word += ' '
           at = continued
@@ -55,7 +55,7 @@ export function systemdWords(text: string, from: number, to: number): PlacedWord
   }
 }
 
-/** Returns a word as it must be written in ExecStart= to be taken for exactly this text: no variable, no specifier. */
+/** Returns a word in the form for ExecStart= that systemd reads as exactly this text, without variables or specifiers. */
 export function systemdWord(text: string): string {
   const safe = text.replaceAll('%', '%%').replaceAll('$', '$$$$')
   if (safe !== '' && !/[\s"'\\;#]/.test(safe)) return safe
@@ -75,7 +75,7 @@ function afterSpace(text: string, start: number, to: number, from: number): numb
   return at
 }
 
-/** Where the next line begins, when the backslash here is the last of its line. */
+/** Returns the start of the next line if the backslash at `at` is the last character of its line. */
 function lineContinuation(text: string, at: number): number | undefined {
   if (text[at + 1] === '\n') return at + 2
   return text.startsWith('\r\n', at + 1) ? at + 3 : undefined

@@ -1,32 +1,32 @@
 import { expect, test } from 'vitest'
 import { certificateUsages, isUsage, usages, usagesFor } from './usages.ts'
 
-test('the API server knows 23 usages', () => {
+test('lists the 23 usages of the API server', () => {
   expect(usages).toHaveLength(23)
   expect(isUsage('client auth')).toBe(true)
   expect(isUsage('clientAuth')).toBe(false)
   expect(isUsage('constructor')).toBe(false)
 })
 
-test('usages are written in the order of the bits and of the purposes, whatever order they are asked in', () => {
+test('returns usages in the order of the bits and purposes, independent of the input order', () => {
   expect(certificateUsages(['client auth', 'key encipherment', 'server auth', 'digital signature'])).toEqual({
     keyUsage: ['digitalSignature', 'keyEncipherment'],
     extendedKeyUsage: ['serverAuth', 'clientAuth'],
   })
 })
 
-test('two words for one purpose count once', () => {
+test('counts two names of one purpose once', () => {
   expect(certificateUsages(['s/mime', 'email protection', 'signing', 'digital signature'])).toEqual({
     keyUsage: ['digitalSignature'],
     extendedKeyUsage: ['emailProtection'],
   })
 })
 
-test('one unknown usage spoils all', () => {
+test('returns nothing if one usage is unknown', () => {
   expect(certificateUsages(['client auth', 'flying'])).toBeUndefined()
 })
 
-test('only RSA keys ask for key encipherment', () => {
+test('requests key encipherment only for RSA keys', () => {
   expect(usagesFor('server auth', 'RSA')).toContain('key encipherment')
   expect(usagesFor('client auth', 'ECDSA')).toEqual(['digital signature', 'client auth'])
 })

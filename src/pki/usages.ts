@@ -1,7 +1,7 @@
 import { type KeyUsage, keyUsages } from '../x509/extensions.ts'
 
-// The usages of the certificates API (spec.usages; k8s.io/api certificates/v1) and what kube-controller-manager makes of
-// them in a certificate. One table: requests, signers, policies and the local CA all read it.
+// The usages of the certificates API (spec.usages; k8s.io/api certificates/v1) and their encoding by kube-controller-manager.
+// Requests, signers, policies and the local CA all use this table.
 
 interface UsageMeaning {
   readonly keyUsage?: KeyUsage
@@ -11,7 +11,7 @@ interface UsageMeaning {
 const meanings = {
   signing: { keyUsage: 'digitalSignature' },
   'digital signature': { keyUsage: 'digitalSignature' },
-  // RFC 5280 renamed this bit to contentCommitment; its name in the certificate's ASN.1 stayed.
+  // RFC 5280 renamed this bit to contentCommitment. Its name in the certificate's ASN.1 is unchanged.
   'content commitment': { keyUsage: 'nonRepudiation' },
   'key encipherment': { keyUsage: 'keyEncipherment' },
   'key agreement': { keyUsage: 'keyAgreement' },
@@ -35,10 +35,10 @@ const meanings = {
   'netscape sgc': { extendedKeyUsage: 'nsSGC' },
 } as const satisfies Record<string, UsageMeaning>
 
-/** A usage as spec.usages spells it. */
+/** A usage in the spelling of spec.usages. */
 export type Usage = keyof typeof meanings
 
-/** All usages that the API server takes, the extended ones in the order in which a certificate lists them. */
+/** All usages that the API server accepts. The extended ones are in the order in which a certificate lists them. */
 export const usages = Object.keys(meanings) as readonly Usage[]
 
 export function isUsage(text: string): text is Usage {
@@ -53,8 +53,8 @@ export interface CertificateUsages {
 }
 
 /**
- * Returns what a certificate for these usages says; doubles count once. Undefined when one of them is unknown:
- * kube-controller-manager signs nothing then.
+ * Returns the certificate fields for these usages; duplicates count once. Returns undefined when one of them is unknown, because
+ * kube-controller-manager then signs nothing.
  */
 export function certificateUsages(asked: readonly string[]): CertificateUsages | undefined {
   if (!asked.every(isUsage)) return undefined
@@ -76,8 +76,8 @@ const extendedOrder = [
 ]
 
 /**
- * Returns the usages that client-go asks for, in the order of the documentation. Key encipherment is for RSA keys alone: the
- * others cannot encrypt.
+ * Returns the usages that client-go requests, in the order of the documentation. Key encipherment is for RSA keys only: other
+ * keys cannot encrypt.
  */
 export function usagesFor(purpose: 'client auth' | 'server auth', keyAlgorithm: string): readonly Usage[] {
   return keyAlgorithm === 'RSA'
