@@ -1,8 +1,9 @@
 export type Base64Outcome = { readonly bytes: Uint8Array } | { readonly reason: string }
 
 /**
- * Returns the octets, or why there are none. Takes what Go's encoding/json takes for a byte slice: RFC 4648 section 4 with
- * padding; line ends between the characters are passed over, anything else is refused. (Buffer.from passes over all.)
+ * Returns the bytes, or why the text is invalid. Accepts what Go's encoding/json accepts for a byte slice: RFC 4648 section 4
+ * with padding. Line ends between the characters are ignored; all other characters are rejected. (Buffer.from ignores all of
+ * them.)
  */
 export function decodeBase64(text: string): Base64Outcome {
   const joined = text.includes('\n') || text.includes('\r') ? text.replace(/[\r\n]+/g, '') : text

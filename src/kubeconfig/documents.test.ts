@@ -6,7 +6,7 @@ import { isTrue, type Node, plainType, textOf, valueAt } from './node.ts'
 import { readPlainYaml } from './plain-yaml.ts'
 import '../../test/seeded.ts'
 
-/** The node without places, in JSON's types as far as they matter. */
+/** Returns the node without positions, as JSON types where they matter. */
 function plainOf(node: Node): unknown {
   if (node.kind === 'list') return node.items.map(plainOf)
   if (node.kind === 'map')
@@ -85,7 +85,7 @@ async function agrees(text: string): Promise<boolean> {
 }
 
 describe('the plain reader', () => {
-  test('agrees with the yaml library on whatever it reads', async () => {
+  test('agrees with the yaml library on every text it accepts', async () => {
     let read = 0
     await fc.assert(
       fc.asyncProperty(value, layout, async (content, options) => {
@@ -174,7 +174,7 @@ describe('the plain reader', () => {
 })
 
 describe('readDocuments', () => {
-  test('gives every node the place where it stands', async () => {
+  test('gives every node its position', async () => {
     const text = 'users:\n- name: "a b"\n  user:\n    token: x-y # no\n    data: |\n      z\n'
     for (const { documents } of [await readDocuments(text), await readAnyYaml(text)]) {
       const user = valueAt(documents[0], 'users')
@@ -190,7 +190,7 @@ describe('readDocuments', () => {
     expect(plainOf(valueAt(documents[0], 'use')!)).toEqual({ x: { number: '1' }, y: { number: '3' } })
   })
 
-  test('merges in the order of the text, as Go does: what is merged behind a key counts over it', async () => {
+  test('merges in the order of the text, as Go does: a merge after a key overrides it', async () => {
     const { documents } = await readDocuments('b: &b {x: 1}\nc: &c {x: 2}\nuse:\n  x: 3\n  <<: [*b, *c]\n')
     expect(plainOf(valueAt(documents[0], 'use')!)).toEqual({ x: { number: '1' } })
     expect((await readDocuments('a: 1\n<<: text\n')).defects[0]!.reason).toBe('what "<<" merges is not a map')
@@ -214,18 +214,18 @@ describe('readDocuments', () => {
     expect(plainType(text)).toBe(type)
   })
 
-  test('takes yes as true, as Go does', async () => {
+  test('reads yes as true, as Go does', async () => {
     const { documents } = await readDocuments('a: yes\nb: "yes"\n')
     expect([isTrue(valueAt(documents[0], 'a')), isTrue(valueAt(documents[0], 'b'))]).toEqual([true, false])
   })
 
-  test('of a key that is there twice the last counts', async () => {
+  test('uses the last value of a duplicate key', async () => {
     for (const text of ['a: 1\na: 2\n', 'a: 1\na: !!str 2\n']) {
       expect(textOf(valueAt((await readDocuments(text)).documents[0], 'a'))).toBe('2')
     }
   })
 
-  test('a malformed document does not lose the ones before it', async () => {
+  test('keeps the documents before a malformed one', async () => {
     const { documents, defects } = await readDocuments('a: 1\n---\nb: [\n')
     expect(documents).toHaveLength(1)
     expect(defects[0]).toMatchObject({ line: 4 })

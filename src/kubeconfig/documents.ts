@@ -14,9 +14,9 @@ import { mostNodes as mostPlainNodes, type PlainStop, readPlainYaml } from './pl
 
 /** Why a text, or a document in it, could not be read. */
 export interface DocumentDefect {
-  /** A fragment in the YAML reader's words. */
+  /** The YAML reader's message, as a fragment. */
   readonly reason: string
-  /** From 1; absent where the whole text is meant. */
+  /** From 1; absent when the defect concerns the whole text. */
   readonly line?: number
   readonly next?: string
 }
@@ -26,17 +26,17 @@ export interface Documents {
   readonly defects: readonly DocumentDefect[]
 }
 
-// The yaml library needs up to 8 µs a character for the worst input (measured: "[][][]…"), so this many take about 1 s.
-// Larger files of kubectl's own making do not come this way: readPlainYaml has no such limit.
+// The yaml library needs up to 8 µs per character for the worst input (measured: "[][][]…"), so this size takes about 1 s. Larger
+// files that kubectl writes do not reach this code: readPlainYaml has no such limit.
 const largestForYaml = 150_000
 
-// Go's reader allows aliases to make up most of a small document and a tenth of a large one. No kubeconfig comes near this.
+// Go's reader allows aliases to produce most of a small document and a tenth of a large one. No kubeconfig comes near this.
 const mostNodes = 200_000
 const mostCharacters = 16 << 20
 
 /**
- * Returns the documents of a YAML or JSON text; empty ones are left out. Never throws: what is malformed, too deep, too
- * large, or grows by its aliases becomes a defect, and the documents beside it are still read.
+ * Returns the documents of a YAML or JSON text without empty ones. Never throws: a document that is malformed, too deep, too
+ * large, or expands too much through aliases becomes a defect. The other documents are still read.
  */
 export async function readDocuments(text: string): Promise<Documents> {
   const documents = readPlainYaml(text)
@@ -46,7 +46,7 @@ export async function readDocuments(text: string): Promise<Documents> {
     : readAnyYaml(text)
 }
 
-// What is so large is left to no other reader, so the defect says where the plain one ended, and what that means.
+// No other reader handles a text of this size, so the defect says where the plain reader stopped, and why.
 function defectOfLarge(text: string, { because, line }: PlainStop): DocumentDefect {
   if (because === 'too-many') {
     return {
@@ -62,7 +62,10 @@ function defectOfLarge(text: string, { because, line }: PlainStop): DocumentDefe
   }
 }
 
-/** Returns the first document of a text when all of it can be read and it is of that kind; else why not, as a fragment. */
+/**
+ * Returns the first document of a text if the whole document can be read and has the given kind, otherwise the reason, as a
+ * fragment.
+ */
 export async function readDocumentOfKind(text: string, kind: string): Promise<Node | string> {
   const { documents, defects } = await readDocuments(text)
   const [root] = documents
@@ -71,7 +74,7 @@ export async function readDocumentOfKind(text: string, kind: string): Promise<No
   return root !== undefined && textOf(valueAt(root, 'kind')) === kind ? root : `its kind is not ${kind}`
 }
 
-/** Reads all of YAML with the yaml library. */
+/** Reads full YAML with the yaml library. */
 export async function readAnyYaml(text: string): Promise<Documents> {
   const yaml = await import('yaml')
   const lines = new yaml.LineCounter()
@@ -95,7 +98,7 @@ export async function readAnyYaml(text: string): Promise<Documents> {
   return { documents, defects }
 }
 
-/** Passes the parser's tokens on until one nests too deep: what comes behind it would be composed by recursion. */
+/** Yields the parser's tokens until one nests too deep. The composer would read the rest by recursion. */
 function* shallowTokens(
   yaml: typeof Yaml,
   lines: Yaml.LineCounter,
@@ -120,7 +123,7 @@ function* shallowTokens(
 
 interface Converted {
   readonly node: Node
-  /** Nodes and characters that this comes to when aliases are followed. */
+  /** Number of nodes and characters after following aliases. */
   readonly nodes: number
   readonly characters: number
 }
@@ -128,8 +131,8 @@ interface Converted {
 class Refusal extends Error {}
 
 /**
- * Turns the library's nodes into ours: the node, undefined for an empty document, or why it is refused. An alias shares the node
- * of its anchor, and counts as a copy of it.
+ * Converts the library's nodes into ours. Returns the node, undefined for an empty document, or the reason for a rejection. An
+ * alias shares the node of its anchor, and counts as a copy of it.
  */
 function converted(yaml: typeof Yaml, document: Yaml.Document.Parsed): Node | string | undefined {
   const anchors = new Map<string, Converted>()
@@ -200,7 +203,7 @@ function isMergeable(node: Node): boolean {
   return node.kind === 'map' || (node.kind === 'list' && node.items.every((item) => item.kind === 'map'))
 }
 
-/** As Go does: what is merged counts over what stands before it, and of several maps the first. */
+/** As in Go: a merge overrides the preceding entries, and the first of several maps takes precedence. */
 function merge(node: Node, into: Map<string, Entry>): void {
   if (node.kind === 'list') for (const item of node.items.toReversed()) merge(item, into)
   if (node.kind === 'map') for (const [key, entry] of node.entries) into.set(key, entry)
@@ -225,7 +228,7 @@ const typeOfTag: Readonly<Record<string, ScalarNode['type']>> = {
   'tag:yaml.org,2002:null': 'null',
 }
 
-/** A tag that says what a text is, quoted or not; of a tag that Go does not know the text stays. */
+/** A tag determines the type of a text, quoted or not. With a tag that Go does not know, the text stays. */
 function taggedScalar(tag: string, text: string): readonly [type: ScalarNode['type'], text: string] {
   if (tag === 'tag:yaml.org,2002:binary') {
     const decoded = decodeBase64(text)

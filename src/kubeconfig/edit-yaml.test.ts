@@ -28,8 +28,8 @@ async function edited(text: string, ...edits: YamlEdit[]): Promise<string> {
 
 const command: YamlPath = ['spec', 'containers', 0, 'command']
 
-describe('an edit in place', () => {
-  test('a scalar is replaced in its own quotes, and its comment stays', async () => {
+describe('editYaml', () => {
+  test('replaces a scalar, keeps its quotes and its comment', async () => {
     expect(await edited(pod, { do: 'set', path: [...command, 1], value: '--root-ca-file=/bundle.crt' })).toBe(
       pod.replace('/ca.crt', '/bundle.crt'),
     )
@@ -41,7 +41,7 @@ describe('an edit in place', () => {
     )
   })
 
-  test('an item is added at the end of its list, and one is taken out with its line', async () => {
+  test('adds an item at the end of its list, and removes one with its line', async () => {
     expect(await edited(pod, { do: 'append', path: command, value: '--v=2' })).toBe(
       pod.replace('    name: c', '    - --v=2\n    name: c'),
     )
@@ -50,13 +50,13 @@ describe('an edit in place', () => {
     )
   })
 
-  test('an entry is added with the maps that are missing above it', async () => {
+  test('adds an entry with the missing maps above it', async () => {
     expect(
       await edited(pod, { do: 'set', path: ['metadata', 'annotations', 'ca-rotation'], value: '1' }),
     ).toBe(pod.replace("name: 'x'\n", `name: 'x'\n  annotations:\n    ca-rotation: "1"\n`))
   })
 
-  test('flow style stays flow style', async () => {
+  test('keeps flow style', async () => {
     expect(await edited(pod, { do: 'set', path: ['metadata', 'labels', 'a/b'], value: 'c' })).toBe(
       pod.replace('control-plane}', 'control-plane, "a/b": "c"}'),
     )
@@ -68,18 +68,18 @@ describe('an edit in place', () => {
     expect(await edited(json, { do: 'remove', path: ['a', 'd'] })).toBe(json.replace(', "d": 1', ''))
   })
 
-  test('a block that loses its only entry is written as empty', async () => {
+  test('writes a block without its only entry as empty', async () => {
     expect(await edited('user:\n  token: x # c\nname: n\n', { do: 'remove', path: ['user', 'token'] })).toBe(
       'user: {} # c\nname: n\n',
     )
   })
 
-  test('the first entry behind a dash leaves the dash', async () => {
+  test('keeps the dash when it removes the first entry after it', async () => {
     const text = '- # first\n  a: 1\n  b: 2\n- c: 3\n  # kept\n  d: 4\n'
     expect(await edited(text, { do: 'remove', path: [1, 'c'] })).toBe(text.replace('- c: 3', '-'))
   })
 
-  test('an empty value gets one, and a Windows line end stays one', async () => {
+  test('fills an empty value and keeps a Windows line end', async () => {
     expect(await edited('a:\r\nb: 1\r\n', { do: 'set', path: ['a'], value: 'x' })).toBe('a: x\r\nb: 1\r\n')
     expect(await edited('a:\r\nb: 1\r\n', { do: 'set', path: ['a', 'c'], value: 'x' })).toBe(
       'a:\r\n  c: x\r\nb: 1\r\n',
@@ -98,7 +98,7 @@ describe('an edit in place', () => {
     })
   })
 
-  test('what cannot be read is refused', async () => {
+  test('rejects text that cannot be read', async () => {
     for (const text of ['a: [', '', '# nothing\n']) {
       await expect(edited(text, { do: 'set', path: ['a'], value: 'x' })).rejects.toBeInstanceOf(KcertError)
     }
@@ -143,7 +143,7 @@ const writer = fc.constantFrom(
   (value: unknown) => JSON.stringify(value, null, 2),
 )
 
-/** Every place of a value, with what stands there. */
+/** Returns every path in a value, with its content. */
 function places(value: unknown, path: YamlPath = []): { path: YamlPath; value: unknown }[] {
   const children = Array.isArray(value)
     ? value.flatMap((item, index) => places(item, [...path, index]))
@@ -153,7 +153,7 @@ function places(value: unknown, path: YamlPath = []): { path: YamlPath; value: u
   return [{ path, value }, ...children]
 }
 
-/** How much of the text went, and how much came, between what stayed in front and behind. */
+/** Returns how much text was removed and added between the unchanged parts. */
 function span(before: string, after: string): { gone: string; came: string } {
   let front = 0
   while (front < before.length && front < after.length && before[front] === after[front]) front++
@@ -163,11 +163,11 @@ function span(before: string, after: string): { gone: string; came: string } {
   return { gone: before.slice(front, before.length - back), came: after.slice(front, after.length - back) }
 }
 
-describe('any edit of any text', () => {
+describe('editYaml on random text', () => {
   const root = fc.dictionary(key, tree, { minKeys: 1, maxKeys: 4 })
   const runs = { numRuns: 400 }
 
-  test('a new entry takes nothing away', async () => {
+  test('removes nothing when it adds an entry', async () => {
     let refused = 0
     await fc.assert(
       fc.asyncProperty(root, writer, fc.nat(), leaf, async (value, write, pick, content) => {
@@ -188,7 +188,7 @@ describe('any edit of any text', () => {
     expect(refused).toBe(0)
   })
 
-  test('a scalar that is set changes nothing but itself', async () => {
+  test('changes only the scalar that it sets', async () => {
     let refused = 0
     await fc.assert(
       fc.asyncProperty(root, writer, fc.nat(), leaf, async (value, write, pick, content) => {
@@ -211,7 +211,7 @@ describe('any edit of any text', () => {
     expect(refused).toBe(0)
   })
 
-  test('what is taken out leaves everything else', async () => {
+  test('keeps everything else when it removes an entry', async () => {
     let refused = 0
     await fc.assert(
       fc.asyncProperty(root, writer, fc.nat(), async (value, write, pick) => {

@@ -3,13 +3,13 @@ import { KcertError } from '../errors/kcert-error.ts'
 import { readDocuments } from './documents.ts'
 import { entriesOf, type ListNode, type MapNode, type Node, plainType, type Range, valueAt } from './node.ts'
 
-// Edits in place: what is changed is spliced into the text, and every other byte stays, comments and order with it. What was
-// asked for is then compared with what the edited text says, so an edit does what it says or is refused.
+// Edits in place: a change is spliced into the text. Every other byte stays the same, including comments and order. The edited
+// text is then parsed and compared with the requested result, so an edit is either exact or rejected.
 
-/** Keys and indices from the document down: ['spec', 'containers', 0, 'command', 3]. */
+/** Keys and indices from the document's root: ['spec', 'containers', 0, 'command', 3]. */
 export type YamlPath = readonly (string | number)[]
 
-/** What can be put in: text is quoted where it must be. */
+/** A value to insert. Text is quoted where necessary. */
 export type YamlValue =
   | string
   | boolean
@@ -17,17 +17,17 @@ export type YamlValue =
   | readonly { readonly [key: string]: YamlValue }[]
 
 export type YamlEdit =
-  /** Replaces a scalar, or adds an entry with all maps that are missing above it. */
+  /** Replaces a scalar, or adds an entry with all missing maps above it. */
   | { readonly do: 'set'; readonly path: YamlPath; readonly value: YamlValue }
-  /** Takes an entry or an item out. */
+  /** Removes an entry or an item. */
   | { readonly do: 'remove'; readonly path: YamlPath }
   /** Adds an item at the end of a list. */
   | { readonly do: 'append'; readonly path: YamlPath; readonly value: YamlValue }
 
 /**
- * Returns the text with the edits done to its first document, one after the other. Throws KCERT_EDIT_REFUSED when a path leads
- * nowhere, or when the text is written so that the edit would change something else too (anchors, merges, exotic layouts).
- * `rewrite` is a command that prints the text in a layout that can be edited, for advice.
+ * Returns the text with the edits applied to its first document, in order. Throws KCERT_EDIT_REFUSED when a path does not exist,
+ * or when the layout (anchors, merges, unusual forms) would make the edit change something else too. `rewrite` is a command that
+ * prints the text in an editable layout, for advice.
  */
 export async function editYaml(
   text: string,
@@ -62,7 +62,7 @@ async function documentsOf(text: string): Promise<readonly [Node, ...Node[]]> {
   })
 }
 
-/** Keys in their order: a text that says the same in another order is another text. Items of a list have empty ones. */
+/** Keys in order: the same keys in another order are another text. Items of a list have empty keys. */
 type Plain = readonly [kind: string, content: string | readonly (readonly [key: string, value: Plain])[]]
 
 function plainOf(node: Node): Plain {
@@ -82,7 +82,7 @@ function isItems(value: YamlValue): value is readonly { readonly [key: string]: 
   return Array.isArray(value)
 }
 
-/** The edit on the content alone: what the edited text has to say. What cannot be done was refused before. */
+/** Applies the edit to the content alone, which gives the expected result. Impossible edits were rejected before. */
 function applied([kind, content]: Plain, edit: YamlEdit, [step, ...rest]: YamlPath): Plain {
   const parts = typeof content === 'string' ? [] : content
   const value: Plain = edit.do === 'remove' ? ['null', ''] : plainValue(edit.value)
@@ -97,7 +97,7 @@ function applied([kind, content]: Plain, edit: YamlEdit, [step, ...rest]: YamlPa
   return [kind, parts.with(index, [part[0], applied(part[1], edit, rest)])]
 }
 
-/** The value inside the maps that are missing above it. */
+/** Returns the value inside the missing maps above it. */
 function wrapped(path: YamlPath, value: YamlValue, refuse: Refuse): YamlValue {
   return path.reduceRight<YamlValue>(
     (inner, key) => (typeof key === 'number' ? refuse('there is no list') : { [key]: inner }),
@@ -155,7 +155,7 @@ class Writer {
     const [start] = node.range
     const end = this.endOf(node)
     const written = this.scalar(value, this.text[start])
-    // A key with nothing behind it has its empty value right at the colon.
+    // A key without a value has its empty value right after the colon.
     return this.put([start, Math.max(start, end)], start >= end ? ` ${written}` : written)
   }
 
@@ -175,7 +175,7 @@ class Writer {
     return this.add(node, JSON.stringify(value), (column) => `- ${this.block(value, column + 2)}`)
   }
 
-  /** Puts one more part behind the others, in the one form or the other. */
+  /** Adds one more part after the others, in flow or block style. */
   private add(node: MapNode | ListNode, inFlow: string, inBlock: (column: number) => string): string {
     if (!this.isFlow(node)) {
       const column = this.columnOf(node.range[0])
@@ -210,7 +210,7 @@ class Writer {
     return this.put([this.text.slice(0, first).trimEnd().length, stop], '')
   }
 
-  /** The only part of a block taken out: nothing would be null, so it is written as empty. */
+  /** Removes the only part of a block. An absent value would be null, so it is written as an empty map or list. */
   private empty(node: MapNode | ListNode): string {
     const [start] = node.range
     const before = this.text.slice(0, start).trimEnd()
@@ -233,12 +233,12 @@ class Writer {
     return first === '{' || first === '['
   }
 
-  /** Where the last leaf of a node ends; for nothing at all, `least`. */
+  /** Returns the end of a node's last leaf; `least` for an empty node. */
   private endOf(node: Node, least = 0): number {
     if (node.kind !== 'scalar' && !this.isFlow(node))
       return Math.max(least, ...partsOf(node).map((part) => this.endOf(part.value, part.least)))
     let [start, end] = node.range
-    // Not \s: no-break spaces and their like are content.
+    // Not \s: no-break spaces and similar characters are content.
     while (end > start && ' \t\r\n'.includes(this.text.charAt(end - 1))) end--
     return Math.max(least, end)
   }
@@ -267,7 +267,7 @@ class Writer {
     return `${name}:${this.newLine(inner)}${this.block(value, inner)}`
   }
 
-  /** A value whose first line is already in its column. */
+  /** Returns a value whose first line is already in its column. */
   private block(value: YamlValue, column: number): string {
     if (typeof value === 'string' || typeof value === 'boolean') return this.scalar(value, undefined)
     const lines = isItems(value)
@@ -276,7 +276,7 @@ class Writer {
     return lines.join(this.newLine(column))
   }
 
-  /** In the quotes that were there, if any. */
+  /** Returns a scalar with the previous quotes, if any. */
   private scalar(value: string | boolean, quote: string | undefined): string {
     if (typeof value === 'boolean') return `${value}`
     if (quote === "'" && !/[\0-\x1f\x7f-\x9f\u2028\u2029\ufeff]/.test(value))
@@ -285,7 +285,7 @@ class Writer {
   }
 }
 
-/** The values of a map or list, with where each begins, key included, and ends at least. */
+/** Returns the values of a map or list, with the start (including the key) and the minimum end of each. */
 function partsOf(node: MapNode | ListNode): { start: number; value: Node; least: number }[] {
   return node.kind === 'map'
     ? Array.from(node.entries.values(), ({ key, value }) => ({ start: key[0], value, least: key[1] + 1 }))

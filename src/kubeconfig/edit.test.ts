@@ -35,13 +35,13 @@ async function read(edited: string): Promise<Kubeconfig> {
   return readKubeconfig(root!)
 }
 
-describe('a kubeconfig edited in place', () => {
-  test('new CA data of one cluster is the only change', async () => {
+describe('editKubeconfig', () => {
+  test('changes only the CA data of one cluster', async () => {
     const changes = { clusters: [{ name: 'kubernetes', certificateAuthority: data('new') }] }
     expect(await editKubeconfig(text, changes)).toBe(text.replace('b2xk #', 'bmV3 #'))
   })
 
-  test('data takes the place of a file, and a file that of data', async () => {
+  test('replaces a file with data, and data with a file', async () => {
     const changes = {
       clusters: [{ name: 'other', certificateAuthority: data('new') }],
       users: [
@@ -64,14 +64,14 @@ describe('a kubeconfig edited in place', () => {
     expect((await read(edited)).defects).toEqual([])
   })
 
-  test('a user with nothing gets what is set', async () => {
+  test('sets fields of a user without any', async () => {
     const bare = 'users:\n- name: a\n  user:\nclusters: []\ncontexts: []\n'
     expect(await editKubeconfig(bare, { users: [{ name: 'a', clientKey: { file: 'k' } }] })).toBe(
       bare.replace('user:', 'user:\n    client-key: k'),
     )
   })
 
-  test('an unknown name is told with those that there are', async () => {
+  test('lists the existing names for an unknown name', async () => {
     const changes = { clusters: [{ name: 'kubernets', certificateAuthority: data('new') }] }
     await expect(editKubeconfig(text, changes)).rejects.toMatchObject({
       code: 'KCERT_KUBECONFIG_UNUSABLE',
@@ -82,7 +82,7 @@ describe('a kubeconfig edited in place', () => {
     })
   })
 
-  test('any octets and file names come back as they were set, and nothing else changes', async () => {
+  test('reads back any bytes and file names as they were set, and changes nothing else', async () => {
     const material = fc.oneof(
       fc.uint8Array({ minLength: 1, maxLength: 60 }).map((bytes): NewMaterial => ({ data: bytes })),
       fc.string({ minLength: 1 }).map((file): NewMaterial => ({ file })),

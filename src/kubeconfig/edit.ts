@@ -19,10 +19,10 @@ export interface KubeconfigChanges {
 }
 
 /**
- * Returns the kubeconfig's text with these fields changed, and every other byte unchanged. Of a pair like
- * certificate-authority and certificate-authority-data the one that is not set is removed, because clients reject both together.
- * Throws KCERT_KUBECONFIG_UNUSABLE when there is no such cluster or user, KCERT_EDIT_REFUSED when it cannot be done in place.
- * The text contains the key of a user, so its file keeps mode 0600. `file` is its path, for advice.
+ * Returns the kubeconfig's text with these fields changed, and every other byte unchanged. Of a pair like certificate-authority
+ * and certificate-authority-data, the field that is not set is removed, because clients reject both together. Throws
+ * KCERT_KUBECONFIG_UNUSABLE when the cluster or user does not exist, KCERT_EDIT_REFUSED when it cannot be edited in place. The
+ * text contains a user's key, so its file keeps mode 0600. `file` is its path, for advice.
  */
 export async function editKubeconfig(
   text: string,
@@ -42,7 +42,7 @@ export async function editKubeconfig(
     const path = [`${part}s`, index, part]
     const [wanted, other] = 'data' in material ? [`${field}-data`, field] : [field, `${field}-data`]
     const value = 'data' in material ? Buffer.from(material.data).toString('base64') : material.file
-    // Set first, then remove: so the map of these fields is never without any.
+    // Set first, then remove, so that the map of these fields is never empty.
     edits.push({ do: 'set', path: [...path, wanted], value })
     const item = valueAt(root, `${part}s`)
     const fields = item?.kind === 'list' ? valueAt(item.items[index], part, other) : undefined

@@ -2,7 +2,7 @@ import { decodeBase64 } from './base64.ts'
 import { entriesOf, type Node, textOf, valueAt } from './node.ts'
 
 // The fields of a kubeconfig with the types that client-go decodes them into (client-go 0.36.3, tools/clientcmd/api/v1/types.go).
-// One value of another type, and client-go refuses the whole file. Fields that are not in the table may hold anything.
+// If one value has another type, client-go rejects the whole file. Fields that are not in the table may contain anything.
 
 type Shape =
   | 'text'
@@ -11,7 +11,7 @@ type Shape =
   | { readonly list: Shape }
   | { readonly map: Shape }
   | { readonly fields: Readonly<Record<string, Shape>> }
-  /** A list that client-go turns into a map: each name once. The value of `inner` is called by the name of its item. */
+  /** A list that client-go turns into a map with unique names. The value of `inner` belongs to the item's name. */
   | { readonly named: Shape; readonly inner: string }
 
 const texts: Shape = { list: 'text' }
@@ -82,13 +82,13 @@ export interface FieldFault {
   readonly reason: string
 }
 
-/** Returns every field for whose type client-go refuses the whole file, and every name that is there twice. */
+/** Returns every field whose type makes client-go reject the whole file, and every duplicate name. */
 export function fieldFaults(root: Node): FieldFault[] {
   return [...faultsOf(root, config, '')]
 }
 
 function* faultsOf(node: Node, shape: Shape, field: string): Generator<FieldFault> {
-  // null leaves every field as it is.
+  // null leaves every field unchanged.
   if (isNull(node)) return
   if (typeof shape === 'string') {
     const reason = scalarFault(node, shape)
@@ -136,7 +136,7 @@ function* listFaults(
   if (shape !== extensions) return
   const taken = new Set<string>()
   for (const [index, item] of items.entries()) {
-    // An extension of null takes no name; no name at all is one too.
+    // An extension of null has no name. A missing name counts as a name too.
     const extension = valueAt(item, 'extension')
     const name = textOf(valueAt(item, 'name')) ?? ''
     if (taken.has(name)) yield twice(`${field}[${index}]`, name)
@@ -151,7 +151,7 @@ function twice(field: string, name: string): FieldFault {
 function scalarFault(node: Node, shape: 'text' | 'boolean' | 'base64'): string | undefined {
   if (shape === 'boolean')
     return node.kind === 'scalar' && node.type === 'boolean' ? undefined : 'neither true nor false'
-  // Go also takes bytes as a list of numbers, of which an empty one is met.
+  // Go also accepts bytes as a list of numbers. Of these, an empty list occurs in practice.
   if (shape === 'base64' && node.kind === 'list' && node.items.length === 0) return undefined
   if (node.kind !== 'scalar') return 'not a text'
   if (node.type !== 'string') return `a ${node.type} without quotes, where a text is wanted`
@@ -159,7 +159,7 @@ function scalarFault(node: Node, shape: 'text' | 'boolean' | 'base64'): string |
   return decoded !== undefined && 'reason' in decoded ? decoded.reason : undefined
 }
 
-/** True for null, and for nothing behind a key. */
+/** True for null, and for a missing value after a key. */
 function isNull(node: Node): boolean {
   return node.kind === 'scalar' && node.type === 'null'
 }

@@ -1,28 +1,31 @@
-/** How a cluster is reached and known. */
+/** The address and trust settings of a cluster. */
 export interface ClusterEntry {
   readonly name: string
   readonly server: string
-  /** PEM; undefined if the system's CAs are used, or if it is filled in later. */
+  /** PEM; undefined if the system's CAs are used, or if it is added later. */
   readonly certificateAuthority?: Uint8Array | string | undefined
   readonly tlsServerName?: string | undefined
   readonly skipsTlsVerify?: boolean
   readonly proxyUrl?: string | undefined
 }
 
-/** Who asks, by a client certificate or a bearer token. */
+/** A user with a client certificate or a bearer token. */
 export type UserEntry = {
   readonly name: string
   readonly namespace?: string | undefined
 } & (ClientCertificate | { readonly token: string })
 
 interface ClientCertificate {
-  /** PEM, or where it lies, like the key; undefined where it is filled in later. */
+  /** PEM, or the path of a file, like the key; undefined if it is added later. */
   readonly certificate?: string | { readonly file: string }
-  /** PEM, or where it lies: an absolute path, because others are taken from the kubeconfig's own folder. */
+  /** PEM, or an absolute path, because others are relative to the kubeconfig's folder. */
   readonly key: { readonly pem: string } | { readonly file: string }
 }
 
-/** Returns a kubeconfig with one context, in the order and with the names that kubeadm writes. It holds the key where that is given as PEM, and the token. */
+/**
+ * Returns a kubeconfig with one context, in kubeadm's order and with its names. It contains the key if given as PEM, and the
+ * token.
+ */
 export function kubeconfigDocument(cluster: ClusterEntry, user: UserEntry): object {
   const context = `${user.name}@${cluster.name}`
   const { certificateAuthority: ca, tlsServerName, skipsTlsVerify = false, proxyUrl } = cluster
@@ -31,7 +34,7 @@ export function kubeconfigDocument(cluster: ClusterEntry, user: UserEntry): obje
     clusters: [
       {
         cluster: {
-          // Clients refuse a CA beside insecure-skip-tls-verify.
+          // Clients reject a CA together with insecure-skip-tls-verify.
           ...(ca === undefined || skipsTlsVerify ? {} : { 'certificate-authority-data': base64(ca) }),
           ...(skipsTlsVerify ? { 'insecure-skip-tls-verify': true } : {}),
           ...(proxyUrl === undefined ? {} : { 'proxy-url': proxyUrl }),

@@ -11,7 +11,7 @@ const read = async (content: string | Uint8Array) => {
 }
 const whole = { value: { clusters: [], users: [], contexts: [] }, reasons: [] }
 
-describe('as client-go, it takes', () => {
+describe('accepts, as client-go does,', () => {
   test.each([
     ['CR line ends', yaml.replaceAll('\n', '\r')],
     [
@@ -30,14 +30,14 @@ describe('as client-go, it takes', () => {
   })
 
   test.each([`---\n---\n${yaml}`, `---\n# nothing\n---\n${yaml}`, '', '# nothing\n'])(
-    '%j for a kubeconfig with nothing in it',
+    '%j as an empty kubeconfig',
     async (text) => {
       expect(await read(text)).toEqual({ value: undefined, reasons: [] })
     },
   )
 })
 
-describe('as client-go, it refuses, and reads as far as it can', () => {
+describe('rejects, as client-go does, and reads as much as possible of', () => {
   test.each([
     [
       'Latin-1 in a comment',
@@ -57,7 +57,7 @@ describe('as client-go, it refuses, and reads as far as it can', () => {
     expect(Object.keys(value as object)).toContain('users')
   })
 
-  test('base64 behind !!binary that is none', async () => {
+  test('invalid base64 after !!binary', async () => {
     expect((await read(`x: !!binary Y\n${yaml}`)).reasons).toEqual([
       expect.stringMatching(/^!!binary: not base64/),
     ])
@@ -65,7 +65,7 @@ describe('as client-go, it refuses, and reads as far as it can', () => {
   })
 })
 
-test('a backslash outside double quotes, or behind another one, is no escape', async () => {
+test('does not treat a backslash outside double quotes, or after another one, as an escape', async () => {
   for (const text of ["x: 'a\\/b'\n", 'x: C:\\users\\ud800\n', 'x: "\\\\/"\n'])
     expect((await read(text + yaml)).reasons).toEqual([])
 })

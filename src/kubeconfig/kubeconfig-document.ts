@@ -3,12 +3,12 @@ import { utf8Of } from '../x509/pem.ts'
 import { type DocumentDefect, type Documents, readDocuments } from './documents.ts'
 import { type Node, plainType, type Range } from './node.ts'
 
-// What client-go sees of a kubeconfig: it turns the file into JSON with sigs.k8s.io/yaml, whose reader is go-yaml 2 (YAML 1.1,
-// a port of libyaml), and that reads JSON as YAML too and stops behind the first document.
+// A kubeconfig as client-go reads it: sigs.k8s.io/yaml converts the file to JSON. Its reader is go-yaml 2 (YAML 1.1, a port of
+// libyaml), which also reads JSON as YAML and stops after the first document.
 
 /**
- * Returns the first document of a kubeconfig, or none where it is empty, and why client-go refuses it. It is read as far as it can
- * be, also where client-go refuses it.
+ * Returns the first document of a kubeconfig, or none if it is empty, and why client-go rejects it. Reads as much as possible,
+ * even if client-go rejects it.
  */
 export async function readKubeconfigDocument(content: Uint8Array): Promise<Documents> {
   const bytes = utf8Of(content)
@@ -19,10 +19,10 @@ export async function readKubeconfigDocument(content: Uint8Array): Promise<Docum
   return { documents: root === undefined ? [] : [root], defects: [...defects, ...own] }
 }
 
-// For libyaml these end lines too. Each is one UTF-16 unit, so that places in the text stay as they are.
+// libyaml treats these as line ends too. Each is one UTF-16 unit, so that positions in the text stay the same.
 const otherLineBreaks = /\r(?!\n)|[\u0085\u2028\u2029]/g
 
-/** What go-yaml's reader lets through beside line ends and tabs. */
+/** Characters that go-yaml's reader rejects, other than line ends and tabs. */
 const forbiddenCharacter = /[^\t\n\r\x20-\x7e\x85\xa0-\ud7ff\ue000-\ufffd\u{10000}-\u{10ffff}]/u
 
 function* textDefects(bytes: Uint8Array, text: string): Generator<DocumentDefect> {
@@ -48,7 +48,7 @@ function* prologueOf(text: string): Generator<{ readonly line: string; readonly 
   }
 }
 
-/** What other readers take, and go-yaml or the way to JSON behind it does not. */
+/** Content that other readers accept, but go-yaml or its conversion to JSON rejects. */
 function* nodeDefects(node: Node, text: string): Generator<DocumentDefect> {
   if (node.kind === 'scalar') {
     const written = text.slice(...node.range)
@@ -69,7 +69,7 @@ function* nodeDefects(node: Node, text: string): Generator<DocumentDefect> {
   }
 }
 
-/** libyaml finds a key only where its colon is on the same line, and within 1024 characters. */
+/** libyaml recognizes a key only if its colon is on the same line, within 1024 characters. */
 function keyFault([start, end]: Range, text: string): string | undefined {
   const written = text.slice(start, end)
   if (plainType(written) === 'null') return 'a key that is null, which client-go refuses'
@@ -86,7 +86,7 @@ function escapeFault(written: string): string | undefined {
   return found && `the escape ${found}, which client-go refuses, in JSON too`
 }
 
-/** A slash, or half of a surrogate pair, which libyaml takes for no character. */
+/** An escaped slash, or half of a surrogate pair, which libyaml does not accept as a character. */
 function badEscapeIn(written: string): string | undefined {
   for (let at = written.indexOf('\\'); at !== -1; at = written.indexOf('\\', at + 2)) {
     const [found] = /^\\(?:\/|u[dD][89a-fA-F][\da-fA-F]{2})/.exec(written.slice(at, at + 6)) ?? []
@@ -99,7 +99,7 @@ function lineAt(text: string, offset: number): number {
   return text.slice(0, offset).split('\n').length
 }
 
-/** The text up to the end of the first document; what follows is not read, whatever it is. */
+/** Returns the text up to the end of the first document. The rest is ignored, whatever it contains. */
 function firstDocument(text: string): string {
   const last = [...prologueOf(text)].at(-1)
   const contentAt = last === undefined ? (text.startsWith('\ufeff') ? 1 : 0) : last.at + last.line.length + 1
@@ -111,7 +111,7 @@ function firstDocument(text: string): string {
   return document.slice(0, endOfFlow(document, start))
 }
 
-/** Where a document that is one {map} or [list] ends; the end of the text where it is none, or has no end. */
+/** Returns the end of a document that is one {map} or [list]; the end of the text for other documents, or without an end. */
 function endOfFlow(text: string, start: number): number {
   let at = start
   while (/\s/.test(text[at] ?? '')) at++

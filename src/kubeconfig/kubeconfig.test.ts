@@ -18,7 +18,7 @@ const fatal = ({ defects }: Kubeconfig) =>
   defects.filter(({ isFatal }) => isFatal).map(({ field, reason }) => `${field}: ${reason}`)
 
 describe('readKubeconfig', () => {
-  test('gives every cluster, user and context', async () => {
+  test('returns every cluster, user and context', async () => {
     const config = await read(`apiVersion: v1
 kind: Config
 current-context: b
@@ -62,7 +62,7 @@ contexts:
     expect([config.currentContext, config.defects]).toEqual(['b', []])
   })
 
-  test('names what needs no certificate, and keeps no secret of it', async () => {
+  test('lists credentials other than certificates, without their secrets', async () => {
     const config = await read(`users:
 - {name: a, user: {exec: {command: /bin/aws, apiVersion: v1, env: [{name: KEY, value: hidden1}]}}}
 - {name: b, user: {token: hidden2, tokenFile: /x}}
@@ -84,7 +84,7 @@ contexts:
     expect(JSON.stringify(config.users)).not.toContain('hidden')
   })
 
-  test('data counts before the file, as client-go says when it refuses both', async () => {
+  test("prefers data to a file, as client-go's message says when it rejects both", async () => {
     const config = await read(
       'clusters:\n- name: k\n  cluster: {server: s, certificate-authority: x, certificate-authority-data: QQ==}\n',
     )
@@ -275,12 +275,12 @@ describe('users and clusters whose contexts clients refuse', () => {
     ])
   })
 
-  test('says nothing of an exec plugin of v1beta1 without interactiveMode', async () => {
+  test('accepts an exec plugin of v1beta1 without interactiveMode', async () => {
     const fields = 'exec: {command: aws, apiVersion: client.authentication.k8s.io/v1beta1}'
     expect(await warnings(`users: [{name: u, user: {${fields}}}]`)).toEqual([])
   })
 
-  test('says of a proxy without a scheme that it is none', async () => {
+  test('reports a proxy without a scheme as invalid', async () => {
     expect(await warnings('clusters: [{name: k, cluster: {server: a, proxy-url: "lb:3128"}}]')).toEqual([
       `clusters[k].proxy-url: not a URL with http, https or socks5; ${refuses}`,
     ])
@@ -312,7 +312,7 @@ describe('decodeBase64', () => {
   })
 
   test.each(['QUI', 'QU I=', 'Q=UI', '====', 'QUJD=', 'QU_D', 'QQ==QQ=='])(
-    'refuses %j, as Go does',
+    'rejects %j, as Go does',
     (text) => {
       expect(decodeBase64(text)).toHaveProperty('reason')
     },

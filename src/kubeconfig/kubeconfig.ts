@@ -3,16 +3,16 @@ import { fieldFaults } from './fields.ts'
 import { isTrue, itemsOf, type Node, textOf, valueAt } from './node.ts'
 import { clusterFaults, type UsabilityFault, userFaults } from './usability.ts'
 
-/** Inline data or a file, as client-go takes them: where both are given the data counts. */
+/** Inline data or a file, as in client-go: if both are given, the data is used. */
 export interface Material {
-  /** The field that counts: "certificate-authority-data" or "certificate-authority". */
+  /** The field that is used: "certificate-authority-data" or "certificate-authority". */
   readonly field: string
   readonly data?: Uint8Array
   /** As written: relative to the kubeconfig's folder. */
   readonly file?: string
 }
 
-/** A way to say who one is that needs no certificate. What is secret in it is not kept. */
+/** A credential other than a certificate. Its secret parts are not kept. */
 export type Credential =
   | { readonly kind: 'exec'; readonly command: string }
   | { readonly kind: 'auth-provider'; readonly name: string }
@@ -43,13 +43,13 @@ export interface KubeconfigContext extends Named {
   readonly namespace: string | undefined
 }
 
-/** Something that client-go would not take, or take otherwise than it reads. */
+/** A part that client-go rejects, or reads differently. */
 export interface KubeconfigDefect {
   /** "users[admin].client-certificate-data", "clusters". */
   readonly field: string
   readonly reason: string
   readonly next?: string
-  /** True when client-go refuses the whole file for it. */
+  /** True when client-go rejects the whole file because of it. */
   readonly isFatal: boolean
 }
 
@@ -61,12 +61,12 @@ export interface Kubeconfig {
   readonly defects: readonly KubeconfigDefect[]
 }
 
-// The largest honest ones are made by tools that write one for a whole fleet of clusters.
+// The largest legitimate ones come from tools that write one kubeconfig for a whole fleet of clusters.
 const mostItems = 10_000
 
 const parts = ['clusters', 'users', 'contexts'] as const
 
-/** True for a document that is a kubeconfig, or means to be one: by its kind, or, as client-go allows, without any. */
+/** True for a document that is a kubeconfig by its kind, or has no kind, as client-go allows. */
 export function isKubeconfig(node: Node): boolean {
   const kind = textOf(valueAt(node, 'kind')) || undefined
   const count = parts.filter((part) => valueAt(node, part) !== undefined).length
@@ -74,8 +74,8 @@ export function isKubeconfig(node: Node): boolean {
 }
 
 /**
- * Returns what a kubeconfig holds, as client-go's clientcmd reads it: every cluster, user and context, unknown fields passed
- * over, empty parts allowed. What client-go would refuse is still read as far as it can be, and said among the defects.
+ * Returns the content of a kubeconfig as client-go's clientcmd reads it: every cluster, user and context. Unknown fields are
+ * ignored and parts may be empty. Parts that client-go rejects are still read as far as possible, and listed as defects.
  */
 export function readKubeconfig(root: Node): Kubeconfig {
   const reader = new KubeconfigReader(fieldFaults(root).map((fault) => ({ ...fault, isFatal: true })))
@@ -89,7 +89,10 @@ export function readKubeconfig(root: Node): Kubeconfig {
   }
 }
 
-/** Returns what components use: cluster and user of the current context, else of the first; else the first of each. */
+/**
+ * Returns the cluster and user that components use: those of the current context, otherwise of the first context, otherwise the
+ * first of each.
+ */
 export function currentOf({ contexts, clusters, users, currentContext }: Kubeconfig): {
   readonly cluster: KubeconfigCluster | undefined
   readonly user: KubeconfigUser | undefined
@@ -113,7 +116,7 @@ class KubeconfigReader {
     this.defects = defects
   }
 
-  /** Both may be empty; "/" and "/v1" are what schema.ParseGroupVersion makes of them. */
+  /** Both may be empty. schema.ParseGroupVersion also accepts "/" and "/v1". */
   version(root: Node): void {
     for (const [field, pattern, wanted] of [
       ['apiVersion', /^(?:\/?v1|\/)?$/, 'v1'],
@@ -212,7 +215,7 @@ function credentialsOf(node: Node | undefined): Credential[] {
   const provider = valueAt(node, 'auth-provider')
   if (provider?.kind === 'map')
     found.push({ kind: 'auth-provider', name: textOf(valueAt(provider, 'name')) ?? '' })
-  // The token counts before the file; client-go falls back on the file only when it is empty.
+  // The token takes precedence over the file. client-go uses the file only when the token is empty.
   const tokenFile = filled(node, 'tokenFile')
   if (filled(node, 'token')) found.push({ kind: 'token' })
   else if (tokenFile) found.push({ kind: 'tokenFile', file: tokenFile })
@@ -220,7 +223,7 @@ function credentialsOf(node: Node | undefined): Credential[] {
   return found
 }
 
-/** The text of a field, numbers and booleans as they are written; undefined for an empty one. */
+/** Returns the text of a field, with numbers and booleans as written; undefined for an empty one. */
 function filled(node: Node | undefined, name: string): string | undefined {
   return textOf(valueAt(node, name)) || undefined
 }

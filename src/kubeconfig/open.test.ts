@@ -9,13 +9,13 @@ contexts: [{name: x, context: {cluster: c, user: u}}]
 current-context: x
 `
 
-test('a kubeconfig that client-go takes is opened without a refusal', async () => {
+test('opens a kubeconfig that client-go accepts', async () => {
   const { kubeconfig, refusal } = (await openKubeconfig(sound))!
   expect([kubeconfig.currentContext, refusal]).toEqual(['x', undefined])
   expect((await usableKubeconfig(sound, 'cp1:/k')).kubeconfig.users.map(({ name }) => name)).toEqual(['u'])
 })
 
-// What kubectl 1.36 refuses of each: d2, d3 and d6 of the comparison with client-go.
+// The parts that kubectl 1.36 rejects: d2, d3 and d6 of the comparison with client-go.
 test.each([
   ['a number as a token', sound.replace('token: t', 'token: 5'), 'users[u].token'],
   ['a number as the server', sound.replace('https://10.0.0.1:6443', '5'), 'clusters[c].server'],
@@ -35,7 +35,7 @@ test.each([
   })
 })
 
-test.each(['', 'kind: Pod\n', 'plain text'])('%j is not a kubeconfig', async (text) => {
+test.each(['', 'kind: Pod\n', 'plain text'])('rejects %j, which is not a kubeconfig', async (text) => {
   expect(await openKubeconfig(text)).toBeUndefined()
   await expect(usableKubeconfig(text, 'k')).rejects.toMatchObject({
     code: 'KCERT_KUBECONFIG_UNUSABLE',

@@ -7,15 +7,15 @@ import type { Node } from './node.ts'
 
 export interface OpenedKubeconfig {
   readonly root: Node
-  /** What could be read of it. */
+  /** The readable parts of it. */
   readonly kubeconfig: Kubeconfig
-  /** Why it is no YAML or JSON that client-go takes. */
+  /** Why client-go cannot read it as YAML or JSON. */
   readonly malformed?: DocumentDefect
-  /** Why client-go refuses the whole file: kubectl, kubelets and components then do not start or connect with it. */
+  /** Why client-go rejects the whole file: kubectl, kubelets and components do not start or connect with it. */
   readonly refusal?: string
 }
 
-/** Returns a kubeconfig as client-go reads it; undefined for content that is none. */
+/** Returns a kubeconfig as client-go reads it; undefined for other content. */
 export async function openKubeconfig(content: Uint8Array | string): Promise<OpenedKubeconfig | undefined> {
   const bytes = typeof content === 'string' ? Buffer.from(content) : content
   const { documents, defects } = await readKubeconfigDocument(bytes)
@@ -33,7 +33,10 @@ export async function openKubeconfig(content: Uint8Array | string): Promise<Open
   }
 }
 
-/** Returns a kubeconfig that client-go takes. Throws KCERT_KUBECONFIG_UNUSABLE for any other content; `name` is the file in messages. */
+/**
+ * Returns a kubeconfig that client-go accepts. Throws KCERT_KUBECONFIG_UNUSABLE for any other content. `name` is the file in
+ * messages.
+ */
 export async function usableKubeconfig(
   content: Uint8Array | string,
   name: string,
@@ -43,7 +46,7 @@ export async function usableKubeconfig(
   return opened
 }
 
-/** Returns the error of a file that is no kubeconfig, or one that client-go refuses. */
+/** Returns the error for a file that is not a kubeconfig, or that client-go rejects. */
 export function unusableKubeconfig(name: string, refusal?: string): KcertError {
   const what =
     refusal === undefined ? `${name} is not a kubeconfig` : `client-go rejects the kubeconfig ${name}`

@@ -9,21 +9,21 @@ import {
   type ScalarNode,
 } from './node.ts'
 
-// The part of YAML that kubectl, kubeadm and most people write, and JSON. It is read here in one pass, in time that grows
-// with the text alone; whatever else YAML has (anchors, tags, folded text, several lines without quotes) is left to the yaml
-// library, which takes longer to load than this takes to read. Where both read a text they must agree: a test compares them.
+// The subset of YAML that kubectl, kubeadm and most people write, and JSON. It is read in one pass, in time proportional to the
+// text. The yaml library handles the rest of YAML (anchors, tags, folded text, unquoted text over several lines), but takes
+// longer to load than this reader needs. A test compares the results of both readers.
 
-/** Where reading ended before the end of the text. */
+/** Where reading stopped before the end of the text. */
 export interface PlainStop {
-  /** `not-plain`: malformed, or beyond the plain part of YAML; `too-many`: more than `mostNodes`. */
+  /** `not-plain`: malformed, or outside the plain subset of YAML; `too-many`: more than `mostNodes`. */
   readonly because: 'not-plain' | 'too-many'
   /** From 1. */
   readonly line: number
 }
 
 /**
- * Returns the documents of a text, without empty ones, or where it has anything beyond the plain part of YAML, or is malformed:
- * then the yaml library decides.
+ * Returns the documents of a text without empty ones, or the position where it is malformed or leaves the plain subset. Then the
+ * yaml library decides.
  */
 export function readPlainYaml(text: string): Node[] | PlainStop {
   const reader = new PlainReader(text)
@@ -36,10 +36,10 @@ export function readPlainYaml(text: string): Node[] | PlainStop {
   }
 }
 
-/** Keys, values and items. What has more takes more memory than kcert may; a list of 5,000 Secrets has 100,000. */
+/** Keys, values and items. A larger document takes more memory than kcert may use. A list of 5,000 Secrets has 100,000. */
 export const mostNodes = 500_000
 
-// Thrown to leave; one value each, because a stack trace for each fallback would cost more than the reading.
+// Thrown to stop. Constants, because a stack trace for each fallback would cost more than the reading.
 const notPlain = Symbol('not plain YAML')
 const tooMany = Symbol('too many nodes')
 
@@ -48,7 +48,7 @@ const [newline, carriageReturn, space, tab] = [10, 13, 32, 9]
 // All are sticky: they match at one position.
 const spaces = / */y
 const anySpace = /[ \t\r\n]*/y
-/** Nothing more but spaces and a comment. */
+/** Only spaces and a comment. */
 const restOfLine = /(?: *| +#[^\n]*)\r?(?:\n|$)/y
 const blankLine = / *(?:#[^\n]*|\r?)(?:\n|$)/y
 const dash = /-(?=[ \r\n]|$)/y
@@ -57,11 +57,11 @@ const colon = /:(?=[ \r\n]|$)/y
 const quote = /["']/y
 const bracket = /[[{]/y
 const literalHead = /\|[-+]?(?: *| +#[^\n]*)\r?(?:\n|$)/y
-/** Characters of keys that need no thought: letters, digits and . / _ - and a dollar sign. */
+/** Characters of unambiguous keys: letters, digits and . / _ - and a dollar sign. */
 const keyPattern = /[A-Za-z0-9_$./][A-Za-z0-9_$./-]*/y
-/** Unquoted text in [lists] and {maps}: nothing that could mean anything else. */
+/** Unquoted text in [lists] and {maps} that cannot have another meaning. */
 const flowWordPattern = /[A-Za-z0-9_$./+-][A-Za-z0-9_$./+=-]*(?: +[A-Za-z0-9_$./+=-]+)*/y
-/** First characters of an unquoted scalar that mean something, or mean nothing good. */
+/** First characters of an unquoted scalar that have a special meaning or are ambiguous. */
 const indicators = new Set('&*!%@`,[]{}#?:|>"\''.split(''))
 
 class PlainReader {
@@ -79,7 +79,7 @@ class PlainReader {
     if (text.charCodeAt(0) === 0xfeff) this.at = this.lineStart = 1
   }
 
-  /** Of the place that was read to, from 1. */
+  /** Line of the current position, from 1. */
   get line(): number {
     let line = 1
     for (let at = this.text.indexOf('\n'); at !== -1 && at < this.at; at = this.text.indexOf('\n', at + 1))
@@ -88,7 +88,7 @@ class PlainReader {
   }
 
   documents(): Node[] {
-    // A carriage return by itself is a line end to some readers and not to others.
+    // A lone carriage return is a line end only for some readers.
     if (/\r(?!\n)/.test(this.text)) throw notPlain
     const documents: Node[] = []
     this.toContent()
@@ -98,7 +98,7 @@ class PlainReader {
         if (this.indent >= 0) throw notPlain
       }
       if (this.at >= this.length) return documents
-      // "---" at the beginning of a line, with nothing but a comment behind it.
+      // "---" at the beginning of a line, followed only by a comment.
       this.at += 3
       this.endOfLine()
     }
@@ -116,7 +116,7 @@ class PlainReader {
     return pattern.test(this.text)
   }
 
-  /** Passes over what the pattern matches; false, and nothing is passed over, when it does not. */
+  /** Skips the text that matches the pattern. Returns false, and skips nothing, if it does not match. */
   private skips(pattern: RegExp): boolean {
     if (!this.sees(pattern)) return false
     this.at = pattern.lastIndex
@@ -129,12 +129,12 @@ class PlainReader {
     return true
   }
 
-  /** Counts a node that was read. */
+  /** Counts a node. */
   private count(): void {
     if (++this.nodes > mostNodes) throw tooMany
   }
 
-  /** Moves to the first content at or below the current line start; blank lines and comments are passed over. */
+  /** Moves to the first content at or after the current line start. Skips blank lines and comments. */
   private toContent(): void {
     const { text, length } = this
     let isBlank = true
@@ -150,7 +150,7 @@ class PlainReader {
     this.indent = indent
   }
 
-  /** Expects nothing but spaces and a comment on the rest of the line, and moves to the next content. */
+  /** Requires the rest of the line to be spaces and a comment, and moves to the next content. */
   private endOfLine(): void {
     if (!this.skips(restOfLine)) throw notPlain
     this.toContent()
@@ -216,7 +216,7 @@ class PlainReader {
     return { kind: 'map', entries, range: [start, end] }
   }
 
-  /** Reads a key and stops at its colon; undefined, and nothing is read, when no key begins here. */
+  /** Reads a key and stops at its colon. Returns undefined and reads nothing if no key begins here. */
   private key(): string | undefined {
     const from = this.at
     const key = this.sees(quote)
@@ -229,14 +229,14 @@ class PlainReader {
     return undefined
   }
 
-  /** A value on the line of its key or dash, whose column is given. */
+  /** Reads a value on the line of its key or dash, whose column is given. */
   private inline(column: number, depth: number): Node {
     if (this.text[this.at] === '|') return this.literal(column)
     const isQuoted = this.sees(quote)
     const isFlow = this.sees(bracket)
     const node = isQuoted ? this.quoted() : isFlow ? this.flow(depth, spaces) : this.plain()
     if (isQuoted || isFlow) this.endOfLine()
-    // A deeper line would go on with this value.
+    // A more deeply indented line would continue this value.
     if (this.indent > column) throw notPlain
     return node
   }
@@ -262,7 +262,7 @@ class PlainReader {
     }
   }
 
-  /** Quoted text on one line. */
+  /** Reads quoted text on one line. */
   private quoted(): ScalarNode {
     const start = this.at
     const text = this.text[start] === '"' ? this.doubleQuoted() : this.singleQuoted()
@@ -277,7 +277,7 @@ class PlainReader {
     if (end === -1) throw notPlain
     this.at = end + 1
     try {
-      // What JSON does not take, line ends among it, is left to the library.
+      // The yaml library handles what JSON does not allow, such as line ends.
       return String(JSON.parse(text.slice(start, end + 1)))
     } catch {
       throw notPlain
@@ -296,7 +296,7 @@ class PlainReader {
     return written.replaceAll("''", "'")
   }
 
-  /** Text behind "|": kept as it is, less its indentation. */
+  /** Reads the text after "|" unchanged, except for its indentation. */
   private literal(column: number): ScalarNode {
     const { text, length } = this
     const start = this.at
@@ -324,14 +324,14 @@ class PlainReader {
         lines.push(text.slice(this.at + indent, stop))
         end = stop
       } else {
-        // Spaces before the first line decide the indentation in ways that are not plain.
+        // Spaces before the first line affect the indentation in ways that are not plain.
         if (indent === 0 && from > this.at) throw notPlain
         blankLines++
       }
       this.at = next
     }
     if (lines.length === 0 && (blankLines > 0 || chomp === '+')) throw notPlain
-    // Without a last line end there is none to keep.
+    // Without a final line end there is none to keep.
     const isCut = this.at >= length && text.charCodeAt(length - 1) !== newline
     const kept = chomp === '+' || isCut ? blankLines : 0
     const ends = chomp === '-' || lines.length === 0 ? 0 : kept + (isCut ? 0 : 1)
@@ -340,7 +340,7 @@ class PlainReader {
     return { kind: 'scalar', type: 'string', text: lines.join('\n') + '\n'.repeat(ends), range: [start, end] }
   }
 
-  /** Quoted text, [lists] and {maps}, JSON above all. Over several lines only where the document is nothing else. */
+  /** Reads quoted text, [lists] and {maps}, mostly JSON. They span several lines only if the document contains nothing else. */
   private flow(depth: number, blank: RegExp): Node {
     if (depth > deepestNode) throw notPlain
     this.count()
@@ -380,7 +380,7 @@ class PlainReader {
     return { kind: 'list', items, range: [start, this.at] }
   }
 
-  /** Reads the parts between the bracket here and the one that closes it. */
+  /** Reads the parts between this bracket and the closing one. */
   private flowParts(close: string, blank: RegExp, read: () => void): void {
     this.at++
     this.skips(blank)
@@ -404,7 +404,7 @@ function isEscaped(text: string, at: number): boolean {
   return backslashes % 2 === 1
 }
 
-// Not trim(): that would take no-break spaces too, which are content.
+// Not trim(): it would also remove no-break spaces, which are content.
 function trimmedSpaces(text: string): string {
   let end = text.length
   while (end > 0 && text.charCodeAt(end - 1) === space) end--

@@ -1,7 +1,7 @@
 import * as v from 'valibot'
 import { errorSchema } from '../errors/error-schema.ts'
 
-// The JSON contract of `kcert kubeconfig`. A kubeconfig's keys and tokens are in none of it.
+// The JSON contract of `kcert kubeconfig`. It contains no keys and tokens of a kubeconfig.
 
 const contextSchema = v.object({
   name: v.string(),

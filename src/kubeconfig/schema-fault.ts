@@ -1,9 +1,9 @@
 import type { GenericIssue, GenericSchema } from 'valibot'
 import type { Node } from './node.ts'
 
-// Where a file that people write does not fit its schema: said with its line, what stands there and what may.
+// Describes why a hand-written file does not match its schema: the line, the actual value and the allowed values.
 
-/** A document with the text that it was read from. */
+/** A document with its source text. */
 export interface WrittenDocument {
   readonly document: Node
   readonly text: string
@@ -19,7 +19,7 @@ export interface SchemaFault {
   readonly why: string
 }
 
-/** Returns the first fault of the value at that path of the document; undefined when it fits. */
+/** Returns the first fault of the value at that path of the document; undefined when it matches. */
 export async function schemaFault(
   file: WrittenDocument,
   schema: GenericSchema,
@@ -41,7 +41,7 @@ function issueText(issue: GenericIssue, path: FieldPath, schema: GenericSchema):
     return `unknown field ${JSON.stringify(field)}${near === undefined ? '' : `; did you mean ${JSON.stringify(near)}?`}`
   }
   if (isMissing) return `${JSON.stringify(field)} is missing`
-  // A scalar instead of a whole document is another file, perhaps a key: nothing of it is shown.
+  // A scalar instead of a whole document may come from another file, perhaps a key, so its text is not shown.
   if (path.length === 0) return 'expected fields such as apiVersion and kind'
   const received = issue.received.length > longestShown ? 'a long text' : issue.received
   return issue.kind === 'validation'
@@ -49,7 +49,7 @@ function issueText(issue: GenericIssue, path: FieldPath, schema: GenericSchema):
     : `${received} is invalid: expected ${issue.expected}`
 }
 
-/** Values of such files are names, ranges and numbers. */
+/** Values in such files are names, ranges and numbers. */
 const longestShown = 130
 
 function nearest(word: string, known: readonly string[]): string | undefined {
@@ -60,7 +60,7 @@ function nearest(word: string, known: readonly string[]): string | undefined {
   )
 }
 
-/** Returns the place of a field: "policy.yaml line 7: rules[1].cidrs[0]". */
+/** Returns the location of a field: "policy.yaml line 7: rules[1].cidrs[0]". */
 export function locationOf({ document, text, source }: WrittenDocument, path: FieldPath): string {
   let node: Node | undefined = document
   let found = document
@@ -81,7 +81,7 @@ function step(node: Node | undefined, key: string | number): Node | undefined {
   return node?.kind === 'map' ? node.entries.get(String(key))?.value : undefined
 }
 
-/** " line 7"; empty when no line is known. */
+/** Returns " line 7", or an empty text for an unknown line. */
 export function lineText(line: number | undefined): string {
   return line === undefined ? '' : ` line ${line}`
 }

@@ -1,10 +1,10 @@
 import { entriesOf, itemsOf, type Node, textOf, valueAt } from './node.ts'
 
 // Why client-go creates no client from a context although it loads the file (client-go 0.36.3: tools/clientcmd/validation.go,
-// plugin/pkg/client/auth). Files that are missing are for the caller, who can see them.
+// plugin/pkg/client/auth). The caller handles missing files, because it can access them.
 
 export interface UsabilityFault {
-  /** Below the cluster or user: "exec.command"; empty for all of it. */
+  /** Path below the cluster or user: "exec.command"; empty for the whole entry. */
   readonly field: string
   readonly reason: string
   readonly next?: string
@@ -17,7 +17,7 @@ const removedProviders: Readonly<Record<string, string>> = {
   azure: 'kubelogin',
 }
 
-/** Returns why clients refuse every context with this user. */
+/** Returns why clients reject every context with this user. */
 export function* userFaults(user: Node | undefined): Generator<UsabilityFault> {
   const exec = present(valueAt(user, 'exec'))
   const provider = present(valueAt(user, 'auth-provider'))
@@ -74,7 +74,7 @@ function* providerFaults(provider: Node): Generator<UsabilityFault> {
       yield { field: `auth-provider.config.${key}`, reason: 'missing' }
 }
 
-/** Returns why clients refuse every context with this cluster; a missing server is not among it. */
+/** Returns why clients reject every context with this cluster. A missing server is not included. */
 export function* clusterFaults(cluster: Node | undefined): Generator<UsabilityFault> {
   const proxy = textOf(valueAt(cluster, 'proxy-url'))
   if (proxy && !/^(?:https?|socks5):/i.test(proxy))
