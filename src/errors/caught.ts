@@ -1,8 +1,11 @@
 import { KcertError } from './kcert-error.ts'
 
-// What becomes of errors that are expected. Whatever else is thrown goes on its way.
+// Handlers for expected errors. All other errors are thrown again.
 
-/** Returns what the function returns; undefined where it throws: for text of others, where any fault means that it is not what was looked for. */
+/**
+ * Returns the function's result, or undefined if it throws. For untrusted text, where any error means that the text is something
+ * else.
+ */
 export function orUndefined<Result>(act: () => Result): Result | undefined {
   try {
     return act()
@@ -11,7 +14,7 @@ export function orUndefined<Result>(act: () => Result): Result | undefined {
   }
 }
 
-/** Returns a handler for `catch` of a promise: what `instead` makes of a KcertError. */
+/** Returns a handler for `catch` of a promise, which returns the result of `instead` for a KcertError. */
 export function onKcertError<Result>(instead: (error: KcertError) => Result): (error: unknown) => Result {
   return (error) => {
     if (error instanceof KcertError) return instead(error)
@@ -19,13 +22,13 @@ export function onKcertError<Result>(instead: (error: KcertError) => Result): (e
   }
 }
 
-/** Returns the code of a system's error: "ENOENT"; undefined for other errors. */
+/** Returns the code of a system error ("ENOENT"); undefined for other errors. */
 export function systemCode(error: unknown): string | undefined {
   const code = error instanceof Error && 'code' in error ? error.code : undefined
   return typeof code === 'string' ? code : undefined
 }
 
-/** Returns the message of whatever was thrown. */
+/** Returns the message of any thrown value. */
 export function messageOf(error: unknown): string {
   return error instanceof Error ? error.message : String(error)
 }

@@ -2,7 +2,7 @@ import { expect, test } from 'vitest'
 import { type ErrorCode, type ExitCode, errorCodes, exitCodeOf, exitCodes, worstExit } from './codes.ts'
 import { KcertError } from './kcert-error.ts'
 
-test('keeps the exit codes of the contract', () => {
+test('keeps the documented exit codes', () => {
   expect(exitCodes).toEqual({
     done: 0,
     defect: 1,
@@ -14,7 +14,7 @@ test('keeps the exit codes of the contract', () => {
   })
 })
 
-test('gives 401 and 403 of the API server, and nothing else, the exit code 6', () => {
+test('maps only 401 and 403 from the API server to exit code 6', () => {
   const codes = Object.keys(errorCodes) as ErrorCode[]
   expect(codes.filter((code) => new KcertError(code, 'x').exitCode === 6)).toEqual([
     'KCERT_API_UNAUTHORIZED',
@@ -24,7 +24,7 @@ test('gives 401 and 403 of the API server, and nothing else, the exit code 6', (
   expect(codes.map(exitCodeOf)).toEqual(codes.map((code) => errorCodes[code].exit))
 })
 
-test('prefers what kept an answer from being complete to the answer "no"', () => {
+test('prefers the reason for an incomplete answer to the answer "no"', () => {
   const worstFirst: readonly ExitCode[] = [1, 4, 6, 5, 3, 2, 0]
   for (const [index, worst] of worstFirst.entries())
     for (const other of worstFirst.slice(index)) {

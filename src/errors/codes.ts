@@ -20,14 +20,17 @@ const worstFirst: readonly ExitCode[] = [
   exitCodes.usage,
 ]
 
-/** Returns the exit code of a run with several outcomes: what kept an answer from being whole comes before the answer "no". */
+/**
+ * Returns the exit code of a run with several outcomes: the reason for an incomplete answer takes precedence over the answer
+ * "no".
+ */
 export function worstExit(codes: readonly ExitCode[]): ExitCode {
   return worstFirst.find((code) => codes.includes(code)) ?? exitCodes.done
 }
 
-/** Every error that kcert names: its exit code, and one sentence for docs/errors.md in the operator's words. */
+/** Every kcert error code: its exit code, and one sentence for docs/errors.md. */
 const table = {
-  // the program itself
+  // kcert itself
   KCERT_DEFECT: 'defect: A bug in kcert; please report it.',
   KCERT_NODE_TOO_OLD: 'usage: The installed Node.js is too old for kcert.',
   KCERT_USAGE: 'usage: A flag or argument is unknown, missing or malformed.',
@@ -81,10 +84,10 @@ const table = {
   KCERT_TRUST_LOST: 'refused: A change would remove the trust in a certificate that a server presents now.',
   KCERT_UNCONFIRMED: 'refused: A change needs confirmation: there is no terminal, and --yes was not given.',
 
-  // the network
+  // network
   KCERT_UNREACHABLE: 'unreachable: A server could not be reached, or did not answer in time.',
 
-  // the API server
+  // API server
   KCERT_KUBECONFIG_UNUSABLE: 'usage: A kubeconfig or context does not lead to a usable cluster and user.',
   KCERT_API_UNTRUSTED: "no: The API server's certificate is not trusted by the CA in the kubeconfig.",
   KCERT_API_CERT_EXPIRED:
@@ -100,7 +103,7 @@ const table = {
     'no: Another client changed the object in the meantime, or an object of that name already exists.',
   KCERT_API_INVALID: 'no: The API server rejects an object as invalid.',
 
-  // editing in place
+  // in-place edits
   KCERT_EDIT_REFUSED: 'refused: The file cannot be edited without changing more than the requested fields.',
 
   // nodes
@@ -118,7 +121,7 @@ const table = {
     'refused: The index of the backups on a node cannot be read, so kcert cannot identify the original files.',
   KCERT_NODE_COMMAND_FAILED: 'unreachable: A command on a node failed.',
 
-  // certificates that are kept
+  // stored certificates
   KCERT_PAIR_UNFIT: 'no: A file does not contain a certificate and its private key, or they do not match.',
   KCERT_PAIR_STORE:
     "refused: A regular file is in the place of the symbolic link in a kubelet's certificate folder, so nothing is replaced.",
@@ -129,11 +132,11 @@ const table = {
   KCERT_RENEWAL_REFUSED:
     'refused: Certificates are not renewed: their CA has expired, or there is no terminal to confirm on and --yes was not given.',
 
-  // the kubelet's doctor
+  // kubelet diagnosis
   KCERT_DOCTOR_UNCONFIRMED:
     'refused: Repairing the files of a node needs confirmation: there is no terminal, and --yes was not given.',
 
-  // the rotation
+  // rotation
   KCERT_ROTATION_REFUSED:
     'refused: The current state of the cluster does not allow this phase of the rotation.',
   KCERT_INVENTORY_INVALID: 'usage: kcert.yaml has an unknown field or an invalid value.',
@@ -156,7 +159,7 @@ interface ErrorEntry {
   readonly summary: string
 }
 
-/** The table of errors, read. docs/errors.md is generated from it. */
+/** The parsed table of errors. docs/errors.md is generated from it. */
 export const errorCodes = Object.fromEntries(
   Object.entries(table).map(([code, row]) => [code, entryOf(row)]),
 ) as Readonly<Record<ErrorCode, ErrorEntry>>

@@ -27,7 +27,7 @@ const hostile = [
   '> INJ',
 ]
 
-/** The words of a command line as a shell passes them on. */
+/** Returns the words of a command line after shell processing. */
 function wordsOf(line: string, shell: string): string[] {
   const script = `set -e; ${line}`.replace(/(^|; )show /g, `$1printf '%s\\0' `)
   return execFileSync(shell, ['-c', script], { encoding: 'utf8', cwd: '/' }).split('\0').slice(0, -1)
@@ -37,7 +37,7 @@ test.each(hostile)('passes %j as one word through the shell', (name) => {
   const line = commandLine`show ${name} --user=${name} ${[name, 'b']}`
   expect(line).not.toMatch(/[\p{Cc}\p{Cf}\p{M}\u2800]/u)
   expect(wordsOf(line, 'bash')).toEqual([name, `--user=${name}`, name, 'b'])
-  // dash has no $'...', and takes it for harmless text.
+  // dash does not support $'...' and passes it as plain text.
   if (!line.includes("$'")) expect(wordsOf(line, 'sh')).toEqual([name, `--user=${name}`, name, 'b'])
 })
 
@@ -51,13 +51,13 @@ test.each([
   expect(line).toBe(expected)
 })
 
-test('leaves out what has no words, with the space before it', () => {
+test('omits an undefined value with the space before it', () => {
   expect(commandLine`kcert inspect ${[]} ${undefined} -o tree`).toBe('kcert inspect -o tree')
   expect(commandLine`kcert csr list ${undefined}`).toBe('kcert csr list')
   expect(commandLine`on the node: ${embed(commandLine``)}kubeadm init`).toBe('on the node: kubeadm init')
 })
 
-test('takes built command lines, fixed words and whole argument vectors as they are', () => {
+test('inserts built command lines, fixed words and argument vectors unchanged', () => {
   const inner = commandLine`kcert inspect ${'a b'}`
   expect(commandLine`look at ${fixed('that file')}: ${embed(inner)}`).toBe(
     "look at that file: kcert inspect 'a b'",
@@ -65,7 +65,7 @@ test('takes built command lines, fixed words and whole argument vectors as they 
   expect(commandLine`kcert csr create ${argumentVector(['--cn', 'a b'])}`).toBe("kcert csr create --cn 'a b'")
 })
 
-test('refuses by type to quote a built command twice and to pass a variable as fixed words', () => {
+test('rejects by type a built command as a value and a variable as fixed words', () => {
   const line: CommandLine = commandLine`kcert`
   // @ts-expect-error a built line is embedded
   commandLine`sudo ${line}`

@@ -1,13 +1,16 @@
 import { hiddenCharacters } from './hidden-text.ts'
 
-// Names in messages come from files, API answers and other people. An operator pastes the command of a message as root.
+// Names in messages come from files, API responses and other users. An operator pastes the command from a message as root.
 
 declare const built: unique symbol
 
-/** Text with commands in it in which every value is quoted for the shell. Only {@link commandLine} makes one. */
+/** Text with commands in which every value is quoted for the shell. Only {@link commandLine} creates one. */
 export type CommandLine = string & { readonly [built]: true }
 
-/** What goes into a command: a word, a list of words, or a part that needs no quotes ({@link embed}, {@link fixed}). Nothing for undefined. */
+/**
+ * A value in a command: a word, a list of words, or a part that needs no quotes ({@link embed}, {@link fixed}). Undefined adds
+ * nothing.
+ */
 type Value =
   | (string & { readonly [built]?: never })
   | number
@@ -16,10 +19,10 @@ type Value =
   | undefined
 
 /**
- * Returns a command, or a sentence with commands in it, that can be pasted: commandLine`kcert inspect ${path}`. Each value is
- * one word for the shell whatever is in it, each of a list too. A value that begins with "-" where a flag could be expected gets
- * "./" in front; after a long flag it is that flag's value. Write the flags themselves out, and optional ones as
- * ${name === undefined ? undefined : embed(commandLine`--name ${name}`)}: a value without words takes the space before it along.
+ * Returns a command, or a sentence with commands, that can be pasted: commandLine`kcert inspect ${path}`. Each value becomes one
+ * shell word, and so does each value of a list. A value that begins with "-" gets the prefix "./" if a flag could be in its
+ * position; after a long flag it is that flag's value. Write the flags themselves literally, and optional ones as ${name ===
+ * undefined ? undefined : embed(commandLine`--name ${name}`)}. An undefined value also removes the space before it.
  */
 export function commandLine(texts: TemplateStringsArray, ...values: readonly Value[]): CommandLine {
   let [line = ''] = texts
@@ -34,24 +37,24 @@ export function commandLine(texts: TemplateStringsArray, ...values: readonly Val
 
 let given: GivenFlags = {}
 
-/** Makes every command line that is built from now on say which cluster and nodes are meant, as the command line of this process did. */
+/** Adds the cluster and node flags of this process to every command line that is built from now on. */
 export function repeatInAdvice(flags: GivenFlags): void {
   given = flags
 }
 
-/** Returns a built command line as a part of another: its quotes stay as they are. */
+/** Returns a built command line as a part of another one, without quoting it again. */
 export function embed(line: CommandLine): { readonly part: string } {
   return { part: line }
 }
 
-/** Returns words as a part that is not quoted. The type refuses all but text that is written in the source. */
+/** Returns words as an unquoted part. The type accepts only string literals. */
 export function fixed<Text extends string>(
   text: string extends Text ? never : Text,
 ): { readonly part: string } {
   return { part: text }
 }
 
-/** Returns the whole argument vector of a command as a part of it: the one place where values may be flags. */
+/** Returns the whole argument vector of a command as a part of it. Only here may values be flags. */
 export function argumentVector(words: readonly string[]): { readonly part: string } {
   return { part: words.map(shellWord).join(' ') }
 }
@@ -64,31 +67,31 @@ function partOf(value: Value, before: string): string {
   return words.map((word) => shellWord(beginsWord ? operand(word) : word)).join(' ')
 }
 
-// "-" alone is standard input.
+// "-" alone means standard input.
 function operand(word: string): string {
   return word.startsWith('-') && word !== '-' ? `./${word}` : word
 }
 
-/** Returns a word as a shell takes it, so that a command of a message can be pasted whatever its names are. */
+/** Returns a word quoted for the shell, so that a command in a message can be pasted with any name. */
 export function shellWord(word: string): string {
   if (/^[\w.,:=/@%+-]+$/.test(word)) return word
   return hidden().test(word) ? ansiQuoted(word) : `'${word.replaceAll("'", "'\\''")}'`
 }
 
-// Every character that the terminal output escapes (src/output/terminal.ts), which are marks in some places too: a command that
-// is escaped after it was quoted names another file.
+// Every character that the terminal output escapes (src/output/terminal.ts), including those that are marks in some positions.
+// Escaping a command after it was quoted would change the file name in it.
 function hidden(): RegExp {
   return new RegExp(`\\p{M}|${hiddenCharacters().source}`, 'gu')
 }
 
-/** POSIX.1-2024 $'...', the one form of quotes that shows a control character. Octal, since \x has no fixed length. */
+/** POSIX.1-2024 $'...', the only quotes that can represent a control character visibly. Octal, because \x has no fixed length. */
 function ansiQuoted(word: string): string {
   const octal = (character: string) =>
     Array.from(Buffer.from(character), (byte) => `\\${byte.toString(8).padStart(3, '0')}`).join('')
   return `$'${word.replace(/['\\]/g, '\\$&').replace(hidden(), octal)}'`
 }
 
-/** The flags of the command line that say which cluster and which nodes are meant, each with its value. */
+/** The command-line flags that select the cluster and the nodes, each with its value. */
 export type GivenFlags = Readonly<Partial<Record<(typeof repeatedFlags)[number], string | readonly string[]>>>
 
 // Neither --token, which is a secret, nor --insecure-skip-tls-verify, which advice must not suggest.
@@ -96,12 +99,15 @@ const ofUser = ['user', 'as', 'as-group'] as const
 const besideUser = ['kubeconfig', 'context', 'cluster', 'server', 'certificate-authority'] as const
 const ofCluster = [...besideUser, ...ofUser] as const
 
-/** Flags that every later command of the advice must have too: without them it is for another cluster or other nodes. */
+/** Flags that every later command in the advice needs too. Without them it would address another cluster or other nodes. */
 export const repeatedFlags = [...ofCluster, 'inventory', 'journal'] as const
 
-/** Commands in advice, and which of the flags each takes. Others have another meaning of a flag, or require a second flag. */
+/**
+ * Commands in advice, and the flags that each accepts. In other commands a flag has a different meaning, or requires a second
+ * flag.
+ */
 const takers: readonly (readonly [RegExp, readonly (keyof GivenFlags)[]])[] = [
-  // Not `create`: a right is granted by another user than the one who lacks it.
+  // Not `create`: another user must grant the missing right.
   [
     /^kubectl(?= -| (?:annotate|apply|auth|delete|describe|edit|exec|get|label|logs|patch|rollout) )/,
     ofCluster,
@@ -110,7 +116,7 @@ const takers: readonly (readonly [RegExp, readonly (keyof GivenFlags)[]])[] = [
     /^kcert (?:csr (?:approve|deny|describe|explain|list|submit)|token (?:check|create|delete|list)|cluster-info (?:show|update)|bootstrap check|rotate-ca discover)(?![\w-])/,
     ofCluster,
   ],
-  // Their --user has another meaning.
+  // Their --user has a different meaning.
   [/^kcert (?:csr (?:fetch|request)|kubelet manage)(?![\w-])/, [...besideUser, 'as', 'as-group']],
   [/^kcert (?:inspect|csr check)(?= .*--cluster\b)/s, ofCluster],
   [/^kcert probe(?= .*--(?:all|api-servers|nodes|etcd|webhooks)(?![\w-]))/s, ['inventory', ...ofCluster]],
@@ -124,7 +130,10 @@ const takers: readonly (readonly [RegExp, readonly (keyof GivenFlags)[]])[] = [
 
 const quoted = String.raw`\\.|\$'(?:[^'\\]|\\.)*'|(?<!\w)'[^']*'|"(?:[^"\\]|\\.)*"`
 
-/** Returns advice with the flags that were given, in each command that takes them and has them not: else it is for another cluster. */
+/**
+ * Returns advice with the given flags added to each command that accepts them and does not have them. Without them it would
+ * address another cluster.
+ */
 export function withGivenFlags(text: string, given: GivenFlags): string {
   const program = new RegExp(String.raw`${quoted}|(?<![\w./-])(?:kcert|kubectl)(?= )`, 'gs')
   const whole = new RegExp(String.raw`(?:${quoted}|[^;&|()\n])*`, 'sy')

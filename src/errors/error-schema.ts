@@ -1,6 +1,6 @@
 import * as v from 'valibot'
 
-/** An error in a report, as `errorFields` gives it. */
+/** An error in a report, as `errorFields` returns it. */
 export const errorSchema = v.object({
   code: v.string(),
   what: v.string(),
@@ -9,15 +9,15 @@ export const errorSchema = v.object({
   next: v.optional(v.string()),
 })
 
-/** Returns a schema with what docs/schemas say of it. */
+/** Returns a schema with its description in docs/schemas. */
 export const described = <Schema extends v.GenericSchema>(schema: Schema, what: string) =>
   v.pipe(schema, v.description(what))
 
-/** The schema of a text. */
+/** Returns the schema of a text. */
 export const text = (what: string) => described(v.string(), what)
 
-/** The schema of a text that may be absent. */
+/** Returns the schema of an optional text. */
 export const optionalText = (what: string) => v.optional(text(what))
 
-/** The schema of what is true or absent. */
+/** Returns the schema of a field that is true or absent. */
 export const onlyTrue = (what: string) => v.optional(described(v.literal(true), what))

@@ -49,7 +49,7 @@ test.each([
     'kubectl get csr x',
     'kubectl --cluster c --server https://s --user u --as ann --as-group a --as-group b get csr x',
   ],
-  // Their --user has another meaning.
+  // Their --user has a different meaning.
   [
     'kcert csr fetch x',
     'kcert csr fetch --cluster c --server https://s --as ann --as-group a --as-group b x',
@@ -65,16 +65,16 @@ test.each([
   expect(withGivenFlags(expected, flags)).toBe(expected)
 })
 
-test('repeats nothing where nothing was given', () => {
+test('adds nothing without given flags', () => {
   expect(withGivenFlags('kcert csr list; kubectl get csr x', {})).toBe('kcert csr list; kubectl get csr x')
 })
 
-test('what commandLine builds has them', () => {
+test('appear in what commandLine builds', () => {
   repeatInAdvice({ kubeconfig: 'f' })
   expect(commandLine`kcert csr approve ${'a b'}`).toBe("kcert csr approve --kubeconfig f 'a b'")
 })
 
-test('every command in a message takes what it is given, and each that reads a cluster is given it', () => {
+test('are given to every command in a message that accepts them, including each that reads a cluster', () => {
   const manifest = JSON.parse(readFileSync('oclif.manifest.json', 'utf8')) as {
     readonly commands: Readonly<Record<string, { readonly flags: object }>>
   }
@@ -96,7 +96,7 @@ test('every command in a message takes what it is given, and each that reads a c
   }
   const reading = Object.entries(manifest.commands).filter(([, { flags }]) => 'kubeconfig' in flags)
   const advised = new Set(printed.flatMap((words) => [words[0] ?? '', words.slice(0, 2).join(':')]))
-  // These read a cluster with --cluster, or where nothing else is named.
+  // These read a cluster with --cluster, or by default.
   const conditional = [
     ...['ca:sign', 'csr:check', 'inspect', 'probe', 'kubeconfig:create', 'bootstrap:kubeconfig'],
     ...['cluster-info:pin', 'cluster-info:verify'],

@@ -2,7 +2,7 @@ type Given<Fields> = { [Key in keyof Fields as undefined extends Fields[Key] ? n
   [Key in keyof Fields as undefined extends Fields[Key] ? Key : never]?: Exclude<Fields[Key], undefined>
 }
 
-/** Returns the fields that have a value, in their order: in a report and in a manifest what is not known is absent. */
+/** Returns the fields that have a value, in order. Unknown values are absent from reports and manifests. */
 export function given<Fields extends object>(fields: Fields): Given<Fields> {
   return Object.fromEntries(
     Object.entries(fields).filter(([, value]) => value !== undefined),

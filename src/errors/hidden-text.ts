@@ -1,10 +1,11 @@
-// Characters that a reader does not see, or that change how the text around them is shown. Names in certificates and requests are
-// written by the requester.
+// Characters that are invisible, or that change how the surrounding text is displayed. The requester chooses the names in
+// certificates and requests.
 
 /**
- * Returns the pattern of these characters: controls (C0, DEL, C1), formats (bidirectional, zero-width, tags, byte order mark), lone
- * surrogates, line and paragraph separators, everything drawn as nothing (Braille's blank too), and code points that are no characters.
- * A function, because V8 takes longer to compile it than to print a table, and nearly every text is plain ASCII.
+ * Returns the pattern of these characters: controls (C0, DEL, C1), formats (bidirectional, zero-width, tags, byte order mark),
+ * lone surrogates, line and paragraph separators, all characters without a visible form (including the Braille blank), and
+ * noncharacters. It is a function because V8 takes longer to compile the pattern than to print a table, and nearly every text is
+ * plain ASCII.
  */
 export function hiddenCharacters(): RegExp {
   return /[\p{Cc}\p{Cf}\p{Cs}\p{Zl}\p{Zp}\p{Default_Ignorable_Code_Point}\p{Noncharacter_Code_Point}\u2800]/gu
@@ -12,14 +13,14 @@ export function hiddenCharacters(): RegExp {
 
 const visibleAscii = /^[\x20-\x7e]*$/
 
-/** True for text that has none of these characters. */
+/** True for text without these characters. */
 export function isVisible(text: string): boolean {
   return visibleAscii.test(text) || !hiddenCharacters().test(text)
 }
 
-/** Returns JSON text in one line or many that shows each of these characters as an escape, and means the same. */
+/** Returns equivalent JSON text, in one or several lines, with each of these characters escaped. */
 export function harmlessJson(json: string): string {
-  // JSON.stringify has escaped C0 and surrogates; the newlines that are left are layout.
+  // JSON.stringify has escaped C0 and surrogates. The remaining newlines are layout.
   return json.replace(new RegExp(`(?!\n)${hiddenCharacters().source}`, 'gu'), (character) => {
     let escapes = ''
     for (let i = 0; i < character.length; i++)

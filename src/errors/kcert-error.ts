@@ -1,24 +1,24 @@
 import { type ErrorCode, type ExitCode, errorCodes } from './codes.ts'
 import { given } from './given.ts'
 
-/** What to do: `fix` in words, and `next` as one complete command, ready to paste. Each where there is one. */
+/** What to do: `fix` in words, and `next` as one complete command, ready to paste. Both are optional. */
 export interface Advice {
-  /** What to decide or change where no command does it: a short imperative clause. */
+  /** What to decide or change if no command does it: a short imperative clause. */
   readonly fix?: string | undefined
-  /** A command, or in a usage error the flags that the command line lacks. */
+  /** A command, or in a usage error the missing flags. */
   readonly next?: string | undefined
 }
 
-/** Advice as functions take it: a command alone, or a fix with or without one. */
+/** Advice as functions accept it: a command alone, or a fix with or without one. */
 export type AdviceOrCommand = Advice | string | undefined
 
-/** Returns advice without what is absent. */
+/** Returns advice without absent members. */
 export function adviceFields(advice: AdviceOrCommand): { fix?: string; next?: string } {
   const { fix, next } = typeof advice === 'object' ? advice : { next: advice }
   return given({ fix, next })
 }
 
-/** What the reader of an error needs besides what went wrong. */
+/** The details of an error besides its message. */
 export interface ErrorAdvice extends Advice {
   /** The reason, as a fragment. */
   readonly why?: string
@@ -34,7 +34,7 @@ export interface ErrorFields {
   next?: string
 }
 
-/** Returns what a report says of an error. */
+/** Returns the fields of an error in a report. */
 export function errorFields({ code, message, why, fix, next }: KcertError): ErrorFields {
   return {
     code,
@@ -45,7 +45,7 @@ export function errorFields({ code, message, why, fix, next }: KcertError): Erro
   }
 }
 
-/** An error whose reason is known: what, why, what to do, and a stable code that decides the exit code. */
+/** An error with a known reason: what, why, what to do, and a stable code that determines the exit code. */
 export class KcertError extends Error {
   override readonly name = 'KcertError'
   readonly code: ErrorCode
@@ -66,19 +66,19 @@ export class KcertError extends Error {
   }
 }
 
-/** Returns an error in one line: what and why of one that kcert knows, else its message. */
+/** Returns an error in one line: what and why for a KcertError, otherwise its message. */
 export function wordsOf(error: unknown): string {
   if (error instanceof KcertError)
     return error.why === undefined ? error.message : `${error.message}: ${error.why}`
   return messageOf(error)
 }
 
-/** Returns the message of what was thrown. */
+/** Returns the message of a thrown value. */
 export function messageOf(error: unknown): string {
   return error instanceof Error ? error.message : String(error)
 }
 
-/** Returns what was read; undefined where it cannot be. */
+/** Returns the result of `read`, or undefined if it throws. */
 export function attempt<Value>(read: () => Value): Value | undefined {
   try {
     return read()

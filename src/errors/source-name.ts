@@ -1,4 +1,4 @@
-/** Returns a file as a sentence names it: "-" is standard input. */
+/** Returns a file's name for a sentence: "-" is standard input. */
 export function sourceName(path: string): string {
   return path === '-' ? 'standard input' : path
 }
