@@ -4,10 +4,10 @@ import { expect, test } from 'vitest'
 
 const root = join(import.meta.dirname, '../..')
 
-// What a node's shell runs for kcert, not what a reader is advised to run.
+// Scripts that kcert runs in a node's shell, not advice to a reader.
 const scripts = ['src/node/node-script.ts', 'src/rotation-io/runbook-script.ts']
 
-test('no advice removes files: what is in the way is moved aside, so a command that fails loses nothing', () => {
+test('never advises to remove files: existing files are moved aside, so a failing command loses nothing', () => {
   const found = globSync('src/**/*.ts', { cwd: root })
     .filter((path) => !path.endsWith('.test.ts') && !scripts.includes(path))
     .flatMap((path) =>
@@ -19,5 +19,8 @@ test('no advice removes files: what is in the way is moved aside, so a command t
   expect(scripts.every((path) => removal.test(readFileSync(join(root, path), 'utf8')))).toBe(true)
 })
 
-/** The command `rm`, or a sentence that says to delete a file or folder by its path. (`shred` is advised where a key must go.) */
+/**
+ * Finds the command `rm`, or a sentence that says to delete a file or folder by its path. (`shred` is advised for keys that must
+ * be destroyed.)
+ */
 const removal = /\brm (?:-|\$|\/|"|[a-z]+\.)|[dD]elete (?:kubelet\.|\/|all of that)/

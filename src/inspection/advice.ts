@@ -6,19 +6,19 @@ import { kubeletRotationWindow, recreatedByKubelet } from '../pki/kubelet.ts'
 import type { CertificateEntry, Role } from './entries.ts'
 import { timeText } from './spans.ts'
 
-// What to do about a certificate that expires, by its role. Names from a certificate never get into a command unless they are
-// plain node names: the command may be pasted.
+// Advice for an expiring certificate, by its role. Names from a certificate are included in a command only if they are plain node
+// names, because the command may be pasted.
 
-/** `misissued`: subject, SANs or usages are not those that the role needs, and a renewal that copies them would copy the fault. */
+/** `misissued`: subject, SANs or usages do not match the role, and a renewal that copies them would copy the fault. */
 export type Urgency = 'expiring' | 'expired' | 'wrong' | 'misissued'
 
-/** Returns how to replace a certificate, after what its check says in words. */
+/** Returns how to replace a certificate, with the check's text at the beginning. */
 export function reissueAdvice(what: string, entry: CertificateEntry, role: Role, urgency: Urgency): Advice {
   const { fix, next } = renewalAdvice(entry, role, urgency)
   return { fix: fix === undefined ? what : `${what}: ${fix}`, next }
 }
 
-/** Returns how to replace a certificate: a command where there is one. */
+/** Returns how to replace a certificate: a command if there is one. */
 export function renewalAdvice(entry: CertificateEntry, role: Role, urgency: Urgency): Advice {
   if (role.isRecord) return recordAdvice(entry)
   if (role.kubelet !== undefined) return kubeletAdvice(entry, role, urgency)
@@ -50,7 +50,7 @@ function recordAdvice({ group }: CertificateEntry): Advice {
     : { fix: 'nothing to do: the kubelet uses a newer file, and you may delete this one' }
 }
 
-/** Returns how to renew the certificate of a row of kubeadm's table. */
+/** Returns how to renew the certificate in a row of kubeadm's table. */
 export function kubeadmAdvice(
   row: Exclude<KubeadmRow, { kind: 'service-account-key' }>,
   urgency: Urgency,
@@ -75,7 +75,10 @@ export function kubeadmAdvice(
   return { next: commandLine`sudo kcert renew ${row.name}` }
 }
 
-/** The end of a command that restarts what uses the files of a row. The kubelet starts a stopped container of a static pod again. */
+/**
+ * Returns the end of a command that restarts the component that uses a row's files. The kubelet restarts a stopped container of a
+ * static pod.
+ */
 function restart({ usedBy }: KubeadmLeaf | KubeadmKubeconfig): CommandLine {
   if (usedBy === undefined) return commandLine``
   return usedBy === 'the kubelet'
@@ -83,14 +86,14 @@ function restart({ usedBy }: KubeadmLeaf | KubeadmKubeconfig): CommandLine {
     : commandLine` && crictl ps -q --name ${`^${usedBy}$`} | xargs -r crictl stop --timeout 30`
 }
 
-/** What an operator must know before {@link creationCommand}. */
+/** A note for operators before {@link creationCommand}. */
 export const onNodeText =
   'create it again on the node itself, with --config FILE if the cluster was created with one'
 
 /**
- * Returns the command by which kubeadm creates the files of a row again. kubeadm keeps an existing file and stops if half of a
- * pair exists, so the existing files (by default all of them) are moved aside first: none is deleted before its replacement
- * exists.
+ * Returns the command with which kubeadm creates the files of a row again. kubeadm keeps an existing file and stops if half of a
+ * pair exists. Therefore the existing files (by default all of them) are moved aside first: none is deleted before its
+ * replacement exists.
  */
 export function creationCommand(row: KubeadmLeaf | KubeadmKubeconfig, present = filesOf(row)): CommandLine {
   const phase = row.kind === 'leaf' ? ['certs', row.name] : ['kubeconfig', row.name.replace(/\.conf$/, '')]
@@ -101,7 +104,7 @@ export function creationCommand(row: KubeadmLeaf | KubeadmKubeconfig, present = 
   return commandLine`${embed(aside)}kubeadm init phase ${phase}${embed(restart(row))}`
 }
 
-/** The files of a row, where kubeadm puts them. */
+/** Returns the files of a row, at kubeadm's paths. */
 function filesOf(row: KubeadmLeaf | KubeadmKubeconfig): readonly string[] {
   const { kubernetes, pki } = kubeadmFolders
   return row.kind === 'leaf'
@@ -172,7 +175,7 @@ function userAdvice(entry: CertificateEntry): Advice {
   }
 }
 
-/** Returns the kubeconfig of kubeadm from which a user's certificate was copied, by its subject. */
+/** Returns kubeadm's kubeconfig from which a user's certificate was copied, by its subject. */
 export function kubeadmKubeconfigOf({ certificate }: CertificateEntry): string | undefined {
   const { commonName } = certificate.subject
   return kubeadmKubeconfigs.find((row) => row.commonName !== undefined && row.commonName === commonName)?.name

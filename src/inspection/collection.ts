@@ -14,15 +14,15 @@ import type {
 import { type Place, type ProblemCode, problemAt } from './problems.ts'
 import type { InspectionReport, Problem } from './report.ts'
 
-/** Where something is read from, while it is read. */
+/** The location that is currently being read. */
 export interface Spot {
   readonly origin: Origin
-  /** Place in the source; empty for the source itself. */
+  /** Location in the source; empty for the source itself. */
   readonly entry: string
   readonly owner: Owner
 }
 
-/** All that was found in the sources, in the order of reading. */
+/** Everything that was found in the sources, in reading order. */
 export class Collection {
   readonly groups: Group[] = []
   readonly certificates: CertificateEntry[] = []
@@ -33,12 +33,12 @@ export class Collection {
   readonly origins: Origin[] = []
   readonly withoutCertificate: InspectionReport['withoutCertificate'] = []
   readonly problems: Problem[] = []
-  /** Certificates and keys that are not the PEM that Kubernetes reads; in honest inputs next to none. */
+  /** Certificates and keys that are not in the PEM form that Kubernetes reads. Legitimate inputs have almost none. */
   readonly unseen = new Map<CertificateEntry | KeyEntry, UnseenForm>()
   private readonly byTail = new Map<number, Certificate>()
   private readonly bySignature = new Map<string, Certificate>()
 
-  /** How much was found so far: a source that does not change it holds nothing of interest. */
+  /** The number of entries so far. A source that does not change it contains nothing of interest. */
   get size(): number {
     const { certificates, keys, requests, kubeconfigs, objects, withoutCertificate, problems } = this
     const lists = [certificates, keys, requests, kubeconfigs, objects, withoutCertificate, problems]
@@ -82,7 +82,7 @@ export class Collection {
     this.problems.push(problemAt(place, code, said))
   }
 
-  /** Takes out what came from these origins. */
+  /** Removes the entries from these origins. */
   leaveOut(origins: ReadonlySet<Origin>): void {
     const sources = new Set([...origins].map(({ source }) => source))
     const stays = ({ group }: { readonly group: Group }) => !origins.has(group.origin)
@@ -92,7 +92,7 @@ export class Collection {
     keep(this.problems, ({ source }) => !sources.has(source))
   }
 
-  /** Something could not be read: the error's own words, or, for an error that no one expected, a defect of kcert. */
+  /** Records an input that could not be read: with the error's message, or as a kcert defect for an unexpected error. */
   addFailure(place: Place, error: unknown, code: ProblemCode, fix: string, where = ''): void {
     const at = where === '' ? '' : `${where}: `
     if (error instanceof KcertError)
@@ -110,7 +110,7 @@ export class Collection {
     }
   }
 
-  /** The same certificate at several places is one object, so that what is computed of it is computed once. */
+  /** Returns one object for the same certificate in several places, so that its derived values are computed once. */
   private interned(certificate: Certificate): Certificate {
     const { tail } = certificate
     const sameTail = this.byTail.get(tail)
@@ -119,7 +119,7 @@ export class Collection {
       return certificate
     }
     if (sameTail.equals(certificate)) return sameTail
-    // Four bytes are the same now and then, and always where somebody wants it; signatures differ.
+    // Four bytes collide occasionally, and an attacker can make them collide. Signatures differ.
     const signature = Buffer.from(certificate.signature).toString('latin1')
     const sameSignature = this.bySignature.get(signature)
     if (sameSignature?.equals(certificate)) return sameSignature
@@ -130,7 +130,7 @@ export class Collection {
 
 const none: readonly never[] = Object.freeze([])
 
-/** Most groups have one certificate, and an array that grows has room for 17 at once. */
+/** Most groups have one certificate, and a growing array allocates room for 17. */
 function withOneMore<Item>(list: readonly Item[], item: Item): readonly Item[] {
   if (list.length === 0) return [item]
   ;(list as Item[]).push(item)

@@ -10,32 +10,32 @@ import type { Place } from './problems.ts'
 import type { CertificateStatus, Problem } from './report.ts'
 import type { FileFacts } from './source.ts'
 
-// What was collected from the sources, before it is linked, checked and reported.
+// The entries collected from the sources, before they are linked, checked and reported.
 
-/** Where things came from. */
+/** The source of an entry. */
 export interface Origin {
   readonly source: string
   readonly file?: FileFacts | undefined
   readonly root?: string | undefined
-  /** True for an object of a cluster: `source` says which. */
+  /** True for an object of a cluster, which `source` identifies. */
   readonly isObject?: true
-  /** True for a file that was read because a kubeconfig names it; `source` is then the kubeconfig. */
+  /** True for a file that was read because a kubeconfig refers to it. `source` is then the kubeconfig. */
   readonly isReferenced?: true
-  /** Set when all sources are there: what the file is in kubeadm's or the kubelet's folder. */
+  /** Set when all sources have been read: the role of the file in kubeadm's or the kubelet's folder. */
   treePlace?: TreePlace | undefined
 }
 
-/** Returns what a file is in kubeadm's folders; undefined for any other. */
+/** Returns the role of a file in kubeadm's folders; undefined for any other file. */
 export function kubeadmPlaceOf({ treePlace }: Origin): Extract<TreePlace, { row: unknown }> | undefined {
   return treePlace !== undefined && 'row' in treePlace ? treePlace : undefined
 }
 
-/** Returns what a file is in the kubelet's folder; undefined for any other. */
+/** Returns the role of a file in the kubelet's folder; undefined for any other file. */
 export function kubeletPlaceOf({ treePlace }: Origin): Extract<TreePlace, { file: unknown }> | undefined {
   return treePlace !== undefined && 'file' in treePlace ? treePlace : undefined
 }
 
-/** What the certificates of a group are for, as far as their place says. */
+/** The purpose of a group's certificates, as far as its place shows it. */
 export type Owner =
   | { readonly kind: 'file' }
   | { readonly kind: 'served' }
@@ -50,17 +50,17 @@ export type Owner =
       readonly signerName: string | undefined
     }
 
-/** Certificates and keys that stand together in one place, in their order. */
+/** Certificates and keys in one place, in order. */
 export interface Group extends Place {
   readonly origin: Origin
   readonly owner: Owner
   certificates: readonly CertificateEntry[]
   keys: readonly KeyEntry[]
-  /** What is wrong with the first certificate where it cannot be read: none of `certificates` is the leaf then. */
+  /** The problem of the first certificate if it cannot be read. Then none of `certificates` is the leaf. */
   leafFault?: Problem | undefined
 }
 
-/** Returns the certificate that a server or client with these shows as its own. */
+/** Returns the certificate that a server or client with this group presents as its own. */
 export function leafOf({ certificates, leafFault }: Group): CertificateEntry | undefined {
   return leafFault === undefined ? certificates[0] : undefined
 }
@@ -68,9 +68,9 @@ export function leafOf({ certificates, leafFault }: Group): CertificateEntry | u
 export interface CertificateEntry extends Place {
   readonly certificate: Certificate
   readonly group: Group
-  /** Among the certificates of the group, from 0. */
+  /** Position among the certificates of the group, from 0. */
   readonly position: number
-  /** Computed when first asked for, after everything was collected. */
+  /** Computed on first use, after everything was collected. */
   role: Role | undefined
   status: CertificateStatus | undefined
 }
@@ -111,31 +111,31 @@ export interface KubeconfigEntry extends Place {
   readonly users: {
     readonly name: string
     readonly group: Group | undefined
-    /** Ways to say who one is: "client certificate", "token", "exec". */
+    /** Authentication methods: "client certificate", "token", "exec". */
     readonly credentials: readonly string[]
-    /** What is secret in the file besides keys. */
+    /** The secret in the file other than keys. */
     readonly secret: 'token' | 'password' | undefined
   }[]
   readonly contexts: Kubeconfig['contexts']
 }
 
-/** What keeps Go, and with it Kubernetes, from reading something as PEM that kcert reads. */
+/** Why Go, and therefore Kubernetes, does not read something as PEM that kcert reads. */
 export type UnseenForm = UnseenText | 'base64' | 'DER' | 'PKCS#7' | 'PKCS#12' | 'encrypted'
 
-/** What a certificate is for, as far as its place and, for kubelets' certificates, its subject say. */
+/** The purpose of a certificate, as far as its place and, for kubelets' certificates, its subject show it. */
 export interface Role {
-  /** For the report; undefined when nothing is known. */
+  /** For the report; undefined when unknown. */
   readonly name: string | undefined
   /** Its row in kubeadm's table. */
   readonly row?: Exclude<KubeadmRow, { kind: 'service-account-key' }>
-  /** What the place demands of it. */
+  /** The usages that the place requires. */
   readonly usages: readonly Usage[]
-  /** True where the place holds CAs that somebody trusts. */
+  /** True if the place contains trusted CAs. */
   readonly isTrusted: boolean
-  /** The kubelet will ask for its successor by itself. */
+  /** The kubelet will request the successor itself. */
   readonly kubelet?: KubeletFile['role']
-  /** It is kept but no longer, or not by anyone here, in use: a dated file of the kubelet, a copy in a request object. */
+  /** The certificate is kept, but not or no longer used here: a dated file of the kubelet, a copy in a request object. */
   readonly isRecord: boolean
-  /** Of records only the kubelet's dated file. */
+  /** Among records, only set for the kubelet's dated files. */
   readonly isReplaced?: true
 }

@@ -17,7 +17,7 @@ import type {
 import { renewalName, roleOfKey } from './roles.ts'
 import { timeText } from './spans.ts'
 
-/** What the reports of an inspection share. */
+/** Values that the reports of an inspection share. */
 export interface ReportContext {
   readonly now: Date
   readonly links: Links
@@ -32,7 +32,7 @@ type Fields = {
   ) => CertificateReport[Name]
 }
 
-/** What a report says of a certificate, in the order of the JSON. */
+/** The fields of a certificate's report, in the order of the JSON. */
 const fields: Fields = {
   source: ({ source }) => source,
   entry: ({ entry }) => entry,
@@ -84,14 +84,14 @@ const fields: Fields = {
 const rows = Object.entries(fields)
 
 /**
- * The report of one certificate. Its fields are read when an output asks for them: a table of 10,000 rows asks for six of
- * twenty-four, and neither for digests nor for links, which take the longest. `toJSON` returns all as plain data.
+ * The report of one certificate. Its fields are computed when an output reads them. A table of 10,000 rows reads six of
+ * twenty-four, without the slowest ones, digests and links. `toJSON` returns all as plain data.
  */
 class LazyReport {
   readonly source: string
   readonly entry: string
   readonly secondsLeft: number
-  /** What it was made of, for outputs that need the certificate itself. */
+  /** The entry of this report, for outputs that need the certificate itself. */
   readonly of: CertificateEntry
   readonly context: ReportContext
 
@@ -103,7 +103,7 @@ class LazyReport {
     this.context = context
   }
 
-  /** The name itself, which says all that its report does: a table reads one field of 10,000 of them. */
+  /** The Name itself, which has all fields of its report: a table reads one field of 10,000 of them. */
   get subject(): Name {
     return this.of.certificate.subject
   }
@@ -134,7 +134,7 @@ export const ReportOfCertificate = LazyReport as unknown as new (
   context: ReportContext,
 ) => CertificateReport & Pick<LazyReport, 'of'>
 
-/** With one decimal: more says nothing. */
+/** With one decimal, which is precise enough. */
 function percentLeft(
   { certificate: { notBeforeMs, notAfterMs } }: CertificateEntry,
   { now }: ReportContext,
@@ -147,7 +147,7 @@ function percentLeft(
 
 const none: string[] = []
 
-/** The list itself: no one changes a report, and 10,000 copies cost a hundredth of a second. */
+/** Returns the list itself. Reports are never changed, and 10,000 copies cost a hundredth of a second. */
 function shared(list: readonly string[] | undefined): string[] {
   return list === undefined || list.length === 0 ? none : (list as string[])
 }
@@ -197,9 +197,9 @@ function publicKeyReport(key: PublicKeyInfo): CertificateReport['publicKey'] {
   }
 }
 
-/** The name of a key's algorithm, also of those that Kubernetes does not take; the OID where it has none. */
+/** Returns the name of a key's algorithm, even if Kubernetes does not support it; the OID if it has no name. */
 export function algorithmText(algorithm: string): string {
-  // The usual ones have no dot, and 10,000 of them are not looked up.
+  // The usual names have no dot, so 10,000 of them need no lookup.
   if (!algorithm.includes('.')) return algorithm
   const name = nameOfOid(algorithm)
   return name === 'id-RSASSA-PSS' ? 'RSA-PSS' : (name ?? algorithm)
@@ -230,7 +230,7 @@ export function requestReport({ request, source, entry, ...object }: RequestEntr
   }
 }
 
-/** Returns the report of a key: what it is and what belongs to it, and nothing of a private key itself. */
+/** Returns the report of a key: its type and the entries that match it. It contains nothing of a private key itself. */
 export function keyReport(key: KeyEntry, links: Links): KeyReport {
   const { source, entry, kind, format, encrypted, publicKey } = key
   return {
@@ -241,7 +241,7 @@ export function keyReport(key: KeyEntry, links: Links): KeyReport {
   }
 }
 
-/** Returns the report of a kubeconfig: what is in it and how it hangs together, and nothing that is secret. */
+/** Returns the report of a kubeconfig: its content and relations, without secrets. */
 export function kubeconfigReport(
   kubeconfig: KubeconfigEntry,
   isCurrent: (kubeconfig: KubeconfigEntry, context: string) => boolean,
@@ -265,7 +265,7 @@ export function kubeconfigReport(
   }
 }
 
-/** A URL may carry a password: https://me:secret@host. */
+/** A URL may contain a password: https://me:secret@host. */
 function withoutUser(server: string): string {
   return server.replace(/^([a-z]+:\/\/)?[^/?#]*@/i, '$1')
 }

@@ -14,8 +14,8 @@ import { writePem } from '../x509/pem.ts'
 import type { InspectionReport } from './report.ts'
 import '../../test/seeded.ts'
 
-// Bad input of any kind: an answer, never an exception, and never a "kcert failed". How long it may take follows from the
-// limits of each reader (documents.ts, der.ts), so time is not measured here; a case without end would stop the suite.
+// Bad input of any kind gives a report, never an exception, and never a "kcert failed". The limits of each reader (documents.ts,
+// der.ts) bound the time, so it is not measured here. An endless case would stop the suite.
 
 const now = new Date('2026-11-21T09:00:00Z')
 const notBefore = new Date('2026-06-01T08:00:00Z')
@@ -112,7 +112,7 @@ function edited(
   }, Buffer.from(seed))
 }
 
-describe('whatever a source holds, there is an answer', () => {
+describe('returns a report for any source', () => {
   test.each(seeds.map((seed, index) => [index, seed] as const))(
     'input %d with some octets changed',
     async (_index, seed) => {
@@ -129,7 +129,7 @@ describe('whatever a source holds, there is an answer', () => {
     },
   )
 
-  test('two inputs cut and joined', async () => {
+  test('two inputs, cut and joined', async () => {
     const part = fc.tuple(fc.constantFrom(...seeds), fc.double({ min: 0, max: 1, noNaN: true }))
     await fc.assert(
       fc.asyncProperty(part, part, async ([a, cutA], [b, cutB]) => {
@@ -139,7 +139,7 @@ describe('whatever a source holds, there is an answer', () => {
     )
   })
 
-  test('octets by chance', async () => {
+  test('random bytes', async () => {
     await fc.assert(
       fc.asyncProperty(fc.uint8Array({ maxLength: 400 }), async (bytes) => void (await answer(bytes))),
       { numRuns: 500 },
@@ -208,12 +208,12 @@ describe('whatever a source holds, there is an answer', () => {
     ])
   })
 
-  test('one certificate at 5,000 places of a kubeconfig, by aliases', async () => {
+  test('one certificate at 5,000 places of a kubeconfig, through aliases', async () => {
     const text = `clusters:\n- &c\n  name: k\n  cluster: {certificate-authority-data: ${base64(certificatePem(ca.certificate))}}\n${'- *c\n'.repeat(5000)}users: []\n`
     await answer(Buffer.from(text))
   })
 
-  test('5,000 CAs of one name, and a leaf of it: no more candidates are tried than could honestly be there', async () => {
+  test('5,000 CAs of one name with a leaf: tries no more candidates than legitimate inputs have', async () => {
     const cas = Array.from(
       { length: 200 },
       (_, n) => testCa('same', key, new Date(notBefore.getTime() + n * 1000)).certificate,

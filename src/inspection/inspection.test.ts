@@ -83,8 +83,8 @@ describe('a file', () => {
     },
   )
 
-  test('with PKCS#7 is read', async () => {
-    // SignedData with no signer: version 1, no digests, content type data, the certificates, no signers.
+  test('is read if it contains PKCS#7', async () => {
+    // SignedData without a signer: version 1, no digests, content type data, the certificates, no signers.
     const tlv = (tag: number, ...parts: Uint8Array[]): Buffer => {
       const content = Buffer.concat(parts)
       const length =
@@ -109,7 +109,7 @@ describe('a file', () => {
     }
   })
 
-  test('with a request is read', async () => {
+  test('is read if it contains a request', async () => {
     for (const content of [
       request,
       writePem('CERTIFICATE REQUEST', request),
@@ -145,7 +145,7 @@ describe('a file', () => {
       expect(JSON.stringify(report)).not.toContain(text)
   })
 
-  test('with an encrypted key is named as such, and opened by the password', async () => {
+  test('reports an encrypted key as encrypted, and decrypts it with the password', async () => {
     const content = key.export({
       format: 'pem',
       type: 'pkcs8',
@@ -165,7 +165,7 @@ describe('a file', () => {
     ])
   })
 
-  test('that holds nothing is a problem when it was named, and left out of a folder', async () => {
+  test('without content is a problem if it was given, and ignored in a folder', async () => {
     const files = [
       '',
       'hello\n',
@@ -184,7 +184,7 @@ describe('a file', () => {
     expect(report.problems[0]!.message).toContain('only X509 CRL')
   })
 
-  test('of a folder that cannot be read matters when its name says so', async () => {
+  test('that cannot be read is reported in a folder if its name suggests a certificate', async () => {
     const unreadable = (name: string) => ({
       name,
       reason: 'permission' as const,
@@ -204,7 +204,7 @@ describe('a file', () => {
   })
 })
 
-test('a folder that may not be read is a warning by any name, for nobody knows what is in it', async () => {
+test('without read permission is a warning with any name, because its content is unknown', async () => {
   const outcome = await inspect(now, [
     {
       name: '/x/etcd',
@@ -238,7 +238,7 @@ users:
 `
   const inline = `{client-certificate-data: ${base64(certificatePem(client))}, client-key-data: ${base64(keyPem(key))}}`
 
-  test('gives the CA of its cluster and the certificate of its user, with key and issuer', async () => {
+  test('reports the CA of its cluster and the certificate of its user, with key and issuer', async () => {
     const { report } = await inspect(now, [named('admin.kubeconfig', config(inline))])
     expect(report.certificates).toMatchObject([
       { entry: 'cluster k: certificate-authority-data', role: 'cluster CA', isCa: true },
@@ -252,7 +252,7 @@ users:
     expect(report.problems).toEqual([])
   })
 
-  test('in JSON is the same', async () => {
+  test('is read the same in JSON', async () => {
     const json = JSON.stringify({
       clusters: [
         {
@@ -271,7 +271,7 @@ users:
     ])
   })
 
-  test('takes files relative to its own folder', async () => {
+  test('resolves files relative to its folder', async () => {
     const files = new Map([
       ['/home/jane/pki/ca.crt', { bytes: Buffer.from(certificatePem(ca.certificate)), mode: 0o644 }],
       ['/home/jane/jane.crt', { bytes: Buffer.from(certificatePem(client)), mode: 0o644 }],
@@ -294,7 +294,7 @@ users:
     ])
   })
 
-  test('shows every cluster with its server, every user and every context, and which is current', async () => {
+  test('shows every cluster with its server, every user and context, and the current context', async () => {
     const config = [
       'clusters:',
       '- {name: k, cluster: {server: "https://me:secret@10.0.0.1:6443", tls-server-name: api, certificate-authority-data: ""}}',
@@ -327,7 +327,7 @@ users:
     expect(JSON.stringify(report)).not.toContain('secret')
   })
 
-  test('names users without certificate and why, and keeps no token', async () => {
+  test('lists users without a certificate and the reason, and keeps no token', async () => {
     const users = [
       '{token: secret-token}',
       '{exec: {command: aws-iam-authenticator, apiVersion: v1}}',
@@ -362,7 +362,7 @@ users:
     })
   })
 
-  test('among settings in a Secret or ConfigMap are read: in base64 or as they stand, and no key of theirs', async () => {
+  test('settings in a Secret or ConfigMap are read, in base64 or plain, without their keys', async () => {
     const pem = certificatePem(ca.certificate)
     const argo = JSON.stringify({
       tlsClientConfig: {
@@ -396,7 +396,7 @@ data:
     expect(report.problems).toEqual([])
   })
 
-  test('in a Secret or ConfigMap is read, and the files it names are those of a pod', async () => {
+  test('is read in a Secret or ConfigMap, where its file paths are those of a pod', async () => {
     const secret = `kind: Secret\nmetadata: {name: c-kubeconfig, namespace: capi}\ndata:\n  value: ${base64(config(inline))}\n`
     const map = `kind: ConfigMap\nmetadata: {name: kube-proxy, namespace: kube-system}\ndata:\n  kubeconfig.conf: |\n${config('{tokenFile: /var/run/token}', 'certificate-authority: /var/run/ca.crt').replace(/^/gm, '    ')}`
     const { report } = await inspect(now, [named('f', `${secret}---\n${map}`)])
@@ -424,7 +424,7 @@ data:
   tls.key: ${base64(keyPem(key))}
 ${more}`
 
-  test('of a TLS Secret gives the chain and the key', async () => {
+  test('gives the chain and the key of a TLS Secret', async () => {
     const { report } = await inspect(now, [
       named('s.yaml', tls(`  ca.crt: ${base64(certificatePem(ca.certificate))}\n`)),
     ])
@@ -441,7 +441,7 @@ ${more}`
     expect(report.problems).toEqual([])
   })
 
-  test('of several documents, Lists and JSON is read throughout', async () => {
+  test('with several documents, Lists and JSON is read completely', async () => {
     const map = {
       kind: 'ConfigMap',
       metadata: { name: 'kube-root-ca.crt', namespace: 'default' },
@@ -458,7 +458,7 @@ ${more}`
     }
   })
 
-  test('of a typed list whose items have no kind is read, as kubectl get --raw prints it', async () => {
+  test('is read if it is a typed list whose items have no kind, as kubectl get --raw prints it', async () => {
     const list = (kind: string, item: object) =>
       named(kind, JSON.stringify({ kind, apiVersion: 'v1', items: [item] }))
     const { report } = await inspect(now, [
@@ -474,7 +474,7 @@ ${more}`
     ])
   })
 
-  test('gives the CAs of the front door: extension-apiserver-authentication', async () => {
+  test("gives the front proxy's CAs from extension-apiserver-authentication", async () => {
     const text = JSON.stringify({
       kind: 'ConfigMap',
       metadata: { name: 'extension-apiserver-authentication', namespace: 'kube-system' },
@@ -527,7 +527,7 @@ ${more}`
     expect(report.problems).toEqual([])
   })
 
-  test('of a CertificateSigningRequest gives the request, who asked, how it stands, and what was issued', async () => {
+  test('gives the request, requester, status and issued certificate of a CertificateSigningRequest', async () => {
     const csr = {
       kind: 'CertificateSigningRequest',
       metadata: { name: 'csr-x' },
@@ -567,7 +567,7 @@ ${more}`
     expect((await inspect(now, [named('f', text)])).report.requests[0]!.condition).toBe(expected)
   })
 
-  test('of tokens, releases and registries shows nothing of them', async () => {
+  test('shows nothing of token, release and registry Secrets', async () => {
     const secrets = [
       'bootstrap.kubernetes.io/token',
       'helm.sh/release.v1',
@@ -591,7 +591,7 @@ ${more}`
 })
 
 describe('links', () => {
-  test('the issuer is the one whose key signed, of several with the same name', async () => {
+  test('find the issuer whose key signed, among several with the same name', async () => {
     const other = testCa('kubernetes', testKey('other'), notBefore)
     const { report } = await inspect(now, [
       named('a', certificatePem(other.certificate)),
@@ -601,7 +601,7 @@ describe('links', () => {
     expect(report.certificates.map(({ issuerFound }) => issuerFound?.source)).toEqual(['a', 'c', 'c'])
   })
 
-  test('a certificate of the right name and the wrong key is no issuer', async () => {
+  test('reject an issuer with the right name and the wrong key', async () => {
     const other = testCa('kubernetes', testKey('other'), notBefore)
     const { report } = await inspect(now, [
       named('a', certificatePem(other.certificate)),
@@ -610,7 +610,7 @@ describe('links', () => {
     expect(report.certificates[1]!.issuerFound).toBeUndefined()
   })
 
-  test('of a renewed CA with the same key the valid one counts', async () => {
+  test('prefer the valid certificate of a CA renewed with the same key', async () => {
     const old = testCa('kubernetes', testKey('ca'), new Date('2016-01-01T00:00:00Z'))
     const { report } = await inspect(now, [
       named('old', certificatePem(old.certificate)),
@@ -620,7 +620,7 @@ describe('links', () => {
     expect(report.certificates[2]!.issuerFound!.source).toBe('new')
   })
 
-  test('thousands of CAs with damaged signatures are not all checked, and the report says whose issuer was not sought', async () => {
+  test('skip some of thousands of CAs with damaged signatures, and report which issuers were not searched', async () => {
     const der = Buffer.from(ca.certificate)
     const damaged = Array.from({ length: 3_500 }, (_, i) => {
       const copy = Buffer.from(der)
@@ -636,7 +636,7 @@ describe('links', () => {
     expect(unsought.at(-1)!.subject.commonName).toBe('web')
   })
 
-  test('the certificates come in the order of the reports, and by their report', async () => {
+  test('return the certificates in the order of the reports, and by their report', async () => {
     const { report, certificates, certificateOf } = await inspect(now, [
       named('a', certificatePem(leaf, ca.certificate)),
       named('b', certificatePem(client)),
@@ -647,7 +647,7 @@ describe('links', () => {
 })
 
 describe('the report', () => {
-  test('has digests and links that JSON sees', async () => {
+  test('includes digests and links in its JSON', async () => {
     const { report } = await inspect(now, [named('a', certificatePem(ca.certificate))])
     const json = JSON.parse(JSON.stringify(report.certificates[0]!))
     expect(json.fingerprintSha256).toMatch(/^[0-9a-f]{64}$/)
@@ -656,7 +656,7 @@ describe('the report', () => {
     expect(json).not.toHaveProperty('key')
   })
 
-  test('has name constraints, CRLs, AIA, policies and critical extensions that Go does not know', async () => {
+  test('has name constraints, CRLs, AIA, policies and critical extensions that Go does not support', async () => {
     const der = signedBy(ca, {
       commonName: 'intermediate',
       key,
@@ -688,14 +688,14 @@ describe('the report', () => {
     expect(unknown.unknownCriticalExtensions).toEqual([oidOf('nsComment')])
   })
 
-  test('says what time it was judged at, and when it was made', async () => {
+  test('shows the evaluation time and the creation time', async () => {
     const { report } = await inspect(now, [named('f', certificatePem(leaf))], {
       generatedAt: new Date('2026-11-20T00:00:00Z'),
     })
     expect(report).toMatchObject({ generatedAt: '2026-11-20T00:00:00Z', at: '2026-11-21T09:00:00Z' })
   })
 
-  test('counts what is in it and when the next certificate expires', async () => {
+  test('counts its entries and shows when the next certificate expires', async () => {
     const past = signedBy(ca, {
       commonName: 'past',
       key,
@@ -727,7 +727,7 @@ describe('the report', () => {
     })
   })
 
-  test('an RSA key below 2048 bits keeps its length', async () => {
+  test('shows the length of an RSA key below 2048 bits', async () => {
     const weak = generateKeyPairSync('rsa', { modulusLength: 1024 }).privateKey
     const small = signedBy(ca, { commonName: 'w', key: weak, notBefore, notAfter })
     const { report } = await inspect(now, [named('a', certificatePem(small))])

@@ -31,13 +31,13 @@ import type { Thresholds } from './thresholds.ts'
 import { missingProblem, unreadableProblem } from './unreadable.ts'
 
 export interface InspectionOptions {
-  /** The time that is evaluated at. */
+  /** The time of the evaluation. */
   readonly now: Date
-  /** When the report is made; default: `now`. */
+  /** The creation time of the report; default: `now`. */
   readonly generatedAt?: Date
   readonly thresholds: Thresholds
   readonly readReferencedFile: ReadReferencedFile
-  /** Sources that make one configuration, as kubectl merges the files of $KUBECONFIG, in their order. */
+  /** Sources that form one configuration, as kubectl merges the files of $KUBECONFIG, in order. */
   readonly mergedKubeconfigs?: readonly string[]
   /** For keystores and encrypted keys. */
   readonly password?: string
@@ -47,20 +47,20 @@ export interface InspectionOutcome {
   readonly report: InspectionReport
   /** In the order of report.certificates. */
   readonly certificates: readonly Certificate[]
-  /** The certificate behind each report, also after `select` has filtered and sorted them. */
+  /** The certificate of each report, even after `select` has filtered and sorted them. */
   readonly certificateOf: Pick<ReadonlyMap<CertificateReport, Certificate>, 'get'>
 }
 
 const ofFile = { kind: 'file' } as const
 const served = { kind: 'served' } as const
 
-// A kubeconfig in a Secret in a file in base64 is three deep; nothing honest is deeper.
+// A base64 kubeconfig in a Secret in a file has a depth of three. No legitimate input is deeper.
 const deepestContent = 4
 
 /**
- * One inspection: sources are added, in any order, and `finish` returns what is in them, how it hangs together, and what is
- * wrong. Reads nothing by itself but what kubeconfigs refer to, through the function it was given. Whatever a source holds,
- * the answer is a report: nothing here throws for bad input.
+ * One inspection. Add sources in any order; `finish` returns their entries, relations and problems. It reads only what is passed
+ * to it, and files that kubeconfigs refer to, through the given function. The result is a report for any source: bad input never
+ * throws.
  */
 export class Inspection {
   private readonly options: InspectionOptions
@@ -75,16 +75,16 @@ export class Inspection {
   }
 
   /**
-   * Reads one source. One of a walked folder (`root`) that holds nothing of interest is left out; one that was named is a
-   * problem. Returns nothing to wait for when it was PEM, as nearly all files of a large folder are: 10,000 promises cost as
-   * much as a tenth of the parsing.
+   * Reads one source. A source in a walked folder (`root`) without anything of interest is ignored; a given source without it is
+   * a problem. Returns no promise for PEM, which most files of a large folder are: 10,000 promises cost as much as a tenth of the
+   * parsing.
    */
   add(source: Source): Promise<void> | undefined {
     const { collection } = this
     const { name, file, root, bytes } = source
     const origin: Origin = { source: name, file, root, treePlace: undefined }
     collection.origins.push(origin)
-    // Only of a source that was named it matters that nothing was in it.
+    // An empty source matters only if it was given.
     const before = root === undefined ? collection.size : 0
     const spot: Spot = { origin, entry: '', owner: isAddress(source) ? served : ofFile }
     const shape = shapeOf(bytes)
@@ -103,7 +103,7 @@ export class Inspection {
   }
 
   /**
-   * Reads one object of a cluster, as the API server gives it. One that holds nothing of interest leaves no trace.
+   * Reads one object of a cluster, as the API server returns it. An object without anything of interest is ignored.
    * @param name its source in the report: "secret shop/web-tls"
    */
   async addObject(name: string, object: object, kind: string): Promise<void> {
@@ -118,17 +118,17 @@ export class Inspection {
     if (collection.size !== before) collection.origins.push(origin)
   }
 
-  /** What was found so far, each with its place in its source; nothing of it is linked or checked yet. */
+  /** The certificates found so far, each with its place in its source. They are not linked or checked yet. */
   get found(): readonly Pick<CertificateEntry, 'entry' | 'certificate'>[] {
     return this.collection.certificates
   }
 
-  /** As `found`, with groups and what keeps a leaf from being read. */
+  /** Like `found`, with groups and with the reason if a leaf cannot be read. */
   get groups(): readonly Group[] {
     return this.collection.groups
   }
 
-  /** Notes what the cluster does not allow to be read. */
+  /** Records what the cluster does not allow kcert to read. */
   addRefused(name: string, { message, why, next }: KcertError): void {
     this.collection.addProblem({ source: name, entry: '' }, 'SOURCE_UNREADABLE', {
       message: why === undefined ? message : `${message}: ${why}`,
@@ -136,12 +136,12 @@ export class Inspection {
     })
   }
 
-  /** Notes a source that could not be read. */
+  /** Records a source that could not be read. */
   addUnreadable(unreadable: UnreadableSource): void {
     this.unreadable.push(unreadable)
   }
 
-  /** Links, checks and reports what was added. To be called once. */
+  /** Links, checks and reports everything that was added. Call it once. */
   finish(): InspectionOutcome {
     const { collection, options } = this
     const trees = this.recognise()
@@ -218,7 +218,7 @@ export class Inspection {
   }
 
   private async readDocuments(spot: Spot, content: Uint8Array, depth: number): Promise<void> {
-    // YAML may be UTF-16 too, where its mark is in front, and kubectl reads it.
+    // YAML may be UTF-16 too, if it begins with a byte order mark, and kubectl reads it.
     const bytes = utf8Of(content)
     if (!mayBeRelevant(bytes)) return
     const { collection } = this
@@ -250,7 +250,7 @@ export class Inspection {
         const context: KubeconfigContext = {
           collection,
           readReferencedFile: isEmbedded ? undefined : (path) => this.readReferenced(path),
-          // PEM, or it is nothing that a client could use.
+          // Only PEM is usable by a client.
           readMaterial: (at, field, wanted) =>
             shapeOf(field) === 'pem' ? this.readPem(at, field, { wanted }) : undefined,
         }
@@ -273,7 +273,7 @@ export class Inspection {
     return readPemMaterial(this.collection, spot, bytes, { ...this.unlocking, ...options })
   }
 
-  /** A value of a Secret or ConfigMap, which may be anything. */
+  /** Reads a value of a Secret or ConfigMap, which may be anything. */
   private async readValue(spot: Spot, bytes: Uint8Array, depth: number): Promise<Group | undefined> {
     const shape = shapeOf(bytes)
     if (shape === 'pem') return this.readPem(spot, bytes)
@@ -285,7 +285,10 @@ export class Inspection {
     return undefined
   }
 
-  /** Certificates among the fields of somebody's settings: `caData` of an Argo CD cluster, `ca` of a monitoring configuration. */
+  /**
+   * Reads certificates among the fields of application settings: `caData` of an Argo CD cluster, `ca` of a monitoring
+   * configuration.
+   */
   private async readSettings(spot: Spot, bytes: Uint8Array): Promise<void> {
     const { documents } = await readDocuments(Buffer.from(bytes).toString('utf8'))
     for (const document of documents) {
@@ -346,7 +349,7 @@ export class Inspection {
     }
   }
 
-  /** Missing files, named as the operator would; none below a folder that could not be read. */
+  /** Returns the missing files with the names that an operator would use; none below a folder that could not be read. */
   private missing(trees: RecognisedTrees): { source: string; file: RecognisedTrees['missing'][number] }[] {
     if (trees.missing.length === 0) return []
     const closed = this.unreadable.flatMap(({ file }) => (file === undefined ? [] : [`${file.path}/`]))
@@ -370,7 +373,7 @@ const certificateOf: InspectionOutcome['certificateOf'] = {
   get: (report) => (report instanceof ReportOfCertificate ? report.of.certificate : undefined),
 }
 
-/** Several CAs that somebody trusts, or a file of nothing but CAs, at least one of them valid. */
+/** True for several trusted CAs, or for a file that contains only CAs, at least one of them valid. */
 function isBundle(
   { certificates }: Group,
   roleFor: (entry: CertificateEntry) => { isTrusted: boolean },
@@ -390,19 +393,19 @@ function treePlaceOf({ file }: UnreadableSource, trees: RecognisedTrees): TreePl
   return file && trees.locationOf(file.path)
 }
 
-/** Served chains have an address for a name and come from no file. */
+/** Served chains have an address as a name and no file. */
 function isAddress({ name, file }: Source): boolean {
   return file === undefined && !name.startsWith('/') && /:\d{1,5}$/.test(name)
 }
 
 const certificateName = /\.(?:crt|cer|cert|pem|der|key|pub|p12|pfx|p7b|p7c|csr)$/
 
-/** In a walked folder a file may be anything; its name says whether it means to be a certificate. */
+/** In a walked folder a file may be anything. Its name shows whether it should be a certificate. */
 function isForeign({ origin }: Spot): boolean {
   return origin.root !== undefined && !certificateName.test(origin.source)
 }
 
-// "-----BEGIN CERTIFICATE" and its base64, as far as three bytes make four letters.
+// "-----BEGIN CERTIFICATE" and its base64, up to the last complete group of three bytes.
 const certificateArmour = '-----BEGIN CERTIFICATE'
 const encodedCertificate = Buffer.from(certificateArmour.slice(0, 21)).toString('base64')
 
@@ -411,7 +414,7 @@ function holdsCertificateText(bytes: Uint8Array): boolean {
   return [certificateArmour, encodedCertificate].some((text) => buffer.includes(text, 0, 'latin1'))
 }
 
-/** Every text in a document that holds a certificate, with its path: "tlsClientConfig.caData". */
+/** Yields every text in a document that contains a certificate, with its path: "tlsClientConfig.caData". */
 function* textsIn(node: Node, path = ''): Generator<{ readonly path: string; readonly text: string }> {
   if (node.kind === 'scalar') {
     if (node.text.startsWith(encodedCertificate) || node.text.includes(certificateArmour))
@@ -424,7 +427,10 @@ function* textsIn(node: Node, path = ''): Generator<{ readonly path: string; rea
   }
 }
 
-/** The documents of a text; where the first is a kubeconfig it is `first`, as client-go reads it, and only its defects count. */
+/**
+ * Returns the documents of a text. If the first is a kubeconfig, it is returned as `first`, as client-go reads it, with only its
+ * defects.
+ */
 async function documentsOf(
   content: Uint8Array,
   bytes: Buffer,

@@ -12,7 +12,7 @@ const bag = sequence(
   oid(oidOf('certBag')),
   explicit(0, sequence(oid(oidOf('x509Certificate')), explicit(0, octetString(selfSigned({}, keys.p256))))),
 )
-/** No one's password is right: its MAC is of zeros. */
+/** A keystore that no password opens: its MAC consists of zeros. */
 const keystore = sequence(
   integer(3),
   data(sequence(data(sequence(bag)))),
@@ -23,7 +23,7 @@ const keystore = sequence(
   ),
 )
 
-test('of 30 keystores of 400,000 iterations the first ones are tried, and the run goes on without the others', async () => {
+test('tries the first of 30 keystores with 400,000 iterations, and continues without the others', async () => {
   const inspection = new Inspection({
     now: new Date('2026-11-21T09:00:00Z'),
     thresholds: defaultThresholds,

@@ -12,7 +12,7 @@ function without(files: NodeFiles, ...paths: string[]): NodeFiles {
 describe.each<Algorithm>(['ECDSA', 'RSA'])('a healthy control plane with %s keys', (algorithm) => {
   const { files } = controlPlaneTree({ madeAt, algorithm })
 
-  test('has no problem of warning or worse, and super-admin.conf is information', async () => {
+  test('reports no warning or critical problem, and super-admin.conf as information', async () => {
     const outcome = await inspectNode(now, { files })
     expect(troubles(outcome)).toEqual([])
     const masters = outcome.report.problems.filter(({ code }) => code === 'SYSTEM_MASTERS')
@@ -20,7 +20,7 @@ describe.each<Algorithm>(['ECDSA', 'RSA'])('a healthy control plane with %s keys
     expect(outcome.report.missing).toEqual([])
   })
 
-  test('names each file by its role in the table', async () => {
+  test('shows the role of each file in the table', async () => {
     const { report } = await inspectNode(now, { files })
     const roles = report.certificates.map(
       ({ source, role }) => `${source.slice(source.lastIndexOf('/') + 1)}: ${role}`,
@@ -59,7 +59,7 @@ describe.each<Algorithm>(['ECDSA', 'RSA'])('a healthy control plane with %s keys
       expect({ source, entry, issuerFound }).toMatchObject({
         issuerFound: { fingerprintSha256: expect.any(String) },
       })
-      // The key of the kubelet's own serving CA is thrown away at once.
+      // The kubelet discards the key of its own serving CA immediately.
       if (!source.endsWith('kubelet.crt') || !isCa)
         expect({ source, entry, key }).toMatchObject({ key: { matches: true } })
     }
@@ -70,7 +70,7 @@ describe.each<Algorithm>(['ECDSA', 'RSA'])('a healthy control plane with %s keys
     ])
   })
 
-  test('has no problem as a copy in any folder, of etc/kubernetes alone, or of pki alone', async () => {
+  test('reports no problem for a copy in any folder, of etc/kubernetes alone, or of pki alone', async () => {
     const etc = { files, folders: ['/etc/kubernetes'], copiedTo: '/backup/cp1' }
     expect(troubles(await inspectNode(now, { files, copiedTo: '/backup/cp1' }))).toEqual([])
     expect(troubles(await inspect(now, sourcesOf(etc)))).toEqual([])
@@ -87,26 +87,26 @@ describe.each<Algorithm>(['ECDSA', 'RSA'])('a healthy control plane with %s keys
 describe('a control plane', () => {
   const { files } = controlPlaneTree({ madeAt })
 
-  test('with etcd elsewhere misses nothing', async () => {
+  test('with external etcd has no missing files', async () => {
     const outcome = await inspectNode(now, { files: controlPlaneTree({ madeAt, etcd: 'external' }).files })
     expect([troubles(outcome), outcome.report.missing]).toEqual([[], []])
   })
 
-  test('that joined later has no super-admin.conf and misses nothing', async () => {
+  test('that joined later has no super-admin.conf and no missing files', async () => {
     const outcome = await inspectNode(now, {
       files: controlPlaneTree({ madeAt, hasSuperAdmin: false }).files,
     })
     expect([troubles(outcome), outcome.report.missing]).toEqual([[], []])
   })
 
-  test('with an external CA has no ca.key and misses nothing', async () => {
+  test('with an external CA has no ca.key and no missing files', async () => {
     const outcome = await inspectNode(now, {
       files: without(files, '/etc/kubernetes/pki/ca.key', '/etc/kubernetes/pki/front-proxy-ca.key'),
     })
     expect([troubles(outcome), outcome.report.missing]).toEqual([[], []])
   })
 
-  test('says which files of it are missing, and the command that makes them', async () => {
+  test('reports missing files and the command that creates them', async () => {
     const lost = [
       '/etc/kubernetes/pki/apiserver.crt',
       '/etc/kubernetes/pki/etcd/peer.key',
@@ -132,7 +132,7 @@ describe('a control plane', () => {
     )
   })
 
-  test('misses nothing below a link to a folder that was read by another name', async () => {
+  test('has no missing files below a link to a folder that was read under another name', async () => {
     const elsewhere = new Map(
       [...files].map(([path, file]) => [path.replace('/etc/kubernetes/pki', '/data/pki'), file]),
     )
@@ -155,7 +155,7 @@ describe('a control plane', () => {
     expect([troubles(outcome), outcome.report.missing]).toEqual([[], []])
   })
 
-  test('misses nothing below a folder that may not be read', async () => {
+  test('has no missing files below a folder without read permission', async () => {
     const outcome = await inspect(now, [
       ...sourcesOf({ files: without(files, '/etc/kubernetes/pki/etcd/'), folders: ['/etc/kubernetes/pki'] }),
       {
@@ -169,7 +169,7 @@ describe('a control plane', () => {
     expect(outcome.report.missing).toEqual([])
   })
 
-  test('whose keys may not be read is as it should be', async () => {
+  test('without read permission for its keys has no problem', async () => {
     const key = '/etc/kubernetes/pki/apiserver.key'
     const outcome = await inspect(now, [
       ...sourcesOf({ files: without(files, key), folders: ['/etc/kubernetes/pki'] }),
@@ -187,7 +187,7 @@ describe('a host of an external etcd, as kubeadm leaves it', () => {
     [...whole].filter(([path]) => /^\/etc\/kubernetes\/pki\/(?:etcd\/|apiserver-etcd-client\.)/.test(path)),
   )
 
-  test('has no problem and misses nothing', async () => {
+  test('has no problem and no missing files', async () => {
     const outcome = await inspectNode(now, { files })
     expect([troubles(outcome), outcome.report.missing]).toEqual([[], []])
     const kept = without(files, `${pki}/apiserver-etcd-client`)
@@ -195,13 +195,13 @@ describe('a host of an external etcd, as kubeadm leaves it', () => {
     expect(report.missing).toEqual([])
   })
 
-  test('misses what etcd needs', async () => {
+  test('reports missing etcd files', async () => {
     const { report } = await inspectNode(now, { files: without(files, `${pki}/etcd/peer`) })
     expect(report.missing).toEqual([{ source: `${pki}/etcd/peer.crt`, role: 'etcd-peer' }])
   })
 
   test.each(['/backup/etcd', '/tmp/of-cp1'])(
-    'the etcd folder alone, in a copy at %s, has its roles',
+    'recognizes the roles in a copy of the etcd folder alone at %s',
     async (copy) => {
       const copied = new Map([...files].map(([path, file]) => [path.replace(`${pki}/etcd`, copy), file]))
       const { report } = await inspectNode(now, { files: copied, folders: [copy] })
@@ -216,7 +216,7 @@ describe('a host of an external etcd, as kubeadm leaves it', () => {
   )
 })
 
-describe('what is missing', () => {
+describe('a missing file', () => {
   const { files } = controlPlaneTree({ madeAt })
   const missing = async (path: string) => {
     const { report } = await inspectNode(now, { files: without(files, path) })
@@ -224,17 +224,17 @@ describe('what is missing', () => {
   }
 
   test.each(['ca.crt', 'apiserver.key', 'apiserver.crt', 'sa.key', 'etcd/server.crt'])(
-    'is critical where a component does not start without it: %s',
+    'is critical if a component does not start without it: %s',
     async (name) => {
       expect(await missing(`/etc/kubernetes/pki/${name}`)).toMatchObject({ severity: 'critical' })
     },
   )
 
-  test('is a warning where people miss it: admin.conf', async () => {
+  test('is a warning if only people need it: admin.conf', async () => {
     expect(await missing('/etc/kubernetes/admin.conf')).toMatchObject({ severity: 'warning' })
   })
 
-  test('is not called missing where an empty file lies, as a full disk leaves it', async () => {
+  test('is reported as empty if an empty file exists, as after a full disk', async () => {
     const path = '/etc/kubernetes/controller-manager.conf'
     const emptied = new Map(files).set(path, { ...files.get(path)!, bytes: Buffer.alloc(0) })
     const { report } = await inspectNode(now, { files: emptied })
@@ -245,7 +245,7 @@ describe('what is missing', () => {
     expect((await missing(path)).message).toBe('controller-manager.conf is missing')
   })
 
-  test('of sa.pub is made again from sa.key, and nothing becomes invalid', async () => {
+  test('sa.pub is created again from sa.key, and nothing becomes invalid', async () => {
     expect(await missing('/etc/kubernetes/pki/sa.pub')).toMatchObject({
       severity: 'critical',
       next: 'openssl pkey -in /etc/kubernetes/pki/sa.key -pubout -out /etc/kubernetes/pki/sa.pub',
@@ -253,7 +253,7 @@ describe('what is missing', () => {
   })
 })
 
-describe('the keys of service accounts', () => {
+describe('service account keys', () => {
   const { files } = controlPlaneTree({ madeAt, algorithm: 'RSA' })
   const path = '/etc/kubernetes/pki/sa.pub'
   const other = controlPlaneTree({ madeAt, algorithm: 'ECDSA' }).files.get(path)!
@@ -262,7 +262,7 @@ describe('the keys of service accounts', () => {
     files: new Map([...files, [path, { ...own, bytes }] as const]),
   })
 
-  test('that are no pair are critical, for every token is refused', async () => {
+  test('that are not a pair are critical, because every token is rejected', async () => {
     const outcome = await inspectNode(now, withPublic(other.bytes))
     expect(troubles(outcome)).toEqual(['KEY_MISMATCH /etc/kubernetes/pki/sa.key'])
     expect(outcome.report.problems[0]).toMatchObject({
@@ -271,19 +271,19 @@ describe('the keys of service accounts', () => {
     })
   })
 
-  test('of before and after their own rotation may stand in sa.pub together', async () => {
+  test('from before and after their rotation may both be in sa.pub', async () => {
     const both = Buffer.concat([other.bytes, own.bytes])
     expect(troubles(await inspectNode(now, withPublic(both)))).toEqual([])
   })
 })
 
 describe('a worker', () => {
-  test('has no problem and misses nothing', async () => {
+  test('has no problem and no missing files', async () => {
     const outcome = await inspectNode(now, { files: workerTree({ madeAt, nodeName: 'w1' }).files })
     expect([troubles(outcome), outcome.report.missing]).toEqual([[], []])
   })
 
-  test('with certificates of 24 hours has no problem at any time before the kubelet is late', async () => {
+  test("with 24-hour certificates has no problem until the kubelet's renewal is overdue", async () => {
     const { files } = workerTree({ madeAt, nodeName: 'w1', kubeletHours: 24 })
     for (const hours of [0, 12, 17, 20, 21.4]) {
       const outcome = await inspectNode(new Date(madeAt.getTime() + hours * 3_600_000), { files })
@@ -291,14 +291,14 @@ describe('a worker', () => {
     }
   })
 
-  test('whose kubelet has not renewed at 90 % of the life is late', async () => {
+  test('is overdue if its kubelet has not renewed at 90 % of the lifetime', async () => {
     const { files } = workerTree({ madeAt, nodeName: 'w1', kubeletHours: 24 })
     const outcome = await inspectNode(new Date(madeAt.getTime() + 21.9 * 3_600_000), { files })
     expect(troubles(outcome)).toContain('CERT_EXPIRING /var/lib/kubelet/pki/kubelet-client-current.pem')
     expect(outcome.report.problems[0]!.next).toContain('journalctl -u kubelet')
   })
 
-  test('says when the kubelet will renew: between 70 and 90 % of the life', async () => {
+  test('shows when the kubelet will renew: between 70 and 90 % of the lifetime', async () => {
     const { files } = workerTree({ madeAt, nodeName: 'w1', kubeletHours: 100 })
     const { report } = await inspectNode(madeAt, { files })
     const current = report.certificates.find(({ source }) => source.endsWith('current.pem'))!
@@ -316,12 +316,12 @@ describe("the kubelet's links", () => {
   const link = `${folder}/kubelet-client-current.pem`
   const target = `${folder}/kubelet-client-2026-06-01-08-00-00.pem`
 
-  test('a link and the file it leads to are one certificate', async () => {
+  test('count with their target as one certificate', async () => {
     const { report } = await inspectNode(now, { files, folders: [folder] })
     expect(report.certificates.map(({ source }) => source)).not.toContain(target)
   })
 
-  test('a regular file in its place is critical on the node and a warning in a copy', async () => {
+  test('are critical on the node and a warning in a copy if replaced by a regular file', async () => {
     const { linkTarget: _, ...regular } = files.get(link)!
     const changed = new Map([...files, [link, regular] as const])
     const problem = async (copiedTo: string) =>
@@ -332,7 +332,7 @@ describe("the kubelet's links", () => {
     expect(await problem('/backup')).toMatchObject({ severity: 'warning' })
   })
 
-  test('a link that leads nowhere is critical', async () => {
+  test('are critical if the target does not exist', async () => {
     const outcome = await inspect(now, [
       ...sourcesOf({ files: without(files, link, target), folders: [folder] }),
       {
@@ -347,7 +347,7 @@ describe("the kubelet's links", () => {
     expect(outcome.report.problems[0]!.message).toBe(`points to ${target}, which does not exist`)
   })
 
-  test('a copied link whose file lies beside it is no problem', async () => {
+  test('are no problem in a copy if the target is in the same folder', async () => {
     const copy = '/backup/pki'
     const outcome = await inspect(now, [
       {
@@ -368,7 +368,7 @@ describe("the kubelet's links", () => {
     expect(outcome.report.certificates).toMatchObject([{ role: 'kubelet-client' }])
   })
 
-  test('a link that leads to itself says so, and the newest file is not called replaced', async () => {
+  test('are reported if they point to themselves, and the newest file is not called replaced', async () => {
     const { report } = await inspect(now, [
       ...sourcesOf({ files: without(files, link), folders: [folder] }),
       {
@@ -385,13 +385,13 @@ describe("the kubelet's links", () => {
     expect(report.certificates.find(({ source }) => source === target)!.role).toBe('kubelet-client')
   })
 
-  test('beside a regular -current.pem an old dated file is history', async () => {
+  test('if replaced by a regular file, leave an old dated file as history', async () => {
     const { linkTarget: _, ...regular } = files.get(link)!
     const changed = new Map([...without(files, target), [link, regular] as const])
     const outcome = await inspectNode(now, { files: changed, folders: [folder] })
     expect(troubles(outcome)).toEqual([`KUBELET_CURRENT_NOT_A_LINK ${link}`])
     expect(outcome.report.certificates.filter(({ isReplaced }) => isReplaced)).toHaveLength(1)
-    // With the links followed by the copy, current and the newest file are the same certificate.
+    // If the copy follows links, current and the newest file contain the same certificate.
     const both = await inspectNode(now, { files: new Map([...files, [link, regular]]), folders: [folder] })
     expect(both.report.certificates.map(({ source, role }) => [source, role])).toContainEqual([
       target,
@@ -399,7 +399,7 @@ describe("the kubelet's links", () => {
     ])
   })
 
-  test('a file that was replaced is shown and counted nowhere else', async () => {
+  test('list a replaced file, but do not count it elsewhere', async () => {
     const { report } = await inspectNode(now, { files, folders: [folder] })
     const old = report.certificates.filter(({ isReplaced }) => isReplaced)
     expect(old).toMatchObject([{ role: 'kubelet-client, replaced', status: 'expired' }])
@@ -414,7 +414,7 @@ describe("the kubelet's links", () => {
     })
   })
 
-  test('no link at all is missed', async () => {
+  test('are reported as missing if there are none', async () => {
     const { report } = await inspectNode(now, { files: without(files, link), folders: [folder] })
     expect(report.missing).toEqual([{ source: link, role: 'kubelet-client' }])
   })

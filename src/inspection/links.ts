@@ -5,13 +5,13 @@ import type { Collection } from './collection.ts'
 import type { CertificateEntry, KeyEntry } from './entries.ts'
 import { keyNameBeside } from './pairs.ts'
 
-// After a rotation two or three CAs share a name; more candidates than this for one certificate are made to cost time.
+// After a rotation, two or three CAs share a name. More candidates for one certificate indicate an attack on the run time.
 const mostCandidates = 16
-/** A signature check takes up to 0.4 ms, so that all that lead nowhere take about a second. */
+/** A signature check takes up to 0.4 ms, so this many failed ones take about a second. */
 const mostMisses = 2000
-/** After these, no check at all is made that could miss. */
+/** Beyond this number, no check that could fail is made. */
 const lastMiss = 3000
-/** Longer chains are refused by everybody who checks them. */
+/** All verifiers reject longer chains. */
 const longestChain = 32
 
 type KnownKey = KeyEntry & { readonly publicKey: PublicKeyInfo }
@@ -19,20 +19,20 @@ type KnownKey = KeyEntry & { readonly publicKey: PublicKeyInfo }
 interface KeyLink {
   readonly key: KeyEntry
   readonly matches: boolean
-  /** Set where the key in that place belongs to another certificate. */
+  /** Set if the key at `path` belongs to another certificate. */
   readonly own?: KeyEntry | undefined
 }
 
 /**
- * Who signed what and which key belongs to which certificate, over all inputs. Links are computed on first use:
- * a table of 10,000 certificates needs none, and a signature check costs as much as reading the certificate ten times.
+ * Signers and keys of all certificates in all inputs. Links are computed on first use: a table of 10,000 certificates needs none,
+ * and a signature check costs as much as reading the certificate ten times.
  */
 export class Links {
   private readonly collection: Collection
   private readonly now: number
   /** By name, and by name with key identifier. */
   private readonly casByName = new Map<string, CertificateEntry[]>()
-  /** By name: when the first of them expires. */
+  /** By name: the earliest expiry. */
   private readonly firstEnds = new Map<string, number>()
   private readonly verdicts = new Map<Certificate, Map<Certificate, boolean>>()
   private readonly issuers = new Map<Certificate, Certificate | undefined>()
@@ -68,7 +68,7 @@ export class Links {
     }
   }
 
-  /** True when the key of `issuer` made the signature. Each pair is verified once. */
+  /** True when the key of `issuer` made the signature. Verifies each pair once. */
   isSignedBy(certificate: Certificate, issuer: Certificate): boolean {
     let verdicts = this.verdicts.get(certificate)
     if (verdicts === undefined) {
@@ -86,7 +86,7 @@ export class Links {
     return certificate.isSelfIssued && this.leadsTo(certificate, certificate)
   }
 
-  /** As isSignedBy, but false without a check where too many checks of these inputs have led nowhere. */
+  /** Like isSignedBy, but false without a check after too many failed checks. */
   private leadsTo(certificate: Certificate, issuer: Certificate): boolean {
     if (this.misses >= lastMiss) return false
     const verdict = this.isSignedBy(certificate, issuer)
@@ -95,8 +95,8 @@ export class Links {
   }
 
   /**
-   * Certificates among the inputs that may have signed it by name and key identifiers, the likeliest first; nothing is proved.
-   * Where very many share the name, only those are looked at whose key identifier is the right one, or that come first.
+   * Returns the certificates in the inputs that may be the signer by name and key identifiers, the likeliest first. Nothing is
+   * proven. If very many share the name, only those with the right key identifier and the first ones are checked.
    */
   candidates(certificate: Certificate): Certificate[] {
     const name = certificate.issuer.key
@@ -114,18 +114,21 @@ export class Links {
       .map(({ issuer }) => issuer)
   }
 
-  /** False when no CA among the inputs that has the name of its issuer expires before it. */
+  /** False when no CA in the inputs with the issuer's name expires earlier. */
   mayOutliveIssuer({ issuer, notAfterMs }: Certificate): boolean {
     const firstEnd = this.firstEnds.get(issuer.key)
     return firstEnd !== undefined && firstEnd < notAfterMs
   }
 
-  /** True for what looks like a root: its own issuer by name, and by key identifier where it has one. Nothing is proved. */
+  /**
+   * True for a certificate that appears to be a root: its own issuer by name, and by key identifier if present. Nothing is
+   * proven.
+   */
   looksSelfSigned({ isSelfIssued, authorityKeyId, subjectKeyId }: Certificate): boolean {
     return isSelfIssued && (authorityKeyId === undefined || authorityKeyId === subjectKeyId)
   }
 
-  /** The certificate among the inputs that signed it, proved by its signature; itself when it is self-signed. */
+  /** Returns the certificate in the inputs that signed it, proven by its signature; itself when it is self-signed. */
   issuerOf(certificate: Certificate): Certificate | undefined {
     if (this.issuers.has(certificate)) return this.issuers.get(certificate)
     const issuer = this.isSelfSigned(certificate) ? certificate : this.provenCandidate(certificate)
@@ -134,12 +137,12 @@ export class Links {
     return issuer
   }
 
-  /** True where it was not found out who signed it, since too many signatures of these inputs are no one's. */
+  /** True if the search for the signer was skipped, because too many signatures of these inputs have no signer. */
   isIssuerUnsought(certificate: Certificate): boolean {
     return this.issuerOf(certificate) === undefined && this.unsought.has(certificate)
   }
 
-  /** True where this Node's OpenSSL cannot tell whether a certificate among the inputs signed it. */
+  /** True if the OpenSSL in this Node.js cannot verify whether a certificate in the inputs signed it. */
   isIssuerUnchecked(certificate: Certificate): boolean {
     if (!isMlDsa(certificate.signatureAlgorithm) || this.issuerOf(certificate) !== undefined) return false
     const namesakes = [certificate, ...this.candidates(certificate)]
@@ -151,13 +154,14 @@ export class Links {
   private provenCandidate(certificate: Certificate): Certificate | undefined {
     for (const candidate of this.candidates(certificate)) {
       if (this.leadsTo(certificate, candidate)) return candidate
-      // Honest inputs rarely miss; after many misses only the likeliest candidate of each certificate is tried.
+      // Legitimate inputs rarely have failed checks. After many of them, only the likeliest candidate of each certificate is
+      // tried.
       if (this.misses > mostMisses) return undefined
     }
     return undefined
   }
 
-  /** The place of the issuer: in the same source where it is there too, else the first one. */
+  /** Returns the location of the issuer: in the same source if possible, otherwise the first one. */
   issuerPlace(entry: CertificateEntry): CertificateEntry | undefined {
     const issuer = this.issuerOf(entry.certificate)
     if (issuer === entry.certificate) return entry
@@ -169,7 +173,7 @@ export class Links {
     )
   }
 
-  /** Certificates that name this one as their issuer and were signed by it. */
+  /** Returns the certificates that have this issuer and were signed by it. */
   issuedBy(issuer: Certificate): CertificateEntry[] {
     return this.byIssuer(issuer.subject.key).filter(
       ({ certificate }) => certificate !== issuer && this.issuerOf(certificate) === issuer,
@@ -177,8 +181,8 @@ export class Links {
   }
 
   /**
-   * True when a chain of signatures leads from the first certificate to one of the anchors, through the others.
-   * Times, usages and constraints are not looked at: the question is who signed, not who would be accepted.
+   * True when a chain of signatures leads from the first certificate through the others to one of the anchors. Does not check
+   * times, usages and constraints: it tells who signed, not which verifiers accept the chain.
    */
   reaches(chain: readonly Certificate[], anchors: readonly Certificate[]): boolean {
     const [leaf, ...others] = chain.slice(0, longestChain)
@@ -200,15 +204,15 @@ export class Links {
   }
 
   /**
-   * The private key of a certificate: the one in the expected place, whether it is the right one or not, and else the
-   * right one wherever it is. Where the one beside it is wrong, `own` is the right one, if it is among the inputs.
+   * Returns the private key of a certificate: the one in the expected place, whether it matches or not, otherwise a matching one
+   * anywhere. If the one in the expected place does not match, `own` is the matching key from the inputs.
    */
   keyOf(entry: CertificateEntry): KeyLink | undefined {
     if (this.collection.keys.length === 0) return undefined
     const hash = entry.certificate.publicKey.sha256
     const own = nearest(this.privateByHash(hash), entry)
     const found = own && { key: own, matches: true }
-    // Only the leaf of a chain has its key beside it.
+    // Only the leaf of a chain has its key in the same place.
     if (entry.position > 0) return found
     const beside = this.privateKeysBeside(entry)
     const right = beside.find(({ publicKey }) => publicKey.sha256 === hash)
@@ -224,7 +228,9 @@ export class Links {
     return [...this.byHash(hash), ...this.keysByHash(hash).filter((other) => other !== key)]
   }
 
-  /** Private keys that stand where the certificate's own should, and are known; not those of another certificate of the group. */
+  /**
+   * Returns the known private keys in the place for this certificate's key, without those of another certificate in the group.
+   */
   private privateKeysBeside(entry: CertificateEntry): KnownKey[] {
     const { group } = entry
     const known = this.keysBeside(entry).filter(
@@ -239,7 +245,7 @@ export class Links {
     )
   }
 
-  /** Keys in the same group, or else in the same object or in files by the names that go with this one. */
+  /** Returns the keys in the same group, otherwise in the same object or in files with matching names. */
   private keysBeside(entry: CertificateEntry): readonly KeyEntry[] {
     const { group } = entry
     if (group.keys.length > 0) return group.keys
@@ -268,7 +274,7 @@ export class Links {
     )
   }
 
-  /** Returns what finds the certificates or keys of a key; the index is made when it is first asked. */
+  /** Returns a function that finds the certificates or keys for a public key. The index is built on first use. */
   private indexed<List extends 'certificates' | 'keys', Key>(
     list: List,
     keyOf: (item: Collection[List][number]) => Key | undefined,
@@ -281,7 +287,7 @@ export class Links {
   }
 }
 
-/** A CA, or a certificate from before there were extensions to say so. */
+/** True for a CA, or a certificate from before the CA extension existed. */
 function mayIssue(certificate: Certificate): boolean {
   return certificate.isCa || certificate.version !== 3
 }

@@ -2,7 +2,7 @@ import type { Node } from '../kubeconfig/node.ts'
 
 type Fields = Readonly<Record<string, unknown>>
 
-/** What of a kind can hold certificates, CAs or requests. What fills the rest (schemas, managedFields) is not looked at. */
+/** The parts of each kind that can contain certificates, CAs or requests. The rest (schemas, managedFields) is ignored. */
 const parts: Readonly<Record<string, readonly (readonly string[])[]>> = {
   Secret: [['type'], ['data']],
   ConfigMap: [['data'], ['binaryData']],
@@ -15,7 +15,7 @@ const parts: Readonly<Record<string, readonly (readonly string[])[]>> = {
   ClusterTrustBundle: [['spec']],
 }
 
-/** Returns an object of an API server as its manifest would be read, as far as certificates go. */
+/** Returns an object of an API server as if its manifest had been read, limited to the parts with certificates. */
 export function objectNode(object: Fields, kind: string): Node {
   const { name, namespace } = (object.metadata ?? {}) as Fields
   const found: Record<string, unknown> = { kind, metadata: { name, namespace } }

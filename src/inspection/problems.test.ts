@@ -52,7 +52,7 @@ async function problemsOf(...sources: (Source | UnreadableSource)[]): Promise<Pr
   return noted(await inspect(now, sources))
 }
 
-/** The problem of this code; the test fails when there is none, or more than one. */
+/** Returns the problem with this code. The test fails when there is none, or more than one. */
 function only(problems: readonly Problem[], code: string): Problem {
   const found = problems.filter((problem) => problem.code === code)
   expect({ code, problems, found: found.length }).toMatchObject({ found: 1 })
@@ -89,7 +89,7 @@ const apiserver = '/etc/kubernetes/pki/apiserver.crt'
 const apiserverNames = { subjectAltNames: { dns: ['kubernetes'] }, extendedKeyUsage: ['serverAuth'] }
 
 describe('time', () => {
-  test('an expired certificate is critical, and the role says what to do', async () => {
+  test('reports an expired certificate as critical, with advice for its role', async () => {
     const text = treeLeaf({ ...apiserverNames, notAfter: new Date('2026-11-20T09:00:00Z') })
     expect(only(await problemsWith(apiserver, text), 'CERT_EXPIRED')).toEqual({
       source: apiserver,
@@ -101,14 +101,14 @@ describe('time', () => {
     })
   })
 
-  test('the last second still counts', async () => {
+  test('accepts the last second', async () => {
     const text = pem({ notAfter: now })
     expect(await problemsOf(named('f', text))).toMatchObject([{ code: 'CERT_EXPIRING_VERY_SOON' }])
     const late = await inspect(new Date(now.getTime() + 1000), [named('f', text)])
     expect(late.report.certificates[0]!.status).toBe('expired')
   })
 
-  test('one that is not valid yet is critical and points at clocks', async () => {
+  test('reports a certificate that is not yet valid as critical, and mentions clocks', async () => {
     const problem = only(
       await problemsOf(named('f', pem({ notBefore: new Date('2026-11-21T12:00:00Z') }))),
       'CERT_NOT_YET_VALID',
@@ -135,7 +135,7 @@ describe('time', () => {
     })
   })
 
-  test('a healthy 24-hour certificate is no warning, one in its last fifth is', async () => {
+  test('warns about a 24-hour certificate only in its last fifth', async () => {
     const at = (hours: number) =>
       pem({
         notBefore: new Date(now.getTime() - hours * 3_600_000),
@@ -146,7 +146,7 @@ describe('time', () => {
     only(await problemsOf(named('f', at(23))), 'CERT_EXPIRING_VERY_SOON')
   })
 
-  test('a leaf that outlives its CA is a warning; kubeadm’s own ten-year CA is none', async () => {
+  test('warns about a leaf that outlives its CA, except kubeadm’s own ten-year CA', async () => {
     const short = testCa('short', testKey('short'), notBefore, 200)
     const problem = only(
       await problemsOf(named('ca', certificatePem(short.certificate)), named('f', pem({}, short))),
@@ -156,7 +156,7 @@ describe('time', () => {
     expect(problem.message).toContain('only until 2026-12-18T08:00:00Z')
   })
 
-  test('a valid leaf of an expired CA is refused, and that is critical', async () => {
+  test('reports a valid leaf of an expired CA as critical', async () => {
     const gone = testCa('gone', testKey('gone'), notBefore, 100)
     const problems = await problemsOf(
       named('ca', certificatePem(gone.certificate)),
@@ -165,7 +165,7 @@ describe('time', () => {
     expect(only(problems, 'ISSUER_EXPIRED')).toMatchObject({ source: 'f', severity: 'critical' })
   })
 
-  test('an issuer that only has the name is nobody’s issuer', async () => {
+  test('ignores an issuer that only has the same name', async () => {
     const gone = testCa('kubernetes', testKey('gone'), notBefore, 100)
     expect(
       (await problemsOf(named('x', certificatePem(gone.certificate)), named('f', pem()))).map(
@@ -174,7 +174,7 @@ describe('time', () => {
     ).toEqual(['CERT_EXPIRED'])
   })
 
-  test('an expired member of a bundle is information, and a warning when something valid hangs on it', async () => {
+  test('reports an expired member of a bundle as information, or as a warning when a valid certificate depends on it', async () => {
     const old = testCa('old', testKey('old'), notBefore, 100)
     const bundle = named('bundle.pem', certificatePem(old.certificate, ca.certificate))
     expect(only(await problemsOf(bundle), 'BUNDLE_MEMBER_EXPIRED')).toMatchObject({
@@ -188,7 +188,7 @@ describe('time', () => {
     })
   })
 
-  test('a bundle of nothing but expired CAs is critical', async () => {
+  test('reports a bundle of only expired CAs as critical', async () => {
     const old = ['old1', 'old2'].map((name) => testCa(name, testKey(name), notBefore, 100).certificate)
     const problems = await problemsOf(named('bundle.pem', certificatePem(...old)))
     expect(problems.map(({ code, severity }) => [code, severity])).toEqual([
@@ -197,7 +197,7 @@ describe('time', () => {
     ])
   })
 
-  test('an expired CA in a kubeconfig is to be compared with the cluster’s own', async () => {
+  test('advises to compare an expired CA in a kubeconfig with the cluster’s CA', async () => {
     const old = testCa('kubernetes', testKey('ca'), notBefore, 100)
     const config = `clusters:\n- name: k\n  cluster: {certificate-authority-data: ${base64(certificatePem(old.certificate))}}\nusers: []\n`
     const problem = only(await problemsOf(named('kubelet.kubeconfig', config)), 'CERT_EXPIRED')
@@ -207,7 +207,7 @@ describe('time', () => {
     })
   })
 
-  test('a kubelet’s expired client certificate is renewed, and one with a wrong subject created again; only a plain node name gets into the command', async () => {
+  test('advises to renew a kubelet’s expired client certificate, and to create one with a wrong subject again; only a plain node name is put into the command', async () => {
     const node = (commonName: string) =>
       pem({ commonName, organization: ['system:nodes'], notAfter: new Date('2026-11-01') })
     const next = async (name: string, code = 'ROLE_SUBJECT_WRONG') =>
@@ -222,7 +222,7 @@ describe('time', () => {
     expect(await next('system:node:$(reboot)')).toContain('--client-name system:node:NODE >')
   })
 
-  test('where subject, SANs or usages are wrong, kubeadm creates the file again: a renewal would copy the fault', async () => {
+  test('advises to create the file again if subject, SANs or usages are wrong: a renewal would copy the fault', async () => {
     const next = async (leaf: Partial<LeafOptions>, code: string) =>
       only(await problemsWith(apiserver, treeLeaf(leaf)), code).next
     const recreateCommand = `old=$(mktemp -d /var/tmp/kubernetes-old-XXXXXX) && mv /etc/kubernetes/pki/apiserver.crt /etc/kubernetes/pki/apiserver.key "$old" && kubeadm init phase certs apiserver && crictl ps -q --name '^kube-apiserver$' | xargs -r crictl stop --timeout 30`
@@ -237,7 +237,7 @@ describe('time', () => {
     )
   })
 
-  test('a command that kubeadm does not have is never printed: certs renew kubelet.conf', async () => {
+  test('never prints a command that kubeadm does not have: certs renew kubelet.conf', async () => {
     const stranger = testCa('kubernetes', testKey('stranger'), notBefore)
     const user = pem({ commonName: 'system:node:cp1', organization: ['system:nodes'] }, stranger)
     const config = `clusters: []\nusers:\n- name: u\n  user: {client-certificate-data: ${base64(user)}, client-key-data: ${base64(keyPem(key))}}\n`
@@ -246,7 +246,7 @@ describe('time', () => {
     expect(next).toContain('kubeadm init phase kubeconfig kubelet')
   })
 
-  test('of a kubelet’s certificate with another’s key nobody says that the kubelet should have renewed it', async () => {
+  test('does not say that a kubelet should have renewed a certificate with another’s key', async () => {
     const text =
       pem({ commonName: 'system:node:a', organization: ['system:nodes'] }) + keyPem(testKey('other'))
     const { next } = only(await problemsOf(named('f', text)), 'KEY_MISMATCH')
@@ -254,7 +254,7 @@ describe('time', () => {
     expect(next).toBe('sudo kcert renew kubelet.conf')
   })
 
-  test('of a CA nobody says that kubeadm renews it', async () => {
+  test('does not say that kubeadm renews a CA', async () => {
     const old = testCa('kubernetes', testKey('ca'), notBefore, 180)
     const problem = only(
       await problemsWith('/etc/kubernetes/pki/ca.crt', certificatePem(old.certificate)),
@@ -267,8 +267,8 @@ describe('time', () => {
   })
 })
 
-describe('what belongs together', () => {
-  test('the key beside a certificate is another', async () => {
+describe('relations', () => {
+  test('reports a key that does not match the certificate next to it', async () => {
     const problems = await problemsOf(named('web.crt', pem()), named('web.key', keyPem(testKey('other'))))
     expect(only(problems, 'KEY_MISMATCH')).toMatchObject({
       source: 'web.crt',
@@ -277,7 +277,7 @@ describe('what belongs together', () => {
     })
   })
 
-  test('swapped keys: the one beside the certificate counts, and the right one is named', async () => {
+  test('reports swapped keys, and the matching one', async () => {
     const swapped: NodeFiles = new Map([
       ...files,
       ['/etc/kubernetes/pki/etcd/server.key', files.get('/etc/kubernetes/pki/etcd/peer.key')!],
@@ -303,14 +303,14 @@ describe('what belongs together', () => {
     ])
   })
 
-  test('a certificate over which another was copied is a mismatch, though the key of that one is there', async () => {
+  test('reports a mismatch for an overwritten certificate, even if a key for the new one exists elsewhere', async () => {
     const peer = Buffer.from(files.get('/etc/kubernetes/pki/etcd/peer.crt')!.bytes).toString()
     expect(only(await problemsWith(apiserver, peer), 'KEY_MISMATCH').message).toContain(
       'its key is in /etc/kubernetes/pki/etcd/peer.key',
     )
   })
 
-  test('swapped keys of two users of a kubeconfig', async () => {
+  test('reports swapped keys of two users of a kubeconfig', async () => {
     const user = (name: string, of: string, keyOf: string) =>
       `- name: ${name}\n  user: {client-certificate-data: ${base64(pem({ key: testKey(of) }))}, client-key-data: ${base64(keyPem(testKey(keyOf)))}}\n`
     const config = `users:\n${user('a', 'leaf', 'other')}${user('b', 'other', 'leaf')}`
@@ -330,16 +330,16 @@ describe('what belongs together', () => {
     ])
   })
 
-  test('in a file with the CA before the leaf, the key is the leaf’s and not held against the CA', async () => {
+  test('compares the key in a file with the leaf, even if the CA comes first', async () => {
     const text = certificatePem(ca.certificate) + pem() + keyPem(key)
     expect((await problemsOf(named('f.pem', text))).filter(({ code }) => code === 'KEY_MISMATCH')).toEqual([])
   })
 
-  test.each(['web-key.pem', 'web.key.pem'])('the key may also be called %s', async (name) => {
+  test.each(['web-key.pem', 'web.key.pem'])('compares a key with the name %s', async (name) => {
     only(await problemsOf(named('web.pem', pem()), named(name, keyPem(testKey('other')))), 'KEY_MISMATCH')
   })
 
-  test('keys of other names and folders are nobody’s mismatch', async () => {
+  test('reports no mismatch for keys with other names or in other folders', async () => {
     expect(
       await problemsOf(
         named('/a/web.crt', pem()),
@@ -349,7 +349,7 @@ describe('what belongs together', () => {
     ).toEqual([])
   })
 
-  test('in one file, one Secret or one kubeconfig user the key is compared too', async () => {
+  test('compares the key in one file, one Secret or one kubeconfig user', async () => {
     const other = keyPem(testKey('other'))
     only(await problemsOf(named('f.pem', pem() + other)), 'KEY_MISMATCH')
     const secret = `kind: Secret\nmetadata: {name: s}\ndata:\n  tls.crt: ${base64(pem())}\n  tls.key: ${base64(other)}\n`
@@ -360,7 +360,7 @@ describe('what belongs together', () => {
     )
   })
 
-  test('a leaf that the CA of its kubeadm folder did not sign', async () => {
+  test('reports a leaf that the CA of its kubeadm folder did not sign', async () => {
     const stranger = testCa('kubernetes', testKey('stranger'), notBefore)
     const problems = await problemsWith(
       apiserver,
@@ -371,11 +371,11 @@ describe('what belongs together', () => {
       severity: 'critical',
       message: expect.stringContaining('/etc/kubernetes/pki/ca.crt'),
     })
-    // All kubeconfigs of the folder trust the right CA, so each of them says so.
+    // All kubeconfigs of the folder trust the right CA, so each of them reports it.
     expect(problems.filter(({ code }) => code === 'KUBECONFIG_CA_NOT_OF_SERVER')).toHaveLength(5)
   })
 
-  test('a leaf with its intermediate is signed by the root', async () => {
+  test('accepts a leaf with an intermediate that the root signed', async () => {
     const key2 = testKey('intermediate')
     const intermediate = {
       ...testCa('intermediate', key2, notBefore),
@@ -394,7 +394,7 @@ describe('what belongs together', () => {
     expect((await problemsWith(apiserver, chain)).filter(({ severity }) => severity !== 'info')).toEqual([])
   })
 
-  test('a Secret whose ca.crt did not sign its tls.crt', async () => {
+  test('reports a Secret whose ca.crt did not sign its tls.crt', async () => {
     const other = testCa('kubernetes', testKey('stranger'), notBefore)
     const secret = `kind: Secret\nmetadata: {name: s}\ndata:\n  tls.crt: ${base64(pem())}\n  ca.crt: ${base64(certificatePem(other.certificate))}\n`
     expect(only(await problemsOf(named('f', secret)), 'CA_NOT_IN_BUNDLE').entry).toBe(
@@ -402,7 +402,7 @@ describe('what belongs together', () => {
     )
   })
 
-  test('the certificate behind a damaged leaf is not taken for the leaf', async () => {
+  test('does not treat the certificate after a damaged leaf as the leaf', async () => {
     const issuer = testCa('issuer', testKey('issuer'), notBefore)
     const stranger = testCa('stranger', testKey('stranger'), notBefore)
     const chain = base64(pem({}, issuer).replace(/M/g, '!') + certificatePem(issuer.certificate))
@@ -422,7 +422,7 @@ describe('what belongs together', () => {
   const kubeconfig = (signer: TestCa, user: string) =>
     `clusters:\n- name: k\n  cluster: {server: "https://10.0.0.11:6443", certificate-authority-data: ${base64(certificatePem(signer.certificate))}}\nusers:\n- name: u\n  user: {client-certificate-data: ${base64(user)}, client-key-data: ${base64(keyPem(key))}}\ncontexts:\n- name: c\n  context: {cluster: k, user: u}\n`
 
-  test('a kubeconfig whose CA did not sign what the server serves', async () => {
+  test('reports a kubeconfig whose CA did not sign the served certificate', async () => {
     const other = testCa('kubernetes', testKey('stranger'), notBefore)
     const served: Source = { name: '10.0.0.11:6443', bytes: Buffer.from(pem(apiserverNames)) }
     const problem = only(
@@ -435,13 +435,13 @@ describe('what belongs together', () => {
       severity: 'critical',
     })
     expect(await problemsOf(named('f', kubeconfig(ca, pem())), served)).toEqual([])
-    // Another server's chain says nothing.
+    // Another server's chain is not evidence.
     expect(
       await problemsOf(named('f', kubeconfig(other, pem({}, other))), { ...served, name: '10.0.0.12:6443' }),
     ).toEqual([])
   })
 
-  test('an address that the servers of two clusters have is that of the one whose CA the kubeconfig trusts', async () => {
+  test('assigns an address that the servers of two clusters share to the CA that the kubeconfig trusts', async () => {
     const other = controlPlaneTree({ madeAt: notBefore, algorithm: 'RSA' })
     const trees = [
       ...sourcesOf({ files, folders: ['/etc/kubernetes'], copiedTo: '/a' }),
@@ -459,7 +459,7 @@ describe('what belongs together', () => {
     expect(await codes(stranger)).toEqual(['f'])
   })
 
-  test('another CA of the same name is told apart by its key id', async () => {
+  test('distinguishes another CA of the same name by its key ID', async () => {
     const other = testCa('kubernetes', testKey('stranger'), notBefore)
     const idOf = ({ certificate }: TestCa) => Certificate.parse(certificate).subjectKeyId
     const same = `another CA of the same name, "CN=kubernetes", with key ID ${idOf(ca)}; `
@@ -487,7 +487,7 @@ describe('what belongs together', () => {
     )
   })
 
-  test('a kubelet whose client certificate the CA beside it did not sign', async () => {
+  test('reports a kubelet whose client certificate was not signed by the CA in the same pki folder', async () => {
     const stranger = testCa('kubernetes', testKey('stranger'), notBefore)
     const path = '/var/lib/kubelet/pki/kubelet-client-current.pem'
     const text =
@@ -500,7 +500,7 @@ describe('what belongs together', () => {
         .map(({ source, severity }) => [source, severity])
     expect(await codes('')).toEqual([[path, 'critical']])
     expect(await codes('/copy')).toEqual([[`/copy${path}`, 'critical']])
-    // The folders of two nodes say nothing of each other.
+    // The folders of two nodes are independent.
     const apart = await problemsOf(
       ...sourcesOf({ files: changed, folders: [folders[0]!], copiedTo: '/a' }),
       ...sourcesOf({ files: changed, folders: [folders[1]!], copiedTo: '/b' }),
@@ -508,7 +508,7 @@ describe('what belongs together', () => {
     expect(apart.filter(({ code }) => code === 'CA_NOT_IN_BUNDLE')).toEqual([])
   })
 
-  test('a kubeconfig whose CA did not sign the client certificate is a warning', async () => {
+  test('warns about a kubeconfig whose CA did not sign the client certificate', async () => {
     const other = testCa('elsewhere', testKey('stranger'), notBefore)
     const problem = only(
       await problemsOf(named('f', kubeconfig(other, pem()))),
@@ -517,7 +517,7 @@ describe('what belongs together', () => {
     expect(problem).toMatchObject({ severity: 'warning', entry: 'user u: client-certificate-data' })
   })
 
-  test('a member twice in a bundle is information', async () => {
+  test('reports a duplicate in a bundle as information', async () => {
     const problem = only(
       await problemsOf(named('f', certificatePem(ca.certificate, clusterCa().certificate, ca.certificate))),
       'BUNDLE_MEMBER_DUPLICATE',
@@ -529,7 +529,7 @@ describe('what belongs together', () => {
     })
   })
 
-  test('kubeadm’s ca.crt with two certificates stops kube-controller-manager', async () => {
+  test('reports kubeadm’s ca.crt with two certificates, which stops kube-controller-manager', async () => {
     const path = '/etc/kubernetes/pki/ca.crt'
     const two = certificatePem(
       clusterCa().certificate,
@@ -541,7 +541,7 @@ describe('what belongs together', () => {
     })
   })
 
-  test('a certificate that was issued for another key than the request’s', async () => {
+  test('reports a certificate that was issued for another key than the request’s', async () => {
     const request = createRequest({ subject: { commonName: 'leaf' } }, testKey('other'))
     const csr = {
       kind: 'CertificateSigningRequest',
@@ -555,8 +555,8 @@ describe('what belongs together', () => {
   })
 })
 
-describe('what is in it', () => {
-  test('weak keys', async () => {
+describe('content', () => {
+  test('reports weak keys', async () => {
     const rsa = (modulusLength: number) => generateKeyPairSync('rsa', { modulusLength }).privateKey
     const p224 = generateKeyPairSync('ec', { namedCurve: 'P-224' }).privateKey
     const message = async (weak: LeafOptions['key']) =>
@@ -576,7 +576,7 @@ describe('what is in it', () => {
     expect(await problemsOf(named('f', pem({ key: rsa(2048) })))).toEqual([])
   })
 
-  test('of a curve or a serial number that Go refuses nobody says to fetch the file again', async () => {
+  test('does not advise to fetch the file again for a curve or serial number that Go rejects', async () => {
     const secp256k1 = generateKeyPairSync('ec', { namedCurve: 'secp256k1' }).privateKey
     const nextOf = async (der: Uint8Array) =>
       only(await problemsOf(named('f', writePem('CERTIFICATE', der))), 'CERT_UNREADABLE').fix
@@ -587,7 +587,7 @@ describe('what is in it', () => {
   })
 
   test.each(['unsupported curve', 'serialNumber', 'extension for the second time'])(
-    'a SAN in the words of a certificate that must be reissued does not change the advice: %s',
+    'gives the same advice for a SAN that resembles it in a certificate that must be reissued: %s',
     async (words) => {
       const uri = `https://${words.replaceAll(' ', '-')}/${words}%zz`
       const altNames = extension('subjectAltName', sequence(element(0x86, Buffer.from(uri))))
@@ -598,7 +598,7 @@ describe('what is in it', () => {
     },
   )
 
-  test('keys that Go cannot use: Ed448, RSA-PSS, X25519', async () => {
+  test('reports keys that Go cannot use: Ed448, RSA-PSS, X25519', async () => {
     const problemOf = async (odd: KeyObject) =>
       only(await problemsOf(named('f', pem({ key: odd }))), 'KEY_WEAK')
     const ed448 = generateKeyPairSync('ed448').privateKey
@@ -621,7 +621,7 @@ describe('what is in it', () => {
     const request = (signer = mlDsa) =>
       named('f', writePem('CERTIFICATE REQUEST', mlDsaRequest({ commonName: 'jane' }, mlDsa, signer)))
 
-    test('keys are named with the first minor that knows them; such a root signs itself', async () => {
+    test('reports the first minor version that supports the keys, and accepts the root’s own signature', async () => {
       const { report } = await inspect(now, [inFile(root)])
       expect(only(noted({ report } as InspectionOutcome), 'KEY_WEAK')).toMatchObject({
         severity: 'warning',
@@ -635,7 +635,7 @@ describe('what is in it', () => {
       expect(report.problems.map(({ code }) => code)).not.toContain('SIGNATURE_UNSUPPORTED')
     })
 
-    test('keys that are malformed are of no use to any program', async () => {
+    test('reports malformed keys as unusable by any program', async () => {
       const spki = sequence(sequence(oid(oidOf('ML-DSA-65'))), bitString(Buffer.alloc(1951)))
       const { message } = only(
         await problemsOf(inFile(mlDsaLeafOfEcdsaCa(mlDsa, { publicKey: spki }))),
@@ -644,7 +644,7 @@ describe('what is in it', () => {
       expect(message).toBe('ML-DSA-65 key, which no program can use: it has 1951 bytes instead of 1952')
     })
 
-    test('a signature on a certificate with another key is a problem of its own', async () => {
+    test('reports a signature on a certificate with another kind of key separately', async () => {
       const problems = await problemsOf(inFile(ofRoot(testKey('leaf')), root))
       expect(only(problems, 'SIGNATURE_UNSUPPORTED').message).toBe(`signed with ${unknown}`)
       expect((await problemsOf(inFile(ofRoot(mlDsaKeys.other)))).map(({ code }) => code)).toEqual([
@@ -666,11 +666,11 @@ describe('what is in it', () => {
           ? []
           : [expect.objectContaining({ severity: 'info', message: expect.stringContaining(message) })],
       )
-      // kubeadm writes keyEncipherment into ECDSA certificates too, and every verifier takes that.
+      // kubeadm writes keyEncipherment into ECDSA certificates too, and every verifier accepts that.
       expect(codes(await problemsOf(inFile(mlDsaLeafOfEcdsaCa(testKey('leaf'), usage))))).toEqual([])
     })
 
-    test('the key in a file is compared with its certificate', async () => {
+    test('compares the key in a file with its certificate', async () => {
       const of = (key: KeyObject) => [
         named('a.crt', writePem('CERTIFICATE', root)),
         named('a.key', key.export({ format: 'pem', type: 'pkcs8' }) as string),
@@ -684,7 +684,7 @@ describe('what is in it', () => {
       expect((await inspect(now, of(mlDsaKeys.other))).report.keys[0]?.matches).toEqual([])
     })
 
-    test('a request shows whether its own key signed it, and that API servers refuse it', async () => {
+    test('shows whether its own key signed a request, and that API servers reject it', async () => {
       const { report } = await inspect(now, [request()])
       expect(report.requests).toMatchObject([{ signatureValid: true }])
       expect(only(noted({ report } as InspectionOutcome), 'SIGNATURE_UNSUPPORTED').message).toBe(
@@ -695,7 +695,7 @@ describe('what is in it', () => {
       only(stolen.report.problems, 'REQUEST_SIGNATURE_WRONG')
     })
 
-    test('what OpenSSL before 3.5 cannot check is unknown, and never valid', async () => {
+    test('reports what OpenSSL before 3.5 cannot verify as unknown, never as valid', async () => {
       const refuse = vi.spyOn(PublicKeyInfo.prototype, 'keyObject').mockImplementation(() => {
         throw new KcertError('KCERT_KEY_UNSUPPORTED', 'public key cannot be used')
       })
@@ -723,7 +723,7 @@ describe('what is in it', () => {
     })
   })
 
-  test('a CA with a critical extension that Go does not know signs nothing that is accepted', async () => {
+  test('reports a CA with a critical extension that Go does not support', async () => {
     const odd = extension('nsComment', octetString(new Uint8Array(0)), true)
     const isCa = extension('basicConstraints', sequence(element(0x01, Uint8Array.of(0xff))), true)
     const messageOf = async (...list: Uint8Array[]) => {
@@ -740,7 +740,7 @@ describe('what is in it', () => {
     )
   })
 
-  test('a serving certificate without names: a warning, and critical where it serves for sure', async () => {
+  test('reports a serving certificate without SANs: as a warning, or as critical in a serving role', async () => {
     expect(
       only(await problemsOf(named('f', pem({ extendedKeyUsage: ['serverAuth'] }))), 'SAN_MISSING').severity,
     ).toBe('warning')
@@ -751,7 +751,7 @@ describe('what is in it', () => {
     expect(await problemsOf(named('f', pem({ extendedKeyUsage: ['clientAuth'] })))).toEqual([])
   })
 
-  test('usages that the place does not allow', async () => {
+  test('reports usages that the role does not allow', async () => {
     const problem = only(
       await problemsWith(
         apiserver,
@@ -777,7 +777,7 @@ describe('what is in it', () => {
     ).toEqual([])
   })
 
-  test('a CA file whose certificate is no CA, or may not sign', async () => {
+  test('reports a CA file whose certificate is not a CA, or may not sign', async () => {
     const path = '/etc/kubernetes/pki/front-proxy-ca.crt'
     const key2 = testKey('front-proxy-ca')
     const message = async (leaf: Partial<LeafOptions>) =>
@@ -797,7 +797,7 @@ describe('what is in it', () => {
     )
   })
 
-  test('a subject without the rights of its place', async () => {
+  test('reports a subject without the permissions of its role', async () => {
     const path = '/etc/kubernetes/pki/front-proxy-client.crt'
     const text = pem(
       { key: testKey('front-proxy-client'), commonName: 'somebody' },
@@ -806,7 +806,7 @@ describe('what is in it', () => {
     expect(only(await problemsWith(path, text), 'ROLE_SUBJECT_WRONG').message).toBe(
       'subject CN=somebody: front-proxy-client needs CN=front-proxy-client',
     )
-    // Serving certificates are known by other names.
+    // Clients match serving certificates by other names.
     expect(
       (await problemsWith(apiserver, treeLeaf({ ...apiserverNames, commonName: 'api' }))).filter(
         ({ severity }) => severity !== 'info',
@@ -814,7 +814,7 @@ describe('what is in it', () => {
     ).toEqual([])
   })
 
-  test('a kubelet’s subject', async () => {
+  test('checks a kubelet’s subject', async () => {
     const path = '/var/lib/kubelet/pki/kubelet-client-current.pem'
     const source = (commonName: string, ...organization: string[]): Source => ({
       name: path,
@@ -830,7 +830,7 @@ describe('what is in it', () => {
     expect(await problemsOf(source('system:node:a', 'system:nodes'))).toEqual([])
   })
 
-  test('system:masters is a warning, and information where kubeadm puts it', async () => {
+  test('warns about system:masters, and reports it as information in kubeadm’s files', async () => {
     const masters = (commonName: string) => pem({ commonName, organization: ['system:masters'] })
     const severity = async (text: string) =>
       only(await problemsOf(named('f', text)), 'SYSTEM_MASTERS').severity
@@ -868,7 +868,7 @@ describe('what is in it', () => {
     },
   )
 
-  test('one user UID is no problem, and two are none where no API server looks for a user', async () => {
+  test('accepts one user UID, and two only if no API server reads the user', async () => {
     const [two, serving] = [
       ['u-1', 'u-2'],
       { extendedKeyUsage: ['serverAuth'], subjectAltNames: { dns: ['a'] } },
@@ -890,7 +890,7 @@ describe('what is in it', () => {
     expect(problems.filter(({ severity }) => severity !== 'info')).toEqual([])
   })
 
-  test('apiserver-kubelet-client is accepted with the O of kubeadm 1.29 to 1.36.0, and with no other', async () => {
+  test('accepts apiserver-kubelet-client with the O of kubeadm 1.29 to 1.36.0, and with no other O', async () => {
     const withOrganization = (organization: string) => {
       const subject = { commonName: 'kube-apiserver-kubelet-client', organization: [organization] }
       return problemsWith(
@@ -911,10 +911,10 @@ describe('what is in it', () => {
   })
 })
 
-describe('kubeconfigs that clients refuse', () => {
+describe('kubeconfigs that clients reject', () => {
   const whole = 'clusters: []\nusers: []\ncontexts: []\n'
 
-  test('a token file that does not exist is critical', async () => {
+  test('reports a missing token file as critical', async () => {
     const text = 'clusters: []\nusers:\n- {name: u, user: {tokenFile: /run/token}}\ncontexts: []\n'
     expect(only(await problemsOf(named('/x/f', text)), 'KUBECONFIG_FILE_UNREADABLE')).toMatchObject({
       severity: 'critical',
@@ -923,7 +923,7 @@ describe('kubeconfigs that clients refuse', () => {
     })
   })
 
-  test('Y is true for client-go, so insecure-skip-tls-verify: Y is named', async () => {
+  test('reads Y as true like client-go, and reports insecure-skip-tls-verify: Y', async () => {
     const text = 'clusters:\n- name: k\n  cluster: {server: "https://a", insecure-skip-tls-verify: Y}\n'
     expect((await problemsOf(named('f', text))).map(({ code }) => code)).toEqual(['KUBECONFIG_INSECURE'])
   })
@@ -947,14 +947,14 @@ describe('kubeconfigs that clients refuse', () => {
     })
   })
 
-  test('Latin-1 in a comment is critical, CR line ends and text behind JSON are fine', async () => {
+  test('reports Latin-1 in a comment as critical, and accepts CR line ends and text after JSON', async () => {
     const latin = { ...named('f', ''), bytes: Buffer.from(`# caf\u00e9\n${whole}`, 'latin1') }
     expect(only(await problemsOf(latin), 'DOCUMENT_MALFORMED').message).toMatch(/^not UTF-8/)
     expect(await problemsOf(named('f', whole.replaceAll('\n', '\r')))).toEqual([])
     expect(await problemsOf(named('f', '{"clusters": [], "users": []}\ntrailing\n'))).toEqual([])
   })
 
-  test('a kubeconfig behind an empty first document is seen by no client', async () => {
+  test('reports a kubeconfig after an empty first document, which no client reads', async () => {
     expect(
       only(await problemsOf(named('f', `---\n---\n${whole}`)), 'KUBECONFIG_FIELD_MALFORMED'),
     ).toMatchObject({
@@ -969,7 +969,7 @@ describe('kubeconfig users', () => {
   const user = (fields: string) =>
     problemsOf(named('admin.conf', `clusters: []\nusers:\n- name: a\n  user: {${fields}}\ncontexts: []\n`))
 
-  test('a client key without a certificate is a problem, unless the user has another credential', async () => {
+  test('reports a client key without a certificate, unless the user has another credential', async () => {
     const data = `client-key-data: ${base64(keyPem(key))}`
     expect(only(await user(data), 'KUBECONFIG_FIELD_MALFORMED')).toMatchObject({
       severity: 'warning',
@@ -990,20 +990,20 @@ describe('files', () => {
     expect(problem.message).toContain(message)
   })
 
-  test('a path that a shell would look at twice is not put into a command', async () => {
+  test('does not put a path with shell characters into a command', async () => {
     expect(
       only(await problemsOf(named('/x/$(a) b.key', keyPem(key), 0o644)), 'KEY_READABLE_BY_OTHERS').fix,
     ).toBe('set its mode to 600')
   })
 
-  test('a kubeconfig with a key in it counts as a key file', async () => {
+  test('treats a kubeconfig with a key as a key file', async () => {
     const config = `users:\n- name: u\n  user: {client-certificate-data: ${base64(pem())}, client-key-data: ${base64(keyPem(key))}}\n`
     expect(only(await problemsOf(named('f', config, 0o644)), 'KEY_READABLE_BY_OTHERS').entry).toBe(
       'user u: client-key-data',
     )
   })
 
-  test('a kubeconfig with a token or a password in it counts as a key file too', async () => {
+  test('treats a kubeconfig with a token or a password as a key file too', async () => {
     const config = (user: string) => `users:\n- name: u\n  user: {${user}}\n`
     for (const user of ['token: abc', 'username: a, password: b']) {
       expect(
@@ -1022,7 +1022,7 @@ describe('files', () => {
     expect(await problemsOf(named('/x/f', config('token: abc'), 0o600))).toEqual([])
   })
 
-  test('a password that opens nothing is said, of keys and of keystores in Secrets too', async () => {
+  test('reports a password that opens nothing, also for keys and keystores in Secrets', async () => {
     const locked = key.export({
       format: 'pem',
       type: 'pkcs8',
@@ -1054,7 +1054,7 @@ describe('files', () => {
     expect(report.problems.map(({ code }) => code)).not.toContain('KEY_READABLE_BY_OTHERS')
   })
 
-  test('blocks that are glued together, indented, on one line or escaped: the command that is told mends them', async () => {
+  test('repairs joined, indented, single-line or escaped blocks with the advised command', async () => {
     const two = pem() + pem({ commonName: 'other' })
     const spoilt = [
       two.replaceAll('-----\n-----', '----------'),
@@ -1071,13 +1071,13 @@ describe('files', () => {
     }
   })
 
-  test('a label in the words of a layout defect does not change the advice', async () => {
+  test('gives the same advice for a label that resembles a layout defect', async () => {
     const text = '-----BEGIN goes on after its dashes-----\n!!!!\n-----END goes on after its dashes-----\n'
     const { fix } = only(await problemsOf(named('f', text + pem())), 'PEM_BLOCK_BAD')
     expect(fix).toBe('correct or remove the block: Kubernetes silently ignores it')
   })
 
-  test('a bad block among good ones loses none of them', async () => {
+  test('reads all valid blocks next to a damaged one', async () => {
     const broken = pem().replace('-----END CERTIFICATE-----', '-----END CERT-----')
     const { report } = await inspect(now, [named('f', certificatePem(ca.certificate) + broken + pem())])
     expect(report.certificates.map(({ entry }) => entry)).toEqual(['certificate 1', 'certificate 3'])
@@ -1088,7 +1088,7 @@ describe('files', () => {
     })
   })
 
-  test('a certificate that Kubernetes passes over for its headers or its label', async () => {
+  test('reports a certificate that Kubernetes ignores because of its headers or its label', async () => {
     const headed = pem().replace('-----\n', '-----\nProc-Type: x\n\n')
     const trusted = pem().replaceAll('CERTIFICATE', 'X509 CERTIFICATE')
     for (const text of [headed, trusted])
@@ -1097,7 +1097,7 @@ describe('files', () => {
       )
   })
 
-  test('a malformed certificate is said with field and offset, and the others are read', async () => {
+  test('reports a malformed certificate with field and offset, and reads the others', async () => {
     const der = Buffer.from(signedBy(ca, { commonName: 'x', key, notBefore, notAfter }))
     der[der.indexOf(Buffer.from([0x17, 0x0d])) + 2] = 0x58
     const { report } = await inspect(now, [named('f', certificatePem(der, ca.certificate))])
@@ -1110,7 +1110,7 @@ describe('files', () => {
     expect(problem.fix).toContain('reject the whole file')
   })
 
-  test('malformed requests and keys', async () => {
+  test('reports malformed requests and keys', async () => {
     only(
       await problemsOf(named('f', writePem('CERTIFICATE REQUEST', Buffer.from([0x30, 3, 2, 1, 9])))),
       'REQUEST_UNREADABLE',
@@ -1125,13 +1125,13 @@ describe('files', () => {
     )
   })
 
-  test('a request that its own key did not sign', async () => {
+  test('reports a request that its own key did not sign', async () => {
     const der = Buffer.from(createRequest({ subject: { commonName: 'jane' } }, key))
     der[der.indexOf(Buffer.from('jane'))] = 0x4a
     only(await problemsOf(named('f', writePem('CERTIFICATE REQUEST', der))), 'REQUEST_SIGNATURE_WRONG')
   })
 
-  test('documents and fields that cannot be read', async () => {
+  test('reports documents and fields that cannot be read', async () => {
     expect(
       only(await problemsOf(named('f', 'kind: Secret\ndata: [\n')), 'DOCUMENT_MALFORMED').message,
     ).toMatch(/^line 3: /)
@@ -1155,7 +1155,7 @@ describe('files', () => {
       message: `data[tls.crt]: ${reason}, in a Secret of type kubernetes.io/tls`,
       next: expect.stringContaining('kubectl create secret tls'),
     })
-    // What another Secret holds under this name is its own affair.
+    // The value with this name in another kind of Secret is not checked.
     expect(await problemsOf(named('f', secret.replace('kubernetes.io/tls', 'Opaque')))).toEqual([])
   })
 
@@ -1199,13 +1199,13 @@ describe('files', () => {
     )
   })
 
-  // The recorded keystores are not part of the project, and nothing in it writes an encrypted one.
+  // The recorded keystores are not part of the project, and no code in it writes an encrypted one.
   test.skipIf(!existsSync(keystore))('a keystore that does not open', async () => {
     const problem = only(await problemsOf(named('f', readFileSync(keystore))), 'KEYSTORE_LOCKED')
     expect(problem.fix).toContain('--password-file')
   })
 
-  test('SHA-1 counts, except in a self-signed certificate, whose signature nobody checks', async () => {
+  test('reports SHA-1, except in a self-signed certificate, whose signature is not verified', async () => {
     const rsa = testKey('rsa', 'RSA')
     const root = testCa('root', rsa, notBefore)
     const old = sha1Signed(signedBy(root, { commonName: 'x', key, notBefore, notAfter }), rsa)
@@ -1217,7 +1217,7 @@ describe('files', () => {
 })
 
 describe('kubeconfigs', () => {
-  test('insecure-skip-tls-verify, with the CA beside it or without', async () => {
+  test('reports insecure-skip-tls-verify, with or without a CA', async () => {
     const config = (more: string) =>
       `clusters:\n- name: k\n  cluster: {insecure-skip-tls-verify: true${more}}\nusers: []\n`
     expect(only(await problemsOf(named('f', config(''))), 'KUBECONFIG_INSECURE')).toMatchObject({
@@ -1233,7 +1233,7 @@ describe('kubeconfigs', () => {
     expect(both.message).toContain('clients reject a context that also has a CA')
   })
 
-  test('an APIService that skips the check', async () => {
+  test('reports an APIService that skips the verification', async () => {
     only(
       await problemsOf(
         named('f', '{"kind":"APIService","metadata":{"name":"a"},"spec":{"insecureSkipTLSVerify":true}}'),
@@ -1242,7 +1242,7 @@ describe('kubeconfigs', () => {
     )
   })
 
-  test('fields that clients refuse, and data that is no certificate', async () => {
+  test('reports fields that clients reject, and data that is not a certificate', async () => {
     const broken = only(
       await problemsOf(
         named('f', 'users:\n- name: u\n  user: {client-certificate-data: "QQ=*", client-key: x}\n'),
@@ -1264,7 +1264,7 @@ describe('kubeconfigs', () => {
       entry: 'cluster k: certificate-authority-data',
       message: 'certificate-authority-data contains no certificate in PEM',
     })
-    // A letter that is missing in a field's name, and kubectl asks localhost:8080.
+    // With a letter missing in a field's name, kubectl connects to localhost:8080.
     const serverless = 'clusters:\n- name: k\n  cluster: {sever: "https://x"}\n'
     expect(only(await problemsOf(named('f', serverless)), 'KUBECONFIG_FIELD_MALFORMED')).toMatchObject({
       severity: 'warning',
@@ -1273,7 +1273,7 @@ describe('kubeconfigs', () => {
     })
   })
 
-  test('a file that cannot be read', async () => {
+  test('reports a file that cannot be read', async () => {
     const problem = only(
       await problemsOf(
         named('/h/config', 'users:\n- name: u\n  user: {client-certificate: u.crt, client-key-data: ""}\n'),
@@ -1287,7 +1287,7 @@ describe('kubeconfigs', () => {
     })
   })
 
-  test('in a copy of a node its own paths lead into the copy', async () => {
+  test('resolves absolute paths inside the copy of a node', async () => {
     const path = '/backup/cp1/etc/kubernetes/kubelet.conf'
     const { bytes } = files.get('/etc/kubernetes/kubelet.conf')!
     const asked: string[] = []
@@ -1301,7 +1301,7 @@ describe('kubeconfigs', () => {
     expect(asked).toEqual(['/backup/cp1/var/lib/kubelet/pki/kubelet-client-current.pem'])
   })
 
-  test('names that are not in the file are information: another file of $KUBECONFIG may have them', async () => {
+  test('reports names that are not in the file as information: another file of $KUBECONFIG may contain them', async () => {
     const problems = await problemsOf(
       named('f', 'contexts:\n- name: c\n  context: {cluster: k, user: u}\ncurrent-context: d\n'),
     )
@@ -1312,7 +1312,7 @@ describe('kubeconfigs', () => {
     ])
   })
 
-  test('files of one $KUBECONFIG are judged as the one that kubectl makes of them: the first of a name counts', async () => {
+  test('evaluates the files of one $KUBECONFIG as kubectl merges them: the first entry of a name is used', async () => {
     const other = testCa('elsewhere', testKey('stranger'), notBefore)
     const cluster = (signer: TestCa) =>
       `- name: k\n  cluster: {server: "https://x", certificate-authority-data: ${base64(certificatePem(signer.certificate))}}\n`
@@ -1335,7 +1335,7 @@ describe('kubeconfigs', () => {
     ])
   })
 
-  test('of several files of $KUBECONFIG the first current-context counts, in the first file that has the context', async () => {
+  test('uses the first current-context of several $KUBECONFIG files, in the first file that has the context', async () => {
     const file = (current: string | undefined, ...contexts: string[]) =>
       `${contexts.map((name) => `- name: ${name}\n  context: {cluster: k, user: u}\n`).join('')}`.replace(
         /^/,
@@ -1362,7 +1362,7 @@ describe('kubeconfigs', () => {
   })
 })
 
-describe('what Kubernetes reads as PEM', () => {
+describe('PEM that Kubernetes reads', () => {
   const der = Certificate.parse(signedBy(ca, { commonName: 'leaf', key, notBefore, notAfter })).der
   const bom = '\ufeff'
   const encryptedKey = key.export({
@@ -1376,7 +1376,7 @@ describe('what Kubernetes reads as PEM', () => {
       .filter(({ code }) => code === 'NOT_PLAIN_PEM')
       .map(({ severity, message }) => [severity, message])
 
-  test('a kubeadm file in DER, or with a byte order mark, is critical: Go finds nothing in it', async () => {
+  test('reports a kubeadm file in DER, or with a byte order mark, as critical: Go finds nothing in it', async () => {
     const at = async (path: string, bytes: Uint8Array | string) => {
       const changed: NodeFiles = new Map([...files, [path, { bytes: Buffer.from(bytes), mode: 0o600 }]])
       return noted(await inspectNode(now, { files: changed, folders: ['/etc/kubernetes'] }))
@@ -1395,14 +1395,14 @@ describe('what Kubernetes reads as PEM', () => {
     expect(brief(await at(apiserver, ''))).toEqual([
       ['critical', 'it contains no certificate that Kubernetes can read'],
     ])
-    // Behind the first block a byte order mark does no harm.
+    // After the first block a byte order mark does no harm.
     expect(brief(await at(apiserver, `${bom}${own}${own}`))).toEqual([])
     expect(brief(await at('/etc/kubernetes/pki/front-proxy-client.key', encryptedKey))).toEqual([
       ['critical', 'the private key is encrypted: no Kubernetes component can read it'],
     ])
   })
 
-  test('a kubelet’s -current.pem without its key is critical', async () => {
+  test('reports a kubelet’s -current.pem without its key as critical', async () => {
     const path = '/var/lib/kubelet/pki/kubelet-client-current.pem'
     const file = files.get(path)!
     const [certificate = ''] =
@@ -1413,7 +1413,7 @@ describe('what Kubernetes reads as PEM', () => {
     ])
   })
 
-  test('in a kubeconfig it is critical', async () => {
+  test('is critical in a kubeconfig', async () => {
     const config = (client: string, clientKey: string) =>
       `users:\n- name: u\n  user: {client-certificate-data: ${base64(client)}, client-key-data: ${base64(clientKey)}}\n`
     const problems = await problemsOf(named('f', config(bom + pem(), encryptedKey)))
@@ -1424,7 +1424,7 @@ describe('what Kubernetes reads as PEM', () => {
     expect(await problemsOf(named('f', config(pem(), keyPem(key))))).toEqual([])
   })
 
-  test('elsewhere it is a warning, where the text means to be PEM or a Secret’s value must be', async () => {
+  test('is a warning elsewhere, if the text appears to be PEM or a Secret’s value must be PEM', async () => {
     const texts = [
       bom + pem(),
       Buffer.from(`\ufeff${pem()}`, 'utf16le'),
@@ -1442,7 +1442,7 @@ describe('what Kubernetes reads as PEM', () => {
     expect(await problemsOf(secret('other', der))).toEqual([])
   })
 
-  test('DER and encrypted keys that nobody gives to Kubernetes are no problem', async () => {
+  test('accepts DER and encrypted keys outside Kubernetes files', async () => {
     expect(await problemsOf(named('f.der', der), named('f.key', encryptedKey))).toEqual([])
     // kubectl get secret x -o jsonpath='{.data.tls\.crt}' | kcert inspect -
     expect(await problemsOf({ name: '-', bytes: Buffer.from(base64(der)) })).toEqual([])
@@ -1459,7 +1459,7 @@ function sha1Signed(certificate: Uint8Array, signer: LeafOptions['key']): Uint8A
   return der
 }
 
-// A defect is by its nature not something that a test can bring about.
+// A test cannot cause a defect.
 afterAll(() => {
   expect(Object.keys(problemCodes).filter((code) => !seen.has(code))).toEqual(
     existsSync(keystore) ? ['KCERT_DEFECT'] : ['KEYSTORE_LOCKED', 'KCERT_DEFECT'],

@@ -19,7 +19,7 @@ export const problemCodes = {
   BUNDLE_MEMBER_EXPIRED:
     'info: A CA bundle contains an expired CA beside valid ones. It is a warning if it signed certificates in the inputs.',
 
-  // pairs of keys, certificates and CAs
+  // keys, certificates and CAs that belong together
   KEY_MISMATCH: 'critical: The private key does not match the certificate, or sa.pub does not match sa.key.',
   CA_NOT_IN_BUNDLE: 'critical: None of the CAs in the bundle that verifies the certificate signed it.',
   KUBECONFIG_CA_NOT_OF_SERVER:
@@ -29,7 +29,7 @@ export const problemCodes = {
   CA_FILE_NOT_SINGLE:
     "warning: kubeadm's ca.crt contains more than one certificate. kube-controller-manager cannot sign with such a file and does not start.",
 
-  // content of certificates
+  // certificate content
   KEY_WEAK: 'warning: The public key is too small, or Kubernetes does not support its type.',
   SIGNATURE_WEAK:
     'warning: The certificate is signed with SHA-1 or MD5, which every Kubernetes component rejects.',
@@ -86,7 +86,7 @@ export const problemCodes = {
   KUBECONFIG_NAME_DANGLES:
     'info: A context refers to a cluster or a user that does not exist, or current-context to a context that does not exist.',
 
-  // kcert itself
+  // kcert
   KCERT_DEFECT: 'critical: This is a bug in kcert. Please report it.',
 } as const satisfies Readonly<Record<string, `${Severity}: ${string}`>>
 
@@ -97,7 +97,7 @@ export interface Place {
   readonly entry: string
 }
 
-/** Returns a problem at a place, in the usual severity unless another is given. */
+/** Returns a problem at a place, with the usual severity unless another is given. */
 export function problemAt(
   { source, entry }: Place,
   code: ProblemCode,
@@ -112,7 +112,7 @@ function usualSeverity(code: ProblemCode): Severity {
   return row.startsWith('critical') ? 'critical' : row.startsWith('warning') ? 'warning' : 'info'
 }
 
-// Names in Kubernetes have at most 253 characters. A longer one could only fill the screen.
+// Names in Kubernetes have at most 253 characters. A longer one would only fill the screen.
 const longestName = 300
 
 /** Returns a name from the input, cut if it is longer than any name in Kubernetes. */

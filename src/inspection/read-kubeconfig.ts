@@ -15,16 +15,19 @@ import type { ReadReferencedFile, Source, UnreadableSource } from './source.ts'
 
 export { isKubeconfig }
 
-/** What reading a kubeconfig needs from the inspection around it. */
+/** The parts of an inspection that reading a kubeconfig needs. */
 export interface KubeconfigContext {
   readonly collection: Collection
-  /** Undefined where its files are somebody else's: within a Secret or ConfigMap they are those of a pod. */
+  /** Undefined when its files are on another system: in a Secret or ConfigMap they are those of a pod. */
   readonly readReferencedFile: ReadReferencedFile | undefined
-  /** Reads bytes that should hold certificates or a key. */
+  /** Reads bytes that should be certificates or a key. */
   readonly readMaterial: (spot: Spot, bytes: Uint8Array, wanted: 'certificate' | 'key') => Group | undefined
 }
 
-/** Collects what a kubeconfig holds: CAs of clusters, certificates and keys of users, and who needs no certificate, and why. */
+/**
+ * Collects the content of a kubeconfig: CAs of clusters, certificates and keys of users, and users without a certificate, with
+ * the reason.
+ */
 export function collectKubeconfig(
   context: KubeconfigContext,
   origin: Origin,
@@ -89,7 +92,7 @@ class KubeconfigCollector {
     this.entry.users.push({ name: user.name, group, credentials, secret: secretOf(user) })
     if (user.clientKey !== undefined) {
       const keys = this.material(at, owner, user.clientKey)
-      // One group for both, so that they are compared with each other.
+      // One group for both, so that they are compared.
       if (group !== undefined && keys !== undefined && keys !== group)
         group.keys = [...group.keys, ...keys.keys]
     }
@@ -120,13 +123,13 @@ class KubeconfigCollector {
       this.addUnreadable(pathEntry, path, outcome)
       return undefined
     }
-    // The mode and the links are the referenced file's own; the report still names the kubeconfig.
+    // The mode and the links are those of the referenced file. The report still shows the kubeconfig.
     const origin: Origin = { source: this.origin.source, file: outcome.file, isReferenced: true }
     this.collection.origins.push(origin)
     return this.read({ origin, entry: pathEntry, owner }, outcome.bytes, material.field)
   }
 
-  /** A file whose content is no one's concern here, and that clients must be able to read. */
+  /** Checks a file whose content is not inspected, but which clients must be able to read. */
   private checkFile(at: string, written: string): void {
     const path = mapReference(written, this.origin)
     const outcome = path === undefined ? undefined : this.context.readReferencedFile?.(path)
@@ -187,7 +190,7 @@ function isSource(outcome: Source | UnreadableSource): outcome is Source {
   return 'bytes' in outcome
 }
 
-/** True in a copy of a node's files: the kubelet's own folder is not expected beside the copy. */
+/** True in a copy of a node's files: the kubelet's folder is not expected next to the copy. */
 function isKubeletsFileElsewhere(path: string, { file, root }: Origin): boolean {
   const isInPlace = file === undefined || file.path.startsWith('/etc/kubernetes/')
   return root !== undefined && !isInPlace && path.includes('/var/lib/kubelet/')

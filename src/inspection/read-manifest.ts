@@ -8,10 +8,10 @@ import type { Group, ObjectEntry, Origin, Owner, RequestEntry } from './entries.
 import { nameText, type Place } from './problems.ts'
 import { shapeOf } from './sniff.ts'
 
-/** What reading a manifest needs from the inspection around it. */
+/** The parts of an inspection that reading a manifest needs. */
 export interface ManifestContext {
   readonly collection: Collection
-  /** Reads a value that may hold certificates, keys or a whole kubeconfig, and may hold something else altogether. */
+  /** Reads a value that may contain certificates, keys, a whole kubeconfig, or something else. */
   readonly readValue: (spot: Spot, bytes: Uint8Array) => Promise<Group | undefined>
   /** Reads bytes that should be PEM. */
   readonly readPem: (
@@ -21,10 +21,10 @@ export interface ManifestContext {
   ) => Group | undefined
 }
 
-// A List of Lists is none of Kubernetes' making.
+// Kubernetes does not create a List of Lists.
 const deepestList = 3
 
-/** Collects the certificates, requests and keys of a Kubernetes object, or of a List of them. Other objects are passed over. */
+/** Collects the certificates, requests and keys of a Kubernetes object, or of a List of objects. Ignores other objects. */
 export async function collectManifest(
   context: ManifestContext,
   origin: Origin,
@@ -32,7 +32,7 @@ export async function collectManifest(
   depth = 0,
   listed = '',
 ): Promise<void> {
-  // Items of a typed list have no kind of their own: kubectl get --raw prints what the API server sends.
+  // Items of a typed list have no kind: kubectl get --raw prints the API server's response.
   const kind = textOf(valueAt(node, 'kind')) || listed
   const items = valueAt(node, 'items')
   if (items?.kind === 'list' && (kind === '' || kind.endsWith('List'))) {
@@ -41,16 +41,16 @@ export async function collectManifest(
       await collectManifest(context, origin, item, depth + 1, kind.slice(0, -'List'.length))
     return
   }
-  // The kind is whatever the file says: "constructor" is none.
+  // The kind is arbitrary text from the file, for example "constructor".
   if (Object.hasOwn(readers, kind)) await readers[kind]?.(new ManifestReader(context, origin, kind, node))
 }
 
-/** What is read of each kind of object. */
+/** A reader for each kind of object. */
 const readers: Readonly<Record<string, (reader: ManifestReader) => void | Promise<void>>> = {
   Secret: (reader) => reader.values('Secret'),
   ConfigMap: (reader) => reader.values('ConfigMap'),
   CertificateSigningRequest: (reader) => reader.signingRequest(),
-  // The stub of its request is left out: the API server verifies it, and nothing is in it but the key.
+  // The stub of its request is ignored: the API server verifies it, and it contains only the key.
   PodCertificateRequest: (reader) =>
     reader.plain('status.certificateChain', {
       kind: 'issued',
@@ -65,7 +65,7 @@ const readers: Readonly<Record<string, (reader: ManifestReader) => void | Promis
   ClusterTrustBundle: (reader) => reader.plain('spec.trustBundle', { kind: 'ca-bundle', of: 'trust bundle' }),
 }
 
-/** Secrets that hold nothing but a token, or a packed release, and never a certificate. */
+/** Types of Secrets that contain only a token or a packed release, and never a certificate. */
 export const passedOverTypes: ReadonlySet<string> = new Set([
   'bootstrap.kubernetes.io/token',
   'helm.sh/release.v1',
@@ -77,7 +77,7 @@ export const passedOverTypes: ReadonlySet<string> = new Set([
 
 export const tlsType = 'kubernetes.io/tls'
 
-/** What the two values of a TLS Secret are there for. The API server asks for both keys, and for nothing in them. */
+/** The purpose of the two values of a TLS Secret. The API server requires both keys, but not their content. */
 const tlsFields: Readonly<Record<string, { readonly of: 'certificates' | 'keys'; readonly name: string }>> = {
   'tls.crt': { of: 'certificates', name: 'certificate' },
   'tls.key': { of: 'keys', name: 'private key' },
@@ -90,7 +90,7 @@ class ManifestReader {
   private readonly namespace: string | undefined
   private readonly kind: string
   private readonly name: string
-  /** "Secret kube-system/x"; empty where the source is just this object. */
+  /** "Secret kube-system/x"; empty if the source is only this object. */
   private readonly title: string
 
   constructor(context: ManifestContext, origin: Origin, kind: string, node: Node) {
@@ -106,7 +106,7 @@ class ManifestReader {
       : `${kind} ${this.namespace === undefined ? '' : `${nameText(this.namespace)}/`}${nameText(this.name)}`
   }
 
-  /** Returns the field as it is written there. */
+  /** Returns the field as written. */
   text(path: string): string | undefined {
     return textOf(this.at(path))
   }
@@ -218,7 +218,7 @@ class ManifestReader {
     return { origin: this.origin, entry: this.place(path).entry, owner }
   }
 
-  /** Bytes of a field in base64; undefined when there are none, or it is no base64, which is then said. */
+  /** Returns the bytes of a base64 field; undefined when it is absent, or is not base64, which is then reported. */
   private decoded(path: string, value: Node | undefined): Uint8Array | undefined {
     const text = textOf(value)
     if (text === undefined || text === '') return undefined
@@ -231,7 +231,7 @@ class ManifestReader {
   private fetchAdvice(): Advice {
     const { kind, name, namespace } = this
     const words = [kind.toLowerCase(), name, ...(namespace === undefined ? [] : ['-n', namespace])]
-    // Names of a manifest are whatever its author wrote, and this may be pasted.
+    // The author of a manifest chooses its names, and this may be pasted.
     return words.every((word) => /^[a-z0-9][a-z0-9.:-]*$|^-n$/.test(word))
       ? { fix: 'get the object again', next: commandLine`kubectl get ${argumentVector(words)} -o yaml` }
       : { fix: 'get the object again with kubectl get -o yaml' }
@@ -248,7 +248,7 @@ class ManifestReader {
   }
 }
 
-/** The condition as `kubectl get csr` shows it. */
+/** Returns the condition as `kubectl get csr` shows it. */
 function conditionOf(node: Node): string {
   const types = new Set(
     itemsOf(valueAt(node, 'status', 'conditions')).map((condition) => textOf(valueAt(condition, 'type'))),

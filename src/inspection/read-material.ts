@@ -25,12 +25,12 @@ import type { ProblemCode } from './problems.ts'
 
 // Certificates, requests and keys in PEM, DER, PKCS#7 and PKCS#12.
 
-// No one reads more, and an error with its stack takes as long as reading a certificate.
+// Nobody reads more, and an error with its stack takes as long as reading a certificate.
 const mostFaults = 1000
 
-/** What a block of PEM, or a part of DER, holds, or what keeps it from being read. */
+/** The content of a PEM block, or of a part of DER, or why it cannot be read. */
 export type MaterialPart = {
-  /** What keeps Kubernetes from reading it. */
+  /** Why Kubernetes does not read it. */
   readonly form?: UnseenForm | undefined
 } & (
   | { readonly kind: 'certificate'; readonly certificate: Certificate }
@@ -38,7 +38,7 @@ export type MaterialPart = {
   | {
       readonly kind: 'key'
       readonly key: Pick<KeyEntry, 'kind' | 'format' | 'encrypted' | 'publicKey'>
-      /** The password that was given is not its own. */
+      /** True if the given password does not open it. */
       readonly isLocked?: true
     }
   | {
@@ -58,24 +58,24 @@ export type MaterialPart = {
   | { readonly kind: 'locked'; readonly error: KcertError }
 )
 
-/** What the caller wants of the material besides the entries. */
+/** The caller's options for the material. */
 export interface MaterialOptions {
   readonly password?: string | undefined
-  /** What is left for passwords in this run. */
+  /** The remaining key derivation budget of this run. */
   readonly kdf?: RunKdfBudget | undefined
-  /** True where the bytes may rightly be something else: then what cannot be read is passed over. */
+  /** True if the bytes may be something else: then unreadable content is ignored. */
   readonly isGuess?: boolean
-  /** Path of the file that is nothing else, for advice. */
+  /** Path of the file that contains only this, for advice. */
   readonly file?: string | undefined
-  /** Where only one of the two counts: client-go takes no key from a certificate's field, nor a certificate from a key's. */
+  /** Set when only one of the two is used: client-go takes no key from a certificate's field, nor a certificate from a key's. */
   readonly wanted?: 'certificate' | 'key'
-  /** What the bytes were wrapped in, where Kubernetes does not unwrap it. */
+  /** The encoding around the bytes that Kubernetes does not decode. */
   readonly form?: UnseenForm
-  /** Where requests go: a request in a CSR object has more to it than its bytes. */
+  /** Receives requests: a request in a CSR object has more fields than its bytes. */
   readonly onRequest?: (request: CertificateRequest, entry: string) => void
 }
 
-/** Reads a PEM text. Returns the group with what was found, or undefined when it holds nothing that kcert knows. */
+/** Reads a PEM text. Returns the group of its entries, or undefined if there is nothing that kcert reads. */
 export function readPemMaterial(
   collection: Collection,
   spot: Spot,
@@ -91,18 +91,20 @@ export function readPemMaterial(
   return group
 }
 
-/** The short way for a text that is one sound certificate; undefined for any other. */
+/** The fast path for a text that is one valid certificate; returns undefined for any other. */
 function plainCertificate(bytes: Uint8Array): Certificate | undefined {
   try {
     const der = contentOfPlainCertificate(bytes)
     return der && Certificate.parse(der)
   } catch {
-    // The long way meets the same fault, and says where it is.
+    // The full parser finds the same fault, and reports its position.
     return undefined
   }
 }
 
-/** Returns what a PEM text holds, damaged blocks included, in order; reading ends, with a note, at the `most`th damaged one. */
+/**
+ * Returns the parts of a PEM text in order, including damaged blocks. Reading stops, with a note, at the `most`th damaged one.
+ */
 export function partsOfPem(
   bytes: Uint8Array,
   options: Unlocking & Pick<MaterialOptions, 'form'> = {},
@@ -176,7 +178,7 @@ function signingRequest(der: Uint8Array): MaterialPart {
   return { kind: 'request', request: CertificateRequest.parse(der) }
 }
 
-/** Why client-go's ParseCertsPEM does not see a certificate that others see. */
+/** Returns why client-go's ParseCertsPEM ignores a certificate that other readers accept. */
 function passedOverReason({ label, headers }: PemBlock): string | undefined {
   if (label !== 'CERTIFICATE')
     return `Kubernetes passes over blocks of label ${label}: it must be CERTIFICATE`
@@ -207,7 +209,7 @@ function privateKey(input: PemBlock | Uint8Array, { password, kdf, file }: Unloc
     return privateKeyThing(readPrivateKey(input, password, kdf, file))
   } catch (error) {
     if (!(error instanceof KcertError) || error.code !== 'KCERT_PASSWORD_WRONG') throw error
-    // A password that is another's must not hide what the key is.
+    // A password for another key must not prevent the report of this key's type.
     return { ...privateKeyThing({ ...readPrivateKey(input), publicKey: undefined }), isLocked: true }
   }
 }
@@ -229,7 +231,7 @@ function publicKey(input: PemBlock | Uint8Array): MaterialPart {
   return { kind: 'key', key: { kind: 'public', format, encrypted: false, publicKey: readPublicKey(input) } }
 }
 
-/** Returns the certificates of a PKCS#7 bundle, or what is wrong with it. */
+/** Returns the certificates of a PKCS#7 bundle, or its defect. */
 export function partsOfPkcs7(bytes: Uint8Array, where: string): MaterialPart[] {
   const form = 'PKCS#7'
   try {
@@ -241,7 +243,7 @@ export function partsOfPkcs7(bytes: Uint8Array, where: string): MaterialPart[] {
 
 const [tagInteger, tagBitString, tagOid, tagSequence] = [0x02, 0x03, 0x06, 0x30]
 
-/** The first two tags within the outer SEQUENCE tell what it is. */
+/** The first two tags in the outer SEQUENCE determine the type. */
 async function thingsOfDer(bytes: Uint8Array, unlocking: Unlocking): Promise<MaterialPart[]> {
   const where = 'offset 0'
   const inner = contentOffset(bytes, 0)
@@ -261,13 +263,16 @@ async function thingsOfDer(bytes: Uint8Array, unlocking: Unlocking): Promise<Mat
   return certificatesOfDer(bytes)
 }
 
-/** Version 0 and then a Name: a certificate has its serial number and an AlgorithmIdentifier there, which holds an OID at once. */
+/**
+ * Version 0 followed by a Name. In a certificate, the serial number is followed by an AlgorithmIdentifier, which begins with an
+ * OID.
+ */
 function isRequest(bytes: Uint8Array, at: number): boolean {
   if (bytes[at] !== tagInteger || bytes[at + 1] !== 1 || bytes[at + 2] !== 0) return false
   return bytes[at + 3] === tagSequence && bytes[contentOffset(bytes, at + 3)] !== tagOid
 }
 
-/** Returns the certificates of a DER text, one behind the other; the last may be damaged. */
+/** Returns the consecutive certificates of a DER text. The last one may be damaged. */
 export function certificatesOfDer(bytes: Uint8Array): MaterialPart[] {
   const things: MaterialPart[] = []
   for (let at = 0; at < bytes.length; ) {
@@ -276,7 +281,7 @@ export function certificatesOfDer(bytes: Uint8Array): MaterialPart[] {
       things.push({ kind: 'certificate', certificate, form: 'DER' })
       at += size
     } catch (error) {
-      // Offsets in the error count from where this certificate begins.
+      // Offsets in the error are relative to the start of this certificate.
       things.push({ kind: 'failed', of: 'certificate', error, where: `offset ${at}`, form: 'DER' })
       break
     }
@@ -291,7 +296,7 @@ async function thingsOfPkcs12(bytes: Uint8Array, { password, kdf }: Unlocking): 
     const { certificates, keys } = await readPkcs12(bytes, password, kdf)
     return [
       ...certificates.map(({ der }) => certificateThing(where, () => Certificate.parse(der))),
-      // The keystore is open: its password has nothing more to do.
+      // The keystore is open, so its password is no longer needed.
       ...keys.map(({ der, encrypted }) =>
         attempt('key', where, () => privateKeyThing({ ...readPrivateKey(der), encrypted })),
       ),
@@ -306,13 +311,13 @@ async function thingsOfPkcs12(bytes: Uint8Array, { password, kdf }: Unlocking): 
   }
 }
 
-/** Where the content of the element at `at` begins. */
+/** Returns the offset of the content of the element at `at`. */
 function contentOffset(bytes: Uint8Array, at: number): number {
   const length = bytes[at + 1] ?? 0
   return at + 2 + (length > 0x80 ? length & 0x7f : 0)
 }
 
-/** Where the element behind the one at `at` begins. */
+/** Returns the offset of the element after the one at `at`. */
 function endOffset(bytes: Uint8Array, at: number): number {
   const start = contentOffset(bytes, at)
   let length = bytes[at + 1] ?? 0
@@ -368,7 +373,7 @@ function addThings(
         break
       case 'locked': {
         const { message, next, fix = next ?? ownPassword } = thing.error
-        // In a Secret its password lies beside it, for the program that uses it.
+        // In a Secret the password is stored next to it, for the program that uses it.
         const severity = spot.owner.kind === 'value' ? 'info' : undefined
         collection.addProblem(place, 'KEYSTORE_LOCKED', { message, fix, severity })
         break
@@ -391,7 +396,7 @@ function addThings(
   return group
 }
 
-// What editors, shells and JSON make of PEM: blocks glued together or indented, a block on one line, "\n" spelt out.
+// Typical damage by editors, shells and JSON: joined or indented blocks, a block on one line, "\n" as text.
 const unglue = (file: string): string =>
   commandLine`sed -E 's/^ +//; s/\\\\n/\\n/g; s/-----(BEGIN|END) [A-Z0-9 ]+-----/\\n&\\n/g' ${file} | grep . > ${`${file}.new`}`
 
@@ -413,7 +418,7 @@ const fixForBroken = {
     key: 'get the file again from its issuer',
   },
   among: {
-    // client-go gives up at the first certificate of a text that it cannot parse, and with it all others.
+    // client-go rejects a text at the first certificate that it cannot parse, including all others.
     certificate: 'remove this block: Kubernetes components reject the whole file because of it',
     request: 'create a new request',
     key: 'remove this block',
@@ -424,7 +429,7 @@ function isReadable({ kind }: MaterialPart): boolean {
   return kind === 'certificate' || kind === 'request' || kind === 'key'
 }
 
-/** True for a certificate, and for an unreadable block in its place. */
+/** True for a certificate, and for an unreadable block in place of one. */
 export function isOfCertificate(
   thing: MaterialPart,
 ): thing is Exclude<MaterialPart, { readonly kind: 'request' | 'key' | 'locked' }> {
@@ -438,7 +443,10 @@ function kindOf(thing: MaterialPart): ThingKind {
   return thing.kind === 'locked' ? 'block' : thing.kind
 }
 
-/** Names places: "certificate 2" in a file, "data[tls.crt] #2" within something; nothing more where there is just one. */
+/**
+ * Returns location texts: "certificate 2" in a file, "data[tls.crt] #2" inside an object. With only one entry, no number is
+ * added.
+ */
 export function labeller(prefix: string, things: readonly MaterialPart[]): (thing: MaterialPart) => string {
   if (things.length === 1) return () => prefix
   const seen: Record<ThingKind, number> = { certificate: 0, request: 0, key: 0, block: 0 }

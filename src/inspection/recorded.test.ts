@@ -7,8 +7,8 @@ import {
   recordedFiles,
 } from '../../test/truth/manifest.ts'
 
-// What a single file is, and whether it is sound, is compared with Go in test/truth/x509.test.ts. Here: whatever is in a
-// file, the answer is a report, and a file that Go refuses is one that the report says something about.
+// test/truth/x509.test.ts compares the type and validity of each file with Go. Here, every file must give a report, and the
+// report must have a problem for each file that Go rejects.
 
 const now = new Date('2026-11-21T09:00:00Z')
 const unreadable = new Set([
@@ -23,7 +23,7 @@ async function verdictOf({
   path,
 }: RecordedFile): Promise<{ found: number; certificates: number; codes: string[] }> {
   const { report } = await inspect(now, [named(path, readRecorded(path))])
-  // Outputs read everything, so everything is computed.
+  // Outputs read every field, so every field is computed.
   JSON.stringify(report)
   const { certificates, requests, keys, withoutCertificate } = report
   return {
@@ -33,9 +33,9 @@ async function verdictOf({
   }
 }
 
-describe.skipIf(!hasRecordedFiles)('the recorded files', () => {
+describe.skipIf(!hasRecordedFiles)('recorded files', () => {
   test.each(['odd', 'good'] as const)(
-    'of %s-certs each have an answer that is no defect',
+    'give a report without a defect for each of %s-certs',
     async (collection) => {
       for (const file of recordedFiles(collection)) {
         const { found, codes } = await verdictOf(file)
@@ -48,7 +48,7 @@ describe.skipIf(!hasRecordedFiles)('the recorded files', () => {
   )
 
   test.each(['odd', 'good'] as const)(
-    'of %s-certs are said to be unreadable where Go refuses them, and only there',
+    'are reported as unreadable in %s-certs exactly if Go rejects them',
     async (collection) => {
       const evaluated = recordedFiles(collection).filter(
         ({ go, kind }) => go !== undefined && kind !== 'pkcs7',
@@ -57,7 +57,7 @@ describe.skipIf(!hasRecordedFiles)('the recorded files', () => {
       for (const file of evaluated) {
         const { found, certificates, codes } = await verdictOf(file)
         const isRefused = codes.some((code) => unreadable.has(code))
-        // One that is recorded as a certificate is a key.
+        // One recorded certificate is in fact a key.
         if (file.go ? found === 0 : !isRefused && certificates > 0)
           differing.push({ path: file.path, go: file.go, found, codes })
       }

@@ -2,8 +2,8 @@ import * as v from 'valibot'
 import { described, onlyTrue, optionalText, text } from '../errors/error-schema.ts'
 import { nameSchema, altNamesSchema as names, timeSchema as time } from '../x509/json-fields.ts'
 
-// The JSON contract of `kcert inspect`. docs/schemas/InspectionReport.json is generated from these schemas;
-// the program itself only imports their types, so valibot costs nothing at start.
+// The JSON contract of `kcert inspect`. docs/schemas/InspectionReport.json is generated from these schemas. The program imports
+// only their types, so valibot costs nothing at start.
 
 const hex = v.pipe(v.string(), v.regex(/^[0-9a-f]*$/))
 

@@ -90,7 +90,7 @@ function roleOfKubeletFile(
   if (position > 0)
     return { ...nothing, name: part === 'self-signed' ? `${role}, self-signed CA` : `${role}, chain` }
   const usages = role === 'kubelet-client' ? client : server
-  // The kubelet makes it once and never again: nothing rotates it.
+  // The kubelet creates it once and never rotates it.
   if (part === 'self-signed') return { ...nothing, name: `${role}, self-signed`, usages }
   if (isReplaced(group)) return { ...nothing, name: `${role}, replaced`, isRecord: true, isReplaced: true }
   return { ...nothing, name: role, usages, kubelet: role }
@@ -126,7 +126,7 @@ const kubeletOfSigner: ReadonlyMap<string | undefined, KubeletFile['role']> = ne
   ['kubernetes.io/kubelet-serving', 'kubelet-serving'],
 ])
 
-/** Returns the name by which `kcert renew` takes a certificate; undefined where it renews none, as outside of kubeadm's folders. */
+/** Returns the name of a certificate for `kcert renew`; undefined if it cannot renew it, as outside kubeadm's folders. */
 export function renewalName({ group: { origin } }: CertificateEntry, role: Role): string | undefined {
   const { row, kubelet, isRecord } = role
   const tree = origin.treePlace?.tree

@@ -57,7 +57,7 @@ describe('select', () => {
     expect(sources({ sort })).toEqual(expected)
   })
 
-  test('problems of what is left out are left out, those of no certificate stay', () => {
+  test('removes problems of hidden certificates, and keeps those without a certificate', () => {
     const codes = (text: string) =>
       select(report, { only: parseSelectors(text) }).problems.map(({ code }) => code)
     expect(codes('ca')).toEqual(['SOURCE_UNREADABLE'])
@@ -65,7 +65,7 @@ describe('select', () => {
     expect(codes('problem')).toHaveLength(report.problems.length)
   })
 
-  test('the summary counts what is shown', () => {
+  test('counts only the selected certificates in the summary', () => {
     const { summary } = select(report, { only: ['expired'] })
     expect(summary).toMatchObject({
       certificates: 1,
@@ -76,7 +76,7 @@ describe('select', () => {
     })
   })
 
-  test('nothing of the kind is an answer: what was looked at is still counted, and nagios is content', async () => {
+  test('accepts an empty selection: the sources are still counted, and nagios reports OK', async () => {
     const { report: healthy } = await inspect(now, [
       named('a', leaf('fine', '2027-11-01T00:00:00Z', 'serverAuth')),
       named('ca', certificatePem(ca.certificate)),
@@ -86,7 +86,7 @@ describe('select', () => {
     expect(none.summary).toMatchObject({ certificates: 0, sources: 2 })
   })
 
-  test('without a choice everything is there, and the report is not changed', () => {
+  test('returns the report unchanged without options', () => {
     const before = report.certificates.map(({ source }) => source)
     expect(select(report)).toMatchObject({
       summary: report.summary,
@@ -97,6 +97,6 @@ describe('select', () => {
   })
 })
 
-test('an unknown word is wrong usage and is told the known ones', () => {
+test('rejects an unknown word and lists the known ones', () => {
   expect(() => parseSelectors('ca,expried')).toThrow(/--only "expried" is unknown/)
 })

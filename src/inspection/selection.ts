@@ -2,7 +2,7 @@ import { KcertError } from '../errors/kcert-error.ts'
 import type { CertificateReport, InspectionReport, Problem } from './report.ts'
 import { summaryOf } from './summary.ts'
 
-/** What `--only` may say; several with commas are any of them. */
+/** Values of `--only`. Several, separated by commas, select any of them. */
 export const selectors = [
   'expired',
   'expiring',
@@ -17,13 +17,13 @@ export const selectors = [
 ] as const
 export type Selector = (typeof selectors)[number]
 
-/** What `--sort` may say. */
+/** Values of `--sort`. */
 export const sortings = ['expiry', 'name', 'source', 'role', 'input'] as const
 export type Sorting = (typeof sortings)[number]
 
 export interface Selection {
   readonly only?: readonly Selector[] | undefined
-  /** Default: the one that expires first comes first. */
+  /** Default: by expiry, the earliest first. */
   readonly sort?: Sorting | undefined
 }
 
@@ -40,9 +40,9 @@ export function parseSelectors(text: string): Selector[] {
 }
 
 /**
- * Returns the report with the selected certificates, in the selected order, and what belongs to them.
- * Problems of what is left out are left out, so that the exit code answers that question; problems of no
- * certificate (a file that could not be read) stay, because no one knows what was in there.
+ * Returns the report with the selected certificates in the selected order, and their related entries. Problems of other
+ * certificates are removed, so that the exit code matches the selection. Problems without a certificate (a file that could not be
+ * read) stay, because the file's content is unknown.
  */
 export function select(
   report: InspectionReport,
@@ -69,7 +69,7 @@ export function select(
     missing: isProblem ? report.missing : [],
     problems: isProblem ? report.problems : problems,
   }
-  // What was looked at does not become less because little of it is shown.
+  // The number of inspected sources does not depend on the selection.
   const summary = { ...summaryOf(parts), sources: report.summary.sources }
   return {
     ...report,
@@ -101,7 +101,7 @@ const predicates: Readonly<Record<Selector, Matches>> = {
 type Compare = (a: CertificateReport, b: CertificateReport) => number
 
 const nameOf = ({ subject }: CertificateReport) => subject.commonName ?? subject.text
-// All times left are counted from the same moment.
+// All remaining times are relative to the same moment.
 const byExpiry: Compare = (a, b) => a.secondsLeft - b.secondsLeft
 
 const comparisons: Readonly<Record<Sorting, Compare>> = {
@@ -117,7 +117,7 @@ function sorted(certificates: readonly CertificateReport[], sort: Sorting): Cert
   return certificates.toSorted(comparisons[sort])
 }
 
-// Without a locale, which differs from machine to machine.
+// Without a locale, which differs between machines.
 function order(a: string, b: string): number {
   return a < b ? -1 : a > b ? 1 : 0
 }

@@ -36,7 +36,7 @@ describe('shapeOf', () => {
   })
 })
 
-test('documents of no concern are told by their words', () => {
+test("mayBeRelevant rejects documents without kcert's keywords", () => {
   const concerns = [
     'clusters: []',
     'kind: Secret',

@@ -1,19 +1,19 @@
 import { utf8Of } from '../x509/pem.ts'
 
-/** What the bytes look like; whether they are well formed is for the reader to say. */
+/** The probable format of the bytes. The readers check whether they are well-formed. */
 export type Shape = 'empty' | 'pem' | 'der' | 'document' | 'base64' | 'other'
 
 const armour = '-----BEGIN '
 const sequenceTag = 0x30
-/** As much as is looked at to tell text from something else. */
+/** The number of bytes that are read to distinguish text from other content. */
 const headLength = 4096
 
 /**
- * Returns what the bytes look like. PEM comes before YAML only where "-----BEGIN" starts a line: within a ConfigMap it is
- * indented or behind a key.
+ * Returns the probable format of the bytes. PEM takes precedence over YAML only if "-----BEGIN" starts a line: in a ConfigMap it
+ * is indented or follows a key.
  */
 export function shapeOf(bytes: Uint8Array): Shape {
-  // Nearly every file of a large folder: its answer takes no second view of the bytes.
+  // Most files of a large folder are PEM. This check needs no second view of the bytes.
   if (beginsWithArmour(bytes)) return 'pem'
   const buffer = Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength)
   const first = firstByte(buffer)
@@ -41,7 +41,7 @@ function firstByte(buffer: Buffer): number {
   return -1
 }
 
-/** The length bytes of the outer SEQUENCE fit the size, or say "indefinite" (BER), or promise more than is there. */
+/** The length bytes of the outer SEQUENCE match the size, are "indefinite" (BER), or exceed the available bytes. */
 function isDerLength(buffer: Buffer): boolean {
   const length = buffer[1]
   if (length === undefined) return false
@@ -67,20 +67,20 @@ function startsLine(buffer: Buffer): boolean {
 
 const documentPattern = /^(?:---(?:\s|$)|[A-Za-z"'][\w"'./-]*\s*:(?:\s|$))/m
 
-/** JSON, or a line that begins with a key; no control characters, which are in no text. */
+/** JSON, or a line that begins with a key, without control characters. */
 function isDocument(buffer: Buffer, first: number): boolean {
   const head = buffer.toString('latin1', first, first + headLength)
   if (/[\0-\x08\x0e-\x1f]/.test(head)) return false
   return head[0] === '{' || head[0] === '[' || documentPattern.test(head)
 }
 
-/** Nothing but base64 and white space, and enough of it to be a key or a certificate. */
+/** Only base64 and white space, and enough of it for a key or a certificate. */
 function isBase64(buffer: Buffer): boolean {
   const head = buffer.toString('latin1', 0, headLength)
   return head.length > 40 && /^[A-Za-z0-9+/=\s]+$/.test(head)
 }
 
-// A folder is full of documents that are none of ours. These words are in the ones that are.
+// A folder contains many documents that kcert does not read. The ones that it reads contain these words.
 const words = [
   'clusters',
   'users',
@@ -96,7 +96,7 @@ const words = [
   'List',
 ]
 
-/** False for a document that surely is neither a kubeconfig nor a manifest that kcert reads. */
+/** False for a document that is certainly neither a kubeconfig nor a manifest that kcert reads. */
 export function mayBeRelevant(bytes: Uint8Array): boolean {
   const buffer = Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength)
   return words.some((word) => buffer.includes(word, 0, 'latin1'))

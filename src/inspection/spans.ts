@@ -4,7 +4,7 @@ const units: readonly (readonly [ms: number, name: string])[] = [
   [60_000, 'minute'],
 ]
 
-/** Returns a span of time in words, in the largest unit of which there are at least two: "12 days", "36 hours". */
+/** Returns a duration in words, in the largest unit of which there are at least two: "12 days", "36 hours". */
 export function spanText(ms: number): string {
   for (const [unitMs, name] of units) {
     const count = Math.floor(ms / unitMs)
@@ -19,12 +19,12 @@ const twoDigits = Array.from({ length: 60 }, (_, value) => String(value).padStar
 let lastDays = Number.NaN
 let lastDay = ''
 
-/** Returns the time, a Date or milliseconds since 1970, in RFC 3339, UTC, to the second. */
+/** Returns the time, a Date or milliseconds since 1970, in RFC 3339, UTC, in seconds. */
 export function timeText(time: Date | number): string {
   const ms = Number(time)
   const days = Math.floor(ms / dayMs)
   if (days !== lastDays) {
-    // Certificates of one folder expire on few days, and this is the slow part.
+    // Certificates in one folder expire on few different days, and this is the slow part.
     lastDay = new Date(days * dayMs).toISOString().slice(0, -'00:00:00.000Z'.length)
     lastDays = days
   }

@@ -3,10 +3,10 @@ import type { Role } from './entries.ts'
 import type { CertificateStatus } from './report.ts'
 import { type Thresholds, thresholdMs } from './thresholds.ts'
 
-/** Of the lifetime: a kubelet that has not renewed by then is late. */
+/** Percentage of the lifetime left at which a kubelet's renewal is overdue. */
 const kubeletIsLatePercent = 10
 
-/** Returns the status of a certificate at a time. The last second of notAfter still counts, as it does for Go. */
+/** Returns the status of a certificate at a time. The last second of notAfter is valid, as in Go. */
 export function statusAt(
   certificate: Certificate,
   role: Role,
@@ -25,7 +25,7 @@ export function statusAt(
 
 function warnMs(role: Role, lifetimeMs: number, { warn, areDefault }: Thresholds): number {
   const limit = thresholdMs(warn, lifetimeMs)
-  // Between 70 and 90 % of its life a kubelet's certificate is about to be renewed, not about to expire.
+  // Between 70 and 90 % of its lifetime a kubelet's certificate is about to be renewed, not about to expire.
   return areDefault && role.kubelet !== undefined
     ? Math.min(limit, (lifetimeMs * kubeletIsLatePercent) / 100)
     : limit

@@ -5,13 +5,13 @@ import { linkDestination } from './references.ts'
 import type { UnreadableSource } from './source.ts'
 
 /**
- * The kubelet's -current.pem links and what they lead to. The link and the file are one certificate: it is reported once, by
- * the name that stays the same when the kubelet renews it. Of the dated files that are left, all but the newest are history.
+ * The kubelet's -current.pem links and their targets. Link and target are one certificate. It is reported once, with the name
+ * that stays the same across renewals. All other dated files except the newest are history.
  */
 export class StoreLinks {
-  /** By folder and role: name of the file that is in use. */
+  /** By folder and role: name of the file in use. */
   private readonly inUse = new Map<string, string>()
-  /** By folder and role: name of the newest dated file. The names sort as their dates do. */
+  /** By folder and role: name of the newest dated file. The names sort by date. */
   private readonly newest = new Map<string, string>()
   private readonly collection: Collection
   private knownPaths: Set<string> | undefined
@@ -34,7 +34,7 @@ export class StoreLinks {
         if (file?.linkTarget === undefined || name !== currentLinkName(role)) continue
         const key = slot(folderOf(file.path), role)
         const target = lastName(file.linkTarget)
-        // One that leads to a lost file still says that the files before that one are history.
+        // A link to a missing file still shows that the files before that one are history.
         const isNewer = kubeletFile(target)?.part === 'pair' && target > (this.newest.get(key) ?? '')
         if (isNewer || this.isTargetHere(one)) this.inUse.set(key, target)
       }
@@ -46,7 +46,7 @@ export class StoreLinks {
     return this.knownPaths.has(path)
   }
 
-  /** True for a dated file that another has taken the place of. A copy of the one in use is none. */
+  /** True for a dated file that was replaced by another one. A copy of the current file was not. */
   isReplaced(group: Group): boolean {
     const place = kubeletPlaceOf(group.origin)
     if (place?.file.part !== 'pair') return false
@@ -54,7 +54,7 @@ export class StoreLinks {
     const key = slot(tree.folder, file.role)
     const inUse = this.inUse.get(key) ?? this.newest.get(key)
     if (inUse === name) return false
-    // cp -L makes a file of the link, beside the one that it led to.
+    // cp -L turns the link into a file, next to its target.
     const current = `${tree.folder}/${currentLinkName(file.role)}`
     const inCurrent = this.collection.groups.find(
       ({ owner, origin }) => owner.kind === 'file' && origin.file?.path === current,
@@ -63,14 +63,14 @@ export class StoreLinks {
     return leaf === undefined || (inCurrent && leafOf(inCurrent))?.certificate !== leaf.certificate
   }
 
-  /** True for a link of a copied folder whose file lies beside it, though the path that it names does not exist. */
+  /** True for a link in a copied folder if its target file is in the same folder, although the original path does not exist. */
   isTargetHere({ file }: UnreadableSource): boolean {
     return (
       file?.linkTarget !== undefined && this.hasFile(`${folderOf(file.path)}/${lastName(file.linkTarget)}`)
     )
   }
 
-  /** Takes out of the collection the dated files that a -current.pem of it leads to. */
+  /** Removes the dated files that a -current.pem in the collection points to. */
   leaveOutLinkTargets(): void {
     const { collection } = this
     const targets = new Set<string>()

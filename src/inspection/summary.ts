@@ -8,7 +8,7 @@ const counters = {
   'not-yet-valid': 'notYetValid',
 } as const satisfies Record<CertificateReport['status'], keyof InspectionReport['summary']>
 
-/** Returns the counts of a report. `sources` is how many there are with anything in them. */
+/** Returns the counts of a report. `sources` is the number of sources with any entry. */
 export function summaryOf(
   parts: Omit<InspectionReport, 'apiVersion' | 'kind' | 'generatedAt' | 'at' | 'summary'>,
 ): InspectionReport['summary'] {
@@ -44,7 +44,7 @@ function addSources(list: readonly { readonly source: string }[], sources: Set<s
   let last: string | undefined
   for (let i = 0; i < list.length; i++) {
     const { source } = list[i]!
-    // Entries of one source are next to each other.
+    // Entries of one source are adjacent.
     if (source !== last) sources.add(source)
     last = source
   }

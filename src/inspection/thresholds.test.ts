@@ -50,7 +50,7 @@ describe('parseThresholds', () => {
   })
 })
 
-describe('the default', () => {
+describe('defaultThresholds', () => {
   test.each([
     ['a year', 365 * day, 30 * day, 7 * day],
     ['90 days', 90 * day, 18 * day, 4.5 * day],

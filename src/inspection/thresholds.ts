@@ -2,17 +2,17 @@ import { commandLine } from '../errors/command-line.ts'
 import { given } from '../errors/given.ts'
 import { KcertError } from '../errors/kcert-error.ts'
 
-/** How little time left is too little. Where several limits are given, the least counts. */
+/** The remaining time that triggers a problem. If there are several limits, the smallest is used. */
 export interface Threshold {
   readonly durationMs?: number
-  /** Of the lifetime, 0 to 100. */
+  /** Percentage of the lifetime, 0 to 100. */
   readonly percent?: number
 }
 
 export interface Thresholds {
   readonly warn: Threshold
   readonly crit: Threshold
-  /** True when the operator set none: then a kubelet's certificate is no problem until its rotation is overdue. */
+  /** True when the operator set none. Then a kubelet's certificate is no problem until its rotation is overdue. */
   readonly areDefault?: boolean
 }
 
@@ -20,7 +20,7 @@ const minute = 60_000
 const hour = 60 * minute
 const day = 24 * hour
 
-/** 30 days of a year, but never more than a fifth of a life, so that a healthy 24-hour certificate is no warning. */
+/** 30 days, but at most a fifth of the lifetime, so that a healthy 24-hour certificate causes no warning. */
 export const defaultThresholds: Thresholds = {
   warn: { durationMs: 30 * day, percent: 20 },
   crit: { durationMs: 7 * day, percent: 5 },
@@ -42,13 +42,13 @@ const percentPattern = /^(\d{1,3}(?:\.\d{1,6})?)\s*%$/
 
 /**
  * Returns the threshold of a text: a duration ("30d", "12h", "1w", "1d12h", also Go's "720h0m0s"), a share of the lifetime
- * ("20%"), or several with commas, of which the least counts. Throws KCERT_USAGE.
+ * ("20%"), or several separated by commas, of which the smallest is used. Throws KCERT_USAGE.
  */
 export function parseThreshold(text: string): Threshold {
   return text.split(',').reduce((found, part) => least(found, parsePart(part.trim(), text)), {})
 }
 
-/** Returns both thresholds that an operator named. Throws KCERT_USAGE where nothing could ever be a warning. */
+/** Returns both thresholds of an operator. Throws KCERT_USAGE if nothing could ever be a warning. */
 export function parseThresholds(warn: string, crit: string): Thresholds {
   const parsed = { warn: parseThreshold(warn), crit: parseThreshold(crit) }
   const shared = (['durationMs', 'percent'] as const).flatMap((unit) => {
@@ -98,7 +98,7 @@ function lesser(a: number | undefined, b: number | undefined): number | undefine
   return a === undefined ? b : b === undefined ? a : Math.min(a, b)
 }
 
-/** Returns the time left, in milliseconds, at and below which the threshold is met. */
+/** Returns the remaining time, in milliseconds, at and below which the threshold is reached. */
 export function thresholdMs({ durationMs, percent }: Threshold, lifetimeMs: number): number {
   return Math.min(
     durationMs ?? Number.POSITIVE_INFINITY,

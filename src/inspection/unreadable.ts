@@ -12,7 +12,7 @@ import type { UnreadableSource } from './source.ts'
 const relevantName =
   /\.(?:crt|cer|cert|pem|der|key|pub|p12|pfx|p7b|p7c|csr|req|conf|kubeconfig)$|^(?:config|kubeconfig)$/
 
-/** Returns the problem that an unreadable source is, or undefined for an irrelevant file of a folder. */
+/** Returns the problem for an unreadable source, or undefined for an irrelevant file of a folder. */
 export function unreadableProblem(
   unreadable: UnreadableSource,
   place: TreePlace | undefined,
@@ -22,7 +22,7 @@ export function unreadableProblem(
   if (reason === 'seen-before') return undefined
   const where = { source: name, entry: '' }
   if (reason === 'dangling-link' && place !== undefined && 'file' in place && place.file.part === 'current') {
-    // In a copy the link still names the folder that it was copied from; the file itself was copied with it.
+    // In a copy the link still points to the original folder. The file itself was copied too.
     if (isTargetHere) return undefined
     const { isInPlace, folder } = place.tree
     return problemAt(where, 'KUBELET_CURRENT_DANGLES', {
@@ -39,7 +39,7 @@ export function unreadableProblem(
   return problemAt(where, 'SOURCE_UNREADABLE', {
     message: detail === '' ? message : `${message}: ${detail}`,
     fix,
-    // A private key that only its owner may read has the right mode.
+    // A private key that only its owner can read has the right mode.
     severity: root !== undefined && isKey && reason === 'permission' ? 'info' : undefined,
   })
 }
@@ -54,7 +54,7 @@ const reasons: Readonly<Record<UnreadableSource['reason'], readonly [message: st
   io: ['could not be read', 'try again, then check the file system'],
 }
 
-/** Returns the problem that a missing file of kubeadm's or the kubelet's is. */
+/** Returns the problem for a missing file of kubeadm or the kubelet. */
 export function missingProblem(
   source: string,
   missing: MissingFile,
@@ -68,7 +68,7 @@ export function missingProblem(
   })
 }
 
-/** What a component reads when it starts. Only people use admin.conf, and a kubelet creates its link again. */
+/** True if a component reads the file at its start. Only people use admin.conf, and a kubelet creates its link again. */
 function isNeededToStart({ row }: MissingFile): boolean {
   return row !== undefined && (row.kind !== 'kubeconfig' || row.usedBy !== undefined)
 }

@@ -5,18 +5,18 @@ import type { Links } from '../links.ts'
 import type { CertificateStatus, Problem } from '../report.ts'
 import type { Thresholds } from '../thresholds.ts'
 
-/** What the checks look at. Nothing here changes any more. */
+/** The input of the checks. It no longer changes. */
 export interface Snapshot {
   readonly now: Date
   readonly thresholds: Thresholds
   readonly collection: Collection
   readonly links: Links
   readonly trees: RecognisedTrees
-  /** Sources that make one configuration, in the order of $KUBECONFIG. */
+  /** Sources that form one configuration, in the order of $KUBECONFIG. */
   readonly mergedKubeconfigs: readonly string[]
   readonly roleOf: (entry: CertificateEntry) => Role
   readonly statusOf: (entry: CertificateEntry) => CertificateStatus
-  /** True when others in the group are valid CAs, and this certificate is one CA among them. */
+  /** True when other certificates in the group are valid CAs, and this one is a CA too. */
   readonly isBundle: (group: Group) => boolean
 }
 
@@ -27,5 +27,5 @@ export type CertificateCheck = (
   snapshot: Snapshot,
 ) => Problem | Problem[] | undefined
 
-/** Returns the problems of the whole. */
+/** Returns the problems of the whole snapshot. */
 export type SnapshotCheck = (snapshot: Snapshot) => Problem[]

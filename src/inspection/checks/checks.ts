@@ -56,11 +56,11 @@ const ofAll: readonly SnapshotCheck[] = [
   checkCurrentLinks,
 ]
 
-/** Returns everything that is wrong in what was collected. */
+/** Returns all problems of the collected entries. */
 export function problemsOf(snapshot: Snapshot): Problem[] {
   const problems: Problem[] = []
   const { certificates } = snapshot.collection
-  // Not for…of, which makes an object for each of 90,000 steps until the loop is compiled.
+  // Not for…of, which creates an object for each of 90,000 steps until the loop is compiled.
   for (let i = 0; i < certificates.length; i++) {
     const entry = certificates[i]!
     const role = snapshot.roleOf(entry)

@@ -13,11 +13,11 @@ import { type ProblemCode, problemAt } from '../problems.ts'
 import type { Problem } from '../report.ts'
 import type { CertificateCheck } from './check.ts'
 
-/** Keys that are too small, or that Kubernetes does not support. */
+/** Finds keys that are too small, or that Kubernetes does not support. */
 export const checkKeyStrength: CertificateCheck = (entry, role, { links }) => {
   const { certificate, group } = entry
   const { publicKey } = certificate
-  // A root is trusted and not sent: Go uses it whatever its length.
+  // A root is trusted and not sent: Go uses it with any key length.
   const isSent = (): boolean =>
     !(certificate.isCa && links.isSelfSigned(certificate)) || group.owner.kind === 'served'
   const weakness = isTooLongForTls(publicKey) && !isSent() ? undefined : keyWeakness(publicKey)
@@ -42,7 +42,7 @@ function keyWeakness(key: PublicKeyInfo): string | undefined {
 
 const goodAlgorithms: ReadonlySet<string> = new Set(['RSA', 'ECDSA', 'Ed25519'])
 
-/** Critical extensions that Go does not handle: it refuses each chain with one. */
+/** Finds critical extensions that Go does not handle. Go rejects each chain with such an extension. */
 export const checkCriticalExtensions: CertificateCheck = (entry, role) => {
   const { unhandledCriticalExtensions: unknown, isCa } = entry.certificate
   if (unknown.length === 0) return undefined
@@ -62,7 +62,7 @@ export const checkCriticalExtensions: CertificateCheck = (entry, role) => {
   })
 }
 
-/** Signatures with SHA-1 or MD5, except that of a root, which is not verified. */
+/** Finds signatures with SHA-1 or MD5, except that of a root, which is not verified. */
 export const checkSignatureStrength: CertificateCheck = (entry, role, { links }) => {
   const { certificate } = entry
   if (!isWeakSignature(certificate.signatureAlgorithm) || links.isSelfSigned(certificate)) return undefined
@@ -72,7 +72,7 @@ export const checkSignatureStrength: CertificateCheck = (entry, role, { links })
   })
 }
 
-/** ML-DSA signatures below a CA; of a certificate with such a key, KEY_WEAK says it already. */
+/** Finds ML-DSA signatures below a CA. For a certificate with an ML-DSA key, KEY_WEAK already reports it. */
 export const checkSignatureSupport: CertificateCheck = (entry, role, { links }) => {
   const { certificate } = entry
   const { signatureAlgorithm: algorithm, publicKey } = certificate
@@ -90,7 +90,7 @@ const signingUsages: ReadonlySet<string> = new Set([
   'cRLSign',
 ])
 
-/** Key usages that an ML-DSA key must not have (RFC 9881 section 5). */
+/** Finds key usages that an ML-DSA key must not have (RFC 9881 section 5). */
 export const checkKeyUsage: CertificateCheck = (entry) => {
   const { publicKey, keyUsage = [] } = entry.certificate
   if (!isMlDsa(publicKey.algorithm)) return undefined
@@ -104,7 +104,7 @@ export const checkKeyUsage: CertificateCheck = (entry) => {
 
 const weakSignatures = new Map<string, boolean>()
 
-/** By the name of the algorithm, or its OID where it has none: there are few, and 10,000 certificates have the same. */
+/** By the name of the algorithm, or its OID if it has no name. There are few algorithms, and 10,000 certificates use the same. */
 function isWeakSignature(algorithm: string): boolean {
   const known = weakSignatures.get(algorithm)
   if (known !== undefined) return known
@@ -113,7 +113,7 @@ function isWeakSignature(algorithm: string): boolean {
   return isWeak
 }
 
-/** A serving certificate needs subject SANs. */
+/** A serving certificate needs SANs. */
 export const checkAltNames: CertificateCheck = (entry, role) => {
   const { certificate } = entry
   const serves = role.usages.includes('serverAuth')
@@ -133,7 +133,7 @@ export const checkAltNames: CertificateCheck = (entry, role) => {
   })
 }
 
-/** What the role needs: the usages of a leaf, the extensions of a CA. */
+/** Compares with the role's requirements: the usages of a leaf, the extensions of a CA. */
 export const checkUsages: CertificateCheck = (entry, role) => {
   const { certificate } = entry
   const fault = role.row?.kind === 'ca' ? caFault(certificate) : leafFault(certificate, role)
@@ -158,7 +158,7 @@ function caFault({ isCa, keyUsage }: Certificate): string | undefined {
 }
 
 function leafFault({ extendedKeyUsage }: Certificate, { usages, name }: Role): string | undefined {
-  // Without the extension every use is allowed.
+  // An absent extension allows every use.
   if (extendedKeyUsage.length === 0 || extendedKeyUsage.includes('anyExtendedKeyUsage')) return undefined
   const missing = usages.filter((usage) => !extendedKeyUsage.includes(usage))
   if (missing.length === 0) return undefined
@@ -179,7 +179,7 @@ function nodeFault(
   if (!commonName?.startsWith(nodeUserPrefix))
     return `subject ${text}: ${name} needs CN=${nodeUserPrefix}NAME`
   if (!organization.includes(nodeGroup)) return `subject ${text}: ${name} needs O=${nodeGroup}`
-  // kube-controller-manager signs neither of these, so it was created by hand.
+  // kube-controller-manager does not sign such certificates, so it was created by hand.
   if (organization.length > 1 && group.owner.kind !== 'issued')
     return `subject ${text}: ${name} needs O=${nodeGroup} and no other`
   return undefined
@@ -204,7 +204,7 @@ function sameSet(a: readonly string[], b: readonly string[]): boolean {
   return a.length === b.length && a.every((value) => b.includes(value))
 }
 
-/** A user of the API server has one UID or none; etcd and the front proxy, with CAs of their own, do not look for one. */
+/** A user of the API server has at most one UID. etcd and the front proxy, with their own CAs, ignore UIDs. */
 export const checkUserUid: CertificateCheck = (entry, role) => {
   const { certificate } = entry
   const { commonName } = certificate.subject
@@ -218,7 +218,7 @@ export const checkUserUid: CertificateCheck = (entry, role) => {
   })
 }
 
-/** Without the extension every use is allowed. */
+/** An absent extension allows every use. */
 function mayBeClient({ isCa, extendedKeyUsage: usages }: Certificate): boolean {
   const isAllowed = usages.includes('clientAuth') || usages.includes('anyExtendedKeyUsage')
   return !isCa && (usages.length === 0 || isAllowed)
@@ -231,7 +231,7 @@ export const checkMasters: CertificateCheck = (entry, role): Problem | undefined
   const { row } = role
   const isInTable =
     row !== undefined && row.kind !== 'ca' && [...row.organization, ...olderOf(row)].includes(systemMasters)
-  // A copy of the admin.conf that kubeadm made before 1.29; super-admin.conf has no business elsewhere.
+  // A copy of the admin.conf that kubeadm created before 1.29. super-admin.conf should not be copied anywhere.
   const isOldAdmin = kubeadmKubeconfigOf(entry) === 'admin.conf'
   return problemAt(entry, 'SYSTEM_MASTERS', {
     message: `member of ${systemMasters}: all permissions, which RBAC cannot revoke, until it expires`,

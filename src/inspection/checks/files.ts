@@ -8,7 +8,7 @@ import type { SnapshotCheck } from './check.ts'
 const othersMayRead = 0o004
 const groupMayRead = 0o040
 
-/** Private keys, tokens and passwords in files that others than the owner may read. */
+/** Finds private keys, tokens and passwords in files that other users may read. */
 export const checkModes: SnapshotCheck = ({ collection }) => {
   const seen = new Set<string>()
   const found: Problem[] = []
@@ -46,7 +46,7 @@ export function pastable(path: string): string | undefined {
   return /^[\w./@:+,-]+$/.test(path) ? path : undefined
 }
 
-/** kubelet-client-current.pem and its like must be symbolic links. */
+/** kubelet-client-current.pem and similar files must be symbolic links. */
 export const checkCurrentLinks: SnapshotCheck = ({ collection }) =>
   collection.groups.flatMap((group) => notALink(group) ?? [])
 

@@ -13,22 +13,25 @@ import type { Snapshot, SnapshotCheck } from './check.ts'
 import { placeText } from './time.ts'
 import { casOfTrees, certificatesOf, namesakeText, type TreeCas, treeOf } from './trust.ts'
 
-// What a kubeconfig combines: a server and the CA that verifies it, a cluster and a user.
+// The parts that a kubeconfig combines: a server and the CA that verifies it, a cluster and a user.
 
-/** The clusters, users and contexts that a context of one file may name: its own, or those of all files of $KUBECONFIG. */
+/**
+ * The clusters, users and contexts that a context of one file may refer to: those of its file, or those of all files in
+ * $KUBECONFIG.
+ */
 interface Scope {
   readonly clusters: ReadonlyMap<string, KubeconfigEntry['clusters'][number]>
   readonly users: ReadonlyMap<string, KubeconfigEntry['users'][number]>
-  /** By name the file whose context counts. */
+  /** The file whose context is used, by name. */
   readonly contexts: ReadonlyMap<string, KubeconfigEntry>
-  /** Where a missing name was searched. */
+  /** Where the missing name was searched. */
   readonly where: string
   readonly fix: string
 }
 
-/** Several files make one configuration, of which the first that has a name counts, as in kubectl. */
+/** Several files form one configuration. The first file that contains a name is used, as in kubectl. */
 function scopeOf(files: readonly KubeconfigEntry[]): Scope {
-  // Of entries with one name the last stays in a Map: here that is the first of all files.
+  // A Map keeps the last of several entries with one name. In reverse order, this is the entry of the first file.
   const backwards = files.toReversed()
   const named = <Item extends { readonly name: string }>(list: readonly Item[]) =>
     list.toReversed().map((item) => [item.name, item] as const)
@@ -42,14 +45,14 @@ function scopeOf(files: readonly KubeconfigEntry[]): Scope {
   }
 }
 
-/** Returns the kubeconfigs that make one configuration, in the order of $KUBECONFIG. */
+/** Returns the kubeconfigs that form one configuration, in the order of $KUBECONFIG. */
 function mergedOf({ collection, mergedKubeconfigs }: Snapshot): KubeconfigEntry[] {
   return mergedKubeconfigs.flatMap(
     (name) => collection.kubeconfigs.find(({ source, entry }) => source === name && entry === '') ?? [],
   )
 }
 
-/** Returns for each kubeconfig what its contexts may name. */
+/** Returns the scope of each kubeconfig's contexts. */
 function scopesOf(snapshot: Snapshot): Map<KubeconfigEntry, Scope> {
   const merged = mergedOf(snapshot)
   const shared = scopeOf(merged)
@@ -58,7 +61,10 @@ function scopesOf(snapshot: Snapshot): Map<KubeconfigEntry, Scope> {
   )
 }
 
-/** Returns what tells whether clients use a context: of several files of $KUBECONFIG the first current-context counts, as in kubectl. */
+/**
+ * Returns a function that tells whether clients use a context. Among several files of $KUBECONFIG the first current-context is
+ * used, as in kubectl.
+ */
 export function currentContexts(
   snapshot: Snapshot,
 ): (kubeconfig: KubeconfigEntry, context: string) => boolean {
@@ -71,7 +77,7 @@ export function currentContexts(
       : context === kubeconfig.currentContext
 }
 
-/** Names in a context or in current-context that do not exist. */
+/** Finds names in a context or in current-context that do not exist. */
 export const checkNames: SnapshotCheck = (snapshot) => {
   if (snapshot.collection.kubeconfigs.length === 0) return []
   const problems: Problem[] = []
@@ -95,7 +101,7 @@ export const checkNames: SnapshotCheck = (snapshot) => {
   return problems
 }
 
-/** Each kubeconfig trusts its server, and its client certificates are of the same CA. */
+/** Each kubeconfig must trust its server, and its client certificates must be from the same CA. */
 export const checkKubeconfigs: SnapshotCheck = (snapshot) => {
   if (snapshot.collection.kubeconfigs.length === 0) return []
   const servers = snapshot.collection.groups.filter(isApiServers)
@@ -116,7 +122,7 @@ function checkKubeconfig(
   for (const { server, group } of kubeconfig.clusters) {
     if (group === undefined || group.certificates.length === 0) continue
     const servers = serversOf(kubeconfig, server, allServers)
-    // 127.0.0.1 and 10.96.0.1 are names of every cluster's server: one that this CA signed is the one that is meant.
+    // 127.0.0.1 and 10.96.0.1 are SANs of every cluster's server. A certificate that this CA signed belongs to the right one.
     const served = servers.filter(({ owner }) => owner.kind === 'served')
     const meant = served.length > 0 ? served : servers
     const isKnown = meant.some((one) => snapshot.links.reaches(certificatesOf(one), certificatesOf(group)))
@@ -130,7 +136,7 @@ function checkKubeconfig(
     const leaf = client && leafOf(client)
     if (ca === undefined || ca.certificates.length === 0 || client === undefined || leaf === undefined)
       continue
-    // In a kubeadm folder the CA itself is there to compare with, and says more.
+    // In a kubeadm folder the CA itself is available, and the check against it reports more.
     if (snapshot.roleOf(leaf).row !== undefined && hasTreeCa(leaf, trees)) continue
     if (snapshot.links.reaches(certificatesOf(client), certificatesOf(ca))) continue
     problems.push(
@@ -168,7 +174,7 @@ function notOfServer(ca: Group, server: Group, { certificate }: CertificateEntry
   })
 }
 
-/** Each pair of cluster and user that a context of this file brings together, once. */
+/** Returns each pair of cluster and user that a context of this file combines, once. */
 function pairsOf(
   kubeconfig: KubeconfigEntry,
   scope: Scope,
@@ -179,8 +185,8 @@ function pairsOf(
 }
 
 /**
- * Serving certificates among the inputs that this cluster's server would show: the chain served at its address, or kubeadm's
- * apiserver.crt, of the same folder, or with the server's host among its names.
+ * Returns the serving certificates in the inputs that this cluster's server would serve: the chain served at its address, or
+ * kubeadm's apiserver.crt from the same folder, or one with the server's host in its SANs.
  */
 function serversOf(
   kubeconfig: KubeconfigEntry,

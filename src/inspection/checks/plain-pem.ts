@@ -8,9 +8,10 @@ import type { Problem } from '../report.ts'
 import type { SnapshotCheck } from './check.ts'
 import { pastable } from './files.ts'
 
-// What kcert reads and Kubernetes does not: its components find PEM blocks with Go's pem.Decode and decrypt no key.
+// Input that kcert reads and Kubernetes does not: Kubernetes components find PEM blocks with Go's pem.Decode and do not decrypt
+// keys.
 
-/** Files and fields that Kubernetes reads as PEM hold PEM as Go reads it. */
+/** Files and fields that Kubernetes reads as PEM must contain PEM that Go reads. */
 export const checkForms: SnapshotCheck = ({ collection }) => [
   ...ofTrees(collection),
   ...ofOtherPlaces(collection),
@@ -97,7 +98,7 @@ function problem(entry: Entry, form: UnseenForm, severity: Problem['severity']):
   })
 }
 
-/** In kubeadm's and the kubelet's folders each file must have what Kubernetes looks for in it. */
+/** In kubeadm's and the kubelet's folders each file must contain what Kubernetes reads from it. */
 function ofTrees(collection: Collection): Problem[] {
   const places = new Map(
     collection.origins.flatMap((origin) =>
@@ -107,7 +108,7 @@ function ofTrees(collection: Collection): Problem[] {
   if (places.size === 0) return []
   const files = collection.groups.filter(({ owner, origin }) => owner.kind === 'file' && places.has(origin))
   const groups = new Map(files.map((group) => [group.origin, group]))
-  // A malformed certificate has a critical problem of its own, which says more.
+  // A malformed certificate already has a critical problem with more details.
   const evaluated = new Set(
     collection.problems.filter(({ severity }) => severity === 'critical').map(({ source }) => source),
   )
@@ -145,7 +146,7 @@ function ofTreeFile(
     const fitting: Readonly<Record<Wanted, readonly Entry[]>> = {
       certificate: certificates,
       'private key': keys.filter(({ kind }) => kind === 'private'),
-      // kube-apiserver takes the public key of a private one and of a certificate too.
+      // kube-apiserver also accepts the public key from a private key or a certificate.
       'public key': [...keys, ...certificates],
     }
     if (fitting[what].some((entry) => !unseen.has(entry))) return []
@@ -162,7 +163,7 @@ function ofTreeFile(
 
 const isText: ReadonlySet<UnseenForm> = new Set(['byte order mark', 'UTF-16', 'CR line ends', 'base64'])
 
-/** Elsewhere: each kubeconfig field, values that are read as PEM, and text that means to be PEM. */
+/** In other places: each kubeconfig field, values that are read as PEM, and text that appears to be PEM. */
 function ofOtherPlaces({ unseen }: Collection): Problem[] {
   const said = new Set<Group>()
   const problems: Problem[] = []
@@ -175,7 +176,7 @@ function ofOtherPlaces({ unseen }: Collection): Problem[] {
   return problems
 }
 
-// PEM_BLOCK_BAD says it already.
+// PEM_BLOCK_BAD already reports it.
 function isOddBlock(form: UnseenForm): boolean {
   return form === 'label' || form === 'headers'
 }
@@ -189,7 +190,7 @@ function severityElsewhere(
   switch (owner.kind) {
     case 'user':
     case 'cluster':
-      // Such a block is a problem of its own already; where no other is left, there is no certificate at all.
+      // Such a block is already reported as a problem. If no other block is left, there is no certificate at all.
       return isOddBlock(form) && group.certificates.some((one) => !unseen.has(one)) ? undefined : 'critical'
     case 'value':
       return !isOddBlock(form) && isReadAsPem(owner.object.kind, owner.key) ? 'warning' : undefined
@@ -197,14 +198,14 @@ function severityElsewhere(
     case 'issued':
       return isOddBlock(form) ? undefined : 'warning'
     default:
-      // What comes from standard input is no file that anyone else would read.
+      // Standard input is not a file that another program reads.
       return origin.file !== undefined && origin.treePlace === undefined && isText.has(form)
         ? 'warning'
         : undefined
   }
 }
 
-/** Other names in a Secret are often keystores for programs that want them. */
+/** Other names in a Secret are often keystores for programs that use this format. */
 function isReadAsPem(kind: 'Secret' | 'ConfigMap', key: string): boolean {
   return kind === 'ConfigMap' || key === 'tls.crt' || key === 'tls.key' || key === 'ca.crt'
 }

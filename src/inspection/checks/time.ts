@@ -5,7 +5,7 @@ import type { Problem, Severity } from '../report.ts'
 import { spanText, timeText } from '../spans.ts'
 import type { CertificateCheck, Snapshot } from './check.ts'
 
-/** Expired, not yet valid, expiring. */
+/** Finds expired certificates, certificates that are not yet valid, and expiring ones. */
 export const checkValidity: CertificateCheck = (entry, role, snapshot) => {
   const status = snapshot.statusOf(entry)
   if (status === 'expired') return expired(entry, role, snapshot)
@@ -40,7 +40,7 @@ function expired(entry: CertificateEntry, role: Role, snapshot: Snapshot): Probl
   })
 }
 
-/** Certificates that are valid themselves and for which this one is the issuer, with no valid CA of the same name and key beside it. */
+/** Returns the valid certificates whose issuer is this one, if there is no other valid CA with the same name and key. */
 function dependentsOf(
   { certificate, group }: CertificateEntry,
   { links, now }: Snapshot,
@@ -66,13 +66,13 @@ function notYetValid(entry: CertificateEntry, role: Role, snapshot: Snapshot): P
   })
 }
 
-/** A certificate that outlives its CA, or whose CA has expired already. */
+/** Finds certificates that outlive their CA, or whose CA has already expired. */
 export const checkIssuerValidity: CertificateCheck = (entry, role, snapshot) => {
   const { certificate } = entry
   const { links, now } = snapshot
   if (!links.mayOutliveIssuer(certificate)) return undefined
   if (role.isRecord || certificate.notAfter < now || links.looksSelfSigned(certificate)) return undefined
-  // The proof costs a signature check, so it is done only if there is a CA of that name that expires earlier.
+  // The proof costs a signature check, so it runs only if there is a CA of that name that expires earlier.
   const shorter = links.candidates(certificate).some(({ notAfter }) => notAfter < certificate.notAfter)
   const issuer = shorter ? links.issuerOf(certificate) : undefined
   if (issuer === undefined || issuer === certificate || issuer.notAfter >= certificate.notAfter)

@@ -19,15 +19,15 @@ import type { Problem } from '../report.ts'
 import type { CertificateCheck, Snapshot, SnapshotCheck } from './check.ts'
 import { placeText } from './time.ts'
 
-// Which CA must have signed a certificate: by kubeadm's table, in kubeconfigs, and in Secrets with their own CA.
+// The CA that must have signed a certificate: by kubeadm's table, in kubeconfigs, and in Secrets with their own CA.
 
 export function certificatesOf(group: Group): Certificate[] {
   return group.certificates.map(({ certificate }) => certificate)
 }
 
 /**
- * Returns the signer of a certificate as text, where `group` has another CA of that name: the names alone are equal.
- * Undefined if no CA in the group has the name.
+ * Returns a text about the signer of a certificate when `group` has another CA with the same name. Returns undefined if no CA in
+ * the group has the name.
  */
 export function namesakeText(certificate: Certificate, group: Group, whose: string): string | undefined {
   const { issuer, authorityKeyId } = certificate
@@ -55,7 +55,7 @@ function uncheckedText({ signatureAlgorithm }: Pick<Certificate, 'signatureAlgor
   return `the signature cannot be checked: the OpenSSL of this Node.js does not support ${signatureAlgorithm}`
 }
 
-/** The key that belongs to a certificate by its path does not match it. */
+/** Finds a key that does not match the certificate at the corresponding path. */
 export const checkKey: CertificateCheck = (entry, role, { links }) => {
   const found = links.keyOf(entry)
   if (found === undefined || found.matches) return undefined
@@ -72,7 +72,7 @@ export const checkKey: CertificateCheck = (entry, role, { links }) => {
   })
 }
 
-/** The CAs of kubeadm's folders, by their names in its table. */
+/** The CAs of kubeadm's folders, by their names in kubeadm's table. */
 export type TreeCas = ReadonlyMap<KubeadmTree, ReadonlyMap<string, Group>>
 
 export function casOfTrees({ collection }: Snapshot): TreeCas {
@@ -85,7 +85,7 @@ export function casOfTrees({ collection }: Snapshot): TreeCas {
   return trees
 }
 
-/** In a kubeadm folder each leaf is signed by the CA that the table names, and ca.crt is one certificate. */
+/** In a kubeadm folder, the CA in the table must sign each leaf, and ca.crt must be a single certificate. */
 export const checkTrees: SnapshotCheck = (snapshot) => {
   const trees = casOfTrees(snapshot)
   if (trees.size === 0) return []
@@ -114,7 +114,7 @@ function notSigned(entry: CertificateEntry, ca: Group, { fix, next }: Advice): P
 
 const kubeletPart = '/var/lib/kubelet/pki'
 
-/** The kubelet's client certificate is signed by the CA of the node's own pki folder, which the API server trusts too. */
+/** The CA of the node's pki folder, which the API server trusts too, must sign the kubelet's client certificate. */
 export const checkKubelets: SnapshotCheck = (snapshot) => {
   const problems: Problem[] = []
   let cas: Map<string, Group> | undefined
@@ -150,7 +150,7 @@ function notSingle(ca: Group): Problem {
   })
 }
 
-/** A Secret with a certificate and the CA to check it by. */
+/** A Secret with a certificate and the CA to verify it with. */
 export const checkSecrets: SnapshotCheck = ({ collection, links }) =>
   collection.objects.flatMap((object) => {
     const chain = valueGroup(object, 'tls.crt')
@@ -178,7 +178,7 @@ function valueGroup({ groups }: ObjectEntry, key: string): Group | undefined {
   )
 }
 
-/** The same certificate twice in one bundle; said once for each. */
+/** Finds the same certificate twice in one bundle. Reports each certificate once. */
 export const checkDuplicates: SnapshotCheck = ({ collection }) =>
   collection.groups
     .filter(({ certificates }) => certificates.length > 1)
@@ -192,7 +192,7 @@ export const checkDuplicates: SnapshotCheck = ({ collection }) =>
       })
     })
 
-/** API servers sign service account tokens with sa.key, and verify them with sa.pub. */
+/** API servers sign service account tokens with sa.key and verify them with sa.pub. */
 export const checkServiceAccountKeys: SnapshotCheck = ({ collection }) => {
   const keys = collection.keys.flatMap((key) => {
     const place = kubeadmPlaceOf(key.group.origin)
@@ -212,7 +212,7 @@ export const checkServiceAccountKeys: SnapshotCheck = ({ collection }) => {
   })
 }
 
-/** Requests that their own key did not sign, and issued certificates with another key than that of the request. */
+/** Finds requests that their own key did not sign, and issued certificates with another key than the request. */
 export const checkRequests: SnapshotCheck = ({ collection }) => [
   ...collection.requests.flatMap((entry) => signatureProblem(entry) ?? []),
   ...collection.groups
