@@ -2,7 +2,7 @@ import { getAsset, getAssetKeys, getRawAsset } from 'node:sea'
 import { loadScripts } from './cli/program-scripts.ts'
 import { main } from './main.ts'
 
-// The single executable (`npm run dist`): Node.js with the scripts of dist/ in it, and with what V8 has compiled of them.
+// The single executable (`npm run dist`): Node.js with the scripts of dist/ and V8's compiled code for them.
 
 const assets = new Set(getAssetKeys())
 const parts = Buffer.from(getRawAsset('parts'))
@@ -13,7 +13,7 @@ const scripts = loadScripts({
   path: (name) => `kcert/dist/${name}`,
 })
 
-/** Returns a script, put together from its parts (scripts/release/executable.ts), which other scripts have too. */
+/** Returns a script, assembled from its parts (scripts/release/executable.ts). Several scripts share parts. */
 function bytes(name: string): Buffer {
   const whole = decompressed(`${name}.zst`)
   if (whole !== undefined) return whole
@@ -35,7 +35,8 @@ function decompressed(asset: string): Buffer | undefined {
   return zstdDecompressSync(new Uint8Array(getRawAsset(asset)))
 }
 
-// What npm installs as a program of its own is here a link to this one: kubectl runs it to complete `kubectl kcert …`.
+// npm installs a separate program for this, but here it is a link to this executable: kubectl runs it to complete `kubectl kcert
+// …`.
 const completes = process.argv0.endsWith('kubectl_complete-kcert')
 const line = [...(completes ? ['completion', 'kubectl'] : []), ...process.argv.slice(2)]
 

@@ -2,7 +2,7 @@ import type { Config } from '@oclif/core'
 import { commandConfig } from './cli/oclif-config.ts'
 import { type PackageRoot, type ProgramScripts, scriptsOf } from './cli/program-scripts.ts'
 
-// The program: a known command is loaded and run at once; help, versions and mistakes take oclif's longer way.
+// The entry point: a known command is loaded and run at once. Help, versions and mistakes go through oclif.
 
 interface RunnableCommand {
   id?: string
@@ -10,7 +10,7 @@ interface RunnableCommand {
 }
 
 declare const KCERT_VERSION: string
-// Of everything that was built together.
+// Identifies one build of all scripts.
 declare const KCERT_BUILD: string
 
 /** Runs a command line with the scripts of `root`/dist. */
@@ -20,7 +20,7 @@ export async function run(argv: readonly string[], root: string): Promise<void> 
   process.once('exit', () => scripts.keepCode())
 }
 
-/** Runs a command line. `root` is where package.json and the manifest of the commands are, or what reads them. */
+/** Runs a command line. `root` is the folder of package.json and the command manifest, or a function that reads them. */
 export async function main(
   argv: readonly string[],
   scripts: ProgramScripts,
