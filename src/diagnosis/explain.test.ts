@@ -17,7 +17,7 @@ const commandsOf = (text: string): string[] =>
 const server = 'https://192.0.2.10:6443/api?timeout=32s'
 const handshakeLog = 'http: TLS handshake error from 192.0.2.77:41234: '
 
-// As programs write them; Go's from its sources, the others from runs of curl, node, python3 and java, and from reports of users.
+// In the original wording: Go's from its sources, the others from runs of curl, node, python3 and java, and from user reports.
 const texts: readonly (readonly [text: string, id: string, cause: string])[] = [
   [
     'Unable to connect to the server: tls: failed to verify certificate: x509: certificate signed by unknown authority (possibly because of "crypto/rsa: verification error" while trying to verify candidate authority certificate "kubernetes")',
@@ -458,19 +458,22 @@ test.each(texts)('%s', (text, id, cause) => {
   expect({ id: first?.id, cause: first?.causes[0]?.id }).toEqual({ id, cause })
 })
 
-test.each(triedMessages)('of each message that was tried the first cause is %s', (outcome, messages) => {
-  const others = messages
-    .map((message) => ({ message, error: explain(message).errors[0] }))
-    .filter(({ error }) => `${error?.id} > ${error?.causes[0]?.id}` !== outcome)
-  expect(others.map(({ message, error }) => [message, error?.id, error?.causes[0]?.id])).toEqual([])
-})
+test.each(triedMessages)(
+  'finds %s as the first cause of each message that was tried',
+  (outcome, messages) => {
+    const others = messages
+      .map((message) => ({ message, error: explain(message).errors[0] }))
+      .filter(({ error }) => `${error?.id} > ${error?.causes[0]?.id}` !== outcome)
+    expect(others.map(({ message, error }) => [message, error?.id, error?.causes[0]?.id])).toEqual([])
+  },
+)
 
-test('what is no matter of certificates stays unknown', () => {
+test('reports an error that is not about certificates as unknown', () => {
   for (const message of otherMessages)
     expect(explain(message), message).toMatchObject({ errors: [], subject: 'other' })
 })
 
-test('every rule has a text above, or a message that was tried', () => {
+test('covers every rule with a text above, or a message that was tried', () => {
   const shown = new Set([
     ...texts.map(([, id]) => id),
     ...triedMessages.map(([outcome]) => outcome.split(' > ')[0]),
@@ -478,7 +481,7 @@ test('every rule has a text above, or a message that was tried', () => {
   expect(rules.map(({ id }) => id).filter((id) => !shown.has(id))).toEqual([])
 })
 
-test('every rule is found by each of its words, or another rule has taken them for good reason', () => {
+test('finds every rule by each of its phrases, unless another rule takes precedence for a reason', () => {
   for (const { id, words, holds } of rules) {
     if (holds !== undefined) continue
     for (const phrase of words) {
@@ -490,7 +493,7 @@ test('every rule is found by each of its words, or another rule has taken them f
   }
 })
 
-describe('names, hosts and times of the text go into the commands', () => {
+describe('puts names, hosts and times of the text into the commands', () => {
   test('a name that is not in the certificate', () => {
     const text =
       'Get "https://192.0.2.10:6443/": x509: certificate is valid for a.example.com, 10.96.0.1, not b.example.com'
@@ -508,7 +511,7 @@ describe('names, hosts and times of the text go into the commands', () => {
     )
   })
 
-  test('the time by which it is too late, and a clock that is years ahead', () => {
+  test('the expiry time, and a clock that is years ahead', () => {
     const refusedAt = (now: string): string =>
       `certificate has expired or is not yet valid: current time ${now} is after 2026-11-20T02:00:00+02:00`
     expect(explain(refusedAt('2026-11-23T00:00:00Z')).errors[0]?.means).toBe(
@@ -528,14 +531,14 @@ describe('names, hosts and times of the text go into the commands', () => {
   })
 
   test.each(['->', '-\\u003e'])(
-    'of a connection with both of its ends the server, "%s" in between',
+    'the server of a connection with both endpoints, "%s" in between',
     (arrow) => {
       const text = `"error":"dial tcp 10.0.0.9:41234${arrow}10.0.0.1:6443: connect: connection refused"`
       expect(explain(text).errors[0]?.found.endpoints).toEqual(['10.0.0.1:6443'])
     },
   )
 
-  test('many servers of a log are probed together, each once, and counted', () => {
+  test('probes many servers of a log together, each once, and counts them', () => {
     const line = (host: string): string =>
       `dial: Get "https://${host}:10250/": remote error: tls: internal error\n`
     const text = [1, 2, 3, 2, 1].map((n) => line(`192.0.2.${n}`)).join('')
@@ -545,21 +548,21 @@ describe('names, hosts and times of the text go into the commands', () => {
     expect(errors[0]?.found.endpoints).toEqual(['192.0.2.1:10250', '192.0.2.2:10250', '192.0.2.3:10250'])
   })
 
-  test('what only another line of a long text names is not taken for the server of this one', () => {
+  test('does not use an endpoint from another line of a long text', () => {
     const text =
       'Get "https://a.example.com/"\nGet "https://b.example.com/"\nremote error: tls: bad certificate\n'
     expect(explain(text).errors[0]?.found.endpoints).toEqual([])
   })
 })
 
-describe('texts as they are pasted', () => {
-  test('broken by a terminal in the middle of a word, and coloured', () => {
+describe('reads texts as they are pasted', () => {
+  test('broken by a terminal in the middle of a word, and colored', () => {
     expect(idsOf('\x1b[31mx509: certificate sig\n   ned by unkno\nwn authority\x1b[0m')).toEqual([
       'unknown-authority',
     ])
   })
 
-  test('as grep --color, a terminal with links, and a log of Windows write it', () => {
+  test('from grep --color, a terminal with links, and a log from Windows', () => {
     const colouredByGrep = 'x509: certificate signed by \x1b[01;31m\x1b[Kunknown\x1b[m\x1b[K authority'
     const link = '\x1b]8;;https://a.example.com\x1b\\certificate signed\x1b]8;;\x1b\\ by unknown authority'
     for (const text of [colouredByGrep, link, 'certificate signed\r\nby unknown authority\r\n'])
@@ -575,36 +578,36 @@ describe('texts as they are pasted', () => {
     expect(explain(text).errors[0]?.words).toBe(words)
   })
 
-  test('a hint that a log has cut off is no error either', () => {
+  test('ignores a hint that a log has cut off', () => {
     const cut =
       'x509: certificate signed by unknown authority (possibly because of "x509: invalid signature: parent certificate cannot sign this kind of certificate"...\nremote error: tls: internal error'
     expect(idsOf(cut)).toEqual(['unknown-authority', 'alert-internal-error'])
   })
 
-  test('the manual that curl names is not the server', () => {
+  test("does not treat the manual in curl's message as the server", () => {
     const text =
       'curl: (60) SSL certificate problem: unable to get local issuer certificate\nMore details here: https://curl.se/docs/sslcerts.html\n'
     expect(explain(text).errors[0]?.found.endpoints).toEqual([])
   })
 
-  test('what an identity provider serves is refused by the API server as a client', () => {
+  test("explains an identity provider's certificate that the API server, as a client, rejects", () => {
     const text =
       '"Unable to authenticate the request" err="[invalid bearer token, oidc: verify token: fetching keys oidc: get keys failed: Get \\"https://dex.example.com/keys\\": x509: certificate signed by unknown authority]"'
     expect(explain(text).errors).toMatchObject([{ id: 'unknown-authority', found: { side: 'unknown' } }])
   })
 
-  test('a hint in brackets is no error of its own', () => {
+  test('ignores a hint in brackets', () => {
     const [error, ...others] = explain(texts[0]![0]).errors
     expect(others).toEqual([])
     expect(error?.found.candidate).toBe('kubernetes')
     expect(error?.words).toBe('certificate signed by unknown authority')
   })
 
-  test('what says little is left out where something says more', () => {
+  test('omits generic errors next to specific ones', () => {
     expect(idsOf('connection refused\nremote error: tls: internal error')).toEqual(['alert-internal-error'])
   })
 
-  test('says of an unknown message whether it is about certificates', () => {
+  test('says whether an unknown message is about certificates', () => {
     const { errors, subject, next } = explain('x509: the moon is full')
     expect({ errors, subject }).toEqual({ errors: [], subject: 'certificates' })
     expect(next.map(({ command }) => command)).toContain('kcert probe --api-servers')
@@ -612,25 +615,25 @@ describe('texts as they are pasted', () => {
     expect(explain(handshakeLog).subject).toBeUndefined()
   })
 
-  test('as Terraform frames it, and JSON escapes it', () => {
+  test("reads Terraform's frame and JSON escapes", () => {
     expect(
       idsOf('│ tls: failed to verify certificate: x509: certificate signed by unknown\n│ authority\n'),
     ).toEqual(['unknown-authority'])
     expect(idsOf('pods is forbidden: User \\"system:anonymous\\" cannot list')).toEqual(['anonymous'])
   })
 
-  test('a log of four megabytes is read to its end, and each error of it counts once', () => {
+  test('reads a log of four megabytes to its end, and counts each error once', () => {
     const line = 'Get "https://192.0.2.1:10250/": remote error: tls: internal error node="w1" '.repeat(2)
     for (const [text, times] of [
       [`${line}\n`.repeat(26_000), 52_000],
-      // No line at all, and words that are broken everywhere.
+      // No line break, and phrases that are broken everywhere.
       [line.repeat(26_000), 52_000],
       [[...line].join('\n').repeat(3_500), 7_000],
     ] as const)
       expect(explain(text).errors[0]?.times).toBe(times)
   })
 
-  test('an error that says the same in two ways counts once, and in two lines or twice in one line twice', () => {
+  test('counts an error once if it is stated in two ways, and twice if it occurs twice', () => {
     const line =
       'error: You must be logged in to the server (the server has asked for the client to provide credentials)'
     for (const [text, times] of [
@@ -642,7 +645,7 @@ describe('texts as they are pasted', () => {
       expect(explain(text).errors.map((error) => error.times)).toEqual([times])
   })
 
-  test('bytes that are not text', () => {
+  test('accepts bytes that are not text', () => {
     const bytes = new TextDecoder('latin1').decode(
       Uint8Array.from({ length: 100_000 }, (_, i) => (i * i) >> 3),
     )
@@ -653,7 +656,7 @@ describe('texts as they are pasted', () => {
   })
 })
 
-test('secrets of a pasted text are not shown again', () => {
+test('does not print secrets from the text', () => {
   const secrets = [
     'eyJhbGciOiJSUzI1NiIsImtpZCI6IngifQ.eyJzdWIiOiJhIn0.c2lnbmF0dXJl',
     'abcdef.0123456789abcdef',
@@ -668,7 +671,7 @@ test('secrets of a pasted text are not shown again', () => {
   const shown = JSON.stringify(
     explain(`${around.join('\n')}\n-----BEGIN PRIVATE KEY-----\n${secrets[2]}\n-----END PRIVATE KEY-----\n`),
   )
-  // A short password is a word like any other where a name stands, but it is shown nowhere else.
+  // A short password in the position of a name is treated as a name, but must not appear elsewhere.
   for (const secret of secrets.filter((one) => one !== 'hunter2')) expect(shown).not.toContain(secret)
   expect(
     JSON.stringify(explain('Bearer hunter2 --password=hunter2 https://u:hunter2@a/ tls: bad certificate')),
@@ -684,7 +687,7 @@ test.each([
   expect(explain(text).errors[0]?.found.node).toBe(node)
 })
 
-test('requests an address in the name as an IP address', () => {
+test('requests an IP address in the name as an IP address', () => {
   expect(commandsOf('No subject alternative names present https://10.0.0.5:6443/api')).toContainEqual(
     expect.stringMatching(/^kcert csr create --cn 10\.0\.0\.5 --ip 10\.0\.0\.5 /),
   )
@@ -700,7 +703,7 @@ test.each([
   expect(inspected).toEqual([`kcert inspect ${file}`])
 })
 
-describe('every command that is advised exists', () => {
+describe('every advised command exists', () => {
   interface CachedFlag {
     readonly name: string
     readonly char?: string
@@ -755,13 +758,13 @@ describe('every command that is advised exists', () => {
     }
   })
 
-  test('those for unknown errors', () => {
+  test('commands for unknown errors', () => {
     for (const found of situations)
       for (const { command } of [...unknownError(found), ...otherSubject()])
         expect(faultOf(command)).toBeUndefined()
   })
 
-  test('the judge of commands sees what is wrong', () => {
+  test('the command check finds mistakes', () => {
     expect(faultOf('kcert prob --nodes')).toBe('no such command')
     expect(faultOf('kcert probe --node')).toBe('no flag --node')
     expect(faultOf('kcert inspect --only')).toBe('--only lacks its value')
@@ -771,7 +774,7 @@ describe('every command that is advised exists', () => {
     expect(faultOf('rm -rf /')).toBe('not of kcert')
   })
 
-  /** Returns what kcert's parser would say of a command line. */
+  /** Returns the error of kcert's parser for a command line. */
   function faultOf(command: string): string | undefined {
     if (command === 'date -u') return undefined
     const [program, ...words] = (command.match(/(?:'[^']*'|\\'|[^\s'\\]+)+/g) ?? []).map((word) =>

@@ -9,12 +9,15 @@ type ExplainedError = ErrorExplanation['errors'][number]
 
 interface Match extends Span {
   readonly rule: Rule
-  /** The known words that were found there. */
+  /** The known phrases found at the location. */
   readonly words: string
   readonly found: Found
 }
 
-/** Returns what the errors in a text mean and where they may come from. Nothing of the text is in it but known words and facts. */
+/**
+ * Returns the meaning and the possible causes of the errors in a text. The result contains only known phrases and facts from the
+ * text.
+ */
 export function explainError(text: string, source: string): ErrorExplanation {
   const readable = withoutEscapes(text)
   const whole = findFacts(readable.slice(0, wholeLength))
@@ -29,14 +32,14 @@ export function explainError(text: string, source: string): ErrorExplanation {
     : { ...head, subject: 'other', next: otherSubject() }
 }
 
-// Facts of the whole text complete those of a place, and a text that says where and what in one go is short.
+// Facts of the whole text complete those of a location. A text with location and error together is short.
 const wholeLength = 64 << 10
-// A line is seldom longer, and text further away belongs to something else.
+// Lines are seldom longer, and more distant text belongs to something else.
 const aroundLength = 1_000
-// In a log what comes after says the same again: it is counted, and its servers and names are not looked for.
+// Later parts of a log repeat the same errors. They are counted, but not searched for servers and names.
 const mostObserved = 500
 
-// Colours, what grep --color writes behind them, titles and links.
+// Removes colors, the codes that grep --color adds, titles and links.
 function withoutEscapes(text: string): string {
   return text.replaceAll(/\x1b(?:\[[0-?]{0,40}[ -/]{0,4}[@-~]|\][^\x07\x1b\n]{0,2000}(?:\x07|\x1b\\))/g, '')
 }
@@ -52,12 +55,12 @@ function matchesIn(text: string, whole: Found): Match[] {
   })
 }
 
-// What fits into a processor's cache is searched for all words at more than twice the speed.
+// Searching all phrases in a piece that fits the processor's cache is more than twice as fast.
 const pieceLength = 512 << 10
-// Words that begin in one piece end in the next: no words are longer, however a terminal has broken them.
+// A phrase that begins in one piece can end in the next. No phrase is longer than this, even if a terminal broke it.
 const overlap = 2_000
 
-/** Returns every place of a text where words of a rule stand, piece by piece. */
+/** Returns every location in a text that contains a phrase of a rule, piece by piece. */
 function placesIn(text: string): Place[] {
   const places: Place[] = []
   for (let from = 0; from < text.length; ) {
@@ -84,14 +87,14 @@ const rulesByWords = new Map<string, Rule[]>()
 for (const rule of rules)
   for (const words of rule.words) rulesByWords.set(words, [...(rulesByWords.get(words) ?? []), rule])
 
-// Go names the CA that it tried last in brackets. That is a hint, and no error of its own. A log that was cut off has no second bracket.
+// Go puts the CA that it tried last in brackets. This is a hint, not a separate error. A truncated log lacks the second bracket.
 function withoutHints(text: string): string {
   return text.replaceAll(/\(possibly because of (?:[^)]{1,2000}\)|[^\n]{1,2000})/g, (hint) =>
     ' '.repeat(hint.length),
   )
 }
 
-/** The lines that contain a place. */
+/** Returns the lines that contain a location. */
 function around(text: string, start: number, end: number): string {
   const from = Math.max(text.lastIndexOf('\n', start - 1) + 1, start - aroundLength)
   const lineEnd = text.indexOf('\n', end)
@@ -113,7 +116,7 @@ function explained(group: readonly Match[], text: string): ExplainedError {
   }
 }
 
-/** Counts an error once that says the same in several ways: other words of the same rule, later in the same line. */
+/** Counts an error once if it is stated in several ways: with other phrases of the same rule, later in the same line. */
 function occurrences(group: readonly Match[], text: string): number {
   let count = 0
   let lastEnd = 0
@@ -130,13 +133,13 @@ function occurrences(group: readonly Match[], text: string): number {
   return count
 }
 
-/** Without the marks before a short word that distinguish it from a part of another: `:"EOF"`. */
+/** Removes the punctuation that distinguishes a short phrase from a part of a longer one: `:"EOF"`. */
 function shownWords(matched: string): string {
   const words = matched.replaceAll(/\s+/g, ' ')
   return /^[\s":=]+([\w ]+)"?$/.exec(words)?.[1] ?? words
 }
 
-// As many as one probe is pasted with.
+// The number of endpoints in one advised probe command.
 const mostEndpoints = 8
 
 function likeliestFirst(rows: readonly CauseRow[], found: Found): ExplainedError['causes'] {

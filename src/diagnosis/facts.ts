@@ -2,8 +2,8 @@ import { withoutBrackets } from '../errors/host-port.ts'
 import { spanText } from '../inspection/spans.ts'
 import type { Found } from './report.ts'
 
-// What the tables can name: facts as they stand in the text, facts that follow from these, and sentences and commands of which
-// tables are made (see sentence.ts).
+// The names that the tables can use: facts from the text, facts derived from them, and sentences and commands of the tables (see
+// sentence.ts).
 
 type Fact = (found: Found) => string | readonly string[] | undefined
 
@@ -27,7 +27,7 @@ const sentences: Readonly<Record<string, readonly string[]>> = {
     'if at=etcd: {etcdEndpoint} is a port of etcd',
     'if at=etcd: the text is from etcd or a client of etcd',
   ],
-  /** Where programs that call servers outside of the cluster keep the CAs for it. */
+  /** Where programs that call servers outside the cluster store the CAs for them. */
   placeOfCa: [
     'if peer=registry: containerd: /etc/containerd/certs.d/HOST/hosts.toml; Docker: /etc/docker/certs.d/HOST/ca.crt',
     'if peer=repository: helm --ca-file; Argo CD: ConfigMap argocd-tls-certs-cm; Flux: certSecretRef with ca.crt; git http.sslCAInfo',
@@ -36,11 +36,11 @@ const sentences: Readonly<Record<string, readonly string[]>> = {
     'the CA option of that program, or the roots of its image or machine',
   ],
 
-  /** What a certificate or a server is called by itself. */
+  /** The name of a certificate or a server without its context. */
   anyName: ['{endpoint}', '{certificateNames}'],
   defaultName: ['{fallbackName}', '{ownNames}'],
 
-  // Files, as the text names them, or as kubeadm and kubelets do.
+  // Files, by their names in the text, or by the names that kubeadm and kubelets use.
   kubeconfig: ['{kubeconfigFile}', '{kubeconfigOfAuthor}', '~/.kube/config'],
   kubectlConfig: ['{configFile}', '~/.kube/config'],
   certificateOrFile: ['{certificateFile}', '{file}', '/etc/kubernetes /var/lib/kubelet/pki'],
@@ -51,16 +51,16 @@ const sentences: Readonly<Record<string, readonly string[]>> = {
     'if at=etcd: /etc/kubernetes/pki/etcd/server.crt',
     '/etc/kubernetes/pki/apiserver.crt',
   ],
-  /** The CA that servers verify clients by: etcd and the front proxy have CAs of their own. */
+  /** The CA that a server verifies clients with: etcd and the front proxy have their own CAs. */
   clientCa: [
     'if at=etcd: /etc/kubernetes/pki/etcd/ca.crt',
     'if frontProxy: /etc/kubernetes/pki/front-proxy-ca.crt',
     '/etc/kubernetes/pki/ca.crt',
   ],
-  /** The CAs by which the client of the text verifies its server. */
+  /** The CAs that the client in the text uses to verify its server. */
   roots: ['if at=etcd: /etc/kubernetes/pki/etcd/ca.crt', 'if at=outside,mesh: CA.crt', '{kubeconfig}'],
 
-  // Commands. As etcd's own health check does; without a client certificate etcd says no more than that it wants one.
+  // Commands. probeEtcd matches etcd's own health check: without a client certificate, etcd reports only that it requires one.
   probeEtcd: [
     'kcert probe {etcdServers} --ca /etc/kubernetes/pki/etcd/ca.crt --client-certificate /etc/kubernetes/pki/etcd/healthcheck-client.crt --client-key /etc/kubernetes/pki/etcd/healthcheck-client.key',
   ],
@@ -91,7 +91,7 @@ const sentences: Readonly<Record<string, readonly string[]>> = {
   ],
 }
 
-/** Each by its name. A list is a sentence or a command in the language of sentence.ts, as alternatives. */
+/** Facts by name. A list is a sentence or a command in the language of sentence.ts, with alternatives. */
 export const facts: Readonly<Record<string, Fact | readonly string[]>> = {
   wantedName: ({ wantedName }) => wantedName,
   currentTime: ({ currentTime }) => currentTime,
@@ -106,11 +106,11 @@ export const facts: Readonly<Record<string, Fact | readonly string[]>> = {
   tokenId: ({ tokenId }) => tokenId,
   side: ({ side }) => side,
   ...sentences,
-  /** What was connected to. */
+  /** The server of the connection. */
   at: componentOf,
   endpoint: ({ endpoints }) => endpoints[0],
   endpoints: ({ endpoints }) => (endpoints.length > 0 ? endpoints : undefined),
-  /** By which the client called its server. */
+  /** The name that the client used for its server. */
   name: wantedNameOf,
   kubeletEndpoint: ({ endpoints: [endpoint] }) => matching([endpoint], /:10250$/),
   kubeletPort: ({ endpoints }) => matching(endpoints, /:(?:10248|10250)$/),
@@ -126,7 +126,7 @@ export const facts: Readonly<Record<string, Fact | readonly string[]>> = {
   exactName: ({ certificateNames }) => matching(certificateNames, /^[^*]/),
   kubernetesName: ({ certificateNames }) =>
     matching(certificateNames, /^kubernetes(?:\.default(?:\.svc.*)?)?$/),
-  /** Names of certificates that servers fall back to, and of those that they make for themselves at their start. */
+  /** Names in fallback certificates of servers, and in certificates that servers create at their start. */
   fallbackName: ({ certificateNames }) =>
     matching(certificateNames, /ingress\.local$|\.traefik\.default$|^invalid2?\.invalid$/i),
   ownNames: ({ certificateNames }) =>
@@ -173,7 +173,7 @@ const componentOfPort: Readonly<Record<string, string>> = {
 
 const kubernetesPeers: readonly (string | undefined)[] = ['api-server', 'kubelet', 'etcd', 'mesh']
 
-/** Returns what was connected to, as far as its port, its name and the words around tell. */
+/** Returns the component of a connection, derived from its port, its name and the surrounding text. */
 function componentOf({ webhook, apiGroup, endpoints: [endpoint], candidate, peer }: Found): string {
   if (webhook !== undefined || apiGroup?.endsWith('metrics.k8s.io')) return 'in-cluster'
   const byPort = endpoint && componentOfPort[endpoint.slice(endpoint.lastIndexOf(':') + 1)]
@@ -196,7 +196,7 @@ function lateBy({ currentTime, notAfter }: Found): number | undefined {
   return currentTime && notAfter ? Date.parse(currentTime) - Date.parse(notAfter) : undefined
 }
 
-/** Returns the time between two times in words. */
+/** Returns the duration between two times in words. */
 function spanOf(from: string | undefined, to: string | undefined): string | undefined {
   return from && to ? spanText(Date.parse(to) - Date.parse(from)) : undefined
 }

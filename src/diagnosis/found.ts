@@ -1,8 +1,8 @@
 import type { Found } from './report.ts'
 import { isSecretLike } from './secrets.ts'
 
-// What an error text says beside its words: servers, names, times, files. Each is taken by a strict grammar only, because it
-// goes into commands that are pasted and onto screens that others see.
+// Facts in an error text: servers, names, times, files. A strict grammar is required for each, because facts go into commands
+// that are pasted and onto screens that others see.
 
 const hostPattern = String.raw`\[[0-9a-fA-F:.]{2,45}\]|[A-Za-z0-9](?:[A-Za-z0-9._-]{0,251}[A-Za-z0-9])?`
 const certificateName = String.raw`(?:\*\.)?[A-Za-z0-9_](?:[A-Za-z0-9._:-]{0,252}[A-Za-z0-9])?`
@@ -62,7 +62,7 @@ const authorWords: readonly (readonly [NonNullable<Found['by']>, RegExp])[] = [
   ['kube-scheduler', /kube-system\/kube-scheduler/],
 ]
 
-// The first that fits: who pulls from a registry often logs the name of the mesh, too.
+// The first match is used: a client of a registry often logs the name of the mesh too.
 const peerWords: readonly (readonly [NonNullable<Found['peer']>, RegExp])[] = [
   ['kubelet', /error dialing backend|Failed to scrape node|unable to upgrade connection|\( ?pods\/log/],
   [
@@ -85,13 +85,13 @@ const peerWords: readonly (readonly [NonNullable<Found['peer']>, RegExp])[] = [
 const urlWithPath = /https:\/\/([^\s/"'\\]{1,300})(\/[^\s"'\\?]{1,200})/g
 const apiServerPath =
   /^\/(?:apis?|version|healthz|livez|readyz|openapi|metrics|cacerts|v1-k3s|k8s)(?:\/|$)|^\/$/
-// An API server says no more where it does not reach its etcd.
+// An API server does not log more when it cannot reach its etcd.
 const etcdHidden = /"command failed" err="context deadline exceeded"/
 
 const serverWords =
   /TLS handshake error from|rejected connection|Unable to authenticate the request|verifying certificate SN=|http: TLS handshake|client didn't provide a certificate|peer did not return a certificate|client SSL certificate verify error|while SSL handshaking, client:/i
 
-/** Returns the facts that stand in a piece of an error text. */
+/** Returns the facts in a piece of an error text. */
 export function findFacts(text: string): Found {
   const valid = validFor.exec(text)
   const times = boundsIn(text)
@@ -114,7 +114,7 @@ export function findFacts(text: string): Found {
     files: unique(Array.from(text.matchAll(file), ([, path = '']) => path)).filter(
       (path) => !isSecretLike(path),
     ),
-    // An API server that asks an identity provider is a client there, in the middle of its own log.
+    // An API server that connects to an identity provider is a client, within its own server log.
     side:
       serverWords.test(text) && !/\boidc: /.test(text)
         ? 'server'
@@ -124,7 +124,7 @@ export function findFacts(text: string): Found {
   })
 }
 
-/** Returns the facts of a place, filled up from the whole text with those of which the whole text has one only. */
+/** Returns the facts of a location, completed with those that occur only once in the whole text. */
 export function completedBy(near: Found, whole: Found): Found {
   return {
     ...whole,
@@ -135,7 +135,7 @@ export function completedBy(near: Found, whole: Found): Found {
   }
 }
 
-// Programs name their manuals beside an error, and no one means these servers.
+// Programs print links to their manuals next to an error. These are not the servers in question.
 const manuals = new Set([
   'curl.se',
   'curl.haxx.se',

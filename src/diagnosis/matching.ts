@@ -1,14 +1,14 @@
-// Where known words stand in a text. Terminals, chats and log viewers break lines anywhere, JSON puts a backslash before a quote,
-// Terraform frames what it quotes, and OpenSSL, BoringSSL and Java write one alert with spaces or with underscores. So all of these
-// are left out on both sides before they are compared, and so is the case of ASCII letters.
+// Finds known phrases in a text. Terminals, chats and log viewers break lines anywhere, JSON puts a backslash before a quote, and
+// Terraform frames its quotes. OpenSSL, BoringSSL and Java write the same alert with spaces or underscores. Therefore all of
+// these characters, and the case of ASCII letters, are ignored on both sides of the comparison.
 
-/** The text without what is between words, and where each of its characters stood. */
+/** The text without separators, and the original offset of each of its characters. */
 export interface NormalizedText {
   readonly text: string
   readonly positions: Uint32Array
 }
 
-/** A place of the text, from the first character to behind the last. */
+/** A range of the text, from the first character to after the last. */
 export interface Span {
   readonly start: number
   readonly end: number
@@ -26,14 +26,14 @@ export function normalize(text: string): NormalizedText {
   for (let i = 0; i < text.length; i++) {
     const code = text.charCodeAt(i)
     if (code <= 0x20 || code === 0xa0 || code === underscore || code === backslash || code === frame) continue
-    // ' and its typographic twins are one.
+    // ' and its typographic variants are equal.
     codes[length] = code >= 0x41 && code <= 0x5a ? code + 0x20 : code === 0x2019 ? 0x27 : code
     positions[length++] = i
   }
   return { text: new TextDecoder('utf-16le').decode(codes.subarray(0, length)), positions }
 }
 
-/** Returns every place where the words stand, in their order. */
+/** Returns every location of a phrase, in order. */
 export function placesOf(words: string, { text, positions }: NormalizedText): Span[] {
   const wanted = normalize(words).text
   const spans: Span[] = []
@@ -42,7 +42,7 @@ export function placesOf(words: string, { text, positions }: NormalizedText): Sp
   return spans
 }
 
-/** Returns the spans that no other one covers: of two that overlap the earlier counts, and of those the longer. */
+/** Returns the spans that no other one covers: of two overlapping ones the earlier is kept, then the longer. */
 export function withoutOverlaps<Marked extends Span>(spans: readonly Marked[]): Marked[] {
   const ordered = [...spans].sort((a, b) => a.start - b.start || b.end - a.end)
   const kept: Marked[] = []

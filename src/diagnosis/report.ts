@@ -1,8 +1,8 @@
 import * as v from 'valibot'
 import { described, optionalText, text } from '../errors/error-schema.ts'
 
-// The JSON contract of `kcert explain-error`. docs/schemas/ErrorExplanation.json is generated from these schemas; the program
-// itself imports their types alone.
+// The JSON contract of `kcert explain-error`. docs/schemas/ErrorExplanation.json is generated from these schemas. The program
+// imports only their types.
 
 const names = v.array(v.string())
 

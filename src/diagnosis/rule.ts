@@ -1,6 +1,6 @@
 import type { Found } from './report.ts'
 
-/** A command that tells a cause from the others, and what it shows when this is the one. */
+/** A command that distinguishes a cause from the others, and its output for this cause. */
 export interface Check {
   readonly command: string
   readonly shows: string
@@ -9,22 +9,22 @@ export interface Check {
 /** One possible cause of an error. */
 export interface CauseRow {
   readonly id: string
-  /** Left out where this does not hold. */
+  /** The cause is omitted if this returns false. */
   readonly holds?: (found: Found) => boolean
-  /** What in the text speaks for it; such a cause goes to the front. */
+  /** Evidence for this cause in the text. A cause with evidence is listed first. */
   readonly evidence: (found: Found) => string | undefined
   readonly detail: (found: Found) => string
   readonly checks: (found: Found) => Check[]
 }
 
-/** One row of the tables of errors: by which words it is known, what it means, and its causes, the likeliest first. */
+/** One row of the error tables: its phrases, its meaning, and its causes, the likeliest first. */
 export interface Rule {
   readonly id: string
-  /** In the words of Go, Kubernetes, OpenSSL, Node, Python, Java and browsers; compared without case and white space. */
+  /** Phrases of Go, Kubernetes, OpenSSL, Node, Python, Java and browsers. Compared without case and white space. */
   readonly words: readonly string[]
-  /** Where several rules have the same words, the first that holds is taken. */
+  /** If several rules have the same phrases, the first one that returns true is used. */
   readonly holds?: (found: Found) => boolean
-  /** The words say little, and count only where nothing else in the text says more. */
+  /** The phrases are unspecific, and count only if the text contains no other error. */
   readonly isGeneric: boolean
   readonly means: (found: Found) => string
   readonly causes: readonly CauseRow[]

@@ -31,5 +31,5 @@ const tables = [
   handshakes,
 ]
 
-/** Every error that kcert explains. Where two rules have the same words, the earlier one comes first. */
+/** All errors that kcert explains. If two rules have the same phrases, the earlier one is tried first. */
 export const rules = readTable(tables.join(''))

@@ -2,14 +2,14 @@ import { type CommandLine, commandLine, embed } from '../errors/command-line.ts'
 import { facts } from './facts.ts'
 import type { Found } from './report.ts'
 
-// The language of the tables. {node} is a fact of the text. A part in brackets is left out where a fact in it is unknown:
-// "the kubelet[ of {node}]". Of alternatives ("a || b") the first is taken whose facts are known and whose condition holds:
+// The language of the tables. {node} is a fact of the text. A part in brackets is omitted if a fact in it is unknown: "the
+// kubelet[ of {node}]". Among alternatives ("a || b"), the first one is used whose facts are known and whose condition is true:
 // "if at=etcd: a || b".
 
 const factPattern = /\{(\w+)\}/
 
 /**
- * Returns the condition that is written as terms with spaces between, of which all must hold: "node" (that fact is known), "!node",
+ * Returns the condition of several terms separated by spaces, which must all be true: "node" (that fact is known), "!node",
  * "at=etcd,kubelet" (it is one of these), "side!=server".
  */
 export function conditionOf(text: string): (found: Found) => boolean {
@@ -24,7 +24,7 @@ export function conditionOf(text: string): (found: Found) => boolean {
     })
 }
 
-/** Returns a sentence of a table with the facts of a text; undefined where a fact that it needs is unknown. */
+/** Returns a sentence of a table with the facts of a text; undefined if a required fact is unknown. */
 export function sentence(text: string, found: Found): string | undefined {
   return chosen(text, found)
     ?.split(factPattern)
@@ -32,7 +32,7 @@ export function sentence(text: string, found: Found): string | undefined {
     .join('')
 }
 
-/** Returns a command of a table with the facts of a text, quoted for the shell; undefined where a fact is unknown that it needs. */
+/** Returns a command of a table with the facts of a text, quoted for the shell; undefined if a required fact is unknown. */
 export function command(text: string, found: Found): CommandLine | undefined {
   const parts = chosen(text, found)?.split(factPattern)
   if (parts === undefined) return undefined
@@ -69,7 +69,7 @@ function argumentOf(name: string, found: Found) {
     return part && embed(part)
   }
   const value = fact(found)
-  // "~" stays outside of quotes, or no shell replaces it.
+  // "~" stays outside the quotes, because shells do not expand it inside.
   return typeof value === 'string' && value.startsWith('~/') ? embed(commandLine`~/${value.slice(2)}`) : value
 }
 

@@ -18,13 +18,13 @@ test.each([
   expect([sentence(text, plain), sentence(text, w1)]).toEqual([without, withNode])
 })
 
-test('every term of a condition must hold', () => {
+test('requires every term of a condition', () => {
   expect(
     ['node at=kubelet', 'node at=etcd', '!node at=kubelet'].map((text) => conditionOf(text)(w1)),
   ).toEqual([true, false, false])
 })
 
-test('a fact is one word for the shell and is not read again', () => {
+test('inserts a fact as one shell word, without parsing it again', () => {
   const hostile: Found = { ...plain, user: 'system:bootstrap:-x || {node}; [rm]', files: ['~/a b.pem'] }
   expect(command('kcert token check {bootstrapUser}', hostile)).toBe(
     "kcert token check './-x || {node}; [rm]'",
@@ -33,7 +33,7 @@ test('a fact is one word for the shell and is not read again', () => {
   expect(sentence('of {user}', hostile)).toBe('of system:bootstrap:-x || {node}; [rm]')
 })
 
-test('a row, with a cause of a row above on another condition', () => {
+test('reads a row, with a cause of an earlier row under another condition', () => {
   const [first, second] = readTable(`
 # first generic if side=unknown: it means
   this
@@ -69,11 +69,11 @@ test('a row, with a cause of a row above on another condition', () => {
   ])
 })
 
-test('a cause that stands in no row above is refused', () => {
+test('rejects a cause that is not in an earlier row', () => {
   expect(() => readTable('\n# a: b\n> c\n- d\n')).toThrow('no cause "d"')
 })
 
-test('the tables name facts that exist, and no other', () => {
+test('uses only facts that exist', () => {
   const lists = Object.values(facts).flatMap((fact) => (typeof fact === 'function' ? [] : fact))
   const texts = [...globSync('src/diagnosis/rules/*.ts').map((file) => readFileSync(file, 'utf8')), ...lists]
   const named = texts.flatMap((text) => [

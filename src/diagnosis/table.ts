@@ -2,20 +2,20 @@ import type { Found } from './report.ts'
 import type { CauseRow, Check, Rule } from './rule.ts'
 import { command, conditionOf, sentence } from './sentence.ts'
 
-// Reads the tables of errors (rules/). A row is a mark and a text, which goes on in indented lines:
+// Reads the tables of errors (rules/). A row is a mark and a text, which continues on indented lines:
 //
-//   # id generic if CONDITION: what the error means         "generic": its words count only where nothing says more
-//   > words by which it is known | others                   "tls alert: NAME" are the words of every program for that alert
+//   # id generic if CONDITION: the meaning of the error     "generic": its phrases count only if the text has no other error
+//   > a phrase | another phrase                             "tls alert: NAME" means the phrases of every program for that alert
 //   - id if CONDITION: a cause of it                        the likeliest first
-//     ! what in the text speaks for this cause
-//     $ kcert inspect {kubeconfig} # what the command shows when it is this cause
-//   - id, id                                                causes that stand further above, the last of each name
-//   - id if CONDITION                                       such a cause, on another condition
+//     ! evidence for this cause in the text
+//     $ kcert inspect {kubeconfig} # the command's output for this cause
+//   - id, id                                                causes from earlier rows, the last one with each name
+//   - id if CONDITION                                       such a cause, under another condition
 //   // a remark
 //
 // Texts and conditions are in the language of sentence.ts.
 
-/** Returns the rows of a table. */
+/** Returns the rules of a table. */
 export function readTable(table: string): Rule[] {
   const named = new Map<string, CauseRow>()
   return table
@@ -71,7 +71,7 @@ function headOf(row: string) {
   }
 }
 
-/** Returns the commands of rows, and what they show. Left out are those that need a fact which is unknown. */
+/** Returns the commands of rows, with their expected output. Omits those that need an unknown fact. */
 export function checksOf(rows: readonly string[], found: Found): Check[] {
   return rows.flatMap((row) => {
     const [text = '', shows = ''] = row.split(' # ')
@@ -80,7 +80,7 @@ export function checksOf(rows: readonly string[], found: Found): Check[] {
   })
 }
 
-/** The name of an alert in Go's words, and in those of OpenSSL (of two generations), BoringSSL, Java and rustls. */
+/** Returns the phrases for an alert: Go's, and those of OpenSSL (two generations), BoringSSL, Java and rustls. */
 function wordsOf(words: string): string[] {
   const [, go, openssl = go] = /^tls alert: (.+?)(?: \/ (.+))?$/.exec(words) ?? []
   if (go === undefined) return [words]

@@ -10,7 +10,7 @@ export function isAboutCertificates(text: string): boolean {
   return ourSubject.test(text)
 }
 
-/** Returns what to do about a text that is about something else. */
+/** Returns the advice for a text about another subject. */
 export function otherSubject(): Check[] {
   return [
     { command: 'kcert probe --all', shows: 'if all are ok: certificates are not the cause' },
@@ -29,7 +29,7 @@ kcert inspect /etc/kubernetes /var/lib/kubelet/pki # on a node: what expired or 
 kcert explain-error --help # the messages that kcert knows; the log of the side that rejects often says more: journalctl -u kubelet, kubectl logs -n kube-system
 `
 
-/** Returns the checks for an error that no rule knows: the served certificate, the files of the node, and other logs. */
+/** Returns the checks for an error without a rule: the served certificate, the files of the node, and other logs. */
 export function unknownError(found: Found): Check[] {
   return checksOf(forUnknownErrors.trim().split('\n'), found)
 }

@@ -1,5 +1,5 @@
-// "remote error": what the other side said as a TLS alert before it hung up. It says little, and only its own log says more. In the
-// log of a server it is the client that complains, and what it complains of is the server's certificate.
+// "remote error": the TLS alert that the peer sent before it closed the connection. Only the peer's log has details. In a
+// server's log the peer is the client, which rejects the server's certificate.
 
 export const alerts = `
 # client-refuses-server if side=server: in the log of a server: a client closed the connection because it rejects the certificate of this server

@@ -1,4 +1,4 @@
-// The API server was reached and trusted, and does not know who asks.
+// The API server was reached and is trusted, but it does not recognize the client's credentials.
 
 export const credentials = `
 # front-proxy-not-allowed: an aggregated API server got a request that is not from the front proxy:

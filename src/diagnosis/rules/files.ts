@@ -1,4 +1,4 @@
-// Files that hold something else than the program that reads them wants.
+// Files whose content is not what the program expects.
 
 export const files = `
 # signing-file-not-single: kube-controller-manager signs with one certificate, but --cluster-signing-cert-file contains several: it does not start

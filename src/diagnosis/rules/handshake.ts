@@ -1,4 +1,4 @@
-// No certificate was looked at: no one answered, or something answered that is no TLS, or not the same TLS.
+// No certificate was checked: the server did not answer, does not speak TLS, or has no TLS version in common.
 
 export const handshakes = `
 # etcd-deadline generic if at=etcd: a client of etcd timed out. It says only that, even if either side rejected a certificate

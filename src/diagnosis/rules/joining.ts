@@ -1,4 +1,4 @@
-// How nodes come into a cluster and stay there: kubeadm join, TLS bootstrap, a kubelet's own renewal.
+// Nodes joining and remaining in a cluster: kubeadm join, TLS bootstrap, a kubelet's renewal.
 
 export const joining = `
 # kubelet-client-expired: a kubelet has no valid client certificate[ (it expired on {notAfter})], and no credential to request another

@@ -1,4 +1,4 @@
-// Errors in a kubeconfig: no file at all, half a context, a plugin that should bring a credential.
+// Errors in a kubeconfig: a missing file, an incomplete context, a credential plugin that fails.
 
 export const kubeconfigs = `
 # no-kubeconfig: the client found no kubeconfig and used its default address (localhost): no certificate was involved

@@ -1,4 +1,4 @@
-// Alerts that say little of certificates, and handshakes that end without one.
+// Unspecific alerts, and handshakes that end without an alert.
 
 export const protocol = `
 # no-certificate-shown: {server} has no certificate, or does not use TLS

@@ -1,4 +1,4 @@
-// CertificateSigningRequests that the API server does not take, or whose approval it does not allow.
+// CertificateSigningRequests that the API server rejects, or whose approval it does not allow.
 
 export const requests = `
 # request-api-old: the API server has no CertificateSigningRequest of that version

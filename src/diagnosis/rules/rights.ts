@@ -1,4 +1,4 @@
-// HTTP status 403: the API server knows who asks. It is RBAC that says no, but a certificate says who one is.
+// HTTP status 403: the API server has authenticated the user, and RBAC denies the request. The certificate determines the user.
 
 export const rights = `
 # forbidden: the API server authenticated the user[ ({user})], but that user has no permission (HTTP status 403):

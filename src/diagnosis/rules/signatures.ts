@@ -1,4 +1,4 @@
-// A chain that is complete and in its time, and is refused all the same: for what its certificates say or how they are signed.
+// A complete chain within its validity that is still rejected, because of the certificates' content or signatures.
 
 export const signatures = `
 # usage-wrong: the certificate is not for this use: a server presented one for clients, or a client one for servers

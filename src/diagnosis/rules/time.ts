@@ -1,4 +1,4 @@
-// A certificate that is out of its time, or a clock that is.
+// A certificate outside its validity, or a wrong clock.
 
 export const time = `
 # not-yet-valid if notBefore: a certificate is valid from {notBefore}, and the clock of the verifying side says

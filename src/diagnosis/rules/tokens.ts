@@ -1,4 +1,4 @@
-// Bearer tokens: of service accounts, of identity providers, of kubeadm join and of k3s.
+// Bearer tokens: from service accounts, identity providers, kubeadm join and k3s.
 
 export const tokens = `
 # token-signed-by-another-key: in the log of an API server: a client presented a token that none of its keys signed

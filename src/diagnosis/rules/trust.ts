@@ -1,4 +1,4 @@
-// A chain that leads to no CA that the client trusts, for each kind of server.
+// A chain without a CA that the client trusts, for each kind of server.
 
 export const trust = `
 # client-certificate-unknown-authority if side=server: a server rejects the certificate of a client: none of its client CAs signed it
