@@ -1,10 +1,11 @@
 import type { ClientVerdict } from './report.ts'
 import type { EndpointKind, Observed, Target } from './target.ts'
 
-// Whether a server takes a client certificate. With TLS 1.3 it says so only after the handshake; and API servers and kubelets let
-// every certificate through and refuse it with 401, so that both the alert and the answer to a request have to be looked at.
+// Whether a server accepts a client certificate. With TLS 1.3 the server reports it only after the handshake. API servers and
+// kubelets complete the handshake with any certificate and then answer 401. Therefore both the alert and the response to a
+// request must be checked.
 
-/** One request of HTTP. */
+/** One HTTP request. */
 interface Question {
   readonly method: string
   readonly path: string
@@ -21,7 +22,7 @@ const whoAmI: Question = {
 
 const get = (path: string): Question => ({ method: 'GET', path })
 
-/** What a kind of server answers differently to different users. None of these changes anything. */
+/** Requests that a kind of server answers differently for different users. They are read-only. */
 const questions: Readonly<Partial<Record<EndpointKind, Question>>> = {
   kubelet: get('/healthz'),
   etcd: get('/version'),
@@ -30,19 +31,19 @@ const questions: Readonly<Partial<Record<EndpointKind, Question>>> = {
   scheduler: get('/metrics'),
 }
 
-/** Returns what to ask a server to which a client certificate was shown. */
+/** Returns the request for a server to which a client certificate was sent. */
 export function questionFor(kind: EndpointKind): Question {
   return questions[kind] ?? whoAmI
 }
 
 const anonymous = 'system:anonymous'
 
-/** Returns what the server made of the client certificate, or that it was shown none. */
+/** Returns the server's verdict on the client certificate, or that none was sent. */
 export function clientVerdict({ client, kind }: Target, observed: Observed): ClientVerdict {
   const { clientAuthorities, version, fault, answer } = observed
   const shown = client && { source: client.source, subject: client.subject }
   if (clientAuthorities === undefined) {
-    // Without a version the server's messages could not be read, and a request for a certificate may be among them.
+    // Without a version the server's messages could not be read, and they may contain a certificate request.
     return shown === undefined || version !== undefined
       ? { verdict: 'not-asked' }
       : { ...shown, verdict: 'unknown', detail: 'its handshake messages cannot be read' }
@@ -59,7 +60,8 @@ export function clientVerdict({ client, kind }: Target, observed: Observed): Cli
   return { ...shown, ...verdictOfAnswer(answer, kind) }
 }
 
-// nginx completes the handshake, and refuses the certificate by a page whose title is all that tells (ngx_http_special_response.c).
+// nginx completes the handshake, and rejects the certificate with a page that only its title identifies
+// (ngx_http_special_response.c).
 const refusedByNginx =
   /<title>400 (?:The SSL certificate error|No required SSL certificate was sent)<\/title>/i
 
@@ -72,12 +74,12 @@ function verdictOfAnswer(
   const user = userIn(body)
   if (user === anonymous) return { verdict: 'ignored', detail: `it treats the client as ${anonymous}` }
   if (user !== undefined) return { verdict: 'accepted', detail: `as ${user}` }
-  // etcd takes no one without a certificate, and a kubelet answers 200 to no one who is not authorized.
+  // etcd accepts no client without a certificate. A kubelet returns 200 only to an authorized client.
   const isTaken = kind === 'etcd' || kind === 'etcd-peer' || (kind === 'kubelet' && status === 200)
   return { verdict: isTaken ? 'accepted' : 'let-in', detail: `HTTP ${status}` }
 }
 
-/** The user in a SelfSubjectReview, or in the words with which API servers and kubelets refuse somebody a permission. */
+/** Returns the user in a SelfSubjectReview, or in the message with which API servers and kubelets deny a permission. */
 function userIn(body: string): string | undefined {
   const named = /^Forbidden \(user=([^,]+),/.exec(body)?.[1] ?? /User \\?"([^"\\]+)\\?"/.exec(body)?.[1]
   if (named !== undefined) return named
@@ -89,7 +91,7 @@ function userIn(body: string): string | undefined {
   }
 }
 
-/** An alert of TLS. A connection that is closed says nothing of the certificate: the server may not speak HTTP. */
+/** True for a TLS alert. A closed connection is not evidence about the certificate: the server may not speak HTTP. */
 function isRefusal({ code = '' }: NodeJS.ErrnoException): boolean {
   return /ALERT/.test(code)
 }

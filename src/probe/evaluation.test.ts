@@ -53,7 +53,7 @@ const shown = { client: { source: 'admin.conf', subject: 'CN=admin' } }
 const cas = [Certificate.parse(client('x', ca).der).issuer.der]
 const refusal = (code: string) => Object.assign(new Error('refused'), { code })
 
-test('a chain of the cluster CA, valid for the name, has nothing wrong', () => {
+test('finds no problem in a chain of the cluster CA that is valid for the name', () => {
   expect(evaluated()).toMatchObject({
     status: 'ok',
     version: 'TLSv1.3',
@@ -66,7 +66,7 @@ test('a chain of the cluster CA, valid for the name, has nothing wrong', () => {
   })
 })
 
-test('of two anchors each has its own verdict, and one that does not hold counts', () => {
+test('evaluates each of two anchors, and reports one that fails', () => {
   const report = evaluated({
     anchors: [...kubelet.anchors, anchor('--kubelet-certificate-authority', otherCa)],
   })
@@ -75,7 +75,7 @@ test('of two anchors each has its own verdict, and one that does not hold counts
   expect(report.verdicts[1]!.goError).toMatch(/certificate signed by unknown authority/)
 })
 
-test('where nobody verifies a server, what the CAs and names say is told and not counted', () => {
+test('lists the results for CAs and names without problems if no client verifies the server', () => {
   const selfSigned = issued({ subject: { commonName: 'w1@1' }, subjectAltNames: { dns: ['w1'] } })
   const report = evaluated({ isVerified: false }, { chain: [selfSigned.der] })
   expect(report.verdicts).toMatchObject([{ trusted: false, code: 'LEAF_SELF_SIGNED' }])
@@ -106,7 +106,7 @@ test.each([
   expect(evaluated({ kind: 'server' }, { chain: [of.der] }).notes).toEqual([])
 })
 
-test('what is not the kubelet has no old certificate of the kubelet', () => {
+test('reports no old kubelet certificate for another server', () => {
   const renewed = serving({ subject: { commonName: 'system:node:w1' }, notBefore: new Date('2026-06-01Z') })
   const given = { source: 'csr/new', certificate: Certificate.parse(renewed.der) }
   const stranger = serving({ subject: { commonName: 'printer' } })
@@ -118,14 +118,14 @@ test('what is not the kubelet has no old certificate of the kubelet', () => {
   ])
 })
 
-test('a name that clients use and the leaf lacks is named', () => {
+test('reports a name that clients use and the leaf lacks', () => {
   const report = evaluated({ expectedNames: ['w1', 'w1.example.com'] })
   expect(report.problems).toMatchObject([
     { code: 'NAME_NOT_COVERED', message: 'it is not valid for w1.example.com; reissue it with this name' },
   ])
 })
 
-test('an end of the leaf is said once, that of a CA above it as a chain that does not hold', () => {
+test("reports the leaf's expiry once, and the expiry of a CA above it as an invalid chain", () => {
   const ended = serving({ subject: { commonName: 'w1' }, notAfter: new Date('2026-11-01T00:00:00Z') })
   expect(codesOf(evaluated({}, { chain: [ended.der] }))).toEqual(['CERT_EXPIRED'])
   const endedCa = issued({
@@ -140,7 +140,7 @@ test('an end of the leaf is said once, that of a CA above it as a chain that doe
   ])
 })
 
-test('CAs that could not be read give no verdict and no problem', () => {
+test('reports no result and no problem for CAs that could not be read', () => {
   const report = evaluated({ anchors: [{ by: 'etcd CA', source: '--etcd-cafile', fault: 'on the node' }] })
   expect(report.verdicts).toEqual([{ by: 'etcd CA', source: '--etcd-cafile', reason: 'on the node' }])
   expect(report.status).toBe('ok')
@@ -158,7 +158,7 @@ test.each([
   expect(report.problems.map(({ next }) => next)).toEqual([command])
 })
 
-test('the command for a refused client certificate of a kubeconfig names no file', () => {
+test('advises a command without a file for a rejected client certificate of a kubeconfig', () => {
   const client = { source: 'kubeconfig user admin', subject: 'CN=admin' }
   const report = evaluated(
     { client },
@@ -167,7 +167,7 @@ test('the command for a refused client certificate of a kubeconfig names no file
   expect(report.problems[0]!.next).toBe('kcert inspect --cluster')
 })
 
-test('a newer certificate that was given and is not served is the old one served; an older one is another', () => {
+test('reports an issued newer certificate that is not served as old, and an older one as different', () => {
   const at = (notBefore: string) => {
     const { der } = serving({ subject: { commonName: 'w1' }, notBefore: new Date(notBefore) })
     return { source: 'w1:/pki/kubelet.crt', certificate: Certificate.parse(der) }
@@ -264,7 +264,7 @@ test.each([
   expect(report.clientAuthorities).toEqual(['CN=kubernetes'])
 })
 
-test('a client certificate is unknown, and fails, where the handshake messages could not be read', () => {
+test('reports a client certificate as unknown, and fails, if the handshake messages could not be read', () => {
   const unread = evaluated(shown, { clientAuthorities: undefined, version: undefined })
   expect([unread.client?.verdict, codesOf(unread), unread.status]).toEqual([
     'unknown',
@@ -275,7 +275,7 @@ test('a client certificate is unknown, and fails, where the handshake messages c
   expect([read.client, read.status]).toEqual([{ verdict: 'not-asked' }, 'ok'])
 })
 
-test("an API server's answer names the user that it takes the holder for", () => {
+test("shows the user that the API server's answer contains", () => {
   const body = JSON.stringify({ status: { userInfo: { username: 'kubernetes-admin' } } })
   const report = evaluated(
     { ...shown, kind: 'api-server' },
@@ -284,7 +284,7 @@ test("an API server's answer names the user that it takes the holder for", () =>
   expect(report.client).toMatchObject({ verdict: 'accepted', detail: 'as kubernetes-admin' })
 })
 
-test('a server that insists on a client certificate where none is at hand is no problem', () => {
+test('reports no problem for a server that requires a client certificate when none is available', () => {
   const report = evaluated(
     {},
     { clientAuthorities: cas, fault: refusal('ERR_SSL_TLSV13_ALERT_CERTIFICATE_REQUIRED') },
@@ -292,19 +292,19 @@ test('a server that insists on a client certificate where none is at hand is no 
   expect([report.client, report.status]).toEqual([{ verdict: 'not-tried', detail: 'it requires one' }, 'ok'])
 })
 
-test('what sends no certificate that can be read is said', () => {
+test('reports certificates that cannot be read', () => {
   expect(evaluated({}, { chain: [Buffer.from('3000', 'hex')] })).toMatchObject({
     status: 'no',
     chain: [],
     problems: [{ code: 'CERT_UNREADABLE' }],
   })
-  // A name that a server made up is shown as such.
+  // A name that a server invented is shown unchanged.
   expect(evaluated({}, { clientAuthorities: [Buffer.from('05')] }).clientAuthorities).toEqual([
     '(unreadable name)',
   ])
 })
 
-test('what answers without a certificate was reached, what does not answer was not', () => {
+test('treats a server that answers without a certificate as reached, and one that does not answer as unreachable', () => {
   const unseen = { reason: 'the connection was refused', next: 'nc -vz 192.0.2.7 10250' }
   const reports = [true, false].map((isReached) => evaluate(kubelet, { ...unseen, isReached }, now))
   expect(reports.map((report) => [report.status, codesOf(report)])).toEqual([

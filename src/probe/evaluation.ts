@@ -25,7 +25,7 @@ import type {
 } from './report.ts'
 import type { Anchor, GivenCertificate, Observed, Target, Unobserved } from './target.ts'
 
-/** Returns what was seen at a target, and what is wrong with it. Throws nothing, whatever the server sent. */
+/** Returns the observations and problems of a target. Never throws, whatever the server sent. */
 export function evaluate(target: Target, observed: Observed | Unobserved, at: Date): EndpointReport {
   const place = targetFields(target, at)
   if ('reason' in observed) return { ...place, ...unseen(observed) }
@@ -67,7 +67,7 @@ export function evaluate(target: Target, observed: Observed | Unobserved, at: Da
   }
 }
 
-/** Returns the report of all that was probed. */
+/** Returns the report of all probed targets. */
 export function probeReport(
   endpoints: readonly EndpointReport[],
   notes: readonly string[],
@@ -120,7 +120,7 @@ function rounded(ms: number): number {
   return Math.round(ms * 10) / 10
 }
 
-/** Reads what was sent as certificates; the problem where one of them is none. */
+/** Returns the certificates that were sent, or the problem if one cannot be read. */
 function parsed(
   ders: Observed['chain'],
   address: string,
@@ -142,7 +142,7 @@ function parsed(
   }
 }
 
-/** As it is written on a command line. */
+/** Returns the address in the form of a command-line argument. */
 export function addressOf({ host, port }: Pick<Target, 'host' | 'port'>): string {
   return hostPort(host, port)
 }
@@ -202,14 +202,14 @@ function timeProblems({ notBefore, notAfter }: Certificate, address: string, at:
 function trustProblems(verdicts: readonly AnchorVerdict[], isInTime: boolean): ProbeProblem[] {
   return verdicts.flatMap(({ by, source, trusted, code, reason }): ProbeProblem[] => {
     const isOfLeaf = !isInTime && (code === 'CERT_EXPIRED' || code === 'CERT_NOT_YET_VALID')
-    // What ends with the leaf's time is reported once, as CERT_EXPIRED.
+    // Errors because of the leaf's expiry are reported once, as CERT_EXPIRED.
     if (trusted !== false || isOfLeaf) return []
     const next = inspection(by, source)
     return [{ code: 'NOT_TRUSTED', message: `by ${by} (${source}): ${reason ?? code}`, next }]
   })
 }
 
-/** Returns the command that shows what was read there: a file of this machine or of a node, an object, or the kubeconfig's user. */
+/** Returns the command that shows the source: a file of this machine or of a node, an object, or the kubeconfig's user. */
 function inspection(by: string, source: string): CommandLine {
   if (by === 'caBundle' || /^(?:configmap|kubeconfig) /.test(source))
     return commandLine`kcert inspect --cluster`
@@ -224,7 +224,7 @@ function nameProblems(target: Target, asked: EndpointReport['names']): ProbeProb
   return [{ code: 'NAME_NOT_COVERED', message, next }]
 }
 
-/** The certificate of another server, unless it has the subject of the one that was issued to the kubelet. */
+/** Returns the certificate of another server. A certificate with the subject of the one issued to the kubelet is not one. */
 function strangerAt({ kind, node, given }: Target, { subject }: Certificate) {
   if (kind !== 'kubelet' || given?.certificate?.subject.text === subject.text) return undefined
   return foreignSubjectOf(subject, node)
@@ -242,7 +242,7 @@ function strangerNotes(target: Target, served: Certificate): string[] {
   ]
 }
 
-/** Of the kubelet alone: another node's kubelet at that address is reported elsewhere. */
+/** For the kubelet only: another node's kubelet at that address is reported elsewhere. */
 function servingNameNotes(target: Target, served: Certificate): string[] {
   const { kind, node } = target
   if (kind !== 'kubelet' || strangerAt(target, served)?.isOfAnotherNode) return []

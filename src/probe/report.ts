@@ -4,8 +4,8 @@ import { nameSchema, timeSchema as time } from '../x509/json-fields.ts'
 import { problemCodes } from './problems.ts'
 import { endpointKinds } from './target.ts'
 
-// The JSON contract of `kcert probe`. docs/schemas/ProbeReport.json is generated from these schemas; the program itself only
-// imports their types, so valibot costs nothing at start.
+// The JSON contract of `kcert probe`. docs/schemas/ProbeReport.json is generated from these schemas. The program imports only
+// their types, so valibot costs nothing at start.
 
 const hex = v.pipe(v.string(), v.regex(/^[0-9a-f]*$/))
 const milliseconds = described(v.number(), 'milliseconds, with one decimal')

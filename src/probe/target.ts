@@ -1,7 +1,7 @@
 import type { CertificateInput } from '../verification/input.ts'
 import type { Certificate } from '../x509/certificate.ts'
 
-// What is probed, and what was seen there: the adapter (src/probe-io) fills these in, evaluating.ts reads them.
+// The probed targets and the observations. The adapter (src/probe-io) creates them; evaluation.ts reads them.
 
 export const endpointKinds = [
   'server',
@@ -22,24 +22,24 @@ export type EndpointKind = (typeof endpointKinds)[number]
 export interface Anchor {
   /** "cluster CA", "--kubelet-certificate-authority", "caBundle" */
   readonly by: string
-  /** Where the CAs were read: "cp1:/etc/kubernetes/pki/ca.crt", "configmap default/kube-root-ca.crt". */
+  /** The source of the CAs: "cp1:/etc/kubernetes/pki/ca.crt", "configmap default/kube-root-ca.crt". */
   readonly source: string
-  /** Undefined where they could not be read; `fault` says why. */
+  /** Undefined if they could not be read; then `fault` is the reason. */
   readonly roots?: CertificateInput
   readonly fault?: string
 }
 
-/** The certificate that a server was given last: of its file, or of a CertificateSigningRequest. */
+/** The certificate that was last issued to a server: in its file, or in a CertificateSigningRequest. */
 export interface GivenCertificate {
   readonly source: string
   readonly certificate?: Certificate
-  /** Others that it was given in the same second: which of them is the last no one can tell, and each is right. */
+  /** Other certificates issued in the same second. Their order is unknown, so each is correct. */
   readonly besides?: readonly Certificate[]
   /** Why it could not be read. */
   readonly fault?: string
 }
 
-/** The certificate that the server is shown; its key stays with the adapter. */
+/** The certificate that is sent to the server. The adapter keeps its key. */
 export interface ShownClient {
   /** "kubeconfig user admin", "cp1:/etc/kubernetes/pki/apiserver-etcd-client.crt" */
   readonly source: string
@@ -47,26 +47,26 @@ export interface ShownClient {
 }
 
 export interface Target {
-  /** "kubelet w1", "service/shop/admission", or what the operator wrote. */
+  /** "kubelet w1", "service/shop/admission", or the operator's text. */
   readonly name: string
   readonly kind: EndpointKind
   readonly host: string
   readonly port: number
-  /** The node that the connection begins at; undefined for this machine. */
+  /** The node from which the connection is made; undefined for this machine. */
   readonly from?: string
-  /** The node whose kubelet it is, where that is known. */
+  /** The kubelet's node, if known. */
   readonly node?: string
-  /** Names that clients hold the certificate against. */
+  /** Names that clients compare the certificate with. */
   readonly expectedNames: readonly string[]
   readonly anchors: readonly Anchor[]
-  /** True when somebody refuses this server where an anchor does not hold, or a name is missing. */
+  /** True when a client rejects this server if an anchor does not match or a name is missing. */
   readonly isVerified: boolean
   readonly given?: GivenCertificate
   readonly client?: ShownClient
   readonly notes: readonly string[]
 }
 
-/** What a handshake showed. */
+/** The observations of a handshake. */
 export interface Observed {
   readonly chain: readonly Uint8Array[]
   readonly clientAuthorities: readonly Uint8Array[] | undefined
@@ -78,9 +78,9 @@ export interface Observed {
   readonly fault: Error | undefined
 }
 
-/** That nothing was seen, and why. */
+/** The reason why there are no observations. */
 export interface Unobserved {
-  /** True when something answered there: it spoke no TLS, or had no certificate to show. */
+  /** True when the server answered, but without TLS or without a certificate. */
   readonly isReached: boolean
   readonly reason: string
   readonly next: string
