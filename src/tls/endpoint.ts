@@ -1,10 +1,10 @@
 import { isIP } from 'node:net'
 
-/** A place that a server listens at. */
+/** The address of a server. */
 export interface Endpoint {
-  /** As the operator wrote it, without scheme and path. */
+  /** As the operator entered it, without scheme and path. */
   readonly name: string
-  /** A name or an address, without brackets. */
+  /** A name or an IP address, without brackets. */
   readonly host: string
   readonly port: number
 }

@@ -21,7 +21,7 @@ afterAll(() => rmSync(folder, { recursive: true }))
 writeFileSync(join(folder, 'ca.crt'), ca.certificate)
 writeFileSync(join(folder, 'server.pem'), server.certificate + server.keyPem, { mode: 0o600 })
 
-/** OpenSSL's own server, for node:tls hangs up on a client that it refuses without an alert. */
+/** Starts OpenSSL's server, because node:tls closes the connection to a rejected client without an alert. */
 async function openssl(version: TlsVersion, words: readonly string[]): Promise<number> {
   const program = spawn(
     'openssl',
@@ -58,7 +58,7 @@ function casOf(names: readonly Buffer[] | undefined) {
 const insisting = ['-CAfile', 'ca.crt', '-Verify', '1', '-verify_return_error']
 
 describe.each(['TLSv1.2', 'TLSv1.3'] as const)('%s', (version) => {
-  test('version, cipher and the time that it took are told', async () => {
+  test('returns version, cipher and durations', async () => {
     const seen = await shake(await openssl(version, []))
     expect([seen.version, seen.clientAuthorities]).toEqual([version, undefined])
     expect(seen.cipher).toMatch(version === 'TLSv1.3' ? /^TLS_/ : /^TLS_ECDHE_ECDSA_/)
@@ -68,19 +68,19 @@ describe.each(['TLSv1.2', 'TLSv1.3'] as const)('%s', (version) => {
     expect(Certificate.parse(leaf!).subject.text).toBe('CN=kube-apiserver')
   })
 
-  test('the CAs that a server asks a client for are named, whether or not it insists', async () => {
+  test("returns the CAs in the server's certificate request, required or optional", async () => {
     for (const words of [['-CAfile', 'ca.crt', '-verify', '1'], insisting]) {
       const { clientAuthorities } = await shake(await openssl(version, words))
       expect(casOf(clientAuthorities)).toEqual(['CN=kubernetes'])
     }
   })
 
-  test('a client certificate of that CA is let in, and the request behind it answered', async () => {
+  test('sends a client certificate of that CA, and returns the response to the request', async () => {
     const seen = await shake(await openssl(version, insisting), { client: pairOf(client), ask })
     expect([seen.answer?.status, seen.fault]).toEqual([200, undefined])
   })
 
-  test('that of another CA is refused with an alert, whenever it comes', async () => {
+  test('returns the alert for a certificate of another CA, whenever it arrives', async () => {
     const seen = await shake(await openssl(version, insisting), { client: pairOf(strangers), ask })
     expect([seen.answer, (seen.fault as NodeJS.ErrnoException).code]).toEqual([
       undefined,
@@ -89,7 +89,7 @@ describe.each(['TLSv1.2', 'TLSv1.3'] as const)('%s', (version) => {
     expect(casOf(seen.clientAuthorities)).toEqual(['CN=kubernetes'])
   })
 
-  test('a version that the server does not speak is no handshake', async () => {
+  test('fails for a version that the server does not support', async () => {
     const port = await openssl(version, [])
     const other = version === 'TLSv1.2' ? 'TLSv1.3' : 'TLSv1.2'
     await expect(shake(port, { version: other })).rejects.toMatchObject({
@@ -98,7 +98,7 @@ describe.each(['TLSv1.2', 'TLSv1.3'] as const)('%s', (version) => {
   })
 })
 
-test('a server that asks for no client certificate is asked nothing', async () => {
+test('sends no request to a server that requests no client certificate', async () => {
   const listening = createServer({ cert: server.certificate, key: server.keyPem }, (socket) => {
     socket.on('error', () => {})
     socket.on('data', () => expect.unreachable('something was asked'))
@@ -112,7 +112,7 @@ test('a server that asks for no client certificate is asked nothing', async () =
   })
 })
 
-test('a server that never answers the request costs the time and no more, and its chain is there', async () => {
+test('returns the chain after the timeout if the server never answers the request', async () => {
   const listening = createServer({
     cert: server.certificate,
     key: server.keyPem,

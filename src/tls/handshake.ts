@@ -10,24 +10,24 @@ import {
 } from 'node:tls'
 import { type ServerFlight, serverFlight, tls13Suites } from './server-flight.ts'
 
-// A handshake's answer is a few KiB; a server that talks more is no server to listen to.
+// A handshake's answer is a few KiB. kcert stops reading from a server that sends more than this.
 const mostBytesKept = 1024 * 1024
 const mostOfAnswer = 64 * 1024
-// Servers without session tickets are rare, and cost this much.
+// Servers without session tickets are rare, and each costs this much time.
 const longestWaitForTicketMs = 500
 
 export type TlsVersion = 'TLSv1.2' | 'TLSv1.3'
 
 export interface HandshakeOptions {
-  /** What SNI says when it is a name. */
+  /** Sent as SNI if it is a name. */
   readonly host: string
-  /** For all of it, the answer to a request included. */
+  /** For the whole handshake, including the response to a request. */
   readonly timeoutMs: number
-  /** This version and no other. */
+  /** The only TLS version to offer. */
   readonly version?: TlsVersion | undefined
-  /** PEM; shown to a server that asks for one, of whatever CA. */
+  /** PEM. Sent to a server that requests a client certificate, for any CA. */
   readonly client?: { readonly certificate: string; readonly key: string } | undefined
-  /** Asked where a client certificate was shown: with TLS 1.3 a server refuses it after the handshake only. */
+  /** The request to send after a client certificate: with TLS 1.3 a server rejects it only after the handshake. */
   readonly ask?: HttpQuestion | undefined
 }
 
@@ -39,33 +39,35 @@ export interface HttpQuestion {
 }
 
 export interface Handshake {
-  /** DER, in the order that it was sent; there is at least one. */
+  /** DER, in the order that the server sent. At least one certificate. */
   readonly chain: readonly Buffer[]
-  /** Names (DER) of the CAs that the server takes client certificates of; undefined when it asks for none. */
+  /** Names (DER) of the CAs whose client certificates the server accepts; undefined when it requests none. */
   readonly clientAuthorities: readonly Buffer[] | undefined
   readonly version: TlsVersion | undefined
-  /** As IANA names it, "TLS_AES_128_GCM_SHA256". */
+  /** IANA's name, "TLS_AES_128_GCM_SHA256". */
   readonly cipher: string | undefined
-  /** Until the TCP connection stood; undefined where somebody else made it. */
+  /** Time until the TCP connection was established; undefined if the caller opened it. */
   readonly connectMs: number | undefined
-  /** From there until the server's part was seen. */
+  /** Time from then until the server's messages were received. */
   readonly handshakeMs: number
-  /** What was answered; undefined when nothing was asked. */
+  /** The response; undefined when no request was sent. */
   readonly answer: { readonly status: number; readonly body: string } | undefined
-  /** What ended it after the chain was seen: the server's alert, or the time. */
+  /** The error that ended the connection after the chain was received: the server's alert, or the timeout. */
   readonly fault: Error | undefined
 }
 
-/** Returns the chain that a server shows over a connection, sending no client certificate and no request. Throws as `handshake` does. */
+/**
+ * Returns the chain that a server presents over a connection, without a client certificate or a request. Throws as `handshake`
+ * does.
+ */
 export async function shownChain(connection: Duplex, host: string, timeoutMs: number): Promise<Buffer[]> {
   const { chain } = await handshake(connection, { host, timeoutMs })
   return [...chain]
 }
 
 /**
- * Returns what a server shows over a connection and what it says to a client certificate. Trusts no one: no certificate of a
- * server is refused here. Throws the error of the connection when no chain was seen within the time; the connection is ended
- * either way.
+ * Returns what a server presents over a connection, and its response to a client certificate. Does not verify the server. Throws
+ * the error of the connection when no chain was received within the timeout. The connection is closed in both cases.
  */
 export function handshake(connection: Duplex, options: HandshakeOptions): Promise<Handshake> {
   const { host, timeoutMs, version, client, ask } = options
@@ -105,7 +107,7 @@ export function handshake(connection: Duplex, options: HandshakeOptions): Promis
         )
       }
       // With TLS 1.3 the server checks the client certificate after this point, and sends a session ticket or an alert. A request
-      // that arrives after it has closed resets the connection, and the kernel then drops an alert that was not read yet.
+      // that arrives after the server has closed resets the connection, and the kernel then drops an unread alert.
       if (tls.getProtocol() === 'TLSv1.3') setTimeout(sendRequest, longestWaitForTicketMs).unref()
       else sendRequest()
     })
@@ -144,14 +146,14 @@ export function handshake(connection: Duplex, options: HandshakeOptions): Promis
 
 const contexts = new Map<TlsVersion | undefined, SecureContext>()
 
-/** Making one takes as long as the handshake itself, so that those who show no client certificate share them. */
+/** Creating one takes as long as the handshake itself, so handshakes without a client certificate share them. */
 function contextOf(version: TlsVersion | undefined, client: HandshakeOptions['client']): SecureContext {
   const known = client === undefined ? contexts.get(version) : undefined
   if (known !== undefined) return known
   const made = createSecureContext({
-    // Without a store of its own OpenSSL cannot complete the chain from it with what was not sent.
+    // An empty list: with its default store, OpenSSL could add certificates to the chain that were not sent.
     ca: [],
-    // Also the weakest key has to be seen to be reported; nothing is sent that would need protection.
+    // Even the weakest key must be received to be reported. Nothing is sent that needs protection.
     ciphers: 'DEFAULT:@SECLEVEL=0',
     minVersion: version ?? 'TLSv1.2',
     ...(version === undefined ? {} : { maxVersion: version }),
@@ -162,7 +164,7 @@ function contextOf(version: TlsVersion | undefined, client: HandshakeOptions['cl
 }
 
 function cipherOf({ suite }: ServerFlight, tls: TLSSocket): string {
-  // Where the handshake does not come to an end OpenSSL does not name the suite.
+  // OpenSSL does not name the suite if the handshake is incomplete.
   const known = tls13Suites.get(suite)
   if (known !== undefined) return known.name
   return tls.getCipher()?.standardName ?? `0x${suite.toString(16).padStart(4, '0')}`
@@ -203,7 +205,7 @@ async function beginningOf(answer: IncomingMessage): Promise<string> {
   return Buffer.concat(chunks).toString('utf8')
 }
 
-/** Sits between the socket and TLS and keeps a copy of what the server sends. */
+/** A stream between the socket and TLS that keeps a copy of the server's data. */
 class Tap extends Duplex {
   readonly #socket: Duplex
   readonly #kept: Buffer[] = []
@@ -237,13 +239,13 @@ class Tap extends Duplex {
   }
 }
 
-// "SERVER_HANDSHAKE_TRAFFIC_SECRET <client random> <secret>", as NSS writes its key log. It protects this one handshake only.
+// "SERVER_HANDSHAKE_TRAFFIC_SECRET <client random> <secret>", as in NSS key logs. It protects only this handshake.
 function handshakeSecret(line: Buffer): Buffer | undefined {
   const [label, , secret] = line.toString('latin1').trim().split(' ')
   return label === 'SERVER_HANDSHAKE_TRAFFIC_SECRET' && secret ? Buffer.from(secret, 'hex') : undefined
 }
 
-// What node:tls makes of the chain: leaf first, then issuers as far as it finds them. Only where the message could not be read.
+// The chain as node:tls orders it: leaf first, then the issuers that it finds. Used only if the message could not be read.
 function orderedChain(tls: TLSSocket): Buffer[] {
   const chain: Buffer[] = []
   let certificate: DetailedPeerCertificate | undefined = tls.getPeerCertificate(true)

@@ -29,7 +29,7 @@ async function listening(server: Server, host = '127.0.0.1'): Promise<Endpoint> 
 
 function serving(chain: readonly TlsPair[], options: TlsOptions = {}): Server {
   const server = createServer({ cert: pem(...chain), key: chain[0]!.keyPem, ...options })
-  // A client that leaves after the handshake is no fault of the server's.
+  // A client that disconnects after the handshake is not a server error.
   server.on('secureConnection', (socket) => socket.on('error', () => {}))
   server.on('tlsClientError', () => {})
   return server
@@ -46,16 +46,16 @@ const ders = (...of: TlsPair[]) => of.map(({ der }) => Buffer.from(der))
 describe.each(['TLSv1.2', 'TLSv1.3'] as const)('%s', (version) => {
   const only = { minVersion: version, maxVersion: version }
 
-  test('the chain comes as it was sent: out of order, with strangers and twins, and none added', async () => {
+  test('returns the chain as sent: out of order, with unrelated and duplicate certificates, and without additions', async () => {
     const chain = [leaf, stranger, newCa, oldCa]
     expect(await servedBy(await listening(serving(chain, only)))).toEqual(ders(...chain))
   })
 
-  test('a lone leaf stays alone', async () => {
+  test('returns a single leaf alone', async () => {
     expect(await servedBy(await listening(serving([leaf], only)))).toEqual(ders(leaf))
   })
 
-  test('a server that insists on a client certificate has shown its chain', async () => {
+  test('returns the chain of a server that requires a client certificate', async () => {
     const server = serving([leaf, oldCa], {
       ...only,
       requestCert: true,
@@ -75,19 +75,19 @@ describe.each(['TLSv1.2', 'TLSv1.3'] as const)('%s', (version) => {
     )
   })
 
-  test('a chain longer than a record comes whole', async () => {
+  test('returns a chain longer than a record completely', async () => {
     const chain = [leaf, ...Array<TlsPair>(60).fill(stranger)]
     expect(await servedBy(await listening(serving(chain, only)))).toEqual(ders(...chain))
   })
 
-  test('a server that asks to begin anew with another group is followed', async () => {
+  test('follows a server that asks to begin again with another group', async () => {
     expect(
       await servedBy(await listening(serving([leaf, stranger], { ...only, ecdhCurve: 'P-521' }))),
     ).toEqual(ders(leaf, stranger))
   })
 })
 
-test('a name is told to the server, so that it can choose its certificate', async () => {
+test('sends a name to the server, so that it can choose its certificate', async () => {
   const asked: string[] = []
   const server = serving([leaf], {
     SNICallback: (name, chosen) => {
@@ -101,18 +101,18 @@ test('a name is told to the server, so that it can choose its certificate', asyn
   expect(asked).toEqual(['localhost'])
 })
 
-test('IPv6 addresses are reached', async () => {
+test('connects to IPv6 addresses', async () => {
   expect(await servedBy(await listening(serving([leaf]), '::1'))).toEqual(ders(leaf))
 })
 
-test('a weak key is shown, not refused', async () => {
+test('returns a weak key', async () => {
   const weak = tlsPair('weak', undefined, generateKeyPairSync('rsa', { modulusLength: 1024 }))
   expect(await servedBy(await listening(serving([weak], { ciphers: 'DEFAULT:@SECLEVEL=0' })))).toEqual(
     ders(weak),
   )
 })
 
-describe('no certificate, exit 4, and why:', () => {
+describe('exits with 4 and the reason if there is no certificate:', () => {
   async function refusal(endpoint: Endpoint, timeoutMs = 5000): Promise<string> {
     const error = (await readServed(endpoint, timeoutMs).then(
       () => undefined,
@@ -123,7 +123,7 @@ describe('no certificate, exit 4, and why:', () => {
     return error.why!
   }
 
-  test('nothing listens', async () => {
+  test('no server listens', async () => {
     const endpoint = await listening(createTcpServer())
     servers.pop()!.close()
     expect(await refusal(endpoint)).toBe('connection refused: nothing listens there')
@@ -135,14 +135,14 @@ describe('no certificate, exit 4, and why:', () => {
     )
   })
 
-  test('it speaks something else', async () => {
+  test('the server speaks another protocol', async () => {
     const endpoint = await listening(
       createTcpServer((socket) => socket.end('HTTP/1.1 400 Bad Request\r\n\r\n')),
     )
     expect(await refusal(endpoint)).toBe('the server does not speak TLS')
   })
 
-  test('it speaks other versions of TLS', async () => {
+  test('the server supports only other TLS versions', async () => {
     // Alert 70 (RFC 8446 section 6), fatal.
     const alert = Buffer.from([0x15, 3, 1, 0, 2, 2, 70])
     const endpoint = await listening(
@@ -156,12 +156,12 @@ describe('no certificate, exit 4, and why:', () => {
     expect(error.next).toMatch(/^openssl s_client -connect /)
   })
 
-  test('it hangs up', async () => {
+  test('the server closes the connection', async () => {
     const endpoint = await listening(createTcpServer((socket) => socket.destroy()))
     expect(await refusal(endpoint)).toBe('the connection was closed before a certificate came')
   })
 
-  test('it says nothing in time', async () => {
+  test('the server does not answer in time', async () => {
     const held: { destroy(): void }[] = []
     const endpoint = await listening(createTcpServer((socket) => held.push(socket)))
     expect(await refusal(endpoint, 50)).toBe('no answer within 0.05 s (--timeout)')

@@ -9,9 +9,9 @@ import type { Endpoint } from './endpoint.ts'
 import { shownChain } from './handshake.ts'
 
 /**
- * Returns the chain that a server presents, as PEM in the order that it was sent. Trusts no one and sends nothing: no client
- * certificate, no request. A server that insists on a client certificate has shown its own before it hangs up.
- * Throws KCERT_UNREACHABLE when no chain was seen within the time.
+ * Returns the chain that a server presents, as PEM in the order that it was sent. Does not verify the server and sends neither a
+ * client certificate nor a request. A server that requires a client certificate presents its chain before it closes the
+ * connection. Throws KCERT_UNREACHABLE when no chain was received within the timeout.
  */
 export async function readServed(endpoint: Endpoint, timeoutMs: number): Promise<Source> {
   const certificates = await servedChain(endpoint, timeoutMs)
@@ -48,7 +48,7 @@ function unreachable(
   })
 }
 
-/** Returns why no chain was seen, in words. */
+/** Returns why no chain was received, in words. */
 export function reasonOf(error: Error, timeoutMs: number): string {
   const first = error instanceof AggregateError && error.errors[0] instanceof Error ? error.errors[0] : error
   const { code }: NodeJS.ErrnoException = first
@@ -79,7 +79,7 @@ function alertOf(code = ''): string | undefined {
   return /^ERR_SSL_\w*?ALERT_(\w+)$/.exec(code)?.[1]?.toLowerCase().replaceAll('_', ' ')
 }
 
-/** Returns what to do when no chain was seen. A port that answers is no matter of the network. */
+/** Returns what to do when no chain was received. If the port answers, the network is not the cause. */
 export function nextAfter(
   error: NodeJS.ErrnoException,
   { host, port }: Pick<Endpoint, 'host' | 'port'>,

@@ -3,7 +3,7 @@ import { expect, test } from 'vitest'
 import { serverFlight } from './server-flight.ts'
 import '../../test/seeded.ts'
 
-// Whole handshakes of both versions are read in served.test.ts; here is what no server of node:tls would send.
+// served.test.ts reads whole handshakes of both versions. These tests use messages that node:tls servers never send.
 
 function u24(length: number): Buffer {
   return Buffer.from([length >> 16, (length >> 8) & 255, length & 255])
@@ -25,7 +25,7 @@ const serverHello = message(
 )
 const certificate = message(11, Buffer.concat([u24(3 + 5), u24(5), Buffer.from('hello')]))
 
-test('messages may be split over records, and several may share one', () => {
+test('reads messages split over several records, and several in one record', () => {
   const all = Buffer.concat([serverHello, certificate])
   const inPieces = Array.from({ length: all.length }, (_, i) => record(all.subarray(i, i + 1)))
   expect(certificateList(record(all))).toEqual([Buffer.from('hello')])
@@ -38,16 +38,16 @@ test('reads a long message in one-byte records in linear time', () => {
   const inPieces = Buffer.concat(Array.from({ length: all.length }, (_, i) => record(all.subarray(i, i + 1))))
   const began = performance.now()
   expect(certificateList(inPieces)).toEqual([Buffer.alloc(600_000)])
-  // Copying what came before for each record would be 180 GB.
+  // Copying the previous data for each record would be 180 GB.
   expect(performance.now() - began).toBeLessThan(10_000)
 })
 
-test('a list cut short is no list', () => {
+test('returns nothing for a truncated list', () => {
   const whole = record(Buffer.concat([serverHello, certificate]))
   for (let end = 0; end < whole.length; end++) expect(certificateList(whole.subarray(0, end))).toBeUndefined()
 })
 
-test('what the secret does not open is no list', () => {
+test('returns nothing for data that the secret does not decrypt', () => {
   const hello13 = Buffer.concat([
     Buffer.from([3, 3]),
     Buffer.alloc(32, 7),
@@ -62,7 +62,7 @@ test('what the secret does not open is no list', () => {
   expect(certificateList(Buffer.concat([record(message(2, hello13)), sealed(100)]))).toBeUndefined()
 })
 
-test('whatever a server sends, the answer is a list or none, never an exception', () => {
+test('never throws, whatever a server sends', () => {
   const garbled = fc
     .tuple(fc.array(fc.tuple(fc.nat(), fc.nat(255))), fc.uint8Array({ maxLength: 40 }))
     .map(([changes, tail]) => {

@@ -1,8 +1,8 @@
 import { createDecipheriv, createHmac } from 'node:crypto'
 
-// Reads Certificate and CertificateRequest out of what a server sent. node:tls hands out a chain that it has put in order itself,
-// and leaves out what it found no place for: a bridge certificate beside a root of the same name, an intermediate too many. Of
-// the CAs that a server takes client certificates of it says nothing. What a server presents must be seen as it is.
+// Reads Certificate and CertificateRequest from the server's messages. node:tls returns a reordered chain, and omits certificates
+// that do not fit, such as a bridge certificate next to a root with the same name, or an extra intermediate. It does not return
+// the CAs in a CertificateRequest. The served chain must be shown unchanged.
 
 const contentType = { handshake: 22, applicationData: 23 }
 const messageType = {
@@ -35,17 +35,17 @@ export const tls13Suites: ReadonlyMap<number, Suite> = new Map([
   ],
 ])
 
-/** Bytes that end before the field does, or that the secret does not open: a connection cut short, or no TLS. */
+/** The data ends before the field does, or the secret does not decrypt it: a truncated connection, or not TLS. */
 class Unreadable extends Error {}
 
-/** What a server says of itself and of the client in its first flight. */
+/** The server's first flight, as far as it describes the server and the client certificate. */
 export interface ServerFlight {
-  /** By its number of RFC 8446, B.4 or of TLS 1.2. */
+  /** By its number in RFC 8446, B.4 or in TLS 1.2. */
   readonly suite: number
   readonly isTls13: boolean
-  /** DER, in the order that they were sent. */
+  /** DER, in the order that the server sent. */
   readonly certificates: readonly Buffer[]
-  /** Names (DER) of the CAs whose client certificates the server takes, as it sent them; undefined when it asks for none. */
+  /** Names (DER) of the CAs whose client certificates the server accepts, in its order; undefined when it requests none. */
   readonly clientAuthorities?: readonly Buffer[]
 }
 
@@ -77,7 +77,7 @@ function readFlight(
   let open: Opener | undefined
   let fragments: Buffer[] = []
   let size = 0
-  // Of what has come, the next message has at least so many bytes: they are put together once, however small its fragments are.
+  // The minimum size of the next message. Received data is joined once, however small its fragments are.
   let needed = 4
   for (const record of records(received)) {
     const fragment = plainFragment(record, open)
@@ -99,7 +99,7 @@ function readFlight(
       if (type === messageType.certificate) flight.certificates = readCertificates(body, flight.isTls13)
       if (type === messageType.certificateRequest)
         flight.clientAuthorities = readAuthorities(body, flight.isTls13)
-      // What follows is encrypted with other keys.
+      // The following messages are encrypted with other keys.
       if (type === messageType.serverHelloDone || type === messageType.finished) return
     }
     fragments = [messages]
@@ -122,7 +122,7 @@ function* records(received: Buffer): Generator<TlsRecord> {
   }
 }
 
-// Returns handshake bytes in the clear; undefined for alerts and ChangeCipherSpec.
+// Returns unencrypted handshake bytes; undefined for alerts and ChangeCipherSpec.
 function plainFragment(record: TlsRecord, open: Opener | undefined): Buffer | undefined {
   if (record.type === contentType.handshake) return record.fragment
   if (record.type !== contentType.applicationData || !open) return undefined
@@ -165,7 +165,7 @@ function readCertificates(body: Buffer, isTls13: boolean): Buffer[] {
   return certificates
 }
 
-// RFC 5246, 7.4.4 and RFC 8446, 4.3.2; without the extension of 1.3 a server takes a certificate of any CA.
+// RFC 5246, 7.4.4 and RFC 8446, 4.3.2. Without the extension of 1.3 a server accepts a certificate of any CA.
 function readAuthorities(body: Buffer, isTls13: boolean): Buffer[] {
   const message = new Reader(body)
   message.vector(1)
@@ -177,7 +177,7 @@ function readAuthorities(body: Buffer, isTls13: boolean): Buffer[] {
   return names === undefined ? [] : readNames(new Reader(names))
 }
 
-/** The value of an extension of a message that ends with its extensions. */
+/** Returns the value of an extension of a message that ends with its extensions. */
 function extensionIn(message: Reader, wanted: number): Buffer | undefined {
   const extensions = new Reader(message.vector(2))
   while (extensions.left > 0) {
@@ -206,7 +206,7 @@ function opener(suite: Suite | undefined, secret: Buffer | undefined): Opener | 
     if (fragment.length <= tagBytes) throw new Unreadable()
     const nonce = Buffer.from(iv)
     nonce.writeUInt32BE((nonce.readUInt32BE(8) ^ sequence++) >>> 0, 8)
-    // chacha20-poly1305 takes the same options; the types know only the overload of GCM.
+    // chacha20-poly1305 takes the same options. The types include only the overload for GCM.
     const decipher = createDecipheriv(suite.cipher as 'aes-256-gcm', key, nonce, { authTagLength: tagBytes })
     decipher.setAAD(header)
     decipher.setAuthTag(fragment.subarray(-tagBytes))
@@ -218,7 +218,7 @@ function opener(suite: Suite | undefined, secret: Buffer | undefined): Opener | 
   }
 }
 
-// RFC 8446, 7.1; one block of HKDF-Expand is enough, for no key is longer than the hash.
+// RFC 8446, 7.1. One block of HKDF-Expand is enough, because no key is longer than the hash.
 function expandLabel(hash: Suite['hash'], secret: Buffer, label: string, length: number): Buffer {
   const name = Buffer.from(`tls13 ${label}`)
   const info = Buffer.concat([Buffer.from([0, length, name.length]), name, Buffer.from([0, 1])])
@@ -247,7 +247,7 @@ class Reader {
     return this.bytes(length).readUIntBE(0, length)
   }
 
-  /** A field with its length in front of it. */
+  /** Reads a field that is preceded by its length. */
   vector(lengthBytes: number): Buffer {
     return this.bytes(this.number(lengthBytes))
   }
