@@ -11,8 +11,8 @@ import { createRequest, type RequestDescription } from '../../src/x509/issuing.t
 import { buildGoPeer } from '../peers/go-peer.ts'
 import '../seeded.ts'
 
-// The same request, serial number and times, signed by kcert and by Go as kube-controller-manager calls it: the same bytes.
-// The CA's key is Ed25519, whose signatures have nothing random.
+// kcert and Go, called as in kube-controller-manager, sign the same request with the same serial number and times. The bytes must
+// be identical. The CA's key is Ed25519, whose signatures contain nothing random.
 
 const peer = buildGoPeer()
 if ('missing' in peer) process.stdout.write(`skipped: ${peer.missing}\n`)
@@ -66,7 +66,7 @@ const altNames = fc.record({
 const request = fc.record({
   subject: fc.oneof(
     { arbitrary: fc.array(fc.array(attribute, { minLength: 1, maxLength: 3 }), { maxLength: 5 }), weight: 9 },
-    // The CA's own name.
+    // The name of the CA itself.
     { arbitrary: fc.constant([[{ type: 'CN', value: 'ca' }]]), weight: 1 },
   ),
   subjectAltNames: altNames,
@@ -158,7 +158,7 @@ function requestOf({
   )
 }
 
-test('every type of key of the comparison is one that Kubernetes reads', () => {
+test('includes only key types that Kubernetes reads', () => {
   expect(requestKeys.map((key) => createPublicKey(key).asymmetricKeyType)).toEqual([
     'ec',
     'ec',

@@ -20,8 +20,8 @@ import { buildGoPeer } from '../peers/go-peer.ts'
 import { readRecorded, recordedFiles } from '../truth/manifest.ts'
 import { seed } from './seed.ts'
 
-// kcert accepts and refuses the certificates that Go's crypto/x509 does, and reads the same in them: on certificates with
-// changed bytes, and on crafted ones with one odd field.
+// kcert accepts and rejects the same certificates as Go's crypto/x509, and reads the same values. The inputs are certificates
+// with changed bytes, and generated ones with one unusual field.
 
 const runs = Number(process.env.KCERT_PARSES ?? 20_000)
 
@@ -239,7 +239,10 @@ function readByGo(samples: readonly Uint8Array[]): GoReading[] {
     .map((line) => JSON.parse(line) as GoReading)
 }
 
-/** What kcert reads, in Go's terms; its message when it refuses. Anything but a KcertError fails the test. */
+/**
+ * Returns the values that kcert reads, with Go's names, or the message when it rejects the input. Any error but a KcertError
+ * fails the test.
+ */
 function read(der: Uint8Array): Record<string, unknown> | string {
   try {
     const c = Certificate.parse(der)
@@ -247,7 +250,7 @@ function read(der: Uint8Array): Record<string, unknown> | string {
     return {
       version: c.version,
       serialNumber: c.serialNumber === '00' ? '' : c.serialNumber,
-      // Without milliseconds; Go's JSON has no years outside of 0 to 9999 either.
+      // Without milliseconds. Go's JSON has no years outside 0 to 9999 either.
       notBefore: c.notBefore.getTime(),
       notAfter: c.notAfter.getTime(),
       isCa: c.isCa,
@@ -265,7 +268,7 @@ function read(der: Uint8Array): Record<string, unknown> | string {
   }
 }
 
-/** The peer leaves out Go's zero time, which is the first second of the year 1. */
+/** The Go program omits Go's zero time, which is the first second of the year 1. */
 const instant = (text: unknown): number =>
   text === undefined ? -62_135_596_800_000 : Date.parse(String(text))
 

@@ -22,7 +22,7 @@ describe.skipIf('missing' in peer)('kcert and Go on random PKIs', () => {
   afterAll(() => go.close())
 
   test(
-    'accept and refuse the same chains, find the same paths and give the same reason',
+    'accept and reject the same chains, find the same paths and give the same reason',
     async () => {
       const outcomes = new Map<string, number>()
       await fc.assert(
@@ -39,7 +39,7 @@ describe.skipIf('missing' in peer)('kcert and Go on random PKIs', () => {
         .map(([outcome, count]) => `${outcome} ${count}`)
       console.log(`${chains} chains, seed ${seed}: ${counts.join(', ')}`)
       const trusted = outcomes.get('trusted') ?? 0
-      // Otherwise the generator has stopped to make anything worth comparing.
+      // Otherwise the generator no longer creates useful cases.
       expect(trusted).toBeGreaterThan(chains * 0.15)
       expect(trusted).toBeLessThan(chains * 0.85)
     },
@@ -74,7 +74,7 @@ describe.skipIf('missing' in peer)('kcert and Go on random PKIs', () => {
 interface Change {
   readonly of: 'leaf' | 'roots' | 'intermediates'
   readonly which: number
-  /** 0 to 1, of the length. */
+  /** Relative position, 0 to 1 of the length. */
   readonly at: number
   readonly kind: 'flip' | 'set' | 'cut' | 'insert'
   readonly byte: number
@@ -113,7 +113,7 @@ function changedDer(der: Uint8Array, { at, kind, byte }: Change): Uint8Array {
 type Comparable = Pick<GoVerdict, 'ok' | 'error' | 'chains'>
 
 function comparable({ ok, kind, error, chains }: GoVerdict): Comparable {
-  // kcert words what is wrong with a certificate's encoding in its own way.
+  // kcert describes encoding errors with its own texts.
   if (kind === 'parse') return { ok, error: 'parse' }
   return ok ? { ok, chains: chains! } : { ok, error: error! }
 }

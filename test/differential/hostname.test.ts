@@ -10,7 +10,7 @@ import { seed } from './seed.ts'
 
 const { privateKey } = generateKeyPairSync('ec', { namedCurve: 'P-256' })
 
-/** Names near each other: that is where rules differ. */
+/** Names that are similar, because verifiers differ in such cases. */
 const label = fc.constantFrom(
   'a',
   'A',
@@ -32,7 +32,7 @@ const hostName = fc.oneof(
   fc.constantFrom(...askedNames),
 )
 
-test('names match as in the tls module of Node', () => {
+test("matches names as Node's tls module does", () => {
   let matched = 0
   fc.assert(
     fc.property(

@@ -4,7 +4,7 @@ import { readKubeconfigDocument } from '../../src/kubeconfig/kubeconfig-document
 import type { KubeconfigAnswer } from '../peers/client-go.ts'
 import type { KubeconfigCase } from './kubeconfig-cases.ts'
 
-/** Returns kcert's answer in the form of client-go's. The files that these kubeconfigs name do not exist. */
+/** Returns kcert's answer in the form of client-go's. The files in these kubeconfigs do not exist. */
 export async function askKcert(content: Uint8Array): Promise<KubeconfigAnswer> {
   const { documents, defects } = await readKubeconfigDocument(content)
   const [root] = documents
@@ -61,13 +61,13 @@ function sorted<Row extends readonly [name: string, ...unknown[]]>(rows: readonl
   return rows.toSorted(([a], [b]) => (a < b ? -1 : 1))
 }
 
-/** Returns an answer as the record has it: "refused", or a digest of what both sides must agree on. */
+/** Returns an answer in the form of the record: "refused", or a digest of the values that must be equal. */
 export function recordOf({ asksForUsability }: KubeconfigCase, answer: KubeconfigAnswer): string {
   if (answer === 'refused') return answer
   const { current, clusters, users, contexts } = answer
   const agreed = {
     current,
-    // Where data is given the file does not count, and kcert does not keep it.
+    // If data is given, the file is ignored and kcert does not keep it.
     clusters: clusters.map(([name, server, serverName, insecure, data, file]) => [
       ...[name, server, serverName, insecure, data, data === '' ? file : ''],
     ]),

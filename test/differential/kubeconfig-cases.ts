@@ -1,15 +1,15 @@
-// Kubeconfigs for the comparison with client-go: every field with values of every type, plain scalars, the edges of YAML and JSON,
-// users and clusters that clients refuse, and a text with a few characters changed. The same ones each time, so that the answers
-// of client-go can be recorded.
+// Kubeconfigs for the comparison with client-go: every field with values of every type, plain scalars, edge cases of YAML and
+// JSON, users and clusters that clients reject, and a text with a few characters changed. The cases are always the same, so that
+// client-go's answers can be recorded.
 
 export interface KubeconfigCase {
   readonly name: string
   readonly content: Uint8Array
-  /** Whether clients can be created from the contexts is compared too. */
+  /** Also compares whether clients can be created from the contexts. */
   readonly asksForUsability?: true
 }
 
-/** All of them, in a fixed order. */
+/** Returns all of them, in a fixed order. */
 export function kubeconfigCases(): KubeconfigCase[] {
   return [...typedCases(), ...scalarCases(), ...edgeCases(), ...usabilityCases(), ...brokenCases()]
 }

@@ -4,10 +4,11 @@ import { askKcert, recordOf } from './kubeconfig-answer.ts'
 import { kubeconfigCases } from './kubeconfig-cases.ts'
 import { recordFile } from './kubeconfig-record.ts'
 
-// The same kubeconfigs to kcert and to client-go (its answers are recorded): refused or not; the server, CA, server name and
-// insecure flag of every cluster; the certificates and credentials of every user; and which contexts clients refuse.
+// Compares kcert with client-go (whose answers are recorded) on the same kubeconfigs. The comparison covers rejection; the
+// server, CA, server name and insecure flag of every cluster; the certificates and credentials of every user; and the contexts
+// that clients reject.
 
-/** Where kcert answers otherwise, and why that is left so. */
+/** Cases in which kcert's answer differs, with the reason for keeping the difference. */
 const differences: Readonly<Record<string, string>> = {
   'unknown value -': 'refused: a dash alone in a {map}, which libyaml takes for a text',
   'unknown key 18446744073709551615': 'accepted: Go has no key beyond 63 bits',
@@ -29,7 +30,7 @@ const differences: Readonly<Record<string, string>> = {
   ),
 }
 
-test('kcert and client-go agree on every kubeconfig but those that are listed', async () => {
+test('kcert and client-go agree on every kubeconfig except the listed ones', async () => {
   const cases = kubeconfigCases()
   const record = readFileSync(recordFile, 'utf8').trimEnd().split('\n')
   expect(record).toHaveLength(cases.length)
@@ -45,7 +46,7 @@ test('kcert and client-go agree on every kubeconfig but those that are listed', 
   expect(found).toEqual(
     Object.fromEntries(Object.entries(differences).map(([name, why]) => [name, why.split(':')[0]])),
   )
-  // Both answers must be there in numbers, or the comparison says nothing.
+  // Both answers must occur often, otherwise the comparison is meaningless.
   expect(refused).toBeGreaterThan(1000)
   expect(cases.length - refused).toBeGreaterThan(1000)
 })

@@ -14,7 +14,7 @@ import { seed } from './seed.ts'
 const handshakes = Number(process.env.KCERT_HANDSHAKES ?? 400)
 
 test(
-  'what kcert says of Node is what a handshake in this Node comes to',
+  'kcert predicts the result of a handshake in this Node.js',
   async () => {
     const outcomes = new Map<string, number>()
     await fc.assert(
@@ -23,13 +23,13 @@ test(
         if (leaf === undefined || generated.purpose === 'any') return
         const roots = generated.roots.map(parsed).filter((one) => one !== undefined)
         const intermediates = generated.intermediates.map(parsed).filter((one) => one !== undefined)
-        // Here the clock is the real one, so nothing may hang on this very second.
+        // The clock is the real one, so the result must not depend on the exact second.
         if ([leaf, ...roots, ...intermediates].some(changesSoon)) return
-        // A certificate of another key cannot be presented.
+        // A server cannot present a certificate of another key.
         if (!createPublicKey(generated.leafKey).equals(leaf.publicKey.keyObject())) return
         const question = {
           ...generated,
-          // Not the time that the PKI was made for: a run may take minutes.
+          // Not the time for which the PKI was generated: a run may take minutes.
           at: new Date(),
           leaf,
           roots: new CertificatePool(roots),
@@ -70,14 +70,14 @@ function changesSoon({ notBefore, notAfter }: Certificate): boolean {
   return [notBefore, notAfter].some((time) => Math.abs(time.getTime() - now) < 60_000)
 }
 
-/** Presents the leaf with the intermediates to a peer that trusts the roots; returns "authorized", or OpenSSL's error. */
+/** Presents the leaf with the intermediates to a peer that trusts the roots. Returns "authorized", or OpenSSL's error. */
 async function shakeHands(question: GeneratedQuestion): Promise<string> {
   const { leaf, leafKey, roots, intermediates, purpose, name } = question
   const pem = (der: Uint8Array): string => writePem('CERTIFICATE', der)
   const presented = createSecureContext({
     key: leafKey.export({ format: 'pem', type: 'pkcs8' }),
     cert: [leaf, ...intermediates].map(pem).join(''),
-    // The one who presents must be able to hold weak keys; what counts is what the other side says.
+    // The presenting side must be able to use weak keys. Only the other side's result is used.
     ciphers: 'DEFAULT@SECLEVEL=0',
   })
   const [clientEnd, serverEnd] = duplexPair()
@@ -109,13 +109,13 @@ async function shakeHands(question: GeneratedQuestion): Promise<string> {
   }
 }
 
-/** A server of one's own making has its verdict in the handle only. */
+/** A server created without the http module has its verification result only in the handle. */
 function verifierError(socket: TLSSocket): string | undefined {
   const { ssl } = socket as unknown as { ssl: { verifyError(): (Error & { code?: string }) | null } }
   return ssl.verifyError()?.code
 }
 
-/** What a server shows that only wants to see its client. */
+/** The certificate of a server that only verifies its client. */
 const serverIdentity = (() => {
   const { privateKey } = generateKeyPairSync('ec', { namedCurve: 'P-256' })
   const der = issueCertificate(

@@ -46,7 +46,7 @@ describe.skipIf(version === undefined)(`kcert's model of OpenSSL and ${version}`
   afterAll(() => rmSync(folder, { recursive: true }))
 
   test(
-    'accept and refuse the same random chains, with the same error at the same depth',
+    'accept and reject the same random chains, with the same error at the same depth',
     async () => {
       const outcomes = new Map<string, number>()
       await fc.assert(
@@ -79,7 +79,7 @@ describe.skipIf(version === undefined)(`kcert's model of OpenSSL and ${version}`
   )
 })
 
-// Host names are asked with the first settings only: how they match does not hang on the others.
+// Host names are compared with the first settings only, because name matching does not depend on the others.
 const isPlain = (as: OpensslSettings): boolean => as === plain
 
 function errorOf(

@@ -23,10 +23,10 @@ import {
 import { type Name, readName } from '../../src/x509/name.ts'
 import { oidOf } from '../../src/x509/oids.ts'
 
-// Random PKIs for comparing verifiers. Most fields are right most of the time, so that many chains hold and those that do
-// not fail for one reason; CAs share names and keys and sign each other, so that there is often more than one path.
+// Random PKIs to compare verifiers. Most fields are usually correct, so many chains are valid and the others fail for one reason.
+// CAs share names and keys and sign each other, so there is often more than one path.
 
-/** What all verifiers are asked. */
+/** The question for all verifiers. */
 export interface GeneratedQuestion {
   readonly leaf: Uint8Array
   readonly roots: readonly Uint8Array[]
@@ -41,7 +41,7 @@ export interface GeneratedQuestion {
 const ec = (namedCurve: string): KeyObject => generateKeyPairSync('ec', { namedCurve }).privateKey
 const rsa = (modulusLength: number): KeyObject => generateKeyPairSync('rsa', { modulusLength }).privateKey
 
-/** Identities of CAs: a name and a key. The first ones are quick to sign with and therefore the common ones. */
+/** Identities of CAs: a name and a key. The first ones sign fast and are therefore the common ones. */
 const caKeys: readonly KeyObject[] = [
   ec('P-256'),
   ec('P-256'),
@@ -57,13 +57,13 @@ const leafKeys: readonly KeyObject[] = [ec('P-256'), rsa(2048), ec('P-384'), rsa
 const publicKeys = new Map([...caKeys, ...leafKeys].map((key) => [key, createPublicKey(key)]))
 const keyIds = new Map([...publicKeys].map(([key, publicKey]) => [key, keyIdentifierOf(publicKey)]))
 
-/** A name in the encoding that is asked for: verifiers differ in whether two encodings are one name. */
+/** Returns a name in the given encoding: verifiers differ in whether two encodings are the same name. */
 function nameOf(text: string, encode: (text: string) => Uint8Array = directoryString): Name {
   const der = sequence(setOf(sequence(oid('2.5.4.3'), encode(text))))
   return readName(new DerReader(text === '' ? sequence() : der, 'name'), '')
 }
 
-// One of them looks like a host: for leaves some verifiers care, for CAs none does.
+// One of them looks like a host. Some verifiers check this for leaves, but none for CAs.
 const caNames: readonly Name[] = caKeys.map((_, i) => nameOf(i === 3 ? 'ca.example.org' : `ca ${i}`))
 const twistedNames: readonly Name[] = [nameOf('ca 0', utf8String), nameOf('CA  0'), nameOf('')]
 
@@ -163,7 +163,7 @@ const ipConstraints = [
 const emailConstraints = ['example.com', '.example.com', 'a@example.com', 'x.example.com', '']
 const uriConstraints = ['example.com', '.example.com', 'a.example.com', 'cluster.local', 'local']
 
-/** What --name may ask for. */
+/** Values of --name. */
 export const askedNames = [
   ...dnsChoices,
   ...ipChoices,
@@ -232,7 +232,7 @@ const rawExtensions: readonly RawExtension[] = [
   { oid: '2.5.29.19', critical: false, value: sequence() },
 ]
 
-/** The first value most of the time. */
+/** Returns the first value most of the time. */
 function usually<T>(value: T, others: fc.Arbitrary<T>, weight: number): fc.Arbitrary<T> {
   return fc.oneof({ weight, arbitrary: fc.constant(value) }, { weight: 1, arbitrary: others })
 }
@@ -257,7 +257,7 @@ const subtrees: fc.Arbitrary<SubtreesDescription> = fc.record({
 interface CertificatePlan {
   readonly identity: number
   readonly twistedName: number | undefined
-  /** Which CA signs, counted over all CAs of the case. */
+  /** The issuing CA, counted over all CAs of the case. */
   readonly issuer: number
   readonly signedByAnother: boolean
   readonly serialNumber: number
@@ -286,7 +286,7 @@ const policyExtensions = rawExtensions.flatMap(({ oid }, i) =>
   ['2.5.29.33', '2.5.29.36', '2.5.29.54'].includes(oid) ? i : [],
 )
 
-/** Rules that only come to bear when many certificates of a chain have something to say. */
+/** Rules that only take effect when many certificates of a chain have the corresponding extension. */
 type Emphasis = 'none' | 'policies' | 'constraints'
 
 interface Defaults {
@@ -349,7 +349,7 @@ const caPlan = (emphasis: Emphasis) =>
 const leafPlan = (emphasis: Emphasis) =>
   certificatePlan({ isCa: false, keyUsage: 2, extendedKeyUsage: 1 }, emphasis)
 
-/** A question about a random PKI at this time. */
+/** Returns an arbitrary for questions about a random PKI at this time. */
 export function questionAbout(now: Date): fc.Arbitrary<GeneratedQuestion> {
   return fc.oneof(
     { weight: 7, arbitrary: emphasizing('none', now) },
@@ -384,7 +384,7 @@ function emphasizing(emphasis: Emphasis, now: Date): fc.Arbitrary<GeneratedQuest
       const name = typeof plan.name === 'number' ? own[plan.name % own.length] : plan.name
       const cas = [...roots, ...intermediates]
       const rootDers = roots.map((root) => issue(root, root, now))
-      // An intermediate is signed by any CA, itself and later ones too; a leaf by the last ones rather.
+      // Any CA signs an intermediate, including itself and later ones. Usually one of the last CAs signs a leaf.
       const intermediateDers = intermediates.map((ca) => issue(ca, cas[ca.issuer % cas.length]!, now))
       const leafDer = issue(leaf, cas[cas.length - 1 - (leaf.issuer % Math.min(cas.length, 3))]!, now, true)
       const placed = { roots: [] as Uint8Array[], intermediates: [] as Uint8Array[] }
@@ -411,7 +411,7 @@ function emphasizing(emphasis: Emphasis, now: Date): fc.Arbitrary<GeneratedQuest
         purpose,
         name,
         leafKey: leafKeyOf(leaf),
-        // What a counterexample shows: the plan, from which the certificates follow.
+        // A counterexample shows the plan, which determines the certificates.
         [fc.toStringMethod]: () => JSON.stringify({ ...plan, name }, null, 1),
       }
     })
@@ -429,7 +429,7 @@ function keyIdOf(choice: 'right' | 'none' | 'wrong', right: string): string | un
   return choice === 'none' ? undefined : choice === 'right' ? right : 'ff00'
 }
 
-// Common names that look like hosts count for some.
+// Some verifiers check common names that look like hosts.
 const leafNames = ['leaf', 'host.example.com', 'host.example.org'].map((text) => nameOf(text))
 
 function issue(plan: CertificatePlan, issuer: CertificatePlan, now: Date, isLeaf = false): Uint8Array {
@@ -468,7 +468,7 @@ function defined<Key extends string, Value>(key: Key, value: Value | undefined):
   return value === undefined ? {} : ({ [key]: value } as { [K in Key]: Value })
 }
 
-/** The same certificate as version 1, or signed by another algorithm. */
+/** Returns the same certificate as version 1, or signed with another algorithm. */
 function resigned(der: Uint8Array, how: Resigning, signer: KeyObject): Uint8Array {
   const isRsa = signer.asymmetricKeyType === 'rsa'
   const fields = tbsFields(der)

@@ -1,2 +1,2 @@
-/** Seed of all that is drawn at random: the same in every run, so that a landing does not hang on luck. KCERT_SEED looks elsewhere. */
+/** Seed of all random values. It is the same in every run, so that a result does not depend on chance. KCERT_SEED changes it. */
 export const seed = Number(process.env.KCERT_SEED ?? 20261122)
