@@ -1,14 +1,14 @@
 import { type Profiler, Session } from 'node:inspector'
 
-// Which octets of kcert's own source have run, by V8's block coverage: what jazzer.js has from instrumented code, without a native
-// addon. It is taken for a batch of inputs at once; only where something new ran is it told which input it was.
+// The bytes of kcert's own source that have run, by V8's block coverage. jazzer.js gets this from instrumented code; this needs
+// no native addon. Coverage is measured for a batch of inputs. Only if something new ran, the batch is searched for the input.
 
-/** Coverage of the modules whose path fits; whatever is loaded after `new Coverage` counts. */
+/** Coverage of the modules whose path matches. Only modules loaded after `new Coverage` count. */
 export class Coverage {
   readonly #session = new Session()
   readonly #of: RegExp
   readonly #seen = new Map<string, Uint8Array>()
-  /** Octets of source that have run. */
+  /** Number of source bytes that have run. */
   covered = 0
 
   constructor(of: RegExp) {
@@ -27,13 +27,13 @@ export class Coverage {
     this.#take()
   }
 
-  /** True when something has run since the last look that never ran before. With `keep` it counts as seen from now on. */
+  /** Returns true when code has run since the last call that never ran before. With `keep`, it is then recorded. */
   isNew(keep: boolean): boolean {
     let isNew = false
     for (const { url, functions } of this.#take()) {
       const end = functions.reduce((most, { ranges }) => Math.max(most, ranges[0]!.endOffset), 0)
       const ran = new Uint8Array(end)
-      // Outer functions stand before inner ones, and ranges before those inside them.
+      // Outer functions come before inner ones, and ranges before those inside them.
       for (const { ranges } of functions)
         for (const { startOffset, endOffset, count } of ranges)
           ran.fill(count > 0 ? 1 : 0, startOffset, endOffset)
@@ -49,7 +49,7 @@ export class Coverage {
     return isNew
   }
 
-  /** Not every look has all functions of a module, so it may turn out longer than it was. */
+  /** A result may lack functions of a module, so it may be longer than the previous one. */
   #seenOf(url: string, end: number): Uint8Array {
     const before = this.#seen.get(url) ?? new Uint8Array()
     if (before.length >= end) return before
@@ -61,7 +61,7 @@ export class Coverage {
 
   #take(): Profiler.ScriptCoverage[] {
     let result: Profiler.ScriptCoverage[] = []
-    // On the same thread the answer is there when the call comes back.
+    // On the same thread, the answer is available when the call returns.
     this.#session.post('Profiler.takePreciseCoverage', (error, taken) => {
       if (error === null) result = taken.result
     })

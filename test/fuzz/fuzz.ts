@@ -4,8 +4,9 @@ import { publish, tableOf } from '../reliability/page.ts'
 import { Coverage } from './coverage.ts'
 import { Fuzzer, type Way } from './fuzzer.ts'
 
-// `npm run fuzz [-- EXECUTIONS] [-- READER...] [-- --seed N] [-- --write]`: so many executions in all readers together (1,000,000), or of
-// those that are named, a tenth of them guided by coverage. Ctrl-C ends it with what was done. What is found lies in the folder that is printed, an input a file.
+// `npm run fuzz [-- EXECUTIONS] [-- READER...] [-- --seed N] [-- --write]`: runs EXECUTIONS (default 1,000,000) in all readers
+// together, or in the given ones. A tenth of them are guided by coverage. Ctrl-C stops it and reports the completed part. The
+// findings are in the printed folder, one input per file.
 
 const words = process.argv.slice(2)
 const seed = words.includes('--seed') ? Number(words[words.indexOf('--seed') + 1]) : 20261122
@@ -13,7 +14,7 @@ const total = Number(
   words.find((word, index) => /^\d+$/.test(word) && words[index - 1] !== '--seed') ?? 1_000_000,
 )
 
-/** Parts of all executions: what is quick gets more of them. */
+/** Shares of all executions: fast readers get more. */
 const shares: Readonly<Record<string, number>> = {
   DER: 0.3,
   PEM: 0.45,
@@ -23,15 +24,15 @@ const shares: Readonly<Record<string, number>> = {
   journal: 0.12,
 }
 const ways: Readonly<Record<Way, number>> = { guided: 0.1, blind: 0.85, 'fast-check': 0.05 }
-// All readers are gone through so often, so that a run that is stopped has done a part of each.
+// Each reader runs in this many rounds, so that a stopped run has done a part of each.
 const rounds = 20
-// Most inputs are refused, and most of the time would go into the traces of that.
+// Most inputs are rejected, and the stack traces would take most of the time.
 Error.stackTraceLimit = 4
 
 let isStopped = false
 for (const signal of ['SIGINT', 'SIGTERM'] as const) process.once(signal, () => (isStopped = true))
 
-// Whatever is loaded before it is not seen by it.
+// Modules loaded before this are not measured.
 const coverage = new Coverage(/\/src\//)
 const { readers } = await import('./readers.ts')
 const named = readers.filter(({ name }) => words.includes(name))
@@ -42,7 +43,7 @@ for (let round = 1; round <= rounds && !isStopped; round++) {
     const count = named.length > 0 ? total / named.length : total * shares[name]!
     for (const [way, share] of Object.entries(ways) as [Way, number][]) {
       await fuzzers[index]!.run(way, Math.ceil((count * share) / rounds), () => isStopped)
-      // Whoever wants it to stop is heard here.
+      // Allows a signal handler to run.
       await new Promise((done) => setImmediate(done))
     }
   }

@@ -4,31 +4,31 @@ import type { Coverage } from './coverage.ts'
 import { Dice, mutated } from './mutator.ts'
 import type { Reader } from './readers.ts'
 
-/** An input that a reader did not answer: it threw something that is no error of kcert's, or took a second of the processor. */
+/** An input that a reader did not handle: it threw an error other than a KcertError, or took a second of CPU time. */
 export interface Finding {
   readonly reader: string
   readonly what: string
   readonly input: Uint8Array
 }
 
-/** What was done with a reader. */
+/** The results for a reader. */
 export interface Fuzzed {
   readonly reader: string
   executions: number
-  /** Inputs that the reader took as what they should be. */
+  /** Inputs that the reader accepted. */
   accepted: number
-  /** Inputs that made something new run, the seeds included. */
+  /** Inputs that ran new code, including the seeds. */
   corpus: number
   readonly findings: Finding[]
 }
 
-/** How inputs come about: from those that made something new run, from these without looking, or as fast-check draws them. */
+/** How inputs are created: guided by coverage, mutated without coverage, or by fast-check. */
 export type Way = 'guided' | 'blind' | 'fast-check'
 
 const batchSize = 256
 const slowMs = 1000
 
-/** Fuzzes one reader. A seed gives the same inputs again, as long as time does not end it. */
+/** Fuzzes one reader. The same seed gives the same inputs, unless time ends the run. */
 export class Fuzzer {
   readonly done: Fuzzed
   readonly #reader: Reader
@@ -49,7 +49,7 @@ export class Fuzzer {
     this.done = { reader: reader.name, executions: 0, accepted: 0, corpus: 0, findings: [] }
   }
 
-  /** Goes on in one way until so many executions were made, or `isOver` says so after a batch. */
+  /** Continues in one way until the number of executions is reached, or `isOver` returns true after a batch. */
   async run(way: Way, executions: number, isOver: () => boolean = () => false): Promise<void> {
     const coverage = way === 'guided' ? this.#coverage : undefined
     const drawn = way === 'fast-check' ? this.#drawn() : undefined
@@ -67,7 +67,7 @@ export class Fuzzer {
       const { user, system } = process.threadCpuUsage(before)
       if ((user + system) / 1000 > slowMs) await this.#findSlow(batch)
       if (coverage?.isNew(false)) await this.#keepNew(batch, coverage)
-      // A microtask lets no signal in.
+      // A microtask does not let a signal handler run.
       await new Promise((done) => setImmediate(done))
     }
     coverage?.pause()
@@ -79,7 +79,7 @@ export class Fuzzer {
     return mutated(input, other, this.#words, this.#dice, this.#reader.longest)
   }
 
-  /** Returns what draws the next input by fast-check: pieces of the corpus, words and octets one behind the other. */
+  /** Returns a function that draws the next input with fast-check: concatenated pieces of the corpus, words and bytes. */
   #drawn(): () => Uint8Array {
     const { corpus } = this.#reader
     const piece = fc
@@ -135,7 +135,7 @@ export class Fuzzer {
     }
   }
 
-  /** Halves a batch until the inputs are found that made something new run. */
+  /** Splits a batch in halves until it finds the inputs that ran new code. */
   async #keepNew(batch: readonly Uint8Array[], coverage: Coverage): Promise<void> {
     const middle = batch.length >> 1
     const halves = batch.length === 1 ? [batch] : [batch.slice(0, middle), batch.slice(middle)]

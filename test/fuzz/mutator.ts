@@ -1,4 +1,4 @@
-// Changes of octets, drawn from a seed: quick enough to cost less than what is done with them.
+// Changes to bytes, drawn from a seed. They must cost less than the tested reader.
 
 /** A source of numbers, the same for the same seed (xorshift32). */
 export class Dice {
@@ -8,7 +8,7 @@ export class Dice {
     this.#state = Math.imul(seed, 0x9e3779b1) >>> 0 || 1
   }
 
-  /** 0 to `below` - 1. */
+  /** Returns a number from 0 to `below` - 1. */
   draw(below: number): number {
     let state = this.#state
     state ^= state << 13
@@ -27,7 +27,9 @@ const interesting = [
   0, 1, 2, 3, 4, 5, 6, 0x0c, 0x13, 0x30, 0x31, 0x7f, 0x80, 0x81, 0x82, 0x84, 0xa0, 0xa3, 0xbf, 0xc3, 0xff,
 ]
 
-/** Returns an input with a few changes: single octets, pieces taken out, doubled or brought in from another, words, lengths of DER. */
+/**
+ * Returns an input with a few changes: single bytes, pieces removed, doubled or copied from another input, words, DER lengths.
+ */
 export function mutated(
   input: Uint8Array,
   other: Uint8Array,
@@ -77,7 +79,7 @@ function inserted(bytes: Buffer, at: number, piece: Uint8Array): Buffer<ArrayBuf
   return Buffer.concat([bytes.subarray(0, at), piece, bytes.subarray(at)])
 }
 
-/** The next octet that looks like a length behind a tag grows or shrinks a little. */
+/** Increases or decreases the next byte that looks like a length after a tag. */
 function shiftLength(bytes: Buffer, from: number, by: number): void {
   for (let at = from; at + 1 < Math.min(bytes.length, from + 64); at++) {
     if (bytes[at] !== 0x30 && bytes[at] !== 0x31 && bytes[at] !== 0x04 && bytes[at] !== 0x02) continue

@@ -1,7 +1,7 @@
 import { expect, test } from 'vitest'
 import { readers } from './readers.ts'
 
-test('documents that are fuzzed are honest: readers take all but one, whose name constraints are empty', async () => {
+test('readers accept all seed documents but one, whose name constraints are empty', async () => {
   const refused: string[] = []
   for (const reader of readers)
     for (const document of reader.corpus) {

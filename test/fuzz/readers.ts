@@ -20,15 +20,15 @@ import { readPkcs12 } from '../../src/x509/pkcs12.ts'
 import { CertificateRequest } from '../../src/x509/request.ts'
 import * as seeds from './seeds.ts'
 
-// Everything that reads octets which somebody else may have written. A reader answers, or throws one of kcert's own errors.
+// All code that reads bytes from untrusted sources. A reader returns, or throws a KcertError.
 
 export interface Reader {
   readonly name: string
   readonly read: (input: Uint8Array) => Promise<void> | undefined
   readonly corpus: readonly Uint8Array[]
-  /** What stands in such files, to be put anywhere. */
+  /** Typical content of such files, to insert anywhere. */
   readonly words: readonly (string | Uint8Array)[]
-  /** Inputs are cut there: what is longer only takes longer. */
+  /** Maximum size of inputs: longer ones only take more time. */
   readonly longest: number
 }
 
@@ -49,7 +49,7 @@ export const documents: readonly Reader[] = [
 
 export const readers: readonly Reader[] = [...containers, ...documents]
 
-/** Each kind of document, until one takes it; then all of it is looked at, for much is decoded only then. */
+/** Tries each kind of document until one is accepted. Then reads all of its properties, because many are decoded only then. */
 function readDer(input: Uint8Array): undefined {
   takenByOne([
     () => touch(Certificate.parse(input)),
@@ -60,7 +60,7 @@ function readDer(input: Uint8Array): undefined {
   ])
 }
 
-/** Tries every read. Throws the last refusal when none took the input, and at once what is no refusal. */
+/** Tries every read. Throws the last refusal when none accepts the input, and any other error at once. */
 function takenByOne(reads: readonly (() => unknown)[]): void {
   let refusal: unknown
   let taken = 0
@@ -76,7 +76,7 @@ function takenByOne(reads: readonly (() => unknown)[]): void {
   if (taken === 0) throw refusal
 }
 
-/** Reads every property, so that what is decoded late is decoded. */
+/** Reads every property, so that late decoding also runs. */
 function touch(object: object): void {
   const prototype = Object.getPrototypeOf(object) as object
   for (const [name, { get }] of Object.entries(Object.getOwnPropertyDescriptors(prototype)))
@@ -115,7 +115,7 @@ async function readPolicy(input: Uint8Array): Promise<void> {
   await readPolicies(text(input), 'policy.yaml')
 }
 
-/** As it stands, and with the digests set right, for nothing else would get past the first changed line. */
+/** Unchanged, and with corrected digests, because otherwise reading stops at the first changed line. */
 function readJournals(input: Uint8Array): undefined {
   takenByOne([
     () => useJournal(text(input)),

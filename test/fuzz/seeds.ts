@@ -13,7 +13,7 @@ import { keys, selfSigned } from '../fixtures/certificates.ts'
 import { hasOpenSsl, openssl } from '../peers/openssl.ts'
 import { controlPlaneTree } from '../pki/kubeadm-tree.ts'
 
-// What fuzzing begins with: honest documents of every kind, made here.
+// The initial inputs for fuzzing: valid documents of every kind, created here.
 
 export const password = 'fuzz'
 
@@ -21,7 +21,7 @@ const now = new Date('2026-11-21T09:00:00Z')
 const bytes = (text: string): Uint8Array => Buffer.from(text, 'latin1')
 const privateKeys = Object.values(keys)
 
-/** Certificates with every extension that is read, from the generator of test/differential. */
+/** Certificates with every extension that kcert reads, from the generator of test/differential. */
 const certificates = fc
   .sample(questionAbout(now), { numRuns: 60, seed: 7 })
   .flatMap(({ leaf, roots, intermediates }) => [leaf, ...roots.slice(0, 1), ...intermediates.slice(0, 1)])
@@ -266,7 +266,7 @@ export const jsonWords: readonly string[] = [
   ],
 ]
 
-/** A store without encryption, whose inside can be reached. */
+/** Returns a keystore without encryption, so that mutations reach its content. */
 function plainStore(): Uint8Array {
   const bag = (type: 'certBag' | 'keyBag', value: Uint8Array): Uint8Array =>
     sequence(oid(oidOf(type)), explicit(0, value))
@@ -281,7 +281,7 @@ function plainStore(): Uint8Array {
   )
 }
 
-/** With one round of key derivation, so that an input costs microseconds. */
+/** Keystores with one round of key derivation, so that an input costs microseconds. */
 function opensslStores(): Uint8Array[] {
   if (!hasOpenSsl) return []
   const folder = mkdtempSync(join(tmpdir(), 'kcert-fuzz-'))

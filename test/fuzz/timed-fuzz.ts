@@ -7,8 +7,8 @@ const seconds = Number(process.env.KCERT_FUZZ_SECONDS ?? 60)
 const shares: Readonly<Record<Exclude<Way, 'guided'>, number>> = { blind: 0.8, 'fast-check': 0.2 }
 
 /**
- * Tests each of these readers for a minute, or KCERT_FUZZ_SECONDS. They stand in two files, which two cores share;
- * `npm run fuzz` does it for a number of executions, guided by coverage.
+ * Tests each of these readers for a minute, or KCERT_FUZZ_SECONDS. They are in two files, which run on two cores. `npm run fuzz`
+ * runs a number of executions, guided by coverage.
  */
 export function testReaders(readers: readonly Reader[]): void {
   test.each(readers.map((reader) => [reader.name, reader] as const))(
@@ -24,7 +24,7 @@ export function testReaders(readers: readonly Reader[]): void {
       expect(findings.map(({ what, input }) => `${what}: ${Buffer.from(input).toString('base64')}`)).toEqual(
         [],
       )
-      // Otherwise the inputs are so broken that only the first lines of the reader ever run.
+      // Otherwise the inputs are so broken that only the first lines of the reader run.
       expect(accepted).toBeGreaterThan(0)
     },
     (seconds * 4 + 300) * 1000,
