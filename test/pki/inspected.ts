@@ -8,16 +8,16 @@ import type { Source, UnreadableSource } from '../../src/inspection/source.ts'
 import { defaultThresholds } from '../../src/inspection/thresholds.ts'
 import type { NodeFiles } from './kubeadm-tree.ts'
 
-/** Some files of a node, and how they were found. */
+/** Some files of a node, and the walk that finds them. */
 export interface Walk {
   readonly files: NodeFiles
-  /** Folders that are walked; default all of the node's. */
+  /** Walked folders; default: all of the node's. */
   readonly folders?: readonly string[]
-  /** Where the copy of the node lies; default in place. */
+  /** Location of the copy of the node; default: the original location. */
   readonly copiedTo?: string
 }
 
-/** Returns the sources that walking the folders yields. */
+/** Returns the sources that a walk of the folders finds. */
 export function sourcesOf({
   files,
   folders = ['/etc/kubernetes', '/var/lib/kubelet/pki'],
@@ -36,7 +36,7 @@ export function sourcesOf({
   )
 }
 
-/** Returns a reader of referenced files that knows the files of a node. */
+/** Returns a reader of referenced files for the files of a node. */
 export function readerOf(files: NodeFiles, copiedTo = ''): InspectionOptions['readReferencedFile'] {
   return (path) => {
     const file = path.startsWith(copiedTo) ? files.get(path.slice(copiedTo.length)) : undefined
@@ -52,7 +52,7 @@ export const noFiles: InspectionOptions['readReferencedFile'] = (path) => ({
   detail: 'no such file',
 })
 
-/** Inspects sources at a time. */
+/** Inspects sources at a given time. */
 export async function inspect(
   now: Date,
   sources: readonly (Source | UnreadableSource)[],
@@ -71,7 +71,7 @@ export async function inspect(
   return inspection.finish()
 }
 
-/** Inspects a node's folders at a time. */
+/** Inspects a node's folders at a given time. */
 export function inspectNode(
   now: Date,
   walk: Walk,
@@ -81,13 +81,13 @@ export function inspectNode(
   return inspect(now, sourcesOf(walk), { readReferencedFile, ...options })
 }
 
-/** Returns a source that was named, from text or octets. */
+/** Returns a given source, from text or bytes. */
 export function named(name: string, content: string | Uint8Array, mode = 0o600): Source {
   const bytes = typeof content === 'string' ? Buffer.from(content) : content
   return { name, bytes, file: { path: name.startsWith('/') ? name : `/srv/${name}`, mode } }
 }
 
-/** Problems of warning or worse, as "CODE source entry". */
+/** Returns the problems with severity warning or higher, as "CODE source entry". */
 export function troubles({ report }: InspectionOutcome): string[] {
   return report.problems.filter(({ severity }) => severity !== 'info').map(brief)
 }

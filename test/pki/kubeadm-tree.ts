@@ -8,15 +8,15 @@ import {
 } from '../../src/x509/issuing.ts'
 import { writePem } from '../../src/x509/pem.ts'
 
-// The files of a node as kubeadm and the kubelet leave them, made by kubeadm's own table. Nothing is written here: a test
-// gives the files to an inspection, or writes them where it likes.
+// The files of a node as kubeadm and the kubelet create them, from kcert's table of kubeadm's files. Nothing is written to disk
+// here: a test passes the files to an inspection, or writes them.
 
 export type Algorithm = 'RSA' | 'ECDSA'
 
 export interface NodeFile {
   readonly bytes: Uint8Array
   readonly mode: number
-  /** For a symbolic link; `bytes` and `mode` are then those of the file it leads to. */
+  /** For a symbolic link. `bytes` and `mode` are then those of its target. */
   readonly linkTarget?: string
 }
 
@@ -24,7 +24,7 @@ export interface NodeFile {
 export type NodeFiles = Map<string, NodeFile>
 
 export interface TreeOptions {
-  /** When everything was made. */
+  /** The creation time of all files. */
   readonly madeAt: Date
   readonly algorithm?: Algorithm
   readonly nodeName?: string
@@ -32,13 +32,13 @@ export interface TreeOptions {
   readonly etcd?: 'stacked' | 'external'
   /** Only the first control-plane node has one. */
   readonly hasSuperAdmin?: boolean
-  /** Of leaf certificates; kubeadm's own default is 365 days. */
+  /** Lifetime of leaf certificates; kubeadm's default is 365 days. */
   readonly leafDays?: number
-  /** Of the kubelet's client certificate; kube-controller-manager's default is 365 days. */
+  /** Lifetime of the kubelet's client certificate; kube-controller-manager's default is 365 days. */
   readonly kubeletHours?: number
 }
 
-/** A CA with its key, for tests that sign more with it. */
+/** A CA with its key, for tests that sign additional certificates. */
 export interface TestCa {
   readonly certificate: Uint8Array
   readonly key: KeyObject
@@ -56,7 +56,7 @@ const dayMs = 24 * hourMs
 
 const keys = new Map<string, KeyObject>()
 
-/** Returns a private key; the same one for the same name, because RSA keys cost half a second each. */
+/** Returns a private key. The same name gives the same key, because RSA keys cost half a second each. */
 export function testKey(name: string, algorithm: Algorithm = 'ECDSA'): KeyObject {
   const id = `${algorithm} ${name}`
   let key = keys.get(id)
@@ -75,14 +75,14 @@ let serial = 0x1000
 export interface LeafOptions extends ExtensionsDescription {
   readonly commonName: string
   readonly organization?: readonly string[]
-  /** Instead of these two. */
+  /** Replaces these two. */
   readonly subject?: CertificateDescription['subject']
   readonly key: KeyObject
   readonly notBefore: Date
   readonly notAfter: Date
 }
 
-/** Returns a certificate in DER that the CA signed, with the key usage that kubeadm gives. */
+/** Returns a certificate in DER that the CA signed, with kubeadm's key usage. */
 export function signedBy(ca: TestCa, leaf: LeafOptions): Uint8Array {
   const { commonName, organization, key, notBefore, notAfter, ...extensions } = leaf
   return issueCertificate(
@@ -102,7 +102,7 @@ export function signedBy(ca: TestCa, leaf: LeafOptions): Uint8Array {
   )
 }
 
-/** Returns a CA as kubeadm makes one: ten years, DNS name as its common name. */
+/** Returns a CA as kubeadm creates it: ten years, with the common name as a DNS name. */
 export function testCa(commonName: string, key: KeyObject, notBefore: Date, days = 3650): TestCa {
   const certificate = issueCertificate(
     {
@@ -132,7 +132,7 @@ export function certificatePem(...certificates: readonly Uint8Array[]): string {
   return certificates.map((der) => writePem('CERTIFICATE', der)).join('')
 }
 
-/** Returns everything that a healthy control-plane node has, its kubelet's files with it. */
+/** Returns all files of a healthy control-plane node, including its kubelet's. */
 export function controlPlaneTree(options: TreeOptions): NodeTree {
   const { algorithm = 'ECDSA', madeAt, etcd = 'stacked', hasSuperAdmin = true } = options
   const made = new Date(madeAt.getTime() - 5 * 60_000)
@@ -193,7 +193,7 @@ export function controlPlaneTree(options: TreeOptions): NodeTree {
   return { files, cas }
 }
 
-/** Returns everything that a healthy worker has. */
+/** Returns all files of a healthy worker. */
 export function workerTree(options: TreeOptions): NodeTree {
   const made = new Date(options.madeAt.getTime() - 5 * 60_000)
   const ca = testCa('kubernetes', testKey('ca', options.algorithm), made)
@@ -203,7 +203,7 @@ export function workerTree(options: TreeOptions): NodeTree {
   return { files, cas: new Map([['ca', ca]]) }
 }
 
-/** kubelet.conf, and /var/lib/kubelet/pki: the pair in use, one that it replaced and that has expired, and a self-signed serving pair. */
+/** Adds kubelet.conf and /var/lib/kubelet/pki: the pair in use, a replaced and expired pair, and a self-signed serving pair. */
 function addKubelet(files: NodeFiles, ca: TestCa, options: TreeOptions): void {
   const { madeAt, kubeletHours = 365 * 24, algorithm = 'ECDSA' } = options
   const user = 'system:node:'.concat(nodeNameOf(options))

@@ -2,7 +2,7 @@ import { generateKeyPairSync, type KeyObject } from 'node:crypto'
 import { issueCertificate } from '../../src/x509/issuing.ts'
 import { writePem } from '../../src/x509/pem.ts'
 
-/** A certificate and its key, for servers and clients of tests. */
+/** A certificate and its key, for servers and clients in tests. */
 export interface TlsPair {
   readonly name: string
   readonly key: KeyObject
@@ -12,7 +12,7 @@ export interface TlsPair {
   readonly keyPem: string
 }
 
-/** Returns a pair for a name that the issuer has signed; without one it is a CA. In force from 2026 to 2036. */
+/** Returns a pair for a name, signed by the issuer; without an issuer it is a CA. Valid from 2026 to 2036. */
 export function tlsPair(
   name: string,
   issuer?: TlsPair,
