@@ -3,14 +3,15 @@ import { expect, test } from 'vitest'
 import { installedPaths, type Locked, nameOf, readLock } from '../../scripts/lock.ts'
 import { softwareBill } from '../../scripts/sbom.ts'
 
-// What a user installs with kcert, by the lock. docs/dependencies.md counts and justifies it, and `npm run check` holds that against the lock.
+// The packages that a user installs with kcert, from the lock file. docs/dependencies.md counts and justifies them, and `npm run
+// check` compares it with the lock file.
 
 const packages = readLock()
 const locked = Object.entries(packages).filter(([path]) => path !== '')
 const paths = installedPaths(packages)
 const installed = locked.filter(([path]) => paths.has(path))
 
-/** Those that ask for no more than to be named. */
+/** Licenses that require only attribution. */
 const free = [
   'MIT',
   'ISC',
@@ -24,12 +25,12 @@ const free = [
   'CC0-1.0',
 ]
 
-test('nothing that is installed with kcert has an install script', () => {
+test('packages installed with kcert have no install scripts', () => {
   expect(installed.filter(([, { hasInstallScript }]) => hasInstallScript)).toEqual([])
 })
 
-test('everything that is installed with kcert has a licence that lets it be', () => {
-  // Where one may be chosen, one of them is enough.
+test('packages installed with kcert have a permissive license', () => {
+  // If there is a choice of licenses, one permissive license is enough.
   const isFree = (license = ''): boolean =>
     license
       .replaceAll(/[()]/g, '')
@@ -38,7 +39,7 @@ test('everything that is installed with kcert has a licence that lets it be', ()
   expect(installed.filter(([, { license }]) => !isFree(license)).map(([path]) => path)).toEqual([])
 })
 
-test('the lock has the digest of every package that may be installed here, and no place to get it from', () => {
+test('the lock file has the digest of every package that may be installed here, and no download address', () => {
   const isOfOtherPlatform = ({ dev, optional }: Locked): boolean => dev === true && optional === true
   const without = locked.filter(([, one]) => one.integrity === undefined && !isOfOtherPlatform(one))
   expect(without.map(([path]) => path)).toEqual([])
@@ -48,13 +49,13 @@ test('the lock has the digest of every package that may be installed here, and n
   expect(locked.filter(([, { resolved }]) => resolved !== undefined)).toEqual([])
 })
 
-test('direct dependencies are exact versions', () => {
+test('direct dependencies have exact versions', () => {
   const { dependencies, devDependencies } = JSON.parse(readFileSync('package.json', 'utf8'))
   const versions = Object.entries<string>({ ...dependencies, ...devDependencies })
   expect(versions.filter(([, version]) => !/^\d+\.\d+\.\d+(?:-[\w.]+)?$/.test(version))).toEqual([])
 })
 
-test('the SBOM names every package that is installed with kcert, with its licence', () => {
+test('the SBOM lists every package that is installed with kcert, with its license', () => {
   const { bomFormat, components } = softwareBill()
   expect(bomFormat).toBe('CycloneDX')
   const named = new Set(components.map(({ name, version }) => `${name}@${version}`))
