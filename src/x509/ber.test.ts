@@ -37,7 +37,7 @@ describe('rejects invalid BER', () => {
   for (let i = 0; i <= derLimits.depth; i++) deep = element(0x24, deep)
   test.each<[string, Uint8Array, string]>([
     ['nothing', new Uint8Array(0), 'offset 0: truncated'],
-    ['data behind the value', Uint8Array.of(0x05, 0, 0x05, 0), 'offset 2: 2 bytes too many'],
+    ['data after the value', Uint8Array.of(0x05, 0, 0x05, 0), 'offset 2: 2 bytes too many'],
     ['a primitive of indefinite length', Uint8Array.of(0x04, 0x80, 0, 0), 'indefinite length of a primitive'],
     ['an indefinite length without end', Uint8Array.of(0x30, 0x80, 0x05, 0), 'truncated'],
     ['a length past the end', Uint8Array.of(0x30, 0x05, 0x05, 0), 'truncated'],
@@ -47,10 +47,10 @@ describe('rejects invalid BER', () => {
       'reaches past the end of its parent',
     ],
     ['a tag number above 30', Uint8Array.of(0x3f, 0x81, 0, 0), 'tag number above 30'],
-    ['a length in five octets', Uint8Array.of(0x30, 0x85, 0, 0, 0, 0, 0), 'length in 5 bytes'],
+    ['a length in five bytes', Uint8Array.of(0x30, 0x85, 0, 0, 0, 0, 0), 'length in 5 bytes'],
     ['a string with a number in it', Uint8Array.of(0x24, 0x03, 0x02, 0x01, 1), 'a piece of another type'],
     ['strings in strings without end', deep, 'nested deeper than 32'],
-    ['more than any store has', new Uint8Array(derLimits.containerBytes + 1), 'that kcert reads'],
+    ['more than any keystore has', new Uint8Array(derLimits.containerBytes + 1), 'that kcert reads'],
   ])('%s', (_, bytes, reason) => {
     expect(reasonOf(bytes)).toContain(reason)
   })

@@ -157,7 +157,7 @@ describe('rejects certificates that Go rejects, with field and offset', () => {
     ],
     ['version −1', craft({ version: explicit(0, integer(-1)) }), 'unknown version -1'],
     [
-      'something behind the version',
+      'data after the version',
       craft({ version: explicit(0, integer(2), integer(2)) }),
       'tbsCertificate.version at',
     ],
@@ -173,7 +173,7 @@ describe('rejects certificates that Go rejects, with field and offset', () => {
       'signatureAlgorithm at offset 132: differs from tbsCertificate.signature',
     ],
     [
-      'an algorithm that is no identifier',
+      'an algorithm that is not an identifier',
       craft({ signature: sequence(integer(1)) }),
       'tbsCertificate.signature.algorithm',
     ],
@@ -187,7 +187,7 @@ describe('rejects certificates that Go rejects, with field and offset', () => {
     ['no signature', craft({ signatureValue: nothing }), 'signatureValue at offset 139: missing'],
     ['extensions in a SET', craft({ tail: explicit(3, element(tags.set)) }), 'extensions at'],
     [
-      'an extension that comes twice',
+      'a duplicate extension',
       craft({ tail: extensions([extension('nsComment', nothing), extension('nsComment', nothing)]) }),
       'nsComment at offset',
     ],
@@ -212,12 +212,12 @@ describe('ignores what Go ignores', () => {
   const more = integer(7)
   test.each<[string, Uint8Array]>([
     [
-      'data behind the times',
+      'data after the times',
       craft({ validity: sequence(...['260101000000Z', '270101000000Z'].map(utc), more) }),
     ],
-    ['data behind the extensions', craft({ tail: Buffer.concat([extensions([]), more]) })],
+    ['data after the extensions', craft({ tail: Buffer.concat([extensions([]), more]) })],
     [
-      'data behind an extension',
+      'data after an extension',
       craft({ tail: extensions([sequence(oid('1.2.3'), octetString(more), more)]) }),
     ],
     ['unique identifiers', craft({ tail: Buffer.concat([element(0x81, Uint8Array.of(0)), element(0x82)]) })],
@@ -228,7 +228,7 @@ describe('ignores what Go ignores', () => {
     ],
     ['a version 1 that is written', craft({ version: explicit(0, integer(0)) })],
     ['a serial number of zero', craft({ serialNumber: integer(0) })],
-    ['a serial number of 100 octets', craft({ serialNumber: integer(new Uint8Array(100).fill(1)) })],
+    ['a serial number of 100 bytes', craft({ serialNumber: integer(new Uint8Array(100).fill(1)) })],
     [
       'FALSE written for critical',
       craft({ tail: extensions([sequence(oid('1.2.3'), boolean(false), octetString(more))]) }),
@@ -310,7 +310,7 @@ describe('readCertificates', () => {
       'PEM block CERTIFICATE at line',
     ],
     ['DER that is cut off', Buffer.concat([a, b.subarray(0, 50)]), 'certificate: offset 0: truncated'],
-  ])('%s is refused', (_, input, reason) => {
+  ])('rejects %s', (_, input, reason) => {
     expect(thrownBy(() => readCertificates(input))).toMatchObject({
       code: 'KCERT_X509_MALFORMED',
       message: expect.stringContaining(reason),

@@ -159,7 +159,7 @@ function withKey(key: Issued['key'], commonName: string): Pick<Issued, 'der' | '
 describe("rejects a chain with the failing certificate and Go's error", () => {
   test.for<[rule: string, pki: Pki, verdict: [RefusalCode, string, string], asked?: Partial<ChainQuestion>]>([
     [
-      'when a CA in it has expired, though Go blames nobody by name',
+      'when a CA in it has expired, although Go names no certificate',
       { leaf: leafOf(expiredCa), roots: [root], intermediates: [expiredCa] },
       ['CERT_EXPIRED', 'ca', `${validity} after 2026-03-01T00:00:00Z`],
     ],
@@ -218,12 +218,12 @@ describe("rejects a chain with the failing certificate and Go's error", () => {
       ['ISSUER_KEY_OTHER', 'leaf', hinted('x509: ECDSA verification failure', 'root')],
     ],
     [
-      'when a namesake of the issuer is there, which did not sign and is not even a CA',
+      'when a certificate with the issuer’s name did not sign and is not a CA',
       { leaf: leafOf(root), roots: [issued({ subject: root.subject })] },
       ['ISSUER_KEY_OTHER', 'leaf', hinted(cannotSign, 'root')],
     ],
     [
-      'when the issuer is no CA',
+      'when the issuer is not a CA',
       { leaf: leafOf(noCa), roots: [root], intermediates: [noCa] },
       ['ISSUER_NOT_CA', 'ca', hinted(cannotSign, 'ca')],
     ],

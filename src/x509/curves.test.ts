@@ -20,7 +20,7 @@ test.each([
   ['P-256', 'prime256v1'],
   ['P-384', 'secp384r1'],
   ['P-521', 'secp521r1'],
-] as const)('a key of %s is on it, and off it with one bit changed', (curve, namedCurve) => {
+] as const)('accepts a key on %s, and rejects it with one bit changed', (curve, namedCurve) => {
   for (let i = 0; i < 20; i++) {
     const spki = generateKeyPairSync('ec', { namedCurve }).publicKey.export({ format: 'der', type: 'spki' })
     const bytes = spki.subarray(-1 - 2 * coordinateSize(curve))

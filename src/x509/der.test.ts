@@ -33,17 +33,17 @@ describe('strict DER', () => {
       [0x04, 0x82, 0x00, 0x80, ...Array(128).fill(0)],
       'length is not minimal',
     ],
-    ['a length in five octets', [0x04, 0x85, 0, 0, 0, 0, 1, 1], 'length in 5 bytes'],
-    ['a length whose octets are missing', [0x04, 0x82, 0x01], 'truncated'],
+    ['a length in five bytes', [0x04, 0x85, 0, 0, 0, 0, 1, 1], 'length in 5 bytes'],
+    ['a length whose bytes are missing', [0x04, 0x82, 0x01], 'truncated'],
     ['a tag number above 30', [0x3f, 0x81, 0x00, 0x00], 'tag number above 30'],
-  ])('%s is refused', (_, bytes, reason) => {
+  ])('rejects %s', (_, bytes, reason) => {
     expect(refusal(bytes, (r) => r.next('field'))).toContain(reason)
   })
 
   test.each([
     ['00', [0x01, 0x01, 0x00], false],
     ['FF', [0x01, 0x01, 0xff], true],
-  ])('BOOLEAN %s is read', (_, bytes, value) => {
+  ])('reads BOOLEAN %s', (_, bytes, value) => {
     expect(reader(...bytes).boolean('field')).toBe(value)
   })
 
@@ -51,7 +51,7 @@ describe('strict DER', () => {
     ['01', [0x01, 0x01, 0x01]],
     ['of two octets', [0x01, 0x02, 0x00, 0x00]],
     ['of none', [0x01, 0x00]],
-  ])('BOOLEAN %s is refused', (_, bytes) => {
+  ])('rejects BOOLEAN %s', (_, bytes) => {
     expect(refusal(bytes, (r) => r.boolean('critical'))).toBe(
       'sample: critical at offset 2: BOOLEAN is neither 00 nor FF',
     )
@@ -62,7 +62,7 @@ describe('strict DER', () => {
     ['with a leading 00', [0x02, 0x02, 0x00, 0x7f], 'INTEGER is not minimal'],
     ['with a leading FF', [0x02, 0x02, 0xff, 0x80], 'INTEGER is not minimal'],
     ['above 64 bits', [0x02, 0x09, 1, 0, 0, 0, 0, 0, 0, 0, 0], 'INTEGER above 64 bits'],
-  ])('INTEGER %s is refused', (_, bytes, reason) => {
+  ])('rejects INTEGER %s', (_, bytes, reason) => {
     expect(refusal(bytes, (r) => r.int64('version'))).toContain(reason)
   })
 
@@ -70,8 +70,8 @@ describe('strict DER', () => {
     ['empty', [0x03, 0x00], 'empty BIT STRING'],
     ['with 8 unused bits', [0x03, 0x02, 0x08, 0x00], 'unused bits'],
     ['with unused bits that are set', [0x03, 0x02, 0x01, 0x01], 'unused bits'],
-    ['with unused bits of no octet', [0x03, 0x01, 0x01], 'unused bits'],
-  ])('BIT STRING %s is refused', (_, bytes, reason) => {
+    ['with unused bits but no byte', [0x03, 0x01, 0x01], 'unused bits'],
+  ])('rejects BIT STRING %s', (_, bytes, reason) => {
     expect(refusal(bytes, (r) => r.bitString('key'))).toContain(reason)
   })
 
@@ -80,7 +80,7 @@ describe('strict DER', () => {
     ['with a leading 80', [0x06, 0x02, 0x80, 0x01], 'is not minimal'],
     ['that stops inside an arc', [0x06, 0x02, 0x2a, 0x86], 'is truncated'],
     ['with an arc above 2^31', [0x06, 0x06, 0x2a, 0x88, 0x80, 0x80, 0x80, 0x00], 'an arc above 2^31'],
-  ])('OBJECT IDENTIFIER %s is refused', (_, bytes, reason) => {
+  ])('rejects OBJECT IDENTIFIER %s', (_, bytes, reason) => {
     expect(refusal(bytes, (r) => r.oid('extnID'))).toContain(reason)
   })
 

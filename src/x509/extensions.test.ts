@@ -47,7 +47,7 @@ describe('basic constraints', () => {
     ['empty', sequence(), { ca: false }],
     ['a CA', sequence(boolean(true)), { ca: true }],
     ['a CA with path length 0', sequence(boolean(true), integer(0)), { ca: true, pathLength: 0 }],
-    ['no CA, with a path length', sequence(integer(5)), { ca: false, pathLength: 5 }],
+    ['CA: FALSE with a path length', sequence(integer(5)), { ca: false, pathLength: 5 }],
     ['FALSE that is written', sequence(boolean(false)), { ca: false }],
   ])('%s', (_, value, constraints) => {
     expect(withExtension('basicConstraints', value).basicConstraints).toEqual(constraints)
@@ -58,7 +58,7 @@ describe('basic constraints', () => {
     ['a path length above 64 bits', sequence(integer(new Uint8Array(9).fill(1))), 'INTEGER above 64 bits'],
     ['a BOOLEAN of 01', sequence(element(tags.boolean, Uint8Array.of(1))), 'cA at'],
     ['nothing', nothing, 'missing'],
-  ])('%s is refused', (_, value, reason) => {
+  ])('rejects %s', (_, value, reason) => {
     expect(refusalOf('basicConstraints', value)).toContain(reason)
   })
 })
@@ -153,10 +153,10 @@ describe('SANs', () => {
     ['a DNS name above 7 bits', text(2, 'ä'), 'dNSName at'],
     ['a mailbox above 7 bits', text(1, 'ä@x'), 'rfc822Name at'],
     ['a URI above 7 bits', text(6, 'http://ä'), 'uniformResourceIdentifier at'],
-    ['a URI with a port that is none', text(6, 'http://a:b\x1b'), '"http://a:b\\u001b": control character'],
-    ['an address of 5 octets', element(0x87, Buffer.alloc(5)), 'iPAddress at'],
+    ['a URI with an invalid port', text(6, 'http://a:b\x1b'), '"http://a:b\\u001b": control character'],
+    ['an address of 5 bytes', element(0x87, Buffer.alloc(5)), 'iPAddress at'],
     ['a name that is cut off', Uint8Array.of(0x82, 5), 'name at'],
-  ])('%s is refused', (_, name, reason) => {
+  ])('rejects %s', (_, name, reason) => {
     expect(refusalOf('subjectAltName', sequence(name))).toContain(
       `subjectAltName.${reason}`.replace('subjectAltName."', '"'),
     )
@@ -184,14 +184,10 @@ describe('name constraints', () => {
   test.each<[string, Uint8Array, string]>([
     ['empty', sequence(), 'empty'],
     ['of empty lists', sequence(explicit(0), explicit(1)), 'empty'],
-    [
-      'with something behind them',
-      sequence(explicit(0, sequence(text(2, 'a'))), nullElement),
-      '2 bytes too many',
-    ],
+    ['with data after them', sequence(explicit(0, sequence(text(2, 'a'))), nullElement), '2 bytes too many'],
     ['in the wrong order', sequence(explicit(1, sequence(text(2, 'a'))), explicit(0)), 'bytes too many'],
     [
-      'with data behind the SEQUENCE',
+      'with data after the SEQUENCE',
       Buffer.concat([constraints(text(2, 'a')), nullElement]),
       '2 bytes too many',
     ],
@@ -202,10 +198,10 @@ describe('name constraints', () => {
       'invalid mask 255.0.255.0',
     ],
     ['with an address without mask', constraints(element(0x87, Buffer.alloc(4))), 'constraint of 4 bytes'],
-    ['with a mailbox that is none', constraints(text(1, 'a b@c')), '"a b@c" is no constraint'],
+    ['with an invalid mailbox', constraints(text(1, 'a b@c')), '"a b@c" is no constraint'],
     ['with an address for URIs', constraints(text(6, '10.0.0.1')), '"10.0.0.1" is no constraint'],
     ['above 7 bits', constraints(text(2, 'ä')), 'not an IA5String'],
-  ])('%s are refused', (_, value, reason) => {
+  ])('rejects constraints %s', (_, value, reason) => {
     expect(refusalOf('nameConstraints', value)).toContain(reason)
   })
 })

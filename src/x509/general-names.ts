@@ -100,7 +100,7 @@ function ia5OfLast(reader: DerReader, field: string): string {
   return textOfLast(reader)
 }
 
-// These names are only displayed, and nobody reads more than this. A hostile certificate can have 500,000.
+// These names are only displayed, and a longer list is not useful. A hostile certificate can have 500,000.
 const maxOther = 100
 
 function addOther(other: string[], reader: DerReader): void {

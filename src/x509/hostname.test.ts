@@ -28,7 +28,7 @@ describe('isValidForHost', () => {
     // The Kelvin sign becomes a k in lower case, but not in a host name.
     ['k.example.com', '\u212a.example.com', false],
     ['', '', false],
-  ])('%s against %s', ([name, host, isValid]) => {
+  ])('%s for %s', ([name, host, isValid]) => {
     expect(isValidForHost(certificateFor([name]), host)).toBe(isValid)
   })
 

@@ -60,7 +60,7 @@ describe('parseIp', () => {
     '1:2:3:4:5:6:7::8',
     '1:',
     ':1',
-  ])('"%s" is none', (text) => {
+  ])('rejects "%s"', (text) => {
     expect(parseIp(text)).toBeUndefined()
   })
 })

@@ -279,13 +279,13 @@ describe('an issued certificate', () => {
 describe('rejects an invalid description', () => {
   test.each<[string, Partial<CertificateDescription>, string]>([
     ['serial number zero', { serialNumber: '00' }, 'serial number "00"'],
-    ['a serial number that is no number', { serialNumber: '-1' }, 'serial number "-1"'],
+    ['a serial number that is not a number', { serialNumber: '-1' }, 'serial number "-1"'],
     ['no serial number', { serialNumber: '' }, 'serial number ""'],
-    ['a serial number of 21 octets', { serialNumber: `01${'00'.repeat(20)}` }, 'serial number'],
-    ['a serial number of 20 octets with the sign bit', { serialNumber: 'ff'.repeat(20) }, 'serial number'],
-    ['a time that is none', { notAfter: new Date(Number.NaN) }, 'time'],
+    ['a serial number of 21 bytes', { serialNumber: `01${'00'.repeat(20)}` }, 'serial number'],
+    ['a serial number of 20 bytes with the sign bit', { serialNumber: 'ff'.repeat(20) }, 'serial number'],
+    ['an invalid time', { notAfter: new Date(Number.NaN) }, 'time'],
     ['a year of five digits', { notAfter: new Date(Date.UTC(10_000, 0)) }, 'time 10000'],
-    ['an address that is none', { subjectAltNames: { ip: ['10.0.0.256'] } }, 'IP address "10.0.0.256"'],
+    ['an invalid IP address', { subjectAltNames: { ip: ['10.0.0.256'] } }, 'IP address "10.0.0.256"'],
     [
       'a range without prefix',
       { nameConstraints: { permitted: { ip: ['10.0.0.0'] } } },
@@ -296,7 +296,7 @@ describe('rejects an invalid description', () => {
       { nameConstraints: { permitted: { ip: ['10.0.0.0/33'] } } },
       'IP range "10.0.0.0/33"',
     ],
-    ['a URI that is none', { subjectAltNames: { uri: ['http://a:b'] } }, 'URI "http://a:b"'],
+    ['an invalid URI', { subjectAltNames: { uri: ['http://a:b'] } }, 'URI "http://a:b"'],
     [
       'a constraint with a dot at its end',
       { nameConstraints: { permitted: { dns: ['a.'] } } },
@@ -307,7 +307,7 @@ describe('rejects an invalid description', () => {
       { nameConstraints: { excluded: { uri: ['::1'] } } },
       'constraint "::1"',
     ],
-    ['a mailbox that is none', { nameConstraints: { excluded: { email: ['a b@c'] } } }, 'constraint "a b@c"'],
+    ['an invalid mailbox', { nameConstraints: { excluded: { email: ['a b@c'] } } }, 'constraint "a b@c"'],
     ['a name above ASCII', { subjectAltNames: { dns: ['bücher.example'] } }, 'name "b\\u00fccher.example"'],
   ])('%s', (_, given, what) => {
     expect(thrownBy(() => selfSigned(given))).toMatchObject({

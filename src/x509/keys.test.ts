@@ -96,7 +96,7 @@ describe('encrypted private keys', () => {
         'triple DES with 2^31 iterations',
         encrypted('pbeWithSHAAnd3-KeyTripleDES-CBC', sequence(salt, integer(2 ** 31 - 1))),
       ],
-    ])('are refused before the computation: %s', (_, file) => {
+    ])('before the computation: %s', (_, file) => {
       expect(thrownBy(() => readPrivateKey(file, passphrase))).toMatchObject({
         code: 'KCERT_KEY_UNSUPPORTED',
         message: expect.stringContaining("the password's key derivation costs too much"),
@@ -138,7 +138,7 @@ describe('encrypted private keys', () => {
       pbes2('PBKDF2', sequence(salt, integer(1), integer(16))),
       'a key of 16 bytes',
     ],
-  ])('%s is not supported, and is named', (_, file, name) => {
+  ])('rejects %s as unsupported, by name', (_, file, name) => {
     const error = thrownBy(() => readPrivateKey(file, passphrase))
     expect(error.code).toBe('KCERT_KEY_UNSUPPORTED')
     expect(error.message).toContain(name)
@@ -149,7 +149,7 @@ describe('encrypted private keys', () => {
     ['a negative count', pbes2('PBKDF2', sequence(salt, integer(-1)))],
     ['a negative key length', pbes2('PBKDF2', sequence(salt, integer(1), integer(-32)))],
     [
-      'scrypt with an N that is no power of two',
+      'scrypt with an N that is not a power of two',
       pbes2('scrypt', sequence(salt, integer(3), integer(8), integer(1))),
     ],
     [
@@ -160,7 +160,7 @@ describe('encrypted private keys', () => {
         sequence(oid(oidOf('AES-256-CBC')), octetString(Buffer.alloc(8))),
       ),
     ],
-  ])('%s is malformed', (_, file) => {
+  ])('rejects %s as malformed', (_, file) => {
     expect(thrownBy(() => readPrivateKey(file)).code).toBe('KCERT_X509_MALFORMED')
   })
 
@@ -201,7 +201,7 @@ describe('readPrivateKeyFile', () => {
       '-----BEGIN PRIVATE KEY-----\n*\n-----END PRIVATE KEY-----',
       'PRIVATE KEY at line 1: "*" at line 2',
     ],
-  ])('with %s are refused', (_, text, reason) => {
+  ])('rejects files with %s', (_, text, reason) => {
     expect(thrownBy(() => readPrivateKeyFile(Buffer.from(text))).message).toContain(reason)
   })
 
@@ -291,7 +291,7 @@ describe('misleading keys', () => {
     ],
     ['nothing', new Uint8Array(0), 'missing'],
     ['trailing data', Buffer.concat([der(keys.p256, 'sec1'), Uint8Array.of(0)]), 'after the key'],
-  ])('%s is malformed', (_, file, reason) => {
+  ])('rejects %s as malformed', (_, file, reason) => {
     expect(thrownBy(() => readPrivateKey(file))).toMatchObject({
       code: 'KCERT_X509_MALFORMED',
       message: expect.stringContaining(reason),
@@ -313,7 +313,7 @@ describe('misleading keys', () => {
       der(generateKeyPairSync('dsa', { modulusLength: 1024, divisorLength: 160 }).privateKey, 'pkcs8'),
     ],
     ['of an unknown algorithm', sequence(integer(0), sequence(oid('1.2.3')), octetString(nullElement))],
-  ])('a key %s is not supported', (_, file) => {
+  ])('rejects a key %s as unsupported', (_, file) => {
     expect(thrownBy(() => readPrivateKey(file)).code).toBe('KCERT_KEY_UNSUPPORTED')
   })
 

@@ -59,7 +59,7 @@ describe('public keys', () => {
     ['of another parameter set', spkiWith(1312), 'it has 1312 bytes instead of 1952'],
     ['empty', spkiWith(0), 'it has 0 bytes instead of 1952'],
     ['with parameters', spkiWith(1952, nullElement), 'its algorithm has parameters, which must be absent'],
-  ])('a key %s is read, as Go 1.26 reads the certificate, and never used', (_, spki, defect) => {
+  ])('reads a key %s, as Go 1.26 reads the certificate, and never uses it', (_, spki, defect) => {
     const certificate = parsed(mlDsaLeafOfEcdsaCa(key, { publicKey: spki }))
     expect(certificate.publicKey).toMatchObject({ algorithm: 'ML-DSA-65', defect })
     expect(verifySignature(parsed(mlDsaCertificate(key)), certificate.publicKey, 'any')).toEqual({
@@ -166,7 +166,7 @@ describe('private keys in PKCS#8', () => {
       pkcs8(sequence(octetString(both(mlDsaKeys.other).seed), octetString(expanded))),
     ],
     ['seed and parameters', pkcs8(element(0x80, seed), nullElement)],
-  ])('a %s is refused', (_, der) => {
+  ])('rejects a %s', (_, der) => {
     expect(thrownBy(() => readPrivateKey(der))).toMatchObject({ code: 'KCERT_KEY_UNSUPPORTED' })
   })
 })

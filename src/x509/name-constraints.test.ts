@@ -44,20 +44,20 @@ describe('names under the constraints of a CA', () => {
       'example.com not permitted',
     ],
     [
-      'a host with a hyphen does not hide the one with a dot beside it',
+      'a host with a hyphen does not hide the one with a dot next to it',
       { permitted: { dns: ['example.com', 'a-example.com'] } },
       { dns: ['a.example.com', 'b.a-example.com'] },
       'allowed',
     ],
     ['the empty domain holds all', { excluded: { dns: [''] } }, { dns: ['a'] }, 'a excluded by '],
     [
-      'a star is excluded where one of the hosts that it stands for is',
+      'a star is excluded if one of its hosts is',
       { excluded: { dns: ['a.example.com'] } },
       { dns: ['*.example.com'] },
       '*.example.com excluded by a.example.com',
     ],
     [
-      'a star is permitted only where all of them are',
+      'a star is permitted only if all of its hosts are',
       { permitted: { dns: ['a.example.com'] } },
       { dns: ['*.example.com'] },
       '*.example.com not permitted',
@@ -90,7 +90,7 @@ describe('names under the constraints of a CA', () => {
     ],
     [
       // RFC 5280 would allow it. Go checks only the nearest range below an address.
-      'a range with bits behind its mask is overlooked, as Go overlooks it, when a smaller one stands before it',
+      'a range with bits after its mask is not found after a smaller one, as in Go',
       { permitted: { ip: ['9.0.0.0/8', '10.9.9.9/8'] } },
       { ip: ['10.0.0.1'] },
       '10.0.0.1 not permitted',
@@ -108,7 +108,7 @@ describe('names under the constraints of a CA', () => {
       'A@example.com not permitted',
     ],
     [
-      'what is no mailbox cannot be compared',
+      'a text that is not a mailbox cannot be compared',
       { permitted: { dns: ['x'] } },
       { email: ['nobody'] },
       'not-a-name',

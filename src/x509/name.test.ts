@@ -56,7 +56,7 @@ describe('string types', () => {
     ['BMPString with a terminating NUL', tags.bmpString, '00e40000', 'ä'],
     ['IA5String', tags.ia5String, '614062', 'a@b'],
     ['NumericString', tags.numericString, '31203233', '1 23'],
-  ])('%s is read', (_, tag, bytes, value) => {
+  ])('reads %s', (_, tag, bytes, value) => {
     expect(read(commonName(tag, bytes)).commonName).toBe(value)
   })
 
@@ -81,7 +81,7 @@ describe('string types', () => {
       'UniversalString is not a string type that Go reads in names',
     ],
     ['INTEGER', tags.integer, '01', 'INTEGER is not a string type that Go reads in names'],
-  ])('%s is refused in certificates', (_, tag, bytes, reason) => {
+  ])('rejects %s in certificates', (_, tag, bytes, reason) => {
     expect(thrownBy(() => read(commonName(tag, bytes))).message).toMatch(
       new RegExp(`^certificate: subject\\.CN at offset \\d+: ${reason}$`),
     )

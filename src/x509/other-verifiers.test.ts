@@ -116,7 +116,7 @@ describe('when Go accepts', () => {
 
   test.for<[rule: string, refused: string, pki: () => Pki, asked?: Partial<ChainQuestion>]>([
     [
-      'a CA without a subject key identifier is refused by Python',
+      'Python rejects a CA without a subject key identifier',
       'python 86',
       () => {
         const ca = createCa('ca')
@@ -124,7 +124,7 @@ describe('when Go accepts', () => {
       },
     ],
     [
-      'a leaf without an authority key identifier is refused by Python',
+      'Python rejects a leaf without an authority key identifier',
       'python 85',
       () => {
         const ca = strictCa('ca')
@@ -132,7 +132,7 @@ describe('when Go accepts', () => {
       },
     ],
     [
-      'a CA with an RSA key of 1024 bits is refused by TLS at level 2',
+      'TLS at level 2 rejects a CA with an RSA key of 1024 bits',
       'node 67, python 67',
       () => {
         const ca = strictCa('ca', {}, generateKeyPairSync('rsa', { modulusLength: 1024 }).privateKey)
@@ -200,7 +200,7 @@ describe('when Go rejects', () => {
       { name: 'leaf' },
     ],
     [
-      'a star in a part of a label is taken by OpenSSL and Node, and no longer by Python',
+      'OpenSSL and Node accept a star in a part of a label, Python no longer does',
       ['openssl', 'node'],
       () => {
         const ca = strictCa('ca')

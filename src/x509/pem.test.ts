@@ -48,7 +48,7 @@ describe('reads a block', () => {
     ['a byte order mark', `\ufeff${block}`],
     ['a missing last newline', block.trimEnd()],
     ['text before it', `subject=CN = kcert\nissuer=CN = ca\n${block}`],
-    ['text behind it', `${block}and so on`],
+    ['text after it', `${block}and so on`],
     ['spaces and tabs in the base64', block.replaceAll(/(\w{20})/g, '$1 \t')],
     ['empty lines in the base64', block.replaceAll('\n', '\n\n')],
     ['blanks at the ends of lines', block.replaceAll('\n', '  \n')],
@@ -116,7 +116,7 @@ describe('a damaged block among valid ones', () => {
       'the BEGIN line does not end in "-----"',
     ],
     [
-      'with text behind BEGIN',
+      'with text after BEGIN',
       block.replace('-----\n', '----- x\n'),
       'the BEGIN line goes on after its dashes',
     ],
@@ -137,8 +137,8 @@ describe('a damaged block among valid ones', () => {
   test.each([
     ['a dash before BEGIN', block.slice(1), 'no BEGIN line before the END line'],
     ['the BEGIN line', block.slice(block.indexOf('\n') + 1), 'no BEGIN line before the END line'],
-    ['a dash behind BEGIN', block.replace('TE-----\n', 'TE----\n'), 'the BEGIN line does not end in "-----"'],
-  ])('one that lost %s is still known for a certificate before the next one', (_, damaged, reason) => {
+    ['a dash after BEGIN', block.replace('TE-----\n', 'TE----\n'), 'the BEGIN line does not end in "-----"'],
+  ])('recognizes a certificate without %s before the next one', (_, damaged, reason) => {
     const { blocks, defects } = readPem(damaged + block)
     expect(defects).toMatchObject([{ label: 'CERTIFICATE', index: 0, reason }])
     expect(blocks.map(({ index }) => index)).toEqual([1])
@@ -181,7 +181,7 @@ describe('hostile text', () => {
     ['empty blocks', '-----BEGIN A-----\n-----END A-----\n'],
     ['headers', 'a:'],
     ['newlines', '\n'],
-  ])('10 MB of %s are read in one pass', (_, unit) => {
+  ])('reads 10 MB of %s in one pass', (_, unit) => {
     const input = Buffer.alloc(size, unit)
     const { defects } = readPem(input)
     expect(defects.length).toBeLessThanOrEqual(1000)
@@ -233,13 +233,13 @@ describe('the fast path for a text that is one certificate', () => {
     ['another label', writePem('PRIVATE KEY', hello)],
     ['a second block', block + block],
     ['text before it', `x\n${block}`],
-    ['text behind it', `${block}x`],
+    ['text after it', `${block}x`],
     ['no last line break', block.trimEnd()],
     ['a header', block.replace('\n', '\nProc-Type: 4\n\n')],
     ['a character of the other base64 alphabet', block.replace('Z', '_')],
     ['a character that does not belong', block.replace('Z', '!')],
     ['a character that does not belong in the place of a line break', block.replace(/(?<=.{64})\n/, '!')],
-  ])('leaves a text with %s to the long one', (_, input) => {
+  ])('leaves a text with %s to the full parser', (_, input) => {
     expect(contentOfPlainCertificate(Buffer.from(input))).toBeUndefined()
   })
 

@@ -38,7 +38,7 @@ export function isCertificateLabel(label: string): boolean {
   return certificateLabels.has(label)
 }
 
-// Nobody reads more. A hostile text of "-----BEGIN A-----" lines causes one defect per line.
+// A longer list is not useful. A hostile text of "-----BEGIN A-----" lines causes one defect per line.
 const maxDefects = 1000
 // Even an empty block takes some microseconds: 20 MiB of empty ones took seconds. This number of the smallest possible
 // certificates is larger than the part of a file that kcert reads.

@@ -55,20 +55,16 @@ test('reads BER, which some programs write', () => {
 })
 
 test.each<[string, Uint8Array, string]>([
-  [
-    'another content',
-    bundle(signedData(), 'envelopedData'),
-    'envelopedData, where signedData holds certificates',
-  ],
+  ['another content', bundle(signedData(), 'envelopedData'), 'envelopedData instead of signedData'],
   ['a certificate', certificates[0]!, 'PKCS#7: contentType at'],
-  ['data behind the bundle', Buffer.concat([bundle(signedData()), Uint8Array.of(5, 0)]), 'bytes too many'],
+  ['data after the bundle', Buffer.concat([bundle(signedData()), Uint8Array.of(5, 0)]), 'bytes too many'],
   [
     'a bundle that is cut off',
     bundle(signedData(explicit(0, certificates[0]!))).subarray(0, 100),
     'truncated',
   ],
   ['text', octetString(Buffer.from('hello')), 'OCTET STRING where SEQUENCE belongs'],
-])('%s is refused', (_, der, reason) => {
+])('rejects %s', (_, der, reason) => {
   expect(thrownBy(() => readPkcs7(der))).toMatchObject({
     code: 'KCERT_X509_MALFORMED',
     message: expect.stringContaining(reason),

@@ -45,29 +45,33 @@ describe('policies of a chain', () => {
   test.for<[rule: string, chain: readonly Link[], isAllowed: boolean]>([
     ["are nobody's concern unless a CA demands one", [{}, {}, root], true],
     [
-      'hold when every certificate has the one',
+      'are valid when every certificate has the same one',
       [{ policies: [gold] }, { policies: [gold], extensions: [demandsPolicy(0)] }, root],
       true,
     ],
-    ['fail when the leaf has none', [{}, { policies: [gold], extensions: [demandsPolicy(0)] }, root], false],
     [
-      'fail when the leaf has another',
+      'are invalid when the leaf has none',
+      [{}, { policies: [gold], extensions: [demandsPolicy(0)] }, root],
+      false,
+    ],
+    [
+      'are invalid when the leaf has another',
       [{ policies: [silver] }, { policies: [gold], extensions: [demandsPolicy(0)] }, root],
       false,
     ],
     [
-      'are demanded as many certificates later as the CA says',
+      'are required after the number of certificates in the CA',
       [{}, {}, { policies: [gold], extensions: [demandsPolicy(1)] }, root],
       false,
     ],
-    ['and not before', [{}, {}, { policies: [gold], extensions: [demandsPolicy(3)] }, root], true],
+    ['are not required earlier', [{}, {}, { policies: [gold], extensions: [demandsPolicy(3)] }, root], true],
     [
       'of a CA with anyPolicy are those of the leaf',
       [{ policies: [gold] }, { policies: [any], extensions: [demandsPolicy(0)] }, root],
       true,
     ],
     [
-      'of a CA with anyPolicy are none where that is inhibited',
+      'of a CA with anyPolicy are empty if it is inhibited',
       [
         { policies: [gold] },
         { policies: [any] },
@@ -91,7 +95,7 @@ describe('policies of a chain', () => {
       true,
     ],
     [
-      'are not mapped where that is inhibited',
+      'are not mapped if mapping is inhibited',
       [
         { policies: [silver] },
         { policies: [gold], extensions: [maps(gold, silver)] },
@@ -105,19 +109,15 @@ describe('policies of a chain', () => {
       [{ policies: [silver] }, { policies: [gold], extensions: [maps(any, silver)] }, root],
       false,
     ],
+    ['of a leaf that requires one itself must exist', [{ extensions: [demandsPolicy(0)] }, {}, root], false],
     [
-      'of a leaf that demands one itself must be there',
-      [{ extensions: [demandsPolicy(0)] }, {}, root],
-      false,
-    ],
-    [
-      'are counted past self-issued CAs, which say nothing new',
+      'are counted without self-issued CAs',
       [{}, { isSelfIssued: true }, { extensions: [demandsPolicy(2)] }, root],
       true,
     ],
-    ['and not past others', [{}, {}, { extensions: [demandsPolicy(2)] }, root], false],
+    ['are counted with other CAs', [{}, {}, { extensions: [demandsPolicy(2)] }, root], false],
     [
-      'may be any in a self-issued CA where that is inhibited for others',
+      'may be anyPolicy in a self-issued CA if it is inhibited for others',
       [
         { policies: [gold] },
         { policies: [any], isSelfIssued: true },
@@ -126,7 +126,7 @@ describe('policies of a chain', () => {
       ],
       true,
     ],
-    ['of a root alone are not looked at', [{ extensions: [demandsPolicy(0)] }], true],
+    ['of a root are ignored', [{ extensions: [demandsPolicy(0)] }], true],
   ])('%s', ([, chain, isAllowed]) => {
     expect(allows(...chain)).toBe(isAllowed)
   })

@@ -16,7 +16,7 @@ test.each<[string, string | Uint8Array]>([
   ['SEC1', pem('sec1')],
   ['PKCS#1', rsa.export({ format: 'pem', type: 'pkcs1' })],
   ['encrypted PKCS#8', privateKey.export({ format: 'pem', ...encrypted })],
-  ['a key behind a request', writePem('CERTIFICATE REQUEST', request) + pem('sec1')],
+  ['a key after a request', writePem('CERTIFICATE REQUEST', request) + pem('sec1')],
   ['a kubeconfig', `users:\n- user:\n    client-key-data: ${base64(pem('sec1'))}\n`],
   ['a Secret', `data:\n  tls.key: ${base64(rsa.export({ format: 'pem', type: 'pkcs1' }) as string)}\n`],
   ['a Secret with PKCS#8', `data: {tls.key: ${base64(pem('pkcs8'))}}`],
@@ -28,7 +28,7 @@ test.each<[string, string | Uint8Array]>([
   ['PKCS#12', Uint8Array.of(0x30, 0x82, 9, 9, 0x02, 1, 3)],
   ['PKCS#12 of indefinite length', Uint8Array.of(0x30, 0x80, 0x02, 1, 3)],
   ['JKS', Uint8Array.of(0xfe, 0xed, 0xfe, 0xed, 0, 0)],
-])('%s holds a private key', (_name, content) => {
+])('returns true for %s', (_name, content) => {
   expect(holdsPrivateKey(typeof content === 'string' ? Buffer.from(content) : content)).toBe(true)
 })
 
@@ -40,6 +40,6 @@ test.each<[string, string | Uint8Array]>([
   ['a certificate in a kubeconfig', base64(writePem('CERTIFICATE', request))],
   ['PKCS#7', Uint8Array.of(0x30, 0x82, 9, 9, 0x06, 9)],
   ['text', 'about a PRIVATE KEY'],
-])('%s holds none', (_name, content) => {
+])('returns false for %s', (_name, content) => {
   expect(holdsPrivateKey(typeof content === 'string' ? Buffer.from(content) : content)).toBe(false)
 })

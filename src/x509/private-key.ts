@@ -10,7 +10,7 @@ import { nameOfOid } from './oids.ts'
 // whatever it requires.
 
 /**
- * Returns the key of an RSAPrivateKey (RFC 8017 appendix A.1.2). Its numbers must match, otherwise nobody can verify its
+ * Returns the key of an RSAPrivateKey (RFC 8017 appendix A.1.2). Its numbers must match, otherwise no program can verify its
  * signatures.
  */
 export function rsaKey(reader: DerReader): KeyObject {

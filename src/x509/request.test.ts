@@ -133,19 +133,15 @@ describe('rejects requests that Go rejects', () => {
   test.each<[string, Uint8Array, string]>([
     ['trailing data', Buffer.concat([craft({}), Uint8Array.of(0)]), 'after the request at offset'],
     ['no attributes', craft({ attributes: new Uint8Array(0) }), 'certificationRequestInfo.attributes at'],
-    ['a version that is no INTEGER', craft({ version: nullElement }), 'NULL where INTEGER belongs'],
+    ['a version that is not an INTEGER', craft({ version: nullElement }), 'NULL where INTEGER belongs'],
     [
-      'an extension that is asked for twice',
+      'an extension that is requested twice',
       craft({ attributes: twice }),
       'extension requested for the second time',
     ],
+    ['malformed SANs', craft({ attributes: requesting(extension('subjectAltName', dns('ä'))) }), 'dNSName'],
     [
-      'alternative names that are malformed',
-      craft({ attributes: requesting(extension('subjectAltName', dns('ä'))) }),
-      'dNSName',
-    ],
-    [
-      'extensions that are no SEQUENCE',
+      'extensions that are not a SEQUENCE',
       craft({ attributes: explicit(0, attribute('extensionRequest', integer(1))) }),
       'INTEGER where SEQUENCE',
     ],

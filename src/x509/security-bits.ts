@@ -50,7 +50,7 @@ const digestBits: readonly (readonly [RegExp, number])[] = [
   [/sha384/i, 192],
   [/sha512/i, 256],
   [/^Ed25519$/, 128],
-  // RSA-PSS: the parameters contain its hash, and nobody uses it with a weak one.
+  // RSA-PSS: the parameters contain its hash, and weak hashes are not used with it.
   [/PSS/, 128],
 ]
 

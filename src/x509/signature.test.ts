@@ -49,7 +49,7 @@ describe('MD5 and SHA-1', () => {
     ['sha1WithRSAEncryption', 'rsa', 'sha1'],
     ['sha1WithRSASignature', 'rsa', 'sha1'],
     ['ecdsa-with-SHA1', 'p256', 'sha1'],
-  ])('%s is refused in certificates, right or wrong, and linked when asked', (name, key, hash) => {
+  ])('rejects %s in certificates, valid or not, and accepts it to link certificates', (name, key, hash) => {
     const right = signed(name, sign(hash, tbs, keys[key]))
     expect(outcome(right, info(keys[key]))).toBe('algorithm-refused')
     expect(outcome(signed(name, new Uint8Array(8)), info(keys[key]))).toBe('algorithm-refused')
@@ -72,7 +72,7 @@ describe('rejects algorithms and keys', () => {
     expect(outcome(signed('ecdsa-with-SHA256', rsa), info(keys.rsa))).toBe('key-mismatch')
   })
 
-  test('an algorithm that Go does not know', () => {
+  test('an algorithm that Go does not support', () => {
     expect(outcome(signed('sha224WithRSAEncryption', rsa), info(keys.rsa))).toBe('algorithm-unsupported')
     expect(outcome(signed('dsa-with-sha256', rsa), info(keys.rsa))).toBe('algorithm-unsupported')
     expect(outcome(signed('Ed448', rsa), info(keys.ed25519))).toBe('algorithm-unsupported')
@@ -141,7 +141,7 @@ describe('RSA-PSS', () => {
     ['another trailer', [parameters('sha256', 'sha256', 32, explicit(3, integer(2)))]],
     ['default parameters, which mean SHA-1', [sequence()]],
     ['no parameters', []],
-  ])('in other forms is unsupported: %s', (_, algorithm) => {
+  ])('in other forms: %s', (_, algorithm) => {
     expect(pss(signature(32), ...algorithm)).toBe('algorithm-unsupported')
   })
 })

@@ -26,7 +26,7 @@ describe('URIs', () => {
     'http://example.com:',
     'x:#\x01',
     '+',
-  ])('"%s" is accepted', (uri) => {
+  ])('accepts "%s"', (uri) => {
     expect(uriDefect(uri)).toBeUndefined()
   })
 
@@ -102,7 +102,7 @@ describe('mailboxes', () => {
     'a\\',
     '"\n"@b',
     '"\\\0"@b',
-  ])('"%s" is none', (text) => {
+  ])('rejects "%s"', (text) => {
     expect(parseMailbox(text)).toBeUndefined()
   })
 })
