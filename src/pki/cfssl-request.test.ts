@@ -113,7 +113,7 @@ test.each([
   [{ names: [{ O: 7 }] }, 'names.O'],
   [{ names: [{ OID: { nonsense: 'x' } }] }, 'names: OID "nonsense"'],
   [{ ca: { pathlen: -1 } }, 'ca: pathlen -1'],
-])('%j cannot be followed: %s', async (request, what) => {
+])('rejects %j: %s', async (request, what) => {
   await expect(read(request)).rejects.toThrow(`the cfssl request cannot be followed: ${what}`)
 })
 

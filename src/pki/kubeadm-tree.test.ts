@@ -52,7 +52,7 @@ describe('recogniseTrees', () => {
     [['/var/lib/kubelet/pki/kubelet-client-current.pem'], 'kubelet-client current'],
     [['/x/kubelet-server-2026-01-02-03-04-05.pem'], 'kubelet-serving pair'],
     [['/var/lib/kubelet/pki/kubelet.crt'], 'kubelet-serving self-signed'],
-  ])('knows a file that was named alone by its place: %j', (paths, expected) => {
+  ])('recognizes a single given file by its path: %j', (paths, expected) => {
     const trees = recogniseTrees(found(paths))
     expect(nameOf(trees.locationOf(paths[0]!))).toBe(expected)
     expect(trees.missing).toEqual([])
@@ -63,7 +63,7 @@ describe('recogniseTrees', () => {
     ['a server certificate of anybody', ['/srv/apiserver.crt', '/srv/apiserver.key']],
     ['an admin.conf of anybody', ['/home/jane/admin.conf']],
     ['an etcd folder of anybody', ['/srv/etcd/server.crt', '/srv/etcd/ca.crt']],
-  ])('does not take %s for kubeadm’s', (_name, paths) => {
+  ])('does not recognize %s as kubeadm’s', (_name, paths) => {
     const trees = recogniseTrees(found(paths, '/'))
     expect(paths.map((path) => trees.locationOf(path))).toEqual(paths.map(() => undefined))
     expect(trees.missing).toEqual([])
@@ -78,8 +78,8 @@ describe('recogniseTrees', () => {
         '/etc/kubernetes/kubelet.kubeconfig',
       ],
     ],
-    ['a folder with no more than a ca.crt', ['/srv/pki/ca.crt']],
-  ])('misses nothing of %s', (_name, paths) => {
+    ['a folder with only a ca.crt', ['/srv/pki/ca.crt']],
+  ])('reports nothing as missing from %s', (_name, paths) => {
     expect(recogniseTrees(found(paths, '/')).missing).toEqual([])
   })
 

@@ -8,7 +8,7 @@ describe('kubeletFile', () => {
     ['kubelet-client-2026-11-21-09-00-00.pem', { role: 'kubelet-client', part: 'pair' }],
     ['kubelet.crt', { role: 'kubelet-serving', part: 'self-signed' }],
     ['kubelet-client.key.tmp', { role: 'kubelet-client', part: 'bootstrap-key' }],
-  ])('knows %s', (name, expected) => {
+  ])('recognizes %s', (name, expected) => {
     expect(kubeletFile(name)).toEqual(expected)
   })
 
@@ -18,7 +18,7 @@ describe('kubeletFile', () => {
     'kubelet.conf',
     'xkubelet.crt',
     'kubelet-client-current.pem.bak',
-  ])('knows nothing of %s', (name) => {
+  ])('does not recognize %s', (name) => {
     expect(kubeletFile(name)).toBeUndefined()
   })
 })

@@ -31,7 +31,7 @@ test.each([
   'a-',
   `${'a'.repeat(64)}.example`,
   `${'a.'.repeat(127)}a`,
-])('%j is no address of a Node, of whatever type', (address) => {
+])('rejects %j as an address of any type', (address) => {
   for (const type of ['InternalIP', 'ExternalIP', 'Hostname', 'InternalDNS', 'ExternalDNS'])
     expect(nodeAddresses(of(type, address), [type])).toEqual([])
 })

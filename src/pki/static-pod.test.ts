@@ -54,7 +54,7 @@ const manifest137 = manifest133
 test.each([
   ['1.33', manifest133, 'v1.33.13', '2'],
   ['1.37', manifest137, 'v1.37.2', '4'],
-])('a manifest of kubeadm %s is read and edited, and everything else stays', async (_, text, version, v) => {
+])('reads and edits a manifest of kubeadm %s, and keeps everything else', async (_, text, version, v) => {
   const [container] = (await readStaticPod(text)).containers
   expect(container).toMatchObject({
     image: `registry.k8s.io/kube-controller-manager:${version}`,
