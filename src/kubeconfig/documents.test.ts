@@ -168,7 +168,7 @@ describe('the plain reader', () => {
     ['windows line ends', 'a: b\r\nc:\r\n- d\r\ne: |\r\n  f\r\n  g\r\n'],
     ['several documents', '---\na: 1\n---\n# nothing\n---\nb: 2\n'],
     ['flow words', 'usages: [client auth, digital signature]\n'],
-  ])('reads %s by itself', async (_name, text) => {
+  ])('reads %s without the library', async (_name, text) => {
     expect(await agrees(text)).toBe(true)
   })
 })
@@ -210,7 +210,7 @@ describe('readDocuments', () => {
     ['0x1FFFFFFFFFFFFFFFF', 'string'],
     ['-.INF', 'number'],
     ['2026-01-02', 'string'],
-  ])('takes %s for a %s, as go-yaml does', (text, type) => {
+  ])('reads %s as a %s, as go-yaml does', (text, type) => {
     expect(plainType(text)).toBe(type)
   })
 
@@ -258,7 +258,7 @@ describe('readDocuments', () => {
     ['much JSON that is cut off', `{"kind":"List","items":["${'b'.repeat(300_000)}"`, /^malformed JSON$/],
     ['more keys than it may hold', `[${'0,'.repeat(600_000)}0]`, /^more than 500,000 keys, values and items/],
     ['a bracket too many', 'a: ]\n', /./],
-  ])('refuses %s with a reason', async (_name, text, reason) => {
+  ])('rejects %s with a reason', async (_name, text, reason) => {
     const { documents, defects } = await readDocuments(text)
     expect(documents).toEqual([])
     expect(defects[0]!.reason).toMatch(reason)

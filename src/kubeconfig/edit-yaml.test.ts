@@ -90,9 +90,9 @@ describe('editYaml', () => {
   test.each([
     ['an anchor that another place uses', 'a: &x {b: c}\nd: *x\n', ['a', 'b']],
     ['a merged entry', 'a: &x\n  b: c\nd:\n  <<: *x\n', ['d', 'b']],
-    ['a list where a scalar was meant', 'a: [b]\n', ['a']],
+    ['a list instead of a scalar', 'a: [b]\n', ['a']],
     ['no such item', 'a: [b]\n', ['a', 7]],
-  ] as const)('%s is refused', async (_what, text, path) => {
+  ] as const)('rejects %s', async (_what, text, path) => {
     await expect(edited(text, { do: 'set', path, value: 'x' })).rejects.toMatchObject({
       code: 'KCERT_EDIT_REFUSED',
     })

@@ -97,7 +97,7 @@ contexts:
 
   test.each<[name: string, text: string, expected: string]>([
     [
-      'data that is no base64',
+      'data that is not base64',
       'clusters: [{name: k, cluster: {certificate-authority-data: "QQ=*"}}]',
       'clusters[k].certificate-authority-data: not base64: character 4 is "*"',
     ],
@@ -209,7 +209,7 @@ contexts:
       'users: []\ncurrent-context: y',
       'current-context: a boolean without quotes, where a text is wanted',
     ],
-  ])('says of %s that clients refuse the file', async (_name, text, expected) => {
+  ])('reports %s, for which clients reject the file', async (_name, text, expected) => {
     expect(fatal(await read(`${text}\n`))).toEqual([expected])
   })
 
@@ -222,12 +222,12 @@ contexts:
     'users:\nextensions:\npreferences:\n',
     'users: []\nextensions: [null, {name: a, extension: {x: 1}}, {name: b, extension: text}, {extension: [1]}]\n',
     'users: []\nextensions: [{name: a}, {name: a, extension: null}, {name: a, extension: 1}]\n',
-  ])('takes %j as client-go does', async (text) => {
+  ])('accepts %j, as client-go does', async (text) => {
     expect(fatal(await read(text))).toEqual([])
   })
 })
 
-describe('users and clusters whose contexts clients refuse', () => {
+describe('users and clusters whose contexts clients reject', () => {
   const warnings = async (text: string) =>
     (await read(`${text}\n`)).defects.map(({ field, reason, isFatal }) => {
       expect(isFatal).toBe(false)
@@ -269,7 +269,7 @@ describe('users and clusters whose contexts clients refuse', () => {
       'token: used together with a user name or password: clients accept only one of them, so remove the other',
     ],
     ['as-groups: [a]', 'as-groups: without "as": the user to impersonate is missing'],
-  ])('says of %s what is missing', async (fields, expected) => {
+  ])('reports the problem of %s', async (fields, expected) => {
     expect(await warnings(`users: [{name: u, user: {${fields}}}]`)).toEqual([
       `users[u].${expected}; ${refuses}`,
     ])

@@ -23,7 +23,7 @@ test.each([
   ['YAML 1.2', `%YAML 1.2\n---\n${sound}`, 'directive'],
   ['an escaped slash', sound.replace('name: u,', 'name: "u\\/",'), 'escape'],
   ['Latin-1', Buffer.from(`# gr\u00fc\u00df\n${sound}`, 'latin1'), 'not UTF-8'],
-])('a kubeconfig with %s is refused, and what could be read of it is kept', async (_, content, reason) => {
+])('rejects a kubeconfig with %s, and keeps the readable part', async (_, content, reason) => {
   const { kubeconfig, refusal } = (await openKubeconfig(content))!
   expect(refusal).toContain(reason)
   expect(kubeconfig.clusters).toHaveLength(1)
