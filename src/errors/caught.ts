@@ -1,6 +1,6 @@
 import { KcertError } from './kcert-error.ts'
 
-// Handlers for expected errors. All other errors are thrown again.
+// Handlers for expected errors.
 
 /**
  * Returns the function's result, or undefined if it throws. For untrusted text, where any error means that the text is something

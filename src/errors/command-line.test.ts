@@ -47,7 +47,7 @@ test.each([
   [commandLine`kcert inspect ${['-o', '-']}`, 'kcert inspect ./-o -'],
   [commandLine`kubectl --context ${'-x'} version`, 'kubectl --context -x version'],
   [commandLine`ssh ${'-oProxyCommand=x'}:22`, 'ssh ./-oProxyCommand=x:22'],
-])('makes no option of a value that begins with "-": %s', (line, expected) => {
+])('does not turn a value that begins with "-" into an option: %s', (line, expected) => {
   expect(line).toBe(expected)
 })
 

@@ -69,12 +69,12 @@ test('adds nothing without given flags', () => {
   expect(withGivenFlags('kcert csr list; kubectl get csr x', {})).toBe('kcert csr list; kubectl get csr x')
 })
 
-test('appear in what commandLine builds', () => {
+test('adds the given flags to each command line', () => {
   repeatInAdvice({ kubeconfig: 'f' })
   expect(commandLine`kcert csr approve ${'a b'}`).toBe("kcert csr approve --kubeconfig f 'a b'")
 })
 
-test('are given to every command in a message that accepts them, including each that reads a cluster', () => {
+test('adds the given flags to every command in a message that accepts them, including each that reads a cluster', () => {
   const manifest = JSON.parse(readFileSync('oclif.manifest.json', 'utf8')) as {
     readonly commands: Readonly<Record<string, { readonly flags: object }>>
   }
