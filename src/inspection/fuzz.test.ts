@@ -114,7 +114,7 @@ function edited(
 
 describe('returns a report for any source', () => {
   test.each(seeds.map((seed, index) => [index, seed] as const))(
-    'input %d with some octets changed',
+    'input %d with some bytes changed',
     async (_index, seed) => {
       await fc.assert(
         fc.asyncProperty(
@@ -164,7 +164,7 @@ describe('returns a report for any source', () => {
       Buffer.concat([Buffer.from('users: []\nclusters:\n- name: "'), many('a', size), Buffer.from('"\n')]),
     ],
     [
-      'a certificate field of 10 MB that is no base64',
+      'a certificate field of 10 MB that is not base64',
       Buffer.concat([
         Buffer.from('clusters:\n- cluster:\n    certificate-authority-data: '),
         many('*', size),

@@ -41,16 +41,16 @@ describe('a file', () => {
     ['a certificate in DER', leaf, ['f']],
     ['a bundle', certificatePem(leaf, ca.certificate), ['f certificate 1', 'f certificate 2']],
     [
-      'certificates in DER one behind the other',
+      'consecutive certificates in DER',
       Buffer.concat([leaf, ca.certificate]),
       ['f certificate 1', 'f certificate 2'],
     ],
     [
-      'text around the blocks, CRLF, no last line end',
+      'text around the blocks, CRLF, no final line end',
       `Bag Attributes\r\n${certificatePem(leaf).replaceAll('\n', '\r\n')}end\r\n${certificatePem(ca.certificate).trimEnd()}`,
       ['f certificate 1', 'f certificate 2'],
     ],
-  ])('with %s is read', async (_name, content, expected) => {
+  ])('is read if it contains %s', async (_name, content, expected) => {
     const { report } = await inspect(now, [named('f', content)])
     expect(places(report.certificates)).toEqual(expected)
     expect(report.problems).toEqual([])
@@ -59,7 +59,7 @@ describe('a file', () => {
   test.each([
     ['PEM, as it stands in a kubeconfig', base64(certificatePem(leaf))],
     ['DER over several lines', base64(leaf).replace(/(.{76})/g, '$1\n')],
-  ])('with base64 of %s is read', async (_name, text) => {
+  ])('is read if it contains base64 of %s', async (_name, text) => {
     const { report } = await inspect(now, [{ name: '-', bytes: Buffer.from(text) }])
     expect(places(report.certificates)).toEqual(['-'])
     expect(report.problems).toEqual([])
@@ -71,17 +71,14 @@ describe('a file', () => {
     ['UTF-8', `\ufeff${config}`],
     ['UTF-16', wide],
     ['UTF-16 of the other order', Buffer.from(wide).swap16()],
-  ])(
-    'with a kubeconfig behind a byte order mark of %s is read, as kubectl reads it',
-    async (_name, content) => {
-      const inFolder = { ...named('/x/admin.conf', content), root: '/x' }
-      for (const source of [named('admin.conf', content), inFolder]) {
-        const { report } = await inspect(now, [source])
-        expect(places(report.certificates)).toEqual([`${source.name} user jane: client-certificate-data`])
-        expect(report.problems).toEqual([])
-      }
-    },
-  )
+  ])('is read if it is a kubeconfig after a byte order mark of %s, as in kubectl', async (_name, content) => {
+    const inFolder = { ...named('/x/admin.conf', content), root: '/x' }
+    for (const source of [named('admin.conf', content), inFolder]) {
+      const { report } = await inspect(now, [source])
+      expect(places(report.certificates)).toEqual([`${source.name} user jane: client-certificate-data`])
+      expect(report.problems).toEqual([])
+    }
+  })
 
   test('is read if it contains PKCS#7', async () => {
     // SignedData without a signer: version 1, no digests, content type data, the certificates, no signers.
@@ -130,20 +127,23 @@ describe('a file', () => {
     ['PKCS#8', key.export({ format: 'der', type: 'pkcs8' })],
     ['SubjectPublicKeyInfo', createPublicKey(key).export({ format: 'pem', type: 'spki' }) as string],
     ['SubjectPublicKeyInfo', createPublicKey(key).export({ format: 'der', type: 'spki' })],
-  ])('with a key in %s is read, and nothing of the key is in the report', async (format, content) => {
-    const { report } = await inspect(now, [named('f', content), named('f.crt', certificatePem(leaf))])
-    expect(report.keys).toMatchObject([
-      {
-        format,
-        encrypted: false,
-        publicKey: { algorithm: 'ECDSA', curve: 'P-256' },
-        matches: [{ source: 'f.crt' }],
-      },
-    ])
-    const d = Buffer.from(key.export({ format: 'jwk' }).d!, 'base64url')
-    for (const text of [d.toString('hex'), d.toString('base64'), d.toString('base64url')])
-      expect(JSON.stringify(report)).not.toContain(text)
-  })
+  ])(
+    'is read if it contains a key in %s, and the report contains nothing of the key',
+    async (format, content) => {
+      const { report } = await inspect(now, [named('f', content), named('f.crt', certificatePem(leaf))])
+      expect(report.keys).toMatchObject([
+        {
+          format,
+          encrypted: false,
+          publicKey: { algorithm: 'ECDSA', curve: 'P-256' },
+          matches: [{ source: 'f.crt' }],
+        },
+      ])
+      const d = Buffer.from(key.export({ format: 'jwk' }).d!, 'base64url')
+      for (const text of [d.toString('hex'), d.toString('base64'), d.toString('base64url')])
+        expect(JSON.stringify(report)).not.toContain(text)
+    },
+  )
 
   test('reports an encrypted key as encrypted, and decrypts it with the password', async () => {
     const content = key.export({
@@ -562,7 +562,7 @@ ${more}`
     ['{}', 'Pending'],
     ['{"conditions":[{"type":"Denied"}]}', 'Denied'],
     ['{"conditions":[{"type":"Approved"},{"type":"Failed"}]}', 'Approved,Failed'],
-  ])('of a request with status %s stands %s', async (status, expected) => {
+  ])('gives a request with status %s the condition %s', async (status, expected) => {
     const text = `{"kind":"CertificateSigningRequest","metadata":{"name":"c"},"spec":{"request":"${base64(writePem('CERTIFICATE REQUEST', request))}"},"status":${status}}`
     expect((await inspect(now, [named('f', text)])).report.requests[0]!.condition).toBe(expected)
   })

@@ -858,7 +858,7 @@ describe('content', () => {
     [['u-1', 'u-2'], 'its subject has 2 user UIDs: "u-1", "u-2"'],
     [[''], 'its subject has an empty user UID'],
   ])(
-    'the user UIDs %j of a client certificate are critical: API servers answer 401',
+    'reports the user UIDs %j of a client certificate as critical: API servers answer 401',
     async (uids, message) => {
       expect(only(await problemsOf(named('f', withUids(uids))), 'USER_UID_INVALID')).toMatchObject({
         severity: 'critical',
@@ -939,7 +939,7 @@ describe('kubeconfigs that clients reject', () => {
       `%YAML 1.2\n---\n${whole}`,
       'line 1: a directive that client-go refuses: it takes %YAML 1.1',
     ],
-  ])('%s is critical, and says what to do', async (_name, text, message) => {
+  ])('reports %s as critical, with advice', async (_name, text, message) => {
     expect(only(await problemsOf(named('f', text)), 'DOCUMENT_MALFORMED')).toMatchObject({
       severity: 'critical',
       message,
@@ -1147,7 +1147,7 @@ describe('files', () => {
     [base64('hello'), 'no certificate in PEM'],
     [base64(keyPem(key)), 'no certificate in PEM'],
     [base64(base64(pem())), 'base64 once more'],
-  ])('a TLS Secret without a certificate is broken: %#', async (value, reason) => {
+  ])('reports a TLS Secret without a certificate: %#', async (value, reason) => {
     const data = `data: {tls.crt: "${value}", tls.key: ${base64(keyPem(key))}}`
     const secret = `kind: Secret\nmetadata: {name: s}\ntype: kubernetes.io/tls\n${data}\n`
     expect(only(await problemsOf(named('f', secret)), 'FIELD_MALFORMED')).toMatchObject({

@@ -25,7 +25,7 @@ import type { ProblemCode } from './problems.ts'
 
 // Certificates, requests and keys in PEM, DER, PKCS#7 and PKCS#12.
 
-// Nobody reads more, and an error with its stack takes as long as reading a certificate.
+// More would not be read, and an error with its stack takes as long as reading a certificate.
 const mostFaults = 1000
 
 /** The content of a PEM block, or of a part of DER, or why it cannot be read. */

@@ -6,7 +6,7 @@ const pem = '-----BEGIN CERTIFICATE-----\nMIIB\n-----END CERTIFICATE-----\n'
 describe('shapeOf', () => {
   test.each<[string, string | number[], string]>([
     ['nothing', '', 'empty'],
-    ['white space behind a byte order mark', '\ufeff \r\n', 'empty'],
+    ['white space after a byte order mark', '\ufeff \r\n', 'empty'],
     ['PEM', pem, 'pem'],
     ['PEM behind text', `subject=CN = x\n${pem}`, 'pem'],
     ['PEM behind text with colons', `Bag Attributes\n    friendlyName: x\nkey: value\n${pem}`, 'pem'],
@@ -22,7 +22,7 @@ describe('shapeOf', () => {
       'document',
     ],
     ['a kubeconfig', 'apiVersion: v1\nclusters: []\n', 'document'],
-    ['a document behind comments', '# made by\n# hand\n---\na: b\n', 'document'],
+    ['a document after comments', '# made by\n# hand\n---\na: b\n', 'document'],
     ['a JSON list', ' [\n{}]', 'document'],
     ['DER with a long length', [0x30, 0x82, 1, 0, 0x30], 'der'],
     ['DER with a short length', [0x30, 3, 2, 1, 0], 'der'],

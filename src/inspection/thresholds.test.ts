@@ -23,7 +23,7 @@ describe('parseThreshold', () => {
   })
 
   test.each(['', '30', 'd', '30 d', '-1d', '101%', '1d%', '1d,', 'tomorrow', `${'9'.repeat(400)}d`])(
-    'refuses %j as wrong usage',
+    'rejects %j as wrong usage',
     (text) => {
       expect(() => parseThreshold(text)).toThrow(KcertError)
       expect(() => parseThreshold(text)).toThrow(/^invalid threshold/)
@@ -36,7 +36,7 @@ describe('parseThresholds', () => {
     ['7d', '30d'],
     ['5%', '20%'],
     ['7d,5%', '30d,20%'],
-  ])('refuses warnings that begin after what is critical: %s, %s', (warn, crit) => {
+  ])('rejects a warning limit that begins after the critical one: %s, %s', (warn, crit) => {
     expect(() => parseThresholds(warn, crit)).toThrow(`--warn ${warn} is less than --crit ${crit}`)
   })
 
@@ -45,7 +45,7 @@ describe('parseThresholds', () => {
     ['30d', '30d'],
     ['7d', '20%'],
     ['7d,20%', '30d,5%'],
-  ])('takes %s and %s: there are lives in which a warning comes first', (warn, crit) => {
+  ])('accepts %s and %s: for some lifetimes the warning comes first', (warn, crit) => {
     expect(parseThresholds(warn, crit)).toEqual({ warn: parseThreshold(warn), crit: parseThreshold(crit) })
   })
 })
@@ -55,7 +55,7 @@ describe('defaultThresholds', () => {
     ['a year', 365 * day, 30 * day, 7 * day],
     ['90 days', 90 * day, 18 * day, 4.5 * day],
     ['24 hours', day, 4.8 * hour, 1.2 * hour],
-  ])('of %s is the lesser of days and share', (_name, lifetime, warn, crit) => {
+  ])('is the smaller of days and share for %s', (_name, lifetime, warn, crit) => {
     expect(thresholdMs(defaultThresholds.warn, lifetime)).toBeCloseTo(warn)
     expect(thresholdMs(defaultThresholds.crit, lifetime)).toBeCloseTo(crit)
   })

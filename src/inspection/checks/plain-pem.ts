@@ -165,12 +165,12 @@ const isText: ReadonlySet<UnseenForm> = new Set(['byte order mark', 'UTF-16', 'C
 
 /** In other places: each kubeconfig field, values that are read as PEM, and text that appears to be PEM. */
 function ofOtherPlaces({ unseen }: Collection): Problem[] {
-  const said = new Set<Group>()
+  const reported = new Set<Group>()
   const problems: Problem[] = []
   for (const [entry, form] of unseen) {
     const severity = severityElsewhere(entry, form, unseen)
-    if (severity === undefined || said.has(entry.group)) continue
-    said.add(entry.group)
+    if (severity === undefined || reported.has(entry.group)) continue
+    reported.add(entry.group)
     problems.push(problem(entry, form, severity))
   }
   return problems

@@ -61,13 +61,13 @@ export const checkKey: CertificateCheck = (entry, role, { links }) => {
   if (found === undefined || found.matches) return undefined
   const nameOf = (key: KeyEntry) =>
     key.source === entry.source && key.entry !== '' ? key.entry : placeText(key)
-  const mine = found.own && nameOf(found.own)
+  const ownKey = found.own && nameOf(found.own)
   const what =
-    mine === undefined
+    ownKey === undefined
       ? 'restore the key or the certificate that belongs to it, or reissue both'
-      : `use the key in ${mine} with this certificate, or reissue both`
+      : `use the key in ${ownKey} with this certificate, or reissue both`
   return problemAt(entry, 'KEY_MISMATCH', {
-    message: `the key in ${nameOf(found.key)} does not match this certificate${mine === undefined ? '' : `; its key is in ${mine}`}`,
+    message: `the key in ${nameOf(found.key)} does not match this certificate${ownKey === undefined ? '' : `; its key is in ${ownKey}`}`,
     ...reissueAdvice(what, entry, role, 'wrong'),
   })
 }
