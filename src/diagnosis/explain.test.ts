@@ -574,7 +574,7 @@ describe('reads texts as they are pasted', () => {
     ['failed to list *v1.Node: Unauthorized', 'Unauthorized'],
     ['"reason":"Unauthorized"', '"reason":"Unauthorized"'],
     ['error: You must be logged in to the server', 'You must be logged in to the server'],
-  ])('of %s the words are shown without the marks before them', (text, words) => {
+  ])('shows the phrase of %s without the preceding punctuation', (text, words) => {
     expect(explain(text).errors[0]?.words).toBe(words)
   })
 
@@ -683,7 +683,7 @@ test.each([
   ['"Unable to register node with API server" err="Unauthorized" node="w1"', 'w1'],
   ['Unable to register node with API server: Unauthorized', undefined],
   ['error: Unauthorized, node w1', 'w1'],
-])('the node is the name, and no word that follows "node": %s', (text, node) => {
+])('uses the node’s name, not another word after "node": %s', (text, node) => {
   expect(explain(text).errors[0]?.found.node).toBe(node)
 })
 
@@ -697,7 +697,7 @@ test.each([
   ['10.0.0.2:10250', '/var/lib/kubelet/pki/kubelet-server-current.pem'],
   ['10.0.0.2:2379', '/etc/kubernetes/pki/etcd/server.crt'],
   ['10.0.0.2:6443', '/etc/kubernetes/pki/apiserver.crt'],
-])('whether %s was renewed and serves the old one is asked of its own file', (endpoint, file) => {
+])('advises to check the file of %s for a renewed certificate that is not served', (endpoint, file) => {
   const text = `Get "https://${endpoint}/": x509: certificate has expired or is not yet valid: current time 2026-11-22T11:38:43Z is after 2026-11-20T23:59:59Z`
   const inspected = commandsOf(text).filter((command) => /^kcert inspect \/\S+\.(?:crt|pem)$/.test(command))
   expect(inspected).toEqual([`kcert inspect ${file}`])

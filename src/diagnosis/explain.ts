@@ -120,14 +120,14 @@ function explained(group: readonly Match[], text: string): ExplainedError {
 function occurrences(group: readonly Match[], text: string): number {
   let count = 0
   let lastEnd = 0
-  const said = new Set<string>()
+  const counted = new Set<string>()
   for (const { start, end, words } of group) {
     const lineEnd = text.indexOf('\n', lastEnd)
-    if (count === 0 || said.has(words) || (lineEnd !== -1 && lineEnd < start)) {
+    if (count === 0 || counted.has(words) || (lineEnd !== -1 && lineEnd < start)) {
       count += 1
-      said.clear()
+      counted.clear()
     }
-    said.add(words)
+    counted.add(words)
     lastEnd = end
   }
   return count

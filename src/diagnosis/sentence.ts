@@ -45,10 +45,10 @@ function chosen(text: string, found: Found): string | undefined {
   for (const alternative of text.split(' || ')) {
     const [head = '', condition] = /^if ([^:]+): /.exec(alternative) ?? []
     if (condition !== undefined && !conditionOf(condition)(found)) continue
-    const said = alternative
+    const filled = alternative
       .slice(head.length)
       .replaceAll(/\[([^\]]*)\]/g, (_, part: string) => (isKnown(part, found) ? part : ''))
-    if (isKnown(said, found)) return said
+    if (isKnown(filled, found)) return filled
   }
   return undefined
 }

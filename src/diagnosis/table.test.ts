@@ -14,7 +14,7 @@ test.each([
   ['{node} || a node', 'a node', 'w1'],
   ['if at=kubelet,etcd: a kubelet || if at!=kubelet: {side}', 'unknown', 'a kubelet'],
   ['if !node: none: {node}', undefined, undefined],
-])('"%s" without and with a node', (text, without, withNode) => {
+])('fills "%s" without and with a node', (text, without, withNode) => {
   expect([sentence(text, plain), sentence(text, w1)]).toEqual([without, withNode])
 })
 
