@@ -95,14 +95,14 @@ test.each([
   ],
   ['of another node', { commonName: 'system:node:w2' }, ["which is of another node's kubelet"]],
   ['without a common name', { organization: ['Example'] }, ['shows O=Example, which', cnNote]],
-])('whose certificate a kubelet shows: %s', (_, subject, said) => {
+])('identifies the owner of a kubelet’s served certificate: %s', (_, subject, expected) => {
   const of = serving({ subject })
   const report = evaluated({ node: 'w1' }, { chain: [of.der] })
   expect(report.status).toBe('ok')
-  expect(report.notes).toEqual(said.map((words) => expect.stringContaining(words)))
+  expect(report.notes).toEqual(expected.map((words) => expect.stringContaining(words)))
   const given = { source: 'w1:/etc/tls.crt', certificate: Certificate.parse(of.der) }
   const ofGiven = evaluated({ node: 'w1', given }, { chain: [of.der] }).notes
-  expect(ofGiven).toEqual(said.length === 0 ? [] : [expect.stringContaining(cnNote)])
+  expect(ofGiven).toEqual(expected.length === 0 ? [] : [expect.stringContaining(cnNote)])
   expect(evaluated({ kind: 'server' }, { chain: [of.der] }).notes).toEqual([])
 })
 
@@ -153,7 +153,7 @@ test.each([
   ['cluster CA', 'configmap default/kube-root-ca.crt', 'kcert inspect --cluster'],
   ['cluster CA', 'kubeconfig cluster c; touch x', 'kcert inspect --cluster'],
   ['caBundle', 'validatingwebhookconfiguration/a', 'kcert inspect --cluster'],
-])('%s %s: the command shows these CAs', (by, source, command) => {
+])('advises the command that shows these CAs: %s %s', (by, source, command) => {
   const report = evaluated({ anchors: [{ ...anchor(by, otherCa), source }] })
   expect(report.problems.map(({ next }) => next)).toEqual([command])
 })
@@ -236,7 +236,7 @@ test.each([
   ['no answer', { fault: refusal('ETIMEDOUT') }, 'unknown', 'no response in time'],
   ['200 of a kubelet', { answer: { status: 200, body: 'ok' } }, 'accepted', 'HTTP 200'],
   [
-    'a refused permission in its name',
+    'a denied permission in its name',
     {
       answer: {
         status: 403,
@@ -247,7 +247,7 @@ test.each([
     'as admin',
   ],
   [
-    'a refused permission of nobody',
+    'a denied permission without a user',
     { answer: { status: 403, body: 'Forbidden (user=system:anonymous, verb=get)' } },
     'ignored',
     'it treats the client as system:anonymous',

@@ -54,7 +54,7 @@ export function evaluate(target: Target, observed: Observed | Unobserved, at: Da
   ]
   return {
     ...place,
-    notes: [...target.notes, ...strangerNotes(target, served), ...servingNameNotes(target, served)],
+    notes: [...target.notes, ...otherServerNotes(target, served), ...servingNameNotes(target, served)],
     ...timesOf(observed),
     chain: chain.map(servedReport),
     names,
@@ -225,27 +225,27 @@ function nameProblems(target: Target, asked: EndpointReport['names']): ProbeProb
 }
 
 /** Returns the certificate of another server. A certificate with the subject of the one issued to the kubelet is not one. */
-function strangerAt({ kind, node, given }: Target, { subject }: Certificate) {
+function otherServerAt({ kind, node, given }: Target, { subject }: Certificate) {
   if (kind !== 'kubelet' || given?.certificate?.subject.text === subject.text) return undefined
   return foreignSubjectOf(subject, node)
 }
 
 /** Not a problem by itself: with --tls-cert-file, a kubelet serves a certificate with any name. */
-function strangerNotes(target: Target, served: Certificate): string[] {
-  const stranger = strangerAt(target, served)
-  if (stranger === undefined) return []
+function otherServerNotes(target: Target, served: Certificate): string[] {
+  const other = otherServerAt(target, served)
+  if (other === undefined) return []
   const { node = 'that node', from } = target
   const place = from === undefined ? addressOf(target) : `${addressOf(target)} on ${from}`
-  const unless = stranger.isOfAnotherNode ? '' : 'if --tls-cert-file is not set there, '
+  const unless = other.isOfAnotherNode ? '' : 'if --tls-cert-file is not set there, '
   return [
-    `${foreignSubjectText(stranger, place)}: ${unless}another server responds, not the kubelet of ${node}; on that node, run kcert kubelet doctor`,
+    `${foreignSubjectText(other, place)}: ${unless}another server responds, not the kubelet of ${node}; on that node, run kcert kubelet doctor`,
   ]
 }
 
 /** For the kubelet only: another node's kubelet at that address is reported elsewhere. */
 function servingNameNotes(target: Target, served: Certificate): string[] {
   const { kind, node } = target
-  if (kind !== 'kubelet' || strangerAt(target, served)?.isOfAnotherNode) return []
+  if (kind !== 'kubelet' || otherServerAt(target, served)?.isOfAnotherNode) return []
   if (hasServingName(served.subject.commonName, node)) return []
   return [`its serving certificate has another common name: ${servingNameText}; ${servingNameRemedy}`]
 }
@@ -260,7 +260,8 @@ function givenReport(
     ({ fingerprintSha256 }) => fingerprintSha256 === served.fingerprintSha256,
   )
   const isNewer =
-    certificate.notBefore.getTime() > served.notBefore.getTime() && strangerAt(target, served) === undefined
+    certificate.notBefore.getTime() > served.notBefore.getTime() &&
+    otherServerAt(target, served) === undefined
   return {
     source,
     state: isSame ? 'served' : isNewer ? 'renewed-not-served' : 'other',
