@@ -9,7 +9,7 @@ test.each([
   ['https://example.com:6443/livez?verbose', 'example.com:6443', 'example.com', 6443],
   ['https://example.com', 'example.com:443', 'example.com', 443],
   ['https://[2001:db8::1]', '[2001:db8::1]:443', '2001:db8::1', 443],
-])('%s is an endpoint', (text, name, host, port) => {
+])('parses %s', (text, name, host, port) => {
   expect(parseEndpoint(text)).toEqual({ name, host, port })
 })
 
@@ -29,6 +29,6 @@ test.each([
   ':6443',
   '-',
   '',
-])('"%s" is none', (text) => {
+])('rejects "%s"', (text) => {
   expect(parseEndpoint(text)).toBeUndefined()
 })

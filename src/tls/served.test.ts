@@ -11,7 +11,7 @@ import { readServed } from './served.ts'
 const oldCa = tlsPair('kubernetes')
 const leaf = tlsPair('localhost', oldCa)
 const newCa = tlsPair('kubernetes')
-const stranger = tlsPair('stranger')
+const unrelated = tlsPair('unrelated')
 
 const pem = (...of: TlsPair[]) => of.map(({ certificate }) => certificate).join('')
 
@@ -47,7 +47,7 @@ describe.each(['TLSv1.2', 'TLSv1.3'] as const)('%s', (version) => {
   const only = { minVersion: version, maxVersion: version }
 
   test('returns the chain as sent: out of order, with unrelated and duplicate certificates, and without additions', async () => {
-    const chain = [leaf, stranger, newCa, oldCa]
+    const chain = [leaf, unrelated, newCa, oldCa]
     expect(await servedBy(await listening(serving(chain, only)))).toEqual(ders(...chain))
   })
 
@@ -70,20 +70,20 @@ describe.each(['TLSv1.2', 'TLSv1.3'] as const)('%s', (version) => {
       ? ['TLS_AES_128_GCM_SHA256', 'TLS_AES_256_GCM_SHA384', 'TLS_CHACHA20_POLY1305_SHA256']
       : ['ECDHE-ECDSA-AES128-GCM-SHA256', 'ECDHE-ECDSA-CHACHA20-POLY1305'],
   )('with %s', async (ciphers) => {
-    expect(await servedBy(await listening(serving([leaf, stranger], { ...only, ciphers })))).toEqual(
-      ders(leaf, stranger),
+    expect(await servedBy(await listening(serving([leaf, unrelated], { ...only, ciphers })))).toEqual(
+      ders(leaf, unrelated),
     )
   })
 
   test('returns a chain longer than a record completely', async () => {
-    const chain = [leaf, ...Array<TlsPair>(60).fill(stranger)]
+    const chain = [leaf, ...Array<TlsPair>(60).fill(unrelated)]
     expect(await servedBy(await listening(serving(chain, only)))).toEqual(ders(...chain))
   })
 
   test('follows a server that asks to begin again with another group', async () => {
     expect(
-      await servedBy(await listening(serving([leaf, stranger], { ...only, ecdhCurve: 'P-521' }))),
-    ).toEqual(ders(leaf, stranger))
+      await servedBy(await listening(serving([leaf, unrelated], { ...only, ecdhCurve: 'P-521' }))),
+    ).toEqual(ders(leaf, unrelated))
   })
 })
 
@@ -162,9 +162,9 @@ describe('exits with 4 and the reason if there is no certificate:', () => {
   })
 
   test('the server does not answer in time', async () => {
-    const held: { destroy(): void }[] = []
-    const endpoint = await listening(createTcpServer((socket) => held.push(socket)))
+    const sockets: { destroy(): void }[] = []
+    const endpoint = await listening(createTcpServer((socket) => sockets.push(socket)))
     expect(await refusal(endpoint, 50)).toBe('no answer within 0.05 s (--timeout)')
-    for (const socket of held) socket.destroy()
+    for (const socket of sockets) socket.destroy()
   })
 })
