@@ -204,9 +204,9 @@ interface GoReading {
 
 describe.skipIf('missing' in peer)('kcert and Go', () => {
   test.each([
-    ['certificates with changed octets', mutant],
+    ['certificates with changed bytes', mutant],
     ['certificates with an odd field', crafted],
-  ])('accept, refuse and read alike %s', (_, arbitrary) => {
+  ])('accept, reject and read equally %s', (_, arbitrary) => {
     const samples = fc.sample(arbitrary as fc.Arbitrary<Uint8Array>, { numRuns: runs, seed })
     const readings = readByGo(samples)
     const differing = samples.flatMap((der, i) => {

@@ -35,14 +35,14 @@ test(
           roots: new CertificatePool(roots),
           intermediates: new CertificatePool(intermediates),
         }
-        const said = askOtherVerifiers(question).find(({ verifier }) => verifier === 'node')!
-        const outcome = await shakeHands({
+        const expected = askOtherVerifiers(question).find(({ verifier }) => verifier === 'node')!
+        const outcome = await handshakeResult({
           ...generated,
           roots: ders(roots),
           intermediates: ders(intermediates),
         })
         outcomes.set(outcome, (outcomes.get(outcome) ?? 0) + 1)
-        expect({ accepts: said.accepts, outcome }).toEqual({ accepts: outcome === 'authorized', outcome })
+        expect({ accepts: expected.accepts, outcome }).toEqual({ accepts: outcome === 'authorized', outcome })
       }),
       { numRuns: handshakes, seed },
     )
@@ -71,7 +71,7 @@ function changesSoon({ notBefore, notAfter }: Certificate): boolean {
 }
 
 /** Presents the leaf with the intermediates to a peer that trusts the roots. Returns "authorized", or OpenSSL's error. */
-async function shakeHands(question: GeneratedQuestion): Promise<string> {
+async function handshakeResult(question: GeneratedQuestion): Promise<string> {
   const { leaf, leafKey, roots, intermediates, purpose, name } = question
   const pem = (der: Uint8Array): string => writePem('CERTIFICATE', der)
   const presented = createSecureContext({
