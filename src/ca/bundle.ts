@@ -47,7 +47,11 @@ export function bundle(sources: readonly BundleSource[], now: Date, allowNonCa: 
   }
   const notCas = members.filter(({ certificate }) => !certificate.isCa)
   if (notCas[0] !== undefined && !allowNonCa) throw notCa(notCas[0], allowNonCa)
-  if (members.length === 0) throw nothingLeft()
+  if (members.length === 0)
+    throw new KcertError('KCERT_CA_UNFIT', 'every certificate has expired, so the bundle would be empty', {
+      why: 'with an empty bundle, clients trust no server, and some do not start',
+      next: 'kcert ca renew --help',
+    })
   return {
     members,
     leftOut,
@@ -59,7 +63,7 @@ export function bundle(sources: readonly BundleSource[], now: Date, allowNonCa: 
 function membersOf({ name, bytes }: BundleSource): BundleMember[] {
   const certificates = certificatesOf(name, bytes)
   if (certificates.length === 0)
-    throw malformed(name, `${sourceName(name)} contains no certificate`, 'it would add no CA to the bundle')
+    throw malformed(name, ' contains no certificate', 'it would add no CA to the bundle')
   const place = (index: number) => (certificates.length === 1 ? name : `${name}: certificate ${index + 1}`)
   return certificates.map((certificate, index) => ({ place: place(index), certificate }))
 }
@@ -69,12 +73,7 @@ function certificatesOf(name: string, bytes: Uint8Array): Certificate[] {
   const { blocks, defects } = readPem(bytes)
   // A damaged BEGIN line may have been that of a CA.
   const defect = defects.find(({ label }) => label === '' || isCertificateLabel(label))
-  if (defect !== undefined)
-    throw malformed(
-      name,
-      `${sourceName(name)}: line ${defect.line}: ${defect.reason}`,
-      'a CA may be missing from the bundle',
-    )
+  if (defect !== undefined) throw malformed(name, `: line ${defect.line}: ${defect.reason}`)
   return blocks
     .filter(({ label }) => isCertificateLabel(label))
     .map((block) => named(name, `: line ${block.line}`, () => certificateOfBlock(block)))
@@ -84,33 +83,23 @@ function named<Result>(name: string, place: string, read: () => Result): Result 
   try {
     return read()
   } catch (cause) {
-    throw malformed(
-      name,
-      `${sourceName(name)}${place}: ${messageOf(cause)}`,
-      'a CA may be missing from the bundle',
-      cause,
-    )
+    throw malformed(name, `${place}: ${messageOf(cause)}`, undefined, cause)
   }
 }
 
-function malformed(file: string, what: string, why: string, cause?: unknown): KcertError {
+function malformed(
+  file: string,
+  what: string,
+  why = 'a CA may be missing from the bundle',
+  cause?: unknown,
+): KcertError {
   const next = commandLine`kcert inspect ${file}`
-  return new KcertError('KCERT_X509_MALFORMED', what, { why, next, cause })
+  return new KcertError('KCERT_X509_MALFORMED', sourceName(file) + what, { why, next, cause })
 }
 
 function notCa({ place, certificate }: BundleMember, allowNonCa: false | undefined): KcertError {
-  return new KcertError(
-    'KCERT_CA_UNFIT',
-    `${place} is not a CA: ${certificate.subject.text || 'its subject is empty'}`,
-    {
-      why: `in a bundle, clients would trust this certificate itself; use the file of its CA${allowNonCa === undefined ? '' : ', or add --allow-non-ca'}`,
-    },
-  )
-}
-
-function nothingLeft(): KcertError {
-  return new KcertError('KCERT_CA_UNFIT', 'every certificate has expired, so the bundle would be empty', {
-    why: 'with an empty bundle, clients trust no server, and some do not start',
-    next: 'kcert ca renew --help',
-  })
+  const flag = allowNonCa === undefined ? '' : ', or add --allow-non-ca'
+  const what = `${place} is not a CA: ${certificate.subject.text || 'its subject is empty'}`
+  const why = `in a bundle, clients would trust this certificate itself; use the file of its CA${flag}`
+  return new KcertError('KCERT_CA_UNFIT', what, { why })
 }

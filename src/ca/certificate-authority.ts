@@ -117,10 +117,8 @@ export function signRequest(
   const ca = signingCa.certificate
   const usages = certificateUsages(profile.usages)
   if (usages === undefined) throw new Error('a profile with unknown usages')
-  const validity = validityOf({ ...profile, shortMs: kubernetesShortMs }, now, {
-    ...signingCa.names,
-    notAfter: ca.notAfter,
-  })
+  const policy = { ...profile, shortMs: kubernetesShortMs }
+  const { isClamped, ...validity } = validityOf(policy, now, { ...signingCa.names, notAfter: ca.notAfter })
   const subject = goName(textAttributes(request.subject))
   const { keyUsage, extendedKeyUsage } = usages
   // Go omits the authority key identifier when subject and issuer have the same name, because the certificate then counts as
@@ -131,8 +129,7 @@ export function signRequest(
       serialNumber,
       subject: subject.rdns,
       issuer: ca.subject,
-      notBefore: validity.notBefore,
-      notAfter: validity.notAfter,
+      ...validity,
       publicKey: request.publicKey,
       ...(keyUsage.length > 0 ? { keyUsage } : {}),
       extendedKeyUsage,
@@ -147,7 +144,7 @@ export function signRequest(
   return {
     // Parsed again, so that kcert issues nothing that it would not accept itself.
     certificate: Certificate.parse(der),
-    isClamped: validity.isClamped,
+    isClamped,
     droppedExtensions: request.extensions.map(({ name }) => name).filter((name) => name !== 'subjectAltName'),
     droppedAttributes: subject.dropped.map(({ type }) => type),
   }

@@ -42,7 +42,6 @@ export interface ClientMaterial {
 
 export interface OpenedFile {
   readonly file: ClusterFile
-  readonly kind: 'pem' | 'kubeconfig' | 'other'
   readonly certificates: readonly Certificate[]
   /** Of a PEM file. */
   readonly keys: readonly KeyObject[]
@@ -61,15 +60,13 @@ export async function openFile(file: ClusterFile): Promise<OpenedFile> {
   if (looksLikePem(file.content)) return openPem(file)
   const text = Buffer.from(file.content).toString('utf8')
   const kubeconfig = await kubeconfigOf(file, text)
-  const nothing = { certificates: [], keys: [], cas: [], clients: [] }
-  return kubeconfig ?? { file, kind: 'other', ...nothing, rewrite: async () => text }
+  return kubeconfig ?? { file, certificates: [], keys: [], cas: [], clients: [], rewrite: async () => text }
 }
 
 function openPem(file: ClusterFile): OpenedFile {
   const { certificates, keys, replaced } = pemOf(file.content)
   return {
     file,
-    kind: 'pem',
     certificates,
     keys,
     cas: [],
@@ -129,7 +126,6 @@ async function kubeconfigOf(file: ClusterFile, text: string): Promise<OpenedFile
   const trusted = cas.flatMap(({ pem }) => pem.certificates)
   return {
     file,
-    kind: 'kubeconfig',
     certificates: [...trusted, ...inline.flatMap(({ certificates }) => certificates)],
     keys: [],
     cas: trusted,

@@ -11,7 +11,6 @@ import { normalSerialNumber } from './serial.ts'
 /** Returns the facts of a certificate. */
 export function certificateFacts(certificate: Certificate): CertificateFacts {
   const { dns, ip, email, uri } = certificate.subjectAltNames
-  const pathLength = certificate.basicConstraints?.pathLength
   return {
     subject: certificate.subject.text,
     issuer: certificate.issuer.text,
@@ -19,7 +18,7 @@ export function certificateFacts(certificate: Certificate): CertificateFacts {
     notBefore: rfc3339(certificate.notBefore),
     notAfter: rfc3339(certificate.notAfter),
     isCa: certificate.isCa,
-    ...(pathLength === undefined ? {} : { pathLength }),
+    ...given({ pathLength: certificate.basicConstraints?.pathLength }),
     publicKey: publicKeyFacts(certificate.publicKey),
     signatureAlgorithm: certificate.signatureAlgorithm,
     subjectAltNames: { dns: [...dns], ip: [...ip], email: [...email], uri: [...uri] },

@@ -6,6 +6,7 @@ import {
   kubeadmLeaves,
   type Usage,
 } from '../pki/kubeadm.ts'
+import { nodeUserPrefix } from '../pki/kubelet.ts'
 import { isSubdomain } from '../x509/plain-names.ts'
 import type { CertificateRequest } from '../x509/request.ts'
 import { quoted } from '../x509/strings.ts'
@@ -39,13 +40,11 @@ export function checkRow(row: KubeadmRow, request: CertificateRequest, place: st
   })
 }
 
-const nodePrefix = 'system:node:'
-
 function subjectFault(row: KubeadmRow, { subject }: CertificateRequest): string | undefined {
   const { commonName = '', organization } = subject
   if (row.commonName !== undefined && commonName !== row.commonName)
     return `its common name is ${quoted(commonName)}, not ${quoted(row.commonName)}`
-  const prefix = row.kind === 'kubeconfig' ? nodePrefix : ''
+  const prefix = row.kind === 'kubeconfig' ? nodeUserPrefix : ''
   const isOfNode = commonName.startsWith(prefix) && isSubdomain(commonName.slice(prefix.length))
   if (row.commonName === undefined && !isOfNode)
     return `its common name is ${quoted(commonName)}, not ${prefix}NODE with the name of a node`

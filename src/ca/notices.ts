@@ -2,7 +2,7 @@ import { rfc3339 } from '../pki/rfc3339.ts'
 import type { Certificate } from '../x509/certificate.ts'
 import { hiddenSubjectValues, isPlainDnsName } from '../x509/plain-names.ts'
 import { quoted } from '../x509/strings.ts'
-import type { Bundle } from './bundle.ts'
+import type { Bundle, BundleMember } from './bundle.ts'
 import type { CertificateAuthority, Issued } from './certificate-authority.ts'
 
 // Notices for the signer. None of them prevents signing: kube-controller-manager would sign, too.
@@ -78,19 +78,12 @@ function hasIssuerSerial(old: Certificate): boolean {
 
 /** Returns notices about a bundle. */
 export function noticesOfBundle({ leftOut, notCas, notYetValid }: Bundle): string[] {
+  const named = (members: readonly BundleMember[], why: (certificate: Certificate) => string): string[] =>
+    members.map(({ place, certificate }) => `${why(certificate)}: ${certificate.subject.text} (${place})`)
   const expired = leftOut.filter(({ reason }) => reason === 'expired')
   return [
-    ...expired.map(
-      ({ place, certificate }) =>
-        `left out, because it expired at ${rfc3339(certificate.notAfter)}: ${certificate.subject.text} (${place})`,
-    ),
-    ...notCas.map(
-      ({ place, certificate }) =>
-        `not a CA, so clients trust this certificate itself: ${certificate.subject.text} (${place})`,
-    ),
-    ...notYetValid.map(
-      ({ place, certificate }) =>
-        `valid only from ${rfc3339(certificate.notBefore)}: ${certificate.subject.text} (${place})`,
-    ),
+    ...named(expired, ({ notAfter }) => `left out, because it expired at ${rfc3339(notAfter)}`),
+    ...named(notCas, () => 'not a CA, so clients trust this certificate itself'),
+    ...named(notYetValid, ({ notBefore }) => `valid only from ${rfc3339(notBefore)}`),
   ]
 }

@@ -62,15 +62,7 @@ async function readFormat(text: string, file: string): Promise<Format> {
   return { root, duration: 'duration', isCfssl: false }
 }
 
-const ownMembers = [
-  'usages',
-  'duration',
-  'backdate',
-  'subjectAttributes',
-  'ocsp_url',
-  'crl_url',
-  'issuer_urls',
-]
+const ownMembers = 'usages duration backdate subjectAttributes ocsp_url crl_url issuer_urls'.split(' ')
 
 /** cfssl features that kcert does not support. Ignoring them would issue other certificates than intended. */
 const notFollowed: Readonly<Record<string, string>> = {
@@ -182,16 +174,10 @@ function isGiven(node: Node): boolean {
 
 function noSuchProfile(file: string, name: string | undefined, profiles: Node | undefined): KcertError {
   const names = entriesOf(profiles).map(([key]) => key)
-  const list = names.length === 0 ? 'it has none' : `it has: ${names.join(', ')}`
-  return invalid(
-    name === undefined ? `${file} has no default profile` : `${file} has no profile "${name}"`,
-    list,
-  )
+  const what = name === undefined ? 'default profile' : `profile "${name}"`
+  return invalid(`${file} has no ${what}`, names.length === 0 ? 'it has none' : `it has: ${names.join(', ')}`)
 }
 
 function invalid(what: string, why: string): KcertError {
-  return new KcertError('KCERT_PROFILE_INVALID', what, {
-    why,
-    next: 'kcert ca sign --help',
-  })
+  return new KcertError('KCERT_PROFILE_INVALID', what, { why, next: 'kcert ca sign --help' })
 }

@@ -12,8 +12,6 @@ import { reissueLeaf } from './successor.ts'
 export interface RenewedCa {
   readonly old: Certificate
   readonly renewed: Certificate
-  /** False: an earlier run created it, and it is already on a node. */
-  readonly isMade: boolean
 }
 
 export interface RecoveredFile {
@@ -46,7 +44,8 @@ export async function recoverFiles(files: readonly ClusterFile[], issuer: Issuer
   const inKubeconfigs = new Set(read.flatMap((file) => file.cas.map((one) => one.publicKey.sha256)))
   const keyless = withoutKey.filter((one) => inKubeconfigs.has(one.publicKey.sha256))
   const replacementOf = replacements(renewed, pairs, issuer)
-  const recovered: { readonly isFirst: boolean; readonly file: RecoveredFile }[] = []
+  // Files with the renewed CAs come first, so that the next run finds them after an interruption.
+  const [first, later]: [RecoveredFile[], RecoveredFile[]] = [[], []]
   const foreign: { node: string; path: string; subject: string }[] = []
   for (const file of read) {
     const { node, path } = file.file
@@ -61,12 +60,10 @@ export async function recoverFiles(files: readonly ClusterFile[], issuer: Issuer
     }
     const text = await file.rewrite({ certificate: replaced })
     if (what.length === 0) continue
-    const isFirst = file.certificates.every((one) => one.isCa)
-    recovered.push({ isFirst, file: { node, path, text, what: [...new Set(what)] } })
+    const list = file.certificates.every((one) => one.isCa) ? first : later
+    list.push({ node, path, text, what: [...new Set(what)] })
   }
-  // Files with the renewed CAs come first, so that the next run finds them after an interruption.
-  const inOrder = [...recovered.filter((one) => one.isFirst), ...recovered.filter((one) => !one.isFirst)]
-  return { renewed, files: inOrder.map((one) => one.file), keyless, foreign }
+  return { renewed, files: [...first, ...later], keyless, foreign }
 }
 
 /** Returns CAs by their keys: the valid one, or a renewed one. */
@@ -84,7 +81,7 @@ function casOf(files: readonly OpenedFile[], { now, serialNumber }: Issuer) {
     }
     const successor = isValid ? latest : renewRoot({ certificate: latest, key }, now, serialNumber())
     pairs.push({ certificate: successor, key })
-    for (const old of distinct) renewed.push({ old, renewed: successor, isMade: !isValid })
+    for (const old of distinct) renewed.push({ old, renewed: successor })
   }
   return { renewed, pairs, keyless }
 }

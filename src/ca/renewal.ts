@@ -127,10 +127,8 @@ function* placesOn(
   }
   const serving = `${kubeletFolder}/${currentLinkName('kubelet-serving')}`
   if (at(serving) !== undefined) {
-    yield {
-      ...{ node, name: 'kubelet-serving', path: serving, form: 'store' },
-      ...{ role: 'kubelet-serving', usedBy: 'kubelet' },
-    }
+    const role = 'kubelet-serving'
+    yield { node, name: role, path: serving, form: 'store', role, usedBy: 'kubelet' }
   }
 }
 
@@ -213,11 +211,10 @@ export async function renewLeaf(
   { place, leaf, opened, signer, state, key: present }: SurveyedLeaf & { readonly signer: SigningPair },
   { now, serialNumber, keepKeys, ttlMs }: RenewalSettings,
 ): Promise<RenewedLeaf> {
-  const found = state === 'broken' ? present : undefined
-  const made =
-    found === undefined && (!keepKeys || state === 'broken')
-      ? generatePrivateKey(keyTypeLike(leaf.publicKey))
-      : undefined
+  const isBroken = state === 'broken'
+  const found = isBroken ? present : undefined
+  const needsKey = found === undefined && (!keepKeys || isBroken)
+  const made = needsKey ? generatePrivateKey(keyTypeLike(leaf.publicKey)) : undefined
   const key = found ?? made
   const issuing = { now, serialNumber: serialNumber() }
   const renewed = reissueLeaf(leaf, signer, issuing, key, ttlMs)

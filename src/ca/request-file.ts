@@ -1,6 +1,7 @@
 import { KcertError } from '../errors/kcert-error.ts'
 import { sourceName } from '../errors/source-name.ts'
 import { looksLikePem, readPem } from '../x509/pem.ts'
+import { newRequestAdvice } from './certificate-authority.ts'
 
 /** A request in a file. */
 export interface RequestEntry {
@@ -37,8 +38,5 @@ export function requestsOf(source: string, bytes: Uint8Array): RequestEntry[] {
 }
 
 function refused(what: string, why: string): KcertError {
-  return new KcertError('KCERT_REQUEST_REFUSED', what, {
-    why,
-    next: 'kcert csr create --help',
-  })
+  return new KcertError('KCERT_REQUEST_REFUSED', what, { why, next: newRequestAdvice })
 }

@@ -20,11 +20,7 @@ export function rootOfCfssl(
   // cfssl omits its "hosts" from a CA certificate, except for IP addresses, by an oversight.
   const hosts = Object.values(altNames).flat()
   return {
-    root: {
-      subject,
-      ttlMs: expiryMs,
-      ...given({ backdateMs, pathLength }),
-    },
+    root: { subject, ttlMs: expiryMs, ...given({ backdateMs, pathLength }) },
     notices: [
       ...(hosts.length === 0
         ? []
