@@ -46,7 +46,9 @@ export async function submitRequest(
       if (present !== undefined) {
         // When the response was lost, the object is most likely ours.
         const outcome = isCutOff(error) ? 'created' : 'present'
-        return { outcome, object: sameOrThrow(present, request, sameBy) }
+        const differences = differencesOf(signingRequestOfObject(present), request, sameBy)
+        if (differences.length > 0) throw otherContent(request.name ?? '', differences)
+        return { outcome, object: present }
       }
       if (tries === mostTries || request.name === undefined) throw error
     }
@@ -83,22 +85,12 @@ function isCutOff(error: unknown): boolean {
   return error instanceof KcertError && error.code === 'KCERT_UNREACHABLE'
 }
 
-function sameOrThrow(
-  present: RequestObject,
-  wanted: SigningRequest,
-  sameBy: SubmissionChoice['sameBy'],
-): RequestObject {
-  const differences = differencesOf(signingRequestOfObject(present), wanted, sameBy)
-  if (differences.length === 0) return present
-  const name = wanted.name ?? ''
-  throw new KcertError(
-    'KCERT_API_CONFLICT',
-    `the CertificateSigningRequest ${quoted(name)} exists already, with other content`,
-    {
-      why: `${differences.join('; ')}; use another name (--name NAME), or delete the existing object`,
-      next: commandLine`kcert csr describe ${requestWord(name)}`,
-    },
-  )
+function otherContent(name: string, differences: readonly string[]): KcertError {
+  const what = `the CertificateSigningRequest ${quoted(name)} exists already, with other content`
+  return new KcertError('KCERT_API_CONFLICT', what, {
+    why: `${differences.join('; ')}; use another name (--name NAME), or delete the existing object`,
+    next: commandLine`kcert csr describe ${requestWord(name)}`,
+  })
 }
 
 /** Returns the differences between an object on the cluster and the submitted one, as text. */

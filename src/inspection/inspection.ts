@@ -2,7 +2,7 @@ import type { KcertError } from '../errors/kcert-error.ts'
 import { type Documents, readDocuments } from '../kubeconfig/documents.ts'
 import { readKubeconfigDocument } from '../kubeconfig/kubeconfig-document.ts'
 import type { Node } from '../kubeconfig/node.ts'
-import { type FoundFile, type RecognisedTrees, recogniseTrees, type TreePlace } from '../pki/kubeadm-tree.ts'
+import { type FoundFile, type RecognisedTrees, recogniseTrees } from '../pki/kubeadm-tree.ts'
 import type { Certificate } from '../x509/certificate.ts'
 import { RunKdfBudget } from '../x509/pbe.ts'
 import { utf8Of } from '../x509/pem.ts'
@@ -13,7 +13,6 @@ import { Collection, type Spot } from './collection.ts'
 import type { CertificateEntry, Group, Origin } from './entries.ts'
 import { keyReport, kubeconfigReport, ReportOfCertificate, requestReport } from './entry-reports.ts'
 import { Links } from './links.ts'
-import { nothingFound } from './nothing-found.ts'
 import { objectNode } from './object-node.ts'
 import { nameText } from './problems.ts'
 import { collectKubeconfig, isKubeconfig, type KubeconfigContext } from './read-kubeconfig.ts'
@@ -28,7 +27,7 @@ import { statusAt } from './status.ts'
 import { StoreLinks } from './store-links.ts'
 import { summaryOf } from './summary.ts'
 import type { Thresholds } from './thresholds.ts'
-import { missingProblem, unreadableProblem } from './unreadable.ts'
+import { missingProblem, nothingFound, unreadableProblem } from './unreadable.ts'
 
 export interface InspectionOptions {
   /** The time of the evaluation. */
@@ -152,7 +151,8 @@ export class Inspection {
     const problems = [
       ...collection.problems,
       ...this.unreadable.flatMap(
-        (one) => unreadableProblem(one, treePlaceOf(one, trees), store.isTargetHere(one)) ?? [],
+        (one) =>
+          unreadableProblem(one, one.file && trees.locationOf(one.file.path), store.isTargetHere(one)) ?? [],
       ),
       ...missing.map(({ source, file }) =>
         missingProblem(source, file, {
@@ -387,10 +387,6 @@ function isBundle(
     areTrusted &&
     certificates.some(({ certificate }) => certificate.notBefore <= now && now <= certificate.notAfter)
   )
-}
-
-function treePlaceOf({ file }: UnreadableSource, trees: RecognisedTrees): TreePlace | undefined {
-  return file && trees.locationOf(file.path)
 }
 
 /** Served chains have an address as a name and no file. */

@@ -18,8 +18,8 @@ const client: readonly Usage[] = ['clientAuth']
 
 /** Returns the role of a certificate by its place. */
 export function roleOf(entry: CertificateEntry, isReplaced: (group: Group) => boolean): Role {
-  const { group, position, certificate } = entry
-  const role = roleOfPlace(group, position, isReplaced)
+  const { certificate } = entry
+  const role = roleOfPlace(entry, isReplaced)
   if (role.kubelet !== undefined || certificate.isCa) return role
   const { commonName, organization } = certificate.subject
   if (!isNodeIdentity(commonName, organization)) return role
@@ -30,14 +30,13 @@ export function roleOf(entry: CertificateEntry, isReplaced: (group: Group) => bo
   return { ...role, kubelet, name: role.name ?? kubelet }
 }
 
-function roleOfPlace(group: Group, position: number, isReplaced: (group: Group) => boolean): Role {
+function roleOfPlace(entry: CertificateEntry, isReplaced: (group: Group) => boolean): Role {
+  const { group, position } = entry
   const { owner, origin } = group
   const isChain = position > 0
   switch (owner.kind) {
     case 'file':
-      return origin.treePlace === undefined
-        ? nothing
-        : roleInTree(group, origin.treePlace, position, isReplaced)
+      return origin.treePlace === undefined ? nothing : roleInTree(entry, origin.treePlace, isReplaced)
     case 'served':
       return isChain ? { ...nothing, name: 'served chain' } : { ...nothing, name: 'served', usages: server }
     case 'cluster':
@@ -64,27 +63,21 @@ function roleOfPlace(group: Group, position: number, isReplaced: (group: Group) 
   }
 }
 
-function roleInTree(
-  group: Group,
-  place: TreePlace,
-  position: number,
-  isReplaced: (group: Group) => boolean,
-): Role {
+function roleInTree(entry: CertificateEntry, place: TreePlace, isReplaced: (group: Group) => boolean): Role {
   if (place.tree.kind === 'kubelet' && 'file' in place)
-    return roleOfKubeletFile(group, place.file, position, isReplaced)
+    return roleOfKubeletFile(entry, place.file, isReplaced)
   if (!('row' in place) || place.row.kind === 'service-account-key') return nothing
   const { row } = place
   if (row.kind === 'ca') return { ...nothing, name: row.name, row, isTrusted: true }
   if (row.kind === 'kubeconfig') return nothing
-  return position > 0
+  return entry.position > 0
     ? { ...nothing, name: `${row.name}, chain` }
     : { ...nothing, name: row.name, row, usages: row.usages }
 }
 
 function roleOfKubeletFile(
-  group: Group,
+  { group, position }: CertificateEntry,
   { role, part }: KubeletFile,
-  position: number,
   isReplaced: (group: Group) => boolean,
 ): Role {
   if (position > 0)

@@ -1,9 +1,7 @@
 import { messageOf } from '../../errors/kcert-error.ts'
-import type { Certificate } from '../../x509/certificate.ts'
-import type { CertificateRequest } from '../../x509/request.ts'
 import { type NodeAccess, nodeAccessOf } from '../approval/node-access.ts'
-import { issuedCertificate, type RequestState, stateOf } from '../life.ts'
-import { type Finding, isUnmet } from '../rule.ts'
+import { issuedCertificate, stateOf } from '../life.ts'
+import { isUnmet } from '../rule.ts'
 import { isKubernetesDomain } from '../signer-name.ts'
 import { findSigner, kubeletClient } from '../signers.ts'
 import { signingFindings } from '../signing.ts'
@@ -11,27 +9,16 @@ import { readRequestContent, type SigningRequest } from '../signing-request.ts'
 import type { ControllerManager, ExplainFacts, Holder } from './facts.ts'
 
 /** The input of a cause. Undefined facts were unavailable or not needed. */
-export interface Situation {
-  readonly object: SigningRequest
-  readonly request: CertificateRequest | undefined
-  /** Why the request is unreadable. */
-  readonly fault: Finding | undefined
-  readonly state: RequestState
-  readonly now: Date
-  /** Since its creation, or since its approval. */
-  readonly waitingSeconds: number
-  readonly signedBy: 'kubernetes' | 'nobody' | 'another'
-  /** Rules of a Kubernetes signer that the request breaks. */
-  readonly broken: readonly Finding[]
-  readonly certificate: Certificate | undefined
-  /** The program that approved or denied it, from managedFields: "kubectl", "kube-controller-manager". */
-  readonly decidedBy: string | undefined
+export interface Situation extends OwnSituation {
   readonly controllerManager: ControllerManager | 'absent' | undefined
   /** Whether RBAC lets csrapproving approve a kubelet client request. */
   readonly nodeAccess: NodeAccess | undefined
   readonly approvers: readonly Holder[] | undefined
   readonly signers: readonly Holder[] | undefined
 }
+
+/** What the object itself says. */
+type OwnSituation = Readonly<ReturnType<typeof ownSituation>>
 
 /** A fact that is unavailable. */
 export interface UnknownFact {
@@ -93,30 +80,35 @@ export function asking(open: UnknownFact[]) {
   }
 }
 
-type Own = Omit<Situation, 'controllerManager' | 'nodeAccess' | 'approvers' | 'signers'>
-
-function ownSituation(object: SigningRequest, decidedBy: string | undefined, now: Date): Own {
+function ownSituation(object: SigningRequest, decidedBy: string | undefined, now: Date) {
   const { request, fault } = readRequestContent(object.request)
   const state = stateOf(object)
   const { signerName } = object
   const approval = object.conditions.find(({ type }) => type === 'Approved')?.lastUpdateTime
   const since = Date.parse((state === 'approved' ? approval : undefined) ?? object.creationTimestamp ?? '')
   const isKnown = findSigner(signerName) !== undefined
+  const signedBy: 'kubernetes' | 'nobody' | 'another' = isKnown
+    ? 'kubernetes'
+    : isKubernetesDomain(signerName)
+      ? 'nobody'
+      : 'another'
   return {
-    object,
-    request,
-    fault: fault && { ...fault, question: 'admission', outcome: 'unmet' },
-    state,
-    now,
+    ...{ object, request, fault, state, now },
+    /** Since its creation, or since its approval. */
     waitingSeconds: Number.isNaN(since) ? 0 : Math.max(0, (now.getTime() - since) / 1000),
-    signedBy: isKnown ? 'kubernetes' : isKubernetesDomain(signerName) ? 'nobody' : 'another',
+    signedBy,
+    /** Rules of a Kubernetes signer that the request breaks. */
     broken: request === undefined || !isKnown ? [] : signingFindings(object, request).filter(isUnmet),
     certificate: issuedCertificate(object),
+    /** The program that approved or denied it, from managedFields: "kubectl", "kube-controller-manager". */
     decidedBy,
   }
 }
 
-async function knownAccess({ object, request }: Own, facts: ExplainFacts): Promise<NodeAccess | undefined> {
+async function knownAccess(
+  { object, request }: OwnSituation,
+  facts: ExplainFacts,
+): Promise<NodeAccess | undefined> {
   const access = await nodeAccessOf(object, request?.subject.commonName, facts)
   return access.isAllowed === undefined ? undefined : access
 }

@@ -1,59 +1,20 @@
 import type { Problem } from '../report.ts'
 import type { CertificateCheck, Snapshot, SnapshotCheck } from './check.ts'
-import {
-  checkAltNames,
-  checkCriticalExtensions,
-  checkKeyStrength,
-  checkKeyUsage,
-  checkMasters,
-  checkSignatureStrength,
-  checkSignatureSupport,
-  checkSubject,
-  checkUsages,
-  checkUserUid,
-} from './content.ts'
-import { checkCurrentLinks, checkModes } from './files.ts'
-import { checkKubeconfigs, checkNames } from './kubeconfigs.ts'
+import { contentChecks } from './content.ts'
+import { fileChecks } from './files.ts'
+import { kubeconfigChecks } from './kubeconfigs.ts'
 import { checkForms } from './plain-pem.ts'
-import { checkIssuerValidity, checkValidity } from './time.ts'
-import {
-  checkDuplicates,
-  checkKey,
-  checkKubelets,
-  checkRequests,
-  checkSecrets,
-  checkServiceAccountKeys,
-  checkTrees,
-} from './trust.ts'
+import { timeChecks } from './time.ts'
+import { checkKey, objectChecks, treeChecks } from './trust.ts'
 
-const ofEachCertificate: readonly CertificateCheck[] = [
-  checkValidity,
-  checkIssuerValidity,
-  checkKeyStrength,
-  checkSignatureStrength,
-  checkSignatureSupport,
-  checkKeyUsage,
-  checkCriticalExtensions,
-  checkAltNames,
-  checkUsages,
-  checkSubject,
-  checkUserUid,
-  checkMasters,
-  checkKey,
-]
+const ofEachCertificate: readonly CertificateCheck[] = [...timeChecks, ...contentChecks, checkKey]
 
 const ofAll: readonly SnapshotCheck[] = [
-  checkTrees,
-  checkKubelets,
-  checkKubeconfigs,
-  checkNames,
-  checkSecrets,
-  checkServiceAccountKeys,
-  checkDuplicates,
-  checkRequests,
+  ...treeChecks,
+  ...kubeconfigChecks,
+  ...objectChecks,
   checkForms,
-  checkModes,
-  checkCurrentLinks,
+  ...fileChecks,
 ]
 
 /** Returns all problems of the collected entries. */

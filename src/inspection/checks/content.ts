@@ -14,7 +14,7 @@ import type { Problem } from '../report.ts'
 import type { CertificateCheck } from './check.ts'
 
 /** Finds keys that are too small, or that Kubernetes does not support. */
-export const checkKeyStrength: CertificateCheck = (entry, role, { links }) => {
+const checkKeyStrength: CertificateCheck = (entry, role, { links }) => {
   const { certificate, group } = entry
   const { publicKey } = certificate
   // A root is trusted and not sent: Go uses it with any key length.
@@ -43,7 +43,7 @@ function keyWeakness(key: PublicKeyInfo): string | undefined {
 const goodAlgorithms: ReadonlySet<string> = new Set(['RSA', 'ECDSA', 'Ed25519'])
 
 /** Finds critical extensions that Go does not handle. Go rejects each chain with such an extension. */
-export const checkCriticalExtensions: CertificateCheck = (entry, role) => {
+const checkCriticalExtensions: CertificateCheck = (entry, role) => {
   const { unhandledCriticalExtensions: unknown, isCa } = entry.certificate
   if (unknown.length === 0) return undefined
   const names = unknown.map((oid) => nameOfOid(oid) ?? oid).join(', ')
@@ -63,7 +63,7 @@ export const checkCriticalExtensions: CertificateCheck = (entry, role) => {
 }
 
 /** Finds signatures with SHA-1 or MD5, except that of a root, which is not verified. */
-export const checkSignatureStrength: CertificateCheck = (entry, role, { links }) => {
+const checkSignatureStrength: CertificateCheck = (entry, role, { links }) => {
   const { certificate } = entry
   if (!isWeakSignature(certificate.signatureAlgorithm) || links.isSelfSigned(certificate)) return undefined
   return problemAt(entry, 'SIGNATURE_WEAK', {
@@ -73,7 +73,7 @@ export const checkSignatureStrength: CertificateCheck = (entry, role, { links })
 }
 
 /** Finds ML-DSA signatures below a CA. For a certificate with an ML-DSA key, KEY_WEAK already reports it. */
-export const checkSignatureSupport: CertificateCheck = (entry, role, { links }) => {
+const checkSignatureSupport: CertificateCheck = (entry, role, { links }) => {
   const { certificate } = entry
   const { signatureAlgorithm: algorithm, publicKey } = certificate
   if (!isMlDsa(algorithm) || isMlDsa(publicKey.algorithm) || links.isSelfSigned(certificate)) return undefined
@@ -91,7 +91,7 @@ const signingUsages: ReadonlySet<string> = new Set([
 ])
 
 /** Finds key usages that an ML-DSA key must not have (RFC 9881 section 5). */
-export const checkKeyUsage: CertificateCheck = (entry) => {
+const checkKeyUsage: CertificateCheck = (entry) => {
   const { publicKey, keyUsage = [] } = entry.certificate
   if (!isMlDsa(publicKey.algorithm)) return undefined
   const unfit = keyUsage.filter((usage) => !signingUsages.has(usage))
@@ -114,7 +114,7 @@ function isWeakSignature(algorithm: string): boolean {
 }
 
 /** A serving certificate needs SANs. */
-export const checkAltNames: CertificateCheck = (entry, role) => {
+const checkAltNames: CertificateCheck = (entry, role) => {
   const { certificate } = entry
   const serves = role.usages.includes('serverAuth')
   if (certificate.isCa || (!serves && !certificate.extendedKeyUsage.includes('serverAuth'))) return undefined
@@ -134,7 +134,7 @@ export const checkAltNames: CertificateCheck = (entry, role) => {
 }
 
 /** Compares with the role's requirements: the usages of a leaf, the extensions of a CA. */
-export const checkUsages: CertificateCheck = (entry, role) => {
+const checkUsages: CertificateCheck = (entry, role) => {
   const { certificate } = entry
   const fault = role.row?.kind === 'ca' ? caFault(certificate) : leafFault(certificate, role)
   return misissued(entry, role, 'ROLE_USAGE_WRONG', fault)
@@ -166,7 +166,7 @@ function leafFault({ extendedKeyUsage }: Certificate, { usages, name }: Role): s
 }
 
 /** Common name and groups, which the API server and RBAC use. Clients identify servers by their SANs. */
-export const checkSubject: CertificateCheck = (entry, role) => {
+const checkSubject: CertificateCheck = (entry, role) => {
   return misissued(entry, role, 'ROLE_SUBJECT_WRONG', nodeFault(entry, role) ?? rowFault(entry, role))
 }
 
@@ -205,7 +205,7 @@ function sameSet(a: readonly string[], b: readonly string[]): boolean {
 }
 
 /** A user of the API server has at most one UID. etcd and the front proxy, with their own CAs, ignore UIDs. */
-export const checkUserUid: CertificateCheck = (entry, role) => {
+const checkUserUid: CertificateCheck = (entry, role) => {
   const { certificate } = entry
   const { commonName } = certificate.subject
   const fault = userUidFault(certificate.subject)
@@ -225,7 +225,7 @@ function mayBeClient({ isCa, extendedKeyUsage: usages }: Certificate): boolean {
 }
 
 /** Members of system:masters: only a new CA revokes their permissions. */
-export const checkMasters: CertificateCheck = (entry, role): Problem | undefined => {
+const checkMasters: CertificateCheck = (entry, role): Problem | undefined => {
   const { certificate } = entry
   if (!certificate.subject.organization.includes(systemMasters) || !mayBeClient(certificate)) return undefined
   const { row } = role
@@ -242,3 +242,17 @@ export const checkMasters: CertificateCheck = (entry, role): Problem | undefined
     severity: isInTable || isOldAdmin ? 'info' : 'warning',
   })
 }
+
+/** The content of each certificate. */
+export const contentChecks: readonly CertificateCheck[] = [
+  checkKeyStrength,
+  checkSignatureStrength,
+  checkSignatureSupport,
+  checkKeyUsage,
+  checkCriticalExtensions,
+  checkAltNames,
+  checkUsages,
+  checkSubject,
+  checkUserUid,
+  checkMasters,
+]

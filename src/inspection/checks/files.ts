@@ -9,7 +9,7 @@ const othersMayRead = 0o004
 const groupMayRead = 0o040
 
 /** Finds private keys, tokens and passwords in files that other users may read. */
-export const checkModes: SnapshotCheck = ({ collection }) => {
+const checkModes: SnapshotCheck = ({ collection }) => {
   const seen = new Set<string>()
   const found: Problem[] = []
   const check = (place: Place, file: FileFacts | undefined, what: string) => {
@@ -47,7 +47,7 @@ export function pastable(path: string): string | undefined {
 }
 
 /** kubelet-client-current.pem and similar files must be symbolic links. */
-export const checkCurrentLinks: SnapshotCheck = ({ collection }) =>
+const checkCurrentLinks: SnapshotCheck = ({ collection }) =>
   collection.groups.flatMap((group) => notALink(group) ?? [])
 
 function notALink({ source, origin, owner }: Group): Problem | undefined {
@@ -69,3 +69,6 @@ function notALink({ source, origin, owner }: Group): Problem | undefined {
     severity: tree.isInPlace ? 'critical' : 'warning',
   })
 }
+
+/** The modes and links of files. */
+export const fileChecks: readonly SnapshotCheck[] = [checkModes, checkCurrentLinks]

@@ -78,7 +78,7 @@ export function currentContexts(
 }
 
 /** Finds names in a context or in current-context that do not exist. */
-export const checkNames: SnapshotCheck = (snapshot) => {
+const checkNames: SnapshotCheck = (snapshot) => {
   if (snapshot.collection.kubeconfigs.length === 0) return []
   const problems: Problem[] = []
   for (const [kubeconfig, scope] of scopesOf(snapshot)) {
@@ -102,7 +102,7 @@ export const checkNames: SnapshotCheck = (snapshot) => {
 }
 
 /** Each kubeconfig must trust its server, and its client certificates must be from the same CA. */
-export const checkKubeconfigs: SnapshotCheck = (snapshot) => {
+const checkKubeconfigs: SnapshotCheck = (snapshot) => {
   if (snapshot.collection.kubeconfigs.length === 0) return []
   const servers = snapshot.collection.groups.filter(isApiServers)
   const trees = casOfTrees(snapshot)
@@ -221,3 +221,6 @@ function addressOf(server: string | undefined): { host: string; authority: strin
 function hasName({ subjectAltNames }: Certificate, host: string): boolean {
   return subjectAltNames.dns.some((name) => name.toLowerCase() === host) || subjectAltNames.ip.includes(host)
 }
+
+/** What kubeconfigs combine. */
+export const kubeconfigChecks: readonly SnapshotCheck[] = [checkKubeconfigs, checkNames]

@@ -6,7 +6,7 @@ import { spanText, timeText } from '../spans.ts'
 import type { CertificateCheck, Snapshot } from './check.ts'
 
 /** Finds expired certificates, certificates that are not yet valid, and expiring ones. */
-export const checkValidity: CertificateCheck = (entry, role, snapshot) => {
+const checkValidity: CertificateCheck = (entry, role, snapshot) => {
   const status = snapshot.statusOf(entry)
   if (status === 'expired') return expired(entry, role, snapshot)
   if (status === 'not-yet-valid') return notYetValid(entry, role, snapshot)
@@ -67,7 +67,7 @@ function notYetValid(entry: CertificateEntry, role: Role, snapshot: Snapshot): P
 }
 
 /** Finds certificates that outlive their CA, or whose CA has already expired. */
-export const checkIssuerValidity: CertificateCheck = (entry, role, snapshot) => {
+const checkIssuerValidity: CertificateCheck = (entry, role, snapshot) => {
   const { certificate } = entry
   const { links, now } = snapshot
   if (!links.mayOutliveIssuer(certificate)) return undefined
@@ -94,3 +94,6 @@ export const checkIssuerValidity: CertificateCheck = (entry, role, snapshot) => 
 export function placeText({ source, entry }: { readonly source: string; readonly entry: string }): string {
   return entry === '' ? source : `${source} ${entry}`
 }
+
+/** The time of each certificate. */
+export const timeChecks: readonly CertificateCheck[] = [checkValidity, checkIssuerValidity]

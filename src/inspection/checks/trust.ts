@@ -86,7 +86,7 @@ export function casOfTrees({ collection }: Snapshot): TreeCas {
 }
 
 /** In a kubeadm folder, the CA in the table must sign each leaf, and ca.crt must be a single certificate. */
-export const checkTrees: SnapshotCheck = (snapshot) => {
+const checkTrees: SnapshotCheck = (snapshot) => {
   const trees = casOfTrees(snapshot)
   if (trees.size === 0) return []
   const bundles = [...trees.values()].flatMap((groups) => groups.get('ca') ?? [])
@@ -115,7 +115,7 @@ function notSigned(entry: CertificateEntry, ca: Group, { fix, next }: Advice): P
 const kubeletPart = '/var/lib/kubelet/pki'
 
 /** The CA of the node's pki folder, which the API server trusts too, must sign the kubelet's client certificate. */
-export const checkKubelets: SnapshotCheck = (snapshot) => {
+const checkKubelets: SnapshotCheck = (snapshot) => {
   const problems: Problem[] = []
   let cas: Map<string, Group> | undefined
   for (const entry of snapshot.collection.certificates) {
@@ -151,7 +151,7 @@ function notSingle(ca: Group): Problem {
 }
 
 /** A Secret with a certificate and the CA to verify it with. */
-export const checkSecrets: SnapshotCheck = ({ collection, links }) =>
+const checkSecrets: SnapshotCheck = ({ collection, links }) =>
   collection.objects.flatMap((object) => {
     const chain = valueGroup(object, 'tls.crt')
     const ca = valueGroup(object, 'ca.crt')
@@ -179,7 +179,7 @@ function valueGroup({ groups }: ObjectEntry, key: string): Group | undefined {
 }
 
 /** Finds the same certificate twice in one bundle. Reports each certificate once. */
-export const checkDuplicates: SnapshotCheck = ({ collection }) =>
+const checkDuplicates: SnapshotCheck = ({ collection }) =>
   collection.groups
     .filter(({ certificates }) => certificates.length > 1)
     .flatMap((group) => {
@@ -193,7 +193,7 @@ export const checkDuplicates: SnapshotCheck = ({ collection }) =>
     })
 
 /** API servers sign service account tokens with sa.key and verify them with sa.pub. */
-export const checkServiceAccountKeys: SnapshotCheck = ({ collection }) => {
+const checkServiceAccountKeys: SnapshotCheck = ({ collection }) => {
   const keys = collection.keys.flatMap((key) => {
     const place = kubeadmPlaceOf(key.group.origin)
     return place?.row.kind === 'service-account-key' ? [{ key, tree: place.tree, part: place.part }] : []
@@ -213,7 +213,7 @@ export const checkServiceAccountKeys: SnapshotCheck = ({ collection }) => {
 }
 
 /** Finds requests that their own key did not sign, and issued certificates with another key than the request. */
-export const checkRequests: SnapshotCheck = ({ collection }) => [
+const checkRequests: SnapshotCheck = ({ collection }) => [
   ...collection.requests.flatMap((entry) => signatureProblem(entry) ?? []),
   ...collection.groups
     .filter(({ owner }) => owner.kind === 'issued')
@@ -246,3 +246,14 @@ function signatureProblem(entry: RequestEntry): Problem | undefined {
     fix: 'create a new request with its own private key',
   })
 }
+
+/** The CAs of kubeadm's folders. */
+export const treeChecks: readonly SnapshotCheck[] = [checkTrees, checkKubelets]
+
+/** Pairs in Secrets, bundles, requests and key files. */
+export const objectChecks: readonly SnapshotCheck[] = [
+  checkSecrets,
+  checkServiceAccountKeys,
+  checkDuplicates,
+  checkRequests,
+]
