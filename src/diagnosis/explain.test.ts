@@ -3,8 +3,8 @@ import { describe, expect, test } from 'vitest'
 import { otherMessages, triedMessages } from '../../test/fixtures/error-messages.ts'
 import { explainError } from './explain.ts'
 import type { Found } from './report.ts'
-import type { Rule } from './rule.ts'
 import { rules } from './rules.ts'
+import type { Rule } from './table.ts'
 import { otherSubject, unknownError } from './unknown.ts'
 
 const explain = (text: string) => explainError(text, 'argument')

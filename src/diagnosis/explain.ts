@@ -1,8 +1,8 @@
 import { completedBy, findFacts } from './found.ts'
 import { normalize, placesOf, type Span, withoutOverlaps } from './matching.ts'
 import type { ErrorExplanation, Found } from './report.ts'
-import type { CauseRow, Rule } from './rule.ts'
 import { rules } from './rules.ts'
+import type { CauseRow, Rule } from './table.ts'
 import { isAboutCertificates, otherSubject, unknownError } from './unknown.ts'
 
 type ExplainedError = ErrorExplanation['errors'][number]

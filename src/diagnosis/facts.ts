@@ -91,20 +91,14 @@ const sentences: Readonly<Record<string, readonly string[]>> = {
   ],
 }
 
+const inText = [
+  ...(['wantedName', 'currentTime', 'notAfter', 'notBefore', 'candidate', 'webhook'] as const),
+  ...(['peer', 'apiGroup', 'node', 'user', 'tokenId', 'side'] as const),
+] as const
+
 /** Facts by name. A list is a sentence or a command in the language of sentence.ts, with alternatives. */
 export const facts: Readonly<Record<string, Fact | readonly string[]>> = {
-  wantedName: ({ wantedName }) => wantedName,
-  currentTime: ({ currentTime }) => currentTime,
-  notAfter: ({ notAfter }) => notAfter,
-  notBefore: ({ notBefore }) => notBefore,
-  candidate: ({ candidate }) => candidate,
-  webhook: ({ webhook }) => webhook,
-  peer: ({ peer }) => peer,
-  apiGroup: ({ apiGroup }) => apiGroup,
-  node: ({ node }) => node,
-  user: ({ user }) => user,
-  tokenId: ({ tokenId }) => tokenId,
-  side: ({ side }) => side,
+  ...Object.fromEntries(inText.map((name) => [name, (found: Found) => found[name]])),
   ...sentences,
   /** The server of the connection. */
   at: componentOf,

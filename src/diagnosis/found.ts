@@ -1,5 +1,5 @@
+import { given } from '../errors/given.ts'
 import type { Found } from './report.ts'
-import { isSecretLike } from './secrets.ts'
 
 // Facts in an error text: servers, names, times, files. A strict grammar is required for each, because facts go into commands
 // that are pasted and onto screens that others see.
@@ -97,7 +97,7 @@ export function findFacts(text: string): Found {
   const times = boundsIn(text)
   const api = apiGroup.exec(text)
   const nodeName = node.exec(text)
-  return withoutAbsent({
+  return given({
     endpoints: endpointsIn(text),
     wantedName: plainName(valid?.[2] ?? firstOf(wanted, text)),
     certificateNames: listed(valid?.[1] ?? altNames.exec(text)?.[1] ?? ''),
@@ -114,14 +114,14 @@ export function findFacts(text: string): Found {
     files: unique(Array.from(text.matchAll(file), ([, path = '']) => path)).filter(
       (path) => !isSecretLike(path),
     ),
-    // An API server that connects to an identity provider is a client, within its own server log.
-    side:
-      serverWords.test(text) && !/\boidc: /.test(text)
-        ? 'server'
-        : /\bremote error: tls:|Unable to connect/.test(text)
-          ? 'client'
-          : 'unknown',
+    side: sideOf(text),
   })
+}
+
+// An API server that connects to an identity provider is a client, within its own server log.
+function sideOf(text: string): Found['side'] {
+  if (serverWords.test(text) && !/\boidc: /.test(text)) return 'server'
+  return /\bremote error: tls:|Unable to connect/.test(text) ? 'client' : 'unknown'
 }
 
 /** Returns the facts of a location, completed with those that occur only once in the whole text. */
@@ -207,8 +207,17 @@ function unique(values: readonly string[]): string[] {
   return [...new Set(values)]
 }
 
-function withoutAbsent(found: { [Key in keyof Found]: Found[Key] | undefined }): Found {
-  return Object.fromEntries(
-    Object.entries(found).filter(([, value]) => value !== undefined),
-  ) as unknown as Found
+const tokenShapes: readonly RegExp[] = [
+  // JSON Web Tokens, as used by service accounts.
+  /eyJ[\w-]{8,}/,
+  // Bootstrap tokens.
+  /(?:^|[^a-z0-9])[a-z0-9]{6}\.[a-z0-9]{16}(?:$|[^a-z0-9])/,
+  // Long runs of the characters in keys, hashes and passwords. Names of hosts and files contain dots and dashes.
+  /[A-Za-z0-9+/_]{40,}/,
+  /\b(?:ghp|gho|glpat|xox[abp]|AKIA|sk)[-_A-Z0-9][\w-]{12,}/,
+]
+
+/** True for text that may be a token, a key or a password. It is therefore not printed. */
+function isSecretLike(text: string): boolean {
+  return tokenShapes.some((shape) => shape.test(text))
 }

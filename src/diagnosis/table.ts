@@ -1,5 +1,4 @@
-import type { Found } from './report.ts'
-import type { CauseRow, Check, Rule } from './rule.ts'
+import type { ErrorExplanation, Found } from './report.ts'
 import { command, conditionOf, sentence } from './sentence.ts'
 
 // Reads the tables of errors (rules/). A row is a mark and a text, which continues on indented lines:
@@ -14,6 +13,33 @@ import { command, conditionOf, sentence } from './sentence.ts'
 //   // a remark
 //
 // Texts and conditions are in the language of sentence.ts.
+
+/** A command that distinguishes a cause from the others, and its output for this cause. */
+export type Check = ErrorExplanation['next'][number]
+
+/** One possible cause of an error. */
+export interface CauseRow {
+  readonly id: string
+  /** The cause is omitted if this returns false. */
+  readonly holds?: (found: Found) => boolean
+  /** Evidence for this cause in the text. A cause with evidence is listed first. */
+  readonly evidence: (found: Found) => string | undefined
+  readonly detail: (found: Found) => string
+  readonly checks: (found: Found) => Check[]
+}
+
+/** One row of the error tables: its phrases, its meaning, and its causes, the likeliest first. */
+export interface Rule {
+  readonly id: string
+  /** Phrases of Go, Kubernetes, OpenSSL, Node, Python, Java and browsers. Compared without case and white space. */
+  readonly words: readonly string[]
+  /** If several rules have the same phrases, the first one that returns true is used. */
+  readonly holds?: (found: Found) => boolean
+  /** The phrases are unspecific, and count only if the text contains no other error. */
+  readonly isGeneric: boolean
+  readonly means: (found: Found) => string
+  readonly causes: readonly CauseRow[]
+}
 
 /** Returns the rules of a table. */
 export function readTable(table: string): Rule[] {

@@ -1,6 +1,5 @@
 import type { Found } from './report.ts'
-import type { Check } from './rule.ts'
-import { checksOf } from './table.ts'
+import { type Check, checksOf } from './table.ts'
 
 const ourSubject =
   /x509|\bTLS\b|\bSSL\b|certificat|\bcerts?\b|handshake|\bPEM\b|\bCSRs?\b|\bCAs?\b|kubeconfig|credential|authenti|unauthorized|\btokens?\b|private key|auth plugin|keystore|truststore/i
