@@ -16,50 +16,33 @@ export interface JournalMirror {
  * and KCERT_FILE_NOT_WRITTEN.
  */
 export async function openJournal(path: string, mirror?: JournalMirror): Promise<JournalFile & Disposable> {
-  return new LocalJournal(path, mirror, await acquireLock(path, 0))
+  const lock = await acquireLock(path, 0)
+  const file = new AppendFile(path)
+  let known: string | undefined
+  const read = async (): Promise<string> => {
+    known ??= await wholeLines(file, mirror)
+    return known
+  }
+  return {
+    read,
+    async append(line) {
+      const before = await read()
+      file.append(Buffer.from(line))
+      known = before + line
+      mirror?.follow(known)
+    },
+    [Symbol.dispose]: () => lock[Symbol.dispose](),
+  }
 }
 
-class LocalJournal implements JournalFile, Disposable {
-  private readonly file: AppendFile
-  private readonly lock: Disposable
-  private readonly mirror: JournalMirror | undefined
-  private text = ''
-  private isOpen = false
-
-  constructor(path: string, mirror: JournalMirror | undefined, lock: Disposable) {
-    this.lock = lock
-    this.file = new AppendFile(path)
-    this.mirror = mirror
-  }
-
-  async read(): Promise<string> {
-    await this.open()
-    return this.text
-  }
-
-  async append(line: string): Promise<void> {
-    await this.open()
-    this.file.append(Buffer.from(line))
-    this.text += line
-    this.mirror?.follow(this.text)
-  }
-
-  [Symbol.dispose](): void {
-    this.lock[Symbol.dispose]()
-  }
-
-  private async open(): Promise<void> {
-    if (this.isOpen) return
-    const bytes = Buffer.from(this.file.read())
-    const whole = bytes.lastIndexOf('\n') + 1
-    // An incomplete line was being written when kcert was killed. The action that it announces did not run.
-    if (whole < bytes.length) this.file.cut(whole)
-    this.text = bytes.subarray(0, whole).toString('utf8')
-    const mirrored = this.text === '' ? await this.mirror?.read() : undefined
-    if (mirrored !== undefined) {
-      this.file.append(Buffer.from(mirrored))
-      this.text = mirrored
-    }
-    this.isOpen = true
-  }
+async function wholeLines(file: AppendFile, mirror: JournalMirror | undefined): Promise<string> {
+  const bytes = Buffer.from(file.read())
+  const whole = bytes.lastIndexOf('\n') + 1
+  // An incomplete line was being written when kcert was killed. The action that it announces did not run.
+  if (whole < bytes.length) file.cut(whole)
+  const text = bytes.subarray(0, whole).toString('utf8')
+  const mirrored = text === '' ? await mirror?.read() : undefined
+  if (mirrored === undefined) return text
+  file.append(Buffer.from(mirrored))
+  return mirrored
 }

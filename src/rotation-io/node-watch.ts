@@ -1,4 +1,5 @@
 import { onKcertError } from '../errors/caught.ts'
+import { given } from '../errors/given.ts'
 import { flagsOf } from '../pki/component-flags.ts'
 import { kubeadmFolders } from '../pki/kubeadm.ts'
 import { type KubeletConfiguration, readKubeletConfiguration } from '../pki/kubelet-configuration.ts'
@@ -139,14 +140,11 @@ export class NodeWatch {
     )
     paths.push(...matched, ...components.flatMap(({ paths: its }) => its))
     const kubeconfigs = [...read.values()].filter(({ snapshot }) => snapshot.holds.kind === 'kubeconfig')
-    for (const { snapshot, refersTo } of kubeconfigs) {
-      for (const file of [refersTo?.ca, refersTo?.client]) {
+    for (const { snapshot, refersTo } of kubeconfigs)
+      for (const file of [refersTo?.ca, refersTo?.client])
         if (file !== undefined) paths.push(absolute(file, snapshot.path))
-      }
-    }
-    for (const one of this.site.inventory.kubeconfigs ?? []) {
+    for (const one of this.site.inventory.kubeconfigs ?? [])
       if ('node' in one && one.node === this.name) paths.push(one.path)
-    }
     const snapshots = components.flatMap(({ snapshot }) => snapshot ?? [])
     const folder = folderOn({ components: snapshots, atMs: 0, certificates: new Map() }, this.name)
     const hasApiServer = snapshots.some(({ name }) => name === 'kube-apiserver')
@@ -239,10 +237,7 @@ export class NodeWatch {
       node: this.name,
       clientCaFile,
       kubeconfig,
-      ...(clientCurrent === undefined ? {} : { clientCurrent }),
-      ...(servingCurrent === undefined ? {} : { servingCurrent }),
-      ...(servingFile === undefined ? {} : { servingFile }),
-      ...(servingKeyFile === undefined ? {} : { servingKeyFile }),
+      ...given({ clientCurrent, servingCurrent, servingFile, servingKeyFile }),
       ...(running && { process: await this.processSnapshot(running, flags, configuration) }),
     }
     const paths = [configPath, clientCaFile, kubeconfig, clientCurrent, servingCurrent, servingFile]
@@ -320,5 +315,5 @@ function withReferences({ snapshot, refersTo }: NodeFile, read: ReadonlyMap<stri
   }
   const client = holds.client ?? certificates(refersTo.client)[0]
   const caData = holds.caData.length > 0 ? holds.caData : certificates(refersTo.ca)
-  return { ...snapshot, holds: { ...holds, caData, ...(client === undefined ? {} : { client }) } }
+  return { ...snapshot, holds: { ...holds, caData, ...given({ client }) } }
 }

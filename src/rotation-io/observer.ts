@@ -38,16 +38,16 @@ const nodesAtOnce = 24
 /** Observes a real cluster: objects through its API server, everything else through its nodes. */
 export class SiteObserver implements Observer {
   readonly site: Site
-  readonly podWatch: PodWatch
-  readonly storedWatch: StoredWatch
+  readonly pods: PodWatch
+  readonly stored: StoredWatch
   readonly planes: ControlPlanes
   private readonly watches = new Map<string, NodeWatch>()
 
   constructor(site: Site) {
     this.site = site
     this.planes = new ControlPlanes(site)
-    this.podWatch = new PodWatch(site)
-    this.storedWatch = new StoredWatch(site)
+    this.pods = new PodWatch(site)
+    this.stored = new StoredWatch(site)
   }
 
   async observe<Section extends SectionName>(
@@ -58,7 +58,7 @@ export class SiteObserver implements Observer {
     const observation = new Observation(this, observesNodes, remembered)
     const atMs = this.site.clock().getTime()
     const observed = await Promise.all(
-      sections.map(async (section: SectionName) => [section, await observation[section]()] as const),
+      sections.map(async (section: SectionName) => [section, await readers[section](observation)] as const),
     )
     const common = { atMs, certificates: this.site.certificates.table }
     return { ...Object.fromEntries(observed), ...common } as unknown as Observed<Section>
@@ -71,12 +71,49 @@ export class SiteObserver implements Observer {
   }
 }
 
+/** How each section is read. */
+const readers: { readonly [Section in SectionName]: (from: Observation) => Promise<Sections[Section]> } = {
+  nodes: nodeSnapshots,
+  components: async (from) => (await from.observations()).flatMap(({ components }) => components),
+  kubelets: async (from) => (await from.observations()).flatMap(({ kubelet }) => kubelet ?? []),
+  async files(from) {
+    const files = (await from.observations()).flatMap((observation) => observation.files)
+    return new Map(files.map((file) => [fileKey(file.node, file.path), file]))
+  },
+  async kubeconfigs(from) {
+    const listed = from.site.inventory.kubeconfigs ?? []
+    const outside = listed.flatMap((one) => ('name' in one ? [{ id: one.name }] : []))
+    return [...(await from.observations()).flatMap(({ kubeconfigs }) => kubeconfigs), ...outside]
+  },
+  published: (from) => from.published(),
+  async pods(from) {
+    const [published, nodes] = await Promise.all([from.published(), from.nodes()])
+    const addresses = new Map(nodes.map((node) => [node.metadata.name, internalAddress(node)]))
+    const open = (name: string) => from.site.node(name, addresses.get(name))
+    return from.observer.pods.pods(open, published, onEach)
+  },
+  backends: ({ site }) => backends(site),
+  workloads: async (from) => workloads(from.site, await from.caBundles()),
+  caBundles: (from) => from.caBundles(),
+  stored: async (from) =>
+    from.observer.stored.stored(casIn(await from.observations(), from.site), from.remembered),
+  clusterInfo: ({ site }) => clusterInfo(site),
+  extensionAuthentication: ({ site }) => extensionAuthentication(site),
+  kubeadm: ({ site }) => kubeadmConfiguration(site),
+  leases: async (from) => leases(from.site, await from.nodes()),
+  handshakes,
+  // Comes from the journal, like intents: the runner adds them.
+  evidence: async () => new Map(),
+  intents: async () => [],
+  copies,
+}
+
 /** One observation. Data for several sections is fetched once. */
-class Observation implements Record<SectionName, () => Promise<unknown>> {
-  private readonly observer: SiteObserver
-  private readonly site: Site
-  private readonly observesNodes: boolean
-  private readonly remembered: readonly CertificateRecord[]
+class Observation {
+  readonly observer: SiteObserver
+  readonly site: Site
+  readonly observesNodes: boolean
+  readonly remembered: readonly CertificateRecord[]
   private readonly fetched = new Map<string, Promise<unknown>>()
 
   constructor(observer: SiteObserver, observesNodes: boolean, remembered: readonly CertificateRecord[]) {
@@ -86,137 +123,19 @@ class Observation implements Record<SectionName, () => Promise<unknown>> {
     this.remembered = remembered
   }
 
-  async nodes(): Promise<Sections['nodes']> {
-    return this.onEach(await this.nodeObjects(), async (object): Promise<NodeSnapshot> => {
-      const { name } = object.metadata
-      const ready = object.status?.conditions?.find(({ type }) => type === 'Ready')
-      const reached = await this.reach(object)
-      const unread = this.observesNodes ? (await this.observationsByNode()).get(name) : undefined
-      return {
-        name,
-        isControlPlane: this.isControlPlane(object),
-        ...reached,
-        // A node that responds but cannot be read is as unknown as one that does not respond.
-        ...(unread instanceof KcertError && { unreachable: unread.why ?? unread.message }),
-        isReady: ready?.status === 'True',
-        kubeletVersion: object.status?.nodeInfo?.kubeletVersion ?? '',
-        layout: layoutOf(object, inventoryNode(this.site.inventory, name)?.layout),
-      }
-    })
-  }
-
-  async components(): Promise<Sections['components']> {
-    return (await this.observations()).flatMap(({ components }) => components)
-  }
-
-  async kubelets(): Promise<Sections['kubelets']> {
-    return (await this.observations()).flatMap(({ kubelet }) => kubelet ?? [])
-  }
-
-  async files(): Promise<Sections['files']> {
-    const files = (await this.observations()).flatMap((observation) => observation.files)
-    return new Map(files.map((file) => [fileKey(file.node, file.path), file]))
-  }
-
-  async kubeconfigs(): Promise<Sections['kubeconfigs']> {
-    const outside = (this.site.inventory.kubeconfigs ?? []).flatMap((one) =>
-      'name' in one ? [{ id: one.name }] : [],
-    )
-    return [...(await this.observations()).flatMap(({ kubeconfigs }) => kubeconfigs), ...outside]
-  }
-
   published(): Promise<Sections['published']> {
     return this.once('published', async () => {
-      const controlPlanes = (await this.nodeObjects()).filter((node) => this.isControlPlane(node))
+      const controlPlanes = (await this.nodes()).filter((node) => this.isControlPlane(node))
       const names = controlPlanes.map(({ metadata }) => metadata.name)
       return publishedTrust(this.site, this.observer.planes, names)
     })
-  }
-
-  async pods(): Promise<Sections['pods']> {
-    const [published, nodes] = await Promise.all([this.published(), this.nodeObjects()])
-    const addresses = new Map(nodes.map((node) => [node.metadata.name, internalAddress(node)]))
-    return this.observer.podWatch.pods(
-      (name) => this.site.node(name, addresses.get(name)),
-      published,
-      (names, observe) => this.onEach(names, observe),
-    )
-  }
-
-  backends(): Promise<Sections['backends']> {
-    return backends(this.site)
-  }
-
-  async workloads(): Promise<Sections['workloads']> {
-    return workloads(this.site, await this.caBundles())
   }
 
   caBundles(): Promise<Sections['caBundles']> {
     return this.once('caBundles', () => caBundles(this.site))
   }
 
-  async stored(): Promise<Sections['stored']> {
-    const cas = casIn(await this.observations(), this.site)
-    return this.observer.storedWatch.stored(cas, this.remembered)
-  }
-
-  clusterInfo(): Promise<Sections['clusterInfo']> {
-    return clusterInfo(this.site)
-  }
-
-  extensionAuthentication(): Promise<Sections['extensionAuthentication']> {
-    return extensionAuthentication(this.site)
-  }
-
-  kubeadm(): Promise<Sections['kubeadm']> {
-    return kubeadmConfiguration(this.site)
-  }
-
-  async leases(): Promise<Sections['leases']> {
-    return leases(this.site, await this.nodeObjects())
-  }
-
-  async handshakes(): Promise<Sections['handshakes']> {
-    const [nodes, bundles] = await Promise.all([this.nodeObjects(), this.caBundles()])
-    const onNodes = await this.onEach(nodes, async (object): Promise<HandshakeSnapshot[]> => {
-      const node = this.open(object)
-      const processes = await node?.processes(['kube-apiserver', 'kubelet']).catch(() => [])
-      const shown = await Promise.all(
-        (processes ?? []).map((process) => processHandshake(this.site, object.metadata.name, process)),
-      )
-      return shown.flatMap((one) => one ?? [])
-    })
-    const from = nodes.find((node) => this.isControlPlane(node) && this.open(node) !== undefined)
-    const services = from === undefined ? [] : await serviceHandshakes(this.site, bundles, from.metadata.name)
-    return [...onNodes.flat(), ...services]
-  }
-
-  /** Comes from the journal, like intents: the runner adds them. */
-  async evidence(): Promise<Sections['evidence']> {
-    return new Map()
-  }
-
-  async intents(): Promise<Sections['intents']> {
-    return []
-  }
-
-  async copies(): Promise<Sections['copies']> {
-    const found = await this.onEach(await this.nodeObjects(), async (object) => {
-      const node = this.open(object)
-      if (node === undefined) return []
-      return readIndex(node).then(
-        ({ copies }) => copies,
-        onKcertError((error) => {
-          if (error.code === 'KCERT_BACKUP_DAMAGED') throw error
-          // The section `nodes` names a node that does not respond.
-          return []
-        }),
-      )
-    })
-    return found.flat()
-  }
-
-  private nodeObjects(): Promise<readonly NodeObject[]> {
+  nodes(): Promise<readonly NodeObject[]> {
     return this.once('nodes', async () => {
       const nodes = await listAll(this.site.objects, resources.nodes)
       // Every run creates the new CA on the first of them.
@@ -225,15 +144,15 @@ class Observation implements Record<SectionName, () => Promise<unknown>> {
   }
 
   /** Returns the observations of all nodes that respond. */
-  private async observations(): Promise<readonly NodeObservation[]> {
+  async observations(): Promise<readonly NodeObservation[]> {
     return [...(await this.observationsByNode()).values()].flatMap((observation) =>
       observation instanceof KcertError ? [] : [observation],
     )
   }
 
-  private observationsByNode(): Promise<ReadonlyMap<string, NodeObservation | KcertError>> {
+  observationsByNode(): Promise<ReadonlyMap<string, NodeObservation | KcertError>> {
     return this.once('looks', async () => {
-      const found = await this.onEach(await this.nodeObjects(), async (object) => {
+      const found = await onEach(await this.nodes(), async (object) => {
         const node = this.open(object)
         if (node === undefined) return []
         const observation = await this.observer
@@ -246,30 +165,14 @@ class Observation implements Record<SectionName, () => Promise<unknown>> {
     })
   }
 
-  private async reach(object: NodeObject): Promise<Pick<NodeSnapshot, 'unreachable' | 'clockSkewMs'>> {
-    const node = this.open(object)
-    if (node === undefined) return { unreachable: 'kcert.yaml has no access for it' }
-    return node.clock({ timeoutMs: 10_000 }).then(
-      (clock) => ({ clockSkewMs: aheadMsOf(clock) }),
-      onKcertError(({ why, message }) => ({ unreachable: why ?? message })),
-    )
-  }
-
   /** Clusters without kubeadm may have no labels. The inventory decides then. */
-  private isControlPlane(object: NodeObject): boolean {
+  isControlPlane(object: NodeObject): boolean {
     const said = inventoryNode(this.site.inventory, object.metadata.name)?.role
     return said === undefined ? isControlPlane(object) : said === 'control-plane'
   }
 
-  private open(object: NodeObject): NodeAccess | undefined {
+  open(object: NodeObject): NodeAccess | undefined {
     return this.site.node(object.metadata.name, internalAddress(object))
-  }
-
-  private onEach<Item, Result>(
-    items: readonly Item[],
-    observe: (item: Item) => Promise<Result>,
-  ): Promise<Result[]> {
-    return pMap(items, observe, { concurrency: nodesAtOnce })
   }
 
   private once<Result>(what: string, fetch: () => Promise<Result>): Promise<Result> {
@@ -277,4 +180,74 @@ class Observation implements Record<SectionName, () => Promise<unknown>> {
     this.fetched.set(what, fetched)
     return fetched
   }
+}
+
+function onEach<Item, Result>(
+  items: readonly Item[],
+  observe: (item: Item) => Promise<Result>,
+): Promise<Result[]> {
+  return pMap(items, observe, { concurrency: nodesAtOnce })
+}
+
+async function nodeSnapshots(from: Observation): Promise<NodeSnapshot[]> {
+  return onEach(await from.nodes(), async (object): Promise<NodeSnapshot> => {
+    const { name } = object.metadata
+    const ready = object.status?.conditions?.find(({ type }) => type === 'Ready')
+    const reached = await reach(from.open(object))
+    const observation = from.observesNodes ? (await from.observationsByNode()).get(name) : undefined
+    return {
+      name,
+      isControlPlane: from.isControlPlane(object),
+      ...reached,
+      // A node that responds but cannot be read is as unknown as one that does not respond.
+      ...(observation instanceof KcertError && { unreachable: observation.why ?? observation.message }),
+      isReady: ready?.status === 'True',
+      kubeletVersion: object.status?.nodeInfo?.kubeletVersion ?? '',
+      layout: layoutOf(object, inventoryNode(from.site.inventory, name)?.layout),
+    }
+  })
+}
+
+async function reach(
+  node: NodeAccess | undefined,
+): Promise<Pick<NodeSnapshot, 'unreachable' | 'clockSkewMs'>> {
+  if (node === undefined) return { unreachable: 'kcert.yaml has no access for it' }
+  return node.clock({ timeoutMs: 10_000 }).then(
+    (clock) => ({ clockSkewMs: aheadMsOf(clock) }),
+    onKcertError(({ why, message }) => ({ unreachable: why ?? message })),
+  )
+}
+
+async function handshakes(from: Observation): Promise<Sections['handshakes']> {
+  const { site } = from
+  const [nodes, bundles] = await Promise.all([from.nodes(), from.caBundles()])
+  const onNodes = await onEach(nodes, async (object): Promise<HandshakeSnapshot[]> => {
+    const processes = await from
+      .open(object)
+      ?.processes(['kube-apiserver', 'kubelet'])
+      .catch(() => [])
+    const shown = await Promise.all(
+      (processes ?? []).map((process) => processHandshake(site, object.metadata.name, process)),
+    )
+    return shown.flatMap((one) => one ?? [])
+  })
+  const first = nodes.find((node) => from.isControlPlane(node) && from.open(node) !== undefined)
+  const services = first === undefined ? [] : await serviceHandshakes(site, bundles, first.metadata.name)
+  return [...onNodes.flat(), ...services]
+}
+
+async function copies(from: Observation): Promise<Sections['copies']> {
+  const found = await onEach(await from.nodes(), async (object) => {
+    const node = from.open(object)
+    if (node === undefined) return []
+    return readIndex(node).then(
+      (index) => index.copies,
+      onKcertError((error) => {
+        if (error.code === 'KCERT_BACKUP_DAMAGED') throw error
+        // The section `nodes` names a node that does not respond.
+        return []
+      }),
+    )
+  })
+  return found.flat()
 }

@@ -3,8 +3,7 @@ import { orUndefined } from '../errors/caught.ts'
 import { KcertError } from '../errors/kcert-error.ts'
 import type { NodeAccess, ReadFile } from '../pki/node-access.ts'
 import type { FoundKeys, KeyFile, KeyPlaces, OldKeyFiles } from '../rotation/old-keys.ts'
-import type { Certificates } from '../site/certificates.ts'
-import type { FileReading } from '../site/file-reading.ts'
+import type { Site } from '../site/site.ts'
 import { holdsEncryptedKey, readPrivateKeyFile } from '../x509/keys.ts'
 import { writePem } from '../x509/pem.ts'
 
@@ -15,12 +14,7 @@ import { writePem } from '../x509/pem.ts'
 /** Larger than any CA key with certificates in the same file. */
 const largestBytes = 64 * 1024
 
-export interface OldKeySite {
-  /** Returns undefined when there is no access to the node. */
-  node(name: string): NodeAccess | undefined
-  readonly reading: FileReading
-  readonly certificates: Certificates
-}
+export type OldKeySite = Pick<Site, 'node' | 'reading' | 'certificates'>
 
 export class SiteOldKeyFiles implements OldKeyFiles {
   private readonly site: OldKeySite

@@ -1,21 +1,18 @@
 import { messageOf } from '../errors/caught.ts'
+import { given } from '../errors/given.ts'
 import { KcertError } from '../errors/kcert-error.ts'
+import type { Generation } from '../rotation/signing.ts'
 import type { CaName } from '../rotation/target.ts'
 import type { ControlPlanes } from '../site/control-planes.ts'
-import { callHttps, type HttpsAnswer } from '../site/http-call.ts'
+import type { ClientPair } from '../site/dialling.ts'
+import { callHttps, type HttpsAnswer, type HttpsCall } from '../site/http-call.ts'
 import { listeningOf } from '../site/listening.ts'
 import type { Site } from '../site/site.ts'
 import { Certificate, writeCertificates } from '../x509/certificate.ts'
 import { issueCertificate } from '../x509/issuing.ts'
 import type { NameInput } from '../x509/name-encoding.ts'
 import { generatePrivateKey, writePrivateKey } from '../x509/new-key.ts'
-import type { Generation, RotationCas } from './rotation-cas.ts'
-
-/** A client certificate with its key, in PEM. The key exists only in the memory of this process. */
-export interface ClientPair {
-  readonly certificate: string
-  readonly key: string
-}
+import type { RotationCas } from './rotation-cas.ts'
 
 const lifetimeMs = 30 * 60_000
 const backdateMs = 5 * 60_000
@@ -28,14 +25,11 @@ export const ownName = 'kcert-rotation'
 /** A client without permissions: the response shows whether the server accepted its certificate. */
 export const probeName = 'kcert-rotation-probe'
 
-export interface ApiCall {
+export interface ApiCall extends Pick<HttpsCall, 'path' | 'headers' | 'timeoutMs'> {
   readonly method: string
-  readonly path: string
-  readonly headers?: Readonly<Record<string, string>>
   readonly body?: object
   /** Sent unchanged, instead of a JSON body. */
   readonly text?: string
-  readonly timeoutMs?: number
 }
 
 /**
@@ -55,7 +49,7 @@ export class OwnIdentity {
     this.cas = cas
   }
 
-  /** Returns a client certificate of this CA for a name. */
+  /** Returns a client certificate of this CA for a name. The key exists only in the memory of this process. */
   async client(ca: CaName, generation: Generation, subject: NameInput): Promise<ClientPair> {
     const name = `${ca} ${generation} ${JSON.stringify(subject)}`
     const now = this.site.clock().getTime()
@@ -77,7 +71,7 @@ export class OwnIdentity {
         keyUsage: ['digitalSignature'],
         extendedKeyUsage: ['clientAuth'],
         basicConstraints: { ca: false },
-        ...(certificate.subjectKeyId === undefined ? {} : { authorityKeyId: certificate.subjectKeyId }),
+        ...given({ authorityKeyId: certificate.subjectKeyId }),
       },
       signingCa.key,
     )
@@ -105,7 +99,7 @@ export class OwnIdentity {
 
   /** Returns the response of any API server that responds. */
   async callAny(call: ApiCall): Promise<HttpsAnswer> {
-    let failure: unknown
+    let failure: unknown = new KcertError('KCERT_UNREACHABLE', 'no API server on any node answers')
     for (const { node } of await this.planes.apiServers()) {
       try {
         return await this.call(node, call)
@@ -113,7 +107,7 @@ export class OwnIdentity {
         failure = error
       }
     }
-    throw failure ?? new KcertError('KCERT_UNREACHABLE', 'no API server on any node answers')
+    throw failure
   }
 
   /** Returns the CAs of both generations in PEM. */
@@ -141,11 +135,9 @@ export class OwnIdentity {
           ...(body && { 'Content-Type': 'application/json' }),
           ...headers,
         },
-        ...(body && { body: JSON.stringify(body) }),
-        ...(text !== undefined && { body: text }),
         client,
         trust: { ca: await this.trust() },
-        ...(timeoutMs === undefined ? {} : { timeoutMs }),
+        ...given({ body: text ?? (body && JSON.stringify(body)), timeoutMs }),
       })
     } catch (error) {
       throw new KcertError('KCERT_UNREACHABLE', `the API server on node ${node} does not answer`, {

@@ -6,7 +6,7 @@ import { leaseSeconds, longestLeaseSeconds } from '../cluster/lease.ts'
 import { getOne, listAll, listEach } from '../cluster/readable.ts'
 import { orUndefined } from '../errors/caught.ts'
 import { wordsOf } from '../errors/kcert-error.ts'
-import type { ProcessId, PublishedTrust, Sections } from '../rotation/snapshot.ts'
+import type { PublishedTrust, Sections } from '../rotation/snapshot.ts'
 import type { ControlPlanes } from '../site/control-planes.ts'
 import { extraArgsOf, kubernetesVersionOf } from '../site/definitions.ts'
 import { apiServerSigner, contentChangedAtMs, contentVersion } from '../site/object-content.ts'
@@ -28,13 +28,6 @@ export async function publishedTrust(
   controlPlanes: readonly string[],
 ): Promise<Sections['published']> {
   const { objects, reading } = site
-  const [namespaces, configMaps, secrets, bundles] = await Promise.all([
-    listAll(objects, resources.namespaces),
-    listAll(objects, resources.configMaps, { fieldSelector: 'metadata.name=kube-root-ca.crt' }),
-    listAll(objects, resources.secrets, { fieldSelector: `type=${serviceAccountToken}` }),
-    trustBundles(site, planes, controlPlanes),
-  ])
-  const byNamespace = new Map(configMaps.map((one) => [one.metadata.namespace, one]))
   const published = (
     kind: PublishedTrust['kind'],
     object: Named,
@@ -50,6 +43,14 @@ export async function publishedTrust(
       changedAtMs: contentChangedAtMs(object, field),
     }
   }
+  const ofBundle: OfBundle = (one) => published('ClusterTrustBundle', one, one.spec?.trustBundle, 'spec')
+  const [namespaces, configMaps, secrets, bundles] = await Promise.all([
+    listAll(objects, resources.namespaces),
+    listAll(objects, resources.configMaps, { fieldSelector: 'metadata.name=kube-root-ca.crt' }),
+    listAll(objects, resources.secrets, { fieldSelector: `type=${serviceAccountToken}` }),
+    trustBundles(site, planes, controlPlanes, ofBundle),
+  ])
+  const byNamespace = new Map(configMaps.map((one) => [one.metadata.namespace, one]))
   return [
     ...namespaces.map(({ metadata: { name }, status }): PublishedTrust => {
       const object = byNamespace.get(name)
@@ -62,24 +63,13 @@ export async function publishedTrust(
       const data = secret.data?.['ca.crt']
       return published('Secret', secret, data === undefined ? undefined : Buffer.from(data, 'base64'))
     }),
-    ...bundles.map((bundle): PublishedTrust => {
-      if (!isUnread(bundle)) return published('ClusterTrustBundle', bundle, bundle.spec?.trustBundle, 'spec')
-      const { at, unread } = bundle
-      return { kind: 'ClusterTrustBundle', name: at, isActive: true, unread, changedAtMs: 0 }
-    }),
+    ...bundles,
   ]
 }
 
 type ClusterTrustBundle = ObjectOf<'clustertrustbundles'>
 
-interface Unread {
-  readonly at: ProcessId
-  readonly unread: string
-}
-
-function isUnread(found: ClusterTrustBundle | Unread): found is Unread {
-  return !('metadata' in found)
-}
+type OfBundle = (bundle: ClusterTrustBundle) => PublishedTrust
 
 /**
  * Returns the bundles of the API servers' signer. During an upgrade, one API server may serve them and another may not. If the
@@ -89,9 +79,10 @@ async function trustBundles(
   site: Site,
   planes: ControlPlanes,
   controlPlanes: readonly string[],
-): Promise<(ClusterTrustBundle | Unread)[]> {
+  ofBundle: OfBundle,
+): Promise<readonly PublishedTrust[]> {
   const known = await bundlesIn(listEach(site.objects, resources.clusterTrustBundles))
-  if (known !== undefined) return known
+  if (known !== undefined) return known.map(ofBundle)
   const nodes = [...new Set([...controlPlanes, ...(await planes.names())])].sort()
   const flags = await Promise.allSettled(nodes.map((node) => planes.flagsOn(node)))
   // An unreadable node may run an API server.
@@ -101,18 +92,20 @@ async function trustBundles(
   })
   // Then it is the API server that has already responded.
   if (servers.length < 2) return []
-  const asked = await Promise.all(
-    servers.map(async (node) => {
-      try {
-        const list: typeof site.objects.list = (resource) => site.listAt(node, resource)
-        return await bundlesIn(listEach({ list }, resources.clusterTrustBundles))
-      } catch (error) {
-        return { at: `${node}/kube-apiserver`, unread: wordsOf(error) }
-      }
+  const asked = await Promise.allSettled(
+    servers.map((node) => {
+      const list: typeof site.objects.list = (resource) => site.listAt(node, resource)
+      return bundlesIn(listEach({ list }, resources.clusterTrustBundles))
     }),
   )
-  const found = asked.find((one) => Array.isArray(one))
-  return found ?? asked.flatMap((one) => (one === undefined || Array.isArray(one) ? [] : [one]))
+  const found = asked.find((one) => one.status === 'fulfilled' && one.value !== undefined)
+  if (found?.status === 'fulfilled') return (found.value ?? []).map(ofBundle)
+  const unknown = { kind: 'ClusterTrustBundle', isActive: true, changedAtMs: 0 } as const
+  return asked.flatMap((one, index) =>
+    one.status === 'fulfilled'
+      ? []
+      : [{ ...unknown, name: `${servers[index]}/kube-apiserver`, unread: wordsOf(one.reason) }],
+  )
 }
 
 /** Returns undefined when the API server does not serve this kind. */

@@ -2,14 +2,13 @@ import { hash } from 'node:crypto'
 import type {
   Expected,
   FileContent,
-  FileFacts,
   NodeAccess,
   NodeCall,
-  ReadFile,
   Sha256,
   WriteOptions,
   Written,
 } from '../pki/node-access.ts'
+import { absolute, withoutContent } from '../site/node-files.ts'
 
 // A node that is never changed: it records each write, and later reads return the recorded state. The executor that changes nodes
 // therefore also writes runbooks, action by action, and no second implementation exists.
@@ -50,8 +49,7 @@ export function recordingNode(node: NodeAccess, now: () => Date): RecordingNode 
     }
     if (own === 'absent') return { path, found: 'absent' }
     if ('to' in own) {
-      const folder = path.slice(0, path.lastIndexOf('/'))
-      const target = await read(own.to.startsWith('/') ? own.to : `${folder}/${own.to}`, call)
+      const target = await read(absolute(own.to, path), call)
       return { ...target, path, linkTarget: own.to, linkedAt: now() }
     }
     const { content, mode } = own
@@ -81,14 +79,8 @@ export function recordingNode(node: NodeAccess, now: () => Date): RecordingNode 
     const said = { path, sha256, before: wasThere?.sha256 ?? ('absent' as const) }
     if (isSame) return { ...said, changed: false }
     overlay.set(path, { content, mode: mode ?? wasThere?.mode ?? 0o600 })
-    changes.push({
-      kind: 'write',
-      path,
-      replaces,
-      sha256,
-      mode,
-      content: from === undefined ? content : { from },
-    })
+    const source = from === undefined ? content : { from }
+    changes.push({ kind: 'write', path, replaces, sha256, mode, content: source })
     return { ...said, changed: true }
   }
   const refuse = (): never => {
@@ -99,13 +91,7 @@ export function recordingNode(node: NodeAccess, now: () => Date): RecordingNode 
     name: node.name,
     identity: (call) => node.identity(call),
     readFiles: readAll,
-    async statFiles(paths, call) {
-      return (await readAll(paths, call)).map((file): FileFacts => {
-        if (file.found !== 'file') return file
-        const { content: _, ...facts } = file satisfies ReadFile
-        return facts
-      })
-    },
+    statFiles: async (paths, call) => (await readAll(paths, call)).map(withoutContent),
     listFolder: (path, call) => node.listFolder(path, call),
     matchPaths: (patterns, call) => node.matchPaths(patterns, call),
     processes: (programs, call) => node.processes(programs, call),

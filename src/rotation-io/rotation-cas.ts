@@ -7,6 +7,7 @@ import { KcertError } from '../errors/kcert-error.ts'
 import type { FileContent } from '../pki/node-access.ts'
 import { copyPath, kcertFolderFor, keyPathFor, materialPaths } from '../rotation/material.ts'
 import { rowNumbered } from '../rotation/phase-table.ts'
+import type { Generation } from '../rotation/signing.ts'
 import { type CaName, caNames, plannedDigest } from '../rotation/target.ts'
 import { nextName } from '../rotation/target-reading.ts'
 import type { ApiServer, ControlPlanes } from '../site/control-planes.ts'
@@ -16,8 +17,6 @@ import { type Certificate, readCertificates, writeCertificates } from '../x509/c
 import { readPrivateKeyFile } from '../x509/keys.ts'
 import { generatePrivateKey, keyTypeLike } from '../x509/new-key.ts'
 import { readIndex } from './copies.ts'
-
-export type Generation = 'old' | 'new'
 
 /** A CA that the operator supplies instead of a new one. */
 export type GivenPairs = Readonly<Partial<Record<CaName, SigningPair>>>

@@ -117,16 +117,9 @@ function laterStates(changes: readonly ScriptedChange[], index: number): string[
 }
 
 function stateAfter(change: ScriptedChange): string | undefined {
-  switch (change.kind) {
-    case 'write':
-      return `sum:${change.sha256}`
-    case 'link':
-      return `link:${change.to}`
-    case 'remove':
-      return 'absent'
-    default:
-      return undefined
-  }
+  if (change.kind === 'write') return `sum:${change.sha256}`
+  if (change.kind === 'link') return `link:${change.to}`
+  return change.kind === 'remove' ? 'absent' : undefined
 }
 
 function wanted(expected: Expected): string {

@@ -1,12 +1,12 @@
 import { statusIn } from '../cluster/failures.ts'
 import { type Metadata, resources } from '../cluster/kinds.ts'
 import { listEach } from '../cluster/readable.ts'
+import { given } from '../errors/given.ts'
 import type { CertificateRecord, Digest } from '../rotation/certificate-record.ts'
-import type { FileHolds, Sections, StoredKey, StoredSnapshot } from '../rotation/snapshot.ts'
+import { certificatesIn, type Sections, type StoredKey, type StoredSnapshot } from '../rotation/snapshot.ts'
 import type { Site } from '../site/site.ts'
 import type { Certificate } from '../x509/certificate.ts'
 import { readPublicKey } from '../x509/keys.ts'
-import type { PublicKeyInfo } from '../x509/public-key.ts'
 import { verifySignature } from '../x509/signature.ts'
 import type { NodeObservation } from './node-watch.ts'
 
@@ -66,16 +66,11 @@ export function casIn(
   observations: readonly NodeObservation[],
   { certificates }: Site,
 ): readonly Certificate[] {
-  const digests = new Set(observations.flatMap(({ files }) => files.flatMap(({ holds }) => digestsOf(holds))))
+  const digests = new Set(observations.flatMap(({ files }) => files.flatMap(certificatesIn)))
   return [...digests].flatMap((digest) => {
     const certificate = certificates.get(digest)
     return certificate?.isCa ? [certificate] : []
   })
-}
-
-function digestsOf(holds: FileHolds): readonly Digest[] {
-  if (holds.kind === 'certificates' || holds.kind === 'pair') return holds.certificates
-  return holds.kind === 'kubeconfig' ? holds.caData : []
 }
 
 async function storedIn(
@@ -98,7 +93,7 @@ async function storedIn(
     ['ConfigMap', resources.configMaps, 'metadata.name!=kube-root-ca.crt'],
     ['Secret', resources.secrets, types.map((type) => `type!=${type}`).join(',')],
   ] as const
-  const sorting = new Sorting(cas, remembered)
+  const sorted = sorting(cas, remembered)
   // A list that was restarted returns objects twice.
   const found = new Map<string, StoredSnapshot>()
   const unread: ('ConfigMap' | 'Secret')[] = []
@@ -112,7 +107,7 @@ async function storedIn(
         examined++
         const inspection = new Inspection(options)
         await inspection.addObject(name, object, kind)
-        const stored = sorting.of(`${kind} ${name}`, inspection.found, metadata)
+        const stored = sorted(`${kind} ${name}`, inspection.found, metadata)
         if (stored !== undefined) found.set(stored.id, stored)
       }
     } catch (error) {
@@ -129,63 +124,42 @@ function isKnown({ namespace, name }: Metadata): boolean {
 
 type Found = readonly { readonly entry: string; readonly certificate: Certificate }[]
 
-/** Identifies certificates that belong to a cluster's CAs. */
-class Sorting {
-  private readonly spkis: ReadonlySet<Digest>
-  /** Keys of CAs by the issuer name of their leaf certificates. */
-  private readonly byName: ReadonlyMap<string, readonly PublicKeyInfo[]>
+/** Returns a function that identifies the certificates of an object that belong to a cluster's CAs. */
+function sorting(cas: readonly Certificate[], remembered: readonly CertificateRecord[]) {
+  const spkis = new Set([
+    ...remembered.map(({ spki }) => spki),
+    ...cas.map(({ publicKey }) => publicKey.sha256),
+  ])
+  const keys = [
+    ...cas.map(({ subject, publicKey }) => [subject.text, publicKey] as const),
+    ...remembered.flatMap(({ subject, publicKey }) =>
+      publicKey === undefined ? [] : [[subject, readPublicKey(Buffer.from(publicKey, 'base64'))] as const],
+    ),
+  ]
+  /** By the issuer name of their leaf certificates. */
+  const byName = Map.groupBy(keys, ([name]) => name)
   /** Nearly all objects with findings have the same ones, so only one copy is kept. */
-  private readonly shared = new Map<string, readonly StoredKey[]>()
-
-  constructor(cas: readonly Certificate[], remembered: readonly CertificateRecord[]) {
-    const keys = [
-      ...cas.map(({ subject, publicKey }) => [subject.text, publicKey] as const),
-      ...remembered.flatMap(({ subject, publicKey }) =>
-        publicKey === undefined ? [] : [[subject, readPublicKey(Buffer.from(publicKey, 'base64'))] as const],
-      ),
-    ]
-    this.spkis = new Set([
-      ...remembered.map(({ spki }) => spki),
-      ...cas.map(({ publicKey }) => publicKey.sha256),
-    ])
-    this.byName = new Map(
-      [...Map.groupBy(keys, ([name]) => name)].map(([name, its]) => [name, its.map(([, key]) => key)]),
-    )
-  }
-
-  of(id: string, found: Found, metadata: Metadata): StoredSnapshot | undefined {
-    const cas = new Map<Digest, string>()
-    const signers = new Map<Digest, string>()
-    for (const { entry, certificate } of found) {
-      const spki = certificate.isCa ? this.caKey(certificate) : this.signer(certificate)
-      if (spki === undefined) continue
-      const its = certificate.isCa ? cas : signers
-      if (!its.has(spki)) its.set(spki, entry)
-    }
-    if (cas.size + signers.size === 0) return undefined
-    const owner = ownerOf(metadata)
-    return {
-      id,
-      authorities: this.once(cas),
-      signers: this.once(signers),
-      ...(owner === undefined ? {} : { owner }),
-    }
-  }
-
-  private caKey({ publicKey }: Certificate): Digest | undefined {
-    return this.spkis.has(publicKey.sha256) ? publicKey.sha256 : undefined
-  }
-
-  private signer(leaf: Certificate): Digest | undefined {
-    return this.byName.get(leaf.issuer.text)?.find((key) => verifySignature(leaf, key).ok)?.sha256
-  }
-
-  private once(places: ReadonlyMap<Digest, string>): readonly StoredKey[] {
+  const shared = new Map<string, readonly StoredKey[]>()
+  const once = (places: ReadonlyMap<Digest, string>): readonly StoredKey[] => {
     const list = [...places].map(([spki, at]) => ({ spki, at }))
     const key = JSON.stringify(list)
-    const shared = this.shared.get(key) ?? list
-    this.shared.set(key, shared)
-    return shared
+    const known = shared.get(key) ?? list
+    shared.set(key, known)
+    return known
+  }
+  const caKey = ({ publicKey: { sha256 } }: Certificate) => (spkis.has(sha256) ? sha256 : undefined)
+  const signerOf = (leaf: Certificate): Digest | undefined =>
+    byName.get(leaf.issuer.text)?.find(([, key]) => verifySignature(leaf, key).ok)?.[1].sha256
+  return (id: string, found: Found, metadata: Metadata): StoredSnapshot | undefined => {
+    const own = new Map<Digest, string>()
+    const signers = new Map<Digest, string>()
+    for (const { entry, certificate } of found) {
+      const spki = certificate.isCa ? caKey(certificate) : signerOf(certificate)
+      const its = certificate.isCa ? own : signers
+      if (spki !== undefined && !its.has(spki)) its.set(spki, entry)
+    }
+    if (own.size + signers.size === 0) return undefined
+    return given({ id, authorities: once(own), signers: once(signers), owner: ownerOf(metadata) })
   }
 }
 

@@ -1,6 +1,6 @@
 import type { FlagChanges } from '../pki/component-flags.ts'
 import type { Digest } from './certificate-record.ts'
-import type { HandshakeRate, ObjectReference, ProcessId, Trust } from './snapshot.ts'
+import type { CopySnapshot, HandshakeRate, ObjectReference, ProcessId, Trust } from './snapshot.ts'
 import type { CaName } from './target.ts'
 
 // Every action that kcert performs on a cluster. Actions are plain values. They name secrets in files, and the executor resolves
@@ -40,14 +40,9 @@ export type Content =
   | { readonly kind: 'link'; readonly to: string }
   | { readonly kind: 'nothing' }
 
-export interface CopiedFile {
+/** A file before it is copied, with the facts that its copy records. */
+export interface CopiedFile extends Pick<CopySnapshot, 'digest' | 'flags' | 'version'> {
   readonly path: string
-  /** Absent when the file does not exist yet. */
-  readonly digest?: Digest
-  /** For a definition: the current values of the flags that kcert will change; null when unset. */
-  readonly flags?: FlagChanges
-  /** For a definition: the version that it starts. */
-  readonly version?: string
 }
 
 export interface WriteFile {
@@ -220,24 +215,20 @@ export function actionsOf<Of extends Action | Task>(step: Step<Of>): readonly Of
   return step.kind === 'together' ? step.lanes.flatMap(({ steps }) => steps) : [step]
 }
 
+const evidenceKeys: {
+  readonly [Kind in ProbeSubject['kind']]: (of: Extract<ProbeSubject, { kind: Kind }>) => string
+} = {
+  client: ({ at, ca, generation, expects }) => `client ${generation} ${ca} ${expects} at ${at}`,
+  'old-trust': ({ at, expects }) => `old trust ${expects} at ${at}`,
+  signer: ({ generation }) => `signer ${generation}`,
+  kubeconfig: ({ id }) => `kubeconfig ${id}`,
+  logs: ({ node }) => `logs ${node}`,
+  copies: ({ node }) => `copies ${node}`,
+  'handshake-rate': ({ at }) => `handshake rate ${at}`,
+  'handshake-errors': ({ at }) => `handshake errors ${at}`,
+}
+
 /** Returns the key under which the result of a probe is recorded as evidence. */
 export function evidenceKey(subject: ProbeSubject): string {
-  switch (subject.kind) {
-    case 'client':
-      return `client ${subject.generation} ${subject.ca} ${subject.expects} at ${subject.at}`
-    case 'old-trust':
-      return `old trust ${subject.expects} at ${subject.at}`
-    case 'signer':
-      return `signer ${subject.generation}`
-    case 'kubeconfig':
-      return `kubeconfig ${subject.id}`
-    case 'logs':
-      return `logs ${subject.node}`
-    case 'copies':
-      return `copies ${subject.node}`
-    case 'handshake-rate':
-      return `handshake rate ${subject.at}`
-    case 'handshake-errors':
-      return `handshake errors ${subject.at}`
-  }
+  return (evidenceKeys[subject.kind] as (of: ProbeSubject) => string)(subject)
 }

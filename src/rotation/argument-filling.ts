@@ -2,10 +2,7 @@ import { KcertError } from '../errors/kcert-error.ts'
 import { isHost } from '../pki/node-address.ts'
 
 /** The values for {node} and {address} in the words of an access. */
-export interface NodePlace {
-  readonly node: string
-  readonly address: string
-}
+export type NodePlace = Readonly<Record<'node' | 'address', string>>
 
 /**
  * Returns one argument with {node} and {address} filled in. No other function does this, because kubelets write the addresses of

@@ -1,3 +1,4 @@
+import { given } from '../errors/given.ts'
 import type { Certificate } from '../x509/certificate.ts'
 import { verifySignature } from '../x509/signature.ts'
 
@@ -44,8 +45,7 @@ export function certificateRecord(
     digest: certificate.fingerprintSha256,
     subject: certificate.subject.text,
     issuer: certificate.issuer.text,
-    ...(subjectKeyId !== undefined && { subjectKeyId }),
-    ...(authorityKeyId !== undefined && { authorityKeyId }),
+    ...given({ subjectKeyId, authorityKeyId }),
     spki: certificate.publicKey.sha256,
     ...(certificate.isCa && { publicKey: Buffer.from(certificate.publicKey.spki).toString('base64') }),
     ...(signer && { signedBy: signer.publicKey.sha256 }),
@@ -67,7 +67,7 @@ export function reissuedRecord(
     digest,
     issuer: by.subject,
     signedBy: by.spki,
-    ...(by.subjectKeyId !== undefined && { authorityKeyId: by.subjectKeyId }),
+    ...given({ authorityKeyId: by.subjectKeyId }),
     notBeforeMs: by.notBeforeMs,
     notAfterMs: by.notAfterMs,
   }

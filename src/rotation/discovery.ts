@@ -1,17 +1,12 @@
 import { argumentVector, commandLine } from '../errors/command-line.ts'
 import { KcertError } from '../errors/kcert-error.ts'
-import type { Access, Inventory } from './inventory.ts'
+import type { Access, Inventory, InventoryNode } from './inventory.ts'
 
 // How `kcert rotate-ca discover` turns its findings into an inventory.
 
 /** A node, from the cluster and its own files. */
-export interface FoundNode {
-  readonly name: string
-  readonly role: 'control-plane' | 'worker'
-  readonly addresses: readonly string[]
+export interface FoundNode extends Readonly<Omit<InventoryNode, 'layout'>> {
   readonly layout: string
-  /** The access to this node, if it differs from the default. */
-  readonly access?: Access
 }
 
 /** Returns the inventory of these nodes. An unsupported layout is written as plain, because kcert refuses to rotate it anyway. */
@@ -20,13 +15,7 @@ export function inventoryOf(nodes: readonly FoundNode[], access: Access): Invent
     apiVersion: 'kcert/v1',
     kind: 'Inventory',
     access,
-    nodes: nodes.map(({ name, role, addresses, layout, access: own }) => ({
-      name,
-      role,
-      addresses: [...addresses],
-      layout: layout === 'kubeadm' ? 'kubeadm' : 'plain',
-      ...(own && { access: own }),
-    })),
+    nodes: nodes.map((node) => ({ ...node, layout: node.layout === 'kubeadm' ? 'kubeadm' : 'plain' })),
   }
 }
 

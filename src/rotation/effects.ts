@@ -1,4 +1,4 @@
-import { type Action, type ActionOf, evidenceKey } from './action.ts'
+import { type Action, type ActionOf, evidenceKey, type Lane, type Parallel, type Step } from './action.ts'
 import { locationOfCondition, secondsUntil } from './conditions.ts'
 import { objectName } from './snapshot.ts'
 
@@ -84,7 +84,7 @@ const effects: { readonly [Kind in Action['kind']]: Effects<ActionOf<Kind>> } = 
 }
 
 /** Returns the row for an action. */
-function effectsOf({ kind }: Action): Effects {
+export function effectsOf({ kind }: Action): Effects {
   return effects[kind]
 }
 
@@ -98,19 +98,31 @@ export function describeAction(action: Action): string {
   return effectsOf(action).words(action)
 }
 
-/** Returns the node, process, workload or object that an action concerns. */
-export function locationOf(action: Action): string {
-  return effectsOf(action).place(action)
-}
-
 /** Returns the node on which an action runs; undefined for an action on the cluster. */
 export function nodeOf(action: Action): string | undefined {
   return effectsOf(action).node?.(action)
 }
 
-/** Returns the duration of an action in seconds. */
-export function secondsOf(action: Action, nowMs: number): number {
-  return effectsOf(action).seconds(action, nowMs)
+/** Returns the duration of these steps in seconds. Lanes run in parallel, up to their limit. */
+export function durationOf(steps: readonly Step[], nowMs: number): number {
+  return steps.reduce((sum, step) => {
+    if (step.kind !== 'together') return sum + effectsOf(step).seconds(step, nowMs)
+    return sum + endOfLanes(step, 0, ({ steps: its }, start) => start + durationOf(its, nowMs))
+  }, 0)
+}
+
+/** Returns the end of the last lane. Lanes run in parallel up to the limit: the next lane starts when one finishes. `run` returns its end. */
+export function endOfLanes(
+  { lanes, atOnce }: Parallel,
+  start: number,
+  run: (lane: Lane, start: number) => number,
+): number {
+  const busyUntil = new Array<number>(Math.max(1, Math.min(atOnce, lanes.length))).fill(start)
+  for (const lane of lanes) {
+    const soonest = Math.min(...busyUntil)
+    busyUntil[busyUntil.indexOf(soonest)] = run(lane, soonest)
+  }
+  return Math.max(...busyUntil)
 }
 
 /** Returns the node of a process: "cp1/kube-apiserver" → "cp1". */

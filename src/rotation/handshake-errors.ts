@@ -1,6 +1,7 @@
 import { type CommandLine, commandLine, embed } from '../errors/command-line.ts'
 import { evidenceKey, type ProbeSubject } from './action.ts'
 import { isWaived } from './convergence.ts'
+import type { ProbeAnswer } from './ports.ts'
 import type { HandshakeRate, Observed, PodSnapshot } from './snapshot.ts'
 import type { Target } from './target.ts'
 import { shortList } from './tested-versions.ts'
@@ -26,13 +27,8 @@ export interface HandshakeReading {
   readonly failures: readonly HandshakeFailure[]
 }
 
-export interface HandshakeVerdict {
-  readonly ok: boolean
-  readonly detail: string
-  /** Failed clients for which the operator accepts the risk: address, reason and count. */
+export interface HandshakeVerdict extends Omit<ProbeAnswer, 'rate'> {
   readonly accepted: readonly string[]
-  /** Addresses of clients that reject the certificate, or whose certificate the server rejects. */
-  readonly refusing?: readonly string[]
   /** True when the counter includes errors that the log does not show. */
   readonly isLogIncomplete: boolean
 }
@@ -103,7 +99,6 @@ function verdictOf(begin: HandshakeReading, now: HandshakeReading, terms: Handsh
   const isUnnamedWaived = unnamed > 0 && waived.includes(at)
   const others = Math.max(0, errors - (shown.length - own.length) - (isUnnamedWaived ? unnamed : 0))
   const overMs = now.atMs - begin.atMs
-  const allowed = allowedErrors(before, overMs)
   const isLogIncomplete = unnamed > 0
   const time = `in ${seconds(overMs)} s`
   const rule =
@@ -123,14 +118,11 @@ function verdictOf(begin: HandshakeReading, now: HandshakeReading, terms: Handsh
     const detail = `${at}: clients that reject its certificate, or whose certificate it rejects, ${time}: ${shortList(countsOf(refusing))}; to accept the risk for one: --waive ${first.address}`
     return { ok: false, detail, refusing: [...new Set(refusing.map(({ address }) => address))], ...common }
   }
-  if (others > allowed) {
-    const named = own.length === 0 ? '' : `: ${shortList(countsOf(own))}`
-    const detail = `${at}: ${others} TLS handshake errors ${time} (${rule})${named}${blind}`
-    return { ok: false, detail, ...common }
-  }
+  const ok = others <= allowedErrors(before, overMs)
   const risk = accepted.length === 0 ? '' : `; accepted: ${shortList(accepted)}`
-  const detail = `${at}: ${others} TLS handshake errors ${time} (${rule})${risk}${others > 0 ? blind : ''}`
-  return { ok: true, detail, ...common }
+  const clients = own.length === 0 ? '' : `: ${shortList(countsOf(own))}`
+  const named = `${ok ? risk : clients}${others > 0 ? blind : ''}`
+  return { ok, detail: `${at}: ${others} TLS handshake errors ${time} (${rule})${named}`, ...common }
 }
 
 /**

@@ -122,12 +122,9 @@ export function unitOf(
 /** Returns true when the selector matches this workload. */
 export function isSelected(
   { kind, namespace, name, labels = {} }: WorkloadSelector,
-  workload: {
-    readonly kind: string
-    readonly namespace: string
-    readonly name: string
-    readonly labels: Readonly<Record<string, string>>
-  },
+  workload: Readonly<
+    Record<'kind' | 'namespace' | 'name', string> & { labels: Readonly<Record<string, string>> }
+  >,
 ): boolean {
   return (
     (kind === undefined || kind === workload.kind) &&

@@ -1,14 +1,12 @@
-import type { Digest } from './certificate-record.ts'
-import { type JournalEntry, type JournalRecord, journalLine, readJournal } from './journal.ts'
+import { messageOf } from '../errors/caught.ts'
+import {
+  type IntentEntry,
+  type JournalEntry,
+  type JournalRecord,
+  journalLine,
+  readJournal,
+} from './journal.ts'
 import type { JournalFile, Pace } from './ports.ts'
-
-/** An action in the journal, before it starts and after it finishes. */
-export interface AnnouncedAct {
-  readonly phase: number
-  readonly action: Digest
-  /** Description of the action. */
-  readonly what: string
-}
 
 /**
  * The only writer of the journal. It writes one line after another even when actions run in parallel, each with the digest of the
@@ -51,14 +49,13 @@ export class JournalWriter {
   }
 
   /** Performs an action. Records it beforehand, and records success or failure afterwards. Throws the error of the action. */
-  async around(act: AnnouncedAct, perform: () => Promise<void>): Promise<void> {
+  async around(act: Omit<IntentEntry, 'kind' | 'detail'>, perform: () => Promise<void>): Promise<void> {
     // Durable before the action: when the journal cannot be written, the action does not run.
     await this.record({ kind: 'intent', ...act })
     try {
       await perform()
     } catch (error) {
-      const detail = error instanceof Error ? error.message : String(error)
-      await this.record({ kind: 'failed', ...act, detail }).catch(() => {})
+      await this.record({ kind: 'failed', ...act, detail: messageOf(error) }).catch(() => {})
       throw error
     }
     await this.record({ kind: 'done', ...act })

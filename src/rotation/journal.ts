@@ -28,7 +28,7 @@ interface PhaseEntry {
   readonly detail?: string
 }
 
-interface IntentEntry {
+export interface IntentEntry {
   readonly kind: 'intent' | 'done' | 'failed'
   readonly phase: number
   /** Digest of the action's JSON. */

@@ -9,7 +9,6 @@ import { isProven } from './proof.ts'
 import {
   byNode,
   clientPathOf,
-  type FileSnapshot,
   fileAt,
   hasStartedSince,
   type KubeletSnapshot,
@@ -81,7 +80,9 @@ function kubeletSteps(
     ...rewritingKubeconfig(observed, kubeconfig, change, target, caDataOf),
   ]
   const until = { kind: 'serves', presenter: id, signedBy: change.newCa.spki } as const
-  const isServed = servingCurrent !== undefined || isOfEither(observed, serving, change)
+  // A serving certificate of another CA or a self-signed one does not change.
+  const ofEither = [change.oldCa, change.newCa].some((ca) => isSignedByCa(leafIn(observed, serving), ca))
+  const isServed = servingCurrent !== undefined || ofEither
   return [
     ...writes,
     ...(writes.length > 0 || !hasReadAll(observed, kubelet) ? [kubeletRestart(kubelet)] : []),
@@ -90,16 +91,6 @@ function kubeletSteps(
     provingLogs(node),
     ...awaitBackends(observed, node, target),
   ]
-}
-
-/** Returns false for a serving certificate of another CA or a self-signed one, which does not change. */
-function isOfEither(
-  observed: Observed<'files'>,
-  file: FileSnapshot | undefined,
-  { oldCa, newCa }: CaChange,
-): boolean {
-  const leaf = leafIn(observed, file)
-  return isSignedByCa(leaf, oldCa) || isSignedByCa(leaf, newCa)
 }
 
 /** Returns the restart of a kubelet and the waits that follow. */

@@ -49,10 +49,18 @@ export function apiLeaves(observed: Observed<'components' | 'files'>): readonly 
 
 /** Returns the API servers' leaf certificates that the old CA signed. */
 export function oldApiLeaves(observed: Observed<'components' | 'files'>, target: Target): readonly ApiLeaf[] {
-  return apiLeaves(observed).filter(({ ca, file }) => {
-    const change = changeOf(target, ca)
-    return change !== undefined && isOfOldCa(observed, file, change)
-  })
+  return apiLeaves(observed).filter((leaf) => isLeafOf('oldCa', observed, leaf, target))
+}
+
+/** True when that generation of its CA signed a leaf. */
+export function isLeafOf(
+  generation: 'oldCa' | 'newCa',
+  observed: Observed<'files'>,
+  { ca, file }: Pick<ApiLeaf, 'ca' | 'file'>,
+  target: Target,
+): boolean {
+  const change = changeOf(target, ca)
+  return change !== undefined && isSignedByCa(leafIn(observed, file), change[generation])
 }
 
 /** Returns the file of an API server's leaf certificate if the flag is set and the file exists. */

@@ -48,7 +48,7 @@ export function materialPaths(folder: string, ca: CaName) {
 
 export interface MaterialFile {
   readonly path: string
-  readonly content: Content
+  readonly content: Extract<Content, { kind: 'certificates' | 'ca-key' }>
   readonly mode: number
 }
 
@@ -89,7 +89,6 @@ export function isLaidOut(
   if (content.kind === 'certificates') {
     return holds?.kind === 'certificates' && holds.certificates.join() === content.certificates.join()
   }
-  if (content.kind !== 'ca-key') return false
   const change = changeOf(target, content.ca)
   const ca = content.generation === 'old' ? change?.oldCa : change?.newCa
   return holds?.kind === 'key' && holds.spki === ca?.spki

@@ -1,16 +1,12 @@
 import type { Step, Task } from './action.ts'
 import { type PhaseId, type PhaseRow, phaseRow } from './phase-table.ts'
+import type { RotationStatus } from './report.ts'
 import type { CopySnapshot, Observed, SectionName } from './snapshot.ts'
 import { type CaChange, changeOf, type Target } from './target.ts'
 import { inPhase } from './tasks.ts'
 
 /** One difference between the snapshot and the completed phase. */
-export interface PendingItem {
-  /** A node, file, object, pod or process. */
-  readonly at: string
-  /** What is pending, as a sentence fragment: "has the old CA". */
-  readonly what: string
-}
+export type PendingItem = Readonly<RotationStatus['phases'][number]['gaps'][number]>
 
 /** Returns the first of these items, and how many more there are. */
 export function firstOf([first, ...others]: readonly PendingItem[]): string {
@@ -18,11 +14,7 @@ export function firstOf([first, ...others]: readonly PendingItem[]): string {
 }
 
 /** Why a phase or a rotation cannot start. */
-export interface Refusal {
-  readonly what: string
-  readonly why: string
-  readonly next: string
-}
+export type Refusal = Readonly<RotationStatus['blockers'][number]>
 
 export type Undo =
   | { readonly kind: 'steps'; readonly steps: readonly Step[] }

@@ -1,8 +1,8 @@
 import type { Action, Step } from './action.ts'
-import { blastRadiusOf } from './blast-radius.ts'
+import { bundlesWithOldCa } from './ca-bundles.ts'
 import { changeLines } from './change-lines.ts'
-import { durationOf } from './duration.ts'
-import { describeAction, locationOf } from './effects.ts'
+import { durationOf, effectsOf } from './effects.ts'
+import { handshakesWith, leafIn } from './leaves.ts'
 import { refusalOf } from './model/check.ts'
 import { type ForecastPhase, forecast } from './model/forecast.ts'
 import { presentersOf, verifiersOf } from './parties.ts'
@@ -10,9 +10,10 @@ import { firstOf, type Refusal } from './phase.ts'
 import { preflight } from './refusals.ts'
 import type { PhasePlanView, RotationPlan, StepView } from './report.ts'
 import type { PlannedPhase } from './runner.ts'
-import type { Snapshot } from './snapshot.ts'
-import type { Target } from './target.ts'
-import { caViews, timeOf } from './views.ts'
+import { apiServers, fileAt, type Snapshot } from './snapshot.ts'
+import { storedWithOldCa } from './stored.ts'
+import { changeOf, type Target } from './target.ts'
+import { caViews, certificateView, certificateViews, timeOf } from './views.ts'
 
 /**
  * Returns the plan of every phase, each on the snapshot that the earlier phases will leave (model/forecast.ts), with the
@@ -95,29 +96,56 @@ function planOf(
     verifiers: [...verifiersOf(observed, target)],
     presenters: [...presentersOf(observed, target)],
     phases: [...phases],
-    restarts: byPhase(phases, 'restart').map(([at, numbers]) => ({ process: at, phases: numbers })),
-    rolls: byPhase(phases, 'roll').map(([at, numbers]) => ({
-      workload: at,
-      phases: numbers,
-      pods: pods.get(at)?.length ?? 0,
-    })),
+    restarts: byPhase(phases, 'restart').map(([process, numbers]) => ({ process, phases: numbers })),
+    rolls: byPhase(phases, 'roll').map(([workload, numbers]) => {
+      return { workload, phases: numbers, pods: pods.get(workload)?.length ?? 0 }
+    }),
     blastRadius: blastRadiusOf(observed, target),
     blockers: blockers.map(({ what, why, next }) => ({ what, why, next })),
     estimatedSeconds: phases.reduce((sum, { estimatedSeconds }) => sum + estimatedSeconds, 0),
   }
 }
 
-function byPhase(phases: readonly PhasePlanView[], kind: StepView['kind']): [string, number[]][] {
-  const found = new Map<string, number[]>()
-  for (const { number, steps } of phases) {
-    for (const step of steps) {
-      if (step.kind !== kind) continue
-      const numbers = found.get(step.at) ?? []
-      if (numbers.at(-1) !== number) numbers.push(number)
-      found.set(step.at, numbers)
-    }
+/** Returns what a rotation affects beyond the components themselves, so that their owners can prepare. */
+function blastRadiusOf(observed: Snapshot, target: Target): RotationPlan['blastRadius'] {
+  const change = changeOf(target, 'cluster')
+  const ours = new Set([...apiServers(observed), ...observed.kubelets].map(({ id }) => id))
+  const bundles = change ? bundlesWithOldCa(observed, change) : []
+  const applied = observed.caBundles.filter((one) => change && one.applied?.includes(change.oldCa.digest))
+  const foreign = change ? handshakesWith(observed, change.oldCa) : []
+  return {
+    caBundles: bundles.map(({ id, server }) => ({ id, server })),
+    appliedBundles: [...new Set(applied.map(({ object: { kind, name } }) => `${kind} ${name}`))],
+    kubeconfigs: observed.kubeconfigs.map(({ id, at, exported }) => {
+      const leaf = at
+        ? leafIn(observed, fileAt(observed, at.node, at.path))
+        : observed.certificates.get(exported?.client ?? '')
+      return { id, onNode: at !== undefined, ...(leaf && { client: certificateView(leaf, target) }) }
+    }),
+    joinTokens: (observed.clusterInfo?.signatures ?? []).map(({ tokenId }) => tokenId),
+    foreign: foreign
+      .filter(({ presenter }) => !ours.has(presenter))
+      .flatMap(({ presenter, chain }) => {
+        const [leaf] = certificateViews(chain, observed.certificates, target)
+        return leaf ? [{ presenter, leaf }] : []
+      }),
+    stored: storedWithOldCa(observed, target).map(({ at: object, what, stored: { owner } }) => ({
+      object,
+      what,
+      ...(owner !== undefined && { owner }),
+    })),
+    storedUnread: [...observed.stored.unread],
+    barePods: [...new Set(observed.pods.flatMap(({ id, workload }) => (workload === undefined ? [id] : [])))],
+    pods: new Set(observed.pods.map(({ uid }) => uid)).size,
   }
-  return [...found]
+}
+
+function byPhase(phases: readonly PhasePlanView[], kind: StepView['kind']): [string, number[]][] {
+  const found = phases.flatMap(({ number, steps }) =>
+    steps.filter((step) => step.kind === kind).map(({ at }) => ({ at, number })),
+  )
+  const byPlace = Map.groupBy(found, ({ at }) => at)
+  return Array.from(byPlace, ([at, its]) => [at, [...new Set(its.map(({ number }) => number))]])
 }
 
 function stepViews(
@@ -128,15 +156,12 @@ function stepViews(
   shared: Map<string, string[]>,
 ): StepView[] {
   const viewOf = (action: Action, lane: Pick<StepView, 'lane' | 'group'> = {}): StepView => {
-    const view: StepView = {
-      kind: action.kind,
-      what: describeAction(action),
-      at: locationOf(action),
-      ...lane,
-    }
     const changes = changeLines(action, observed, target)
-    if (changes.length > 0) view.changes = sharedLines(shared, changes)
-    return view
+    const { words, place } = effectsOf(action)
+    return {
+      ...{ kind: action.kind, what: words(action), at: place(action), ...lane },
+      ...(changes.length > 0 && { changes: sharedLines(shared, changes) }),
+    }
   }
   if (step.kind !== 'together') return [viewOf(step)]
   return step.lanes.flatMap(({ name, steps }) => steps.map((action) => viewOf(action, { lane: name, group })))

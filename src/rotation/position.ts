@@ -1,6 +1,5 @@
 import { commandLine } from '../errors/command-line.ts'
-import { isSignedByCa } from './certificate-record.ts'
-import { type ApiLeaf, apiLeaves, handshakesWith, leafIn } from './leaves.ts'
+import { apiLeaves, handshakesWith, isLeafOf } from './leaves.ts'
 import type { Refusal } from './phase.ts'
 import { phaseRow, rowNumbered } from './phase-table.ts'
 import type { Observed } from './snapshot.ts'
@@ -25,13 +24,9 @@ export function positionOf(observed: Observed<TargetSections>, target: Target): 
 
 /** Only API servers and kubelets count, not the kubeconfigs of phase 7. */
 function presentsNew(observed: Observed<TargetSections>, target: Target): boolean {
-  const isNew = ({ ca, file }: ApiLeaf): boolean => {
-    const change = changeOf(target, ca)
-    return change !== undefined && isSignedByCa(leafIn(observed, file), change.newCa)
-  }
   const change = changeOf(target, 'cluster')
   return (
-    apiLeaves(observed).some(isNew) ||
+    apiLeaves(observed).some((leaf) => isLeafOf('newCa', observed, leaf, target)) ||
     (change !== undefined && handshakesWith(observed, change.newCa).length > 0)
   )
 }

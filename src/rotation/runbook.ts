@@ -132,9 +132,7 @@ function append(groups: ScriptGroup[], act: NodeAct): void {
 
 /** Merges all actions of a node into the group of its first action. */
 function oneScriptEach(groups: readonly ScriptGroup[]): readonly ScriptGroup[] {
-  const all = new Map<string, NodeScript>()
-  const every = groups.flatMap(({ scripts }) => scripts.flatMap(({ acts }) => acts))
-  for (const script of scriptsOf(every)) all.set(script.node, script)
+  const all = new Map(scriptsOf(actsOf(groups)).map((script) => [script.node, script]))
   return groups.flatMap(({ atOnce, scripts }) => {
     const open = scripts.flatMap(({ node }) => {
       const script = all.get(node)
@@ -150,21 +148,18 @@ function oneScriptEach(groups: readonly ScriptGroup[]): readonly ScriptGroup[] {
  * earlier certificate for 5 minutes on its connection to that kubelet, both during the phase and during its undo.
  */
 function restartsKubeletsLast(groups: readonly ScriptGroup[], leaves: ReadonlySet<string>): boolean {
-  let isRestarted = false
-  for (const { scripts } of groups) {
-    for (const act of scripts.flatMap(({ acts }) => acts)) {
-      if (act.kind === 'restart') isRestarted ||= isKubeletRestart(act)
-      else if (isRestarted && leaves.has(fileKey(act.node, act.path))) return false
-    }
-  }
-  return true
+  const acts = actsOf(groups)
+  const isOfKubelet = (act: NodeAct): boolean =>
+    act.kind === 'restart' && act.how === 'service' && act.process.endsWith('/kubelet')
+  const writes = acts.slice(acts.findIndex(isOfKubelet)).filter((act) => act.kind === 'write-file')
+  return !acts.some(isOfKubelet) || !writes.some(({ node, path }) => leaves.has(fileKey(node, path)))
+}
+
+function actsOf(groups: readonly ScriptGroup[]): readonly NodeAct[] {
+  return groups.flatMap(({ scripts }) => scripts.flatMap(({ acts }) => acts))
 }
 
 function stepOf({ atOnce, scripts }: ScriptGroup): Step {
   const lanes = scripts.map(({ node, acts }): Lane => ({ name: node, steps: acts }))
   return { kind: 'together', atOnce, lanes }
-}
-
-function isKubeletRestart({ how, process: id }: RestartComponent): boolean {
-  return how === 'service' && id.endsWith('/kubelet')
 }

@@ -1,4 +1,6 @@
 import type { FlagChanges, Flags } from '../pki/component-flags.ts'
+import type { ComponentName as ProgramName } from '../pki/node-access.ts'
+import { oncePer } from '../x509/once-per.ts'
 import type { CertificateTable, Digest } from './certificate-record.ts'
 
 // The observed state of a cluster, section by section. A phase lists the sections that it needs, and only these are fetched. All
@@ -8,15 +10,7 @@ import type { CertificateTable, Digest } from './certificate-record.ts'
 /** CA certificates in the order of their file or field. OpenSSL's result can depend on the order. */
 export type Trust = readonly Digest[]
 
-/** A certificate as its owner presents it: leaf first. */
-export type PresentedChain = readonly Digest[]
-
-export type ComponentName =
-  | 'kube-apiserver'
-  | 'kube-controller-manager'
-  | 'kube-scheduler'
-  | 'cloud-controller-manager'
-  | 'kube-proxy'
+export type ComponentName = Exclude<ProgramName, 'kubelet' | 'etcd'>
 
 /** For example "cp1/kube-apiserver" or "w1/kubelet". */
 export type ProcessId = string
@@ -288,7 +282,8 @@ export interface LeaseSnapshot {
 export interface HandshakeSnapshot {
   /** For example "cp1/kube-apiserver", "w1/kubelet" or "service/kube-system/metrics-server". */
   readonly presenter: string
-  readonly chain: PresentedChain
+  /** Leaf first. */
+  readonly chain: readonly Digest[]
   readonly atMs: number
 }
 
@@ -406,22 +401,11 @@ export function fileAt(
   return path === undefined ? undefined : filesByNode(observed.files).get(node)?.get(path)
 }
 
-const byNodeAndPath = new WeakMap<
-  ReadonlyMap<string, FileSnapshot>,
-  ReadonlyMap<string, ReadonlyMap<string, FileSnapshot>>
->()
-
 /** Created once for each snapshot: joining the two names for every lookup would cost more than the lookup. */
-function filesByNode(files: Sections['files']): ReadonlyMap<string, ReadonlyMap<string, FileSnapshot>> {
-  let index = byNodeAndPath.get(files)
-  if (index === undefined) {
-    const byPath = (its: FileSnapshot[]) => new Map(its.map((file) => [file.path, file]))
-    const nodes = Map.groupBy(files.values(), ({ node }) => node)
-    index = new Map(nodes.entries().map(([node, its]) => [node, byPath(its)]))
-    byNodeAndPath.set(files, index)
-  }
-  return index
-}
+const filesByNode = oncePer((files: Sections['files']) => {
+  const nodes = Map.groupBy(files.values(), ({ node }) => node).entries()
+  return new Map(nodes.map(([node, its]) => [node, new Map(its.map((file) => [file.path, file]))]))
+})
 
 /** Returns the path of the client certificate that a kubelet presents to API servers. */
 export function clientPathOf({ clientCurrent, kubeconfig }: KubeletSnapshot): string {

@@ -1,4 +1,5 @@
 import { commandLine } from '../errors/command-line.ts'
+import { given } from '../errors/given.ts'
 import type { JournalEntry } from './journal.ts'
 import { firstOf } from './phase.ts'
 import { progressOf, type RotationProgress } from './progress.ts'
@@ -53,18 +54,15 @@ export function nextOf({ state, next, phases, blockers }: RotationProgress): Nex
 function evidenceByPhase(history: readonly JournalEntry[], nowMs: number): Map<number, EvidenceView[]> {
   const last = new Map<string, Extract<JournalEntry, { kind: 'evidence' }>>()
   for (const entry of history) if (entry.kind === 'evidence') last.set(entry.key, entry)
-  const found = new Map<number, EvidenceView[]>()
-  for (const entry of last.values()) {
-    found.set(entry.phase, [...(found.get(entry.phase) ?? []), evidenceView(entry, nowMs)])
-  }
-  return found
+  const byPhase = Map.groupBy(last.values(), ({ phase }) => phase).entries()
+  return new Map(byPhase.map(([phase, its]) => [phase, its.map((entry) => evidenceView(entry, nowMs))]))
 }
 
 function lastRun(history: readonly JournalEntry[], number: number) {
   const last = history.findLast((entry) => entry.kind === 'phase' && entry.phase === number)
   if (last?.kind !== 'phase') return {}
-  const { event, time, detail } = last
-  return { lastRun: { event, at: time, ...(detail === undefined ? {} : { detail }) } }
+  const { event, time: at, detail } = last
+  return { lastRun: given({ event, at, detail }) }
 }
 
 function nodesOf(observed: Snapshot, { phases }: RotationProgress): RotationStatus['nodes'] {
@@ -80,12 +78,9 @@ function nodesOf(observed: Snapshot, { phases }: RotationProgress): RotationStat
       open.set(node, its.add(phase.number))
     }
   }
-  return observed.nodes.map(({ name, isControlPlane, isReady, unreachable, clockSkewMs }) => ({
-    name,
-    isControlPlane,
-    isReady,
-    ...(unreachable === undefined ? {} : { unreachable }),
-    ...(clockSkewMs === undefined ? {} : { clockSkewSeconds: clockSkewMs / 1000 }),
-    openPhases: [...(open.get(name) ?? [])],
-  }))
+  return observed.nodes.map(({ name, isControlPlane, isReady, unreachable, clockSkewMs }) => {
+    const clockSkewSeconds = clockSkewMs === undefined ? undefined : clockSkewMs / 1000
+    const openPhases = [...(open.get(name) ?? [])]
+    return given({ name, isControlPlane, isReady, unreachable, clockSkewSeconds, openPhases })
+  })
 }

@@ -73,8 +73,9 @@ function changeFrom(
   const madeKey = laidOut('newKey').flatMap(({ holds }) => (holds.kind === 'key' ? holds.spki : []))[0]
   const oldCa = first('oldCertificate') ?? known?.oldCa ?? presentCa(observed, ca)
   if (oldCa === undefined) return undefined
-  const newCa =
-    first('newCertificate') ?? known?.newCa ?? givenCa(given, ca) ?? plannedCa(observed, oldCa, ca, madeKey)
+  // A supplied CA is a planned one too, because phase 1 has not distributed it yet.
+  const planned = given?.[ca] ?? plannedCa(observed, oldCa, ca, madeKey)
+  const newCa = first('newCertificate') ?? known?.newCa ?? { ...planned, digest: plannedDigest(ca, 'new') }
   if (ca === 'front-proxy' || !withBridge || reason === 'compromise') return { ca, oldCa, newCa }
   return { ca, oldCa, newCa, bridge: first('bridge') ?? plannedBridge(oldCa, newCa) }
 }
@@ -97,12 +98,6 @@ function presentCa(observed: Observed<TargetSections>, ca: CaName): CertificateR
   return undefined
 }
 
-/** Returns a supplied CA as a planned one, because phase 1 has not distributed it yet. */
-function givenCa(given: Settings['given'], ca: CaName): CertificateRecord | undefined {
-  const record = given?.[ca]
-  return record && { ...record, digest: plannedDigest(ca, 'new') }
-}
-
 /**
  * Returns the CA that phase 1 will create: it has another name, so that tools that compare names can distinguish the two, and key
  * identifiers.
@@ -112,9 +107,8 @@ function plannedCa(
   oldCa: CertificateRecord,
   ca: CaName,
   key = `planned:key of ${ca}/new`,
-): CertificateRecord {
+): Omit<CertificateRecord, 'digest'> {
   return {
-    digest: plannedDigest(ca, 'new'),
     subject: nextName(oldCa.subject, ca),
     issuer: nextName(oldCa.subject, ca),
     subjectKeyId: key,

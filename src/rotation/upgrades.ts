@@ -87,8 +87,7 @@ export function revertedPhases(
 ): ReadonlyMap<number, readonly string[]> {
   if (target.isDropping) return new Map()
   const begun = new Map(observed.intents.map(({ phase, atMs }) => [phase, atMs]))
-  const all = [withoutFlags, withOldCa, oldLeaves].flatMap((find) => find(observed, target))
-  const found = all.filter(
+  const found = writtenBack(observed, target).filter(
     ({ phase, file }) => file.changedAtMs > (begun.get(phase) ?? Number.POSITIVE_INFINITY),
   )
   const upgrades = upgradedSince(observed)
@@ -102,37 +101,25 @@ export function revertedPhases(
   )
 }
 
-interface Written {
-  readonly phase: number
-  readonly file: FileSnapshot
-  /** Description of the difference, identical for all differences of a phase. */
-  readonly what: string
-}
-
-function withoutFlags(observed: Observed<Sees>, target: Target): Written[] {
-  if (changeOf(target, 'cluster') === undefined) return []
-  const unled = componentsNamed(observed, 'kube-controller-manager').filter(
-    (one) => signingGeneration(observed, one) === undefined,
-  )
-  const files = unled.flatMap(({ node, definition }) => fileAt(observed, node, definition) ?? [])
-  return files.map((file) => written('publish-both', file, 'without the flags of this phase'))
-}
-
-function written(id: PhaseId, file: FileSnapshot, how: string): Written {
-  return { phase: phaseRow(id).number, file, what: `written ${how}` }
-}
-
-function withOldCa(observed: Observed<Sees>, target: Target): Written[] {
+/** Yields the reverted files of each phase, with a description of the difference that is identical for all of a phase. */
+function* writtenBack(observed: Observed<Sees>, target: Target) {
+  const written = (id: PhaseId, file: FileSnapshot, how: string) => {
+    return { phase: phaseRow(id).number, file, what: `written ${how}` }
+  }
   const change = changeOf(target, 'cluster')
-  return kubeconfigFiles(observed).flatMap(({ file }) => {
-    if (file === undefined || change === undefined) return []
-    const isBack = !certificatesIn(file).includes(change.newCa.digest) || isOfOldCa(observed, file, change)
-    return isBack ? [written('kubeconfigs', file, 'with the old CA')] : []
-  })
-}
-
-function oldLeaves(observed: Observed<Sees>, target: Target): Written[] {
-  return oldApiLeaves(observed, target).map(({ file }) => written('present-new', file, 'with the old CA'))
+  if (change !== undefined) {
+    for (const manager of componentsNamed(observed, 'kube-controller-manager')) {
+      const file = fileAt(observed, manager.node, manager.definition)
+      if (file !== undefined && signingGeneration(observed, manager) === undefined)
+        yield written('publish-both', file, 'without the flags of this phase')
+    }
+    for (const { file } of kubeconfigFiles(observed)) {
+      if (file === undefined) continue
+      if (!certificatesIn(file).includes(change.newCa.digest) || isOfOldCa(observed, file, change))
+        yield written('kubeconfigs', file, 'with the old CA')
+    }
+  }
+  for (const { file } of oldApiLeaves(observed, target)) yield written('present-new', file, 'with the old CA')
 }
 
 /** Returns why an undo is refused: it would restore manifests of an older version. */

@@ -1,25 +1,18 @@
 import { commandLine } from '../errors/command-line.ts'
+import { given } from '../errors/given.ts'
 import { bundlesWithOldCa } from './ca-bundles.ts'
 import { clusterInfoPlace, unsignedTokens } from './cluster-info.ts'
 import { nonePublished } from './conditions.ts'
 import { convergenceOf, isWaived, podPlace } from './convergence.ts'
 import { evidenceIn, type JournalEntry } from './journal.ts'
 import { kubeconfigFiles } from './kubeconfig-files.ts'
-import { type ApiLeaf, apiLeaves, isOfOldCa } from './leaves.ts'
-import type { PendingItem } from './phase.ts'
+import { type ApiLeaf, apiLeaves, isLeafOf } from './leaves.ts'
 import { presentersOfOldCa, silentServers } from './phases/11-verify.ts'
+import type { ProbeAnswer } from './ports.ts'
 import type { RotationVerification } from './report.ts'
-import {
-  clientPathOf,
-  type FileSnapshot,
-  fileAt,
-  fileKey,
-  type PodSnapshot,
-  type Snapshot,
-  servingPathOf,
-} from './snapshot.ts'
+import { clientPathOf, fileAt, fileKey, type PodSnapshot, type Snapshot, servingPathOf } from './snapshot.ts'
 import { cureOf as cureOfStored, storingOldAlone, unreadKinds } from './stored.ts'
-import { type CaChange, type CaName, changeOf, type Target } from './target.ts'
+import { type CaChange, changeOf, type Target } from './target.ts'
 import { allTrustFiles, holdsNew, holdsOld, type TrustFile } from './trust-files.ts'
 import { caViews, certificateViews, evidenceView, timeOf } from './views.ts'
 
@@ -28,12 +21,9 @@ const rightToList = 'kubectl auth can-i list secrets --all-namespaces'
 type Check = RotationVerification['checks'][number]
 
 /** Readings of a counter of handshake errors. */
-export interface Counted {
+export interface Counted extends Pick<ProbeAnswer, 'ok' | 'detail' | 'accepted'> {
   readonly at: string
-  readonly ok: boolean
-  readonly detail: string
   readonly atMs: number
-  readonly accepted?: readonly string[]
 }
 
 /** Returns whether the old CA can be removed, or is removed: every server, verifier and object that still uses it, by name. */
@@ -64,7 +54,14 @@ function checksOf(observed: Snapshot, target: Target, counted: readonly Counted[
   const change = changeOf(target, 'cluster')
   const files = allTrustFiles(observed)
   return [
-    check('nodes', 'every node answers', observed.nodes.length, silentNodes(observed)),
+    check(
+      'nodes',
+      'every node answers',
+      observed.nodes.length,
+      observed.nodes.flatMap(({ name, unreachable }) =>
+        unreachable === undefined ? [] : [finding(name, unreachable)],
+      ),
+    ),
     check('presenters', 'no server uses a certificate of the old CA', observed.handshakes.length, [
       ...presentersOfOldCa(observed, target).map((one) => ({ ...one, next: cureOf(observed, one.at) })),
       ...silentServers(observed),
@@ -79,26 +76,23 @@ function checksOf(observed: Snapshot, target: Target, counted: readonly Counted[
         ...unreadKinds(observed).map((what) => finding('API server', what, rightToList)),
       ],
     ),
-    check('verifiers', 'every component trusts the new CA', files.length, [
-      ...files
+    check(
+      'verifiers',
+      'every component trusts the new CA',
+      files.length,
+      files
         .filter((file) => !holdsNew(observed, file, target))
         .map(({ process, path }) => finding(process, `${path} without the new CA`)),
-    ]),
+    ),
     ...(change === undefined ? [] : clusterChecks(observed, target, change)),
-    { ...handshakesCheck(counted), ...acceptedAt(counted) },
+    handshakesCheck(counted),
     ...(target.isDropping ? [oldTrustCheck(observed, target, files)] : []),
   ]
 }
 
-function silentNodes({ nodes }: Snapshot): readonly PendingItem[] {
-  return nodes.flatMap(({ name, unreachable }) =>
-    unreachable === undefined ? [] : [finding(name, unreachable)],
-  )
-}
-
 function leavesCheck(observed: Snapshot, target: Target): Check {
   const leaves = ownLeaves(observed)
-  const old = leaves.filter(({ file, ca }) => isOld(observed, target, file, ca))
+  const old = leaves.filter((leaf) => isLeafOf('oldCa', observed, leaf, target))
   const findings = old.map(({ file: { node, path } }) => finding(fileKey(node, path), 'signed by the old CA'))
   return check('leaves', 'no file contains a leaf certificate of the old CA', leaves.length, findings)
 }
@@ -139,7 +133,11 @@ function handshakesCheck(counted: readonly Counted[]): Check {
   const failed = counted.filter(({ ok }) => !ok).map(({ at, detail }) => finding(at, detail))
   const none = finding('kube-apiserver', 'no API server was found, so no counter was read')
   const what = 'TLS handshakes do not fail more often than before phase 1'
-  return check('handshake-errors', what, counted.length, counted.length === 0 ? [none] : failed)
+  const accepted = counted.flatMap(({ at, accepted: its = [] }) => its.map((one) => ({ at, what: one })))
+  return {
+    ...check('handshake-errors', what, counted.length, counted.length === 0 ? [none] : failed),
+    ...(accepted.length > 0 && { accepted }),
+  }
 }
 
 function oldTrustCheck(observed: Snapshot, target: Target, files: readonly TrustFile[]): Check {
@@ -152,11 +150,6 @@ function oldTrustCheck(observed: Snapshot, target: Target, files: readonly Trust
   ])
 }
 
-function acceptedAt(counted: readonly Counted[]): Pick<Check, 'accepted'> {
-  const accepted = counted.flatMap(({ at, accepted: its = [] }) => its.map((what) => ({ at, what })))
-  return accepted.length === 0 ? {} : { accepted }
-}
-
 type Finding = Check['findings'][number]
 
 function check(id: string, what: string, checked: number, findings: readonly Readonly<Finding>[]): Check {
@@ -164,7 +157,7 @@ function check(id: string, what: string, checked: number, findings: readonly Rea
 }
 
 function finding(at: string, what: string, next?: string): Finding {
-  return { at, what, ...(next !== undefined && { next }) }
+  return given({ at, what, next })
 }
 
 /** Phase 12 changes volumes once more. A process that trusted both CAs still trusts the new one. */
@@ -185,15 +178,8 @@ function ownLeaves(observed: Snapshot): readonly Pick<ApiLeaf, 'file' | 'ca'>[] 
   ]
 }
 
-function isOld(observed: Snapshot, target: Target, file: FileSnapshot, ca: CaName): boolean {
-  const change = changeOf(target, ca)
-  return change !== undefined && isOfOldCa(observed, file, change)
-}
-
 /** Phase 9 reissues kcert's own certificates. The owner reissues any other one, or the operator accepts the risk by name. */
 function cureOf(observed: Snapshot, presenter: string): string {
-  const isOurs =
-    observed.kubelets.some(({ id }) => id === presenter) ||
-    observed.components.some(({ id }) => id === presenter)
+  const isOurs = [...observed.kubelets, ...observed.components].some(({ id }) => id === presenter)
   return isOurs ? 'kcert rotate-ca --phase 9' : commandLine`kcert rotate-ca verify --waive ${presenter}`
 }

@@ -15,7 +15,8 @@ interface HttpCall {
   readonly timeoutMs?: number
 }
 
-interface HttpsCall extends HttpCall {
+/** One call of a server by HTTPS. */
+export interface HttpsCall extends HttpCall {
   /** PEM, sent whether or not the server requests certificates of this CA. */
   readonly client?: { readonly certificate: string; readonly key: string }
   /** The required server identity. Without `name`, any certificate of the CAs is accepted; without `trust`, any certificate. */

@@ -104,7 +104,8 @@ function isSame({ facts: before, readAtMs }: Known, now: FileFacts | undefined):
   )
 }
 
-function withoutContent(file: FileContent): FileFacts {
+/** Returns what is known of a file besides its content. */
+export function withoutContent(file: FileContent): FileFacts {
   if (file.found !== 'file') return file
   const { content: _, ...facts } = file
   return facts

@@ -110,8 +110,8 @@ export class Board {
   }
 
   /** Returns a cell, which is part of its relations from now on. */
-  cell(given: Omit<Cell, 'values'>, values: readonly number[]): Cell {
-    const cell: Cell = { ...given, values: [] }
+  cell(given: Pick<Cell, 'label'> & Partial<Cell>, values: readonly number[]): Cell {
+    const cell: Cell = { presentsIn: [], verifiesIn: [], ...given, values: [] }
     this.set(cell, values)
     return cell
   }

@@ -1,7 +1,10 @@
-import type { Action, RestartComponent } from '../action.ts'
+import type { Action, ObjectChange, PatchObject, RestartComponent } from '../action.ts'
+import { rowNumbered } from '../phase-table.ts'
+import type { ObjectReference, Trust } from '../snapshot.ts'
+import type { Cell } from './board.ts'
+import { earlierTrust } from './earlier.ts'
 import { writeFile } from './file-effects.ts'
 import { followers } from './followers.ts'
-import { patchObject } from './object-effects.ts'
 import { pass, settled } from './passing.ts'
 import { probe, wait } from './settling.ts'
 import type { World } from './world.ts'
@@ -37,8 +40,64 @@ function restart(world: World, { process: id, how, replaces }: RestartComponent)
   }
   delete who.starting
   if (who.kept === undefined) return
-  const shown = world.cellsOf('kube-apiserver', 'kubelet-client-certificate')
-  settled(world, who.kept, [...new Set(shown.flatMap(({ cell }) => cell.values))])
+  settled(world, who.kept, world.valuesOf('kube-apiserver', 'kubelet-client-certificate'))
+}
+
+// The effect of a patch. Processes that watch an object read it at once.
+
+function patchObject(world: World, { object, change, phase }: PatchObject): void {
+  const name = object.name
+  if (object.kind === 'ConfigMap' && name === 'cluster-info') {
+    const trust = trustAfter(world, object, change, phase, world.clusterInfo)
+    if (trust !== undefined) world.board.set(world.clusterInfo, [world.board.value(trust)])
+    return
+  }
+  if (name === 'extension-apiserver-authentication' && change.kind === 'delete')
+    recreateAuthenticationConfig(world)
+  for (const bundle of world.snapshot.caBundles) {
+    if (bundle.object.kind !== object.kind || bundle.object.name !== name) continue
+    if (change.kind === 'ca-bundle' && change.field !== bundle.field) continue
+    const cell = world.bundles.get(bundle.id)
+    const trust = trustAfter(world, object, change, phase, cell)
+    if (cell !== undefined && trust !== undefined) world.board.set(cell, [world.board.value(trust)])
+  }
+}
+
+function trustAfter(
+  world: World,
+  object: ObjectReference,
+  change: ObjectChange,
+  phase: number,
+  cell: Cell | undefined,
+): Trust | undefined {
+  if (change.kind === 'ca-bundle' || change.kind === 'cluster-info') return change.trust
+  if (change.kind !== 'copy') return undefined
+  const copy = world.snapshot.copies.find(
+    ({ of, digest, holds }) =>
+      'object' in of &&
+      of.object.kind === object.kind &&
+      of.object.name === object.name &&
+      digest === change.digest &&
+      holds !== undefined,
+  )
+  if (copy?.holds?.kind === 'certificates') return copy.holds.certificates
+  const now = cell?.values.at(-1)
+  return now === undefined || rowNumbered(phase)?.reorders
+    ? undefined
+    : earlierTrust(world, world.board.list(now))
+}
+
+/** The first API server creates it with its own CAs; the others add theirs. */
+function recreateAuthenticationConfig(world: World): void {
+  const { board, extension } = world
+  for (const [field, flag] of [
+    ['client', 'client-ca-file'],
+    ['requestheader', 'requestheader-client-ca-file'],
+  ] as const) {
+    const own = world.valuesOf('kube-apiserver', flag)
+    const union = board.value([...new Set(own.flatMap((value) => board.list(value)))])
+    board.add(extension[field], [...own, union])
+  }
 }
 
 function roll(world: World, workload: string): void {

@@ -3,7 +3,7 @@ import type { Content, WriteFile } from '../action.ts'
 import type { CertificateRecord, Digest } from '../certificate-record.ts'
 import { rowNumbered } from '../phase-table.ts'
 import { wantedOfControllerManager } from '../signing.ts'
-import { type CopySnapshot, type FileHolds, fileKey } from '../snapshot.ts'
+import { type FileHolds, fileKey } from '../snapshot.ts'
 import { type CaName, changeOf, type Target } from '../target.ts'
 import { earlierHolds } from './earlier.ts'
 import { followers } from './followers.ts'
@@ -104,8 +104,12 @@ function holdsAfter(
 ): FileHolds | undefined {
   const now = world.files.get(key)
   if (content.kind === 'link') return world.files.get(fileKey(node, content.to))
-  if (content.kind === 'copy')
-    return copyOf(world, node, content.digest)?.holds ?? (now && earlierBy(world, now, phase))
+  if (content.kind === 'copy') {
+    const copies = world.snapshot.copies.filter((one) => one.node === node && one.digest === content.digest)
+    const read = copies.find(({ holds }) => holds !== undefined)?.holds
+    // Files of the first phase did not exist earlier.
+    return read ?? (now && !rowNumbered(phase)?.begins ? earlierHolds(world, now) : undefined)
+  }
   const issuing: Issuing = {
     target: world.target,
     record: (digest) => world.board.record(digest),
@@ -163,22 +167,9 @@ export function heldBy(
 
 /** The leader is unknown, so the result is the old CA while any controller-manager still signs with the old pair. */
 function signer(world: World): CertificateRecord | undefined {
-  const cas = world
-    .cellsOf('kube-controller-manager', 'cluster-signing-cert-file')
-    .flatMap(({ cell }) => cell.values)
-    .map((value) => world.board.list(value)[0])
+  const pairs = world.valuesOf('kube-controller-manager', 'cluster-signing-cert-file')
+  const cas = pairs.map((value) => world.board.list(value)[0])
   const change = changeOf(world.target, 'cluster')
   const old = change && cas.find((digest) => world.board.record(digest)?.spki === change.oldCa.spki)
   return world.board.record(old ?? cas[0])
-}
-
-function copyOf({ snapshot }: World, node: string, digest: Digest): CopySnapshot | undefined {
-  return snapshot.copies.find(
-    (copy) => copy.digest === digest && copy.node === node && copy.holds !== undefined,
-  )
-}
-
-/** Returns the earlier content if the copy was not read. Files of the first phase did not exist earlier. */
-function earlierBy(world: World, now: FileHolds, phase: number): FileHolds | undefined {
-  return rowNumbered(phase)?.begins ? undefined : earlierHolds(world, now)
 }

@@ -38,7 +38,7 @@ function bringToVolumes(world: World): void {
 /** API servers add their CAs to the published ones. */
 function publishClientCas(world: World, field: 'client' | 'requestheader', flag: string): void {
   const { board, extension } = world
-  const own = world.cellsOf('kube-apiserver', flag).flatMap(({ cell }) => cell.values)
+  const own = world.valuesOf('kube-apiserver', flag)
   const unions = extension[field].values.flatMap((before) =>
     own.map((value) => board.value([...new Set([...board.list(before), ...board.list(value)])])),
   )
@@ -47,9 +47,9 @@ function publishClientCas(world: World, field: 'client' | 'requestheader', flag:
 
 /** API servers present the old certificate to kubelets on connections that stay open for 5 minutes, and the new one on others. */
 function keepConnections(world: World): void {
-  const shown = world.cellsOf('kube-apiserver', 'kubelet-client-certificate')
-  const all = [...new Set(shown.flatMap(({ cell }) => cell.values))]
-  const last = new Set(shown.map(({ who, role }) => world.valueOf(who, role, who.flags)))
+  const [name, flag] = ['kube-apiserver', 'kubelet-client-certificate'] as const
+  const all = world.valuesOf(name, flag)
+  const last = new Set(world.cellsOf(name, flag).map(({ who, role }) => world.valueOf(who, role, who.flags)))
   const [newest] = last
   for (const { who } of world.cellsOf('kubelet', 'clientCAFile')) {
     const { kept } = who

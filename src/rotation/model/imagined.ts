@@ -3,13 +3,12 @@ import {
   type Action,
   type Condition,
   evidenceKey,
-  type Parallel,
   type PatchObject,
   type Step,
   type WriteFile,
 } from '../action.ts'
 import { type CertificateRecord, type Digest, isSignedByCa, reissuedRecord } from '../certificate-record.ts'
-import { durationOf } from '../duration.ts'
+import { durationOf, endOfLanes } from '../effects.ts'
 import { leafFlags } from '../leaves.ts'
 import {
   type ComponentSnapshot,
@@ -36,11 +35,7 @@ export function imagine(
   steps: readonly Step[],
 ): { observed: Snapshot; target: Target } {
   const imagined = new Imagined(observed, target)
-  for (const step of steps) {
-    if (step.kind === 'together') {
-      imagined.side(step)
-    } else imagined.perform(step)
-  }
+  for (const step of steps) imagined.performAll(step)
   return imagined.result
 }
 
@@ -117,19 +112,18 @@ class Imagined implements Issuing {
     return { observed, target: { ...this.target, waivers: this.waivers } }
   }
 
-  /** Runs lanes in parallel up to the limit: the next lane starts when one finishes. */
-  side({ lanes, atOnce }: Parallel): void {
-    const busyUntil = new Array<number>(Math.max(1, Math.min(atOnce, lanes.length))).fill(this.nowMs)
-    for (const { steps } of lanes) {
-      this.nowMs = Math.min(...busyUntil)
-      const first = busyUntil.indexOf(this.nowMs)
-      for (const action of steps) this.perform(action)
-      busyUntil[first] = this.nowMs
+  performAll(step: Step): void {
+    if (step.kind !== 'together') this.perform(step)
+    else {
+      this.nowMs = endOfLanes(step, this.nowMs, ({ steps }, startMs) => {
+        this.nowMs = startMs
+        for (const action of steps) this.perform(action)
+        return this.nowMs
+      })
     }
-    this.nowMs = Math.max(...busyUntil)
   }
 
-  perform(action: Action): void {
+  private perform(action: Action): void {
     // Two events at the same instant could not be distinguished.
     this.nowMs += Math.max(1, Math.round(durationOf([action], this.nowMs) * 1_000))
     if (action.kind === 'write-file') this.write(action)

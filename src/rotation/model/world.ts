@@ -1,3 +1,4 @@
+import { given } from '../../errors/given.ts'
 import { type CertificateRecord, type Digest, reissuedRecord } from '../certificate-record.ts'
 import { blindInstant, isWaived, rereadMs } from '../convergence.ts'
 import {
@@ -81,8 +82,7 @@ export class World {
     this.snapshot = snapshot
     this.target = target
     this.board = new Board(snapshot.certificates, snapshot.atMs)
-    this.files = new Map()
-    for (const [key, { holds }] of snapshot.files) this.files.set(key, holds)
+    this.files = new Map(snapshot.files.entries().map(([key, { holds }]) => [key, holds]))
     this.relations = {
       servers: this.board.relation('server'),
       clients: this.board.relation('client'),
@@ -129,7 +129,7 @@ export class World {
 
   private verifier(label: string, trusts: readonly (readonly Digest[])[], verifiesIn: readonly Relation[]) {
     const values = trusts.map((trust) => this.board.value(trust))
-    return this.board.cell({ label, presentsIn: [], verifiesIn }, values)
+    return this.board.cell({ label, verifiesIn }, values)
   }
 
   // --- files
@@ -201,11 +201,7 @@ export class World {
     const signs =
       signing &&
       this.board.cell(
-        {
-          label: `a certificate newly signed by ${id}`,
-          presentsIn: [this.relations.clients],
-          verifiesIn: [],
-        },
+        { label: `a certificate newly signed by ${id}`, presentsIn: [this.relations.clients] },
         signing.values.flatMap((value) => this.signedBy(value) ?? []),
       )
     this.enlist({ id, node, name, runsAs, definition, flags, readings, ...(signs && { signs }) })
@@ -215,12 +211,7 @@ export class World {
     const { id, node, clientCaFile, kubeconfig, process: now } = kubelet
     const serving = servingPathOf(kubelet)
     const client = clientPathOf(kubelet)
-    const flags = {
-      clientCAFile: clientCaFile,
-      kubeconfig,
-      client,
-      ...(serving !== undefined && { serving }),
-    }
+    const flags = given({ clientCAFile: clientCaFile, kubeconfig, client, serving })
     const own = this.board.relation('kubelet-client')
     const readings = kubeletRoles
       .filter(({ flag }) => flag in flags)
@@ -229,7 +220,7 @@ export class World {
         return this.reading({ id, node }, role, flags, flags, now?.startedAtMs, alsoIn)
       })
     const kept = this.board.cell(
-      { label: `API servers to ${id}`, presentsIn: [own], verifiesIn: [] },
+      { label: `API servers to ${id}`, presentsIn: [own] },
       this.keptTo(now?.startedAtMs ?? 0),
     )
     this.enlist({ id, node, name: 'kubelet', runsAs: 'unit', flags, readings, kept })
@@ -306,6 +297,11 @@ export class World {
     return this.byFlag.get(`${name} ${flag}`) ?? []
   }
 
+  /** Returns the different values of these. */
+  valuesOf(name: ModelProcess['name'], flag: string): readonly number[] {
+    return [...new Set(this.cellsOf(name, flag).flatMap(({ cell }) => cell.values))]
+  }
+
   private addHolders(): void {
     const { servers, clients, users } = this.relations
     for (const { id, at, exported } of this.snapshot.kubeconfigs) {
@@ -317,7 +313,7 @@ export class World {
       const presentsIn = key?.includes('kube-proxy') ? [clients] : [clients, users]
       this.holders.set(key ?? id, {
         caData: this.verifier(`kubeconfig ${id}`, isKubeconfig ? [holds.caData] : [], [servers]),
-        client: this.board.cell({ label: `kubeconfig ${id}`, presentsIn, verifiesIn: [] }, chain),
+        client: this.board.cell({ label: `kubeconfig ${id}`, presentsIn }, chain),
       })
     }
   }
@@ -328,7 +324,7 @@ export class World {
       const chain = shown.get(server)
       if (chain === undefined || this.target.waivers.has(server)) continue
       const own = this.board.relation('handler')
-      this.board.cell({ label: server, presentsIn: [own], verifiesIn: [] }, [this.board.chain(chain)])
+      this.board.cell({ label: server, presentsIn: [own] }, [this.board.chain(chain)])
       this.bundles.set(id, this.verifier(`API servers, with the caBundle of ${id}`, [trust], [own]))
     }
   }
@@ -349,7 +345,7 @@ export class World {
       if (classes.has(key)) continue
       classes.add(key)
       const cell = (verifiesIn: readonly Relation[], values: readonly number[]): Cell =>
-        this.board.cell({ label: `Pod ${pod.id}`, presentsIn: [], verifiesIn }, values)
+        this.board.cell({ label: `Pod ${pod.id}`, verifiesIn }, values)
       const made: ModelPods = {
         workload,
         rereads,
