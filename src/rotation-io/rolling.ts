@@ -67,10 +67,8 @@ export class Rolling {
         )
         return
       } catch (error) {
-        if (!(error instanceof KcertError) || error.code === 'KCERT_API_NOT_FOUND') {
-          if (error instanceof KcertError) return
-          throw error
-        }
+        if (!(error instanceof KcertError)) throw error
+        if (error.code === 'KCERT_API_NOT_FOUND') return
         if (this.now() - begun > evictionPatienceMs) {
           throw new KcertError('KCERT_ROTATION_GATE', `pod ${namespace}/${name} cannot be evicted`, {
             why: error.why ?? error.message,

@@ -214,7 +214,6 @@ export function helpFor(
       ? []
       : [commandLine`kubectl rollout restart --namespace ${namespace} ${`${kind.toLowerCase()}/${name}`}`]
   })
-  if (restarts.length === 0) return { why, next: commandLine`${embed(again)}` }
   return {
     why,
     next: restarts.reduceRight((rest, one) => commandLine`${embed(one)} && ${embed(rest)}`, again),

@@ -1,5 +1,6 @@
 // Kubernetes' "Manual Rotation of CA Certificates", item by item:
 // https://kubernetes.io/docs/tasks/tls/manual-rotation-of-ca-certificates/
+// Phase N implements step N. Phase 5 also implements clientCAFile of step 9.2, and phase 7 the signing files of step 9.
 //
 // One rule applies to all phases: trust the new CA before using its certificates, stop using the old CA before distrusting it,
 // and change clients before servers.
@@ -14,8 +15,6 @@ export interface PhaseRow {
   readonly id: string
   readonly number: number
   readonly title: string
-  /** The item of the page that it implements. */
-  readonly source: string
   /** Numbers of the phases that must be complete first. */
   readonly after: readonly number[]
   readonly risk: Risk
@@ -36,78 +35,66 @@ const rows = {
   // kubeadm: the preflight checks whether an upgrade is in progress.
   distribute: {
     title: 'copy the new CA to every control-plane node and back up every file that will change',
-    source: 'step 1',
     after: [],
     risk: 'writes',
     begins: true,
   },
   'publish-both': {
     title: 'make controller-managers publish both CAs and keep signing with the old CA',
-    source: 'step 2',
     after: [1],
     risk: 'restarts',
   },
   'await-published': {
     title: 'wait until both CAs are published to every namespace',
-    source: 'step 3',
     after: [2],
     risk: 'reads',
   },
   'restart-pods': {
     title: 'restart pods that trust only the old CA',
-    source: 'step 4',
     after: [3],
     risk: 'restarts',
   },
   // No signer may read ca.crt any more, because it will contain two certificates.
   'trust-both': {
     title: 'make API servers, kubelets and joining nodes trust both CAs',
-    source: 'step 5, and clientCAFile of step 9.2',
     after: [2],
     risk: 'writes',
   },
   'scheduler-trusts-both': {
     title: 'make schedulers and controller-managers accept clients of both CAs',
-    source: 'step 6',
     after: [2],
     risk: 'writes',
   },
   kubeconfigs: {
     title: 'put both CAs and new client certificates into kubeconfigs, and sign with the new CA',
-    source: 'step 7, and the signing files of step 9',
     after: [5, 6],
     risk: 'restarts',
     changesSigner: true,
   },
   'cloud-controller-manager': {
     title: 'make cloud-controller-managers publish both CAs',
-    source: 'step 8',
     after: [1],
     risk: 'restarts',
   },
   'present-new': {
     title: 'reissue every certificate from the new CA',
-    source: 'step 9',
     after: [4, 5, 6, 7, 8],
     risk: 'restarts',
   },
   'cluster-info': {
     title: 'put the new CA first in cluster-info for joining nodes',
-    source: 'step 10',
     after: [9],
     risk: 'writes',
     reorders: true,
   },
   verify: {
     title: 'verify that nothing presents the old CA and no client gets TLS errors',
-    source: 'step 11',
     after: [9, 10],
     risk: 'reads',
     waitsForOwners: true,
   },
   'drop-old': {
     title: "remove the old CA and restore kubeadm's defaults",
-    source: 'step 12',
     after: [11],
     risk: 'no-return',
     dropsOld: true,

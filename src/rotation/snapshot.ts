@@ -442,11 +442,8 @@ export function byNode<Item extends object>(
   section: readonly Item[],
   nodeOf: (item: Item) => string,
 ): ReadonlyMap<string, readonly Item[]> {
-  let index = indexes.get(section)
-  if (index === undefined) {
-    index = Map.groupBy(section, nodeOf)
-    indexes.set(section, index)
-  }
+  const index = indexes.get(section) ?? Map.groupBy(section, nodeOf)
+  indexes.set(section, index)
   return index as ReadonlyMap<string, readonly Item[]>
 }
 
