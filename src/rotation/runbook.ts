@@ -149,8 +149,11 @@ function oneScriptEach(groups: readonly ScriptGroup[]): readonly ScriptGroup[] {
  */
 function restartsKubeletsLast(groups: readonly ScriptGroup[], leaves: ReadonlySet<string>): boolean {
   const acts = actsOf(groups)
-  const isOfKubelet = (act: NodeAct): boolean =>
-    act.kind === 'restart' && act.how === 'service' && act.process.endsWith('/kubelet')
+  const isOfKubelet = (act: NodeAct): boolean => {
+    if (act.kind !== 'restart') return false
+    const { how, process: id } = act
+    return how === 'service' && id.endsWith('/kubelet')
+  }
   const writes = acts.slice(acts.findIndex(isOfKubelet)).filter((act) => act.kind === 'write-file')
   return !acts.some(isOfKubelet) || !writes.some(({ node, path }) => leaves.has(fileKey(node, path)))
 }
