@@ -3,7 +3,7 @@ import type { CertificateRecord } from './certificate-record.ts'
 import { caFileOf, kcertFolderFor, keyPathFor } from './material.ts'
 import type { Phase, Refusal } from './phase.ts'
 import { apiServerOn, apiServers, fileAt, type Observed, onNode, type Snapshot } from './snapshot.ts'
-import { changeOf, type Target } from './target.ts'
+import { type CaName, changeOf, type Target } from './target.ts'
 import type { TargetSections } from './target-reading.ts'
 import { untestedVersions } from './tested-versions.ts'
 import { movedFlags, movers } from './touched-files.ts'
@@ -40,16 +40,26 @@ export function preflight(
   ]
 }
 
+/** Returns the command that plans the rotation of the other CA alone. */
+function planOfOther(ca: CaName): string {
+  return commandLine`kcert rotate-ca plan --ca ${ca === 'cluster' ? 'front-proxy' : 'cluster'}`
+}
+
 function unservedLayouts({ nodes }: Observed<'nodes'>): readonly Refusal[] {
   const unserved = nodes.filter(({ layout }) => !servedLayouts.has(layout))
   const layouts = [...new Set(unserved.map(({ layout }) => layout))]
+  const names = unserved.map(({ name }) => name).join(', ')
   return layouts.map((layout) => ({
-    what: `kcert does not rotate ${layout} clusters: ${unserved.map(({ name }) => name).join(', ')}`,
-    why: `${layout === 'managed' ? 'the provider' : layout} creates and rotates the CAs of the cluster${layout === 'managed' ? '; use its CA rotation' : ''}`,
-    next:
-      layout === 'managed'
-        ? 'kcert rotate-ca discover --dry-run'
-        : commandLine`${layout} certificate rotate-ca --help`,
+    what: `kcert does not rotate ${layout} clusters: ${names}`,
+    ...(layout === 'managed'
+      ? {
+          why: 'the provider creates and rotates the CAs of the cluster; use its CA rotation',
+          next: 'kcert rotate-ca discover --dry-run',
+        }
+      : {
+          why: `${layout} creates and rotates the CAs of the cluster`,
+          next: commandLine`${layout} certificate rotate-ca --help`,
+        }),
   }))
 }
 
@@ -115,7 +125,7 @@ function intermediates({ changes }: Target): readonly Refusal[] {
     ...when(isBelow(oldCa), {
       what: `the ${ca} CA is an intermediate: ${oldCa.subject}, signed by ${oldCa.issuer}`,
       why: 'clients that trust its issuer would still accept its certificates after phase 12; rotate it manually, as in the Kubernetes documentation',
-      next: commandLine`kcert rotate-ca plan --ca ${ca === 'cluster' ? 'front-proxy' : 'cluster'}`,
+      next: planOfOther(ca),
     }),
     ...when(isBelow(newCa), {
       what: `the new ${ca} CA is an intermediate: ${newCa.subject}, signed by ${newCa.issuer}`,
@@ -188,7 +198,7 @@ function keysElsewhere(observed: Observed<'components' | 'files'>, { changes }: 
     return when(!hasKey, {
       what: `no control-plane node has the key of the ${ca} CA`,
       why: 'kube-controller-manager signs with it until phase 7, and phase 1 signs the bridge certificate with it; rotate an external CA manually, as in the Kubernetes documentation',
-      next: commandLine`kcert rotate-ca plan --ca ${ca === 'cluster' ? 'front-proxy' : 'cluster'}`,
+      next: planOfOther(ca),
     })
   })
 }

@@ -190,7 +190,7 @@ test('does not search next to an API server on a worker with another component',
     components: [component('w1', 'kube-proxy', {})],
     kubelets: [],
   } as unknown as Parameters<typeof keyPlaces>[0]
-  expect(keyPlaces(observed, 'w1').folders).toEqual(['/var/lib/kcert'])
+  expect(keyPlaces(observed, 'w1')).toEqual({ folders: ['/var/lib/kcert'], besideCas: [] })
 })
 
 test('skips an encrypted key, and prints the commands that identify it, quoted for the shell', () => {

@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'vitest'
 import type { CertificateRecord } from '../../src/rotation/certificate-record.ts'
-import { preflight } from '../../src/rotation/refusals.ts'
+import { preflight, unseenNodes } from '../../src/rotation/refusals.ts'
 import {
   type ComponentSnapshot,
   type FileHolds,
@@ -147,9 +147,17 @@ test('refuses layouts that other tools rotate, each once, with the nodes and the
     name: `n${index}`,
     layout,
   }))
-  expect(refusals({ nodes }).map((one) => [one.what, one.next])).toEqual([
-    ['kcert does not rotate k3s clusters: n0, n1, n2', 'k3s certificate rotate-ca --help'],
-    ['kcert does not rotate managed clusters: n0, n1, n2', 'kcert rotate-ca discover --dry-run'],
+  expect(refusals({ nodes })).toEqual([
+    {
+      what: 'kcert does not rotate k3s clusters: n0, n1, n2',
+      why: 'k3s creates and rotates the CAs of the cluster',
+      next: 'k3s certificate rotate-ca --help',
+    },
+    {
+      what: 'kcert does not rotate managed clusters: n0, n1, n2',
+      why: 'the provider creates and rotates the CAs of the cluster; use its CA rotation',
+      next: 'kcert rotate-ca discover --dry-run',
+    },
   ])
 })
 
@@ -286,6 +294,14 @@ describe('Kubernetes versions', () => {
 })
 
 describe('intermediate CAs', () => {
+  test.each<[CaChange['ca'], string]>([
+    ['cluster', 'kcert rotate-ca plan --ca front-proxy'],
+    ['front-proxy', 'kcert rotate-ca plan --ca cluster'],
+  ])('as %s CA: the next step plans the rotation of the other CA', (of, next) => {
+    const changed = withCas(({ oldCa }) => ({ oldCa: { ...oldCa, issuer: 'CN=root' } }), of)
+    expect(refusals({}, changed).map((one) => one.next)).toEqual([next])
+  })
+
   test('an old one', () => {
     expect(
       what(
@@ -506,6 +522,29 @@ describe('unreachable nodes', () => {
   test('are the only refusal once the old CA is being dropped', () => {
     expect(what({ nodes: nodes(1), components: [] }, { isDropping: true })).toEqual([
       '1 node cannot be reached: n0 (no route)',
+    ])
+  })
+})
+
+describe('a phase cannot be complete', () => {
+  const seen = (on: string[], ...nodes: { name: string; unreachable?: string }[]) =>
+    unseenNodes({ nodes, kubelets: on.map((name) => ({ node: name })) } as unknown as Parameters<
+      typeof unseenNodes
+    >[0])
+
+  test('when no kubelet was found on a node', () => {
+    expect(seen(['cp1'], { name: 'cp1' }, { name: 'w 1' })).toEqual([
+      {
+        what: 'no kubelet was found on node w 1',
+        why: 'every node runs a kubelet; kcert cannot tell which CAs this one trusts and which certificates it uses',
+        next: "kubectl get node 'w 1' -o wide",
+      },
+    ])
+  })
+
+  test('when a node cannot be reached, whose kubelet is not reported as well', () => {
+    expect(seen([], { name: 'w1', unreachable: 'no route' }).map((one) => one.what)).toEqual([
+      '1 node cannot be reached: w1 (no route)',
     ])
   })
 })
