@@ -111,6 +111,8 @@ test('distinguishes pods by the workloads that are rolled out or waited for', ()
 test.each([
   [12, []],
   [11, [1]],
+  // A recovery is not a phase of the table.
+  [0, [1]],
 ])('ignores clients that trust only the old CA from phase 12 on: phase %i', (phase, values) => {
   const observed: (readonly number[])[] = []
   check(write('a', ({ oldAlone }) => observed.push(oldAlone.values), phase))
@@ -258,6 +260,35 @@ test('a refusal contains the presented certificate and the trusted CAs, where th
       'CN=kubernetes (0123456789ab), CN=kubernetes (0123456789ab); ' +
       'nothing was changed; all clients must trust both CAs first (to accept the risk: --waive)',
   )
+})
+
+test.each<[BrokenEdge['kind'], string, string]>([
+  ['client', 'API servers must trust both CAs first', 'kcert rotate-ca --phase 5'],
+  ['kubelet-client', 'kubelets and cluster-info must have both CAs first', 'kcert rotate-ca --phase 5'],
+  [
+    'kubelet-serving',
+    'API servers must have read --kubelet-certificate-authority first',
+    'kcert rotate-ca --phase 5',
+  ],
+  [
+    'front-proxy',
+    'webhooks and aggregated API servers must have read both front-proxy CAs first, in phases 5 and 9',
+    'kcert rotate-ca --phase 5',
+  ],
+  [
+    'handler',
+    'its owner must reissue the certificate, or its caBundle must have both CAs',
+    'kcert rotate-ca --phase 9',
+  ],
+  [
+    'user',
+    'kubelets, controller-managers and schedulers must trust both CAs first',
+    'kcert rotate-ca --through 6',
+  ],
+])('a refusal says what must come before a connection of kind %s', (kind, why, next) => {
+  const refusal = refusalOf({ ...edge, kind })
+  expect(refusal.why.endsWith(`; nothing was changed; ${why}`)).toBe(true)
+  expect(refusal.next).toBe(next)
 })
 
 test('a refusal of a plan that stops a signer names the signer', () => {

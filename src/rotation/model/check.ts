@@ -56,9 +56,10 @@ export function checkPlan(
 
 function rolledBy(action: Action): readonly string[] {
   if (action.kind === 'roll') return [action.workload]
+  if (action.kind !== 'wait') return []
   // A wait for the pods of a workload refers to an earlier rollout.
-  const until = action.kind === 'wait' && 'workload' in action.until ? action.until : undefined
-  return until?.workload === undefined ? [] : [until.workload]
+  const { workload }: { readonly kind: string; readonly workload?: string } = action.until
+  return workload === undefined ? [] : [workload]
 }
 
 function runAction(world: World, action: Action): BrokenEdge | undefined {
@@ -78,12 +79,14 @@ function runLanes(world: World, lanes: readonly Lane[]): BrokenEdge | undefined 
   const { board } = world
   const startMs = world.clockMs
   let endMs = startMs
+  let phase = 0
   const all = new Map<Cell, { base: readonly number[]; held: Set<number>; ends: Set<number> }>()
   for (const { steps } of lanes) {
     let broken: BrokenEdge | undefined
     world.clockMs = startMs
     const touched = board.tracing(() => {
       for (const action of steps) {
+        phase = action.phase
         broken = runAction(world, action)
         if (broken !== undefined) return
       }
@@ -101,7 +104,6 @@ function runLanes(world: World, lanes: readonly Lane[]): BrokenEdge | undefined 
     })
   }
   for (const [cell, { held }] of all) board.set(cell, [...held])
-  const phase = lanes[0]?.steps[0]?.phase ?? 0
   const names = lanes.slice(0, 3).map(({ name }) => name)
   const more = lanes.length > 3 ? ` and ${lanes.length - 3} more` : ''
   const broken = edgeOf(world, phase, `${names.join(', ')}${more} in parallel`)
