@@ -1,11 +1,14 @@
-import { expect, test } from 'vitest'
+import { describe, expect, test } from 'vitest'
+import { actionsOf } from '../../src/rotation/action.ts'
 import { missingFor } from '../../src/rotation/conditions.ts'
 import { evidenceIn } from '../../src/rotation/journal.ts'
+import { servers } from '../../src/rotation/phases/drop-old/servers.ts'
 import { phaseNumbered } from '../../src/rotation/playbook.ts'
 import { isProven } from '../../src/rotation/proof.ts'
 import { latestStart } from '../../src/rotation/restart.ts'
-import { type Snapshot, sectionNames } from '../../src/rotation/snapshot.ts'
+import { type PodSnapshot, type Snapshot, sectionNames } from '../../src/rotation/snapshot.ts'
 import type { Target } from '../../src/rotation/target.ts'
+import { versionMix } from '../../src/rotation/upgrades.ts'
 import { verificationReport } from '../../src/rotation/verification-report.ts'
 import { Scene } from './scene.ts'
 
@@ -14,7 +17,7 @@ import { Scene } from './scene.ts'
 const scenes = new Map<number, Promise<{ observed: Snapshot; target: Target }>>()
 
 /** Returns the snapshot after these phases are complete. */
-function after(phase: number): Promise<{ observed: Snapshot; target: Target }> {
+function stateAfter(phase: number): Promise<{ observed: Snapshot; target: Target }> {
   const made =
     scenes.get(phase) ??
     (async () => {
@@ -27,7 +30,7 @@ function after(phase: number): Promise<{ observed: Snapshot; target: Target }> {
 }
 
 async function gapsOf(phase: number, change: (observed: Snapshot) => Partial<Snapshot>): Promise<string[]> {
-  const { observed, target } = await after(phase)
+  const { observed, target } = await stateAfter(phase)
   expect(phaseNumbered(phase).gaps(observed, target)).toEqual([])
   return phaseNumbered(phase)
     .gaps({ ...observed, ...change(observed) }, target)
@@ -49,7 +52,7 @@ test('phase 2: reports a signing file with zero or two certificates for its cont
       ),
     }
   }
-  const { target } = await after(2)
+  const { target } = await stateAfter(2)
   const [change] = target.changes
   expect(await gapsOf(2, holding([change!.oldCa.digest, change!.newCa.digest]))).toContain(
     'cp1/kube-controller-manager: signing file with 2 certificates',
@@ -72,7 +75,7 @@ test('phase 2: a controller-manager that does not run proves no signature', asyn
 test('phase 3 and its wait: nothing is published when no namespace is observed', async () => {
   const nowhere = 'ConfigMap kube-root-ca.crt: not found in any namespace'
   expect(await gapsOf(3, () => ({ published: [] }))).toEqual([nowhere])
-  const { observed } = await after(3)
+  const { observed } = await stateAfter(3)
   const missing = missingFor(
     { kind: 'published', bundles: true, holds: [], lacks: [] },
     { ...observed, published: [] },
@@ -81,7 +84,7 @@ test('phase 3 and its wait: nothing is published when no namespace is observed',
 })
 
 test('phase 4: a pod with an unknown volume and namespace does not count as trusting the new CA', async () => {
-  const { observed } = await after(4)
+  const { observed } = await stateAfter(4)
   const [pod] = observed.pods
   const { volume: _, ...blind } = pod!
   const namespace = pod!.id.slice(0, pod!.id.indexOf('/'))
@@ -93,7 +96,7 @@ test('phase 4: a pod with an unknown volume and namespace does not count as trus
 })
 
 test('phase 5: a missing trust file is not proven, regardless of the age of the evidence', async () => {
-  const { observed } = await after(5)
+  const { observed } = await stateAfter(5)
   const api = observed.components.find(({ name }) => name === 'kube-apiserver')!
   const gaps = await gapsOf(5, ({ files }) => ({
     files: new Map([...files].filter(([, { path }]) => path !== api.flags['client-ca-file'])),
@@ -102,7 +105,7 @@ test('phase 5: a missing trust file is not proven, regardless of the age of the 
 })
 
 test('phase 7: a component with a missing kubeconfig does not count as having read it', async () => {
-  const scheduler = (await after(7)).observed.components.find(({ name }) => name === 'kube-scheduler')!
+  const scheduler = (await stateAfter(7)).observed.components.find(({ name }) => name === 'kube-scheduler')!
   const gaps = await gapsOf(7, ({ files }) => ({
     files: new Map(
       [...files].filter(
@@ -127,7 +130,7 @@ test('phase 11: unobserved serving certificates, unwatched counters and missing 
   expect(unwatched).toEqual([
     expect.stringMatching(/^cp2\/kube-apiserver: TLS handshake errors not compared/),
   ])
-  const { observed } = await after(11)
+  const { observed } = await stateAfter(11)
   const api = observed.components.find(({ id }) => id === 'cp1/kube-apiserver')!
   const leafless = await gapsOf(11, ({ files }) => ({
     files: new Map(
@@ -138,7 +141,7 @@ test('phase 11: unobserved serving certificates, unwatched counters and missing 
 })
 
 test('verify: anything not counted, published or observed is a finding', async () => {
-  const { observed, target } = await after(11)
+  const { observed, target } = await stateAfter(11)
   const emptied = { ...observed, published: [], handshakes: [] }
   const report = verificationReport(emptied, target, [], [])
   const open = report.checks.filter(({ ok }) => !ok).map(({ id }) => id)
@@ -149,13 +152,13 @@ test('verify: anything not counted, published or observed is a finding', async (
 })
 
 test('keeps waiting for a missing caBundle', async () => {
-  const { observed } = await after(2)
+  const { observed } = await stateAfter(2)
   const gone = { kind: 'available', bundle: 'APIService v1.gone' } as const
   expect(missingFor(gone, observed)).toEqual([{ at: 'APIService v1.gone', what: 'not found' }])
 })
 
 test('evidence proves nothing about a missing observation', async () => {
-  const { observed } = await after(2)
+  const { observed } = await stateAfter(2)
   const subject = { kind: 'signer', generation: 'old' } as const
   expect(isProven(observed, subject, 0)).toBe(true)
   expect(isProven(observed, subject, undefined)).toBe(false)
@@ -187,7 +190,7 @@ test.each([
 })
 
 test('phase 4 reports which pods are assumed to read their CA file once, and why', async () => {
-  const { observed, target } = await after(3)
+  const { observed, target } = await stateAfter(3)
   const said = (pods: Snapshot['pods']): readonly string[] =>
     phaseNumbered(4).remarks!({ ...observed, pods }, target)
   const [pod] = observed.pods.filter(({ rereads }) => !rereads)
@@ -213,4 +216,220 @@ test('phase 4 reports which pods are assumed to read their CA file once, and why
   ])
   const { workload: _, ...bare } = its('bare')
   expect(said([bare])[0]).toContain('again: Pod lab/bare;')
+})
+
+test('phase 1 reports the versions of an accepted mix, and no others', async () => {
+  const { observed, target } = await stateAfter(1)
+  const components = observed.components.map((one) =>
+    one.id === 'cp2/kube-apiserver' ? { ...one, version: 'v1.30.9' } : one,
+  )
+  const said = (on: Partial<Snapshot>, ...waivers: string[]) =>
+    phaseNumbered(1).remarks({ ...observed, ...on }, { ...target, waivers: new Set(waivers) })
+  const { id } = versionMix({ ...observed, components })!
+  expect(said({ components }, id)).toEqual([
+    expect.stringMatching(
+      /^accepted version mix: kube-apiserver v1\.\S+ \(cp1, cp3\) and v1\.30\.9 \(cp2\)$/,
+    ),
+  ])
+  expect(said({ components })).toEqual([])
+  expect(said({}, id)).toEqual([])
+})
+
+describe('a ClusterTrustBundle', () => {
+  const bundle = (name: string, trust?: readonly string[]) =>
+    ({
+      kind: 'ClusterTrustBundle',
+      name,
+      isActive: true,
+      changedAtMs: 0,
+      ...(trust && { trust }),
+    }) as const
+  const withManagers = ({ components }: Snapshot, version: string) =>
+    components.map((one) => (one.name === 'kube-controller-manager' ? { ...one, version } : one))
+  /** No pod mounts a bundle. */
+  const unmounted = ({ pods }: Snapshot): PodSnapshot[] => pods.map(({ trustBundle: _, ...pod }) => pod)
+
+  test('that a pod mounts by name stops phase 2 until it is waived', async () => {
+    const { observed, target } = await stateAfter(1)
+    const [pod] = unmounted(observed)
+    const refusals = (
+      mounted: PodSnapshot['trustBundle'],
+      changed: Partial<Target> = {},
+      published = [...observed.published, bundle('a:1', [])],
+    ) => {
+      const pods = [{ ...pod!, id: 'shop/web 1', ...(mounted && { trustBundle: mounted }) }]
+      return phaseNumbered(2).refusals({ ...observed, pods, published }, { ...target, ...changed })
+    }
+    const byName = { name: 'a:1' }
+    expect(refusals(byName)).toEqual([
+      {
+        what: 'pod shop/web 1 mounts ClusterTrustBundle "a:1" by name',
+        why: "kube-controller-manager deletes this object in this phase, so the pod could not start again; mount it by signerName, or accept the risk with --waive 'shop/web 1'",
+        next: 'kcert rotate-ca plan',
+      },
+    ])
+    expect(refusals(byName, { waivers: new Set(['shop/web 1']) })).toEqual([])
+    expect(refusals({})).toEqual([])
+    expect(refusals(undefined)).toEqual([])
+    // The object is deleted already: the pod has lost it, and waiting does not help.
+    expect(refusals(byName, {}, [bundle('a:2', [])])).toEqual([])
+    expect(refusals(byName, { isDropping: true })).toEqual([])
+    expect(refusals(byName, { changes: target.changes.filter(({ ca }) => ca !== 'cluster') })).toEqual([])
+  })
+
+  test.each([
+    ['v1.36.0', []],
+    ['v1.37.0', ['ClusterTrustBundle a:1: without the new CA']],
+  ])(
+    'without the new CA is pending in phase 3 if kube-controller-manager %s updates it',
+    async (version, gaps) => {
+      expect(
+        await gapsOf(3, (observed) => ({
+          pods: unmounted(observed),
+          components: withManagers(observed, version),
+          published: [...observed.published, bundle('a:1', [])],
+        })),
+      ).toEqual(gaps)
+    },
+  )
+
+  test.each([
+    ['v1.36.0', []],
+    ['v1.37.0', ['ClusterTrustBundle a:1']],
+  ])(
+    'with the old CA is pending in phase 12 if kube-controller-manager %s updates it',
+    async (version, names) => {
+      const { observed, target } = await stateAfter(11)
+      const { oldCa } = target.changes.find(({ ca }) => ca === 'cluster')!
+      const on = {
+        ...observed,
+        pods: unmounted(observed),
+        components: withManagers(observed, version),
+        published: [bundle('a:1', [oldCa.digest])],
+      }
+      const gaps = phaseNumbered(12).gaps(on, target)
+      expect(gaps.map(({ at }) => at).filter((at) => at.startsWith('ClusterTrustBundle'))).toEqual(names)
+    },
+  )
+
+  test('with the old CA that no pod mounts is reported in phase 12, if no kube-controller-manager updates it', async () => {
+    const { observed, target } = await stateAfter(11)
+    const { oldCa, newCa } = target.changes.find(({ ca }) => ca === 'cluster')!
+    const [configMap] = observed.published
+    const published = [
+      bundle('a:1', [oldCa.digest, newCa.digest]),
+      bundle('a:2', [newCa.digest]),
+      bundle('unread'),
+      { ...configMap!, trust: [oldCa.digest] },
+    ]
+    const said = (version: string, pods = unmounted(observed), changes = target.changes) =>
+      phaseNumbered(12)
+        .remarks(
+          { ...observed, published, pods, components: withManagers(observed, version) },
+          { ...target, changes },
+        )
+        .filter((line) => line.startsWith('ClusterTrustBundle'))
+    expect(said('v1.36.0')).toEqual([
+      'ClusterTrustBundle a:1, which no pod mounts, contains the old CA until a kube-controller-manager 1.37 or later is the leader: finish the upgrade',
+    ])
+    expect(said('v1.37.0')).toEqual([])
+    const [pod] = observed.pods
+    expect(said('v1.36.0', [{ ...pod!, trustBundle: {} }])).toEqual([])
+    expect(
+      said(
+        'v1.36.0',
+        unmounted(observed),
+        target.changes.filter(({ ca }) => ca !== 'cluster'),
+      ),
+    ).toEqual([])
+  })
+})
+
+test('phase 4 does not wait for a pod whose namespace is not observed: no instant makes its restart safe', async () => {
+  const { observed, target } = await stateAfter(3)
+  const [pod] = observed.pods
+  const { volume: _, ...blind } = pod!
+  const namespace = pod!.id.slice(0, pod!.id.indexOf('/'))
+  const published = observed.published.filter(({ name }) => !name.startsWith(`${namespace}/`))
+  const steps = phaseNumbered(4).plan({ ...observed, pods: [blind], published }, target)
+  const actions = steps.flatMap(actionsOf)
+  expect(actions.map(({ kind }) => kind)).toContain('roll')
+  expect(actions.flatMap((one) => (one.kind === 'wait' ? [one.until.kind] : []))).not.toContain('instant')
+})
+
+test('phase 9 reports a Service whose only pods are on a node where the restart of the kubelet makes them not Ready', async () => {
+  const { observed, target } = await stateAfter(8)
+  const nodes = observed.nodes.map((one) => ({ ...one, kubeletVersion: 'v1.34.2' }))
+  const backend = { pod: 'shop/web-1', node: 'w1', isReady: true, changedAtMs: 0, services: ['shop/web'] }
+  const said = (changes: Target['changes']) =>
+    phaseNumbered(9).remarks({ ...observed, nodes, backends: [backend] }, { ...target, changes })
+  expect(said(target.changes)).toEqual([
+    'expect an interruption of some seconds: the kubelet of w1 (v1.34.2) reports its pods as not Ready after a restart, and all pods of Service shop/web are on this node',
+  ])
+  expect(said(target.changes.filter(({ ca }) => ca !== 'cluster'))).toEqual([])
+})
+
+test('phase 9: no handler is pending for the cluster CA alone, or once the old CA is being dropped', async () => {
+  const { observed, target } = await stateAfter(8)
+  const pending = (changed: Partial<Target>) =>
+    phaseNumbered(9)
+      .gaps(observed, { ...target, ...changed })
+      .filter(({ what }) => what.includes('front-proxy CAs'))
+  expect(pending({})).not.toEqual([])
+  expect(pending({ changes: target.changes.filter(({ ca }) => ca === 'cluster') })).toEqual([])
+  expect(pending({ isDropping: true })).toEqual([])
+})
+
+test.each([
+  [1, '1 pod keeps'],
+  [2, '2 pods keep'],
+])('phase 12 reports that %i of the pods has both CAs until its restart', async (count, words) => {
+  const { observed, target } = await stateAfter(11)
+  const pods = observed.pods.filter(({ volume }) => volume !== undefined).slice(0, count)
+  expect(phaseNumbered(12).remarks({ ...observed, pods }, target)[0]).toBe(
+    `${words} both CAs until the next restart; no server uses a certificate of the old CA`,
+  )
+})
+
+test('phase 12: without copies and CA flags of API servers, controller-managers keep their flags', async () => {
+  const { observed, target } = await stateAfter(11)
+  const components = observed.components.map((one) =>
+    one.name === 'kube-apiserver' ? { ...one, flags: {} } : one,
+  )
+  const steps = phaseNumbered(12).plan({ ...observed, components, copies: [] }, target)
+  const written = steps
+    .flatMap(actionsOf)
+    .flatMap((one) =>
+      one.kind === 'write-file' &&
+      one.path.endsWith('/kube-controller-manager.yaml') &&
+      one.content.kind === 'definition'
+        ? [one.content.flags]
+        : [],
+    )
+  expect(written).toEqual([{}, {}, {}])
+})
+
+test('phase 12: watches only the API server whose bridge certificate it removed', async () => {
+  const { observed, target } = await stateAfter(11)
+  const paths = new Map(
+    observed.components.flatMap(({ name, node, flags }) =>
+      name === 'kube-apiserver' ? [[node, flags['tls-cert-file']!] as const] : [],
+    ),
+  )
+  const files = new Map(
+    [...observed.files].map(([key, file]) => [
+      key,
+      paths.get(file.node) === file.path && 'certificates' in file.holds
+        ? { ...file, holds: { ...file.holds, certificates: file.holds.certificates.slice(0, 1) } }
+        : file,
+    ]),
+  )
+  const copies = [{ phase: 12, node: 'cp2', of: { path: paths.get('cp2')! } }]
+  const on = { ...observed, files, copies, caBundles: [], evidence: new Map() }
+  expect(servers(on, { ...target, isDropping: true }).gaps).toEqual([
+    {
+      at: 'cp2/kube-apiserver',
+      what: 'TLS handshake errors not watched since the bridge certificate was removed',
+    },
+  ])
 })
