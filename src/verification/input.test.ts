@@ -189,6 +189,45 @@ describe('reads certificates', () => {
     expect((await read(JSON.stringify(single))).found).toContain('Secret x data[tls.crt] #2: kubernetes')
   })
 
+  test.each([
+    [
+      'after a key',
+      { 'a.key': base64(admin.keyPem), 'b.crt': base64(admin.pem.replace(/M/g, '!') + ca.pem) },
+    ],
+    ['alone in its value', { 'a.crt': base64(admin.pem.replace(/M/g, '!')), 'b.crt': base64(ca.pem) }],
+  ])('but takes no leaf from a Secret whose first certificate is damaged, %s', async (_, values) => {
+    expect(await refusal(secret(values), 'leaf')).toMatchObject({
+      code: 'KCERT_X509_MALFORMED',
+      message: expect.stringMatching(/^in: Secret x data\[[ab]\.crt\]( #1)?: line 1: CERTIFICATE: /),
+    })
+  })
+
+  test('from a TLS Secret: only the chain in tls.crt is the leaf', async () => {
+    const values = { 'a.pem': base64(otherCa.pem), 'tls.crt': base64(admin.pem) }
+    const object = { ...JSON.parse(secret(values)), type: 'kubernetes.io/tls' }
+    expect((await read(JSON.stringify(object), 'leaf')).found).toEqual(['Secret x data[tls.crt]: admin'])
+  })
+
+  test('from any value of another Secret, and from an issued request, as leaf', async () => {
+    const object = { ...JSON.parse(secret({ 'web.pem': base64(admin.pem) })), type: 'Opaque' }
+    expect((await read(JSON.stringify(object), 'leaf')).found).toEqual(['Secret x data[web.pem]: admin'])
+    const request = {
+      apiVersion: 'certificates.k8s.io/v1',
+      kind: 'CertificateSigningRequest',
+      metadata: { name: 'r' },
+      status: { certificate: base64(admin.pem) },
+    }
+    expect((await read(JSON.stringify(request), 'leaf')).found).toEqual([
+      'CertificateSigningRequest r status.certificate: admin',
+    ])
+  })
+
+  test('from a leaf whose other certificates are damaged, and names these', async () => {
+    const { found, unreadable } = await read(admin.pem + ca.pem.replace(/M/g, '!'), 'leaf')
+    expect(found).toEqual(['certificate 1: admin'])
+    expect(unreadable).toEqual([expect.stringMatching(/^certificate 2: line \d+: /)])
+  })
+
   test('but takes no leaf from another value of a TLS Secret without a certificate in tls.crt', async () => {
     const object = {
       ...JSON.parse(secret({ 'tls.crt': '', 'other.pem': base64(ca.pem) })),
@@ -341,6 +380,27 @@ describe('refuses input', () => {
       /^in: certificate 1: line \d+: /,
     ],
     [
+      'when a manifest has no intermediates',
+      secret({ password: base64('x') }),
+      'intermediates',
+      'KCERT_USAGE',
+      'in contains no certificate',
+    ],
+    [
+      'when a manifest has only damaged roots',
+      secret({ 'ca.crt': base64(ca.pem.replace(/M/g, '!')) }),
+      'roots',
+      'KCERT_X509_MALFORMED',
+      /^in: Secret x data\[ca\.crt\]: line 1: /,
+    ],
+    [
+      'when client-go rejects the kubeconfig',
+      `${whole}extensions: 7\n`,
+      'leaf',
+      'KCERT_KUBECONFIG_UNUSABLE',
+      'client-go rejects the kubeconfig in',
+    ],
+    [
       'when DER is cut off',
       ca.der.slice(0, 100),
       'roots',
@@ -457,6 +517,13 @@ describe('refuses input', () => {
     [
       'a Secret with a certificate on a curve that Go refuses',
       secret({ 'tls.crt': base64(writePem('CERTIFICATE', craft({ spki: spkiOf(secp256k1) }))) }),
+      { role: 'leaf' },
+      'every Kubernetes component rejects such a certificate: reissue it with a key on P-256, P-384 or P-521: Go, and so Kubernetes, knows no other curve',
+      inspect,
+    ],
+    [
+      'a certificate on a curve that Go refuses',
+      writePem('CERTIFICATE', craft({ spki: spkiOf(secp256k1) })),
       { role: 'leaf' },
       'every Kubernetes component rejects such a certificate: reissue it with a key on P-256, P-384 or P-521: Go, and so Kubernetes, knows no other curve',
       inspect,

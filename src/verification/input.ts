@@ -116,7 +116,8 @@ function located(
   role: InputRole,
 ): CertificateInput {
   const members = things.filter(isOfCertificate)
-  if (members.length === 0) throw noCertificate(source, 'it has no CERTIFICATE block')
+  const [first] = members
+  if (first === undefined) throw noCertificate(source, 'it has no CERTIFICATE block')
   const certificates: LocatedCertificate[] = []
   const unreadable: UnreadableCertificate[] = []
   const entryOf = labeller(prefix, members)
@@ -143,7 +144,7 @@ function located(
   // cannot parse,
   // and the leaf may chain directly to a root. Without any readable root, nothing is trusted.
   const isUseless =
-    role === 'leaf' ? members[0]?.kind !== 'certificate' : role === 'roots' && certificates.length === 0
+    role === 'leaf' ? first.kind !== 'certificate' : role === 'roots' && certificates.length === 0
   const [damaged] = unreadable
   if (isUseless && damaged !== undefined) throw malformed(damaged)
   return { certificates, unreadable, isKubeconfig: false }

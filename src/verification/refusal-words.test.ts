@@ -77,6 +77,8 @@ const [oldLeaf, clientLeaf, serverLeaf] = [
 const future = certificate('new', { notBefore: new Date('2026-11-21T11:00:00Z') })
 const pool = (...certificates: Certificate[]) => ({ certificates })
 const issuer = (commonName: string) => ({ issuer: parsed(commonName) })
+const longCa = certificate('long', { publicKey: { algorithm: 'RSA', bits: 8200 } })
+const longKey = 'RSA 8200, which TLS in Go, and so Kubernetes, refuses: 8192 bits is the maximum'
 const uids = (...userUids: string[]) => certificate('u', { subject: { commonName: 'u', userUids } })
 
 test.for<[name: string, given: Case, reason: string, advice: string, next: string]>([
@@ -150,6 +152,13 @@ test.for<[name: string, given: Case, reason: string, advice: string, next: strin
     'the leaf "leaf" is self-signed and not among the roots (SHA-256 f00d)',
     'a kubelet gets a signed certificate with serverTLSBootstrap: true',
     'kcert verify leaf.crt --roots in.crt --purpose server',
+  ],
+  [
+    'self-signed leaf under a name',
+    { code: 'LEAF_SELF_SIGNED', question: { name: 'my host' } },
+    'the leaf "leaf" is self-signed and not among the roots (SHA-256 f00d)',
+    'a kubelet gets a signed certificate with serverTLSBootstrap: true',
+    "kcert verify leaf.crt --roots in.crt --purpose server --name 'my host'",
   ],
   [
     'self-signed leaf from a server',
@@ -274,6 +283,20 @@ test.for<[name: string, given: Case, reason: string, advice: string, next: strin
     'Go does not support the key of the CA "ca": RSA 512, which Kubernetes refuses since 1.33 (Go 1.24)',
     'replace it with a CA with ECDSA P-256 or RSA of 2048 to 8192 bits',
     'kcert inspect ca.crt',
+  ],
+  [
+    'long key of an intermediate',
+    { code: 'ISSUER_KEY_UNSUPPORTED', at: longCa, chain: [leaf, longCa, ca] },
+    `Go does not support the key of the CA "long": ${longKey}`,
+    'replace it with a CA with ECDSA P-256 or RSA of 2048 to 8192 bits',
+    'kcert inspect long.crt',
+  ],
+  [
+    'long key of a root that the server sends',
+    { code: 'ISSUER_KEY_UNSUPPORTED', at: longCa, chain: [leaf, longCa] },
+    `Go does not support the key of the CA "long": ${longKey}`,
+    'remove this certificate, which the chain does not need, from long.crt',
+    'kcert inspect long.crt',
   ],
   [
     'unsupported key without a size',

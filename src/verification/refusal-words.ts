@@ -79,7 +79,7 @@ const wordings: Readonly<Record<RefusalCode, Wording>> = {
   ISSUER_KEY_OTHER: ({ certificate, other }, { locationOf, sourceOf }) => ({
     reason: `${name(certificate)} was not signed with the key of the CA ${name(other)} in ${other && locationOf(other)}: ${keyIdWords(certificate, other)}`,
     advice: `its CA is usually the one before or after a rotation`,
-    next: commandLine`kcert inspect ${[...new Set([sourceOf(certificate), other && sourceOf(other)])].filter((one) => one !== undefined)} -o tree`,
+    next: commandLine`kcert inspect ${[...new Set([certificate, other ?? certificate].map(sourceOf))]} -o tree`,
   }),
   SIGNATURE_WEAK: ({ certificate }, { sourceOf }) => ({
     reason: `${name(certificate)} is signed with ${certificate.signatureAlgorithm}, which Go rejects`,

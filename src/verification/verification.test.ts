@@ -358,6 +358,12 @@ describe('certificates in forms that Go does not find', () => {
   })
 })
 
+test('rejects an input of a leaf without a certificate', () => {
+  expect(() => report(input('server.crt'), [input('ca.crt', ca)])).toThrow(
+    new TypeError('an input of a leaf has a certificate'),
+  )
+})
+
 test('a report names the requested host', () => {
   expect(report(input('s.crt', server, issuing), [input('ca.crt', ca)], { name: 'kubernetes' }).name).toBe(
     'kubernetes',

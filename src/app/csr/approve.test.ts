@@ -1,11 +1,13 @@
 import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
+import { setImmediate as turn } from 'node:timers/promises'
 import { afterAll, describe, expect, test } from 'vitest'
 import { nodeNames, requestPem, servingDescription } from '../../../test/csr/made-requests.ts'
 import { fakeFacts } from '../../../test/fakes/approval-facts.ts'
 import { type RequestsInMemory, requestsInMemory } from '../../../test/fakes/requests-in-memory.ts'
 import { keys, terminalContext } from '../../../test/fakes/terminal-context.ts'
+import type { DecisionReport } from '../../csr/approval/decision-report.ts'
 import type { Act } from '../../csr/approval/evaluation.ts'
 import type { RequestObject } from '../../csr/requests-api.ts'
 import { KcertError } from '../../errors/kcert-error.ts'
@@ -66,7 +68,8 @@ async function decided(
     context = terminalContext({ input: false }).context,
   }: { act?: Act; context?: ReturnType<typeof terminalContext>['context'] } = {},
 ) {
-  const propose = async () => 'what would come\n'
+  const propose = async ({ dryRun, requests }: DecisionReport) =>
+    `proposed${dryRun ? '' : ' (written)'}: ${requests.map(({ name, outcome }) => `${name} ${outcome}`)}\n`
   const { report, exit, wasProposed, wouldSend } = await decideRequests(
     act,
     { ...nothing, ...settings },
@@ -107,6 +110,7 @@ describe('selection', () => {
     [{ policy: 'kubelet-serving,kubelet-client' }, ['a approved', 'strange left-alone'], 0],
     [{ policy: 'kubelet-client' }, ['a left-alone', 'strange left-alone'], 0],
     [{ policy: 'kubelet-serving', names: ['strange'] }, ['strange left-alone'], 3],
+    [{ yes: true }, [], 0],
   ])('%j: %j, exit code %i', async (settings, outcomes, exit) => {
     expect(await decided(all(), settings)).toMatchObject({ outcomes, exit })
   })
@@ -122,6 +126,27 @@ describe('selection', () => {
   test('passes label selectors to the API server', async () => {
     const api = clusterOf()
     await expect(decided(api, { selector: 'a=b' })).rejects.toThrow('label selectors are not in this fake')
+  })
+
+  test('reads a policy file if one of several names is not a built-in policy', async () => {
+    await expect(decided(all(), { policy: 'kubelet-serving,none.yaml' })).rejects.toMatchObject({
+      code: 'KCERT_FILE_NOT_FOUND',
+      message: expect.stringContaining('kubelet-serving,none.yaml'),
+    })
+  })
+
+  test('reads at most --concurrency requests at the same time', async () => {
+    const api = clusterOf(...['a', 'b', 'c'].map((name) => serving(name)))
+    let running = 0
+    const peaks: number[] = []
+    const get: RequestsInMemory['get'] = async (name) => {
+      peaks.push(++running)
+      await turn()
+      running--
+      return api.get(name)
+    }
+    await decided({ ...api, get }, { names: ['a', 'b', 'c'], dryRun: true, concurrency: 2 })
+    expect(peaks).toEqual([1, 2, 2])
   })
 
   test('reads a policy file, and reports the policy that decided', async () => {
@@ -200,11 +225,29 @@ describe('manifest', () => {
   const other = Buffer.from(requestPem({ subject: { commonName: 'x' } })).toString('base64')
 
   test('selects an identical request', async () => {
-    const settings = { file: [written(serving('a')), written(changed({}, 'u'))] }
-    const object = serving('a')
-    const api = clusterOf({ ...object, metadata: { name: 'a', uid: 'u' } })
-    expect(await decided(api, settings)).toMatchObject({ outcomes: ['a approved'], exit: 0 })
-    expect(await decided(clusterOf(), settings)).toMatchObject({ outcomes: ['a not-found'], exit: 3 })
+    const files = [written(serving('a')), written(changed({}, 'u'))]
+    for (const file of [files, ...files.map((one) => [one])]) {
+      const api = clusterOf({ ...serving('a'), metadata: { name: 'a', uid: 'u' } })
+      expect(await decided(api, { file })).toMatchObject({ outcomes: ['a approved'], exit: 0 })
+      expect(await decided(clusterOf(), { file })).toMatchObject({ outcomes: ['a not-found'], exit: 3 })
+    }
+  })
+
+  test('names its requests: one that the policy skips makes the exit code 3', async () => {
+    const settings = { file: [written(strange)], policy: 'builtin' }
+    expect(await decided(clusterOf(strange), settings)).toMatchObject({
+      outcomes: ['strange left-alone'],
+      exit: 3,
+    })
+  })
+
+  test('is refused if neither the file nor the object has a readable request', async () => {
+    const unreadable = serving('a', { request: '?' })
+    const { report } = await decided(clusterOf(unreadable), { file: [written(unreadable)], force: true })
+    expect(report.requests[0]).toMatchObject({
+      outcome: 'changed',
+      reason: expect.stringMatching(/^its request differs from /),
+    })
   })
 
   test.each<[unknown, string]>([
@@ -251,8 +294,8 @@ describe('manifest', () => {
 describe('confirmation', () => {
   test('a dry run does not prompt or write', async () => {
     const api = clusterOf(serving('a'), wrong)
-    const { report, outcomes } = await decided(api, { names: ['a', 'wrong'], dryRun: true })
-    expect(outcomes).toEqual(['a would-approve', 'wrong refused'])
+    const { report, outcomes, wasProposed } = await decided(api, { names: ['a', 'wrong'], dryRun: true })
+    expect([outcomes, wasProposed]).toEqual([['a would-approve', 'wrong refused'], false])
     expect([report.dryRun, report.by, report.act]).toEqual([true, 'hand', 'approve'])
     expect(api.writes).toEqual([])
     const denied = await decided(api, { names: ['a'], dryRun: true }, { act: 'deny' })
@@ -269,6 +312,8 @@ describe('confirmation', () => {
       message,
       why: expect.stringContaining('--dry-run'),
     })
+    const labelled: RequestsInMemory = { ...api, list: () => api.list() }
+    await expect(decided(labelled, { selector: 'a=b' }, { act })).rejects.toMatchObject({ message })
     expect(api.writes).toEqual([])
   })
 
@@ -289,18 +334,42 @@ describe('confirmation', () => {
     await terminal.typesAt('(y/N)', ...typed)
     const { report, ...rest } = await answer
     expect(rest).toEqual({ outcomes, exit, wasProposed: true, wouldSend: [] })
-    expect(terminal.shown()).toMatch(/^what would come\n/)
+    expect(terminal.shown()).toMatch(new RegExp(`^proposed: a would-${act}\n`))
     expect(terminal.shown()).toContain(question)
     expect(report.dryRun).toBe(false)
     if (exit !== 0) expect([api.writes, report.requests[0]!.reason]).toEqual([[], 'declined'])
   })
 
-  test('does not prompt at a terminal with --yes, or if there is nothing to do', async () => {
-    for (const settings of [{ names: ['a'], yes: true }, { names: ['wrong'] }]) {
-      const terminal = terminalContext()
-      await decided(clusterOf(serving('a'), wrong), settings, { context: terminal.context })
-      expect(terminal.shown()).toBe('')
-    }
+  test.each<Partial<DecisionSettings>>([
+    { names: ['a'], yes: true },
+    { names: ['wrong'], yes: true },
+    { names: ['wrong'] },
+  ])('does not prompt at a terminal with --yes, or if there is nothing to do: %j', async (settings) => {
+    const { context, shown } = terminalContext()
+    const { wasProposed } = await decided(clusterOf(serving('a'), wrong), settings, { context })
+    expect([shown(), wasProposed]).toEqual(['', false])
+  })
+
+  test('proposes nothing without a terminal', async () => {
+    expect(await decided(clusterOf(serving('a')), { names: ['a'] })).toMatchObject({ wasProposed: false })
+  })
+
+  test('skips only the requests that it would decide after no, and exits with 3', async () => {
+    const { context, shown, typesAt } = terminalContext()
+    const api = clusterOf(serving('a'), serving('b'), settled('c', 'Denied'))
+    const settings = { names: ['c'], signer: 'kubernetes.io/kubelet-serving' }
+    const answer = decided(api, settings, { act: 'deny', context })
+    await typesAt('(y/N)', keys.enter)
+    const { outcomes, exit } = await answer
+    expect([outcomes, exit]).toEqual([['c already', 'a left-alone', 'b left-alone'], 3])
+    expect(shown()).toContain('Deny 2 requests? You cannot undo this.')
+  })
+
+  test('exits with 3 if the operator does not confirm a selection', async () => {
+    const { context, typesAt } = terminalContext()
+    const answer = decided(clusterOf(strange), { signer: 'example.com/own' }, { act: 'deny', context })
+    await typesAt('(y/N)', keys.enter)
+    expect(await answer).toMatchObject({ outcomes: ['strange left-alone'], exit: 3 })
   })
 })
 
@@ -351,17 +420,18 @@ describe('writes', () => {
   })
 
   test('skips the rest after three unanswered requests in a row, and resets the count after an answer', async () => {
-    const names = ['a', 'b', 'c', 'd', 'e']
+    const names = ['a', 'b', 'c', 'd', 'e', 'wrong']
     const error = new KcertError('KCERT_UNREACHABLE', 'no answer')
     const run = async (isCut: (write: number) => boolean) => {
-      const api = clusterOf(...names.map((name) => serving(name)))
+      const api = clusterOf(...names.slice(0, -1).map((name) => serving(name)), wrong)
       let write = 0
       api.fault = (call) =>
         call === 'replaceApproval' && isCut(++write) ? { error, when: 'before' } : undefined
       return { ...(await decided(api, { names })), tried: () => write }
     }
     const silent = await run(() => true)
-    expect(silent.report.requests.map(({ reason }) => reason)).toEqual([
+    expect(silent.outcomes[5]).toBe('wrong refused')
+    expect(silent.report.requests.slice(0, 5).map(({ reason }) => reason)).toEqual([
       ...['no answer', 'no answer', 'no answer'],
       ...Array(2).fill('not tried, because the API server could not be reached for the requests before'),
     ])
@@ -371,16 +441,37 @@ describe('writes', () => {
       error: { code: 'KCERT_UNREACHABLE', fix: 'run the same command again, which is safe' },
     })
     const flaky = await run((write) => write !== 3)
-    expect(flaky.outcomes).toEqual(['a failed', 'b failed', 'c approved', 'd failed', 'e failed'])
+    expect(flaky.outcomes).toEqual([
+      'a failed',
+      'b failed',
+      'c approved',
+      'd failed',
+      'e failed',
+      'wrong refused',
+    ])
     expect(flaky.tried()).toBe(5)
   })
 
-  test('reports progress on standard error for many requests', async () => {
-    const terminal = terminalContext({ input: false, output: false })
+  test('reports a request that was deleted after the check, and exits with 3', async () => {
+    const api = clusterOf(serving('a'))
+    let reads = 0
+    api.meanwhile = (call) => {
+      if (call === 'get' && ++reads === 2) api.remove('a')
+    }
+    expect(await decided(api, { names: ['a'] })).toMatchObject({ outcomes: ['a gone'], exit: 3 })
+  })
+
+  test.each<[Act, string, boolean]>([
+    ['approve', 'approved', false],
+    ['deny', 'denied', true],
+  ])('reports progress on standard error for many requests: %s', async (act, done, output) => {
+    const { context, shown } = terminalContext({ input: false, output })
     const names = Array.from({ length: 100 }, (_, at) => `n${at}`)
     const api = clusterOf(...names.map((name) => serving(name)))
-    await decided(api, { names, concurrency: 16 }, { context: terminal.context })
-    expect(terminal.shown()).toContain('checked 100 of 100\n')
-    expect(terminal.shown()).toContain('approved 100 of 100\n')
+    await decided(api, { names, concurrency: 16 }, { act, context })
+    const lineEnd = output ? '\r\u001b[K' : '\n'
+    const next = output ? `\r\u001b[K${done} 1 of 100` : `${done} 10 of 100`
+    expect(shown()).toContain(`checked 100 of 100${lineEnd}${next}`)
+    expect(shown().endsWith(`${done} 100 of 100${lineEnd}`)).toBe(true)
   })
 })
