@@ -104,6 +104,11 @@ test.each<[string, Asked, string | undefined]>([
   [kubeletClient, { commonName: 'node-7' }, '--kubelet-client node-7 --key-out node-7.key'],
   [kubeletServing, { commonName: 'node-7' }, '--kubelet-serving node-7 --dns node-7 --key-out node-7.key'],
   [kubeletServing, {}, '--kubelet-serving a --dns a --key-out a.key'],
+  [
+    kubeletServing,
+    { organization: [], names: { dns: ['a.example.com', 'b'], ip: ['10.1.0.7', '::1'] } },
+    '--kubelet-serving a --dns a.example.com --dns b --ip 10.1.0.7 --ip ::1 --key-out a.key',
+  ],
   // The node name is unknown.
   [kubeletClient, { commonName: 'jane', organization: ['x'] }, undefined],
   [kubeletServing, { commonName: 'Node 7; reboot' }, undefined],

@@ -52,9 +52,21 @@ const kindNames: Readonly<Record<AltNameKind, string>> = {
   uri: 'URIs',
 }
 
-type NodePreset = 'kubelet-client' | 'kubelet-serving'
+/** Returns the command that creates a request with the subject of a node and the SANs that its signer requires. */
+type NextFor = NonNullable<SignerRule['nextFor']>
 
-function organizationIsNodes(preset: NodePreset): SignerRule {
+const newClientRequest: NextFor = (node) =>
+  commandLine`kcert csr create --kubelet-client ${node} --key-out ${`${node}.key`}`
+
+const newServingRequest: NextFor = (node, { dns, ip }) => {
+  const names = [
+    ...(dns.length === 0 ? [node] : dns).map((name) => ['--dns', name]),
+    ...ip.map((one) => ['--ip', one]),
+  ]
+  return commandLine`kcert csr create --kubelet-serving ${node} ${argumentVector(names.flat())} --key-out ${`${node}.key`}`
+}
+
+function organizationIsNodes(nextFor: NextFor): SignerRule {
   return {
     id: 'signer-organization',
     wants: `organization (O) exactly ${nodesGroup}`,
@@ -63,11 +75,11 @@ function organizationIsNodes(preset: NodePreset): SignerRule {
       if (organization.length === 1 && organization[0] === nodesGroup) return undefined
       return organization.length === 0 ? 'the subject has none' : `the subject has ${listed(organization)}`
     },
-    ...newRequest(preset),
+    nextFor,
   }
 }
 
-function commonNameIsNode(preset: NodePreset): SignerRule {
+function commonNameIsNode(nextFor: NextFor): SignerRule {
   return {
     id: 'signer-common-name',
     wants: `common name (CN) that begins with ${nodePrefix}`,
@@ -75,23 +87,7 @@ function commonNameIsNode(preset: NodePreset): SignerRule {
       const commonName = request.subject.commonName ?? ''
       return commonName.startsWith(nodePrefix) ? undefined : `it is ${quoted(commonName)}`
     },
-    ...newRequest(preset),
-  }
-}
-
-/** Returns the command that creates a request with the subject of a node and the SANs that its signer requires. */
-function newRequest(preset: NodePreset): Pick<SignerRule, 'nextFor'> {
-  return {
-    nextFor: (node, { dns, ip }) => {
-      const keyFile = `${node}.key`
-      if (preset === 'kubelet-client')
-        return commandLine`kcert csr create --kubelet-client ${node} --key-out ${keyFile}`
-      const names = [
-        ...(dns.length === 0 ? [node] : dns).map((name) => ['--dns', name]),
-        ...ip.map((one) => ['--ip', one]),
-      ]
-      return commandLine`kcert csr create --kubelet-serving ${node} ${argumentVector(names.flat())} --key-out ${keyFile}`
-    },
+    nextFor,
   }
 }
 
@@ -126,7 +122,7 @@ const someAddress: SignerRule = {
   wants: 'at least one DNS name or IP address in the SANs',
   fault: ({ request: { subjectAltNames } }) =>
     subjectAltNames.dns.length + subjectAltNames.ip.length > 0 ? undefined : 'it has neither',
-  ...newRequest('kubelet-serving'),
+  nextFor: newServingRequest,
 }
 
 function exactly(purpose: 'client auth' | 'server auth'): SignerRule {
@@ -172,12 +168,12 @@ export const signers: readonly Signer[] = [
     name: kubeletClient,
     purpose: 'client auth',
     rules: [
-      organizationIsNodes('kubelet-client'),
+      organizationIsNodes(newClientRequest),
       without('dns'),
       without('email'),
       without('ip'),
       without('uri'),
-      commonNameIsNode('kubelet-client'),
+      commonNameIsNode(newClientRequest),
       exactly('client auth'),
     ],
   },
@@ -185,12 +181,12 @@ export const signers: readonly Signer[] = [
     name: kubeletServing,
     purpose: 'server auth',
     rules: [
-      organizationIsNodes('kubelet-serving'),
+      organizationIsNodes(newServingRequest),
       someAddress,
       without('email'),
       without('uri'),
       exactly('server auth'),
-      commonNameIsNode('kubelet-serving'),
+      commonNameIsNode(newServingRequest),
     ],
   },
   // Only for objects of the v1beta1 API, last served by Kubernetes 1.21.
