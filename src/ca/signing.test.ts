@@ -1,8 +1,10 @@
 import { generateKeyPairSync } from 'node:crypto'
 import { expect, test } from 'vitest'
 import { attribute, craftedRequestPem, extensionsFor } from '../../test/csr/made-requests.ts'
+import { KcertError } from '../errors/kcert-error.ts'
 import { createRequest, type RequestDescription } from '../x509/issuing.ts'
 import { writePem } from '../x509/pem.ts'
+import type { CertificateRequest } from '../x509/request.ts'
 import { openCa } from './certificate-authority.ts'
 import { IssuanceLog, type IssuanceLogStore } from './issuance-log.ts'
 import { kubernetesProfile } from './profile.ts'
@@ -73,6 +75,24 @@ test('signs no request when one is invalid, and names it', () => {
     '1 of 2 requests were refused, and none was signed',
   )
   expect(store.lines).toEqual([])
+})
+
+test('refuses a request that the check of the caller refuses, and names the reason', () => {
+  const entries = requestsOf('all.pem', Buffer.from(pem(named('a')) + pem(named('b'))))
+  const seen: string[] = []
+  const refuseB = (entry: { readonly entry: string }, { subject }: CertificateRequest): void => {
+    seen.push(`${entry.entry}: ${subject.commonName}`)
+    if (subject.commonName === 'b')
+      throw new KcertError('KCERT_REQUEST_REFUSED', 'b is not expected', { why: 'by a test' })
+  }
+  expect(() => checkRequests(entries, kubernetesProfile([]), refuseB)).toThrow(
+    expect.objectContaining({
+      code: 'KCERT_REQUEST_REFUSED',
+      message: '1 of 2 requests were refused, and none was signed',
+      why: 'b is not expected (by a test)',
+    }),
+  )
+  expect(seen).toEqual(['request 1: a', 'request 2: b'])
 })
 
 test('when the issuance log cannot be written, no certificate is returned', () => {

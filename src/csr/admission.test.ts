@@ -61,6 +61,11 @@ test.each<[string, Partial<SigningRequest>, string]>([
     { request: Buffer.from(requestPem({ subject }, rsaKey)) },
     '+request-form: PKCS#10 request for the key RSA 2048',
   ],
+  [
+    'an Ed25519 key',
+    { request: Buffer.from(requestPem({ subject }, generateKeyPairSync('ed25519').privateKey)) },
+    '+request-form: PKCS#10 request for the key Ed25519',
+  ],
   ['a name to be completed', { name: '', generateName: 'csr-' }, '+object-name: "csr-…"'],
   ['ten minutes', { expirationSeconds: 600 }, '+expiration-seconds: 600'],
   ['the longest time', { expirationSeconds: 2 ** 31 - 1 }, '+expiration-seconds: 2147483647'],

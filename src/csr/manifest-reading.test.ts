@@ -147,16 +147,16 @@ test('ignores other objects, alone and in lists', async () => {
   expect(await names({ apiVersion: 'v1', kind: 'List', items: [other, right] })).toEqual(['ann'])
 })
 
-test.each([['a: [', 'the manifest cannot be read at line 1', /./]])(
-  'rejects invalid YAML with the line',
-  async (text, message, why) => {
-    await expect(readSigningRequests(text)).rejects.toMatchObject({
-      code: 'KCERT_MANIFEST_MALFORMED',
-      message,
-      why: expect.stringMatching(why),
-    })
-  },
-)
+test.each([
+  ['a: [', 'the manifest cannot be read at line 1', /./],
+  ['a: *b', 'the manifest cannot be read', /^alias \*b has no anchor before it$/],
+])('rejects invalid YAML with the line, if it is known: %s', async (text, message, why) => {
+  await expect(readSigningRequests(text)).rejects.toMatchObject({
+    code: 'KCERT_MANIFEST_MALFORMED',
+    message,
+    why: expect.stringMatching(why),
+  })
+})
 
 test.each<[string, object, string]>([
   ['no apiVersion', { kind, metadata: right.metadata, spec }, 'api-version: the object has none'],

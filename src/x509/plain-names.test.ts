@@ -1,5 +1,15 @@
 import { expect, test } from 'vitest'
-import { isDnsName, isNormalUri, isPlainDnsName, isPlainMailbox, isSubdomain } from './plain-names.ts'
+import { parseName } from './name.ts'
+import { encodeName } from './name-encoding.ts'
+import {
+  hiddenSubjectValues,
+  isDnsName,
+  isNormalUri,
+  isPlainDnsName,
+  isPlainMailbox,
+  isSubdomain,
+  moreThanUserAndGroups,
+} from './plain-names.ts'
 
 const label = (length: number): string => 'a'.repeat(length)
 const labels = (length: number): string => `${label(63)}.${label(63)}.${label(63)}.${label(length - 192)}`
@@ -108,4 +118,33 @@ test.each([
   ['urn:%20%41', false],
 ])('%j as a normal URI: %s', (uri, expected) => {
   expect(isNormalUri(uri)).toBe(expected)
+})
+
+const subject = parseName(
+  encodeName(
+    [
+      ['CN', 'a\u200bb'],
+      ['O', 'system:nodes'],
+      ['O', 'c\u0000d'],
+      ['OU', 'x'],
+      ['C', 'US'],
+    ].map(([type, value]) => [{ type: type!, value: value! }]),
+  ),
+)
+
+test('lists the attributes of a subject other than CN, O and the allowed ones', () => {
+  expect(moreThanUserAndGroups(subject)).toEqual(['OU', 'C'])
+  expect(moreThanUserAndGroups(subject, ['OU'])).toEqual(['C'])
+  expect(moreThanUserAndGroups(subject, ['OU', 'C'])).toEqual([])
+})
+
+test('lists a common name whose value is not text', () => {
+  // The value is an INTEGER; RFC 5280 requires a DirectoryString.
+  const name = parseName(Buffer.from('300c310a30080603550403020107', 'hex'))
+  expect(moreThanUserAndGroups(name)).toEqual(['CN'])
+})
+
+test('lists the values of a subject with an invisible character', () => {
+  expect(hiddenSubjectValues(subject)).toEqual(['a\u200bb', 'c\u0000d'])
+  expect(hiddenSubjectValues(parseName(encodeName({ commonName: 'a' })))).toEqual([])
 })

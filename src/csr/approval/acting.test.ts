@@ -9,6 +9,7 @@ import {
   type Acted,
   actOn,
   type Doing,
+  decidedObject,
   differenceOf,
   foreseen,
   mayPass,
@@ -328,6 +329,27 @@ test.each([
   [Object.assign(new Error('x'), { code: 'KCERT_UNREACHABLE' }), false],
 ])('reads the object again after %s: %s', (error, expected) => {
   expect(mayPass(error)).toBe(expected)
+})
+
+test('returns the object that it would write, and leaves the given one unchanged', async () => {
+  const given: RequestObject = {
+    ...serving('a'),
+    status: { conditions: [{ type: 'Seen', status: 'True' }] },
+  }
+  for (const [act, type] of [
+    ['approve', 'Approved'],
+    ['deny', 'Denied'],
+  ] as const)
+    expect(decidedObject(given, await policy()(given), doing(policy(), act))).toEqual({
+      ...given,
+      status: {
+        conditions: [
+          { type: 'Seen', status: 'True' },
+          { type, status: 'True', reason: 'Test', message: 'by a test' },
+        ],
+      },
+    })
+  expect(given.status!.conditions).toHaveLength(1)
 })
 
 test('adds the first condition to an object without a status', () => {

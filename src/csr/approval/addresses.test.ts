@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest'
-import { canonicalIp, isInRanges, isSpecialAddress, parseCidr } from './addresses.ts'
+import { canonicalIp, cidrOf, isInRanges, isSpecialAddress, parseCidr } from './addresses.ts'
 
 test.each(['10.0.0.0/8', '10.0.0.1', '0.0.0.0/0', 'fd00::/64', '::/0', '2001:db8::1/128'])(
   'parses %s as a range',
@@ -20,6 +20,11 @@ test.each([
   '10.0.0.0/-1',
 ])('rejects %s as a range', (text) => {
   expect(parseCidr(text)).toBeUndefined()
+})
+
+test('cidrOf throws for a text that is not a range', () => {
+  expect(cidrOf('10.0.0.0/8')).toEqual(parseCidr('10.0.0.0/8'))
+  expect(() => cidrOf('10.0.0.0/33')).toThrow(new TypeError('10.0.0.0/33 is not a range of addresses'))
 })
 
 test.each([

@@ -104,7 +104,10 @@ test.each(['no-system-masters', 'reserved-identity'])(
     const [, given] = dangerous.find(([, , id]) => id === rule)!
     const { verdict } = await evaluateByHand('approve', facts, false)(given)
     expect(verdict.duties).toEqual({ identity: 'unknown', entitlement: 'unmet' })
-    expect(verdict.findings.find(({ id }) => id === rule)?.duty).toBe('entitlement')
+    expect(verdict.findings.find(({ id }) => id === rule)).toMatchObject({
+      duty: 'entitlement',
+      fix: expect.stringMatching(/^deny it: |^approve it with --force if that is intended$/),
+    })
   },
 )
 
@@ -220,9 +223,13 @@ test('by name, reports the duty of each finding when no policy applies to the re
     ]),
   )
   expect(verdict.findings.filter(({ question }) => question !== 'approval')).toEqual([])
-  expect(verdict.findings.find(({ id }) => id === 'requester')?.detail).toBe(
-    'not verified: "ann" is who the request says',
-  )
+  expect(verdict.findings.find(({ id }) => id === 'requester')).toMatchObject({
+    detail: 'not verified: "ann" is who the request says',
+    fix: 'ask the person or team named in the request, through another channel',
+  })
+  expect(verdict.findings.find(({ id }) => id === 'permission')).toMatchObject({
+    fix: 'decide, or write a policy rule (docs/policy.md)',
+  })
   const other = object(subject('ann'), { ...user, signerName: 'example.com/a' })
   const found = (await evaluateByHand('approve', facts, false)(other)).verdict.findings.map(({ id }) => id)
   expect(found.slice(-3)).toEqual(['signer-takes-it', 'requester', 'permission'])

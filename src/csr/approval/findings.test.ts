@@ -89,6 +89,7 @@ describe('the rules common to all approvals', () => {
       duty: 'identity',
       outcome: isStrong ? 'met' : 'unmet',
       detail,
+      ...(!isStrong && { fix: 'create a new key: ECDSA P-256, or RSA with 2048 bits' }),
     })
   })
 
@@ -186,10 +187,20 @@ describe('the rules common to all approvals', () => {
 
   test('refuse an attribute that Kubernetes does not read', () => {
     const crafted = craftedRequestPem(nodeSubject, [attribute('1.2.3.4', utf8String('x'))])
-    expect(
-      unmetOf(requestFindings(candidateOf(servingRequest({ ...own, ...pem(crafted) })))).map(line),
-    ).toEqual([
-      'plain-request entitlement unmet: Kubernetes ignores "1.2.3.4", which another signer may read',
+    const found = unmetOf(requestFindings(candidateOf(servingRequest({ ...own, ...pem(crafted) }))))
+    expect(found.map((one) => [line(one), one.fix])).toEqual([
+      [
+        'plain-request entitlement unmet: Kubernetes ignores "1.2.3.4", which another signer may read',
+        'create a new request with only names and usages',
+      ],
+    ])
+  })
+
+  test('refuse a text without a PEM block', () => {
+    const { object, request } = candidateOf(servingRequest(own))
+    const found = unmetOf(requestFindings({ object: { ...object, ...pem('') }, request }))
+    expect(found.map(line)).toEqual([
+      'plain-request entitlement unmet: the PEM text has 0 blocks, and Kubernetes reads the first one',
     ])
   })
 
@@ -325,6 +336,7 @@ describe('kubelet-serving', () => {
     expect(line(findings.at(-1)!)).toBe(
       'own-names entitlement unknown: the names were not compared with a Node',
     )
+    expect(findings.at(-1)!.fix).toMatch(/^check the request on the cluster \(--cluster\), or add --nodes /)
     expect(reason).toBe('requester: "ann" requests the identity of "system:node:node-1"')
     expect(facts.lookups).toEqual([])
   })
@@ -446,6 +458,28 @@ describe('kubelet-serving', () => {
   ])('compares names only with %s', async (source, around, expected, next) => {
     const found = unmetOf(await findingsOf(kubeletServingPolicy({ names: source }), names, around))
     expect(found.map((one) => [line(one), one.next])).toEqual([[expected, next]])
+  })
+
+  test('suggests no command to approve a request without a name', async () => {
+    const { name, ...unnamed } = names
+    const found = unmetOf(await findingsOf(kubeletServingPolicy({ names: 'served' }), unnamed, cluster))
+    expect(found.map((one) => [line(one), one.fix, one.next])).toEqual([
+      [
+        'own-names entitlement unmet: the kubelet serves no certificate',
+        'compare the names with the machine, then approve it by name',
+        undefined,
+      ],
+    ])
+  })
+
+  test('reports an address whose bytes are unavailable as one that no single node owns', async () => {
+    const { object, request } = candidateOf(names)
+    const subjectAltNames = { ...request.subjectAltNames, ipBytes: [] }
+    const blind = Object.create(request, { subjectAltNames: { value: subjectAltNames } })
+    const { findings } = await kubeletServingPolicy().evaluate({ object, request: blind }, fakeFacts(cluster))
+    expect(unmetOf(findings).map(line)).toContain(
+      'no-special-address entitlement unmet: "10.1.0.7", "2001:db8::7" is an address that no single node owns',
+    )
   })
 
   test('reports as unknown whether another Node has a name when Nodes cannot be listed', async () => {
@@ -607,6 +641,15 @@ describe('kubelet-client', () => {
     expect(await nextOf(clientRequest(), { allowed: [] })).toEqual([
       "bind the requester's group to the ClusterRole system:certificates.k8s.io:certificatesigningrequests:selfnodeclient if it should have this right",
     ])
+  })
+
+  test.each([
+    ['system:node:node-2', 'requester', 'deny it: a node must not get the identity of another node'],
+    ['system:node:node-2', 'access-review', 'correct the broken rule first'],
+    [undefined, 'requester', 'check spec.username of the object'],
+  ])('of a request by %s, explains how to fix the rule %s', async (username, rule, fix) => {
+    const findings = await findingsOf(kubeletClientPolicy(), clientRequest({ username: username as never }))
+    expect(findings.find(({ id }) => id === rule)).toMatchObject({ fix })
   })
 
   test('applies only to kubelet client certificates', async () => {

@@ -248,8 +248,10 @@ describe("a user's rule", () => {
       const { policy, applies, decision, reason, findings } = await evaluate(fields)
       expect([policy, applies, decision]).toEqual(['no', isDenied, isDenied ? 'deny' : 'ignore'])
       expect(reason).toBe(isDenied ? 'not-no: the rule "no" denies it' : 'the rule does not match it')
-      expect(findings.map(line)).toEqual(
-        isDenied ? ['not-no entitlement unmet: the rule "no" denies it'] : [],
+      expect(findings.map((one) => [line(one), one.fix])).toEqual(
+        isDenied
+          ? [['not-no entitlement unmet: the rule "no" denies it', 'change the request, or the rule "no"']]
+          : [],
       )
     })
 
