@@ -18,11 +18,11 @@ single executable, create links with these names: ln -s kcert kubectl-kcert; ln 
   })
 
   static override examples = KcertCommand.examplesOf({
-    'bash, in ~/.bashrc': 'source <(kcert completion bash)',
-    'zsh, in ~/.zshrc after compinit': 'source <(kcert completion zsh)',
-    'fish, once and after each update of kcert':
+    'Load it in bash, from ~/.bashrc': 'source <(kcert completion bash)',
+    'Load it in zsh, from ~/.zshrc after compinit': 'source <(kcert completion zsh)',
+    'Install it for fish, once and after each update of kcert':
       'kcert completion fish > ~/.config/fish/completions/kcert.fish',
-    'For all users of a machine, in bash':
+    'Install it in bash for all users of a machine':
       'kcert completion bash | sudo tee /usr/share/bash-completion/completions/kcert',
   })
 

@@ -53,10 +53,10 @@ endpoint is then NOT REACHED, and with -i kcert connects from a control plane.`
   })
 
   static override examples = WatchingCommand.examplesOf({
-    'One server, with the CA and the name that clients use':
+    'Probe one server, with the CA and the name that clients use':
       'kcert probe 192.0.2.10:6443 --ca /etc/kubernetes/pki/ca.crt --name kubernetes.default.svc',
-    'Every API server and kubelet of the cluster': 'kcert probe --api-servers --nodes',
-    'After a renewal, find components that still serve their old certificate': `kcert probe -i kcert.yaml -o json | jq -r '.endpoints[] | select(.given.state == "renewed-not-served") | .name'`,
+    'Probe every API server and kubelet of the cluster': 'kcert probe --api-servers --nodes',
+    'Find components that still serve their old certificate after a renewal': `kcert probe -i kcert.yaml -o json | jq -r '.endpoints[] | select(.given.state == "renewed-not-served") | .name'`,
     'Check whether etcd accepts a client certificate with TLS 1.2':
       'kcert probe 192.0.2.10:2379 --ca etcd-ca.crt --client-certificate client.crt --client-key client.key --tls 1.2',
     'Watch the kubelets while their serving certificates are approved':

@@ -48,7 +48,7 @@ Names: ${renewableNames.join(', ')}.`
     'Preview a renewal on every node of kcert.yaml': 'kcert renew --all --all-nodes --dry-run',
     'Renew one certificate that is not due yet': 'sudo kcert renew apiserver --yes',
     'Renew on the mounted disk of a machine that is off': 'sudo kcert renew --all --root /mnt/cp1',
-    'From cron or a systemd timer, renew what expires within 60 days': `kcert renew --all --within 60d --yes -o json | jq -r '.certificates[] | select(.action == "renewed") | "\\(.node) \\(.name)"'`,
+    'Renew what expires within 60 days, from cron or a systemd timer': `kcert renew --all --within 60d --yes -o json | jq -r '.certificates[] | select(.action == "renewed") | "\\(.node) \\(.name)"'`,
   })
 
   static override strict = false

@@ -53,9 +53,9 @@ yourself.`
       'kcert rotate-ca --phase 5-9 --max-unavailable 1 --pause-between nodes',
     'Rotate only the cluster CA, to your own CA':
       'kcert rotate-ca --phase 1 --ca cluster --ca-cert new-ca.crt --ca-key new-ca.key',
-    "After phase 12: list the nodes that still have the old CA's key":
+    "List the nodes that still have the old CA's key after phase 12":
       'kcert rotate-ca --destroy-old-key --dry-run',
-    'After phase 12: move the key from the nodes to a folder of this machine':
+    'Move the key from the nodes to a folder of this machine after phase 12':
       'kcert rotate-ca --archive-old-key /media/vault/old-ca',
   })
 

@@ -3,7 +3,7 @@ import * as Flag from '../cli/flags.ts'
 import { descriptorOf, readInput } from '../cli/input.ts'
 import { parseDuration, parseInstant } from '../cli/instant.ts'
 import { exitCodes } from '../errors/codes.ts'
-import { commandLine } from '../errors/command-line.ts'
+import { argumentVector, type CommandLine, commandLine } from '../errors/command-line.ts'
 import { KcertError } from '../errors/kcert-error.ts'
 import type { Source } from '../inspection/source.ts'
 import { renderVerification } from '../output/verification.ts'
@@ -11,7 +11,7 @@ import { isLarge, tuneForManyCertificates } from '../system/engine.ts'
 import { readFile } from '../system/files.ts'
 import { type CertificateInput, type InputRole, readCertificateInput } from '../verification/input.ts'
 import { verify } from '../verification/verification.ts'
-import { purposes } from '../x509/chain.ts'
+import { type Purpose, purposes } from '../x509/chain.ts'
 
 export default class Verify extends KcertCommand {
   static override summary =
@@ -99,7 +99,9 @@ The purposes of --purpose:
       })
 
     const purpose = flags.purpose ?? (leaf.isKubeconfig ? 'client' : 'server')
-    const report = verify({ leaf, roots, intermediates }, { now, at, purpose, name: flags.name })
+    const withPurpose = (other: Purpose): CommandLine =>
+      verifyCommand(args.leaf, { ...flags, purpose: other })
+    const report = verify({ leaf, roots, intermediates }, { now, at, purpose, name: flags.name, withPurpose })
     await this.show(flags.output, report, renderVerification)
     return report.trusted ? exitCodes.done : exitCodes.no
   }
@@ -138,6 +140,29 @@ The purposes of --purpose:
     const endpoint = parseEndpoint(name)
     return endpoint === undefined ? this.source(name) : readServed(endpoint, timeoutMs)
   }
+}
+
+interface VerifyFlags {
+  readonly roots?: readonly string[] | undefined
+  readonly intermediates?: readonly string[] | undefined
+  readonly context?: string | undefined
+  readonly at?: string | undefined
+  readonly purpose: Purpose
+  readonly name?: string | undefined
+}
+
+/** Returns the command with the same inputs and this purpose. No client certificate is valid for a host name. */
+function verifyCommand(leaf: string, flags: VerifyFlags): CommandLine {
+  const { roots = [], intermediates = [], context, at, purpose } = flags
+  const name = purpose === 'client' ? undefined : flags.name
+  const words = [
+    ...roots.flatMap((file) => ['--roots', file]),
+    ...intermediates.flatMap((file) => ['--intermediates', file]),
+    ...Object.entries({ context, at, purpose, name }).flatMap(([flag, value]) =>
+      value === undefined ? [] : [`--${flag}`, value],
+    ),
+  ]
+  return commandLine`kcert verify ${leaf} ${argumentVector(words)}`
 }
 
 function noRoots(leaf: string): KcertError {

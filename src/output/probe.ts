@@ -46,7 +46,7 @@ function columnsAt(now: number, paint: Paint): Column<EndpointReport>[] {
       title: 'LEFT',
       cell: ({ chain: [leaf] }) => (leaf ? timeLeft((Date.parse(leaf.notAfter) - now) / 1000) : ''),
     },
-    { title: 'NAMES', cell: namesCell, dropRank: 6 },
+    { title: 'SANS', cell: namesCell, dropRank: 6 },
     { title: 'TRUSTED', cell: trustCell, shrinkTo: 10, dropRank: 1 },
     { title: 'CLIENT CERT', cell: ({ client }) => clientCell(client), shrinkTo: 10, dropRank: 3 },
     { title: 'SERVES', cell: servesCell, shrinkTo: 12, dropRank: 4 },

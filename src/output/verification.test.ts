@@ -61,7 +61,7 @@ const refused: VerificationReport = {
 test('begins with the verdict for a trusted chain and shows leaf, root and skipped checks', () => {
   expect(renderVerification(trusted, wide)).toBe(`TRUSTED as a server certificate
 
-CHAIN  SUBJECT         EXPIRES (UTC)     PLACE
+CHAIN  SUBJECT         EXPIRES (UTC)     FOUND IN
 leaf   kube-apiserver  2027-12-31 00:00  apiserver.crt
 root   kubernetes      2027-12-31 00:00  ca.crt
 
@@ -76,14 +76,14 @@ test('marks the untrusted certificate of a refused chain, then shows why and wha
     renderVerification(refused, wide),
   ).toBe(`NOT TRUSTED as a server certificate for api.example.com: CERT_EXPIRED
 
-CHAIN   SUBJECT         EXPIRES (UTC)     AT FAULT  PLACE
+CHAIN   SUBJECT         EXPIRES (UTC)     AT FAULT  FOUND IN
 leaf    kube-apiserver  2027-12-31 00:00            apiserver.crt
 issuer  kubernetes      2027-12-31 00:00  at fault  ca.crt
 
 reason       the CA "kubernetes" expired on 2026-11-20T09:00:00Z, 24 hours ago
 next         kcert inspect ca.crt
 at fault     CN=kubernetes
-place        ca.crt
+found in     ca.crt
 fingerprint  sha256:kubernetes
 in Go        x509: certificate has expired or is not yet valid
 verified at  2026-11-21 09:00:00 UTC

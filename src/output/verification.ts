@@ -55,7 +55,7 @@ function chainLines(
       fingerprintSha256 === fault?.fingerprintSha256 ? 'at fault' : '',
       'critical',
     ]),
-    { title: 'PLACE', cell: placeText, shrinkTo: 12, cut: 'middle', dropRank: 2 },
+    { title: 'FOUND IN', cell: placeText, shrinkTo: 12, cut: 'middle', dropRank: 2 },
   ])
 }
 
@@ -88,7 +88,7 @@ function refusedFields(report: VerificationReport): Field[] {
     ['fix', fix],
     ['next', next],
     ['at fault', certificate && `${certificate.subject.text || '(empty subject)'}`],
-    ['place', certificate && placeText(certificate)],
+    ['found in', certificate && placeText(certificate)],
     ['fingerprint', certificate && `sha256:${certificate.fingerprintSha256}`],
     ['tried issuer', issuer && `${placeText(issuer)} (sha256:${issuer.fingerprintSha256})`],
     ['in Go', goError],

@@ -56,6 +56,7 @@ function wordsOf({
       locationOf: ({ subject }) => `place of ${subject.commonName}`,
       sourceOf: ({ subject }) => `${subject.commonName}.crt`,
       fileOf: () => file ?? undefined,
+      withPurpose: (other) => `kcert verify in.crt --purpose ${other}`,
     },
   )
   return [reason, advice, next]
@@ -349,7 +350,7 @@ test.for<[name: string, given: Case, reason: string, advice: string, next: strin
     { code: 'USAGE_WRONG', at: clientLeaf, chain: [clientLeaf, ca] },
     'the leaf "c" has the extended key usage clientAuth, not serverAuth',
     'if a client uses it, add --purpose client, else reissue it with serverAuth',
-    'kcert inspect c.crt',
+    'kcert verify in.crt --purpose client',
   ],
   [
     'server certificate of a client',
@@ -361,7 +362,7 @@ test.for<[name: string, given: Case, reason: string, advice: string, next: strin
     },
     'the leaf "s" has the extended key usage serverAuth, not clientAuth',
     'if a server uses it, add --purpose server, else reissue it with clientAuth',
-    'kcert inspect s.crt',
+    'kcert verify in.crt --purpose server',
   ],
   [
     'usages that fit neither',

@@ -2,7 +2,7 @@ import { commandLine, embed } from '../errors/command-line.ts'
 import { spanText, timeText } from '../inspection/spans.ts'
 import { kubeadmCas, kubeadmFolders } from '../pki/kubeadm.ts'
 import type { Certificate } from '../x509/certificate.ts'
-import type { ChainQuestion } from '../x509/chain.ts'
+import type { ChainQuestion, Purpose } from '../x509/chain.ts'
 import { isTooLongForTls, minorsOfKey, unknownBefore138 } from '../x509/go-keys.ts'
 import { hostAddress } from '../x509/hostname.ts'
 import { isMlDsa } from '../x509/ml-dsa.ts'
@@ -30,6 +30,8 @@ export interface RefusalContext {
   readonly sourceOf: (certificate: Certificate) => string
   /** "ca.crt"; undefined for certificates from a server or standard input, which must not become roots. */
   readonly fileOf: (certificate: Certificate) => string | undefined
+  /** "kcert verify a.crt --roots ca.crt --purpose client": the same command with another purpose. */
+  readonly withPurpose?: ((purpose: Purpose) => string) | undefined
 }
 
 type Wording = (refusal: Refusal, context: RefusalContext) => RefusalWords
@@ -234,7 +236,7 @@ function keyIdWords({ authorityKeyId }: Certificate, issuer: Certificate | undef
 
 const usages = { server: 'serverAuth', client: 'clientAuth' } as const
 
-function usageWords(refusal: Refusal, { question, sourceOf }: RefusalContext): RefusalWords {
+function usageWords(refusal: Refusal, { question, sourceOf, withPurpose }: RefusalContext): RefusalWords {
   const { purpose } = question
   const wanted = usages[purpose === 'client' ? 'client' : 'server']
   const { extendedKeyUsage } = refusal.certificate
@@ -245,7 +247,7 @@ function usageWords(refusal: Refusal, { question, sourceOf }: RefusalContext): R
   return {
     reason: `${who(refusal)} has the extended key usage ${extendedKeyUsage.join(', ')}, not ${wanted}`,
     advice: `${fitsOther ? `if a ${other} uses it, add --purpose ${other}, else reissue it with ${wanted}` : `reissue it with ${wanted}`}`,
-    next: inspect(sourceOf(refusal.certificate)),
+    next: (fitsOther ? withPurpose?.(other) : undefined) ?? inspect(sourceOf(refusal.certificate)),
   }
 }
 

@@ -26,6 +26,8 @@ export interface VerificationOptions {
   readonly at: Date
   readonly purpose: Purpose
   readonly name?: string | undefined
+  /** Returns the command that verifies the same inputs for another purpose. */
+  readonly withPurpose?: ((purpose: Purpose) => string) | undefined
 }
 
 /**
@@ -59,7 +61,7 @@ export function verify(inputs: VerificationInputs, options: VerificationOptions)
     chains: chains.map((chain) => places.reportChain(chain)),
     ...(until && { trustedUntil: timeText(until) }),
     ...(user && { user }),
-    ...(verdict.trusted ? {} : refusalReport(verdict, question, places, hidden)),
+    ...(verdict.trusted ? {} : refusalReport(verdict, question, places, hidden, options.withPurpose)),
     alsoRefusedBy: others.filter(({ accepts }) => !accepts).map(({ verifier }) => verifier),
     acceptedBy: others.filter(({ accepts }) => accepts).map(({ verifier }) => verifier),
     differences: others.flatMap(({ verifier, accepts, difference, error }) =>
@@ -145,6 +147,7 @@ function refusalReport(
   question: ChainQuestion,
   places: Places,
   hidden: LocatedCertificate | undefined,
+  withPurpose: VerificationOptions['withPurpose'],
 ): Pick<
   VerificationReport,
   'code' | 'reason' | 'advice' | 'certificate' | 'issuer' | 'path' | 'fix' | 'next' | 'goError'
@@ -155,6 +158,7 @@ function refusalReport(
     locationOf: (one) => places.text(one),
     sourceOf: (one) => places.of(one).source,
     fileOf: (one) => places.fileOf(one),
+    withPurpose,
   })
   // When the issuer is at fault, the other certificate is the one below it, which the path already shows.
   const isIssuer = other !== undefined && !chain.includes(other)

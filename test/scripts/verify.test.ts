@@ -72,7 +72,7 @@ test('exits with 0 for a trusted chain, with the verdict first', () => {
   expect({ stderr, exit }).toEqual({ stderr: '', exit: 0 })
   expect(stdout).toBe(`TRUSTED as a server certificate for 10.96.0.1
 
-CHAIN  SUBJECT         EXPIRES (UTC)     PLACE
+CHAIN  SUBJECT         EXPIRES (UTC)     FOUND IN
 leaf   kube-apiserver  2027-12-31 00:00  server.crt
 root   kubernetes      2036-01-01 00:00  ca.crt
 
@@ -219,9 +219,9 @@ test('applies the purpose, and "any" requires none', () => {
     (purpose) => verify(['admin.crt', '--roots', 'ca.crt', '--purpose', purpose]).exit,
   )
   expect(exits).toEqual([3, 0, 0])
-  expect(verify(['admin.crt', '--roots', 'ca.crt']).stdout).toMatch(
-    /^advice +if a client uses it, add --purpose client/m,
-  )
+  const { stdout } = verify(['admin.crt', '--roots', 'ca.crt', '--at', '2026-11-21'])
+  expect(stdout).toMatch(/^advice +if a client uses it, add --purpose client/m)
+  expect(stdout).toMatch(/^next +kcert verify admin\.crt --roots ca\.crt --at 2026-11-21 --purpose client$/m)
 })
 
 test('applies the time of --at', () => {

@@ -29,7 +29,7 @@ the approval for that version only. On a terminal, kcert asks first. Without a t
     'Approve one request': 'kcert csr approve csr-7x2lq',
     'Preview which pending CSRs the built-in kubelet policies would approve':
       'kcert csr approve --policy builtin --dry-run',
-    'From cron or a systemd timer, with your own policy':
+    'Apply your own policy from cron or a systemd timer':
       'kcert csr approve --policy /etc/kcert/policy.yaml -o json',
     'Approve the reviewed file, and no other request of that name':
       'kcert csr approve -f reviewed.yaml --reason Ticket4711 --message "reviewed by ann"',

@@ -65,19 +65,20 @@ files go to --cert-dir and --kubeconfig-dir.`
   })
 
   static override examples = KcertCommand.examplesOf({
-    'For a user, sent with kubectl apply':
+    'Create a CSR for a user, and send it with kubectl apply':
       'kcert csr create --user ann --org dev --key-out ann-key.pem -o manifest | kubectl apply -f -',
-    'For a server in the cluster, with your own signer':
+    'Create a CSR for a server in the cluster, for your own signer':
       'kcert csr create --service my-svc.my-namespace --ip 192.0.2.24 --signer example.com/serving --key-out server-key.pem -o manifest --out csr.yaml',
-    'From the input of cfssl genkey':
+    'Create it from the input of cfssl genkey':
       'kcert csr create --cfssl server.json --key-out server-key.pem --out server.csr',
-    'Instead of cfssl genkey in a pipeline':
+    'Replace cfssl genkey in a pipeline':
       'kcert csr create --cfssl - -o cfssl --key-out - < server.json | cfssljson -bare server',
-    "For a kubelet's serving certificate":
+    "Create a CSR for a kubelet's serving certificate":
       'kcert csr create --kubelet-serving node-1 --dns node-1 --ip 10.0.0.7 --key-out kubelet-key.pem -o manifest',
-    'For a control plane with an external CA: all keys, CSRs and kubeconfigs':
+    'Create all keys, CSRs and kubeconfigs of a control plane with an external CA':
       'kcert csr create --kubeadm all --kubeadm-config kubeadm.yaml --cert-dir pki --kubeconfig-dir .',
-    'With an existing key': 'kcert csr create --cn web --dns web.example.com --key web-key.pem --out web.csr',
+    'Create it with an existing key':
+      'kcert csr create --cn web --dns web.example.com --key web-key.pem --out web.csr',
   })
 
   static override flags = requestFlags

@@ -39,15 +39,15 @@ With --dry-run, kcert writes nothing. If the key file does not exist yet, the pr
   })
 
   static override examples = KcertCommand.examplesOf({
-    'For a user, with a kubeconfig':
+    'Request a certificate for a user, and write a kubeconfig':
       'kcert csr request --user ann --org dev --key-out ann-key.pem --out ann.crt --kubeconfig-out ann.conf',
-    'For a server in the cluster, with your own signer':
+    'Request a certificate for a server in the cluster, from your own signer':
       'kcert csr request --service my-svc.my-namespace --signer example.com/serving --key-out server-key.pem --out server.crt --wait 1h',
-    'For eight hours, with an existing key':
+    'Request a certificate that is valid for eight hours, with an existing key':
       'kcert csr request --user ann --key ann-key.pem --expiration-seconds 28800 --name ann-today --out ann-today.crt',
     'Print the object that would be sent':
       'kcert csr request --user ann --org dev --key-out ann-key.pem --out ann.crt --dry-run -o yaml',
-    "For a kubelet's client certificate, with the kubeconfig of a bootstrap token":
+    "Request a kubelet's client certificate, with the kubeconfig of a bootstrap token":
       'kcert csr request --kubelet-client node-1 --kubeconfig bootstrap.conf --key-out kubelet.key --out kubelet.crt --kubeconfig-out kubelet.conf',
   })
 

@@ -32,7 +32,7 @@ creates it twice.`
       'kcert csr submit ann.csr --signer kubernetes.io/kube-apiserver-client',
     'Submit a CSR for a server in the cluster, with your own signer':
       'kcert csr submit server.csr --name my-svc.my-namespace --signer example.com/serving --usage "digital signature,server auth"',
-    'Instead of kubectl apply -f -':
+    'Replace kubectl apply -f - in a pipeline':
       'kcert csr create --user ann --key-out ann-key.pem -o manifest | kcert csr submit -',
     'Check whether the API server would accept all of these': 'kcert csr submit requests/*.yaml --dry-run',
   })

@@ -41,10 +41,10 @@ The formats of --format:
   })
 
   static override examples = KcertCommand.examplesOf({
-    "ECDSA P-256, as the kubelet's own keys": 'kcert key generate --out server-key.pem',
-    'RSA, in the format of kubeadm':
+    'Generate an ECDSA P-256 key, as the kubelet does': 'kcert key generate --out server-key.pem',
+    'Generate an RSA key, in the format of kubeadm':
       'kcert key generate --key-type RSA-2048 --format kubernetes --out sa.key',
-    'Encrypted, with the password on the first line of a file':
+    'Encrypt the key with the password on the first line of a file':
       'kcert key generate --key-type Ed25519 --password-file password.txt --out ca-key.pem',
     'Pipe the key to another program, without writing it to disk':
       '<%= config.bin %> key generate --out - | vault kv put secret/server key=-',

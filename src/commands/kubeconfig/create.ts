@@ -41,14 +41,14 @@ file has mode 0600.
   })
 
   static override examples = KcertCommand.examplesOf({
-    'For a user with a certificate and a key':
+    'Create it for a user with a certificate and a key':
       'kcert kubeconfig create --user ann --client-certificate ann.crt --client-key ann.key --out ann.conf --verify',
-    'For an issued CSR': 'kcert kubeconfig create --csr ann --client-key ann.key --out ann.conf',
-    'For a service account, with a token':
+    'Create it for an issued CSR': 'kcert kubeconfig create --csr ann --client-key ann.key --out ann.conf',
+    'Create it for a service account, with a token':
       'kubectl create token deployer | kcert kubeconfig create --user deployer --token-file - --out deployer.conf',
-    'With the paths of certificate and key instead of their content':
+    'Reference the certificate and key by path instead of embedding them':
       'kcert kubeconfig create --client-certificate ann.crt --client-key ann.key --no-embed-certs --out ann.conf',
-    'Without a connection to the cluster':
+    'Create it without a connection to the cluster':
       'kcert kubeconfig create --server https://api.example.com:6443 --certificate-authority ca.crt --client-certificate ann.crt --client-key ann.key --out ann.conf',
   })
 

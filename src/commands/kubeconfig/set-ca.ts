@@ -37,13 +37,13 @@ kubeconfig is replaced atomically and keeps its mode and owner. The previous con
   })
 
   static override examples = KcertCommand.examplesOf({
-    'The old and the new CA, during a rotation':
+    'Trust the old and the new CA during a rotation':
       'kcert kubeconfig set-ca ~/.kube/config --certificate-authority ca-new.crt --certificate-authority ca-old.crt',
     'Show what would change':
       'kcert kubeconfig set-ca /etc/kubernetes/kubelet.conf --certificate-authority ca.crt --dry-run',
-    'One of several clusters, with a check that it works':
+    'Change one of several clusters, and check that it works':
       'kcert kubeconfig set-ca ~/.kube/config --cluster staging --certificate-authority ca.crt --verify',
-    'The path of the CA file, not its content':
+    'Reference the CA file by path instead of embedding it':
       'kcert kubeconfig set-ca bootstrap-kubelet.conf --certificate-authority /etc/kubernetes/pki/ca.crt --no-embed-certs',
   })
 

@@ -40,13 +40,13 @@ certificate and key match, and that the certificate has not expired.
   })
 
   static override examples = KcertCommand.examplesOf({
-    'A renewed certificate and key, with a check that they work':
+    'Set a renewed certificate and key, and check that they work':
       'kcert kubeconfig set-client ~/.kube/config --client-certificate ann.crt --client-key ann.key --verify',
-    'A certificate for the key that the kubeconfig already has':
+    'Set a certificate for the key that the kubeconfig already has':
       'kcert kubeconfig set-client admin.conf --client-certificate admin.crt',
     'Show what would change':
       'kcert kubeconfig set-client admin.conf --client-certificate admin.crt --dry-run',
-    'Paths instead of content: the file that a kubelet renews in place':
+    'Reference by path the file that a kubelet renews in place':
       'kcert kubeconfig set-client /etc/kubernetes/kubelet.conf --client-certificate /var/lib/kubelet/pki/kubelet-client-current.pem --client-key /var/lib/kubelet/pki/kubelet-client-current.pem --no-embed-certs',
   })
 

@@ -47,7 +47,7 @@ it is renewed when the file changes. SIGUSR2 renews at once. Do not use this for
       'kcert kubelet manage --service web.shop --signer example.com/serving --cert-dir /etc/web/tls --pair-name web --signal HUP --pid-file /run/web.pid --metrics-address 127.0.0.1:9464',
     "Manage a user's certificate, starting from a bootstrap token; the kubeconfig references the link and never changes":
       'kcert kubelet manage --user ci --cert-dir /var/lib/ci --pair-name ci --bootstrap-kubeconfig bootstrap.conf --kubeconfig /var/lib/ci/kubeconfig',
-    'From cron or a systemd timer: renew if it is due, and exit':
+    'Renew if it is due, and exit, from cron or a systemd timer':
       "kcert kubelet manage --template web.yaml --signer example.com/serving --usage 'digital signature,server auth' --cert-dir /etc/web/tls --pair-name web --once --exec 'systemctl reload web'",
     'Preview the request and its time': 'kcert kubelet manage --kubelet-client node-1 --dry-run -o json',
   })
