@@ -129,7 +129,7 @@ async function examine(
     report: {
       name,
       role: node.role,
-      addresses: node.addresses,
+      addresses: [...node.addresses],
       layout: layoutOf(object, marks === undefined ? 'unknown' : layout),
       kubeletVersion: object.status?.nodeInfo?.kubeletVersion ?? '',
       access: accessText(accessOf(site.inventory, name)),

@@ -3,7 +3,7 @@ import type { Content, WriteFile } from '../action.ts'
 import type { CertificateRecord, Digest } from '../certificate-record.ts'
 import { rowNumbered } from '../phase-table.ts'
 import { wantedOfControllerManager } from '../signing.ts'
-import { type FileHolds, fileKey } from '../snapshot.ts'
+import { type FileHolds, fileKey, onNode } from '../snapshot.ts'
 import { type CaName, changeOf, type Target } from '../target.ts'
 import { earlierHolds } from './earlier.ts'
 import { followers } from './followers.ts'
@@ -58,8 +58,8 @@ function flagsOf(
 ): ModelProcess['flags'] | undefined {
   if (content.kind === 'definition') return withChanges(flags, content.flags)
   if (content.kind !== 'copy') return undefined
-  const copies = world.snapshot.copies.filter(
-    (copy) => copy.node === node && 'path' in copy.of && copy.of.path === definition,
+  const copies = onNode(world.snapshot.copies, node).filter(
+    ({ of }) => 'path' in of && of.path === definition,
   )
   const its = copies.find(({ digest, flags: said }) => digest === content.digest && said !== undefined)
   if (its?.flags !== undefined) return withChanges(flags, its.flags)
@@ -105,7 +105,7 @@ function holdsAfter(
   const now = world.files.get(key)
   if (content.kind === 'link') return world.files.get(fileKey(node, content.to))
   if (content.kind === 'copy') {
-    const copies = world.snapshot.copies.filter((one) => one.node === node && one.digest === content.digest)
+    const copies = onNode(world.snapshot.copies, node).filter(({ digest }) => digest === content.digest)
     const read = copies.find(({ holds }) => holds !== undefined)?.holds
     // Files of the first phase did not exist earlier.
     return read ?? (now && !rowNumbered(phase)?.begins ? earlierHolds(world, now) : undefined)

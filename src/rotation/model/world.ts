@@ -3,6 +3,7 @@ import { type CertificateRecord, type Digest, reissuedRecord } from '../certific
 import { blindInstant, isWaived, rereadMs } from '../convergence.ts'
 import {
   type ComponentName,
+  type ComponentSnapshot,
   clientPathOf,
   type FileHolds,
   fileKey,
@@ -24,11 +25,8 @@ export interface Reading {
   readonly cell: Cell
 }
 
-export interface ModelProcess {
-  readonly id: string
-  readonly node: string
+export interface ModelProcess extends Pick<ComponentSnapshot, 'id' | 'node' | 'runsAs'> {
   readonly name: ComponentName | 'kubelet'
-  readonly runsAs: 'static-pod' | 'unit'
   readonly definition?: string
   /** The flags in the current definition. */
   flags: Readonly<Record<string, string>>
