@@ -60,17 +60,15 @@ function sameLine(isTheSame: boolean): CheckLine {
 }
 
 function usageLines({ facts: { usages }, signature }: TokenFindings): CheckLine[] {
-  const isKnown = usages.includes('authentication')
-  const what = 'usage-bootstrap-authentication is not "true": the token cannot authenticate'
+  const missing = (usage: string, id: string, consequence: string): CheckLine =>
+    noLine(id, `usage-bootstrap-${usage} is not "true": ${consequence}`, newToken)
   return [
-    ...(isKnown ? [] : [noLine('authentication', what, newToken)]),
+    ...(usages.includes('authentication')
+      ? []
+      : [missing('authentication', 'authentication', 'the token cannot authenticate')]),
     usages.includes('signing')
       ? signatureLine(signature)
-      : noLine(
-          'signature',
-          'usage-bootstrap-signing is not "true": kubeadm join cannot verify cluster-info with it',
-          newToken,
-        ),
+      : missing('signing', 'signature', 'kubeadm join cannot verify cluster-info with it'),
   ]
 }
 

@@ -8,18 +8,6 @@ import { drawSerialNumber, normalSerialNumber, type RandomBytes } from './serial
 // The issuance log: every certificate that a CA has signed, one JSON object per line. It is written before kcert returns a
 // certificate, so kcert did not sign any certificate that is missing from it, and no serial number is used twice.
 
-export interface IssuanceLogEntry {
-  /** Hexadecimal. */
-  readonly serialNumber: string
-  /** RFC 4514. */
-  readonly subject: string
-  /** RFC 3339, as the times below. */
-  readonly notBefore: string
-  readonly notAfter: string
-  readonly fingerprintSha256: string
-  readonly issuedAt: string
-}
-
 /** The file of the log. The caller locks it while an IssuanceLog is open. */
 export interface IssuanceLogStore {
   /** For messages: the path. */
@@ -84,7 +72,8 @@ export class IssuanceLog {
 // The start of `entryOf`: what an interrupted write leaves.
 const entryStart = '{"serialNumber":"'
 
-function entryOf(certificate: Certificate, issuedAt: Date): IssuanceLogEntry {
+/** A line of the log: the serial number in hexadecimal, the subject as in RFC 4514, times as in RFC 3339. */
+function entryOf(certificate: Certificate, issuedAt: Date) {
   const { serialNumber, subject, notBefore, notAfter, fingerprintSha256 } = certificate
   return {
     serialNumber: normalSerialNumber(serialNumber),

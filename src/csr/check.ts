@@ -24,26 +24,30 @@ export interface CheckContext {
 
 /** Returns whether the API server accepts the object, an approver should approve it, and the signer will sign it, rule by rule. */
 export async function checkRequest(object: SigningRequest, context: CheckContext): Promise<CheckReport> {
+  const { name, signerName, usages, expirationSeconds, username, groups } = object
   const { request } = readRequestContent(object.request)
   const admission = admissionFindings(object)
   const signing = request === undefined ? [] : signingFindings(object, request)
   const approval = await approvalAnswer(object, request, context)
-  const signature = request && signatureFinding(object.signerName, request)
+  const signature = request && signatureFinding(signerName, request)
   const findings = [...admission, ...approval.findings, ...signing, ...(signature ? [signature] : [])]
-  const isSubmitted = object.username !== undefined
+  const isSubmitted = username !== undefined
   const { decision, reason } = isSubmitted ? approval : draftDecision(object, findings)
   return {
     apiVersion: 'kcert/v1',
     kind: 'RequestCheck',
     source: context.source,
-    spec: specOf(object),
+    spec: {
+      ...given({ name, signerName, usages: [...usages], expirationSeconds, username }),
+      groups: [...groups],
+    },
     ...(request && { request: requestFields(request) }),
     isSubmitted,
     decision,
     reason,
     answers: {
       admission: admission.some(isUnmet) ? 'refused' : 'accepted',
-      signing: signingAnswer(object.signerName, request === undefined || signing.some(isUnmet), signature),
+      signing: signingAnswer(signerName, request === undefined || signing.some(isUnmet), signature),
     },
     duties: (['identity', 'entitlement'] as const).map((name: Duty) => ({
       name,
@@ -134,12 +138,4 @@ function signingAnswer(
 ): CheckReport['answers']['signing'] {
   if (findSigner(signerName) !== undefined) return isFaulty ? 'fails' : signature ? 'retries' : 'signs'
   return isKubernetesDomain(signerName) ? 'nobody' : 'another'
-}
-
-function specOf(object: SigningRequest): CheckReport['spec'] {
-  const { name, signerName, usages, expirationSeconds, username, groups } = object
-  return {
-    ...given({ name, signerName, usages: [...usages], expirationSeconds, username }),
-    groups: [...groups],
-  }
 }

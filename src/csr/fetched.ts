@@ -5,6 +5,7 @@ import { goName } from '../x509/go-name.ts'
 import type { Name } from '../x509/name.ts'
 import type { PublicKeyInfo } from '../x509/public-key.ts'
 import type { CertificateRequest } from '../x509/request.ts'
+import type { FetchReport } from './fetch-report.ts'
 import { stateOf } from './life.ts'
 import { listed, quoted } from './quoting.ts'
 import { requestWord } from './request-name.ts'
@@ -19,11 +20,7 @@ export interface Expectation {
   readonly now: Date
 }
 
-export interface CertificateCheck {
-  readonly id: 'key' | 'request-key' | 'subject' | 'names' | 'validity' | 'ca'
-  readonly ok: boolean
-  readonly detail: string
-}
+export type CertificateCheck = FetchReport['checks'][number]
 
 /** Returns the issued certificate and its chain. Throws KCERT_CSR_NOT_ISSUED, and KCERT_X509_MALFORMED for an unreadable one. */
 export function issuedChain(object: SigningRequest): Certificate[] {

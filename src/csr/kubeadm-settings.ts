@@ -69,14 +69,11 @@ export function kubeadmKeyType(name: string): KeyType {
 /** Throws KCERT_USAGE for a key type that kubeadm of this version refuses: ECDSA-P384 came with 1.34 (kubernetes#131677). */
 export function refuseNewerKeyType(keyType: KeyType, version: KubeadmVersion | undefined): void {
   if (keyTypeName(keyType) !== 'ECDSA-P384' || version === undefined || version.minor >= 34) return
-  throw new KcertError(
-    'KCERT_USAGE',
-    `kubeadm 1.${version.minor} does not support the key type "ECDSA-P384"`,
-    {
-      why: 'kubeadm supports it since 1.34',
-      next: '--key-type ECDSA-P256',
-    },
-  )
+  const what = `kubeadm 1.${version.minor} does not support the key type "ECDSA-P384"`
+  throw new KcertError('KCERT_USAGE', what, {
+    why: 'kubeadm supports it since 1.34',
+    next: '--key-type ECDSA-P256',
+  })
 }
 
 /**

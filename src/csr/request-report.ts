@@ -1,6 +1,7 @@
 import * as v from 'valibot'
 import { described, header, text, textsSchema as texts, timeSchema as time } from '../x509/json-fields.ts'
 import { requestSchema } from './check-report.ts'
+import { requestStates } from './life.ts'
 
 // The fields of one object in the reports on a cluster's requests, and the JSON contract of `kcert csr list`. docs/schemas/ is
 // generated from these; the program itself imports only their types.
@@ -20,10 +21,7 @@ export const clusterRequestSchema = v.object({
   uid: v.optional(v.string()),
   creationTimestamp: v.optional(v.string()),
   ageSeconds: v.optional(v.number()),
-  state: described(
-    v.picklist(['pending', 'approved', 'failed', 'denied', 'issued']),
-    'approved: approved and not yet signed',
-  ),
+  state: described(v.picklist(requestStates), 'approved: approved and not yet signed'),
   condition: text('as kubectl prints it, such as Approved,Issued'),
   conditions: v.array(conditionSchema),
   signerName: v.string(),
@@ -50,16 +48,7 @@ export const requestListSchema = v.object({
     v.array(clusterRequestSchema),
     'pending first, then approved, failed, denied, issued; the oldest of each first',
   ),
-  summary: described(
-    v.object({
-      pending: v.number(),
-      approved: v.number(),
-      failed: v.number(),
-      denied: v.number(),
-      issued: v.number(),
-    }),
-    'number of requests by state',
-  ),
+  summary: described(v.object(v.entriesFromList(requestStates, v.number())), 'number of requests by state'),
 })
 
 export type ClusterRequest = v.InferOutput<typeof clusterRequestSchema>

@@ -146,33 +146,30 @@ function plainNodeName(commonName: string | undefined): string {
 }
 
 function caAdvice({ group }: CertificateEntry, urgency: Urgency): Advice {
+  const hasExpired = urgency === 'expired'
   if (group.owner.kind === 'cluster') {
-    const otherwise =
-      urgency === 'expired'
-        ? 'the cluster needs a new CA and new certificates'
-        : 'plan the rotation of the cluster CA now'
+    const otherwise = hasExpired
+      ? 'the cluster needs a new CA and new certificates'
+      : 'plan the rotation of the cluster CA now'
     return {
       fix: `compare it with /etc/kubernetes/pki/ca.crt of a control-plane node. If that one is newer, put it into this kubeconfig. If it is the same, ${otherwise}`,
     }
   }
-  return urgency === 'expired'
-    ? { fix: 'replace the CA with its successor, and reissue the certificates that it signed from that one' }
-    : {
-        fix: 'create its successor now, add it to every bundle that contains this one, then reissue the certificates that this one signed',
-      }
+  return {
+    fix: hasExpired
+      ? 'replace the CA with its successor, and reissue the certificates that it signed from that one'
+      : 'create its successor now, add it to every bundle that contains this one, then reissue the certificates that this one signed',
+  }
 }
 
 function userAdvice(entry: CertificateEntry): Advice {
   const row = kubeadmKubeconfigOf(entry)
-  if (row !== undefined) {
+  if (row === undefined)
     return {
-      fix: `renew ${row} on a control-plane node, then copy /etc/kubernetes/${row} from there`,
-      next: commandLine`sudo kcert renew ${row}`,
+      fix: 'request a new client certificate for this user (signer kubernetes.io/kube-apiserver-client) and put it into the kubeconfig',
     }
-  }
-  return {
-    fix: 'request a new client certificate for this user (signer kubernetes.io/kube-apiserver-client) and put it into the kubeconfig',
-  }
+  const fix = `renew ${row} on a control-plane node, then copy /etc/kubernetes/${row} from there`
+  return { fix, next: commandLine`sudo kcert renew ${row}` }
 }
 
 /** Returns kubeadm's kubeconfig from which a user's certificate was copied, by its subject. */

@@ -1,6 +1,6 @@
 import * as v from 'valibot'
 import { described, onlyTrue, optionalText, text } from '../errors/error-schema.ts'
-import { nameSchema, altNamesSchema as names, timeSchema as time } from '../x509/json-fields.ts'
+import { header, nameSchema, altNamesSchema as names, timeSchema as time } from '../x509/json-fields.ts'
 
 // The JSON contract of `kcert inspect`. docs/schemas/InspectionReport.json is generated from these schemas. The program imports
 // only their types, so valibot costs nothing at start.
@@ -177,13 +177,12 @@ export const summarySchema = v.object({
   critical: v.number(),
   expired: v.number(),
   notYetValid: v.number(),
-  problems: v.object({ info: v.number(), warning: v.number(), critical: v.number() }),
+  problems: v.object(v.entriesFromList(severities, v.number())),
   nextExpiry: v.optional(time),
 })
 
 export const inspectionReportSchema = v.object({
-  apiVersion: v.literal('kcert/v1'),
-  kind: v.literal('InspectionReport'),
+  ...header('InspectionReport'),
   generatedAt: time,
   at: described(time, 'the time at which validity was evaluated'),
   selection: v.optional(

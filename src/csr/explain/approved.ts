@@ -39,14 +39,14 @@ export const approvedCauses: readonly CauseRow[] = [
     detail: (situation) =>
       `kube-controller-manager, which signs for ${situation.object.signerName}, does not run: ${managerText(situation)}`,
     fix: 'start it and read its logs; it then signs the request',
-    commands: () => [commandLine`${embed(managerPods)} -o wide`],
+    commands: () => commandLine`${embed(managerPods)} -o wide`,
   },
   {
     id: 'signer-off',
     holds: byKubernetes((situation) => isControllerOff(situation, 'signing')),
     detail: 'the --controllers flag of kube-controller-manager disables its signers',
     fix: 'enable csrsigning in --controllers',
-    commands: () => [commandLine`${embed(managerPods)} -o yaml | grep -e --controllers`],
+    commands: () => commandLine`${embed(managerPods)} -o yaml | grep -e --controllers`,
   },
   {
     id: 'signer-not-configured',
@@ -65,9 +65,8 @@ export const approvedCauses: readonly CauseRow[] = [
     holds: byKubernetes(({ waitingSeconds }) => waitingSeconds < signingSeconds),
     detail: 'it was approved a moment ago, and kube-controller-manager signs within seconds',
     fix: 'wait a few seconds',
-    commands: (situation) => [
+    commands: (situation) =>
       commandLine`kcert csr fetch ${wordOf(situation)} --wait 1m --out ${fileOf(situation)}`,
-    ],
   },
   {
     id: 'signer-fails',

@@ -16,7 +16,7 @@ export interface CauseRow<Known = Situation> {
   /** The fix, as an imperative clause. */
   readonly fix: Text<Known>
   /** Commands to paste, in order. */
-  readonly commands?: (situation: Known) => readonly string[]
+  readonly commands?: (situation: Known) => string | readonly string[]
 }
 
 type Text<Known> = string | ((situation: Known) => string)
@@ -37,9 +37,9 @@ export function explanationOf<Known>(
       detail: textOf(detail),
       fix: textOf(fix),
       next: textOf(fix),
-      commands: [...(commands?.(situation) ?? [])],
+      commands: [commands?.(situation) ?? []].flat(),
     })),
-    open: open.map(({ fact, why }) => ({ fact, why })),
+    open: [...open],
   }
 }
 

@@ -16,8 +16,7 @@ export function isManagerAlive({ controllerManager, now }: Situation): boolean |
 
 /** Returns the evidence for that, as a fragment. */
 export function managerText({ controllerManager }: Situation): string {
-  if (controllerManager === undefined || controllerManager === 'absent')
-    return 'it has no Lease in kube-system'
+  if (typeof controllerManager !== 'object') return 'it has no Lease in kube-system'
   const { renewedAt, holder } = controllerManager
   const last = `its Lease was last renewed at ${renewedAt?.toISOString().slice(0, 19)}Z`
   return holder === undefined ? last : `${last} by ${holder}`
@@ -52,8 +51,7 @@ const signerFlags: Readonly<Record<string, string>> = {
 
 /** True when its command line is known and has no CA for this signer, so that it does not run that signer. */
 export function lacksSigningFiles({ controllerManager, object }: Situation): boolean {
-  if (controllerManager === undefined || controllerManager === 'absent') return false
-  if (controllerManager.commandLine === undefined) return false
+  if (typeof controllerManager !== 'object' || controllerManager.commandLine === undefined) return false
   const own = signerFlags[object.signerName]
   const has = (prefix: string): boolean =>
     Boolean(flagOf(controllerManager, `${prefix}-cert-file`)) &&
@@ -62,7 +60,7 @@ export function lacksSigningFiles({ controllerManager, object }: Situation): boo
 }
 
 function flagOf(manager: ControllerManager | 'absent' | undefined, name: string): string | undefined {
-  const words = manager === undefined || manager === 'absent' ? undefined : manager.commandLine
+  const words = typeof manager === 'object' ? manager.commandLine : undefined
   if (words === undefined) return undefined
   const at = words.findLastIndex((word) => word === `--${name}` || word.startsWith(`--${name}=`))
   if (at === -1) return undefined

@@ -49,7 +49,7 @@ export const pendingCauses: readonly CauseRow[] = [
     detail: (situation) =>
       `${quoted(situation.object.username ?? '')} requests the identity of ${quoted(foreignNode(situation) ?? '')}: only a node itself may renew its certificate`,
     fix: 'deny it, unless you know the reason; a renamed node must join again with a bootstrap token',
-    commands: (situation) => [commandLine`kcert csr deny ${wordOf(situation)}`],
+    commands: (situation) => commandLine`kcert csr deny ${wordOf(situation)}`,
   },
   {
     id: 'rbac-missing',
@@ -80,7 +80,7 @@ export const pendingCauses: readonly CauseRow[] = [
     detail: (situation) =>
       `kube-controller-manager, which approves kubelets' requests, does not run: ${managerText(situation)}`,
     fix: 'start it and read its logs; it then approves the request',
-    commands: () => ['kubectl -n kube-system get pods -l component=kube-controller-manager -o wide'],
+    commands: () => 'kubectl -n kube-system get pods -l component=kube-controller-manager -o wide',
   },
   {
     id: 'approver-off',

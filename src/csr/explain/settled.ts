@@ -14,9 +14,8 @@ export const settledCauses: readonly CauseRow[] = [
     holds: ({ object }) => object.deletionTimestamp !== undefined,
     detail: 'the object is being deleted, and a finalizer blocks that',
     fix: 'find the owner of the finalizer, and submit the request again under another name',
-    commands: (situation) => [
+    commands: (situation) =>
       commandLine`kubectl get csr ${wordOf(situation)} -o jsonpath='{.metadata.finalizers}'`,
-    ],
   },
   {
     id: 'denied',

@@ -7,6 +7,7 @@ import { findSigner, kubeletClient } from '../signers.ts'
 import { signingFindings } from '../signing.ts'
 import { readRequestContent, type SigningRequest } from '../signing-request.ts'
 import type { ControllerManager, ExplainFacts, Holder } from './facts.ts'
+import type { Explanation } from './report.ts'
 
 /** The input of a cause. Undefined facts were unavailable or not needed. */
 export interface Situation extends OwnSituation {
@@ -21,10 +22,7 @@ export interface Situation extends OwnSituation {
 type OwnSituation = Readonly<ReturnType<typeof ownSituation>>
 
 /** A fact that is unavailable. */
-export interface UnknownFact {
-  readonly fact: string
-  readonly why: string
-}
+export type UnknownFact = Explanation['open'][number]
 
 export interface Gathered {
   readonly situation: Situation

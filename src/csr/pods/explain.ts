@@ -59,18 +59,16 @@ const causes: readonly CauseRow<Situation>[] = [
     holds: ({ request }) => request.fault !== undefined,
     detail: ({ request }) => `status.certificateChain cannot be read: ${request.fault}`,
     fix: 'repair the signer; Kubernetes never replaces an issued certificate',
-    commands: ({ request: { namespace, name } }) => [
+    commands: ({ request: { namespace, name } }) =>
       commandLine`kubectl -n ${namespace} get podcertificaterequest ${name} -o jsonpath='{.status.certificateChain}'`,
-    ],
   },
   {
     id: 'certificate-expired',
     holds: ({ request: { notAfter }, now }) => Date.parse(notAfter ?? '') <= now.getTime(),
     detail: ({ request }) => `its certificate expired at ${request.notAfter}`,
     fix: 'read the events of the pod to see why the kubelet has not requested the next one',
-    commands: ({ request: { namespace, podName } }) => [
+    commands: ({ request: { namespace, podName } }) =>
       commandLine`kubectl -n ${namespace} describe pod ${podName}`,
-    ],
   },
   {
     id: 'no-such-signer',
