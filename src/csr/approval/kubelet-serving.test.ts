@@ -60,6 +60,7 @@ describe('refuses a name that belongs to others even when the Node lists it', ()
     ['no-special-address', { ip: ['2001:0:a60:1::'] }],
     ['no-special-address', { ip: ['ff02::1'] }],
     ['no-cluster-name', { dns: ['host.docker.internal'] }],
+    ['no-cluster-name', { dns: ['10-244-0-5.my-namespace.pod'] }],
     ['no-cluster-name', { dns: ['host.containers.internal'] }],
     ['plain-names', { dns: ['127.1'] }],
     ['plain-names', { dns: ['0x7f000001'] }],
@@ -71,7 +72,7 @@ describe('refuses a name that belongs to others even when the Node lists it', ()
     ['plain-names', { dns: ['node-1,evil'] }],
   ])('%s: %j', async (rule, subjectAltNames) => {
     // The policy allows every suffix of these names, so that no other rule refuses them.
-    const dnsSuffixes = ['com', 'default', 'svc', 'local', 'internal', '1', '0x1', '7']
+    const dnsSuffixes = ['com', 'default', 'svc', 'pod', 'local', 'internal', '1', '0x1', '7']
     const around = { nodes: [nodeWith(subjectAltNames)] }
     const verdict = await verdictOn(asking({ subjectAltNames }), around, { dnsSuffixes })
     expect(verdict.decision).toBe('ignore')

@@ -130,7 +130,7 @@ function isClusterName(name: string, clusterDomain: string): boolean {
   const domain = clusterDomain.toLowerCase()
   return (
     /^kubernetes(?:\.default(?:\.|$)|$)/.test(plain) ||
-    /(?:^|\.)svc$/.test(plain) ||
+    /(?:^|\.)(?:svc|pod)$/.test(plain) ||
     /(?:^|\.)(?:localhost|docker\.internal|containers\.internal)$/.test(plain) ||
     plain === domain ||
     plain.endsWith(`.${domain}`)

@@ -236,6 +236,7 @@ describe("a user's rule", () => {
       [{ ipAddresses: [parseCidr('192.0.2.0/24')!, parseCidr('10.1.0.0/16')!] }, true],
       [{ ipAddresses: [parseCidr('192.0.2.0/24')!] }, false],
       [{ emails: ['ann@*'] }, true],
+      [{ emails: ['*@EXAMPLE.*'] }, true],
       [{ emails: ['x'] }, false],
       [{ uris: ['spiffe:*'] }, true],
       [{ uris: ['x'] }, false],

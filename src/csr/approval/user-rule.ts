@@ -173,7 +173,8 @@ function denying(rule: UserRule, { object, request }: Candidate): PolicyEvaluati
     anyOf(rule.organizations, organization) &&
     anyOf(lower(rule.dnsNames), dns.map(lowerCase)) &&
     (ipAddresses === undefined || ip.some((address) => isInRanges(address, ipAddresses))) &&
-    anyOf(rule.emails, email) &&
+    // The domain of an address has no case, so a denial must not miss it in capitals.
+    anyOf(lower(rule.emails), email.map(lowerCase)) &&
     anyOf(rule.uris, uri) &&
     (rule.usages === undefined || rule.usages.some((usage) => usages.includes(usage))) &&
     (rule.maxExpirationSeconds === undefined || (expirationSeconds ?? 0) > rule.maxExpirationSeconds)
