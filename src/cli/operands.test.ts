@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'vitest'
 import type { KcertError } from '../errors/kcert-error.ts'
-import { type DryRunBy, splitOperands, withoutBooleanValues } from './operands.ts'
+import { type DryRunBy, partsOf, splitOperands, withoutBooleanValues } from './operands.ts'
 
 const shapes = {
   output: { type: 'option', char: 'o' },
@@ -9,6 +9,7 @@ const shapes = {
   yes: { type: 'boolean', char: 'y', aliases: ['assume-yes'] },
   restart: { type: 'boolean', allowNo: true, aliases: ['reload'] },
   'dry-run': { type: 'boolean' },
+  cluster: { type: 'boolean' },
 } as const
 const wordsOf = (line: string) => (line === '' ? [] : line.split(' '))
 const split = (line: string) => splitOperands(wordsOf(line), shapes)
@@ -79,6 +80,20 @@ describe('splitOperands', () => {
   )
 })
 
+test('partsOf names the flags of each part, and none for an operand, an unknown flag or a missing value', () => {
+  const line = 'a --warning 1d -wo json --no-reload -wx --frobnicate -- b'
+  expect([...partsOf(wordsOf(line), shapes)].map(({ words, names }) => [words.join(' '), ...names])).toEqual([
+    ['a'],
+    ['--warning 1d', 'warn'],
+    ['-wo json', 'watch', 'output'],
+    ['--no-reload', 'restart'],
+    ['-wx'],
+    ['--frobnicate'],
+    ['b'],
+  ])
+  expect([...partsOf(['--warn'], shapes)]).toEqual([{ isOperand: false, words: ['--warn'], names: [] }])
+})
+
 describe('withoutBooleanValues', () => {
   test.each([
     '',
@@ -92,6 +107,12 @@ describe('withoutBooleanValues', () => {
     '-w -- --yes=false -y=x',
   ])('does not change the rest of a command line: %s', (line) => {
     expect(plain(line)).toBe(line)
+  })
+
+  test('sets a flag that has an opposite with "=true", and its opposite with "=false"', () => {
+    expect(plain('a --restart=true b')).toBe('a --restart b')
+    expect(plain('a --restart=false b')).toBe('a --no-restart b')
+    expect(plain('--reload=true --reload=false')).toBe('--restart --no-restart')
   })
 
   test.each([
@@ -112,6 +133,11 @@ describe('withoutBooleanValues', () => {
       expect(error.message).toBe(`${flag} takes no value, but "${value}" was given`)
       expect(error.why).toBe(`${flag} is a boolean flag: write it without "=" or leave it out`)
     }
+  })
+
+  test('shows where the value of --cluster goes, which takes a name in kubectl', () => {
+    expect(refusal('--cluster=prod').next).toBe('--cluster --cluster-name prod')
+    expect(refusal('--watch=prod').next).toBeUndefined()
   })
 
   test('refuses a value of the last of several combined short flags', () => {

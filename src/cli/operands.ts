@@ -148,13 +148,10 @@ type Spellings = ReadonlyMap<string, { readonly name: string; readonly type: Fla
 /** Returns every spelling of each flag: its name, aliases, character, and --no-NAME. */
 function spellings(shapes: FlagShapes): Spellings {
   return new Map(
-    Object.entries(shapes).flatMap(([name, { type, char, aliases = [], allowNo = false }]) => {
-      const names = [name, ...aliases]
-      const written = [
-        ...names.map((one) => `--${one}`),
-        ...(allowNo ? names.map((one) => `--no-${one}`) : []),
-        ...(char === undefined ? [] : [`-${char}`]),
-      ]
+    Object.entries(shapes).flatMap(([name, { type, char, aliases, allowNo }]) => {
+      const names = aliases === undefined ? [name] : [name, ...aliases]
+      const written = names.flatMap((one) => (allowNo ? [`--${one}`, `--no-${one}`] : [`--${one}`]))
+      if (char !== undefined) written.push(`-${char}`)
       return written.map((flag) => [flag, { name, type }] as const)
     }),
   )

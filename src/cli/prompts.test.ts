@@ -1,7 +1,7 @@
 import { describe, expect, test } from 'vitest'
 import { keys, terminalContext } from '../../test/fakes/terminal-context.ts'
 import { agreed } from './consent.ts'
-import { canAsk, DeclinedError, terminalAsker } from './prompts.ts'
+import { answered, canAsk, DeclinedError, terminalAsker } from './prompts.ts'
 
 test.each([
   [true, true, true],
@@ -56,6 +56,19 @@ describe('question', () => {
     expect(error).toBeInstanceOf(DeclinedError)
     expect(error.name).toBe('DeclinedError')
   })
+
+  test('is not declined but fails when it cannot be asked', async () => {
+    const { context } = terminalContext()
+    const answer = (await terminalAsker(context)).choice({ flag: 'x', message: 'Which?', choices: [] })
+    const error = await answer.catch((reason: unknown) => reason)
+    expect(error).toBeInstanceOf(Error)
+    expect(error).not.toBeInstanceOf(DeclinedError)
+  })
+
+  test('counts as no only when it is declined', async () => {
+    expect(await answered(() => Promise.reject(new DeclinedError()))).toBe(false)
+    await expect(answered(() => Promise.reject(new Error('broken')))).rejects.toThrow('broken')
+  })
 })
 
 describe('confirmation', () => {
@@ -97,7 +110,7 @@ describe('confirmation', () => {
       const answer = agreed(context, asked)
       await typesAt('yes', ...typed)
       expect(await answer).toBe(expected)
-      expect(shown()).toMatch(/^the change\n[\s\S]*Do it\?/)
+      expect(shown()).toMatch(/^the change\n[\s\S]*Do it\?[\s\S]* no\n[\s\S]* yes\n/)
     },
   )
 })

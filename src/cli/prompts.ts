@@ -45,7 +45,7 @@ async function askOn({ stdin, stderr }: Context): Promise<Ask> {
       const answers = await prompt([{ ...question, name: 'answer' }] as never)
       return (answers as { answer: Answer }).answer
     } catch (error) {
-      if ((error as Error).name === 'ExitPromptError') throw new DeclinedError('declined')
+      if ((error as Error).name === 'ExitPromptError') throw new DeclinedError()
       throw error
     }
   }
@@ -57,14 +57,7 @@ export async function terminalAsker(context: Context): Promise<Asker> {
   return {
     text: async ({ message, fault, default: preset }) => {
       const validate = (answer: string): true | string => fault?.(answer.trim()) ?? true
-      return (
-        await ask<string>({
-          type: 'input',
-          message,
-          validate,
-          ...(preset === undefined ? {} : { default: preset }),
-        })
-      ).trim()
+      return (await ask<string>({ type: 'input', message, validate, default: preset })).trim()
     },
     choice: ({ message, choices }) => ask({ type: 'select', message, choices }),
   }
@@ -90,12 +83,9 @@ export function confirm(context: Context, message: string): Promise<boolean> {
 
 /** Returns true if the operator confirms. Ctrl-C and Ctrl-D mean no. */
 export function choose(context: Context, message: string): Promise<boolean> {
-  const choices = [
-    { value: 'no', name: 'no' },
-    { value: 'yes', name: 'yes' },
-  ]
+  const choices = ['no', 'yes'].map((answer) => ({ value: answer, name: answer }))
   return answered(async () => {
-    const asker = await terminalAsker(context)
-    return (await asker.choice({ flag: 'yes', message: printable(message), choices })) === 'yes'
+    const ask = await askOn(context)
+    return (await ask<string>({ type: 'select', message: printable(message), choices })) === 'yes'
   })
 }

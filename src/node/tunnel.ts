@@ -29,7 +29,7 @@ const endingMs = 2_000
  */
 export function openTunnel(transport: Transport, host: string, port: number): Duplex {
   const [program = '', ...args] = transport.start(`set -- '${checked(host)}' '${port}'; ${script}`)
-  const child = spawn(program, args, { stdio: 'pipe', detached: true })
+  const child = spawn(program, args, { detached: true })
   let stderr = ''
   child.stderr.on('data', (bytes: Buffer) => {
     stderr = `${stderr}${bytes.toString('utf8')}`.slice(-2_048)
@@ -52,7 +52,6 @@ export function openTunnel(transport: Transport, host: string, port: number): Du
   })
   child.once('error', (error) => stream.destroy(error))
   child.once('close', (status) => {
-    if (stream.destroyed) return
     if (status === 0 || stderr === '') stream.push(null)
     else stream.destroy(Object.assign(new Error(lastLines(stderr)), { code: 'ECONNREFUSED' }))
   })
