@@ -182,7 +182,7 @@ export async function kubeadmConfiguration({ objects }: Site): Promise<Sections[
 
 const leaders = ['kube-controller-manager', 'kube-scheduler', 'cloud-controller-manager']
 
-/** Returns the leader. A Lease that was not renewed in time has no holder. */
+/** Returns the leader. A Lease that was not renewed in time, or has a renewTime far in the future, has no holder. */
 export async function leases({ objects, clock }: Site, nodes: readonly Named[]): Promise<Sections['leases']> {
   const found = await Promise.all(leaders.map((name) => getOne(objects, { ...resources.leases, name })))
   const now = clock().getTime()
@@ -191,7 +191,9 @@ export async function leases({ objects, clock }: Site, nodes: readonly Named[]):
     const { holderIdentity = '', leaseDurationSeconds, renewTime } = lease.spec ?? {}
     const seconds = Math.min(leaseSeconds(leaseDurationSeconds, 15), longestLeaseSeconds)
     const renewedAtMs = Date.parse(renewTime ?? '') || 0
-    const isHeld = holderIdentity !== '' && now < renewedAtMs + seconds * 1000
+    // Clocks differ by some seconds. A renewal far in the future would make its holder the leader until then.
+    const isPlausible = renewedAtMs <= now + longestLeaseSeconds * 1000
+    const isHeld = holderIdentity !== '' && isPlausible && now < renewedAtMs + seconds * 1000
     const holder = nodeOfHolder(holderIdentity, nodes)
     return [{ name: lease.metadata.name, ...(isHeld ? { holder } : {}), renewedAtMs }]
   })

@@ -105,6 +105,8 @@ test.each([
   [1_000_000_000, 301, undefined],
   ['1e9', 301, undefined],
   ['hello', 16, undefined],
+  [undefined, -299, 'cp1'],
+  [undefined, -301, undefined],
 ])(
   'a Lease of %j s, renewed %i s ago, has the holder %s',
   async (leaseDurationSeconds, ageSeconds, holder) => {
