@@ -1,6 +1,7 @@
 import { describe, expect, test } from 'vitest'
 import { KcertError } from '../../src/errors/kcert-error.ts'
 import type { Action, Probe, Step } from '../../src/rotation/action.ts'
+import type { CertificateRecord } from '../../src/rotation/certificate-record.ts'
 import { type JournalRecord, readJournal } from '../../src/rotation/journal.ts'
 import { JournalWriter } from '../../src/rotation/journal-writer.ts'
 import { modelSections } from '../../src/rotation/model/check.ts'
@@ -23,10 +24,17 @@ class Run {
   readonly methods: string[] = []
   readonly confirmed: number[] = []
   readonly sections: string[][] = []
+  /** CAs that the observer must recognize, for each observation. */
+  readonly remembered: (readonly CertificateRecord[])[] = []
+  /** The states that were shown for confirmation. */
+  readonly shown: State[] = []
   nowMs: number
   observations = 0
   confirms = true
   answers = true
+  before: ((action: Action) => Promise<void>) | undefined = async (action) => {
+    this.acts.push(`before ${action.kind}`)
+  }
   probe: (action: Probe) => Promise<{
     ok: boolean
     detail: string
@@ -55,8 +63,9 @@ class Run {
       }
     return Rotation.open({
       observer: {
-        observe: async (sections) => {
+        observe: async (sections, remembered = []) => {
           this.sections.push([...sections])
+          this.remembered.push(remembered)
           return this.see(this.observations++)
         },
       },
@@ -76,17 +85,16 @@ class Run {
       },
       settings: this.settings,
       emit: (event) => this.events.push(event),
-      confirm: async ({ number }) => {
+      confirm: async ({ number }, on) => {
         this.confirmed.push(number)
+        this.shown.push(on)
         return this.confirms
       },
       ask: async (question, id) => {
         this.asked.push(`${id}: ${question}`)
         return this.answers
       },
-      before: async (action) => {
-        this.acts.push(`before ${action.kind}`)
-      },
+      ...(this.before && { before: this.before }),
     })
   }
 
@@ -184,7 +192,11 @@ describe('an observation', () => {
   })
 
   test('takes evidence, intents, waivers and CAs from the journal, and planned CAs', async () => {
-    const run = await inState(0)
+    const { observed: before } = await state(0)
+    const certificates = new Map(
+      [...before.certificates].filter(([digest]) => !digest.startsWith('planned:')),
+    )
+    const run = new Run(() => ({ ...before, certificates }))
     const rotation = await run.open()
     await rotation.performAll([
       probing,
@@ -198,6 +210,16 @@ describe('an observation', () => {
     expect(observed.certificates.get('planned:cluster/new')?.subject).toBe(target.changes[0]!.newCa.subject)
     expect(observed.certificates.get('planned:cluster/bridge')?.isCa).toBe(true)
     expect(observed.certificates.has('undefined')).toBe(false)
+  })
+
+  test('recognizes the CAs of the rotation in the journal, even if no file contains them', async () => {
+    const run = await inState(1)
+    const rotation = await run.open()
+    await rotation.run(1)
+    const { target } = await rotation.observe(phaseNumbered(3).sees)
+    const cas = target.changes.flatMap(({ oldCa, newCa }) => [oldCa, newCa])
+    expect(cas).toHaveLength(4)
+    expect([run.remembered[0], run.remembered.at(-1)]).toEqual([[], cas])
   })
 
   test('omits kubeconfigs on nodes that belong to another cluster', async () => {
@@ -238,6 +260,13 @@ describe('a plan', () => {
     expect([none.gaps, none.steps]).toEqual([[], []])
     expect(none.remarks).toEqual(['complete: no cloud-controller-manager with --root-ca-file'])
     expect(run.journal.text).toBe('')
+  })
+
+  test('of a complete phase is not refused', async () => {
+    const { observed } = await state(8)
+    const nodes = observed.nodes.map((node) => ({ ...node, unreachable: 'no route' }))
+    const plan = await (await new Run(() => ({ ...observed, nodes })).open()).plan(8)
+    expect([plan.gaps, plan.steps]).toEqual([[], []])
   })
 
   test('is refused because of the cluster, the position, or the phase', async () => {
@@ -368,6 +397,11 @@ describe('a phase', () => {
     ])
     expect(run.acts).toEqual(['before wait'])
     expect(run.nowMs).toBe(0)
+    // For the phase, its plan, the wait and the result. Each observation reads the whole cluster.
+    expect(run.observations).toBe(4)
+    const [shown] = run.shown
+    expect(shown?.observed.published).toEqual(published)
+    expect(shown?.target.changes.map(({ ca }) => ca)).toEqual(['cluster', 'front-proxy'])
   })
 
   test('waits 90 s, four times, for pending items without a step', async () => {
@@ -384,6 +418,18 @@ describe('a phase', () => {
     ])
     expect(run.nowMs).toBe(4 * 90_000)
     expect(run.confirmed).toEqual([2])
+  })
+
+  test('does not record CAs while one of them is only planned', async () => {
+    const { observed } = await state(1)
+    const files = new Map([...observed.files].filter(([key]) => !key.includes('/new/front-proxy-ca')))
+    const run = new Run(() => ({ ...observed, files }))
+    const rotation = await run.open()
+    const { target } = await rotation.observe(sectionNames)
+    const planned = target.changes.map(({ newCa }) => newCa.digest.startsWith('planned:'))
+    expect(planned).toEqual([false, true])
+    await rotation.run(8)
+    expect(run.said).toEqual(['phase 8 held'])
   })
 
   test('12 records each waiver once', async () => {
@@ -443,6 +489,9 @@ describe('an undo', () => {
     expect(steps).toEqual(['patch-object', 'write-file', 'restart', 'write-file', 'restart', 'wait'])
     expect(await rotation.undo(2)).toBe('held')
     expect(run.confirmed).toEqual([2])
+    const [shown] = run.shown
+    expect(shown?.observed.components).toEqual((await state(2)).observed.components)
+    expect(shown?.target.changes.map(({ ca }) => ca)).toEqual(['cluster', 'front-proxy'])
     expect([run.said[0], run.said.at(-1)]).toEqual(['phase 2 begun undo', 'phase 2 undone'])
     expect(run.acts.filter((act) => !act.startsWith('before'))).toEqual(
       steps.slice(0, -1).map((kind) => `${kind} at 0`),
@@ -463,6 +512,20 @@ describe('an undo', () => {
     const kubeconfigs = await stop(run.open().then((one) => one.undo(2)))
     expect(kubeconfigs.message).toMatch(/^the plan of phase 2 /)
   })
+
+  test('is refused when it would restore the manifests of an older version', async () => {
+    const { observed } = await state(2)
+    const components = observed.components.map((one) =>
+      one.id === 'cp1/kube-controller-manager' ? { ...one, version: 'v1.99.0' } : one,
+    )
+    const run = new Run(() => ({ ...observed, components }))
+    const error = await stop(run.open().then((one) => one.undo(2)))
+    expect([error.code, error.next]).toEqual(['KCERT_ROTATION_REFUSED', 'kcert rotate-ca status'])
+    expect(error.message).toMatch(
+      /^upgraded since phase 1: cp1\/kube-controller-manager from v[\d.]+ to v1\.99\.0$/,
+    )
+    expect([run.said, run.acts]).toEqual([[], []])
+  })
 })
 
 describe('steps', () => {
@@ -482,6 +545,13 @@ describe('steps', () => {
       'action-done remove n:/x',
     ])
     expect(run.acts).toEqual(['before restart', 'restart at 0', 'before write-file', 'write-file at 0'])
+  })
+
+  test('start at once if nothing has to come before them', async () => {
+    const run = await inState(2)
+    run.before = undefined
+    await (await run.open()).performAll([restart('a')])
+    expect(run.acts).toEqual(['restart at 0'])
   })
 
   test('are executed by the matching part', async () => {

@@ -101,13 +101,16 @@ function isSigningProven(observed: Observed<'components' | 'evidence'>): boolean
  */
 function bundlesByName(observed: Observed<'published' | 'pods'>, target: Target): readonly Refusal[] {
   if (target.isDropping || changeOf(target, 'cluster') === undefined) return []
-  return observed.pods
-    .filter(
-      (pod) => pod.trustBundle?.name !== undefined && !isWaived(pod, target) && !hasLostBundle(observed, pod),
-    )
-    .map(({ id, trustBundle }) => ({
-      what: `pod ${id} mounts ClusterTrustBundle ${JSON.stringify(trustBundle?.name)} by name`,
-      why: commandLine`kube-controller-manager deletes this object in this phase, so the pod could not start again; mount it by signerName, or accept the risk with --waive ${id}`,
-      next: 'kcert rotate-ca plan',
-    }))
+  return observed.pods.flatMap((pod) => {
+    const { id } = pod
+    const bundle = pod.trustBundle?.name
+    if (bundle === undefined || isWaived(pod, target) || hasLostBundle(observed, pod)) return []
+    return [
+      {
+        what: `pod ${id} mounts ClusterTrustBundle ${JSON.stringify(bundle)} by name`,
+        why: commandLine`kube-controller-manager deletes this object in this phase, so the pod could not start again; mount it by signerName, or accept the risk with --waive ${id}`,
+        next: 'kcert rotate-ca plan',
+      },
+    ]
+  })
 }
