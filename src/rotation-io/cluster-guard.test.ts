@@ -46,6 +46,13 @@ test('creates the Lease with its holder, and releases it', async () => {
   expect(lease().spec).toMatchObject({ holderIdentity: '', leaseDurationSeconds: 1, leaseTransitions: 1 })
 })
 
+test('does not keep the process running to renew the Lease', async () => {
+  const { objects } = memory()
+  const started = vi.spyOn(globalThis, 'setInterval')
+  await ClusterGuard.acquire(aging(objects).given)
+  expect(started.mock.results.map(({ value }) => value.hasRef())).toEqual([false])
+})
+
 test('takes over a released Lease at once, and counts the transition', async () => {
   const { objects, lease } = memory()
   const { given, slept } = aging(objects)
@@ -326,6 +333,15 @@ test('releases the Lease although the mirror, or the Lease itself, cannot be wri
     }
     await another.release()
   }
+})
+
+test('at release, does not change a Lease without a holder', async () => {
+  const { objects, put, lease } = memory()
+  const guard = await ClusterGuard.acquire(aging(objects).given)
+  const { spec: _, ...bare } = lease()
+  const kept = put('leases', bare)
+  await guard.release()
+  expect(lease()).toBe(kept)
 })
 
 test('mirrors at most the last 900,000 characters, starting at the beginning of a line', async () => {

@@ -556,6 +556,7 @@ test('rejects an empty kubeconfig', async () => {
     writing({ files: { [conf]: '' } }).write(conf, { kind: 'kubeconfig', caData }),
   ).rejects.toMatchObject({
     code: 'KCERT_KUBECONFIG_UNUSABLE',
+    message: expect.stringContaining(`cp1:${conf}`),
   })
 })
 

@@ -1,3 +1,4 @@
+import type { KeyObject } from 'node:crypto'
 import { dirname, resolve } from 'node:path'
 import { reissueLeaf } from '../ca/successor.ts'
 import { orUndefined } from '../errors/caught.ts'
@@ -81,7 +82,7 @@ export class FileWriting {
       )
       return
     }
-    const { text, besides = [] } = await this.prepare(action, now, node)
+    const { text, besides = [] } = await this.prepare(action, content, now, node)
     if (now.found === 'absent') await makeFolderOf(node, path)
     for (const { path: also, text: its, ...modes } of besides) {
       await this.parts.copies.keepFile(name, also, phase)
@@ -90,8 +91,12 @@ export class FileWriting {
     await inDriftWords(action, () => node.writeFile(path, text, { replaces: bytesOf(now), mode, ...call }))
   }
 
-  private async prepare(action: WriteFile, now: FileContent, node: NodeAccess): Promise<Prepared> {
-    const { content } = action
+  private async prepare(
+    action: WriteFile,
+    content: ContentOf<'certificates' | 'ca-key' | 'reissued' | 'kubeconfig' | 'definition' | 'requested'>,
+    now: FileContent,
+    node: NodeAccess,
+  ): Promise<Prepared> {
     switch (content.kind) {
       case 'certificates':
         return { text: await this.bundle(content.certificates) }
@@ -107,8 +112,6 @@ export class FileWriting {
         return { text: await this.definition(action, content, textOf(present(action, now))) }
       case 'requested':
         return { text: await this.parts.requests.request(action.node, content) }
-      default:
-        throw new TypeError(`no bytes for ${content.kind}`)
     }
   }
 
@@ -119,11 +122,14 @@ export class FileWriting {
   private async reissued({ ca, chain, leaf: replaced, newKey }: ContentOf<'reissued'>): Promise<Prepared> {
     const leaf = await this.parts.cas.certificate(replaced)
     const signingCa = await this.parts.cas.pair(ca, 'new')
-    const key = newKey === undefined ? undefined : generatePrivateKey(keyTypeLike(leaf.publicKey))
-    const reissued = reissueLeaf(leaf, signingCa, this.parts.cas.issuing(), key)
-    const text = `${writeCertificates([reissued])}${await this.bundle(chain)}`
-    if (key === undefined || newKey === undefined) return { text }
-    return { text, besides: [{ path: newKey, text: writePrivateKey(key, 'kubernetes'), mode: 0o600 }] }
+    const textWith = async (key?: KeyObject): Promise<string> => {
+      const reissued = reissueLeaf(leaf, signingCa, this.parts.cas.issuing(), key)
+      return `${writeCertificates([reissued])}${await this.bundle(chain)}`
+    }
+    if (newKey === undefined) return { text: await textWith() }
+    const key = generatePrivateKey(keyTypeLike(leaf.publicKey))
+    const besides = [{ path: newKey, text: writePrivateKey(key, 'kubernetes'), mode: 0o600 }]
+    return { text: await textWith(key), besides }
   }
 
   /**

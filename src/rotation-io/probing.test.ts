@@ -85,6 +85,9 @@ vi.mock('./watching-handshakes.ts', () => ({
   },
 }))
 
+// The clock of the site is simulated, so nothing has to wait.
+vi.mock('node:timers/promises', () => ({ setTimeout: async () => {} }))
+
 interface Scene {
   readonly port?: number
   readonly files?: Readonly<Record<string, string>>
@@ -93,6 +96,8 @@ interface Scene {
   readonly logs?: readonly { readonly status: number; readonly body: string }[]
   readonly isNodeGone?: boolean
   readonly isOldCaGone?: boolean
+  /** The certificate of the old CA. */
+  readonly old?: Uint8Array
   readonly isStopped?: boolean
   readonly flags?: Readonly<Record<string, string>>
   readonly program?: string
@@ -103,6 +108,8 @@ interface Scene {
   readonly named?: object
   readonly copies?: string
   readonly at?: number
+  /** How long the API server takes to return a request. */
+  readonly getMs?: number
 }
 
 function probing({
@@ -112,6 +119,7 @@ function probing({
   logs = [{ status: 200, body: '' }],
   isNodeGone,
   isOldCaGone,
+  old: oldCertificate = oldCa.certificate,
   isStopped,
   flags = {},
   program = 'kube-apiserver',
@@ -121,6 +129,7 @@ function probing({
   named = { name: 'kcert-signer-1', uid: 'u', resourceVersion: '1' },
   copies,
   at = 0,
+  getMs = 10_000,
 }: Scene) {
   const asked: string[] = []
   const did: [string, ...unknown[]][] = []
@@ -136,7 +145,7 @@ function probing({
         return { path, found: 'file', content: Buffer.from(text), sha256: '' } as never
       }),
   }
-  const [old, next] = [oldCa, newCa].map(({ certificate, key }) => ({
+  const [old, next] = [{ ...oldCa, certificate: oldCertificate }, newCa].map(({ certificate, key }) => ({
     certificate: readCertificates(Buffer.from(certificatePem(certificate)))[0]!,
     key,
   }))
@@ -164,7 +173,7 @@ function probing({
         return object
       },
       get: async () => {
-        time += 10_000
+        time += getMs
         did.push(['get'])
         return signed && { ...request, status: signed }
       },
@@ -370,6 +379,8 @@ test('names the missing binding when the client certificate of an API server has
   )
   const other = probing({ port: 0, logs: [{ status: 403, body: body.replace('kube-apiserver', 'my') }] })
   expect((await other.probe({ kind: 'logs', node: 'w1' })).detail).not.toContain('kubectl')
+  const broken = probing({ port: 0, logs: [{ status: 500, body }] })
+  expect((await broken.probe({ kind: 'logs', node: 'w1' })).detail).not.toContain('kubectl')
 })
 
 test('counts a client as accepted only when the 403 response contains its name', () => {
@@ -543,6 +554,20 @@ test.each([
   expect(answer).toEqual({ ok: true, detail: `cp1/kube-apiserver, trusting only the old CA: ${code}` })
 })
 
+test('a client whose only CA is an intermediate that signed the server shows no distrust', async () => {
+  const under = { ...newCa, key: testKey('probing under'), commonName: 'under' }
+  const middle = signedBy(newCa, {
+    commonName: 'under',
+    key: under.key,
+    notBefore: begun,
+    notAfter: ends,
+    basicConstraints: { ca: true },
+    keyUsage: ['keyCertSign'],
+  } as never)
+  const { probe } = probing({ port: await answering(leafOf(under)), old: middle })
+  expect(await probe(oldTrust)).toMatchObject({ ok: false })
+})
+
 const signer = { kind: 'signer', generation: 'new' } as const
 const issued = (ca: typeof oldCa) => ({ certificate: Buffer.from(leafOf(ca).cert).toString('base64') })
 
@@ -618,6 +643,21 @@ test.each([
     words.startsWith('no controller') ? 3 : 1,
     1,
   ])
+})
+
+test('waits 25 s for the signature, and no longer', async () => {
+  const { probe, tried } = probing({ signed: {}, getMs: 12_500 })
+  expect(await probe(signer)).toMatchObject({ ok: false })
+  expect(tried('get')).toHaveLength(2)
+})
+
+test('proves a signer whose certificates do not name its key', async () => {
+  const { cert } = leafOf(newCa, ends, 'kcert-rotation-probe', { authorityKeyId: undefined })
+  const signed = { certificate: Buffer.from(cert).toString('base64') }
+  expect(await probing({ signed }).probe(signer)).toEqual({
+    ok: true,
+    detail: 'a test request was signed by CN=kubernetes-ca-2, key unnamed',
+  })
 })
 
 test('tests a kubeconfig with its own CA, certificate and token', async () => {
@@ -708,6 +748,24 @@ test('tests a kubeconfig that contains the address of a node with the own addres
   expect(await tryAt(['cp2'], [first!])).toBe(`every API server authenticates ${id} as ann`)
   expect(await tryAt(['cp1'], [first!, second!])).toContain('192.0.2.1')
   expect(await tryAt(['cp2'], [second!])).toContain('192.0.2.1')
+  // On its own node, the address in the kubeconfig must be in the certificate, not just any address of the node.
+  const several = { name: 'cp1', addresses: ['127.0.0.1', '192.0.2.1'] }
+  expect(await tryAt(['cp1'], [several])).toContain('192.0.2.1')
+})
+
+test('accepts another node whose certificate contains its own address and not the name kubernetes', async () => {
+  const files = kubeconfig(
+    { token: 't' },
+    { 'certificate-authority-data': base64(newCa), server: 'https://192.0.2.1:6443' },
+  )
+  const leaf = leafOf(newCa, ends, 'kube-apiserver', { subjectAltNames: { ip: ['127.0.0.1'] } })
+  const port = await answering(leaf, reviewed('ann'))
+  const nodes = [
+    { name: 'cp1', addresses: ['192.0.2.1'] },
+    { name: 'cp2', addresses: ['127.0.0.1'] },
+  ]
+  const { probe } = probing({ port, files, apis: ['cp2'], nodes })
+  expect(await probe({ kind: 'kubeconfig', id })).toMatchObject({ ok: true })
 })
 
 test('reports a kubeconfig with different users at two API servers; without a user name it is not proven', async () => {
@@ -738,6 +796,22 @@ test('tests nothing for a kubeconfig without credentials', async () => {
       detail: expect.stringContaining('cp1:/etc/kubernetes/x.conf is not a kubeconfig'),
     })
   }
+})
+
+test('tests nothing for a kubeconfig without users', async () => {
+  const files = kubeconfig({}, undefined, { users: [] })
+  expect(await probing({ files }).probe({ kind: 'kubeconfig', id })).toEqual({
+    ok: true,
+    detail: `${id} has neither a client certificate nor a token: nothing to test`,
+  })
+})
+
+test('tests a kubeconfig without clusters with its token alone', async () => {
+  const observed: Asked[] = []
+  const port = await answering(leafOf(newCa), reviewed('ann'), observed)
+  const files = kubeconfig({ token: 't' }, undefined, { clusters: [] })
+  expect(await probing({ port, files }).probe({ kind: 'kubeconfig', id })).toMatchObject({ ok: true })
+  expect(observed[0]!.text).toContain('\r\nAuthorization: Bearer t\r\n')
 })
 
 test('does not prove a key without its certificate', async () => {
@@ -775,6 +849,7 @@ test.each([
   ['null', 'null'],
   ['without a status', '{}'],
   ['without user information', '{"status":{}}'],
+  ['without a text as user name', '{"status":{"userInfo":{"username":7}}}'],
 ])('an answer that is %s proves no kubeconfig', async (_, body) => {
   const answer = `HTTP/1.1 201 Created\r\nContent-Length: ${body.length}\r\n\r\n${body}`
   const port = await answering(leafOf(newCa), answer)

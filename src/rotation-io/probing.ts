@@ -10,7 +10,6 @@ import { wordsOf } from '../errors/kcert-error.ts'
 import { currentOf, type Material } from '../kubeconfig/kubeconfig.ts'
 import { itemsOf, type Node, textOf, valueAt } from '../kubeconfig/node.ts'
 import { usableKubeconfig } from '../kubeconfig/open.ts'
-import { kubeadmLeaves } from '../pki/kubeadm.ts'
 import type { ComponentName, ProcessFacts } from '../pki/node-access.ts'
 import type { Probe, ProbeSubject } from '../rotation/action.ts'
 import type { ProbeAnswer } from '../rotation/ports.ts'
@@ -265,18 +264,18 @@ export class Probing {
 
   private async credentialsIn(node: string, path: string) {
     const access = this.parts.planes.node(node)
-    const [file] = await access.readFiles([path])
-    if (file?.found !== 'file') throw new Error(`${node}:${path} cannot be read`)
-    const { root, kubeconfig } = await usableKubeconfig(file.content, `${node}:${path}`)
+    const contentOf = async (at: string, what = ''): Promise<Uint8Array> => {
+      const [file] = await access.readFiles([at])
+      if (file?.found !== 'file') throw new Error(`${node}:${at}${what} cannot be read`)
+      return file.content
+    }
+    const { root, kubeconfig } = await usableKubeconfig(await contentOf(path), `${node}:${path}`)
     const { cluster, user } = currentOf(kubeconfig)
     const read = async (material: Material | undefined): Promise<string | undefined> => {
       if (material?.data !== undefined) return Buffer.from(material.data).toString('utf8')
       if (material?.file === undefined) return undefined
-      const named = beside(path, material.file)
-      const [found] = await access.readFiles([named])
-      if (found?.found !== 'file')
-        throw new Error(`${node}:${named}, a file that ${path} refers to, cannot be read`)
-      return Buffer.from(found.content).toString('utf8')
+      const content = await contentOf(beside(path, material.file), `, a file that ${path} refers to,`)
+      return Buffer.from(content).toString('utf8')
     }
     const [ca, certificate, key] = await Promise.all([
       read(cluster?.certificateAuthority),
@@ -308,9 +307,8 @@ const whoAmI = {
   body: JSON.stringify({ apiVersion: 'authentication.k8s.io/v1', kind: 'SelfSubjectReview' }),
 }
 
-const kubeletClient =
-  kubeadmLeaves.find(({ name }) => name === 'apiserver-kubelet-client')?.commonName ??
-  'kube-apiserver-kubelet-client'
+/** The common name in kubeadm's apiserver-kubelet-client certificate. */
+const kubeletClient = 'kube-apiserver-kubelet-client'
 
 /**
  * kubeadm creates this binding since its client certificate has no O. Without it, API servers have no permissions on kubelets.
@@ -319,7 +317,6 @@ const binding = commandLine`kubectl create clusterrolebinding kubeadm:apiserver-
 
 /** OpenSSL's error codes for an untrusted chain. */
 const distrust = new Set([
-  'UNABLE_TO_GET_ISSUER_CERT',
   'UNABLE_TO_GET_ISSUER_CERT_LOCALLY',
   'UNABLE_TO_VERIFY_LEAF_SIGNATURE',
   'SELF_SIGNED_CERT_IN_CHAIN',
