@@ -37,7 +37,7 @@ describeOnCluster('renew with three control planes', () => {
 
   async function renew(...args: string[]): Promise<{ report: CertificateRenewal; said: string[] }> {
     const begun = performance.now()
-    const done = await kcert('renew', ...args, '--yes', '-o', 'json')
+    const done = await kcert('renew', ...args, '--all-nodes', '--yes', '-o', 'json')
     process.stderr.write(`renew ${args.join(' ')}: ${((performance.now() - begun) / 1000).toFixed(0)} s\n`)
     expect(done.code, done.stdout + done.stderr).toBe(0)
     const report = JSON.parse(done.stdout) as CertificateRenewal
@@ -55,7 +55,7 @@ describeOnCluster('renew with three control planes', () => {
     return answers.flatMap(({ name, stdout }) => (stdout.includes('"health":"true"') ? [name] : []))
   }
 
-  test('kcert renew --all repairs all three control planes when every leaf has expired and no API server runs', async () => {
+  test('kcert renew --all --all-nodes repairs all three control planes when every leaf has expired and no API server runs', async () => {
     ageCertificates(cluster, 'leaves')
     await failPower(cluster)
     const asked = ['get', '--raw', '/readyz', '--request-timeout=3s']
@@ -76,7 +76,7 @@ describeOnCluster('renew with three control planes', () => {
       const pem = readFileSync(cluster.hostPath(name, '/etc/kubernetes/pki/etcd/peer.crt'))
       expect(new X509Certificate(pem).validToDate.getTime(), name).toBeGreaterThan(Date.now())
     }
-    const again = await kcert('renew', '--all', '--yes')
+    const again = await kcert('renew', '--all', '--all-nodes', '--yes')
     expect([again.code, again.stdout]).toEqual([0, expect.stringContaining('nothing is due')])
   })
 
