@@ -77,7 +77,7 @@ const notFollowed: Readonly<Record<string, string>> = {
   auth_remote: 'kcert signs locally, with the CA of --ca',
   not_before: 'as with kube-controller-manager, certificates are valid from 5 minutes ago',
   not_after: 'the validity is "expiry"',
-  clientprovidesserialnumbers: 'kcert draws the serial numbers',
+  clientprovidesserialnumbers: 'kcert chooses the serial numbers',
 }
 
 /** Returns a profile; `fallback` is the default of its file. */

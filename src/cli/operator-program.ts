@@ -32,7 +32,7 @@ export function whyFailed(
     child.once('error', ({ message }) => ended(message))
     child.once('close', (status, signal) => {
       if (status === 0) return ended(undefined)
-      ended(signal === null ? `it ended with status ${status}` : `it was ended by ${signal} ${limit}`)
+      ended(signal === null ? `it exited with status ${status}` : `it was killed by ${signal} ${limit}`)
     })
   })
 }

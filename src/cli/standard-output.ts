@@ -67,7 +67,7 @@ function notWritten(cause: Error): KcertError {
   const done = changesText()
   return new KcertError('KCERT_FILE_NOT_WRITTEN', 'standard output could not be written', {
     why: [cause.message, ...(done === '' ? [] : [`completed changes stay: ${done}`])].join('; '),
-    fix: 'check where it goes to, and the space there',
+    fix: 'check where it goes, and the free disk space there',
     next: 'df',
     cause,
   })

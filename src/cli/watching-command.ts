@@ -11,7 +11,7 @@ export type Frame = (text: string, now?: Date) => string
 /** The flags of a command that can run repeatedly; `does` is its verb. */
 export function watchFlags(does: string) {
   return {
-    watch: Flag.boolean(`${does} again and again until Ctrl-C`, { char: 'w' }),
+    watch: Flag.boolean(`${does} repeatedly until Ctrl-C`, { char: 'w' }),
     every: Flag.value('DURATION', 'interval of --watch (default 10s)', { dependsOn: ['watch'] }),
   }
 }

@@ -17,9 +17,9 @@ export interface Pair {
  */
 export function readPair(pem: Uint8Array | string, place: string): Pair {
   const [leaf, ...issuers] = readChain(pem, place)
-  if (leaf === undefined) throw unfit(place, 'it holds no certificate')
+  if (leaf === undefined) throw unfit(place, 'it contains no certificate')
   const keyBlock = readPem(pem).blocks.find(({ label }) => isPrivateKeyLabel(label))
-  if (keyBlock === undefined) throw unfit(place, 'it holds no private key')
+  if (keyBlock === undefined) throw unfit(place, 'it contains no private key')
   const key = readKey(keyBlock, place)
   if (key.publicKey?.sha256 !== leaf.publicKey.sha256)
     throw unfit(place, 'its private key is not the one of its certificate')

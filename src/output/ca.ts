@@ -27,7 +27,7 @@ export function renderCa({ action, certificate, caPin, files }: CaReport): strin
     [`CA ${action}`, certificate.subject],
     ['valid', lifetime(certificate)],
     ['key', keyText(certificate.publicKey)],
-    ['below it', limit === undefined ? '' : limit === 0 ? 'no further CA' : `up to ${limit} CAs`],
+    ['path length', limit === undefined ? '' : limit === 0 ? 'no further CA' : `up to ${limit} CAs`],
     ['serial', certificate.serialNumber],
     ['CA cert hash', caPin],
     ['certificate', files.certificate],

@@ -59,7 +59,7 @@ export function questionLines(
   const answers = {
     ok: status.ok('yes'),
     no: status.critical('NO'),
-    unknown: status.warning('not all of it could be looked at'),
+    unknown: status.warning('unknown: not everything could be checked'),
   }
   return [`${heading(question)} ${answers[verdict]}`, ...checkLines(checks, view)]
 }

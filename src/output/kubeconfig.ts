@@ -11,7 +11,7 @@ export function renderEdit(report: KubeconfigEdit, view: View): string {
   const { outcome, file, clusters, users, diff, backup, contexts } = report
   const words = {
     edited: 'edited',
-    unchanged: 'says this already',
+    unchanged: 'unchanged: it already has these values',
     'would-edit': 'would be edited (--dry-run)',
   }
   return joinSections([
@@ -19,7 +19,7 @@ export function renderEdit(report: KubeconfigEdit, view: View): string {
       ['kubeconfig', `${file}: ${words[outcome]}`],
       ['clusters', clusters.join(', ')],
       ['users', users.join(', ')],
-      ['before it', backup],
+      ['backup', backup],
     ]),
     diffLines(diff, view),
     contextLines(contexts, view),
@@ -52,7 +52,7 @@ function contextLines(contexts: readonly ContextReport[] | undefined, view: View
         id: printable(name),
         detail:
           outcome === 'works'
-            ? `the API server knows ${username ?? 'it'}${groups.length > 0 ? ` (${groups.join(', ')})` : ''}`
+            ? `the API server authenticates ${username === undefined ? 'it' : `it as ${username}`}${groups.length > 0 ? ` (${groups.join(', ')})` : ''}`
             : [error?.what, error?.why].filter((part) => part !== undefined).join(': '),
         fix: error?.fix,
         next: error?.next,

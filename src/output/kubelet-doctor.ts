@@ -16,13 +16,13 @@ function nodeSections(report: NodeReport, view: View): string[][] {
   const { paint } = view
   if (unreachable !== undefined) return [fieldLines(view, [[node, unreachable, paint.status.critical]])]
   const states = {
-    running: 'it runs',
-    'not-running': 'it does not run',
-    restarted: 'it was restarted and runs',
+    running: 'kubelet is running',
+    'not-running': 'kubelet is not running',
+    restarted: 'kubelet was restarted and is running',
     unknown: '',
   }
   const isWell = findings.every(({ severity }) => severity === 'info')
-  const said = isWell ? 'certificates in order' : 'not in order'
+  const said = isWell ? 'no problems' : 'problems found'
   const state = [said, states[kubelet]].filter((word) => word !== '').join('; ')
   return [
     [paint.heading(printable(`${node}  ${folder}  ${state}`))],

@@ -18,7 +18,7 @@ export function renderForecast(report: ForecastReport, view: View): string {
   const signing = report.controllerManagers.map(
     ({ node, place, clusterSigningDuration }) => `signed for ${clusterSigningDuration} (${node ?? place})`,
   )
-  const legend = '= before it is renewed, # renewed here, - the rest of its life'
+  const legend = '= before the renewal, # renewal in this period, - rest of the validity'
   const certificates = table(view, rows, [
     { title: 'NODE', cell: ({ node }) => node, shrinkTo: 8 },
     { title: 'CERTIFICATE', cell: ({ usage }) => usage },
@@ -29,10 +29,10 @@ export function renderForecast(report: ForecastReport, view: View): string {
       cell: (row) => bar(row, nowMs, endMs),
       dropRank: 3,
     },
-    { title: 'SEEN IN', cell: ({ place, source }) => place ?? source, shrinkTo: 8, dropRank: 2 },
+    { title: 'SOURCE', cell: ({ place, source }) => place ?? source, shrinkTo: 8, dropRank: 2 },
   ])
   return joinSections([
-    rows.length === 0 ? ['no certificates of kubelets were seen'] : certificates,
+    rows.length === 0 ? ['no kubelet certificates found'] : certificates,
     rows.length === 0 ? [] : [legend],
     [...new Set(signing)].map(printable),
     findingLines(report.findings, view.paint),

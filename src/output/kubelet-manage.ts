@@ -16,20 +16,20 @@ export function renderManaged(report: ManagedCertificate, view: View): string {
       : undefined
   const fields: Field[] = [
     ['pair', report.pair],
-    ['holds', certificate?.path],
+    ['certificate', certificate?.path],
     ['subject', certificate?.subject.text],
-    ['names', certificate && altNameList(certificate.subjectAltNames).join(', ')],
+    ['SANs', certificate && altNameList(certificate.subjectAltNames).join(', ')],
     ['not after', certificate && `${minuteOf(certificate.notAfter)} UTC`],
     ['renewed', renewal.due === undefined ? window : `now: ${renewal.due}`],
     [
-      'asks for',
+      'requests',
       template === undefined ? 'nothing yet: the Node has no IP address' : subject || '(no subject)',
     ],
-    ['with names', template && altNameList(template).join(', ')],
-    ['of signer', report.signerName],
+    ['requested SANs', template && altNameList(template).join(', ')],
+    ['signer', report.signerName],
     ['usages', usages.join(', ')],
     ['lifetime', report.expirationSeconds === undefined ? undefined : `${report.expirationSeconds} s`],
-    ['renewals', report.dryRun ? undefined : `${report.renewals}, and ${report.failures} tries that failed`],
+    ['renewals', report.dryRun ? undefined : `${report.renewals}, and ${report.failures} failed attempts`],
   ]
   return joinSections([fieldLines(view, fields)])
 }

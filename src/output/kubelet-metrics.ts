@@ -36,7 +36,7 @@ export function renderManagerMetrics(metrics: ManagerMetrics): string {
       Number(isServerHealthy),
     ],
     ['renewals_total', 'Certificates issued since the start.', metrics.renewals],
-    ['renew_errors_total', 'Tries to get one that failed.', metrics.renewFailures],
+    ['renew_errors_total', 'Failed attempts to obtain a certificate.', metrics.renewFailures],
     ['hook_errors_total', 'Commands and signals after a renewal that failed.', metrics.hookFailures],
   ]
   const age = `${prefix}rotation_age_seconds`

@@ -78,15 +78,15 @@ const clientWords: Readonly<Record<ClientVerdict['verdict'], string>> = {
   refused: 'REFUSED',
   ignored: 'ignored',
   'let-in': 'connected',
-  'not-asked': 'not asked for',
-  'not-tried': 'asked for',
+  'not-asked': 'not requested',
+  'not-tried': 'requested',
   unknown: 'no answer',
 }
 
 function clientCell(client: ClientVerdict | undefined): string {
   if (client === undefined) return ''
   const { verdict, detail } = client
-  if (verdict === 'not-tried') return detail === undefined ? 'asked for' : 'demanded'
+  if (verdict === 'not-tried') return detail === undefined ? 'requested' : 'required'
   return verdict === 'accepted' && detail?.startsWith('as ') ? `accepted ${detail}` : clientWords[verdict]
 }
 
@@ -134,7 +134,7 @@ function detailLines(endpoint: EndpointReport, view: View): string[] {
     ),
     ['client CAs', clientAuthorities?.join('; ') || (clientAuthorities && 'any')],
     ['client', client && [clientCell(client), client.subject, client.detail].filter(Boolean).join(', ')],
-    ['given', given && `${given.source}: ${given.fault ?? givenTexts[given.state]}`],
+    ['last issued', given && `${given.source}: ${given.fault ?? givenTexts[given.state]}`],
   ])
 }
 

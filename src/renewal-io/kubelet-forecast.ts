@@ -143,10 +143,10 @@ function seenIn(file: FileContent | undefined, { usage, unread }: Asked): SeenCe
   if (file.found !== 'file') return fault(failureOf(file))
   try {
     const [leaf] = readCertificates(file.content)
-    if (leaf === undefined) return fault('holds no certificate')
+    if (leaf === undefined) return fault('contains no certificate')
     return seenCertificate(leaf, { usage, source: 'file', place: file.path })
   } catch (error) {
-    return fault(`holds no certificate that can be read: ${messageOf(error)}`)
+    return fault(`contains no readable certificate: ${messageOf(error)}`)
   }
 }
 

@@ -22,7 +22,9 @@ export async function anchorOf(by: string, source: string, bytes: Uint8Array): P
 export function givenIn(source: string, bytes: Uint8Array): GivenCertificate {
   try {
     const [certificate] = readCertificates(bytes)
-    return certificate === undefined ? { source, fault: 'it holds no certificate' } : { source, certificate }
+    return certificate === undefined
+      ? { source, fault: 'it contains no certificate' }
+      : { source, certificate }
   } catch (error) {
     return onKcertError(({ message }) => ({ source, fault: message }))(error)
   }

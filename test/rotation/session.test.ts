@@ -341,7 +341,7 @@ test('a failed hook stops the phase before any change, and started hooks are end
   const { code, why } = await stop(
     operator.command((session) => session.run([2]), { ...yes, options: { hooks, runHook } }),
   )
-  expect([code, why]).toEqual(['KCERT_ROTATION_HOOK', 'it ended with status 7'])
+  expect([code, why]).toEqual(['KCERT_ROTATION_HOOK', 'it exited with status 7'])
   expect(notes.join('\n')).toContain('    before-node 2 cp2')
   expect(notes.at(-1)).toBe('    ended')
   expect(scene.files()).toEqual(files)

@@ -166,7 +166,7 @@ test('names a damaged certificate, and shows the others', () => {
   const { findings, nodes } = JSON.parse(stdout) as ForecastReport
   expect(exit).toBe(0)
   expect(nodes).toMatchObject([{ name: 'w2', certificates: [{ usage: 'serving' }] }])
-  expect(findings.find(({ id }) => id === 'not-read')?.detail).toContain('holds no certificate')
+  expect(findings.find(({ id }) => id === 'not-read')?.detail).toContain('contains no readable certificate')
 })
 
 test('reads the nodes of an inventory; an unreachable one is reported, with exit code 4', () => {
@@ -184,7 +184,10 @@ test('reads the nodes of an inventory; an unreachable one is reported, with exit
   expect(violations('KubeletForecast', report)).toEqual([])
   expect([report.nodes.map(({ name }) => name), exit]).toEqual([['gone', 'here'], 4])
   expect(report.findings).toContainEqual(
-    expect.objectContaining({ node: 'gone', detail: expect.stringContaining('nothing of it was read: ') }),
+    expect.objectContaining({
+      node: 'gone',
+      detail: expect.stringContaining('the node could not be read: '),
+    }),
   )
   expect(forecast('copies', '-i', 'kcert.yaml').stderr).toContain('are mutually exclusive')
 })

@@ -165,17 +165,17 @@ test('a daemon renews when the file changes and on a signal, runs hooks, updates
     'other.pid',
   ]
   const daemon = new Daemon(...flags, ...after)
-  await daemon.says(/renewed next at/)
+  await daemon.says(/next renewal at/)
   const second = await manage(...flags)
   expect([second.exit, second.stderr]).toEqual([4, expect.stringContaining('KCERT_LOCKED')])
 
   writeFileSync(at('web.yaml'), template('web.shop, www.shop'))
-  await daemon.says(/renewed next at/, 2)
+  await daemon.says(/next renewal at/, 2)
   expect(current('web').chain[0].subjectAltNames.dns).toEqual(['web.shop', 'www.shop'])
   writeFileSync(at('web.yaml'), 'kind: [')
   await daemon.says(/KCERT_TEMPLATE_INVALID/)
   daemon.send('SIGUSR2')
-  await daemon.says(/renewed next at/, 3)
+  await daemon.says(/next renewal at/, 3)
 
   const metrics = await (await fetch(`http://127.0.0.1:${port}/metrics`)).text()
   expect(metrics).toContain('kcert_certificate_manager_renewals_total{pair="web"} 3\n')
@@ -184,7 +184,7 @@ test('a daemon renews when the file changes and on a signal, runs hooks, updates
   expect(metrics).toContain('rotation_age_seconds_count{pair="web"} 2\n')
 
   expect(await daemon.kill('SIGTERM')).toBe(0)
-  expect(daemon.stdout).toMatch(/renewals +3, and 0 tries that failed/)
+  expect(daemon.stdout).toMatch(/renewals +3, and 0 failed attempts/)
   const link = at('pki/web-current.pem')
   expect(readFileSync(at('told'), 'utf8')).toBe(`${link}\n`.repeat(3))
   await expect.poll(() => existsSync(at('hups')), { timeout: 120_000 }).toBe(true)
@@ -223,7 +223,7 @@ test('runs the hook at the next start if a crash prevented it', async () => {
 test('reports a hook that fails after a renewal, and keeps the certificate', async () => {
   const { exit, stderr } = await manage(...ci, ...own, '--once', '--exec', 'echo no such service; exit 5')
   expect(exit).toBe(0)
-  expect(stderr).toMatch(/no such service[\s\S]*KCERT_HOOK_FAILED[\s\S]*ended with status 5/)
+  expect(stderr).toMatch(/no such service[\s\S]*KCERT_HOOK_FAILED[\s\S]*exited with status 5/)
   expect(current().chain).toHaveLength(1)
 })
 

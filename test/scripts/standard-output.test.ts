@@ -55,7 +55,7 @@ test.skipIf(!hasFull).each([
     opensslRequest(at, 'a', '-addext', 'subjectAltName=DNS:a.example.com')
     const { status, stderr } = intoFull(args, at)
     expect(stderr).toBe(
-      `KCERT_FILE_NOT_WRITTEN: standard output could not be written\nwhy: ENOSPC: no space left on device, write${stands}\nfix: check where it goes to, and the space there\nnext: df\n`,
+      `KCERT_FILE_NOT_WRITTEN: standard output could not be written\nwhy: ENOSPC: no space left on device, write${stands}\nfix: check where it goes, and the free disk space there\nnext: df\n`,
     )
     expect(status).toBe(4)
   },

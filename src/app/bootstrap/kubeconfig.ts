@@ -64,8 +64,8 @@ export async function discoverAt(
   )
   if (verified.kubeconfig !== anybody.kubeconfig)
     throw unproven(
-      `${server} says one thing to who trusts it, and another to who does not yet`,
-      'another program intercepts the connection, or cluster-info changed at this moment',
+      `${server} serves different versions of ${clusterInfoPlace} with and without TLS verification`,
+      'another program intercepts the connection, or cluster-info changed between the two requests',
     )
   return {
     info: anybody,
@@ -104,12 +104,12 @@ function proofOf(info: ClusterInfo, { token, pins }: DiscoverySettings): string[
   if (state!.state === 'missing')
     throw unproven(
       `${clusterInfoPlace} is not signed by token ${token.id}`,
-      'the token has expired, does not sign, or is of another cluster; a new one is signed for within seconds',
+      'the token has expired, lacks the usage signing, or belongs to another cluster; for a new token, the signature appears within seconds',
     )
   if (state!.state === 'stale')
     throw unproven(
-      `the signature of token ${token.id} is not of what ${clusterInfoPlace} says`,
-      'the token is mistyped, or this server does not have it',
+      `the signature of token ${token.id} does not match the content of ${clusterInfoPlace}`,
+      'the token is mistyped, or belongs to another cluster',
     )
   const signed = `signed by token ${token.id}`
   if (pins.length === 0) return [signed]

@@ -137,7 +137,7 @@ async function trustNotices(
 ): Promise<string[]> {
   const [served] = await readServedAt(after.server === undefined ? [] : [after.server], timeoutMs)
   if (served === undefined) return []
-  if ('fault' in served) return [`whether ${served.place} is trusted then is not known: ${served.fault}`]
+  if ('fault' in served) return [`unknown whether joining nodes would trust ${served.place}: ${served.fault}`]
   const refusal = refusalOf(served.chain, served.host, after.cas, now)
   if (refusal === undefined) return []
   const what = `joining nodes would not trust the certificate that ${served.place} serves`
@@ -228,9 +228,9 @@ async function untilSigned(
 function unsigned(ids: readonly string[]): KcertError {
   return new KcertError(
     'KCERT_CLUSTER_INFO_UNSIGNED',
-    `${clusterInfoPlace} holds these CAs, and is not signed for ${ids.length === 1 ? 'token' : 'tokens'} ${ids.join(', ')}`,
+    `${clusterInfoPlace} has these CAs, but no valid signature of ${ids.length === 1 ? 'token' : 'tokens'} ${ids.join(', ')}`,
     {
-      why: '--wait has passed; the bootstrapsigner controller of kube-controller-manager signs it',
+      why: '--wait timed out; the bootstrapsigner controller of kube-controller-manager signs it',
       next: 'kcert cluster-info verify',
     },
   )
@@ -239,7 +239,7 @@ function unsigned(ids: readonly string[]): KcertError {
 function changedMeanwhile(cause: unknown): KcertError {
   return new KcertError(
     'KCERT_API_CONFLICT',
-    `the kubeconfig in ${clusterInfoPlace} was changed by somebody else meanwhile`,
+    `the kubeconfig in ${clusterInfoPlace} was changed by another client in the meantime`,
     { why: 'it differs from the text of the shown change', next: 'kcert cluster-info show', cause },
   )
 }

@@ -433,7 +433,7 @@ describe('writes', () => {
     expect(silent.outcomes[5]).toBe('wrong refused')
     expect(silent.report.requests.slice(0, 5).map(({ reason }) => reason)).toEqual([
       ...['no answer', 'no answer', 'no answer'],
-      ...Array(2).fill('not tried, because the API server could not be reached for the requests before'),
+      ...Array(2).fill('not tried, because the API server could not be reached for the previous requests'),
     ])
     expect([silent.exit, silent.tried()]).toEqual([4, 3])
     expect(silent.report.requests[4]).toMatchObject({

@@ -142,7 +142,7 @@ function circuitBreaker(limit: number): { note(isUnanswered: boolean): void; isO
 }
 
 function untried(planned: Acted): Acted {
-  const reason = 'not tried, because the API server could not be reached for the requests before'
+  const reason = 'not tried, because the API server could not be reached for the previous requests'
   const error = new KcertError('KCERT_UNREACHABLE', reason, {
     fix: 'run the same command again, which is safe',
   })

@@ -55,7 +55,7 @@ function send(signal: NodeJS.Signals, pidFile: string): void {
     throw hookFailure(what, (error as Error).message)
   }
   // 0 and negative numbers mean process groups.
-  if (!/^[1-9]\d{0,9}$/.test(text)) throw hookFailure(what, 'the file holds no process id')
+  if (!/^[1-9]\d{0,9}$/.test(text)) throw hookFailure(what, 'the file contains no process ID')
   try {
     process.kill(Number(text), signal)
   } catch (error) {

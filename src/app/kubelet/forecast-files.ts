@@ -159,9 +159,9 @@ function leafAt(path: string): Certificate | string {
   const found = 'reason' in read && beside !== undefined ? readFile(beside) : read
   if ('reason' in found) return found.detail
   try {
-    return readCertificates(found.bytes)[0] ?? 'holds no certificate'
+    return readCertificates(found.bytes)[0] ?? 'contains no certificate'
   } catch (error) {
-    return `holds no certificate that can be read: ${(error as Error).message}`
+    return `contains no readable certificate: ${(error as Error).message}`
   }
 }
 

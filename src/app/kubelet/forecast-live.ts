@@ -125,7 +125,7 @@ async function factsOf(
   { clock, timeoutMs }: LiveOptions,
 ): Promise<KubeletFacts> {
   const name = node.metadata?.name ?? ''
-  const unread: string[] = requests === undefined ? ['the requests may not be listed'] : []
+  const unread: string[] = requests === undefined ? ['not allowed to list CertificateSigningRequests'] : []
   const read = async <Result>(what: string, act: () => Promise<Result>): Promise<Result | undefined> => {
     try {
       return await act()
@@ -141,7 +141,7 @@ async function factsOf(
       text: await cluster.nodeProxy.get(name, 'metrics'),
       atMs: clock().getTime(),
     })),
-    read('what it serves', () => servedBy(node, timeoutMs)),
+    read('its serving certificate', () => servedBy(node, timeoutMs)),
   ])
   const own = (requests ?? []).filter((one) => one.node === name)
   /**
@@ -171,7 +171,7 @@ async function factsOf(
 function configurationIn(text: string): KubeletFacts['configuration'] {
   const { kubeletconfig } = JSON.parse(text) as { kubeletconfig?: ApiObject }
   // A response of another program is not evidence about the kubelet, such as that it does not rotate.
-  if (kubeletconfig === undefined) throw new Error('the answer is none of a kubelet')
+  if (kubeletconfig === undefined) throw new Error('the response is not from a kubelet')
   const { rotateCertificates, serverTLSBootstrap, tlsCertFile } = kubeletconfig
   return {
     // This is the kubelet's running configuration: an absent field means off.
@@ -221,7 +221,7 @@ async function servedBy(
   if (host === undefined) return undefined
   const port = status?.daemonEndpoints?.kubeletEndpoint?.Port ?? 10_250
   const place = hostPort(host, port)
-  const { bytes } = await readServed({ name: `${metadata?.name} at ${place}`, host, port }, timeoutMs)
+  const { bytes } = await readServed({ name: `${metadata?.name} (${place})`, host, port }, timeoutMs)
   const [leaf] = readCertificates(bytes)
   if (leaf === undefined) return undefined
   const stranger = foreignSubjectOf(leaf.subject, metadata?.name)

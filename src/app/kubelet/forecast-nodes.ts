@@ -43,6 +43,6 @@ export async function factsOnNodes(
 }
 
 function unreached(name: string, { message, why }: KcertError): KubeletFacts {
-  const unread = [`nothing of it was read: ${why ?? message}`]
+  const unread = [`the node could not be read: ${why ?? message}`]
   return { name, configuration: undefined, certificates: [], pending: [], unread }
 }

@@ -128,8 +128,8 @@ class Management {
     }
     if (options.once && this.lastError !== undefined) throw this.lastError
     if (options.once && store.current() === undefined)
-      throw new KcertError('KCERT_CSR_WAIT_OVER', 'it was told to end before there was a certificate', {
-        why: 'with --once there has to be one in the end',
+      throw new KcertError('KCERT_CSR_WAIT_OVER', 'stopped before a certificate was issued', {
+        why: 'with --once, kcert succeeds only if there is a certificate',
         fix: 'run the same command again',
       })
     return this.report(store.current())
@@ -179,11 +179,11 @@ class Management {
     const { note, once } = this.options
     switch (news.kind) {
       case 'waiting':
-        note(`renewed next at ${rfc3339(new Date(news.untilMs))}`)
+        note(`next renewal at ${rfc3339(new Date(news.untilMs))}`)
         if (once) this.isOver()
         break
       case 'requested':
-        note(`asked for as ${news.name}`)
+        note(`requested as ${news.name}`)
         break
       case 'renewed': {
         this.counts.renewals++
@@ -201,7 +201,7 @@ class Management {
         const { againAtMs } = news
         if (once) this.isOver()
         else note(this.textOf(news.error))
-        if (!once && againAtMs !== undefined) note(`tried again at ${rfc3339(new Date(againAtMs))}`)
+        if (!once && againAtMs !== undefined) note(`next try at ${rfc3339(new Date(againAtMs))}`)
       }
     }
     this.metrics?.changed()
@@ -259,7 +259,7 @@ class Management {
       { name, certificate: { file }, key: { file } },
     )
     writeKeyFile(path, renderYaml(document), { replace: false })
-    this.options.note(`${path} written: it names ${file}`)
+    this.options.note(`${path} written: it references ${file}`)
   }
 
   /** Returns the bootstrap kubeconfig until there is a certificate, and a kubeconfig that names it. */
@@ -317,7 +317,7 @@ class Management {
     const found = await waitForCertificate(api, { name, ...uid, signal })
     if (found === undefined || stateOf(found) !== 'issued') throw notIssued(found ?? sent)
     const chain = issuedChain(found)
-    const key = { publicKey, place: 'that was made for it' }
+    const key = { publicKey, place: 'of this request' }
     refuseUnfit(checkCertificate(chain[0]!, found, { key, now: this.context.clock() }), found, {
       acceptsNames: false,
     })
@@ -359,7 +359,7 @@ class Management {
         await this.readTemplate()
         this.checkTemplate()
         if (reported !== '' || !isSameTemplate(before, this.template))
-          this.options.note('what to request was read again')
+          this.options.note('the requested subject and SANs were read again')
         reported = ''
       } catch (error) {
         this.template = before
@@ -406,7 +406,7 @@ class Management {
       (options.forceRenewal && options.dryRun
         ? '--force-renewal'
         : isLate
-          ? 'it is at the end of its life'
+          ? 'more than 90 % of its validity has passed'
           : undefined)
     const { signerName, usages, expirationSeconds } = settings.spec
     return {

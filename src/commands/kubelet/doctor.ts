@@ -26,7 +26,7 @@ With --root, nothing is restarted and nothing outside DIR is touched. Symbolic l
   static override exitCodes = KcertCommand.exitsOf({
     done: 'everything is in order, or was repaired',
     usage: 'wrong usage, or an unreadable inventory',
-    no: 'a finding remains, or the kubelet did not come back',
+    no: 'a finding remains, or the kubelet did not restart',
     unreachable: 'a node could not be reached',
     refused: 'a file changed meanwhile, or there is no terminal to confirm on',
   })

@@ -47,7 +47,7 @@ untested releases, and one CA for several roles.`
     'dry-run': Flag.boolean('do not write the inventory; still check access to the nodes'),
     ...Flag.inGroup('NODES', {
       access: Flag.value(
-        'WAY',
+        'METHOD',
         'how to reach nodes: ssh, ssh:HOST or command:WORDS; kcert replaces {node} and {address}',
         { default: 'ssh' },
       ),

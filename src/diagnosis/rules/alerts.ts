@@ -35,7 +35,7 @@ export const alerts = `
   $ kcert verify CLIENT.crt --roots CA.crt --purpose client # NOT TRUSTED because of its usages
 - no-client-certificate: the server requires a client certificate, and the client presented none: not
   configured, or it has none of the requested CAs
-  $ {probe} # "asked for", with the CAs that the server names
+  $ {probe} # "requested", with the CAs that the server names
   $ if at=etcd: kcert inspect /etc/kubernetes/pki/apiserver-etcd-client.crt # what the API server must present
     (--etcd-certfile), and etcdctl (--cert, --key)
   $ if at!=etcd: kcert inspect {kubeconfig} # no client certificate for the user of the context

@@ -121,5 +121,5 @@ export const handshakes = `
   $ {probe} --tls 1.2 # whether TLS 1.2 works
   $ {probe} --tls 1.3 # whether TLS 1.3 works
 - no-client-certificate: with TLS 1.2 a Go server says handshake failure also if it requires a client certificate and gets none
-  $ {probe} # "asked for", and the CAs that it accepts
+  $ {probe} # "requested", and the CAs that it accepts
 `
