@@ -1,11 +1,13 @@
 import { spawn, spawnSync } from 'node:child_process'
-import { createHash } from 'node:crypto'
-import * as fs from 'node:fs'
+import nodeCrypto, { createHash } from 'node:crypto'
+import nodeFs, * as fs from 'node:fs'
+import { syncBuiltinESMExports } from 'node:module'
 import { hostname, tmpdir } from 'node:os'
 import { basename, dirname, join } from 'node:path'
+import timers from 'node:timers/promises'
 import { expect, onTestFinished, test } from 'vitest'
 import { temporaryName } from './leftovers.ts'
-import { lockPath, withLock } from './lock.ts'
+import { acquireLock, lockPath, withLock } from './lock.ts'
 import { processNamespace, startedTicksOf, bootId as thisBoot } from './process-identity.ts'
 
 const namespace = processNamespace()
@@ -14,6 +16,38 @@ function pathIn(): string {
   const folder = fs.mkdtempSync(join(tmpdir(), 'kcert-lock-'))
   onTestFinished(() => fs.rmSync(folder, { recursive: true }))
   return join(folder, 'ca.pem')
+}
+
+/** Returns the name of this process's claim on a dead lock. */
+function claimOn(path: string): string {
+  const digest = createHash('sha256')
+    .update(basename(lockPath(path)))
+    .digest('hex')
+  return temporaryName(`claim-${digest.slice(0, 16)}`)
+}
+
+/** Replaces functions of a built-in module until the end of the test. */
+function replace<Module extends object>(module: Module, functions: Partial<Module>): void {
+  const before = { ...functions }
+  for (const name in before) before[name] = module[name]
+  const put = (by: Partial<Module>): void => {
+    Object.assign(module, by)
+    syncBuiltinESMExports()
+  }
+  onTestFinished(() => put(before))
+  put(functions)
+}
+
+/** Returns the durations of all pauses in this test. A pause takes no time. */
+function pausesOf(): unknown[] {
+  const pauses: unknown[] = []
+  replace(timers, {
+    setTimeout: async <Value>(ms?: number, value?: Value) => {
+      if (pauses.push(ms) > 1000) throw new Error('it waits without end')
+      return value as Value
+    },
+  })
+  return pauses
 }
 
 test('runs actions under the lock one after the other, and leaves no file', async () => {
@@ -65,7 +99,7 @@ test('takes over a dead lock whose process id is used again', async () => {
   const bootId = fs.readFileSync('/proc/sys/kernel/random/boot_id', 'utf8').trim()
   const holder = { pid: process.pid, host: hostname(), namespace, bootId, startedTicks: '1', token: 'x' }
   fs.writeFileSync(lockPath(path), JSON.stringify(holder))
-  expect(await withLock(path, () => 'ours', 5000)).toBe('ours')
+  expect(await withLock(path, () => 'ours', 0)).toBe('ours')
 })
 
 test.each([
@@ -150,8 +184,7 @@ test('leaves a dead lock to a running process that claims it, and takes over whe
   const path = pathIn()
   const lock = lockPath(path)
   fs.writeFileSync(lock, JSON.stringify(dead))
-  const digest = createHash('sha256').update(basename(lock)).digest('hex').slice(0, 16)
-  const claim = join(dirname(path), temporaryName(`claim-${digest}`))
+  const claim = join(dirname(path), claimOn(path))
   const other = join(dirname(path), temporaryName('claim-0123456789abcdef'))
   fs.writeFileSync(claim, '')
   fs.writeFileSync(other, '')
@@ -166,14 +199,93 @@ test('leaves a dead lock to a running process that claims it, and takes over whe
 
 test('does not wait forever for a claim that remains', async () => {
   const path = pathIn()
-  const digest = createHash('sha256')
-    .update(basename(lockPath(path)))
-    .digest('hex')
-    .slice(0, 16)
-  fs.writeFileSync(join(dirname(path), temporaryName(`claim-${digest}`)), '')
+  const pauses = pausesOf()
+  fs.writeFileSync(join(dirname(path), claimOn(path)), '')
   fs.writeFileSync(lockPath(path), JSON.stringify(dead))
   await expect(withLock(path, () => 'ours', 0)).rejects.toMatchObject({ code: 'KCERT_LOCKED' })
   expect(fs.readFileSync(lockPath(path), 'utf8')).toBe(JSON.stringify(dead))
+  expect(pauses).toHaveLength(200)
+})
+
+test('refuses a held lock at once when the caller does not wait, and makes no claim on it', async () => {
+  const path = pathIn()
+  const written: unknown[] = []
+  const { writeFileSync } = nodeFs
+  const held = await acquireLock(path, 0)
+  replace(nodeFs, {
+    writeFileSync: (file, ...rest) => {
+      written.push(file)
+      writeFileSync(file, ...rest)
+    },
+  })
+  const second = acquireLock(path, 0)
+  held[Symbol.dispose]()
+  await expect(second).rejects.toMatchObject({ code: 'KCERT_LOCKED' })
+  expect(written).toEqual([expect.stringContaining('/.lock.')])
+})
+
+test('acquires a lock that its holder releases at the same moment', async () => {
+  const path = pathIn()
+  const { linkSync } = nodeFs
+  const held = await acquireLock(path, 0)
+  replace(nodeFs, {
+    linkSync: (...args) => {
+      try {
+        linkSync(...args)
+      } finally {
+        held[Symbol.dispose]()
+      }
+    },
+  })
+  expect(await withLock(path, () => 'ours', 0)).toBe('ours')
+})
+
+test('keeps the lock of a process that took over first', async () => {
+  const path = pathIn()
+  const alive = JSON.stringify({ ...dead, pid: process.pid, startedTicks: startedTicksOf(process.pid) })
+  fs.writeFileSync(lockPath(path), JSON.stringify(dead))
+  const { readdirSync } = nodeFs
+  replace(nodeFs, {
+    readdirSync: ((folder: string) => {
+      fs.writeFileSync(lockPath(path), alive)
+      return readdirSync(folder)
+    }) as typeof readdirSync,
+  })
+  await expect(withLock(path, () => 'ours', 0)).rejects.toMatchObject({ code: 'KCERT_LOCKED' })
+  expect(fs.readFileSync(lockPath(path), 'utf8')).toBe(alive)
+})
+
+test('reports a dead lock that cannot be removed', async () => {
+  const path = pathIn()
+  fs.writeFileSync(lockPath(path), JSON.stringify(dead))
+  const { unlinkSync } = nodeFs
+  replace(nodeFs, {
+    unlinkSync: (file) => {
+      if (file === lockPath(path)) throw new Error('EPERM: operation not permitted, unlink')
+      unlinkSync(file)
+    },
+  })
+  await expect(withLock(path, () => 'ours', 0)).rejects.toMatchObject({
+    code: 'KCERT_FILE_NOT_WRITTEN',
+    message: `cannot lock ${path}`,
+    why: 'EPERM: operation not permitted, unlink',
+  })
+})
+
+test.each([
+  ['lock', () => temporaryName('lock'), 'ours'],
+  ['claim', claimOn, 'KCERT_FILE_NOT_WRITTEN'],
+])('does not write through a symbolic link in place of its new %s', async (_, nameOf, outcome) => {
+  const path = pathIn()
+  const target = `${path}.target`
+  fs.writeFileSync(target, 'theirs')
+  fs.writeFileSync(lockPath(path), JSON.stringify(dead))
+  replace(nodeCrypto, {
+    randomBytes: ((size: number) => Buffer.alloc(size)) as typeof nodeCrypto.randomBytes,
+  })
+  fs.symlinkSync(target, join(dirname(path), nameOf(path)))
+  expect(await withLock(path, () => 'ours', 0).catch(({ code }) => code)).toBe(outcome)
+  expect(fs.readFileSync(target, 'utf8')).toBe('theirs')
 })
 
 test('takes over a lock of an earlier boot, and leaves no file', async () => {
@@ -231,10 +343,10 @@ test.each([
 ])('refuses %s in place of a lock file at once', async (_, make) => {
   const path = pathIn()
   make(lockPath(path))
-  const before = Date.now()
+  const pauses = pausesOf()
   await expect(withLock(path, () => 'ours')).rejects.toMatchObject({
     code: 'KCERT_LOCKED',
     why: `${lockPath(path)} is not a lock file of kcert`,
   })
-  expect(Date.now() - before).toBeLessThan(10_000)
+  expect(pauses).toEqual([])
 })

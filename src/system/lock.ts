@@ -1,15 +1,5 @@
 import { hash, randomBytes, randomInt } from 'node:crypto'
-import {
-  closeSync,
-  constants,
-  fstatSync,
-  linkSync,
-  lstatSync,
-  openSync,
-  readdirSync,
-  unlinkSync,
-  writeFileSync,
-} from 'node:fs'
+import { linkSync, lstatSync, readdirSync, unlinkSync, writeFileSync } from 'node:fs'
 import { hostname } from 'node:os'
 import { basename, dirname, join } from 'node:path'
 import { setTimeout as pause } from 'node:timers/promises'
@@ -17,9 +7,9 @@ import { messageOf, orUndefined, systemCode } from '../errors/caught.ts'
 import { commandLine } from '../errors/command-line.ts'
 import { KcertError } from '../errors/kcert-error.ts'
 import { removeQuietly } from './atomic-file.ts'
-import { openedFile, openFlags } from './files.ts'
 import { isOfLiving, temporaryName } from './leftovers.ts'
 import { bootId, processNamespace, startedTicksOf } from './process-identity.ts'
+import { textIfReadable } from './required-file.ts'
 
 // Only one kcert at a time works on a file: a lock file next to it names the process that holds the lock. It works on one machine
 // only: kcert cannot check whether a holder on another machine, or in another container, is still running.
@@ -60,7 +50,7 @@ export async function acquireLock(path: string, waitMs: number): Promise<Disposa
   let withdrawals = 0
   for (let waited = 0; !take(lock, mine, path); ) {
     // A caller that does not wait still takes over the lock of a dead process.
-    const outcome = breakIfDead(lock, mine, path)
+    const outcome = breakIfDead(lock, path)
     if (outcome === 'broken') continue
     if (outcome === 'withdrawn' && withdrawals++ < mostWithdrawals) {
       await pause(randomInt(retryMs))
@@ -73,7 +63,7 @@ export async function acquireLock(path: string, waitMs: number): Promise<Disposa
   return {
     [Symbol.dispose]() {
       // The action is complete. A lock that cannot be removed soon counts as that of a dead process.
-      if (contentOf(lock) === mine) removeQuietly(lock)
+      if (textIfReadable(lock) === mine) removeQuietly(lock)
     },
   }
 }
@@ -101,25 +91,26 @@ function take(lock: string, content: string, path: string): boolean {
 /**
  * Removes the lock of a process that has died. Two processes that find the same dead holder must not both remove it: the second
  * would remove the lock of a process that acquired it in between. So each one first writes a claim with a unique name and then
- * looks
- * for other claims. Of two processes, at least one sees the other and withdraws. The claim of a process that died is recognized
- * by
- * its name and ignored.
+ * looks for other claims. Of two processes, at least one sees the other and withdraws. The claim of a process that died is
+ * recognized by its name and ignored. Returns undefined when the holder may be alive.
  */
-function breakIfDead(lock: string, mine: string, path: string): 'broken' | 'withdrawn' | 'alive' {
+function breakIfDead(lock: string, path: string): 'broken' | 'withdrawn' | undefined {
+  const found = lstatSync(lock, { throwIfNoEntry: false })
+  // Its holder has just released it.
+  if (found === undefined) return 'withdrawn'
   // A FIFO, a folder or a symbolic link: kcert never creates one as a lock, so waiting is pointless.
-  if (lstatSync(lock, { throwIfNoEntry: false })?.isFile() === false) throw locked(path, lock)
-  if (!isDead(contentOf(lock))) return 'alive'
+  if (!found.isFile()) throw locked(path, lock)
+  if (!isDead(lock)) return undefined
   const about = `claim-${hash('sha256', basename(lock)).slice(0, 16)}`
   const claim = temporaryName(about)
   try {
-    writeFileSync(join(dirname(lock), claim), mine, { mode: 0o600, flag: 'wx' })
+    writeFileSync(join(dirname(lock), claim), '', { mode: 0o600, flag: 'wx' })
     const others = readdirSync(dirname(lock)).filter(
       (name) => name.startsWith(`.${about}.`) && name !== claim && isOfLiving(name),
     )
     if (others.length > 0) return 'withdrawn'
     // Another process may have taken over before this claim was written.
-    if (!isDead(contentOf(lock))) return 'alive'
+    if (!isDead(lock)) return undefined
     unlinkSync(lock)
     return 'broken'
   } catch (error) {
@@ -129,16 +120,17 @@ function breakIfDead(lock: string, mine: string, path: string): 'broken' | 'with
   }
 }
 
-function isDead(content: string | undefined): boolean {
-  const holder = content === undefined ? undefined : holderOf(content)
-  if (holder === undefined || holder.host !== hostname() || holder.namespace !== processNamespace())
-    return false
+function isDead(lock: string): boolean {
+  const holder = holderOf(lock)
+  if (holder?.host !== hostname() || holder.namespace !== processNamespace()) return false
   return holder.bootId !== bootId() || startedTicksOf(holder.pid) !== holder.startedTicks
 }
 
-function holderOf(content: string): Holder | undefined {
-  const holder = orUndefined((): Holder | undefined => JSON.parse(content))
-  return Number.isSafeInteger(holder?.pid) && Number(holder?.pid) > 0 ? holder : undefined
+function holderOf(lock: string): Holder | undefined {
+  return orUndefined(() => {
+    const holder: Holder = JSON.parse(textIfReadable(lock) ?? '')
+    return Number.isSafeInteger(holder.pid) && holder.pid > 0 ? holder : undefined
+  })
 }
 
 function thisProcess(): Holder {
@@ -152,18 +144,6 @@ function thisProcess(): Holder {
   }
 }
 
-function contentOf(path: string): string | undefined {
-  return orUndefined(() => {
-    const descriptor = openSync(path, openFlags | constants.O_NOFOLLOW)
-    try {
-      const opened = openedFile(descriptor, fstatSync(descriptor), { path })
-      return 'bytes' in opened ? Buffer.from(opened.bytes).toString('utf8') : undefined
-    } finally {
-      closeSync(descriptor)
-    }
-  })
-}
-
 function notLocked(path: string, cause: unknown): KcertError {
   return new KcertError('KCERT_FILE_NOT_WRITTEN', `cannot lock ${path}`, {
     why: messageOf(cause),
@@ -173,7 +153,7 @@ function notLocked(path: string, cause: unknown): KcertError {
 }
 
 function locked(path: string, lock: string): KcertError {
-  const holder = holderOf(contentOf(lock) ?? '')
+  const holder = holderOf(lock)
   return new KcertError('KCERT_LOCKED', `${path} is in use by another kcert`, {
     why:
       holder === undefined

@@ -3,7 +3,7 @@ import { syncBuiltinESMExports } from 'node:module'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterAll, expect, onTestFinished, test } from 'vitest'
-import { checkTrusted, readTrustedFile, trustedPath } from './trusted-file.ts'
+import { checkSshConfig, checkTrusted, readTrustedFile, trustedPath, unfinishedNote } from './trusted-file.ts'
 
 const isRoot = process.getuid?.() === 0
 const base = fs.realpathSync(fs.mkdtempSync(join(tmpdir(), 'kcert-trusted-file-')))
@@ -122,4 +122,37 @@ test('refuses a file that others can change since its path was checked', () => {
   }
   syncBuiltinESMExports()
   expect(errorOf(() => readTrustedFile('approval policy', path))).toMatchObject(refusalOf(path))
+})
+
+test('refuses an ssh configuration that others can change; none is not a file', () => {
+  checkSshConfig(made('ssh_config'))
+  const path = made('none', 0o666)
+  expect(errorOf(() => checkSshConfig(path))).toMatchObject({
+    code: 'KCERT_FILE_UNTRUSTED',
+    message: `the ssh configuration ${path} can be changed by other users`,
+  })
+  const before = process.cwd()
+  process.chdir(base)
+  try {
+    checkSshConfig('none')
+  } finally {
+    process.chdir(before)
+  }
+})
+
+test('advises to redirect a copy where standard input is a file that others can change', () => {
+  const descriptor = fs.openSync(made('input', 0o666), 'r')
+  const error = errorOf(() => checkTrusted('approval policy', 'standard input', descriptor))
+  fs.closeSync(descriptor)
+  expect(error).toMatchObject({
+    fix: 'read it, and if its contents are right, copy it to a folder that only you can change, and redirect the copy',
+    next: undefined,
+  })
+})
+
+test('reports a note of an unfinished write that is too large to read', () => {
+  const path = made('note')
+  expect(unfinishedNote(path)).toBe('note')
+  fs.truncateSync(path, 2 ** 30)
+  expect(errorOf(() => unfinishedNote(path))).toMatchObject({ code: 'KCERT_FILE_TOO_LARGE' })
 })

@@ -1,11 +1,11 @@
-import { closeSync, constants, fstatSync, lstatSync, openSync, type Stats } from 'node:fs'
+import { closeSync, constants, fstatSync, lstatSync, openSync } from 'node:fs'
 import { basename } from 'node:path'
 import { commandLine } from '../errors/command-line.ts'
 import { type Advice, KcertError } from '../errors/kcert-error.ts'
 import type { Source, UnreadableSource } from '../inspection/source.ts'
 import { failureOf, openedFile, openFlags } from './files.ts'
 import { fileError } from './required-file.ts'
-import { isTrusted, type PathTrust, pathTrust, type UntrustedEntry, untrustedEntry } from './trusted-path.ts'
+import { isTrusted, pathTrust, type UntrustedEntry, untrustedEntry } from './trusted-path.ts'
 
 // Files whose contents decide what kcert runs, approves or signs: inventories with their hooks, journals, policies, signing
 // profiles, templates, ssh configurations. A user who can change one of them acts with the rights of the caller.
@@ -27,12 +27,7 @@ export type TrustedKind =
  * KCERT_FILE_NOT_FOUND or KCERT_FILE_UNREADABLE if a folder cannot be examined.
  */
 export function trustedPath(kind: TrustedKind, path: string): string {
-  let trust: PathTrust
-  try {
-    trust = pathTrust(path)
-  } catch (error) {
-    throw fileError({ name: path, ...failureOf(error, { path }) })
-  }
+  const trust = orFileError(path, () => pathTrust(path))
   if ('untrusted' in trust) throw refusal(kind, path, trust.untrusted)
   return trust.path
 }
@@ -81,13 +76,13 @@ export function unfinishedNote(path: string): string | undefined {
  * Throws KCERT_FILE_UNTRUSTED when the descriptor refers to a regular file that others can change. Pipes belong to the caller.
  */
 export function checkTrusted(kind: TrustedKind, name: string, descriptor: number): void {
-  const found = statusOf(name, descriptor)
+  const found = orFileError(name, () => fstatSync(descriptor))
   if (found.isFile() && !isTrusted(found)) throw refusal(kind, name, untrustedEntry(name, found))
 }
 
-function statusOf(name: string, descriptor: number): Stats {
+function orFileError<Result>(name: string, act: () => Result): Result {
   try {
-    return fstatSync(descriptor)
+    return act()
   } catch (error) {
     throw fileError({ name, ...failureOf(error, { path: name }) })
   }

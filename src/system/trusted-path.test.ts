@@ -35,6 +35,17 @@ function linked(path: string, target: string, uid = 0): string {
   return whole
 }
 
+/** Replaces functions of node:fs until the end of the test. */
+function replace(functions: object): void {
+  const { accessSync, lstatSync } = nodeFs
+  const put = (by: object): void => {
+    Object.assign(nodeFs, by)
+    syncBuiltinESMExports()
+  }
+  onTestFinished(() => put({ accessSync, lstatSync }))
+  put(functions)
+}
+
 /** Returns the first untrusted entry, relative to the test's folder; undefined if all are trusted. */
 function untrusted(path: string): string | undefined {
   const trust = pathTrust(path)
@@ -200,14 +211,10 @@ test('returns an entry of the root folder with one slash', () => {
 test('trusts no path below a root folder that others can change', () => {
   const file = made('file')
   const { lstatSync } = nodeFs
-  const replace = (by: unknown): void => {
-    Object.assign(nodeFs, { lstatSync: by })
-    syncBuiltinESMExports()
-  }
-  onTestFinished(() => replace(lstatSync))
-  replace((path: string, options: object) =>
-    path === '/' ? stats('folder', 0o40777, 0, 0) : lstatSync(path, options),
-  )
+  replace({
+    lstatSync: (path: string, options: object) =>
+      path === '/' ? stats('folder', 0o40777, 0, 0) : lstatSync(path, options),
+  })
   expect(pathTrust(file)).toEqual({
     untrusted: { path: '/', kind: 'folder', uid: 0, gid: 0, mode: 0o777 },
   })
@@ -301,3 +308,20 @@ test.skipIf(!isRoot)(
     expect(untrusted(join(mount, 'policy.yaml'))).toBe('volume')
   },
 )
+
+test.each([
+  ['on a read-only mount', 'EROFS', own, true],
+  ['that this user may not write', 'EACCES', own, false],
+  ['of another user on a read-only mount', 'EROFS', 4321, false],
+])('a file that everyone can write, %s (%s, owner %i): trusted is %s', (_, code, uid, trusted) => {
+  const { lstatSync } = nodeFs
+  const file = made('file')
+  replace({
+    accessSync: () => {
+      throw Object.assign(new Error(code), { code })
+    },
+    lstatSync: (path: string, options: object) =>
+      path === file ? stats('file', 0o100666, uid, 0) : lstatSync(path, options),
+  })
+  expect('path' in pathTrust(file)).toBe(trusted)
+})

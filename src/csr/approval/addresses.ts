@@ -27,8 +27,8 @@ export function cidrOf(text: string): Cidr {
 
 /** True when the address is in the range. An IPv4 address is never in an IPv6 range, nor the reverse. */
 export function isInCidr(address: Uint8Array, { bytes, prefix }: Cidr): boolean {
-  if (address.length !== bytes.length) return false
-  return bytes.every((byte, at) => ((byte ^ (address[at] ?? -1)) & maskAt(prefix, at)) === 0)
+  const networkOf = (of: Uint8Array): Uint8Array => of.map((byte, at) => byte & maskAt(prefix, at))
+  return Buffer.compare(networkOf(address), networkOf(bytes)) === 0
 }
 
 /** Returns the network bits of the prefix in the byte at this index. */
