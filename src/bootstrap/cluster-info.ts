@@ -65,16 +65,14 @@ export async function readClusterInfo(data: ClusterInfoData): Promise<ClusterInf
   return { kubeconfig, signatures, ...contentOf(opened.kubeconfig) }
 }
 
-/** Returns which signing tokens have a valid signature here; the other signatures are missing or stale. */
-export function signatureStates(
+/** Returns whether a signing token has a valid signature here. */
+export function signatureState(
   { kubeconfig, signatures }: Pick<ClusterInfo, 'kubeconfig' | 'signatures'>,
-  tokens: readonly BootstrapToken[],
-): { readonly id: string; readonly state: 'stands' | 'stale' | 'missing' }[] {
-  return tokens.map((token) => {
-    const signature = signatures.get(token.id)
-    if (signature === undefined) return { id: token.id, state: 'missing' }
-    return { id: token.id, state: verifiesKubeconfig(kubeconfig, signature, token) ? 'stands' : 'stale' }
-  })
+  token: BootstrapToken,
+): 'stands' | 'stale' | 'missing' {
+  const signature = signatures.get(token.id)
+  if (signature === undefined) return 'missing'
+  return verifiesKubeconfig(kubeconfig, signature, token) ? 'stands' : 'stale'
 }
 
 function contentOf({ clusters, users }: Kubeconfig) {

@@ -1,4 +1,4 @@
-import { type ClusterInfo, signatureStates } from './cluster-info.ts'
+import { type ClusterInfo, signatureState } from './cluster-info.ts'
 import type { SignatureFacts } from './cluster-info-report.ts'
 import type { BootstrapToken } from './token.ts'
 
@@ -12,7 +12,7 @@ export function signatureFacts(
   const signers = new Set(tokens.map(({ id }) => id))
   const orphans = [...info.signatures.keys()].filter((id) => !signers.has(id))
   return [
-    ...signatureStates(info, tokens).map(({ id, state }) => ({ tokenId: id, state })),
+    ...tokens.map((token) => ({ tokenId: token.id, state: signatureState(info, token) })),
     ...orphans.map((tokenId): SignatureFacts => ({ tokenId, state: 'orphaned' })),
   ]
 }

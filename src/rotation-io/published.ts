@@ -1,4 +1,4 @@
-import { readClusterInfo, signatureStates } from '../bootstrap/cluster-info.ts'
+import { readClusterInfo, signatureState } from '../bootstrap/cluster-info.ts'
 import { signingTokens, tokenSecretType } from '../bootstrap/token-secret.ts'
 import { statusIn } from '../cluster/failures.ts'
 import { type Named, type ObjectOf, resources } from '../cluster/kinds.ts'
@@ -132,9 +132,9 @@ export async function clusterInfo({ objects, certificates, clock }: Site): Promi
   return {
     version: contentVersion(object),
     trust: certificates.addAll(info.cas),
-    signatures: signatureStates(info, tokens).map(({ id, state }) => ({
-      tokenId: id,
-      holds: state === 'stands',
+    signatures: tokens.map((token) => ({
+      tokenId: token.id,
+      holds: signatureState(info, token) === 'stands',
     })),
   }
 }

@@ -3,7 +3,7 @@ import { join } from 'node:path'
 import { PassThrough } from 'node:stream'
 import { expect, test } from 'vitest'
 import { type UpdateSettings, updateClusterInfo } from '../../src/app/cluster-info/update.ts'
-import { readClusterInfo, signatureStates } from '../../src/bootstrap/cluster-info.ts'
+import { readClusterInfo, signatureState } from '../../src/bootstrap/cluster-info.ts'
 import { signKubeconfig } from '../../src/bootstrap/signature.ts'
 import type { Context } from '../../src/cli/context.ts'
 import { systemClock } from '../../src/system/clock.ts'
@@ -58,7 +58,7 @@ test('changes only the CAs: comments, order and other fields stay, and every sig
     other.certificate.fingerprintSha256,
     server.signingCa.certificate.fingerprintSha256,
   ])
-  expect(signatureStates(info, [token])).toEqual([{ id: token.id, state: 'stands' }])
+  expect(signatureState(info, token)).toBe('stands')
   expect(report.signatures).toEqual([{ tokenId: token.id, state: 'stands' }])
   expect(report.diff.filter((text) => /^[+-]/.test(text))).toHaveLength(2)
 })
@@ -115,7 +115,7 @@ test('accepts signatures that the signer writes during the update', async () => 
   server.faults.add({ kind: 'conflict', verb: 'update', resource: 'configmaps', times: 2 })
   const { report } = await update()
   expect([report.outcome, writes().length]).toEqual(['updated', 3])
-  expect(signatureStates(await readClusterInfo(data()), [token])[0]!.state).toBe('stands')
+  expect(signatureState(await readClusterInfo(data()), token)).toBe('stands')
 })
 
 test('never overwrites a concurrent change of the text', async () => {

@@ -1,4 +1,4 @@
-import { type ClusterInfo, signatureStates } from '../../bootstrap/cluster-info.ts'
+import { type ClusterInfo, signatureState } from '../../bootstrap/cluster-info.ts'
 import { pinOf } from '../../bootstrap/pin.ts'
 import type { BootstrapToken } from '../../bootstrap/token.ts'
 import { type Cluster, type ConnectionOptions, openPlace } from '../../cluster/cluster.ts'
@@ -27,13 +27,13 @@ export interface DiscoveredCluster {
  */
 export async function discoverBy(cluster: Cluster, settings: DiscoverySettings): Promise<DiscoveredCluster> {
   const { info } = await clusterInfoOf(cluster)
-  const proof = proofOf(info, settings)
+  const { server, proof } = provenServer(info, settings)
   const { skipsTlsVerify } = cluster.connection()
   if (skipsTlsVerify && settings.pins.length === 0)
     throw unproven('the kubeconfig verifies no server, and no pin is given', 'any server could have answered')
   return {
     info,
-    server: info.server!,
+    server,
     proof: skipsTlsVerify ? proof : [...proof, 'read from a server that the kubeconfig verifies'],
   }
 }
@@ -56,7 +56,7 @@ export async function discoverAt(
     })
   const server = `https://${endpoint.name}`
   const anybody = await readAt({ server, skipsTlsVerify: true, certificateAuthority: undefined }, options)
-  const proof = proofOf(anybody, settings)
+  const proven = provenServer(anybody, settings)
   const pem = writeCertificates(anybody.cas)
   const verified = await readAt(
     { server, skipsTlsVerify: false, certificateAuthority: Buffer.from(pem) },
@@ -69,8 +69,8 @@ export async function discoverAt(
     )
   return {
     info: anybody,
-    server: anybody.server!,
-    proof: [...proof, `read again from ${server}, verified by its CAs`],
+    server: proven.server,
+    proof: [...proven.proof, `read again from ${server}, verified by its CAs`],
   }
 }
 
@@ -89,9 +89,13 @@ async function readAt(
   }
 }
 
-function proofOf(info: ClusterInfo, { token, pins }: DiscoverySettings): string[] {
-  const [fault] = info.faults
-  if (fault !== undefined || info.server === undefined)
+function provenServer(
+  info: ClusterInfo,
+  { token, pins }: DiscoverySettings,
+): Omit<DiscoveredCluster, 'info'> {
+  const { server, cas, faults } = info
+  const [fault] = faults
+  if (fault !== undefined || server === undefined)
     throw new KcertError(
       'KCERT_CLUSTER_INFO_UNPROVEN',
       `${clusterInfoPlace} cannot be used by joining nodes`,
@@ -100,24 +104,24 @@ function proofOf(info: ClusterInfo, { token, pins }: DiscoverySettings): string[
         next: fault?.next ?? 'kcert cluster-info show',
       },
     )
-  const [state] = signatureStates(info, [token])
-  if (state!.state === 'missing')
+  const state = signatureState(info, token)
+  if (state === 'missing')
     throw unproven(
       `${clusterInfoPlace} is not signed by token ${token.id}`,
       'the token has expired, lacks the usage signing, or belongs to another cluster; for a new token, the signature appears within seconds',
     )
-  if (state!.state === 'stale')
+  if (state === 'stale')
     throw unproven(
       `the signature of token ${token.id} does not match the content of ${clusterInfoPlace}`,
       'the token is mistyped, or belongs to another cluster',
     )
   const signed = `signed by token ${token.id}`
-  if (pins.length === 0) return [signed]
-  const met = info.cas.map(pinOf).find((pin) => pins.includes(pin))
-  if (met !== undefined) return [signed, `its CA has the pin ${met}`]
+  if (pins.length === 0) return { server, proof: [signed] }
+  const met = cas.map(pinOf).find((pin) => pins.includes(pin))
+  if (met !== undefined) return { server, proof: [signed, `its CA has the pin ${met}`] }
   throw unproven(
     `no CA of ${clusterInfoPlace} has one of the pins`,
-    `they have: ${info.cas.map(pinOf).join(', ')}`,
+    `they have: ${cas.map(pinOf).join(', ')}`,
   )
 }
 
