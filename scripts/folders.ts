@@ -134,6 +134,7 @@ export const testFolders: Readonly<Record<string, string>> = {
   differential: 'Go and OpenSSL, with the same inputs',
   fuzz: 'generated inputs for the readers',
   reliability: 'the built program, stopped at each write',
+  mutation: 'the sources that mutants change',
   contract: 'one suite for a fake and for the real thing',
   rotation: 'the simulated cluster: phases, runner and model together',
   'rotation-io': 'nodes in memory and the fake API server: the ports together',

@@ -136,11 +136,15 @@ describe('writeFileAtomically, existing file', () => {
     const fifo = join(folder, 'fifo')
     execFileSync('mkfifo', [fifo])
     fs.symlinkSync('nowhere', path)
-    for (const target of [fifo, folder, path]) {
-      expect(errorOf(() => writeFileAtomically(target, 'x', { mode: 0o644 })).code).toBe(
-        'KCERT_FILE_NOT_WRITTEN',
-      )
-    }
+    const errors = [fifo, folder, path].map((target) =>
+      errorOf(() => writeFileAtomically(target, 'x', { mode: 0o644 })),
+    )
+    for (const { code } of errors) expect(code).toBe('KCERT_FILE_NOT_WRITTEN')
+    expect(errors.map(({ why }) => why)).toEqual([
+      'it exists and is not a regular file; replacing a folder, device or FIFO by a file would break it',
+      'it exists and is not a regular file; replacing a folder, device or FIFO by a file would break it',
+      expect.stringContaining('ENOENT'),
+    ])
     expect(fs.lstatSync(fifo).isFIFO()).toBe(true)
   })
 })
@@ -152,6 +156,13 @@ test('reports why a file cannot be written, and a fix', () => {
   expect([error.why, error.next]).toEqual([
     `the folder ${folder}/none does not exist`,
     `mkdir -p ${folder}/none`,
+  ])
+  // A folder cannot be created below a file.
+  fs.writeFileSync(path, '')
+  const below = errorOf(() => writeFileAtomically(join(path, 'folder/x.prom'), 'x', { mode: 0o644 }))
+  expect([below.why, below.next]).toEqual([
+    expect.stringContaining('ENOTDIR'),
+    `ls -ld ${path}/folder; df ${path}/folder`,
   ])
   const full = callsWith((name) => {
     if (name !== 'writeSync') return
