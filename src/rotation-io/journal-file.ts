@@ -17,7 +17,7 @@ export interface JournalMirror {
  */
 export async function openJournal(path: string, mirror?: JournalMirror): Promise<JournalFile & Disposable> {
   const lock = await acquireLock(path, 0)
-  const file = new AppendFile(path)
+  const file = new AppendFile(path, 'journal')
   let known: string | undefined
   const read = async (): Promise<string> => {
     known ??= await wholeLines(file, mirror)

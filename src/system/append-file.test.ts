@@ -45,3 +45,17 @@ test('reports a missing folder and a full disk, and leaves no partial write on a
   const full = new AppendFile('/dev/full')
   expect(() => full.append(Buffer.from('x'))).toThrow('/dev/full could not be written')
 })
+
+test('with a kind, checks at each use that no other user can change the file', () => {
+  const path = pathIn()
+  const file = new AppendFile(path, 'journal')
+  expect(text(file)).toBe('')
+  file.append(Buffer.from('one\n'))
+  expect(text(file)).toBe('one\n')
+  fs.chmodSync(path, 0o666)
+  const refusal = expect.objectContaining({ code: 'KCERT_FILE_UNTRUSTED' })
+  expect(() => file.read()).toThrow(refusal)
+  expect(() => file.append(Buffer.from('two\n'))).toThrow(refusal)
+  expect(() => file.cut(1)).toThrow(refusal)
+  expect(fs.readFileSync(path, 'utf8')).toBe('one\n')
+})

@@ -1,23 +1,35 @@
 import * as fs from 'node:fs'
 import { dirname } from 'node:path'
+import { KcertError } from '../errors/kcert-error.ts'
 import { notWritten, syncFolder } from './atomic-file.ts'
 import { noteChange } from './lasting-changes.ts'
 import { fileIfThere } from './required-file.ts'
+import { checkTrusted, trustedFileIfThere, type TrustedKind, trustedPath } from './trusted-file.ts'
 
 // A journal of several years has a few MiB; an issuance log has 200 bytes per certificate.
 const largestLogBytes = 512 * 1024 * 1024
 
-/** A file that grows only at its end. The caller holds the file's lock. */
+/**
+ * A file that grows only at its end. The caller holds the file's lock. With a kind, each use throws KCERT_FILE_UNTRUSTED when other
+ * users can change the file: in a sticky folder, they can create it at any time.
+ */
 export class AppendFile {
   readonly name: string
 
-  constructor(path: string) {
+  constructor(
+    path: string,
+    private readonly kind?: TrustedKind,
+  ) {
     this.name = path
   }
 
   /** Returns all bytes; none when the file does not exist. Throws KCERT_FILE_UNREADABLE or KCERT_FILE_TOO_LARGE. */
   read(): Uint8Array {
-    return fileIfThere(this.name, largestLogBytes) ?? new Uint8Array()
+    const read =
+      this.kind === undefined
+        ? fileIfThere(this.name, largestLogBytes)
+        : trustedFileIfThere(this.kind, this.name, largestLogBytes)
+    return read ?? new Uint8Array()
   }
 
   /** Appends all bytes and returns when they are on the disk. Otherwise throws KCERT_FILE_NOT_WRITTEN and appends none. */
@@ -52,18 +64,24 @@ export class AppendFile {
     try {
       this.withFile(flags, act)
     } catch (error) {
-      throw notWritten(this.name, error)
+      throw error instanceof KcertError ? error : notWritten(this.name, error)
     }
   }
 
   private withFile(flags: number, act: (descriptor: number) => void): void {
     // Without O_NONBLOCK, opening a FIFO would wait for its other end.
-    const descriptor = fs.openSync(this.name, flags | fs.constants.O_NONBLOCK, 0o600)
+    const descriptor = this.open(flags | fs.constants.O_NONBLOCK)
     try {
+      if (this.kind !== undefined) checkTrusted(this.kind, this.name, descriptor)
       if (!fs.fstatSync(descriptor).isFile()) throw new Error('it is not a regular file')
       act(descriptor)
     } finally {
       fs.closeSync(descriptor)
     }
+  }
+
+  private open(flags: number): number {
+    if (this.kind === undefined) return fs.openSync(this.name, flags, 0o600)
+    return fs.openSync(trustedPath(this.kind, this.name), flags | fs.constants.O_NOFOLLOW, 0o600)
   }
 }

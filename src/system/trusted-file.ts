@@ -41,7 +41,7 @@ export function checkSshConfig(path: string): void {
 }
 
 /** Returns such a file, or why it cannot be read. Owner and mode are those of the opened file. Throws KCERT_FILE_UNTRUSTED. */
-export function readTrustedFile(kind: TrustedKind, name: string): Source | UnreadableSource {
+export function readTrustedFile(kind: TrustedKind, name: string, limit?: number): Source | UnreadableSource {
   try {
     const trust = pathTrust(name)
     if ('untrusted' in trust) throw refusal(kind, name, trust.untrusted)
@@ -49,7 +49,7 @@ export function readTrustedFile(kind: TrustedKind, name: string): Source | Unrea
     const descriptor = openSync(path, openFlags | constants.O_NOFOLLOW)
     try {
       checkTrusted(kind, name, descriptor)
-      return { name, ...openedFile(descriptor, fstatSync(descriptor), { path }) }
+      return { name, ...openedFile(descriptor, fstatSync(descriptor), { path }, limit) }
     } finally {
       closeSync(descriptor)
     }
@@ -57,6 +57,14 @@ export function readTrustedFile(kind: TrustedKind, name: string): Source | Unrea
     if (error instanceof KcertError) throw error
     return { name, ...failureOf(error, { path: name }) }
   }
+}
+
+/** Returns the bytes of such a file; undefined if it does not exist. Throws KCERT_FILE_UNTRUSTED, and as `requiredFile` does. */
+export function trustedFileIfThere(kind: TrustedKind, name: string, limit: number): Uint8Array | undefined {
+  const read = readTrustedFile(kind, name, limit)
+  if ('bytes' in read) return read.bytes
+  if (read.reason === 'not-found') return undefined
+  throw fileError(read)
 }
 
 /**

@@ -180,7 +180,7 @@ async function ofSameRotation(guard: ClusterGuard, text: string): Promise<Journa
 }
 
 function journalText(path: string): string {
-  return Buffer.from(new AppendFile(path).read()).toString('utf8')
+  return Buffer.from(new AppendFile(path, 'journal').read()).toString('utf8')
 }
 
 /** Returns the cluster's mirror of a journal that is not on this machine; empty if it cannot be read. */
