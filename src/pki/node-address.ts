@@ -43,6 +43,19 @@ export function isHost(text: string): boolean {
   return parseIp(text) !== undefined || isName(text)
 }
 
+/**
+ * True for a host that is this machine wherever it is dialed: loopback and unspecified addresses, localhost, and names that resolvers
+ * parse as IPv4 addresses (127.1). A kubelet accepts none of these addresses as its node's.
+ */
+export function isThisMachine(host: string): boolean {
+  const bytes = parseIp(host)
+  if (bytes === undefined) return isNumericName(host) || /(?:^|\.)localhost(?:\.localdomain)?$/i.test(host)
+  const isIpv4 = bytes.length === 4
+  const isMapped = bytes.length === 16 && bytes.subarray(0, 10).every((byte) => byte === 0)
+  const [first] = isIpv4 ? bytes : bytes.subarray(12)
+  return (isIpv4 || isMapped) && (first === 0 || first === 127)
+}
+
 function isName(text: string): boolean {
   return text.length <= 253 && text.split('.').every((one) => label.test(one))
 }

@@ -27,6 +27,35 @@ test.each(['-oProxyCommand=touch x', '--', 'a b', 'a\nb', 'a\0', '$(id)', "a'b",
   },
 )
 
+test.each([
+  '127.0.0.1',
+  '127.8.8.8',
+  '0.0.0.0',
+  '::',
+  '::1',
+  '::ffff:127.0.0.1',
+  'localhost',
+  'a.LOCALHOST',
+  '127.1',
+  '0x7f000001',
+])('the value %j is refused, because it is the machine on which kcert runs', (value) => {
+  for (const [word, part] of [
+    ['{address}', { ...place, address: value }],
+    ['x{node}', { ...place, node: value }],
+  ] as const)
+    expect(() => filledIn(word, part)).toThrow(
+      expect.objectContaining({
+        code: 'KCERT_NODE_NAME_REFUSED',
+        why: expect.stringContaining('would reach this machine instead'),
+      }),
+    )
+})
+
+test.each(['10.0.0.1', '128.0.0.1', 'fd00::1', '64:ff9b::1', '::ffff:10.0.0.1', 'localhost-1', 'node-127'])(
+  'the value %j is filled in',
+  (value) => expect(filledIn('{address}', { ...place, address: value })).toBe(value),
+)
+
 const text = `apiVersion: kcert/v1
 kind: Inventory
 access: {by: command, argv: [ssh, '{address}']}

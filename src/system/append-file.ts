@@ -4,7 +4,7 @@ import { KcertError } from '../errors/kcert-error.ts'
 import { notWritten, syncFolder } from './atomic-file.ts'
 import { noteChange } from './lasting-changes.ts'
 import { fileIfThere } from './required-file.ts'
-import { checkTrusted, trustedFileIfThere, type TrustedKind, trustedPath } from './trusted-file.ts'
+import { checkTrusted, type TrustedKind, trustedFileIfThere, trustedPath } from './trusted-file.ts'
 
 // A journal of several years has a few MiB; an issuance log has 200 bytes per certificate.
 const largestLogBytes = 512 * 1024 * 1024
@@ -15,12 +15,11 @@ const largestLogBytes = 512 * 1024 * 1024
  */
 export class AppendFile {
   readonly name: string
+  private readonly kind: TrustedKind | undefined
 
-  constructor(
-    path: string,
-    private readonly kind?: TrustedKind,
-  ) {
+  constructor(path: string, kind?: TrustedKind) {
     this.name = path
+    this.kind = kind
   }
 
   /** Returns all bytes; none when the file does not exist. Throws KCERT_FILE_UNREADABLE or KCERT_FILE_TOO_LARGE. */
