@@ -15,13 +15,13 @@ export interface TextQuestion extends Question {
   readonly fault?: (answer: string) => string | undefined
 }
 
-export interface ChoiceQuestion extends Question {
-  readonly choices: readonly { readonly value: string; readonly name: string }[]
+export interface ChoiceQuestion<Value extends string = string> extends Question {
+  readonly choices: readonly { readonly value: Value; readonly name: string }[]
 }
 
 export interface Asker {
   text(question: TextQuestion): Promise<string>
-  choice(question: ChoiceQuestion): Promise<string>
+  choice<Value extends string>(question: ChoiceQuestion<Value>): Promise<Value>
 }
 
 /** The operator cancelled a question (Ctrl-C, Ctrl-D). Nothing is done, and this is not a failure. */

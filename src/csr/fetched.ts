@@ -23,10 +23,10 @@ export interface Expectation {
 export type CertificateCheck = FetchReport['checks'][number]
 
 /** Returns the issued certificate and its chain. Throws KCERT_CSR_NOT_ISSUED, and KCERT_X509_MALFORMED for an unreadable one. */
-export function issuedChain(object: SigningRequest): Certificate[] {
+export function issuedChain(object: SigningRequest): [Certificate, ...Certificate[]] {
   if (object.certificate === undefined) throw notIssued(object)
-  const certificates = readCertificates(object.certificate)
-  if (certificates.length > 0) return certificates
+  const [leaf, ...cas] = readCertificates(object.certificate)
+  if (leaf !== undefined) return [leaf, ...cas]
   const what = `status.certificate of ${quoted(object.name ?? '')} contains no certificate`
   throw new KcertError('KCERT_X509_MALFORMED', what, { next: explainCommand(object) })
 }

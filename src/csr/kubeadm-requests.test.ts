@@ -34,7 +34,7 @@ test.each([
   (controlPlaneEndpoint, server, name) => {
     const requests = kubeadmRequests('all', { ...settings, controlPlaneEndpoint })
     const servers = Object.fromEntries(
-      requests.flatMap(({ kubeconfig }) => (kubeconfig ? [[kubeconfig.file, kubeconfig.server]] : [])),
+      requests.flatMap(({ file, kubeconfig }) => (kubeconfig ? [[file, kubeconfig.server]] : [])),
     )
     expect(servers).toEqual({
       'admin.conf': server,

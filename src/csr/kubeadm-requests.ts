@@ -22,15 +22,12 @@ export interface KubeadmRequest {
   /** The name in kubeadm: "apiserver", "etcd-peer", "admin.conf". */
   readonly row: string
   readonly spec: RequestSpec
-  /** The path of the certificate in the pki folder, without extension. */
-  readonly file?: string
-  /** The kubeconfig. */
+  /** The path of the certificate in the pki folder, without extension; or the name of the kubeconfig. */
+  readonly file: string
   readonly kubeconfig?: KubeadmKubeconfigSpec
 }
 
 export interface KubeadmKubeconfigSpec {
-  /** The file name. */
-  readonly file: string
   readonly user: string
   readonly clusterName: string
   readonly server: string
@@ -52,12 +49,11 @@ export function kubeadmRequests(name: string, settings: KubeadmSettings): Kubead
     const user = row.commonName ?? nodeNameOf(row.name, settings)
     if (row.kind === 'leaf') return { row: row.name, spec: specOf(row, user, settings), file: row.file }
     const kubeconfig = {
-      file: row.name,
       user: row.commonName ?? `${nodePrefix}${user}`,
       clusterName: settings.clusterName,
       server: serverOf(row, settings),
     }
-    return { row: row.name, spec: specOf(row, kubeconfig.user, settings), kubeconfig }
+    return { row: row.name, spec: specOf(row, kubeconfig.user, settings), file: row.name, kubeconfig }
   })
 }
 

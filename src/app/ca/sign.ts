@@ -17,6 +17,7 @@ import {
 import { readRequests } from '../../csr/many-requests.ts'
 import type { RequestObject, RequestsApi } from '../../csr/requests-api.ts'
 import { type ExitCode, exitCodeOf, exitCodes, worstExit } from '../../errors/codes.ts'
+import { given } from '../../errors/given.ts'
 import { adviceFields, errorFields } from '../../errors/kcert-error.ts'
 import { rfc3339 } from '../../pki/rfc3339.ts'
 import { withIssuanceLog } from './ca-files.ts'
@@ -100,10 +101,7 @@ async function gather(
   const objects = await readRequests(api, wanted, { concurrency })
   const named = wanted.map((name, index): RequestObject | Absent => objects[index] ?? { absent: name })
   if (signer === undefined && selector === undefined) return named
-  const selection = {
-    ...(signer === undefined ? {} : { signerName: signer }),
-    ...(selector === undefined ? {} : { labelSelector: selector }),
-  }
+  const selection = given({ signerName: signer, labelSelector: selector })
   const selected = new Map<string, RequestObject>()
   // A signer ignores requests that are not approved or already issued. They are reported only if they were named.
   for await (const object of api.list(selection)) {
@@ -155,15 +153,16 @@ async function settle(
   const { signerName, usages, expirationSeconds } = object.spec
   const facts = {
     name,
-    ...(uid === undefined ? {} : { uid }),
+    ...given({ uid }),
     signerName,
-    ...(usages === undefined ? {} : { usages: [...usages] }),
-    ...(expirationSeconds === undefined ? {} : { expirationSeconds }),
+    ...given({ usages: usages && [...usages], expirationSeconds }),
   }
   if (course.course === 'sign') {
-    if (dryRun)
+    const signed = certificates.get(name)
+    // A dry run signs nothing.
+    if (signed === undefined)
       return { ...facts, outcome: 'would-sign', reason: 'approved, and breaks no rule of its signer' }
-    const { source, entry, ...certificate } = signedCertificate(certificates.get(name)!)
+    const { source, entry, ...certificate } = signedCertificate(signed)
     const written = await uploadCertificate(api, object, certificate.pem)
     return {
       ...facts,

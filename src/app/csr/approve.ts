@@ -89,7 +89,8 @@ export async function decideRequests(
   evaluating.end()
 
   const by = policies === undefined ? 'hand' : 'policy'
-  const planned = evaluated.map((one) => ('outcome' in one ? one : foreseen(one, act)))
+  const plannedFor = (one: Acted | Evaluated): Acted => ('outcome' in one ? one : foreseen(one, act))
+  const planned = evaluated.map(plannedFor)
   const report = (acted: readonly Acted[], dryRun: boolean) => decisionReport(acted, { act, by, dryRun })
   const todo = evaluated.filter(
     (one): one is Evaluated => !('outcome' in one) && one.evaluation.course === 'act',
@@ -115,9 +116,9 @@ export async function decideRequests(
   const acting = progressOn(context, act === 'approve' ? 'approved' : 'denied', todo.length)
   const acted = await pMap(
     evaluated,
-    async (one, index) => {
-      if ('outcome' in one || one.evaluation.course !== 'act') return planned[index]!
-      const result = breaker.isOpen() ? untried(planned[index]!) : await actOn(api, one, doing)
+    async (one) => {
+      if ('outcome' in one || one.evaluation.course !== 'act') return plannedFor(one)
+      const result = breaker.isOpen() ? untried(plannedFor(one)) : await actOn(api, one, doing)
       breaker.note(result.error?.code === 'KCERT_UNREACHABLE')
       acting.step()
       return result

@@ -96,8 +96,8 @@ async function gather(
 
 type Result = Omit<FetchedOne, 'error'> & { readonly error?: KcertError }
 
-/** The result of a request after its file is written; `text` is the content of a file that does not exist yet. */
-type Planned = Result & { readonly text?: string }
+/** The result of a request after its file is written; `unwritten` does not exist yet. */
+type Planned = Result & { readonly unwritten?: { readonly path: string; readonly text: string } }
 
 function fetchOne(
   name: string,
@@ -117,7 +117,7 @@ function fetchOne(
     })
     const text = writeCertificates(fetched.chain)
     const done = { name, outcome: 'fetched', file, certificate: fetchedFacts(fetched) } as const
-    if (!existsSync(file)) return { ...done, text }
+    if (!existsSync(file)) return { ...done, unwritten: { path: file, text } }
     const isWritten = writeIssued(file, text, { replace, isSecret: false })
     return isWritten ? done : { ...done, outcome: 'present' }
   } catch (error) {
@@ -128,13 +128,11 @@ function fetchOne(
 
 /** Writes the files that do not exist yet. */
 async function written(planned: readonly Planned[]): Promise<Result[]> {
-  const files = planned.flatMap(({ file, text }) =>
-    file && text !== undefined ? [{ path: file, text }] : [],
-  )
+  const files = planned.flatMap(({ unwritten }) => unwritten ?? [])
   const failures = await writeNewFiles(files)
-  const failureOf = new Map(files.map(({ path }, index) => [path, failures[index]]))
-  return planned.map(({ text, ...result }) => {
-    const error = text === undefined ? undefined : failureOf.get(result.file!)
+  const failureOf = new Map(files.map((file, index) => [file, failures[index]]))
+  return planned.map(({ unwritten, ...result }) => {
+    const error = unwritten && failureOf.get(unwritten)
     return error === undefined ? result : failed(result.name, error)
   })
 }

@@ -64,7 +64,7 @@ export interface Fetched {
 export function fitCertificate(object: SigningRequest, { key, ca, acceptsNames, now }: Expected): Fetched {
   if (object.certificate === undefined || stateOf(object) === 'denied') throw notIssued(object)
   const chain = issuedChain(object)
-  const checks = checkCertificate(chain[0]!, object, {
+  const checks = checkCertificate(chain[0], object, {
     ...(key === undefined ? {} : { key: { publicKey: key.publicKey, place: key.file } }),
     ...(ca === undefined ? {} : { ca }),
     now,
@@ -85,17 +85,17 @@ export function certificateObjects(
   key: LocatedKey | undefined,
   caPem: () => string,
 ): object[] {
-  if (secret !== undefined && key === undefined)
-    throw new KcertError('KCERT_USAGE', '--secret needs --key FILE', {
-      why: 'a Secret of type kubernetes.io/tls contains the private key',
-      next: 'kcert csr fetch --help',
-    })
-  return [
-    ...(secret === undefined
-      ? []
-      : [tlsSecret(secret, writeCertificates(chain), writePrivateKey(key!.keyObject, 'kubernetes'))]),
-    ...(configMap === undefined ? [] : [caConfigMap(configMap, caPem())]),
-  ]
+  const objects: object[] = []
+  if (secret !== undefined) {
+    if (key === undefined)
+      throw new KcertError('KCERT_USAGE', '--secret needs --key FILE', {
+        why: 'a Secret of type kubernetes.io/tls contains the private key',
+        next: 'kcert csr fetch --help',
+      })
+    objects.push(tlsSecret(secret, writeCertificates(chain), writePrivateKey(key.keyObject, 'kubernetes')))
+  }
+  if (configMap !== undefined) objects.push(caConfigMap(configMap, caPem()))
+  return objects
 }
 
 /**

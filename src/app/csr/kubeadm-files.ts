@@ -53,11 +53,11 @@ function filesOf(
 ): Files {
   if (kubeconfig !== undefined) {
     if (kubeconfigDir === undefined) throw missingFolder(row, '--kubeconfig-dir')
-    const path = join(kubeconfigDir, kubeconfig.file)
+    const path = join(kubeconfigDir, file)
     return { kubeconfig: path, request: `${path}.csr` }
   }
   if (certDir === undefined) throw missingFolder(row, '--cert-dir')
-  const base = join(certDir, file!)
+  const base = join(certDir, file)
   return { key: `${base}.key`, request: `${base}.csr` }
 }
 
@@ -84,10 +84,10 @@ async function writeOne(
   const keyPem = writePrivateKey(key, 'kubernetes')
   const der = makeRequest(spec, key)
   makeFolders(dirname(files.request), 0o700)
-  const secret =
-    'key' in files
-      ? { path: files.key, content: keyPem }
-      : { path: files.kubeconfig, content: kubeconfigText(kubeconfig!, keyPem, caPem) }
+  const secret = {
+    path: 'key' in files ? files.key : files.kubeconfig,
+    content: kubeconfig === undefined ? keyPem : kubeconfigText(kubeconfig, keyPem, caPem),
+  }
   const wanted = { path: files.request, content: writePem('CERTIFICATE REQUEST', der) }
   // The request is not secret, but has mode 0600 as with kubeadm.
   await withLock(files.request, () => writeKeyPair(wanted, secret, { ...choice, mode: 0o600 }))

@@ -101,7 +101,7 @@ function documentOf(
   holdsKey: boolean,
 ): string {
   const pem = writePem('CERTIFICATE REQUEST', der)
-  if (format === 'manifest') return renderYaml(manifest!)
+  if (manifest !== undefined) return renderYaml(manifest)
   return format === 'cfssl' ? `${JSON.stringify({ csr: pem, ...(holdsKey ? { key: keyPem } : {}) })}\n` : pem
 }
 

@@ -5,7 +5,7 @@ import { isSubdomain } from '../../x509/plain-names.ts'
 
 // The prompts of `kcert csr create`. The answers become a command line, which then runs as if it had been typed.
 
-const purpose: ChoiceQuestion = {
+const purpose: ChoiceQuestion<keyof typeof nameQuestions> = {
   flag: 'user',
   message: 'Who is the certificate for?',
   choices: [
@@ -19,13 +19,13 @@ const purpose: ChoiceQuestion = {
 
 const required = (answer: string): string | undefined => (answer === '' ? 'it cannot be empty' : undefined)
 
-const nameQuestions: Readonly<Record<string, TextQuestion>> = {
+const nameQuestions = {
   user: { flag: 'user', message: 'Name of the user', fault: required },
   'kubelet-client': { flag: 'kubelet-client', message: 'Name of the Node', fault: nodeFault },
   'kubelet-serving': { flag: 'kubelet-serving', message: 'Name of the Node', fault: nodeFault },
   service: { flag: 'service', message: 'Name of the Service, as NAME.NAMESPACE', fault: serviceFault },
   cn: { flag: 'cn', message: 'Common name', fault: required },
-}
+} satisfies Readonly<Record<string, TextQuestion>>
 
 const groups: TextQuestion = { flag: 'org', message: 'Groups, separated by commas (Enter for none)' }
 const dnsNames: TextQuestion = {
@@ -88,7 +88,7 @@ export const requestQuestions: readonly (TextQuestion | ChoiceQuestion)[] = [
 /** Asks for the settings of a request, and returns the equivalent flags. */
 export async function askForRequest(asker: Asker): Promise<string[]> {
   const kind = await asker.choice(purpose)
-  const name = await asker.text(nameQuestions[kind]!)
+  const name = await asker.text(nameQuestions[kind])
   const words = [`--${kind}`, name]
   if (kind === 'user' || kind === 'cn') words.push(...(await listWords(asker, groups)))
   if (kind !== 'user' && kind !== 'kubelet-client')

@@ -197,7 +197,8 @@ async function keyOf({ settings, context, tell }: Work): Promise<LocatedKey> {
 async function requestOf({ settings, context, tell }: Work, key: LocatedKey): Promise<SigningRequest> {
   const { files, spec, force } = settings
   const { request: file } = files
-  const made = draftOf(spec, makeRequest(spec, key.keyObject))
+  const der = makeRequest(spec, key.keyObject)
+  const made = draftOf(spec, der)
   if (!force && existsSync(file)) {
     const [block] = readPem(await readInput(file, context)).blocks
     if (block?.label !== 'CERTIFICATE REQUEST') throw otherRequest(file, 'it is not a CSR')
@@ -207,7 +208,7 @@ async function requestOf({ settings, context, tell }: Work, key: LocatedKey): Pr
     tell(`CSR ${file} exists already`)
     return there
   }
-  writePublicFile(file, Buffer.from(made.request!).toString('utf8'), { replace: force })
+  writePublicFile(file, writePem('CERTIFICATE REQUEST', der), { replace: force })
   tell(`CSR ${file} written`)
   return made
 }

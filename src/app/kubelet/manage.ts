@@ -318,7 +318,7 @@ class Management {
     if (found === undefined || stateOf(found) !== 'issued') throw notIssued(found ?? sent)
     const chain = issuedChain(found)
     const key = { publicKey, place: 'of this request' }
-    refuseUnfit(checkCertificate(chain[0]!, found, { key, now: this.context.clock() }), found, {
+    refuseUnfit(checkCertificate(chain[0], found, { key, now: this.context.clock() }), found, {
       acceptsNames: false,
     })
     return writeCertificates(chain)
