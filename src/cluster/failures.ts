@@ -3,7 +3,7 @@ import { type CommandLine, commandLine, embed } from '../errors/command-line.ts'
 import { type Advice, KcertError } from '../errors/kcert-error.ts'
 import type { Clock } from '../system/clock.ts'
 import type { Access, Credentials, UserDescription } from './credentials.ts'
-import { commandForRight } from './forbidden.ts'
+import { adviceForRight } from './forbidden.ts'
 import { type ApiObject, isObject, MalformedAnswer, objectIn } from './malformed.ts'
 import type { Answer, Unanswered } from './transport.ts'
 import { describeUntrusted } from './untrusted.ts'
@@ -156,10 +156,8 @@ export class Failures {
           : { code, what, next: commandLine`${kubectl} auth whoami` }
       }
       case 403: {
-        const command = commandForRight(message)
-        const next =
-          command === undefined ? commandLine`${kubectl} auth can-i --list` : commandLine`${embed(command)}`
-        return { code, what: `not allowed to ${purpose}`, next }
+        const advice = adviceForRight(message) ?? { next: commandLine`${kubectl} auth can-i --list` }
+        return { code, what: `not allowed to ${purpose}`, ...advice }
       }
       case 404:
         return {

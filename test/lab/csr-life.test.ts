@@ -73,7 +73,7 @@ describeOnCluster('the life of a request', () => {
       await until(async () => {
         const { exit, stdout, stderr } = await kcert(args, at('ann.conf'))
         if (exit === 0) return true
-        const [, command] = /next: (kubectl create .*)/.exec(stdout + stderr) ?? []
+        const [, command] = /(?:next: (?=kubectl create)|fix: .* run: )(.*)/.exec(stdout + stderr) ?? []
         expect(command, stdout + stderr).toBeDefined()
         // The API server may not have observed a right that was just granted.
         if (rights.includes(command!)) return false
@@ -147,7 +147,8 @@ describeOnCluster('the life of a request', () => {
       expect(stdout).toContain('evil\\u001b')
       expect(stdout + stderr).not.toMatch(/[\u001b\u202e]/)
     }
-    expect((await kcert(['csr', 'deny', name, '--reason', 'Odd'])).exit).toBe(0)
+    const denied = await kcert(['csr', 'deny', name, '--reason', 'Odd'])
+    expect(denied.exit, denied.stdout + denied.stderr).toBe(0)
     expect((await kcert(['csr', 'explain', name])).stdout).toContain('DENIED')
   })
 
@@ -231,7 +232,7 @@ describeOnCluster('the life of a request', () => {
     )
     expect((await kcert(['csr', 'describe', 'web'])).exit).toBe(3)
     expect((await kcert([...args, '--usage', 'server auth'])).exit).toBe(0)
-    expect((await kcert([...args, '--usage', 'server auth'])).stdout).toContain('already there')
+    expect((await kcert([...args, '--usage', 'server auth'])).stdout).toContain('already exists')
     expect((await kcert(['csr', 'explain', 'web'])).stdout).toContain('no-approver-for-signer')
     await lab.kubectl(['certificate', 'approve', 'web'])
     const { stdout } = await kcert(['csr', 'explain', 'web'])

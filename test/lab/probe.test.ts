@@ -189,7 +189,7 @@ describeOnCluster('probe', () => {
     const manifests = runFromCheckout(filesOfGuide('monitoring')['kcert-cronjob.yaml']!)
     const fine = await jobOf(manifests, 'fine')
     expect(fine.log).toContain('configmap kube-system/extension-apiserver-authentication')
-    expect(fine.log).toMatch(/^ok .* served +kube-apiserver /m)
+    expect(fine.log).toMatch(/^valid .* served +kube-apiserver /m)
     expect(fine.log).not.toContain('not reached from here')
     expect(fine, fine.log).toMatchObject({ ended: 'Complete', exit: 0 })
 
