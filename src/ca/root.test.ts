@@ -86,6 +86,6 @@ test('does not keep the serial number of the old certificate in the authorityKey
 test('refuses to renew a CA that another CA signed', () => {
   const signingCa = oldCa({ issuer: { commonName: 'root' } })
   expect(() => renewRoot(signingCa, now, '0b')).toThrow(
-    'the CA CN=signer,O=Example Ltd is signed by another: CN=root',
+    'the CA CN=signer,O=Example Ltd is signed by another CA: CN=root',
   )
 })

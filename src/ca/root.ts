@@ -61,7 +61,7 @@ export function renewRoot(
   if (!old.isSelfIssued)
     throw new KcertError(
       'KCERT_CA_UNFIT',
-      `the CA ${old.subject.text} is signed by another: ${old.issuer.text}`,
+      `the CA ${old.subject.text} is signed by another CA: ${old.issuer.text}`,
       {
         why: 'only its issuer can renew it: create a CSR with its key, and let the issuer sign it',
         next: 'kcert csr create --help',

@@ -55,8 +55,8 @@ export function validityOf(policy: ValidityPolicy, now: Date, ca?: SigningCa): V
   const start = now.getTime()
   const end = start + ttlMs - (ttlMs < shortMs ? 0 : backdateMs)
   const limit = ca?.notAfter.getTime() ?? Number.POSITIVE_INFINITY
-  if (ca && start - backdateMs >= limit) throw expired(ca, 'before the certificate would be valid')
-  if (ca && start >= limit) throw expired(ca, 'and its certificates would be expired, too')
+  if (ca && start - backdateMs >= limit) throw expired(ca, ' before the certificate would be valid')
+  if (ca && start >= limit) throw expired(ca, ', and its certificates would be expired, too')
   return {
     notBefore: wholeSeconds(start - backdateMs),
     notAfter: wholeSeconds(Math.min(end, limit)),
@@ -69,7 +69,7 @@ function wholeSeconds(ms: number): Date {
 }
 
 function expired({ notAfter, ca, key }: SigningCa, what: string): KcertError {
-  return new KcertError('KCERT_CA_UNFIT', `the CA ${ca} has expired, ${what}`, {
+  return new KcertError('KCERT_CA_UNFIT', `the CA ${ca} has expired${what}`, {
     why: `its notAfter is ${notAfter.toISOString()}; kcert ca renew keeps its name and key`,
     next: commandLine`kcert ca renew --ca ${ca} --ca-key ${key}`,
   })

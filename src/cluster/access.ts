@@ -41,7 +41,7 @@ export function accessOf(client: ApiClient): AccessApi {
       path: `/apis/${group}/v1/${resource}`,
       body: { apiVersion: `${group}/v1`, kind, ...(spec && { spec }) },
       isRepeatable: true,
-      purpose: `ask by ${kind}`,
+      purpose: `create a ${kind}`,
     })
     return (answer.status ?? {}) as ApiObject
   }

@@ -39,7 +39,7 @@ test('reports a server certificate from another CA, with its issuer and the comm
     next: `kcert inspect 127.0.0.1:${server.port}`,
   })
   expect(failure.why).toMatch(
-    /^its certificate CN=kube-apiserver, issued by CN=kubernetes, does not lead to the CA/,
+    /^its certificate CN=kube-apiserver, issued by CN=kubernetes, does not chain to the CA/,
   )
   expect(server.calls).toEqual([])
 })
@@ -56,7 +56,7 @@ test('reports a certificate for another name, with its SANs', async () => {
   const { cluster } = await fakeCluster({ servingNames: { dns: ['elsewhere.example.com'], ip: [] } })
   expect(await failureOf(cluster)).toMatchObject({
     code: 'KCERT_API_UNTRUSTED',
-    why: 'its certificate CN=kube-apiserver does not name 127.0.0.1, but DNS:elsewhere.example.com',
+    why: 'its certificate CN=kube-apiserver is not valid for 127.0.0.1, only for DNS:elsewhere.example.com',
   })
 })
 
@@ -115,7 +115,7 @@ test('reports a token that the server rejects', async () => {
   const cluster = await open(server.writeKubeconfig(join(folder, 'k'), { token: 'unknown' }))
   expect(await failureOf(cluster)).toMatchObject({
     code: 'KCERT_API_UNAUTHORIZED',
-    why: 'Unauthorized: user "someone" of the kubeconfig asked with token',
+    why: 'Unauthorized: user "someone" of the kubeconfig authenticated with token',
   })
 })
 

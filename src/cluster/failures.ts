@@ -92,7 +92,7 @@ export class Failures {
     const { code, what, next } = this.#kindOf(status, said, call.purpose)
     const why =
       isSecond && status === 409
-        ? `${message} (an earlier try was cut off, and may be what it conflicts with)`
+        ? `${message} (the connection was lost during an earlier attempt, which may have succeeded and caused this conflict)`
         : message
     return {
       status,
@@ -202,7 +202,7 @@ export class Failures {
     if (certificate !== undefined && this.#hasExpired) {
       return `the client certificate ${certificate.subject} expired at ${certificate.notAfter.toISOString().replace('.000', '')}`
     }
-    return `${message}: user ${JSON.stringify(name)} of the kubeconfig asked with ${credential}`
+    return `${message}: user ${JSON.stringify(name)} of the kubeconfig authenticated with ${credential}`
   }
 }
 

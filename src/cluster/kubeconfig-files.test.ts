@@ -116,7 +116,7 @@ test.each([
     'a number for a token',
     oneCluster('https://c', 'token: 1234'),
     undefined,
-    /no client reads/,
+    /clients reject/,
     /users\[u\]\.token/,
   ],
   ['broken YAML', 'clusters: [', undefined, /is not YAML/, /./],

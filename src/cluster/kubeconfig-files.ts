@@ -190,7 +190,7 @@ function refuseDefects(root: Node, file: string): void {
   const { defects } = readKubeconfig(root)
   const fatal = defects.find(({ isFatal }) => isFatal)
   if (fatal === undefined) return
-  throw unusable(`the kubeconfig ${file} is one that no client reads`, {
+  throw unusable(`clients reject the kubeconfig ${file}`, {
     why: `${fatal.field}: ${fatal.reason}`,
     next: commandLine`kcert inspect ${file}`,
   })

@@ -208,7 +208,8 @@ async function readPage(
     if (typeof (value ?? '') !== 'string')
       throw new MalformedAnswer(purpose, `a metadata.${field} that is not text`)
   // Go encodes an empty list as null.
-  if (!Array.isArray(list.items) && list.items !== null) throw new MalformedAnswer(purpose, 'no list')
+  if (!Array.isArray(list.items) && list.items !== null)
+    throw new MalformedAnswer(purpose, 'an object that is not a list')
   const items = ((list.items ?? []) as unknown[]).map((item) => checkedObject(item, resource, purpose))
   return { items: withKinds(list, items), resourceVersion: textOf(resourceVersion), next: textOf(more) }
 }

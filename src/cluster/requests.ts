@@ -75,7 +75,7 @@ function asRequest(object: ApiObject): RequestObject {
   const which = typeof name === 'string' ? ` ${quoted(name)}` : ''
   throw new MalformedAnswer(
     `read CertificateSigningRequest${which}`,
-    `what is none: ${request.fault}`,
+    `an object that is not one: ${request.fault}`,
     'kubectl get --raw /apis/certificates.k8s.io/v1/certificatesigningrequests',
   )
 }

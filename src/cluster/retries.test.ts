@@ -111,7 +111,7 @@ test('retries a write with a resourceVersion, which at worst conflicts with itse
   server.faults.add({ kind: 'reset-after', verb: 'update' })
   await expect(cluster.objects.replace(one, { ...blue, data: { a: '3' } })).rejects.toMatchObject({
     code: 'KCERT_API_CONFLICT',
-    why: expect.stringContaining('an earlier try was cut off'),
+    why: expect.stringContaining('the connection was lost during an earlier attempt'),
   })
   expect(server.peek(maps, 'one')).toMatchObject({ data: { a: '3' } })
 })

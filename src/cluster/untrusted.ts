@@ -39,7 +39,7 @@ export async function describeUntrusted(
   const [leaf] = chain
   if (leaf === undefined) return `its certificate is refused (${code})`
   if (code === 'ERR_TLS_CERT_ALTNAME_INVALID' || code === 'HOSTNAME_MISMATCH') {
-    return `its certificate ${nameOf(leaf)} does not name ${tls.serverName}, but ${leaf.subjectAltName ?? 'nothing'}`
+    return `its certificate ${nameOf(leaf)} is not valid for ${tls.serverName}, only for ${leaf.subjectAltName ?? 'no name'}`
   }
   const outOfTime = chain.find((one) => one.validToDate < now || one.validFromDate > now)
   if (outOfTime !== undefined && (code === 'CERT_HAS_EXPIRED' || code === 'CERT_NOT_YET_VALID')) {
@@ -48,9 +48,9 @@ export async function describeUntrusted(
     return `${role} ${nameOf(outOfTime)} ${expired ? `expired at ${timeOf(outOfTime.validToDate)}` : `is not valid before ${timeOf(outOfTime.validFromDate)}`}`
   }
   if (code === 'CERT_HAS_EXPIRED' || code === 'CERT_NOT_YET_VALID') {
-    return `a CA certificate in the kubeconfig, issuer of ${nameOf(leaf)}, is out of its time`
+    return `a CA certificate in the kubeconfig, issuer of ${nameOf(leaf)}, has expired or is not valid yet`
   }
-  return `its certificate ${nameOf(leaf)}, issued by ${oneLine(leaf.issuer)}, does not lead to the CA in the kubeconfig (${code})`
+  return `its certificate ${nameOf(leaf)}, issued by ${oneLine(leaf.issuer)}, does not chain to the CA in the kubeconfig (${code})`
 }
 
 function chainOf(server: URL, { serverName }: TlsAccess): Promise<X509Certificate[]> {

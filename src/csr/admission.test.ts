@@ -100,13 +100,13 @@ test.each<[string, Partial<SigningRequest>, string, fix: RegExp]>([
   [
     'a forged signature',
     { request: forged() },
-    '-request-signature: it was not made with the key',
+    '-request-signature: it was not created with the key',
     /with its own key$/,
   ],
   [
     'a key that Kubernetes does not use',
     { request: Buffer.from(requestPem({ subject }, smallKey)) },
-    '-request-signature: Kubernetes does not use such keys',
+    '-request-signature: Kubernetes does not support such keys',
     /that Kubernetes supports$/,
   ],
   ['no usages', { usages: [] }, '-usages-present: spec.usages is empty', /--usage "client auth"$/],

@@ -47,7 +47,7 @@ const broken = ({ rules }: CheckReport): string[] => rules.filter(({ ok }) => !o
 describe('a request with a key that Kubernetes does not support', () => {
   const usages = ['digital signature', 'client auth']
   const unknown =
-    'ML-DSA-65, which Kubernetes up to 1.37 (Go 1.26) does not know; Kubernetes 1.38 (Go 1.27) is the first that does, in TLS 1.3'
+    'ML-DSA-65, which Kubernetes up to 1.37 (Go 1.26) does not support; Kubernetes 1.38 (Go 1.27) is the first to support it, in TLS 1.3'
   const mlDsa = mlDsaKeys['ML-DSA-65']
   const checkOf = (signer: KeyObject) => {
     const der = mlDsaRequest(ann.subject, mlDsa, signer)
@@ -74,7 +74,7 @@ describe('a request with a key that Kubernetes does not support', () => {
   test('of ML-DSA, signed with another key, does not prove possession', async () => {
     expect(faults(await checkOf(mlDsaKeys.other))).toContainEqual([
       'key-possession',
-      'it was not made with the key in the request, so the requester may not hold that key',
+      'it was not created with the key in the request, so the requester may not hold that key',
     ])
   })
 
@@ -89,7 +89,7 @@ describe('a request with a key that Kubernetes does not support', () => {
       id: 'key-possession',
       question: 'approval',
       duty: 'identity',
-      detail: "it cannot be checked: this Node's OpenSSL does not know its algorithm",
+      detail: 'it cannot be checked: the OpenSSL of this Node.js does not support its algorithm',
       fix: 'check the signature with OpenSSL 3.5 (openssl req -verify -noout -in FILE)',
       next: 'check the signature with OpenSSL 3.5 (openssl req -verify -noout -in FILE)',
     })

@@ -217,7 +217,7 @@ test.each<[object, string]>([
   [{ finalizers: ['a b/c'] }, 'metadata.finalizers: "a b/c" is not DOMAIN/NAME'],
   [
     { finalizers: ['orphan', 'foregroundDeletion'] },
-    'metadata.finalizers: orphan and foregroundDeletion exclude each other',
+    'metadata.finalizers: orphan and foregroundDeletion are mutually exclusive',
   ],
   [{ ownerReferences: [{ ...owner, uid: '' }] }, 'metadata.ownerReferences[0].uid is empty'],
   [{ ownerReferences: [{ ...owner, name: null }] }, 'metadata.ownerReferences[0].name is empty'],

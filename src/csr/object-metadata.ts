@@ -78,7 +78,7 @@ function finalizerFaults(finalizers: readonly string[]): string[] {
     ...finalizers
       .filter((name) => !isQualifiedName(name) || (!name.includes('/') && !ownFinalizers.has(name)))
       .map((name) => `metadata.finalizers: ${quoted(name)} is not DOMAIN/NAME`),
-    ...(isBoth ? ['metadata.finalizers: orphan and foregroundDeletion exclude each other'] : []),
+    ...(isBoth ? ['metadata.finalizers: orphan and foregroundDeletion are mutually exclusive'] : []),
   ]
 }
 

@@ -51,7 +51,7 @@ function signerFinding(signerName: string): Finding {
   if (isKubernetesDomain(signerName)) {
     const names = signers.filter(({ purpose }) => purpose !== undefined).map(({ name }) => name)
     const detail = `${quoted(signerName)} is not a signer of Kubernetes, and its domain is reserved for Kubernetes`
-    const fix = `ask one of ${names.join(', ')} or a signer of your own domain`
+    const fix = `use one of ${names.join(', ')}, or a signer of your own domain`
     return { ...found, outcome: 'unmet', detail, fix }
   }
   if (signerNameDefect(signerName) === undefined)

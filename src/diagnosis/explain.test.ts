@@ -65,7 +65,7 @@ const texts: readonly (readonly [text: string, id: string, cause: string])[] = [
     'unknown-authority',
     'ca-of-another-cluster',
   ],
-  ['ssl.SSLError: [SSL: CERTIFICATE_VERIFY_FAILED]', 'verification-failed', 'any-reason'],
+  ['ssl.SSLError: [SSL: CERTIFICATE_VERIFY_FAILED]', 'verification-failed', 'reason-not-stated'],
   [
     'javax.net.ssl.SSLHandshakeException: PKIX path building failed: sun.security.provider.certpath.SunCertPathBuilderException: unable to find valid certification path to requested target',
     'unknown-authority',
@@ -74,12 +74,12 @@ const texts: readonly (readonly [text: string, id: string, cause: string])[] = [
   [
     'Caused by: java.security.cert.CertPathValidatorException: validity check failed\nCaused by: java.security.cert.CertificateExpiredException: NotAfter: Sat Nov 21 10:00:00 UTC 2026',
     'certificate-expired',
-    'server-certificate-ended',
+    'expired-server-certificate',
   ],
   [
     `Get "${server}": tls: failed to verify certificate: x509: certificate has expired or is not yet valid: current time 2026-11-22T01:00:00Z is after 2026-11-20T01:00:00Z`,
     'certificate-expired',
-    'server-certificate-ended',
+    'expired-server-certificate',
   ],
   [
     'x509: certificate has expired or is not yet valid: current time 2026-11-20T00:00:00Z is before 2026-11-20T03:00:00Z',
@@ -87,12 +87,12 @@ const texts: readonly (readonly [text: string, id: string, cause: string])[] = [
     'clock-behind',
   ],
   ['error 9 at 0 depth lookup: certificate is not yet valid', 'not-yet-valid', 'clock-behind'],
-  ['x509: certificate has expired or is not yet valid', 'certificate-expired', 'server-certificate-ended'],
-  ["{ code: 'CERT_HAS_EXPIRED' }", 'certificate-expired', 'server-certificate-ended'],
+  ['x509: certificate has expired or is not yet valid', 'certificate-expired', 'expired-server-certificate'],
+  ["{ code: 'CERT_HAS_EXPIRED' }", 'certificate-expired', 'expired-server-certificate'],
   [
     '"Unable to authenticate the request" err="[x509: certificate has expired or is not yet valid: current time 2026-11-22T01:00:00Z is after 2026-11-20T01:00:00Z, verifying certificate SN=1"',
     'client-certificate-expired',
-    'client-certificate-ended',
+    'expired-client-certificate',
   ],
   [
     `Get "${server}": x509: certificate is valid for 10.96.0.1, kubernetes.default.svc, kubernetes, not api.example.com`,
@@ -117,10 +117,10 @@ const texts: readonly (readonly [text: string, id: string, cause: string])[] = [
   [
     'x509: certificate relies on legacy Common Name field, use SANs instead',
     'legacy-common-name',
-    'made-without-alternative-names',
+    'created-without-sans',
   ],
   [`Get "${server}": remote error: tls: bad certificate`, 'alert-bad-certificate', 'client-of-another-ca'],
-  [`${handshakeLog}remote error: tls: bad certificate`, 'client-refuses-server', 'client-does-not-trust-us'],
+  [`${handshakeLog}remote error: tls: bad certificate`, 'client-refuses-server', 'client-does-not-trust-ca'],
   [
     'error:0A000412:SSL routines::ssl/tls alert bad certificate',
     'alert-bad-certificate',
@@ -139,7 +139,7 @@ const texts: readonly (readonly [text: string, id: string, cause: string])[] = [
     'client-of-another-ca',
   ],
   ['remote error: tls: unknown certificate', 'alert-unknown-certificate', 'client-of-another-ca'],
-  ['remote error: tls: expired certificate', 'alert-expired-certificate', 'client-certificate-ended'],
+  ['remote error: tls: expired certificate', 'alert-expired-certificate', 'expired-client-certificate'],
   [
     'Error from server: Get "https://192.0.2.21:10250/containerLogs/kube-system/x/y": remote error: tls: internal error',
     'alert-internal-error',
@@ -152,12 +152,16 @@ const texts: readonly (readonly [text: string, id: string, cause: string])[] = [
     'front-proxy-not-allowed',
     'front-proxy-client-wrong',
   ],
-  ['error: You must be logged in to the server (Unauthorized)', 'unauthorized', 'client-certificate-ended'],
-  ['"Unable to authenticate the request" err="[]"', 'request-not-authenticated', 'client-certificate-ended'],
+  ['error: You must be logged in to the server (Unauthorized)', 'unauthorized', 'expired-client-certificate'],
+  [
+    '"Unable to authenticate the request" err="[]"',
+    'request-not-authenticated',
+    'expired-client-certificate',
+  ],
   [
     '"Unable to register node with API server" err="Unauthorized" node="w1"',
     'unauthorized',
-    'kubelet-client-ended',
+    'expired-kubelet-client',
   ],
   ['forbidden: User "system:anonymous" cannot list resource "nodes"', 'anonymous', 'no-credential'],
   ['tls: private key does not match public key', 'key-mismatch', 'one-file-of-two-replaced'],
@@ -168,9 +172,9 @@ const texts: readonly (readonly [text: string, id: string, cause: string])[] = [
   ],
   ['tls: failed to find any PEM data in certificate input', 'not-pem', 'wrong-content'],
   ['x509: malformed certificate', 'malformed', 'damaged-or-unusual'],
-  ['x509: certificate specifies an incompatible key usage', 'usage-wrong', 'made-for-the-other-side'],
+  ['x509: certificate specifies an incompatible key usage', 'usage-wrong', 'wrong-extended-key-usage'],
   ['x509: ECDSA verification failure', 'signature-wrong', 'same-name-other-key'],
-  ['x509: cannot verify signature: insecure algorithm SHA1-RSA', 'signature-weak', 'made-long-ago'],
+  ['x509: cannot verify signature: insecure algorithm SHA1-RSA', 'signature-weak', 'old-certificate'],
   ['x509: certificate is not authorized to sign other certificates', 'issuer-not-a-ca', 'chain-not-allowed'],
   [
     'x509: no valid chains built: 0 candidate chains with invalid policies',
@@ -185,18 +189,18 @@ const texts: readonly (readonly [text: string, id: string, cause: string])[] = [
   [
     'could not find a JWS signature in the cluster-info ConfigMap for token ID "abcdef"',
     'cluster-info-unsigned',
-    'token-ended',
+    'expired-token',
   ],
   [
     'cluster CA found in cluster-info ConfigMap is invalid: none of the public keys "sha256:00" are pinned',
     'pin-mismatch',
     'ca-was-replaced',
   ],
-  ['cannot create certificate signing request: Unauthorized', 'unauthorized', 'kubelet-client-ended'],
+  ['cannot create certificate signing request: Unauthorized', 'unauthorized', 'expired-kubelet-client'],
   [
     'failed to run Kubelet: cannot create certificate signing request: the moon is full',
     'request-not-sent',
-    'api-server-said-no',
+    'api-server-rejects-kubelet',
   ],
   [
     'The connection to the server 192.0.2.10:6443 was refused - did you specify the right host or port?',
@@ -204,7 +208,7 @@ const texts: readonly (readonly [text: string, id: string, cause: string])[] = [
     'stopped-by-its-certificates',
   ],
   ['net/http: TLS handshake timeout', 'handshake-timeout', 'overloaded-or-cut-off'],
-  ['http: server gave HTTP response to HTTPS client', 'no-tls-there', 'http-instead-of-https'],
+  ['http: server gave HTTP response to HTTPS client', 'tls-on-one-side-only', 'http-instead-of-https'],
   ['remote error: tls: handshake failure', 'nothing-in-common', 'versions-or-ciphers'],
   [`error: Metrics API not available`, 'aggregated-api-unavailable', 'its-server-or-its-certificate'],
   [
@@ -220,12 +224,12 @@ const texts: readonly (readonly [text: string, id: string, cause: string])[] = [
   [
     `W1122 05:00:00.123 1 logging.go:55] [core] [Channel #1 SubChannel #2]grpc: addrConn.createTransport failed to connect to {Addr: "127.0.0.1:2379", ServerName: "127.0.0.1:2379", }. Err: connection error: desc = "transport: authentication handshake failed: tls: failed to verify certificate: x509: certificate has expired or is not yet valid: current time 2026-11-22T05:00:00Z is after 2026-11-01T00:00:00Z"`,
     'certificate-expired',
-    'server-certificate-ended',
+    'expired-server-certificate',
   ],
   [
     `{"level":"warn","ts":"2026-11-22T05:00:00.123Z","caller":"embed/config_logging.go:160","msg":"rejected connection","remote-addr":"10.0.0.2:48292","server-name":"","error":"remote error: tls: bad certificate"}`,
     'client-refuses-server',
-    'client-does-not-trust-us',
+    'client-does-not-trust-ca',
   ],
   [
     `{"level":"warn","ts":"2026-11-22T05:00:00.123Z","caller":"rafthttp/probing_status.go:68","msg":"prober detected unhealthy status","round-tripper-name":"ROUND_TRIPPER_RAFT_MESSAGE","remote-peer-id":"8e9e05c52164694d","rtt":"0s","error":"x509: certificate signed by unknown authority (possibly because of \\"crypto/rsa: verification error\\" while trying to verify candidate authority certificate \\"etcd-ca\\")"}`,
@@ -235,9 +239,9 @@ const texts: readonly (readonly [text: string, id: string, cause: string])[] = [
   [
     `2020-01-01 00:00:00.000000 I | embed: rejected connection from "10.0.0.2:48292" (error "tls: failed to verify client's certificate: x509: certificate has expired or is not yet valid", ServerName "")`,
     'client-certificate-expired',
-    'client-certificate-ended',
+    'expired-client-certificate',
   ],
-  [`{"level":"warn","msg":"rejected connection","error":"EOF"}`, 'cut-short', 'health-check'],
+  [`{"level":"warn","msg":"rejected connection","error":"EOF"}`, 'connection-closed', 'health-check'],
   [
     `E1122 controller.go:146] "Unhandled Error" err="error updating APIService \\"v1beta1.metrics.k8s.io\\" with retry...: failing or missing response from https://10.96.12.3:443/apis/metrics.k8s.io/v1beta1: Get \\"https://10.96.12.3:443/apis/metrics.k8s.io/v1beta1\\": tls: failed to verify certificate: x509: certificate signed by unknown authority"`,
     'unknown-authority',
@@ -248,7 +252,7 @@ const texts: readonly (readonly [text: string, id: string, cause: string])[] = [
     'refused-by-platform',
     'valid-for-too-long',
   ],
-  [`x509: “*.example.com” certificate is expired`, 'certificate-expired', 'server-certificate-ended'],
+  [`x509: “*.example.com” certificate is expired`, 'certificate-expired', 'expired-server-certificate'],
   [
     `Error response from daemon: Get "https://registry.local:5000/v2/": tls: failed to verify certificate: x509: certificate signed by unknown authority`,
     'unknown-authority',
@@ -257,12 +261,12 @@ const texts: readonly (readonly [text: string, id: string, cause: string])[] = [
   [
     `failed to pull and unpack image "registry.local/foo:latest": failed to resolve reference "registry.local/foo:latest": failed to do request: Head "https://registry.local/v2/foo/manifests/latest": tls: failed to verify certificate: x509: certificate relies on legacy Common Name field, use SANs instead`,
     'legacy-common-name',
-    'made-without-alternative-names',
+    'created-without-sans',
   ],
   [
     `Error: INSTALLATION FAILED: Kubernetes cluster unreachable: Get "https://10.0.0.1:6443/version": tls: failed to verify certificate: x509: certificate has expired or is not yet valid: current time 2026-11-22T14:00:00+09:00 is after 2026-11-21T00:00:00Z`,
     'certificate-expired',
-    'server-certificate-ended',
+    'expired-server-certificate',
   ],
   [
     `error execution phase check-etcd: etcd cluster is not healthy: failed to dial endpoint https://10.0.0.1:2379 with maintenance client: context deadline exceeded`,
@@ -287,7 +291,7 @@ const texts: readonly (readonly [text: string, id: string, cause: string])[] = [
   [
     `ssl.SSLCertVerificationError: [SSL: CERTIFICATE_VERIFY_FAILED] certificate verify failed: Missing Authority Key Identifier (_ssl.c:1028)`,
     'strict-rules',
-    'made-without-extensions',
+    'created-without-extensions',
   ],
   [
     `OSError: Could not find a suitable TLS CA certificate bundle, invalid path: /etc/ssl/ca.pem`,
@@ -296,7 +300,7 @@ const texts: readonly (readonly [text: string, id: string, cause: string])[] = [
   ],
   [
     `ssl.SSLEOFError: EOF occurred in violation of protocol (_ssl.c:1129)`,
-    'cut-short',
+    'connection-closed',
     'proxy-without-server',
   ],
   [`ssl.SSLError: [SSL] PEM lib (_ssl.c:4067)`, 'not-pem', 'wrong-content'],
@@ -308,7 +312,7 @@ const texts: readonly (readonly [text: string, id: string, cause: string])[] = [
   [
     `TypeError: fetch failed\n  [cause]: Error: certificate has expired\n      code: 'CERT_HAS_EXPIRED'`,
     'certificate-expired',
-    'server-certificate-ended',
+    'expired-server-certificate',
   ],
   [
     `curl: (60) SSL certificate problem: unable to get local issuer certificate\nMore details here: https://curl.se/docs/sslcerts.html`,
@@ -322,7 +326,7 @@ const texts: readonly (readonly [text: string, id: string, cause: string])[] = [
   ],
   [
     `curl: (35) OpenSSL SSL_connect: Connection reset by peer in connection to 10.0.0.1:6443`,
-    'cut-short',
+    'connection-closed',
     'proxy-without-server',
   ],
   [
@@ -333,7 +337,7 @@ const texts: readonly (readonly [text: string, id: string, cause: string])[] = [
   [
     `curl: (60) server certificate verification failed. CAfile: /etc/ssl/certs/ca-certificates.crt CRLfile: none`,
     'verification-failed',
-    'any-reason',
+    'reason-not-stated',
   ],
   [
     `curl: (60) schannel: SEC_E_UNTRUSTED_ROOT (0x80090325) - The certificate chain was issued by an authority that is not trusted.`,
@@ -343,7 +347,7 @@ const texts: readonly (readonly [text: string, id: string, cause: string])[] = [
   [
     `Invoke-WebRequest : The underlying connection was closed: Could not establish trust relationship for the SSL/TLS secure channel.`,
     'verification-failed',
-    'any-reason',
+    'reason-not-stated',
   ],
   [
     `System.Security.Authentication.AuthenticationException: The remote certificate is invalid because of errors in the certificate chain: PartialChain`,
@@ -367,14 +371,14 @@ const texts: readonly (readonly [text: string, id: string, cause: string])[] = [
   ],
   [
     `javax.net.ssl.SSLException: Unsupported or unrecognized SSL message`,
-    'no-tls-there',
+    'tls-on-one-side-only',
     'http-instead-of-https',
   ],
-  [`NET::ERR_CERT_WEAK_SIGNATURE_ALGORITHM`, 'signature-weak', 'made-long-ago'],
+  [`NET::ERR_CERT_WEAK_SIGNATURE_ALGORITHM`, 'signature-weak', 'old-certificate'],
   [`ERR_BAD_SSL_CLIENT_AUTH_CERT`, 'alert-bad-certificate', 'client-of-another-ca'],
-  [`ERR_SSL_PROTOCOL_ERROR`, 'no-tls-there', 'http-instead-of-https'],
+  [`ERR_SSL_PROTOCOL_ERROR`, 'tls-on-one-side-only', 'http-instead-of-https'],
   [`MOZILLA_PKIX_ERROR_SELF_SIGNED_CERT`, 'self-signed-leaf', 'default-certificate'],
-  [`SEC_ERROR_REUSED_ISSUER_AND_SERIAL`, 'serial-reused', 'ca-without-ledger'],
+  [`SEC_ERROR_REUSED_ISSUER_AND_SERIAL`, 'serial-reused', 'serial-numbers-repeated'],
   [`SEC_ERROR_BAD_SIGNATURE`, 'signature-wrong', 'same-name-other-key'],
   [`SSL_ERROR_RX_CERTIFICATE_REQUIRED_ALERT`, 'alert-certificate-required', 'no-client-certificate'],
   [
@@ -385,14 +389,18 @@ const texts: readonly (readonly [text: string, id: string, cause: string])[] = [
   [
     `invalid peer certificate: certificate expired: verification time 1700000000 (UNIX), but certificate is not valid after 1690000000 (10000000 seconds ago)`,
     'certificate-expired',
-    'server-certificate-ended',
+    'expired-server-certificate',
   ],
   [
     `2026/11/22 05:00:00 [error] 7#7: *1 upstream SSL certificate verify error: (20:unable to get local issuer certificate) while SSL handshaking to upstream`,
     'unknown-authority',
     'ca-of-another-cluster',
   ],
-  [`400 Bad Request\nThe plain HTTP request was sent to HTTPS port`, 'no-tls-there', 'http-instead-of-https'],
+  [
+    `400 Bad Request\nThe plain HTTP request was sent to HTTPS port`,
+    'tls-on-one-side-only',
+    'http-instead-of-https',
+  ],
   [`400 No required SSL certificate was sent`, 'alert-certificate-required', 'no-client-certificate'],
   [
     `upstream connect error or disconnect/reset before headers. reset reason: remote connection failure, transport failure reason: TLS error: 268435581:SSL routines:OPENSSL_internal:CERTIFICATE_VERIFY_FAILED`,
@@ -401,7 +409,7 @@ const texts: readonly (readonly [text: string, id: string, cause: string])[] = [
   ],
   [
     `transport failure reason: TLS_error:|268435703:SSL routines:OPENSSL_internal:WRONG_VERSION_NUMBER:TLS_error_end`,
-    'no-tls-there',
+    'tls-on-one-side-only',
     'http-instead-of-https',
   ],
   [
@@ -450,7 +458,7 @@ const texts: readonly (readonly [text: string, id: string, cause: string])[] = [
     'nothing-in-common',
     'versions-or-ciphers',
   ],
-  [`Unable to connect to the server: EOF`, 'cut-short', 'proxy-without-server'],
+  [`Unable to connect to the server: EOF`, 'connection-closed', 'proxy-without-server'],
 ]
 
 test.each(texts)('%s', (text, id, cause) => {

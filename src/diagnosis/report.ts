@@ -10,15 +10,15 @@ const foundSchema = v.object({
   endpoints: described(names, 'servers, as HOST:PORT'),
   wantedName: optionalText('the name or address that the client used'),
   certificateNames: described(names, 'what the certificate is valid for'),
-  currentTime: optionalText('the clock of the program that refused'),
+  currentTime: optionalText('clock of the program that rejected the certificate'),
   notAfter: v.optional(v.string()),
   notBefore: v.optional(v.string()),
-  candidate: optionalText('the CA of the same name that was tried and does not fit'),
+  candidate: optionalText('CA with the right name that was tried and did not sign the certificate'),
   webhook: v.optional(v.string()),
   by: v.optional(
     described(
       v.picklist(['kubelet', 'kube-controller-manager', 'kube-scheduler']),
-      'who wrote it, or asks for a certificate in it',
+      'program that wrote the message, or that requests a certificate in it',
     ),
   ),
   isPluginFailed: v.optional(described(v.boolean(), 'the credential plugin of a kubeconfig ran and failed')),
@@ -35,7 +35,7 @@ const foundSchema = v.object({
         'acme',
         'elsewhere',
       ]),
-      'what was called, where the words around tell and not its port',
+      'what was called, according to the text around the message, if its port does not tell',
     ),
   ),
   apiGroup: v.optional(v.string()),
@@ -45,7 +45,7 @@ const foundSchema = v.object({
   files: names,
   side: described(
     v.picklist(['client', 'server', 'unknown']),
-    'who wrote it: the program that connected, or the one that was connected to',
+    'which side wrote the message: the program that connected, or the server',
   ),
 })
 
@@ -55,10 +55,10 @@ export type Found = v.InferOutput<typeof foundSchema>
 const causeSchema = v.object({
   id: v.string(),
   detail: v.string(),
-  evidence: optionalText('what in the text speaks for it'),
+  evidence: optionalText('evidence in the text'),
   checks: described(
-    v.array(v.object({ command: v.string(), shows: text('what it shows when this is the cause') })),
-    'what tells this cause from the others',
+    v.array(v.object({ command: v.string(), shows: text('what the command shows when this is the cause') })),
+    'checks that distinguish this cause from the others',
   ),
 })
 

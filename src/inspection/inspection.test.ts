@@ -346,7 +346,7 @@ users:
       'a bearer token',
       'runs aws-iam-authenticator (exec); kcert never runs it',
       'a bearer token in /var/token',
-      'asks the auth provider oidc',
+      'uses the auth provider oidc',
       'user name and password',
       'no credentials',
     ])

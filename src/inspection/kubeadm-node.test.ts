@@ -374,13 +374,13 @@ describe("the kubelet's links", () => {
       {
         name: link,
         reason: 'dangling-link',
-        detail: 'points to kubelet-client-current.pem, and the links go round in a circle',
+        detail: 'points to kubelet-client-current.pem, and the links form a loop',
         root: folder,
         file: { path: link, linkTarget: 'kubelet-client-current.pem' },
       },
     ])
     expect(report.problems.find(({ code }) => code === 'KUBELET_CURRENT_DANGLES')!.message).toBe(
-      'points to kubelet-client-current.pem, and the links go round in a circle',
+      'points to kubelet-client-current.pem, and the links form a loop',
     )
     expect(report.certificates.find(({ source }) => source === target)!.role).toBe('kubelet-client')
   })

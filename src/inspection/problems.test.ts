@@ -611,7 +611,7 @@ describe('content', () => {
 
   describe('ML-DSA', () => {
     const unknown =
-      'ML-DSA-65, which Kubernetes up to 1.37 (Go 1.26) does not know; Kubernetes 1.38 (Go 1.27) is the first that does, in TLS 1.3'
+      'ML-DSA-65, which Kubernetes up to 1.37 (Go 1.26) does not support; Kubernetes 1.38 (Go 1.27) is the first to support it, in TLS 1.3'
     const mlDsa = mlDsaKeys['ML-DSA-65']
     const rootName = { subject: { commonName: 'pq' }, issuer: { commonName: 'pq' } }
     const root = mlDsaCertificate(mlDsa, { ...rootName, basicConstraints: { ca: true } })
@@ -1092,9 +1092,7 @@ describe('files', () => {
     const headed = pem().replace('-----\n', '-----\nProc-Type: x\n\n')
     const trusted = pem().replaceAll('CERTIFICATE', 'X509 CERTIFICATE')
     for (const text of [headed, trusted])
-      expect(only(await problemsOf(named('f', text)), 'PEM_BLOCK_BAD').message).toContain(
-        'Kubernetes passes over',
-      )
+      expect(only(await problemsOf(named('f', text)), 'PEM_BLOCK_BAD').message).toContain('Kubernetes skips')
   })
 
   test('reports a malformed certificate with field and offset, and reads the others', async () => {

@@ -73,8 +73,8 @@ class KubeconfigCollector {
       const owner: Owner = { kind: 'cluster', kubeconfig: this.entry, name }
       const group = certificateAuthority && this.material(at, owner, certificateAuthority)
       const reason = skipsTlsVerify
-        ? 'the server is not checked at all'
-        : 'no CA: the CAs of the machine count'
+        ? 'the server is not verified'
+        : 'no CA: clients use the CAs of the machine'
       if (certificateAuthority === undefined) this.addWithout(at, reason)
       this.entry.clusters.push({ name, server, tlsServerName, skipsTlsVerify, group })
     }
@@ -207,7 +207,7 @@ function credentialText(credential: Credential): string {
     const program = credential.command === '' ? 'a plugin' : nameText(credential.command)
     return `runs ${program} (exec); kcert never runs it`
   }
-  if (kind === 'auth-provider') return `asks the auth provider ${nameText(credential.name)}`
+  if (kind === 'auth-provider') return `uses the auth provider ${nameText(credential.name)}`
   if (kind === 'tokenFile') return `a bearer token in ${nameText(credential.file)}`
   return kind === 'token' ? 'a bearer token' : 'user name and password'
 }

@@ -180,9 +180,8 @@ function signingRequest(der: Uint8Array): MaterialPart {
 
 /** Returns why client-go's ParseCertsPEM ignores a certificate that other readers accept. */
 function passedOverReason({ label, headers }: PemBlock): string | undefined {
-  if (label !== 'CERTIFICATE')
-    return `Kubernetes passes over blocks of label ${label}: it must be CERTIFICATE`
-  if (headers.size > 0) return 'Kubernetes passes over certificates with PEM headers'
+  if (label !== 'CERTIFICATE') return `Kubernetes skips blocks of label ${label}: it must be CERTIFICATE`
+  if (headers.size > 0) return 'Kubernetes skips certificates with PEM headers'
   return undefined
 }
 

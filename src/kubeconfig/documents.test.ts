@@ -193,7 +193,9 @@ describe('readDocuments', () => {
   test('merges in the order of the text, as Go does: a merge after a key overrides it', async () => {
     const { documents } = await readDocuments('b: &b {x: 1}\nc: &c {x: 2}\nuse:\n  x: 3\n  <<: [*b, *c]\n')
     expect(plainOf(valueAt(documents[0], 'use')!)).toEqual({ x: { number: '1' } })
-    expect((await readDocuments('a: 1\n<<: text\n')).defects[0]!.reason).toBe('what "<<" merges is not a map')
+    expect((await readDocuments('a: 1\n<<: text\n')).defects[0]!.reason).toBe(
+      'the value of "<<" is not a map',
+    )
   })
 
   test.each([
@@ -235,12 +237,12 @@ describe('readDocuments', () => {
     [
       'aliases that grow',
       `${'a'.repeat(1)}0: &a0 [x,x,x,x,x,x,x,x,x,x]\n${[1, 2, 3, 4, 5, 6, 7, 8].map((n) => `a${n}: &a${n} [${`*a${n - 1},`.repeat(10)}]`).join('\n')}\n`,
-      /aliases make it grow/,
+      /aliases expand it/,
     ],
     [
       'aliases of nothing that grow',
       `a0: &a0 ["","","","","","","","","",""]\n${[1, 2, 3, 4, 5, 6].map((n) => `a${n}: &a${n} [${`*a${n - 1},`.repeat(10)}]`).join('\n')}\n`,
-      /aliases make it grow/,
+      /aliases expand it/,
     ],
     ['an alias within itself', 'a: &a [*a]\n', /is inside its own anchor/],
     ['flow lists without end', '['.repeat(50_000), /levels deep/],
@@ -253,7 +255,7 @@ describe('readDocuments', () => {
     [
       'much that is not plain',
       `a: &x ${'b'.repeat(300_000)}`,
-      /up to 150,000 characters are read; these are 300,006/,
+      /up to 150,000 characters, and this has 300,006/,
     ],
     ['much JSON that is cut off', `{"kind":"List","items":["${'b'.repeat(300_000)}"`, /^malformed JSON$/],
     ['more keys than it may hold', `[${'0,'.repeat(600_000)}0]`, /^more than 500,000 keys, values and items/],

@@ -50,14 +50,14 @@ export async function readDocuments(text: string): Promise<Documents> {
 function defectOfLarge(text: string, { because, line }: PlainStop): DocumentDefect {
   if (because === 'too-many') {
     return {
-      reason: `more than ${mostPlainNodes.toLocaleString('en')} keys, values and items, which is as much as is read of one text`,
+      reason: `more than ${mostPlainNodes.toLocaleString('en')} keys, values and items, the most that kcert reads from one document`,
       line,
       next: 'kubectl get secrets -A --field-selector type=kubernetes.io/tls -o json | kcert inspect -',
     }
   }
   if (/^[\s\ufeff]*[{[]/.test(text)) return { reason: 'malformed JSON', line }
   return {
-    reason: `malformed, or YAML beyond its plain part, of which up to ${largestForYaml.toLocaleString('en')} characters are read; these are ${text.length.toLocaleString('en')}. As JSON it can be larger`,
+    reason: `malformed, or YAML with more than plain syntax. kcert reads such YAML up to ${largestForYaml.toLocaleString('en')} characters, and this has ${text.length.toLocaleString('en')}. JSON can be larger`,
     line,
   }
 }
@@ -144,7 +144,7 @@ function converted(yaml: typeof Yaml, document: Yaml.Document.Parsed): Node | st
     if (anchor !== undefined) open.add(anchor)
     const outcome = content(node, depth)
     if (outcome.nodes > mostNodes || outcome.characters > mostCharacters) {
-      throw new Refusal('its aliases make it grow beyond all measure')
+      throw new Refusal('its aliases expand it beyond the limit')
     }
     if (anchor !== undefined) {
       open.delete(anchor)
@@ -181,11 +181,11 @@ function converted(yaml: typeof Yaml, document: Yaml.Document.Parsed): Node | st
       const key = convert(pair.key, depth + 1)
       const value = convert(pair.value, depth + 1)
       parts.push(key, value)
-      if (key.node.kind !== 'scalar') throw new Refusal('a key that is no text')
+      if (key.node.kind !== 'scalar') throw new Refusal('a key that is not a string')
       const isMerge = yaml.isScalar(pair.key) && pair.key.source === '<<' && pair.key.type === 'PLAIN'
       if (!isMerge) entries.set(key.node.text, { key: key.node.range, value: value.node })
       else if (isMergeable(value.node)) merge(value.node, entries)
-      else throw new Refusal('what "<<" merges is not a map')
+      else throw new Refusal('the value of "<<" is not a map')
     }
     return { node: { kind: 'map', entries, range: rangeOf(node) }, ...sum(parts) }
   }
@@ -237,7 +237,7 @@ function taggedScalar(tag: string, text: string): readonly [type: ScalarNode['ty
   }
   const type = typeOfTag[tag] ?? 'string'
   if (type !== 'string' && plainType(text) !== type)
-    throw new Refusal(`${JSON.stringify(text)} is no ${type}`)
+    throw new Refusal(`${JSON.stringify(text)} is not a ${type}`)
   return [type, text]
 }
 

@@ -43,7 +43,7 @@ export async function editYaml(
     const after = splice(now, edit, first, refuse)
     const wanted = [applied(plainOf(first), edit, edit.path), ...others.map(plainOf)]
     const found = (await documentsOf(after)).map(plainOf)
-    if (JSON.stringify(found) !== JSON.stringify(wanted)) refuse('it would change more than that')
+    if (JSON.stringify(found) !== JSON.stringify(wanted)) refuse('it would change other fields too')
     now = after
   }
   return now
@@ -56,7 +56,7 @@ async function documentsOf(text: string): Promise<readonly [Node, ...Node[]]> {
   const [defect] = defects
   const [first, ...others] = documents
   if (defect === undefined && first !== undefined) return [first, ...others]
-  throw new KcertError('KCERT_EDIT_REFUSED', 'a file that cannot be read is not edited', {
+  throw new KcertError('KCERT_EDIT_REFUSED', 'kcert does not edit a file that it cannot parse', {
     why: defect === undefined ? 'it is empty' : `line ${defect.line ?? 1}: ${defect.reason}`,
     ...(defect?.next !== undefined && { next: defect.next }),
   })
@@ -165,7 +165,7 @@ class Writer {
       const column = this.columnOf(own.key[0]) + 2
       return this.put(node.range, `${this.newLine(column)}${this.entry(key, value, column)}`)
     }
-    if (node.kind !== 'map') return this.refuse('it is no map')
+    if (node.kind !== 'map') return this.refuse('it is not a map')
     return this.add(node, `${JSON.stringify(key)}: ${JSON.stringify(value)}`, (column) =>
       this.entry(key, value, column),
     )
@@ -214,13 +214,13 @@ class Writer {
   private empty(node: MapNode | ListNode): string {
     const [start] = node.range
     const before = this.text.slice(0, start).trimEnd()
-    if (!/[:-]$/.test(before)) this.refuse('it is all that the document holds')
+    if (!/[:-]$/.test(before)) this.refuse('it is the only content of the document')
     return this.put([before.length, this.endOf(node)], node.kind === 'map' ? ' {}' : ' []')
   }
 
   private dashBefore(start: number): number {
     const before = this.text.slice(0, start).trimEnd()
-    if (!before.endsWith('-')) this.refuse('an item does not begin right behind its dash')
+    if (!before.endsWith('-')) this.refuse('an item does not begin directly after its dash')
     return before.length - 1
   }
 

@@ -145,7 +145,7 @@ function* listFaults(
 }
 
 function twice(field: string, name: string): FieldFault {
-  return { field, reason: `the name ${JSON.stringify(name)} is there twice` }
+  return { field, reason: `the name ${JSON.stringify(name)} is used twice` }
 }
 
 function scalarFault(node: Node, shape: 'text' | 'boolean' | 'base64'): string | undefined {
@@ -153,8 +153,8 @@ function scalarFault(node: Node, shape: 'text' | 'boolean' | 'base64'): string |
     return node.kind === 'scalar' && node.type === 'boolean' ? undefined : 'neither true nor false'
   // Go also accepts bytes as a list of numbers. Of these, an empty list occurs in practice.
   if (shape === 'base64' && node.kind === 'list' && node.items.length === 0) return undefined
-  if (node.kind !== 'scalar') return 'not a text'
-  if (node.type !== 'string') return `a ${node.type} without quotes, where a text is wanted`
+  if (node.kind !== 'scalar') return 'not a string'
+  if (node.type !== 'string') return `a ${node.type} without quotes, but a string is required`
   const decoded = shape === 'base64' ? decodeBase64(node.text) : undefined
   return decoded !== undefined && 'reason' in decoded ? decoded.reason : undefined
 }

@@ -101,11 +101,11 @@ contexts:
       'clusters: [{name: k, cluster: {certificate-authority-data: "QQ=*"}}]',
       'clusters[k].certificate-authority-data: not base64: character 4 is "*"',
     ],
-    ['a name twice', 'users: [{name: u}, {name: u}]', 'users[u]: the name "u" is there twice'],
+    ['a name twice', 'users: [{name: u}, {name: u}]', 'users[u]: the name "u" is used twice'],
     [
       'a number for a name',
       'users: [{name: 1}]',
-      'users[0].name: a number without quotes, where a text is wanted',
+      'users[0].name: a number without quotes, but a string is required',
     ],
     ['a map for a list', 'clusters: {a: b}', 'clusters: not a list'],
     ['text for a user', 'users: [{name: u, user: x}]', 'users[u].user: not an object'],
@@ -145,17 +145,17 @@ contexts:
     [
       'a number for the name of an extension',
       'users: []\nextensions: [{name: 1, extension: {x: 1}}]',
-      'extensions[0].name: a number without quotes, where a text is wanted',
+      'extensions[0].name: a number without quotes, but a string is required',
     ],
     [
       'two extensions of one name',
       'users: []\nextensions: [{name: e, extension: false}, {name: e}]',
-      'extensions[1]: the name "e" is there twice',
+      'extensions[1]: the name "e" is used twice',
     ],
     [
       'two extensions without a name',
       'users: []\nextensions: [{extension: 1}, {extension: 2}]',
-      'extensions[1]: the name "" is there twice',
+      'extensions[1]: the name "" is used twice',
     ],
     ['a text for the preferences', 'users: []\npreferences: dark', 'preferences: not an object'],
     [
@@ -168,20 +168,20 @@ contexts:
         ['exec: aws', 'exec: not an object'],
         [
           'exec: {env: [{name: A, value: 5}]}',
-          'exec.env[0].value: a number without quotes, where a text is wanted',
+          'exec.env[0].value: a number without quotes, but a string is required',
         ],
-        ['exec: {args: [5]}', 'exec.args[0]: a number without quotes, where a text is wanted'],
+        ['exec: {args: [5]}', 'exec.args[0]: a number without quotes, but a string is required'],
         ['exec: {args: a}', 'exec.args: not a list'],
-        ['exec: {installHint: [a]}', 'exec.installHint: not a text'],
+        ['exec: {installHint: [a]}', 'exec.installHint: not a string'],
         ['exec: {provideClusterInfo: "true"}', 'exec.provideClusterInfo: neither true nor false'],
         ['auth-provider: oidc', 'auth-provider: not an object'],
         [
           'auth-provider: {name: oidc, config: {port: 5}}',
-          'auth-provider.config.port: a number without quotes, where a text is wanted',
+          'auth-provider.config.port: a number without quotes, but a string is required',
         ],
-        ['username: a, password: 1234', 'password: a number without quotes, where a text is wanted'],
+        ['username: a, password: 1234', 'password: a number without quotes, but a string is required'],
         ['as: a, as-groups: dev', 'as-groups: not a list'],
-        ['as: a, as-uid: 5', 'as-uid: a number without quotes, where a text is wanted'],
+        ['as: a, as-uid: 5', 'as-uid: a number without quotes, but a string is required'],
         ['as: a, as-user-extra: {k: v}', 'as-user-extra.k: not a list'],
       ] as const
     ).map(([fields, fault]): [name: string, text: string, expected: string] => [
@@ -192,7 +192,7 @@ contexts:
     [
       'a number for proxy-url',
       'clusters: [{name: k, cluster: {server: a, proxy-url: 5}}]',
-      'clusters[k].proxy-url: a number without quotes, where a text is wanted',
+      'clusters[k].proxy-url: a number without quotes, but a string is required',
     ],
     [
       'a text for disable-compression',
@@ -202,12 +202,12 @@ contexts:
     [
       'n for a server',
       'clusters: [{name: k, cluster: {server: n}}]',
-      'clusters[k].server: a boolean without quotes, where a text is wanted',
+      'clusters[k].server: a boolean without quotes, but a string is required',
     ],
     [
       'y for current-context',
       'users: []\ncurrent-context: y',
-      'current-context: a boolean without quotes, where a text is wanted',
+      'current-context: a boolean without quotes, but a string is required',
     ],
   ])('reports %s, for which clients reject the file', async (_name, text, expected) => {
     expect(fatal(await read(`${text}\n`))).toEqual([expected])

@@ -146,7 +146,7 @@ class KubeconfigReader {
     if (server === undefined)
       this.warn(
         `${path}.server`,
-        'missing or empty: clients refuse the context, and kubectl asks localhost:8080',
+        'missing or empty: clients refuse the context, and kubectl connects to localhost:8080',
       )
     this.unusable(path, clusterFaults(node))
     return {
@@ -168,7 +168,7 @@ class KubeconfigReader {
     if (names('client-key') && !names('client-certificate') && credentials.length === 0)
       this.warn(
         path,
-        'a client key without client-certificate or client-certificate-data: clients ignore the key, and kubectl asks for a user name',
+        'a client key without client-certificate or client-certificate-data: clients ignore the key, and kubectl prompts for a user name',
         'put the certificate that was issued for this key into client-certificate-data, in base64',
       )
     this.unusable(path, userFaults(node))
@@ -183,7 +183,7 @@ class KubeconfigReader {
     if (file)
       this.warn(
         `${path}.${name}`,
-        `${dataField} is there too, and counts; clients refuse a context with both`,
+        `${dataField} is set too, and takes precedence; clients refuse a context with both`,
       )
     const decoded = decodeBase64(written)
     return 'bytes' in decoded ? { field: dataField, data: decoded.bytes } : undefined

@@ -43,7 +43,7 @@ function issueText(issue: GenericIssue, path: FieldPath, schema: GenericSchema):
   if (isMissing) return `${JSON.stringify(field)} is missing`
   // A scalar instead of a whole document may come from another file, perhaps a key, so its text is not shown.
   if (path.length === 0) return 'expected fields such as apiVersion and kind'
-  const received = issue.received.length > longestShown ? 'a long text' : issue.received
+  const received = issue.received.length > longestShown ? 'a long string' : issue.received
   return issue.kind === 'validation'
     ? `${received} ${issue.message}`
     : `${received} is invalid: expected ${issue.expected}`

@@ -232,8 +232,8 @@ function showsHealth(error: unknown): boolean {
 }
 
 function givenUp(name: string | undefined): KcertError {
-  return new KcertError('KCERT_CSR_WAIT_OVER', `the request ${name ?? ''} is no longer waited for`, {
-    why: 'there was no certificate within 15 min, or the requested subject or SANs changed',
+  return new KcertError('KCERT_CSR_WAIT_OVER', `stopped waiting for the request ${name ?? ''}`, {
+    why: 'no certificate was issued within 15 min, or the requested subject or SANs changed',
     ...(name === undefined ? {} : { next: commandLine`kcert csr explain ${name}` }),
   })
 }

@@ -7,7 +7,7 @@ const certificateSchema = v.object({
   usage: v.picklist(['client', 'serving']),
   source: described(
     v.picklist(['file', 'request', 'handshake', 'metric']),
-    "where it was seen: the kubelet's folder, an object of the cluster, its port, or its own metric, which tells the end alone",
+    "where it was observed: the kubelet's folder, an object of the cluster, its port, or its own metric, which has only the expiry",
   ),
   place: v.optional(v.string()),
   subject: v.optional(text('RFC 4514')),

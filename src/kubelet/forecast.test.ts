@@ -192,9 +192,11 @@ test('names the address, the name and the next command when another server answe
       node: 'w1',
       isProblem: false,
       detail:
-        'what answers at 192.0.2.7:10250 shows CN=printer, which is no certificate that a kubelet makes or asks for: if --tls-cert-file is not set there, something else answers',
+        'the server at 192.0.2.7:10250 serves a certificate for CN=printer, which is not one that a kubelet creates or requests: if --tls-cert-file is not set there, another server responds',
       next: 'kcert inspect 192.0.2.7:10250',
     },
   ])
-  expect(findings(known)[0]!.detail).toMatch(/: --tls-cert-file is not set there, so something else answers$/)
+  expect(findings(known)[0]!.detail).toMatch(
+    /: --tls-cert-file is not set there, so another server responds$/,
+  )
 })

@@ -152,10 +152,10 @@ function ownCertificates(facts: KubeletFacts): readonly SeenCertificate[] {
 function strangerFinding(name: string, { certificate, stranger, isSure }: Answered): ForecastFinding {
   const { place = 'its address' } = certificate
   const conclusion = stranger.isOfAnotherNode
-    ? 'something else answers'
+    ? 'another server responds'
     : isSure
-      ? '--tls-cert-file is not set there, so something else answers'
-      : 'if --tls-cert-file is not set there, something else answers'
+      ? '--tls-cert-file is not set there, so another server responds'
+      : 'if --tls-cert-file is not set there, another server responds'
   return {
     id: 'not-the-kubelet',
     node: name,
@@ -274,7 +274,7 @@ function durationFindings(controllerManagers: readonly ControllerManagerFacts[])
           {
             id: 'signing-duration-short',
             isProblem: true,
-            detail: `--cluster-signing-duration=${formatDuration(shortest)}: certificates begin five minutes back, so kubelets ask for the next ${firstRenewalMs <= 0 ? 'at once, again and again' : `after ${formatDuration(firstRenewalMs)} already`}`,
+            detail: `--cluster-signing-duration=${formatDuration(shortest)}: certificates are backdated by five minutes, so kubelets request the next one ${firstRenewalMs <= 0 ? 'immediately and repeatedly' : `after only ${formatDuration(firstRenewalMs)}`}`,
             fix: 'set --cluster-signing-duration to an hour or more in the manifest of kube-controller-manager',
           },
         ]
@@ -347,7 +347,7 @@ function lateFinding(
     isProblem: true,
     detail: isExpired
       ? `its ${usage} certificate expired at ${notAfter}`
-      : `its ${usage} certificate should have been renewed by ${renewal?.latest}, and ends at ${notAfter}`,
+      : `its ${usage} certificate should have been renewed by ${renewal?.latest}, and expires at ${notAfter}`,
     next:
       request !== undefined
         ? commandLine`kcert csr explain ${request.name}`

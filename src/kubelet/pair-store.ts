@@ -171,8 +171,8 @@ function textOf(bytes: Uint8Array): string {
 
 function notALink(path: string): KcertError {
   return new KcertError('KCERT_PAIR_STORE', `${path} is not a symbolic link`, {
-    why: 'the kubelet, too, refuses to renew into such a folder: a new pair is put in its place by a link',
-    fix: 'move it away, or make it a link to the pair that counts',
+    why: 'a renewal replaces this link, so that it points to the new pair; a kubelet rejects a regular file there too',
+    fix: 'move it away, or replace it with a link to the current pair',
     next: commandLine`kcert inspect ${path}`,
   })
 }

@@ -61,7 +61,7 @@ function readKey(block: PemBlock, place: string): PrivateKeyInfo {
 }
 
 function unfit(place: string, why: string, cause?: unknown): KcertError {
-  return new KcertError('KCERT_PAIR_UNFIT', `${place} is no pair of certificate and key`, {
+  return new KcertError('KCERT_PAIR_UNFIT', `${place} does not contain a matching certificate and key`, {
     why,
     next: commandLine`kcert inspect ${place}`,
     ...(cause === undefined ? {} : { cause }),

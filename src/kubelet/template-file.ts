@@ -23,10 +23,10 @@ export async function readTemplate(text: string, source: string): Promise<Templa
   if (fault !== undefined) throw invalid(fault.place, fault.why)
   const { subject = {}, subjectAltNames = {} } = value
   const wrong = subjectAltNames.ip?.find((address) => parseIp(address) === undefined)
-  if (wrong !== undefined) throw invalid(source, `${JSON.stringify(wrong)} is no IP address`)
+  if (wrong !== undefined) throw invalid(source, `${JSON.stringify(wrong)} is not an IP address`)
   const template = templateOf({ ...subject, ...subjectAltNames })
   const isEmpty = Object.values(template).every((field) => field.length === 0)
-  if (isEmpty) throw invalid(source, 'it asks for nothing: neither a subject nor a name')
+  if (isEmpty) throw invalid(source, 'it has no subject and no SAN')
   return template
 }
 

@@ -85,7 +85,7 @@ kc_open() {
   set -- "$1" $(stat -L -c "%f %u %g %s $kc_mtime" /proc/self/fd/5)
   echo "stat $2 $3 $4 $5 $6"
   if [ "$1" = sum ]; then echo "sum $(kc_sum <&5)"
-  elif [ "$5" -gt "$1" ]; then echo 'error larger than is read'
+  elif [ "$5" -gt "$1" ]; then echo 'error larger than kcert reads'
   else kc_block data <&5; fi
 }
 

@@ -89,7 +89,9 @@ class ShellNode implements NodeAccess {
     // Another process wrote to a file in place during the read. Twice in a row means that it writes continuously.
     const again = await read()
     return again.map((file) =>
-      tornFile(file) ? { path: file.path, found: 'unreadable', reason: 'it changes while it is read' } : file,
+      tornFile(file)
+        ? { path: file.path, found: 'unreadable', reason: 'it changed while kcert read it' }
+        : file,
     )
   }
 

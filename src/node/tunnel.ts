@@ -17,7 +17,7 @@ const script = [
   `if command -v bash >/dev/null; then exec bash -c '${inBash}' bash "$1" "$2"; fi`,
   'if command -v nc >/dev/null; then exec nc "$1" "$2"; fi',
   'if command -v socat >/dev/null; then exec socat - "TCP:$1:$2"; fi',
-  "echo 'none of bash, nc and socat is there' >&2; exit 127",
+  "echo 'none of bash, nc and socat is installed' >&2; exit 127",
 ].join('; ')
 
 // The time that the shell on the node needs to exit after its input ends.

@@ -18,7 +18,7 @@ const proof = (name: string, ok = true): CertificateRenewal['proofs'][number] =>
   what: 'served',
   at: ok ? '127.0.0.1:6443' : '',
   ok,
-  detail: ok ? 'as on disk' : 'etcd does not run there',
+  detail: ok ? 'same as on disk' : 'etcd does not run there',
 })
 const rendered = (parts: Partial<CertificateRenewal>): string =>
   renderRenewal(

@@ -114,12 +114,12 @@ test.each([
   [{ names: [{ OID: { nonsense: 'x' } }] }, 'names: OID "nonsense"'],
   [{ ca: { pathlen: -1 } }, 'ca: pathlen -1'],
 ])('rejects %j: %s', async (request, what) => {
-  await expect(read(request)).rejects.toThrow(`the cfssl request cannot be followed: ${what}`)
+  await expect(read(request)).rejects.toThrow(`kcert cannot use the cfssl request: ${what}`)
 })
 
 test.each(['', '[]', '"x"', '{', '{}{}', `${'['.repeat(100_000)}`, '\0\0\0'])(
   '%j is no request',
   async (text) => {
-    await expect(readCfsslRequest(text)).rejects.toThrow('the cfssl request is no JSON object')
+    await expect(readCfsslRequest(text)).rejects.toThrow('the cfssl request is not a JSON object')
   },
 )

@@ -35,7 +35,7 @@ export async function readCfsslRequest(text: string): Promise<CfsslRequest> {
   const { documents, defects } = await readDocuments(text)
   const [root] = documents
   if (defects.length > 0 || documents.length !== 1 || root?.kind !== 'map') {
-    throw new KcertError('KCERT_CFSSL_INVALID', 'the cfssl request is no JSON object', {
+    throw new KcertError('KCERT_CFSSL_INVALID', 'the cfssl request is not a JSON object', {
       why: defects[0]?.reason ?? 'it begins with "{" and has members such as CN, names, hosts and key',
     })
   }
@@ -74,7 +74,7 @@ function subjectOf(request: Members): AttributeDescription[][] {
     for (const type of ['C', 'ST', 'L', 'O', 'OU']) add(attributes, type, name.text(type))
     for (const [oid, value] of name.map('OID')?.textEntries() ?? []) {
       if (!/^[0-2](?:\.(?:0|[1-9]\d{0,9})){1,20}$/.test(oid))
-        throw refuse(`names: OID "${oid}"`, 'no object identifier')
+        throw refuse(`names: OID "${oid}"`, 'it is not an object identifier')
       add(extra, oid, value)
     }
     add(extra, 'emailAddress', name.text('E'))
@@ -200,5 +200,5 @@ class Members {
 }
 
 function refuse(what: string, why: string): KcertError {
-  return new KcertError('KCERT_CFSSL_INVALID', `the cfssl request cannot be followed: ${what}`, { why })
+  return new KcertError('KCERT_CFSSL_INVALID', `kcert cannot use the cfssl request: ${what}`, { why })
 }

@@ -100,12 +100,12 @@ export function foreignSubjectOf(
   return { shown: text || 'an empty name', isOfAnotherNode: isOfNodes }
 }
 
-/** Returns the beginning of a message about it: "what answers at 192.0.2.7:10250 shows CN=printer, which is …". */
+/** Returns the beginning of a message about it: "the server at 192.0.2.7:10250 serves a certificate for CN=printer, which is …". */
 export function foreignSubjectText({ shown, isOfAnotherNode }: ForeignSubject, place: string): string {
   const whose = isOfAnotherNode
-    ? "of another node's kubelet"
-    : 'no certificate that a kubelet makes or asks for'
-  return `what answers at ${place} shows ${shown}, which is ${whose}`
+    ? "belongs to another node's kubelet"
+    : 'is not one that a kubelet creates or requests'
+  return `the server at ${place} serves a certificate for ${shown}, which ${whose}`
 }
 
 /**

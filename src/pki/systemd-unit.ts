@@ -71,7 +71,7 @@ export function editUnit(text: string, program: string, flags: FlagChanges): str
     })
   if (directive === undefined) {
     throw new KcertError('KCERT_EDIT_REFUSED', `the unit file does not start ${program}`, {
-      why: 'none of its ExecStart= lines has that program for its first word',
+      why: 'none of its ExecStart= lines starts with that program',
       next: commandLine`systemctl cat ${program}`,
     })
   }

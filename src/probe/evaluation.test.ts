@@ -88,13 +88,9 @@ const cnNote = 'an API server with --enable-kubelet-cert-cn-validation will refu
 test.each([
   ['asked of the cluster', { commonName: 'system:node:w1', organization: ['system:nodes'] }, []],
   ['signed by itself', { commonName: 'w1@1795298400' }, [cnNote]],
-  [
-    'of a file, or of something else',
-    { commonName: 'printer' },
-    ['which is no certificate that a kubelet', cnNote],
-  ],
-  ['of another node', { commonName: 'system:node:w2' }, ["which is of another node's kubelet"]],
-  ['without a common name', { organization: ['Example'] }, ['shows O=Example, which', cnNote]],
+  ['of a file, or of something else', { commonName: 'printer' }, ['which is not one that a kubelet', cnNote]],
+  ['of another node', { commonName: 'system:node:w2' }, ["which belongs to another node's kubelet"]],
+  ['without a common name', { organization: ['Example'] }, ['certificate for O=Example, which', cnNote]],
 ])('identifies the owner of a kubelet’s served certificate: %s', (_, subject, expected) => {
   const of = serving({ subject })
   const report = evaluated({ node: 'w1' }, { chain: [of.der] })
@@ -113,7 +109,7 @@ test('reports no old kubelet certificate for another server', () => {
   const report = evaluated({ node: 'w1', given }, { chain: [stranger.der] })
   expect([report.given?.state, codesOf(report)]).toEqual(['other', ['OTHER_CERTIFICATE_SERVED']])
   expect(report.notes).toEqual([
-    'what answers at 192.0.2.7:10250 shows CN=printer, which is no certificate that a kubelet makes or asks for: if --tls-cert-file is not set there, another server responds, not the kubelet of w1; on that node, run kcert kubelet doctor',
+    'the server at 192.0.2.7:10250 serves a certificate for CN=printer, which is not one that a kubelet creates or requests: if --tls-cert-file is not set there, another server responds, not the kubelet of w1; on that node, run kcert kubelet doctor',
     expect.stringContaining(cnNote),
   ])
 })

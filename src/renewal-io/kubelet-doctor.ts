@@ -96,7 +96,7 @@ async function readThrough(node: NodeAccess, path: string): Promise<FileContent>
     const [facts] = await node.statFiles([at])
     if (facts?.linkTarget === undefined) {
       const [file] = await node.readFiles([at])
-      return file ?? { path: at, found: 'unreadable', reason: 'the node says nothing of it' }
+      return file ?? { path: at, found: 'unreadable', reason: 'the node returned no state for it' }
     }
     at = linkedFrom(at, facts.linkTarget)
   }

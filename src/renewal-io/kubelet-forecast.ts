@@ -181,6 +181,6 @@ function failureOf(file: FileContent | undefined): string {
   if (file === undefined || file.found === 'absent')
     return file?.linkTarget === undefined
       ? 'does not exist'
-      : `leads to ${file.linkTarget}, which is not there`
-  return file.found === 'unreadable' ? `cannot be read: ${file.reason}` : 'is no file'
+      : `points to ${file.linkTarget}, which does not exist`
+  return file.found === 'unreadable' ? `cannot be read: ${file.reason}` : 'is not a regular file'
 }

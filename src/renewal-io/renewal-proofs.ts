@@ -59,12 +59,12 @@ async function provedServing(site: Site, seen: SeenNode, { place, leaf }: Survey
   const proof = { node, name, what: 'served', at } as const
   const detail = await persistently(site, async () => {
     const [der] = await shownChain(site.dial(node, served.host, served.port), '127.0.0.1', timeoutMs)
-    if (der === undefined) return 'it shows no certificate'
+    if (der === undefined) return 'it serves no certificate'
     const shown = Certificate.parse(der)
     if (shown.fingerprintSha256 === leaf.fingerprintSha256) return undefined
-    return `it still serves one until ${shown.notAfter.toISOString()}`
+    return `it still serves a certificate that expires at ${shown.notAfter.toISOString()}`
   })
-  return [{ ...proof, ok: detail === undefined, detail: detail ?? 'as on disk' }]
+  return [{ ...proof, ok: detail === undefined, detail: detail ?? 'same as on disk' }]
 }
 
 /** The program that serves a row of kubeadm's table. All other rows are client certificates. */
@@ -113,11 +113,11 @@ async function provedClient(
   const detail = await persistently(site, async () => {
     const stream = site.dial(api.name, api.host, api.port)
     const { status } = await callHttps({ stream, path: '/api', client, timeoutMs })
-    if (status === 401) return 'the API server does not know it (401)'
-    return status >= 500 ? `the API server answers ${status}` : undefined
+    if (status === 401) return 'the API server rejects it (401)'
+    return status >= 500 ? `the API server responds with HTTP status ${status}` : undefined
   })
   const at = `${api.name}/kube-apiserver`
-  return [{ ...proof, at, ok: detail === undefined, detail: detail ?? 'known to the API server' }]
+  return [{ ...proof, at, ok: detail === undefined, detail: detail ?? 'accepted by the API server' }]
 }
 
 /** Retries until nothing is wrong and returns undefined, or returns the last fault at the deadline. */

@@ -134,7 +134,7 @@ async function awaitSuccessor(
 ): Promise<void> {
   const begun = site.clock().getTime()
   let isKubeletRestarted = false
-  await until(site, `${program} on ${name} starts again`, name, program, async () => {
+  await until(site, `${program} on ${name} has restarted`, name, program, async () => {
     const running = await processOn(nodeNamed(site, name), program)
     const isOther =
       replaces === undefined || (running && (await site.startedAtMs(name, running)) !== replaces)
@@ -169,10 +169,14 @@ async function until(
   const begun = site.clock().getTime()
   while (!(await holds())) {
     if (site.clock().getTime() - begun > deadlineMs) {
-      throw new KcertError('KCERT_ROTATION_GATE', `not within ${deadlineMs / 1000} s: ${what}`, {
-        why: `its certificates are renewed. Correct the cause that its log on node ${node} shows, and run the same command again`,
-        next: commandLine`crictl logs "$(crictl ps -aq --name ${program} | head -n 1)"`,
-      })
+      throw new KcertError(
+        'KCERT_ROTATION_GATE',
+        `timed out after ${deadlineMs / 1000} s waiting until ${what}`,
+        {
+          why: `its certificates are renewed. Correct the cause that its log on node ${node} shows, and run the same command again`,
+          next: commandLine`crictl logs "$(crictl ps -aq --name ${program} | head -n 1)"`,
+        },
+      )
     }
     await sleep(pollMs)
   }

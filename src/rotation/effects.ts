@@ -25,7 +25,7 @@ const effects: { readonly [Kind in Action['kind']]: Effects<ActionOf<Kind>> } = 
     changes: 'node',
     words({ content: { kind }, node, path }) {
       if (kind === 'nothing') return `remove ${node}:${path}`
-      return kind === 'copies-over' ? `put aside ${node}:${path}` : `write ${node}:${path} (${kind})`
+      return kind === 'copies-over' ? `archive ${node}:${path}` : `write ${node}:${path} (${kind})`
     },
     place: ({ node }) => node,
     node: ({ node }) => node,
@@ -46,7 +46,7 @@ const effects: { readonly [Kind in Action['kind']]: Effects<ActionOf<Kind>> } = 
   },
   roll: {
     changes: 'cluster',
-    words: ({ workload }) => `roll ${workload}`,
+    words: ({ workload }) => `roll out ${workload}`,
     place: ({ workload }) => workload,
     seconds: () => 1,
   },

@@ -9,7 +9,7 @@ export async function anchorOf(by: string, source: string, bytes: Uint8Array): P
     const readReferencedFile = (name: string) => ({
       name,
       reason: 'io' as const,
-      detail: 'it is named by a file that is not on this machine',
+      detail: 'kcert does not read files that a file of another machine refers to',
     })
     const roots = await readCertificateInput({ name: source, bytes }, 'roots', { readReferencedFile })
     return { by, source, roots }

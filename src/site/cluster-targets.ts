@@ -252,7 +252,7 @@ export class ClusterSight {
 }
 
 export const unverifiedKubelets =
-  'as far as can be seen no API server verifies kubelets: --kubelet-certificate-authority is not set'
+  'no API server that kcert can see verifies kubelets: --kubelet-certificate-authority is not set'
 
 const unknownEtcdCa: Anchor = {
   by: 'etcd CA',

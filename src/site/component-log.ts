@@ -14,7 +14,7 @@ if [ -e "$1" ]; then
   exit 0
 fi
 unit=$(sed -n 's|^.*/\\([^/]*\\.service\\)$|\\1|p' "/proc/$pid/cgroup" | head -n 1)
-[ -n "$unit" ] || { echo "it is not in /var/log/pods, and process $pid is of no unit" >&2; exit 3; }
+[ -n "$unit" ] || { echo "its log is not in /var/log/pods, and process $pid belongs to no systemd unit" >&2; exit 3; }
 journal() { journalctl --quiet --no-pager --output short-unix --unit "$unit" --since "@$since" "$@"; }
 journal --lines 1 >/dev/null || exit 3
 journal | grep -E -e "$pattern" | tail -n "$lines"

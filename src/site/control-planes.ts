@@ -33,8 +33,8 @@ export class ControlPlanes {
   node(name: string): NodeAccess {
     const node = this.site.node(name)
     if (node !== undefined) return node
-    throw new KcertError('KCERT_ROTATION_REFUSED', `nothing says how node ${name} is reached`, {
-      why: 'it is not in kcert.yaml, and there is no access for all nodes',
+    throw new KcertError('KCERT_ROTATION_REFUSED', `no access to node ${name} is configured`, {
+      why: 'it is not in kcert.yaml, and kcert.yaml has no common access',
       next: 'kcert rotate-ca discover',
     })
   }

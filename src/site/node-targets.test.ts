@@ -159,7 +159,7 @@ test('marks kubelets that no API server verifies', async () => {
     {
       isVerified: false,
       anchors: [{ by: 'cluster CA' }],
-      notes: [expect.stringContaining('no API server verifies')],
+      notes: [expect.stringContaining('no API server that kcert can see verifies')],
     },
   ])
 })

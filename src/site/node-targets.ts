@@ -244,7 +244,9 @@ async function controller(site: Site, running: Running, trust: Trust): Promise<P
     anchors: trust.cluster === undefined || file === undefined ? [] : [trust.cluster],
     isVerified: false,
     notes:
-      file === undefined ? ['no file is given to it: it made a certificate of its own at its start'] : [],
+      file === undefined
+        ? ['no certificate file is configured: it created a certificate when it started']
+        : [],
     ...(await given(site, node, file)),
   }
 }

@@ -42,7 +42,7 @@ export interface Site {
 /** Returns a node of the inventory. Throws TypeError if the inventory does not define how to reach it. */
 export function nodeNamed(site: Pick<Site, 'node'>, name: string): NodeAccess {
   const node = site.node(name)
-  if (node === undefined) throw new TypeError(`nothing says how node ${name} is reached`)
+  if (node === undefined) throw new TypeError(`no access to node ${name} is configured`)
   return node
 }
 
@@ -84,7 +84,7 @@ export function openSite({ inventory, objects, clock, through }: SiteOptions): S
 
   const dial = (name: string, host: string, port: number): Duplex => {
     const node = reach(name)
-    if (node === undefined) throw new TypeError(`nothing says how node ${name} is reached`)
+    if (node === undefined) throw new TypeError(`no access to node ${name} is configured`)
     return openTunnel(node.transport, host, port)
   }
 
@@ -123,7 +123,7 @@ export function openSite({ inventory, objects, clock, through }: SiteOptions): S
 }
 
 async function aheadOf(node: NodeAccess | undefined): Promise<number> {
-  if (node === undefined) throw new TypeError('nothing says how the node is reached')
+  if (node === undefined) throw new TypeError('no access to the node is configured')
   return aheadMsOf(await node.clock())
 }
 

@@ -28,7 +28,7 @@ export const tooLargeDetail = tooLargeDetailFor(largestFileBytes)
 
 /** The fix for messages. Both ways pass all certificates to kcert in one call. */
 export const tooLargeFix =
-  "split it, and name DIR; objects one namespace at a time (kubectl get -n NAMESPACE -o json), PEM so: csplit -sz -n 6 -f DIR/part- FILE '/-----BEGIN/' '{*}'"
+  "split it into files in a folder DIR, and pass DIR; save objects one namespace at a time (kubectl get -n NAMESPACE -o json), and split PEM with csplit -sz -n 6 -f DIR/part- FILE '/-----BEGIN/' '{*}'"
 
 // Smaller files are read before their type is checked.
 const foreignFromBytes = 16 * 1024
@@ -207,7 +207,7 @@ export function failureOf(error: unknown, { path, linkTarget }: Link): Failure {
     case 'ELOOP':
       return {
         reason: 'dangling-link',
-        detail: `points to ${linkTarget ?? 'a link'}, and the links go round in a circle`,
+        detail: `points to ${linkTarget ?? 'a link'}, and the links form a loop`,
       }
     case 'EACCES':
     case 'EPERM':

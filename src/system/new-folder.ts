@@ -47,7 +47,7 @@ export function newFolder(path: string): void {
   } catch (error) {
     if (error instanceof KcertError) throw error
     const code = systemCode(error)
-    if (code === 'EEXIST' || code === 'ENOTDIR') throw exists(path, 'it is no folder')
+    if (code === 'EEXIST' || code === 'ENOTDIR') throw exists(path, 'it is not a folder')
     throw new KcertError('KCERT_FILE_NOT_WRITTEN', path, { why: messageOf(error), cause: error })
   }
 }

@@ -127,7 +127,7 @@ export function handshake(connection: Duplex, options: HandshakeOptions): Promis
       tls.destroy()
       connection.destroy()
       if (chain.length === 0) {
-        reject(fault ?? new Error('the server showed no certificate'))
+        reject(fault ?? new Error('the server sent no certificate'))
         return
       }
       resolve({

@@ -149,7 +149,7 @@ describe('exits with 4 and the reason if there is no certificate:', () => {
       createTcpServer((socket) => socket.once('data', () => socket.end(alert))),
     )
     expect(await refusal(endpoint)).toBe(
-      'it ends the handshake without showing a certificate (TLS alert: protocol version)',
+      'it ends the handshake without sending a certificate (TLS alert: protocol version)',
     )
     const error: KcertError = await readServed(endpoint, 5000).catch((cause) => cause)
     expect(error.fix).toContain('TLS 1.2 or TLS 1.3')
@@ -158,7 +158,7 @@ describe('exits with 4 and the reason if there is no certificate:', () => {
 
   test('the server closes the connection', async () => {
     const endpoint = await listening(createTcpServer((socket) => socket.destroy()))
-    expect(await refusal(endpoint)).toBe('the connection was closed before a certificate came')
+    expect(await refusal(endpoint)).toBe('the connection was closed before the server sent a certificate')
   })
 
   test('the server does not answer in time', async () => {

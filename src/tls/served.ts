@@ -56,12 +56,12 @@ export function reasonOf(error: Error, timeoutMs: number): string {
   if (known !== undefined) return known
   if (code === 'ETIMEDOUT') return `no answer within ${timeoutMs / 1000} s (--timeout)`
   const alert = alertOf(code)
-  if (alert !== undefined) return `it ends the handshake without showing a certificate (TLS alert: ${alert})`
+  if (alert !== undefined) return `it ends the handshake without sending a certificate (TLS alert: ${alert})`
   return code === undefined ? first.message : `${first.message} (${code})`
 }
 
 const noRoute = 'no route to host'
-const closed = 'the connection was closed before a certificate came'
+const closed = 'the connection was closed before the server sent a certificate'
 const noTls = 'the server does not speak TLS'
 const reasons: Readonly<Record<string, string>> = {
   ECONNREFUSED: 'connection refused: nothing listens there',

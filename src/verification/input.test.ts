@@ -518,14 +518,14 @@ describe('refuses input', () => {
       'a Secret with a certificate on a curve that Go refuses',
       secret({ 'tls.crt': base64(writePem('CERTIFICATE', craft({ spki: spkiOf(secp256k1) }))) }),
       { role: 'leaf' },
-      'every Kubernetes component rejects such a certificate: reissue it with a key on P-256, P-384 or P-521: Go, and so Kubernetes, knows no other curve',
+      'every Kubernetes component rejects such a certificate: reissue it with a key on P-256, P-384 or P-521: Go, and so Kubernetes, supports no other curve',
       inspect,
     ],
     [
       'a certificate on a curve that Go refuses',
       writePem('CERTIFICATE', craft({ spki: spkiOf(secp256k1) })),
       { role: 'leaf' },
-      'every Kubernetes component rejects such a certificate: reissue it with a key on P-256, P-384 or P-521: Go, and so Kubernetes, knows no other curve',
+      'every Kubernetes component rejects such a certificate: reissue it with a key on P-256, P-384 or P-521: Go, and so Kubernetes, supports no other curve',
       inspect,
     ],
     [

@@ -41,7 +41,7 @@ const reportOf = (leafDer: Uint8Array, root: Uint8Array, purpose: Purpose = 'ser
 }
 
 const minors =
-  'ML-DSA-65, which Kubernetes up to 1.37 (Go 1.26) does not know; Kubernetes 1.38 (Go 1.27) is the first that does, in TLS 1.3'
+  'ML-DSA-65, which Kubernetes up to 1.37 (Go 1.26) does not support; Kubernetes 1.38 (Go 1.27) is the first to support it, in TLS 1.3'
 const ofLeaf = 'the chain is valid, but TLS in Go does not support the key of the leaf "leaf":'
 const unknown = 'x509: certificate signed by unknown authority'
 const unparsed = 'tls: failed to parse private key'
@@ -219,7 +219,7 @@ test('names the verifiers that support ML-DSA', () => {
     [leafOfMlDsa(mlDsaKeys.other), mlDsaCa],
     [mlDsaLeaf, ecdsaCa],
   ] as const) {
-    const reason = 'it knows ML-DSA, from OpenSSL 3.5 on'
+    const reason = 'it supports ML-DSA since OpenSSL 3.5'
     expect(reportOf(der, root)).toMatchObject({
       acceptedBy: ['openssl', 'node'],
       differences: [

@@ -197,7 +197,7 @@ describe('a report', () => {
     expect(differences[0]).toEqual({
       verifier: 'openssl',
       accepts: false,
-      reason: 'it wants a chain that ends in a self-signed root, and the last CA is not self-signed',
+      reason: 'it requires a chain that ends in a self-signed root, and the last CA is not self-signed',
       error: 'unable to get issuer certificate',
     })
   })

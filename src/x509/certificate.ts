@@ -107,7 +107,7 @@ export class Certificate {
         'serialNumber',
         'negative',
         reader.start,
-        'reissue it with a positive serial number: Go, and so Kubernetes, takes no other',
+        'reissue it with a positive serial number: Go, and so Kubernetes, rejects others',
       )
     this.serialStart = reader.start
     this.serialStop = reader.stop
@@ -334,7 +334,7 @@ function readExtensions(reader: DerReader, decoded: DecodedExtensions): readonly
         nameOfOid(oid) ?? oid,
         'extension for the second time',
         at,
-        'reissue it with each extension once: Go, and so Kubernetes, takes no other',
+        'reissue it with each extension once: Go, and so Kubernetes, rejects others',
       )
     seen.add(oid)
     if (decodeExtension(reader, extension, decoded) || !extension.critical) continue

@@ -159,7 +159,7 @@ function uriName(text: string): Uint8Array {
 /** IMPLICIT IA5String of a GeneralName. */
 function generalName(number: number, text: string): Uint8Array {
   if (!isAsciiText(text))
-    refuse(`name ${quoted(text)}`, 'certificates hold ASCII here; write a domain in its xn-- form')
+    refuse(`name ${quoted(text)}`, 'certificates contain only ASCII here; write a domain in its xn-- form')
   return element(contextTag(number), Buffer.from(text, 'latin1'))
 }
 

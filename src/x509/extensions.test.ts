@@ -191,15 +191,15 @@ describe('name constraints', () => {
       Buffer.concat([constraints(text(2, 'a')), nullElement]),
       '2 bytes too many',
     ],
-    ['with a dot at the end of a name', constraints(text(2, 'a.')), '"a." is no constraint'],
+    ['with a dot at the end of a name', constraints(text(2, 'a.')), '"a." is not a name constraint'],
     [
       'with a mask that has holes',
       constraints(element(0x87, Uint8Array.of(1, 2, 3, 4, 255, 0, 255, 0))),
       'invalid mask 255.0.255.0',
     ],
     ['with an address without mask', constraints(element(0x87, Buffer.alloc(4))), 'constraint of 4 bytes'],
-    ['with an invalid mailbox', constraints(text(1, 'a b@c')), '"a b@c" is no constraint'],
-    ['with an address for URIs', constraints(text(6, '10.0.0.1')), '"10.0.0.1" is no constraint'],
+    ['with an invalid mailbox', constraints(text(1, 'a b@c')), '"a b@c" is not a name constraint'],
+    ['with an address for URIs', constraints(text(6, '10.0.0.1')), '"10.0.0.1" is not a name constraint'],
     ['above 7 bits', constraints(text(2, 'ä')), 'not an IA5String'],
   ])('rejects constraints %s', (_, value, reason) => {
     expect(refusalOf('nameConstraints', value)).toContain(reason)

@@ -195,7 +195,7 @@ function readSubtree(reader: DerReader, subtrees: GeneralSubtrees, field: 'permi
 
 function readConstraint(reader: DerReader, field: string, isValid: (text: string) => boolean): string {
   const text = ia5OfLast(reader, field)
-  if (!isValid(text)) reader.fail(field, `${quoted(text)} is no constraint`, reader.start)
+  if (!isValid(text)) reader.fail(field, `${quoted(text)} is not a name constraint`, reader.start)
   return text
 }
 

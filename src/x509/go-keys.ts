@@ -23,7 +23,7 @@ export function isTooLongForTls({ algorithm, bits = 0 }: KeyFacts): boolean {
 
 /** crypto/x509 and crypto/tls support ML-DSA since Go 1.27. The text follows "which". */
 export const unknownBefore138 =
-  'Kubernetes up to 1.37 (Go 1.26) does not know; Kubernetes 1.38 (Go 1.27) is the first that does, in TLS 1.3'
+  'Kubernetes up to 1.37 (Go 1.26) does not support; Kubernetes 1.38 (Go 1.27) is the first to support it, in TLS 1.3'
 
 /** Returns the Kubernetes minor versions that accept such a key, as a clause that follows a comma; undefined if none does. */
 export function minorsOfKey(key: KeyFacts): string | undefined {

@@ -89,7 +89,7 @@ export function readPrivateKey(
   if (input instanceof Uint8Array) return readByFormat(formatOfDer(input), input, password, run)
   const format = privateLabels[input.label]
   if (format === undefined)
-    throw new KcertError('KCERT_X509_MALFORMED', `PEM block ${input.label} is no private key`)
+    throw new KcertError('KCERT_X509_MALFORMED', `PEM block ${input.label} is not a private key`)
   if (format === 'unsupported') {
     throw new KcertError('KCERT_KEY_UNSUPPORTED', `PEM block ${input.label} is not supported`, {
       ...(input.label.startsWith('OPENSSH') && { why: 'convert a copy of it to PKCS#8' }),

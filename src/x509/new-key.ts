@@ -38,8 +38,8 @@ export function parseKeyType(name: string): KeyType {
   const curve = /^(?:ECDSA|EC)?P(256|384|521)$/.exec(plain)
   if (curve !== null) return { algorithm: 'ECDSA', curve: `P-${curve[1] as '256' | '384' | '521'}` }
   if (plain === 'ED25519') return { algorithm: 'Ed25519' }
-  throw new KcertError('KCERT_USAGE', `key type "${name}" is not one that kcert makes`, {
-    why: `it makes ${keyTypeNames.join(', ')}, and RSA of other lengths from 2048 to 4096 that 8 divides`,
+  throw new KcertError('KCERT_USAGE', `unsupported key type "${name}"`, {
+    why: `kcert creates ${keyTypeNames.join(', ')}, and RSA keys from 2048 to 4096 bits whose length is a multiple of 8`,
   })
 }
 
@@ -120,8 +120,8 @@ function encryptPkcs8(plain: Uint8Array, password: string): Uint8Array {
 
 function unfitFormat(format: string, key: KeyObject): KcertError {
   const owner = format === 'sec1' ? 'ECDSA' : 'RSA'
-  return new KcertError('KCERT_USAGE', `format ${format} does not hold ${key.asymmetricKeyType} keys`, {
-    why: `${format} is for ${owner} alone; pkcs8 holds every type`,
+  return new KcertError('KCERT_USAGE', `format ${format} does not support ${key.asymmetricKeyType} keys`, {
+    why: `${format} is only for ${owner} keys; pkcs8 supports every type`,
     fix: 'use pkcs8, or kubernetes for the formats that its own tools write',
   })
 }

@@ -92,7 +92,7 @@ describe('when Go accepts', () => {
     expect(wrongOrder.go).toBe(true)
     expect(refusals(wrongOrder)).toMatch(/^openssl 7, node 7/)
     expect(wrongOrder.others[0]?.difference).toBe(
-      'it takes the first CA of that name without trying its key, and the signature is by another one',
+      'it uses the first CA of that name without trying its key, and another CA created the signature',
     )
     expect(refusals(ask({ leaf: bare, roots: [after, before] }))).not.toContain('openssl')
   })

@@ -108,29 +108,29 @@ function whyRefused({ code, text, certificate }: OpensslError, { at }: ChainQues
 }
 
 const refusalWords: Readonly<Record<number, string>> = {
-  0: 'does not read the certificate',
-  1: 'gives up where so many names meet so many constraints',
-  2: 'wants a chain that ends in a self-signed root, and the last CA is not self-signed',
-  7: 'takes the first CA of that name without trying its key, and the signature is by another one',
-  10: 'takes another path, in which a certificate has expired',
-  18: 'does not take a self-signed leaf that is not itself a root',
-  19: 'takes a path that ends in a self-signed certificate which is not among the roots',
-  20: 'does not find the issuer: it passes over CAs whose key identifier is not the one asked for, and wants a self-signed root at the end',
-  25: 'takes another path, which is longer than a CA in it allows',
-  26: 'looks closer at usages: anyExtendedKeyUsage does not count for TLS, and the key usage of the leaf must allow it',
-  32: 'takes a CA whose key usage lacks keyCertSign',
-  34: 'does not know a critical extension',
+  0: 'cannot parse the certificate',
+  1: 'stops at this number of names and constraints',
+  2: 'requires a chain that ends in a self-signed root, and the last CA is not self-signed',
+  7: 'uses the first CA of that name without trying its key, and another CA created the signature',
+  10: 'uses another path, in which a certificate has expired',
+  18: 'does not accept a self-signed leaf that is not itself a root',
+  19: 'uses a path that ends in a self-signed certificate that is not among the roots',
+  20: 'does not find the issuer: it skips CAs with another key identifier, and requires a self-signed root at the end',
+  25: 'uses another path, which is longer than a CA in it allows',
+  26: 'checks usages more strictly: anyExtendedKeyUsage does not count for TLS, and the key usage of the leaf must allow it',
+  32: 'uses a CA whose key usage lacks keyCertSign',
+  34: 'does not support a critical extension',
   47: 'compares all names with the constraints of CAs, directory names and common names too, and hosts of mailboxes and URIs exactly',
   48: 'compares all names with the constraints of CAs, directory names and common names too',
-  49: 'does not take name constraints with a minimum or maximum',
-  51: 'does not take name constraints of this type',
+  49: 'does not support name constraints with a minimum or maximum',
+  51: 'does not support name constraints of this type',
   53: 'cannot compare a name with the constraints of a CA',
-  62: 'matches host names otherwise',
-  64: 'matches IP addresses otherwise',
-  66: 'wants RSA keys of at least 2048 bits',
-  67: 'wants CA keys of RSA with at least 2048 bits',
-  68: 'does not take this hash in a signature',
-  79: 'wants basic constraints in every CA of the chain',
+  62: 'matches host names differently',
+  64: 'matches IP addresses differently',
+  66: 'requires RSA keys of at least 2048 bits',
+  67: 'requires RSA keys of at least 2048 bits in CAs',
+  68: 'does not accept this hash in a signature',
+  79: 'requires basic constraints in every CA of the chain',
   80: 'follows RFC 5280 strictly: only CAs have a path length',
   81: 'follows RFC 5280 strictly: a CA with a path length has the key usage keyCertSign',
   82: 'follows RFC 5280 strictly: only CAs have the key usage keyCertSign',
@@ -151,25 +151,25 @@ function whyAccepted(go: ChainVerdict): string | undefined {
   const algorithm =
     code === 'SIGNATURE_UNSUPPORTED' ? certificate.signatureAlgorithm : certificate.publicKey.algorithm
   const isOfAlgorithm = code.endsWith('_UNSUPPORTED')
-  if (isOfAlgorithm && isMlDsa(algorithm)) return 'knows ML-DSA, from OpenSSL 3.5 on'
+  if (isOfAlgorithm && isMlDsa(algorithm)) return 'supports ML-DSA since OpenSSL 3.5'
   return acceptanceWords[code] ?? 'finds a path that it accepts'
 }
 
 const acceptanceWords: Partial<Record<RefusalCode, string>> = {
-  CRITICAL_EXTENSION_UNKNOWN: 'knows the critical extension',
+  CRITICAL_EXTENSION_UNKNOWN: 'supports the critical extension',
   HOST_NAME_MISMATCH:
-    'looks at the common name where there is no DNS name, or lets a star stand for a part of a label',
+    'uses the common name if there is no DNS name, or accepts a wildcard for a part of a label',
   ISSUER_UNKNOWN: 'compares names without regard to case and string type, where Go compares bytes',
   ISSUER_KEY_OTHER: 'finds the issuer by a name that differs in case or string type, where Go compares bytes',
-  SIGNATURE_WEAK: 'asks for no strength of signatures',
-  SIGNATURE_UNSUPPORTED: 'knows the signature algorithm',
-  ISSUER_KEY_UNSUPPORTED: 'uses the key all the same',
-  LEAF_KEY_UNSUPPORTED: 'uses the key all the same',
-  ISSUER_NOT_CA: 'takes older signs that a certificate is a CA',
-  PATH_LENGTH_EXCEEDED: 'does not count CAs that issued themselves',
+  SIGNATURE_WEAK: 'does not check the strength of signatures',
+  SIGNATURE_UNSUPPORTED: 'supports the signature algorithm',
+  ISSUER_KEY_UNSUPPORTED: 'accepts the key',
+  LEAF_KEY_UNSUPPORTED: 'accepts the key',
+  ISSUER_NOT_CA: 'accepts older indications that a certificate is a CA',
+  PATH_LENGTH_EXCEEDED: 'does not count self-issued CAs',
   NAME_NOT_ALLOWED:
-    'compares names with constraints in another way: not those of self-issued CAs, and no star with a single host',
-  POLICY_NOT_MET: 'does not look at policies unless asked to',
+    'compares names with constraints differently: it skips the names of self-issued CAs, and compares no wildcard with a single host',
+  POLICY_NOT_MET: 'does not check policies by default',
   TOO_MANY_CANDIDATES: 'does not try as many candidates',
-  USER_UID_INVALID: 'knows no users of Kubernetes',
+  USER_UID_INVALID: 'does not check user UIDs of Kubernetes',
 }

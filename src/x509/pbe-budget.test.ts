@@ -9,7 +9,7 @@ test('allows one file to take a second', () => {
     expect.objectContaining({
       code: 'KCERT_KEY_UNSUPPORTED',
       message: "7 iterations: the password's key derivation costs too much",
-      why: 'one file may take a second; write it again with a usual count, such as openssl pkcs8 -iter 600000',
+      why: 'kcert spends at most one second on a file; write it again with a usual count, such as openssl pkcs8 -iter 600000',
     }),
   )
 })

@@ -55,7 +55,7 @@ export class KdfBudget {
     this.leftMicros -= micros
     if (this.leftMicros < 0)
       throw tooCostly(what, {
-        why: 'one file may take a second; write it again with a usual count, such as openssl pkcs8 -iter 600000',
+        why: 'kcert spends at most one second on a file; write it again with a usual count, such as openssl pkcs8 -iter 600000',
       })
     if (this.run?.takes(micros) === false)
       throw tooCostly(what, {

@@ -182,7 +182,7 @@ function readEcKey(reader: DerReader, parametersAt: number, parametersEnd: numbe
       'algorithm.parameters',
       `unsupported curve ${curve}`,
       parametersAt,
-      'reissue it with a key on P-256, P-384 or P-521: Go, and so Kubernetes, knows no other curve',
+      'reissue it with a key on P-256, P-384 or P-521: Go, and so Kubernetes, supports no other curve',
     )
   const defect = pointDefect(curve, bytes, start, stop)
   if (defect !== undefined) reader.fail('subjectPublicKey', defect, start)

@@ -180,7 +180,8 @@ function expectations(journal: readonly JournalEntry[], isAlone: boolean): Expec
     journal.find((entry) => entry.kind === 'phase' && entry.phase === phase && entry.event === what)?.time
   // The only replica of an add-on is replaced: by kcert, which announces it, and by its owner after phase 9.
   const rolls = acts.filter(
-    ({ kind, what }) => kind === 'intent' && what.startsWith('roll Deployment kube-system/metrics-server'),
+    ({ kind, what }) =>
+      kind === 'intent' && what.startsWith('roll out Deployment kube-system/metrics-server'),
   )
   const byOwner = { from: event(9, 'held'), until: event(10, 'begun') }
   const replacements = [

@@ -69,7 +69,7 @@ export function nodeContract(title: string, open: () => Promise<NodeAccess>): vo
       writeFileSync(at('larger'), Buffer.concat([content, Buffer.from('!')]))
       const [large, larger] = await node.readFiles([at('large'), at('larger')])
       expect((large as ReadFile).sha256).toBe(sha256(content))
-      expect(larger).toMatchObject({ found: 'unreadable', reason: 'larger than is read' })
+      expect(larger).toMatchObject({ found: 'unreadable', reason: 'larger than kcert reads' })
     })
 
     test('follows and names links, treats dangling links as absent, and does not open folders and FIFOs', async () => {

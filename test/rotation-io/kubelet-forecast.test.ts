@@ -121,7 +121,7 @@ test('reports missing files, dangling links and malformed files, and forecasts t
     expect.stringContaining(
       `its configuration ${config} cannot be read: its kind is not KubeletConfiguration`,
     ),
-    expect.stringMatching(/^its client certificate .*kubelet-client-current\.pem (?:leads|does)/),
+    expect.stringMatching(/^its client certificate .*kubelet-client-current\.pem (?:points|does)/),
     expect.stringContaining(`${manager}: --cluster-signing-duration`),
   ])
   expect(report.nodes[0]!.certificates.map(({ usage }) => usage)).toEqual(['serving'])

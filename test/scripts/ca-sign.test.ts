@@ -261,7 +261,7 @@ test('signs nothing if one request is invalid', () => {
   ])
   expect([stdout, exit]).toEqual(['', 3])
   expect(stderr).toMatch(
-    /^KCERT_REQUEST_REFUSED: 1 of 2 requests were refused, and none was signed\nwhy: the signature of bad\.der is invalid \(it was not made with the key in the request/,
+    /^KCERT_REQUEST_REFUSED: 1 of 2 requests were refused, and none was signed\nwhy: the signature of bad\.der is invalid \(it was not created with the key in the request/,
   )
   expect([existsSync(join(at, 'out.pem')), issuanceLogIn(at).length]).toEqual([false, before])
 })

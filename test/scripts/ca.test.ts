@@ -195,7 +195,7 @@ test.each([
   [['--cfssl', 'no.json', '--out', 'a', '--key-out', 'k'], 'KCERT_FILE_NOT_FOUND: no.json does not exist'],
   [
     ['--cfssl', '-', '--out', 'a', '--key-out', 'k'],
-    'KCERT_CFSSL_INVALID: the cfssl request is no JSON object',
+    'KCERT_CFSSL_INVALID: the cfssl request is not a JSON object',
   ],
   [['--cfssl', '-', '--cn', 'x', '--out', 'a', '--key-out', 'k'], 'KCERT_USAGE: '],
 ])('ca init %j is wrong usage and writes nothing', (flags, message) => {

@@ -142,7 +142,7 @@ test.each([
   [
     ['ca', 'init', '--cfssl', 's.json', '--out', 'x.pem', '--key-out', 'x.key'],
     2,
-    'KCERT_CFSSL_INVALID: the cfssl request cannot be followed: ca.expiry: "foo" is not a duration',
+    'KCERT_CFSSL_INVALID: kcert cannot use the cfssl request: ca.expiry: "foo" is not a duration',
   ],
   [
     ['ca', 'sign', 'a.csr', ...signingCa, '--usage', 'server auth', '--duration', 'foo', '--out', '-'],
@@ -158,7 +158,7 @@ test.each([
   [
     ['key', 'generate', '--out', 'k', '--key-type', 'RSA-2049'],
     2,
-    'RSA of other lengths from 2048 to 4096 that 8 divides',
+    'RSA keys from 2048 to 4096 bits whose length is a multiple of 8',
   ],
   [['completion'], 2, 'SHELL is missing\nwhy: it is a shell: bash, zsh or fish\n'],
   [['csr', 'check', '--usage', 'client auth'], 2, 'REQUEST is missing\nwhy: it is a CSR in PEM or DER'],
@@ -221,7 +221,7 @@ test('says that Kubernetes does not read the key or signature of a request', () 
   const { stdout, exit } = inFolder(place)(['csr', 'check', 'ed448.csr', '--signer', client])
   expect(exit).toBe(3)
   expect(stdout).toContain('request-form        PKCS#10 request for the key Ed448\n')
-  expect(stdout).toContain('request-signature   Kubernetes does not know its algorithm\n')
+  expect(stdout).toContain('request-signature   Kubernetes does not support its algorithm\n')
   expect(stdout).toContain('fix: create a key and a request that Kubernetes supports\n')
   expect(stdout).toContain('key-strength       Kubernetes does not support Ed448 keys\n')
 })

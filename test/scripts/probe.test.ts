@@ -217,6 +217,8 @@ test("adds a note for a server at a node's address that is not its kubelet, or a
   putNode('node-1', await serving({ cert, key }))
   const kubeconfig = cluster.writeKubeconfig(join(folderWith({}), 'admin.conf'))
   const { stdout } = await kcertBeside(['probe', '--nodes', '--kubeconfig', kubeconfig])
-  expect(stdout).toMatch(/^note: what answers at 127\.0\.0\.1:\d+ shows CN=printer, which is no certificate/m)
+  expect(stdout).toMatch(
+    /^note: the server at 127\.0\.0\.1:\d+ serves a certificate for CN=printer, which is not one that a kubelet/m,
+  )
   expect(stdout).not.toContain('OLD_CERTIFICATE_SERVED')
 })

@@ -118,7 +118,7 @@ describe('the rules common to all approvals', () => {
     [
       { subject: { ...nodeSubject, organizationalUnit: ['x'] } },
       {},
-      'plain-subject entitlement unmet: the subject has "OU", which is not a text value of CN or O',
+      'plain-subject entitlement unmet: the subject has "OU", which is not a string value of CN or O',
     ],
     [
       { subject: { commonName: 'a', organization: ['system:masters'] } },

@@ -116,7 +116,7 @@ function plainSubject({ subject }: CertificateRequest): Finding {
   const more = moreThanUserAndGroups(subject)
   return more.length === 0
     ? met('only CN and O')
-    : unmet(`the subject has ${listed(more)}, which is not a text value of CN or O`, {
+    : unmet(`the subject has ${listed(more)}, which is not a string value of CN or O`, {
         fix: 'create a new request with only CN and O',
       })
 }

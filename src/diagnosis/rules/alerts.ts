@@ -5,13 +5,13 @@ export const alerts = `
 # client-refuses-server if side=server: in the log of a server: a client closed the connection because it rejects the certificate of this server
 > tls alert: bad certificate | tls alert: unknown certificate authority / unknown ca
 > tls alert: unknown certificate / certificate unknown | tls alert: expired certificate / certificate expired
-- client-does-not-trust-us: the client trusts another CA than the one that signed the certificate of this
+- client-does-not-trust-ca: the client trusts another CA than the one that signed the certificate of this
   server: it has the CA from before a rotation, or none
   $ kcert probe --all # NOT_TRUSTED: it is the server; all ok: it is that client
   $ if at=etcd: kcert inspect /etc/kubernetes/pki -o tree # on each control plane: server or peer not signed by etcd/ca.crt, or another etcd/ca.crt than on the others
-  $ if at!=etcd: kcert rotate-ca verify # pods and kubeconfigs that still hold an old CA
-  $ if endpoint: {verify} # whether the CA of its clients leads there
-- our-certificate-ended: the certificate of this server expired, or its SANs lack the name that the client uses
+  $ if at!=etcd: kcert rotate-ca verify # pods and kubeconfigs that still contain an old CA
+  $ if endpoint: {verify} # whether its chain verifies with the CA of its clients
+- expired-own-certificate: the certificate of this server expired, or its SANs lack the name that the client uses
   $ kcert probe --all # CERT_EXPIRED or NAME_NOT_COVERED
   $ kcert inspect /etc/kubernetes /var/lib/kubelet/pki --only problem # on the node of this server: what is wrong there
 - health-check-or-scanner: a health check, a scanner or a browser that does not know the CA: the same address repeatedly, and nothing else fails
@@ -26,7 +26,7 @@ export const alerts = `
   $ if at=etcd: kcert verify /etc/kubernetes/pki/apiserver-etcd-client.crt --roots {clientCa} --purpose client # NOT
     TRUSTED: the API server presents a certificate that its etcd rejects
   $ if at!=etcd: kcert verify {kubeconfig} # NOT TRUSTED by the CA in the same kubeconfig
-- client-certificate-ended: the client certificate expired
+- expired-client-certificate: the client certificate expired
   $ if at=etcd: kcert inspect /etc/kubernetes/pki/apiserver-etcd-client.crt # a client certificate that is
     expired
   $ if at!=etcd: kcert inspect {kubeconfig} # a client certificate that is expired
@@ -53,11 +53,11 @@ export const alerts = `
 
 # alert-unknown-certificate: the other side rejects the certificate without a reason
 > tls alert: unknown certificate / certificate unknown
-- client-of-another-ca, client-certificate-ended, client-usage-wrong
+- client-of-another-ca, expired-client-certificate, client-usage-wrong
 
 # alert-expired-certificate: {server} rejects the client certificate because it expired
 > tls alert: expired certificate / certificate expired
-- client-certificate-ended
+- expired-client-certificate
 - clock-of-server: the clock of the server is ahead
   $ date -u # on {server}: a wrong time
 

@@ -7,7 +7,7 @@ export const credentials = `
 - service-account-keys-differ: a token of a service account that another key signed: sa.key was created again, control planes have different ones, or the token is of another cluster
   $ kcert inspect /etc/kubernetes/pki # on each control plane: KEY_MISMATCH for sa.key; with -o json another
     publicKey.sha256 of it than on the others
-- token-ended: a token expired or is of another cluster: of a service account (default one hour), of an identity provider, of kubeadm join (24 h)
+- expired-token: a token expired or is of another cluster: of a service account (default one hour), of an identity provider, of kubeadm join (24 h)
   $ kcert inspect {kubeconfig} # a user with a token, an exec plugin or nothing, and no client certificate
   $ kcert token list # for kubeadm join: an expired bootstrap token
 
@@ -23,7 +23,7 @@ export const credentials = `
 - clocks-differ: control planes have different times: one signs tokens and certificates with a time ahead of the other; after a restart without NTP
   $ date -u # on every control plane: a wrong time
 
-# token-of-what-is-gone: a token whose service account, Secret or pod was deleted or created again
+# token-object-deleted: a token whose service account, Secret or pod was deleted or created again
 > token has been invalidated | token lookup failed | invalid bearer token, serviceaccounts "
 > invalid bearer token, pods "
 - object-deleted: the ServiceAccount, its Secret or the pod was deleted or restored from a backup (another
@@ -33,14 +33,14 @@ export const credentials = `
 # token-refused generic: in the log of an API server: a client presented an invalid token
 > invalid bearer token | Unable to authenticate the request" err="invalid bearer token
 > Unable to authenticate the request" err="[invalid bearer token
-- token-ended, service-account-keys-differ
+- expired-token, service-account-keys-differ
 
 # identity-provider-differs: the API server or a token names another identity provider or client than the
   other
 > issuer did not match the issuer returned by provider | oidc: expected audience
 > oidc: id token issued by a different provider
-- issuer-or-audience-written-otherwise: --oidc-issuer-url must be the issuer of the tokens to the letter, a
-  slash at its end too, and --oidc-client-id their audience. No certificate is the cause
+- issuer-or-audience-differs: --oidc-issuer-url must equal the issuer of the tokens exactly, with a
+  trailing slash if they have one, and --oidc-client-id their audience. No certificate is the cause
   $ kcert inspect {kubeconfig} # whether the user has a token or a plugin
 
 // Errors in a kubeconfig: a missing file, an incomplete context, a credential plugin that fails.
@@ -60,7 +60,7 @@ export const credentials = `
 
 # kubeconfig-of-another-ca: kubeadm found a kubeconfig with another CA than /etc/kubernetes/pki/ca.crt, and changes neither
 > exists already but has got the wrong CA cert
-- ca-made-anew: the CA was created again or copied from elsewhere, and the kubeconfig is older
+- ca-recreated: the CA was created again or copied from elsewhere, and the kubeconfig is older
   $ kcert verify {kubeconfig} --roots /etc/kubernetes/pki/ca.crt # NOT TRUSTED: its client certificate is of the other CA as well, and must be created again
   $ kcert kubeconfig set-ca {kubeconfig} --certificate-authority /etc/kubernetes/pki/ca.crt --dry-run # where the client
     certificate is TRUSTED: what would change
@@ -80,7 +80,7 @@ export const credentials = `
 # plugin-failed: the plugin of the kubeconfig ran, and returned no credential: no request was sent
 > getting credentials: exec: executable | failed to refresh token | cannot fetch token: 401 Unauthorized
 > No valid id-token, and cannot refresh | getting credentials:
-- login-ended: the login with the cloud or identity provider expired, or the plugin has other settings here
+- expired-login: the login with the cloud or identity provider expired, or the plugin has other settings here
   (profile, region): run the command under exec by hand, it prints the reason
   $ kcert inspect {kubeconfig} # the user of the context has a plugin and no client certificate; its command is in the file under exec
 
@@ -102,7 +102,7 @@ export const credentials = `
   ! the user is {user}
   $ kcert token check {bootstrapUser} || kcert token list # the groups and usages of the token
   $ kcert bootstrap rbac # the bindings that are needed, for kubectl apply
-- node-may-only-its-own if userKind=node: kubelets may read only the objects of their own pods (Node authorizer): another user has the kubelet's kubeconfig, or the certificate is of another node
+- node-limited-to-own-objects if userKind=node: kubelets may read only the objects of their own pods (Node authorizer): another user has the kubelet's kubeconfig, or the certificate is of another node
   ! the user is {user}
   $ kcert kubelet doctor # on the node: the node name in its certificate; here {user}
 - admin-binding-missing if userKind=admin: since Kubernetes 1.29 admin.conf is of the group
@@ -130,11 +130,11 @@ export const credentials = `
   $ kcert inspect /etc/kubernetes/pki # ROLE_SUBJECT_WRONG for front-proxy-client
   $ kcert rotate-ca plan # the request header CA and allowed names of the cluster
 
-# kubelet-knows-nobody: a kubelet was reached through the API server, and rejects the client certificate of the API server
+# kubelet-rejects-api-server: a kubelet was reached through the API server, and rejects the client certificate of the API server
 > unable to upgrade connection: Unauthorized | Forbidden (user=system:anonymous
 > the server has asked for the client to provide credentials ( pods/log
 > You must be logged in to the server (the server has asked for the client to provide credentials ( pods/log
-- api-server-is-not-known: apiserver-kubelet-client.crt expired, is of another CA than the clientCAFile of
+- api-server-credential-rejected: apiserver-kubelet-client.crt expired, is of another CA than the clientCAFile of
   that kubelet, or the API server was started without --kubelet-client-certificate; your own kubeconfig is not the cause
   $ kcert inspect /etc/kubernetes/pki/apiserver-kubelet-client.crt # on the control plane: an expired certificate
   $ kcert verify /etc/kubernetes/pki/apiserver-kubelet-client.crt --roots CA.crt --purpose client # with the
@@ -157,24 +157,24 @@ export const credentials = `
 - both-are-set: one of them was added by hand, or --insecure-skip-tls-verify was given together with a CA
   $ kcert inspect {kubeconfig} # KUBECONFIG_INSECURE
 
-# refused-elsewhere if at=mesh,outside: {server} was reached by TLS, but cannot authenticate the client (HTTP status
+# rejected-by-other-server if at=mesh,outside: {server} was reached by TLS, but cannot authenticate the client (HTTP status
   401)
 > You must be logged in to the server | (Unauthorized) | error: Unauthorized
 > Error from server (Unauthorized) | 401 Unauthorized | "reason":"Unauthorized" | : Unauthorized
 > ="Unauthorized" | the server has asked for the client to provide credentials
-- password-or-token-there: it is not an API server: a registry wants the password of an imagePullSecret, a
+- password-or-token-required: it is not an API server: a registry wants the password of an imagePullSecret, a
   repository, an identity provider or Argo CD its own login, istiod the token of the pod. No certificate of the cluster is the cause
   $ {inspect} # TLS works there: the cause is the password or token
 
-# refused-elsewhere generic: {server} was reached by TLS, but cannot authenticate the client (HTTP status 401)
+# rejected-by-other-server generic: {server} was reached by TLS, but cannot authenticate the client (HTTP status 401)
 > code = Unauthenticated
-- password-or-token-there
+- password-or-token-required
 
 # kubelet-refuses-caller if at=kubelet: a kubelet cannot authenticate the client (HTTP status 401)
 > You must be logged in to the server | (Unauthorized) | error: Unauthorized
 > Error from server (Unauthorized) | 401 Unauthorized | "reason":"Unauthorized" | : Unauthorized
 > ="Unauthorized" | the server has asked for the client to provide credentials
-- kubelet-asks-nobody: metrics-server and Prometheus present a token of their ServiceAccount, and this kubelet does not verify tokens (authentication.webhook.enabled), or the token expired; with a client certificate: the clientCAFile of that kubelet lacks its CA
+- kubelet-verifies-no-tokens: metrics-server and Prometheus present a token of their ServiceAccount, and this kubelet does not verify tokens (authentication.webhook.enabled), or the token expired; with a client certificate: the clientCAFile of that kubelet lacks its CA
   $ kcert kubelet doctor # on that node: what is wrong with the kubelet's own certificates
   $ {probe} # the CAs of the client certificates that it accepts
 
@@ -182,26 +182,26 @@ export const credentials = `
 > You must be logged in to the server | (Unauthorized) | error: Unauthorized
 > Error from server (Unauthorized) | 401 Unauthorized | "reason":"Unauthorized" | : Unauthorized
 > ="Unauthorized" | the server has asked for the client to provide credentials
-- client-certificate-ended: the client certificate in the kubeconfig expired; the API server then says only Unauthorized
+- expired-client-certificate: the client certificate in the kubeconfig expired; the API server then says only Unauthorized
   $ kcert inspect {kubeconfig} # CERT_EXPIRED for the client of a user
   $ kcert renew # on a control plane: admin.conf and the others that are due
 - client-of-another-ca: the client certificate is of another cluster, or of a CA that a rotation removed
   $ kcert verify {kubeconfig} # NOT TRUSTED by the CA in the same kubeconfig
   $ kcert probe --api-servers # CLIENT_REFUSED, with the CAs that API servers accept
-- token-ended
-- kubelet-client-ended: a kubelet's client certificate expired, or was signed by a CA that was removed; its
+- expired-token
+- expired-kubelet-client: a kubelet's client certificate expired, or was signed by a CA that was removed; its
   node is NotReady
   ! if kubeletNamed: a kubelet or its Node is named
   $ kcert kubelet doctor # on that node: what is wrong with its certificates; --fix repairs its files
   $ {forecast} # from elsewhere: when it should have been renewed
-- api-server-knows-another-ca: the API server was started with another client CA or other service account keys
+- api-server-has-another-ca: the API server was started with another client CA or other service account keys
   (--client-ca-file, --service-account-key-file)
   $ kcert inspect /etc/kubernetes /var/lib/kubelet/pki -o tree # on a control plane: client certificates of a CA other than ca.crt
 
 # request-not-authenticated generic: in the log of a server: a client presented an invalid credential; the text does not say why
 > Unable to authenticate the request
-- client-certificate-ended, client-of-another-ca, token-ended, kubelet-client-ended,
-  api-server-knows-another-ca
+- expired-client-certificate, client-of-another-ca, expired-token, expired-kubelet-client,
+  api-server-has-another-ca
 
 # anonymous: the API server treats the request as anonymous: no credential reached it (HTTP status 403)
 > is forbidden: User "system:anonymous" | User "system:anonymous" cannot | system:anonymous

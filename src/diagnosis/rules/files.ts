@@ -41,7 +41,7 @@ export const files = `
 > pkcs12: expected exactly | x509: decryption password incorrect | no DEK-Info header in block | bad decrypt
 > digital envelope routines::unsupported | digital envelope routines:EVP_DecryptFinal
 > Unsupported algorithm, Algorithm (RC2
-- password-or-encryption: the password is another one, ends with a newline that was not meant, or the file uses an old encryption (RC2, 3DES), which OpenSSL 3 and current Node.js do not open
+- password-or-encryption: the password is wrong, ends with an unintended newline, or the file uses an old encryption (RC2, 3DES), which OpenSSL 3 and current Node.js do not open
   $ kcert inspect KEYSTORE.p12 --password-file PASSWORD # its content, also with old encryptions: then the cause is the program, not the password
 
 # key-unsupported: this program does not support the key type
@@ -92,7 +92,7 @@ export const files = `
 > certificate specifies an incompatible key usage | unsuitable certificate purpose
 > unsupported certificate purpose | INVALID_PURPOSE | invalid peer certificate: InvalidPurpose
 > candidate chains with incompatible key usage
-- made-for-the-other-side: its extended key usages lack serverAuth (for a server) or clientAuth (for a
+- wrong-extended-key-usage: its extended key usages lack serverAuth (for a server) or clientAuth (for a
   client); etcd members need both
   $ {inspect} # ROLE_USAGE_WRONG, or its extended key usages
   $ kcert verify CLIENT.crt --roots CA.crt --purpose client # for a client certificate: NOT TRUSTED because of
@@ -114,7 +114,7 @@ export const files = `
 > keys are insecure | ERR_CERT_WEAK_SIGNATURE_ALGORITHM | ERR_CERT_WEAK_KEY
 > SEC_ERROR_CERT_SIGNATURE_ALGORITHM_DISABLED | certificate key too weak | signature digest algorithm too weak
 > Algorithm constraints check failed
-- made-long-ago: it is old, or was created with old settings: reissue it, with SHA-256 and RSA
+- old-certificate: it is old, or was created with old settings: reissue it, with SHA-256 and RSA
   2048 or ECDSA P-256
   $ {inspect} # SIGNATURE_WEAK or KEY_WEAK
   $ kcert inspect --cluster --only problem # where else in the cluster
@@ -141,7 +141,7 @@ export const files = `
 > certificate revoked | certificate has been revoked | tls: revoked certificate
 > received fatal alert: certificate revoked | CERT_REVOKED | SEC_ERROR_REVOKED_CERTIFICATE
 > invalid peer certificate: Revoked
-- called-back: the certificate is in a CRL or an OCSP response of its CA: reissue it. Kubernetes components never check revocation, and still accept it
+- revoked-by-ca: the certificate is in a CRL or an OCSP response of its CA: reissue it. Kubernetes components never check revocation, and still accept it
   $ {inspect} # the serial number and issuer to ask about
 
 # revocation-unknown: a program checks revocation (CRL, OCSP), and the check failed
@@ -164,7 +164,7 @@ export const files = `
 > Missing Authority Key Identifier | Missing Subject Key Identifier
 > CA cert does not include key usage extension | Basic Constraints of CA cert not marked critical
 > UnsupportedCertVersion
-- made-without-extensions: the CA or the leaf was created by openssl or a script without key identifiers, key
+- created-without-extensions: the CA or the leaf was created by openssl or a script without key identifiers, key
   usage or critical basic constraints; Kubernetes accepts it, but such clients do not
   $ {verify} # the certificate at fault, with the errors of Go and OpenSSL
 
@@ -176,7 +176,7 @@ export const files = `
 
 # serial-reused: Firefox has seen another certificate with the same issuer and serial number, and rejects both
 > SEC_ERROR_REUSED_ISSUER_AND_SERIAL
-- ca-without-ledger: a script gives every certificate the same serial number (openssl x509 -set_serial 01), or a CA was created again under its old name and restarts its serial numbers
+- serial-numbers-repeated: a script gives every certificate the same serial number (openssl x509 -set_serial 01), or a CA was created again under its old name and restarts its serial numbers
   $ {inspect} # issuer and serial number of the served certificate
 
 # no-valid-chains generic: every chain that leads to a trusted root breaks a rule

@@ -2,7 +2,7 @@
 
 export const handshakes = `
 // Unspecific alerts, and handshakes that end without an alert.
-# no-certificate-shown: {server} has no certificate, or does not use TLS
+# no-certificate-sent: {server} has no certificate, or does not use TLS
 > no peer certificate available | peer sent no certificates
 > neither Certificates, GetCertificate, nor GetConfigForClient set in Config | Secret is not supplied by SDS
 - started-without-certificate: the server was started without a certificate, or waits for its Secret (a gateway: credentialName and its namespace); or the server there does not use TLS
@@ -20,11 +20,11 @@ export const handshakes = `
 - not-allowed-by-policy: the server allows certain names only (etcd --client-cert-allowed-hostname, a mesh)
   $ kcert inspect {kubeconfig} # the user of the client
 
-# handshake-garbled: one side did not understand the TLS of the other, or what was sent is not what arrived
+# handshake-corrupted: one side did not understand the TLS of the other, or the data changed in transit
 > tls alert: decode error | tls alert: illegal parameter | tls alert: unexpected message | tls: bad record MAC
 > decryption failed or bad record mac | tls: received unexpected handshake message
 > The TLS connection was non-properly terminated
-- changed-on-the-way: the network changes the stream (a firewall that inspects TLS, a broken network
+- stream-changed-in-transit: the network changes the stream (a firewall that inspects TLS, a broken network
   card or MTU), or one of the TLS libraries has a bug; certificates are not the cause
   $ {probe} --tls 1.2 # whether TLS 1.2 works
   $ {probe} --tls 1.3 # whether TLS 1.3 works; and from another machine?
@@ -44,13 +44,13 @@ export const handshakes = `
 - kubelet-does-not-run if kubeletPort: the kubelet does not run, or restarts repeatedly: no configuration
   yet, swap or cgroups; or an expired client certificate
   ! {kubeletPort} is a port of a kubelet
-  $ kcert kubelet doctor # on that node: in order: then certificates are not the cause, and journalctl -u
+  $ kcert kubelet doctor # on that node: no problems: then certificates are not the cause, and journalctl -u
     kubelet says what is
 - stopped-by-its-certificates if at=api-server,etcd,unknown: a control plane with expired certificates: etcd and the API server reject each other, and the API server restarts repeatedly
   $ kcert renew # on the control plane, needs no API server: what expired; --all renews it
   $ kcert inspect /etc/kubernetes /var/lib/kubelet/pki --only expired # on the control plane: which
     certificates
-- not-there: the process is down for another reason, or the address is wrong
+- not-running: the process is down for another reason, or the address is wrong
   $ {probe} # UNREACHABLE here too: it is not the client
 
 # not-reached generic: {server} was not reached: no certificate was involved
@@ -62,7 +62,7 @@ export const handshakes = `
   $ {probe} # UNREACHABLE from here too; otherwise the cause is the network of the client
 - stopped-by-its-certificates
 
-# cut-short generic: if side=server: in the log of a server: a client closed the connection during the handshake || {server} closed the connection during the handshake without an alert
+# connection-closed generic: if side=server: in the log of a server: a client closed the connection during the handshake || {server} closed the connection during the handshake without an alert
 > connection reset by peer | ECONNRESET | forcibly closed by the remote host | ERR_CONNECTION_RESET
 > SSL_ERROR_SYSCALL | EOF occurred in violation of protocol | unexpected eof while reading | unexpected EOF
 > : EOF | :"EOF" | TLS handshake error from | Remote host terminated the handshake
@@ -92,7 +92,7 @@ export const handshakes = `
 - overloaded-or-cut-off: it is overloaded, or the network drops large packets (MTU), or the server does not use TLS; certificates are not the cause
   $ {probe} --timeout 30s # how long a handshake takes from here
 
-# no-tls-there: only one side used TLS ({server})
+# tls-on-one-side-only: only one side used TLS ({server})
 > first record does not look like a TLS handshake | server gave HTTP response to HTTPS client
 > client sent an HTTP request to an HTTPS server | wrong version number | ERR_SSL_WRONG_VERSION_NUMBER
 > SSL_ERROR_RX_RECORD_TOO_LONG | packet length too long | Unrecognized SSL message, plaintext connection

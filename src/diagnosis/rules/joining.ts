@@ -13,16 +13,16 @@ export const joining = `
 
 # cluster-info-unsigned: kubeadm join does not trust cluster-info: it has no valid signature of the token[ {tokenId}]
 > could not find a JWS signature in the cluster-info ConfigMap | failed to verify JWS signature
-- token-ended: the token expired (24 h by default) or was mistyped
+- expired-token: the token expired (24 h by default) or was mistyped
   $ {checkToken} # no such token, or expired
   $ kcert token create # a new one, with the kubeadm join command
 - not-signed-yet: it is not signed: kube-controller-manager has no leader or bootstrapsigner is off, or
   cluster-info was just edited
   $ kcert cluster-info verify # a missing or invalid signature
 
-# cluster-info-not-judged generic: kubeadm join timed out before it trusted the cluster, and only with --v=5 says why
+# cluster-info-not-verified generic: kubeadm join timed out before it trusted the cluster, and only with --v=5 says why
 > abort connecting to API servers
-- token-ended-or-not-reached: the token expired (its signature was removed from cluster-info), the address is unreachable from this node, or the clock of this node is wrong
+- expired-token-or-not-reached: the token expired (its signature was removed from cluster-info), the address is unreachable from this node, or the clock of this node is wrong
   $ {checkToken} # from a control plane: no such token, or expired
   $ kcert cluster-info verify # a missing or invalid signature
   $ {probe} # from this node: UNREACHABLE, or ok
@@ -39,7 +39,7 @@ export const joining = `
 # uploaded-certificates: a joining control plane did not get the uploaded certificates
 > Secret "kubeadm-certs" was not found | secrets "kubeadm-certs" is forbidden
 > error decoding secret data with provided key | cipher: message authentication failed
-- uploaded-secret-gone: the Secret kubeadm-certs and the permission to read it expire after two hours, with their token; or --certificate-key is of an earlier upload: kubeadm init phase upload-certs --upload-certs creates both again
+- uploaded-secret-expired: the Secret kubeadm-certs and the permission to read it expire after two hours, with their token; or --certificate-key is of an earlier upload: kubeadm init phase upload-certs --upload-certs creates both again
   $ kcert token list # no token with the description of kubeadm-certs, or one that expires soon
 
 # ca-hash-mismatch: k3s, RKE2 or Rancher: the given token or checksum is of another CA or cluster
@@ -62,7 +62,7 @@ export const joining = `
 - request-waits: it is not approved, no signer runs, or the signer rejected it
   $ kcert csr list --pending # pending requests; kcert csr explain NAME shows why
   $ kcert csr list --denied --failed # denied and failed requests
-- no-right-to-ask: a joining kubelet lacks the RBAC bindings of TLS bootstrap, or its token is invalid
+- no-right-to-request: a joining kubelet lacks the RBAC bindings of TLS bootstrap, or its token is invalid
   $ {checkBootstrap} # the step at which it stopped, and why
 
 # secret-without-certificate: a Secret has no certificate, or one for another name
@@ -84,7 +84,7 @@ export const joining = `
 > cannot create certificate signing request
 > failed while requesting a signed certificate from the control plane
 > failed while requesting a signed certificate from the master
-- api-server-said-no: the API server was not reached, not trusted, or rejects the kubelet: its client certificate or bootstrap token expired
+- api-server-rejects-kubelet: the API server was not reached, not trusted, or rejects the kubelet: its client certificate or bootstrap token expired
   $ kcert kubelet doctor # on that node: what is wrong with its certificates
   $ {checkBootstrap} # the step at which it stopped, and why
 
@@ -92,7 +92,7 @@ export const joining = `
 # request-api-old: the API server has no CertificateSigningRequest of that version
 > no matches for kind "CertificateSigningRequest"
 > the server doesn't have a resource type "certificatesigningrequest
-- v1beta1-is-gone: Kubernetes 1.22 removed certificates.k8s.io/v1beta1: apiVersion is
+- v1beta1-removed: Kubernetes 1.22 removed certificates.k8s.io/v1beta1: apiVersion is
   certificates.k8s.io/v1, which needs spec.signerName and spec.usages
   $ kcert csr check MANIFEST.yaml # what the API server would reject in the manifest
   $ kcert csr create --help # creates the object in the current version

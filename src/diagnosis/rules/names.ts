@@ -10,7 +10,7 @@ export const names = `
   ! the clock is {tooEarly} before the notBefore of the certificate
   $ date -u # on both machines: a wrong time
   $ {inspect} # CERT_NOT_YET_VALID also by the clock of this machine
-- made-for-later: the certificate was issued for later, or installed too early
+- issued-for-later: the certificate was issued for later, or installed too early
   $ {inspect} # a notBefore in the future, although the clocks are right
 
 # not-yet-valid: a certificate is valid from {notBefore}, and the clock of the verifying side says {currentTime}
@@ -18,18 +18,18 @@ export const names = `
 > certificate is not yet valid | certificate is not valid yet | CERT_NOT_YET_VALID
 > CertificateNotYetValidException | invalid peer certificate: NotValidYet
 > invalid peer certificate: certificate not valid yet
-- clock-behind, made-for-later
+- clock-behind, issued-for-later
 
 # client-certificate-expired if side=server: a server rejects a client whose certificate {ended}
 > certificate has expired or is not yet valid
 > client SSL certificate verify error: (10:certificate has expired
-- client-certificate-ended: a client presents an expired certificate: an admin.conf or a kubeconfig of a
+- expired-client-certificate: a client presents an expired certificate: an admin.conf or a kubeconfig of a
   year ago, a kubelet that could not renew
   $ kcert inspect {kubeconfig} # a client certificate that is expired
   $ kcert inspect /etc/kubernetes /var/lib/kubelet/pki --only expired # on the node of that client: what expired there
   $ kcert kubelet doctor # on that node: whether it is the kubelet, and how to repair it
 - clock-ahead if !inTime: the clock of the program that rejects it is ahead
-  ! the clock says {yearsLate}, more than ten years after the end of the certificate
+  ! the clock says {yearsLate}, more than ten years after the certificate expired
   $ date -u # a wrong time[; the text says {currentTime}]
 
 # certificate-expired: the certificate of {server}, or its CA, {ended}
@@ -39,28 +39,28 @@ export const names = `
 > invalid peer certificate: certificate expired | errors in the certificate chain: NotTimeValid
 > certificate is NOT trusted. The certificate chain uses expired certificate | SEC_E_CERT_EXPIRED
 > not valid anymore. Expired on
-- webhook-certificate-ended if at=in-cluster: the certificate in the Secret of a webhook or aggregated API expired, or its pod has not read the new one
+- expired-webhook-certificate if at=in-cluster: the certificate in the Secret of a webhook or aggregated API expired, or its pod has not read the new one
   ! the webhook "{webhook}" is called
   $ kcert probe --webhooks # CERT_EXPIRED for this one
   $ kcert inspect --cluster --only expired,expiring # its Secret, if that expired too
-- kubelet-serving-ended if at=kubelet: the next serving certificate of the kubelet is pending: Kubernetes does not approve it by itself
+- expired-kubelet-serving if at=kubelet: the next serving certificate of the kubelet is pending: Kubernetes does not approve it by itself
   ! {kubeletCalled}
   $ kcert csr list --pending --signer kubernetes.io/kubelet-serving # a pending request of this node; kcert
     csr approve --policy kubelet-serving approves valid ones
   $ {forecast} # why the kubelet does not renew
-- mesh-certificate-ended if at=mesh: an issuer or root of the service mesh expired (linkerd's trust anchor
+- expired-mesh-certificate if at=mesh: an issuer or root of the service mesh expired (linkerd's trust anchor
   and issuer last a year unless others are given), or a proxy could not renew its certificate
   $ kcert inspect --cluster --only expired,expiring # Secrets and ConfigMaps of the mesh among them
-- certificate-outside-ended if at=outside: {thatServer} is not part of the cluster: its operator must renew it, or a TLS-inspecting proxy presents an expired certificate of its own
+- expired-external-certificate if at=outside: {thatServer} is not part of the cluster: its operator must renew it, or a TLS-inspecting proxy presents an expired certificate of its own
   $ {inspect} # the served certificate and its issuer; compare from another network
-- server-certificate-ended if at=api-server,etcd,other,unknown: the server's certificate was not renewed:
+- expired-server-certificate if at=api-server,etcd,other,unknown: the server's certificate was not renewed:
   kubeadm's last a year, and are renewed by kubeadm upgrade or by hand
   $ {probe} # CERT_EXPIRED
   $ kcert renew # on a control plane: what is due; kcert renew --all renews it and restarts what uses it
 - renewed-but-not-served if at=api-server,kubelet,etcd,other,unknown: it was renewed on disk, but the process still serves the old one
   $ kcert probe -i kcert.yaml # OLD_CERTIFICATE_SERVED: the file on the node is newer than the served certificate
   $ kcert inspect {servedFile} # a valid certificate, although the served one expired
-- ca-ended if at=api-server,etcd,other,unknown: the CA itself expired (after ten years with kubeadm), so everything that it signed is rejected
+- expired-ca if at=api-server,etcd,other,unknown: the CA itself expired (after ten years with kubeadm), so everything that it signed is rejected
   ! if caFile: the text names a CA file
   $ kcert inspect /etc/kubernetes/pki --only ca # a CA that is expired
   $ kcert rotate-ca recover --dry-run # what would recover the cluster
@@ -77,7 +77,7 @@ export const names = `
 > certificate relies on legacy Common Name field, use SANs instead
 > certificate relies on legacy Common Name field | no appropriate subjectAltName fields were found
 > No subject alternative names present
-- made-without-alternative-names: it was created without SANs, usually by openssl req without -addext
+- created-without-sans: it was created without SANs, usually by openssl req without -addext
   $ {inspect} # SAN_MISSING
   $ {createRequest} # a request with the name in the SANs
 - another-server: another server answers there: a load balancer, an ingress default, an address that was given

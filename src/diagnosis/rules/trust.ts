@@ -67,22 +67,22 @@ export const trust = `
   $ {verify} # with your candidate as CA.crt: TRUSTED if it is the right CA
 - ca-of-another-cluster if at=api-server,other,unknown: the kubeconfig has the CA of another cluster, or an earlier CA of this one (kubeadm reset and init, a rotation)
   ! a CA named "{candidate}" is trusted, but it did not sign the certificate: same name, another key
-  $ {verify} # NOT TRUSTED, with the key identifier that was asked for and the one that the kubeconfig has
+  $ {verify} # NOT TRUSTED, with the key identifier that the certificate requires and the one that the kubeconfig has
   $ kcert kubeconfig set-ca {kubeconfig} --certificate-authority /etc/kubernetes/pki/ca.crt --dry-run # on a control plane: what would change; without --dry-run it is repaired
 - no-ca-given if at=api-server,other,unknown: the client has no CA setting and uses the system CAs, which never contain a cluster CA: no certificate-authority in the kubeconfig, curl without --cacert, a
   pod's client without /var/run/secrets/kubernetes.io/serviceaccount/ca.crt
   $ kcert inspect {kubeconfig} # no line "cluster CA" for the cluster of the context
 - intermediate-not-sent if !candidate: the server sends its own certificate without the CA certificates
   between it and the root
-  $ {inspect} # one certificate alone, whose issuer was not found among what is sent
-- somebody-in-between if at=api-server,other,unknown: a proxy or load balancer terminates TLS and presents its own certificate (HTTPS_PROXY, proxy-url, a company proxy)
+  $ {inspect} # one certificate alone, whose issuer is not in the chain that the server sends
+- tls-terminating-proxy if at=api-server,other,unknown: a proxy or load balancer terminates TLS and presents its own certificate (HTTPS_PROXY, proxy-url, a company proxy)
   $ {inspect} # a leaf whose issuer is not the CA of the cluster
 - ca-read-before-rotation if at=api-server,kubelet,in-cluster,other,unknown: the cluster CA was changed, and this client still has the one that it read when it started (pods, controller-managers, schedulers)
   $ kcert rotate-ca status # a rotation that is in progress or incomplete
   $ kcert rotate-ca verify # the pods, files and kubeconfigs that still have the old CA
 - not-the-kubelet if at=kubelet: another server answers at the node's address (an address given to two
   machines, NAT, a proxy, the address of another network card), and what kcert probe --nodes and kcert kubelet
-  forecast read there says nothing of the kubelet
+  forecast read there is not about the kubelet
   $ {inspectKubelet} # a subject that is neither CN=system:node:NODE nor CN=NODE@1700000000
   $ kcert kubelet doctor # on that node: compare its certificate with the one above
 
@@ -90,7 +90,7 @@ export const trust = `
   came alone, and no trusted CA signed it
 > unable to verify the first certificate | UNABLE_TO_VERIFY_LEAF_SIGNATURE
 - intermediate-not-sent, ca-bundle-stale, kubelet-serves-self-signed, etcd-ca-differs, etcd-has-its-own-ca,
-  mesh-ca-changed, private-ca-not-given, ca-of-another-cluster, no-ca-given, somebody-in-between,
+  mesh-ca-changed, private-ca-not-given, ca-of-another-cluster, no-ca-given, tls-terminating-proxy,
   ca-read-before-rotation, not-the-kubelet
 
 # self-signed-in-chain: {server} sends its root CA, and the client does not trust that root
@@ -103,7 +103,7 @@ export const trust = `
   because none is configured: metrics-server or another aggregated API with --cert-dir, kube-controller-manager
   or kube-scheduler without --tls-cert-file
   $ {inspect} # a subject such as localhost@1700000000 below localhost-ca@1700000000
-- somebody-in-between, ca-read-before-rotation
+- tls-terminating-proxy, ca-read-before-rotation
 
 # self-signed-leaf: the certificate of {server} is self-signed, and the client does not trust it
 > self-signed certificate | self signed certificate | DEPTH_ZERO_SELF_SIGNED_CERT
@@ -111,7 +111,7 @@ export const trust = `
 - kubelet-serves-self-signed, not-the-kubelet
 - default-certificate if at!=kubelet,outside: the server created its own certificate because none is configured: an ingress controller's default, a webhook
   $ {inspect} # one certificate, its subject equal to its issuer
-- private-ca-not-given, ca-bundle-stale, somebody-in-between
+- private-ca-not-given, ca-bundle-stale, tls-terminating-proxy
 
 # verification-failed generic: the client refuses the certificate of {server}; the text does not say for which
   of the reasons
@@ -120,10 +120,10 @@ export const trust = `
 > SSL certificate problem | Sending fatal alert BadCertificate | Sending fatal alert UnknownCA
 > x509: OSStatus | server certificate verification failed
 > Could not establish trust relationship for the SSL/TLS secure channel | The remote certificate is invalid
-- any-reason: its validity, its SANs or its CA: compare the served certificate with the CAs that the client trusts
+- reason-not-stated: its validity, its SANs or its CA: compare the served certificate with the CAs that the client trusts
   $ {verify} # the certificate at fault, and why
   $ {probe} # the served certificate
 - ca-bundle-stale, kubelet-serves-self-signed, etcd-ca-differs, etcd-has-its-own-ca, mesh-ca-changed,
-  private-ca-not-given, ca-of-another-cluster, no-ca-given, intermediate-not-sent, somebody-in-between,
+  private-ca-not-given, ca-of-another-cluster, no-ca-given, intermediate-not-sent, tls-terminating-proxy,
   ca-read-before-rotation, not-the-kubelet
 `

@@ -245,7 +245,7 @@ function kubeconfigFinding(examined: Examined): Finding | undefined {
       what: 'there is no kubeconfig',
       why: facts.hasBootstrapKubeconfig
         ? 'at its next start the kubelet creates one with bootstrap-kubelet.conf'
-        : 'the kubelet has no API server: a control-plane node creates it again, a worker must join again',
+        : 'without it the kubelet cannot connect to an API server; the next command creates it on a control-plane node, and a worker must join again',
     }
   }
   const user = opened?.refusal === undefined ? userOf(opened?.kubeconfig) : undefined
