@@ -113,7 +113,7 @@ export class PairStore {
    * KCERT_FILE_NOT_WRITTEN.
    */
   update(chainPem: Uint8Array | string, keyPem: string, now: Date): StoredPair {
-    const pair = readPair(`${Buffer.from(chainPem).toString()}\n${keyPem}`, 'what was issued')
+    const pair = readPair(`${Buffer.from(chainPem).toString()}\n${keyPem}`, 'the issued PEM data')
     const text = pairText(pair, keyPem)
     this.check()
     const path = this.write(text, now)

@@ -149,7 +149,7 @@ describe('the file store of client-go', () => {
     },
     'update with bad certificate data (bytes 00 00)': () => {
       const bad = writePem('CERTIFICATE', Buffer.from([0, 0]))
-      expect(() => store.update(bad, first.key, now)).toThrow(/no pair/)
+      expect(() => store.update(bad, first.key, now)).toThrow(/does not contain a matching/)
       expect(store.current()).toBeUndefined()
     },
     'current from pair file / crt+key files / two-cert chain': () => {
