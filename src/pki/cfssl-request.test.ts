@@ -114,7 +114,7 @@ test.each([
   [{ names: [{ OID: { nonsense: 'x' } }] }, 'names: OID "nonsense"'],
   [{ ca: { pathlen: -1 } }, 'ca: pathlen -1'],
 ])('rejects %j: %s', async (request, what) => {
-  await expect(read(request)).rejects.toThrow(`kcert cannot use the cfssl request: ${what}`)
+  await expect(read(request)).rejects.toThrow(`the cfssl request is invalid: ${what}`)
 })
 
 test.each(['', '[]', '"x"', '{', '{}{}', `${'['.repeat(100_000)}`, '\0\0\0'])(

@@ -200,5 +200,5 @@ class Members {
 }
 
 function refuse(what: string, why: string): KcertError {
-  return new KcertError('KCERT_CFSSL_INVALID', `kcert cannot use the cfssl request: ${what}`, { why })
+  return new KcertError('KCERT_CFSSL_INVALID', `the cfssl request is invalid: ${what}`, { why })
 }

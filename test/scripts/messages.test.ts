@@ -142,7 +142,7 @@ test.each([
   [
     ['ca', 'init', '--cfssl', 's.json', '--out', 'x.pem', '--key-out', 'x.key'],
     2,
-    'KCERT_CFSSL_INVALID: kcert cannot use the cfssl request: ca.expiry: "foo" is not a duration',
+    'KCERT_CFSSL_INVALID: the cfssl request is invalid: ca.expiry: "foo" is not a duration',
   ],
   [
     ['ca', 'sign', 'a.csr', ...signingCa, '--usage', 'server auth', '--duration', 'foo', '--out', '-'],
