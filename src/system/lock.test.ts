@@ -240,6 +240,22 @@ test('acquires a lock that its holder releases at the same moment', async () => 
   expect(await withLock(path, () => 'ours', 0)).toBe('ours')
 })
 
+test('acquires a lock that its holder releases when the wait is over', async () => {
+  const path = pathIn()
+  const { openSync } = nodeFs
+  const held = await acquireLock(path, 0)
+  let reads = 0
+  replace(nodeFs, {
+    openSync: (file, ...rest) => {
+      // The second read is for the name of the holder.
+      if (file === lockPath(path) && ++reads === 2) fs.unlinkSync(file)
+      return openSync(file, ...rest)
+    },
+  })
+  expect(await withLock(path, () => 'ours', 0)).toBe('ours')
+  held[Symbol.dispose]()
+})
+
 test('keeps the lock of a process that took over first', async () => {
   const path = pathIn()
   const alive = JSON.stringify({ ...dead, pid: process.pid, startedTicks: startedTicksOf(process.pid) })

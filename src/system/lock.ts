@@ -1,5 +1,5 @@
 import { hash, randomBytes, randomInt } from 'node:crypto'
-import { linkSync, lstatSync, readdirSync, unlinkSync, writeFileSync } from 'node:fs'
+import { existsSync, linkSync, lstatSync, readdirSync, unlinkSync, writeFileSync } from 'node:fs'
 import { hostname } from 'node:os'
 import { basename, dirname, join } from 'node:path'
 import { setTimeout as pause } from 'node:timers/promises'
@@ -56,7 +56,12 @@ export async function acquireLock(path: string, waitMs: number): Promise<Disposa
       await pause(randomInt(retryMs))
       continue
     }
-    if (waited >= waitMs) throw locked(path, lock)
+    if (waited >= waitMs) {
+      const error = locked(path, lock)
+      // If it was released before its holder was read, the error would be wrong.
+      if (existsSync(lock)) throw error
+      continue
+    }
     await pause(retryMs)
     waited += retryMs
   }
