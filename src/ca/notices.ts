@@ -1,6 +1,6 @@
 import { rfc3339 } from '../pki/rfc3339.ts'
 import type { Certificate } from '../x509/certificate.ts'
-import { hiddenSubjectValues, isPlainDnsName } from '../x509/plain-names.ts'
+import { hiddenSubjectValues, isNormalUri, isPlainDnsName, isPlainMailbox } from '../x509/plain-names.ts'
 import { quoted } from '../x509/strings.ts'
 import type { Bundle, BundleMember } from './bundle.ts'
 import type { CertificateAuthority, Issued } from './certificate-authority.ts'
@@ -20,6 +20,11 @@ export function noticesOfIssued({
   const names = Object.values(subjectAltNames).flat()
   const odd = subjectAltNames.dns.filter((name) => !isPlainDnsName(name))
   const wildcards = subjectAltNames.dns.filter((name) => isPlainDnsName(name) && name.startsWith('*'))
+  const { email, uri } = subjectAltNames
+  const ambiguous = [
+    ...email.filter((name) => !isPlainMailbox(name)),
+    ...uri.filter((name) => !isNormalUri(name)),
+  ]
   const hidden = hiddenSubjectValues(subject)
   const asked = droppedExtensions.filter((name) => name !== 'keyUsage' && name !== 'extKeyUsage')
   const candidates: readonly (false | string)[] = [
@@ -34,6 +39,8 @@ export function noticesOfIssued({
       'it has no common name, so Kubernetes cannot authenticate a user with it',
     odd.length > 0 &&
       `not a valid DNS name, and clients may interpret it differently: ${odd.map(quoted).join(', ')}`,
+    ambiguous.length > 0 &&
+      `not a plain email address or a normalized URI, and clients may interpret it differently: ${ambiguous.map(quoted).join(', ')}`,
     wildcards.length > 0 &&
       `wildcard, valid for any single label in place of *: ${wildcards.map(quoted).join(', ')}`,
     hidden.length > 0 && `its subject has control or invisible characters: ${hidden.map(quoted).join(', ')}`,

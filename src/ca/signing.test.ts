@@ -144,6 +144,16 @@ test.each([
   expect(notices({ ...named('a'), subjectAltNames: { dns: [name] } }, ['server auth'])).toBe(expected)
 })
 
+test.each([
+  [{ email: ['a@b.c,d@e.f'] }, '"a@b.c,d@e.f"'],
+  [{ email: ['a\0@b.c'] }, '"a\\u0000@b.c"'],
+  [{ uri: ['spiffe://x/../y'], email: ['a@b.c'] }, '"spiffe://x/../y"'],
+])('reports the email addresses and URIs of %j', (subjectAltNames, names) => {
+  expect(notices({ ...named('a'), subjectAltNames }, ['server auth'])).toBe(
+    `not a plain email address or a normalized URI, and clients may interpret it differently: ${names}`,
+  )
+})
+
 test('reports invisible characters in the subject', () => {
   expect(notices(named('a\u202eb'), ['client auth'])).toBe(
     'its subject has control or invisible characters: "a\\u202eb"',
