@@ -292,7 +292,7 @@ interface NamedArgument {
 
 /** Returns the flags that oclif's NonExistentFlagsError names. */
 function unknownFlags(error: Error & { flags?: unknown }): readonly string[] {
-  return error.message.startsWith('Nonexistent flag') && Array.isArray(error.flags) ? error.flags : []
+  return Array.isArray(error.flags) ? error.flags : []
 }
 
 /**

@@ -85,9 +85,9 @@ const clientWords: Readonly<Record<ClientVerdict['verdict'], string>> = {
 
 function clientCell(client: ClientVerdict | undefined): string {
   if (client === undefined) return ''
-  const { verdict, detail } = client
+  const { verdict, detail, user } = client
   if (verdict === 'not-tried') return detail === undefined ? 'requested' : 'required'
-  return verdict === 'accepted' && detail?.startsWith('as ') ? `accepted ${detail}` : clientWords[verdict]
+  return user === undefined ? clientWords[verdict] : `accepted as ${user}`
 }
 
 const givenWords = {

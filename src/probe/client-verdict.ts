@@ -68,12 +68,12 @@ const refusedByNginx =
 function verdictOfAnswer(
   { status, body }: NonNullable<Observed['answer']>,
   kind: EndpointKind,
-): Pick<ClientVerdict, 'verdict' | 'detail'> {
+): Pick<ClientVerdict, 'verdict' | 'detail' | 'user'> {
   if (status === 401) return { verdict: 'refused', detail: 'HTTP 401' }
   if (status === 400 && refusedByNginx.test(body)) return { verdict: 'refused', detail: 'HTTP 400' }
   const user = userIn(body)
   if (user === anonymous) return { verdict: 'ignored', detail: `it treats the client as ${anonymous}` }
-  if (user !== undefined) return { verdict: 'accepted', detail: `as ${user}` }
+  if (user !== undefined) return { verdict: 'accepted', detail: `as ${user}`, user }
   // etcd accepts no client without a certificate. A kubelet returns 200 only to an authorized client.
   const isTaken = kind === 'etcd' || kind === 'etcd-peer' || (kind === 'kubelet' && status === 200)
   return { verdict: isTaken ? 'accepted' : 'let-in', detail: `HTTP ${status}` }

@@ -250,7 +250,12 @@ test.each([
   ],
 ])('a client certificate: %s', (_, observed, verdict, detail) => {
   const report = evaluated(shown, { clientAuthorities: cas, ...observed })
-  expect(report.client).toEqual({ ...shown.client, verdict, detail })
+  expect(report.client).toEqual({
+    ...shown.client,
+    verdict,
+    detail,
+    ...(detail === 'as admin' && { user: 'admin' }),
+  })
   const codes: Readonly<Record<string, string[]>> = {
     refused: ['CLIENT_REFUSED'],
     unknown: ['CLIENT_UNKNOWN'],
@@ -277,7 +282,11 @@ test("shows the user that the API server's answer contains", () => {
     { ...shown, kind: 'api-server' },
     { clientAuthorities: [], answer: { status: 201, body } },
   )
-  expect(report.client).toMatchObject({ verdict: 'accepted', detail: 'as kubernetes-admin' })
+  expect(report.client).toMatchObject({
+    verdict: 'accepted',
+    detail: 'as kubernetes-admin',
+    user: 'kubernetes-admin',
+  })
 })
 
 test('reports no problem for a server that requires a client certificate when none is available', () => {

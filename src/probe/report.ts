@@ -39,6 +39,7 @@ const clientSchema = v.object({
     'ignored: the server treated the client as anonymous; let-in: the TLS connection continued, and the HTTP response does not show the user',
   ),
   detail: v.optional(v.string()),
+  user: optionalText('user that the server reports for an accepted client'),
 })
 
 const givenSchema = v.object({
