@@ -46,20 +46,22 @@ export interface LeafPlace {
  * these nodes signed it. `external-ca`: the key of its CA is on none of them.
  */
 export type LeafState = 'valid' | 'due' | 'expired' | 'broken'
-export type RenewalBlocker = 'external-ca' | 'foreign-ca' | 'ca-expired'
 
-export interface SurveyedLeaf {
+export type SurveyedLeaf = SignerSearch & {
   readonly place: LeafPlace
   readonly leaf: Certificate
   readonly state: LeafState
-  readonly hindrance?: RenewalBlocker
-  /** Absent when no CA of these nodes signed it. */
-  readonly ca?: Certificate
-  readonly signer?: SigningPair
   readonly opened: OpenedFile
   /** The key next to the certificate, whether it matches or not. */
   readonly key?: KeyObject
 }
+
+/** The CA that signed a leaf, and its key; or what is missing. */
+type SignerSearch =
+  | { readonly signer: SigningPair; readonly hindrance?: undefined }
+  | { readonly signer?: undefined; readonly hindrance: 'foreign-ca' }
+  | { readonly signer?: undefined; readonly hindrance: 'external-ca'; readonly ca: Certificate }
+  | { readonly signer?: undefined; readonly hindrance: 'ca-expired'; readonly ca: Certificate }
 
 export interface Survey {
   readonly leaves: readonly SurveyedLeaf[]
@@ -160,11 +162,7 @@ function keyAt(
   return (keyPath === undefined ? file : at(keyPath))?.keys[0]
 }
 
-function signerOf(
-  leaf: Certificate,
-  cas: readonly KnownCa[],
-  now: Date,
-): Pick<SurveyedLeaf, 'ca' | 'signer' | 'hindrance'> {
+function signerOf(leaf: Certificate, cas: readonly KnownCa[], now: Date): SignerSearch {
   const ca = cas.find(
     ({ latest }) => leaf.issuer.equals(latest.subject) && verifySignature(leaf, latest.publicKey).ok,
   )
@@ -172,7 +170,7 @@ function signerOf(
   const { latest, key } = ca
   if (latest.notAfterMs <= now.getTime()) return { ca: latest, hindrance: 'ca-expired' }
   if (key === undefined) return { ca: latest, hindrance: 'external-ca' }
-  return { ca: latest, signer: { certificate: latest, key } }
+  return { signer: { certificate: latest, key } }
 }
 
 export type FileChange =

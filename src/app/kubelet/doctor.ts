@@ -92,11 +92,12 @@ async function onNode(
   name: string,
   places: { readonly kubeconfig?: string; readonly nodeName?: string },
 ): Promise<NodeReport> {
-  const [{ readKubelet }, { healthStatus }] = await Promise.all([
+  const [{ readKubelet }, { healthStatus }, { nodeNamed }] = await Promise.all([
     import('../../renewal-io/kubelet-doctor.ts'),
     import('../../site/health.ts'),
+    import('../../site/site.ts'),
   ])
-  const node = site.node(name)!
+  const node = nodeNamed(site, name)
   const { folder } = await readKubelet(node, places)
   const treatment = await treated(context, flags, node, places)
   const [running] = await node.processes(['kubelet'])

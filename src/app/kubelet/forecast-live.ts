@@ -188,16 +188,14 @@ function clientCertificate(
   requests: readonly KubeletRequest[],
   endMs: number | undefined,
 ): SeenCertificate | undefined {
-  const issued = requests
-    .filter((one) => one.usage === 'client' && one.issued !== undefined)
-    .filter(({ issued }) => endMs === undefined || Math.abs(issued!.notAfterMs - endMs) < sameEndMs)
-    .sort((one, other) => other.issued!.notAfterMs - one.issued!.notAfterMs)[0]
-  if (issued !== undefined)
-    return seenCertificate(issued.issued!, {
-      usage: 'client',
-      source: 'request',
-      place: `csr/${issued.object.name}`,
-    })
+  const [latest] = requests
+    .flatMap(({ usage, issued, object }) => (usage === 'client' && issued ? [{ issued, object }] : []))
+    .filter(({ issued }) => endMs === undefined || Math.abs(issued.notAfterMs - endMs) < sameEndMs)
+    .sort((one, other) => other.issued.notAfterMs - one.issued.notAfterMs)
+  if (latest !== undefined) {
+    const place = `csr/${latest.object.name}`
+    return seenCertificate(latest.issued, { usage: 'client', source: 'request', place })
+  }
   if (endMs === undefined) return undefined
   return { usage: 'client', source: 'metric', notBeforeMs: undefined, notAfterMs: endMs, isSelfSigned: false }
 }

@@ -3,7 +3,7 @@ import type { Context } from '../../cli/context.ts'
 import { KcertError } from '../../errors/kcert-error.ts'
 import type { ControllerManagerFacts, KubeletFacts } from '../../kubelet/forecast.ts'
 import { readForecast } from '../../renewal-io/kubelet-forecast.ts'
-import type { Site } from '../../site/site.ts'
+import { nodeNamed, type Site } from '../../site/site.ts'
 import { inventoryOrThisMachine, withNodes } from '../rotate-ca/node-inventory.ts'
 
 // What `kcert kubelet forecast --inventory` reads on the nodes.
@@ -26,7 +26,7 @@ export async function factsOnNodes(
   const wanted = only.length === 0 ? names : names.filter((name) => only.includes(name))
   const read = async (site: Site, name: string) => {
     try {
-      return { ...(await readForecast(site.node(name)!)), isReached: true }
+      return { ...(await readForecast(nodeNamed(site, name))), isReached: true }
     } catch (error) {
       if (wanted.length === 1 || !(error instanceof KcertError)) throw error
       return { kubelet: unreached(name, error), controllerManagers: [], isReached: false }

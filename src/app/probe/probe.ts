@@ -80,19 +80,20 @@ async function probed(
   const timeoutMs = parseDuration(job.timeout, '--timeout')
   const version = job.tls && (`TLSv${job.tls}` as const)
   const progress = progressOn(context, 'probed', targets.length)
-  const reports = new Map<ProbeTarget, EndpointReport>()
-  const one = async (target: ProbeTarget): Promise<void> => {
+  const reports: EndpointReport[] = []
+  const one = async ([index, target]: [number, ProbeTarget]): Promise<void> => {
     const seen = await observe(target, { timeoutMs, version })
-    reports.set(target, evaluate(target, seen, context.clock()))
+    reports[index] = evaluate(target, seen, context.clock())
     progress.step()
   }
-  const [direct, through] = [targets.filter(({ dial }) => !dial), targets.filter(({ dial }) => dial)]
+  const indexed = [...targets.entries()]
+  const [direct, through] = [indexed.filter(([, { dial }]) => !dial), indexed.filter(([, { dial }]) => dial)]
   await Promise.all([
     pMap(direct, one, { concurrency: directAtOnce }),
     pMap(through, one, { concurrency: tunnelsAtOnce }),
   ])
   progress.end()
-  return targets.map((target) => reports.get(target)!)
+  return reports
 }
 
 function namedTargets(
@@ -272,8 +273,9 @@ async function webhooksFrom(site: Site, job: ProbeJob, context: Context): Promis
     import('../../cli/cluster.ts'),
     import('../../site/webhook-targets.ts'),
   ])
-  const node = site.inventory.nodes.find(({ role }) => role === 'control-plane')!.name
-  const origin = { node, dial: (host: string, port: number) => site.dial(node, host, port) }
+  const [origin] = site.inventory.nodes
+    .filter(({ role }) => role === 'control-plane')
+    .map(({ name: node }) => ({ node, dial: (host: string, port: number) => site.dial(node, host, port) }))
   try {
     const targets = await withCluster(context, job, ({ objects }) => webhookTargets(objects, origin))
     return { targets, notes: targets.length === 0 ? [emptyNotes.webhooks] : [], errors: [] }

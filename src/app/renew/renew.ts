@@ -1,4 +1,4 @@
-import type { LeafPlace, RenewalBlocker, SurveyedLeaf } from '../../ca/renewal.ts'
+import type { LeafPlace, SurveyedLeaf } from '../../ca/renewal.ts'
 import type { CertificateRenewal } from '../../ca/renewal-report.ts'
 import { agreed } from '../../cli/consent.ts'
 import type { Context } from '../../cli/context.ts'
@@ -54,7 +54,7 @@ export async function renewCertificates(context: Context, flags: RenewFlags): Pr
     const survey = await look()
     checkSeen(survey, flags)
     const wanted = wantedOf(survey, flags)
-    const expiredCa = wanted.find(({ hindrance }) => hindrance === 'ca-expired')
+    const expiredCa = wanted.find((one) => one.hindrance === 'ca-expired')
     if (expiredCa !== undefined) throw caExpired(expiredCa)
     const chosen = wanted.filter(({ signer }) => signer !== undefined)
     const acts = flags.all || flags.names.length > 0
@@ -226,7 +226,7 @@ function reportOf(plan: Plan, outcome: CertificateRenewal['outcome'], now: Date)
         ...{ node: place.node, name: place.name, path: place.path, subject: certificate.subject.text },
         ...{ notAfter: certificate.notAfter.toISOString(), state, action },
         ...(made && { expired: made.old.notAfter.toISOString(), newKey: made.hasNewKey }),
-        ...(action === 'cannot' && hindranceWords(leaf, leaf.hindrance!)),
+        ...(action === 'cannot' && hindranceWords(leaf)),
       },
     ]
   })
@@ -259,11 +259,11 @@ function nextCommand({ node, within, root }: RenewFlags): string {
   return commandLine`kcert renew --all ${argumentVector(words)}`
 }
 
-function hindranceWords({ place, leaf, ca }: SurveyedLeaf, hindrance: RenewalBlocker) {
-  const { name, path } = place
-  if (hindrance === 'external-ca') {
+function hindranceWords(one: SurveyedLeaf) {
+  const { name, path } = one.place
+  if (one.hindrance === 'external-ca') {
     return {
-      why: `the private key of its CA (${ca!.subject.text}) is on none of these nodes; ${
+      why: `the private key of its CA (${one.ca.subject.text}) is on none of these nodes; ${
         name.startsWith('kubelet')
           ? 'renew with an inventory that has this node and the node with that key'
           : 'create a request, and have the owner of that key sign it'
@@ -274,19 +274,19 @@ function hindranceWords({ place, leaf, ca }: SurveyedLeaf, hindrance: RenewalBlo
     }
   }
   return {
-    why: `no CA on these nodes has signed it; its issuer is ${leaf.issuer.text}, which must sign it again`,
+    why: `no CA on these nodes has signed it; its issuer is ${one.leaf.issuer.text}, which must sign it again`,
     next: commandLine`kcert inspect ${path}`,
   }
 }
 
 function missingNext(name: string): string {
-  if (name.startsWith('kubelet')) return 'kcert kubelet doctor'
-  return creationCommand([...kubeadmLeaves, ...kubeadmKubeconfigs].find((row) => row.name === name)!)
+  const row = [...kubeadmLeaves, ...kubeadmKubeconfigs].find((one) => one.name === name)
+  return row === undefined || name.startsWith('kubelet') ? 'kcert kubelet doctor' : creationCommand(row)
 }
 
-function caExpired({ ca }: SurveyedLeaf): KcertError {
-  return new KcertError('KCERT_RENEWAL_REFUSED', `the CA ${ca!.subject.text} has expired`, {
-    why: `it expired at ${ca!.notAfter.toISOString()}, so no client or server accepts what it signs; kcert renew never changes a CA. kcert rotate-ca recover gives the CA and every certificate a new expiry`,
+function caExpired({ ca }: { readonly ca: Certificate }): KcertError {
+  return new KcertError('KCERT_RENEWAL_REFUSED', `the CA ${ca.subject.text} has expired`, {
+    why: `it expired at ${ca.notAfter.toISOString()}, so no client or server accepts what it signs; kcert renew never changes a CA. kcert rotate-ca recover gives the CA and every certificate a new expiry`,
     next: 'kcert rotate-ca recover --dry-run',
   })
 }

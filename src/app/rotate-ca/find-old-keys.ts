@@ -40,7 +40,7 @@ export async function findOldKeys(
   olds: readonly { readonly ca: string; readonly spki: string }[],
 ): Promise<OldKeys> {
   const { default: pMap } = await import('p-map')
-  const caOf = new Map(olds.map(({ ca, spki }) => [spki, ca]))
+  const caOf = new Map(olds.map(({ ca, spki }) => [spki, { ca }]))
   const spkis = new Set(caOf.keys())
   const unreachable: Unreachable[] = []
   const found = await pMap(
@@ -51,7 +51,7 @@ export async function findOldKeys(
         const files = keys.map((file) => ({
           ...file,
           node,
-          ...(file.spki === undefined ? {} : { ca: caOf.get(file.spki)! }),
+          ...(file.spki !== undefined && caOf.get(file.spki)),
           isRemoved: false,
         }))
         return { files, encrypted: encrypted.map((path) => ({ node, path })) }

@@ -197,14 +197,14 @@ export class RotationSession {
    */
   async dryRun(numbers: readonly number[]): Promise<RotationPlan> {
     const { observed, target, progress, todo } = await this.beginning(numbers)
-    const first = todo.find((number) => progress.phases[number - 1]!.gaps.length > 0)
+    const phases = todo.flatMap((number) => progress.phases.filter(({ phase }) => phase.number === number))
+    const first = phases.find(({ gaps }) => gaps.length > 0)
     const planned = await Promise.all(
-      todo.map(async (number) => {
-        if (number === first) return this.rotation.plan(number)
-        const phase = phaseNumbered(number)
-        const { gaps, remarks } = progress.phases[number - 1]!
+      phases.map(async (one) => {
+        const { phase, gaps, remarks } = one
+        if (one === first) return this.rotation.plan(phase.number)
         const steps = gaps.length === 0 ? [] : phase.plan(observed, target)
-        return { number, title: phase.title, risk: phase.risk, gaps, steps, remarks }
+        return { number: phase.number, title: phase.title, risk: phase.risk, gaps, steps, remarks }
       }),
     )
     return phasePlan(planned, observed, target)

@@ -32,7 +32,8 @@ export async function createToken(cluster: Cluster, settings: CreationSettings):
   if (!dryRun && file === undefined) noteChange(`token ${token.id} is created`)
   const joinCommand = joining && joinCommandOf(joining, token)
   const secret = form === 'token' ? formatToken(token) : (joinCommand ?? '')
-  if (file !== undefined && !dryRun) await handOver(cluster, settings, { secret: `${secret}\n`, created })
+  if (file !== undefined && !dryRun)
+    await handOver(cluster, settings, { file, secret: `${secret}\n`, created })
   const isShown = file === undefined && !dryRun
   return {
     apiVersion: 'kcert/v1',
@@ -57,11 +58,11 @@ export async function createToken(cluster: Cluster, settings: CreationSettings):
  */
 async function handOver(
   { objects }: Cluster,
-  { token, file, replace }: CreationSettings,
-  { secret, created }: { readonly secret: string; readonly created: ApiObject },
+  { token, replace }: CreationSettings,
+  { file, secret, created }: { readonly file: string; readonly secret: string; readonly created: ApiObject },
 ): Promise<void> {
   try {
-    writeKeyFile(file!, secret, { replace })
+    writeKeyFile(file, secret, { replace })
   } catch (error) {
     const { uid } = created.metadata as { uid?: string }
     await objects.delete(
