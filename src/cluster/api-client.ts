@@ -68,7 +68,7 @@ export class ApiClient {
   async open(call: ApiCall, signal: AbortSignal): Promise<AsyncIterable<Buffer>> {
     const { chunks } = await this.#attempts(call, async (access) => {
       const answer = await this.#to.transport.stream(exchangeOf(call), access, signal)
-      return { answer, refusal: () => gathered(answer) }
+      return { answer, refusal: () => readAnswer(answer) }
     })
     return chunks
   }
@@ -162,7 +162,7 @@ function exchangeOf(call: ApiCall) {
   }
 }
 
-async function gathered({ status, retryAfter, chunks }: StreamedAnswer): Promise<Answer> {
+async function readAnswer({ status, retryAfter, chunks }: StreamedAnswer): Promise<Answer> {
   // If the body of a refusal is endless or cut, the HTTP status decides.
   const body = await readWhole(chunks, mostRefusalBytes).catch(() => undefined)
   return { status, retryAfter, body: body ?? Buffer.alloc(0) }

@@ -16,7 +16,7 @@ import { type NodeProxy, nodeProxyOf } from './node-proxy.ts'
 import { type ObjectsApi, objectsOf } from './objects.ts'
 import { type Overrides, withOverrides } from './overrides.ts'
 import { requestsOf } from './requests.ts'
-import { Transport, type Way } from './transport.ts'
+import { type Route, Transport } from './transport.ts'
 import { watchOf } from './watch.ts'
 
 export interface ClusterOptions extends ConnectionOptions {
@@ -61,7 +61,7 @@ export interface Cluster {
   readonly access: AccessApi
   readonly nodeProxy: NodeProxy
   /** Returns the objects as another API server of the cluster serves them, for the same user. */
-  through(way: Way): Pick<ObjectsApi, 'list'>
+  through(route: Route): Pick<ObjectsApi, 'list'>
   /** Closes all connections. */
   close(): void
 }
@@ -166,7 +166,7 @@ function openSelected(selected: SelectedContext, options: ConnectionOptions): Cl
     objects,
     access: accessOf(client),
     nodeProxy: nodeProxyOf(client),
-    through: (way) => objectsOf(clientOver(new Transport(server, requestTimeoutMs, way)), pause),
+    through: (route) => objectsOf(clientOver(new Transport(server, requestTimeoutMs, route)), pause),
     close: () => transport.close(),
   }
 }

@@ -43,7 +43,7 @@ export interface StreamedAnswer {
 }
 
 /** A route to a server other than the kubeconfig's: behind a load balancer, any of the API servers may respond. */
-export interface Way {
+export interface Route {
   /** Returns a connection to the server, before TLS. Errors are events of the stream. */
   dial(): Duplex
   /** Names of the server in addition to the kubeconfig's. Its certificate must have one of them. */
@@ -68,18 +68,18 @@ export class Transport {
   readonly #server: URL
   readonly #timeoutMs: number
   readonly #basePath: string
-  readonly #way: Way | undefined
+  readonly #route: Route | undefined
   /** Established connections. */
   readonly #ready = new WeakSet<Socket>()
   readonly #agents = new Map<Access['tls'] | Access['proxyAgent'], HttpAgent>()
 
   /** `timeoutMs` is the timeout of one request; 0 for none. */
-  constructor(server: URL, timeoutMs: number, way?: Way) {
+  constructor(server: URL, timeoutMs: number, route?: Route) {
     this.#server = server
     this.#timeoutMs = timeoutMs
     // A path in the URL belongs to a proxy in front of the API servers.
-    this.#basePath = way === undefined ? server.pathname.replace(/\/+$/, '') : ''
-    this.#way = way
+    this.#basePath = route === undefined ? server.pathname.replace(/\/+$/, '') : ''
+    this.#route = route
   }
 
   /** Returns the complete response. Throws Unanswered. */
@@ -168,7 +168,7 @@ export class Transport {
     const key = proxyAgent ?? tls
     const known = this.#agents.get(key)
     if (known !== undefined) return known
-    if (this.#way !== undefined) return dialling(this.#way, tls)
+    if (this.#route !== undefined) return dialling(this.#route, tls)
     // The connections of a replaced credential close when their requests end.
     const agent = proxyAgent === undefined ? this.#newAgent(tls) : keepingAlive(proxyAgent, tls)
     this.#agents.set(key, agent)
@@ -185,7 +185,7 @@ export class Transport {
  * One connection for each request, since such a connection uses a process on a node. Plain HTTP does not authenticate the server,
  * so no credential is sent over it.
  */
-function dialling({ dial, names }: Way, tls: Access['tls']): HttpAgent {
+function dialling({ dial, names }: Route, tls: Access['tls']): HttpAgent {
   if (tls === undefined) throw new TypeError('a server behind a tunnel is spoken to over TLS alone')
   const agent = new HttpsAgent(tlsOptions(tls, names))
   agent.createConnection = (options) => connect({ ...(options as ConnectionOptions), socket: dial() })

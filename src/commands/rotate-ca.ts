@@ -108,19 +108,19 @@ yourself.`
 
   private async progress(flags: Parsed): Promise<ExitCode> {
     const { renderProgress } = await import('../output/rotation/status.ts')
-    const status = await this.withSession(flags, 'reads', (session) => session.status())
+    const status = await this.withSession(flags, 'read', (session) => session.status())
     return this.show(flags.output, status, renderProgress)
   }
 
   private async dryRun(flags: Parsed, phases: readonly number[]): Promise<ExitCode> {
     const { renderPlan } = await import('../output/rotation/plan.ts')
-    const plan = await this.withSession(flags, 'reads', (session) => session.dryRun(phases))
+    const plan = await this.withSession(flags, 'read', (session) => session.dryRun(phases))
     return this.show(flags.output, plan, renderPlan)
   }
 
   private async runPhases(flags: Parsed, phases: readonly number[]): Promise<ExitCode> {
     const { renderRun } = await import('../output/rotation/run.ts')
-    const { report, exit } = await this.withSession(flags, 'acts', (session) => session.run(phases))
+    const { report, exit } = await this.withSession(flags, 'write', (session) => session.run(phases))
     return this.show(flags.output, report, renderRun, { exit })
   }
 }

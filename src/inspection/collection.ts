@@ -15,7 +15,7 @@ import { type Place, type ProblemCode, problemAt } from './problems.ts'
 import type { InspectionReport, Problem } from './report.ts'
 
 /** The location that is currently being read. */
-export interface Spot {
+export interface Location {
   readonly origin: Origin
   /** Location in the source; empty for the source itself. */
   readonly entry: string
@@ -45,7 +45,7 @@ export class Collection {
     return lists.reduce((sum, { length }) => sum + length, 0)
   }
 
-  group({ origin, entry, owner }: Spot): Group {
+  group({ origin, entry, owner }: Location): Group {
     const group = { source: origin.source, entry, origin, owner, certificates: none, keys: none }
     this.groups.push(group)
     return group

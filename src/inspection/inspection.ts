@@ -9,7 +9,7 @@ import { utf8Of } from '../x509/pem.ts'
 import type { Snapshot } from './checks/check.ts'
 import { problemsOf } from './checks/checks.ts'
 import { currentContexts } from './checks/kubeconfigs.ts'
-import { Collection, type Spot } from './collection.ts'
+import { Collection, type Location } from './collection.ts'
 import type { CertificateEntry, Group, Origin } from './entries.ts'
 import { keyReport, kubeconfigReport, ReportOfCertificate, requestReport } from './entry-reports.ts'
 import { Links } from './links.ts'
@@ -85,15 +85,15 @@ export class Inspection {
     collection.origins.push(origin)
     // An empty source matters only if it was given.
     const before = root === undefined ? collection.size : 0
-    const spot: Spot = { origin, entry: '', owner: isAddress(source) ? served : ofFile }
+    const location: Location = { origin, entry: '', owner: isAddress(source) ? served : ofFile }
     const shape = shapeOf(bytes)
     if (shape !== 'pem') {
-      return this.read(spot, bytes, shape, 0)
+      return this.read(location, bytes, shape, 0)
         .catch((error) => this.addFailed(name, error))
         .then(() => this.addNothingFound(source, shape, before))
     }
     try {
-      this.readPem(spot, bytes)
+      this.readPem(location, bytes)
     } catch (error) {
       this.addFailed(name, error)
     }
@@ -199,7 +199,7 @@ export class Inspection {
   }
 
   private async read(
-    spot: Spot,
+    location: Location,
     bytes: Uint8Array,
     shape: Shape,
     depth: number,
@@ -207,39 +207,45 @@ export class Inspection {
   ): Promise<Group | undefined> {
     if (depth > deepestContent) return undefined
     const { collection, unlocking } = this
-    const file = spot.owner.kind === 'file' ? spot.origin.file?.path : undefined
-    if (shape === 'pem') return readPemMaterial(collection, spot, bytes, { ...unlocking, file, ...wrapped })
+    const file = location.owner.kind === 'file' ? location.origin.file?.path : undefined
+    if (shape === 'pem')
+      return readPemMaterial(collection, location, bytes, { ...unlocking, file, ...wrapped })
     if (shape === 'der')
-      return readDerMaterial(collection, spot, bytes, { ...unlocking, isGuess: isForeign(spot), ...wrapped })
-    if (shape === 'document') await this.readDocuments(spot, bytes, depth)
+      return readDerMaterial(collection, location, bytes, {
+        ...unlocking,
+        isGuess: isForeign(location),
+        ...wrapped,
+      })
+    if (shape === 'document') await this.readDocuments(location, bytes, depth)
     if (shape !== 'base64') return undefined
     const decoded = Buffer.from(Buffer.from(bytes).toString('latin1'), 'base64')
-    return this.read(spot, decoded, shapeOf(decoded), depth + 1, { form: 'base64' })
+    return this.read(location, decoded, shapeOf(decoded), depth + 1, { form: 'base64' })
   }
 
-  private async readDocuments(spot: Spot, content: Uint8Array, depth: number): Promise<void> {
+  private async readDocuments(location: Location, content: Uint8Array, depth: number): Promise<void> {
     // YAML may be UTF-16 too, if it begins with a byte order mark, and kubectl reads it.
     const bytes = utf8Of(content)
     if (!mayBeRelevant(bytes)) return
     const { collection } = this
-    const { origin } = spot
+    const { origin } = location
     const { documents, defects, first } = await documentsOf(content, bytes)
     const isConfig = first !== undefined
     const usualFix = isConfig
       ? 'correct it: kubectl and every other client reject the whole file because of it'
       : 'correct the YAML or JSON'
-    for (const { reason, line, next } of isForeign(spot) && !isPlainlyKubeconfig(bytes) ? [] : defects) {
-      collection.addProblem({ source: origin.source, entry: spot.entry }, 'DOCUMENT_MALFORMED', {
+    for (const { reason, line, next } of isForeign(location) && !isPlainlyKubeconfig(bytes) ? [] : defects) {
+      collection.addProblem({ source: origin.source, entry: location.entry }, 'DOCUMENT_MALFORMED', {
         message: line === undefined ? reason : `line ${line}: ${reason}`,
         ...(next === undefined ? { fix: usualFix } : { next }),
         severity: isConfig ? 'critical' : undefined,
       })
     }
-    const isEmbedded = spot.owner.kind === 'value'
+    const isEmbedded = location.owner.kind === 'value'
     let kubeconfigs = 0
     for (const document of documents) {
       if (isKubeconfig(document)) {
-        const prefix = ++kubeconfigs > 1 ? `${spot.entry} document ${kubeconfigs}`.trimStart() : spot.entry
+        const prefix =
+          ++kubeconfigs > 1 ? `${location.entry} document ${kubeconfigs}`.trimStart() : location.entry
         if (document !== first)
           collection.addProblem({ source: origin.source, entry: prefix }, 'KUBECONFIG_FIELD_MALFORMED', {
             message:
@@ -269,19 +275,19 @@ export class Inspection {
     }
   }
 
-  private readPem(spot: Spot, bytes: Uint8Array, options: MaterialOptions = {}): Group | undefined {
-    return readPemMaterial(this.collection, spot, bytes, { ...this.unlocking, ...options })
+  private readPem(location: Location, bytes: Uint8Array, options: MaterialOptions = {}): Group | undefined {
+    return readPemMaterial(this.collection, location, bytes, { ...this.unlocking, ...options })
   }
 
   /** Reads a value of a Secret or ConfigMap, which may be anything. */
-  private async readValue(spot: Spot, bytes: Uint8Array, depth: number): Promise<Group | undefined> {
+  private async readValue(location: Location, bytes: Uint8Array, depth: number): Promise<Group | undefined> {
     const shape = shapeOf(bytes)
-    if (shape === 'pem') return this.readPem(spot, bytes)
+    if (shape === 'pem') return this.readPem(location, bytes)
     if (shape === 'der')
-      return readDerMaterial(this.collection, spot, bytes, { ...this.unlocking, isGuess: true })
+      return readDerMaterial(this.collection, location, bytes, { ...this.unlocking, isGuess: true })
     if (shape !== 'document') return undefined
-    if (isPlainlyKubeconfig(bytes)) await this.readDocuments(spot, bytes, depth)
-    else if (holdsCertificateText(bytes)) await this.readSettings(spot, bytes)
+    if (isPlainlyKubeconfig(bytes)) await this.readDocuments(location, bytes, depth)
+    else if (holdsCertificateText(bytes)) await this.readSettings(location, bytes)
     return undefined
   }
 
@@ -289,13 +295,13 @@ export class Inspection {
    * Reads certificates among the fields of application settings: `caData` of an Argo CD cluster, `ca` of a monitoring
    * configuration.
    */
-  private async readSettings(spot: Spot, bytes: Uint8Array): Promise<void> {
+  private async readSettings(location: Location, bytes: Uint8Array): Promise<void> {
     const { documents } = await readDocuments(Buffer.from(bytes).toString('utf8'))
     for (const document of documents) {
       for (const { path, text } of textsIn(document)) {
         const value = Buffer.from(text, text.startsWith(encodedCertificate) ? 'base64' : 'utf8')
         if (shapeOf(value) !== 'pem') continue
-        const at = { ...spot, entry: `${spot.entry} ${path}`.trimStart() }
+        const at = { ...location, entry: `${location.entry} ${path}`.trimStart() }
         readPemMaterial(this.collection, at, value, { wanted: 'certificate', isGuess: true })
       }
     }
@@ -397,7 +403,7 @@ function isAddress({ name, file }: Source): boolean {
 const certificateName = /\.(?:crt|cer|cert|pem|der|key|pub|p12|pfx|p7b|p7c|csr)$/
 
 /** In a walked folder a file may be anything. Its name shows whether it should be a certificate. */
-function isForeign({ origin }: Spot): boolean {
+function isForeign({ origin }: Location): boolean {
   return origin.root !== undefined && !certificateName.test(origin.source)
 }
 

@@ -7,7 +7,7 @@ import {
   readKubeconfig,
 } from '../kubeconfig/kubeconfig.ts'
 import type { Node } from '../kubeconfig/node.ts'
-import type { Collection, Spot } from './collection.ts'
+import type { Collection, Location } from './collection.ts'
 import type { Group, KubeconfigEntry, Origin, Owner } from './entries.ts'
 import { nameText, type Place } from './problems.ts'
 import { mapReference } from './references.ts'
@@ -21,7 +21,11 @@ export interface KubeconfigContext {
   /** Undefined when its files are on another system: in a Secret or ConfigMap they are those of a pod. */
   readonly readReferencedFile: ReadReferencedFile | undefined
   /** Reads bytes that should be certificates or a key. */
-  readonly readMaterial: (spot: Spot, bytes: Uint8Array, wanted: 'certificate' | 'key') => Group | undefined
+  readonly readMaterial: (
+    location: Location,
+    bytes: Uint8Array,
+    wanted: 'certificate' | 'key',
+  ) => Group | undefined
 }
 
 /**
@@ -137,14 +141,14 @@ class KubeconfigCollector {
       this.addUnreadable(`${this.place(at).entry} ${nameText(written)}`, path, outcome)
   }
 
-  private read(spot: Spot, bytes: Uint8Array, field: string): Group | undefined {
+  private read(location: Location, bytes: Uint8Array, field: string): Group | undefined {
     const before = this.collection.problems.length
     const isKeyField = field.startsWith('client-key')
-    const group = this.context.readMaterial(spot, bytes, isKeyField ? 'key' : 'certificate')
+    const group = this.context.readMaterial(location, bytes, isKeyField ? 'key' : 'certificate')
     const found = isKeyField ? group?.keys.length : group?.certificates.length
     if (!found && this.collection.problems.length === before) {
       const what = isKeyField ? 'private key' : 'certificate'
-      const place = { source: this.origin.source, entry: spot.entry }
+      const place = { source: this.origin.source, entry: location.entry }
       this.collection.addProblem(place, 'KUBECONFIG_FIELD_MALFORMED', {
         message: `${field} contains no ${what} in PEM`,
         fix: `replace it with a ${what} in PEM: clients fail with this one`,

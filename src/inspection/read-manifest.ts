@@ -3,7 +3,7 @@ import type { Advice } from '../errors/kcert-error.ts'
 import { decodeBase64 } from '../kubeconfig/base64.ts'
 import { entriesOf, itemsOf, type Node, textOf, valueAt } from '../kubeconfig/node.ts'
 import type { CertificateRequest } from '../x509/request.ts'
-import type { Collection, Spot } from './collection.ts'
+import type { Collection, Location } from './collection.ts'
 import type { Group, ObjectEntry, Origin, Owner, RequestEntry } from './entries.ts'
 import { nameText, type Place } from './problems.ts'
 import { shapeOf } from './sniff.ts'
@@ -12,10 +12,10 @@ import { shapeOf } from './sniff.ts'
 export interface ManifestContext {
   readonly collection: Collection
   /** Reads a value that may contain certificates, keys, a whole kubeconfig, or something else. */
-  readonly readValue: (spot: Spot, bytes: Uint8Array) => Promise<Group | undefined>
+  readonly readValue: (location: Location, bytes: Uint8Array) => Promise<Group | undefined>
   /** Reads bytes that should be PEM. */
   readonly readPem: (
-    spot: Spot,
+    location: Location,
     bytes: Uint8Array,
     onRequest?: (request: CertificateRequest, entry: string) => void,
   ) => Group | undefined
@@ -118,7 +118,7 @@ class ManifestReader {
   /** Reads a field that contains PEM without base64. */
   plain(path: string, owner: Owner): void {
     const text = this.text(path)
-    if (text !== undefined) this.context.readPem(this.spot(path, owner), Buffer.from(text, 'utf8'))
+    if (text !== undefined) this.context.readPem(this.locationAt(path, owner), Buffer.from(text, 'utf8'))
   }
 
   async values(kind: 'Secret' | 'ConfigMap'): Promise<void> {
@@ -144,7 +144,7 @@ class ManifestReader {
     const path = `${field}[${nameText(key)}]`
     const { problems } = this.context.collection
     const before = problems.length
-    const group = await this.context.readValue(this.spot(path, { kind: 'value', object, key }), bytes)
+    const group = await this.context.readValue(this.locationAt(path, { kind: 'value', object, key }), bytes)
     if (group !== undefined) object.groups.push(group)
     const wanted = object.type === tlsType ? tlsFields[key] : undefined
     if (wanted === undefined || problems.length > before || (group?.[wanted.of].length ?? 0) > 0) return
@@ -167,9 +167,9 @@ class ManifestReader {
     let request: RequestEntry | undefined
     const requestBytes = this.decoded('spec.request', valueAt(node, 'spec', 'request'))
     if (requestBytes !== undefined) {
-      const spot = this.spot('spec.request', { kind: 'file' })
+      const location = this.locationAt('spec.request', { kind: 'file' })
       const before = context.collection.problems.length
-      context.readPem(spot, requestBytes, (read, entry) => {
+      context.readPem(location, requestBytes, (read, entry) => {
         const { source } = this.origin
         request = { source, entry, request: read, usages, condition, signerName, username }
         context.collection.requests.push(request)
@@ -181,7 +181,7 @@ class ManifestReader {
     const issued = valueAt(node, 'status', 'certificate')
     const bytes = issued && this.decoded('status.certificate', issued)
     if (bytes !== undefined)
-      context.readPem(this.spot('status.certificate', { kind: 'issued', request, signerName }), bytes)
+      context.readPem(this.locationAt('status.certificate', { kind: 'issued', request, signerName }), bytes)
   }
 
   webhooks(): void {
@@ -206,7 +206,7 @@ class ManifestReader {
   bundle(path: string, of: string, value = this.at(path)): void {
     const bytes = value && this.decoded(path, value)
     if (bytes === undefined || bytes.length === 0) return
-    const group = this.context.readPem(this.spot(path, { kind: 'ca-bundle', of }), bytes)
+    const group = this.context.readPem(this.locationAt(path, { kind: 'ca-bundle', of }), bytes)
     if (group === undefined) this.malformed(path, 'no certificate in PEM')
   }
 
@@ -214,7 +214,7 @@ class ManifestReader {
     return { source: this.origin.source, entry: this.title === '' ? path : `${this.title} ${path}` }
   }
 
-  private spot(path: string, owner: Owner): Spot {
+  private locationAt(path: string, owner: Owner): Location {
     return { origin: this.origin, entry: this.place(path).entry, owner }
   }
 

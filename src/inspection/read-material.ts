@@ -19,7 +19,7 @@ import {
 } from '../x509/pem.ts'
 import { looksLikePkcs7, readPkcs7 } from '../x509/pkcs7.ts'
 import { CertificateRequest } from '../x509/request.ts'
-import type { Collection, Spot } from './collection.ts'
+import type { Collection, Location } from './collection.ts'
 import type { Group, KeyEntry, UnseenForm } from './entries.ts'
 import type { ProblemCode } from './problems.ts'
 
@@ -78,16 +78,16 @@ export interface MaterialOptions {
 /** Reads a PEM text. Returns the group of its entries, or undefined if there is nothing that kcert reads. */
 export function readPemMaterial(
   collection: Collection,
-  spot: Spot,
+  location: Location,
   bytes: Uint8Array,
   options: MaterialOptions,
 ): Group | undefined {
   const isPlain = options.wanted !== 'key' && options.form === undefined
   const certificate = isPlain ? plainCertificate(bytes) : undefined
   if (certificate === undefined)
-    return addThings(collection, spot, partsOfPem(bytes, options, mostFaults), options)
-  const group = collection.group(spot)
-  collection.addCertificate(group, spot.entry, certificate)
+    return addThings(collection, location, partsOfPem(bytes, options, mostFaults), options)
+  const group = collection.group(location)
+  collection.addCertificate(group, location.entry, certificate)
   return group
 }
 
@@ -135,7 +135,7 @@ export function partsOfPem(
 /** Reads DER: one or several certificates, a request, a key, PKCS#7 or PKCS#12. */
 export async function readDerMaterial(
   collection: Collection,
-  spot: Spot,
+  location: Location,
   bytes: Uint8Array,
   options: MaterialOptions,
 ): Promise<Group | undefined> {
@@ -143,7 +143,7 @@ export async function readDerMaterial(
     ...thing,
     form: options.form ?? thing.form ?? 'DER',
   }))
-  return addThings(collection, spot, things, options)
+  return addThings(collection, location, things, options)
 }
 
 function thingOfDefect({ label, line, reason, isLayout }: PemDefect): MaterialPart {
@@ -335,7 +335,7 @@ const failureCodes: Readonly<Record<'certificate' | 'request' | 'key', ProblemCo
 
 function addThings(
   collection: Collection,
-  spot: Spot,
+  location: Location,
   all: readonly MaterialPart[],
   options: MaterialOptions,
 ): Group | undefined {
@@ -344,8 +344,8 @@ function addThings(
   if (things.length === 0) return undefined
   if (options.isGuess && !things.some((thing) => isReadable(thing) || thing.kind === 'locked'))
     return undefined
-  const group = collection.group(spot)
-  const label = labeller(spot.entry, things)
+  const group = collection.group(location)
+  const label = labeller(location.entry, things)
   for (const thing of things) {
     const entry = label(thing)
     const place = { source: group.source, entry }
@@ -373,14 +373,14 @@ function addThings(
       case 'locked': {
         const { message, next, fix = next ?? ownPassword } = thing.error
         // In a Secret the password is stored next to it, for the program that uses it.
-        const severity = spot.owner.kind === 'value' ? 'info' : undefined
+        const severity = location.owner.kind === 'value' ? 'info' : undefined
         collection.addProblem(place, 'KEYSTORE_LOCKED', { message, fix, severity })
         break
       }
       case 'bad-block':
         collection.addProblem(place, 'PEM_BLOCK_BAD', {
           message: `${thing.where}: ${thing.label ? `${thing.label}: ` : ''}${thing.reason}`,
-          ...adviceForBadBlock(spot.owner.kind === 'file' ? group.source : undefined, thing.isLayout),
+          ...adviceForBadBlock(location.owner.kind === 'file' ? group.source : undefined, thing.isLayout),
         })
         break
       default: {

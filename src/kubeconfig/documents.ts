@@ -10,7 +10,7 @@ import {
   textOf,
   valueAt,
 } from './node.ts'
-import { mostNodes as mostPlainNodes, type PlainStop, readPlainYaml } from './plain-yaml.ts'
+import { mostNodes as mostPlainNodes, type PlainYamlDefect, readPlainYaml } from './plain-yaml.ts'
 
 /** Why a text, or a document in it, could not be read. */
 export interface DocumentDefect {
@@ -47,7 +47,7 @@ export async function readDocuments(text: string): Promise<Documents> {
 }
 
 // No other reader handles a text of this size, so the defect says where the plain reader stopped, and why.
-function defectOfLarge(text: string, { because, line }: PlainStop): DocumentDefect {
+function defectOfLarge(text: string, { because, line }: PlainYamlDefect): DocumentDefect {
   if (because === 'too-many') {
     return {
       reason: `more than ${mostPlainNodes.toLocaleString('en')} keys, values and items, the most that kcert reads from one document`,

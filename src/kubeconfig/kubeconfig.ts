@@ -104,7 +104,7 @@ export function currentOf({ contexts, clusters, users, currentContext }: Kubecon
   }
 }
 
-interface Spot extends Named {
+interface EntryLocation extends Named {
   /** "users[admin]" */
   readonly path: string
 }
@@ -131,7 +131,7 @@ class KubeconfigReader {
     root: Node,
     part: (typeof parts)[number],
     inner: string,
-    read: (spot: Spot, node: Node | undefined) => T,
+    read: (location: EntryLocation, node: Node | undefined) => T,
   ): T[] {
     const items = itemsOf(valueAt(root, part))
     if (items.length > mostItems) this.warn(part, `${items.length} items; the first ${mostItems} are read`)
@@ -141,7 +141,7 @@ class KubeconfigReader {
     })
   }
 
-  cluster({ path, ...named }: Spot, node: Node | undefined): KubeconfigCluster {
+  cluster({ path, ...named }: EntryLocation, node: Node | undefined): KubeconfigCluster {
     const server = filled(node, 'server')
     if (server === undefined)
       this.warn(
@@ -158,7 +158,7 @@ class KubeconfigReader {
     }
   }
 
-  user({ path, ...named }: Spot, node: Node | undefined): KubeconfigUser {
+  user({ path, ...named }: EntryLocation, node: Node | undefined): KubeconfigUser {
     const clientCertificate = this.material(node, 'client-certificate', path)
     const clientKey = this.material(node, 'client-key', path)
     const credentials = credentialsOf(node)
@@ -199,7 +199,7 @@ class KubeconfigReader {
   }
 }
 
-function context({ path: _path, ...named }: Spot, node: Node | undefined): KubeconfigContext {
+function context({ path: _path, ...named }: EntryLocation, node: Node | undefined): KubeconfigContext {
   return {
     ...named,
     cluster: textOf(valueAt(node, 'cluster')) ?? '',

@@ -14,7 +14,7 @@ import {
 // longer to load than this reader needs. A test compares the results of both readers.
 
 /** Where reading stopped before the end of the text. */
-export interface PlainStop {
+export interface PlainYamlDefect {
   /** `not-plain`: malformed, or outside the plain subset of YAML; `too-many`: more than `mostNodes`. */
   readonly because: 'not-plain' | 'too-many'
   /** From 1. */
@@ -25,7 +25,7 @@ export interface PlainStop {
  * Returns the documents of a text without empty ones, or the position where it is malformed or leaves the plain subset. Then the
  * yaml library decides.
  */
-export function readPlainYaml(text: string): Node[] | PlainStop {
+export function readPlainYaml(text: string): Node[] | PlainYamlDefect {
   const reader = new PlainReader(text)
   try {
     return reader.documents()

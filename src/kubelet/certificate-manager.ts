@@ -95,8 +95,8 @@ export class CertificateManager {
 
   /** Returns when the certificate is renewed; undefined during a renewal, and when the manager is stopped. */
   nextRenewalMs(): number | undefined {
-    const { doing } = this.state
-    return doing.at === 'deadline' ? doing.untilMs : undefined
+    const { activity } = this.state
+    return activity.at === 'deadline' ? activity.untilMs : undefined
   }
 
   start(): void {

@@ -196,7 +196,9 @@ describe('renewal', () => {
           }
           const { held } = simulation.state
           expect(held === undefined || held === simulation.held.at(-1)!.certificate).toBe(true)
-          expect(wakesAtMs(simulation.state) !== undefined || simulation.state.doing.at !== 'off').toBe(true)
+          expect(wakesAtMs(simulation.state) !== undefined || simulation.state.activity.at !== 'off').toBe(
+            true,
+          )
         },
       ),
       { numRuns: 60 },

@@ -23,10 +23,10 @@ export interface ManagerState {
   readonly isServerHealthy: boolean
   /** The number of the current or last request; results of earlier ones are ignored. */
   readonly attempt: number
-  readonly doing: Doing
+  readonly activity: Activity
 }
 
-export type Doing =
+export type Activity =
   | { readonly at: 'off' }
   /** A second before the next check. */
   | { readonly at: 'rest'; readonly untilMs: number }
@@ -67,7 +67,7 @@ export type Effect =
   | { readonly do: 'tell-failed' }
 
 /** The inputs of a step. */
-export interface Moment {
+export interface StepInput {
   readonly nowMs: number
   /** Undefined while unknown, such as for a node without addresses: nothing is requested then. */
   readonly template: Template | undefined
@@ -96,7 +96,7 @@ export function managerState(
     lastRequested: undefined,
     isServerHealthy: false,
     attempt: 0,
-    doing: { at: 'off' },
+    activity: { at: 'off' },
   }
 }
 
@@ -106,57 +106,57 @@ export function currentCertificate({ held }: ManagerState, nowMs: number): HeldC
 }
 
 /** Returns the time of the next step; undefined while waiting for another event. */
-export function wakesAtMs({ doing }: ManagerState): number | undefined {
-  return 'untilMs' in doing ? doing.untilMs : undefined
+export function wakesAtMs({ activity }: ManagerState): number | undefined {
+  return 'untilMs' in activity ? activity.untilMs : undefined
 }
 
 /** Returns the new state, and the actions to take. An event that does not fit changes nothing. */
-export function step(state: ManagerState, event: ManagerEvent, moment: Moment): Step {
+export function step(state: ManagerState, event: ManagerEvent, input: StepInput): Step {
   if ('attempt' in event && event.attempt !== state.attempt) return unchanged(state)
   switch (event.kind) {
     case 'start':
-      return state.doing.at === 'off' ? round(state, moment) : unchanged(state)
+      return state.activity.at === 'off' ? round(state, input) : unchanged(state)
     case 'stop':
       return stopped(state)
     case 'time':
-      return onTime(state, moment)
+      return onTime(state, input)
     case 'template':
-      return onTemplate(state, moment)
+      return onTemplate(state, input)
     case 'force':
-      return forced(state, moment)
+      return forced(state, input)
     default:
-      return onAnswer(state, event, moment)
+      return onAnswer(state, event, input)
   }
 }
 
-function onTime(state: ManagerState, moment: Moment): Step {
-  const { doing } = state
-  if (!('untilMs' in doing) || moment.nowMs < doing.untilMs) return unchanged(state)
-  switch (doing.at) {
+function onTime(state: ManagerState, input: StepInput): Step {
+  const { activity } = state
+  if (!('untilMs' in activity) || input.nowMs < activity.untilMs) return unchanged(state)
+  switch (activity.at) {
     case 'rest':
-      return round(state, moment)
+      return round(state, input)
     case 'deadline':
-      return request(state, 0, moment)
+      return request(state, 0, input)
     case 'pause':
-      return request(state, doing.failedTries, moment)
+      return request(state, activity.failedTries, input)
     case 'wait':
-      return withCancel(state, failed(state, doing.failedTries, moment))
+      return withCancel(state, failed(state, activity.failedTries, input))
   }
 }
 
 /** Returns the next action in the current state. */
-function round(state: ManagerState, moment: Moment): Step {
+function round(state: ManagerState, input: StepInput): Step {
   const { held, heldSinceMs, isForced } = state
-  if (isForced || held === undefined || unmetBy(held, moment.template) !== undefined)
-    return request(state, 0, moment)
-  const drawnMs = rotationDeadlineMs(held, moment.draw)
+  if (isForced || held === undefined || unmetBy(held, input.template) !== undefined)
+    return request(state, 0, input)
+  const drawnMs = rotationDeadlineMs(held, input.draw)
   const untilMs = heldSinceMs === undefined ? drawnMs : Math.max(drawnMs, restedMs(held, heldSinceMs))
-  if (untilMs <= moment.nowMs) return request(state, 0, moment)
+  if (untilMs <= input.nowMs) return request(state, 0, input)
   return moved(state, { at: 'deadline', untilMs })
 }
 
 /** Requests a certificate with the current template. */
-function request(state: ManagerState, failedTries: number, { nowMs, template }: Moment): Step {
+function request(state: ManagerState, failedTries: number, { nowMs, template }: StepInput): Step {
   if (template === undefined) return moved(state, { at: 'rest', untilMs: nowMs + restMs })
   const attempt = state.attempt + 1
   // client-go forgets a forced renewal when there is no template; kcert remembers it until it is done.
@@ -166,20 +166,20 @@ function request(state: ManagerState, failedTries: number, { nowMs, template }: 
 
 type Answer = Extract<ManagerEvent, { readonly attempt: number }>
 
-function onAnswer(state: ManagerState, event: Answer, moment: Moment): Step {
-  const { doing, attempt } = state
+function onAnswer(state: ManagerState, event: Answer, input: StepInput): Step {
+  const { activity, attempt } = state
   if (event.kind === 'stored')
-    return doing.at === 'store' ? renewed(state, event.certificate, moment) : unchanged(state)
-  if (event.kind === 'requested') return requested(state, moment)
-  if (!('failedTries' in doing) || doing.at !== answered[event.kind]) return unchanged(state)
-  const { failedTries } = doing
+    return activity.at === 'store' ? renewed(state, event.certificate, input) : unchanged(state)
+  if (event.kind === 'requested') return requested(state, input)
+  if (!('failedTries' in activity) || activity.at !== answered[event.kind]) return unchanged(state)
+  const { failedTries } = activity
   switch (event.kind) {
     case 'not-requested':
-      return failed({ ...state, isServerHealthy: event.isServerHealthy }, failedTries, moment)
+      return failed({ ...state, isServerHealthy: event.isServerHealthy }, failedTries, input)
     case 'issued':
       return moved(state, { at: 'store', failedTries }, { do: 'store', attempt })
     default:
-      return failed(state, failedTries, moment)
+      return failed(state, failedTries, input)
   }
 }
 
@@ -191,49 +191,49 @@ const answered = {
   'not-stored': 'store',
 } as const
 
-function requested(state: ManagerState, { nowMs }: Moment): Step {
-  const { doing, attempt } = state
-  if (doing.at !== 'request') return unchanged(state)
-  const { template, failedTries } = doing
+function requested(state: ManagerState, { nowMs }: StepInput): Step {
+  const { activity, attempt } = state
+  if (activity.at !== 'request') return unchanged(state)
+  const { template, failedTries } = activity
   const waiting = { at: 'wait', untilMs: nowMs + certificateWaitMs, failedTries } as const
   return moved({ ...state, lastRequested: template }, waiting, { do: 'wait', attempt })
 }
 
-function renewed(state: ManagerState, certificate: HeldCertificate, { nowMs }: Moment): Step {
+function renewed(state: ManagerState, certificate: HeldCertificate, { nowMs }: StepInput): Step {
   const before = state.held
   const usedSeconds = before === undefined ? {} : { usedSeconds: (nowMs - before.notBeforeMs) / 1000 }
   const next = { ...state, held: certificate, heldSinceMs: nowMs, isServerHealthy: true }
   return moved(next, { at: 'rest', untilMs: nowMs + restMs }, { do: 'tell-renewed', ...usedSeconds })
 }
 
-function failed(state: ManagerState, failedTries: number, { nowMs, draw }: Moment): Step {
+function failed(state: ManagerState, failedTries: number, { nowMs, draw }: StepInput): Step {
   const tries = failedTries + 1
   const untilMs = nowMs + pauseAfterMs(tries, draw)
   return moved(state, { at: 'pause', untilMs, failedTries: tries }, { do: 'tell-failed' })
 }
 
-function onTemplate(state: ManagerState, moment: Moment): Step {
-  const { held, lastRequested, doing } = state
-  const { template } = moment
+function onTemplate(state: ManagerState, input: StepInput): Step {
+  const { held, lastRequested, activity } = state
+  const { template } = input
   if (unmetBy(held, template) === undefined || isSameTemplate(lastRequested, template))
     return unchanged(state)
-  if (doing.at === 'deadline') return request(state, 0, moment)
-  if (doing.at === 'wait') return withCancel(state, failed(state, doing.failedTries, moment))
+  if (activity.at === 'deadline') return request(state, 0, input)
+  if (activity.at === 'wait') return withCancel(state, failed(state, activity.failedTries, input))
   return unchanged(state)
 }
 
-function forced(state: ManagerState, moment: Moment): Step {
-  const { doing } = state
-  if (doing.at === 'deadline') return request({ ...state, isForced: true }, 0, moment)
-  if (doing.at === 'pause') return request(state, doing.failedTries, moment)
+function forced(state: ManagerState, input: StepInput): Step {
+  const { activity } = state
+  if (activity.at === 'deadline') return request({ ...state, isForced: true }, 0, input)
+  if (activity.at === 'pause') return request(state, activity.failedTries, input)
   // The pending request is for the desired certificate.
-  return doing.at === 'rest' || doing.at === 'off'
+  return activity.at === 'rest' || activity.at === 'off'
     ? unchanged({ ...state, isForced: true })
     : unchanged(state)
 }
 
 function stopped(state: ManagerState): Step {
-  const { at } = state.doing
+  const { at } = state.activity
   const off = moved(state, { at: 'off' })
   return at === 'request' || at === 'wait' ? withCancel(state, off) : off
 }
@@ -247,6 +247,6 @@ function unchanged(state: ManagerState): Step {
   return { state, effects: [] }
 }
 
-function moved(state: ManagerState, doing: Doing, ...effects: readonly Effect[]): Step {
-  return { state: { ...state, doing }, effects }
+function moved(state: ManagerState, activity: Activity, ...effects: readonly Effect[]): Step {
+  return { state: { ...state, activity }, effects }
 }

@@ -161,10 +161,10 @@ export async function prove(node: NodeAccess, readOnly: boolean): Promise<NodePr
     const clock = await node.clock(call)
     const known = { reached: true, isRoot, clockSkewMs: aheadMsOf(clock) }
     if (!isRoot) {
-      const way = maySudo
+      const advice = maySudo
         ? 'set become: sudo, which this login may use'
         : 'log in as root, or allow this login to use sudo without a password'
-      return { ...known, reads: false, writes: false, fault: `the login is not root; ${way}` }
+      return { ...known, reads: false, writes: false, fault: `the login is not root; ${advice}` }
     }
     const { availableBytes } = await node.freeSpace('/var/lib', call)
     const pki = await node.listFolder(kubeadmFolders.kubernetes, call)

@@ -70,7 +70,7 @@ export function isNodeAct(action: Action): action is NodeAct {
 
 /** Returns the next actions on nodes, up to the first later action on the cluster or a wait that they depend on. */
 export function runbookOf(observed: Snapshot, target: Target, steps: readonly Step[]): Runbook {
-  const { groups, cuts, first } = gathered(steps)
+  const { groups, cuts, first } = groupSteps(steps)
   const apis = apiServers(observed)
   const leaves = new Set(
     apis.map((api) => fileKey(api.node, api.flags[leafFlags['kubelet-client'].flag] ?? '')),
@@ -78,17 +78,17 @@ export function runbookOf(observed: Snapshot, target: Target, steps: readonly St
   for (const end of [groups.length, ...cuts.toReversed()]) {
     const some = groups.slice(0, end)
     const inParallel = oneScriptEach(some)
-    const ways =
+    const orders =
       restartsKubeletsLast(inParallel, leaves) || !restartsKubeletsLast(some, leaves)
         ? [inParallel, some]
         : [some]
-    const safe = ways.find((way) => checkPlan(observed, target, way.map(stepOf)) === undefined)
+    const safe = orders.find((order) => checkPlan(observed, target, order.map(stepOf)) === undefined)
     if (safe !== undefined) return { groups: safe, ...(first && { first }) }
   }
   return { groups: groups.slice(0, 1), ...(first && { first }) }
 }
 
-function gathered(steps: readonly Step[]) {
+function groupSteps(steps: readonly Step[]) {
   const groups: ScriptGroup[] = []
   /** Numbers of groups before a wait or a proof, where the runbook can be split. */
   const cuts: number[] = []

@@ -66,9 +66,9 @@ export function openSite({ inventory, objects, clock, through }: SiteOptions): S
   const reach = (name: string) => {
     const known = open.get(name)
     if (known !== undefined) return known
-    const way = accessOf(inventory, name, addresses.get(name))
-    if (way === undefined) return undefined
-    const transport = transportOf(way, connections)
+    const nodeAccess = accessOf(inventory, name, addresses.get(name))
+    if (nodeAccess === undefined) return undefined
+    const transport = transportOf(nodeAccess, connections)
     const opened = { access: shellNode({ name, transport, clock }), transport }
     open.set(name, opened)
     return opened

@@ -66,7 +66,7 @@ export async function signRequests(
     usages: ports.boundsUsages ? ports.profile.usages : undefined,
     subjectAttributes: ports.profile.subjectAttributes,
   }
-  const planned = (await gather(settings, ports.api)).map((one): Planned | Absent =>
+  const planned = (await selectRequests(settings, ports.api)).map((one): Planned | Absent =>
     'absent' in one ? one : { object: one, course: signingCourse(one, terms) },
   )
   const certificates = settings.dryRun ? new Map<string, Signed>() : await issueAll(planned, ports)
@@ -93,7 +93,7 @@ export async function signRequests(
   }
 }
 
-async function gather(
+async function selectRequests(
   { names, signer, selector, concurrency }: SigningSettings,
   api: RequestsApi,
 ): Promise<(RequestObject | Absent)[]> {

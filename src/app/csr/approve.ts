@@ -73,12 +73,12 @@ export async function decideRequests(
     policies === undefined
       ? evaluateByHand(act, facts, settings.force)
       : evaluateByPolicy(act, policies, facts)
-  const gathered = await gather(settings, ports)
+  const selected = await selectRequests(settings, ports)
   const all = { concurrency: settings.concurrency }
 
-  const evaluating = progressOn(context, 'checked', gathered.length)
+  const evaluating = progressOn(context, 'checked', selected.length)
   const evaluated = await pMap(
-    gathered,
+    selected,
     async (one): Promise<Acted | Evaluated> => {
       const result = 'outcome' in one ? one : { object: one, evaluation: await evaluate(one) }
       evaluating.step()
@@ -95,13 +95,13 @@ export async function decideRequests(
   const todo = evaluated.filter(
     (one): one is Evaluated => !('outcome' in one) && one.evaluation.course === 'act',
   )
-  const doing = {
+  const options = {
     act,
     evaluate,
     conditionFor: (evaluation: Evaluation) => conditionOf(act, settings, evaluation),
   }
   if (settings.dryRun) {
-    const wouldSend = todo.map(({ object, evaluation }) => decidedObject(object, evaluation, doing))
+    const wouldSend = todo.map(({ object, evaluation }) => decidedObject(object, evaluation, options))
     return { ...answer(report(planned, true), settings, false), wouldSend }
   }
   const asks = todo.length > 0 && !settings.yes && canAsk(context)
@@ -118,7 +118,7 @@ export async function decideRequests(
     evaluated,
     async (one) => {
       if ('outcome' in one || one.evaluation.course !== 'act') return plannedFor(one)
-      const result = breaker.isOpen() ? untried(plannedFor(one)) : await actOn(api, one, doing)
+      const result = breaker.isOpen() ? untried(plannedFor(one)) : await actOn(api, one, options)
       breaker.note(result.error?.code === 'KCERT_UNREACHABLE')
       acting.step()
       return result
@@ -179,7 +179,7 @@ async function policiesOf(text: string, context: Context): Promise<readonly Poli
 }
 
 /** Returns the selected objects, each once, in the order of the command line. Missing objects already have an outcome. */
-async function gather(
+async function selectRequests(
   { names, file = [], selector, signer, policy, concurrency }: DecisionSettings,
   { api, context }: DecisionPorts,
 ): Promise<(RequestObject | Acted)[]> {

@@ -31,7 +31,7 @@ export async function checkInput(
 }
 
 /** Returns the error for an operand that is neither a file nor a cluster object. */
-export function neither(noFile: KcertError, onCluster: KcertError): KcertError {
+export function operandNotFound(noFile: KcertError, onCluster: KcertError): KcertError {
   const isAbsent = onCluster.code === 'KCERT_API_NOT_FOUND'
   const isAnswered = isAbsent || onCluster.exitCode === exitCodes.usage
   const next = noFile.next ?? 'kcert csr list'

@@ -2,7 +2,7 @@ import type { Cluster } from '../../cluster/cluster.ts'
 import { explainFactsOf } from '../../cluster/explain-facts.ts'
 import { explain } from '../../csr/explain/explain.ts'
 import type { Explanation } from '../../csr/explain/report.ts'
-import { gather } from '../../csr/explain/situation.ts'
+import { readSituation } from '../../csr/explain/situation.ts'
 import { decidedBy } from '../../csr/managers.ts'
 import { signingRequestOfObject } from '../../csr/request-object.ts'
 
@@ -15,5 +15,5 @@ export async function explainRequest(
   const object = await cluster.requests.get(name)
   if (object === undefined) return undefined
   const request = signingRequestOfObject(object)
-  return explain(await gather(request, decidedBy(object), explainFactsOf(cluster), now))
+  return explain(await readSituation(request, decidedBy(object), explainFactsOf(cluster), now))
 }

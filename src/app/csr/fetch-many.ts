@@ -47,10 +47,10 @@ export async function fetchMany(
   api: RequestsApi,
   context: Context,
 ): Promise<FetchManyAnswer> {
-  const gathered = await gather(settings, api, context)
+  const selected = await selectRequests(settings, api, context)
   makeFolders(settings.folder, 0o777)
   const now = context.clock()
-  const results = await written(gathered.map(({ name, object }) => fetchOne(name, object, settings, now)))
+  const results = await written(selected.map(({ name, object }) => fetchOne(name, object, settings, now)))
   const counts: Record<string, number> = {}
   for (const { outcome } of results) counts[outcome] = (counts[outcome] ?? 0) + 1
   const requests = results.map(({ error, ...rest }) =>
@@ -68,22 +68,22 @@ export async function fetchMany(
   }
 }
 
-interface Gathered {
+interface SelectedRequest {
   readonly name: string
   /** Undefined when there is no such object. */
   readonly object: RequestObject | undefined
 }
 
 /** Returns the selected objects, each once: the named ones, then those of the selection in the order of the API server. */
-async function gather(
+async function selectRequests(
   { names, signer, selector }: FetchManySettings,
   api: RequestsApi,
   context: Context,
-): Promise<Gathered[]> {
+): Promise<SelectedRequest[]> {
   const reading = progressOn(context, 'read', names.length)
   const objects = await readRequests(api, names, { concurrency: readAtOnce, onRead: () => reading.step() })
   reading.end()
-  const named = names.map((name, index): Gathered => ({ name, object: objects[index] }))
+  const named = names.map((name, index): SelectedRequest => ({ name, object: objects[index] }))
   const found = new Map(named.map((one) => [one.name, one]))
   if (signer === undefined && selector === undefined) return named
   const selection = given({ signerName: signer, labelSelector: selector })

@@ -19,7 +19,7 @@ export interface OutputChoices extends RequestFlagValues {
 }
 
 /** The created request. */
-export interface MadeRequest {
+export interface NewRequest {
   readonly der: Uint8Array
   readonly manifest: Manifest | undefined
   /** Set if this run created the key. */
@@ -71,15 +71,15 @@ export function isKeyInside({ output, key, 'key-out': keyOut }: OutputChoices): 
 
 /** Writes the request and its key, both or neither if both are files; `answer` writes to standard output. */
 export async function deliverRequest(
-  made: MadeRequest,
+  created: NewRequest,
   choices: OutputChoices,
   answer: (text: string) => Promise<unknown>,
 ): Promise<void> {
-  const { keyPem } = made
+  const { keyPem } = created
   const { out, 'key-out': keyOut, output, force } = choices
   const choice = { replace: force }
   const holdsKey = isKeyInside(choices)
-  const document = documentOf(made, output, holdsKey)
+  const document = documentOf(created, output, holdsKey)
   if (isFile(out) && isFile(keyOut) && keyPem !== undefined) {
     await withLock(out, () =>
       writeKeyPair({ path: out, content: document }, { path: keyOut, content: keyPem }, choice),
@@ -96,7 +96,7 @@ export async function deliverRequest(
 }
 
 function documentOf(
-  { der, manifest, keyPem }: MadeRequest,
+  { der, manifest, keyPem }: NewRequest,
   format: OutputChoices['output'],
   holdsKey: boolean,
 ): string {

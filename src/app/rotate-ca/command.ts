@@ -7,7 +7,7 @@ import type { RotationOldKeys } from '../../rotation/report.ts'
 import type { PauseBetween } from './pauses.ts'
 import type { RotationSession } from './session.ts'
 import type { RotationSettingsFlags } from './settings.ts'
-import type { Manner, RotationPlaceFlags } from './site.ts'
+import type { RotationOpenOptions, RotationPlaceFlags } from './site.ts'
 
 interface SessionFlags extends RotationPlaceFlags, RotationSettingsFlags {
   readonly yes?: boolean
@@ -20,7 +20,7 @@ export abstract class RotationCommand extends KcertCommand {
   /** Returns the result of `act` with a session. */
   protected async withSession<Result>(
     flags: SessionFlags,
-    manner: Manner['manner'],
+    mode: RotationOpenOptions['mode'],
     act: (session: RotationSession) => Promise<Result>,
   ): Promise<Result> {
     const [{ RotationSession }, { givenCas, settingsOf }, { hookRunner }, { operatorAt }, { openRotation }] =
@@ -37,7 +37,7 @@ export abstract class RotationCommand extends KcertCommand {
     const { pace, yes = false, 'by-runbook': byRunbook = false, 'pause-between': pauseBetween } = flags
     const paceMs = pace === undefined ? undefined : parseDuration(pace, '--pace')
     using operator = await operatorAt(context)
-    await using rotation = await openRotation(context, flags, { manner, given, waivers: settings.waivers })
+    await using rotation = await openRotation(context, flags, { mode, given, waivers: settings.waivers })
     const { ports, presets, hooks } = rotation
     const rollEveryMs = paceMs ?? rotation.rollEveryMs
     const runHook = hookRunner(context.env, operator.note)
@@ -60,9 +60,9 @@ export abstract class RotationCommand extends KcertCommand {
     const { context } = this
     const { yes, 'dry-run': dryRun } = flags
     const archive = folder === undefined ? {} : { archive: keyArchive(folder, context.workingFolder) }
-    const manner = dryRun ? 'reads' : 'acts'
+    const mode = dryRun ? 'read' : 'write'
     using operator = await operatorAt(context)
-    await using rotation = await openRotation(context, flags, { manner, given: {}, takesFinished: true })
+    await using rotation = await openRotation(context, flags, { mode, given: {}, takesFinished: true })
     return await retireOldKeys(rotation.ports, { ...archive, dryRun, yes, render }, operator)
   }
 

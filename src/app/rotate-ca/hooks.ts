@@ -93,8 +93,8 @@ export function hookRunner(
     note(`  hook ${when}${node === undefined ? '' : ` ${node}`}: ${shown}`)
     const own = { KCERT_PHASE: String(phase), KCERT_NODE: node ?? '', KCERT_WHEN: when }
     // Ctrl-C stops kcert between two actions; a running hook finishes.
-    const manner = { timeoutMs: timeoutSeconds * 1000, detached: true, indent: '    ' }
-    const why = await whyFailed(argv, { env: { ...env, ...own }, ...manner }, note)
+    const processOptions = { timeoutMs: timeoutSeconds * 1000, detached: true, indent: '    ' }
+    const why = await whyFailed(argv, { env: { ...env, ...own }, ...processOptions }, note)
     if (why !== undefined) throw failure(shown, why, phase)
   }
 }

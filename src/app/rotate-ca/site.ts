@@ -29,9 +29,9 @@ export interface OpenedRotation extends AsyncDisposable {
   readonly hooks: readonly Hook[]
 }
 
-export interface Manner {
-  /** `acts` holds the journal's lock and the Lease in the cluster; `reads` writes nothing. */
-  readonly manner: 'acts' | 'reads'
+export interface RotationOpenOptions {
+  /** `write` holds the journal's lock and the Lease in the cluster; `read` writes nothing. */
+  readonly mode: 'write' | 'read'
   readonly given: GivenCas
   /** The risks that the operator accepts; default none. */
   readonly waivers?: ReadonlySet<string> | undefined
@@ -43,7 +43,7 @@ export interface Manner {
 export async function openRotation(
   context: Context,
   flags: RotationPlaceFlags,
-  { manner, given, waivers = new Set(), takesFinished = false }: Manner,
+  { mode, given, waivers = new Set(), takesFinished = false }: RotationOpenOptions,
 ): Promise<OpenedRotation> {
   const inventory = await inventoryIn(flags.inventory, context)
   const journalPath = resolve(
@@ -96,7 +96,7 @@ export async function openRotation(
     return { journal, executor: guardedBy(guard, executor), oldKeys: guardedKeys(guard, keyFiles) }
   }
   const ports = {
-    ...(await (manner === 'reads' ? reading() : acting())),
+    ...(await (mode === 'read' ? reading() : acting())),
     observer: new SiteObserver(site),
     pace: paceOf(context),
     prepareRunbook: async (...[runbook, phase]: Parameters<PrepareRunbook>) => {

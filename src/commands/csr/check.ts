@@ -1,4 +1,4 @@
-import { checkInput, neither } from '../../app/csr/check.ts'
+import { checkInput, operandNotFound } from '../../app/csr/check.ts'
 import { readSigningRequest } from '../../app/csr/request-input.ts'
 import { KcertCommand } from '../../cli/base-command.ts'
 import * as Flag from '../../cli/flags.ts'
@@ -120,7 +120,7 @@ every rule. With --nodes, kcert compares a kubelet's names with its Node.`
       )
     } catch (error) {
       if (noFile === undefined || !(error instanceof KcertError)) throw error
-      throw neither(noFile, error)
+      throw operandNotFound(noFile, error)
     }
   }
 }

@@ -43,7 +43,7 @@ a phase again before it runs it. To see exactly what one phase would do now, run
   protected override async perform() {
     const { flags } = await this.parse(RotateCaPlan)
     const { renderPlan } = await import('../../output/rotation/plan.ts')
-    const plan = await this.withSession(flags, 'reads', (session) => session.plan())
+    const plan = await this.withSession(flags, 'read', (session) => session.plan())
     await this.show(flags.output, plan, renderPlan)
     return plan.blockers.length === 0 ? exitCodes.done : exitCodes.no
   }

@@ -58,7 +58,7 @@ Keys are never on a command line. A script deletes the keys beside it once they 
     const { flags, args } = await this.parse(RotateCaRunbook)
     const folder = args.DIR
     newFolder(folder)
-    const { report, files } = await this.withSession(flags, 'reads', (session) =>
+    const { report, files } = await this.withSession(flags, 'read', (session) =>
       flags.undo ? session.runbookBack(flags.phase, folder) : session.runbook(flags.phase, folder),
     )
     if (files.length > 0) {

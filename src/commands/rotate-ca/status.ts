@@ -39,7 +39,7 @@ their age. This command writes nothing and does not repeat checks. To repeat the
   protected override async perform() {
     const { flags } = await this.parse(RotateCaStatus)
     const { renderStatus } = await import('../../output/rotation/status.ts')
-    const status = await this.withSession(flags, 'reads', (session) => session.status())
+    const status = await this.withSession(flags, 'read', (session) => session.status())
     if (flags.output === 'html') {
       const { renderStatusHtml } = await import('../../output/rotation/html.ts')
       return this.answer(renderStatusHtml(status))

@@ -53,7 +53,7 @@ After phase 12, kcert also checks that nothing trusts the old CA. It lists what 
       outputs: [{ by: '--evidence', path: evidence, holds: 'public' }],
       replace: force,
     })
-    const report = await this.withSession(flags, 'reads', (session) => session.verify())
+    const report = await this.withSession(flags, 'read', (session) => session.verify())
     if (evidence !== undefined) writePublicFile(evidence, renderJson(report), { replace: force })
     await this.show(output, report, renderVerification)
     return report.holds ? exitCodes.done : exitCodes.no

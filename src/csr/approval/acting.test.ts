@@ -7,8 +7,8 @@ import { generatePrivateKey } from '../../x509/new-key.ts'
 import type { RequestObject } from '../requests-api.ts'
 import {
   type Acted,
+  type ActOptions,
   actOn,
-  type Doing,
   decidedObject,
   differenceOf,
   foreseen,
@@ -48,13 +48,17 @@ function serving(name: string, fields: Partial<RequestObject['spec']> = {}): Req
 }
 
 const policy = (act: Act = 'approve'): Evaluator => evaluateByPolicy(act, builtinPolicies, facts)
-const doing = (evaluate: Evaluator, act: Act = 'approve'): Doing => ({
+const optionsFor = (evaluate: Evaluator, act: Act = 'approve'): ActOptions => ({
   act,
   evaluate,
   conditionFor: () => ({ reason: 'Test', message: 'by a test' }),
 })
 
-async function evaluateAndAct(api: RequestsInMemory, name: string, what = doing(policy())): Promise<Acted> {
+async function evaluateAndAct(
+  api: RequestsInMemory,
+  name: string,
+  what = optionsFor(policy()),
+): Promise<Acted> {
   const object = (await api.get(name))!
   return actOn(api, { object, evaluation: await what.evaluate(object) }, what)
 }
@@ -124,7 +128,7 @@ test.each([
   const first = api.put(serving('a'))
   const evaluated = { object: first, evaluation: await policy()(first) }
   api.put({ ...serving('a', { [field]: value }), metadata: first.metadata })
-  expect(await actOn(api, evaluated, doing(policy()))).toMatchObject({ outcome: 'changed' })
+  expect(await actOn(api, evaluated, optionsFor(policy()))).toMatchObject({ outcome: 'changed' })
   expect(api.writes).toEqual([])
 })
 
@@ -230,7 +234,7 @@ test('does not evaluate an unchanged object again', async () => {
   const object = api.put(serving('a'))
   const evaluated = { object, evaluation: await policy()(object) }
   const evaluate: Evaluator = () => Promise.reject(new Error('judged again'))
-  expect(await actOn(api, evaluated, doing(evaluate))).toMatchObject({ outcome: 'approved' })
+  expect(await actOn(api, evaluated, optionsFor(evaluate))).toMatchObject({ outcome: 'approved' })
 })
 
 test('does not retry a write that the API server rejects permanently', async () => {
@@ -247,7 +251,7 @@ test('rethrows a programming error', async () => {
   const object = api.put(serving('a'))
   const evaluated = { object, evaluation: await policy()(object) }
   api.get = () => Promise.reject(new TypeError('a fault'))
-  await expect(actOn(api, evaluated, doing(policy()))).rejects.toThrow(TypeError)
+  await expect(actOn(api, evaluated, optionsFor(policy()))).rejects.toThrow(TypeError)
 })
 
 test('reports a deleted object as gone', async () => {
@@ -255,7 +259,7 @@ test('reports a deleted object as gone', async () => {
   const object = api.put(serving('a'))
   api.remove('a')
   const evaluated = { object, evaluation: await policy()(object) }
-  expect(await actOn(api, evaluated, doing(policy()))).toMatchObject({ outcome: 'gone' })
+  expect(await actOn(api, evaluated, optionsFor(policy()))).toMatchObject({ outcome: 'gone' })
 })
 
 test('reports an object that is deleted before the write as gone, and a replaced one as changed', async () => {
@@ -288,7 +292,7 @@ test('writes the condition Denied, and skips an approved object', async () => {
   const api = requestsInMemory()
   api.put(serving('a'))
   api.put({ ...serving('b'), status: { conditions: [{ type: 'Approved', status: 'True' }] } })
-  const deny = doing(evaluateByHand('deny', facts, false), 'deny')
+  const deny = optionsFor(evaluateByHand('deny', facts, false), 'deny')
   expect(await evaluateAndAct(api, 'a', deny)).toMatchObject({ outcome: 'denied' })
   expect(await evaluateAndAct(api, 'a', deny)).toMatchObject({ outcome: 'already' })
   expect(await evaluateAndAct(api, 'b', deny)).toMatchObject({ outcome: 'left-alone' })
@@ -340,7 +344,7 @@ test('returns the object that it would write, and leaves the given one unchanged
     ['approve', 'Approved'],
     ['deny', 'Denied'],
   ] as const)
-    expect(decidedObject(given, await policy()(given), doing(policy(), act))).toEqual({
+    expect(decidedObject(given, await policy()(given), optionsFor(policy(), act))).toEqual({
       ...given,
       status: {
         conditions: [

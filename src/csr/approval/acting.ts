@@ -27,7 +27,7 @@ export interface Acted {
   readonly error?: KcertError
 }
 
-export interface Doing {
+export interface ActOptions {
   readonly act: Act
   readonly evaluate: Evaluator
   /** Returns the reason and message of the condition to write. */
@@ -45,7 +45,7 @@ const mostAttempts = 6
  * unknown.
  * Failures for this object are returned, not thrown.
  */
-export async function actOn(api: RequestsApi, evaluated: Evaluated, doing: Doing): Promise<Acted> {
+export async function actOn(api: RequestsApi, evaluated: Evaluated, options: ActOptions): Promise<Acted> {
   const name = evaluated.object.metadata.name ?? ''
   let last = evaluated
   let written: ObjectCondition | undefined
@@ -59,17 +59,17 @@ export async function actOn(api: RequestsApi, evaluated: Evaluated, doing: Doing
       if (swap !== undefined) return { ...shown(last), outcome: 'changed', reason: swap }
       // kcert writes only to the version that it read and evaluated.
       if (object.metadata.resourceVersion !== last.object.metadata.resourceVersion)
-        last = { object, evaluation: await doing.evaluate(object) }
+        last = { object, evaluation: await options.evaluate(object) }
       const { course, reason } = last.evaluation
       if (written !== undefined && carries(object, written))
-        return { ...shown(last), outcome: done[doing.act], reason: seenLater }
+        return { ...shown(last), outcome: done[options.act], reason: seenLater }
       if (course !== 'act') return { ...shown(last), ...unacted(last.evaluation) }
       // The write did not happen, and the adapter has used up its retries: the next run finds the object pending.
       if (failure?.code === 'KCERT_UNREACHABLE') return failed(last, failure)
-      written = conditionFor(last.evaluation, doing)
+      written = conditionFor(last.evaluation, options)
       try {
         const after = await api.replaceApproval(withCondition(object, written))
-        return { ...shown({ ...last, object: after }), outcome: done[doing.act], reason }
+        return { ...shown({ ...last, object: after }), outcome: done[options.act], reason }
       } catch (error) {
         if (!mayPass(error)) throw error
         failure = error
@@ -87,13 +87,17 @@ const done = { approve: 'approved', deny: 'denied' } as const
 const planned = { approve: 'would-approve', deny: 'would-deny' } as const
 const seenLater = 'the answer was lost, and a second read shows that the write succeeded'
 
-function conditionFor(evaluation: Evaluation, { act, conditionFor: textFor }: Doing): ObjectCondition {
+function conditionFor(evaluation: Evaluation, { act, conditionFor: textFor }: ActOptions): ObjectCondition {
   return { type: types[act], status: 'True', ...textFor(evaluation) }
 }
 
 /** Returns the object with the condition that would be written. */
-export function decidedObject(object: RequestObject, evaluation: Evaluation, doing: Doing): RequestObject {
-  return withCondition(object, conditionFor(evaluation, doing))
+export function decidedObject(
+  object: RequestObject,
+  evaluation: Evaluation,
+  options: ActOptions,
+): RequestObject {
+  return withCondition(object, conditionFor(evaluation, options))
 }
 
 /** True when the object has the condition that this run wrote. */

@@ -14,7 +14,7 @@ import type { RequestCondition, SigningRequest } from '../signing-request.ts'
 import { causes, explain } from './explain.ts'
 import type { ControllerManager, ExplainFacts, Holder } from './facts.ts'
 import type { Explanation } from './report.ts'
-import { gather } from './situation.ts'
+import { readSituation } from './situation.ts'
 
 const now = new Date('2026-11-21T10:00:00Z')
 const made = { creationTimestamp: '2026-11-21T09:00:00Z' }
@@ -55,7 +55,7 @@ async function explained(
   cluster: Cluster = {},
   decidedBy?: string,
 ): Promise<Explanation> {
-  return explain(await gather(object, decidedBy, factsOf(cluster), now))
+  return explain(await readSituation(object, decidedBy, factsOf(cluster), now))
 }
 
 function condition(type: string, minutesAgo: number, reason = '', message = ''): RequestCondition {

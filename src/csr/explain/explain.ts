@@ -6,7 +6,7 @@ import { type CauseRow, explanationOf, wordOf } from './cause.ts'
 import { pendingCauses } from './pending.ts'
 import type { Explanation } from './report.ts'
 import { settledCauses } from './settled.ts'
-import type { Gathered } from './situation.ts'
+import type { SituationReading } from './situation.ts'
 
 /** The explanation mentions the deletion of the object when it is closer than this. */
 const soonMs = 2 * 3_600_000
@@ -37,7 +37,7 @@ export const causes: readonly CauseRow[] = [
 ]
 
 /** Returns why a request is in its state, and what to do. */
-export function explain({ situation, open }: Gathered): Explanation {
+export function explain({ situation, open }: SituationReading): Explanation {
   const { object, now, decidedBy, state } = situation
   return {
     apiVersion: 'kcert/v1',

@@ -24,7 +24,7 @@ type OwnSituation = Readonly<ReturnType<typeof ownSituation>>
 /** A fact that is unavailable. */
 export type UnknownFact = Explanation['open'][number]
 
-export interface Gathered {
+export interface SituationReading {
   readonly situation: Situation
   readonly open: readonly UnknownFact[]
 }
@@ -32,12 +32,12 @@ export interface Gathered {
 /**
  * Returns the situation of an object. Looks up only facts that matter in its state. Failed lookups are recorded, never thrown.
  */
-export async function gather(
+export async function readSituation(
   object: SigningRequest,
   decidedBy: string | undefined,
   facts: ExplainFacts,
   now: Date,
-): Promise<Gathered> {
+): Promise<SituationReading> {
   const own = ownSituation(object, decidedBy, now)
   const { state, signedBy, broken } = own
   const open: UnknownFact[] = []

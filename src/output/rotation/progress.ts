@@ -26,7 +26,7 @@ export interface RotationProgress {
 /** The interval between two log lines about the same wait. */
 const repeatMs = 15_000
 
-interface Doing {
+interface RunningAction {
   readonly what: string
   readonly sinceMs: number
   waitsFor?: string
@@ -35,7 +35,7 @@ interface Doing {
 /** Returns the handler that turns a rotation's events into lines. */
 export function rotationProgress(view: ProgressView): RotationProgress {
   const { write, isTerminal, paint, nowMs } = view
-  const doing = new Map<object, Doing>()
+  const running = new Map<object, RunningAction>()
   let lastReportedMs = Number.NEGATIVE_INFINITY
   let hasLastLine = false
 
@@ -49,8 +49,8 @@ export function rotationProgress(view: ProgressView): RotationProgress {
   }
   const tick = (): void => {
     if (!isTerminal) return
-    const [first, ...others] = doing.values()
-    const shown = doing.values().find((one) => one.waitsFor !== undefined) ?? first
+    const [first, ...others] = running.values()
+    const shown = running.values().find((one) => one.waitsFor !== undefined) ?? first
     if (shown === undefined) return
     const { what, sinceMs, waitsFor } = shown
     const elapsed = `${Math.floor((nowMs() - sinceMs) / 1000)} s`
@@ -70,12 +70,12 @@ export function rotationProgress(view: ProgressView): RotationProgress {
       case 'phase-begun':
         return
       case 'action-begun':
-        doing.set(event.action, { what: event.what, sinceMs: nowMs() })
+        running.set(event.action, { what: event.what, sinceMs: nowMs() })
         tick()
         return
       case 'action-done': {
-        const tookMs = nowMs() - (doing.get(event.action)?.sinceMs ?? nowMs())
-        doing.delete(event.action)
+        const tookMs = nowMs() - (running.get(event.action)?.sinceMs ?? nowMs())
+        running.delete(event.action)
         line(`  ${paint.status.ok('done')} ${printable(event.what)}${tookText(tookMs)}`)
         tick()
         return
@@ -85,7 +85,7 @@ export function rotationProgress(view: ProgressView): RotationProgress {
           event.missing.map(({ at, what }) => `${at} (${what})`),
           3,
         )}`
-        const one = doing.get(event.action)
+        const one = running.get(event.action)
         if (one !== undefined) one.waitsFor = missing
         if (isTerminal) tick()
         else if (nowMs() - lastReportedMs >= repeatMs) {
@@ -95,12 +95,12 @@ export function rotationProgress(view: ProgressView): RotationProgress {
         return
       }
       case 'phase-held':
-        doing.clear()
+        running.clear()
         line(`${paint.heading(`phase ${event.phase}`)} ${paint.status.ok('complete')}`)
         for (const remark of event.remarks) line(`  ${paint.faint('note:')} ${printable(remark)}`)
         return
       case 'phase-stopped':
-        doing.clear()
+        running.clear()
         line(`${paint.heading(`phase ${event.phase}`)} ${paint.severity.critical('stopped')}`)
     }
   }

@@ -244,9 +244,9 @@ test.each([
   [{ refusing: ['go'] }, ' (as Go builds paths)'],
   [{ refusing: ['openssl'] }, ' (as OpenSSL builds paths)'],
   [{ refusing: ['go', 'openssl'] }, ''],
-] as const)('a refusal says who refuses: %j', (more, manner) => {
+] as const)('a refusal says who refuses: %j', (more, pathBuilder) => {
   expect(refusalOf({ ...edge, ...more }).what).toBe(
-    `the plan of phase 9 breaks a connection: b would refuse a${manner}`,
+    `the plan of phase 9 breaks a connection: b would refuse a${pathBuilder}`,
   )
 })
 

@@ -127,10 +127,10 @@ export function refusalOf(edge: BrokenEdge): Refusal {
     }
   }
   const known = trusts.map(({ subject, digest }) => `${subject} (${digest.slice(0, 12)})`)
-  const manner =
+  const pathBuilder =
     refusing.length === 2 ? '' : refusing[0] === 'go' ? ' (as Go builds paths)' : ' (as OpenSSL builds paths)'
   return {
-    what: `the plan of phase ${phase} breaks a connection: ${verifier} would refuse ${presenter}${manner}`,
+    what: `the plan of phase ${phase} breaks a connection: ${verifier} would refuse ${presenter}${pathBuilder}`,
     why:
       `after "${after}" the certificate would be signed by ${shows?.issuer ?? 'an unknown CA'}, ` +
       `and the trusted CAs might be ${known.length === 0 ? 'none' : `only ${known.join(', ')}`}; ` +

@@ -7,7 +7,7 @@ import { type FileHolds, fileKey, onNode } from '../snapshot.ts'
 import { type CaName, changeOf, type Target } from '../target.ts'
 import { earlierHolds } from './earlier.ts'
 import { followers } from './followers.ts'
-import { soon } from './passing.ts'
+import { scheduleValue } from './passing.ts'
 import type { ModelProcess, World } from './world.ts'
 
 // The effect of a write: a process that may read the file gets one more value.
@@ -40,7 +40,7 @@ function offer(world: World, who: ModelProcess): void {
     const isNewest = world.unread.get(cell)?.value === value
     who.starting?.get(cell)?.add(value)
     if (role.reload === 'hot') {
-      if (!isNewest) soon(world, cell, value)
+      if (!isNewest) scheduleValue(world, cell, value)
     } else world.board.add(cell, [value])
     followers(world, who, role.part, role.flag)
   }

@@ -1,5 +1,5 @@
 import { rereadMs } from '../convergence.ts'
-import { soon } from './passing.ts'
+import { scheduleValue } from './passing.ts'
 import type { ModelProcess, World } from './world.ts'
 
 // What controllers, API servers and kubelets derive from the files of other processes.
@@ -55,6 +55,6 @@ function keepConnections(world: World): void {
     const { kept } = who
     if (kept === undefined) continue
     world.board.add(kept, all)
-    if (last.size === 1 && newest !== undefined) soon(world, kept, newest, rereadMs)
+    if (last.size === 1 && newest !== undefined) scheduleValue(world, kept, newest, rereadMs)
   }
 }

@@ -17,7 +17,7 @@ export function pass(world: World, ms: number): void {
 }
 
 /** Adds a hot value that becomes the only one after the lag. */
-export function soon(world: World, cell: Cell, value: number, lagMs = hotMs): void {
+export function scheduleValue(world: World, cell: Cell, value: number, lagMs = hotMs): void {
   world.board.add(cell, [value])
   world.unread.set(cell, { sinceMs: world.clockMs, value, lagMs })
 }

@@ -5,7 +5,7 @@ import type { Trust } from '../snapshot.ts'
 import { changeOf } from '../target.ts'
 import type { Cell } from './board.ts'
 import { publishRoots } from './followers.ts'
-import { pass, settled, soon } from './passing.ts'
+import { pass, scheduleValue, settled } from './passing.ts'
 import type { World } from './world.ts'
 
 // What is certain after a wait or a successful probe: values that would have delayed it are removed.
@@ -55,7 +55,7 @@ export function wait(world: World, until: Condition): void {
 function rereadSoon(world: World, known: Cell, volume: Cell): void {
   const [value, ...more] = volume.values
   if (value === undefined || more.length > 0) return
-  if (known.values.length > 1 || known.values[0] !== value) soon(world, known, value, rereadMs)
+  if (known.values.length > 1 || known.values[0] !== value) scheduleValue(world, known, value, rereadMs)
 }
 
 function holding({ holds, lacks }: { holds: Trust; lacks: Trust }) {
