@@ -294,7 +294,7 @@ observes('the observer on 1+1', { controlPlanes: 1, workers: 1 }, (scene) => {
     const observed = await new SiteObserver(site).observe(sectionNames)
     await site.close()
     expect(observed.nodes[0]).not.toHaveProperty('unreachable')
-    expect(observed.nodes[1]?.unreachable).toMatch(/status 1/)
+    expect(observed.nodes[1]?.unreachable).toBe('its exit status was 1')
     expect(observed.kubelets.map(({ node }) => node)).toEqual(['cp1'])
     expect(observed.pods.find(({ node }) => node === 'w1')).not.toHaveProperty('volume')
   })
