@@ -9,6 +9,7 @@ import type { Place } from './problems.ts'
 import type {
   CertificateReport,
   CertificateStatus,
+  InspectionReport,
   KeyReport,
   KubeconfigReport,
   NameReport,
@@ -133,6 +134,11 @@ export const ReportOfCertificate = LazyReport as unknown as new (
   of: CertificateEntry,
   context: ReportContext,
 ) => CertificateReport & Pick<LazyReport, 'of'>
+
+/** A report whose certificates are `ReportOfCertificate`. */
+export type InspectedReport = Omit<InspectionReport, 'certificates'> & {
+  readonly certificates: InstanceType<typeof ReportOfCertificate>[]
+}
 
 /** With one decimal, which is precise enough. */
 function percentLeft(

@@ -3,7 +3,6 @@ import { type Documents, readDocuments } from '../kubeconfig/documents.ts'
 import { readKubeconfigDocument } from '../kubeconfig/kubeconfig-document.ts'
 import type { Node } from '../kubeconfig/node.ts'
 import { type FoundFile, type RecognisedTrees, recogniseTrees } from '../pki/kubeadm-tree.ts'
-import type { Certificate } from '../x509/certificate.ts'
 import { RunKdfBudget } from '../x509/pbe.ts'
 import { utf8Of } from '../x509/pem.ts'
 import type { Snapshot } from './checks/check.ts'
@@ -11,14 +10,19 @@ import { problemsOf } from './checks/checks.ts'
 import { currentContexts } from './checks/kubeconfigs.ts'
 import { Collection, type Location } from './collection.ts'
 import type { CertificateEntry, Group, Origin } from './entries.ts'
-import { keyReport, kubeconfigReport, ReportOfCertificate, requestReport } from './entry-reports.ts'
+import {
+  type InspectedReport,
+  keyReport,
+  kubeconfigReport,
+  ReportOfCertificate,
+  requestReport,
+} from './entry-reports.ts'
 import { Links } from './links.ts'
 import { objectNode } from './object-node.ts'
 import { nameText } from './problems.ts'
 import { collectKubeconfig, isKubeconfig, type KubeconfigContext } from './read-kubeconfig.ts'
 import { collectManifest, type ManifestContext } from './read-manifest.ts'
 import { type MaterialOptions, readDerMaterial, readPemMaterial } from './read-material.ts'
-import type { CertificateReport, InspectionReport } from './report.ts'
 import { roleOf } from './roles.ts'
 import { mayBeRelevant, type Shape, shapeOf } from './sniff.ts'
 import type { ReadReferencedFile, Source, UnreadableSource } from './source.ts'
@@ -43,11 +47,7 @@ export interface InspectionOptions {
 }
 
 export interface InspectionOutcome {
-  readonly report: InspectionReport
-  /** In the order of report.certificates. */
-  readonly certificates: readonly Certificate[]
-  /** The certificate of each report, even after `select` has filtered and sorted them. */
-  readonly certificateOf: Pick<ReadonlyMap<CertificateReport, Certificate>, 'get'>
+  readonly report: InspectedReport
 }
 
 const ofFile = { kind: 'file' } as const
@@ -172,7 +172,7 @@ export class Inspection {
       missing: missing.map(({ source, file }) => ({ source, role: file.role })),
       problems: problems.sort((a, b) => rank[a.severity] - rank[b.severity]),
     }
-    const report: InspectionReport = {
+    const report: InspectedReport = {
       apiVersion: 'kcert/v1',
       kind: 'InspectionReport',
       generatedAt: timeText(options.generatedAt ?? options.now),
@@ -180,11 +180,7 @@ export class Inspection {
       ...parts,
       summary: summaryOf(parts),
     }
-    return {
-      report,
-      certificates: collection.certificates.map(({ certificate }) => certificate),
-      certificateOf,
-    }
+    return { report }
   }
 
   private addFailed(name: string, error: unknown): void {
@@ -374,10 +370,6 @@ export class Inspection {
 }
 
 const rank = { critical: 0, warning: 1, info: 2 } as const
-
-const certificateOf: InspectionOutcome['certificateOf'] = {
-  get: (report) => (report instanceof ReportOfCertificate ? report.of.certificate : undefined),
-}
 
 /** True for several trusted CAs, or for a file that contains only CAs, at least one of them valid. */
 function isBundle(

@@ -1,5 +1,6 @@
 import { KcertError } from '../errors/kcert-error.ts'
-import type { CertificateReport, InspectionReport, Problem } from './report.ts'
+import type { InspectedReport } from './entry-reports.ts'
+import type { CertificateReport, Problem } from './report.ts'
 import { summaryOf } from './summary.ts'
 
 /** Values of `--only`. Several, separated by commas, select any of them. */
@@ -44,11 +45,8 @@ export function parseSelectors(text: string): Selector[] {
  * certificates are removed, so that the exit code matches the selection. Problems without a certificate (a file that could not be
  * read) stay, because the file's content is unknown.
  */
-export function select(
-  report: InspectionReport,
-  { only, sort = 'expiry' }: Selection = {},
-): InspectionReport {
-  const certificates = sorted(report.certificates, sort)
+export function select(report: InspectedReport, { only, sort = 'expiry' }: Selection = {}): InspectedReport {
+  const certificates = report.certificates.toSorted(comparisons[sort])
   if (only === undefined || only.length === 0) return { ...report, certificates }
   const troubled = new Set(report.problems.filter(({ severity }) => severity !== 'info').map(placeKey))
   const kept = certificates.filter((certificate) =>
@@ -113,10 +111,6 @@ const comparisons: Readonly<Record<Sorting, Compare>> = {
 }
 
 /** Equal ones keep their order. */
-function sorted(certificates: readonly CertificateReport[], sort: Sorting): CertificateReport[] {
-  return certificates.toSorted(comparisons[sort])
-}
-
 // Without a locale, which differs between machines.
 function order(a: string, b: string): number {
   return a < b ? -1 : a > b ? 1 : 0

@@ -4,7 +4,8 @@ import type { ClusterFlags } from '../../cli/flags.ts'
 import { type ExitCode, exitCodes, worstExit } from '../../errors/codes.ts'
 import { commandLine } from '../../errors/command-line.ts'
 import { KcertError } from '../../errors/kcert-error.ts'
-import { Inspection, type InspectionOutcome } from '../../inspection/inspection.ts'
+import type { InspectedReport } from '../../inspection/entry-reports.ts'
+import { Inspection } from '../../inspection/inspection.ts'
 import type { InspectionReport } from '../../inspection/report.ts'
 import { type Selection, select } from '../../inspection/selection.ts'
 import type { Source, UnreadableSource } from '../../inspection/source.ts'
@@ -58,8 +59,7 @@ export interface InspectJob {
 
 /** The findings, and the servers that did not respond. Files that cannot be read are problems in the report. */
 export interface Inspected {
-  readonly report: InspectionReport
-  readonly certificateOf: InspectionOutcome['certificateOf']
+  readonly report: InspectedReport
   readonly unreachable: readonly KcertError[]
   /** False if the API server forbade reading a part of the cluster. */
   readonly isPermitted: boolean
@@ -99,12 +99,11 @@ export async function inspectTargets(job: InspectJob, context: Context): Promise
         }
       : await readWithCluster({ ...job, cluster }, context, inspection, visit)
   if (read === 0 && failed[0]) throw failed[0]
-  const { report, certificateOf } = inspection.finish()
+  const { report } = inspection.finish()
   if (isBlank(report) && failed.length === 0)
     throw cluster === undefined ? nothingIn(targets) : nothingSelected(cluster)
   return {
     report: select(isDefault ? withoutClosed(report, closed) : report, job.selection),
-    certificateOf,
     unreachable: cluster === undefined ? failed.filter(({ code }) => code === 'KCERT_UNREACHABLE') : failed,
     closed: isDefault ? closed.size : 0,
     notes,
@@ -167,7 +166,7 @@ async function readWithCluster(
 }
 
 // These files are defaults. An ordinary user should not be able to read the node's keys and kubeconfigs.
-function withoutClosed(report: InspectionReport, closed: ReadonlySet<string>): InspectionReport {
+function withoutClosed(report: InspectedReport, closed: ReadonlySet<string>): InspectedReport {
   const problems = report.problems.filter(
     ({ code, source }) => code !== 'SOURCE_UNREADABLE' || !closed.has(source),
   )
@@ -203,7 +202,7 @@ function nothingSelected({ namespace, selector }: ClusterScope): KcertError {
 
 /** Returns the report in a format, and its exit code. */
 export async function renderInspected(
-  { report, certificateOf, unreachable, isPermitted }: Inspected,
+  { report, unreachable, isPermitted }: Inspected,
   format: InspectFormat,
   view: View,
   template: JsonPathTemplate,
@@ -215,7 +214,7 @@ export async function renderInspected(
     return { text: line, exit }
   }
   return {
-    text: await textOf(report, certificateOf, format, view, template),
+    text: await textOf(report, format, view, template),
     exit: worstExit([
       ...unreachable.map(({ exitCode }) =>
         exitCode === exitCodes.notPermitted ? exitCode : exitCodes.unreachable,
@@ -227,8 +226,7 @@ export async function renderInspected(
 }
 
 async function textOf(
-  report: InspectionReport,
-  certificateOf: Inspected['certificateOf'],
+  report: InspectedReport,
   format: Exclude<InspectFormat, 'nagios'>,
   view: View,
   template: JsonPathTemplate,
@@ -256,7 +254,7 @@ async function textOf(
       return renderPem(
         report.certificates.map((one) => ({
           report: one,
-          pem: writePem('CERTIFICATE', certificateOf.get(one)!.der),
+          pem: writePem('CERTIFICATE', one.of.certificate.der),
         })),
         report,
       )
