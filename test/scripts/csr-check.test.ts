@@ -101,6 +101,15 @@ describe('kcert csr check', () => {
     expect(yaml).toContain('decision: ignore\n')
   })
 
+  test('checks against the built-in policies by default, or against the one that --policy names', () => {
+    const byDefault = report([file('csr.json')])
+    expect(report([file('csr.json'), '--policy', 'builtin']).rules).toEqual(byDefault.rules)
+    const serving = report([file('csr.json'), '--policy', 'kubelet-serving'])
+    expect(serving.rules).toEqual(byDefault.rules)
+    const client = report([file('csr.json'), '--policy', 'kubelet-client'])
+    expect([serving.reason, client.reason]).toEqual([byDefault.reason, 'no policy applies to it'])
+  })
+
   test('reads PEM, DER, JSON and YAML, from a file and from standard input', () => {
     const pem = readFileSync(file('serving.csr'), 'utf8')
     const der = createRequest(

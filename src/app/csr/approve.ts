@@ -1,6 +1,6 @@
 import pMap from 'p-map'
 import type { Context } from '../../cli/context.ts'
-import { readText, readTrustedText } from '../../cli/input.ts'
+import { readText } from '../../cli/input.ts'
 import { progressOn } from '../../cli/progress.ts'
 import { canAsk, confirm } from '../../cli/prompts.ts'
 import { type Acted, actOn, decidedObject, type Evaluated, foreseen } from '../../csr/approval/acting.ts'
@@ -14,8 +14,6 @@ import {
   evaluateByPolicy,
 } from '../../csr/approval/evaluation.ts'
 import type { ApprovalFacts } from '../../csr/approval/facts.ts'
-import type { Policy } from '../../csr/approval/policy.ts'
-import { builtinPolicies, readPolicies } from '../../csr/approval/policy-file.ts'
 import { stateOf } from '../../csr/life.ts'
 import { readSigningRequests } from '../../csr/manifest-reading.ts'
 import { readRequests } from '../../csr/many-requests.ts'
@@ -26,6 +24,7 @@ import { type ExitCode, exitCodeOf, exitCodes, worstExit } from '../../errors/co
 import { commandLine } from '../../errors/command-line.ts'
 import { given } from '../../errors/given.ts'
 import { KcertError } from '../../errors/kcert-error.ts'
+import { policiesOf } from './policies.ts'
 
 // `kcert csr approve` and `kcert csr deny`: select the requests, read them, decide, then write. Each step covers all requests.
 
@@ -166,16 +165,6 @@ export function checkSettings(
     why: 'name requests, or select them with -f, -l, --signer or --policy',
     next: 'kcert csr list --pending',
   })
-}
-
-const builtinNames = builtinPolicies.map(({ name }) => name)
-
-async function policiesOf(text: string, context: Context): Promise<readonly Policy[]> {
-  if (text === 'builtin') return builtinPolicies
-  const words = text.split(',')
-  if (words.every((word) => builtinNames.includes(word)))
-    return builtinPolicies.filter(({ name }) => words.includes(name))
-  return readPolicies(await readTrustedText('approval policy', text, context), text)
 }
 
 /** Returns the selected objects, each once, in the order of the command line. Missing objects already have an outcome. */

@@ -1,12 +1,12 @@
 import { checkInput, operandNotFound } from '../../app/csr/check.ts'
+import { policiesOf } from '../../app/csr/policies.ts'
 import { readSigningRequest } from '../../app/csr/request-input.ts'
 import { KcertCommand } from '../../cli/base-command.ts'
 import * as Flag from '../../cli/flags.ts'
-import { readText, readTrustedText } from '../../cli/input.ts'
+import { readText } from '../../cli/input.ts'
 import { type ApprovalFacts, noFacts } from '../../csr/approval/facts.ts'
 import { factsOfNodes, readNodes } from '../../csr/approval/node-list.ts'
 import type { Policy } from '../../csr/approval/policy.ts'
-import { builtinPolicies, readPolicies } from '../../csr/approval/policy-file.ts'
 import { checkRequest } from '../../csr/check.ts'
 import type { CheckReport } from '../../csr/check-report.ts'
 import { exitCodes } from '../../errors/codes.ts'
@@ -64,7 +64,11 @@ every rule. With --nodes, kcert compares a kubelet's names with its Node.`
     requester: Flag.value('USER', 'spec.username, the user who created the object'),
     'requester-group': Flag.repeated('GROUP', 'spec.groups; separate several with commas'),
     name: Flag.value('NAME', 'name of the object, if the file has several'),
-    policy: Flag.value('FILE', 'policy file (docs/policy.md; default: the built-in policies)'),
+    policy: Flag.value(
+      'FILE|builtin',
+      'policy to check against: a file (docs/policy.md), builtin, kubelet-client or kubelet-serving',
+      { default: 'builtin' },
+    ),
     nodes: Flag.value('FILE', 'all Nodes, as printed by kubectl get nodes -o json'),
     cluster: Flag.boolean('the argument is the name of an object, even if there is a file of that name', {
       helpGroup: 'CLUSTER',
@@ -80,13 +84,7 @@ every rule. With --nodes, kcert compares a kubelet's names with its Node.`
       throw new KcertError('KCERT_USAGE', 'only one file can be standard input (-)', {
         next: 'kcert csr check --help',
       })
-    const policies =
-      flags.policy === undefined
-        ? builtinPolicies
-        : await readPolicies(
-            await readTrustedText('approval policy', flags.policy, this.context),
-            flags.policy,
-          )
+    const policies = await policiesOf(flags.policy, this.context)
     const facts =
       flags.nodes === undefined
         ? undefined
