@@ -63,7 +63,8 @@ export function givenFlags(given: Pick<GivenCommand, 'argv' | 'shapes'>): GivenF
   // The --context of `verify` is a context of the file that it reads.
   const shapes = 'kubeconfig' in given.shapes || 'inventory' in given.shapes ? given.shapes : {}
   const parts = knownParts({ ...given, shapes, id: '', takesOperands: false })
-  const found: Record<string, string | string[]> = {}
+  const found: Record<string, string | true> = {}
+  const asGroups: string[] = []
   for (const { names, words } of parts) {
     const [written = ''] = names
     const [flag = '', value = flag.replace(/^(?:--[^=]*=|-\w=?)/, '')] = words
@@ -71,11 +72,17 @@ export function givenFlags(given: Pick<GivenCommand, 'argv' | 'shapes'>): GivenF
     if (!repeatedFlags.some((one) => one === name)) continue
     // The --user of `csr fetch` is a user of the kubeconfig that it writes.
     const isOther = ['cluster', 'user', 'server'].includes(name) && shapes[written]?.helpGroup !== 'CLUSTER'
-    if (isOther || shapes[written]?.type === 'boolean') continue
-    found[name] = name === 'as-group' ? [...[found[name] ?? []].flat(), value] : value
+    const isSwitch = shapes[written]?.type === 'boolean'
+    if (isOther || (isSwitch && name !== 'read-only')) continue
+    if (name === 'as-group') asGroups.push(value)
+    else found[name] = isSwitch || value
   }
   const isAllNodes = parts.some(({ names }) => names.includes('all-nodes'))
-  return isAllNodes ? { inventory: defaultInventory, ...found } : found
+  return {
+    ...(isAllNodes && { inventory: defaultInventory }),
+    ...found,
+    ...(asGroups.length > 0 && { 'as-group': asGroups }),
+  }
 }
 
 /**

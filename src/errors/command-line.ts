@@ -92,15 +92,18 @@ function ansiQuoted(word: string): string {
 }
 
 /** The command-line flags that select the cluster and the nodes, each with its value. */
-export type GivenFlags = Readonly<Partial<Record<(typeof repeatedFlags)[number], string | readonly string[]>>>
+export type GivenFlags = Readonly<
+  Partial<Record<(typeof repeatedFlags)[number], string | readonly string[] | true>>
+>
 
 // Neither --token, which is a secret, nor --insecure-skip-tls-verify, which advice must not suggest.
 const ofUser = ['user', 'as', 'as-group'] as const
 const besideUser = ['kubeconfig', 'context', 'cluster', 'server', 'certificate-authority'] as const
 const ofCluster = [...besideUser, ...ofUser] as const
+const ofDiscovery = ['access', 'become', 'local', 'read-only', 'ssh-config', 'ssh-user'] as const
 
 /** Flags that every later command in the advice needs too. Without them it would address another cluster or other nodes. */
-export const repeatedFlags = [...ofCluster, 'inventory', 'journal'] as const
+export const repeatedFlags = [...ofCluster, ...ofDiscovery, 'inventory', 'journal'] as const
 
 /**
  * Commands in advice, and the flags that each accepts. In other commands a flag has a different meaning, or requires a second
@@ -113,9 +116,10 @@ const takers: readonly (readonly [RegExp, readonly (keyof GivenFlags)[]])[] = [
     ofCluster,
   ],
   [
-    /^kcert (?:csr (?:approve|deny|describe|explain|list|submit)|token (?:check|create|delete|list)|cluster-info (?:show|update)|bootstrap check|rotate-ca discover)(?![\w-])/,
+    /^kcert (?:csr (?:approve|deny|describe|explain|list|submit)|token (?:check|create|delete|list)|cluster-info (?:show|update)|bootstrap check)(?![\w-])/,
     ofCluster,
   ],
+  [/^kcert rotate-ca discover(?![\w-])/, [...ofCluster, ...ofDiscovery]],
   // Their --user has a different meaning.
   [/^kcert (?:csr (?:fetch|request)|kubelet manage)(?![\w-])/, [...besideUser, 'as', 'as-group']],
   [/^kcert (?:inspect|csr check)(?= .*--cluster\b)/s, ofCluster],
@@ -153,7 +157,9 @@ export function withGivenFlags(text: string, given: GivenFlags): string {
     })
     const at = index + (taker?.exec(command)?.[0].length ?? 0)
     const more = missing.flatMap(({ flag, name }) =>
-      [given[flag] ?? []].flat().map((value) => ` --${name} ${shellWord(value)}`),
+      [given[flag] ?? []]
+        .flat()
+        .map((value) => (value === true ? ` --${name}` : ` --${name} ${shellWord(value)}`)),
     )
     done += text.slice(from, at) + more.join('')
     from = at

@@ -65,6 +65,15 @@ test.each([
   expect(withGivenFlags(expected, flags)).toBe(expected)
 })
 
+test('repeats how discover reaches nodes, and that it must not write on them', () => {
+  const flags = { access: 'command:docker exec -i {node}', become: 'sudo', 'read-only': true } as const
+  const expected =
+    "kcert rotate-ca discover --access 'command:docker exec -i {node}' --become sudo --read-only"
+  expect(withGivenFlags('kcert rotate-ca discover', flags)).toBe(expected)
+  expect(withGivenFlags(expected, flags)).toBe(expected)
+  expect(withGivenFlags('kcert rotate-ca plan', flags)).toBe('kcert rotate-ca plan')
+})
+
 test('adds nothing without given flags', () => {
   expect(withGivenFlags('kcert csr list; kubectl get csr x', {})).toBe('kcert csr list; kubectl get csr x')
 })

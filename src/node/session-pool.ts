@@ -1,7 +1,7 @@
 import { KcertError } from '../errors/kcert-error.ts'
 import type { NodeCall } from '../pki/node-access.ts'
 import type { Answer } from './protocol.ts'
-import { Session } from './session.ts'
+import { defaultTimeoutMs, Session } from './session.ts'
 import type { Transport } from './transport.ts'
 
 // By default, sshd allows ten sessions per connection; a node gets only a few requests at a time.
@@ -15,20 +15,23 @@ export class SessionPool {
   private readonly all = new Set<Session>()
   private readonly waiting: (() => void)[] = []
   private count = 0
+  private readonly mostMs: number
   private isClosed = false
 
-  constructor(node: string, transport: Transport) {
+  constructor(node: string, transport: Transport, mostMs = Number.POSITIVE_INFINITY) {
     this.node = node
     this.transport = transport
+    this.mostMs = mostMs
   }
 
   /** Returns the answer to a command. `again`: after a lost connection it is sent once more. */
   async request(
     command: string,
     content: string,
-    call: NodeCall,
+    { timeoutMs = defaultTimeoutMs, ...others }: NodeCall,
     patience: 'once' | 'again',
   ): Promise<Answer> {
+    const call = { timeoutMs: Math.min(timeoutMs, this.mostMs), ...others }
     const session = await this.take(call)
     try {
       return await session.request(command, content, call)

@@ -34,6 +34,8 @@ export interface ShellNodeOptions {
   readonly name: string
   readonly transport: Transport
   readonly clock: Clock
+  /** The longest wait for the answer to any request (default: as long as the request allows). */
+  readonly mostMs?: number | undefined
 }
 
 const largestByDefault = 1024 * 1024
@@ -41,8 +43,8 @@ const largestByDefault = 1024 * 1024
 const largestWrite = 4 * 1024 * 1024
 
 /** Returns access to a node through shells that the transport starts there on demand. */
-export function shellNode({ name, transport, clock }: ShellNodeOptions): NodeAccess {
-  return new ShellNode(name, transport, clock)
+export function shellNode(options: ShellNodeOptions): NodeAccess {
+  return new ShellNode(options)
 }
 
 class ShellNode implements NodeAccess {
@@ -50,10 +52,10 @@ class ShellNode implements NodeAccess {
   private readonly clockHere: Clock
   private readonly pool: SessionPool
 
-  constructor(name: string, transport: Transport, clock: Clock) {
+  constructor({ name, transport, clock, mostMs }: ShellNodeOptions) {
     this.name = name
     this.clockHere = clock
-    this.pool = new SessionPool(name, transport)
+    this.pool = new SessionPool(name, transport, mostMs)
   }
 
   async identity(call: NodeCall = {}): Promise<NodeIdentity> {

@@ -1,3 +1,4 @@
+import { commandLine, embed } from '../errors/command-line.ts'
 import type { Discovery, NodeProof } from '../rotation/discovery-report.ts'
 import { faultLines, fieldLines } from './fields.ts'
 import { joinSections } from './sections.ts'
@@ -68,5 +69,10 @@ function nextLines({ refusals, nodes, written }: Discovery): string[] {
       ? []
       : [`written to ${printable(written)}; add kubeconfigs, hooks and workloads there if needed`]
   if (refusals.length > 0 || !nodes.every(({ proof }) => isProven(proof))) return where
-  return [...where, 'next: kcert rotate-ca plan']
+  // A dry run writes no inventory, and no other command works without one.
+  const other =
+    written === 'kcert.yaml' || written === undefined ? undefined : embed(commandLine`--inventory ${written}`)
+  const next =
+    written === undefined ? commandLine`kcert rotate-ca discover` : commandLine`kcert rotate-ca plan ${other}`
+  return [...where, `next: ${next}`]
 }

@@ -22,7 +22,6 @@ import { machineId } from '../system/process-identity.ts'
 import { SiteObserver } from './observer.ts'
 
 const nodesAtOnce = 24
-const call = { timeoutMs: 20_000 }
 
 /** Files that kubeadm creates, on a control plane and on a worker. */
 const kubeadmMarks = [
@@ -53,7 +52,7 @@ export interface DiscoverOptions extends Omit<SiteOptions, 'inventory'> {
  * rotation. Changes nothing in the cluster. Writes a file on each node and removes it again, unless `readOnly`.
  */
 export async function discover(options: DiscoverOptions): Promise<Discovery> {
-  const { objects, clock } = options
+  const { objects, clock, mostMs } = options
   const nodes = inOrder(await listAll(objects, resources.nodes))
   const here = options.local ?? nodes.find(isThisMachine)?.metadata.name
   if (options.local !== undefined && !nodes.some(({ metadata }) => metadata.name === options.local)) {
@@ -65,7 +64,7 @@ export async function discover(options: DiscoverOptions): Promise<Discovery> {
     nodes.map((node) => foundNode(node, 'plain', here, isControlPlane(node) ? 'control-plane' : 'worker')),
     options.access,
   )
-  const site = openSite({ inventory: first, objects, clock })
+  const site = openSite({ inventory: first, objects, clock, mostMs })
   try {
     const examined = await pMap(nodes, (node) => examine(site, node, options, here), {
       concurrency: nodesAtOnce,
@@ -141,7 +140,7 @@ async function examine(
 /** Returns the role. Only kubeadm nodes certainly have labels; for a node without one, a running API server decides. */
 export async function roleOf(object: NodeObject, node: NodeAccess): Promise<FoundNode['role']> {
   if (isControlPlane(object)) return 'control-plane'
-  const running = await node.processes(['kube-apiserver'], call).catch(onKcertError(() => []))
+  const running = await node.processes(['kube-apiserver']).catch(onKcertError(() => []))
   return running.length > 0 ? 'control-plane' : 'worker'
 }
 
@@ -150,15 +149,15 @@ export async function roleOf(object: NodeObject, node: NodeAccess): Promise<Foun
  * contains unknown.
  */
 async function marksOf(node: NodeAccess): Promise<readonly string[] | undefined> {
-  const files = await node.statFiles(kubeadmMarks, call).catch(onKcertError(() => undefined))
+  const files = await node.statFiles(kubeadmMarks).catch(onKcertError(() => undefined))
   return files?.flatMap(({ found, path }) => (found === 'file' ? [path] : []))
 }
 
 /** Reads and writes in the places that a rotation needs, and returns what fails. Writes nothing when `readOnly`. */
 export async function prove(node: NodeAccess, readOnly: boolean): Promise<NodeProof> {
   try {
-    const { isRoot, maySudo } = await node.identity(call)
-    const clock = await node.clock(call)
+    const { isRoot, maySudo } = await node.identity()
+    const clock = await node.clock()
     const known = { reached: true, isRoot, clockSkewMs: aheadMsOf(clock) }
     if (!isRoot) {
       const advice = maySudo
@@ -166,8 +165,8 @@ export async function prove(node: NodeAccess, readOnly: boolean): Promise<NodePr
         : 'log in as root, or allow this login to use sudo without a password'
       return { ...known, reads: false, writes: false, fault: `the login is not root; ${advice}` }
     }
-    const { availableBytes } = await node.freeSpace('/var/lib', call)
-    const pki = await node.listFolder(kubeadmFolders.kubernetes, call)
+    const { availableBytes } = await node.freeSpace('/var/lib')
+    const pki = await node.listFolder(kubeadmFolders.kubernetes)
     if (pki.found !== 'folder') {
       const fault = `${kubeadmFolders.kubernetes} cannot be read: ${pki.found}`
       return { ...known, freeBytes: availableBytes, reads: false, writes: false, fault }
@@ -186,22 +185,21 @@ export async function prove(node: NodeAccess, readOnly: boolean): Promise<NodePr
 
 /** The file name starts with a dot, so that no program that watches the folder reads the file. */
 async function proveWriting(node: NodeAccess, folder: string): Promise<void> {
-  await node.makeFolder(folder, { mode: 0o700, ...call })
+  await node.makeFolder(folder, { mode: 0o700 })
   const path = `${folder}/.kcert-${randomBytes(6).toString('hex')}.probe`
   const { sha256 } = await node.writeFile(path, 'kcert was here\n', {
     replaces: 'absent',
     mode: 0o600,
-    ...call,
   })
-  await node.removeFile(path, { holds: { sha256 }, ...call })
+  await node.removeFile(path, { holds: { sha256 } })
 }
 
 async function assess(
   inventory: Inventory,
   nodes: readonly DiscoveredNode[],
-  { objects, clock }: DiscoverOptions,
+  { objects, clock, mostMs }: DiscoverOptions,
 ): Promise<Discovery> {
-  const site = openSite({ inventory, objects, clock })
+  const site = openSite({ inventory, objects, clock, mostMs })
   try {
     const observed = await new SiteObserver(site).observe([
       ...targetSections,

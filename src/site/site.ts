@@ -52,10 +52,12 @@ export interface SiteOptions {
   readonly clock: Clock
   /** How to reach individual API servers; without it, none can be reached. */
   readonly through?: Cluster['through']
+  /** The longest wait for the answer of a node to any request. */
+  readonly mostMs?: number | undefined
 }
 
 /** Returns the site. It connects on first use. */
-export function openSite({ inventory, objects, clock, through }: SiteOptions): Site {
+export function openSite({ inventory, objects, clock, through, mostMs }: SiteOptions): Site {
   const connections = sshConnections()
   const open = new Map<string, { readonly access: NodeAccess; readonly transport: Transport }>()
   const addresses = new Map<string, string>()
@@ -69,7 +71,7 @@ export function openSite({ inventory, objects, clock, through }: SiteOptions): S
     const nodeAccess = accessOf(inventory, name, addresses.get(name))
     if (nodeAccess === undefined) return undefined
     const transport = transportOf(nodeAccess, connections)
-    const opened = { access: shellNode({ name, transport, clock }), transport }
+    const opened = { access: shellNode({ name, transport, clock, mostMs }), transport }
     open.set(name, opened)
     return opened
   }

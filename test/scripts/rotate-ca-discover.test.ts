@@ -82,6 +82,22 @@ test('refuses a version on which no rotation was tested', async () => {
   expect(whats).toContain('Kubernetes 1.29 is untested: a')
 })
 
+test('limits each request to a node by --request-timeout, and repeats the access in the advice', async () => {
+  putNode('cp-a', 'v1.36.3')
+  const access = ['--access', 'command:sh -c "exec sleep 99" {node}', '--read-only']
+  const { exit, stdout } = await run([
+    'rotate-ca',
+    'discover',
+    '--dry-run',
+    ...access,
+    '--request-timeout',
+    '1s',
+  ])
+  expect(exit).toBe(4)
+  expect(stdout).toContain('node "cp-a" did not respond within 1 s')
+  expect(stdout).toContain(`--access 'command:sh -c "exec sleep 99" {node}' --read-only`)
+})
+
 test.each([
   ['--access', 'telnet', 'invalid --access "telnet"'],
   ['--access', 'command:docker exec -i cp1', 'reaches the same node each time'],

@@ -7,6 +7,8 @@ import { accessFor } from '../../rotation/discovery.ts'
 import { discover } from '../../rotation-io/discovering.ts'
 import { checkSshConfig } from '../../system/trusted-file.ts'
 
+const longestNodeRequestMs = 20_000
+
 export default class RotateCaDiscover extends KcertCommand {
   static override summary = 'Find the nodes of a cluster, check access to each, and write kcert.yaml.'
 
@@ -14,6 +16,9 @@ export default class RotateCaDiscover extends KcertCommand {
     `kcert reads nodes, roles and addresses from the API server. It reads the layout and the component flags from the nodes. To check
 access, it writes a file to /etc/kubernetes and /var/lib/kcert on every node and deletes it. It changes nothing else. With --read-only it
 writes nothing on nodes, for a rotation with runbooks.
+
+--request-timeout is also the timeout of each request to a node, up to 20s. kcert waits up to twice that long for nodes that do not
+respond, 24 nodes at once.
 
 kcert reaches a node with OpenSSH under the node's name, unless you set --access. It reaches the machine that it runs on directly. You
 can edit the access of each node in the inventory. kcert refuses clusters that it does not rotate: managed clusters, k3s and RKE2,
@@ -78,12 +83,15 @@ untested releases, and one CA for several roles.`
       const inputs = [{ by: '--kubeconfig', path: flags.kubeconfig }]
       checkFiles({ inputs, outputs: [{ by: '--out', path: out, holds: 'public' }], replace: force })
     }
+    const { connectionOptions } = await import('../../cli/cluster.ts')
+    const { requestTimeoutMs } = connectionOptions(context, flags)
     const found = await this.onCluster(flags, ({ objects }) =>
       discover({
         objects,
         clock: context.clock,
         access,
         readOnly: flags['read-only'],
+        mostMs: Math.min(requestTimeoutMs || longestNodeRequestMs, longestNodeRequestMs),
         ...(local !== undefined && { local }),
       }),
     )
