@@ -152,7 +152,7 @@ test('reports at once that a server does not use TLS', async () => {
   const { folder, open, pauses } = await fakeCluster()
   const server = `https://127.0.0.1:${(plain.address() as AddressInfo).port}`
   const failure = await failureOf(await open(writeKubeconfig(join(folder, 'k'), { server }, {})))
-  expect(failure).toMatchObject({ code: 'KCERT_UNREACHABLE', why: 'the server does not speak TLS' })
+  expect(failure).toMatchObject({ code: 'KCERT_UNREACHABLE', why: 'the server does not use TLS' })
   expect(pauses).toEqual([])
 })
 

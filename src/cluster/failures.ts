@@ -253,6 +253,6 @@ const reasons: Readonly<Record<string, string>> = {
   ECONNRESET: 'the connection was closed',
   EPIPE: 'the connection was closed',
   ERR_STREAM_PREMATURE_CLOSE: 'the connection was closed',
-  EPROTO: 'the server does not speak TLS',
-  ERR_SSL_WRONG_VERSION_NUMBER: 'the server does not speak TLS',
+  EPROTO: 'the server does not use TLS',
+  ERR_SSL_WRONG_VERSION_NUMBER: 'the server does not use TLS',
 }

@@ -186,7 +186,7 @@ export class Transport {
  * so no credential is sent over it.
  */
 function dialling({ dial, names }: Route, tls: Access['tls']): HttpAgent {
-  if (tls === undefined) throw new TypeError('a server behind a tunnel is spoken to over TLS alone')
+  if (tls === undefined) throw new TypeError('a route through a tunnel supports TLS only')
   const agent = new HttpsAgent(tlsOptions(tls, names))
   agent.createConnection = (options) => connect({ ...(options as ConnectionOptions), socket: dial() })
   return agent

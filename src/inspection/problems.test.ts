@@ -937,7 +937,7 @@ describe('kubeconfigs that clients reject', () => {
     [
       '%YAML 1.2',
       `%YAML 1.2\n---\n${whole}`,
-      'line 1: a directive that client-go refuses: it takes %YAML 1.1',
+      'line 1: a directive that client-go refuses: it supports only %YAML 1.1',
     ],
   ])('reports %s as critical, with advice', async (_name, text, message) => {
     expect(only(await problemsOf(named('f', text)), 'DOCUMENT_MALFORMED')).toMatchObject({

@@ -47,7 +47,11 @@ describe('rejects, as client-go does, and reads as much as possible of', () => {
     ['a control character', `# \u0007\n${yaml}`, /^a control character/],
     ['\\/ in JSON', json.replace('[]', '["\\/"]'), /^the escape \\\/, which client-go refuses, in JSON too$/],
     ['half a surrogate pair', json.replace('[]', '["\\ud800"]'), /^the escape \\ud800/],
-    ['%YAML 1.2', `%YAML 1.2\n---\n${yaml}`, /^a directive that client-go refuses: it takes %YAML 1\.1$/],
+    [
+      '%YAML 1.2',
+      `%YAML 1.2\n---\n${yaml}`,
+      /^a directive that client-go refuses: it supports only %YAML 1\.1$/,
+    ],
     ['a null key', `~: 1\n${yaml}`, /^a key that is null/],
     ['a number that JSON does not have', `x: .inf\n${yaml}`, /^a number that JSON does not have/],
     ['a key over lines', json.replace('"users":', '"users"\n:'), /^a key without its colon on the same line/],

@@ -32,7 +32,10 @@ function* textDefects(bytes: Uint8Array, text: string): Generator<DocumentDefect
     yield { reason: 'a control character, which client-go refuses', line: lineAt(text, control) }
   for (const { line, at } of prologueOf(text)) {
     if (line.startsWith('%') && !/^%YAML[ \t]+1\.1(?![\d.])|^%TAG[ \t]/.test(line))
-      yield { reason: 'a directive that client-go refuses: it takes %YAML 1.1', line: lineAt(text, at) }
+      yield {
+        reason: 'a directive that client-go refuses: it supports only %YAML 1.1',
+        line: lineAt(text, at),
+      }
   }
 }
 

@@ -309,7 +309,7 @@ function wanted(expected: Expected): string {
 function checkedPath(path: string): string {
   if (!path.startsWith('/')) {
     throw new KcertError('KCERT_USAGE', `${JSON.stringify(path)} is not an absolute path`, {
-      why: 'a path on a node has no folder to be relative to',
+      why: 'paths on a node must be absolute',
     })
   }
   return path.length > 1 ? path.replace(/\/+$/, '') || '/' : path

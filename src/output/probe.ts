@@ -80,7 +80,7 @@ const clientWords: Readonly<Record<ClientVerdict['verdict'], string>> = {
   'let-in': 'connected',
   'not-asked': 'not requested',
   'not-tried': 'requested',
-  unknown: 'no answer',
+  unknown: 'unknown',
 }
 
 function clientCell(client: ClientVerdict | undefined): string {

@@ -30,7 +30,7 @@ export function parseDuration(text: string, by?: string): number {
     throw refusal(text, by, 'it is written like 8760h, 1h30m or 365d')
   let ms = 0
   for (const [, number, unit = ''] of text.matchAll(part)) ms += Number(number) * (unitMs[unit] ?? Number.NaN)
-  if (ms > longestMs) throw refusal(text, by, 'it is longer than 292 years, which is as far as Go counts')
+  if (ms > longestMs) throw refusal(text, by, 'it is longer than 292 years, the longest duration in Go')
   return text.startsWith('-') ? -ms : ms
 }
 

@@ -108,7 +108,7 @@ export class Restarting {
     const { loadState } = await node.unit(named, call)
     const unit = loadState === 'loaded' ? named : await unitOfProcess(node, running)
     if (unit === undefined) {
-      const what = `no way to restart ${program} on node ${node.name} is configured`
+      const what = `no restart command for ${program} on node ${node.name} is configured`
       throw new KcertError('KCERT_ROTATION_REFUSED', what, {
         why: `there is no systemd unit ${named}; set units or restart of the node for ${program} in kcert.yaml`,
         next: commandLine`systemctl list-units --all ${`*${program}*`}`,

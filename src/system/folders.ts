@@ -51,7 +51,7 @@ export function* readFolder(name: string): Generator<Source | UnreadableSource> 
 function seenBefore(entry: Entry, root: string): UnreadableSource {
   const failure = {
     reason: 'seen-before',
-    detail: 'leads to a folder that was already read under another name',
+    detail: 'points to a folder that was already read under another name',
   } as const
   return unread(entry, root, failure, linkAt(entry.path))
 }

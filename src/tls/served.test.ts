@@ -139,7 +139,7 @@ describe('exits with 4 and the reason if there is no certificate:', () => {
     const endpoint = await listening(
       createTcpServer((socket) => socket.end('HTTP/1.1 400 Bad Request\r\n\r\n')),
     )
-    expect(await refusal(endpoint)).toBe('the server does not speak TLS')
+    expect(await refusal(endpoint)).toBe('the server does not use TLS')
   })
 
   test('the server supports only other TLS versions', async () => {

@@ -62,7 +62,7 @@ export function reasonOf(error: Error, timeoutMs: number): string {
 
 const noRoute = 'no route to host'
 const closed = 'the connection was closed before the server sent a certificate'
-const noTls = 'the server does not speak TLS'
+const noTls = 'the server does not use TLS'
 const reasons: Readonly<Record<string, string>> = {
   ECONNREFUSED: 'connection refused: nothing listens there',
   ENOTFOUND: 'no such host: the name has no address',

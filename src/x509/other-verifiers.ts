@@ -103,7 +103,7 @@ function isValidForHostInOpenssl({ leaf }: ChainQuestion, host: string, partialW
 /** Completes a sentence that begins with the verifier's name. */
 function whyRefused({ code, text, certificate }: OpensslError, { at }: ChainQuestion): string {
   const isOver = Math.floor(certificate.notAfter.getTime() / 1000) === Math.floor(at.getTime() / 1000)
-  if (code === 10 && isOver) return 'counts the second of notAfter as past'
+  if (code === 10 && isOver) return 'treats a certificate as expired in the second of its notAfter'
   return refusalWords[code] ?? `says "${text}"`
 }
 

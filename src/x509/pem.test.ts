@@ -118,9 +118,9 @@ describe('a damaged block among valid ones', () => {
     [
       'with text after BEGIN',
       block.replace('-----\n', '----- x\n'),
-      'the BEGIN line goes on after its dashes',
+      'the BEGIN line has text after its dashes',
     ],
-    ['on one line', block.replaceAll('\n', ''), 'the BEGIN line goes on after its dashes'],
+    ['on one line', block.replaceAll('\n', ''), 'the BEGIN line has text after its dashes'],
     ['that is indented', `  ${block}`, '"-----BEGIN" does not start its line, so readers skip the block'],
     ['with a missing character', block.replace('aGVs', 'aGV'), 'the base64 text is incomplete'],
     ['with padding inside', block.replace('aGVsbG8s', 'aGVsbA=='), 'does not belong in base64'],

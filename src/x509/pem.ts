@@ -190,7 +190,7 @@ class PemScanner {
     const bodyAt = offset + begin.length + label.length + dashes.length
     if (!this.startsLine(offset))
       return misplaced('"-----BEGIN" does not start its line, so readers skip the block', bodyAt)
-    if (!this.endsLine(bodyAt)) return misplaced('the BEGIN line goes on after its dashes', bodyAt)
+    if (!this.endsLine(bodyAt)) return misplaced('the BEGIN line has text after its dashes', bodyAt)
 
     const marker = bytes.indexOf(dashes, bodyAt, 'latin1')
     if (marker < 0) return fail('no END line', bytes.length)

@@ -61,7 +61,7 @@ export class CertificateRequest {
     reader.leave(attributes)
     this.unreadAttributes = reader.atEnd
       ? requested.unread
-      : [...requested.unread, 'data behind the attributes']
+      : [...requested.unread, 'data after the attributes']
     reader.leave(infoOuter)
     this.extensions = requested.list
     this.malformedExtensions = requested.malformed

@@ -113,7 +113,9 @@ test('reports which lists are forbidden, and reads the rest', async () => {
   expect(refused.map(({ source }) => source)).toContain('secrets of the cluster')
   expect(refused[0]!.next).toContain('kubectl create clusterrole')
   const shown = await inspect(kubeconfig)
-  expect(`${shown.stdout}${shown.stderr}`).toContain('not looked for: listing EndpointSlices is not allowed')
+  expect(`${shown.stdout}${shown.stderr}`).toContain(
+    'other API servers were not inspected: you may not list EndpointSlices',
+  )
 })
 
 test('exits with 4 for a cluster that does not respond, and still shows the kubeconfig; --kubeconfig requires --cluster', async () => {

@@ -128,7 +128,7 @@ test('exits with 4 for an unreachable server, 3 for a server without TLS, and 2 
   )
   expect(sessions.map(({ exit }) => exit)).toEqual([4, 3, 2, 2, 2])
   expect(sessions[0]!.stdout).toContain('UNREACHABLE: connection refused: nothing listens there')
-  expect(sessions[1]!.stdout).toContain('NO_CERTIFICATE: the server does not speak TLS')
+  expect(sessions[1]!.stdout).toContain('NO_CERTIFICATE: the server does not use TLS')
   expect(sessions[2]!.stderr).toContain('next: kcert probe --all')
   expect(sessions[3]!.stderr).toContain('next: kcert probe kubernetes:6443')
 })

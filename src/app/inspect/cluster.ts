@@ -134,7 +134,9 @@ class Scanner {
     if (counts.length === 1 && most > 1)
       return [`${rootCa} is the same in all ${most} namespaces, and shown once`]
     if (counts.length < 2) return []
-    return [`${rootCa} is not the same in all namespaces: ${counts.length} contents, each shown once`]
+    return [
+      `${rootCa} is not the same in all namespaces: ${counts.length} different versions, each shown once`,
+    ]
   }
 
   async readKind(scanned: ScannedKind): Promise<void> {

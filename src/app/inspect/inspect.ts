@@ -154,12 +154,12 @@ async function readWithCluster(
       isPermitted,
       notes: [
         ...notes,
-        ...(hidden
-          ? ['API servers beside this one were not looked for: listing EndpointSlices is not allowed']
-          : []),
+        ...(hidden ? ['other API servers were not inspected: you may not list EndpointSlices'] : []),
         ...(unseen.length === 0
           ? []
-          : [`not reached from here: ${unseen.sort().join(', ')}, where API servers announce themselves`]),
+          : [
+              `not reachable from here: ${unseen.sort().join(', ')}, which the EndpointSlice of the kubernetes Service lists`,
+            ]),
       ],
     }
   })
@@ -187,7 +187,7 @@ function isBlank(report: InspectionReport): boolean {
 
 function nothingIn(targets: readonly string[]): KcertError {
   return new KcertError('KCERT_USAGE', `there is nothing to inspect in ${targets.join(', ')}`, {
-    why: 'no file there holds a certificate, a request, a key or a kubeconfig',
+    why: 'no file there contains a certificate, a request, a key or a kubeconfig',
     next: commandLine`ls -lR ${targets[0]}`,
   })
 }

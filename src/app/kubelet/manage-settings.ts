@@ -128,7 +128,7 @@ export async function templateOfNode(
 
 function missing(flag: string, what: string): KcertError {
   return new KcertError('KCERT_USAGE', `${flag} is required`, {
-    why: `it gives ${what}`,
+    why: `kcert needs ${what}`,
     next: 'kcert kubelet manage --help',
   })
 }

@@ -191,7 +191,7 @@ describe.each(signerNames)('%s: refuses attributes that Kubernetes does not read
       'a second list of attributes',
       [plain],
       [attribute(extensionRequest, hidden)],
-      'data behind the attributes',
+      'data after the attributes',
     ],
   ])('%s', async (_name, attributes, tail, found) => {
     const object = objectFor(signerName, craftedRequestPem(right.subject, attributes, tail))

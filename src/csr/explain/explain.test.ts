@@ -177,7 +177,7 @@ const rows: readonly Row[] = [
     says: /Kubernetes has no signer "kubernetes.io\/kube-apiserver"/,
   },
   {
-    id: 'name-passed-over',
+    id: 'name-never-signed',
     verdict: 'stuck',
     object: service({
       name: 'csr-my-svc',
@@ -194,7 +194,7 @@ const rows: readonly Row[] = [
     says: /do not approve it: it would fail permanently: it requires usages digital signature and server auth/,
   },
   {
-    id: 'node-asks-for-another',
+    id: 'node-requests-other-identity',
     verdict: 'stuck',
     object: clientRequest({ ...made, username: 'system:node:node-2' }),
     cluster: { manager: alive, allowed: ['system:node:node-2 nodeclient'] },
@@ -241,7 +241,7 @@ const rows: readonly Row[] = [
     command: 'kcert csr approve csr-7x2lq',
   },
   {
-    id: 'approver-tries-again',
+    id: 'approver-retries',
     verdict: 'waiting',
     object: clientRequest(bootstrapper),
     cluster: { manager: alive, allowed: ['system:bootstrap:abcdef nodeclient'] },
@@ -332,7 +332,7 @@ const rows: readonly Row[] = [
     says: /these programs may sign: ServiceAccount signer\/signer/,
   },
   {
-    id: 'removed-soon',
+    id: 'deleted-soon',
     verdict: 'issued',
     object: user({ ...approvedLongAgo, certificate: certificateFor(someKey) }),
     says: /an hour after the approval, once issued: at 2026-11-21T10:30:00Z/,

@@ -17,7 +17,7 @@ export const causes: readonly CauseRow[] = [
   ...pendingCauses,
   ...approvedCauses,
   {
-    id: 'removed-soon',
+    id: 'deleted-soon',
     weight: 'note',
     holds: ({ object, certificate, now }) => {
       const { after } = collectionOf(object, certificate) ?? {}

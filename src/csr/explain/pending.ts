@@ -44,7 +44,7 @@ export const pendingCauses: readonly CauseRow[] = [
     commands: deleteObject,
   },
   {
-    id: 'node-asks-for-another',
+    id: 'node-requests-other-identity',
     holds: soundFor(kubeletClient, (situation) => foreignNode(situation) !== undefined),
     detail: (situation) =>
       `${quoted(situation.object.username ?? '')} requests the identity of ${quoted(foreignNode(situation) ?? '')}: only a node itself may renew its certificate`,
@@ -90,7 +90,7 @@ export const pendingCauses: readonly CauseRow[] = [
     commands: decideByHand,
   },
   {
-    id: 'approver-tries-again',
+    id: 'approver-retries',
     weight: 'waiting',
     holds: soundFor(
       kubeletClient,

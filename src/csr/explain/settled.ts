@@ -82,7 +82,7 @@ export const settledCauses: readonly CauseRow[] = [
   },
   {
     // The signer of EKS ignores objects whose names begin like those of kubelets (aws/containers-roadmap#2079).
-    id: 'name-passed-over',
+    id: 'name-never-signed',
     holds: (situation) =>
       situation.object.signerName.startsWith('beta.eks.amazonaws.com/') &&
       situation.object.name?.startsWith('csr-') === true &&

@@ -101,7 +101,7 @@ function caSection({ authorities: cas, generatedAt }: RotationStatus): Markup {
         { title: 'CA', kind: 'name', cell: ({ name }) => name },
         { title: 'Subject', cell: ({ subject }) => subject },
         {
-          title: 'Ends',
+          title: 'Expires',
           kind: 'short',
           cell: ({ notAfter }) => (notAfter === undefined ? 'created in phase 1' : time(notAfter)),
         },

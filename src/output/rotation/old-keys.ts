@@ -35,8 +35,8 @@ export function renderOldKeys(report: RotationOldKeys, view: View): string {
     ),
     table(view, files, [
       { title: 'NODE', cell: ({ node }) => node, shrinkTo: 12, cut: 'middle' },
-      { title: 'HOLDS', cell: heldText },
-      { title: 'STATE', cell: ({ state }) => state, dropRank: 1 },
+      { title: 'CONTAINS', cell: heldText },
+      { title: 'STATE', cell: ({ state }) => (state === 'there' ? 'present' : state), dropRank: 1 },
       { title: 'PATH', cell: ({ path }) => shortDigest(path), shrinkTo: 24, cut: 'middle' },
     ]),
     archived.map((path) => `archived: ${printable(path)}`),

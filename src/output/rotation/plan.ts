@@ -142,8 +142,8 @@ function partyLines(title: string, parties: readonly Party[], view: View): strin
     [
       { title, cell: ({ all }) => partiesText(all), shrinkTo: 20, preferredMinWidth: 40, cut: 'middle' },
       { title: 'WHERE', cell: ({ where }) => where, shrinkTo: 16, cut: 'middle', dropRank: 2 },
-      { title: 'HOLDS', cell: ({ holds }) => holds, shrinkTo: 16 },
-      { title: 'SHOWS', cell: ({ shows }) => shows, shrinkTo: 16, dropRank: 1 },
+      { title: 'CONFIGURED', cell: ({ holds }) => holds, shrinkTo: 16 },
+      { title: 'IN USE', cell: ({ shows }) => shows, shrinkTo: 16, dropRank: 1 },
     ],
   )
 }
