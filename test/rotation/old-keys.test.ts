@@ -358,7 +358,7 @@ test('shows the keys and asks; declining and a dry run change nothing; requires 
   expect([declined.report.outcome, declined.exit]).toEqual(['declined', exitCodes.no])
   expect(questions).toEqual([expect.stringContaining('Type "destroy" to continue')])
   expect(said.join('\n')).toMatch(
-    /cp1 +key of the cluster CA +there +\/var\/lib\/kcert\/copies\/by-digest\/[0-9a-f]{12}…/,
+    /cp1 +key of the cluster CA +present +\/var\/lib\/kcert\/copies\/by-digest\/[0-9a-f]{12}…/,
   )
   const dry = await retire({ dryRun: true })
   expect([dry.report.outcome, dry.exit]).toEqual(['planned', exitCodes.done])
