@@ -331,3 +331,19 @@ test.each([
   expect([run.stdout, run.exit, run.stderr]).toEqual(['', exit, expect.stringContaining(stderr)])
   expect(issuanceLogIn(at).length).toBe(before)
 })
+
+test.each(['dry-run', 'fail', 'kubernetes-signers'])(
+  'refuses --%s with request files, and signs none',
+  (name) => {
+    const at = folderWithCa()
+    opensslRequest(at, 'a')
+    const before = issuanceLogIn(at).length
+    const args = ['ca', 'sign', 'a.csr', '--profile', 'client', '--out', 'a.pem', ...ca]
+    const { exit, stderr } = inFolder(at)([...args, `--${name}`])
+    expect([exit, stderr]).toEqual([
+      2,
+      expect.stringContaining(`--${name} applies only to CSRs of the cluster`),
+    ])
+    expect([existsSync(join(at, 'a.pem')), issuanceLogIn(at).length]).toEqual([false, before])
+  },
+)

@@ -17,9 +17,10 @@ import { rfc3339 } from '../../pki/rfc3339.ts'
 import { writePublicFile } from '../../system/output-file.ts'
 import { looksLikePem } from '../../x509/pem.ts'
 
+const onlyOnCluster = ['dry-run', 'fail', 'kubernetes-signers'] as const
 const notWithKubeadm = [
   ...['ca', 'ca-key', 'issuance-log', 'usage', 'profile', 'config', 'allow-subject-attributes', 'out'],
-  ...['csr', 'csr-signer', 'csr-selector', 'kubernetes-signers', 'fail', 'dry-run'],
+  ...['csr', 'csr-signer', 'csr-selector', ...onlyOnCluster],
 ]
 
 export default class CaSign extends KcertCommand {
@@ -163,6 +164,11 @@ The built-in profiles are ${builtInProfileNames.join(', ')}. --config names a fi
       const { report, notes, exit } = await signOnCluster(flags, this.context)
       return this.show(output, report, renderSignedRequests, { notices: notes, exit })
     }
+    const useless = onlyOnCluster.find((name) => flags[name])
+    if (useless !== undefined)
+      throw new KcertError('KCERT_USAGE', `--${useless} applies only to CSRs of the cluster`, {
+        fix: 'name them with --csr, --csr-signer or --csr-selector',
+      })
     if (operands.length === 0)
       throw new KcertError('KCERT_USAGE', 'no request given', {
         fix: 'name files with CSRs, or CSRs of the cluster with --csr or --csr-signer',
