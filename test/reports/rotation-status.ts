@@ -1,21 +1,8 @@
+import { phaseTable } from '../../src/rotation/phase-table.ts'
 import type { RotationStatus } from '../../src/rotation/report.ts'
 
 const at = '2026-11-21T09:00:00Z'
 const sha256 = 'ab'.repeat(32)
-const titles = [
-  'the new CA lies on every control-plane node',
-  'controller-managers publish both CAs',
-  'every namespace has both CAs',
-  'pods in the cluster have read both CAs',
-  'servers accept client certificates of both CAs',
-  'schedulers and controller-managers trust both',
-  'kubeconfigs hold both CAs and new client certificates',
-  'the cloud controller manager trusts both',
-  'everything presents the new CA',
-  'cluster-info carries the new CA',
-  'nothing presents the old CA any more',
-  'nothing trusts the old CA any more',
-]
 
 /** A rotation before phase 5, with every kind of item that a status can contain. */
 export const sampleStatus: RotationStatus = {
@@ -41,23 +28,26 @@ export const sampleStatus: RotationStatus = {
       hasBridge: false,
     },
   ],
-  next: { command: 'kcert rotate-ca --phase 5', why: 'cp1: kubelet trusts the old CA alone (and 3 more)' },
-  phases: titles.map((title, index) => ({
-    number: index + 1,
-    id: `phase-${index + 1}`,
+  next: {
+    command: 'kcert rotate-ca --phase 5',
+    why: 'cp1/kubelet: /etc/kubernetes/pki/ca.crt without the new CA (and 3 more)',
+  },
+  phases: phaseTable.map(({ number, id, title, risk }, index) => ({
+    number,
+    id,
     title,
-    risk: index === 11 ? 'no-return' : index % 3 === 1 ? 'restarts' : 'writes',
+    risk,
     state: index < 4 ? 'holds' : index === 4 ? 'open' : 'later',
     gaps:
       index === 4
         ? [
-            { at: 'cp1/kubelet', what: 'trusts the old CA alone' },
-            { at: 'cp2/kubelet', what: 'trusts the old CA alone' },
-            { at: 'cp1:/etc/kubernetes/pki/ca.crt', what: 'contains the old CA alone' },
-            { at: 'configmap kube-public/cluster-info', what: 'contains the old CA alone' },
+            { at: 'cp1/kubelet', what: '/etc/kubernetes/pki/ca.crt without the new CA' },
+            { at: 'cp2/kubelet', what: '/etc/kubernetes/pki/ca.crt without the new CA' },
+            { at: 'cp1/kube-apiserver', what: '/etc/kubernetes/pki/ca.crt without the new CA' },
+            { at: 'ConfigMap kube-public/cluster-info', what: 'without the new CA' },
           ]
         : [],
-    remarks: index === 7 ? ['not configured: there is no cloud controller manager'] : [],
+    remarks: index === 7 ? ['complete: no cloud-controller-manager with --root-ca-file'] : [],
     evidence:
       index < 2
         ? [

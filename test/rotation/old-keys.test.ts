@@ -51,7 +51,7 @@ beforeEach(() => {
   for (const node of scene.cluster.nodes.values()) node.isUnreachable = false
 })
 
-interface Manner extends Partial<Retirement> {
+interface RetireOptions extends Partial<Retirement> {
   readonly kill?: (act: string) => void
   readonly answers?: (question: string) => boolean
   readonly journal?: SimulatedJournal
@@ -60,7 +60,7 @@ interface Manner extends Partial<Retirement> {
 
 const said: string[] = []
 
-function retire({ kill = () => {}, answers, journal, on = scene, ...settings }: Manner = {}) {
+function retire({ kill = () => {}, answers, journal, on = scene, ...settings }: RetireOptions = {}) {
   const { cluster, observer } = on
   const oldKeys = new SimulatedOldKeys(cluster)
   oldKeys.kill = kill

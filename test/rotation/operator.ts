@@ -9,7 +9,7 @@ import type { Scene } from './scene.ts'
 
 export const wide = { width: Number.POSITIVE_INFINITY, paint: noPaint }
 
-interface Manner {
+interface OperatorOptions {
   readonly settings?: Partial<Settings>
   readonly yes?: boolean
   /** The answers to questions; absent without a terminal. */
@@ -34,10 +34,10 @@ export class SimulatedOperator {
   /** Runs one command with a session while time passes. */
   async command<Result>(
     work: (session: RotationSession) => Promise<Result>,
-    manner: Manner = {},
+    given: OperatorOptions = {},
   ): Promise<Result> {
     const { cluster, clients, observer, journal } = this.scene
-    const { settings = {}, yes = false, answers, options = {}, isTerminal = false } = manner
+    const { settings = {}, yes = false, answers, options = {}, isTerminal = false } = given
     const progress = rotationProgress({
       write: (text) => {
         this.stderr += text
@@ -81,7 +81,7 @@ export class SimulatedOperator {
         note: (text) => {
           this.stderr += `${text}\n`
         },
-        interrupted: manner.interrupted ?? new AbortController().signal,
+        interrupted: given.interrupted ?? new AbortController().signal,
       },
     )
     return cluster.time.until(session.then(work))
