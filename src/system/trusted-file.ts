@@ -7,7 +7,7 @@ import { failureOf, openedFile, openFlags } from './files.ts'
 import { fileError } from './required-file.ts'
 import { isTrusted, pathTrust, type UntrustedEntry, untrustedEntry } from './trusted-path.ts'
 
-// Files whose contents decide what kcert runs, approves or signs: inventories with their hooks, journals, policies, signing
+// Files whose contents decide what kcert runs, signals, approves or signs: inventories with their hooks, journals, policies, signing
 // profiles, templates, ssh configurations. A user who can change one of them acts with the rights of the caller.
 
 /** The purpose of such a file, for messages. */
@@ -18,6 +18,7 @@ export type TrustedKind =
   | 'signing profile'
   | 'certificate template'
   | 'ssh configuration'
+  | 'PID file'
   | 'output folder'
   | 'unfinished write'
 
@@ -59,6 +60,13 @@ export function readTrustedFile(kind: TrustedKind, name: string, limit?: number)
   }
 }
 
+/** Returns the bytes of such a file. Throws KCERT_FILE_UNTRUSTED, and as `requiredFile` does. */
+export function requiredTrustedFile(kind: TrustedKind, name: string): Uint8Array {
+  const read = readTrustedFile(kind, name)
+  if ('reason' in read) throw fileError(read)
+  return read.bytes
+}
+
 /** Returns the bytes of such a file; undefined if it does not exist. Throws KCERT_FILE_UNTRUSTED, and as `requiredFile` does. */
 export function trustedFileIfThere(kind: TrustedKind, name: string, limit: number): Uint8Array | undefined {
   const read = readTrustedFile(kind, name, limit)
@@ -75,9 +83,7 @@ export function trustedFileIfThere(kind: TrustedKind, name: string, limit: numbe
  */
 export function unfinishedNote(path: string): string | undefined {
   if (!lstatSync(path, { throwIfNoEntry: false })?.isFile()) return undefined
-  const read = readTrustedFile('unfinished write', path)
-  if ('reason' in read) throw fileError(read)
-  return Buffer.from(read.bytes).toString('utf8')
+  return Buffer.from(requiredTrustedFile('unfinished write', path)).toString('utf8')
 }
 
 /**

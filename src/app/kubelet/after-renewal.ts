@@ -2,7 +2,8 @@ import { constants } from 'node:os'
 import { whyFailed } from '../../cli/operator-program.ts'
 import { KcertError } from '../../errors/kcert-error.ts'
 import { writeFileAtomically } from '../../system/atomic-file.ts'
-import { requiredFile, textIfReadable } from '../../system/required-file.ts'
+import { textIfReadable } from '../../system/required-file.ts'
+import { requiredTrustedFile } from '../../system/trusted-file.ts'
 
 /** The actions after a new certificate is in place. */
 export interface AfterRenewal {
@@ -50,9 +51,11 @@ function send(signal: NodeJS.Signals, pidFile: string): void {
   const what = `--signal ${signal}, to the process of ${pidFile}`
   let text: string
   try {
-    text = Buffer.from(requiredFile(pidFile)).toString('utf8').trim()
+    // A user who can change the file could have kcert signal any process.
+    text = Buffer.from(requiredTrustedFile('PID file', pidFile)).toString('utf8').trim()
   } catch (error) {
-    throw hookFailure(what, (error as Error).message)
+    const { message, why } = error as KcertError
+    throw hookFailure(what, [message, why].filter(Boolean).join(': '))
   }
   // 0 and negative numbers mean process groups.
   if (!/^[1-9]\d{0,9}$/.test(text)) throw hookFailure(what, 'the file contains no process ID')

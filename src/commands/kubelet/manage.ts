@@ -95,7 +95,9 @@ it is renewed when the file changes. SIGUSR2 renews at once. Do not use this for
         'signal to send to the process of --pid-file after each renewal, such as HUP',
         { dependsOn: ['pid-file'] },
       ),
-      'pid-file': Flag.value('FILE', 'file with the process ID', { dependsOn: ['signal'] }),
+      'pid-file': Flag.value('FILE', 'file with the process ID, which no other user can change', {
+        dependsOn: ['signal'],
+      }),
     }),
     'metrics-address': Flag.value(
       'ADDRESS',
