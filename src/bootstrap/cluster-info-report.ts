@@ -28,7 +28,7 @@ const signatureSchema = v.object({
   tokenId: v.string(),
   state: described(
     v.picklist(['stands', 'stale', 'missing', 'orphaned', 'unknown']),
-    'stale: of another text or another token; missing: there is no signature with this signing token; orphaned: no valid signing token has this ID; unknown: no permission to read the Secrets of the tokens',
+    'stale: it does not match the current text and token; missing: there is no signature with this signing token; orphaned: no valid signing token has this ID; unknown: no permission to read the Secrets of the tokens',
   ),
 })
 

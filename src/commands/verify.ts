@@ -176,7 +176,7 @@ function noRoots(leaf: string): KcertError {
 function checkName(name: string): void {
   if (name === '') {
     throw new KcertError('KCERT_USAGE', '--name is empty', {
-      why: 'perhaps a variable is not set; without --name, no name is checked',
+      why: 'a shell variable may be unset; without --name, no name is checked',
       next: 'kcert verify --help',
     })
   }

@@ -83,7 +83,7 @@ export const certificateReportSchema = v.object({
   isReplaced: v.optional(
     described(
       v.boolean(),
-      'true for a dated file of the kubelet that a newer one replaced: it is unused, and of the counts of the summary only certificates includes it',
+      'true for a dated kubelet file that a newer file replaced. It is unused, and in the summary only the count certificates includes it',
     ),
   ),
   status: v.picklist(statuses),

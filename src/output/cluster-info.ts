@@ -73,7 +73,7 @@ function caLines(cas: readonly CaFacts[], view: View): string[] {
 
 const signatureStates: Readonly<Record<SignatureFacts['state'], StatusText>> = {
   stands: ['valid', 'ok'],
-  stale: ['stale: of another text or token', 'critical'],
+  stale: ['stale: does not match the current text and token', 'critical'],
   missing: ['missing', 'critical'],
   orphaned: ['orphaned: no signing token has this ID', 'warning'],
   unknown: ['unknown: you may not read its Secret', 'warning'],

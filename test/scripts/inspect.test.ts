@@ -370,7 +370,7 @@ describe('bad input exits with 2 and reports what, why and next:', () => {
     expect(complaint(['http://api.example.com:8080/livez'])).toBe(
       'KCERT_FILE_NOT_FOUND: http://api.example.com:8080/livez is neither a file nor a TLS server\nwhy: a server is named as HOST:PORT or https://HOST\nnext: kcert inspect https://api.example.com:8080\n',
     )
-    expect(complaint([''])).toContain('KCERT_USAGE: a target is an empty word')
+    expect(complaint([''])).toContain('KCERT_USAGE: a target is an empty string')
   })
 
   test('a folder without certificates', () => {

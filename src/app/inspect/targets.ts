@@ -120,8 +120,8 @@ function sortTargets(targets: readonly string[]): SortedTargets {
   }
   for (const target of targets) {
     if (target === '') {
-      throw new KcertError('KCERT_USAGE', 'a target is an empty word', {
-        why: 'perhaps a variable that is not set',
+      throw new KcertError('KCERT_USAGE', 'a target is an empty string', {
+        why: 'a shell variable may be unset',
         next: 'kcert inspect --help',
       })
     }
@@ -188,7 +188,7 @@ function unreadableTarget({ name, reason, detail }: UnreadableSource): KcertErro
       })
     case 'not-a-file':
       return new KcertError('KCERT_FILE_UNREADABLE', `${name} ${detail}`, {
-        why: 'kcert opens no devices, sockets and FIFOs by itself: some have no end, and some wait for ever',
+        why: 'kcert opens no devices, sockets and FIFOs by itself: some have no end, and some block forever',
         fix: 'pass its content on standard input',
         next: commandLine`kcert inspect - < ${name}`,
       })

@@ -63,7 +63,7 @@ export const rotationSettingsFlags = Flag.inGroup('ROTATION', {
   ),
   waive: Flag.repeated(
     'ID',
-    'accept the risk for this pod, workload, kubeconfig, server, file, client address or mix of versions, by the name that kcert prints',
+    'accept the risk for this pod, workload, kubeconfig, server, file, client address or mix of versions; use the ID that kcert prints',
   ),
   soak: Flag.value(
     'DURATION',

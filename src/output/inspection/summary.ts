@@ -34,7 +34,7 @@ function problemsOfFiles(report: InspectionReport): string {
   const { certificates = 0 } = report.selection ?? {}
   const { sources } = report.summary
   const all = `${certificates} ${plural(certificates, 'certificate')} in ${sources} ${plural(sources, 'source')}`
-  return `${problemCounts(report)}, none of them about one of the ${all}`
+  return `${problemCounts(report)}, none of them concerns the ${all}`
 }
 
 function nextText(next: CertificateReport): string {

@@ -334,7 +334,7 @@ describe('nagios', () => {
     }
     const lines = renderText(lone, { width: Infinity, paint: noPaint }).split('\n')
     expect(lines.slice(0, 4)).toEqual([
-      'problems: 2 critical, none of them about one of the 21 certificates in 27 sources',
+      'problems: 2 critical, none of them concerns the 21 certificates in 27 sources',
       '',
       expect.stringMatching(/^MISSING +EXPECTED AT$/),
       `${missing!.role}  ${missing!.source}`,

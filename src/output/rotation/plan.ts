@@ -222,7 +222,7 @@ function radiusLines({ blastRadius, authorities: cas }: RotationPlan, { paint }:
         commandLine`  Pod ${id} has no controller: restart it yourself, or accept the risk with --waive ${id}`,
       ),
     ),
-    '  copies of admin.conf and other kubeconfigs that kcert does not know stop working in phase 12',
+    '  copies of admin.conf, and other kubeconfigs unknown to kcert, stop working in phase 12',
   ]
 }
 
