@@ -79,6 +79,14 @@ test('copies only the subject, the SANs and the key of a request', () => {
   expect(issued.droppedAttributes).toEqual(['emailAddress'])
 })
 
+test('reports the common names and serial numbers that are not in the certificate', () => {
+  const types = ['CN', 'serialNumber', 'CN', 'serialNumber', 'OU', 'OU']
+  const subject = types.map((type, at) => [{ type, value: `v${at}` }])
+  const request = readRequest(createRequest({ subject }, requestKey), 'a.csr', ['serialNumber', 'OU'])
+  const { certificate, droppedAttributes } = signRequest(signingCa, request, serving, now, '02')
+  expect([certificate.subject.commonName, droppedAttributes]).toEqual(['v2', ['CN', 'serialNumber']])
+})
+
 test('refuses a request whose signature is by another key', () => {
   const der = Buffer.from(createRequest({ subject: { commonName: 'a' } }, requestKey))
   // The signature is at the end.

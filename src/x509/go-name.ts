@@ -15,7 +15,10 @@ export const goAttributeTypes: readonly string[] = [...multiValued, ...singleVal
 
 export interface GoName {
   readonly rdns: AttributeDescription[][]
-  /** Attributes of types that Go does not keep: emailAddress, DC, UID and all types without a short name. */
+  /**
+   * Attributes that Go does not keep: emailAddress, DC, UID and all types without a short name, and all common names and serial
+   * numbers but the last.
+   */
   readonly dropped: readonly AttributeDescription[]
 }
 
@@ -33,9 +36,12 @@ export function goName(attributes: readonly AttributeDescription[]): GoName {
       .filter((value) => value !== '')
       .map((value) => ({ type, value })),
   )
+  const last = singleValued.map((type) => attributes.findLast((attribute) => attribute.type === type))
+  const isKept = (attribute: AttributeDescription): boolean =>
+    multiValued.some((type) => type === attribute.type) || last.includes(attribute)
   return {
     rdns: [...several, ...single].filter((rdn) => rdn.length > 0),
-    dropped: attributes.filter(({ type }) => !goAttributeTypes.includes(type)),
+    dropped: attributes.filter((attribute) => !isKept(attribute)),
   }
 }
 
