@@ -138,6 +138,6 @@ export const testFolders: Readonly<Record<string, string>> = {
   contract: 'one suite for a fake and for the real thing',
   rotation: 'the simulated cluster: phases, runner and model together',
   'rotation-io': 'nodes in memory and the fake API server: the ports together',
-  node: 'a server of SSH and a shell: one contract for each way to a node',
+  node: 'an SSH server and a shell: one contract for each transport',
   bootstrap: 'the fake API server',
 }

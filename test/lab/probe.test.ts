@@ -190,7 +190,7 @@ describeOnCluster('probe', () => {
     const fine = await jobOf(manifests, 'fine')
     expect(fine.log).toContain('configmap kube-system/extension-apiserver-authentication')
     expect(fine.log).toMatch(/^valid .* served +kube-apiserver /m)
-    expect(fine.log).not.toContain('not reached from here')
+    expect(fine.log).not.toContain('not reachable from here')
     expect(fine, fine.log).toMatchObject({ ended: 'Complete', exit: 0 })
 
     // The certificates that kubeadm issues to API servers are valid for a year.
