@@ -247,7 +247,7 @@ kc_write() {
   got=$(kc_sum <"$t")
   [ "$got" = $new ] || kc_fail cut "$got"
   if [ $want = absent ] && [ $cur = absent ]; then
-    # Unlike a rename, a link fails where somebody else was quicker.
+    # Unlike a rename, a link fails if another process was quicker.
     if ln "$t" "$f" 2>/dev/null; then rm -f "$t"
     elif [ -e "$f" ]; then kc_changed "$(kc_sum <"$f")"
     else kc_try rename mv -fT "$t" "$f"; fi
@@ -394,7 +394,7 @@ kc_identity() {
 
 kc_clock() { echo "now $(date $kc_now)"; }
 
-# Every process below this shell, found again and again until no more are.
+# Every process below this shell, found repeatedly until there are no more.
 kc_below() {
   a=" $$ " more=1
   while [ $more ]; do

@@ -248,7 +248,7 @@ await_start() {
   while [ $i -lt "\${KCERT_WAIT:-180}" ]; do
     t=$(started "$1")
     if [ "$t" ] && ! is_old "$2" "$t"; then
-      # One that ends at once is started again and again: it must live on for a while.
+      # A process that exits at once is restarted repeatedly, so it must run for a while.
       [ "$since" ] || since=$i
       [ $((i - since)) -lt "\${KCERT_SETTLE:-5}" ] || { say "$1 restarted"; return 0; }
     else since=; fi
