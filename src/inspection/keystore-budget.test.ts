@@ -34,5 +34,6 @@ test('tries the first of 30 keystores with 400,000 iterations, and continues wit
   const { problems } = inspection.finish().report
   const tooMuch = problems.filter(({ message }) => message.includes('costs too much'))
   expect(problems).toHaveLength(30)
+  expect(new Set(tooMuch.map(({ fix }) => fix))).toEqual(new Set(['read this file alone']))
   expect(tooMuch.map(({ source }) => source)).toEqual(Array.from({ length: 18 }, (_, i) => `${i + 13}.p12`))
 }, 120_000)

@@ -55,11 +55,13 @@ export class KdfBudget {
     this.leftMicros -= micros
     if (this.leftMicros < 0)
       throw tooCostly(what, {
-        why: 'kcert spends at most one second on a file; write it again with a usual count, such as openssl pkcs8 -iter 600000',
+        why: 'kcert spends at most one second on a file',
+        fix: 'write it again with a usual count, such as openssl pkcs8 -iter 600000',
       })
     if (this.run?.takes(micros) === false)
       throw tooCostly(what, {
-        why: `the files before it used up the ${runMicros / 1e6} s that kcert spends on passwords in one run; read this file alone`,
+        why: `the files before it used up the ${runMicros / 1e6} s that kcert spends on passwords in one run`,
+        fix: 'read this file alone',
       })
   }
 }
@@ -82,7 +84,7 @@ export class RunKdfBudget {
   }
 }
 
-function tooCostly(what: string, words: { readonly why: string }): KcertError {
+function tooCostly(what: string, words: { readonly why: string; readonly fix: string }): KcertError {
   return new KcertError(
     'KCERT_KEY_UNSUPPORTED',
     `${what}: the password's key derivation costs too much`,
