@@ -16,7 +16,7 @@ export class SessionPool {
   private readonly waiting: (() => void)[] = []
   private count = 0
   private readonly mostMs: number
-  private isClosed = false
+  private readonly closing = new AbortController()
 
   constructor(node: string, transport: Transport, mostMs = Number.POSITIVE_INFINITY) {
     this.node = node
@@ -36,7 +36,7 @@ export class SessionPool {
     try {
       return await session.request(command, content, call)
     } catch (error) {
-      if (patience === 'once' || !session.wasLost || this.isClosed) throw error
+      if (patience === 'once' || !session.wasLost || this.closing.signal.aborted) throw error
     } finally {
       this.give(session)
     }
@@ -44,7 +44,8 @@ export class SessionPool {
   }
 
   async close(): Promise<void> {
-    this.isClosed = true
+    // A session that is still opening is not in `all`, and its shell would keep kcert running.
+    this.closing.abort(this.closedError())
     for (const resume of this.waiting.splice(0)) resume()
     await Promise.all([...this.all].map((session) => session.close()))
     await this.transport.close()
@@ -52,8 +53,7 @@ export class SessionPool {
 
   private async take(call: NodeCall): Promise<Session> {
     for (;;) {
-      if (this.isClosed)
-        throw new KcertError('KCERT_NODE_UNREACHABLE', `the connection to node "${this.node}" is closed`)
+      this.closing.signal.throwIfAborted()
       const idle = this.idle.pop()
       if (idle?.isOpen) return idle
       if (idle !== undefined) this.forget(idle)
@@ -65,14 +65,22 @@ export class SessionPool {
   private async open(call: NodeCall): Promise<Session> {
     this.count++
     try {
-      const session = await Session.open(this.node, this.transport, call)
+      const closing = this.closing.signal
+      const signal = call.signal === undefined ? closing : AbortSignal.any([closing, call.signal])
+      const session = await Session.open(this.node, this.transport, { ...call, signal })
       this.all.add(session)
+      if (closing.aborted) await session.close()
+      closing.throwIfAborted()
       return session
     } catch (error) {
       this.count--
       this.waiting.shift()?.()
       throw error
     }
+  }
+
+  private closedError(): KcertError {
+    return new KcertError('KCERT_NODE_UNREACHABLE', `the connection to node "${this.node}" is closed`)
   }
 
   private give(session: Session): void {

@@ -85,8 +85,8 @@ export class Session {
     try {
       return await this.exchange('0', `${script.length}\n`, script, call)
     } catch (error) {
-      // No shell has responded, so none can exit by itself.
-      this.child.kill()
+      // No shell has responded, so none can exit by itself, and neither can a process that the command started before it.
+      killGroup(this.child)
       throw error
     }
   }

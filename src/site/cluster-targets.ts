@@ -1,5 +1,6 @@
 import { announcedBy, announcedIn, announcements } from '../cluster/announced-servers.ts'
 import type { Cluster } from '../cluster/cluster.ts'
+import { statusIn } from '../cluster/failures.ts'
 import { type NodeObject, type PodObject, resources } from '../cluster/kinds.ts'
 import { getReadable, listAll, listReadable } from '../cluster/readable.ts'
 import { onKcertError } from '../errors/caught.ts'
@@ -35,6 +36,8 @@ export class ClusterSight {
   private readonly kept = new Map<string, Promise<unknown>>()
   /** What could not be read; each error once. */
   readonly notes = new Set<string>()
+  /** Why a list of servers is incomplete. */
+  readonly errors: KcertError[] = []
 
   constructor(cluster: Cluster, given: GivenTrust) {
     this.cluster = cluster
@@ -153,7 +156,8 @@ export class ClusterSight {
   private kubeletCa(): Promise<Anchor | undefined> {
     return this.once('kubelet-ca', async () => {
       if (this.given.kubeletCa !== undefined) return this.given.kubeletCa
-      const servers = (await this.systemPods()).filter(
+      // Without the right to list pods, the kubelets are probed without this CA.
+      const servers = (await this.systemPods().catch(noneIfForbidden)).filter(
         ({ metadata }) => metadata.labels?.component === 'kube-apiserver',
       )
       const [verifier] = servers.flatMap((pod) => {
@@ -222,12 +226,12 @@ export class ClusterSight {
     )
   }
 
-  /** Returns the static pods of the control plane; none if listing them is forbidden. */
+  /** Returns the static pods of the control plane. Throws as `listAll` does. */
   private systemPods(): Promise<readonly PodObject[]> {
-    return this.once('pods', async () => {
+    return this.once('pods', () => {
       const inSystem = { ...resources.pods, namespace: 'kube-system' } as const
       const selection = { labelSelector: 'component in (kube-apiserver,etcd)' }
-      return (await listReadable(this.cluster.objects, inSystem, selection)) ?? []
+      return listAll(this.cluster.objects, inSystem, selection)
     })
   }
 
@@ -238,6 +242,7 @@ export class ClusterSight {
   ): Promise<Result | Other> {
     const note = (error: KcertError): Other => {
       this.notes.add(wordsOf(error))
+      this.errors.push(error)
       return otherwise
     }
     return read().catch(onKcertError(note))
@@ -249,6 +254,11 @@ export class ClusterSight {
     this.kept.set(key, reading)
     return reading
   }
+}
+
+function noneIfForbidden(error: unknown): readonly [] {
+  if (statusIn(error) === 403) return []
+  throw error
 }
 
 export const unverifiedKubelets =

@@ -109,6 +109,16 @@ describe('lost connection', () => {
     await other.close()
   })
 
+  test('ends a shell that is still starting when the node is closed', async () => {
+    const argv = ['sleep', '987.125']
+    const node = nodeBy(commandTransport(['sh', '-c', `${argv.join(' ')}; exec "$@"`, 'sh']))
+    const answer = expect(node.identity()).rejects.toMatchObject({ code: 'KCERT_NODE_UNREACHABLE' })
+    await until(() => isRunning(argv))
+    await node.close()
+    await answer
+    await until(() => !isRunning(argv))
+  })
+
   test('ignores or rejects noise in the middle of an answer', async () => {
     const noisy = `(i=0; while [ $i -lt 300 ]; do echo AAAAAAAA; i=$((i+1)); sleep 0.01; done) & exec "$@"`
     const node = nodeBy(commandTransport(['sh', '-c', noisy, 'sh']))

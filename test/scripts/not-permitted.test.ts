@@ -45,7 +45,10 @@ test.each([
   'cluster-info verify',
   'bootstrap check node-1',
   'kubelet forecast',
-  'probe --nodes --etcd',
+  'probe --api-servers',
+  'probe --nodes',
+  'probe --etcd',
+  'probe --webhooks',
   'inspect --cluster',
   'rotate-ca discover --dry-run',
 ])('kcert %s exits with 6 where the API server returns 401 or 403', async (line) => {

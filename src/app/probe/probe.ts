@@ -232,7 +232,7 @@ async function targetsOfCluster(
   const targets = (await Promise.all(probeSections.filter((one) => sections.has(one)).map(read))).flat()
   // Without any server to probe, the reason is the result.
   if (targets.length === 0 && errors[0] !== undefined) throw errors[0]
-  return { targets, notes: [...sight.notes, ...notes], errors }
+  return { targets, notes: [...sight.notes, ...notes], errors: [...sight.errors, ...errors] }
 }
 
 const emptyNotes: Readonly<Record<ProbeSection, string>> = {
