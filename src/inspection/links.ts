@@ -53,11 +53,9 @@ export class Links {
     this.collection = collection
     this.now = now.getTime()
     const seen = new Set<Certificate>()
-    const { certificates } = collection
-    for (let i = 0; i < certificates.length; i++) {
-      const entry = certificates[i]!
+    collection.certificates.forEach((entry) => {
       const { certificate } = entry
-      if (!mayIssue(certificate) || seen.has(certificate)) continue
+      if (!mayIssue(certificate) || seen.has(certificate)) return
       seen.add(certificate)
       const name = certificate.subject.key
       push(this.casByName, name, entry)
@@ -65,7 +63,7 @@ export class Links {
       if (firstEnd === undefined || certificate.notAfterMs < firstEnd)
         this.firstEnds.set(name, certificate.notAfterMs)
       if (certificate.subjectKeyId !== undefined) push(this.casByName, name + certificate.subjectKeyId, entry)
-    }
+    })
   }
 
   /** True when the key of `issuer` made the signature. Verifies each pair once. */

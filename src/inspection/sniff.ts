@@ -35,7 +35,7 @@ function beginsWithArmour(bytes: Uint8Array): boolean {
 
 function firstByte(buffer: Buffer): number {
   for (let at = buffer[0] === 0xef && buffer[1] === 0xbb ? 3 : 0; at < buffer.length; at++) {
-    const byte = buffer[at]!
+    const byte = buffer[at]
     if (byte !== 0x20 && byte !== 0x0a && byte !== 0x0d && byte !== 0x09) return at
   }
   return -1

@@ -28,26 +28,22 @@ export function summaryOf(
     notYetValid: 0,
     problems: countProblems(problems),
   }
-  let next: CertificateReport | undefined
-  for (let i = 0; i < certificates.length; i++) {
-    const certificate = certificates[i]!
-    if (certificate.isReplaced) continue
-    const { status } = certificate
+  const next = certificates.reduce<CertificateReport | undefined>((first, certificate) => {
+    const { status, secondsLeft, isReplaced } = certificate
+    if (isReplaced) return first
     summary[counters[status]]++
-    if (status !== 'expired' && (next === undefined || certificate.secondsLeft < next.secondsLeft))
-      next = certificate
-  }
+    return status !== 'expired' && secondsLeft < (first?.secondsLeft ?? Infinity) ? certificate : first
+  }, undefined)
   return next === undefined ? summary : { ...summary, nextExpiry: next.notAfter }
 }
 
 function addSources(list: readonly { readonly source: string }[], sources: Set<string>): void {
   let last: string | undefined
-  for (let i = 0; i < list.length; i++) {
-    const { source } = list[i]!
+  list.forEach(({ source }) => {
     // Entries of one source are adjacent.
     if (source !== last) sources.add(source)
     last = source
-  }
+  })
 }
 
 function countProblems(problems: readonly Problem[]): InspectionReport['summary']['problems'] {

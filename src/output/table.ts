@@ -1,3 +1,4 @@
+// biome-ignore-all lint/style/noNonNullAssertion: each column has one cell and one width per row
 import type { Paint } from './paint.ts'
 import { isPlain, printable } from './terminal.ts'
 import type { View } from './view.ts'
@@ -90,8 +91,7 @@ export function tableLines<Row>(
     i === last ? column.title : padded(column.title, to),
   )
   const lines = hasHeadings ? headingLines(heading, width).map((line) => paint.heading(line)) : []
-  for (let r = 0; r < rows.length; r++) lines.push(line(fitted, rows[r]!, r, width))
-  return lines
+  return lines.concat(rows.map((row, r) => line(fitted, row, r, width)))
 }
 
 /** The last title is on a separate line if its cells are. */
@@ -134,14 +134,12 @@ function line<Row>(fitted: readonly Fitted<Row>[], row: Row, index: number, limi
   return text
 }
 
-const blanks: string[] = ['']
+const blanks: string[] = []
 
 /** Returns a string of spaces. Cached, because one is used between every two cells. */
 function blank(count: number): string {
-  const known = blanks[count]
-  if (known !== undefined) return known
-  for (let next = blanks.length; next <= count; next++) blanks.push(' '.repeat(next))
-  return blanks[count]!
+  blanks[count] ??= ' '.repeat(count)
+  return blanks[count]
 }
 
 function measured<Row>(column: Column<Row>, rows: readonly Row[]): Fitted<Row> {
@@ -151,8 +149,8 @@ function measured<Row>(column: Column<Row>, rows: readonly Row[]): Fitted<Row> {
   let last = ''
   let shown = ''
   let width = 0
-  for (let r = 0; r < rows.length; r++) {
-    const cell = column.cell(rows[r]!)
+  rows.forEach((row, r) => {
+    const cell = column.cell(row)
     // In a sorted table, adjacent rows often have equal cells.
     if (cell !== last) {
       last = cell
@@ -163,7 +161,7 @@ function measured<Row>(column: Column<Row>, rows: readonly Row[]): Fitted<Row> {
     }
     cells[r] = shown
     widths[r] = width
-  }
+  })
   return { column, cells, widths, longest, width: Math.min(longest, widestPadding) }
 }
 

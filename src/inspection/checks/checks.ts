@@ -20,18 +20,15 @@ const ofAll: readonly SnapshotCheck[] = [
 /** Returns all problems of the collected entries. */
 export function problemsOf(snapshot: Snapshot): Problem[] {
   const problems: Problem[] = []
-  const { certificates } = snapshot.collection
   // Not for…of, which creates an object for each of 90,000 steps until the loop is compiled.
-  for (let i = 0; i < certificates.length; i++) {
-    const entry = certificates[i]!
+  snapshot.collection.certificates.forEach((entry) => {
     const role = snapshot.roleOf(entry)
-    for (let c = 0; c < ofEachCertificate.length; c++) {
-      const found = ofEachCertificate[c]!(entry, role, snapshot)
-      if (found === undefined) continue
+    ofEachCertificate.forEach((check) => {
+      const found = check(entry, role, snapshot)
       if (Array.isArray(found)) problems.push(...found)
-      else problems.push(found)
-    }
-  }
+      else if (found !== undefined) problems.push(found)
+    })
+  })
   for (const check of ofAll) problems.push(...check(snapshot))
   return problems
 }
