@@ -1,5 +1,5 @@
 import { KcertError } from '../errors/kcert-error.ts'
-import { derLimits } from './der.ts'
+import { contentAt, derLimits } from './der.ts'
 import { element, elementOf } from './der-writer.ts'
 
 // While the input is rewritten, its elements are kept separately. An element that is already DER counts as one, whatever it
@@ -105,12 +105,13 @@ class BerReader {
   /** Returns the content of one piece of a string. The piece has already been converted to DER. */
   private piece(der: Uint8Array): Uint8Array {
     if (der[0] !== octetString) this.fail('OCTET STRING with a piece of another type')
-    return der.subarray(der[1]! < 0x80 ? 2 : 2 + (der[1]! & 0x7f))
+    return der.subarray(contentAt(der, 0))
   }
 
   private byte(): number {
-    if (this.offset >= this.bytes.length) this.fail('truncated')
-    return this.bytes[this.offset++]!
+    const byte = this.bytes[this.offset] ?? this.fail('truncated')
+    this.offset++
+    return byte
   }
 
   /** Returns undefined for an indefinite length. */

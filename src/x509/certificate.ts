@@ -219,10 +219,8 @@ export class Certificate {
   /** The last bytes of the signature as a number. It nearly always differs between certificates and needs no digest. */
   get tail(): number {
     const { bytes, signatureStop, signatureStart } = this
-    let tail = 0
-    for (let at = Math.max(signatureStart, signatureStop - 4); at < signatureStop; at++)
-      tail = (tail << 8) | bytes[at]!
-    return tail
+    const length = Math.min(4, signatureStop - signatureStart)
+    return length === 0 ? 0 : bytes.readUIntBE(signatureStop - length, length)
   }
 
   /** Name in its RFC ("sha256WithRSAEncryption", "ecdsa-with-SHA256", "Ed25519") or the object identifier. */

@@ -2,7 +2,7 @@ import type { Certificate } from './certificate.ts'
 import { explainPaths, ownCodes } from './dead-ends.ts'
 import { isValidForHost } from './hostname.ts'
 import { findConstraintViolation } from './name-constraints.ts'
-import { buildPaths, ownDefect, type PathQuestion } from './path.ts'
+import { buildPaths, ownDefect, type Path, type PathQuestion } from './path.ts'
 import { policiesAllow } from './policies.ts'
 import type { Chain, Refusal, RefusalCode } from './refusal.ts'
 
@@ -49,7 +49,7 @@ function refused(refusal: Refusal): ChainVerdict {
 }
 
 /** Evaluates what only applies to complete chains: policies, extended key usage, name constraints. */
-function evaluatePaths(paths: readonly Chain[], question: ChainQuestion): ChainVerdict {
+function evaluatePaths(paths: readonly Path[], question: ChainQuestion): ChainVerdict {
   const verdicts = paths.map((chain) => evaluatePath(chain, question))
   const chains = paths.filter((_, i) => verdicts[i] === undefined)
   if (chains.length > 0) return { trusted: true, chains }
@@ -63,11 +63,12 @@ function evaluatePaths(paths: readonly Chain[], question: ChainQuestion): ChainV
   const [badUsage, badPolicies] = [count('USAGE_WRONG'), count('POLICY_NOT_MET')]
   const go =
     badPolicies === 0 ? ({ kind: 'usage' } as const) : ({ kind: 'no-chain', badUsage, badPolicies } as const)
+  // biome-ignore lint/style/noNonNullAssertion: without a chain that verifies, every path has a refusal
   return refused({ ...refusals[0]!, go })
 }
 
-function evaluatePath(chain: Chain, { purpose }: ChainQuestion): Omit<Refusal, 'go'> | undefined {
-  if (!policiesAllow(chain)) return { code: 'POLICY_NOT_MET', certificate: chain[0]!, chain }
+function evaluatePath(chain: Path, { purpose }: ChainQuestion): Omit<Refusal, 'go'> | undefined {
+  if (!policiesAllow(chain)) return { code: 'POLICY_NOT_MET', certificate: chain[0], chain }
   const unusable =
     purpose === 'any' ? undefined : chain.find((certificate) => !allowsUse(certificate, purpose))
   if (unusable !== undefined) return { code: 'USAGE_WRONG', certificate: unusable, chain }

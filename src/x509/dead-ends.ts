@@ -27,7 +27,7 @@ export function explainPaths(leaf: Certificate, paths: BuiltPaths): Explanation 
     (a, b) =>
       (plausibilities[b.code] ?? 1) - (plausibilities[a.code] ?? 1) || b.chain.length - a.chain.length,
   )
-  return likeliest ?? explainOrphan([leaf])
+  return likeliest ?? explainOrphan({ below: [leaf], issued: leaf })
 }
 
 const plausibilities: Partial<Record<RefusalCode, number>> = {
@@ -42,14 +42,13 @@ const plausibilities: Partial<Record<RefusalCode, number>> = {
   SIGNATURE_UNSUPPORTED: 2,
 }
 
-function explainDeadEnd({ below, candidate, reason }: DeadEnd): Explanation {
-  const issued = below.at(-1)!
+function explainDeadEnd({ below, issued, candidate, reason }: DeadEnd): Explanation {
   const issuerAtFault = (code: RefusalCode): Explanation => {
     return { code, certificate: candidate, other: issued, chain: [...below, candidate] }
   }
   const issuedAtFault = (code: RefusalCode): Explanation => {
     // A root does not need an issuer. It is untrusted, however many CAs have the same name.
-    if (code === 'ISSUER_KEY_OTHER' && isRoot(issued)) return explainOrphan(below)
+    if (code === 'ISSUER_KEY_OTHER' && isRoot(issued)) return explainOrphan({ below, issued })
     return { code, certificate: issued, other: candidate, chain: below }
   }
   switch (reason) {
@@ -83,10 +82,13 @@ function isOfAnotherKey(issued: Certificate, { publicKey }: Certificate): boolea
   return !verdict.ok && (verdict.reason === 'key-mismatch' || verdict.reason === 'bad-signature')
 }
 
-function explainOrphan(below: readonly Certificate[]): Explanation {
-  const last = below.at(-1)!
-  const code = !isRoot(last) ? 'ISSUER_UNKNOWN' : below.length === 1 ? 'LEAF_SELF_SIGNED' : 'ROOT_NOT_TRUSTED'
-  return { code, certificate: last, chain: below }
+function explainOrphan({ below, issued }: BuiltPaths['orphans'][number]): Explanation {
+  const code = !isRoot(issued)
+    ? 'ISSUER_UNKNOWN'
+    : below.length === 1
+      ? 'LEAF_SELF_SIGNED'
+      : 'ROOT_NOT_TRUSTED'
+  return { code, certificate: issued, chain: below }
 }
 
 function isRoot(certificate: Certificate): boolean {

@@ -56,17 +56,19 @@ function unsigned(magnitude: Uint8Array): Uint8Array {
   let from = 0
   while (from < magnitude.length - 1 && magnitude[from] === 0) from++
   const trimmed = magnitude.subarray(from)
-  if (trimmed.length === 0) return Uint8Array.of(0)
-  return trimmed[0]! < 0x80 ? trimmed : Buffer.concat([Uint8Array.of(0), trimmed])
+  const [first] = trimmed
+  return first !== undefined && first < 0x80 ? trimmed : Buffer.concat([Uint8Array.of(0), trimmed])
 }
 
 function twosComplement(value: bigint): Uint8Array {
   const bytes: number[] = []
   let left = value
+  let byte: number
   do {
-    bytes.unshift(Number(left & 0xffn))
+    byte = Number(left & 0xffn)
+    bytes.unshift(byte)
     left >>= 8n
-  } while (left !== (bytes[0]! >= 0x80 ? -1n : 0n))
+  } while (left !== (byte >= 0x80 ? -1n : 0n))
   return Uint8Array.from(bytes)
 }
 

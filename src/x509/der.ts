@@ -1,3 +1,4 @@
+// biome-ignore-all lint/style/noNonNullAssertion: bounds are checked before each read; a check per byte would slow every read
 import { KcertError } from '../errors/kcert-error.ts'
 import { knownOid, nameOfOid } from './oids.ts'
 

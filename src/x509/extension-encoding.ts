@@ -111,8 +111,8 @@ function encodeExtension({ oid: dotted, critical = false, value }: RawExtension)
 function encodeKeyUsage(usages: readonly KeyUsage[]): Uint8Array {
   const bits = usages.map((usage) => keyUsages.indexOf(usage))
   const last = Math.max(-1, ...bits)
-  const bytes = new Uint8Array((last >> 3) + 1)
-  for (const bit of bits) bytes[bit >> 3]! |= 0x80 >> (bit & 7)
+  const ones = (at: number) => bits.reduce((byte, bit) => byte | (bit >> 3 === at ? 0x80 >> (bit & 7) : 0), 0)
+  const bytes = Uint8Array.from({ length: (last >> 3) + 1 }, (_, at) => ones(at))
   return bitString(bytes, last < 0 ? 0 : 7 - (last & 7))
 }
 

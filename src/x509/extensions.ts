@@ -278,11 +278,11 @@ const authorityKeyIds = new Repeated((reader) =>
 const keyUsageLists = new Repeated((reader): readonly KeyUsage[] => {
   reader.bitString('KeyUsage')
   const { bytes, start, stop } = reader
-  const usages: KeyUsage[] = []
-  for (let bit = 0; bit < keyUsages.length && start + (bit >> 3) < stop; bit++) {
-    if ((bytes[start + (bit >> 3)]! & (0x80 >> (bit & 7))) !== 0) usages.push(keyUsages[bit]!)
+  const isSet = (_: KeyUsage, bit: number): boolean => {
+    const at = start + (bit >> 3)
+    return at < stop && (bytes.readUInt8(at) & (0x80 >> (bit & 7))) !== 0
   }
-  return settled(usages)
+  return settled(keyUsages.filter(isSet))
 })
 
 const basicConstraints = new Repeated((reader) =>

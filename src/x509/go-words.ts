@@ -126,8 +126,7 @@ function hintWords(hint: DeadEnd, at: Date): string {
   return ` (possibly because of ${goQuoted(candidateError(hint, at))} while trying to verify candidate authority certificate ${goQuoted(name)})`
 }
 
-function candidateError({ candidate, reason, below, among }: DeadEnd, at: Date): string {
-  const issued = below.at(-1)!
+function candidateError({ issued, candidate, reason, among }: DeadEnd, at: Date): string {
   switch (reason) {
     case 'algorithm-refused':
       return `x509: cannot verify signature: insecure algorithm ${goAlgorithms[issued.signatureAlgorithm] ?? '?'}`
@@ -208,6 +207,7 @@ function goQuoted(text: string): string {
   const escaped = text.replaceAll(/["\\]|[^\p{L}\p{M}\p{N}\p{P}\p{S} ]/gu, (character) => {
     const short = shortEscapes[character]
     if (short !== undefined) return short
+    // biome-ignore lint/style/noNonNullAssertion: a match is one character
     const point = character.codePointAt(0)!
     if (point < 0x80) return `\\x${point.toString(16).padStart(2, '0')}`
     return point > 0xffff

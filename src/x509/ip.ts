@@ -4,12 +4,17 @@
 export function formatIp(bytes: Uint8Array): string {
   if (bytes.length === 4) return bytes.join('.')
   if (isMappedIpv4(bytes)) return bytes.subarray(12).join('.')
-  const groups: number[] = []
-  for (let i = 0; i < 16; i += 2) groups.push(bytes[i]! * 256 + bytes[i + 1]!)
+  const groups = groupsIn(bytes)
   const zeros = longestZeros(groups)
   const hex = (part: number[]): string => part.map((group) => group.toString(16)).join(':')
   if (zeros.length < 2) return hex(groups)
   return `${hex(groups.slice(0, zeros.from))}::${hex(groups.slice(zeros.from + zeros.length))}`
+}
+
+/** Returns the 16-bit groups of an even number of bytes. */
+function groupsIn(bytes: Uint8Array): number[] {
+  const view = new DataView(bytes.buffer, bytes.byteOffset)
+  return Array.from({ length: bytes.length / 2 }, (_, i) => view.getUint16(2 * i))
 }
 
 /** True for an IPv4-mapped address in 16 bytes, ::ffff:0:0/96. */
@@ -63,7 +68,7 @@ function groupsOf(half: string, mayEndInIpv4: boolean): number[] | undefined {
   const parts = half.split(':')
   for (const [i, part] of parts.entries()) {
     const ipv4 = mayEndInIpv4 && i === parts.length - 1 && part.includes('.') ? parseIpv4(part) : undefined
-    if (ipv4 !== undefined) groups.push(ipv4[0]! * 256 + ipv4[1]!, ipv4[2]! * 256 + ipv4[3]!)
+    if (ipv4 !== undefined) groups.push(...groupsIn(ipv4))
     else if (/^[0-9a-fA-F]{1,4}$/.test(part)) groups.push(Number.parseInt(part, 16))
     else return undefined
   }
@@ -78,7 +83,5 @@ export function prefixLength(mask: Uint8Array): number | undefined {
 
 /** Returns the mask for a prefix length. */
 export function maskOf(prefix: number, length: 4 | 16): Uint8Array {
-  const mask = new Uint8Array(length)
-  for (let i = 0; i < prefix; i++) mask[i >> 3]! |= 0x80 >> (i & 7)
-  return mask
+  return Uint8Array.from({ length }, (_, i) => ~(0xff >> Math.min(8, Math.max(0, prefix - 8 * i))))
 }

@@ -94,20 +94,13 @@ function namesOf({ subjectAltNames }: Certificate): Names | Unusable {
   const uris = uri.map(hostOfUri)
   const unusableUri = uris.find((one) => 'unusable' in one)
   if (unusableUri !== undefined) return unusableUri
-  const mailboxes = email.map((text) => {
+  const mailboxes: Names['mailboxes'][number][] = []
+  for (const text of email) {
     const mailbox = parseMailbox(text)
-    return mailbox && { local: mailbox.local, domain: mailbox.domain.toLowerCase() }
-  })
-  const unusableMailbox = mailboxes.indexOf(undefined)
-  if (unusableMailbox >= 0) {
-    return { kind: 'email address', name: email[unusableMailbox]!, unusable: 'not-a-name' }
+    if (mailbox === undefined) return { kind: 'email address', name: text, unusable: 'not-a-name' }
+    mailboxes.push({ local: mailbox.local, domain: mailbox.domain.toLowerCase() })
   }
-  return {
-    addresses: ipBytes,
-    dns,
-    uris: uris.filter((one) => 'host' in one),
-    mailboxes: mailboxes.filter((mailbox) => mailbox !== undefined),
-  }
+  return { addresses: ipBytes, dns, uris: uris.filter((one) => 'host' in one), mailboxes }
 }
 
 function hostOfUri(text: string): { text: string; host: string } | Unusable {

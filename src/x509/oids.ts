@@ -1,3 +1,4 @@
+// biome-ignore-all lint/style/noNonNullAssertion: the table has a slot for each hash and an identifier for each name; looked up for every field
 // Object identifiers and their names in the RFCs. This is the only such table.
 
 /** RFC 4519 and the IANA registry of LDAP descriptors: the short names that RFC 4514 text may use. */

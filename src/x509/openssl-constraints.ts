@@ -138,8 +138,7 @@ function matchUri(name: string, constraint: string): Match {
 
 function matchAddress(address: Buffer, range: Buffer): Match {
   if (address.length * 2 !== range.length) return 'no-match'
-  for (let i = 0; i < address.length; i++) {
-    if (((address[i]! ^ range[i]!) & range[address.length + i]!) !== 0) return 'no-match'
-  }
-  return 'match'
+  const differs = (byte: number, i: number): boolean =>
+    ((byte ^ range.readUInt8(i)) & range.readUInt8(address.length + i)) !== 0
+  return address.some(differs) ? 'no-match' : 'match'
 }

@@ -10,6 +10,8 @@ export type OpensslChain = readonly OpensslFacts[]
 export interface FoundError {
   readonly name: OpensslErrorName
   readonly depth: number
+  /** The certificate at that depth. */
+  readonly facts: OpensslFacts
 }
 
 /** OpenSSL's numbers: 1 is a CA by its basic constraints, 3 to 5 are CAs by older criteria, 0 is not a CA. */
@@ -48,7 +50,7 @@ export function findExtensionsError(
       const { pathLength = Number.POSITIVE_INFINITY } = facts.certificate.basicConstraints ?? {}
       return depth > 1 && below > pathLength ? 'path-length' : undefined
     })()
-    if (name !== undefined) return { name, depth }
+    if (name !== undefined) return { name, depth, facts }
     // RFC 5280 section 4.2.1.9 does not count self-issued certificates, and neither does OpenSSL. Go counts them.
     if (depth > 0 && !facts.isSelfIssued) below++
   }

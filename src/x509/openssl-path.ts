@@ -46,29 +46,30 @@ export function findOpensslError(
   settings: OpensslSettings,
 ): OpensslError | undefined {
   const leaf = opensslFacts(question.leaf)
-  const fail = (name: OpensslErrorName, depth: number, { certificate }: OpensslFacts): OpensslError => {
+  const fail = ({ name, depth, facts: { certificate } }: FoundError): OpensslError => {
     const [code, text] = opensslErrors[name]
     return { code, text, depth, certificate }
   }
   const least = bitsOfLevel[settings.authLevel]
-  if (securityBitsOfKey(leaf.certificate) < least) return fail('leaf-key-too-weak', 0, leaf)
+  if (securityBitsOfKey(leaf.certificate) < least)
+    return fail({ name: 'leaf-key-too-weak', depth: 0, facts: leaf })
   const built = buildChain(leaf, question, settings)
   const { chain } = built
-  if (built.error !== undefined) return fail(built.error, chain.length - 1, chain.at(-1)!)
+  if (built.error !== undefined) return fail(built.error)
   const found =
     findExtensionsError(chain, question.purpose, settings.isStrict) ??
     authLevelError(chain, least) ??
-    (question.nameError && { name: question.nameError, depth: 0 }) ??
+    (question.nameError && { name: question.nameError, depth: 0, facts: leaf }) ??
     signatureOrTimeError(chain, question.at) ??
     constraintsError(chain)
-  return found && fail(found.name, found.depth, chain[found.depth]!)
+  return found && fail(found)
 }
 
 const bitsOfLevel = { 0: 0, 1: 80, 2: 112 } as const
 
 interface BuiltChain {
   readonly chain: OpensslChain
-  readonly error?: OpensslErrorName
+  readonly error?: FoundError
 }
 
 /** Looks for trusted issuers first at every step. After a trusted one, all further issuers are trusted ones. */
@@ -83,16 +84,19 @@ function buildChain(
   const chain = [leaf]
   let countUntrusted = 1
   let maySearchUntrusted = true
+  let last = leaf
 
   for (;;) {
-    const last = chain.at(-1)!
     const mayGrow = chain.length <= mostCertificates
     const issuer = mayGrow ? bestIssuer(trusted, last, at) : undefined
     if (issuer !== undefined) {
       // A self-signed certificate must itself be the trusted one. One with the same name may be an impostor.
       const isMimic = last.isSelfSigned && !last.certificate.equals(issuer.certificate)
       if (last.isSelfSigned && !isMimic) countUntrusted = chain.length - 1
-      if (!last.isSelfSigned) chain.push(issuer)
+      if (!last.isSelfSigned) {
+        chain.push(issuer)
+        last = issuer
+      }
       if (!isMimic) {
         maySearchUntrusted = false
         if (issuer.isSelfSigned || takesPartialChain) return { chain }
@@ -100,10 +104,11 @@ function buildChain(
       }
     }
     if (!maySearchUntrusted) break
-    const next = last.isSelfSigned || !mayGrow ? undefined : bestUntrustedIssuer(untrusted, chain, at)
+    const next = last.isSelfSigned || !mayGrow ? undefined : bestUntrustedIssuer(untrusted, chain, last, at)
     if (next === undefined) break
     untrusted.splice(untrusted.indexOf(next), 1)
     chain.push(next)
+    last = next
     countUntrusted = chain.length
   }
 
@@ -112,12 +117,13 @@ function buildChain(
     countUntrusted === chain.length &&
     question.roots.some((root) => root.equals(leaf.certificate))
   if (isTrustedLeaf) return { chain: [...chain] }
-  return { chain, error: deadEndError(chain, countUntrusted) }
+  const depth = chain.length - 1
+  return { chain, error: { name: deadEndError(chain, last, countUntrusted), depth, facts: last } }
 }
 
-function deadEndError(chain: OpensslChain, countUntrusted: number): OpensslErrorName {
+function deadEndError(chain: OpensslChain, last: OpensslFacts, countUntrusted: number): OpensslErrorName {
   if (chain.length > mostCertificates) return 'chain-too-long'
-  if (chain.at(-1)!.isSelfSigned) return chain.length === 1 ? 'self-signed-leaf' : 'self-signed-in-chain'
+  if (last.isSelfSigned) return chain.length === 1 ? 'self-signed-leaf' : 'self-signed-in-chain'
   return countUntrusted < chain.length ? 'unable-to-get-issuer' : 'unable-to-get-issuer-locally'
 }
 
@@ -139,9 +145,9 @@ function bestIssuer(
 function bestUntrustedIssuer(
   untrusted: readonly OpensslFacts[],
   chain: OpensslChain,
+  last: OpensslFacts,
   at: Date,
 ): OpensslFacts | undefined {
-  const last = chain.at(-1)!
   const mayRepeat = last.isSelfIssued && chain.length === 1
   const candidates = untrusted.filter(
     ({ certificate }) => mayRepeat || !chain.some((one) => one.certificate.equals(certificate)),
@@ -157,29 +163,30 @@ function timeError({ certificate }: OpensslFacts, at: Date): 'not-yet-valid' | '
 }
 
 function authLevelError(chain: OpensslChain, least: number): FoundError | undefined {
-  for (const [depth, { certificate }] of chain.entries()) {
-    if (depth > 0 && securityBitsOfKey(certificate) < least) return { name: 'ca-key-too-weak', depth }
+  for (const [depth, facts] of chain.entries()) {
+    const { certificate } = facts
+    if (depth > 0 && securityBitsOfKey(certificate) < least) return { name: 'ca-key-too-weak', depth, facts }
     const isAnchor = depth === chain.length - 1
-    if (!isAnchor && securityBitsOfSignature(certificate) < least) return { name: 'digest-too-weak', depth }
+    if (!isAnchor && securityBitsOfSignature(certificate) < least)
+      return { name: 'digest-too-weak', depth, facts }
   }
   return undefined
 }
 
 /** From the root down: each signature, then each time. The root's own signature is not checked. */
 function signatureOrTimeError(chain: OpensslChain, at: Date): FoundError | undefined {
-  for (let depth = chain.length - 1; depth >= 0; depth--) {
-    const issued = chain[depth]!
+  for (const [depth, issued] of [...chain.entries()].reverse()) {
     const issuer = chain[depth + 1]
     if (issuer !== undefined) {
       const { keyUsage } = issuer.certificate
       if (keyUsage !== undefined && !keyUsage.includes('keyCertSign'))
-        return { name: 'no-cert-sign', depth: depth + 1 }
+        return { name: 'no-cert-sign', depth: depth + 1, facts: issuer }
       const key = keyOf(issuer.certificate)
-      if (key === undefined) return { name: 'undecodable-issuer-key', depth: depth + 1 }
-      if (!issued.x509?.verify(key)) return { name: 'signature-failure', depth }
+      if (key === undefined) return { name: 'undecodable-issuer-key', depth: depth + 1, facts: issuer }
+      if (!issued.x509?.verify(key)) return { name: 'signature-failure', depth, facts: issued }
     }
     const name = timeError(issued, at)
-    if (name !== undefined) return { name, depth }
+    if (name !== undefined) return { name, depth, facts: issued }
   }
   return undefined
 }
@@ -193,14 +200,12 @@ function keyOf({ publicKey }: Certificate): KeyObject | undefined {
 }
 
 function constraintsError(chain: OpensslChain): FoundError | undefined {
-  for (let depth = chain.length - 1; depth >= 0; depth--) {
-    const named = chain[depth]!
-    if (depth !== 0 && named.isSelfIssued) continue
-    for (let above = chain.length - 1; above > depth; above--) {
-      const constraining = chain[above]!
+  for (const [depth, facts] of [...chain.entries()].reverse()) {
+    if (depth !== 0 && facts.isSelfIssued) continue
+    for (const constraining of chain.slice(depth + 1).reverse()) {
       if (!constraining.hasConstraints) continue
-      const name = opensslConstraintError(named, constraining, depth === 0)
-      if (name !== undefined) return { name, depth }
+      const name = opensslConstraintError(facts, constraining, depth === 0)
+      if (name !== undefined) return { name, depth, facts }
     }
   }
   return undefined

@@ -18,10 +18,14 @@ export type OwnDefect = 'critical-extension' | 'not-yet-valid' | 'expired'
 /** Why a certificate cannot be used in its position. */
 export type Unfitness = OwnDefect | 'not-a-ca' | 'no-cert-sign' | 'path-length'
 
+/** From the leaf upwards. */
+export type Path = readonly [leaf: Certificate, ...issuers: Certificate[]]
+
 /** A candidate that was tried as an issuer and rejected. */
 export interface DeadEnd {
   /** From the leaf to the certificate whose issuer is missing. */
-  readonly below: readonly Certificate[]
+  readonly below: Path
+  readonly issued: Certificate
   readonly candidate: Certificate
   readonly among: 'roots' | 'intermediates'
   readonly reason: SignatureRefusal | Unfitness
@@ -35,12 +39,12 @@ export type GoRefusal =
 
 export interface BuiltPaths {
   /** Leaf first, root last. The shortest chain is not always the first. */
-  readonly chains: readonly (readonly Certificate[])[]
+  readonly chains: readonly Path[]
   /** Set when there is no chain. */
   readonly refusal?: GoRefusal
   readonly deadEnds: readonly DeadEnd[]
   /** Incomplete chains whose last certificate has no candidate issuer. */
-  readonly orphans: readonly (readonly Certificate[])[]
+  readonly orphans: readonly Pick<DeadEnd, 'below' | 'issued'>[]
 }
 
 export interface PathQuestion {
@@ -50,20 +54,19 @@ export interface PathQuestion {
 }
 
 interface Extended {
-  readonly chains: (readonly Certificate[])[]
+  readonly chains: Path[]
   readonly refusal?: GoRefusal
 }
 
 /** Returns every chain from the leaf to a root, and the ends of the others. Does not evaluate the leaf itself. */
 export function buildPaths(leaf: Certificate, question: PathQuestion): BuiltPaths {
   const deadEnds: DeadEnd[] = []
-  const orphans: (readonly Certificate[])[] = []
+  const orphans: BuiltPaths['orphans'][number][] = []
   let tried = 0
 
   /** Returns the chains that begin with these certificates. The refusal is that of the last candidate that has one. */
-  const extend = (below: readonly Certificate[]): Extended => {
-    const issued = below.at(-1)!
-    const chains: (readonly Certificate[])[] = []
+  const extend = (below: Path, issued: Certificate): Extended => {
+    const chains: Path[] = []
     let refusal: GoRefusal | undefined
     let hint: DeadEnd | undefined
     let isOrphan = true
@@ -75,11 +78,11 @@ export function buildPaths(leaf: Certificate, question: PathQuestion): BuiltPath
         isOrphan = false
         // Go skips such a candidate without mentioning it in its error.
         if (!hasUsableKey(candidate)) {
-          deadEnds.push({ below, candidate, among, reason: 'key-unsupported' })
+          deadEnds.push({ below, issued, candidate, among, reason: 'key-unsupported' })
           continue
         }
         const giveUp = (reason: DeadEnd['reason']): void => {
-          const deadEnd = { below, candidate, among, reason }
+          const deadEnd = { below, issued, candidate, among, reason }
           deadEnds.push(deadEnd)
           hint ??= deadEnd
         }
@@ -95,23 +98,23 @@ export function buildPaths(leaf: Certificate, question: PathQuestion): BuiltPath
           giveUp(unfit)
           continue
         }
-        const chain = [...below, candidate]
+        const chain: Path = [...below, candidate]
         if (among === 'roots') chains.push(chain)
         else {
-          const further = extend(chain)
+          const further = extend(chain, candidate)
           chains.push(...further.chains)
           refusal = further.refusal
           if (refusal?.kind === 'limit') return withoutRefusalOf(chains, refusal)
         }
       }
     }
-    if (isOrphan) orphans.push(below)
+    if (isOrphan) orphans.push({ below, issued })
     const unknown: GoRefusal =
       hint === undefined ? { kind: 'unknown-authority' } : { kind: 'unknown-authority', hint }
     return withoutRefusalOf(chains, refusal ?? unknown)
   }
 
-  return { ...extend([leaf]), deadEnds, orphans }
+  return { ...extend([leaf], leaf), deadEnds, orphans }
 }
 
 function withoutRefusalOf(chains: Extended['chains'], refusal: GoRefusal): Extended {

@@ -270,7 +270,7 @@ function addToEach(input: Buffer, block: Buffer): void {
   for (let from = 0; from < input.length; from += block.length) {
     let carry = 1
     for (let i = block.length - 1; i >= 0; i--) {
-      carry += input[from + i]! + block[i]!
+      carry += input.readUInt8(from + i) + block.readUInt8(i)
       input[from + i] = carry
       carry >>= 8
     }

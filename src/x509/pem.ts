@@ -58,7 +58,7 @@ const [lf, cr, space, tab, colon, equals] = [0x0a, 0x0d, 0x20, 0x09, 0x3a, 0x3d]
 /** True when the bytes are PEM text rather than DER. */
 export function looksLikePem(input: Uint8Array): boolean {
   // DER longer than 127 bytes begins like this, and text does not.
-  if (input[0] === 0x30 && input[1]! >= 0x80) return false
+  if (input[0] === 0x30 && (input[1] ?? 0) >= 0x80) return false
   return utf8Of(input).includes(begin)
 }
 
@@ -227,7 +227,7 @@ class PemScanner {
     if (this.textAt(at, mostLabels)) return 'CERTIFICATE'
     const limit = Math.min(bytes.length, at + maxLabelLength + dashes.length)
     for (let to = at; to + dashes.length <= limit; to++) {
-      const c = bytes[to]!
+      const c = bytes.readUInt8(to)
       if (c < space || c > 0x7e) return undefined
       if (c === 0x2d && this.textAt(to, dashes))
         return to === at ? undefined : bytes.toString('latin1', at, to)
@@ -290,7 +290,7 @@ class PemScanner {
 
   private base64Defect(at: number, marker: number): string {
     if (at >= marker) return 'the base64 text is incomplete'
-    const c = this.bytes[at]!
+    const c = this.bytes.readUInt8(at)
     const shown =
       c > space && c < 0x7f ? `"${String.fromCharCode(c)}"` : `byte 0x${c.toString(16).padStart(2, '0')}`
     return `${shown} at line ${this.lineAt(at)} does not belong in base64`
@@ -308,7 +308,8 @@ function decodeBase64(bytes: Buffer, start: number, stop: number): Buffer | numb
   let digits = 0
   let at = start
   for (; at < stop; at++) {
-    const kind = kinds[bytes[at]!]!
+    // biome-ignore lint/style/noNonNullAssertion: at < stop; this loop reads every byte of every file
+    const kind = kinds[bytes[at]!]
     if (kind === digit) digits++
     else if (kind !== skip) break
   }
@@ -325,7 +326,7 @@ function misplacedPadding(bytes: Buffer, at: number, stop: number, count: number
   let missing = 4 - count
   for (let i = at; i < stop; i++) {
     if (bytes[i] === equals && missing > 0) missing--
-    else if (kinds[bytes[i]!] !== skip) return i
+    else if (kinds[bytes.readUInt8(i)] !== skip) return i
   }
   return missing === 0 ? -1 : stop
 }

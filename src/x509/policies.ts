@@ -18,17 +18,15 @@ interface Node {
 type Level = Map<string, Node>
 
 class PolicyGraph {
-  private readonly levels: Level[] = [new Map([[anyPolicy, newNode(anyPolicy, [])]])]
-
-  private get leaves(): Level {
-    return this.levels.at(-1)!
-  }
+  private leaves: Level = new Map([[anyPolicy, newNode(anyPolicy, [])]])
+  private readonly levels = [this.leaves]
 
   /** Section 6.1.3 (d) of RFC 9618, for one certificate. */
   grow(policies: readonly string[], mayUseAnyPolicy: boolean): void {
     const above = this.leaves
     const level: Level = new Map()
     this.levels.push(level)
+    this.leaves = level
     const expecting = byExpectedPolicy(above)
     const parentWithAny = above.get(anyPolicy)
     for (const policy of policies) {
@@ -71,9 +69,9 @@ class PolicyGraph {
   get holdsPolicy(): boolean {
     if (this.leaves.has(anyPolicy)) return true
     return this.levels.some((level) =>
-      [...level.values()].some(({ validPolicy, parents }) => {
-        const [parent] = parents
-        return validPolicy !== anyPolicy && parents.size === 1 && parent!.validPolicy === anyPolicy
+      level.values().some(({ validPolicy, parents }) => {
+        if (validPolicy === anyPolicy || parents.size !== 1) return false
+        return parents.values().every((parent) => parent.validPolicy === anyPolicy)
       }),
     )
   }
@@ -87,8 +85,7 @@ class PolicyGraph {
 
   /** Removes nodes that lead to no leaf, from the level above the leaves upwards. The root stays. */
   private prune(): void {
-    for (let i = this.levels.length - 2; i > 0; i--) {
-      const level = this.levels[i]!
+    for (const level of this.levels.slice(1, -1).toReversed()) {
       for (const node of level.values()) {
         if (node.children.size > 0) continue
         for (const parent of node.parents) parent.children.delete(node)
@@ -123,18 +120,17 @@ function byExpectedPolicy(level: Level): Map<string, Node[]> {
 
 /** True when the policies of a chain (leaf first, root last) allow it: RFC 5280 section 6.1 with every policy acceptable. */
 export function policiesAllow(chain: readonly Certificate[]): boolean {
+  const [leaf, issuer] = chain
+  if (leaf === undefined || issuer === undefined) return true
   const below = chain.length - 1
-  if (below < 1) return true
   let graph: PolicyGraph | undefined = new PolicyGraph()
   // The number of certificates that may follow before it applies. One more than the remaining certificates means never.
   let explicitPolicy = below + 1
   let policyMapping = below + 1
   let inhibitAnyPolicy = below + 1
 
-  for (let depth = below - 1; depth >= 0; depth--) {
-    const certificate = chain[depth]!
-    const isLeaf = depth === 0
-    const { decoded, isSelfIssued } = certificate
+  for (const [i, { decoded, isSelfIssued }] of chain.slice(0, -1).toReversed().entries()) {
+    const isLeaf = i === below - 1
     const { policies, policyMappings } = decoded
     if (policies.length === 0) graph = undefined
     if (explicitPolicy === 0 && graph === undefined) return false
@@ -151,7 +147,7 @@ export function policiesAllow(chain: readonly Certificate[]): boolean {
     inhibitAnyPolicy = lowered(inhibitAnyPolicy, decoded.inhibitAnyPolicy)
   }
 
-  const isDemanded = explicitPolicy <= 1 || chain[0]!.decoded.requireExplicitPolicy === 0
+  const isDemanded = explicitPolicy <= 1 || leaf.decoded.requireExplicitPolicy === 0
   return !isDemanded || graph?.holdsPolicy === true
 }
 

@@ -196,8 +196,9 @@ function readDsaKey(reader: DerReader, parametersAt: number, parametersEnd: numb
   reader.leave(bits)
   return reader.between(parametersAt, parametersEnd, () =>
     reader.within(tags.sequence, 'algorithm.parameters', () => {
-      const [primeBits] = ['p', 'q', 'g'].map((field) => positiveBits(reader, field))
-      return { algorithm: 'DSA', bits: primeBits! }
+      const bits = positiveBits(reader, 'p')
+      for (const field of ['q', 'g']) positiveBits(reader, field)
+      return { algorithm: 'DSA', bits }
     }),
   )
 }
@@ -206,8 +207,7 @@ function readDsaKey(reader: DerReader, parametersAt: number, parametersEnd: numb
 function positiveBits(reader: DerReader, field: string): number {
   reader.integer(field)
   const { bytes, start, stop } = reader
-  const first = bytes[start]!
-  const from = first === 0 ? start + 1 : start
+  const from = bytes[start] === 0 ? start + 1 : start
   if (reader.isNegative || from === stop) reader.fail(field, 'not positive', start)
-  return (stop - from - 1) * 8 + (32 - Math.clz32(bytes[from]!))
+  return (stop - from - 1) * 8 + (32 - Math.clz32(bytes.readUInt8(from)))
 }

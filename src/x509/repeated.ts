@@ -1,3 +1,4 @@
+// biome-ignore-all lint/style/noNonNullAssertion: at < stop; the hash is computed for every name and extension
 import { type DerReader, sameBytes } from './der.ts'
 
 // A power of two. A folder has a few CAs and a few profiles, each with its name, key identifier and usages.

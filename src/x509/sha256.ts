@@ -1,3 +1,4 @@
+// biome-ignore-all lint/style/noNonNullAssertion: fixed indexes into arrays of a fixed size, in the loop for every byte
 import { hash } from 'node:crypto'
 
 // Loading node:crypto takes longer than all other work for one certificate, and many commands need it only for a fingerprint.

@@ -1,3 +1,4 @@
+// biome-ignore-all lint/style/noNonNullAssertion: at < stop; these loops read every byte of every name
 import { isAscii, isUtf8 } from 'node:buffer'
 import { tags } from './der.ts'
 
@@ -89,7 +90,7 @@ function readBmp(bytes: Buffer, start: number, stop: number): string | undefined
   const end = stop - start >= 2 && bytes[stop - 1] === 0 && bytes[stop - 2] === 0 ? stop - 2 : stop
   let text = ''
   for (let at = start; at < end; at += 2) {
-    const unit = bytes[at]! * 256 + bytes[at + 1]!
+    const unit = bytes.readUInt16BE(at)
     if (unit >= 0xfffe || (unit >= 0xfdd0 && unit <= 0xfdef) || (unit >= 0xd800 && unit <= 0xdfff))
       return undefined
     text += String.fromCharCode(unit)
@@ -98,11 +99,11 @@ function readBmp(bytes: Buffer, start: number, stop: number): string | undefined
 }
 
 /** Returns the text of a UniversalString (UCS-4); undefined when it is invalid. Read in requests only. */
-export function readUniversal(bytes: Uint8Array, start: number, stop: number): string | undefined {
+export function readUniversal(bytes: Buffer, start: number, stop: number): string | undefined {
   if ((stop - start) % 4 !== 0) return undefined
   let text = ''
   for (let at = start; at < stop; at += 4) {
-    const point = ((bytes[at]! * 256 + bytes[at + 1]!) * 256 + bytes[at + 2]!) * 256 + bytes[at + 3]!
+    const point = bytes.readUInt32BE(at)
     if (point > 0x10ffff || (point >= 0xd800 && point <= 0xdfff)) return undefined
     text += String.fromCodePoint(point)
   }

@@ -1,3 +1,4 @@
+import { asBuffer } from './der.ts'
 import type { IpRange } from './general-names.ts'
 import { formatIp, isMappedIpv4, prefixLength } from './ip.ts'
 import { parseMailbox } from './syntax.ts'
@@ -18,9 +19,10 @@ class Nearest<Constraint> {
   ) {
     const compare = (a: string, b: string): number => (a < b ? -1 : a > b ? 1 : 0)
     entries.sort((a, b) => compare(a.key, b.key) || compare(a.order, b.order))
-    const kept = entries.slice(0, 1)
-    for (const entry of entries.slice(1)) {
-      if (!holds(kept.at(-1)!.constraint, entry.constraint)) kept.push(entry)
+    const kept: typeof entries = []
+    for (const entry of entries) {
+      const last = kept.at(-1)
+      if (last === undefined || !holds(last.constraint, entry.constraint)) kept.push(entry)
     }
     this.keys = kept.map(({ key }) => key)
     this.constraints = kept.map(({ constraint }) => constraint)
@@ -32,12 +34,13 @@ class Nearest<Constraint> {
     let high = this.keys.length
     while (low < high) {
       const middle = (low + high) >>> 1
+      // biome-ignore lint/style/noNonNullAssertion: middle < high; searched for every name
       if (this.keys[middle]! < key) low = middle + 1
       else high = middle
     }
-    if (this.keys[low] === key) return { constraint: this.constraints[low]!, isExact: true }
-    const constraint = this.constraints[Math.max(0, low - 1)]
-    return constraint === undefined ? undefined : { constraint, isExact: false }
+    const isExact = this.keys[low] === key
+    const constraint = this.constraints[isExact ? low : Math.max(0, low - 1)]
+    return constraint === undefined ? undefined : { constraint, isExact }
   }
 }
 
@@ -135,7 +138,8 @@ function textOf(bytes: Uint8Array): string {
 }
 
 function holdsRange(outer: IpRange, inner: IpRange): boolean {
-  const last = inner.address.map((byte, i) => byte | (~inner.mask[i]! & 0xff))
+  const mask = asBuffer(inner.mask)
+  const last = inner.address.map((byte, i) => byte | ~mask.readUInt8(i))
   return holdsAddress(outer, inner.address) && holdsAddress(outer, last)
 }
 
@@ -144,8 +148,9 @@ function holdsAddress({ address, mask }: IpRange, asked: Uint8Array): boolean {
   const network = asIpv4(address)
   const inside = asIpv4(asked)
   if (network.length !== inside.length) return false
-  const significant = mask.subarray(mask.length - network.length)
-  return network.every((byte, i) => (byte & significant[i]!) === (inside[i]! & significant[i]!))
+  const significant = asBuffer(mask.subarray(mask.length - network.length))
+  const other = asBuffer(inside)
+  return network.every((byte, i) => ((byte ^ other.readUInt8(i)) & significant.readUInt8(i)) === 0)
 }
 
 /** "10.0.0.0/8", also when it is encoded in 32 bytes. */

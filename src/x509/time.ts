@@ -1,3 +1,4 @@
+// biome-ignore-all lint/style/noNonNullAssertion: callers check the length; read for both times of every certificate
 import { type DerReader, tags } from './der.ts'
 
 /**
