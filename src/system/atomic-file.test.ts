@@ -116,6 +116,36 @@ describe('writeFileAtomically, existing file', () => {
     expect([content(), fs.readlinkSync(link)]).toEqual(['new', 'metrics.prom'])
   })
 
+  test.skipIf(process.getuid?.() !== 0)(
+    'follows no link of another user in a folder that all users can write to (skipped for users who cannot give links away)',
+    () => {
+      const shared = join(folder, 'shared')
+      const link = join(shared, 'link.prom')
+      fs.mkdirSync(shared)
+      fs.writeFileSync(path, 'old')
+      fs.symlinkSync('../metrics.prom', link)
+      const write = () => writeFileAtomically(link, 'new', { mode: 0o644 })
+      const written = (mode: number, ofLink: number, ofFolder: number): unknown => {
+        fs.writeFileSync(path, 'old')
+        fs.chmodSync(shared, mode)
+        fs.lchownSync(link, ofLink, 0)
+        fs.chownSync(shared, ofFolder, 0)
+        try {
+          write()
+        } catch (error) {
+          return (error as KcertError).message
+        }
+        return content()
+      }
+      const refused = `${link} is a symbolic link, which another user created in a folder that all users can write to`
+      expect([written(0o1777, 65534, 0), content()]).toEqual([refused, 'old'])
+      expect([written(0o777, 65534, 0), content()]).toEqual([refused, 'old'])
+      expect(written(0o1777, 0, 0)).toBe('new')
+      expect(written(0o1777, 65534, 65534)).toBe('new')
+      expect(written(0o755, 65534, 0)).toBe('new')
+    },
+  )
+
   test('does not replace it when the write is exclusive, even if it appears just before the write', () => {
     fs.writeFileSync(path, 'old')
     expect(errorOf(() => writeFileAtomically(path, 'new', { mode: 0o600, exclusive: true })).code).toBe(
@@ -288,7 +318,7 @@ describe('writeFileAtomically, private key', () => {
     expect(errorOf(() => writeFileAtomically(link, 'key', { mode: 0o600, secret: true }))).toMatchObject({
       code: 'KCERT_FILE_EXISTS',
       message: `${link} is a symbolic link, and a private key is not written through it`,
-      why: 'the owner of the link controls where the key is written',
+      why: 'the owner of the link controls which file is written',
       fix: 'name the file that is meant, or remove the link',
     })
     expect(content()).toBe('old')

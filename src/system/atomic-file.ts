@@ -81,7 +81,11 @@ function targetOf(path: string, secret: boolean, calls: FileCalls): Target {
   try {
     const named = calls.lstatSync(path, { throwIfNoEntry: false })
     if (named === undefined) return { path, before: undefined }
-    if (secret && named.isSymbolicLink()) throw linked(path)
+    if (named.isSymbolicLink()) {
+      if (secret) throw linked(path, 'and a private key is not written through it')
+      if (isForeignLink(named, fs.statSync(dirname(path))))
+        throw linked(path, 'which another user created in a folder that all users can write to')
+    }
     const real = named.isSymbolicLink() ? calls.realpathSync(path) : path
     const before = calls.lstatSync(real)
     if (before.isFile()) return { path: real, before }
@@ -93,6 +97,14 @@ function targetOf(path: string, secret: boolean, calls: FileCalls): Target {
     why: 'it exists and is not a regular file; replacing a folder, device or FIFO by a file would break it',
     fix: 'name a file, or leave the flag out and redirect standard output',
   })
+}
+
+/**
+ * The rule of Linux's fs.protected_symlinks (proc_sys_fs(5)), which does not apply to a link that kcert reads itself. Without it,
+ * any user could have kcert replace a file of the caller.
+ */
+function isForeignLink(link: fs.Stats, folder: fs.Stats): boolean {
+  return (folder.mode & 0o002) !== 0 && link.uid !== process.geteuid?.() && link.uid !== folder.uid
 }
 
 function writeTemporary(
@@ -191,10 +203,9 @@ export function alreadyThere(path: string): KcertError {
   })
 }
 
-function linked(path: string): KcertError {
-  const what = `${path} is a symbolic link, and a private key is not written through it`
-  return new KcertError('KCERT_FILE_EXISTS', what, {
-    why: 'the owner of the link controls where the key is written',
+function linked(path: string, reason: string): KcertError {
+  return new KcertError('KCERT_FILE_EXISTS', `${path} is a symbolic link, ${reason}`, {
+    why: 'the owner of the link controls which file is written',
     fix: 'name the file that is meant, or remove the link',
   })
 }
