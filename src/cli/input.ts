@@ -125,11 +125,12 @@ export function inFile<Result>(path: string, read: () => Result): Result {
     return read()
   } catch (error) {
     if (!(error instanceof KcertError)) throw error
-    const { code, message, why, next } = error
+    const { code, message, why, fix, next } = error
     const isWrongPassword = code === 'KCERT_PASSWORD_WRONG'
     throw new KcertError(code, `${sourceName(path)}: ${message}`, {
       ...given({
         why: why ?? (isWrongPassword ? passwordWhere : undefined),
+        fix,
         next: next ?? (isWrongPassword ? undefined : commandLine`kcert inspect ${path}`),
       }),
       cause: error,

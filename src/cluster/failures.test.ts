@@ -202,3 +202,14 @@ test('contains no token, password or key in any error, at any depth', async () =
       expect(text, name).not.toContain(secret)
   }
 })
+
+test('reports an object that exists already, and what to decide', async () => {
+  const { server, cluster } = await fakeCluster()
+  server.put({ group: '', version: 'v1', resource: 'nodes' }, { metadata: { name: 'n1' } })
+  const { name: _, ...collection } = nodes
+  await expect(cluster.objects.create(collection, { metadata: { name: 'n1' } })).rejects.toMatchObject({
+    code: 'KCERT_API_CONFLICT',
+    fix: 'choose another name, or delete it first',
+    next: undefined,
+  })
+})

@@ -89,7 +89,7 @@ export class Failures {
     const said = statusOf(answer.body)
     const { status } = answer
     const message = said.message ?? `HTTP status ${status}`
-    const { code, what, next } = this.#kindOf(status, said, call.purpose)
+    const { code, what, ...advice } = this.#kindOf(status, said, call.purpose)
     const why =
       isSecond && status === 409
         ? `${message} (the connection was lost during an earlier attempt, which may have succeeded and caused this conflict)`
@@ -100,7 +100,7 @@ export class Failures {
       error: new StatusError(
         code,
         what,
-        { why: status === 401 ? this.#whyUnknown(message) : why, next },
+        { why: status === 401 ? this.#whyUnknown(message) : why, ...advice },
         { status, reason: said.reason },
       ),
     }

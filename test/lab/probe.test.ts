@@ -196,7 +196,7 @@ describeOnCluster('probe', () => {
     // The certificates that kubeadm issues to API servers are valid for a year.
     const due = await jobOf(manifests.replace('"--warn","30d"', '"--warn","400d"'), 'due')
     expect(due.log).toMatch(/^warning +CERT_EXPIRING$/m)
-    expect(due.log).toContain('next: ')
+    expect(due.log).toContain('fix: ')
     expect(due, due.log).toMatchObject({ ended: 'Failed', exit: 3 })
   })
 

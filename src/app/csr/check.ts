@@ -42,6 +42,7 @@ export function operandNotFound(noFile: KcertError, onCluster: KcertError): Kcer
       : `${noFile.message}, and kcert could not check whether the cluster has a request of this name`,
     {
       why: [onCluster.message, onCluster.why].filter(Boolean).join(': '),
+      fix: isAnswered ? noFile.fix : onCluster.fix,
       next: isAnswered ? next : (onCluster.next ?? next),
       cause: onCluster,
     },
