@@ -4,7 +4,7 @@ import { type Observed, onNode } from './snapshot.ts'
 import type { Target } from './target.ts'
 import { probe } from './tasks.ts'
 import { distinctFiles, kubeletCaFileOf, type TrustFile } from './trust-files.ts'
-import { provingAll, unprovenAt } from './verifying.ts'
+import { unprovenAt } from './verifying.ts'
 
 type Rewriting = (file: TrustFile) => readonly Task<'write-file'>[]
 
@@ -42,8 +42,9 @@ export function rewritten(
     writes.some(({ node, path }) => node === file.node && path === file.path)
   const untouched = files.filter((file) => !isWritten(file))
   const probes = [
-    ...provingAll(files.filter(isWritten), target),
-    ...unprovenAt(observed, untouched, target).map((subject) => probe(subject)),
-  ]
+    // Earlier evidence does not count for files that are about to change.
+    ...unprovenAt({ ...observed, evidence: new Map() }, files.filter(isWritten), target),
+    ...unprovenAt(observed, untouched, target),
+  ].map((subject) => probe(subject))
   return { writes, probes }
 }

@@ -8,7 +8,7 @@ import {
   type Observed,
 } from './snapshot.ts'
 import { type CaName, changeOf, type Target } from './target.ts'
-import { patch, probe, wait } from './tasks.ts'
+import { patch, wait } from './tasks.ts'
 import type { TrustFile } from './trust-files.ts'
 
 // Proof that a verifier of client certificates has read its file: a connection that always presents a certificate.
@@ -41,13 +41,6 @@ export function unprovenAt(
         (subject) => !isProven(observed, subject, since),
       )
     })
-}
-
-/** Returns the probes of all hot files among these, including proven ones, because the files are about to change. */
-export function provingAll(files: readonly TrustFile[], target: Target): readonly Task[] {
-  return files
-    .filter(({ ca, reload }) => reload === 'hot' && changeOf(target, ca) !== undefined)
-    .flatMap((file) => clientSubjects(file.process, file.ca, target).map((subject) => probe(subject)))
 }
 
 /** Returns true for components that authenticate clients with the CAs in extension-apiserver-authentication. */
