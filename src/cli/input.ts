@@ -1,7 +1,7 @@
 import { resolve } from 'node:path'
 import { commandLine } from '../errors/command-line.ts'
 import { given } from '../errors/given.ts'
-import { KcertError } from '../errors/kcert-error.ts'
+import { KcertError, messageOf } from '../errors/kcert-error.ts'
 import { sourceName } from '../errors/source-name.ts'
 import type { Source, UnreadableSource } from '../inspection/source.ts'
 import { tooLargeDetail } from '../system/files.ts'
@@ -67,7 +67,7 @@ export async function readPipe(
       const bytes = await readWhole(context.stdin as AsyncIterable<Buffer>)
       return bytes ? { name, bytes } : { name, reason: 'too-large', detail: tooLargeDetail }
     } catch (error) {
-      return { name, reason: 'io', detail: (error as Error).message }
+      return { name, reason: 'io', detail: messageOf(error) }
     }
   })
 }

@@ -3,6 +3,7 @@ import { bootstrapProgress, type NodeRequest, type ProgressFacts } from '../../b
 import type { BootstrapProgress } from '../../bootstrap/progress-report.ts'
 import { kubeadmJoiners, type TokenFacts } from '../../bootstrap/token-secret.ts'
 import type { Cluster } from '../../cluster/cluster.ts'
+import { resources } from '../../cluster/kinds.ts'
 import { leaseSeconds, longestLeaseSeconds } from '../../cluster/lease.ts'
 import { getReadable } from '../../cluster/readable.ts'
 import { kubeletClient } from '../../csr/signers.ts'
@@ -75,40 +76,20 @@ async function requestsOf(cluster: Cluster, node: string, now: Date): Promise<No
     })
 }
 
-interface NodeObject {
-  readonly status?: {
-    readonly conditions?: readonly {
-      readonly type?: string
-      readonly status?: string
-      readonly message?: string
-    }[]
-  }
-}
-
 async function nodeOf({ objects }: Cluster, name: string): Promise<ProgressFacts['nodeObject']> {
-  const found = await getReadable(objects, { group: '', version: 'v1', resource: 'nodes', name })
+  const found = await getReadable(objects, { ...resources.nodes, name })
   if (found === undefined || found === 'absent') return found
-  const ready = (found as NodeObject).status?.conditions?.find(({ type }) => type === 'Ready')
+  const ready = found.status?.conditions?.find(({ type }) => type === 'Ready')
   return {
     isReady: ready === undefined ? undefined : ready.status === 'True',
     ...(ready?.message === undefined ? {} : { message: ready.message }),
   }
 }
 
-interface LeaseObject {
-  readonly spec?: { readonly renewTime?: string; readonly leaseDurationSeconds?: number }
-}
-
 async function leaseOf({ objects }: Cluster, name: string): Promise<ProgressFacts['lease']> {
-  const found = await getReadable(objects, {
-    group: 'coordination.k8s.io',
-    version: 'v1',
-    resource: 'leases',
-    namespace: 'kube-node-lease',
-    name,
-  })
+  const found = await getReadable(objects, { ...resources.leases, namespace: 'kube-node-lease', name })
   if (found === undefined || found === 'absent') return found
-  const { renewTime = '', leaseDurationSeconds } = (found as LeaseObject).spec ?? {}
+  const { renewTime = '', leaseDurationSeconds } = found.spec ?? {}
   const durationSeconds = Math.min(leaseSeconds(leaseDurationSeconds, 40), longestLeaseSeconds)
   const renewedAt = new Date(renewTime)
   return Number.isNaN(renewedAt.getTime()) ? 'absent' : { renewedAt, durationSeconds }

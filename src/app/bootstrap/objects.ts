@@ -2,7 +2,6 @@ import { type ClusterInfo, readClusterInfo } from '../../bootstrap/cluster-info.
 import type { BootstrapToken } from '../../bootstrap/token.ts'
 import {
   readTokenSecret,
-  type SecretObject,
   signingTokens,
   type TokenFacts,
   tokenNamespace,
@@ -10,8 +9,8 @@ import {
   tokenSecretType,
 } from '../../bootstrap/token-secret.ts'
 import type { Cluster } from '../../cluster/cluster.ts'
-import type { ApiObject } from '../../cluster/malformed.ts'
-import { listReadable } from '../../cluster/readable.ts'
+import type { ObjectOf } from '../../cluster/kinds.ts'
+import { getOne, listReadable } from '../../cluster/readable.ts'
 import type { Resource } from '../../cluster/resource.ts'
 import { KcertError } from '../../errors/kcert-error.ts'
 
@@ -35,7 +34,7 @@ export const tokenSecrets = {
 } as const satisfies Resource
 
 export interface FoundClusterInfo {
-  readonly object: ApiObject
+  readonly object: ObjectOf<'configmaps'>
   readonly version: string
   readonly data: Readonly<Record<string, string>>
   readonly info: ClusterInfo
@@ -43,15 +42,14 @@ export interface FoundClusterInfo {
 
 /** Returns kube-public/cluster-info. Throws KCERT_API_NOT_FOUND when there is none. */
 export async function clusterInfoOf({ objects }: Pick<Cluster, 'objects'>): Promise<FoundClusterInfo> {
-  const object = await objects.get(clusterInfoResource)
+  const object = await getOne(objects, clusterInfoResource)
   if (object === undefined)
     throw new KcertError('KCERT_API_NOT_FOUND', `the cluster has no ConfigMap ${clusterInfoPlace}`, {
       why: 'kubeadm init creates it; other installers do not need it. Create it on a control-plane node',
       next: 'kubeadm init phase bootstrap-token',
     })
-  const data = (object.data ?? {}) as Readonly<Record<string, string>>
-  const { resourceVersion = '' } = object.metadata as { resourceVersion?: string }
-  return { object, version: resourceVersion, data, info: await readClusterInfo(data) }
+  const { data = {}, metadata } = object
+  return { object, version: metadata.resourceVersion ?? '', data, info: await readClusterInfo(data) }
 }
 
 /** A token of the cluster; `token` includes its secret half, which is never printed. */
@@ -75,14 +73,13 @@ export async function tokensOf(
 ): Promise<FoundTokens | undefined> {
   const listed = await listReadable(objects, tokenSecrets, { fieldSelector: `type=${tokenSecretType}` })
   if (listed === undefined) return undefined
-  const secrets = listed as unknown as SecretObject[]
   return {
-    all: secrets.map((secret) => ({
+    all: listed.map((secret) => ({
       facts: readTokenSecret(secret, now),
       token: tokenOfSecret(secret),
-      secretName: secret.metadata.name ?? '',
+      secretName: secret.metadata.name,
       uid: secret.metadata.uid,
     })),
-    signing: signingTokens(secrets, now),
+    signing: signingTokens(listed, now),
   }
 }

@@ -150,7 +150,7 @@ async function trustNotices(
 
 function keepBackup({ object }: FoundClusterInfo, file: string | undefined): string | undefined {
   if (file === undefined) return undefined
-  const { name, namespace, labels, annotations } = object.metadata as Record<string, unknown>
+  const { name, namespace, labels, annotations } = object.metadata
   const kept = {
     apiVersion: 'v1',
     kind: 'ConfigMap',

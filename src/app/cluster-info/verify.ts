@@ -78,7 +78,7 @@ async function publishedRoot({ objects }: Cluster): Promise<PublishedCas | undef
     name: 'kube-root-ca.crt',
   })
   if (found === undefined || found === 'absent') return undefined
-  const pem = (found.data as Readonly<Record<string, string>> | undefined)?.['ca.crt'] ?? ''
+  const pem = found.data?.['ca.crt'] ?? ''
   try {
     const certificates = readCertificates(Buffer.from(pem))
     return { place: 'ConfigMap kube-root-ca.crt of kube-public', certificates }

@@ -39,9 +39,8 @@ export function approvalFactsOf(cluster: Cluster, clock: Clock): ApprovalFacts {
 /** Returns the cluster's CA, as in every pod, which signs for kubelets unless they have a separate CA. */
 async function kubeletCas(cluster: Cluster): Promise<readonly Certificate[] | undefined> {
   const object = await getReadable(cluster.objects, rootCa)
-  const data = object === 'absent' ? undefined : (object?.data as Record<string, unknown> | undefined)
-  const pem = data?.['ca.crt']
-  return typeof pem === 'string' ? readCertificates(Buffer.from(pem)) : undefined
+  const pem = object === 'absent' ? undefined : object?.data?.['ca.crt']
+  return pem === undefined ? undefined : readCertificates(Buffer.from(pem))
 }
 
 /** Returns the certificate that a node's kubelet presents; undefined if it cannot be reached from here. */

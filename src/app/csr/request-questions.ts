@@ -1,6 +1,7 @@
 import type { Asker, ChoiceQuestion, TextQuestion } from '../../cli/prompts.ts'
 import { altNamesOf } from '../../csr/request-spec.ts'
 import { signerNameDefect } from '../../csr/signer-name.ts'
+import { messageOf } from '../../errors/kcert-error.ts'
 import { isSubdomain } from '../../x509/plain-names.ts'
 
 // The prompts of `kcert csr create`. The answers become a command line, which then runs as if it had been typed.
@@ -133,6 +134,6 @@ function faultOf(check: () => unknown): string | undefined {
     check()
     return undefined
   } catch (error) {
-    return (error as Error).message
+    return messageOf(error)
   }
 }

@@ -1,8 +1,8 @@
 import { announcedBy, announcedIn, announcements } from '../../cluster/announced-servers.ts'
 import type { Cluster } from '../../cluster/cluster.ts'
-import { resources } from '../../cluster/kinds.ts'
+import { type ObjectOf, resources } from '../../cluster/kinds.ts'
 import type { Selection } from '../../cluster/objects.ts'
-import { listEach } from '../../cluster/readable.ts'
+import { getOne, listEach } from '../../cluster/readable.ts'
 import type { Resource } from '../../cluster/resource.ts'
 import { hostPort } from '../../errors/host-port.ts'
 import { KcertError } from '../../errors/kcert-error.ts'
@@ -147,7 +147,7 @@ class Scanner {
     // A list that is restarted returns objects twice.
     const seen = new Set<string>()
     try {
-      for await (const object of this.cluster.objects.list(resource, selection)) {
+      for await (const object of listEach(this.cluster.objects, resource, selection)) {
         const name = nameOf(object)
         if (seen.has(name)) continue
         seen.add(name)
@@ -166,7 +166,7 @@ class Scanner {
   private async readPublished(scanned: ScannedKind): Promise<void> {
     for (const { namespace, name } of published) {
       try {
-        const object = await this.cluster.objects.get({ ...scanned.resource, namespace, name })
+        const object = await getOne(this.cluster.objects, { ...scanned.resource, namespace, name })
         if (object !== undefined) await this.read(scanned, `${namespace}/${name}`, object)
       } catch (error) {
         const isRefused = error instanceof KcertError && error.code === 'KCERT_API_FORBIDDEN'
@@ -178,22 +178,21 @@ class Scanner {
   private async read(
     { kind, word = kind.toLowerCase() }: ScannedKind,
     name: string,
-    object: object,
+    object: ObjectOf<string>,
   ): Promise<void> {
     if (kind === 'ConfigMap' && name.endsWith(`/${rootCa}`) && this.isKnownRootCa(object)) return
     await this.inspection.addObject(`${word} ${name}`, object, kind)
   }
 
-  private isKnownRootCa(object: object): boolean {
-    const text = (object as { data?: Record<string, unknown> }).data?.['ca.crt']
-    if (typeof text !== 'string') return false
+  private isKnownRootCa({ data }: ObjectOf<'configmaps'>): boolean {
+    const text = data?.['ca.crt']
+    if (text === undefined) return false
     const count = this.rootCas.get(text) ?? 0
     this.rootCas.set(text, count + 1)
     return count > 0
   }
 }
 
-function nameOf(object: object): string {
-  const { name, namespace } = (object as { metadata: { name: string; namespace?: string } }).metadata
+function nameOf({ metadata: { name, namespace } }: ObjectOf<string>): string {
   return namespace === undefined ? name : `${namespace}/${name}`
 }

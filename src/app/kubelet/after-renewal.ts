@@ -1,6 +1,6 @@
 import { constants } from 'node:os'
 import { whyFailed } from '../../cli/operator-program.ts'
-import { KcertError } from '../../errors/kcert-error.ts'
+import { KcertError, messageOf } from '../../errors/kcert-error.ts'
 import { writeFileAtomically } from '../../system/atomic-file.ts'
 import { textIfReadable } from '../../system/required-file.ts'
 import { requiredTrustedFile } from '../../system/trusted-file.ts'
@@ -62,7 +62,7 @@ function send(signal: NodeJS.Signals, pidFile: string): void {
   try {
     process.kill(Number(text), signal)
   } catch (error) {
-    throw hookFailure(what, (error as Error).message)
+    throw hookFailure(what, messageOf(error))
   }
 }
 

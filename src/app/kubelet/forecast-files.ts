@@ -3,7 +3,7 @@ import { basename, dirname, join, resolve } from 'node:path'
 import { shapedRequest } from '../../csr/request-shape.ts'
 import type { RequestObject } from '../../csr/requests-api.ts'
 import { commandLine } from '../../errors/command-line.ts'
-import { KcertError } from '../../errors/kcert-error.ts'
+import { KcertError, messageOf } from '../../errors/kcert-error.ts'
 import {
   type ControllerManagerFacts,
   type KubeletFacts,
@@ -107,7 +107,7 @@ function filesBelow(target: string): string[] {
       entries = entriesOf(folder)
     } catch (error) {
       throw new KcertError('KCERT_FILE_UNREADABLE', `${folder} cannot be read`, {
-        why: (error as Error).message,
+        why: messageOf(error),
         next: commandLine`ls -ld ${folder}`,
       })
     }
@@ -161,7 +161,7 @@ function leafAt(path: string): Certificate | string {
   try {
     return readCertificates(found.bytes)[0] ?? 'contains no certificate'
   } catch (error) {
-    return `contains no readable certificate: ${(error as Error).message}`
+    return `contains no readable certificate: ${messageOf(error)}`
   }
 }
 

@@ -1,7 +1,8 @@
 import pMap from 'p-map'
 import type { Cluster } from '../../cluster/cluster.ts'
+import { type NodeObject, resources } from '../../cluster/kinds.ts'
 import type { ApiObject } from '../../cluster/malformed.ts'
-import { listReadable } from '../../cluster/readable.ts'
+import { listEach, listReadable } from '../../cluster/readable.ts'
 import { issuedCertificate, stateOf } from '../../csr/life.ts'
 import { signingRequestOfObject } from '../../csr/request-object.ts'
 import type { RequestObject } from '../../csr/requests-api.ts'
@@ -33,14 +34,6 @@ export const ttlMetrics = {
 /** Certificates that expire within this time of one another are treated as the same. */
 const sameEndMs = 10_000
 
-interface NodeObject {
-  readonly metadata?: { readonly name?: string }
-  readonly status?: {
-    readonly addresses?: readonly { readonly type?: string; readonly address?: string }[]
-    readonly daemonEndpoints?: { readonly kubeletEndpoint?: { readonly Port?: number } }
-  }
-}
-
 export interface LiveOptions {
   readonly clock: Clock
   /** The timeout of a handshake. */
@@ -54,13 +47,11 @@ export async function liveFacts(
   cluster: Cluster,
   options: LiveOptions,
 ): Promise<{ kubelets: KubeletFacts[]; controllerManagers: ControllerManagerFacts[] }> {
-  const nodes: NodeObject[] = []
-  for await (const node of cluster.objects.list({ group: '', version: 'v1', resource: 'nodes' }))
-    nodes.push(node as NodeObject)
+  const nodes = await Array.fromAsync(listEach(cluster.objects, resources.nodes))
   const wanted = nodes.filter(
-    ({ metadata }) => options.only.length === 0 || options.only.includes(metadata?.name ?? ''),
+    ({ metadata }) => options.only.length === 0 || options.only.includes(metadata.name),
   )
-  const missing = options.only.find((name) => !nodes.some(({ metadata }) => metadata?.name === name))
+  const missing = options.only.find((name) => !nodes.some(({ metadata }) => metadata.name === name))
   if (missing !== undefined)
     throw new KcertError('KCERT_API_NOT_FOUND', `there is no Node ${JSON.stringify(missing)}`, {
       next: 'kubectl get nodes',
@@ -124,7 +115,7 @@ async function factsOf(
   requests: KubeletRequest[] | undefined,
   { clock, timeoutMs }: LiveOptions,
 ): Promise<KubeletFacts> {
-  const name = node.metadata?.name ?? ''
+  const name = node.metadata.name
   const unread: string[] = requests === undefined ? ['not allowed to list CertificateSigningRequests'] : []
   const read = async <Result>(what: string, act: () => Promise<Result>): Promise<Result | undefined> => {
     try {
@@ -219,10 +210,10 @@ async function servedBy(
   if (host === undefined) return undefined
   const port = status?.daemonEndpoints?.kubeletEndpoint?.Port ?? 10_250
   const place = hostPort(host, port)
-  const { bytes } = await readServed({ name: `${metadata?.name} (${place})`, host, port }, timeoutMs)
+  const { bytes } = await readServed({ name: `${metadata.name} (${place})`, host, port }, timeoutMs)
   const [leaf] = readCertificates(bytes)
   if (leaf === undefined) return undefined
-  const stranger = foreignSubjectOf(leaf.subject, metadata?.name)
+  const stranger = foreignSubjectOf(leaf.subject, metadata.name)
   return {
     ...seenCertificate(leaf, { usage: 'serving', source: 'handshake', place }),
     ...(stranger === undefined ? {} : { stranger }),
@@ -232,27 +223,15 @@ async function servedBy(
 async function controllerManagersOf({ objects }: Cluster): Promise<ControllerManagerFacts[]> {
   const pods = await listReadable(
     objects,
-    { group: '', version: 'v1', resource: 'pods', namespace: 'kube-system' },
+    { ...resources.pods, namespace: 'kube-system' },
     { labelSelector: 'component=kube-controller-manager' },
   )
-  return (pods ?? []).map((pod) => {
-    const { metadata, spec } = pod as PodObject
+  return (pods ?? []).map(({ metadata, spec }) => {
     const argv = spec?.containers?.flatMap(({ command = [], args = [] }) => [...command, ...args]) ?? []
     return {
       ...(spec?.nodeName === undefined ? {} : { node: spec.nodeName }),
-      place: `pod/${metadata?.name ?? ''}`,
+      place: `pod/${metadata.name}`,
       clusterSigningDurationMs: signingDurationMs(argv),
     }
   })
-}
-
-interface PodObject {
-  readonly metadata?: { readonly name?: string }
-  readonly spec?: {
-    readonly nodeName?: string
-    readonly containers?: readonly {
-      readonly command?: readonly string[]
-      readonly args?: readonly string[]
-    }[]
-  }
 }

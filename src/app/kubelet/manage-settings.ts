@@ -3,9 +3,11 @@ import { isAbsolute, join } from 'node:path'
 import type { Context } from '../../cli/context.ts'
 import { readTrustedText } from '../../cli/input.ts'
 import type { Cluster } from '../../cluster/cluster.ts'
+import { resources } from '../../cluster/kinds.ts'
+import { getOne } from '../../cluster/readable.ts'
 import { noAltNames, type RequestSpec } from '../../csr/request-spec.ts'
 import { KcertError } from '../../errors/kcert-error.ts'
-import { type NodeAddress, servingNames } from '../../kubelet/node-names.ts'
+import { servingNames } from '../../kubelet/node-names.ts'
 import { type Template, templateOf } from '../../kubelet/template.ts'
 import { usagesFor } from '../../pki/usages.ts'
 import type { RequestFlagValues } from '../csr/request-flags.ts'
@@ -120,9 +122,8 @@ export async function templateOfNode(
   { objects }: Pick<Cluster, 'objects'>,
   { node, template }: Extract<TemplateSource, { by: 'node' }>,
 ): Promise<Template | undefined> {
-  const found = await objects.get({ group: '', version: 'v1', resource: 'nodes', name: node })
-  const { addresses = [] } = (found?.status ?? {}) as { addresses?: readonly NodeAddress[] }
-  const names = servingNames(addresses)
+  const found = await getOne(objects, { ...resources.nodes, name: node })
+  const names = servingNames(found?.status?.addresses ?? [])
   return names && { ...template, ...names }
 }
 

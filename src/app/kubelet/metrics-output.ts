@@ -1,6 +1,6 @@
 import { createServer } from 'node:http'
 import { isIP } from 'node:net'
-import { KcertError } from '../../errors/kcert-error.ts'
+import { KcertError, messageOf } from '../../errors/kcert-error.ts'
 import { writePublicFile } from '../../system/output-file.ts'
 import { parseEndpoint } from '../../tls/endpoint.ts'
 
@@ -19,7 +19,7 @@ export function metricsFile(path: string, text: () => string, note: (text: strin
         writePublicFile(path, text(), { replace: true })
         isReported = false
       } catch (error) {
-        if (!isReported) note(`metrics: ${(error as Error).message}`)
+        if (!isReported) note(`metrics: ${messageOf(error)}`)
         isReported = true
       }
     },

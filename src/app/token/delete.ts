@@ -1,6 +1,7 @@
 import type { DeletedTokens } from '../../bootstrap/token-report.ts'
 import { secretPrefix, tokenSecretType } from '../../bootstrap/token-secret.ts'
 import type { Cluster } from '../../cluster/cluster.ts'
+import { getOne } from '../../cluster/readable.ts'
 import { commandLine } from '../../errors/command-line.ts'
 import { KcertError } from '../../errors/kcert-error.ts'
 import type { Clock } from '../../system/clock.ts'
@@ -22,7 +23,7 @@ export async function deleteTokens(
 
 async function deleteOne({ objects }: Cluster, id: string, dryRun: boolean): Promise<Outcome['outcome']> {
   const resource = { ...tokenSecrets, name: secretPrefix + id }
-  const secret = await objects.get(resource)
+  const secret = await getOne(objects, resource)
   if (secret === undefined) return 'not-found'
   if (secret.type !== tokenSecretType)
     throw new KcertError('KCERT_API_INVALID', `the Secret ${resource.name} is not a bootstrap token`, {
@@ -30,7 +31,7 @@ async function deleteOne({ objects }: Cluster, id: string, dryRun: boolean): Pro
       next: commandLine`kubectl -n kube-system describe secret ${resource.name}`,
     })
   if (dryRun) return 'would-delete'
-  const { uid } = secret.metadata as { uid?: string }
+  const { uid } = secret.metadata
   const isGone = await objects.delete(resource, uid === undefined ? undefined : { uid })
   if (!isGone) return (await objects.get(resource)) === undefined ? 'not-found' : 'changed'
   noteChange(`token ${id} is deleted`)
