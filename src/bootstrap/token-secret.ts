@@ -19,7 +19,7 @@ export type TokenUsage = 'signing' | 'authentication'
 export const tokenUsages: readonly TokenUsage[] = ['signing', 'authentication']
 
 /** A Secret as the API server writes it; `data` is base64. */
-export interface SecretObject {
+export type SecretObject = {
   readonly apiVersion?: string
   readonly kind?: string
   readonly metadata: { readonly name?: string; readonly namespace?: string; readonly uid?: string }

@@ -117,7 +117,7 @@ function* placesOn(
     const keyPath = `${pkiFolder}/${file}.key`
     // With an external etcd, none of its files exist.
     if (at(path) === undefined && at(keyPath) === undefined) continue
-    yield { node, name, path, keyPath, form: 'pair', usedBy: usedBy as LeafUser }
+    yield { node, name, path, keyPath, form: 'pair', usedBy }
   }
   for (const { name, usedBy } of kubeadmKubeconfigs) {
     const isKubelets = name === 'kubelet.conf'

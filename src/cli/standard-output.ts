@@ -1,5 +1,6 @@
 import { writeSync } from 'node:fs'
-import { KcertError } from '../errors/kcert-error.ts'
+import { systemCode } from '../errors/caught.ts'
+import { KcertError, messageOf } from '../errors/kcert-error.ts'
 import { changesText } from '../system/lasting-changes.ts'
 
 // Node does not keep this state: standard streams cannot be destroyed, so it would try the next write as usual.
@@ -18,7 +19,7 @@ export async function writeOut(text: string): Promise<void> {
     const rest = made.stdout || process.platform === 'win32' ? text : writeAtOnce(Buffer.from(text))
     if (rest.length > 0) await writeToStream(rest)
   } catch (error) {
-    if ((error as NodeJS.ErrnoException).code !== 'EPIPE') throw notWritten(error as Error)
+    if (systemCode(error) !== 'EPIPE') throw notWritten(error)
     isDeserted = true
   }
 }
@@ -29,7 +30,7 @@ function writeAtOnce(bytes: Uint8Array): Uint8Array {
   try {
     while (written < bytes.length) written += writeSync(1, bytes, written)
   } catch (error) {
-    if ((error as NodeJS.ErrnoException).code !== 'EAGAIN') throw error
+    if (systemCode(error) !== 'EAGAIN') throw error
   }
   return bytes.subarray(written)
 }
@@ -63,10 +64,10 @@ export function ignoreFailedWrites(): void {
   }
 }
 
-function notWritten(cause: Error): KcertError {
+function notWritten(cause: unknown): KcertError {
   const done = changesText()
   return new KcertError('KCERT_FILE_NOT_WRITTEN', 'standard output could not be written', {
-    why: [cause.message, ...(done === '' ? [] : [`completed changes stay: ${done}`])].join('; '),
+    why: [messageOf(cause), ...(done === '' ? [] : [`completed changes stay: ${done}`])].join('; '),
     fix: 'check where it goes, and the free disk space there',
     next: 'df',
     cause,

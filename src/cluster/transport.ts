@@ -221,7 +221,7 @@ function tlsOptions(
 
 async function* chunksOf(answer: IncomingMessage): AsyncGenerator<Buffer> {
   try {
-    for await (const chunk of answer) yield chunk as Buffer
+    yield* answer
   } catch (error) {
     throw new Unanswered(error as NodeJS.ErrnoException, true)
   }

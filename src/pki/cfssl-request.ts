@@ -52,7 +52,7 @@ export async function readCfsslRequest(text: string): Promise<CfsslRequest> {
 
 /** Returns hosts by kind, in cfssl's order: IP address, email address, URI, and DNS name for all others. */
 export function altNamesOfHosts(hosts: readonly string[]): Required<AltNamesDescription> {
-  const kinds = { ip: [] as string[], email: [] as string[], uri: [] as string[], dns: [] as string[] }
+  const kinds: Record<ReturnType<typeof kindOfHost>, string[]> = { ip: [], email: [], uri: [], dns: [] }
   // Files from before cfssl supported "no hosts" contain [""].
   for (const host of hosts.filter((name) => name !== '')) kinds[kindOfHost(host)].push(host)
   return kinds

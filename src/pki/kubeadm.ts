@@ -33,7 +33,7 @@ export interface KubeadmLeaf {
   readonly olderOrganizations?: readonly OlderOrganization[]
   readonly usages: readonly Usage[]
   /** The static pod that must restart to use a new certificate, unless it reloads the file itself. */
-  readonly usedBy: string
+  readonly usedBy: 'etcd' | 'kube-apiserver'
 }
 
 /** A kubeconfig that kubeadm writes into the folder above pki. */
@@ -77,7 +77,7 @@ type SignerAndUse = readonly [
 function leaf(
   name: string,
   [signer, commonName, usages]: SignerAndUse,
-  usedBy: string,
+  usedBy: KubeadmLeaf['usedBy'],
   olderOrganizations?: readonly OlderOrganization[],
 ): KubeadmLeaf {
   const file = name.replace(/^etcd-/, 'etcd/')

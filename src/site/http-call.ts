@@ -100,7 +100,7 @@ function tlsOptions({ stream, client, trust }: HttpsCall): ConnectionOptions {
 }
 
 async function readAll(answer: IncomingMessage): Promise<string> {
-  const body = await readWhole(answer as AsyncIterable<Buffer>, mostBytes)
+  const body = await readWhole(answer, mostBytes)
   if (body === undefined) throw new Error(`the answer is larger than ${mostBytes >> 20} MiB`)
   return body.toString('utf8')
 }

@@ -80,12 +80,14 @@ async function runningOn(site: Site, name: string): Promise<Running[]> {
   const node = nodeNamed(site, name)
   const processes = await node.processes(programs)
   // In the order of the table above, whichever started first: every run shows the same rows in the same order.
-  const inOrder = programs.flatMap((name) => processes.filter(({ program }) => program === name))
+  const inOrder = programs.flatMap((program) =>
+    processes.filter((one) => one.program === program).map((running) => ({ program, running })),
+  )
   return Promise.all(
-    inOrder.map(async (running): Promise<Running> => {
-      const { program, argv } = running
+    inOrder.map(async ({ program, running }): Promise<Running> => {
+      const { argv } = running
       const configuration = await configurationOf(node, running)
-      return { node: name, program: program as Program, argv, flags: flagsOf(argv), configuration }
+      return { node: name, program, argv, flags: flagsOf(argv), configuration }
     }),
   )
 }

@@ -33,13 +33,13 @@ export async function webhookTargets(objects: ObjectsApi, origin?: Origin): Prom
   const found = await Promise.all(
     [...byServer].map(async ([server, of]) => {
       const anchors = anchorsOf(of, certificates)
-      const common = {
+      const common: Common = {
         name: server,
         kind: kinds[of[0]?.object.kind ?? ''] ?? 'webhook',
         anchors,
         isVerified: anchors.some(({ roots }) => roots !== undefined),
-        notes: [] as string[],
-      } as const
+        notes: [],
+      }
       const addresses = await addressesOf(objects, server)
       if (addresses.length === 0) return [nowhere(common, server)]
       return addresses.map(({ host, port, name }): ProbeTarget => {

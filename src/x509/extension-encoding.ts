@@ -172,7 +172,7 @@ function rangeBytes(text: string): Uint8Array {
   const bytes = addressBytes(address)
   if (!/^\d{1,3}$/.test(prefix) || Number(prefix) > bytes.length * 8)
     refuse(`IP range ${quoted(text)}`, 'no prefix length')
-  return Buffer.concat([bytes, maskOf(Number(prefix), bytes.length as 4 | 16)])
+  return Buffer.concat([bytes, maskOf(Number(prefix), bytes.length)])
 }
 
 /** Throws KCERT_USAGE for a description that cannot be encoded, with the reason. */

@@ -82,6 +82,6 @@ export function prefixLength(mask: Uint8Array): number | undefined {
 }
 
 /** Returns the mask for a prefix length. */
-export function maskOf(prefix: number, length: 4 | 16): Uint8Array {
+export function maskOf(prefix: number, length: number): Uint8Array {
   return Uint8Array.from({ length }, (_, i) => ~(0xff >> Math.min(8, Math.max(0, prefix - 8 * i))))
 }

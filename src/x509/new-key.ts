@@ -88,7 +88,7 @@ export function writePrivateKey(key: KeyObject, format: KeyFormat, password?: st
   }
   const needed = { pkcs8: undefined, sec1: 'ec', pkcs1: 'rsa' }[chosen]
   if (needed !== undefined && key.asymmetricKeyType !== needed) throw unfitFormat(chosen, key)
-  return key.export({ format: 'pem', type: chosen as 'pkcs8' }) as string
+  return key.export({ format: 'pem', type: chosen }).toString()
 }
 
 /** Returns the format for a key. `kubernetes` is replaced by the format of the key's type. */

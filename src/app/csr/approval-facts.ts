@@ -2,6 +2,7 @@ import { approvalFactsOf as factsOf } from '../../cluster/approval-facts.ts'
 import type { Cluster } from '../../cluster/cluster.ts'
 import { getReadable } from '../../cluster/readable.ts'
 import type { ApprovalFacts, NodeFacts, ServedCertificate } from '../../csr/approval/facts.ts'
+import { systemCode } from '../../errors/caught.ts'
 import { KcertError } from '../../errors/kcert-error.ts'
 import { nodeHost } from '../../pki/node-address.ts'
 import type { Clock } from '../../system/clock.ts'
@@ -78,7 +79,6 @@ async function chainAt(
   } catch (error) {
     if (!(error instanceof KcertError)) throw error
     // A kubelet without a serving certificate aborts the handshake with "internal error".
-    const { code = '' } = (error.cause ?? {}) as NodeJS.ErrnoException
-    return code.includes('ALERT_INTERNAL_ERROR') ? 'none' : undefined
+    return systemCode(error.cause)?.includes('ALERT_INTERNAL_ERROR') ? 'none' : undefined
   }
 }

@@ -53,7 +53,7 @@ export interface Expected {
 /** A certificate that passed all checks. */
 export interface Fetched {
   readonly object: SigningRequest
-  readonly chain: readonly Certificate[]
+  readonly chain: ReturnType<typeof issuedChain>
   readonly checks: FetchReport['checks']
 }
 
@@ -138,7 +138,7 @@ export function fetchReport(
 
 /** Returns the facts of a fetched certificate, and what it was compared with. */
 export function fetchedFacts({ object, chain, checks }: Fetched): NonNullable<FetchedOne['certificate']> {
-  const [leaf] = chain as [Certificate]
+  const [leaf] = chain
   const { fingerprintSha256, ...facts } = certificateFacts(leaf)
   return {
     signerName: object.signerName,

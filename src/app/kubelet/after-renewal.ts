@@ -1,6 +1,6 @@
 import { constants } from 'node:os'
 import { whyFailed } from '../../cli/operator-program.ts'
-import { KcertError, messageOf } from '../../errors/kcert-error.ts'
+import { KcertError, messageOf, wordsOf } from '../../errors/kcert-error.ts'
 import { writeFileAtomically } from '../../system/atomic-file.ts'
 import { textIfReadable } from '../../system/required-file.ts'
 import { requiredTrustedFile } from '../../system/trusted-file.ts'
@@ -54,8 +54,7 @@ function send(signal: NodeJS.Signals, pidFile: string): void {
     // A user who can change the file could have kcert signal any process.
     text = Buffer.from(requiredTrustedFile('PID file', pidFile)).toString('utf8').trim()
   } catch (error) {
-    const { message, why } = error as KcertError
-    throw hookFailure(what, [message, why].filter(Boolean).join(': '))
+    throw hookFailure(what, wordsOf(error))
   }
   // 0 and negative numbers mean process groups.
   if (!/^[1-9]\d{0,9}$/.test(text)) throw hookFailure(what, 'the file contains no process ID')

@@ -177,7 +177,7 @@ async function clientIn(
       },
     )
   }
-  const key = keyObject.export({ format: 'pem', type: 'pkcs8' }) as string
+  const key = keyObject.export({ format: 'pem', type: 'pkcs8' }).toString()
   return {
     source: file,
     subject: leaf.subject.text,

@@ -27,7 +27,7 @@ export async function createToken(cluster: Cluster, settings: CreationSettings):
   const { token, file, form, dryRun } = settings
   const joining = await joiningOf(cluster, form)
   if (file !== undefined) checkKeyPath(file, { replace: settings.replace })
-  const object = secretOfToken(settings) as unknown as ApiObject
+  const object = secretOfToken(settings)
   const created = await cluster.objects.create(tokenSecrets, object, { dryRun })
   if (!dryRun && file === undefined) noteChange(`token ${token.id} is created`)
   const joinCommand = joining && joinCommandOf(joining, token)

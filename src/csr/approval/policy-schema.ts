@@ -115,7 +115,7 @@ const ruleFields = {
   ipAddresses: list(cidr, 'ranges of IP addresses'),
   emails: patterns('patterns of email addresses'),
   uris: patterns('patterns of URIs; "*" stops at a slash'),
-  usages: list(v.picklist(usages as [string, ...string[]]), 'usages of the certificates API'),
+  usages: list(v.picklist(usages), 'usages of the certificates API'),
   maxExpirationSeconds,
 }
 
