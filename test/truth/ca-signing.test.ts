@@ -89,7 +89,7 @@ describe.skipIf(truth === undefined)("kcert's CA, compared with kube-controller-
 
   test('refuses to sign with an expired CA, and names the expired certificate: 2 of 2', () => {
     const words: Readonly<Record<string, RegExp>> = {
-      'signer has expired': /^the CA ca.pem has expired, before the certificate would be valid$/,
+      'signer has expired': /^the CA ca.pem has expired before the certificate would be valid$/,
       'refusing to sign a certificate that expired in the past':
         /^the CA ca.pem has expired, and its certificates would be expired, too$/,
     }
