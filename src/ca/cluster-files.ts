@@ -1,7 +1,8 @@
 import { isUtf8 } from 'node:buffer'
 import type { KeyObject } from 'node:crypto'
+import { orUndefined } from '../errors/caught.ts'
 import { commandLine } from '../errors/command-line.ts'
-import { attempt, KcertError } from '../errors/kcert-error.ts'
+import { KcertError } from '../errors/kcert-error.ts'
 import { editKubeconfig } from '../kubeconfig/edit.ts'
 import type { KubeconfigUser, Material } from '../kubeconfig/kubeconfig.ts'
 import { openKubeconfig, unusableKubeconfig } from '../kubeconfig/open.ts'
@@ -91,8 +92,8 @@ function pemOf(content: Uint8Array) {
   const bytes = utf8Of(content)
   const parts = readPem(bytes).blocks.map((block) => ({
     block,
-    certificate: isCertificateLabel(block.label) ? attempt(() => certificateOfBlock(block)) : undefined,
-    key: isPrivateKeyLabel(block.label) ? attempt(() => readPrivateKey(block).keyObject) : undefined,
+    certificate: isCertificateLabel(block.label) ? orUndefined(() => certificateOfBlock(block)) : undefined,
+    key: isPrivateKeyLabel(block.label) ? orUndefined(() => readPrivateKey(block).keyObject) : undefined,
   }))
   const certificates = parts.flatMap(({ certificate }) => certificate ?? [])
   const replaced = (replacement: Replacement): Buffer | undefined => {
@@ -151,7 +152,7 @@ async function kubeconfigOf(file: ClusterFile, text: string): Promise<OpenedFile
 
 function clientOf({ name, clientCertificate, clientKey, credentials }: KubeconfigUser): ClientMaterial {
   const keyData = clientKey?.data
-  const key = keyData && attempt(() => readPrivateKeyFile(keyData).keyObject)
+  const key = keyData && orUndefined(() => readPrivateKeyFile(keyData).keyObject)
   const fileOf = (material: Material | undefined) =>
     material?.data === undefined ? material?.file : undefined
   const certificateFile = fileOf(clientCertificate)
@@ -189,5 +190,5 @@ export function casAmong(
 }
 
 function certificatesOf(data: Uint8Array): Certificate[] {
-  return attempt(() => readCertificates(data)) ?? []
+  return orUndefined(() => readCertificates(data)) ?? []
 }

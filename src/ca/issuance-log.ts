@@ -1,6 +1,7 @@
+import { orUndefined } from '../errors/caught.ts'
 import { commandLine } from '../errors/command-line.ts'
 import { harmlessJson } from '../errors/hidden-text.ts'
-import { attempt, KcertError } from '../errors/kcert-error.ts'
+import { KcertError } from '../errors/kcert-error.ts'
 import { rfc3339 } from '../pki/rfc3339.ts'
 import type { Certificate } from '../x509/certificate.ts'
 import { drawSerialNumber, normalSerialNumber, type RandomBytes } from './serial.ts'
@@ -102,7 +103,7 @@ function readLines(name: string, content: Uint8Array): { taken: Set<string>; lin
 }
 
 function serialNumberOf(line: string): string | undefined {
-  const entry: unknown = attempt(() => JSON.parse(line))
+  const entry: unknown = orUndefined(() => JSON.parse(line))
   if (typeof entry !== 'object' || entry === null || !('serialNumber' in entry)) return undefined
   const { serialNumber } = entry
   const isSerialNumber = typeof serialNumber === 'string' && /^[0-9a-fA-F]{1,40}$/.test(serialNumber)

@@ -1,5 +1,7 @@
 import { KcertError } from './kcert-error.ts'
 
+export { messageOf } from './kcert-error.ts'
+
 // Handlers for expected errors.
 
 /**
@@ -26,9 +28,4 @@ export function onKcertError<Result>(instead: (error: KcertError) => Result): (e
 export function systemCode(error: unknown): string | undefined {
   const code = error instanceof Error && 'code' in error ? error.code : undefined
   return typeof code === 'string' ? code : undefined
-}
-
-/** Returns the message of any thrown value. */
-export function messageOf(error: unknown): string {
-  return error instanceof Error ? error.message : String(error)
 }

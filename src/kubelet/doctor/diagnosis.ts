@@ -1,5 +1,5 @@
+import { orUndefined } from '../../errors/caught.ts'
 import { commandLine } from '../../errors/command-line.ts'
-import { attempt } from '../../errors/kcert-error.ts'
 import type { Kubeconfig, KubeconfigUser } from '../../kubeconfig/kubeconfig.ts'
 import { type OpenedKubeconfig, openKubeconfig } from '../../kubeconfig/open.ts'
 import {
@@ -393,5 +393,5 @@ function fixText(fix: Fix): string {
 }
 
 function certificatesIn(content: Uint8Array): readonly Certificate[] {
-  return attempt(() => readCertificates(content)) ?? []
+  return orUndefined(() => readCertificates(content)) ?? []
 }

@@ -1,5 +1,5 @@
 import { createPublicKey } from 'node:crypto'
-import { attempt } from '../../errors/kcert-error.ts'
+import { orUndefined } from '../../errors/caught.ts'
 import { nodeGroup, nodeUserPrefix } from '../../pki/kubelet.ts'
 import { type Certificate, readCertificates } from '../../x509/certificate.ts'
 import { readPrivateKeyFile } from '../../x509/keys.ts'
@@ -45,7 +45,7 @@ export function evaluatePair(
   key: Uint8Array,
   evaluating: PairContext,
 ): EvaluatedPair {
-  const [leaf] = attempt(() => readCertificates(certificates)) ?? []
+  const [leaf] = orUndefined(() => readCertificates(certificates)) ?? []
   if (leaf === undefined)
     return { fault: unreadable('certificate', 'the file is truncated, empty, or has another content') }
   const fault =
@@ -61,7 +61,7 @@ function unreadable(what: string, why: string): PairFault {
 }
 
 function keyFault(leaf: Certificate, bytes: Uint8Array): PairFault | undefined {
-  const key = attempt(() => readPrivateKeyFile(bytes).keyObject)
+  const key = orUndefined(() => readPrivateKeyFile(bytes).keyObject)
   if (key === undefined) return unreadable('private key', 'the kubelet needs certificate and key in one file')
   const spki = createPublicKey(key).export({ format: 'der', type: 'spki' })
   if (spki.equals(leaf.publicKey.spki)) return undefined
