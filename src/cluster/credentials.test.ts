@@ -190,6 +190,7 @@ test.each(['certificate-authority', 'client-certificate', 'client-key', 'tokenFi
       ['.', 'it is a folder, which kcert does not read'],
       ['huge', 'it is larger than 20 MiB, the most that kcert reads of one file'],
       ['empty', 'it is empty'],
+      ['/proc/self/mem', 'i/o error, read (EIO)'],
       ['none', 'it does not exist'],
     ] as const) {
       const path = join(fake.folder, file)

@@ -147,6 +147,12 @@ function kubectlFor(files: readonly string[], contextName: string | undefined): 
   return commandLine`${embed(merged)}kubectl ${flag} ${context}`
 }
 
+function whyUnread(read: ReturnType<typeof readFile>): string {
+  if (!('reason' in read)) return 'it is empty'
+  const isSentence = read.reason === 'io' || read.reason === 'permission'
+  return isSentence ? read.detail : `it ${read.detail}`
+}
+
 /**
  * Returns the bytes of a file that a kubeconfig field names. Throws KCERT_KUBECONFIG_UNUSABLE for a file that is not regular,
  * exceeds kcert's size limit, or cannot be read. Never waits.
@@ -155,7 +161,7 @@ export function namedFile(file: string, field: string): Uint8Array {
   const read = readFile(file)
   if ('bytes' in read && read.bytes.length > 0) return read.bytes
   throw unusable(`${field} ${file} cannot be read`, {
-    why: `it ${'reason' in read ? read.detail : 'is empty'}`,
+    why: whyUnread(read),
     next: commandLine`ls -l ${file}`,
   })
 }

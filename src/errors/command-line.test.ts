@@ -44,6 +44,7 @@ test.each(hostile)('passes %j as one word through the shell', (name) => {
 test.each([
   [commandLine`rm -f ${'-rf'}`, 'rm -f ./-rf'],
   [commandLine`${'-x'}`, './-x'],
+  [commandLine`ls ${'=ls'}`, "ls '=ls'"],
   [commandLine`kcert inspect ${['-o', '-']}`, 'kcert inspect ./-o -'],
   [commandLine`kubectl --context ${'-x'} version`, 'kubectl --context -x version'],
   [commandLine`ssh ${'-oProxyCommand=x'}:22`, 'ssh ./-oProxyCommand=x:22'],

@@ -74,7 +74,8 @@ function operand(word: string): string {
 
 /** Returns a word quoted for the shell, so that a command in a message can be pasted with any name. */
 export function shellWord(word: string): string {
-  if (/^[\w.,:=/@%+-]+$/.test(word)) return word
+  // zsh replaces a word that begins with = by the path of a program.
+  if (/^(?!=)[\w.,:=/@%+-]+$/.test(word)) return word
   return hidden().test(word) ? ansiQuoted(word) : `'${word.replaceAll("'", "'\\''")}'`
 }
 

@@ -1,4 +1,4 @@
-import { mkdirSync, readdirSync, symlinkSync, writeFileSync } from 'node:fs'
+import { mkdirSync, readdirSync, readFileSync, symlinkSync, writeFileSync } from 'node:fs'
 import { dirname, join } from 'node:path'
 import { expect, test } from 'vitest'
 import type { CertificateRenewal } from '../../src/ca/renewal-report.ts'
@@ -65,7 +65,27 @@ test('renews only the expired certificates of a control plane below --root', () 
   expect(renew('--all')).toMatchObject({ exit: 0, stdout: expect.stringContaining('nothing is due') })
 }, 120_000)
 
+test('renew and kubelet doctor refuse a --root that is not a folder', () => {
+  for (const args of [['renew'], ['kubelet', 'doctor']]) {
+    const { exit, stderr } = kcert([...args, '--root', 'nosuch'], { cwd: folder })
+    expect([exit, stderr]).toEqual([
+      2,
+      expect.stringContaining('KCERT_FILE_NOT_FOUND: nosuch is not a folder'),
+    ])
+  }
+})
+
+test('renew --root advises to create a missing certificate in that folder, not on this machine', () => {
+  writeTree(controlPlaneTree({ madeAt: new Date(), nodeName: 'cp3' }), join(folder, 'cp3'), true)
+  const path = join(folder, 'cp3/etc/kubernetes/admin.conf')
+  writeFileSync(path, readFileSync(path, 'utf8').replace(/ *client-certificate-data: .*\n/, ''))
+  const { stdout } = kcert(['renew', '--root', 'cp3', '-o', 'json'], { cwd: folder })
+  const { missing } = JSON.parse(stdout) as CertificateRenewal
+  expect(missing).toMatchObject([{ name: 'admin.conf', next: expect.stringMatching(/^chroot cp3 sh -c '/) }])
+})
+
 test('renew --root names a folder without certificates', () => {
+  mkdirSync(join(folder, 'empty'))
   const { exit, stderr } = kcert(['renew', '--root', 'empty'], { cwd: folder })
   expect([exit, stderr]).toEqual([2, expect.stringContaining('no kubeadm certificates on empty')])
 })

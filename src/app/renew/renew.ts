@@ -5,7 +5,7 @@ import type { Context } from '../../cli/context.ts'
 import { whileStoppable } from '../../cli/interruption.ts'
 import { tellLine } from '../../cli/tell-line.ts'
 import { type ExitCode, exitCodes } from '../../errors/codes.ts'
-import { argumentVector, commandLine } from '../../errors/command-line.ts'
+import { argumentVector, commandLine, embed } from '../../errors/command-line.ts'
 import { KcertError } from '../../errors/kcert-error.ts'
 import { creationCommand } from '../../inspection/advice.ts'
 import { defaultThresholds, parseThreshold, thresholdMs } from '../../inspection/thresholds.ts'
@@ -240,7 +240,7 @@ function reportOf(plan: Plan, outcome: CertificateRenewal['outcome'], now: Date)
     certificates,
     missing: survey.missing
       .filter(({ node }) => isHere(node))
-      .map(({ node, name, path }) => ({ node, name, path, next: missingNext(name) })),
+      .map(({ node, name, path }) => ({ node, name, path, next: missingNext(name, flags) })),
     restarts: restarts.map((one) => ({ ...one })),
     proofs: [...proofs],
     backups: [...backups].flatMap(([node, { folder, isEmpty }]) => (isEmpty ? [] : [{ node, folder }])),
@@ -279,9 +279,15 @@ function hindranceWords(one: SurveyedLeaf) {
   }
 }
 
-function missingNext(name: string): string {
+function missingNext(name: string, { root }: RenewFlags): string {
   const row = [...kubeadmLeaves, ...kubeadmKubeconfigs].find((one) => one.name === name)
-  return row === undefined || name.startsWith('kubelet') ? 'kcert kubelet doctor' : creationCommand(row)
+  if (row === undefined || name.startsWith('kubelet')) {
+    const tree = root === undefined ? undefined : embed(commandLine`--root ${root}`)
+    return commandLine`kcert kubelet doctor ${tree}`
+  }
+  const creation = creationCommand(row)
+  // Without chroot, the command would move and create files of this machine.
+  return root === undefined ? creation : commandLine`chroot ${root} sh -c ${String(creation)}`
 }
 
 function caExpired({ ca }: { readonly ca: Certificate }): KcertError {

@@ -1,10 +1,12 @@
 import { hostname } from 'node:os'
 import { resolve } from 'node:path'
 import type { Context } from '../../cli/context.ts'
+import { commandLine } from '../../errors/command-line.ts'
 import { KcertError } from '../../errors/kcert-error.ts'
 import type { NodeAccess } from '../../pki/node-access.ts'
 import type { Inventory } from '../../rotation/inventory.ts'
 import type { Site } from '../../site/site.ts'
+import { isFolder } from '../../system/folders.ts'
 import { inventoryIn } from './site.ts'
 
 /**
@@ -55,6 +57,12 @@ export async function inTree<Result>(
     import('../../node/rooted-node.ts'),
   ])
   const folder = resolve(workingFolder, root)
+  if (!isFolder(folder)) {
+    throw new KcertError('KCERT_FILE_NOT_FOUND', `${root} is not a folder`, {
+      why: '--root needs the folder with the files of a node',
+      next: commandLine`ls -ld ${root}`,
+    })
+  }
   const node = rootedNode(shellNode({ name: root, transport: localTransport(), clock }), folder)
   try {
     return await act(node)
