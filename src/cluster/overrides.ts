@@ -42,14 +42,8 @@ function clusterWith(cluster: Fields, { server, certificateAuthority, skipsTlsVe
 // kubectl presents the client certificate of the kubeconfig together with the token, and the API server then ignores the token.
 // Here the token replaces all credentials of the user.
 function userWith(user: Fields, { token, as, asGroups }: Overrides): Fields {
-  const credentials = token === undefined ? user : { token }
+  const credentials: Readonly<Record<string, unknown>> = token === undefined ? user : { token }
   if (as === undefined) return credentials
-  const {
-    as: _,
-    'as-groups': __,
-    'as-uid': ___,
-    'as-user-extra': ____,
-    ...own
-  } = credentials as Record<string, unknown>
+  const { as: _, 'as-groups': __, 'as-uid': ___, 'as-user-extra': ____, ...own } = credentials
   return { ...own, as, ...(asGroups !== undefined && { 'as-groups': asGroups }) }
 }

@@ -18,7 +18,7 @@ function plainOf(data: Data): Data {
 
 function blockOf(data: Data, indent: string): string {
   if (Array.isArray(data)) {
-    return data.map((item) => `${indent}- ${afterDash(plainOf(item as Data), `${indent}  `)}`).join('')
+    return data.map((item) => `${indent}- ${afterDash(plainOf(item), `${indent}  `)}`).join('')
   }
   let text = ''
   for (const [key, value] of Object.entries(data as object) as [string, Data][]) {

@@ -16,6 +16,7 @@ import {
   type RequestSpec,
 } from '../../csr/request-spec.ts'
 import { commandLine } from '../../errors/command-line.ts'
+import { given } from '../../errors/given.ts'
 import { KcertError } from '../../errors/kcert-error.ts'
 import { sourceName } from '../../errors/source-name.ts'
 import { readCfsslRequest } from '../../pki/cfssl-request.ts'
@@ -195,19 +196,17 @@ export async function kubeadmSettingsOf(
   const { dns, ip } = altNamesOf({ dns: flags.dns, ip: flags.ip })
   return {
     ...settings,
-    ...said('nodeName', flags['node-name']),
-    ...said('advertiseAddress', flags['advertise-address']),
-    ...said('controlPlaneEndpoint', flags['control-plane-endpoint']),
-    ...said('serviceSubnet', flags['service-subnet']),
-    ...said('dnsDomain', flags['cluster-domain']),
-    ...said('kubernetesVersion', flags['kubernetes-version']),
+    ...given({
+      nodeName: flags['node-name'],
+      advertiseAddress: flags['advertise-address'],
+      controlPlaneEndpoint: flags['control-plane-endpoint'],
+      serviceSubnet: flags['service-subnet'],
+      dnsDomain: flags['cluster-domain'],
+      kubernetesVersion: flags['kubernetes-version'],
+    }),
     apiServerCertSans: [...settings.apiServerCertSans, ...dns, ...ip],
     ...(flags['key-type'] === undefined
       ? {}
       : { keyType: kubeadmKeyType(keyTypeName(parseKeyType(flags['key-type']))) }),
   }
-}
-
-function said<Key extends string>(key: Key, value: string | undefined): { [K in Key]?: string } {
-  return (value === undefined ? {} : { [key]: value }) as { [K in Key]?: string }
 }
