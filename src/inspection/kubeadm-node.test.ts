@@ -110,6 +110,8 @@ describe('a control plane', () => {
     const lost = [
       '/etc/kubernetes/pki/apiserver.crt',
       '/etc/kubernetes/pki/etcd/peer.key',
+      '/etc/kubernetes/pki/front-proxy-client.crt',
+      '/etc/kubernetes/pki/front-proxy-client.key',
       '/etc/kubernetes/scheduler.conf',
       '/etc/kubernetes/pki/sa.pub',
     ]
@@ -117,6 +119,7 @@ describe('a control plane', () => {
     expect(report.missing.map(({ source, role }) => `${source} ${role}`).sort()).toEqual([
       '/backup/etc/kubernetes/pki/apiserver.crt apiserver',
       '/backup/etc/kubernetes/pki/etcd/peer.key etcd-peer key',
+      '/backup/etc/kubernetes/pki/front-proxy-client.crt front-proxy-client',
       '/backup/etc/kubernetes/pki/sa.pub sa public key',
       '/backup/etc/kubernetes/scheduler.conf scheduler.conf',
     ])
@@ -126,6 +129,10 @@ describe('a control plane', () => {
     // kubeadm stops at a key without its certificate, so the key is moved aside first.
     expect(next).toContain(
       `old=$(mktemp -d /var/tmp/kubernetes-old-XXXXXX) && mv /etc/kubernetes/pki/apiserver.key "$old" && kubeadm init phase certs apiserver && crictl ps -q --name '^kube-apiserver$' | xargs -r crictl stop --timeout 30`,
+    )
+    // mv fails for a file that does not exist, and kubeadm would not run.
+    expect(next).toContain(
+      "kubeadm init phase certs front-proxy-client && crictl ps -q --name '^kube-apiserver$' | xargs -r crictl stop --timeout 30",
     )
     expect(next).toContain(
       "kubeadm init phase kubeconfig scheduler && crictl ps -q --name '^kube-scheduler$' | xargs -r crictl stop --timeout 30",

@@ -75,7 +75,7 @@ function isNeededToStart({ row }: MissingFile): boolean {
   return row !== undefined && (row.kind !== 'kubeconfig' || row.usedBy !== undefined)
 }
 
-function missingAdvice({ row, part }: MissingFile, isThere: boolean, lacksKey: boolean): Advice {
+function missingAdvice({ row, part, hasKey }: MissingFile, isThere: boolean, lacksKey: boolean): Advice {
   if (row === undefined)
     return { fix: 'restart the kubelet, which creates the link again', next: 'systemctl restart kubelet' }
   switch (row.kind) {
@@ -103,7 +103,7 @@ function missingAdvice({ row, part }: MissingFile, isThere: boolean, lacksKey: b
             fix: `restore the key, or ${onNodeText}`,
             next: creationCommand(row, [`${pki}/${row.file}.crt`]),
           }
-        : { fix: onNodeText, next: creationCommand(row, [`${pki}/${row.file}.key`]) }
+        : { fix: onNodeText, next: creationCommand(row, hasKey ? [`${pki}/${row.file}.key`] : []) }
     }
   }
 }

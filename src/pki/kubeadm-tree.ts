@@ -56,6 +56,8 @@ export interface MissingFile {
   /** Its row in kubeadm's table; undefined for a kubelet's file. */
   readonly row?: KubeadmRow
   readonly part: 'certificate' | 'key' | 'public-key' | 'kubeconfig' | 'link'
+  /** For a certificate: its key exists. */
+  readonly hasKey?: boolean
 }
 
 /** The trees that were recognized among the files. */
@@ -255,15 +257,15 @@ function missingOfKubeadm(
 ): MissingFile[] {
   const has = (path: string) => folders.get(parentOf(path))?.has(nameOf(path)) ?? false
   const expected: MissingFile[] = []
-  const expect = (path: string, role: string, row: KubeadmRow, part: MissingFile['part']) =>
-    expected.push({ path, role, row, part })
+  const expect = (path: string, role: string, row: KubeadmRow, part: MissingFile['part'], hasKey = false) =>
+    expected.push({ path, role, row, part, hasKey })
   if (isWalked(tree.pkiFolder)) {
     for (const row of rowsExpectedIn(tree)) {
       const certificate = pathIn(tree, `${row.file}.crt`)
-      expect(certificate, row.name, row, 'certificate')
+      const key = pathIn(tree, `${row.file}.key`)
+      expect(certificate, row.name, row, 'certificate', has(key))
       // A CA's key may be elsewhere on purpose: kubeadm calls this an external CA.
-      if (row.kind === 'leaf' && has(certificate))
-        expect(pathIn(tree, `${row.file}.key`), `${row.name} key`, row, 'key')
+      if (row.kind === 'leaf' && has(certificate)) expect(key, `${row.name} key`, row, 'key')
     }
     if (tree.node === 'control-plane') {
       expect(`${tree.pkiFolder}/sa.key`, 'sa key', serviceAccountKey, 'key')
