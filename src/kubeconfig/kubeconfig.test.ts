@@ -280,6 +280,17 @@ describe('users and clusters whose contexts clients reject', () => {
     expect(await warnings(`users: [{name: u, user: {${fields}}}]`)).toEqual([])
   })
 
+  test('reports a server that is neither a URL nor HOST:PORT, and no other', async () => {
+    const warningsFor = (server: string) =>
+      warnings(`clusters: [{name: k, cluster: {server: ${JSON.stringify(server)}}}]`)
+    for (const server of ['://x', 'https://a b:6443'])
+      expect(await warningsFor(server)).toEqual([
+        `clusters[k].server: neither a URL nor HOST:PORT; ${refuses}`,
+      ])
+    for (const server of ['lb', '192.0.2.1:6443', 'https://[fe80::1%25eth0]:6443', 'https://lb/k8s'])
+      expect(await warningsFor(server)).toEqual([])
+  })
+
   test('reports a proxy without a scheme as invalid', async () => {
     expect(await warnings('clusters: [{name: k, cluster: {server: a, proxy-url: "lb:3128"}}]')).toEqual([
       `clusters[k].proxy-url: not a URL with http, https or socks5; ${refuses}`,

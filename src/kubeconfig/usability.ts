@@ -76,6 +76,11 @@ function* providerFaults(provider: Node): Generator<UsabilityFault> {
 
 /** Returns why clients reject every context with this cluster. A missing server is not included. */
 export function* clusterFaults(cluster: Node | undefined): Generator<UsabilityFault> {
+  const server = textOf(valueAt(cluster, 'server'))
+  // Go accepts the zone of an IPv6 address in a URL, and URL does not.
+  const url = server?.replace(/%25[^\]]*/, '')
+  if (url && !URL.canParse(/^[a-z]+:\/\//i.test(url) ? url : `https://${url}`))
+    yield { field: 'server', reason: 'neither a URL nor HOST:PORT' }
   const proxy = textOf(valueAt(cluster, 'proxy-url'))
   if (proxy && !/^(?:https?|socks5):/i.test(proxy))
     yield { field: 'proxy-url', reason: 'not a URL with http, https or socks5' }
