@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest'
-import { readKubeletConfiguration } from './kubelet-configuration.ts'
+import { readKubeletConfiguration, withKubeletFlags } from './kubelet-configuration.ts'
 
 const kubeadms = `apiVersion: kubelet.config.k8s.io/v1beta1
 authentication:
@@ -29,4 +29,32 @@ test('rejects another kind and text that is not YAML', async () => {
   for (const text of ['kind: KubeProxyConfiguration\n', 'kind: [', '']) {
     await expect(readKubeletConfiguration(text)).rejects.toMatchObject({ code: 'KCERT_MANIFEST_MALFORMED' })
   }
+})
+
+test('a flag of the kubelet takes precedence over the file; other settings stay', async () => {
+  const configured = await readKubeletConfiguration(`kind: KubeletConfiguration
+authentication: {x509: {clientCAFile: /file/ca.crt}}
+serverTLSBootstrap: true
+rotateCertificates: false
+tlsCertFile: /file/tls.crt
+tlsPrivateKeyFile: /file/tls.key
+staticPodPath: /file/manifests
+`)
+  const flags = {
+    'client-ca-file': '/flag/ca.crt',
+    'rotate-server-certificates': 'false',
+    'rotate-certificates': 'T',
+    'tls-cert-file': '/flag/tls.crt',
+    'tls-private-key-file': '/flag/tls.key',
+    'pod-manifest-path': '/flag/manifests',
+  }
+  expect(withKubeletFlags(configured, flags)).toMatchObject({
+    clientCaFile: '/flag/ca.crt',
+    serverTlsBootstrap: false,
+    rotateCertificates: true,
+    tlsCertFile: '/flag/tls.crt',
+    tlsPrivateKeyFile: '/flag/tls.key',
+    staticPodPath: '/flag/manifests',
+  })
+  expect(withKubeletFlags(configured, {})).toEqual(configured)
 })

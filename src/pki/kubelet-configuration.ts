@@ -1,6 +1,7 @@
 import { KcertError } from '../errors/kcert-error.ts'
 import { readDocumentOfKind } from '../kubeconfig/documents.ts'
 import { entriesOf, isTrue, type Node, textOf, valueAt } from '../kubeconfig/node.ts'
+import type { Flags } from './component-flags.ts'
 
 /**
  * The certificate settings of a kubelet's configuration file (kubelet.config.k8s.io/v1beta1). Absent: not set, so the kubelet's
@@ -53,6 +54,30 @@ export async function readKubeletConfiguration(text: string): Promise<KubeletCon
     ),
   }
 }
+
+/**
+ * Returns the settings that apply to a kubelet with these flags: a flag takes precedence over the file (k8s.io/kubernetes
+ * cmd/kubelet/app, kubeletConfigFlagPrecedence).
+ */
+export function withKubeletFlags<Configuration extends Partial<KubeletConfiguration>>(
+  configuration: Configuration,
+  flags: Flags,
+): Configuration {
+  const isOn = (name: string, set: boolean | undefined): boolean | undefined =>
+    flags[name] === undefined ? set : goTrue.includes(flags[name])
+  return {
+    ...configuration,
+    clientCaFile: flags['client-ca-file'] ?? configuration.clientCaFile,
+    rotateCertificates: isOn('rotate-certificates', configuration.rotateCertificates),
+    serverTlsBootstrap: isOn('rotate-server-certificates', configuration.serverTlsBootstrap),
+    tlsCertFile: flags['tls-cert-file'] ?? configuration.tlsCertFile,
+    tlsPrivateKeyFile: flags['tls-private-key-file'] ?? configuration.tlsPrivateKeyFile,
+    staticPodPath: flags['pod-manifest-path'] ?? configuration.staticPodPath,
+  }
+}
+
+/** Go's strconv.ParseBool. */
+const goTrue = ['1', 't', 'T', 'TRUE', 'true', 'True']
 
 async function configurationOf(text: string): Promise<Node> {
   const root = await readDocumentOfKind(text, 'KubeletConfiguration')

@@ -7,7 +7,11 @@ import type { Finding, Fix } from '../kubelet/doctor/finding.ts'
 import { flagsOf } from '../pki/component-flags.ts'
 import { kubeadmFolders } from '../pki/kubeadm.ts'
 import { kubeletFile } from '../pki/kubelet.ts'
-import { type KubeletConfiguration, readKubeletConfiguration } from '../pki/kubelet-configuration.ts'
+import {
+  type KubeletConfiguration,
+  readKubeletConfiguration,
+  withKubeletFlags,
+} from '../pki/kubelet-configuration.ts'
 import type { FileContent, NodeAccess, ReadFile } from '../pki/node-access.ts'
 import type { Notify } from '../rotation-io/recovering.ts'
 import { Backup } from '../site/backups.ts'
@@ -54,11 +58,8 @@ export async function readKubelet(node: NodeAccess, places: KubeletPlaces = {}):
     })
   }
   if (kubeconfig.found === 'unreadable') throw unreadable(node, kubeconfigPath)
-  const configured = await configurationOf(configuration)
-  const clientCa = await readThrough(
-    node,
-    configured.clientCaFile ?? flags['client-ca-file'] ?? `${kubeadmFolders.pki}/ca.crt`,
-  )
+  const configured = withKubeletFlags(await configurationOf(configuration), flags)
+  const clientCa = await readThrough(node, configured.clientCaFile ?? `${kubeadmFolders.pki}/ca.crt`)
   const content = kubeconfig.found === 'file' ? kubeconfig.content : undefined
   const { caFiles, named } = await namedIn(node, kubeconfigPath, content)
   return {
@@ -73,8 +74,8 @@ export async function readKubelet(node: NodeAccess, places: KubeletPlaces = {}):
     ],
     hasBootstrapKubeconfig: bootstrap.found === 'file',
     ...(places.nodeName !== undefined && { nodeName: places.nodeName }),
-    asksForServing: configured.serverTlsBootstrap ?? flags['rotate-server-certificates'] === 'true',
-    ...(await ownServing(node, flags['tls-cert-file'] ?? configured.tlsCertFile, configPath)),
+    asksForServing: configured.serverTlsBootstrap === true,
+    ...(await ownServing(node, configured.tlsCertFile, configPath)),
   }
 }
 

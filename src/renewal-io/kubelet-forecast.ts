@@ -11,7 +11,11 @@ import {
 import { type Flags, flagsOf } from '../pki/component-flags.ts'
 import { kubeadmFolders } from '../pki/kubeadm.ts'
 import { currentLinkName } from '../pki/kubelet.ts'
-import { type KubeletConfiguration, readKubeletConfiguration } from '../pki/kubelet-configuration.ts'
+import {
+  type KubeletConfiguration,
+  readKubeletConfiguration,
+  withKubeletFlags,
+} from '../pki/kubelet-configuration.ts'
 import type { FileContent, NodeAccess, ProcessFacts, ReadFile } from '../pki/node-access.ts'
 import { staticPodDefinitions } from '../site/definitions.ts'
 import { absolute, textOf } from '../site/node-files.ts'
@@ -29,9 +33,10 @@ export async function readForecast(node: NodeAccess): Promise<NodeForecastFacts>
   const processes = await node.processes(['kubelet', 'kube-controller-manager'])
   const flags = flagsOf(processes.find(({ program }) => program === 'kubelet')?.argv ?? [])
   const unread: string[] = []
-  const configured = await configurationOf(node, flags, unread)
+  const file = await configurationOf(node, flags, unread)
+  const configured = withKubeletFlags<Partial<KubeletConfiguration>>(file ?? {}, flags)
   const folder = flags['cert-dir'] ?? kubeadmFolders.kubeletPki
-  const servingFile = flags['tls-cert-file'] ?? configured?.tlsCertFile
+  const servingFile = configured.tlsCertFile
   const [client, serving] = await Promise.all([
     clientOn(node, folder, flags, unread),
     firstOf(
@@ -42,12 +47,14 @@ export async function readForecast(node: NodeAccess): Promise<NodeForecastFacts>
       { usage: 'serving', unread },
     ),
   ])
-  const manifests =
-    flags['pod-manifest-path'] ?? configured?.staticPodPath ?? `${kubeadmFolders.kubernetes}/manifests`
+  const manifests = configured.staticPodPath ?? `${kubeadmFolders.kubernetes}/manifests`
+  // A setting in neither is off, if the file was read.
+  const unset = file && false
+  const { rotateCertificates = unset, serverTlsBootstrap = unset } = configured
   return {
     kubelet: {
       name: node.name,
-      configuration: settingsOf(configured, flags, servingFile),
+      configuration: { rotateCertificates, serverTlsBootstrap, tlsCertFile: servingFile },
       certificates: [client, serving].filter((one) => one !== undefined),
       pending: [],
       unread,
@@ -73,21 +80,6 @@ async function configurationOf(
     if (!(error instanceof KcertError)) throw error
     unread.push(`its configuration ${path} cannot be read: ${error.why ?? error.message}`)
     return undefined
-  }
-}
-
-/** A flag takes precedence over the file. A setting in neither is off, if the file was read. */
-function settingsOf(
-  configured: KubeletConfiguration | undefined,
-  flags: Flags,
-  tlsCertFile: string | undefined,
-): KubeletFacts['configuration'] {
-  const isOn = (flag: string, set: boolean | undefined): boolean | undefined =>
-    flags[flag] === undefined ? (set ?? (configured && false)) : flags[flag] === 'true'
-  return {
-    rotateCertificates: isOn('rotate-certificates', configured?.rotateCertificates),
-    serverTlsBootstrap: isOn('rotate-server-certificates', configured?.serverTlsBootstrap),
-    tlsCertFile,
   }
 }
 

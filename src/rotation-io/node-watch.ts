@@ -2,7 +2,7 @@ import { onKcertError } from '../errors/caught.ts'
 import { given } from '../errors/given.ts'
 import { flagsOf } from '../pki/component-flags.ts'
 import { kubeadmFolders } from '../pki/kubeadm.ts'
-import { type KubeletConfiguration, readKubeletConfiguration } from '../pki/kubelet-configuration.ts'
+import { readKubeletConfiguration, withKubeletFlags } from '../pki/kubelet-configuration.ts'
 import type { NodeAccess, ComponentName as NodeComponent, ProcessFacts } from '../pki/node-access.ts'
 import type { UnitFile } from '../pki/systemd-unit.ts'
 import { inventoryNode, unitOf } from '../rotation/inventory.ts'
@@ -217,21 +217,19 @@ export class NodeWatch {
     const flags = flagsOf(argv)
     const configPath = flags.config ?? '/var/lib/kubelet/config.yaml'
     const text = read.get(configPath)?.text
-    const configuration: KubeletConfiguration =
-      text === undefined ? { featureGates: {} } : await readKubeletConfiguration(text)
+    const configuration = withKubeletFlags(
+      text === undefined ? { featureGates: {} } : await readKubeletConfiguration(text),
+      flags,
+    )
     const kubeconfig = flags.kubeconfig ?? `${kubeadmFolders.kubernetes}/kubelet.conf`
     const folder = flags['cert-dir'] ?? kubeadmFolders.kubeletPki
-    const clientCaFile =
-      configuration.clientCaFile ?? flags['client-ca-file'] ?? `${kubeadmFolders.pki}/ca.crt`
+    const clientCaFile = configuration.clientCaFile ?? `${kubeadmFolders.pki}/ca.crt`
     const referred = read.get(kubeconfig)?.refersTo?.client
     const clientCurrent = referred?.endsWith('-current.pem') ? absolute(referred, kubeconfig) : undefined
-    const asksForServing = configuration.serverTlsBootstrap ?? flags['rotate-server-certificates'] === 'true'
+    const asksForServing = configuration.serverTlsBootstrap === true
     const servingCurrent = asksForServing ? `${folder}/kubelet-server-current.pem` : undefined
-    const servingFile = asksForServing ? undefined : (configuration.tlsCertFile ?? flags['tls-cert-file'])
-    const servingKeyFile =
-      servingFile === undefined
-        ? undefined
-        : (configuration.tlsPrivateKeyFile ?? flags['tls-private-key-file'])
+    const servingFile = asksForServing ? undefined : configuration.tlsCertFile
+    const servingKeyFile = servingFile === undefined ? undefined : configuration.tlsPrivateKeyFile
     const snapshot: KubeletSnapshot = {
       id: `${this.name}/kubelet`,
       node: this.name,

@@ -2,7 +2,7 @@ import { KcertError } from '../errors/kcert-error.ts'
 import { type Flags, flagsOf } from '../pki/component-flags.ts'
 import { kubeadmFolders } from '../pki/kubeadm.ts'
 import { currentLinkName } from '../pki/kubelet.ts'
-import type { KubeletConfiguration } from '../pki/kubelet-configuration.ts'
+import { type KubeletConfiguration, withKubeletFlags } from '../pki/kubelet-configuration.ts'
 import type { ComponentName, ProcessFacts } from '../pki/node-access.ts'
 import type { Anchor, EndpointKind, GivenCertificate } from '../probe/target.ts'
 import { parseIp } from '../x509/ip.ts'
@@ -211,7 +211,7 @@ async function kubelet(site: Site, running: Running, trust: Trust): Promise<Prob
     ...(await given(
       site,
       node,
-      flags['tls-cert-file'] ?? configuration.tlsCertFile ?? (await storeFile(site, running)),
+      withKubeletFlags(configuration, flags).tlsCertFile ?? (await storeFile(site, running)),
     )),
     ...shown(trust.toKubelets),
   }
