@@ -31,7 +31,15 @@ export const certificateRenewalSchema = v.object({
       next: v.optional(v.string()),
     }),
   ),
-  missing: v.array(v.object({ node: v.string(), name: v.string(), path: v.string(), next: v.string() })),
+  missing: v.array(
+    v.object({
+      node: v.string(),
+      name: v.string(),
+      path: v.string(),
+      fix: v.optional(v.string()),
+      next: v.optional(v.string()),
+    }),
+  ),
   restarts: v.array(
     v.object({
       node: v.string(),

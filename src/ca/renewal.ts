@@ -66,7 +66,12 @@ type SignerSearch =
 export interface Survey {
   readonly leaves: readonly SurveyedLeaf[]
   /** Locations that should have a readable certificate and do not. */
-  readonly missing: readonly LeafPlace[]
+  readonly missing: readonly MissingLeaf[]
+}
+
+export interface MissingLeaf extends LeafPlace {
+  /** Those of its certificate and key files that exist. */
+  readonly present: readonly string[]
 }
 
 /** The names that `kcert renew` accepts, in the order of kubeadm's table. */
@@ -87,14 +92,15 @@ export async function surveyLeaves(
   const byPath = new Map(opened.map((one) => [`${one.file.node}:${one.file.path}`, one]))
   const cas = casAmong(opened, () => true)
   const leaves: SurveyedLeaf[] = []
-  const missing: LeafPlace[] = []
+  const missing: MissingLeaf[] = []
   for (const layout of layouts) {
     const at = (path: string): OpenedFile | undefined => byPath.get(`${layout.node}:${path}`)
     for (const place of placesOn(layout, at)) {
       const file = at(place.path)
       const leaf = file && certificatesAt(file, place)[0]
       if (file === undefined || leaf === undefined) {
-        missing.push(place)
+        const { path, keyPath = path } = place
+        missing.push({ ...place, present: [path, keyPath].filter((one) => at(one) !== undefined) })
         continue
       }
       const key = keyAt(file, place, at)

@@ -35,7 +35,7 @@ const foundSchema = v.object({
         'acme',
         'elsewhere',
       ]),
-      'what was called, according to the text around the message, if its port does not tell',
+      'what was called, according to the text around the message, if its port does not show it',
     ),
   ),
   apiGroup: v.optional(v.string()),

@@ -2,6 +2,7 @@ import pMap from 'p-map'
 import {
   type LeafPlace,
   type LeafUser,
+  type MissingLeaf,
   type NodeLayout,
   renewLeaf,
   type SurveyedLeaf,
@@ -66,7 +67,7 @@ export interface SiteSurvey {
   readonly nodes: readonly SeenNode[]
   readonly unreachable: readonly UnreachableNode[]
   readonly leaves: readonly SurveyedLeaf[]
-  readonly missing: readonly LeafPlace[]
+  readonly missing: readonly MissingLeaf[]
 }
 
 /**

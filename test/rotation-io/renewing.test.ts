@@ -1,4 +1,10 @@
-import { expect, test } from 'vitest'
+import { spawnSync } from 'node:child_process'
+import { mkdirSync, mkdtempSync, readdirSync, rmSync, writeFileSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { env } from 'node:process'
+import { expect, onTestFinished, test } from 'vitest'
+import { missingAdvice } from '../../src/app/renew/renew.ts'
 import { openFile } from '../../src/ca/cluster-files.ts'
 import type { SurveyedLeaf } from '../../src/ca/renewal.ts'
 import type { ProcessFacts } from '../../src/pki/node-access.ts'
@@ -351,4 +357,27 @@ test('a kubeconfig with a client key and no certificate is listed as missing its
   cp1.files.set(path, { ...file, content })
   const { missing } = await surveySite(site, never)
   expect(missing.map(({ name, path: its }) => [name, its])).toEqual([['admin.conf', path]])
+})
+
+test('the command for a missing certificate moves its key away and runs kubeadm', async () => {
+  const { nodes, site } = await cluster()
+  nodes.get('cp1')!.files.delete(`${pki}/apiserver.crt`)
+  const { missing } = await surveySite(site, never)
+  expect(missing).toMatchObject([{ name: 'apiserver', present: [`${pki}/apiserver.key`] }])
+  const { next } = missingAdvice(missing[0]!, { root: undefined })
+
+  const folder = mkdtempSync(join(tmpdir(), 'kcert-missing-'))
+  onTestFinished(() => rmSync(folder, { recursive: true }))
+  mkdirSync(join(folder, 'old'))
+  writeFileSync(join(folder, 'apiserver.key'), 'key')
+  writeFileSync(join(folder, 'kubeadm'), '#!/bin/sh\necho kubeadm "$@"\n', { mode: 0o755 })
+  writeFileSync(join(folder, 'crictl'), '#!/bin/sh\n', { mode: 0o755 })
+  const command = String(next).replaceAll(`${pki}/`, `${folder}/`).replace('/var/tmp/', `${folder}/old/`)
+  const { stdout, stderr } = spawnSync('/bin/sh', ['-c', command], {
+    encoding: 'utf8',
+    env: { PATH: `${folder}:${env.PATH}` },
+  })
+  expect([stdout, stderr]).toEqual(['kubeadm init phase certs apiserver\n', ''])
+  const [backup = ''] = readdirSync(join(folder, 'old'))
+  expect(readdirSync(join(folder, 'old', backup))).toEqual(['apiserver.key'])
 })

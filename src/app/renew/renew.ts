@@ -1,4 +1,4 @@
-import type { LeafPlace, SurveyedLeaf } from '../../ca/renewal.ts'
+import type { LeafPlace, MissingLeaf, SurveyedLeaf } from '../../ca/renewal.ts'
 import type { CertificateRenewal } from '../../ca/renewal-report.ts'
 import { agreed } from '../../cli/consent.ts'
 import type { Context } from '../../cli/context.ts'
@@ -6,8 +6,8 @@ import { whileStoppable } from '../../cli/interruption.ts'
 import { tellLine } from '../../cli/tell-line.ts'
 import { type ExitCode, exitCodes } from '../../errors/codes.ts'
 import { argumentVector, commandLine, embed } from '../../errors/command-line.ts'
-import { KcertError } from '../../errors/kcert-error.ts'
-import { creationCommand } from '../../inspection/advice.ts'
+import { type Advice, KcertError } from '../../errors/kcert-error.ts'
+import { creationCommand, onNodeText } from '../../inspection/advice.ts'
 import { defaultThresholds, parseThreshold, thresholdMs } from '../../inspection/thresholds.ts'
 import { counted } from '../../output/sections.ts'
 import { kubeadmKubeconfigs, kubeadmLeaves } from '../../pki/kubeadm.ts'
@@ -240,7 +240,7 @@ function reportOf(plan: Plan, outcome: CertificateRenewal['outcome'], now: Date)
     certificates,
     missing: survey.missing
       .filter(({ node }) => isHere(node))
-      .map(({ node, name, path }) => ({ node, name, path, next: missingNext(name, flags) })),
+      .map((one) => ({ node: one.node, name: one.name, path: one.path, ...missingAdvice(one, flags) })),
     restarts: restarts.map((one) => ({ ...one })),
     proofs: [...proofs],
     backups: [...backups].flatMap(([node, { folder, isEmpty }]) => (isEmpty ? [] : [{ node, folder }])),
@@ -279,15 +279,17 @@ function hindranceWords(one: SurveyedLeaf) {
   }
 }
 
-function missingNext(name: string, { root }: RenewFlags): string {
+/** Returns how to create the files of a missing leaf. */
+export function missingAdvice({ name, present }: MissingLeaf, { root }: Pick<RenewFlags, 'root'>): Advice {
   const row = [...kubeadmLeaves, ...kubeadmKubeconfigs].find((one) => one.name === name)
   if (row === undefined || name.startsWith('kubelet')) {
     const tree = root === undefined ? undefined : embed(commandLine`--root ${root}`)
-    return commandLine`kcert kubelet doctor ${tree}`
+    return { next: commandLine`kcert kubelet doctor ${tree}` }
   }
-  const creation = creationCommand(row)
-  // Without chroot, the command would move and create files of this machine.
-  return root === undefined ? creation : commandLine`chroot ${root} sh -c ${String(creation)}`
+  // kubeadm uses the host name and addresses of the machine that it runs on, even after chroot.
+  return root === undefined
+    ? { next: creationCommand(row, row.kind === 'leaf' ? present : undefined) }
+    : { fix: `start the node, and ${onNodeText}` }
 }
 
 function caExpired({ ca }: { readonly ca: Certificate }): KcertError {

@@ -162,7 +162,7 @@ export const credentials = `
 > You must be logged in to the server | (Unauthorized) | error: Unauthorized
 > Error from server (Unauthorized) | 401 Unauthorized | "reason":"Unauthorized" | : Unauthorized
 > ="Unauthorized" | the server has asked for the client to provide credentials
-- password-or-token-required: it is not an API server: a registry wants the password of an imagePullSecret, a
+- password-or-token-required: it is not an API server: a registry requires the password of an imagePullSecret, a
   repository, an identity provider or Argo CD its own login, istiod the token of the pod. No certificate of the cluster is the cause
   $ {inspect} # TLS works there: the cause is the password or token
 
@@ -182,7 +182,7 @@ export const credentials = `
 > You must be logged in to the server | (Unauthorized) | error: Unauthorized
 > Error from server (Unauthorized) | 401 Unauthorized | "reason":"Unauthorized" | : Unauthorized
 > ="Unauthorized" | the server has asked for the client to provide credentials
-- expired-client-certificate: the client certificate in the kubeconfig expired; the API server then says only Unauthorized
+- expired-client-certificate: the client certificate in the kubeconfig expired; the API server then returns only Unauthorized
   $ kcert inspect {kubeconfig} # CERT_EXPIRED for the client of a user
   $ kcert renew # on a control plane: admin.conf and the others that are due
 - client-of-another-ca: the client certificate is of another cluster, or of a CA that a rotation removed

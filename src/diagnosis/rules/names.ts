@@ -29,7 +29,7 @@ export const names = `
   $ kcert inspect /etc/kubernetes /var/lib/kubelet/pki --only expired # on the node of that client: what expired there
   $ kcert kubelet doctor # on that node: whether it is the kubelet, and how to repair it
 - clock-ahead if !inTime: the clock of the program that rejects it is ahead
-  ! the clock says {yearsLate}, more than ten years after the certificate expired
+  ! if the clock is right, it is {yearsLate}, more than ten years after the certificate expired
   $ date -u # a wrong time[; the text says {currentTime}]
 
 # certificate-expired: the certificate of {server}, or its CA, {ended}
