@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest'
-import { isHost, nodeAddresses, nodeHost } from './node-address.ts'
+import { isHost, isThisMachine, nodeAddresses, nodeHost, remoteAddresses } from './node-address.ts'
 
 const of = (type: string, ...addresses: string[]) => addresses.map((address) => ({ type, address }))
 
@@ -36,6 +36,16 @@ test.each([
     expect(nodeAddresses(of(type, address), [type])).toEqual([])
 })
 
+test('omits addresses of this machine for commands', () => {
+  const names = of('Hostname', 'localhost', 'w1')
+  const status = [
+    ...of('InternalIP', '127.0.0.1', '::1', '0.0.0.0', '::ffff:127.0.0.1', '192.0.2.1'),
+    ...names,
+  ]
+  expect(remoteAddresses(status)).toEqual(['192.0.2.1'])
+  expect(remoteAddresses(status, ['Hostname'])).toEqual(['w1'])
+})
+
 test('dials the first valid one of InternalIP, ExternalIP and Hostname', () => {
   const name = of('Hostname', 'w1.example.com')
   const outer = of('ExternalIP', '198.51.100.1')
@@ -51,3 +61,47 @@ test('accepts node names that end in a number as hosts, and rejects options and 
   for (const text of ['-w1', 'w1 x', 'w1\0', 'w1\u202e', '', 'root@w1', 'w1;id', 'fe80::1%eth0', '[::1]'])
     expect(isHost(text), text).toBe(false)
 })
+
+test.each([
+  '127.1',
+  '127.0.1',
+  '127.255.255.255',
+  '2130706432',
+  '2147483647',
+  '0x7f000001',
+  '0X7F.1',
+  '017700000001',
+  '0177.0.0.01',
+  '127.0xffffff',
+  '0',
+  '0.0',
+  '00.0x0.0.0',
+  'localhost',
+  'a.localhost.localdomain',
+])('%j is this machine', (host) => expect(isThisMachine(host)).toBe(true))
+
+// Resolvers ask DNS for a name with a part that is not a number or is too large.
+test.each([
+  'worker.1',
+  'rack1.2',
+  'node-127.0',
+  '101',
+  '1',
+  '0.1',
+  '10.1',
+  '2130706431',
+  '2147483648',
+  '126.16777215',
+  '127.16777216',
+  '127.0.65536',
+  '127.256.1',
+  '256.0.0.0x7f',
+  '127.0.0.0.1',
+  '0.0.0.0.0',
+  '0177.0.0.08',
+  '4294967296',
+  '0x',
+  '127.1e3',
+  '0b0',
+  '127..1',
+])('%j is not this machine', (host) => expect(isThisMachine(host)).toBe(false))

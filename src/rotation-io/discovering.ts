@@ -7,7 +7,7 @@ import { onKcertError } from '../errors/caught.ts'
 import { KcertError } from '../errors/kcert-error.ts'
 import { kubeadmFolders } from '../pki/kubeadm.ts'
 import type { NodeAccess } from '../pki/node-access.ts'
-import { nodeAddresses } from '../pki/node-address.ts'
+import { remoteAddresses } from '../pki/node-address.ts'
 import { accessText, type FoundNode, inventoryOf } from '../rotation/discovery.ts'
 import type { DiscoveredNode, Discovery, NodeProof } from '../rotation/discovery-report.ts'
 import type { Access, Inventory } from '../rotation/inventory.ts'
@@ -28,6 +28,8 @@ const kubeadmMarks = [
   `${kubeadmFolders.kubernetes}/manifests/kube-apiserver.yaml`,
   '/var/lib/kubelet/kubeadm-flags.env',
 ]
+
+const unreachedCodes = new Set(['KCERT_NODE_UNREACHABLE', 'KCERT_NODE_NAME_REFUSED', 'KCERT_USAGE'])
 
 /** Flags that an operator must know about before a rotation. */
 const notableFlags = new Set([
@@ -98,7 +100,7 @@ function foundNode(
   role: FoundNode['role'],
 ): FoundNode {
   const { name } = object.metadata
-  const addresses = nodeAddresses(object.status?.addresses)
+  const addresses = remoteAddresses(object.status?.addresses)
   return {
     name,
     role,
@@ -131,9 +133,19 @@ async function examine(
       addresses: [...node.addresses],
       layout: layoutOf(object, marks === undefined ? 'unknown' : layout),
       kubeletVersion: object.status?.nodeInfo?.kubeletVersion ?? '',
-      access: accessText(accessOf(site.inventory, name)),
+      access: accessTo(name, site.inventory),
       proof,
     },
+  }
+}
+
+function accessTo(name: string, inventory: Inventory): string {
+  try {
+    return accessText(accessOf(inventory, name))
+  } catch (error) {
+    // The proof has the reason.
+    if (error instanceof KcertError) return 'refused'
+    throw error
   }
 }
 
@@ -177,7 +189,7 @@ export async function prove(node: NodeAccess, readOnly: boolean): Promise<NodePr
     return { ...known, reads: true, writes: true, freeBytes: availableBytes }
   } catch (error) {
     if (!(error instanceof KcertError)) throw error
-    const isReached = error.code !== 'KCERT_NODE_UNREACHABLE' && error.code !== 'KCERT_USAGE'
+    const isReached = !unreachedCodes.has(error.code)
     const fault = [error.message, error.why].filter((part) => part !== undefined).join(': ')
     return { reached: isReached, ...(isReached && { writes: false }), fault }
   }

@@ -51,9 +51,18 @@ test.each([
     )
 })
 
-test.each(['10.0.0.1', '128.0.0.1', 'fd00::1', '64:ff9b::1', '::ffff:10.0.0.1', 'localhost-1', 'node-127'])(
-  'the value %j is filled in',
-  (value) => expect(filledIn('{address}', { ...place, address: value })).toBe(value),
+test.each([
+  '10.0.0.1',
+  '128.0.0.1',
+  'fd00::1',
+  '64:ff9b::1',
+  '::ffff:10.0.0.1',
+  'localhost-1',
+  'node-127',
+  'worker.1',
+  '101',
+])('the value %j is filled in', (value) =>
+  expect(filledIn('{address}', { ...place, address: value })).toBe(value),
 )
 
 const text = `apiVersion: kcert/v1

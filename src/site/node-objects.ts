@@ -1,5 +1,5 @@
 import type { NodeObject } from '../cluster/kinds.ts'
-import { nodeAddresses } from '../pki/node-address.ts'
+import { remoteAddresses } from '../pki/node-address.ts'
 
 const controlPlaneLabels = ['node-role.kubernetes.io/control-plane', 'node-role.kubernetes.io/master']
 
@@ -38,5 +38,5 @@ export function layoutOf({ metadata, status }: NodeObject, said: string | undefi
 
 /** Returns the InternalIP of a node, for a node without a configured address. */
 export function internalAddress({ status }: NodeObject): string | undefined {
-  return nodeAddresses(status?.addresses, ['InternalIP'])[0]
+  return remoteAddresses(status?.addresses, ['InternalIP'])[0]
 }

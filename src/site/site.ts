@@ -3,6 +3,7 @@ import type { Cluster } from '../cluster/cluster.ts'
 import type { ApiObject } from '../cluster/malformed.ts'
 import type { ObjectsApi } from '../cluster/objects.ts'
 import type { Resource } from '../cluster/resource.ts'
+import { commandLine } from '../errors/command-line.ts'
 import { KcertError } from '../errors/kcert-error.ts'
 import { commandTransport } from '../node/command.ts'
 import { localTransport } from '../node/local.ts'
@@ -65,15 +66,25 @@ export function openSite({ inventory, objects, clock, through, mostMs }: SiteOpt
   const starts = new Map<string, number>()
   const certificates = new Certificates()
 
+  const shellsOf = (name: string, transport: Transport) => {
+    return { access: shellNode({ name, transport, clock, mostMs }), transport }
+  }
+
   const reach = (name: string) => {
     const known = open.get(name)
     if (known !== undefined) return known
-    const nodeAccess = accessOf(inventory, name, addresses.get(name))
-    if (nodeAccess === undefined) return undefined
-    const transport = transportOf(nodeAccess, connections)
-    const opened = { access: shellNode({ name, transport, clock, mostMs }), transport }
-    open.set(name, opened)
-    return opened
+    try {
+      const nodeAccess = accessOf(inventory, name, addresses.get(name))
+      if (nodeAccess === undefined) return undefined
+      const opened = shellsOf(name, transportOf(nodeAccess, connections))
+      open.set(name, opened)
+      return opened
+    } catch (error) {
+      // A kubelet chooses its name and addresses. A wrong one must not prevent kcert from reading the other nodes.
+      if (error instanceof KcertError && error.code === 'KCERT_NODE_NAME_REFUSED')
+        return shellsOf(name, refusedTransport(error))
+      throw error
+    }
   }
 
   const clockAheadMs = (name: string): Promise<number> => {
@@ -132,6 +143,14 @@ async function aheadOf(node: NodeAccess | undefined): Promise<number> {
 /** Returns how far a node's clock is ahead: the middle of the measured range. */
 export function aheadMsOf({ aheadMs: { atLeast, atMost } }: ClockReading): number {
   return Math.round((atLeast + atMost) / 2)
+}
+
+/** Returns a transport of a node to which no command may connect. Each use throws the error. */
+function refusedTransport(error: KcertError): Transport {
+  const start = (): never => {
+    throw error
+  }
+  return { title: commandLine`true`, start, explain: () => error, close: async () => {} }
 }
 
 function transportOf(access: Access, connections: SshConnections): Transport {

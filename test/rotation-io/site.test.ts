@@ -95,3 +95,22 @@ test('returns the same start of a process in each observation, and undefined for
   expect(again).toBe(first)
   expect(await startedAtMs('cp1', { ...process, pid: 8, startedAt: new Date(2_000_000) })).not.toBe(first)
 })
+
+test('an address that is this machine fails its own node only', async () => {
+  const inventory = await readInventory(`apiVersion: kcert/v1
+kind: Inventory
+access: {by: command, argv: [env, 'NODE={address}']}
+nodes:
+- {name: cp1, role: control-plane, addresses: [192.0.2.1], layout: kubeadm}
+- {name: w1, role: worker, addresses: [127.0.0.1], layout: kubeadm}
+`)
+  const opened = openSite({ inventory, objects: {} as ObjectsApi, clock: systemClock })
+  onTestFinished(() => opened.close())
+  const refused = { code: 'KCERT_NODE_NAME_REFUSED', message: 'invalid address of node "w1": "127.0.0.1"' }
+  await expect(opened.node('w1')!.identity()).rejects.toMatchObject(refused)
+  expect(() => opened.dial('w1', '127.0.0.1', 1)).toThrow(expect.objectContaining(refused))
+  expect(await opened.node('cp1')!.identity()).toHaveProperty('hostname')
+  // The name of a node that is not in the inventory is its address until the API server sends one.
+  await expect(opened.node('127.2')!.identity()).rejects.toMatchObject({ code: refused.code })
+  expect(await opened.node('127.2', '192.0.2.2')!.identity()).toHaveProperty('hostname')
+})

@@ -75,6 +75,32 @@ test.each([
   expect(existsSync(join(folder, `${layout}.yaml`))).toBe(false)
 })
 
+test('reports a node whose name is refused, and examines the others', async () => {
+  putNode('cp-a', 'v1.36.3')
+  putNode('127.1', 'v1.36.3', 'worker')
+  putNode('w-b', 'v1.36.3', 'worker', { addresses: [{ type: 'InternalIP', address: '127.0.0.1' }] })
+  putNode('worker.1', 'v1.36.3', 'worker')
+  const access = ['--access', 'command:false {node} {address}']
+  const { exit, stdout } = await run(['rotate-ca', 'discover', ...access, '--dry-run', '-o', 'json'])
+  expect(exit).toBe(4)
+  const report = JSON.parse(stdout)
+  expect(violations('Discovery', report)).toEqual([])
+  const unreached = { reached: false, fault: expect.stringContaining('status was 1') }
+  expect(report.nodes).toMatchObject([
+    { name: 'cp-a', access: 'false cp-a 192.0.2.1', proof: unreached },
+    {
+      name: '127.1',
+      access: 'refused',
+      proof: {
+        reached: false,
+        fault: expect.stringMatching(/^invalid node name "127\.1": .* this machine instead/),
+      },
+    },
+    { name: 'w-b', addresses: ['w-b'], access: 'false w-b w-b', proof: unreached },
+    { name: 'worker.1', access: 'false worker.1 192.0.2.1', proof: unreached },
+  ])
+})
+
 test('refuses a version on which no rotation was tested', async () => {
   putNode('a', 'v1.29.4')
   const { stdout } = await run([...nowhere, '--dry-run', '-o', 'json'])
