@@ -59,3 +59,27 @@ test('with a kind, checks at each use that no other user can change the file', (
   expect(() => file.cut(1)).toThrow(refusal)
   expect(fs.readFileSync(path, 'utf8')).toBe('one\n')
 })
+
+test.skipIf(process.getuid?.() !== 0)(
+  'follows no link of another user in a folder that all users can write to (skipped for users who cannot give links away)',
+  () => {
+    const path = pathIn()
+    const shared = `${path}.d`
+    const link = join(shared, 'ledger')
+    fs.mkdirSync(shared)
+    fs.chmodSync(shared, 0o1777)
+    fs.symlinkSync('../ledger', link)
+    const file = new AppendFile(link)
+    file.append(Buffer.from('one\n'))
+    fs.lchownSync(link, 65534, 0)
+    const refusal = expect.objectContaining({
+      code: 'KCERT_FILE_EXISTS',
+      message: `${link} is a symbolic link, which another user created in a folder that all users can write to`,
+    })
+    expect(() => file.append(Buffer.from('two\n'))).toThrow(refusal)
+    expect(() => file.cut(0)).toThrow(refusal)
+    fs.unlinkSync(path)
+    expect(() => file.append(Buffer.from('three\n'))).toThrow(refusal)
+    expect(fs.existsSync(path)).toBe(false)
+  },
+)

@@ -1,7 +1,7 @@
 import * as fs from 'node:fs'
 import { dirname } from 'node:path'
 import { KcertError } from '../errors/kcert-error.ts'
-import { notWritten, syncFolder } from './atomic-file.ts'
+import { linkTarget, notWritten, syncFolder } from './atomic-file.ts'
 import { noteChange } from './lasting-changes.ts'
 import { fileIfThere } from './required-file.ts'
 import { checkTrusted, type TrustedKind, trustedFileIfThere, trustedPath } from './trusted-file.ts'
@@ -80,7 +80,7 @@ export class AppendFile {
   }
 
   private open(flags: number): number {
-    if (this.kind === undefined) return fs.openSync(this.name, flags, 0o600)
-    return fs.openSync(trustedPath(this.kind, this.name), flags | fs.constants.O_NOFOLLOW, 0o600)
+    const target = this.kind === undefined ? linkTarget(this.name) : trustedPath(this.kind, this.name)
+    return fs.openSync(target, flags | fs.constants.O_NOFOLLOW, 0o600)
   }
 }

@@ -146,6 +146,40 @@ describe('writeFileAtomically, existing file', () => {
     },
   )
 
+  test.skipIf(process.getuid?.() !== 0)(
+    'follows no such link behind another link, or in place of a folder (skipped for users who cannot give links away)',
+    () => {
+      const shared = join(folder, 'shared')
+      const own = join(folder, 'own')
+      fs.mkdirSync(shared)
+      fs.chmodSync(shared, 0o1777)
+      fs.writeFileSync(path, 'old')
+      fs.symlinkSync('../metrics.prom', join(shared, 'out'))
+      fs.symlinkSync('..', join(shared, 'dir'))
+      fs.symlinkSync('shared/out', own)
+      const write = (target: string, secret = false) => {
+        writeFileAtomically(target, `to ${target}`, { mode: 0o644, secret })
+        return content()
+      }
+      const inFolder = join(shared, 'dir', 'metrics.prom')
+      expect([write(own), write(inFolder)]).toEqual([`to ${own}`, `to ${inFolder}`])
+      const before = content()
+      for (const name of ['out', 'dir']) fs.lchownSync(join(shared, name), 65534, 0)
+      const refusal = (name: string) => ({
+        code: 'KCERT_FILE_EXISTS',
+        message: `${join(shared, name)} is a symbolic link, which another user created in a folder that all users can write to`,
+      })
+      expect(errorOf(() => write(own))).toMatchObject(refusal('out'))
+      expect(errorOf(() => write(inFolder))).toMatchObject(refusal('dir'))
+      expect(errorOf(() => write(join(shared, 'dir', 'new')))).toMatchObject(refusal('dir'))
+      expect(errorOf(() => write(join(shared, 'dir', 'new.key'), true))).toMatchObject(refusal('dir'))
+      expect([content(), fs.readdirSync(folder).toSorted()]).toEqual([
+        before,
+        ['metrics.prom', 'own', 'shared'],
+      ])
+    },
+  )
+
   test('does not replace it when the write is exclusive, even if it appears just before the write', () => {
     fs.writeFileSync(path, 'old')
     expect(errorOf(() => writeFileAtomically(path, 'new', { mode: 0o600, exclusive: true })).code).toBe(
@@ -319,7 +353,7 @@ describe('writeFileAtomically, private key', () => {
       code: 'KCERT_FILE_EXISTS',
       message: `${link} is a symbolic link, and a private key is not written through it`,
       why: 'the owner of the link controls which file is written',
-      fix: 'name the file that is meant, or remove the link',
+      fix: 'give the path of the target file, or remove the link',
     })
     expect(content()).toBe('old')
   })

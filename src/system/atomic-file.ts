@@ -5,6 +5,7 @@ import { commandLine } from '../errors/command-line.ts'
 import { KcertError } from '../errors/kcert-error.ts'
 import { noteChange } from './lasting-changes.ts'
 import { isTemporaryName, removeLeftovers, temporaryName } from './leftovers.ts'
+import { linkTrust } from './trusted-path.ts'
 
 /** The system calls of a write. A test can stop the program at each of them. */
 export type FileCalls = Pick<
@@ -18,7 +19,6 @@ export type FileCalls = Pick<
   | 'lstatSync'
   | 'openSync'
   | 'readSync'
-  | 'realpathSync'
   | 'renameSync'
   | 'unlinkSync'
   | 'writeSync'
@@ -80,13 +80,10 @@ export function writeFileAtomically(
 function targetOf(path: string, secret: boolean, calls: FileCalls): Target {
   try {
     const named = calls.lstatSync(path, { throwIfNoEntry: false })
+    if (secret && named?.isSymbolicLink()) throw linked(path, 'and a private key is not written through it')
+    const target = linkTarget(path)
     if (named === undefined) return { path, before: undefined }
-    if (named.isSymbolicLink()) {
-      if (secret) throw linked(path, 'and a private key is not written through it')
-      if (isForeignLink(named, fs.statSync(dirname(path))))
-        throw linked(path, 'which another user created in a folder that all users can write to')
-    }
-    const real = named.isSymbolicLink() ? calls.realpathSync(path) : path
+    const real = named.isSymbolicLink() ? target : path
     const before = calls.lstatSync(real)
     if (before.isFile()) return { path: real, before }
   } catch (error) {
@@ -100,11 +97,13 @@ function targetOf(path: string, secret: boolean, calls: FileCalls): Target {
 }
 
 /**
- * The rule of Linux's fs.protected_symlinks (proc_sys_fs(5)), which does not apply to a link that kcert reads itself. Without it,
- * any user could have kcert replace a file of the caller.
+ * Returns the target of a path that is written. Throws KCERT_FILE_EXISTS for a symbolic link that another user created in a folder
+ * that all users can write to, anywhere on the way, and the system's errors.
  */
-function isForeignLink(link: fs.Stats, folder: fs.Stats): boolean {
-  return (folder.mode & 0o002) !== 0 && link.uid !== process.geteuid?.() && link.uid !== folder.uid
+export function linkTarget(path: string): string {
+  const trust = linkTrust(path)
+  if ('path' in trust) return trust.path
+  throw linked(trust.untrusted.path, 'which another user created in a folder that all users can write to')
 }
 
 function writeTemporary(
@@ -206,7 +205,7 @@ export function alreadyThere(path: string): KcertError {
 function linked(path: string, reason: string): KcertError {
   return new KcertError('KCERT_FILE_EXISTS', `${path} is a symbolic link, ${reason}`, {
     why: 'the owner of the link controls which file is written',
-    fix: 'name the file that is meant, or remove the link',
+    fix: 'give the path of the target file, or remove the link',
   })
 }
 

@@ -26,9 +26,35 @@ const mostLinks = 40
  * and a later open of the returned path, because that path has no symbolic links.
  */
 export function pathTrust(path: string): PathTrust {
+  return walk(path, (entry, stats, folder) =>
+    // A link cannot be written to. It can be replaced by a user who can write to its folder, or by its owner in a sticky
+    // folder.
+    stats.isSymbolicLink()
+      ? !isShared(folder) || isTrustedOwner(stats)
+      : isTrusted(stats) || isNullDevice(entry, stats) || isReadOnly(entry, stats),
+  )
+}
+
+/**
+ * Returns the target of a path, or the first symbolic link on the way that another user created in a folder that all users can
+ * write to. Otherwise as `pathTrust`.
+ *
+ * Linux refuses such links in sticky folders (fs.protected_symlinks, proc_sys_fs(5)), but not those that kcert reads itself. kcert
+ * refuses them in folders without the sticky bit too. Without this check, any user could have kcert replace a file of the caller.
+ */
+export function linkTrust(path: string): PathTrust {
+  return walk(path, (_, stats, folder) => !stats.isSymbolicLink() || !isForeignLink(stats, folder))
+}
+
+function isForeignLink({ uid }: Stats, folder: Stats): boolean {
+  return (folder.mode & 0o002) !== 0 && uid !== process.geteuid?.() && uid !== folder.uid
+}
+
+/** Resolves a path as the kernel does. Stops at the first entry, or symbolic link, that is not trusted. */
+function walk(path: string, isAccepted: (entry: string, stats: Stats, folder: Stats) => boolean): PathTrust {
   const pending = componentsOf(path.startsWith('/') ? path : `${process.cwd()}/${path}`)
   const root = lstatSync('/')
-  if (!isTrusted(root)) return { untrusted: untrustedEntry('/', root) }
+  if (!isAccepted('/', root, root)) return { untrusted: untrustedEntry('/', root) }
   let at = '/'
   let folder = root
   let links = 0
@@ -41,10 +67,8 @@ export function pathTrust(path: string): PathTrust {
     const entry = at === '/' ? `/${name}` : `${at}/${name}`
     const stats = lstatSync(entry, { throwIfNoEntry: pending.length > 0 })
     if (stats === undefined) return { path: entry }
+    if (!isAccepted(entry, stats, folder)) return { untrusted: untrustedEntry(entry, stats) }
     if (stats.isSymbolicLink()) {
-      // A link cannot be written to. It can be replaced by a user who can write to its folder, or by its owner in a sticky
-      // folder.
-      if (isShared(folder) && !isTrustedOwner(stats)) return { untrusted: untrustedEntry(entry, stats) }
       if (++links > mostLinks) throw Object.assign(new Error('too many symbolic links'), { code: 'ELOOP' })
       const target = readlinkSync(entry)
       pending.unshift(...componentsOf(target))
@@ -53,8 +77,6 @@ export function pathTrust(path: string): PathTrust {
       folder = root
       continue
     }
-    if (!isTrusted(stats) && !isNullDevice(entry, stats) && !isReadOnly(entry, stats))
-      return { untrusted: untrustedEntry(entry, stats) }
     at = entry
     folder = stats
   }

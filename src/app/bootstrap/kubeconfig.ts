@@ -55,20 +55,20 @@ export async function discoverAt(
       next: '--server api.example.com:6443',
     })
   const server = `https://${endpoint.name}`
-  const anybody = await readAt({ server, skipsTlsVerify: true, certificateAuthority: undefined }, options)
-  const proven = provenServer(anybody, settings)
-  const pem = writeCertificates(anybody.cas)
+  const unverified = await readAt({ server, skipsTlsVerify: true, certificateAuthority: undefined }, options)
+  const proven = provenServer(unverified, settings)
+  const pem = writeCertificates(unverified.cas)
   const verified = await readAt(
     { server, skipsTlsVerify: false, certificateAuthority: Buffer.from(pem) },
     options,
   )
-  if (verified.kubeconfig !== anybody.kubeconfig)
+  if (verified.kubeconfig !== unverified.kubeconfig)
     throw unproven(
       `${server} serves different versions of ${clusterInfoPlace} with and without TLS verification`,
       'another program intercepts the connection, or cluster-info changed between the two requests',
     )
   return {
-    info: anybody,
+    info: unverified,
     server: proven.server,
     proof: [...proven.proof, `read again from ${server}, verified by its CAs`],
   }
