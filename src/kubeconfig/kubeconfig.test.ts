@@ -283,11 +283,35 @@ describe('users and clusters whose contexts clients reject', () => {
   test('reports a server that is neither a URL nor HOST:PORT, and no other', async () => {
     const warningsFor = (server: string) =>
       warnings(`clusters: [{name: k, cluster: {server: ${JSON.stringify(server)}}}]`)
-    for (const server of ['://x', 'https://a b:6443'])
+    const refused = [
+      '://x',
+      'https://a b:6443',
+      'host/path',
+      'host:6443/path',
+      'host:abc',
+      'https://h/%zz',
+      'https:/h',
+    ]
+    for (const server of [
+      ...refused,
+      'https://',
+      '::1',
+      'https://[node]:6443',
+      'https://[::1',
+      'https://h:1:2',
+    ])
       expect(await warningsFor(server)).toEqual([
         `clusters[k].server: neither a URL nor HOST:PORT; ${refuses}`,
       ])
-    for (const server of ['lb', '192.0.2.1:6443', 'https://[fe80::1%25eth0]:6443', 'https://lb/k8s'])
+    const accepted = [
+      'lb',
+      '192.0.2.1:6443',
+      'https://[fe80::1%25eth0]:6443',
+      'https://lb/k8s',
+      '[::1]:6443',
+      'lb/',
+    ]
+    for (const server of [...accepted, 'https://node.1:6443', 'https://api.k8s.01:6443', 'https://u@lb?q#f'])
       expect(await warningsFor(server)).toEqual([])
   })
 

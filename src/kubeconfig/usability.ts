@@ -74,13 +74,28 @@ function* providerFaults(provider: Node): Generator<UsabilityFault> {
       yield { field: `auth-provider.config.${key}`, reason: 'missing' }
 }
 
+const percentEscape = '%[\\da-f]{2}'
+const user = `(?:[\\w.~!$&'()*+,;=:@-]|${percentEscape})*@`
+const ipv6 = '\\[([\\da-f:.]+)(?:%25[^\\][/?#]+)?\\]'
+const hostName = `(?:[\\w.~!$&'()*+,;=\\]<>"-]|[\\u0080-\\uffff]|%(?:25|[89a-f][\\da-f]))*`
+const authority = `(?:${user})?(?!$|[/?#])(?:${ipv6}|${hostName})(?::\\d*)?`
+const path = `/(?:[ -"$&->@-~\\u0080-\\uffff]|${percentEscape})*`
+const query = '\\?[ -"$-~\\u0080-\\uffff]*'
+const fragment = `#(?:[^%]|${percentEscape})*`
+const ending = `(?:${query})?(?:${fragment})?$`
+const asUrl = new RegExp(`^[a-z][a-z\\d+.-]*://${authority}(?:${path})?${ending}`, 'is')
+const asHost = new RegExp(`^${authority}/?${ending}`, 'is')
+
+/** Returns true for what DefaultServerURL of client-go accepts: the rules of net/url in Go 1.26, or a host without a path. */
+function isServerAddress(server: string): boolean {
+  const found = asUrl.exec(server) ?? asHost.exec(server)
+  return found !== null && (found[1] === undefined || URL.canParse(`http://[${found[1]}]`))
+}
+
 /** Returns why clients reject every context with this cluster. A missing server is not included. */
 export function* clusterFaults(cluster: Node | undefined): Generator<UsabilityFault> {
   const server = textOf(valueAt(cluster, 'server'))
-  // Go accepts the zone of an IPv6 address in a URL, and URL does not.
-  const url = server?.replace(/%25[^\]]*/, '')
-  if (url && !URL.canParse(/^[a-z]+:\/\//i.test(url) ? url : `https://${url}`))
-    yield { field: 'server', reason: 'neither a URL nor HOST:PORT' }
+  if (server && !isServerAddress(server)) yield { field: 'server', reason: 'neither a URL nor HOST:PORT' }
   const proxy = textOf(valueAt(cluster, 'proxy-url'))
   if (proxy && !/^(?:https?|socks5):/i.test(proxy))
     yield { field: 'proxy-url', reason: 'not a URL with http, https or socks5' }

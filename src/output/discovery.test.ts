@@ -13,10 +13,16 @@ const found: Discovery = {
 }
 
 test.each([
-  ['kcert.yaml', 'kcert rotate-ca plan'],
-  ['a b.yaml', "kcert rotate-ca plan --inventory 'a b.yaml'"],
-  [undefined, 'kcert rotate-ca discover'],
-])('advises a command that finds the inventory: written to %s', (written, next) => {
-  const lines = renderDiscovery(written === undefined ? found : { ...found, written }, wholeWidth)
+  [{ out: 'kcert.yaml' }, 'kcert rotate-ca plan'],
+  [{ out: 'a b.yaml' }, "kcert rotate-ca plan --inventory 'a b.yaml'"],
+  [{ out: 'kcert.yaml', isDry: true }, 'kcert rotate-ca discover'],
+  [{ out: 'a b.yaml', isDry: true }, "kcert rotate-ca discover --out 'a b.yaml'"],
+  [{ out: 'a.yaml', force: true, isDry: true }, 'kcert rotate-ca discover --out a.yaml --force'],
+])('advises a command that finds the inventory: %j', (asked, next) => {
+  const lines = renderDiscovery(
+    'isDry' in asked ? found : { ...found, written: asked.out },
+    wholeWidth,
+    asked,
+  )
   expect(lines).toMatch(new RegExp(`^next: ${next}$`, 'm'))
 })

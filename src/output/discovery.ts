@@ -1,4 +1,4 @@
-import { commandLine, embed } from '../errors/command-line.ts'
+import { argumentVector, commandLine, embed } from '../errors/command-line.ts'
 import type { Discovery, NodeProof } from '../rotation/discovery-report.ts'
 import { faultLines, fieldLines } from './fields.ts'
 import { joinSections } from './sections.ts'
@@ -16,8 +16,14 @@ export function renderInventory({ inventory }: Discovery): string {
 ${renderYaml(inventory)}`
 }
 
+/** The inventory file of the command line, which a dry run does not write. */
+export interface DiscoveryOutput {
+  readonly out: string
+  readonly force?: boolean | undefined
+}
+
 /** Returns the discovered nodes with their read and write access, the components, refused access, and the next steps. */
-export function renderDiscovery(discovery: Discovery, view: View): string {
+export function renderDiscovery(discovery: Discovery, view: View, asked: DiscoveryOutput): string {
   const { nodes, refusals } = discovery
   return joinSections([
     table(view, nodes, [
@@ -37,7 +43,7 @@ export function renderDiscovery(discovery: Discovery, view: View): string {
     ),
     flagLines(discovery, view),
     refusals.flatMap(({ what, ...advice }) => faultLines(view, ['refused', what], advice)),
-    nextLines(discovery),
+    nextLines(discovery, asked),
   ])
 }
 
@@ -63,16 +69,17 @@ function flagLines({ components }: Discovery, view: View): string[] {
   return fieldLines(view, found)
 }
 
-function nextLines({ refusals, nodes, written }: Discovery): string[] {
+function nextLines({ refusals, nodes, written }: Discovery, { out, force }: DiscoveryOutput): string[] {
   const where =
     written === undefined
       ? []
       : [`written to ${printable(written)}; add kubeconfigs, hooks and workloads there if needed`]
   if (refusals.length > 0 || !nodes.every(({ proof }) => isProven(proof))) return where
   // A dry run writes no inventory, and no other command works without one.
-  const other =
-    written === 'kcert.yaml' || written === undefined ? undefined : embed(commandLine`--inventory ${written}`)
+  const isDefault = out === 'kcert.yaml'
   const next =
-    written === undefined ? commandLine`kcert rotate-ca discover` : commandLine`kcert rotate-ca plan ${other}`
+    written === undefined
+      ? commandLine`kcert rotate-ca discover ${argumentVector([...(isDefault ? [] : ['--out', out]), ...(force ? ['--force'] : [])])}`
+      : commandLine`kcert rotate-ca plan ${isDefault ? undefined : embed(commandLine`--inventory ${written}`)}`
   return [...where, `next: ${next}`]
 }

@@ -113,6 +113,8 @@ function refusal(kind: TrustedKind, name: string, entry: UntrustedEntry): KcertE
 
 function remedy(kind: TrustedKind, name: string, { path, uid }: UntrustedEntry): Advice {
   if (kind === 'unfinished write') return { next: commandLine`mv ${name} ${name}.stale` }
+  if (kind === 'PID file')
+    return { fix: 'use --exec instead of --signal, or a PID file in a folder that only you can change' }
   if (kind === 'output folder') return { fix: 'name a new folder, below one that only you can change' }
   const fix = 'read it, and if its contents are right, copy it to a folder that only you can change'
   // Redirected input has no path here that a command could name.

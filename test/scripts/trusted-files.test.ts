@@ -109,6 +109,16 @@ test.each(rows)('%s refuses --%s in a folder that others can write to', (id, fla
   expect(fs.existsSync(mark)).toBe(false)
 })
 
+test('kubelet manage refuses a PID file in a folder that others can write to, before it renews', () => {
+  const pidFile = join(shared, 'later.pid')
+  const { stderr, exit } = run([
+    ...['kubelet', 'manage', '--cn', 'x', '--signer', 'example.com/x', '--usage', 'client auth'],
+    ...['--cert-dir', 'pki', '--pair-name', 'x', '--dry-run', '--signal', 'HUP', '--pid-file', pidFile],
+  ])
+  expect(stderr).toContain(`KCERT_FILE_UNTRUSTED: the PID file ${pidFile} can be changed by other users`)
+  expect(exit).toBe(5)
+})
+
 test.each(['/dev/null', 'none'])(
   '--ssh-config %s, which disables the configuration of ssh, is accepted',
   (path) => {

@@ -1,10 +1,10 @@
 import { spawn } from 'node:child_process'
 import { once } from 'node:events'
-import { chmodSync, mkdtempSync, realpathSync, rmSync, writeFileSync } from 'node:fs'
+import { chmodSync, mkdirSync, mkdtempSync, realpathSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterAll, expect, test } from 'vitest'
-import { runHooks } from './after-renewal.ts'
+import { checkPidFile, runHooks } from './after-renewal.ts'
 
 const folder = realpathSync(mkdtempSync(join(tmpdir(), 'kcert-after-renewal-')))
 afterAll(() => rmSync(folder, { recursive: true }))
@@ -34,3 +34,20 @@ test.each(['', '0', '-1', '1.5', 'x', '12345678901'])(
     await expect(signal()).rejects.toMatchObject({ why: 'the file contains no process ID' })
   },
 )
+
+test('checks before the first renewal whether other users can change the PID file or its folder', () => {
+  const shared = join(folder, 'shared')
+  mkdirSync(shared)
+  chmodSync(shared, 0o777)
+  const refused = expect.objectContaining({
+    code: 'KCERT_FILE_UNTRUSTED',
+    fix: expect.stringContaining('use --exec instead of --signal'),
+  })
+  expect(() => checkPidFile(join(shared, 'later.pid'))).toThrow(refused)
+  chmodSync(shared, 0o755)
+  checkPidFile(join(shared, 'later.pid'))
+  checkPidFile(join(folder, 'later/web.pid'))
+  writeFileSync(pidFile, '1')
+  chmodSync(pidFile, 0o666)
+  expect(() => checkPidFile(pidFile)).toThrow(refused)
+})

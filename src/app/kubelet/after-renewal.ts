@@ -3,7 +3,7 @@ import { whyFailed } from '../../cli/operator-program.ts'
 import { KcertError, messageOf, wordsOf } from '../../errors/kcert-error.ts'
 import { writeFileAtomically } from '../../system/atomic-file.ts'
 import { textIfReadable } from '../../system/required-file.ts'
-import { requiredTrustedFile } from '../../system/trusted-file.ts'
+import { requiredTrustedFile, trustedPath } from '../../system/trusted-file.ts'
 
 /** The actions after a new certificate is in place. */
 export interface AfterRenewal {
@@ -24,6 +24,19 @@ export function signalOf(text: string): NodeJS.Signals {
   throw new KcertError('KCERT_USAGE', `--signal ${JSON.stringify(text)} is not a signal`, {
     next: '--signal HUP',
   })
+}
+
+/**
+ * Throws KCERT_FILE_UNTRUSTED if other users can change the PID file or, before the program has written it, its folder. Without
+ * this check, kcert would refuse the file only after the first renewal, months later.
+ */
+export function checkPidFile(pidFile: string): void {
+  try {
+    trustedPath('PID file', pidFile)
+  } catch (error) {
+    // The program may create the folder too, when it starts.
+    if (!(error instanceof KcertError && error.code === 'KCERT_FILE_NOT_FOUND')) throw error
+  }
 }
 
 /** Runs the command, then sends the signal. Throws KCERT_HOOK_FAILED after trying both. */

@@ -1,6 +1,6 @@
 import { keyTypeFlag, requestFlags } from '../../app/csr/request-flags.ts'
 import { checkTogether } from '../../app/csr/request-settings.ts'
-import { signalOf } from '../../app/kubelet/after-renewal.ts'
+import { checkPidFile, signalOf } from '../../app/kubelet/after-renewal.ts'
 import { manageCertificate } from '../../app/kubelet/manage.ts'
 import { manageSettingsOf } from '../../app/kubelet/manage-settings.ts'
 import { metricsFile, metricsServer } from '../../app/kubelet/metrics-output.ts'
@@ -95,9 +95,11 @@ it is renewed when the file changes. SIGUSR2 renews at once. Do not use this for
         'signal to send to the process of --pid-file after each renewal, such as HUP',
         { dependsOn: ['pid-file'] },
       ),
-      'pid-file': Flag.value('FILE', 'file with the process ID, which no other user can change', {
-        dependsOn: ['signal'],
-      }),
+      'pid-file': Flag.value(
+        'FILE',
+        'file with the process ID, which no other user can change; not in an emptyDir volume of several containers: use --exec',
+        { dependsOn: ['signal'] },
+      ),
     }),
     'metrics-address': Flag.value(
       'ADDRESS',
@@ -117,6 +119,7 @@ it is renewed when the file changes. SIGUSR2 renews at once. Do not use this for
     checkTogether(flags)
     const { context } = this
     if (flags.signal !== undefined) signalOf(flags.signal)
+    if (flags['pid-file'] !== undefined) checkPidFile(flags['pid-file'])
     const { 'metrics-file': file, 'metrics-address': address, 'bootstrap-kubeconfig': bootstrap } = flags
     checkFiles({
       inputs: flagFiles(flags, 'template', 'bootstrap-kubeconfig'),

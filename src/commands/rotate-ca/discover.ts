@@ -7,6 +7,7 @@ import { accessFor } from '../../rotation/discovery.ts'
 import { discover } from '../../rotation-io/discovering.ts'
 import { checkSshConfig } from '../../system/trusted-file.ts'
 
+// Not --request-timeout: opening an ssh session through a bastion takes longer than a request to the API server.
 const longestNodeRequestMs = 20_000
 
 export default class RotateCaDiscover extends KcertCommand {
@@ -17,8 +18,8 @@ export default class RotateCaDiscover extends KcertCommand {
 access, it writes a file to /etc/kubernetes and /var/lib/kcert on every node and deletes it. It changes nothing else. With --read-only it
 writes nothing on nodes, for a rotation with runbooks.
 
---request-timeout is also the timeout of each request to a node, up to 20s. kcert waits up to twice that long for nodes that do not
-respond, 24 nodes at once.
+The timeout of each request to a node is 20s. --request-timeout is only for requests to the API server. kcert waits up to 40s for nodes
+that do not respond, 24 nodes at once.
 
 kcert reaches a node with OpenSSH under the node's name, unless you set --access. It reaches the machine that it runs on directly. You
 can edit the access of each node in the inventory. kcert refuses clusters that it does not rotate: managed clusters, k3s and RKE2,
@@ -83,15 +84,13 @@ untested releases, and one CA for several roles.`
       const inputs = [{ by: '--kubeconfig', path: flags.kubeconfig }]
       checkFiles({ inputs, outputs: [{ by: '--out', path: out, holds: 'public' }], replace: force })
     }
-    const { connectionOptions } = await import('../../cli/cluster.ts')
-    const { requestTimeoutMs } = connectionOptions(context, flags)
     const found = await this.onCluster(flags, ({ objects }) =>
       discover({
         objects,
         clock: context.clock,
         access,
         readOnly: flags['read-only'],
-        mostMs: Math.min(requestTimeoutMs || longestNodeRequestMs, longestNodeRequestMs),
+        mostMs: longestNodeRequestMs,
         ...(local !== undefined && { local }),
       }),
     )
@@ -102,7 +101,7 @@ untested releases, and one CA for several roles.`
       writePublicFile(out, renderInventory(found), { replace: force })
     }
     const report = writes ? { ...found, written: out } : found
-    await this.show(flags.output, report, renderDiscovery)
+    await this.show(flags.output, report, (whole, view) => renderDiscovery(whole, view, { out, force }))
     return exitOf(report)
   }
 }
