@@ -208,15 +208,15 @@ test('returns an entry of the root folder with one slash', () => {
   expect(pathTrust(join(base, 'root'))).toEqual({ path: '/proc' })
 })
 
-test('trusts no path below a root folder that others can change', () => {
+test('trusts no path below a root folder of another user', () => {
   const file = made('file')
   const { lstatSync } = nodeFs
   replace({
     lstatSync: (path: string, options: object) =>
-      path === '/' ? stats('folder', 0o40777, 0, 0) : lstatSync(path, options),
+      path === '/' ? stats('folder', 0o40755, 12_345, 0) : lstatSync(path, options),
   })
   expect(pathTrust(file)).toEqual({
-    untrusted: { path: '/', kind: 'folder', uid: 0, gid: 0, mode: 0o777 },
+    untrusted: { path: '/', kind: 'folder', uid: 12_345, gid: 0, mode: 0o755 },
   })
 })
 
