@@ -49,16 +49,13 @@ export async function acquireLock(path: string, waitMs: number): Promise<Disposa
   const mine = JSON.stringify(thisProcess())
   let withdrawals = 0
   for (let waited = 0; !take(lock, mine, path); ) {
-    // A caller that does not wait still takes over the lock of a dead process.
-    const outcome = breakIfDead(lock, path)
-    if (outcome === 'broken') continue
-    if (outcome === 'withdrawn' && withdrawals++ < mostWithdrawals) {
+    if (breakIfDead(lock, path) && withdrawals++ < mostWithdrawals) {
       await pause(randomInt(retryMs))
       continue
     }
     if (waited >= waitMs) {
       const error = locked(path, lock)
-      // If it was released before its holder was read, the error would be wrong.
+      // The lock of a dead process is broken now. If it was released before its holder was read, the error would be wrong.
       if (existsSync(lock)) throw error
       continue
     }
@@ -97,15 +94,15 @@ function take(lock: string, content: string, path: string): boolean {
  * Removes the lock of a process that has died. Two processes that find the same dead holder must not both remove it: the second
  * would remove the lock of a process that acquired it in between. So each one first writes a claim with a unique name and then
  * looks for other claims. Of two processes, at least one sees the other and withdraws. The claim of a process that died is
- * recognized by its name and ignored. Returns undefined when the holder may be alive.
+ * recognized by its name and ignored. Returns true when it withdrew.
  */
-function breakIfDead(lock: string, path: string): 'broken' | 'withdrawn' | undefined {
+function breakIfDead(lock: string, path: string): boolean {
   const found = lstatSync(lock, { throwIfNoEntry: false })
   // Its holder has just released it.
-  if (found === undefined) return 'withdrawn'
+  if (found === undefined) return false
   // A FIFO, a folder or a symbolic link: kcert never creates one as a lock, so waiting is pointless.
   if (!found.isFile()) throw locked(path, lock)
-  if (!isDead(lock)) return undefined
+  if (!isDead(lock)) return false
   const about = `claim-${hash('sha256', basename(lock)).slice(0, 16)}`
   const claim = temporaryName(about)
   try {
@@ -113,11 +110,10 @@ function breakIfDead(lock: string, path: string): 'broken' | 'withdrawn' | undef
     const others = readdirSync(dirname(lock)).filter(
       (name) => name.startsWith(`.${about}.`) && name !== claim && isOfLiving(name),
     )
-    if (others.length > 0) return 'withdrawn'
+    if (others.length > 0) return true
     // Another process may have taken over before this claim was written.
-    if (!isDead(lock)) return undefined
-    unlinkSync(lock)
-    return 'broken'
+    if (isDead(lock)) unlinkSync(lock)
+    return false
   } catch (error) {
     throw notLocked(path, error)
   } finally {

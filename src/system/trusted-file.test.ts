@@ -3,7 +3,14 @@ import { syncBuiltinESMExports } from 'node:module'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterAll, expect, onTestFinished, test } from 'vitest'
-import { checkSshConfig, checkTrusted, readTrustedFile, trustedPath, unfinishedNote } from './trusted-file.ts'
+import {
+  checkSshConfig,
+  checkTrusted,
+  readTrustedFile,
+  trustedFileIfThere,
+  trustedPath,
+  unfinishedNote,
+} from './trusted-file.ts'
 
 const isRoot = process.getuid?.() === 0
 const base = fs.realpathSync(fs.mkdtempSync(join(tmpdir(), 'kcert-trusted-file-')))
@@ -100,6 +107,23 @@ test('reports a missing folder as an error of the path, and as the reason for th
     const source = readTrustedFile('approval policy', name)
     expect(source).toEqual({ name, reason: 'not-found', detail: 'does not exist' })
   }
+})
+
+test('returns the bytes of a file if it exists, and throws for one that cannot be read', () => {
+  const read = (name: string, limit = 100) => trustedFileIfThere('approval policy', name, limit)
+  expect(read(join(base, 'absent'))).toBeUndefined()
+  const path = made('there')
+  expect(Buffer.from(read(path)!).toString()).toBe('there')
+  expect(errorOf(() => read(path, 2))).toMatchObject({ code: 'KCERT_FILE_TOO_LARGE' })
+})
+
+test('advises a command in place of a PID file that others can change', () => {
+  const path = made('pid', 0o666)
+  expect(errorOf(() => trustedPath('PID file', path))).toMatchObject({
+    code: 'KCERT_FILE_UNTRUSTED',
+    fix: 'use --exec instead of --signal, or a PID file in a folder that only you can change',
+    next: undefined,
+  })
 })
 
 test('closes every descriptor that it opened', () => {

@@ -4,7 +4,7 @@ import { syncBuiltinESMExports } from 'node:module'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterAll, beforeEach, describe, expect, onTestFinished, test, vi } from 'vitest'
-import { isTrusted, pathTrust, untrustedEntry } from './trusted-path.ts'
+import { isTrusted, linkTrust, pathTrust, untrustedEntry } from './trusted-path.ts'
 
 const isRoot = process.getuid?.() === 0
 const stranger = 65534
@@ -218,6 +218,31 @@ test('trusts no path below a root folder of another user', () => {
   expect(pathTrust(file)).toEqual({
     untrusted: { path: '/', kind: 'folder', uid: 12_345, gid: 0, mode: 0o755 },
   })
+})
+
+test('trusts a path below a root folder that is mounted read-only, whatever its mode', () => {
+  const file = made('file')
+  const { lstatSync, accessSync } = nodeFs
+  replace({
+    lstatSync: (path: string, options: object) =>
+      path === '/' ? stats('folder', 0o40777, 0, 0) : lstatSync(path, options),
+    accessSync: (path: string, mode: number) => {
+      if (path === '/') throw Object.assign(new Error('read-only'), { code: 'EROFS' })
+      accessSync(path, mode)
+    },
+  })
+  expect(pathTrust(file)).toEqual({ path: file })
+})
+
+test.runIf(isRoot)('follows links of the caller and of the owner of a shared folder, and no others', () => {
+  const file = made('file')
+  made('shared/', { mode: 0o1777, uid: 12_345 })
+  linked('shared/own', file)
+  linked('shared/of-owner', file, 12_345)
+  const foreign = linked('shared/foreign', file, stranger)
+  expect(linkTrust(join(base, 'shared/own'))).toEqual({ path: file })
+  expect(linkTrust(join(base, 'shared/of-owner'))).toEqual({ path: file })
+  expect(linkTrust(foreign)).toMatchObject({ untrusted: { path: foreign, uid: stranger } })
 })
 
 const stats = (kind: 'file' | 'folder' | 'link', mode: number, uid: number, gid: number) =>
