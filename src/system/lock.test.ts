@@ -70,6 +70,15 @@ test('releases the lock when the action fails', async () => {
   expect(await withLock(path, () => 'yes', 0)).toBe('yes')
 })
 
+test('waits for a held lock until the time is over', async () => {
+  const path = pathIn()
+  const pauses = pausesOf()
+  const held = await acquireLock(path, 0)
+  await expect(acquireLock(path, 100)).rejects.toMatchObject({ code: 'KCERT_LOCKED' })
+  expect(pauses).toEqual([25, 25, 25, 25])
+  held[Symbol.dispose]()
+})
+
 test('gives up waiting for a held lock, and names its holder', async () => {
   const path = pathIn()
   const second = withLock(path, () => withLock(path, () => 'never', 100))

@@ -98,10 +98,8 @@ function take(lock: string, content: string, path: string): boolean {
  */
 function breakIfDead(lock: string, path: string): boolean {
   const found = lstatSync(lock, { throwIfNoEntry: false })
-  // Its holder has just released it.
-  if (found === undefined) return false
   // A FIFO, a folder or a symbolic link: kcert never creates one as a lock, so waiting is pointless.
-  if (!found.isFile()) throw locked(path, lock)
+  if (found?.isFile() === false) throw locked(path, lock)
   if (!isDead(lock)) return false
   const about = `claim-${hash('sha256', basename(lock)).slice(0, 16)}`
   const claim = temporaryName(about)
@@ -110,10 +108,10 @@ function breakIfDead(lock: string, path: string): boolean {
     const others = readdirSync(dirname(lock)).filter(
       (name) => name.startsWith(`.${about}.`) && name !== claim && isOfLiving(name),
     )
-    if (others.length > 0) return true
+    const isWithdrawn = others.length > 0
     // Another process may have taken over before this claim was written.
-    if (isDead(lock)) unlinkSync(lock)
-    return false
+    if (!isWithdrawn && isDead(lock)) unlinkSync(lock)
+    return isWithdrawn
   } catch (error) {
     throw notLocked(path, error)
   } finally {
