@@ -33,6 +33,20 @@ function leafOf(ca: typeof oldCa, notAfter = ends, commonName = 'kube-apiserver'
   return { cert: certificate, certificate, key: keyPem(key) }
 }
 
+/** Returns an intermediate CA under the new CA, and its certificate. */
+function intermediate() {
+  const under = { ...newCa, key: testKey('probing under'), commonName: 'under' }
+  const middle = signedBy(newCa, {
+    commonName: 'under',
+    key: under.key,
+    notBefore: begun,
+    notAfter: ends,
+    basicConstraints: { ca: true },
+    keyUsage: ['keyCertSign'],
+  } as never)
+  return { under, middle }
+}
+
 const servers: Server[] = []
 afterEach(() => {
   for (const server of servers.splice(0)) server.close()
@@ -536,15 +550,7 @@ test.each([
   [
     'UNABLE_TO_GET_ISSUER_CERT_LOCALLY',
     () => {
-      const under = { ...newCa, key: testKey('probing under'), commonName: 'under' }
-      const middle = signedBy(newCa, {
-        commonName: 'under',
-        key: under.key,
-        notBefore: begun,
-        notAfter: ends,
-        basicConstraints: { ca: true },
-        keyUsage: ['keyCertSign'],
-      } as never)
+      const { under, middle } = intermediate()
       const leaf = leafOf(under)
       return { ...leaf, cert: `${leaf.cert}${certificatePem(middle)}` }
     },
@@ -555,15 +561,7 @@ test.each([
 })
 
 test('a client whose only CA is an intermediate that signed the server shows no distrust', async () => {
-  const under = { ...newCa, key: testKey('probing under'), commonName: 'under' }
-  const middle = signedBy(newCa, {
-    commonName: 'under',
-    key: under.key,
-    notBefore: begun,
-    notAfter: ends,
-    basicConstraints: { ca: true },
-    keyUsage: ['keyCertSign'],
-  } as never)
+  const { under, middle } = intermediate()
   const { probe } = probing({ port: await answering(leafOf(under)), old: middle })
   expect(await probe(oldTrust)).toMatchObject({ ok: false })
 })

@@ -4,6 +4,22 @@ import { accessOf, readInventory } from './inventory.ts'
 
 const place = { node: 'w1', address: '192.0.2.1' }
 
+/** Expects that the value is refused for this reason, as a name and as an address. */
+function expectRefused(value: string, why: string): void {
+  for (const [word, part] of [
+    ['{address}', { ...place, address: value }],
+    ['x{node}', { ...place, node: value }],
+  ] as const)
+    expect(() => filledIn(word, part)).toThrow(
+      expect.objectContaining({
+        code: 'KCERT_NODE_NAME_REFUSED',
+        exitCode: 5,
+        message: expect.stringContaining(JSON.stringify(value)),
+        why: expect.stringContaining(why),
+      }),
+    )
+}
+
 test('fills in {node} and {address} at each occurrence, also within words', () => {
   expect(filledIn('--to={node}:{address}/{node}', place)).toBe('--to=w1:192.0.2.1/w1')
   expect(filledIn('{other} $& {node', place)).toBe('{other} $& {node')
@@ -12,18 +28,7 @@ test('fills in {node} and {address} at each occurrence, also within words', () =
 test.each(['-oProxyCommand=touch x', '--', 'a b', 'a\nb', 'a\0', '$(id)', "a'b", '{node}', ''])(
   'the value %j is refused, as a name and as an address',
   (value) => {
-    for (const [word, part] of [
-      ['{address}', { ...place, address: value }],
-      ['x{node}', { ...place, node: value }],
-    ] as const)
-      expect(() => filledIn(word, part)).toThrow(
-        expect.objectContaining({
-          code: 'KCERT_NODE_NAME_REFUSED',
-          exitCode: 5,
-          message: expect.stringContaining(JSON.stringify(value)),
-          why: expect.stringContaining('neither a host name (RFC 1123) nor an IP address'),
-        }),
-      )
+    expectRefused(value, 'neither a host name (RFC 1123) nor an IP address')
   },
 )
 
@@ -39,16 +44,7 @@ test.each([
   '127.1',
   '0x7f000001',
 ])('the value %j is refused, because it is the machine on which kcert runs', (value) => {
-  for (const [word, part] of [
-    ['{address}', { ...place, address: value }],
-    ['x{node}', { ...place, node: value }],
-  ] as const)
-    expect(() => filledIn(word, part)).toThrow(
-      expect.objectContaining({
-        code: 'KCERT_NODE_NAME_REFUSED',
-        why: expect.stringContaining('would reach this machine instead'),
-      }),
-    )
+  expectRefused(value, 'would reach this machine instead')
 })
 
 test.each([
