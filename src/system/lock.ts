@@ -55,7 +55,7 @@ export async function acquireLock(path: string, waitMs: number): Promise<Disposa
     }
     if (waited >= waitMs) {
       const error = locked(path, lock)
-      // The lock of a dead process is broken now. If it was released before its holder was read, the error would be wrong.
+      // The lock may be gone: removed above, or released before its holder was read. Then the error would be wrong.
       if (existsSync(lock)) throw error
       continue
     }

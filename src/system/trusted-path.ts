@@ -106,8 +106,7 @@ function isNullDevice(path: string, stats: Stats): boolean {
 
 /**
  * Returns true on a read-only mount, which refuses every change whatever the mode. In a pod, the folder of a ConfigMap or Secret
- * is
- * such a mount with mode 0777.
+ * is such a mount with mode 0777.
  */
 function isReadOnly(path: string, stats: Stats): boolean {
   if (!isTrustedOwner(stats)) return false
