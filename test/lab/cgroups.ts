@@ -3,7 +3,8 @@ import { join } from 'node:path'
 import { sleep, until } from './command.ts'
 
 const root = '/sys/fs/cgroup'
-const group = 'kcert-lab'
+/** Two labs on one machine need two names, next to two network namespaces. */
+const group = process.env.KCERT_LAB_CGROUP ?? 'kcert-lab'
 
 /** cgroup v2 has one hierarchy, v1 one for each controller. */
 const isUnified = (): boolean => existsSync(join(root, 'cgroup.controllers'))

@@ -16,34 +16,35 @@ const evidence = describeEvidence({
   table: [],
 })
 const commit = 'a'.repeat(40)
-const good = { commit, name: 'rsa-1.34', isGood: true }
+const sources = 'c'.repeat(40)
+const good = { commit, sources, name: 'rsa-1.34', isGood: true }
 
 test('a row has the values of the evidence, and ? for missing ones', () => {
   const failed = rowOf({ ...good, name: 'rsa-1.37', isGood: false }, 'lab: kubeadm init gave up')
   expect(tableOf([rowOf(good, `before\n${evidence}after\n`), failed])).toBe(
     [
-      '| Kubernetes | wall time | samples | unexpected | restarts of API servers and etcd | NotReady |',
-      '| --- | --- | --- | --- | --- | --- |',
-      '| rsa-1.34 | 605.6 s | 46839 | 0 | 1 | 0.0 s |',
-      '| rsa-1.37 (failed) | ? | ? | ? | ? | ? |',
+      '| Kubernetes | wall time | samples | unexpected | restarts of API servers and etcd | NotReady | commit |',
+      '| --- | --- | --- | --- | --- | --- | --- |',
+      '| rsa-1.34 | 605.6 s | 46839 | 0 | 1 | 0.0 s | aaaaaaaa |',
+      '| rsa-1.37 (failed) | ? | ? | ? | ? | ? | aaaaaaaa |',
       '',
     ].join('\n'),
   )
 })
 
-test('skips a rehearsal that passed on the same commit; repeats one that failed or ran on uncommitted changes', () => {
+test('skips a rehearsal that passed on the same sources; repeats one that failed or ran on uncommitted changes', () => {
   const folder = mkdtempSync(join(tmpdir(), 'kcert-matrix-'))
   const file = join(folder, 'matrix.jsonl')
   try {
-    expect(readRows(file, commit).size).toBe(0)
+    expect(readRows(file, sources).size).toBe(0)
     appendRow(file, rowOf({ ...good, isGood: false }, evidence))
-    expect(isDone(readRows(file, commit).get('rsa-1.34'))).toBe(false)
-    writeFileSync(file, `{"commit":"${commit}","name":"rsa-1.3`, { flag: 'a' })
+    expect(isDone(readRows(file, sources).get('rsa-1.34'))).toBe(false)
+    writeFileSync(file, `{"sources":"${sources}","name":"rsa-1.3`, { flag: 'a' })
     appendRow(file, rowOf(good, evidence))
-    expect([...readRows(file, commit).values()].map(isDone)).toEqual([true])
+    expect([...readRows(file, sources).values()].map(isDone)).toEqual([true])
     expect(readRows(file, 'b'.repeat(40)).size).toBe(0)
-    const dirty = `${commit}-dirty`
-    appendRow(file, rowOf({ ...good, commit: dirty }, evidence))
+    const dirty = `${sources}-dirty`
+    appendRow(file, rowOf({ ...good, sources: dirty }, evidence))
     expect([...readRows(file, dirty).values()].map(isDone)).toEqual([false])
     expect(isDone(undefined)).toBe(false)
   } finally {

@@ -5,8 +5,9 @@ import { folders } from './state.ts'
 // The results of `npm run rehearse -- --matrix`, so that an interrupted run can resume.
 
 export interface Row {
-  /** Ends in "-dirty" where the checkout had uncommitted changes. */
   readonly commit: string
+  /** The Git tree of src, which other commits may share. Ends in "-dirty" where the checkout had uncommitted changes. */
+  readonly sources: string
   readonly name: string
   readonly isGood: boolean
   readonly cells: readonly string[]
@@ -26,8 +27,8 @@ export function rowOf(of: Omit<Row, 'cells'>, evidence: string): Row {
   return { ...of, cells: columns.map(([, pattern]) => pattern.exec(evidence)?.[1] ?? '?') }
 }
 
-/** Returns the rows of a commit, the last of each rehearsal. Truncated lines are ignored. */
-export function rowsOn(commit: string, text: string): Map<string, Row> {
+/** Returns the rows of these sources, the last of each rehearsal. Truncated lines are ignored. */
+function rowsOn(sources: string, text: string): Map<string, Row> {
   const rows = text.split('\n').flatMap((line) => {
     try {
       return [JSON.parse(line) as Row]
@@ -35,31 +36,39 @@ export function rowsOn(commit: string, text: string): Map<string, Row> {
       return []
     }
   })
-  return new Map(rows.filter((row) => row.commit === commit).map((row) => [row.name, row]))
+  return new Map(rows.filter((row) => row.sources === sources).map((row) => [row.name, row]))
 }
 
 /** Returns whether a rehearsal can be skipped: it passed on exactly these sources. */
 export function isDone(row: Row | undefined): boolean {
-  return row?.isGood === true && !row.commit.endsWith('-dirty')
+  return row?.isGood === true && !row.sources.endsWith('-dirty')
 }
 
 /** Returns the rows as a Markdown table. */
 export function tableOf(rows: Iterable<Row>): string {
   const lines = [
-    ['Kubernetes', ...columns.map(([title]) => title)],
-    ['---', ...columns.map(() => '---')],
-    ...[...rows].map(({ name, isGood, cells }) => [isGood ? name : `${name} (failed)`, ...cells]),
+    ['Kubernetes', ...columns.map(([title]) => title), 'commit'],
+    ['---', ...columns.map(() => '---'), '---'],
+    ...[...rows].map(({ name, isGood, cells, commit }) => [
+      isGood ? name : `${name} (failed)`,
+      ...cells,
+      commit.slice(0, 8),
+    ]),
   ]
   return lines.map((cells) => `| ${cells.join(' | ')} |\n`).join('')
 }
 
-export async function currentCommit(): Promise<string> {
-  const describe = ['git', 'describe', '--always', '--dirty', '--abbrev=40', '--exclude=*']
-  return (await run(describe, { cwd: folders.checkout })).stdout.trim()
+/** Returns the commit of this checkout and the tree of its production sources. */
+export async function currentSources(): Promise<Pick<Row, 'commit' | 'sources'>> {
+  const git = async (...args: string[]): Promise<string> =>
+    (await run(['git', ...args], { cwd: folders.checkout })).stdout.trim()
+  const changed = await git('status', '--porcelain', '--untracked-files=no')
+  const sources = await git('rev-parse', 'HEAD:./src')
+  return { commit: await git('rev-parse', 'HEAD'), sources: `${sources}${changed === '' ? '' : '-dirty'}` }
 }
 
-export function readRows(file: string, commit: string): Map<string, Row> {
-  return rowsOn(commit, existsSync(file) ? readFileSync(file, 'utf8') : '')
+export function readRows(file: string, sources: string): Map<string, Row> {
+  return rowsOn(sources, existsSync(file) ? readFileSync(file, 'utf8') : '')
 }
 
 /** A line truncated by a kill stays separate. */

@@ -6,7 +6,7 @@ import { readersOnNodes, runPhaseByHand } from './by-hand.ts'
 import { tryEveryCommand } from './every-command.ts'
 import { type Cluster, withCluster } from './fixture.ts'
 import { describeError, LabError } from './lab-error.ts'
-import { appendRow, currentCommit, isDone, readRows, rowOf, tableOf } from './matrix.ts'
+import { appendRow, currentSources, isDone, readRows, rowOf, tableOf } from './matrix.ts'
 import { issueAdministrator } from './prober.ts'
 import { answersToOldCertificate, holdersOf, nodeFiles, oldCaOf, staticPods } from './rotation-aftermath.ts'
 import { describeEvidence, rotateUnderWatch, type Step } from './rotation-evidence.ts'
@@ -21,13 +21,13 @@ import { type ClusterRequest, type Minor, minors, minorsByRole, onAllNodes, rele
 import { folders } from './state.ts'
 import type { Expectation } from './verdict.ts'
 
-const usage = `npm run rehearse -- [--full | --only NAME | --matrix [--only NAME] [--again]] [--kubernetes 1.34 | --kubernetes cp=1.37,worker=1.34]
+const usage = `npm run rehearse -- [--full | --only NAME | --matrix [--only NAME]… [--again]] [--kubernetes 1.34 | --kubernetes cp=1.37,worker=1.34]
 
 Rotations of the lab's cluster, watched, with their evidence. Without flags: three control planes and a worker with all add-ons,
 RSA, by one command. --full: the variants too, one after the other, some two hours on two cores; --only runs the one of that name.
 --matrix: the first on each minor version, and on mixes, one of them of control planes, each after every other command, and those with
-an upgrade in between; prints a table. With --only its rehearsal of that name alone: rsa-1.34, upgrade-after-7. What was good on the
-same commit is not run again, unless --again says so. kcert refuses a version that is not in src/rotation/tested-versions.ts:
+an upgrade in between; prints a table. With --only its rehearsals of these names alone: rsa-1.34, upgrade-after-7. What was good on
+the same sources (src) is not run again, unless --again says so. kcert refuses a version that is not in src/rotation/tested-versions.ts:
 add it there first, and keep it when its rehearsal succeeds. Exit code 3 when a rehearsal was not as it must be.
 `
 
@@ -310,14 +310,14 @@ function matrix(): Rehearsal[] {
 }
 
 function choose(flags: {
-  only?: string
+  only?: string[]
   full?: boolean
   matrix?: boolean
   kubernetes?: string
 }): Rehearsal[] {
   const known = flags.matrix ? matrix() : rehearsals
-  const wanted = known.filter(({ name }, index) =>
-    flags.only === undefined ? flags.full || flags.matrix || index === 0 : name === flags.only,
+  const wanted = known.filter(
+    ({ name }, index) => flags.only?.includes(name) ?? (flags.full || flags.matrix || index === 0),
   )
   return flags.kubernetes === undefined || flags.matrix
     ? wanted
@@ -327,7 +327,7 @@ function choose(flags: {
 const { values } = parseArgs({
   options: {
     full: { type: 'boolean' },
-    only: { type: 'string' },
+    only: { type: 'string', multiple: true },
     matrix: { type: 'boolean' },
     again: { type: 'boolean' },
     kubernetes: { type: 'string' },
@@ -344,12 +344,12 @@ else {
   const folder = join(folders.state, 'rehearsals')
   mkdirSync(folder, { recursive: true })
   const file = join(folder, 'matrix.jsonl')
-  const commit = await currentCommit()
+  const { commit, sources } = await currentSources()
   for (const rehearsal of chosen) {
     const { name, request, reach, run } = rehearsal
     process.stdout.write(`== ${name}\n`)
-    if (values.matrix && !values.again && isDone(readRows(file, commit).get(name))) {
-      process.stdout.write('good on this commit already\n')
+    if (values.matrix && !values.again && isDone(readRows(file, sources).get(name))) {
+      process.stdout.write('good on these sources already\n')
       continue
     }
     let text = ''
@@ -370,7 +370,7 @@ else {
       text = `NOT AS IT MUST BE\n${describeError(error)}\n`
     }
     process.stdout.write(text)
-    if (values.matrix) appendRow(file, rowOf({ commit, name, isGood }, text))
+    if (values.matrix) appendRow(file, rowOf({ commit, sources, name, isGood }, text))
   }
-  if (values.matrix) process.stdout.write(tableOf(readRows(file, commit).values()))
+  if (values.matrix) process.stdout.write(tableOf(readRows(file, sources).values()))
 }
